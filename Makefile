@@ -1,0 +1,49 @@
+# Everything a person needs: `make demo` shows it, `make test` checks it.
+# A fresh machine needs Python 3.11+ and make; the rest is installed into .venv once.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+# Benchmark data: the folder beside the checkout, unless DUBITO_DATA says otherwise.
+ifeq ($(origin DUBITO_DATA), undefined)
+DUBITO_DATA := $(abspath $(wildcard ../shared/data))
+endif
+export DUBITO_DATA
+
+.PHONY: demo test lint format bench experiments docs clean
+
+$(READY): pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	touch $@
+
+demo: $(READY)  ## Three weak detectors, one honest answer
+	@$(BIN)/python examples/demo.py
+
+test: $(READY)  ## The whole test suite, with coverage
+	$(BIN)/python -m pytest -n auto --cov --cov-report=term
+
+lint: $(READY)  ## Format, lint, types, room order
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(READY)  ## Speed ratios against named rivals, written to benchmarks/RESULTS.md
+	$(BIN)/python benchmarks/run.py
+
+experiments: $(READY)  ## Reproductions of the papers' tables, one folder each
+	@set -e; for run in $(wildcard experiments/*/run.py); do echo "== $$run"; $(BIN)/python $$run; done
+
+docs: $(READY)  ## Check every example in the documentation
+	$(BIN)/python -m pytest README.md docs -q
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

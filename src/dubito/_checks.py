@@ -1,0 +1,118 @@
+"""Checks on what users pass in: clean arrays out, or an error that says what to do.
+
+Every message names what was given, what is allowed and, where it helps, the way out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+IntArray = npt.NDArray[np.intp]
+
+
+def name_rows(rows: npt.ArrayLike, *, shown: int = 3) -> str:
+    """Name a few rows in words.
+
+    >>> name_rows([7])
+    'row 7'
+    >>> name_rows([3, 41, 50, 51, 52])
+    'rows 3, 41, 50 and 2 others'
+    """
+    numbers = [int(r) for r in np.atleast_1d(np.asarray(rows))]
+    if len(numbers) == 1:
+        return f"row {numbers[0]}"
+    rest = len(numbers) - shown
+    if rest == 1:
+        shown, rest = shown + 1, 0
+    if rest > 0:
+        others = f"{rest} others"
+        return f"rows {', '.join(map(str, numbers[:shown]))} and {others}"
+    return f"rows {', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"
+
+
+def as_float_array(values: Any, name: str, *, ndim: int | tuple[int, ...]) -> FloatArray:
+    """Return `values` as a finite float64 array with an allowed number of dimensions."""
+    if hasattr(values, "toarray"):
+        raise TypeError(
+            f"{name} is a sparse matrix; a dense array is needed: pass {name}.toarray()."
+        )
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"{name} must be an array of numbers; got {type(values).__name__}."
+        ) from error
+    allowed = (ndim,) if isinstance(ndim, int) else ndim
+    if array.ndim not in allowed:
+        wanted = " or ".join(f"{d}-dimensional" for d in allowed)
+        raise ValueError(f"{name} must be {wanted}; got an array of shape {array.shape}.")
+    if not np.isfinite(array).all():
+        bad = ~np.isfinite(array)
+        rows = np.flatnonzero(bad.reshape(len(bad), -1).any(axis=1)) if array.ndim else [0]
+        kind = "nan" if np.isnan(array).any() else "infinite values"
+        raise ValueError(f"{name} has {kind} in {name_rows(rows)}. Drop or impute them first.")
+    return array
+
+
+def check_rows_match(name: str, n: int, other: str, m: int) -> None:
+    """Two arrays must have one row for each other's rows."""
+    if n != m:
+        raise ValueError(f"{name} has {n} rows but {other} has {m}; they must match row by row.")
+
+
+def check_choice(value: Any, name: str, allowed: Collection[str]) -> str:
+    """Return `value` if it is one of the allowed words."""
+    if not isinstance(value, str) or value not in allowed:
+        words = ", ".join(repr(a) for a in allowed)
+        raise ValueError(f"{name} must be one of {words}. Got {value!r} instead.")
+    return value
+
+
+def check_unit_interval(value: Any, name: str) -> float:
+    """Return `value` as a float in [0, 1]."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = np.nan
+    if not 0.0 <= number <= 1.0:
+        raise ValueError(f"{name} must be a number in [0, 1]. Got {value!r} instead.")
+    return number
+
+
+def check_proba(proba: Any, name: str = "proba") -> FloatArray:
+    """Return an (n, K) array of probabilities whose rows sum to one."""
+    array = as_float_array(proba, name, ndim=2)
+    outside = np.flatnonzero(((array < -1e-9) | (array > 1 + 1e-9)).any(axis=1))
+    if len(outside):
+        raise ValueError(f"{name} must lie in [0, 1]; {name_rows(outside)} does not.")
+    # 1e-5 lets float32 softmax outputs of a thousand classes through, and nothing coarser.
+    wrong = np.flatnonzero(np.abs(array.sum(axis=1) - 1) > 1e-5)
+    if len(wrong):
+        total = array[wrong[0]].sum()
+        raise ValueError(
+            f"each row of {name} must sum to 1; {name_rows(wrong)} does not "
+            f"(row {wrong[0]} sums to {total:.6g})."
+        )
+    return np.clip(array, 0.0, 1.0)
+
+
+def check_sample_weight(sample_weight: Any, n: int) -> FloatArray:
+    """Return non-negative weights with a positive sum, ones when none are given."""
+    if sample_weight is None:
+        return np.ones(n)
+    weight = as_float_array(sample_weight, "sample_weight", ndim=1)
+    check_rows_match("sample_weight", len(weight), "the data", n)
+    if (weight < 0).any():
+        rows = name_rows(np.flatnonzero(weight < 0))
+        raise ValueError(f"sample_weight must not be negative; {rows} is.")
+    if n and weight.sum() == 0:
+        raise ValueError("sample_weight must not be all zero: no row would count.")
+    return weight

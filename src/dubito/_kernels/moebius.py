@@ -1,0 +1,119 @@
+r"""Fast zeta and Möbius transforms over the subsets of K classes, and products built on them.
+
+The last axis of every array has length :math:`2^K`; entry ``A`` belongs to the subset whose bit
+mask is ``A`` (bit k set means class k is in it), so entry 0 is the empty set and the last one the
+whole frame. Each transform costs :math:`K\,2^{K-1}` additions per row.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+
+# Below this many entries loading the compiled twin costs more than it saves.
+COMPILED_FROM = 1 << 14
+
+# Fast products leave absolute errors near 1e-16. Where less than this share of the mass survives
+# outside the empty set, normalising would blow them up, and the subtraction-free product is used.
+CANCELLATION_FROM = 1e-3
+
+
+def frame_size(x: FloatArray) -> int:
+    """Return K for an array whose last axis lists all :math:`2^K` subsets."""
+    return x.shape[-1].bit_length() - 1
+
+
+def superset_sum(x: FloatArray) -> FloatArray:
+    r"""Zeta transform from above: :math:`y(A)=\sum_{B\supseteq A} x(B)`."""
+    return _towards_supersets(x, 1.0)
+
+
+def superset_difference(y: FloatArray) -> FloatArray:
+    r"""Inverse of `superset_sum`: :math:`x(A)=\sum_{B\supseteq A} (-1)^{|B\setminus A|}y(B)`."""
+    return _towards_supersets(y, -1.0)
+
+
+def subset_sum(x: FloatArray) -> FloatArray:
+    r"""Zeta transform from below: :math:`y(A)=\sum_{B\subseteq A} x(B)`."""
+    return _complemented(_towards_supersets(_complemented(x), 1.0))
+
+
+def subset_difference(y: FloatArray) -> FloatArray:
+    r"""Inverse of `subset_sum`: :math:`x(A)=\sum_{B\subseteq A} (-1)^{|A\setminus B|}y(B)`."""
+    return _complemented(_towards_supersets(_complemented(y), -1.0))
+
+
+def _complemented(x: FloatArray) -> FloatArray:
+    """View with each subset's entry at its complement's place: the mask order reversed."""
+    return x[..., ::-1]
+
+
+def _towards_supersets(x: FloatArray, sign: float) -> FloatArray:
+    out = np.array(x, dtype=np.float64, order="C")
+    if out.size >= COMPILED_FROM:
+        from dubito._kernels import moebius_compiled as compiled  # noqa: PLC0415
+
+        compiled.superset_rows(out.reshape(-1, out.shape[-1]), sign)
+        return out
+    for k in range(frame_size(out)):
+        pairs = out.reshape(-1, 2, 1 << k)
+        pairs[:, 0] += sign * pairs[:, 1]
+    return out
+
+
+def intersection_product(a: FloatArray, b: FloatArray) -> FloatArray:
+    r"""Spread products onto intersections: :math:`c(A)=\sum_{B\cap C=A} a(B)\,b(C)`.
+
+    By the product of commonalities, :math:`O(K 2^K)` per row, for masses `a` and `b` of shape
+    (n, 2^K). Rows that leave almost everything on the empty set are computed again without
+    subtractions (:math:`3^K` steps), so what little remains is right to relative precision.
+    """
+    if a.size >= COMPILED_FROM:
+        from dubito._kernels import moebius_compiled as compiled  # noqa: PLC0415
+
+        out, survived = compiled.intersection_rows(a, b)
+    else:
+        out = superset_difference(superset_sum(a) * superset_sum(b))
+        np.maximum(out, 0.0, out=out)
+        survived = out[:, 1:].sum(axis=1)
+    cancelled = np.flatnonzero(survived < CANCELLATION_FROM)
+    if len(cancelled):
+        from dubito._kernels import moebius_compiled as compiled  # noqa: PLC0415
+
+        out[cancelled] = compiled.positive_intersection_rows(a[cancelled], b[cancelled])
+    return out
+
+
+def union_product(a: FloatArray, b: FloatArray) -> FloatArray:
+    r"""Spread products onto unions: :math:`c(A)=\sum_{B\cup C=A} a(B)\,b(C)`.
+
+    By the product of implicabilities, :math:`O(K 2^K)` per row.
+    """
+    out = subset_difference(subset_sum(a) * subset_sum(b))
+    return np.maximum(out, 0.0, out=out)
+
+
+def disjoint_union_product(a: FloatArray, b: FloatArray) -> FloatArray:
+    r"""Spread products of disjoint pairs onto unions: :math:`\sum_{B\cap C=\emptyset,B\cup C=A}`.
+
+    Costs :math:`3^K` steps per row, without subtractions.
+    """
+    from dubito._kernels import moebius_compiled as compiled  # noqa: PLC0415
+
+    return compiled.disjoint_union_rows(a, b)
+
+
+def spread_to_supersets(x: FloatArray, rate: FloatArray) -> FloatArray:
+    """Let each class k join each subset, independently, with probability ``rate[..., k]``.
+
+    `x` is (n, 2^K) and `rate` broadcasts to (n, K). Costs O(K 2^K) per row, no subtractions.
+    """
+    out = np.array(x, dtype=np.float64, order="C")
+    for k in range(frame_size(out)):
+        pairs = out.reshape(len(out), -1, 2, 1 << k)
+        moved = pairs[:, :, 0] * rate[:, k, None, None]
+        pairs[:, :, 0] -= moved
+        pairs[:, :, 1] += moved
+    return out
