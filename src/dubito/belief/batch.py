@@ -1,0 +1,240 @@
+"""Many mass functions over shared focal sets, as arrays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, SupportsIndex, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from dubito._checks import BoolArray, FloatArray, as_float_array, name_rows
+from dubito.belief._sets import group_equal
+from dubito.belief.bounds import Bounds
+from dubito.belief.frame import Frame, Label, Subset, all_subsets, nonempty_subsets
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from dubito.belief.mass import MassFunction
+
+_TOLERANCE = 1e-6
+
+
+class MassBatch:
+    r"""n mass functions on one frame that share their focal sets.
+
+    Parameters
+    ----------
+    frame : Frame or sequence of labels
+        The K classes.
+    focal : boolean array-like of shape (F, K)
+        The focal sets, each once; an all-False row is the empty set.
+    mass : array-like of shape (n, F)
+        Non-negative, rows sum to one (to 1e-6).
+
+    Notes
+    -----
+    A *dense* batch lists all :math:`2^K-1` non-empty subsets in bit-mask order (K up to 20);
+    other batches list only the sets they need, on frames of any size. Only the unnormalised
+    `conjunctive` rule puts mass on the empty set.
+
+    Examples
+    --------
+    >>> batch = MassBatch(["a", "b"], [[1, 0], [1, 1]], [[0.3, 0.7], [0.9, 0.1]])
+    >>> batch.bounds().upper
+    array([[1. , 0.7],
+           [1. , 0.1]])
+    >>> batch.dense().mass
+    array([[0.3, 0. , 0.7],
+           [0.9, 0. , 0.1]])
+    >>> batch[0]
+    MassFunction({('a',): 0.3, ('a', 'b'): 0.7}, frame=['a', 'b'])
+    """
+
+    __slots__ = ("focal", "frame", "mass")
+
+    frame: Frame
+    focal: BoolArray
+    mass: FloatArray
+
+    def __init__(self, frame: Iterable[Label], focal: npt.ArrayLike, mass: npt.ArrayLike) -> None:
+        self.frame = Frame(frame)
+        self.focal = _check_focal(focal, len(self.frame))
+        self.mass = as_float_array(mass, "mass", ndim=2).view()
+        if self.mass.shape[1] != len(self.focal):
+            raise ValueError(
+                f"mass has {self.mass.shape[1]} columns for {len(self.focal)} focal sets."
+            )
+        _check_masses(self.mass)
+        self.mass.flags.writeable = False
+
+    @classmethod
+    def _trusted(cls, frame: Frame, focal: BoolArray, mass: FloatArray) -> MassBatch:
+        """Build without checks from arrays made inside the house."""
+        batch = object.__new__(cls)
+        batch.frame, batch.focal, batch.mass = frame, focal, mass
+        batch.mass.flags.writeable = False
+        return batch
+
+    @classmethod
+    def from_array(cls, frame: Iterable[Label], array: npt.ArrayLike) -> MassBatch:
+        """Build from masses (n, 2^K) over all bit masks, the empty set first.
+
+        The empty set is listed only when a row puts mass on it.
+        """
+        frame = Frame(frame)
+        full = as_float_array(array, "array", ndim=2)
+        n_subsets = len(all_subsets(len(frame)))
+        if full.shape[1] != n_subsets:
+            raise ValueError(
+                f"array must have 2^{len(frame)} = {n_subsets} columns; got {full.shape[1]}."
+            )
+        _check_masses(full)
+        return cls._from_full(frame, full.copy(), subnormal=bool(full[:, 0].any()))
+
+    @classmethod
+    def _from_full(cls, frame: Frame, full: FloatArray, *, subnormal: bool) -> MassBatch:
+        """Build without checks from (n, 2^K) masses, listing the empty set only if subnormal."""
+        if subnormal:
+            return cls._trusted(frame, all_subsets(len(frame)), full)
+        return cls._trusted(frame, frame.subsets(), full[:, 1:])
+
+    def to_array(self) -> FloatArray:
+        """Return the masses (n, 2^K) over all bit masks, the empty set first; K up to 20."""
+        subsets = all_subsets(len(self.frame))
+        full = np.zeros((len(self), len(subsets)))
+        if self.is_dense:
+            full[:, 1:] = self.mass
+        else:
+            full[:, self.focal @ (1 << np.arange(len(self.frame)))] = self.mass
+        return full
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether the focal sets are all non-empty subsets in bit-mask order."""
+        n_classes = len(self.frame)
+        if len(self.focal) + 1 != 1 << min(n_classes, 62):
+            return False
+        listed = nonempty_subsets(n_classes)
+        return self.focal is listed or bool(np.array_equal(self.focal, listed))
+
+    def dense(self) -> MassBatch:
+        """Return the same masses over all non-empty subsets; K up to 20.
+
+        Raises
+        ------
+        ValueError
+            When a row has mass on the empty set: normalise it first, by `dempster`.
+        """
+        if self.is_dense:
+            return self
+        if (self.empty > 0).any():
+            rows = name_rows(np.flatnonzero(self.empty > 0))
+            raise ValueError(
+                f"{rows} has mass on the empty set, which a dense batch does not list. "
+                "Normalise first: dempster(batch)."
+            )
+        return MassBatch._from_full(self.frame, self.to_array(), subnormal=False)
+
+    @property
+    def empty(self) -> FloatArray:
+        """Mass on the empty set, (n,)."""
+        return self.mass[:, ~self.focal.any(axis=1)].sum(axis=1)
+
+    def bel(self, subset: Subset) -> FloatArray:
+        r"""Belief of a subset, (n,): :math:`\sum_{\emptyset\ne B\subseteq A} m(B)`."""
+        inside = self.frame.to_indicator(subset)
+        return self.mass[:, self.focal.any(axis=1) & ~self.focal[:, ~inside].any(axis=1)].sum(
+            axis=1
+        )
+
+    def pl(self, subset: Subset) -> FloatArray:
+        r"""Plausibility of a subset, (n,): :math:`\sum_{B\cap A\ne\emptyset} m(B)`."""
+        inside = self.frame.to_indicator(subset)
+        return self.mass[:, self.focal[:, inside].any(axis=1)].sum(axis=1)
+
+    def commonality(self, subset: Subset) -> FloatArray:
+        r"""Commonality of a subset, (n,): :math:`\sum_{B\supseteq A} m(B)`."""
+        inside = self.frame.to_indicator(subset)
+        return self.mass[:, self.focal[:, inside].all(axis=1)].sum(axis=1)
+
+    def contour(self) -> FloatArray:
+        """Return the plausibility of each class, (n, K)."""
+        return self._sum_over_members(np.ones(len(self.focal)))
+
+    def bounds(self) -> Bounds:
+        """Return belief and plausibility of each class."""
+        size = self.focal.sum(axis=1)
+        single = np.flatnonzero(size == 1)
+        lower = np.zeros((len(self), len(self.frame)))
+        lower[:, self.focal[single].argmax(axis=1)] = self.mass[:, single]
+        return Bounds(lower, self.contour())
+
+    def pignistic(self) -> FloatArray:
+        r"""Return :math:`\sum_{A\ni k}m(A)/|A|` over :math:`1-m(\emptyset)`, (n, K)."""
+        p = self._sum_over_members(1 / np.maximum(self.focal.sum(axis=1), 1))
+        return np.asarray(p / p.sum(axis=1, keepdims=True))
+
+    def _sum_over_members(self, share: FloatArray) -> FloatArray:
+        """Give each class its share of the mass of each set it is in, (n, K)."""
+        total = np.zeros((len(self), len(self.frame)))
+        step = 1 << 14  # sets at a time, so that memory stays near that of the masses
+        for start in range(0, len(self.focal), step):
+            part = slice(start, start + step)
+            total += self.mass[:, part] @ (self.focal[part] * share[part, None])
+        return total
+
+    def __len__(self) -> int:
+        return len(self.mass)
+
+    @overload
+    def __getitem__(self, rows: SupportsIndex) -> MassFunction: ...
+    @overload
+    def __getitem__(self, rows: slice | npt.ArrayLike) -> MassBatch: ...
+    def __getitem__(self, rows: Any) -> MassFunction | MassBatch:
+        from dubito.belief.mass import MassFunction  # noqa: PLC0415
+
+        picked = self.mass[rows]
+        if picked.ndim == 1:
+            return MassFunction.from_batch(
+                MassBatch._trusted(self.frame, self.focal, picked[None, :])
+            )
+        return MassBatch._trusted(self.frame, self.focal, picked)
+
+    def __iter__(self) -> Iterator[MassFunction]:
+        return (self[i] for i in range(len(self)))
+
+    def __repr__(self) -> str:
+        kind = "dense" if self.is_dense else f"{len(self.focal)} focal sets"
+        return f"MassBatch({len(self)} rows, {len(self.frame)} classes, {kind})"
+
+
+def _check_focal(focal: npt.ArrayLike, n_classes: int) -> BoolArray:
+    sets = np.asarray(focal)
+    if sets.ndim != 2 or sets.shape[1] != n_classes or len(sets) == 0:
+        raise ValueError(
+            f"focal must have one row per focal set and {n_classes} columns, one per class; "
+            f"got shape {sets.shape}."
+        )
+    if sets.dtype != bool:
+        if not np.isin(sets, (0, 1)).all():
+            raise ValueError("focal must be boolean: which classes are in each focal set.")
+        sets = sets.astype(bool)
+    if len(group_equal(sets).sets) < len(sets):
+        raise ValueError("focal lists a set twice; add up the masses of equal sets first.")
+    sets = sets.view()
+    sets.flags.writeable = False
+    return sets
+
+
+def _check_masses(mass: FloatArray) -> None:
+    negative = np.flatnonzero((mass < 0).any(axis=1))
+    if len(negative):
+        raise ValueError(f"masses must not be negative; {name_rows(negative)} has some.")
+    total = mass.sum(axis=1)
+    wrong = np.flatnonzero(np.abs(total - 1) > _TOLERANCE)
+    if len(wrong):
+        raise ValueError(
+            f"masses must sum to 1; {name_rows(wrong)} does not (row {wrong[0]} sums to "
+            f"{total[wrong[0]]:.6g}). Mass not given elsewhere belongs to the whole frame."
+        )

@@ -1,0 +1,131 @@
+"""What to do with a source before it is combined: doubt it, or tell it something."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from dubito._checks import as_float_array
+from dubito._kernels import moebius
+from dubito.belief.batch import MassBatch
+from dubito.belief.combination import M, as_batches, as_given, merge_equal_sets, normalised
+from dubito.belief.frame import DENSE_LIMIT, Subset
+from dubito.belief.mass import MassFunction
+
+if TYPE_CHECKING:
+    from dubito._checks import FloatArray
+    from dubito.belief.frame import Label
+
+
+def discount(source: M, rate: npt.ArrayLike | Mapping[Label, float]) -> M:
+    r"""Doubt a source: move part of its mass to larger sets.
+
+    Parameters
+    ----------
+    source : MassFunction or MassBatch
+    rate : float, array-like or mapping
+        How much to doubt, in [0, 1]; 0 changes nothing.
+
+        - A number, or an (n, 1) column with one per row: Shafer's discounting,
+          :math:`m'(A)=(1-\alpha)m(A)` and :math:`m'(\Omega)=(1-\alpha)m(\Omega)+\alpha`.
+        - K numbers, a mapping from labels to numbers (labels left out count 0), or an (n, K)
+          array: contextual discounting (Mercier, Quost and Denœux 2008). Independently for each
+          class k, with probability :math:`\alpha_k` a set that excludes k comes to include it:
+          the source may have missed class k.
+
+    Examples
+    --------
+    >>> m = MassFunction({"a": 1.0}, frame=["a", "b"])
+    >>> discount(m, 0.2)
+    MassFunction({('a',): 0.8, ('a', 'b'): 0.2}, frame=['a', 'b'])
+    >>> discount(m, {"a": 0.5})
+    MassFunction({('a',): 1}, frame=['a', 'b'])
+    """
+    (batch,) = as_batches(source)
+    rates = _read_rate(rate, batch)
+    by_class = isinstance(rate, Mapping) or np.ndim(rate) == 1 or rates.shape[1] > 1
+    corrected = _discount_by_class(batch, rates) if by_class else _discount_all(batch, rates)
+    return as_given(corrected, source)
+
+
+def _read_rate(rate: npt.ArrayLike | Mapping[Label, float], batch: MassBatch) -> FloatArray:
+    """Return rates as (1 or n, 1 or K)."""
+    n_classes = len(batch.frame)
+    if isinstance(rate, Mapping):
+        by_label = np.zeros(n_classes)
+        for label, value in rate.items():
+            by_label[batch.frame.positions([label])] = value
+        rate = by_label
+    rates = as_float_array(rate, "rate", ndim=(0, 1, 2))
+    if ((rates < 0) | (rates > 1)).any():
+        raise ValueError(f"rate must lie in [0, 1]. Got {rate!r} instead.")
+    if rates.ndim == 1 and len(rates) != n_classes:
+        raise ValueError(
+            f"rate has {len(rates)} entries for {n_classes} classes. One rate per row is a column: "
+            "rate[:, None]."
+        )
+    rates = np.atleast_2d(rates)
+    if rates.shape[0] not in {1, len(batch)} or rates.shape[1] not in {1, n_classes}:
+        raise ValueError(
+            f"rate must be a number, ({n_classes},), ({len(batch)}, 1) or "
+            f"({len(batch)}, {n_classes}); got shape {rates.shape}."
+        )
+    return rates
+
+
+def _discount_all(batch: MassBatch, rates: FloatArray) -> MassBatch:
+    n, n_classes = len(batch), len(batch.frame)
+    focal = np.vstack([batch.focal, np.ones((1, n_classes), dtype=bool)])
+    mass = np.hstack([(1 - rates) * batch.mass, np.broadcast_to(rates, (n, 1))])
+    return merge_equal_sets(MassBatch._trusted(batch.frame, focal, mass), focal)
+
+
+def _discount_by_class(batch: MassBatch, rates: FloatArray) -> MassBatch:
+    rates = np.broadcast_to(rates, (len(batch), len(batch.frame)))
+    if batch.is_dense:
+        full = moebius.spread_to_supersets(batch.to_array(), rates)
+        return MassBatch._from_full(batch.frame, full, subnormal=False)
+    for k in np.flatnonzero(rates.any(axis=0)).tolist():
+        batch = _let_class_join(batch, k, rates[:, k, None])
+    return batch
+
+
+def _let_class_join(batch: MassBatch, k: int, rate: FloatArray) -> MassBatch:
+    without = ~batch.focal[:, k]
+    if 2 * len(batch.focal) > 1 << DENSE_LIMIT:
+        raise ValueError(
+            f"contextual discounting would list more than 2^{DENSE_LIMIT} focal sets. Give fewer "
+            "classes a rate above 0, or discount all at one rate."
+        )
+    joined = batch.focal[without]
+    joined[:, k] = True
+    moved = batch.mass[:, without] * rate
+    kept = batch.mass.copy()
+    kept[:, without] -= moved
+    focal = np.vstack([batch.focal, joined])
+    return merge_equal_sets(MassBatch._trusted(batch.frame, focal, np.hstack([kept, moved])), focal)
+
+
+def condition(source: M, subset: Subset) -> M:
+    r"""Tell a source that the truth lies in a subset: Dempster's conditioning.
+
+    :math:`m(A|B)=\sum_{C\cap B=A}m(C)/\mathrm{Pl}(B)`, the same as combining with all mass on B.
+
+    Raises
+    ------
+    TotalConflictError
+        Where the source held the subset for impossible, :math:`\mathrm{Pl}(B)=0`.
+
+    Examples
+    --------
+    >>> m = MassFunction({"a": 0.5, ("b", "c"): 0.3, ("a", "b", "c"): 0.2})
+    >>> condition(m, ["b", "c"])
+    MassFunction({('b', 'c'): 1}, frame=['a', 'b', 'c'])
+    """
+    (batch,) = as_batches(source)
+    kept = batch.focal & batch.frame.to_indicator(subset)
+    single = isinstance(source, MassFunction)
+    return as_given(normalised(merge_equal_sets(batch, kept), single=single), source)

@@ -1,0 +1,146 @@
+"""The frame of discernment: the classes, in an order, and the subsets of them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from dubito._checks import BoolArray
+
+Label: TypeAlias = Hashable
+Subset: TypeAlias = Label | Iterable[Label]
+
+#: Largest frame whose :math:`2^K` subsets are ever listed.
+DENSE_LIMIT = 20
+
+_COLLECTIONS = (tuple, list, set, frozenset, np.ndarray)
+
+
+class Frame:
+    """Ordered class labels, and their subsets as labels, bit masks or indicators.
+
+    Parameters
+    ----------
+    labels : sequence of hashable
+        The classes, each once, in the order of the columns everywhere else. A fitted
+        classifier's ``classes_`` will do.
+
+    Examples
+    --------
+    >>> frame = Frame(["flu", "cold", "covid"])
+    >>> frame.to_mask(["flu", "covid"])
+    5
+    >>> frame.from_mask(5)
+    ('flu', 'covid')
+    >>> frame.to_indicator("cold")
+    array([False,  True, False])
+    >>> len(frame), "flu" in frame
+    (3, True)
+    """
+
+    __slots__ = ("_index", "labels")
+
+    labels: tuple[Label, ...]
+
+    def __init__(self, labels: Iterable[Label]) -> None:
+        if isinstance(labels, str):
+            raise TypeError(f"a frame needs several labels; got the one string {labels!r}.")
+        self.labels = tuple(_plain(label) for label in labels)
+        self._index = {label: k for k, label in enumerate(self.labels)}
+        if not self.labels:
+            raise ValueError("a frame needs at least one label; got none.")
+        if len(self._index) < len(self.labels):
+            twice = next(label for label in self.labels if self.labels.count(label) > 1)
+            raise ValueError(f"frame labels must differ; {twice!r} appears more than once.")
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __iter__(self) -> Iterator[Label]:
+        return iter(self.labels)
+
+    def __contains__(self, label: object) -> bool:
+        return label in self._index
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Frame) and self.labels == other.labels
+
+    def __hash__(self) -> int:
+        return hash(self.labels)
+
+    def __repr__(self) -> str:
+        return f"Frame({list(self.labels)!r})"
+
+    def positions(self, subset: Subset) -> list[int]:
+        """Return the column numbers of a subset given as one label or several."""
+        return sorted({self._position(_plain(label)) for label in members(subset)})
+
+    def _position(self, label: Label) -> int:
+        try:
+            return self._index[label]
+        except KeyError:
+            shown = ", ".join(repr(known) for known in self.labels[:10])
+            more = ", …" if len(self) > 10 else ""
+            raise ValueError(f"{label!r} is not in the frame ({shown}{more}).") from None
+
+    def to_mask(self, subset: Subset) -> int:
+        """Return the bit mask of a subset: bit k is set when class k is in it."""
+        return sum(1 << k for k in self.positions(subset))
+
+    def from_mask(self, mask: int) -> tuple[Label, ...]:
+        """Return the labels of a bit mask, in frame order."""
+        if not 0 <= mask < 1 << len(self):
+            raise ValueError(f"mask must lie in 0..2^{len(self)}-1 for this frame; got {mask}.")
+        return tuple(label for k, label in enumerate(self.labels) if mask >> k & 1)
+
+    def to_indicator(self, subset: Subset) -> BoolArray:
+        """Return the boolean (K,) row of a subset."""
+        row = np.zeros(len(self), dtype=bool)
+        row[self.positions(subset)] = True
+        return row
+
+    def from_indicator(self, row: Sequence[bool] | BoolArray) -> tuple[Label, ...]:
+        """Return the labels of a boolean (K,) row."""
+        if len(row) != len(self):
+            raise ValueError(f"the row has {len(row)} entries; the frame has {len(self)} classes.")
+        return tuple(label for label, inside in zip(self.labels, row, strict=True) if inside)
+
+    def subsets(self) -> BoolArray:
+        """Return all non-empty subsets as a read-only (2^K-1, K) array, in bit-mask order."""
+        return nonempty_subsets(len(self))
+
+
+@lru_cache(maxsize=8)
+def all_subsets(n_classes: int) -> BoolArray:
+    """List all subsets, the empty one first, in bit-mask order."""
+    if n_classes > DENSE_LIMIT:
+        raise ValueError(
+            f"a frame of {n_classes} classes has 2^{n_classes} subsets; listing them is allowed up "
+            f"to {DENSE_LIMIT} classes. Keep listed focal sets, or work with Bounds."
+        )
+    masks = np.arange(1 << n_classes)
+    listed = (masks[:, None] >> np.arange(n_classes) & 1).astype(bool)
+    listed.flags.writeable = False
+    return listed
+
+
+@lru_cache(maxsize=8)
+def nonempty_subsets(n_classes: int) -> BoolArray:
+    """List all subsets but the empty one, in bit-mask order; one shared array per size."""
+    return all_subsets(n_classes)[1:]
+
+
+def members(subset: Subset) -> Iterable[Label]:
+    """Return the labels of a subset given as one label or as a collection of labels."""
+    return subset if isinstance(subset, _COLLECTIONS) else (subset,)
+
+
+def _plain(label: Any) -> Label:
+    """Turn numpy scalars into the Python values they print as."""
+    if isinstance(label, _COLLECTIONS):
+        raise TypeError(f"a label must be a single value; got the collection {label!r}.")
+    return label.item() if isinstance(label, np.generic) else label

@@ -1,0 +1,178 @@
+"""Numbers that describe mass functions: probabilities, conflict, imprecision, distance."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from scipy.special import beta, xlogy
+
+from dubito._kernels import moebius
+from dubito.belief.batch import MassBatch
+from dubito.belief.combination import as_batches, conjunctive
+from dubito.belief.errors import TotalConflictError
+from dubito.belief.frame import DENSE_LIMIT, all_subsets
+from dubito.belief.mass import MassFunction
+
+if TYPE_CHECKING:
+    from dubito._checks import BoolArray, FloatArray
+    from dubito.belief.bounds import Bounds
+
+Mass: TypeAlias = MassFunction | MassBatch
+
+
+def pignistic(belief: Mass | Bounds) -> FloatArray:
+    r"""Return the pignistic probability: each focal set's mass shared equally by its classes.
+
+    :math:`\mathrm{BetP}(k)=\frac1{1-m(\emptyset)}\sum_{A\ni k}m(A)/|A|`. Bounds do not determine
+    it in general; for them see `Bounds.pignistic`.
+
+    Returns
+    -------
+    ndarray of shape (K,) for one mass function, (n, K) otherwise
+
+    Examples
+    --------
+    >>> pignistic(MassFunction({"a": 0.5, ("a", "b"): 0.5}))
+    array([0.75, 0.25])
+    """
+    return belief.pignistic()
+
+
+def plausibility_transform(belief: Mass | Bounds) -> FloatArray:
+    r"""Return the contour divided by its sum: :math:`p(k)=pl(k)/\sum_l pl(l)` (P2, eq. 9).
+
+    Unlike the pignistic probability it agrees with Dempster's rule: the transform of a
+    combination is the normalised product of the transforms.
+
+    Returns
+    -------
+    ndarray of shape (K,) for one mass function, (n, K) otherwise
+
+    Examples
+    --------
+    >>> plausibility_transform(MassFunction({"a": 0.5, ("a", "b"): 0.5})).round(4)
+    array([0.6667, 0.3333])
+    """
+    contour = belief.contour()
+    total = contour.sum(axis=-1, keepdims=True)
+    if not (total > 0).all():
+        raise TotalConflictError(np.flatnonzero(~(total > 0)), single=contour.ndim == 1)
+    return np.asarray(contour / total)
+
+
+def conflict(*sources: Mass) -> float | FloatArray:
+    r"""Return the degree of conflict :math:`\kappa=\sum_{B\cap C=\emptyset}m_1(B)m_2(C)`.
+
+    The mass that the conjunctive combination of all sources puts on the empty set; for one
+    source, the mass it has there.
+
+    Returns
+    -------
+    float for single mass functions, ndarray of shape (n,) for batches
+
+    Examples
+    --------
+    >>> m = MassFunction({"a": 0.5, ("a", "b"): 0.5})
+    >>> n = MassFunction({"b": 0.5, ("a", "b"): 0.5}, frame=["a", "b"])
+    >>> conflict(m, n)
+    0.25
+    """
+    return _as_given(conjunctive(*as_batches(*sources)).empty, *sources)
+
+
+def nonspecificity(source: Mass) -> float | FloatArray:
+    r"""Return :math:`N(m)=\sum_{A\ne\emptyset}m(A)\log_2|A|` in bits.
+
+    0 when all focal sets are single classes, :math:`\log_2K` for total ignorance.
+
+    Examples
+    --------
+    >>> nonspecificity(MassFunction({"a": 0.5, ("a", "b"): 0.5}))
+    0.5
+    """
+    (batch,) = as_batches(source)
+    size = np.maximum(batch.focal.sum(axis=1), 1)
+    return _as_given(batch.mass @ np.log2(size), source)
+
+
+def pignistic_entropy(source: Mass | Bounds) -> float | FloatArray:
+    r"""Return the Shannon entropy of the pignistic probability in bits.
+
+    It grows with conflict and with ignorance alike: compare with `nonspecificity`, which sees
+    only ignorance.
+
+    Examples
+    --------
+    >>> pignistic_entropy(MassFunction({"a": 0.5, "b": 0.5}))
+    1.0
+    """
+    p = np.atleast_2d(source.pignistic())
+    return _as_given(-xlogy(p, p).sum(axis=1) / np.log(2), source)
+
+
+def jousselme_distance(first: Mass, second: Mass) -> float | FloatArray:
+    r"""Return the distance of Jousselme, Grenier and Bossé (2001), between 0 and 1.
+
+    :math:`d=\sqrt{\tfrac12\sum_{A,B}\delta(A)\delta(B)\frac{|A\cap B|}{|A\cup B|}}` with
+    :math:`\delta=m_1-m_2`.
+
+    Notes
+    -----
+    On dense batches it takes :math:`O(K 2^K)` steps instead of :math:`4^K`. Since
+    :math:`1/|A\cup B|=\int_0^1t^{|A\cup B|-1}dt` and :math:`t^{|A\cup B|}` is a product over
+    classes, the double sum equals
+
+    .. math:: \sum_k\sum_{C\not\ni k} \mathrm{B}(K-|C|,|C|+1)\,[b(C\cup k)-b(C)]^2,
+              \qquad b(C)=\sum_{A\subseteq C}\delta(A),
+
+    with the beta function B: the squared changes of the difference in implicability, weighted
+    as in the Shapley value. No term is negative, so nothing cancels.
+
+    Examples
+    --------
+    >>> m = MassFunction({"a": 1.0}, frame=["a", "b"])
+    >>> jousselme_distance(m, MassFunction({"b": 1.0}, frame=["a", "b"]))
+    1.0
+    >>> round(jousselme_distance(m, MassFunction.vacuous(["a", "b"])), 4)
+    0.7071
+    """
+    a, b = as_batches(first, second)
+    n_sets = len(a.focal) + len(b.focal)
+    if len(a.frame) <= DENSE_LIMIT and n_sets**2 > len(a.frame) << len(a.frame):
+        squared = _squared_distance_dense(a.to_array() - b.to_array())
+    else:
+        focal = np.vstack([a.focal, b.focal])
+        rows = max(len(a), len(b))
+        delta = np.hstack([np.broadcast_to(m, (rows, m.shape[1])) for m in (a.mass, -b.mass)])
+        squared = np.einsum("nf,nf->n", delta @ _jaccard(focal), delta)
+    distance = np.sqrt(np.maximum(squared, 0.0) / 2)
+    return _as_given(distance, first, second)
+
+
+def _squared_distance_dense(delta: FloatArray) -> FloatArray:
+    n_classes = moebius.frame_size(delta)
+    implied = moebius.subset_sum(delta)
+    sizes = all_subsets(n_classes).sum(axis=1)
+    sizes[-1] = 0  # the whole frame leaves no class out: its weight is never used
+    weight = beta(n_classes - sizes, sizes + 1)
+    total = delta[:, 0] ** 2
+    for k in range(n_classes):
+        pairs = implied.reshape(len(delta), -1, 2, 1 << k)
+        change = pairs[:, :, 1] - pairs[:, :, 0]
+        total += np.einsum("nij,nij,ij->n", change, change, weight.reshape(-1, 2, 1 << k)[:, 0])
+    return total
+
+
+def _jaccard(focal: BoolArray) -> FloatArray:
+    members = focal.astype(np.float64)
+    common = members @ members.T
+    size = members.sum(axis=1)
+    union = size[:, None] + size - common
+    return np.divide(common, union, out=np.ones_like(common), where=union > 0)
+
+
+def _as_given(values: FloatArray, *sources: Mass | Bounds) -> float | FloatArray:
+    """Return a float where every source was a single mass function, else the array."""
+    single = all(isinstance(source, MassFunction) for source in sources)
+    return float(values[0]) if single else np.asarray(values)
