@@ -1,0 +1,189 @@
+"""Rules that choose one act per row. Ties go to the act that comes first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import brentq
+
+from dubito._checks import FloatArray, IntArray, check_unit_interval
+from dubito.belief import Bounds, MassBatch
+from dubito.decision._risk import (
+    Belief,
+    as_belief,
+    as_loss,
+    n_classes_of,
+    pignistic_risk,
+    risk_bounds,
+    tie_width,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def maximin(belief: Belief, loss: npt.ArrayLike | None = None) -> IntArray:
+    r"""Choose the act with the smallest upper risk: the pessimist's choice.
+
+    Parameters
+    ----------
+    belief : Bounds, MassBatch, MassFunction or array of probabilities (n, K)
+    loss : array-like of shape (acts, K), optional
+        Loss of each act when each class is true; 0/1 loss for naming a class by default.
+
+    Returns
+    -------
+    ndarray of int, shape (n,)
+        Index of the chosen act.
+
+    Examples
+    --------
+    >>> bounds = Bounds([[0.3, 0.4]], [[0.6, 0.7]])
+    >>> maximin(bounds)
+    array([1])
+    """
+    _, upper = risk_bounds(as_belief(belief), loss)
+    return _first_smallest(upper, loss)
+
+
+def maximax(belief: Belief, loss: npt.ArrayLike | None = None) -> IntArray:
+    r"""Choose the act with the smallest lower risk: the optimist's choice.
+
+    With 0/1 loss, the most plausible class. Parameters and result as for `maximin`.
+
+    Examples
+    --------
+    >>> maximax(Bounds([[0.1, 0.3]], [[0.7, 0.9]]))
+    array([1])
+    """
+    lower, _ = risk_bounds(as_belief(belief), loss)
+    return _first_smallest(lower, loss)
+
+
+def hurwicz(
+    belief: Belief, loss: npt.ArrayLike | None = None, *, pessimism: float = 0.5
+) -> IntArray:
+    r"""Choose the act with the smallest :math:`\alpha R^*+(1-\alpha)R_*`.
+
+    :math:`\alpha` is the `pessimism` in [0, 1]: 1 is `maximin`, 0 is `maximax`.
+
+    Examples
+    --------
+    >>> hurwicz(Bounds([[0.3, 0.2]], [[0.7, 0.8]]), pessimism=1.0)
+    array([0])
+    """
+    weight = check_unit_interval(pessimism, "pessimism")
+    lower, upper = risk_bounds(as_belief(belief), loss)
+    return _first_smallest(weight * upper + (1 - weight) * lower, loss)
+
+
+def pignistic_choice(belief: Belief, loss: npt.ArrayLike | None = None) -> IntArray:
+    r"""Choose the act with the smallest expected loss under the pignistic probability.
+
+    Bounds alone do not determine that probability; for them see `Bounds.pignistic`.
+
+    Examples
+    --------
+    >>> pignistic_choice([[0.3, 0.7]], loss=[[0, 1], [5, 0]])
+    array([0])
+    """
+    return _first_smallest(pignistic_risk(as_belief(belief), loss), loss)
+
+
+def minimax_regret(belief: Belief, loss: npt.ArrayLike | None = None) -> IntArray:
+    r"""Choose the act with the smallest upper expected regret.
+
+    The regret of act a in class :math:`\omega` is :math:`L(a,\omega)-\min_bL(b,\omega)`. With 0/1
+    loss regret is loss, so this is `maximin`.
+
+    Examples
+    --------
+    >>> minimax_regret(Bounds([[0.0, 0.0]], [[1.0, 1.0]]), loss=[[0, 10], [8, 9]])
+    array([0])
+    """
+    known = as_belief(belief)
+    if loss is None:
+        return maximin(known)
+    matrix = as_loss(loss, n_classes_of(known))
+    return maximin(known, matrix - matrix.min(axis=0))
+
+
+def owa(belief: Belief, loss: npt.ArrayLike | None = None, *, optimism: float = 0.5) -> IntArray:
+    r"""Choose by ordered weighted averages of the losses inside each focal set.
+
+    For each focal set the losses, from the best on, are averaged with the weights of largest
+    entropy among those of the given `optimism` (orness) :math:`\beta\in[0,1]` (Yager 1992;
+    O'Hagan 1988): 1 is `maximax`, 0 is `maximin`, 1/2 is `pignistic_choice`.
+
+    Bounds do not tell the focal sets. On them the average is taken over the two ends of the risk
+    interval, which is `hurwicz` and exact for two classes.
+
+    Examples
+    --------
+    >>> from dubito.belief import MassFunction
+    >>> owa(MassFunction({("a", "b"): 0.6, "c": 0.4}), optimism=0.9)
+    array([0])
+    >>> owa(MassFunction({("a", "b"): 0.6, "c": 0.4}), optimism=0.5)
+    array([2])
+    """
+    known = as_belief(belief)
+    share = check_unit_interval(optimism, "optimism")
+    if isinstance(known, Bounds):
+        return hurwicz(known, loss, pessimism=1 - share)
+    matrix = as_loss(loss, len(known.frame))
+    risk = np.stack([_owa_risk(known, losses, share) for losses in matrix], axis=1)
+    return _first_smallest(risk, loss)
+
+
+def _owa_risk(batch: MassBatch, losses: FloatArray, optimism: float) -> FloatArray:
+    """Return the expected ordered weighted average of one act's losses, (n,)."""
+    n_classes = len(losses)
+    size = batch.focal.sum(axis=1)
+    weights = _weights_by_size(range(1, n_classes + 1), optimism)
+    risk = np.zeros(len(batch))
+    step = 1 << 14  # sets at a time, so that memory stays bounded
+    for start in range(0, len(size), step):
+        part = slice(start, start + step)
+        ascending = np.sort(np.where(batch.focal[part], losses, np.inf), axis=1)
+        inside = np.arange(n_classes) < size[part, None]
+        average = (np.where(inside, ascending, 0.0) * weights[size[part] - 1]).sum(axis=1)
+        risk += batch.mass[:, part] @ average
+    return risk
+
+
+def _weights_by_size(sizes: Iterable[int], optimism: float) -> FloatArray:
+    listed = list(sizes)
+    weights = np.zeros((len(listed), max(listed)))
+    for row, size in zip(weights, listed, strict=True):
+        row[:size] = _entropic_weights(size, optimism)
+    return weights
+
+
+def _entropic_weights(size: int, optimism: float) -> FloatArray:
+    r"""Return the weights of largest entropy with a given orness: a geometric sequence.
+
+    :math:`w_i\propto e^{-ti}` with t such that :math:`\sum_iw_i(n-i)/(n-1)=\beta`, i = 1..n.
+    """
+    rank = np.arange(size, dtype=np.float64)
+    if size == 1 or optimism in {0.0, 1.0}:
+        return (rank == (size - 1) * (optimism == 0.0)).astype(np.float64)
+
+    def orness(t: float) -> float:
+        w = _geometric(rank, t)
+        return float(w @ (1 - rank / (size - 1)))
+
+    # One step beyond which a single weight has all but 1e-300 of the sum.
+    return _geometric(rank, brentq(lambda t: orness(t) - optimism, -700.0, 700.0, xtol=1e-14))
+
+
+def _geometric(rank: FloatArray, t: float) -> FloatArray:
+    exponent = -t * rank
+    w = np.exp(exponent - exponent.max())
+    return np.asarray(w / w.sum())
+
+
+def _first_smallest(risk: FloatArray, loss: npt.ArrayLike | None) -> IntArray:
+    """Return the first act whose risk is smallest up to rounding."""
+    return np.argmax(risk <= risk.min(axis=1, keepdims=True) + tie_width(loss), axis=1)

@@ -1,0 +1,113 @@
+"""Rules that keep every act not clearly worse than another: a set of acts per row.
+
+The sets are never empty, and nested: E-admissible acts are maximal, and maximal acts survive
+interval dominance. An act is dropped only when another is better by more than rounding, so equal
+acts stay together. (Some texts drop an act when another is at least as good; on a uniform
+distribution that leaves nothing.)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dubito.decision._risk import (
+    Belief,
+    as_belief,
+    as_loss,
+    lower_expectations,
+    n_classes_of,
+    risk_bounds,
+    tie_width,
+)
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from dubito._checks import BoolArray
+
+
+def interval_dominance(belief: Belief, loss: npt.ArrayLike | None = None) -> BoolArray:
+    r"""Keep each act whose lower risk does not exceed every upper risk.
+
+    Act a goes when some b has :math:`R^*(b)<R_*(a)` (P2, 2.1.7). With 0/1 loss: class k goes
+    when some class has :math:`\mathrm{Bel}(\{l\})>pl(k)`.
+
+    Parameters
+    ----------
+    belief : Bounds, MassBatch, MassFunction or array of probabilities (n, K)
+    loss : array-like of shape (acts, K), optional
+        Loss of each act when each class is true; 0/1 loss for naming a class by default.
+
+    Returns
+    -------
+    ndarray of bool, shape (n, acts)
+        The acts kept, at least one in each row.
+
+    Examples
+    --------
+    >>> from dubito.belief import Bounds
+    >>> interval_dominance(Bounds([[0.5, 0.1, 0.1]], [[0.8, 0.4, 0.55]]))
+    array([[ True, False,  True]])
+    >>> interval_dominance([[0.5, 0.5]])
+    array([[ True,  True]])
+    """
+    lower, upper = risk_bounds(as_belief(belief), loss)
+    return lower <= upper.min(axis=1, keepdims=True) + tie_width(loss)
+
+
+def weak_dominance(belief: Belief, loss: npt.ArrayLike | None = None) -> BoolArray:
+    r"""Keep each act that no other beats in both lower and upper risk.
+
+    Act a goes when some b has :math:`R_*(b)\le R_*(a)` and :math:`R^*(b)\le R^*(a)`, one of
+    them strictly. Parameters and result as for `interval_dominance`, whose sets contain these.
+
+    Examples
+    --------
+    >>> from dubito.belief import Bounds
+    >>> weak_dominance(Bounds([[0.3, 0.2, 0.0]], [[0.5, 0.6, 0.4]]))
+    array([[ True,  True, False]])
+    """
+    lower, upper = risk_bounds(as_belief(belief), loss)
+    tie = tie_width(loss)
+    beaten = np.zeros(lower.shape, dtype=bool)
+    for b in range(lower.shape[1]):
+        low, high = lower[:, b, None], upper[:, b, None]
+        no_worse = (low <= lower + tie) & (high <= upper + tie)
+        better = (low < lower - tie) | (high < upper - tie)
+        beaten |= no_worse & better
+    # Near-ties could chase each other in a circle; the best middle of the interval never goes.
+    middle = lower + upper
+    return ~beaten | (middle == middle.min(axis=1, keepdims=True))
+
+
+def maximality(belief: Belief, loss: npt.ArrayLike | None = None) -> BoolArray:
+    r"""Keep each act that no other beats under every probability in the credal set.
+
+    Act a goes when some b has a positive lower expectation of :math:`L(a,\cdot)-L(b,\cdot)`:
+    exchanging a for b is then sure to pay. With 0/1 loss that is
+    :math:`\mathrm{Bel}(\{b\})>pl(a)`, the same as `interval_dominance`. Parameters and result as
+    there.
+
+    Notes
+    -----
+    With a loss matrix every pair of acts is compared: :math:`O(\text{acts}^2)` expectations.
+
+    Examples
+    --------
+    >>> from dubito.belief import Bounds
+    >>> ignorant = Bounds([[0.0, 0.0]], [[1.0, 1.0]])
+    >>> maximality(ignorant, loss=[[0, 4], [1, 5]])  # the first act is better whatever is true
+    array([[ True, False]])
+    >>> interval_dominance(ignorant, loss=[[0, 4], [1, 5]])
+    array([[ True,  True]])
+    """
+    known = as_belief(belief)
+    if loss is None:
+        return interval_dominance(known)
+    matrix = as_loss(loss, n_classes_of(known))
+    beaten = np.zeros((len(known), len(matrix)), dtype=bool)
+    for better in matrix:
+        beaten |= lower_expectations(known, matrix - better) > tie_width(loss)
+    return ~beaten & interval_dominance(known, loss)

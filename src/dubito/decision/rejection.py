@@ -1,0 +1,65 @@
+"""When to decline to decide."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dubito._checks import BoolArray, as_float_array, check_choice
+from dubito.decision._risk import Belief, as_belief, pignistic_risk, risk_bounds, tie_width
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+STRATEGIES = ("optimistic", "pessimistic", "pignistic")
+
+
+def reject(
+    belief: Belief,
+    cost: float,
+    strategy: str = "pessimistic",
+    *,
+    loss: npt.ArrayLike | None = None,
+) -> BoolArray:
+    r"""Say which rows to reject because every act is expected to cost more than rejecting.
+
+    A row is rejected when the cost of rejecting lies below the risk of every act (P1, 2.1). A
+    tie is decided, not rejected.
+
+    Parameters
+    ----------
+    belief : Bounds, MassBatch, MassFunction or array of probabilities (n, K)
+    cost : float
+        Cost of rejecting, on the scale of the loss: for 0/1 loss between 0 (reject whatever is
+        not certain) and 1 (never reject).
+    strategy : {"optimistic", "pessimistic", "pignistic"}, default "pessimistic"
+        Which risk counts: lower, upper, or the expected loss under the pignistic probability.
+        With 0/1 loss a row is rejected when the largest plausibility, belief or pignistic
+        probability stays below 1 - cost.
+    loss : array-like of shape (acts, K), optional
+        Loss of each act when each class is true; 0/1 loss for naming a class by default.
+
+    Returns
+    -------
+    ndarray of bool, shape (n,)
+        True where the row is rejected.
+
+    Examples
+    --------
+    >>> from dubito.belief import Bounds
+    >>> bounds = Bounds([[0.7, 0.1], [0.4, 0.2]], [[0.9, 0.3], [0.8, 0.6]])
+    >>> reject(bounds, cost=0.3)
+    array([False,  True])
+    >>> reject(bounds, cost=0.3, strategy="optimistic")
+    array([False, False])
+    """
+    known = as_belief(belief)
+    price = float(as_float_array(cost, "cost", ndim=0))
+    if price < 0:
+        raise ValueError(f"cost must not be negative. Got {cost!r} instead.")
+    check_choice(strategy, "strategy", STRATEGIES)
+    if strategy == "pignistic":
+        risk = pignistic_risk(known, loss)
+    else:
+        lower, upper = risk_bounds(known, loss)
+        risk = lower if strategy == "optimistic" else upper
+    return price < risk.min(axis=1) - tie_width(loss)

@@ -1,0 +1,77 @@
+"""The best set of classes to name, when a set earns less the larger it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from dubito._checks import BoolArray, FloatArray, as_float_array
+from dubito.decision._risk import TIE, Belief, as_belief
+
+SizeUtility: TypeAlias = str | Callable[[int], float] | npt.ArrayLike
+
+#: Curvature of the utility-discounted accuracies u65 and u80.
+_ALPHA = {"u65": 1.6, "u80": 2.2}
+
+
+def set_utility(belief: Belief, utility: SizeUtility = "u65") -> BoolArray:
+    r"""Choose the set of classes with the largest expected utility.
+
+    A set Y earns :math:`g(|Y|)` if the true class is in it and nothing otherwise, so the best set
+    of each size holds the most probable classes and the best size maximises
+    :math:`g(s)\sum_{i\le s}p_{(i)}`: exact, in O(K log K) per row.
+
+    Parameters
+    ----------
+    belief : array of probabilities (n, K), Bounds, MassBatch or MassFunction
+        Beliefs enter through their pignistic probability.
+    utility : {"u65", "u80"}, callable or array-like of shape (K,), default "u65"
+        :math:`g`. u65 and u80 are :math:`g(s)=\alpha/s+(1-\alpha)/s^2` with
+        :math:`\alpha` = 1.6 and 2.2, which give a set of two 0.65 and 0.8; otherwise a function
+        of the size, or its values for sizes 1..K.
+
+    Returns
+    -------
+    ndarray of bool, shape (n, K)
+        The chosen sets, never empty. Of equally good sizes the smallest wins; of equally
+        probable classes at the edge of the set the first.
+
+    Examples
+    --------
+    >>> set_utility([[0.6, 0.3, 0.1]], "u65")
+    array([[ True, False, False]])
+    >>> set_utility([[0.6, 0.3, 0.1]], "u80")
+    array([[ True,  True, False]])
+    """
+    proba = as_belief(belief).pignistic()
+    n, n_classes = proba.shape
+    order = np.argsort(-proba, axis=1, kind="stable")
+    earned = np.cumsum(np.take_along_axis(proba, order, axis=1), axis=1)
+    earned *= _values_by_size(utility, n_classes)
+    best = earned.max(axis=1, keepdims=True)
+    size = np.argmax(earned >= best - TIE * np.abs(best), axis=1) + 1
+    chosen = np.empty((n, n_classes), dtype=bool)
+    np.put_along_axis(chosen, order, np.arange(n_classes) < size[:, None], axis=1)
+    return chosen
+
+
+def _values_by_size(utility: SizeUtility, n_classes: int) -> FloatArray:
+    sizes = np.arange(1, n_classes + 1, dtype=np.float64)
+    if isinstance(utility, str):
+        if utility not in _ALPHA:
+            raise ValueError(
+                "utility must be 'u65', 'u80', a function of the set size, or its "
+                f"{n_classes} values. Got {utility!r} instead."
+            )
+        alpha = _ALPHA[utility]
+        return np.asarray(alpha / sizes + (1 - alpha) / sizes**2)
+    values = [utility(int(s)) for s in sizes] if callable(utility) else utility
+    earned = as_float_array(values, "utility", ndim=1)
+    if len(earned) != n_classes:
+        raise ValueError(
+            f"utility must have one value for each size 1..{n_classes}; got {len(earned)}."
+        )
+    return earned
