@@ -13,15 +13,14 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-_ROOMS = ("belief", "datasets", "decision", "metrics")
-
-__all__ = ["__version__", *_ROOMS]
+__all__ = ["__version__", "belief", "datasets", "decision", "metrics"]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _ROOMS:
+    if name in __all__:
         return import_module(f"dubito.{name}")
-    raise AttributeError(f"module 'dubito' has no attribute {name!r}; its rooms are {_ROOMS}")
+    rooms = ", ".join(__all__[1:])
+    raise AttributeError(f"module 'dubito' has no attribute {name!r}; its rooms are {rooms}.")
 
 
 def __dir__() -> list[str]:

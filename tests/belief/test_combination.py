@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference import brute_force
 
 from dubito.belief import (
     Frame,
@@ -19,6 +18,8 @@ from dubito.belief import (
     yager,
 )
 from dubito.testing.strategies import mass_batches
+
+from reference import brute_force
 
 RULES = {
     "conjunctive": (conjunctive, brute_force.conjunctive),

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reference import brute_force
 
 from dubito.belief import (
     Frame,
@@ -14,6 +13,8 @@ from dubito.belief import (
     discount,
 )
 from dubito.testing.strategies import mass_batches
+
+from reference import brute_force
 
 RATE = st.sampled_from([0.0, 0.1, 0.5, 1.0])
 

@@ -3,10 +3,11 @@ import pickle
 import numpy as np
 import pytest
 from hypothesis import given
-from reference import brute_force
 
 from dubito.belief import Bounds, Frame, MassBatch, MassFunction, dempster
 from dubito.testing.strategies import bounds, mass_batches
+
+from reference import brute_force
 
 
 @given(batch=mass_batches())
@@ -113,7 +114,7 @@ def test_one_class():
 def test_float32_and_read_only_input():
     mass = np.random.default_rng(0).dirichlet(np.ones(7), size=50).astype(np.float32)
     mass.flags.writeable = False
-    batch = MassBatch(list("abc"), Frame("x y z".split()).subsets(), mass)
+    batch = MassBatch(list("abc"), Frame(["x", "y", "z"]).subsets(), mass)
     assert batch.mass.dtype == np.float64
     np.testing.assert_allclose(batch.pignistic().sum(axis=1), 1)
 
@@ -178,7 +179,7 @@ def test_a_subnormal_batch_is_not_dense_and_says_why():
     subnormal = MassFunction({(): 0.2, "a": 0.8}, frame=["a", "b"])
     assert subnormal[()] == pytest.approx(0.2)
     assert str(subnormal).startswith("m(∅) = 0.2")
-    with pytest.raises(ValueError, match="empty set.*Normalise first"):
+    with pytest.raises(ValueError, match=r"empty set.*Normalise first"):
         subnormal.to_batch().dense()
 
 

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reference import brute_force
 
 from dubito.belief import (
     Bounds,
@@ -17,6 +16,8 @@ from dubito.belief import (
     plausibility_transform,
 )
 from dubito.testing.strategies import mass_batches
+
+from reference import brute_force
 
 
 @given(

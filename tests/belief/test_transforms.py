@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 from hypothesis import given
-from reference import brute_force
 
 from dubito._kernels import moebius, moebius_compiled
 from dubito.belief import transforms
 from dubito.testing.strategies import mass_batches
+
+from reference import brute_force
 
 PAIRS = [
     (transforms.mass_to_belief, transforms.belief_to_mass),

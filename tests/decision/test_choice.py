@@ -3,12 +3,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from reference import brute_force
 
 from dubito.belief import Bounds, MassBatch, MassFunction
 from dubito.decision import hurwicz, maximax, maximin, minimax_regret, owa, pignistic_choice
 from dubito.decision._risk import as_belief, risk_bounds
 from dubito.testing.strategies import mass_batches, probabilities
+
+from reference import brute_force
 
 ALL_RULES = [maximin, maximax, hurwicz, pignistic_choice, minimax_regret, owa]
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from dubito.belief import Bounds, MassBatch, MassFunction
+from dubito.belief import Bounds, Frame, MassBatch, MassFunction
 from dubito.decision import (
     e_admissibility,
     interval_dominance,
@@ -124,7 +124,7 @@ def test_e_admissibility_of_bounds_that_no_mass_function_has():
 def test_maximality_with_a_loss_by_definition():
     rng = np.random.default_rng(1)
     mass = rng.dirichlet(np.ones(7) / 3, size=50)
-    batch = MassBatch(list("abc"), MassFunction.vacuous("a b c".split()).frame.subsets(), mass)
+    batch = MassBatch(list("abc"), Frame(["a", "b", "c"]).subsets(), mass)
     loss = rng.normal(size=(4, 3))
     expected = np.ones((50, 4), dtype=bool)
     for a in range(4):
@@ -227,7 +227,7 @@ def test_rejection_with_a_loss_matrix():
 
 
 def test_bad_rejection_is_refused():
-    with pytest.raises(ValueError, match="'optimistic', 'pessimistic', 'pignistic'. Got 'brave'"):
+    with pytest.raises(ValueError, match=r"'optimistic', 'pessimistic', 'pignistic'\. Got 'brave'"):
         reject([[1.0]], 0.1, "brave")
     with pytest.raises(ValueError, match="cost must not be negative"):
         reject([[1.0]], -0.1)

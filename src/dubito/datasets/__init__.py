@@ -1,0 +1,24 @@
+"""Benchmark datasets with their counts checked, and the papers' simulators.
+
+`load` looks in scikit-learn, the folder named by ``DUBITO_DATA``, a cache and OpenML, in this
+order, and never returns a copy whose counts are not those of the catalogue.
+
+>>> from dubito.datasets import load
+>>> iris = load("iris")
+>>> iris.X.shape, iris.class_names
+((150, 4), [0, 1, 2])
+"""
+
+from dubito.datasets._errors import DatasetError
+from dubito.datasets._load import load
+from dubito.datasets._lookup import list_datasets
+from dubito.datasets.simulators import make_gaussian_pair, make_gaussian_trio, make_waveform
+
+__all__ = [
+    "DatasetError",
+    "list_datasets",
+    "load",
+    "make_gaussian_pair",
+    "make_gaussian_trio",
+    "make_waveform",
+]

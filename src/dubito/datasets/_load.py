@@ -1,0 +1,210 @@
+"""Find a dataset, check it, hand it over."""
+
+from __future__ import annotations
+
+import csv
+import os
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from sklearn.datasets import load_iris, load_wine
+from sklearn.utils import Bunch
+
+from dubito.datasets._counts import check_counts
+from dubito.datasets._errors import DatasetError
+from dubito.datasets._lookup import find_dataset
+from dubito.datasets._openml import fetch_table
+from dubito.datasets._tables import Table, read_table, write_table
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from dubito.datasets._records import Dataset
+
+_BUNDLED = {"iris": load_iris, "wine": load_wine}
+
+
+class _Copy(NamedTuple):
+    """One copy of a dataset, where it was found and, when it is new, where to keep it."""
+
+    table: Table
+    source: str
+    verified: bool
+    groups: npt.NDArray[np.str_] | None = None
+    keep_at: Path | None = None
+
+
+def load(name: str, *, data_home: str | os.PathLike[str] | None = None) -> Bunch:
+    """Load a benchmark dataset by name, from the first of four places that has it.
+
+    1. scikit-learn, for iris and wine;
+    2. the folder named by the environment variable ``DUBITO_DATA`` (files ``<name>.csv.gz``);
+    3. the cache: `data_home`, else the folder named by ``DUBITO_CACHE``, else ``dubito`` in the
+       user's cache folder (``XDG_CACHE_HOME``, ``LOCALAPPDATA`` or ``~/.cache``);
+    4. OpenML, by a pinned number; the copy is then kept in the cache.
+
+    Wherever a copy comes from, its rows, features, rows per class (also in the official training
+    part), missing values and overall mean must be those of the catalogue.
+
+    Parameters
+    ----------
+    name : str
+        One of `list_datasets`.
+    data_home : path or None, default=None
+        The cache folder; see above for the default.
+
+    Returns
+    -------
+    Bunch
+        With the attributes
+
+        X : float64 array of shape (n, d), C-contiguous
+            The features; missing values are nan.
+        y : array of shape (n,)
+            The labels as in the source: integers when all are, else strings.
+        feature_names : list of str
+            Column names, as the copy at hand has them.
+        class_names : list
+            The distinct labels, sorted.
+        split : dict or None
+            Row numbers of the official ``train`` and ``test`` parts, None when there are none.
+        groups : array of shape (n,) or None
+            The speaker of each row of vowel, when ``vowel_groups.csv`` lies beside its file.
+        verified : bool
+            Whether this is exactly the copy that the published reproductions use: the file has
+            the catalogue's SHA-256 checksum, or is scikit-learn's own. A copy with the right
+            counts and another checksum is handed over too, with False here.
+        name, description, licence, origin, source : str
+            The name; what to know; the licence as far as it is known; where the data come from;
+            where this copy was found.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown.
+    DatasetError
+        If no place has the dataset, the file cannot be read, or a count is wrong.
+
+    See Also
+    --------
+    list_datasets : The names.
+    make_waveform : More of the waveform data.
+
+    Examples
+    --------
+    >>> from dubito.datasets import load
+    >>> wine = load("wine")
+    >>> wine.X.shape, wine.class_names, wine.split, wine.verified
+    ((178, 13), [0, 1, 2], None, True)
+    >>> print(load("iris").description)
+    Iris flowers. Labels 0, 1, 2 are setosa, versicolor, virginica. Rows 35 and 38 hold the ...
+    """
+    dataset = find_dataset(name)
+    copy = _bundled(dataset) if dataset.bundled else _found_or_fetched(dataset, data_home)
+    check_counts(copy.table, dataset, copy.source)
+    if copy.keep_at is not None:
+        _keep(copy.table, copy.keep_at)
+    return Bunch(
+        X=copy.table.X,
+        y=copy.table.y,
+        feature_names=copy.table.feature_names,
+        class_names=np.unique(copy.table.y).tolist(),
+        split=_official_split(dataset),
+        groups=copy.groups,
+        verified=copy.verified,
+        name=dataset.name,
+        description=f"{dataset.title}. {dataset.notes}".strip(),
+        licence=dataset.licence,
+        origin=dataset.origin,
+        source=copy.source,
+    )
+
+
+def _bundled(dataset: Dataset) -> _Copy:
+    raw = _BUNDLED[dataset.name]()
+    X = np.ascontiguousarray(raw.data, dtype=np.float64)
+    table = Table(list(raw.feature_names), X, raw.target.astype(np.int64))
+    return _Copy(table, "scikit-learn", verified=True)
+
+
+def _found_or_fetched(dataset: Dataset, data_home: str | os.PathLike[str] | None) -> _Copy:
+    named = os.environ.get("DUBITO_DATA")
+    cached = _cache_folder(data_home) / dataset.file_name
+    files = [Path(named).expanduser() / dataset.file_name, cached] if named else [cached]
+    for file in files:
+        if file.is_file():
+            return _from_file(file, dataset)
+    looked = [] if named else ["DUBITO_DATA: not set"]
+    looked += [f"{file}: no such file" for file in files]
+    return _from_openml(dataset, cached, looked)
+
+
+def _cache_folder(data_home: str | os.PathLike[str] | None) -> Path:
+    chosen = data_home if data_home is not None else os.environ.get("DUBITO_CACHE")
+    if chosen:
+        return Path(chosen).expanduser()
+    base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
+    return (Path(base) if base else Path.home() / ".cache") / "dubito"
+
+
+def _from_file(file: Path, dataset: Dataset) -> _Copy:
+    content = file.read_bytes()
+    table = read_table(content, dataset.words, str(file))
+    verified = sha256(content).hexdigest() == dataset.sha256
+    return _Copy(table, str(file), verified, _read_groups(file.parent, dataset))
+
+
+def _read_groups(folder: Path, dataset: Dataset) -> npt.NDArray[np.str_] | None:
+    if dataset.groups_file is None or not (folder / dataset.groups_file).is_file():
+        return None
+    file = folder / dataset.groups_file
+    with file.open(encoding="utf-8", newline="") as lines:
+        speakers = [row.get("speaker") for row in csv.DictReader(lines)]
+    if len(speakers) != dataset.rows or None in speakers:
+        raise DatasetError(
+            f"{file} must have a column 'speaker' and {dataset.rows} rows, one for each row of "
+            f"{dataset.file_name}; it has {len(speakers)} rows."
+        )
+    return np.array(speakers, dtype=np.str_)
+
+
+def _from_openml(dataset: Dataset, cached: Path, looked: list[str]) -> _Copy:
+    if dataset.openml is None:
+        looked.append("OpenML: no copy there is known to be the same data")
+        raise _not_found(dataset, looked)
+    try:
+        table = fetch_table(dataset.openml)
+    except DatasetError as error:
+        looked.append(str(error))
+        raise _not_found(dataset, looked) from error
+    source = f"OpenML dataset {dataset.openml.data_id}"
+    return _Copy(table, source, verified=False, keep_at=cached)
+
+
+def _keep(table: Table, path: Path) -> None:
+    try:
+        write_table(path, table)
+    except OSError as error:
+        raise DatasetError(
+            f"the dataset was fetched but {path} could not be written ({error}). "
+            "Name a folder that can be written with data_home or DUBITO_CACHE."
+        ) from error
+
+
+def _not_found(dataset: Dataset, looked: list[str]) -> DatasetError:
+    places = "".join(f"\n  - {place}" for place in looked)
+    return DatasetError(
+        f"dataset {dataset.name!r} was not found. Looked in:{places}\n"
+        f"Put {dataset.file_name} (header row, features first, last column 'target') in a folder "
+        f"and set DUBITO_DATA to it. The data come from {dataset.origin}; "
+        f"the checked copy is from {dataset.mirror}."
+    )
+
+
+def _official_split(dataset: Dataset) -> dict[str, npt.NDArray[Any]] | None:
+    if not dataset.train_classes:
+        return None
+    rows = np.arange(dataset.rows)
+    return {"train": rows[: dataset.train_rows], "test": rows[dataset.train_rows :]}
