@@ -13,22 +13,54 @@ _BLOCK = 1 << 10
 
 
 @njit(cache=True, nogil=True)
+def _superset_low_bits(x, start, length, sign):  # type: ignore[no-untyped-def]
+    """Transform the three lowest bits in registers: eight neighbours at a time."""
+    for b in range(start, start + length, 8):
+        x1, x3, x5, x7 = x[b + 1], x[b + 3], x[b + 5], x[b + 7]
+        x0 = x[b] + sign * x1
+        x2 = x[b + 2] + sign * x3
+        x4 = x[b + 4] + sign * x5
+        x6 = x[b + 6] + sign * x7
+        x0 += sign * x2
+        x1 += sign * x3
+        x4 += sign * x6
+        x5 += sign * x7
+        x[b] = x0 + sign * x4
+        x[b + 1] = x1 + sign * x5
+        x[b + 2] = x2 + sign * x6
+        x[b + 3] = x3 + sign * x7
+        x[b + 4] = x4
+        x[b + 5] = x5
+        x[b + 6] = x6
+
+
+@njit(cache=True, nogil=True)
 def _superset_bits(x, start, length, stride, sign):  # type: ignore[no-untyped-def]
-    """Transform the bits from `stride` up to `length` in place, two bits per pass."""
+    """Transform the bits from `stride` up to `length` in place, two bits per pass.
+
+    The four quarters are separate slices so that the compiler sees they can be vectorised.
+    """
+    if stride == 1 and length >= 8:
+        _superset_low_bits(x, start, length, sign)
+        stride = 8
     while 4 * stride <= length:
         for base in range(start, start + length, 4 * stride):
-            for i in range(base, base + stride):
-                x1 = x[i + stride]
-                x3 = x[i + 3 * stride]
-                y2 = x[i + 2 * stride] + sign * x3
-                x[i] = (x[i] + sign * x1) + sign * y2
-                x[i + stride] = x1 + sign * x3
-                x[i + 2 * stride] = y2
+            x0 = x[base : base + stride]
+            x1 = x[base + stride : base + 2 * stride]
+            x2 = x[base + 2 * stride : base + 3 * stride]
+            x3 = x[base + 3 * stride : base + 4 * stride]
+            for i in range(stride):
+                y2 = x2[i] + sign * x3[i]
+                x0[i] = (x0[i] + sign * x1[i]) + sign * y2
+                x1[i] += sign * x3[i]
+                x2[i] = y2
         stride *= 4
     if 2 * stride <= length:
         for base in range(start, start + length, 2 * stride):
-            for i in range(base, base + stride):
-                x[i] += sign * x[i + stride]
+            x0 = x[base : base + stride]
+            x1 = x[base + stride : base + 2 * stride]
+            for i in range(stride):
+                x0[i] += sign * x1[i]
 
 
 @njit(cache=True, nogil=True)

@@ -10,7 +10,14 @@ import numpy.typing as npt
 from dubito._checks import BoolArray, FloatArray, as_float_array, name_rows
 from dubito.belief._sets import group_equal
 from dubito.belief.bounds import Bounds
-from dubito.belief.frame import Frame, Label, Subset, all_subsets, nonempty_subsets
+from dubito.belief.frame import (
+    DENSE_LIMIT,
+    Frame,
+    Label,
+    Subset,
+    all_subsets,
+    nonempty_subsets,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -112,11 +119,12 @@ class MassBatch:
     @property
     def is_dense(self) -> bool:
         """Whether the focal sets are all non-empty subsets in bit-mask order."""
-        n_classes = len(self.frame)
-        if len(self.focal) + 1 != 1 << min(n_classes, 62):
-            return False
-        listed = nonempty_subsets(n_classes)
-        return self.focal is listed or bool(np.array_equal(self.focal, listed))
+        return len(self.frame) <= DENSE_LIMIT and self.focal is self.frame.subsets()
+
+    @property
+    def lists_all(self) -> bool:
+        """Whether the focal sets are all subsets, the empty one first, in bit-mask order."""
+        return len(self.frame) <= DENSE_LIMIT and self.focal is all_subsets(len(self.frame))
 
     def dense(self) -> MassBatch:
         """Return the same masses over all non-empty subsets; K up to 20.
@@ -184,6 +192,9 @@ class MassBatch:
             total += self.mass[:, part] @ (self.focal[part] * share[part, None])
         return total
 
+    def __reduce__(self) -> tuple[type, tuple[Frame, BoolArray, FloatArray]]:
+        return type(self), (self.frame, self.focal, self.mass)
+
     def __len__(self) -> int:
         return len(self.mass)
 
@@ -210,7 +221,12 @@ class MassBatch:
 
 
 def _check_focal(focal: npt.ArrayLike, n_classes: int) -> BoolArray:
+    """Return the focal sets; all non-empty subsets become the one array shared by dense batches."""
     sets = np.asarray(focal)
+    if sets.shape == (2**n_classes - 1, n_classes) and n_classes <= DENSE_LIMIT:
+        listed = nonempty_subsets(n_classes)
+        if sets is listed or np.array_equal(sets, listed):
+            return listed
     if sets.ndim != 2 or sets.shape[1] != n_classes or len(sets) == 0:
         raise ValueError(
             f"focal must have one row per focal set and {n_classes} columns, one per class; "

@@ -227,22 +227,20 @@ def merge_equal_sets(batch: MassBatch, focal: BoolArray) -> MassBatch:
 
 def normalised(batch: MassBatch, *, single: bool = False) -> MassBatch:
     """Drop the empty set and divide by what is left."""
-    if len(batch.focal) == 1 << min(len(batch.frame), 62):  # all subsets, the empty one first
-        focal, mass = batch.frame.subsets(), batch.mass[:, 1:]
-    else:
-        kept = batch.focal.any(axis=1)
-        focal, mass = (
-            (batch.focal, batch.mass)
-            if kept.all()
-            else (
-                batch.focal[kept],
-                batch.mass[:, kept],
-            )
-        )
+    focal, mass = _without_empty_set(batch)
     left = mass.sum(axis=1, keepdims=True)
     if not (left > 0).all():
         raise TotalConflictError(np.flatnonzero(~(left[:, 0] > 0)), single=single)
     return MassBatch._trusted(batch.frame, focal, mass / left)
+
+
+def _without_empty_set(batch: MassBatch) -> tuple[BoolArray, FloatArray]:
+    if batch.is_dense:
+        return batch.focal, batch.mass
+    if batch.lists_all:
+        return batch.frame.subsets(), batch.mass[:, 1:]
+    kept = batch.focal.any(axis=1)
+    return batch.focal[kept], batch.mass[:, kept]
 
 
 def as_batches(*sources: MassFunction | MassBatch) -> list[MassBatch]:
