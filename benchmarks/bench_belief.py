@@ -25,14 +25,14 @@ def dense_pair(n_classes: int, rows: int) -> tuple[MassBatch, MassBatch]:
 
 
 def evtools_dempster(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
-    """evtools' fast path: its transforms on raw arrays, without its container."""
+    """Combine by evtools' fast path: its transforms on raw arrays, without its container."""
     mass = qtom(mtoq(a) * mtoq(b))
     empty, mass[0] = mass[0], 0.0
     return mass / (1 - empty)
 
 
 def numpy_dempster(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A plain batched commonality product, as one would write it in numpy."""
+    """Multiply commonalities row by row, as one would write it in plain numpy."""
 
     def transform(x: NDArray[np.float64], sign: float) -> NDArray[np.float64]:
         out = x.copy()
@@ -50,7 +50,7 @@ def numpy_dempster(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np
 
 
 def numpy_jousselme(a: MassBatch, b: MassBatch) -> NDArray[np.float64]:
-    """The definition: a matrix over all pairs of sets."""
+    """Apply the definition: a matrix over all pairs of sets."""
     members = a.focal.astype(float)
     common = members @ members.T
     size = members.sum(axis=1)

@@ -39,11 +39,11 @@ class Comparison:
     def ratio(self) -> float:
         """Return the rival's best CPU time over ours."""
         self.ours()  # once to load and compile what is loaded and compiled once
-        best = {self.ours: float("inf"), self.theirs: float("inf")}
+        ours, theirs = [], []
         for _ in range(self.repeats):
-            for run in best:
-                best[run] = min(best[run], _cpu_seconds(run))
-        return best[self.theirs] / best[self.ours]
+            ours.append(_cpu_seconds(self.ours))
+            theirs.append(_cpu_seconds(self.theirs))
+        return min(theirs) / min(ours)
 
 
 def _cpu_seconds(run: Callable[[], object]) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 import platform
 import sys
 import tracemalloc
@@ -60,7 +59,7 @@ def main() -> int:
     results = HERE / "RESULTS.md"
     draft = results.with_suffix(".tmp")
     draft.write_text(HEAD + "\n".join(lines) + "\n" + note + machine, encoding="utf-8")
-    os.replace(draft, results)
+    draft.replace(results)
     print(f"{missed} of {len(lines)} aims missed" if missed else f"all {len(lines)} aims met")
     return 1 if missed else 0
 

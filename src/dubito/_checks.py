@@ -92,13 +92,13 @@ def check_proba(proba: Any, name: str = "proba") -> FloatArray:
     array = as_float_array(proba, name, ndim=2)
     outside = np.flatnonzero(((array < -1e-9) | (array > 1 + 1e-9)).any(axis=1))
     if len(outside):
-        raise ValueError(f"{name} must lie in [0, 1]; {name_rows(outside)} does not.")
+        raise ValueError(f"{name} must lie in [0, 1]; not so in {name_rows(outside)}.")
     # 1e-5 lets float32 softmax outputs of a thousand classes through, and nothing coarser.
     wrong = np.flatnonzero(np.abs(array.sum(axis=1) - 1) > 1e-5)
     if len(wrong):
         total = array[wrong[0]].sum()
         raise ValueError(
-            f"each row of {name} must sum to 1; {name_rows(wrong)} does not "
+            f"each row of {name} must sum to 1; not so in {name_rows(wrong)} "
             f"(row {wrong[0]} sums to {total:.6g})."
         )
     return np.clip(array, 0.0, 1.0)
@@ -112,7 +112,7 @@ def check_sample_weight(sample_weight: Any, n: int) -> FloatArray:
     check_rows_match("sample_weight", len(weight), "the data", n)
     if (weight < 0).any():
         rows = name_rows(np.flatnonzero(weight < 0))
-        raise ValueError(f"sample_weight must not be negative; {rows} is.")
+        raise ValueError(f"sample_weight must not be negative, as in {rows}.")
     if n and weight.sum() == 0:
         raise ValueError("sample_weight must not be all zero: no row would count.")
     return weight

@@ -262,7 +262,7 @@ def test_mismatched_sources_are_refused():
         dempster([m, m])
     with pytest.raises(TypeError, match="at least one"):
         conjunctive()
-    with pytest.raises(ValueError, match="dogmatic"):
+    with pytest.raises(ValueError, match="some mass on the whole frame"):
         cautious(m, m)
     with pytest.raises(ValueError, match="without mass on the empty set"):
         dubois_prade(MassFunction({(): 0.5, "a": 0.5}, m.frame), m)

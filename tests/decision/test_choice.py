@@ -132,7 +132,7 @@ def test_bad_input_is_refused():
         hurwicz(p, pessimism=2)
     with pytest.raises(ValueError, match="optimism"):
         owa(p, optimism="much")
-    with pytest.raises(ValueError, match=r"must sum to 1; row 0 does not \(row 0 sums to 0.9\)"):
+    with pytest.raises(ValueError, match=r"must sum to 1; not so in row 0 \(row 0 sums to 0.9\)"):
         maximax([[0.5, 0.4]])
     with pytest.raises(ValueError, match="empty set"):
         maximin(MassFunction({(): 0.5, "a": 0.5}, frame=["a", "b"]))

@@ -139,7 +139,7 @@ class MassBatch:
         if (self.empty > 0).any():
             rows = name_rows(np.flatnonzero(self.empty > 0))
             raise ValueError(
-                f"{rows} has mass on the empty set, which a dense batch does not list. "
+                f"there is mass on the empty set in {rows}; a dense batch does not list it. "
                 "Normalise first: dempster(batch)."
             )
         return MassBatch._from_full(self.frame, self.to_array(), subnormal=False)
@@ -246,11 +246,11 @@ def _check_focal(focal: npt.ArrayLike, n_classes: int) -> BoolArray:
 def _check_masses(mass: FloatArray) -> None:
     negative = np.flatnonzero((mass < 0).any(axis=1))
     if len(negative):
-        raise ValueError(f"masses must not be negative; {name_rows(negative)} has some.")
+        raise ValueError(f"masses must not be negative, as in {name_rows(negative)}.")
     total = mass.sum(axis=1)
     wrong = np.flatnonzero(np.abs(total - 1) > _TOLERANCE)
     if len(wrong):
         raise ValueError(
-            f"masses must sum to 1; {name_rows(wrong)} does not (row {wrong[0]} sums to "
+            f"masses must sum to 1; not so in {name_rows(wrong)} (row {wrong[0]} sums to "
             f"{total[wrong[0]]:.6g}). Mass not given elsewhere belongs to the whole frame."
         )

@@ -121,8 +121,8 @@ def mass_to_weights(mass: npt.ArrayLike) -> FloatArray:
     dogmatic = ~(mass[..., -1] > 0)
     if dogmatic.any():
         raise ValueError(
-            f"{name_rows(np.flatnonzero(dogmatic.ravel()))} is dogmatic (no mass on the whole "
-            "frame), so weights of evidence do not exist. Discount it a little first."
+            "weights of evidence need some mass on the whole frame; there is none in "
+            f"{name_rows(np.flatnonzero(dogmatic.ravel()))}. Discount it a little first."
         )
     weights = moebius.superset_difference(np.log(mass_to_commonality(mass)))
     weights[..., -1] = 0.0

@@ -37,7 +37,7 @@ def as_belief(belief: Belief) -> Bounds | MassBatch:
         if (belief.empty > 0).any():
             rows = name_rows(np.flatnonzero(belief.empty > 0))
             raise ValueError(
-                f"{rows} has mass on the empty set. Decide on normalised masses: dempster(batch)."
+                f"there is mass on the empty set in {rows}. Normalise first: dempster(batch)."
             )
         return belief
     return belief if isinstance(belief, Bounds) else Bounds.precise(belief)

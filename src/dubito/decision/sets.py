@@ -9,12 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dubito._checks import BoolArray, FloatArray, as_float_array
+from dubito._kernels.utility import ALPHA, utility_of_size
 from dubito.decision._risk import TIE, Belief, as_belief
 
 SizeUtility: TypeAlias = str | Callable[[int], float] | npt.ArrayLike
-
-#: Curvature of the utility-discounted accuracies u65 and u80.
-_ALPHA = {"u65": 1.6, "u80": 2.2}
 
 
 def set_utility(belief: Belief, utility: SizeUtility = "u65") -> BoolArray:
@@ -59,16 +57,15 @@ def set_utility(belief: Belief, utility: SizeUtility = "u65") -> BoolArray:
 
 
 def _values_by_size(utility: SizeUtility, n_classes: int) -> FloatArray:
-    sizes = np.arange(1, n_classes + 1, dtype=np.float64)
+    sizes = range(1, n_classes + 1)
     if isinstance(utility, str):
-        if utility not in _ALPHA:
+        if utility not in ALPHA:
             raise ValueError(
                 "utility must be 'u65', 'u80', a function of the set size, or its "
                 f"{n_classes} values. Got {utility!r} instead."
             )
-        alpha = _ALPHA[utility]
-        return np.asarray(alpha / sizes + (1 - alpha) / sizes**2)
-    values = [utility(int(s)) for s in sizes] if callable(utility) else utility
+        return utility_of_size(sizes, ALPHA[utility])
+    values = [utility(size) for size in sizes] if callable(utility) else utility
     earned = as_float_array(values, "utility", ndim=1)
     if len(earned) != n_classes:
         raise ValueError(

@@ -1,0 +1,52 @@
+"""Judge probabilities, label sets and rejections: arrays and sets in, floats out.
+
+Log loss and Brier score are scikit-learn's; here are the questions they leave open. Which label
+belongs to which column is said with ``classes=`` (an estimator's ``classes_``). Without it,
+integers in 0..K-1 are column numbers, and otherwise exactly K distinct labels are taken in sorted
+order.
+"""
+
+from dubito.metrics._brier import BrierDecomposition, brier_decomposition
+from dubito.metrics._calibration_error import (
+    classwise_calibration_error,
+    expected_calibration_error,
+)
+from dubito.metrics._scorers import (
+    coverage_scorer,
+    discounted_accuracy_scorer,
+    neg_mean_set_size_scorer,
+    u65_scorer,
+    u80_scorer,
+)
+from dubito.metrics._selective import ErrorRejectCurve, aurc, error_reject_curve
+from dubito.metrics._sets import (
+    coverage,
+    discounted_accuracy,
+    mean_set_size,
+    u65,
+    u80,
+    utility_discounted_accuracy,
+)
+from dubito.metrics._smooth import smooth_calibration_error
+
+__all__ = [
+    "BrierDecomposition",
+    "ErrorRejectCurve",
+    "aurc",
+    "brier_decomposition",
+    "classwise_calibration_error",
+    "coverage",
+    "coverage_scorer",
+    "discounted_accuracy",
+    "discounted_accuracy_scorer",
+    "error_reject_curve",
+    "expected_calibration_error",
+    "mean_set_size",
+    "neg_mean_set_size_scorer",
+    "smooth_calibration_error",
+    "u65",
+    "u65_scorer",
+    "u80",
+    "u80_scorer",
+    "utility_discounted_accuracy",
+]

@@ -1,0 +1,113 @@
+"""The Brier score taken apart: reliability, resolution, uncertainty."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from dubito.metrics._binning import bin_event
+from dubito.metrics._forecasts import Event, class_events, read_forecasts
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+
+class BrierDecomposition(NamedTuple):
+    """The three parts of a Brier score."""
+
+    reliability: float
+    resolution: float
+    uncertainty: float
+
+    @property
+    def brier(self) -> float:
+        """The Brier score itself: reliability - resolution + uncertainty."""
+        return self.reliability - self.resolution + self.uncertainty
+
+
+def brier_decomposition(
+    y: npt.ArrayLike,
+    proba: npt.ArrayLike,
+    *,
+    n_bins: int = 15,
+    strategy: str = "uniform",
+    classes: npt.ArrayLike | None = None,
+    sample_weight: npt.ArrayLike | None = None,
+) -> BrierDecomposition:
+    r"""Split the Brier score into reliability, resolution and uncertainty, without remainder.
+
+    For one event with forecasts p and outcomes o, bins b of weight share :math:`s_b`, bin means
+    :math:`\bar p_b, \bar o_b` and overall mean :math:`\bar o`:
+
+    .. math::
+        \mathrm{reliability} &= \textstyle\sum_b s_b (\bar p_b - \bar o_b)^2 \\
+        \mathrm{resolution} &= \textstyle\sum_b s_b (\bar o_b - \bar o)^2
+            - \mathrm{E}[(p - \bar p_b)^2] + 2\,\mathrm{E}[(p - \bar p_b)(o - \bar o_b)] \\
+        \mathrm{uncertainty} &= \bar o (1 - \bar o)
+
+    and Brier = reliability - resolution + uncertainty. The last two terms of the resolution are
+    what binning hides; they vanish when each bin holds one forecast value, which leaves Murphy's
+    decomposition. Several classes: sums over the classes.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        True labels.
+    proba : array-like of shape (n, K) or (n,)
+        Probabilities of all classes, rows summing to 1, or of the second of two classes.
+    n_bins : int, default=15
+        Number of bins, empty ones included.
+    strategy : {"uniform", "quantile"}, default="uniform"
+        Bins of equal width or of equal weight; see `expected_calibration_error`.
+    classes : array-like of shape (K,), default=None
+        The label of each column, as in ``estimator.classes_``. Without it, integers in 0..K-1 are
+        column numbers, and otherwise exactly K distinct labels are taken in sorted order.
+    sample_weight : array-like of shape (n,), default=None
+        Row weights: 2 counts as the row twice, 0 as no row.
+
+    Returns
+    -------
+    BrierDecomposition
+        Named tuple of `reliability` (0 is best), `resolution` (large is best), `uncertainty` (of
+        the data, whatever the forecast), with the property `brier`, which equals
+        `sklearn.metrics.brier_score_loss`: in [0, 1] for two classes, in [0, 2] for more.
+
+    Notes
+    -----
+    Two classes are judged by the second alone, so (n,) and (n, 2) agree. Uncertainty does not
+    depend on the bins and the whole does not either; how the rest is divided between reliability
+    and resolution does. Resolution can be negative when forecasts spread within bins in vain.
+
+    References
+    ----------
+    Murphy (1973), A new vector partition of the probability score.
+    Stephenson, Coelho and Jolliffe (2008), Two extra components in the Brier score decomposition.
+
+    Examples
+    --------
+    >>> from dubito.metrics import brier_decomposition
+    >>> parts = brier_decomposition([0, 0, 1, 1, 1, 0], [0.2, 0.2, 0.2, 0.8, 0.8, 0.8])
+    >>> [round(part, 4) for part in parts]
+    [0.0178, 0.0278, 0.25]
+    >>> round(parts.brier, 4)
+    0.24
+    """
+    forecasts = read_forecasts(y, proba, classes, sample_weight)
+    of_class = [_decompose(event, n_bins, strategy) for event in class_events(forecasts)]
+    reliability, resolution, uncertainty = np.sum(of_class, axis=0).tolist()
+    return BrierDecomposition(reliability, resolution, uncertainty)
+
+
+def _decompose(event: Event, n_bins: int, strategy: str) -> BrierDecomposition:
+    bins = bin_event(event, n_bins, strategy)
+    overall = float(bins.share @ bins.frequency)
+    spread = event.probability - bins.forecast[bins.of_row]
+    scatter = event.happened - bins.frequency[bins.of_row]
+    within = np.average(spread * (2 * scatter - spread), weights=event.weight)
+    between = bins.share @ (bins.frequency - overall) ** 2
+    return BrierDecomposition(
+        reliability=float(bins.share @ (bins.forecast - bins.frequency) ** 2),
+        resolution=float(between + within),
+        uncertainty=overall * (1 - overall),
+    )

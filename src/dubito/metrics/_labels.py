@@ -1,0 +1,118 @@
+"""Which column does a label belong to? Said by the user, or evident, or refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dubito._checks import name_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from dubito._checks import BoolArray, IntArray
+
+    Labels = npt.NDArray[Any]
+
+
+def as_labels(values: npt.ArrayLike, name: str) -> Labels:
+    """Return one label per row, none of them missing."""
+    labels = np.asarray(values)
+    if labels.ndim != 1:
+        raise ValueError(
+            f"{name} must hold one label per row, so be 1-dimensional; "
+            f"got an array of shape {labels.shape}."
+        )
+    missing = np.flatnonzero(_missing(labels))
+    if len(missing):
+        raise ValueError(f"{name} has no label in {name_rows(missing)}. Drop such rows first.")
+    return labels
+
+
+def label_columns(labels: Labels, n_classes: int, classes: npt.ArrayLike | None) -> IntArray:
+    """Map labels to column numbers.
+
+    With `classes`, by looking them up there. Without, integers in 0..K-1 are column numbers;
+    otherwise exactly K distinct labels are taken in sorted order; anything else is refused.
+
+    >>> label_columns(np.array(["b", "a", "b"]), 2, None).tolist()
+    [1, 0, 1]
+    >>> label_columns(np.array(["b", "a", "b"]), 3, ["c", "b", "a"]).tolist()
+    [1, 2, 1]
+    """
+    if classes is not None:
+        return _look_up(labels, _listed_classes(classes, n_classes))
+    if _are_column_numbers(labels, n_classes):
+        return labels.astype(np.intp)
+    return _look_up(labels, _sorted_classes(labels, n_classes))
+
+
+def _look_up(labels: Labels, classes: list[Any]) -> IntArray:
+    column_of = {label: column for column, label in enumerate(classes)}
+    if len(column_of) < len(classes):
+        twice = [label for column, label in enumerate(classes) if column_of[label] != column]
+        raise ValueError(f"classes must list each label once; repeated: {_in_words(twice)}.")
+    names = labels.tolist()
+    columns = np.fromiter((column_of.get(name, -1) for name in names), np.intp, len(names))
+    if (columns < 0).any():
+        unknown = list(dict.fromkeys(name for name in names if name not in column_of))
+        raise ValueError(
+            f"y has labels that classes does not list: {_in_words(unknown)}. classes lists "
+            f"{_in_words(classes)}; pass all labels of the columns, as in estimator.classes_."
+        )
+    return columns
+
+
+def _listed_classes(classes: npt.ArrayLike, n_classes: int) -> list[Any]:
+    listed: list[Any] = as_labels(classes, "classes").tolist()
+    if len(listed) != n_classes:
+        raise ValueError(
+            f"classes lists {len(listed)} labels ({_in_words(listed)}) for {n_classes} columns; "
+            "it must name every column once, in column order."
+        )
+    return listed
+
+
+def _sorted_classes(labels: Labels, n_classes: int) -> list[Any]:
+    distinct = set(labels.tolist())
+    refusal = (
+        f"y shows {len(distinct)} distinct labels ({_in_words(list(distinct))}) for {n_classes} "
+        "columns, so which label belongs to which column is unclear. "
+        "Pass classes=, one label per column, as in estimator.classes_."
+    )
+    if len(distinct) != n_classes:
+        raise ValueError(refusal)
+    try:
+        return sorted(distinct)
+    except TypeError as error:
+        raise ValueError(refusal) from error
+
+
+def _are_column_numbers(labels: Labels, n_classes: int) -> bool:
+    # Tables with missing values elsewhere often hand integers over as objects or as floats.
+    numbers = np.asarray(labels.tolist()) if labels.dtype == object else labels
+    if numbers.dtype.kind not in "biuf":
+        return False
+    whole = numbers.dtype.kind != "f" or bool((numbers == np.floor(numbers)).all())
+    return whole and bool(numbers.min() >= 0) and bool(numbers.max() < n_classes)
+
+
+def _missing(labels: Labels) -> BoolArray:
+    if labels.dtype == object:
+        return np.array([_is_missing(label) for label in labels.tolist()], dtype=bool)
+    return np.not_equal(labels, labels)  # nan and NaT differ from themselves
+
+
+def _is_missing(label: Any) -> bool:
+    try:
+        return label is None or bool(np.not_equal(label, label))
+    except TypeError:  # pandas.NA is neither equal nor unequal to itself
+        return True
+
+
+def _in_words(labels: Sequence[Any], *, shown: int = 5) -> str:
+    words = ", ".join(repr(label) for label in labels[:shown])
+    return words if len(labels) <= shown else f"{words} and {len(labels) - shown} more"

@@ -1,0 +1,77 @@
+"""The set metrics as scikit-learn scorers: ``scoring=dubito.metrics.u80_scorer``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dubito.metrics._sets import coverage, discounted_accuracy, mean_set_size, u65, u80
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy.typing as npt
+
+
+@dataclass(frozen=True, repr=False)
+class SetScorer:
+    """Score an estimator by the label sets of its ``predict_set``; greater is better.
+
+    Usable wherever scikit-learn takes a callable ``scoring=``.
+
+    Parameters
+    ----------
+    name : str
+        How the scorer prints.
+    metric : callable
+        ``metric(y, sets, *, classes, sample_weight)``, greater being better.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dubito.metrics import u80_scorer
+    >>> class Undecided:
+    ...     classes_ = np.array(["no", "yes"])
+    ...     def predict_set(self, X):
+    ...         return np.ones((len(X), 2), dtype=bool)
+    >>> round(u80_scorer(Undecided(), [[0.3], [0.7]], ["no", "yes"]), 4)
+    0.8
+    >>> u80_scorer
+    u80_scorer
+    """
+
+    name: str
+    metric: Callable[..., float]
+
+    def __call__(
+        self,
+        estimator: Any,
+        X: Any,
+        y: npt.ArrayLike,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> float:
+        """Return the metric of the estimator's sets for `X` against the labels `y`."""
+        if not hasattr(estimator, "predict_set"):
+            raise TypeError(
+                f"{self.name} scores label sets, so it needs an estimator with predict_set; "
+                f"{type(estimator).__name__} has none. Use a dubito classifier; "
+                "a Pipeline or a search belongs inside it, not around it."
+            )
+        sets = estimator.predict_set(X)
+        return self.metric(y, sets, classes=estimator.classes_, sample_weight=sample_weight)
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def _neg_mean_set_size(
+    _y: npt.ArrayLike, sets: npt.ArrayLike, *, sample_weight: npt.ArrayLike | None, **_classes: Any
+) -> float:
+    return -mean_set_size(sets, sample_weight=sample_weight)
+
+
+u65_scorer = SetScorer("u65_scorer", u65)
+u80_scorer = SetScorer("u80_scorer", u80)
+discounted_accuracy_scorer = SetScorer("discounted_accuracy_scorer", discounted_accuracy)
+coverage_scorer = SetScorer("coverage_scorer", coverage)
+neg_mean_set_size_scorer = SetScorer("neg_mean_set_size_scorer", _neg_mean_set_size)

@@ -1,0 +1,167 @@
+"""What rejecting the doubtful rows buys: the error-reject curve and the area under it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from dubito._checks import FloatArray, as_float_array
+from dubito.metrics._binning import sum_ties
+from dubito.metrics._labels import as_labels
+from dubito.metrics._rows import counted_rows
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from dubito.metrics._labels import Labels
+
+
+class ErrorRejectCurve(NamedTuple):
+    """Share rejected, error and accuracy among the accepted, and the confidence they need."""
+
+    rejection: FloatArray
+    error: FloatArray
+    accuracy: FloatArray
+    threshold: FloatArray
+
+
+def error_reject_curve(
+    y: npt.ArrayLike,
+    y_pred: npt.ArrayLike,
+    confidence: npt.ArrayLike,
+    *,
+    sample_weight: npt.ArrayLike | None = None,
+) -> ErrorRejectCurve:
+    r"""Error among the accepted rows as ever more of the least confident are rejected.
+
+    At the threshold t, rows with confidence of at least t are accepted:
+
+    .. math:: \mathrm{rejection}(t) = \frac{w(c < t)}{w}, \qquad
+              \mathrm{error}(t) = \frac{w(c \ge t,\ \hat y \ne y)}{w(c \ge t)}.
+
+    Parameters
+    ----------
+    y, y_pred : array-like of shape (n,)
+        True and predicted labels.
+    confidence : array-like of shape (n,)
+        Larger means surer; any finite numbers, only their order matters.
+    sample_weight : array-like of shape (n,), default=None
+        Row weights: 2 counts as the row twice, 0 as no row.
+
+    Returns
+    -------
+    ErrorRejectCurve
+        Named tuple of arrays `rejection`, `error`, `accuracy` (1 - error) and `threshold`, one
+        entry per distinct confidence, thresholds rising. The first point accepts every row
+        (rejection exactly 0, error the overall error); the last accepts the most confident row and
+        its ties alone. Rejecting every row has no error, hence no point.
+
+    Notes
+    -----
+    Rows of equal confidence are accepted or rejected together, so the order of rows is immaterial.
+
+    References
+    ----------
+    Chow (1970), On optimum recognition error and reject tradeoff.
+    El-Yaniv and Wiener (2010), On the foundations of noise-free selective classification.
+
+    Examples
+    --------
+    >>> from dubito.metrics import error_reject_curve
+    >>> curve = error_reject_curve([0, 1, 1, 0], [0, 1, 0, 1], [0.9, 0.8, 0.6, 0.6])
+    >>> curve.threshold.tolist()
+    [0.6, 0.8, 0.9]
+    >>> curve.rejection.tolist(), curve.error.tolist()
+    ([0.0, 0.5, 0.75], [0.5, 0.0, 0.0])
+    """
+    threshold, weight, wrong = _ranked(y, y_pred, confidence, sample_weight)
+    rejected = np.cumsum(weight) - weight
+    error = _selective_risk(weight, wrong)
+    return ErrorRejectCurve(rejected / weight.sum(), error, 1 - error, threshold)
+
+
+def aurc(
+    y: npt.ArrayLike,
+    y_pred: npt.ArrayLike,
+    confidence: npt.ArrayLike,
+    *,
+    sample_weight: npt.ArrayLike | None = None,
+) -> float:
+    r"""Area under the risk-coverage curve: small if errors are few and doubtful.
+
+    .. math:: \mathrm{AURC} = \sum_t \frac{w(c = t)}{w}\, \mathrm{error}(t)
+
+    over the distinct confidences t, with error(t) among the rows of confidence at least t. Without
+    ties and weights it is the mean over i of the error among the i most confident rows.
+
+    Parameters
+    ----------
+    y, y_pred : array-like of shape (n,)
+        True and predicted labels.
+    confidence : array-like of shape (n,)
+        Larger means surer; any finite numbers, only their order matters.
+    sample_weight : array-like of shape (n,), default=None
+        Row weights: 2 counts as the row twice, 0 as no row.
+
+    Returns
+    -------
+    float
+        In [0, 1]; 0 is best. Equal confidence everywhere gives the overall error.
+
+    Notes
+    -----
+    A small value needs both few errors and a good ranking; at error rate r the best ranking has,
+    for many rows, :math:`r + (1 - r)\ln(1 - r)`.
+
+    References
+    ----------
+    Geifman and El-Yaniv (2017), Selective classification for deep neural networks.
+    Geifman, Uziel and El-Yaniv (2019), Bias-reduced uncertainty estimation.
+
+    Examples
+    --------
+    The one error comes last, or first:
+
+    >>> from dubito.metrics import aurc
+    >>> aurc([0, 1, 1, 0], [0, 1, 1, 1], [0.9, 0.8, 0.7, 0.6])
+    0.0625
+    >>> round(aurc([0, 1, 1, 0], [0, 1, 1, 1], [0.6, 0.7, 0.8, 0.9]), 4)
+    0.5208
+    """
+    _, weight, wrong = _ranked(y, y_pred, confidence, sample_weight)
+    return float(np.average(_selective_risk(weight, wrong), weights=weight))
+
+
+def _ranked(
+    y: npt.ArrayLike,
+    y_pred: npt.ArrayLike,
+    confidence: npt.ArrayLike,
+    sample_weight: npt.ArrayLike | None,
+) -> tuple[FloatArray, ...]:
+    """Return the distinct confidences in rising order, with their weight and wrong weight."""
+    truth, predicted = as_labels(y, "y"), as_labels(y_pred, "y_pred")
+    scores = as_float_array(confidence, "confidence", ndim=1)
+    weight, truth, predicted, scores = counted_rows(
+        sample_weight, y=truth, y_pred=predicted, confidence=scores
+    )
+    _check_comparable(truth, predicted)
+    return sum_ties(scores, weight, weight * (truth != predicted))
+
+
+def _selective_risk(weight: FloatArray, wrong: FloatArray) -> FloatArray:
+    """Error among the rows at or above each confidence."""
+    return np.cumsum(wrong[::-1])[::-1] / np.cumsum(weight[::-1])[::-1]
+
+
+def _check_comparable(truth: Labels, predicted: Labels) -> None:
+    # Numbers never equal words: compared row by row, every prediction would count as an error.
+    words_in_truth, words_in_predicted = (
+        {isinstance(label, str) for label in labels.tolist()} for labels in (truth, predicted)
+    )
+    if words_in_truth.isdisjoint(words_in_predicted):
+        raise TypeError(
+            "one of y and y_pred holds words and the other does not "
+            f"(y[0] is {truth[:1].tolist()[0]!r}, y_pred[0] is {predicted[:1].tolist()[0]!r}), "
+            "so no prediction could be right. Pass the same kind of labels in both."
+        )

@@ -1,0 +1,327 @@
+"""Label sets judged: do they hold the truth, and are they small."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from dubito._checks import BoolArray, FloatArray, name_rows
+from dubito._kernels.utility import ALPHA, utility_of_size
+from dubito.metrics._labels import as_labels, label_columns
+from dubito.metrics._rows import counted_rows
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+
+def utility_discounted_accuracy(
+    y: npt.ArrayLike,
+    sets: npt.ArrayLike,
+    alpha: float,
+    *,
+    classes: npt.ArrayLike | None = None,
+    sample_weight: npt.ArrayLike | None = None,
+) -> float:
+    r"""Mean utility of label sets: one for the true label alone, less the more labels beside it.
+
+    .. math:: u_\alpha(y, Y) = \frac{\alpha}{|Y|} + \frac{1 - \alpha}{|Y|^2}
+              \quad\text{if } y \in Y, \text{ else } 0.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        True labels.
+    sets : array-like of bool, shape (n, K)
+        ``sets[i, k]`` says whether row i's set holds class k, as ``predict_set`` gives it; 0/1
+        integers will do. An empty set is allowed, since any method may be judged, and scores 0.
+    alpha : float
+        How much caution is rewarded, in [0, 3]: a pair that holds the true label is worth
+        :math:`(1 + \alpha) / 4`. 1 is discounted accuracy (a pair is worth a coin toss), 1.6 is
+        `u65`, 2.2 is `u80`. Below 0 large sets would cost more than errors; above 3 a pair would be
+        worth more than the label itself.
+    classes : array-like of shape (K,), default=None
+        The label of each column, as in ``estimator.classes_``. Without it, integers in 0..K-1 are
+        column numbers, and otherwise exactly K distinct labels are taken in sorted order.
+    sample_weight : array-like of shape (n,), default=None
+        Row weights: 2 counts as the row twice, 0 as no row.
+
+    Returns
+    -------
+    float
+        In [0, 1]; 1 is best. For sets of one label it is the accuracy, for every alpha.
+
+    References
+    ----------
+    Zaffalon, Corani and Mauá (2012), Evaluating credal classifiers by utility-discounted
+    predictive accuracy.
+
+    Examples
+    --------
+    Right alone, right in a pair, wrong:
+
+    >>> from dubito.metrics import utility_discounted_accuracy
+    >>> sets = [[True, False, False], [True, True, False], [False, False, True]]
+    >>> round(utility_discounted_accuracy(["a", "b", "a"], sets, alpha=1.6,
+    ...                                   classes=["a", "b", "c"]), 4)
+    0.55
+    """
+    return _mean_utility(_judge(y, sets, classes, sample_weight), _check_alpha(alpha))
+
+
+def u65(
+    y: npt.ArrayLike,
+    sets: npt.ArrayLike,
+    *,
+    classes: npt.ArrayLike | None = None,
+    sample_weight: npt.ArrayLike | None = None,
+) -> float:
+    r"""Mean utility of label sets, a pair that holds the true label being worth 0.65.
+
+    `utility_discounted_accuracy` with :math:`\alpha = 1.6`: a mild reward for caution.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        True labels.
+    sets : array-like of bool, shape (n, K)
+        Label sets, as ``predict_set`` gives them. An empty set scores 0.
+    classes : array-like of shape (K,), default=None
+        The label of each column; see `utility_discounted_accuracy`.
+    sample_weight : array-like of shape (n,), default=None
+        Row weights: 2 counts as the row twice, 0 as no row.
+
+    Returns
+    -------
+    float
+        In [0, 1]; 1 is best.
+
+    References
+    ----------
+    Zaffalon, Corani and Mauá (2012), Evaluating credal classifiers by utility-discounted
+    predictive accuracy.
+
+    Examples
+    --------
+    >>> from dubito.metrics import u65
+    >>> round(u65([0, 1], [[True, True], [False, True]]), 4)
+    0.825
+    """
+    return _mean_utility(_judge(y, sets, classes, sample_weight), ALPHA["u65"])
+
+
+def u80(
+    y: npt.ArrayLike,
+    sets: npt.ArrayLike,
+    *,
+    classes: npt.ArrayLike | None = None,
+    sample_weight: npt.ArrayLike | None = None,
+) -> float:
+    r"""Mean utility of label sets, a pair that holds the true label being worth 0.8.
+
+    `utility_discounted_accuracy` with :math:`\alpha = 2.2`: a strong reward for caution.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        True labels.
+    sets : array-like of bool, shape (n, K)
+        Label sets, as ``predict_set`` gives them. An empty set scores 0.
+    classes : array-like of shape (K,), default=None
+        The label of each column; see `utility_discounted_accuracy`.
+    sample_weight : array-like of shape (n,), default=None
+        Row weights: 2 counts as the row twice, 0 as no row.
+
+    Returns
+    -------
+    float
+        In [0, 1]; 1 is best.
+
+    References
+    ----------
+    Zaffalon, Corani and Mauá (2012), Evaluating credal classifiers by utility-discounted
+    predictive accuracy.
+
+    Examples
+    --------
+    >>> from dubito.metrics import u80
+    >>> round(u80([0, 1], [[True, True], [False, True]]), 4)
+    0.9
+    """
+    return _mean_utility(_judge(y, sets, classes, sample_weight), ALPHA["u80"])
+
+
+def discounted_accuracy(
+    y: npt.ArrayLike,
+    sets: npt.ArrayLike,
+    *,
+    classes: npt.ArrayLike | None = None,
+    sample_weight: npt.ArrayLike | None = None,
+) -> float:
+    r"""Accuracy of a label drawn at random from each set: the mean of :math:`1[y \in Y] / |Y|`.
+
+    `utility_discounted_accuracy` with :math:`\alpha = 1`: no reward for caution at all.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        True labels.
+    sets : array-like of bool, shape (n, K)
+        Label sets, as ``predict_set`` gives them. An empty set scores 0.
+    classes : array-like of shape (K,), default=None
+        The label of each column; see `utility_discounted_accuracy`.
+    sample_weight : array-like of shape (n,), default=None
+        Row weights: 2 counts as the row twice, 0 as no row.
+
+    Returns
+    -------
+    float
+        In [0, 1]; 1 is best.
+
+    References
+    ----------
+    Corani and Zaffalon (2009), Lazy naive credal classifier.
+
+    Examples
+    --------
+    >>> from dubito.metrics import discounted_accuracy
+    >>> discounted_accuracy([0, 1], [[True, True], [False, True]])
+    0.75
+    """
+    return _mean_utility(_judge(y, sets, classes, sample_weight), 1.0)
+
+
+def coverage(
+    y: npt.ArrayLike,
+    sets: npt.ArrayLike,
+    *,
+    classes: npt.ArrayLike | None = None,
+    sample_weight: npt.ArrayLike | None = None,
+) -> float:
+    r"""Share of rows whose set holds the true label: the mean of :math:`1[y \in Y]`.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        True labels.
+    sets : array-like of bool, shape (n, K)
+        Label sets, as ``predict_set`` gives them. An empty set covers nothing.
+    classes : array-like of shape (K,), default=None
+        The label of each column; see `utility_discounted_accuracy`.
+    sample_weight : array-like of shape (n,), default=None
+        Row weights: 2 counts as the row twice, 0 as no row.
+
+    Returns
+    -------
+    float
+        In [0, 1]. Sets of all labels reach 1: read it together with `mean_set_size`.
+
+    References
+    ----------
+    Vovk, Gammerman and Shafer (2005), Algorithmic learning in a random world.
+
+    Examples
+    --------
+    >>> from dubito.metrics import coverage
+    >>> coverage([0, 1], [[True, True], [True, False]])
+    0.5
+    """
+    judged = _judge(y, sets, classes, sample_weight)
+    return float(np.average(judged.hit, weights=judged.weight))
+
+
+def mean_set_size(sets: npt.ArrayLike, *, sample_weight: npt.ArrayLike | None = None) -> float:
+    r"""Mean number of labels in a set: the mean of :math:`|Y|`.
+
+    Parameters
+    ----------
+    sets : array-like of bool, shape (n, K)
+        Label sets, as ``predict_set`` gives them. An empty set has size 0.
+    sample_weight : array-like of shape (n,), default=None
+        Row weights: 2 counts as the row twice, 0 as no row.
+
+    Returns
+    -------
+    float
+        In [0, K]; 1 when every set is a single label.
+
+    References
+    ----------
+    Vovk, Fedorova, Nouretdinov and Gammerman (2016), Criteria of efficiency for conformal
+    prediction (criterion N).
+
+    Examples
+    --------
+    >>> from dubito.metrics import mean_set_size
+    >>> mean_set_size([[True, True], [False, True]])
+    1.5
+    """
+    weight, members = counted_rows(sample_weight, sets=_check_sets(sets))
+    return float(np.average(members.sum(axis=1), weights=weight))
+
+
+class _JudgedSets(NamedTuple):
+    hit: BoolArray
+    size: npt.NDArray[np.int_]
+    weight: FloatArray
+
+
+def _judge(
+    y: npt.ArrayLike,
+    sets: npt.ArrayLike,
+    classes: npt.ArrayLike | None,
+    sample_weight: npt.ArrayLike | None,
+) -> _JudgedSets:
+    weight, labels, members = counted_rows(
+        sample_weight, y=as_labels(y, "y"), sets=_check_sets(sets)
+    )
+    column = label_columns(labels, members.shape[1], classes)
+    hit = members[np.arange(len(members)), column]
+    return _JudgedSets(hit, members.sum(axis=1), weight)
+
+
+def _mean_utility(judged: _JudgedSets, alpha: float) -> float:
+    worth = utility_of_size(np.maximum(judged.size, 1), alpha)  # an empty set is never a hit
+    return float(np.average(judged.hit * worth, weights=judged.weight))
+
+
+def _check_alpha(alpha: Any) -> float:
+    try:
+        number = float(alpha)
+    except (TypeError, ValueError):
+        number = np.nan
+    if not 0.0 <= number <= 3.0:
+        raise ValueError(
+            f"alpha must be a number in [0, 3] (1.6 is u65, 2.2 is u80). Got {alpha!r} instead."
+        )
+    return number
+
+
+def _check_sets(sets: npt.ArrayLike) -> BoolArray:
+    way_out = (
+        "sets must be a boolean (n, K) array, True where a row's set holds the class, "
+        "as predict_set gives it"
+    )
+    if hasattr(sets, "toarray"):
+        raise TypeError(f"{way_out}; got a sparse matrix: pass sets.toarray().")
+    try:
+        array = np.asarray(sets)
+    except ValueError as error:  # rows of unequal length
+        raise ValueError(f"{way_out}; got rows of unequal length.") from error
+    if array.ndim != 2:
+        raise ValueError(f"{way_out}; got an array of shape {array.shape}.")
+    if array.shape[1] < 1:
+        raise ValueError(f"{way_out}; got no columns (shape {array.shape}).")
+    if array.dtype == object:  # as pandas' nullable booleans arrive
+        array = np.asarray(array.tolist())
+    if array.dtype == bool:
+        return array
+    if array.dtype.kind not in "iu":
+        raise TypeError(
+            f"{way_out}; got values of type {array.dtype}. "
+            "Probabilities are turned into sets by a decision rule or a threshold."
+        )
+    odd = np.flatnonzero(((array != 0) & (array != 1)).any(axis=1))
+    if len(odd):
+        raise ValueError(f"{way_out}; integers must be 0 or 1, unlike in {name_rows(odd)}.")
+    return array.astype(bool)

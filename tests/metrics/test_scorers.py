@@ -1,0 +1,110 @@
+"""Scorers as scikit-learn uses them."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate
+
+from dubito import metrics
+from dubito.metrics import coverage, mean_set_size, u65, u80
+
+SCORERS = {name: getattr(metrics, name) for name in metrics.__all__ if name.endswith("_scorer")}
+
+
+class NearMeans(ClassifierMixin, BaseEstimator):
+    """Keeps every class whose mean is nearly as near as the nearest."""
+
+    def __init__(self, slack=0.0):
+        self.slack = slack
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        self.means_ = np.array([X[y == label].mean() for label in self.classes_])
+        return self
+
+    def predict_set(self, X):
+        distance = np.abs(X - self.means_)
+        return distance <= distance.min(axis=1, keepdims=True) + self.slack
+
+    def predict(self, X):
+        return self.classes_[np.abs(X - self.means_).argmin(axis=1)]
+
+
+@pytest.fixture
+def data():
+    rng = np.random.default_rng(0)
+    y = np.repeat(["low", "mid", "high"], 30)
+    X = np.repeat([0.0, 1.0, 2.0], 30)[:, None] + rng.normal(scale=0.4, size=(90, 1))
+    return X, y
+
+
+def test_a_scorer_is_its_metric(data):
+    X, y = data
+    model = NearMeans(0.3).fit(X, y)
+    sets, weight = model.predict_set(X), np.arange(90)
+    known = {"classes": model.classes_}
+    assert metrics.u65_scorer(model, X, y) == u65(y, sets, **known)
+    assert metrics.u80_scorer(model, X, y) == u80(y, sets, **known)
+    assert metrics.coverage_scorer(model, X, y) == coverage(y, sets, **known)
+    assert metrics.neg_mean_set_size_scorer(model, X, y) == -mean_set_size(sets)
+    assert metrics.discounted_accuracy_scorer(model, X, y) < metrics.u65_scorer(model, X, y)
+    weighted = metrics.u80_scorer(model, X, y, sample_weight=weight)
+    assert weighted == u80(y, sets, sample_weight=weight, **known)
+    size = metrics.neg_mean_set_size_scorer(model, X, y, sample_weight=weight)
+    assert size == -mean_set_size(sets, sample_weight=weight)
+
+
+def test_a_fold_without_some_class_is_no_trouble(data):
+    X, y = data
+    model = NearMeans(0.3).fit(X, y)
+    only = y == "mid"
+    expected = coverage(y[only], model.predict_set(X[only]), classes=model.classes_)
+    assert metrics.coverage_scorer(model, X[only], y[only]) == expected
+
+
+@pytest.mark.parametrize("name", SCORERS)
+def test_cross_validation(name, data):
+    scores = cross_val_score(NearMeans(), *data, scoring=SCORERS[name], cv=3)
+    assert scores.shape == (3,)
+    assert np.isfinite(scores).all()
+
+
+def test_single_labels_score_their_accuracy(data):
+    accuracy = cross_val_score(NearMeans(), *data, cv=3)
+    np.testing.assert_allclose(
+        cross_val_score(NearMeans(), *data, cv=3, scoring=metrics.u80_scorer), accuracy
+    )
+
+
+def test_search_finds_the_rewarded_caution(data):
+    grid = {"slack": [0.0, 0.2, 10.0]}
+    search = GridSearchCV(NearMeans(), grid, scoring=SCORERS, refit="u80_scorer", cv=3).fit(*data)
+    assert search.best_params_ == {"slack": 0.2}
+    coverages = search.cv_results_["mean_test_coverage_scorer"]
+    assert coverages[-1] == 1
+    assert list(coverages) == sorted(coverages)
+    assert search.cv_results_["mean_test_neg_mean_set_size_scorer"][-1] == -3
+    single = GridSearchCV(NearMeans(), grid, scoring=metrics.u80_scorer, cv=3).fit(*data)
+    assert single.best_params_ == search.best_params_
+    assert clone(single).scoring == metrics.u80_scorer
+
+
+def test_cross_validate_takes_several(data):
+    result = cross_validate(NearMeans(), *data, scoring=SCORERS, cv=3)
+    assert {f"test_{name}" for name in SCORERS} <= set(result)
+
+
+@pytest.mark.parametrize("name", SCORERS)
+def test_scorers_print_and_pickle(name):
+    scorer = SCORERS[name]
+    assert repr(scorer) == name
+    assert pickle.loads(pickle.dumps(scorer)) == scorer  # noqa: S301
+
+
+def test_an_estimator_without_sets_is_refused(data):
+    model = LogisticRegression().fit(*data)
+    with pytest.raises(TypeError, match=r"u65_scorer .* predict_set; LogisticRegression has none"):
+        metrics.u65_scorer(model, *data)
