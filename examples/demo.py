@@ -91,8 +91,8 @@ def main() -> None:
         f"\n(a pair is worth 0.8), it doubts on {doubtful.mean():.1%} of the digits, "
         f"mean set {mean_set_size(sets):.2f}:"
         f"\nits sets hold the truth in {coverage(y_test, sets):.1%}; its best guess errs on "
-        f"{wrong[doubtful].mean():.0%} where it doubts,\nand on {wrong[~doubtful].mean():.1%} where "
-        f"it does not. u65 {u65(y_test, sets):.3f}, u80 {u80(y_test, sets):.3f}.\n"
+        f"{wrong[doubtful].mean():.0%} where it doubts,\nand on {wrong[~doubtful].mean():.1%} "
+        f"where it does not. u65 {u65(y_test, sets):.3f}, u80 {u80(y_test, sets):.3f}.\n"
     )
     for cost in (0.6, 0.4, 0.2):
         declined = reject(bounds, cost)

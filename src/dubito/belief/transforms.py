@@ -12,17 +12,6 @@ commonality    :math:`q(A)=\sum_{B\supseteq A}m(B)`
 implicability  :math:`b(A)=\sum_{B\subseteq A}m(B)`
 weights        :math:`w(A)=\sum_{B\supseteq A}(-1)^{|B|-|A|}\ln q(B)`, :math:`A\ne\Omega`
 =============  ===============================================================================
-
-Examples
---------
->>> import numpy as np
->>> simple = np.array([0.0, 0.6, 0.0, 0.4])  # m({0}) = 0.6, m({0, 1}) = 0.4
->>> mass_to_plausibility(simple)
-array([0. , 1. , 0.4, 1. ])
->>> mass_to_weights(simple).round(4) + 0.0
-array([0.    , 0.9163, 0.    , 0.    ])
->>> weights_to_mass(mass_to_weights(simple)).round(4)
-array([0. , 0.6, 0. , 0.4])
 """
 
 from __future__ import annotations
@@ -62,45 +51,93 @@ def _over_subsets(values: npt.ArrayLike) -> FloatArray:
 
 
 def mass_to_implicability(mass: npt.ArrayLike) -> FloatArray:
-    r"""Return :math:`b(A)=\sum_{B\subseteq A}m(B)`."""
+    r"""Return :math:`b(A)=\sum_{B\subseteq A}m(B)`.
+
+    Examples
+    --------
+    >>> mass_to_implicability([0.0, 0.6, 0.0, 0.4])
+    array([0. , 0.6, 0. , 1. ])
+    """
     return moebius.subset_sum(_over_subsets(mass))
 
 
 def implicability_to_mass(implicability: npt.ArrayLike) -> FloatArray:
-    """Invert `mass_to_implicability`."""
+    """Invert `mass_to_implicability`.
+
+    Examples
+    --------
+    >>> implicability_to_mass([0.0, 0.6, 0.0, 1.0]).round(12)
+    array([0. , 0.6, 0. , 0.4])
+    """
     return moebius.subset_difference(_over_subsets(implicability))
 
 
 def mass_to_belief(mass: npt.ArrayLike) -> FloatArray:
-    r"""Return :math:`\mathrm{Bel}(A)=\sum_{\emptyset\ne B\subseteq A}m(B)`."""
+    r"""Return :math:`\mathrm{Bel}(A)=\sum_{\emptyset\ne B\subseteq A}m(B)`.
+
+    Examples
+    --------
+    >>> mass_to_belief([0.0, 0.6, 0.0, 0.4])
+    array([0. , 0.6, 0. , 1. ])
+    """
     mass = _over_subsets(mass)
     return mass_to_implicability(mass) - mass[..., :1]
 
 
 def belief_to_mass(belief: npt.ArrayLike) -> FloatArray:
-    r"""Invert `mass_to_belief`; what the whole frame lacks to 1 is :math:`m(\emptyset)`."""
+    r"""Invert `mass_to_belief`; what the whole frame lacks to 1 is :math:`m(\emptyset)`.
+
+    Examples
+    --------
+    >>> belief_to_mass([0.0, 0.6, 0.0, 1.0]).round(12)
+    array([0. , 0.6, 0. , 0.4])
+    """
     belief = _over_subsets(belief)
     return implicability_to_mass(belief + (1 - belief[..., -1:]))
 
 
 def mass_to_plausibility(mass: npt.ArrayLike) -> FloatArray:
-    r"""Return :math:`\mathrm{Pl}(A)=\sum_{B\cap A\ne\emptyset}m(B)=b(\Omega)-b(\bar A)`."""
+    r"""Return :math:`\mathrm{Pl}(A)=\sum_{B\cap A\ne\emptyset}m(B)=b(\Omega)-b(\bar A)`.
+
+    Examples
+    --------
+    >>> mass_to_plausibility([0.0, 0.6, 0.0, 0.4])
+    array([0. , 1. , 0.4, 1. ])
+    """
     implicability = mass_to_implicability(mass)
     return implicability[..., -1:] - implicability[..., ::-1]
 
 
 def plausibility_to_mass(plausibility: npt.ArrayLike) -> FloatArray:
-    r"""Invert `mass_to_plausibility`; what the whole frame lacks to 1 is :math:`m(\emptyset)`."""
+    r"""Invert `mass_to_plausibility`; what the whole frame lacks to 1 is :math:`m(\emptyset)`.
+
+    Examples
+    --------
+    >>> plausibility_to_mass([0.0, 1.0, 0.4, 1.0]).round(12)
+    array([0. , 0.6, 0. , 0.4])
+    """
     return implicability_to_mass(1 - _over_subsets(plausibility)[..., ::-1])
 
 
 def mass_to_commonality(mass: npt.ArrayLike) -> FloatArray:
-    r"""Return :math:`q(A)=\sum_{B\supseteq A}m(B)`."""
+    r"""Return :math:`q(A)=\sum_{B\supseteq A}m(B)`.
+
+    Examples
+    --------
+    >>> mass_to_commonality([0.0, 0.6, 0.0, 0.4])
+    array([1. , 1. , 0.4, 0.4])
+    """
     return moebius.superset_sum(_over_subsets(mass))
 
 
 def commonality_to_mass(commonality: npt.ArrayLike) -> FloatArray:
-    """Invert `mass_to_commonality`."""
+    """Invert `mass_to_commonality`.
+
+    Examples
+    --------
+    >>> commonality_to_mass([1.0, 1.0, 0.4, 0.4]).round(12)
+    array([0. , 0.6, 0. , 0.4])
+    """
     return moebius.superset_difference(_over_subsets(commonality))
 
 
@@ -116,6 +153,11 @@ def mass_to_weights(mass: npt.ArrayLike) -> FloatArray:
     ------
     ValueError
         Where a mass function is dogmatic, :math:`m(\Omega)=0`: it has no such decomposition.
+
+    Examples
+    --------
+    >>> mass_to_weights([0.0, 0.6, 0.0, 0.4]).round(3) + 0.0
+    array([0.   , 0.916, 0.   , 0.   ])
     """
     mass = _over_subsets(mass)
     dogmatic = ~(mass[..., -1] > 0)
@@ -130,7 +172,13 @@ def mass_to_weights(mass: npt.ArrayLike) -> FloatArray:
 
 
 def weights_to_mass(weights: npt.ArrayLike) -> FloatArray:
-    r"""Invert `mass_to_weights`: :math:`\ln q(B)=-\sum_{A\not\supseteq B}w(A)`."""
+    r"""Invert `mass_to_weights`: :math:`\ln q(B)=-\sum_{A\not\supseteq B}w(A)`.
+
+    Examples
+    --------
+    >>> weights_to_mass([0.0, 0.916, 0.0, 0.0]).round(3)
+    array([0. , 0.6, 0. , 0.4])
+    """
     return commonality_to_mass(np.exp(weights_to_log_commonality(_over_subsets(weights))))
 
 

@@ -17,6 +17,8 @@ from dubito.belief import Bounds, Frame, MassBatch
 if TYPE_CHECKING:
     from dubito._checks import FloatArray
 
+__all__ = ["bounds", "mass_batches", "probabilities"]
+
 _LABELS = tuple("abcdefghijklmnopqrst")
 
 

@@ -1,0 +1,140 @@
+"""The package as a whole: what it promises, what it loads, and whether its papers agree."""
+
+import importlib
+import inspect
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from importlinter.cli import lint_imports
+
+import dubito
+
+ROOT = Path(__file__).parents[1]
+
+# The public contract of the rooms that exist: outside code calls these names.
+PROMISED = {
+    "dubito.belief": """Frame MassFunction MassBatch Bounds dempster conjunctive disjunctive
+        cautious discount condition pignistic plausibility_transform conflict nonspecificity""",
+    "dubito.decision": """interval_dominance maximality e_admissibility maximin maximax hurwicz
+        pignistic_choice minimax_regret owa set_utility reject""",
+    "dubito.metrics": """expected_calibration_error classwise_calibration_error
+        smooth_calibration_error brier_decomposition utility_discounted_accuracy u65 u80
+        discounted_accuracy coverage mean_set_size error_reject_curve aurc""",
+    "dubito.datasets": """load list_datasets make_waveform make_gaussian_trio make_gaussian_pair""",
+}
+
+
+def documented_names():
+    """The names of docs/api.md, by module."""
+    text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    sections = re.split(r"^## (dubito[\w.]+)$", text, flags=re.MULTILINE)[1:]
+    pairs = zip(sections[::2], sections[1::2], strict=True)
+    return {module: re.findall(r"`(\w+)`", body) for module, body in pairs}
+
+
+def run_python(*arguments):
+    """Run a fresh interpreter and return what it printed."""
+    return subprocess.run(  # noqa: S603
+        [sys.executable, *map(str, arguments)], check=True, capture_output=True, text=True
+    )
+
+
+@pytest.mark.parametrize("module", PROMISED)
+def test_promised_names_are_public(module):
+    public = importlib.import_module(module).__all__
+    assert set(PROMISED[module].split()) <= set(public)
+
+
+@pytest.mark.parametrize("module", documented_names())
+def test_public_names_are_documented_and_explained(module):
+    room = importlib.import_module(module)
+    public = room.__all__
+    assert documented_names()[module] == list(public)
+    assert len(set(public)) == len(public)
+    for name in public:
+        thing = getattr(room, name)
+        assert inspect.getdoc(thing), f"{module}.{name} has no docstring"
+        if inspect.isfunction(thing) and module != "dubito.testing.strategies":
+            assert "Examples\n---" in inspect.getdoc(thing), f"{module}.{name} has no example"
+
+
+def test_every_room_with_public_names_is_in_the_list():
+    rooms = {f"dubito.{name}" for name in dubito.__all__ if name != "__version__"}
+    assert rooms == set(PROMISED)
+    assert rooms <= set(documented_names())
+
+
+def test_rooms_open_on_first_use_and_unknown_ones_are_refused():
+    assert dubito.metrics.u80_scorer is importlib.import_module("dubito.metrics").u80_scorer
+    assert dir(dubito) == sorted(dubito.__all__)
+    with pytest.raises(AttributeError, match="its rooms are belief, datasets"):
+        _ = dubito.kitchen
+
+
+@pytest.mark.parametrize(
+    ("statement", "absent"),
+    [
+        ("import dubito", "numba torch matplotlib jinja2 sklearn scipy numpy pandas"),
+        ("from dubito import belief, decision", "numba torch matplotlib jinja2 sklearn pandas"),
+        ("from dubito import metrics", "numba torch matplotlib jinja2 sklearn pandas"),
+        ("from dubito import datasets", "numba torch matplotlib jinja2"),
+    ],
+)
+def test_imports_stay_light(statement, absent):
+    code = f"{statement}\nimport sys\nprint(*(set('{absent}'.split()) & set(sys.modules)))"
+    assert run_python("-c", code).stdout.split() == []
+
+
+def test_small_work_does_not_load_numba():
+    code = """
+import sys
+from dubito.belief import MassFunction, dempster, conflict, discount, cautious
+from dubito.decision import e_admissibility
+m = MassFunction({"a": 0.4, ("a", "b"): 0.6})
+e_admissibility(dempster(m, discount(m, 0.3), m.to_batch().dense()))
+cautious(m, m)
+print("numba" in sys.modules)
+"""
+    assert run_python("-c", code).stdout.strip() == "False"
+
+
+def test_the_rooms_keep_their_order(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    assert lint_imports(config_filename=str(ROOT / "pyproject.toml"), no_cache=True) == 0
+
+
+def test_the_papers_agree_on_the_version():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert dubito.__version__ == project["version"]
+    assert f"version: {dubito.__version__}" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"## {dubito.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_ci_runs_the_commands_of_the_readme():
+    ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for command in ("make test", "make demo"):
+        assert command in readme
+        assert f"\n{command.split()[1]}: " in makefile
+    assert "make test" in ci
+    assert "make lint" in ci
+
+
+def test_links_in_the_documents_lead_somewhere():
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
+        for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_demo_runs_and_draws(tmp_path):
+    picture = tmp_path / "demo.png"
+    ran = run_python(ROOT / "examples" / "demo.py", "--picture", picture)
+    assert picture.stat().st_size > 10_000
+    accuracy = dict(re.findall(r"^  (\w+) +([\d.]+)%", ran.stdout, flags=re.MULTILINE))
+    assert float(accuracy["fused"]) > max(float(accuracy[n]) for n in ("top", "middle", "bottom"))
+    assert ran.stderr == ""
