@@ -12,7 +12,7 @@ DUBITO_DATA := $(abspath $(wildcard ../shared/data))
 endif
 export DUBITO_DATA
 
-.PHONY: demo test lint format bench experiments docs clean
+.PHONY: demo test oldest lint format bench experiments docs clean
 
 $(READY): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -24,6 +24,12 @@ demo: $(READY)  ## Three weak detectors, one honest answer
 
 test: $(READY)  ## The whole test suite, with coverage
 	$(BIN)/python -m pytest -n auto --cov --cov-report=term
+
+oldest: ## The test suite with the oldest versions pyproject.toml allows
+	test -x .venv-oldest/bin/python || $(PYTHON) -m venv .venv-oldest
+	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check \
+		--editable ".[dev]" --constraint tests/oldest.txt
+	.venv-oldest/bin/python -m pytest -n auto
 
 lint: $(READY)  ## Format, lint, types, room order
 	$(BIN)/ruff format --check .
@@ -45,5 +51,5 @@ docs: $(READY)  ## Check every example in the documentation
 	$(BIN)/python -m pytest README.md docs -q
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage dist
+	rm -rf $(VENV) .venv-oldest .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

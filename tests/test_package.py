@@ -114,6 +114,16 @@ def test_the_papers_agree_on_the_version():
     assert f"## {dubito.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
+def test_the_oldest_versions_are_those_allowed():
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    for pin in (ROOT / "tests" / "oldest.txt").read_text(encoding="utf-8").splitlines()[1:]:
+        name, version = pin.split("==")
+        allowed = re.search(rf'"{name}>=([\d.]+)', text).group(1)
+        assert f"{version}.".startswith(f"{allowed}."), (
+            f"{name}: {version} tested, {allowed} allowed"
+        )
+
+
 def test_ci_runs_the_commands_of_the_readme():
     ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
