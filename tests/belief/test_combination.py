@@ -72,6 +72,8 @@ def test_dempster_and_yager_follow_the_definition(sources):
     a, b = sources
     singles = [(brute_force.as_dict(x), brute_force.as_dict(y)) for x, y in zip(a, b, strict=True)]
     assert_same_masses(dempster(a, b), [brute_force.dempster(x, y) for x, y in singles])
+    assert yager(a, b).is_dense
+    assert dempster(a, b).is_dense
     assert_same_masses(yager(a, b), [brute_force.yager(x, y, a.frame) for x, y in singles])
     assert_same_masses(yager(listed(a), b), [brute_force.yager(x, y, a.frame) for x, y in singles])
 

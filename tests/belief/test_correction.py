@@ -25,6 +25,7 @@ def test_discounting_moves_mass_to_the_frame(batch, rate):
     expected = (1 - rate) * batch.to_array()
     expected[:, -1] += rate
     np.testing.assert_allclose(result, expected, atol=1e-15)
+    assert discount(batch, rate).is_dense
 
 
 def test_rates_by_row_are_a_column():

@@ -80,6 +80,8 @@ def test_indexing_rows():
     np.testing.assert_array_equal(batch[np.array([True, False, False])].mass, batch.mass[:1])
     with pytest.raises(IndexError):
         batch[3]
+    with pytest.raises(IndexError):
+        batch[0, 1]
     assert len(batch.bounds()[1:]) == 2
     np.testing.assert_array_equal(batch.bounds()[1].lower, [[0.9, 0.0]])
 

@@ -106,6 +106,16 @@ class MassBatch:
             return cls._trusted(frame, all_subsets(len(frame)), full)
         return cls._trusted(frame, frame.subsets(), full[:, 1:])
 
+    @classmethod
+    def _from_sorted(cls, frame: Frame, focal: BoolArray, mass: FloatArray) -> MassBatch:
+        """Build without checks from distinct sets in bit-mask order; complete lists are known."""
+        if len(frame) <= DENSE_LIMIT and len(focal) >= 2 ** len(frame) - 1:
+            if len(focal) == 2 ** len(frame):
+                focal = all_subsets(len(frame))
+            elif focal[0].any():
+                focal = frame.subsets()
+        return cls._trusted(frame, focal, mass)
+
     def to_array(self) -> FloatArray:
         """Return the masses (n, 2^K) over all bit masks, the empty set first; K up to 20."""
         subsets = all_subsets(len(self.frame))
@@ -205,12 +215,9 @@ class MassBatch:
     def __getitem__(self, rows: Any) -> MassFunction | MassBatch:
         from dubito.belief.mass import MassFunction  # noqa: PLC0415
 
-        picked = self.mass[rows]
-        if picked.ndim == 1:
-            return MassFunction.from_batch(
-                MassBatch._trusted(self.frame, self.focal, picked[None, :])
-            )
-        return MassBatch._trusted(self.frame, self.focal, picked)
+        picked = np.arange(len(self))[rows]
+        batch = MassBatch._trusted(self.frame, self.focal, self.mass[np.atleast_1d(picked)])
+        return MassFunction.from_batch(batch) if picked.ndim == 0 else batch
 
     def __iter__(self) -> Iterator[MassFunction]:
         return (self[i] for i in range(len(self)))

@@ -216,13 +216,13 @@ def _combine(
         right = b.mass[rows] if len(b) > 1 else b.mass
         products = left[:, :, None] * right[:, None, :]
         mass[rows] = groups.add_up(products.reshape(len(products), n_pairs))
-    return MassBatch._trusted(a.frame, groups.sets, mass)
+    return MassBatch._from_sorted(a.frame, groups.sets, mass)
 
 
 def merge_equal_sets(batch: MassBatch, focal: BoolArray) -> MassBatch:
     """Give the masses of a batch to other focal sets, adding up where these coincide."""
     groups = group_equal(focal)
-    return MassBatch._trusted(batch.frame, groups.sets, groups.add_up(batch.mass))
+    return MassBatch._from_sorted(batch.frame, groups.sets, groups.add_up(batch.mass))
 
 
 def normalised(batch: MassBatch, *, single: bool = False) -> MassBatch:

@@ -77,10 +77,14 @@ def _read_rate(rate: npt.ArrayLike | Mapping[Label, float], batch: MassBatch) ->
 
 
 def _discount_all(batch: MassBatch, rates: FloatArray) -> MassBatch:
-    n, n_classes = len(batch), len(batch.frame)
-    focal = np.vstack([batch.focal, np.ones((1, n_classes), dtype=bool)])
-    mass = np.hstack([(1 - rates) * batch.mass, np.broadcast_to(rates, (n, 1))])
-    return merge_equal_sets(MassBatch._trusted(batch.frame, focal, mass), focal)
+    mass = (1 - rates) * batch.mass
+    whole = np.flatnonzero(batch.focal.all(axis=1))
+    if len(whole):
+        mass[:, whole] += rates
+        return MassBatch._trusted(batch.frame, batch.focal, mass)
+    focal = np.vstack([batch.focal, np.ones((1, len(batch.frame)), dtype=bool)])
+    mass = np.hstack([mass, np.broadcast_to(rates, (len(batch), 1))])
+    return MassBatch._trusted(batch.frame, focal, mass)
 
 
 def _discount_by_class(batch: MassBatch, rates: FloatArray) -> MassBatch:
