@@ -50,8 +50,8 @@ def test_all_rules_agree_on_precise_probabilities(p):
 
 @given(batch=mass_batches(n_classes=3), loss=losses(3))
 def test_hurwicz_and_owa_run_from_optimist_to_pessimist(batch, loss):
-    np.testing.assert_array_equal(hurwicz(batch, loss, pessimism=1), maximin(batch, loss))
-    np.testing.assert_array_equal(hurwicz(batch, loss, pessimism=0), maximax(batch, loss))
+    np.testing.assert_array_equal(hurwicz(batch, loss, alpha=1), maximin(batch, loss))
+    np.testing.assert_array_equal(hurwicz(batch, loss, alpha=0), maximax(batch, loss))
     np.testing.assert_array_equal(owa(batch, loss, optimism=0), maximin(batch, loss))
     np.testing.assert_array_equal(owa(batch, loss, optimism=1), maximax(batch, loss))
     np.testing.assert_array_equal(owa(batch, loss, optimism=0.5), pignistic_choice(batch, loss))
@@ -128,8 +128,8 @@ def test_bad_input_is_refused():
         maximin(p, [[1, 2, 3]])
     with pytest.raises(ValueError, match="nan"):
         maximin(p, [[1, np.nan]])
-    with pytest.raises(ValueError, match=r"pessimism must be a number in \[0, 1\]. Got 2"):
-        hurwicz(p, pessimism=2)
+    with pytest.raises(ValueError, match=r"alpha must be a number in \[0, 1\]. Got 2"):
+        hurwicz(p, alpha=2)
     with pytest.raises(ValueError, match="optimism"):
         owa(p, optimism="much")
     with pytest.raises(ValueError, match=r"must sum to 1; not so in row 0 \(row 0 sums to 0.9\)"):

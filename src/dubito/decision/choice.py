@@ -62,19 +62,18 @@ def maximax(belief: Belief, loss: npt.ArrayLike | None = None) -> IntArray:
     return _first_smallest(lower, loss)
 
 
-def hurwicz(
-    belief: Belief, loss: npt.ArrayLike | None = None, *, pessimism: float = 0.5
-) -> IntArray:
+def hurwicz(belief: Belief, loss: npt.ArrayLike | None = None, *, alpha: float = 0.5) -> IntArray:
     r"""Choose the act with the smallest :math:`\alpha R^*+(1-\alpha)R_*`.
 
-    :math:`\alpha` is the `pessimism` in [0, 1]: 1 is `maximin`, 0 is `maximax`.
+    :math:`\alpha` in [0, 1] is the pessimism: 1 is `maximin`, 0 is `maximax`. Parameters and
+    result as for `maximin`.
 
     Examples
     --------
-    >>> hurwicz(Bounds([[0.3, 0.2]], [[0.7, 0.8]]), pessimism=1.0)
+    >>> hurwicz(Bounds([[0.3, 0.2]], [[0.7, 0.8]]), alpha=1.0)
     array([0])
     """
-    weight = check_unit_interval(pessimism, "pessimism")
+    weight = check_unit_interval(alpha, "alpha")
     lower, upper = risk_bounds(as_belief(belief), loss)
     return _first_smallest(weight * upper + (1 - weight) * lower, loss)
 
@@ -131,7 +130,7 @@ def owa(belief: Belief, loss: npt.ArrayLike | None = None, *, optimism: float = 
     known = as_belief(belief)
     share = check_unit_interval(optimism, "optimism")
     if isinstance(known, Bounds):
-        return hurwicz(known, loss, pessimism=1 - share)
+        return hurwicz(known, loss, alpha=1 - share)
     matrix = as_loss(loss, len(known.frame))
     risk = np.stack([_owa_risk(known, losses, share) for losses in matrix], axis=1)
     return _first_smallest(risk, loss)
