@@ -38,18 +38,31 @@ def name_rows(rows: npt.ArrayLike, *, shown: int = 3) -> str:
     return f"rows {', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"
 
 
+def counted(n: int, what: str) -> str:
+    """Count things in words.
+
+    >>> counted(1, "row"), counted(2, "class")
+    ('1 row', '2 classes')
+    """
+    plural = "es" if what.endswith("s") else "s"
+    return f"{n} {what}{'' if n == 1 else plural}"
+
+
 def as_float_array(values: Any, name: str, *, ndim: int | tuple[int, ...]) -> FloatArray:
     """Return `values` as a finite float64 array with an allowed number of dimensions."""
     if hasattr(values, "toarray"):
         raise TypeError(
             f"{name} is a sparse matrix; a dense array is needed: pass {name}.toarray()."
         )
+    if np.ma.is_masked(values):
+        raise ValueError(f"{name} has masked values. Drop or impute them first.")
     try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise TypeError(
-            f"{name} must be an array of numbers; got {type(values).__name__}."
-        ) from error
+        raw = np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{name} must be a plain array; got rows of unequal length.") from error
+    array = _as_numbers(raw)
+    if array is None:
+        raise TypeError(f"{name} must hold numbers; got {_shown(values)}.")
     allowed = (ndim,) if isinstance(ndim, int) else ndim
     if array.ndim not in allowed:
         wanted = " or ".join(f"{d}-dimensional" for d in allowed)
@@ -60,6 +73,30 @@ def as_float_array(values: Any, name: str, *, ndim: int | tuple[int, ...]) -> Fl
         kind = "nan" if np.isnan(array).any() else "infinite values"
         raise ValueError(f"{name} has {kind} in {name_rows(rows)}. Drop or impute them first.")
     return array
+
+
+def _as_numbers(raw: npt.NDArray[Any]) -> FloatArray | None:
+    """Return an array as float64, or None: words, complex numbers and None are no numbers."""
+    if raw.dtype.kind not in "biufO" or (raw.dtype == object and None in raw.ravel().tolist()):
+        return None
+    try:
+        return raw.astype(np.float64, copy=False)
+    except (TypeError, ValueError):
+        return None
+
+
+def _shown(value: Any) -> str:
+    """Show a small value as it is, a large one by its type."""
+    text = repr(value)
+    return text if len(text) <= 40 else type(value).__name__
+
+
+def pick_rows(n: int, rows: Any) -> IntArray:
+    """Return the row numbers an index picks: a number for one row, an array for several."""
+    picked = np.arange(n)[rows]
+    if picked.ndim > 1:
+        raise IndexError("rows are picked by a number, a slice, numbers or a boolean mask.")
+    return np.asarray(picked)
 
 
 def check_rows_match(name: str, n: int, other: str, m: int) -> None:
@@ -113,6 +150,8 @@ def check_sample_weight(sample_weight: Any, n: int) -> FloatArray:
     if (weight < 0).any():
         rows = name_rows(np.flatnonzero(weight < 0))
         raise ValueError(f"sample_weight must not be negative, as in {rows}.")
-    if n and weight.sum() == 0:
+    largest = weight.max(initial=0.0)
+    if n and largest == 0:
         raise ValueError("sample_weight must not be all zero: no row would count.")
-    return weight
+    # Only ratios matter; far from 1 their sums would overflow or lose digits.
+    return weight if 1e-100 < largest < 1e100 or n == 0 else weight / largest

@@ -169,7 +169,7 @@ def test_bad_mass_functions_are_refused(masses, message):
         ([[1, 2]], [[1.0]], "boolean"),
         ([[1, 0]], [[0.5, 0.5]], "2 columns for 1 focal sets"),
         ([[1, 0]], [1.0], "2-dimensional"),
-        ([[1, 0]], [["x"]], "array of numbers"),
+        ([[1, 0]], [["x"]], "must hold numbers; got"),
     ],
 )
 def test_bad_batches_are_refused(focal, mass, message):
@@ -212,7 +212,7 @@ def test_rounding_in_bounds_is_cut_off():
 def test_representations_a_person_reads():
     m = MassFunction({("a", "b"): 0.4, "a": 0.6})
     assert repr(m) == "MassFunction({('a',): 0.6, ('a', 'b'): 0.4}, frame=['a', 'b'])"
-    assert repr(m.to_batch()) == "MassBatch(1 rows, 2 classes, 2 focal sets)"
-    assert repr(m.to_batch().dense()) == "MassBatch(1 rows, 2 classes, dense)"
-    assert repr(m.to_batch().bounds()) == "Bounds(1 rows, 2 classes, mean width 0.4)"
+    assert repr(m.to_batch()) == "MassBatch(1 row, 2 classes, 2 focal sets)"
+    assert repr(m.to_batch().dense()) == "MassBatch(1 row, 2 classes, dense)"
+    assert repr(m.to_batch().bounds()) == "Bounds(1 row, 2 classes, mean width 0.4)"
     assert eval(repr(m)).masses == m.masses  # noqa: S307

@@ -23,7 +23,7 @@ def losses(n_classes, n_acts=None):
 
 @given(batch=mass_batches(n_classes=3), loss=losses(3))
 def test_risks_follow_the_definition(batch, loss):
-    lower, upper = risk_bounds(batch, loss)
+    lower, upper, _ = risk_bounds(batch, loss)
     for i, one in enumerate(batch):
         by_hand = brute_force.as_dict(one)
         for a, row in enumerate(loss):
@@ -59,8 +59,8 @@ def test_hurwicz_and_owa_run_from_optimist_to_pessimist(batch, loss):
 
 @given(batch=mass_batches(n_classes=3), loss=losses(3, n_acts=3))
 def test_bounds_are_never_bolder_than_the_masses_behind_them(batch, loss):
-    lower, upper = risk_bounds(batch, loss)
-    wider_lower, wider_upper = risk_bounds(batch.bounds(), loss)
+    lower, upper, _ = risk_bounds(batch, loss)
+    wider_lower, wider_upper, _ = risk_bounds(batch.bounds(), loss)
     assert (wider_lower <= lower + 1e-12).all()
     assert (wider_upper >= upper - 1e-12).all()
 
@@ -78,7 +78,7 @@ def test_bounds_with_a_loss_against_a_linear_programme():
     p = rng.dirichlet(np.ones(5), size=30)
     bounds = Bounds(p * rng.uniform(0, 1, p.shape), np.minimum(p * rng.uniform(1, 3, p.shape), 1))
     loss = rng.normal(size=(4, 5))
-    lower, upper = risk_bounds(bounds, loss)
+    lower, upper, _ = risk_bounds(bounds, loss)
     for i in range(30):
         between = list(zip(bounds.lower[i], bounds.upper[i], strict=True))
         for a in range(4):
@@ -115,6 +115,33 @@ def test_owa_weights_have_the_asked_orness_and_largest_entropy():
             np.testing.assert_allclose(ratios, ratios[0])  # geometric: the stationarity condition
 
 
+def test_a_forbidden_act_does_not_blur_the_others():
+    forbidden = [1e12, 1e12]
+    assert pignistic_choice([[0.1, 0.9]], [[0, 1], [1, 0], forbidden]).tolist() == [1]
+    assert maximin([[0.4999, 0.5001]], [[0, 1], [1, 0], forbidden]).tolist() == [1]
+    assert maximin([[1.0, 0.0]], [[1, 0], [0, 1e12]]).tolist() == [1]
+
+
+@given(batch=mass_batches(n_classes=3), loss=losses(3), scale=st.sampled_from([1e-200, 1e-9, 1e15]))
+def test_the_unit_of_the_loss_is_immaterial(batch, loss, scale):
+    for rule in ALL_RULES:
+        np.testing.assert_array_equal(rule(batch, loss * scale), rule(batch, loss))
+
+
+def test_owa_with_many_classes_solves_each_size_once():
+    n_classes = 2000
+    m = MassFunction({0: 0.4, (1, 2): 0.3, tuple(range(n_classes)): 0.3}, range(n_classes))
+    assert owa(m, optimism=0.3).tolist() == [0]
+    assert owa(m, optimism=1e-300).tolist() == maximin(m).tolist()
+
+
+def test_float32_and_rounded_probabilities_are_taken_as_they_are_meant():
+    p = np.random.default_rng(0).dirichlet(np.ones(1000), size=20).astype(np.float32)
+    for rule in ALL_RULES:
+        np.testing.assert_array_equal(rule(p), p.argmax(axis=1))
+    assert maximin([[0.6 + 5e-6, 0.4]]).tolist() == [0]
+
+
 def test_five_thousand_classes():
     rng = np.random.default_rng(0)
     p = rng.dirichlet(np.ones(5000), size=3)
@@ -134,6 +161,10 @@ def test_bad_input_is_refused():
         owa(p, optimism="much")
     with pytest.raises(ValueError, match=r"must sum to 1; not so in row 0 \(row 0 sums to 0.9\)"):
         maximax([[0.5, 0.4]])
+    with pytest.raises(TypeError, match=r"belief must be Bounds, a MassBatch.*; got NoneType"):
+        maximin(None)
+    with pytest.raises(ValueError, match="loss must be a plain array; got rows of unequal length"):
+        maximin(p, [[0, 1], [1]])
     with pytest.raises(ValueError, match="empty set"):
         maximin(MassFunction({(): 0.5, "a": 0.5}, frame=["a", "b"]))
 

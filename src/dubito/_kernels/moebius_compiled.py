@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from dubito._kernels.jit import compiled
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -12,7 +13,7 @@ FloatArray = npt.NDArray[np.float64]
 _BLOCK = 1 << 10
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _superset_low_bits(x, start, length, sign):  # type: ignore[no-untyped-def]
     """Transform the three lowest bits in registers: eight neighbours at a time."""
     for b in range(start, start + length, 8):
@@ -34,7 +35,7 @@ def _superset_low_bits(x, start, length, sign):  # type: ignore[no-untyped-def]
         x[b + 6] = x6
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _superset_bits(x, start, length, stride, sign):  # type: ignore[no-untyped-def]
     """Transform the bits from `stride` up to `length` in place, two bits per pass.
 
@@ -63,7 +64,7 @@ def _superset_bits(x, start, length, stride, sign):  # type: ignore[no-untyped-d
                 x0[i] += sign * x1[i]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def superset_rows(x, sign):  # type: ignore[no-untyped-def]
     """Transform every row of the contiguous (n, 2^K) array in place, towards the supersets."""
     n, size = x.shape
@@ -74,7 +75,7 @@ def superset_rows(x, sign):  # type: ignore[no-untyped-def]
         _superset_bits(x[r], 0, size, block, sign)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def intersection_rows(a, b):  # type: ignore[no-untyped-def]
     """Multiply the commonalities of each row, back to masses; scratch space of one row.
 
@@ -107,7 +108,7 @@ def intersection_rows(a, b):  # type: ignore[no-untyped-def]
     return out, survived
 
 
-@njit("void(f8[::1], f8[::1], f8[::1], f8[::1], i8, i8, i8, i8, i8)", cache=True, nogil=True)
+@compiled("void(f8[::1], f8[::1], f8[::1], f8[::1], i8, i8, i8, i8, i8)")
 def _add_positive_intersection(a, b, out, scratch, ia, ib, io, free, size):  # type: ignore[no-untyped-def]  # noqa: PLR0913, PLR0917
     """Add the intersection product of two stretches to a third, by the highest class.
 
@@ -133,18 +134,28 @@ def _add_positive_intersection(a, b, out, scratch, ia, ib, io, free, size):  # t
     _add_positive_intersection(a, scratch, out, scratch, ia, free, io, free + half, half)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def positive_intersection_rows(a, b):  # type: ignore[no-untyped-def]
-    """Multiply onto intersections without subtractions: 3^K steps per row."""
+    """Multiply onto intersections without subtractions.
+
+    Pair by pair where few sets have mass, else by recursion over the classes: 3^K steps a row.
+    """
     n, size = a.shape
     out = np.zeros((n, size))
     scratch = np.empty(size)
+    steps = 3.0 ** np.log2(size)
     for r in range(n):
-        _add_positive_intersection(a[r], b[r], out[r], scratch, 0, 0, 0, 0, size)
+        in_a, in_b = np.flatnonzero(a[r]), np.flatnonzero(b[r])
+        if len(in_a) * float(len(in_b)) <= steps:
+            for i in in_a:
+                for j in in_b:
+                    out[r, i & j] += a[r, i] * b[r, j]
+        else:
+            _add_positive_intersection(a[r], b[r], out[r], scratch, 0, 0, 0, 0, size)
     return out
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def disjoint_union_rows(a, b):  # type: ignore[no-untyped-def]
     """Multiply disjoint pairs onto their unions, over all submasks of each mask."""
     n, size = a.shape

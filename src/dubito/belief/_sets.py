@@ -1,8 +1,12 @@
-"""Lists of sets as boolean rows: finding equal ones and adding up what belongs to them."""
+"""Lists of sets as 64-bit words: finding equal ones and adding up what belongs to them.
+
+A set of K classes is a row of ceil(K / 64) words; bit k of the row is set when class k is in it.
+Intersections and unions of sets are those of the words, an eighth of the memory of booleans.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -10,11 +14,15 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from dubito._checks import BoolArray, FloatArray, IntArray
 
+Words: TypeAlias = npt.NDArray[np.uint64]
+
+_WORD = np.dtype("<u8")  # little end first, so that bit k of the bytes is bit k of the word
+
 
 class SetGroups(NamedTuple):
-    """The distinct sets of a list, and where the list mentions each."""
+    """The distinct sets of a list in bit-mask order, and where the list mentions each."""
 
-    sets: BoolArray
+    sets: Words
     order: IntArray
     starts: IntArray
 
@@ -23,17 +31,57 @@ class SetGroups(NamedTuple):
         return np.add.reduceat(values[:, self.order], self.starts, axis=1)
 
 
-def group_equal(listed: BoolArray) -> SetGroups:
-    """Group equal rows of a list of P sets; the distinct ones come in bit-mask order."""
-    packed = pack_sets(listed)
-    order = np.lexsort(packed.T[::-1])
-    ordered = packed[order]
-    new = np.ones(len(ordered), dtype=bool)
-    new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+def to_words(sets: BoolArray) -> Words:
+    """Pack boolean rows (P, K) into words (P, W)."""
+    n_words = -(-sets.shape[1] // 64)
+    packed = np.zeros((len(sets), 8 * n_words), dtype=np.uint8)
+    bits = np.packbits(sets, axis=1, bitorder="little")
+    packed[:, : bits.shape[1]] = bits
+    return packed.view(_WORD)
+
+
+def from_words(words: Words, n_classes: int) -> BoolArray:
+    """Unpack words (P, W) into boolean rows (P, K)."""
+    packed = np.ascontiguousarray(words).view(np.uint8)
+    return np.unpackbits(packed, axis=1, count=n_classes, bitorder="little").astype(bool)
+
+
+def group_equal(words: Words) -> SetGroups:
+    """Group the equal sets of a list."""
+    key = words[:, 0] if words.shape[1] == 1 else _hashed(words)
+    order = np.argsort(key, kind="stable")
+    new = np.ones(len(order), dtype=bool)
+    new[1:] = key[order[1:]] != key[order[:-1]]
+    if words.shape[1] > 1:
+        if _differ_within(words, order, new):  # two sets share a key: one sort by all words
+            order = np.lexsort(words.T)
+            new[1:] = (words[order[1:]] != words[order[:-1]]).any(axis=1)
+        else:
+            order, new = _in_mask_order(words, order, new)
     starts = np.flatnonzero(new)
-    return SetGroups(listed[order[starts]], order, starts)
+    return SetGroups(words[order[starts]], order, starts)
 
 
-def pack_sets(listed: BoolArray) -> npt.NDArray[np.uint8]:
-    """Pack each row into bytes that, compared from the left, order as the bit masks do."""
-    return np.packbits(listed, axis=1, bitorder="little")[:, ::-1]
+def _hashed(words: Words) -> npt.NDArray[np.uint64]:
+    """Return one number per set, the same for equal sets and hardly ever for different ones."""
+    odd = np.random.default_rng(0).integers(2**63, size=words.shape[1], dtype=np.uint64) * 2 + 1
+    mixed = words ^ (words >> np.uint64(29))
+    return np.asarray((mixed * odd).sum(axis=1, dtype=np.uint64))
+
+
+def _differ_within(words: Words, order: IntArray, new: BoolArray) -> bool:
+    """Whether some neighbours of equal key are different sets."""
+    same_key = np.flatnonzero(~new)
+    return bool((words[order[same_key]] != words[order[same_key - 1]]).any())
+
+
+def _in_mask_order(words: Words, order: IntArray, new: BoolArray) -> tuple[IntArray, BoolArray]:
+    """Reorder whole groups by the bit masks of their sets."""
+    starts = np.flatnonzero(new)
+    rank = np.empty(len(starts), dtype=np.intp)
+    rank[np.lexsort(words[order[starts]].T)] = np.arange(len(starts))
+    group = rank[np.cumsum(new) - 1]
+    again = np.argsort(group, kind="stable")
+    first = np.ones(len(group), dtype=bool)
+    first[1:] = np.diff(group[again]) > 0
+    return order[again], first

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 import numpy as np
 import numpy.typing as npt
 
-from dubito._checks import BoolArray, FloatArray, as_float_array, name_rows
-from dubito.belief._sets import group_equal
+from dubito._checks import BoolArray, FloatArray, as_float_array, counted, name_rows, pick_rows
+from dubito.belief._sets import group_equal, to_words
 from dubito.belief.bounds import Bounds
+from dubito.belief.errors import TotalConflictError
 from dubito.belief.frame import (
     DENSE_LIMIT,
     Frame,
@@ -67,12 +68,12 @@ class MassBatch:
     def __init__(self, frame: Iterable[Label], focal: npt.ArrayLike, mass: npt.ArrayLike) -> None:
         self.frame = Frame(frame)
         self.focal = _check_focal(focal, len(self.frame))
-        self.mass = as_float_array(mass, "mass", ndim=2).view()
+        self.mass = as_float_array(mass, "mass", ndim=2).copy()
         if self.mass.shape[1] != len(self.focal):
             raise ValueError(
                 f"mass has {self.mass.shape[1]} columns for {len(self.focal)} focal sets."
             )
-        _check_masses(self.mass)
+        _make_sum_one(self.mass)
         self.mass.flags.writeable = False
 
     @classmethod
@@ -80,7 +81,7 @@ class MassBatch:
         """Build without checks from arrays made inside the house."""
         batch = object.__new__(cls)
         batch.frame, batch.focal, batch.mass = frame, focal, mass
-        batch.mass.flags.writeable = False
+        batch.mass.flags.writeable = batch.focal.flags.writeable = False
         return batch
 
     @classmethod
@@ -96,8 +97,9 @@ class MassBatch:
             raise ValueError(
                 f"array must have 2^{len(frame)} = {n_subsets} columns; got {full.shape[1]}."
             )
-        _check_masses(full)
-        return cls._from_full(frame, full.copy(), subnormal=bool(full[:, 0].any()))
+        full = full.copy()
+        _make_sum_one(full)
+        return cls._from_full(frame, full, subnormal=bool(full[:, 0].any()))
 
     @classmethod
     def _from_full(cls, frame: Frame, full: FloatArray, *, subnormal: bool) -> MassBatch:
@@ -146,13 +148,16 @@ class MassBatch:
         """
         if self.is_dense:
             return self
+        self.check_normal()
+        return MassBatch._from_full(self.frame, self.to_array(), subnormal=False)
+
+    def check_normal(self) -> None:
+        """Refuse mass on the empty set."""
         if (self.empty > 0).any():
             rows = name_rows(np.flatnonzero(self.empty > 0))
             raise ValueError(
-                f"there is mass on the empty set in {rows}; a dense batch does not list it. "
-                "Normalise first: dempster(batch)."
+                f"there is mass on the empty set in {rows}. Normalise first: dempster(batch)."
             )
-        return MassBatch._from_full(self.frame, self.to_array(), subnormal=False)
 
     @property
     def empty(self) -> FloatArray:
@@ -181,7 +186,8 @@ class MassBatch:
         return self._sum_over_members(np.ones(len(self.focal)))
 
     def bounds(self) -> Bounds:
-        """Return belief and plausibility of each class."""
+        """Return belief and plausibility of each class, of masses without conflict."""
+        self.check_normal()
         size = self.focal.sum(axis=1)
         single = np.flatnonzero(size == 1)
         lower = np.zeros((len(self), len(self.frame)))
@@ -191,7 +197,10 @@ class MassBatch:
     def pignistic(self) -> FloatArray:
         r"""Return :math:`\sum_{A\ni k}m(A)/|A|` over :math:`1-m(\emptyset)`, (n, K)."""
         p = self._sum_over_members(1 / np.maximum(self.focal.sum(axis=1), 1))
-        return np.asarray(p / p.sum(axis=1, keepdims=True))
+        total = p.sum(axis=1, keepdims=True)
+        if not (total > 0).all():
+            raise TotalConflictError(np.flatnonzero(~(total > 0)))
+        return np.asarray(p / total)
 
     def _sum_over_members(self, share: FloatArray) -> FloatArray:
         """Give each class its share of the mass of each set it is in, (n, K)."""
@@ -202,8 +211,8 @@ class MassBatch:
             total += self.mass[:, part] @ (self.focal[part] * share[part, None])
         return total
 
-    def __reduce__(self) -> tuple[type, tuple[Frame, BoolArray, FloatArray]]:
-        return type(self), (self.frame, self.focal, self.mass)
+    def __reduce__(self) -> tuple[object, tuple[Frame, BoolArray | None, FloatArray]]:
+        return _restore, (self.frame, None if self.is_dense else self.focal, self.mass)
 
     def __len__(self) -> int:
         return len(self.mass)
@@ -215,7 +224,7 @@ class MassBatch:
     def __getitem__(self, rows: Any) -> MassFunction | MassBatch:
         from dubito.belief.mass import MassFunction  # noqa: PLC0415
 
-        picked = np.arange(len(self))[rows]
+        picked = pick_rows(len(self), rows)
         batch = MassBatch._trusted(self.frame, self.focal, self.mass[np.atleast_1d(picked)])
         return MassFunction.from_batch(batch) if picked.ndim == 0 else batch
 
@@ -223,8 +232,9 @@ class MassBatch:
         return (self[i] for i in range(len(self)))
 
     def __repr__(self) -> str:
-        kind = "dense" if self.is_dense else f"{len(self.focal)} focal sets"
-        return f"MassBatch({len(self)} rows, {len(self.frame)} classes, {kind})"
+        kind = "dense" if self.is_dense else counted(len(self.focal), "focal set")
+        rows, classes = counted(len(self), "row"), counted(len(self.frame), "class")
+        return f"MassBatch({rows}, {classes}, {kind})"
 
 
 def _check_focal(focal: npt.ArrayLike, n_classes: int) -> BoolArray:
@@ -243,14 +253,20 @@ def _check_focal(focal: npt.ArrayLike, n_classes: int) -> BoolArray:
         if not np.isin(sets, (0, 1)).all():
             raise ValueError("focal must be boolean: which classes are in each focal set.")
         sets = sets.astype(bool)
-    if len(group_equal(sets).sets) < len(sets):
+    if len(group_equal(to_words(sets)).sets) < len(sets):
         raise ValueError("focal lists a set twice; add up the masses of equal sets first.")
-    sets = sets.view()
+    sets = sets.copy()
     sets.flags.writeable = False
     return sets
 
 
-def _check_masses(mass: FloatArray) -> None:
+def _restore(frame: Frame, focal: BoolArray | None, mass: FloatArray) -> MassBatch:
+    """Rebuild a pickled batch; dense ones do not carry their focal sets along."""
+    return MassBatch._trusted(frame, frame.subsets() if focal is None else focal, mass)
+
+
+def _make_sum_one(mass: FloatArray) -> None:
+    """Refuse what is no mass, and take small excess in place for the rounding it is."""
     negative = np.flatnonzero((mass < 0).any(axis=1))
     if len(negative):
         raise ValueError(f"masses must not be negative, as in {name_rows(negative)}.")
@@ -261,3 +277,5 @@ def _check_masses(mass: FloatArray) -> None:
             f"masses must sum to 1; not so in {name_rows(wrong)} (row {wrong[0]} sums to "
             f"{total[wrong[0]]:.6g}). Mass not given elsewhere belongs to the whole frame."
         )
+    off = np.abs(total - 1) > 1e-12
+    mass[off] /= total[off, None]

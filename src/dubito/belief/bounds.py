@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from dubito._checks import FloatArray, as_float_array, check_proba, name_rows
+from dubito._checks import FloatArray, as_float_array, check_proba, counted, name_rows, pick_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_TOLERANCE = 1e-6
+# Lets float32 softmax outputs of a thousand classes through, and nothing coarser.
+_TOLERANCE = 1e-5
 
 
 class Bounds:
@@ -23,7 +24,7 @@ class Bounds:
     lower, upper : array-like of shape (n, K)
         :math:`0\le\text{lower}\le\text{upper}\le1`, and in each row
         :math:`\sum_k\text{lower}_k\le1\le\sum_k\text{upper}_k`: some probability lies between.
-        Excess within 1e-6 is taken for rounding and cut off.
+        Excess within 1e-5 is taken for rounding and mended.
 
     Examples
     --------
@@ -54,15 +55,40 @@ class Bounds:
         )
         _reject_rows(low.sum(axis=1) > 1 + _TOLERANCE, "the lower bounds sum to more than 1")
         _reject_rows(high.sum(axis=1) < 1 - _TOLERANCE, "the upper bounds sum to less than 1")
-        self.upper = np.clip(high, 0.0, 1.0)
-        self.lower = np.clip(low, 0.0, self.upper)
+        high = np.clip(high, 0.0, 1.0)
+        high = np.minimum(high / np.minimum(high.sum(axis=1, keepdims=True), 1.0), 1.0)
+        low = np.clip(low, 0.0, high)
+        self._keep(low / np.maximum(low.sum(axis=1, keepdims=True), 1.0), high)
+
+    def _keep(self, lower: FloatArray, upper: FloatArray) -> Bounds:
+        self.lower, self.upper = lower, upper
         self.lower.flags.writeable = self.upper.flags.writeable = False
+        return self
 
     @classmethod
     def precise(cls, proba: npt.ArrayLike) -> Bounds:
         """Bounds of width zero around probabilities (n, K) whose rows sum to one."""
         checked = check_proba(proba)
-        return cls(checked, checked)
+        checked = checked / checked.sum(axis=1, keepdims=True)
+        return object.__new__(cls)._keep(checked, checked)
+
+    def tightened(self) -> Bounds:
+        r"""Return the closest bounds that say the same.
+
+        A class cannot have more than the others' lower bounds leave, nor less than their upper
+        bounds leave: :math:`u'_k=\min(u_k,1-\sum_{j\ne k}l_j)` and
+        :math:`l'_k=\max(l_k,1-\sum_{j\ne k}u_j)`. Bounds of a mass function are tight already.
+
+        Examples
+        --------
+        >>> Bounds([[0.6, 0.0]], [[1.0, 0.9]]).tightened().upper
+        array([[1. , 0.4]])
+        """
+        spare = 1 - self.lower.sum(axis=1, keepdims=True)
+        excess = self.upper.sum(axis=1, keepdims=True) - 1
+        upper = np.minimum(self.upper, self.lower + np.maximum(spare, 0.0))
+        lower = np.maximum(self.lower, self.upper - np.maximum(excess, 0.0))
+        return object.__new__(Bounds)._keep(np.minimum(lower, upper), upper)
 
     @property
     def width(self) -> FloatArray:
@@ -91,11 +117,12 @@ class Bounds:
         return len(self.lower)
 
     def __getitem__(self, rows: Any) -> Bounds:
-        picked = np.arange(len(self))[rows]
-        kept = object.__new__(Bounds)
-        kept.lower = self.lower[np.atleast_1d(picked)]
-        kept.upper = self.upper[np.atleast_1d(picked)]
-        return kept
+        picked = pick_rows(len(self), rows)
+        kept = np.atleast_1d(picked)
+        return object.__new__(Bounds)._keep(self.lower[kept], self.upper[kept])
+
+    def __reduce__(self) -> tuple[object, tuple[FloatArray, FloatArray]]:
+        return Bounds, (self.lower, self.upper)
 
     def __iter__(self) -> Iterator[Bounds]:
         return (self[i] for i in range(len(self)))
@@ -103,7 +130,7 @@ class Bounds:
     def __repr__(self) -> str:
         n, k = self.lower.shape
         mean = f", mean width {self.width.mean():.3g}" if n else ""
-        return f"Bounds({n} rows, {k} classes{mean})"
+        return f"Bounds({counted(n, 'row')}, {counted(k, 'class')}{mean})"
 
 
 def _reject_rows(bad: npt.ArrayLike, what: str) -> None:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from dubito._kernels import moebius
-from dubito.belief._sets import group_equal
+from dubito.belief._sets import from_words, group_equal, to_words
 from dubito.belief.batch import MassBatch
 from dubito.belief.errors import TotalConflictError
 from dubito.belief.frame import DENSE_LIMIT
@@ -32,12 +32,17 @@ from dubito.belief.mass import MassFunction
 from dubito.belief.transforms import mass_to_weights, weights_to_log_commonality
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from dubito._checks import BoolArray, FloatArray
+    from dubito.belief._sets import Words
+    from dubito.belief.frame import Frame
 
     Product = Callable[[FloatArray, FloatArray], FloatArray]
-    SetOperation = Callable[[BoolArray, BoolArray], BoolArray]
+    SetOperation = Callable[[Words, Words], Words]
+
+# Numbers held at a time beside sources and result: a few megabytes.
+_AT_A_TIME = 1 << 20
 
 # Statically all sources are of one kind; at run time a single one may join batches.
 M = TypeVar("M", MassFunction, MassBatch)
@@ -128,11 +133,14 @@ def cautious(*sources: M) -> M:
     weights[..., 0] = 0.0  # what speaks for the empty set goes with the normalisation
     log_q = weights_to_log_commonality(weights)
     log_q -= log_q[:, 1:].max(axis=1, keepdims=True)  # exp may underflow, never all of it
-    full = moebius.superset_difference(np.exp(log_q))
-    np.maximum(full, 0.0, out=full)
+    log_q[:, 0] = -np.inf
+    q = np.exp(log_q)
+    full = moebius.superset_difference(q)
+    # Sets no source speaks for get rounding noise from the transform; it is not evidence. The
+    # whole frame has no supersets, hence no noise.
+    noise = moebius.ROUNDING * len(batches[0].frame) * q
+    full[:, :-1][full[:, :-1] < noise[:, :-1]] = 0.0
     full[:, 0] = 0.0
-    # Sets no source speaks for get rounding noise from the transform; it is not evidence.
-    full[full < 1e-15 * full.max(axis=1, keepdims=True)] = 0.0
     combined = MassBatch._from_full(batches[0].frame, full, subnormal=False)
     return as_given(normalised(combined), *sources)
 
@@ -175,7 +183,7 @@ def dubois_prade(first: M, second: M) -> M:
     return as_given(combined, first, second)
 
 
-def _meet_or_union(a: BoolArray, b: BoolArray) -> BoolArray:
+def _meet_or_union(a: Words, b: Words) -> Words:
     meet = a & b
     return np.where(meet.any(axis=-1, keepdims=True), meet, a | b)
 
@@ -188,41 +196,89 @@ def _intersection_or_union(a: FloatArray, b: FloatArray) -> FloatArray:
 
 
 def _intersect(a: MassBatch, b: MassBatch) -> MassBatch:
-    return _combine(a, b, np.logical_and, moebius.intersection_product)
+    return _combine(a, b, np.bitwise_and, moebius.intersection_product)
 
 
 def _unite(a: MassBatch, b: MassBatch) -> MassBatch:
-    return _combine(a, b, np.logical_or, moebius.union_product)
+    return _combine(a, b, np.bitwise_or, moebius.union_product)
 
 
 def _combine(
     a: MassBatch, b: MassBatch, operation: SetOperation, dense_product: Product
 ) -> MassBatch:
     """Spread the products of masses onto the sets that `operation` makes of the focal sets."""
-    n_classes = len(a.frame)
+    if _dense_is_cheaper(a, b):
+        return _combine_dense(a, b, dense_product)
+    return _combine_listed(a, b, operation)
+
+
+def _dense_is_cheaper(a: MassBatch, b: MassBatch) -> bool:
+    n_classes, n_rows = len(a.frame), max(len(a), len(b))
+    if n_classes > DENSE_LIMIT:
+        return False
+    if a.is_dense and b.is_dense:
+        return True
     n_pairs = len(a.focal) * len(b.focal)
-    fits = n_classes <= DENSE_LIMIT
-    if fits and (n_pairs > (4 * n_classes) << n_classes or (a.is_dense and b.is_dense)):
-        full_a, full_b = np.broadcast_arrays(a.to_array(), b.to_array())
-        full = dense_product(np.ascontiguousarray(full_a), np.ascontiguousarray(full_b))
-        return MassBatch._from_full(a.frame, full, subnormal=bool(full[:, 0].any()))
-    made = operation(a.focal[:, None, :], b.focal[None, :, :]).reshape(n_pairs, n_classes)
-    groups = group_equal(made)
-    mass = np.empty((max(len(a), len(b)), len(groups.sets)))
-    step = max(1, (1 << 20) // n_pairs)  # rows at a time, so that products stay a few megabytes
-    for start in range(0, len(mass), step):
-        rows = slice(start, start + step)
-        left = a.mass[rows] if len(a) > 1 else a.mass
-        right = b.mass[rows] if len(b) > 1 else b.mass
-        products = left[:, :, None] * right[:, None, :]
-        mass[rows] = groups.add_up(products.reshape(len(products), n_pairs))
-    return MassBatch._from_sorted(a.frame, groups.sets, mass)
+    # In nanoseconds: pairs are grouped once and multiplied per row; transforms are per row alone.
+    listed = n_pairs * (60 + 5 * n_rows)
+    dense = n_rows * (10 + n_classes / 2) * 2**n_classes
+    return n_pairs > 4096 and listed > dense
+
+
+def _combine_dense(a: MassBatch, b: MassBatch, product: Product) -> MassBatch:
+    n_rows = _n_rows(a, b)
+    full = np.empty((n_rows, 2 ** len(a.frame)))
+    for rows in _row_blocks(n_rows, full.shape[1]):
+        of_a, of_b = (_rows_of(source, rows).to_array() for source in (a, b))
+        of_a, of_b = np.broadcast_arrays(of_a, of_b)
+        full[rows] = product(np.ascontiguousarray(of_a), np.ascontiguousarray(of_b))
+    return MassBatch._from_full(a.frame, full, subnormal=bool(full[:, 0].any()))
+
+
+def _combine_listed(a: MassBatch, b: MassBatch, operation: SetOperation) -> MassBatch:
+    """Combine pair by pair: some sets of a at a time with all of b, so that memory is bounded."""
+    n_rows = _n_rows(a, b)
+    words_a, words_b = to_words(a.focal), to_words(b.focal)
+    step = max(1, _AT_A_TIME // words_b.size)
+    sets, masses = [], []
+    for start in range(0, len(words_a), step):
+        some = slice(start, start + step)
+        made = operation(words_a[some, None, :], words_b[None, :, :])
+        groups = group_equal(made.reshape(-1, made.shape[-1]))
+        mass = np.empty((n_rows, len(groups.sets)))
+        for rows in _row_blocks(n_rows, len(groups.order)):
+            left, right = _rows_of(a, rows).mass[:, some], _rows_of(b, rows).mass
+            products = left[:, :, None] * right[:, None, :]
+            mass[rows] = groups.add_up(products.reshape(len(products), len(groups.order)))
+        sets.append(groups.sets)
+        masses.append(mass)
+    return _merged(a.frame, np.vstack(sets), np.hstack(masses))
+
+
+def _n_rows(a: MassBatch, b: MassBatch) -> int:
+    return len(b) if len(a) == 1 else len(a)
+
+
+def _rows_of(source: MassBatch, rows: slice) -> MassBatch:
+    """Return some rows; a single one serves for all."""
+    return source if len(source) == 1 else source[rows]
+
+
+def _row_blocks(n_rows: int, row_size: int) -> Iterator[slice]:
+    step = max(1, _AT_A_TIME // row_size)
+    return (slice(start, start + step) for start in range(0, n_rows, step))
+
+
+def _merged(frame: Frame, words: Words, mass: FloatArray) -> MassBatch:
+    """Build a batch from a list of sets that may repeat, adding up where they do."""
+    groups = group_equal(words)
+    focal = from_words(groups.sets, len(frame))
+    return MassBatch._from_sorted(frame, focal, groups.add_up(mass))
 
 
 def merge_equal_sets(batch: MassBatch, focal: BoolArray) -> MassBatch:
     """Give the masses of a batch to other focal sets, adding up where these coincide."""
-    groups = group_equal(focal)
-    return MassBatch._from_sorted(batch.frame, groups.sets, groups.add_up(batch.mass))
+    return _merged(batch.frame, to_words(focal), batch.mass)
 
 
 def normalised(batch: MassBatch, *, single: bool = False) -> MassBatch:
@@ -230,7 +286,8 @@ def normalised(batch: MassBatch, *, single: bool = False) -> MassBatch:
     focal, mass = _without_empty_set(batch)
     left = mass.sum(axis=1, keepdims=True)
     if not (left > 0).all():
-        raise TotalConflictError(np.flatnonzero(~(left[:, 0] > 0)), single=single)
+        rows = np.flatnonzero(~(left[:, 0] > 0))
+        raise TotalConflictError.of_single() if single else TotalConflictError(rows)
     return MassBatch._trusted(batch.frame, focal, mass / left)
 
 
@@ -258,7 +315,7 @@ def as_batches(*sources: MassFunction | MassBatch) -> list[MassBatch]:
         if batch.frame != batches[0].frame:
             raise ValueError(
                 "sources must share one frame, in one order; got "
-                f"{batches[0].frame!r} and {batch.frame!r}."
+                f"{batches[0].frame!r} and {batch.frame!r}. Build them with the same frame=."
             )
     rows = {len(batch) for batch in batches} - {1}
     if len(rows) > 1:

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from dubito._checks import as_float_array
+from dubito._checks import as_float_array, name_rows
 from dubito._kernels import moebius
 from dubito.belief.batch import MassBatch
 from dubito.belief.combination import M, as_batches, as_given, merge_equal_sets, normalised
+from dubito.belief.errors import TotalConflictError
 from dubito.belief.frame import DENSE_LIMIT, Subset
-from dubito.belief.mass import MassFunction
 
 if TYPE_CHECKING:
     from dubito._checks import FloatArray
-    from dubito.belief.frame import Label
+from dubito.belief.frame import Label
 
 
 def discount(source: M, rate: npt.ArrayLike | Mapping[Label, float]) -> M:
@@ -38,6 +38,7 @@ def discount(source: M, rate: npt.ArrayLike | Mapping[Label, float]) -> M:
 
     Examples
     --------
+    >>> from dubito.belief import MassFunction
     >>> m = MassFunction({"a": 1.0}, frame=["a", "b"])
     >>> discount(m, 0.2)
     MassFunction({('a',): 0.8, ('a', 'b'): 0.2}, frame=['a', 'b'])
@@ -46,18 +47,23 @@ def discount(source: M, rate: npt.ArrayLike | Mapping[Label, float]) -> M:
     """
     (batch,) = as_batches(source)
     rates = _read_rate(rate, batch)
-    by_class = isinstance(rate, Mapping) or np.ndim(rate) == 1 or rates.shape[1] > 1
+    by_class = _goes_by_label(rate) or np.ndim(rate) == 1 or rates.shape[1] > 1  # type: ignore[arg-type]
     corrected = _discount_by_class(batch, rates) if by_class else _discount_all(batch, rates)
     return as_given(corrected, source)
+
+
+def _goes_by_label(rate: object) -> bool:
+    """Whether rates come with labels: in a mapping or a pandas Series."""
+    return isinstance(rate, Mapping) or (hasattr(rate, "items") and hasattr(rate, "index"))
 
 
 def _read_rate(rate: npt.ArrayLike | Mapping[Label, float], batch: MassBatch) -> FloatArray:
     """Return rates as (1 or n, 1 or K)."""
     n_classes = len(batch.frame)
-    if isinstance(rate, Mapping):
-        by_label = np.zeros(n_classes)
-        for label, value in rate.items():
-            by_label[batch.frame.positions([label])] = value
+    if _goes_by_label(rate):
+        by_label: list[float] = [0.0] * n_classes
+        for label, value in rate.items():  # type: ignore[union-attr]
+            by_label[batch.frame.positions([label])[0]] = value
         rate = by_label
     rates = as_float_array(rate, "rate", ndim=(0, 1, 2))
     if ((rates < 0) | (rates > 1)).any():
@@ -89,10 +95,12 @@ def _discount_all(batch: MassBatch, rates: FloatArray) -> MassBatch:
 
 def _discount_by_class(batch: MassBatch, rates: FloatArray) -> MassBatch:
     rates = np.broadcast_to(rates, (len(batch), len(batch.frame)))
-    if batch.is_dense:
+    doubted = np.flatnonzero(rates.any(axis=0)).tolist()
+    n_classes = len(batch.frame)
+    if n_classes <= DENSE_LIMIT and len(batch.focal) << len(doubted) >= 1 << n_classes:
         full = moebius.spread_to_supersets(batch.to_array(), rates)
-        return MassBatch._from_full(batch.frame, full, subnormal=False)
-    for k in np.flatnonzero(rates.any(axis=0)).tolist():
+        return MassBatch._from_full(batch.frame, full, subnormal=bool(full[:, 0].any()))
+    for k in doubted:
         batch = _let_class_join(batch, k, rates[:, k, None])
     return batch
 
@@ -125,11 +133,20 @@ def condition(source: M, subset: Subset) -> M:
 
     Examples
     --------
+    >>> from dubito.belief import MassFunction
     >>> m = MassFunction({"a": 0.5, ("b", "c"): 0.3, ("a", "b", "c"): 0.2})
     >>> condition(m, ["b", "c"])
     MassFunction({('b', 'c'): 1}, frame=['a', 'b', 'c'])
     """
     (batch,) = as_batches(source)
-    kept = batch.focal & batch.frame.to_indicator(subset)
-    single = isinstance(source, MassFunction)
-    return as_given(normalised(merge_equal_sets(batch, kept), single=single), source)
+    inside = batch.frame.to_indicator(subset)
+    if not inside.any():
+        raise ValueError("subset is empty; the truth cannot lie in it.")
+    impossible = np.flatnonzero(~(batch.pl(subset) > 0))
+    if len(impossible):
+        raise TotalConflictError(
+            impossible,
+            f"the subset to condition on has plausibility 0 in {name_rows(impossible)}. "
+            "Discount the source first.",
+        )
+    return as_given(normalised(merge_equal_sets(batch, batch.focal & inside)), source)

@@ -7,6 +7,10 @@ import numpy.typing as npt
 
 from dubito._checks import name_rows
 
+_NO_COMMON_CLASS = (
+    "{} masses with no common class (conflict 1). Discount the sources or use the disjunctive rule."
+)
+
 
 class TotalConflictError(ValueError):
     """Masses were combined that share no class, so nothing is left to normalise.
@@ -17,13 +21,17 @@ class TotalConflictError(ValueError):
         The rows concerned.
     """
 
-    def __init__(self, rows: npt.ArrayLike, *, single: bool = False) -> None:
+    def __init__(self, rows: npt.ArrayLike, message: str | None = None) -> None:
         self.rows = np.atleast_1d(np.asarray(rows))
-        who = "the sources" if single else name_rows(self.rows)
-        super().__init__(
-            f"{who} combine masses with no common class (conflict 1). "
-            "Discount the sources or use the disjunctive rule."
-        )
+        if message is None:
+            verb = "combines" if len(self.rows) == 1 else "combine"
+            message = _NO_COMMON_CLASS.format(f"{name_rows(self.rows)} {verb}")
+        super().__init__(message)
 
-    def __reduce__(self) -> tuple[type, tuple[list[int]]]:
-        return type(self), (self.rows.tolist(),)
+    @classmethod
+    def of_single(cls) -> TotalConflictError:
+        """Return the error for single mass functions, where rows would mean nothing."""
+        return cls([0], _NO_COMMON_CLASS.format("the sources combine"))
+
+    def __reduce__(self) -> tuple[type, tuple[list[int], str]]:
+        return type(self), (self.rows.tolist(), str(self))

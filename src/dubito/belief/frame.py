@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -16,8 +16,6 @@ Subset: TypeAlias = Label | Iterable[Label]
 
 #: Largest frame whose :math:`2^K` subsets are ever listed.
 DENSE_LIMIT = 20
-
-_COLLECTIONS = (tuple, list, set, frozenset, np.ndarray)
 
 
 class Frame:
@@ -72,6 +70,9 @@ class Frame:
     def __hash__(self) -> int:
         return hash(self.labels)
 
+    def __reduce__(self) -> tuple[type, tuple[tuple[Label, ...]]]:
+        return Frame, (self.labels,)
+
     def __repr__(self) -> str:
         return f"Frame({list(self.labels)!r})"
 
@@ -114,7 +115,7 @@ class Frame:
         return nonempty_subsets(len(self))
 
 
-@lru_cache(maxsize=8)
+@cache
 def all_subsets(n_classes: int) -> BoolArray:
     """List all subsets, the empty one first, in bit-mask order."""
     if n_classes > DENSE_LIMIT:
@@ -128,7 +129,7 @@ def all_subsets(n_classes: int) -> BoolArray:
     return listed
 
 
-@lru_cache(maxsize=8)
+@cache
 def nonempty_subsets(n_classes: int) -> BoolArray:
     """List all subsets but the empty one, in bit-mask order; one shared array per size."""
     return all_subsets(n_classes)[1:]
@@ -136,11 +137,20 @@ def nonempty_subsets(n_classes: int) -> BoolArray:
 
 def members(subset: Subset) -> Iterable[Label]:
     """Return the labels of a subset given as one label or as a collection of labels."""
-    return subset if isinstance(subset, _COLLECTIONS) else (subset,)
+    return subset if _is_collection(subset) else (subset,)  # type: ignore[return-value]
+
+
+def _is_collection(value: object) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, str | bytes)
 
 
 def _plain(label: Any) -> Label:
-    """Turn numpy scalars into the Python values they print as."""
-    if isinstance(label, _COLLECTIONS):
+    """Turn numpy scalars into the Python values they print as; refuse what is no label."""
+    if _is_collection(label):
         raise TypeError(f"a label must be a single value; got the collection {label!r}.")
-    return label.item() if isinstance(label, np.generic) else label
+    if label != label:  # noqa: PLR0124
+        raise ValueError(
+            f"a label must equal itself; {label!r} does not. Name the class otherwise."
+        )
+    is_date = isinstance(label, np.datetime64 | np.timedelta64)  # .item() may lose their unit
+    return label.item() if isinstance(label, np.generic) and not is_date else label

@@ -47,12 +47,12 @@ class MassFunction:
     def __init__(
         self, masses: Mapping[Subset, float], frame: Iterable[Label] | None = None
     ) -> None:
+        if len(masses) == 0:
+            raise ValueError("masses is empty; total ignorance is MassFunction.vacuous(frame).")
         if frame is None:
             frame = dict.fromkeys(label for subset in masses for label in members(subset))
         frame = Frame(frame)
         focal = np.array([frame.to_indicator(subset) for subset in masses], dtype=bool)
-        if len(focal) == 0:
-            raise ValueError("masses is empty; total ignorance is MassFunction.vacuous(frame).")
         self._row = MassBatch(frame, focal, np.array([list(masses.values())], dtype=np.float64))
 
     @classmethod
@@ -87,6 +87,9 @@ class MassFunction:
         """Return the batch of this one row."""
         return self._row
 
+    def __reduce__(self) -> tuple[object, tuple[MassBatch]]:
+        return MassFunction.from_batch, (self._row,)
+
     def __getitem__(self, subset: Subset) -> float:
         inside = self.frame.to_indicator(subset)
         return float(self._row.mass[0, (self._row.focal == inside).all(axis=1)].sum())
@@ -120,6 +123,8 @@ class MassFunction:
             f"m{{{', '.join(map(str, subset))}}} = {mass:.4g}" if subset else f"m(∅) = {mass:.4g}"
             for subset, mass in self.masses.items()
         )
+        if self[()] == 1:  # total conflict: there is nothing to say of the classes
+            return sets
         width = max(len(str(label)) for label in self.frame.labels)
         table = zip(
             self.frame.labels,

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import beta, xlogy
 
 from dubito._kernels import moebius
+from dubito.belief._sets import from_words, group_equal, to_words
 from dubito.belief.batch import MassBatch
 from dubito.belief.combination import as_batches, conjunctive
 from dubito.belief.errors import TotalConflictError
@@ -57,7 +58,7 @@ def plausibility_transform(belief: Mass | Bounds) -> FloatArray:
     contour = belief.contour()
     total = contour.sum(axis=-1, keepdims=True)
     if not (total > 0).all():
-        raise TotalConflictError(np.flatnonzero(~(total > 0)), single=contour.ndim == 1)
+        raise TotalConflictError(np.flatnonzero(~(total > 0)))
     return np.asarray(contour / total)
 
 
@@ -142,12 +143,18 @@ def jousselme_distance(first: Mass, second: Mass) -> float | FloatArray:
     if len(a.frame) <= DENSE_LIMIT and n_sets**2 > len(a.frame) << len(a.frame):
         squared = _squared_distance_dense(a.to_array() - b.to_array())
     else:
-        focal = np.vstack([a.focal, b.focal])
-        rows = max(len(a), len(b))
-        delta = np.hstack([np.broadcast_to(m, (rows, m.shape[1])) for m in (a.mass, -b.mass)])
-        squared = np.einsum("nf,nf->n", delta @ _jaccard(focal), delta)
+        squared = _squared_distance_listed(a, b)
     distance = np.sqrt(np.maximum(squared, 0.0) / 2)
     return _as_given(distance, first, second)
+
+
+def _squared_distance_listed(a: MassBatch, b: MassBatch) -> FloatArray:
+    groups = group_equal(to_words(np.vstack([a.focal, b.focal])))
+    rows = len(b) if len(a) == 1 else len(a)
+    both = [np.broadcast_to(m, (rows, m.shape[1])) for m in (a.mass, -b.mass)]
+    delta = groups.add_up(np.hstack(both))  # equal masses cancel here, exactly
+    focal = from_words(groups.sets, len(a.frame))
+    return np.einsum("nf,nf->n", delta @ _jaccard(focal), delta)
 
 
 def _squared_distance_dense(delta: FloatArray) -> FloatArray:
@@ -158,7 +165,7 @@ def _squared_distance_dense(delta: FloatArray) -> FloatArray:
     weight = beta(n_classes - sizes, sizes + 1)
     total = delta[:, 0] ** 2
     for k in range(n_classes):
-        pairs = implied.reshape(len(delta), -1, 2, 1 << k)
+        pairs = implied.reshape(len(delta), implied.shape[1] >> (k + 1), 2, 1 << k)
         change = pairs[:, :, 1] - pairs[:, :, 0]
         total += np.einsum("nij,nij,ij->n", change, change, weight.reshape(-1, 2, 1 << k)[:, 0])
     return total

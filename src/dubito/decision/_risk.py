@@ -12,12 +12,12 @@ Every rule of this room is written on the few functions here, so that it works a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from dubito._checks import FloatArray, as_float_array, name_rows
+from dubito._checks import FloatArray, as_float_array
 from dubito.belief import Bounds, MassBatch, MassFunction
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Belief: TypeAlias = Bounds | MassBatch | MassFunction | npt.ArrayLike
 
-#: Risks closer than this, in units of the largest loss, are ties.
+#: Risks closer than this, in units of the losses that enter them, are ties.
 TIE = 1e-12
 
 
@@ -34,13 +34,17 @@ def as_belief(belief: Belief) -> Bounds | MassBatch:
     if isinstance(belief, MassFunction):
         belief = belief.to_batch()
     if isinstance(belief, MassBatch):
-        if (belief.empty > 0).any():
-            rows = name_rows(np.flatnonzero(belief.empty > 0))
-            raise ValueError(
-                f"there is mass on the empty set in {rows}. Normalise first: dempster(batch)."
-            )
+        belief.check_normal()
         return belief
-    return belief if isinstance(belief, Bounds) else Bounds.precise(belief)
+    if isinstance(belief, Bounds):
+        return belief
+    try:
+        return Bounds.precise(belief)
+    except TypeError as error:
+        raise TypeError(
+            "belief must be Bounds, a MassBatch, a MassFunction or an (n, K) array of "
+            f"probabilities; got {type(belief).__name__}."
+        ) from error
 
 
 def n_classes_of(belief: Bounds | MassBatch) -> int:
@@ -61,36 +65,37 @@ def as_loss(loss: npt.ArrayLike | None, n_classes: int) -> FloatArray:
     return matrix
 
 
-def tie_width(loss: npt.ArrayLike | None) -> float:
-    """Return how close two risks may be and still count as equal."""
-    return TIE * largest_loss(loss)
+class Risks(NamedTuple):
+    r"""Lower and upper risk :math:`R_*,R^*` of every act, and what rounding may do to them.
+
+    Each is (n, acts). Two risks are tied when they differ by no more than the two acts' `tie`,
+    which follows the size of the losses that enter them, act by act and row by row: a forbidden
+    act with a huge loss does not blur the others.
+    """
+
+    lower: FloatArray
+    upper: FloatArray
+    tie: FloatArray
 
 
-def largest_loss(loss: npt.ArrayLike | None) -> float:
-    """Return the scale of a loss matrix; 1 for 0/1 loss."""
-    return 1.0 if loss is None else float(np.abs(np.asarray(loss, dtype=np.float64)).max())
-
-
-def risk_bounds(
-    belief: Bounds | MassBatch, loss: npt.ArrayLike | None
-) -> tuple[FloatArray, FloatArray]:
-    r"""Return lower and upper risk :math:`R_*,R^*` of every act, each (n, acts).
+def risk_bounds(belief: Bounds | MassBatch, loss: npt.ArrayLike | None) -> Risks:
+    r"""Return the risks of every act.
 
     With 0/1 loss :math:`R_*(k)=1-pl(k)` and :math:`R^*(k)=1-\mathrm{Bel}(\{k\})`.
     """
     if loss is None:
-        bounds = belief if isinstance(belief, Bounds) else belief.bounds()
-        return 1 - bounds.upper, 1 - bounds.lower
+        bounds = belief.tightened() if isinstance(belief, Bounds) else belief.bounds()
+        return Risks(1 - bounds.upper, 1 - bounds.lower, np.full(bounds.lower.shape, TIE))
     matrix = as_loss(loss, n_classes_of(belief))
     lower = lower_expectations(belief, matrix)
     # The rules rely on lower ≤ upper, which rounding could turn around.
-    return lower, np.maximum(-lower_expectations(belief, -matrix), lower)
+    upper = np.maximum(-lower_expectations(belief, -matrix), lower)
+    return Risks(lower, upper, -TIE * lower_expectations(belief, -np.abs(matrix)))
 
 
-def pignistic_risk(belief: Bounds | MassBatch, loss: npt.ArrayLike | None) -> FloatArray:
-    """Return the expected loss of every act under the pignistic probability, (n, acts)."""
-    proba = belief.pignistic()
-    return 1 - proba if loss is None else proba @ as_loss(loss, proba.shape[1]).T
+def pignistic_risk(belief: Bounds | MassBatch, loss: npt.ArrayLike | None) -> Risks:
+    """Return the expected loss of every act under the pignistic probability, twice."""
+    return risk_bounds(Bounds.precise(belief.pignistic()), loss)
 
 
 def lower_expectations(belief: Bounds | MassBatch, gambles: FloatArray) -> FloatArray:

@@ -9,15 +9,16 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
 from dubito.belief import Bounds, MassBatch
+from dubito.belief.transforms import mass_to_belief
 from dubito.decision._risk import (
     TIE,
     Belief,
     as_belief,
     as_loss,
-    largest_loss,
     n_classes_of,
+    pignistic_risk,
+    risk_bounds,
     smallest_in_sets,
-    tie_width,
 )
 from dubito.decision.dominance import maximality
 
@@ -25,9 +26,14 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from dubito._checks import BoolArray, FloatArray
+    from dubito.decision._risk import Risks
 
-# HiGHS solves to 1e-9; an act this close to best, in units of the largest loss, is best.
-_SOLVER_TIE = 1e-8
+# The programmes are scaled to 1 and solved to 1e-10; an act this close to best is best.
+_SOLVER = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+_SOLVER_TIE = 1e-9
+
+# With masses and 0/1 loss all subsets are listed up to this many classes.
+_LISTED_UP_TO = 16
 
 
 def e_admissibility(belief: Belief, loss: npt.ArrayLike | None = None) -> BoolArray:
@@ -49,9 +55,12 @@ def e_admissibility(belief: Belief, loss: npt.ArrayLike | None = None) -> BoolAr
 
     Notes
     -----
-    Bounds with 0/1 loss have a closed form. Otherwise acts that two easy probabilities show to
-    be best are kept at once, acts that are not maximal go, and a linear programme (HiGHS) settles
-    each of the rest.
+    With 0/1 loss there are closed forms: for bounds in O(K log K) per row; for masses class k
+    stays if and only if :math:`\mathrm{Bel}(S)\le|S|\,pl(k)` for every set S without k, in
+    :math:`O(K2^K)` per row, up to 16 classes. (All that may go to k goes to k; Hall's condition
+    then says whether the rest can be spread without any other class passing it.) Otherwise acts
+    that two easy probabilities show to be best are kept at once, acts that are not maximal go,
+    and a linear programme (HiGHS), a few milliseconds each, settles every act that is left.
 
     Examples
     --------
@@ -64,28 +73,30 @@ def e_admissibility(belief: Belief, loss: npt.ArrayLike | None = None) -> BoolAr
     array([[ True,  True,  True]])
     """
     known = as_belief(belief)
-    if isinstance(known, Bounds) and loss is None:
+    if loss is None and isinstance(known, Bounds):
         return _admissible_between(known)
+    if loss is None and isinstance(known, MassBatch) and len(known.frame) <= _LISTED_UP_TO:
+        return _admissible_for_masses(known)
     matrix = as_loss(loss, n_classes_of(known))
-    tie = _SOLVER_TIE * largest_loss(matrix)
     maximal = maximality(known, loss)
     kept = maximal & (maximal.sum(axis=1, keepdims=True) == 1)
-    kept |= _best_under(known.pignistic(), matrix)
+    kept |= _best(pignistic_risk(known, loss))
     if isinstance(known, MassBatch):
-        for a in range(len(matrix)):
-            kept[:, a] |= _best_under(_most_favourable(known, matrix, a), matrix)[:, a]
+        for a in np.flatnonzero((maximal & ~kept).any(axis=0)):
+            favourable = Bounds.precise(_most_favourable(known, matrix, int(a)))
+            kept[:, a] |= _best(risk_bounds(favourable, loss))[:, a]
     kept &= maximal
     for row, a in np.argwhere(maximal & ~kept):
-        kept[row, a] = _margin(known, int(row), matrix - matrix[a]) >= -tie
+        kept[row, a] = _margin(known, int(row), matrix - matrix[a]) >= -_SOLVER_TIE
     return kept
 
 
 def _admissible_between(bounds: Bounds) -> BoolArray:
     """Give class k all it may have and ask whether the others can stay at or below it."""
     lower, upper = bounds.lower, bounds.upper
-    largest = np.minimum(upper, 1 - (lower.sum(axis=1, keepdims=True) - lower))
+    largest = bounds.tightened().upper
     needed = np.maximum(_lowest_peak(upper), lower.max(axis=1))
-    return largest >= needed[:, None] - TIE
+    return (largest >= needed[:, None] - TIE) | _best(pignistic_risk(bounds, None))
 
 
 def _lowest_peak(upper: FloatArray) -> FloatArray:
@@ -101,10 +112,24 @@ def _lowest_peak(upper: FloatArray) -> FloatArray:
     return np.take_along_axis(shared, first[:, None], axis=1)[:, 0]
 
 
-def _best_under(proba: FloatArray, matrix: FloatArray) -> BoolArray:
-    """Return which acts are best under precise probabilities; every one of a tie is."""
-    risk = proba @ matrix.T
-    return risk <= risk.min(axis=1, keepdims=True) + tie_width(matrix)
+def _admissible_for_masses(batch: MassBatch) -> BoolArray:
+    r"""Compare :math:`pl(k)` with the largest :math:`\mathrm{Bel}(S)/|S|` over the S without k."""
+    n_classes = len(batch.frame)
+    size = np.array([mask.bit_count() for mask in range(1 << n_classes)])
+    needed = np.zeros((len(batch), n_classes))
+    step = max(1, (1 << 20) >> n_classes)  # rows at a time, so that memory stays bounded
+    for start in range(0, len(batch), step):
+        rows = slice(start, start + step)
+        share = mass_to_belief(batch[rows].to_array()) / np.maximum(size, 1)
+        for k in range(n_classes):
+            without = share.reshape(len(share), share.shape[1] >> (k + 1), 2, 1 << k)[:, :, 0]
+            needed[rows, k] = without.max(axis=(1, 2))
+    return batch.contour() >= needed - TIE
+
+
+def _best(risks: Risks) -> BoolArray:
+    """Return which acts are best where the risks are precise; every one of a tie is."""
+    return risks.upper - risks.tie <= (risks.upper + risks.tie).min(axis=1, keepdims=True)
 
 
 def _most_favourable(batch: MassBatch, matrix: FloatArray, a: int) -> FloatArray:
@@ -118,8 +143,11 @@ def _most_favourable(batch: MassBatch, matrix: FloatArray, a: int) -> FloatArray
 def _margin(belief: Bounds | MassBatch, row: int, excess: FloatArray) -> float:
     """Return the most by which an act can be best: max over P of min over b of E[excess_b].
 
-    `excess` (acts, K) is each act's loss over that of the act in question.
+    `excess` (acts, K) is each act's loss over that of the act in question. Only the sign of the
+    margin matters, so every other act is measured in units of its own largest excess.
     """
+    scale = np.abs(excess).max(axis=1)
+    excess = excess[scale > 0] / scale[scale > 0, None]
     if isinstance(belief, Bounds):
         to_class = np.arange(excess.shape[1])
         of_set = np.zeros_like(to_class)
@@ -139,8 +167,9 @@ def _margin(belief: Bounds | MassBatch, row: int, excess: FloatArray) -> float:
         b_ub=np.zeros(len(excess)),
         A_eq=csr_array(shares, shape=(len(amount), n_shares + 1)),
         b_eq=amount,
-        bounds=[*limits, (None, None)],
+        bounds=[*limits, (None, 1.0)],
         method="highs",
+        options=_SOLVER,
     )
     if not programme.success:
         raise RuntimeError(f"the linear programme of row {row} failed: {programme.message}")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
@@ -17,11 +15,7 @@ from dubito.decision._risk import (
     n_classes_of,
     pignistic_risk,
     risk_bounds,
-    tie_width,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 def maximin(belief: Belief, loss: npt.ArrayLike | None = None) -> IntArray:
@@ -44,8 +38,8 @@ def maximin(belief: Belief, loss: npt.ArrayLike | None = None) -> IntArray:
     >>> maximin(bounds)
     array([1])
     """
-    _, upper = risk_bounds(as_belief(belief), loss)
-    return _first_smallest(upper, loss)
+    risks = risk_bounds(as_belief(belief), loss)
+    return _first_smallest(risks.upper, risks.tie)
 
 
 def maximax(belief: Belief, loss: npt.ArrayLike | None = None) -> IntArray:
@@ -58,8 +52,8 @@ def maximax(belief: Belief, loss: npt.ArrayLike | None = None) -> IntArray:
     >>> maximax(Bounds([[0.1, 0.3]], [[0.7, 0.9]]))
     array([1])
     """
-    lower, _ = risk_bounds(as_belief(belief), loss)
-    return _first_smallest(lower, loss)
+    risks = risk_bounds(as_belief(belief), loss)
+    return _first_smallest(risks.lower, risks.tie)
 
 
 def hurwicz(belief: Belief, loss: npt.ArrayLike | None = None, *, alpha: float = 0.5) -> IntArray:
@@ -74,8 +68,8 @@ def hurwicz(belief: Belief, loss: npt.ArrayLike | None = None, *, alpha: float =
     array([0])
     """
     weight = check_unit_interval(alpha, "alpha")
-    lower, upper = risk_bounds(as_belief(belief), loss)
-    return _first_smallest(weight * upper + (1 - weight) * lower, loss)
+    risks = risk_bounds(as_belief(belief), loss)
+    return _first_smallest(weight * risks.upper + (1 - weight) * risks.lower, risks.tie)
 
 
 def pignistic_choice(belief: Belief, loss: npt.ArrayLike | None = None) -> IntArray:
@@ -88,7 +82,8 @@ def pignistic_choice(belief: Belief, loss: npt.ArrayLike | None = None) -> IntAr
     >>> pignistic_choice([[0.3, 0.7]], loss=[[0, 1], [5, 0]])
     array([0])
     """
-    return _first_smallest(pignistic_risk(as_belief(belief), loss), loss)
+    risks = pignistic_risk(as_belief(belief), loss)
+    return _first_smallest(risks.upper, risks.tie)
 
 
 def minimax_regret(belief: Belief, loss: npt.ArrayLike | None = None) -> IntArray:
@@ -132,31 +127,31 @@ def owa(belief: Belief, loss: npt.ArrayLike | None = None, *, optimism: float = 
     if isinstance(known, Bounds):
         return hurwicz(known, loss, alpha=1 - share)
     matrix = as_loss(loss, len(known.frame))
-    risk = np.stack([_owa_risk(known, losses, share) for losses in matrix], axis=1)
-    return _first_smallest(risk, loss)
+    weights = _weights_by_size(known.focal.sum(axis=1), matrix.shape[1], share)
+    risk = np.stack([_owa_risk(known, losses, weights) for losses in matrix], axis=1)
+    return _first_smallest(risk, risk_bounds(known, loss).tie)
 
 
-def _owa_risk(batch: MassBatch, losses: FloatArray, optimism: float) -> FloatArray:
+def _owa_risk(batch: MassBatch, losses: FloatArray, weights: FloatArray) -> FloatArray:
     """Return the expected ordered weighted average of one act's losses, (n,)."""
     n_classes = len(losses)
     size = batch.focal.sum(axis=1)
-    weights = _weights_by_size(range(1, n_classes + 1), optimism)
     risk = np.zeros(len(batch))
     step = 1 << 14  # sets at a time, so that memory stays bounded
     for start in range(0, len(size), step):
         part = slice(start, start + step)
         ascending = np.sort(np.where(batch.focal[part], losses, np.inf), axis=1)
         inside = np.arange(n_classes) < size[part, None]
-        average = (np.where(inside, ascending, 0.0) * weights[size[part] - 1]).sum(axis=1)
+        average = (np.where(inside, ascending, 0.0) * weights[size[part]]).sum(axis=1)
         risk += batch.mass[:, part] @ average
     return risk
 
 
-def _weights_by_size(sizes: Iterable[int], optimism: float) -> FloatArray:
-    listed = list(sizes)
-    weights = np.zeros((len(listed), max(listed)))
-    for row, size in zip(weights, listed, strict=True):
-        row[:size] = _entropic_weights(size, optimism)
+def _weights_by_size(sizes: IntArray, n_classes: int, optimism: float) -> FloatArray:
+    """Return the weights for each size that occurs, row by size: (K + 1, K)."""
+    weights = np.zeros((n_classes + 1, n_classes))
+    for size in np.unique(sizes).tolist():
+        weights[size, :size] = _entropic_weights(size, optimism)
     return weights
 
 
@@ -166,14 +161,15 @@ def _entropic_weights(size: int, optimism: float) -> FloatArray:
     :math:`w_i\propto e^{-ti}` with t such that :math:`\sum_iw_i(n-i)/(n-1)=\beta`, i = 1..n.
     """
     rank = np.arange(size, dtype=np.float64)
-    if size == 1 or optimism in {0.0, 1.0}:
-        return (rank == (size - 1) * (optimism == 0.0)).astype(np.float64)
+    if size == 1 or optimism > 1 - 1e-15:
+        return (rank == 0).astype(np.float64)
+    if optimism < 1e-15:
+        return (rank == size - 1).astype(np.float64)
 
     def orness(t: float) -> float:
         w = _geometric(rank, t)
         return float(w @ (1 - rank / (size - 1)))
 
-    # One step beyond which a single weight has all but 1e-300 of the sum.
     return _geometric(rank, brentq(lambda t: orness(t) - optimism, -700.0, 700.0, xtol=1e-14))
 
 
@@ -183,6 +179,6 @@ def _geometric(rank: FloatArray, t: float) -> FloatArray:
     return np.asarray(w / w.sum())
 
 
-def _first_smallest(risk: FloatArray, loss: npt.ArrayLike | None) -> IntArray:
+def _first_smallest(risk: FloatArray, tie: FloatArray) -> IntArray:
     """Return the first act whose risk is smallest up to rounding."""
-    return np.argmax(risk <= risk.min(axis=1, keepdims=True) + tie_width(loss), axis=1)
+    return np.argmax(risk - tie <= (risk + tie).min(axis=1, keepdims=True), axis=1)

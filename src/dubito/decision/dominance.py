@@ -19,7 +19,6 @@ from dubito.decision._risk import (
     lower_expectations,
     n_classes_of,
     risk_bounds,
-    tie_width,
 )
 
 if TYPE_CHECKING:
@@ -32,7 +31,8 @@ def interval_dominance(belief: Belief, loss: npt.ArrayLike | None = None) -> Boo
     r"""Keep each act whose lower risk does not exceed every upper risk.
 
     Act a goes when some b has :math:`R^*(b)<R_*(a)` (P2, 2.1.7). With 0/1 loss: class k goes
-    when some class has :math:`\mathrm{Bel}(\{l\})>pl(k)`.
+    when some class has :math:`\mathrm{Bel}(\{l\})>pl(k)`. Bounds are tightened first
+    (`Bounds.tightened`).
 
     Parameters
     ----------
@@ -48,13 +48,13 @@ def interval_dominance(belief: Belief, loss: npt.ArrayLike | None = None) -> Boo
     Examples
     --------
     >>> from dubito.belief import Bounds
-    >>> interval_dominance(Bounds([[0.5, 0.1, 0.1]], [[0.8, 0.4, 0.55]]))
+    >>> interval_dominance(Bounds([[0.4, 0.1, 0.1]], [[0.7, 0.3, 0.5]]))
     array([[ True, False,  True]])
     >>> interval_dominance([[0.5, 0.5]])
     array([[ True,  True]])
     """
-    lower, upper = risk_bounds(as_belief(belief), loss)
-    return lower <= upper.min(axis=1, keepdims=True) + tie_width(loss)
+    lower, upper, tie = risk_bounds(as_belief(belief), loss)
+    return lower - tie <= (upper + tie).min(axis=1, keepdims=True)
 
 
 def weak_dominance(belief: Belief, loss: npt.ArrayLike | None = None) -> BoolArray:
@@ -69,13 +69,12 @@ def weak_dominance(belief: Belief, loss: npt.ArrayLike | None = None) -> BoolArr
     >>> weak_dominance(Bounds([[0.3, 0.2, 0.0]], [[0.5, 0.6, 0.4]]))
     array([[ True,  True, False]])
     """
-    lower, upper = risk_bounds(as_belief(belief), loss)
-    tie = tie_width(loss)
+    lower, upper, tie = risk_bounds(as_belief(belief), loss)
     beaten = np.zeros(lower.shape, dtype=bool)
     for b in range(lower.shape[1]):
-        low, high = lower[:, b, None], upper[:, b, None]
-        no_worse = (low <= lower + tie) & (high <= upper + tie)
-        better = (low < lower - tie) | (high < upper - tie)
+        low, high, ties = lower[:, b, None], upper[:, b, None], tie + tie[:, b, None]
+        no_worse = (low <= lower + ties) & (high <= upper + ties)
+        better = (low < lower - ties) | (high < upper - ties)
         beaten |= no_worse & better
     # Near-ties could chase each other in a circle; the best middle of the interval never goes.
     middle = lower + upper
@@ -107,7 +106,8 @@ def maximality(belief: Belief, loss: npt.ArrayLike | None = None) -> BoolArray:
     if loss is None:
         return interval_dominance(known)
     matrix = as_loss(loss, n_classes_of(known))
-    beaten = np.zeros((len(known), len(matrix)), dtype=bool)
-    for better in matrix:
-        beaten |= lower_expectations(known, matrix - better) > tie_width(loss)
+    tie = risk_bounds(known, loss).tie
+    beaten = np.zeros(tie.shape, dtype=bool)
+    for b, better in enumerate(matrix):
+        beaten |= lower_expectations(known, matrix - better) > tie + tie[:, b, None]
     return ~beaten & interval_dominance(known, loss)

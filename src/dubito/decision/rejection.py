@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dubito._checks import BoolArray, as_float_array, check_choice
-from dubito.decision._risk import Belief, as_belief, pignistic_risk, risk_bounds, tie_width
+from dubito.decision._risk import Belief, as_belief, pignistic_risk, risk_bounds
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -54,12 +54,9 @@ def reject(
     """
     known = as_belief(belief)
     price = float(as_float_array(cost, "cost", ndim=0))
-    if price < 0:
-        raise ValueError(f"cost must not be negative. Got {cost!r} instead.")
+    if loss is None and price < 0:
+        raise ValueError(f"cost must not be negative with 0/1 loss. Got {cost!r} instead.")
     check_choice(strategy, "strategy", STRATEGIES)
-    if strategy == "pignistic":
-        risk = pignistic_risk(known, loss)
-    else:
-        lower, upper = risk_bounds(known, loss)
-        risk = lower if strategy == "optimistic" else upper
-    return price < risk.min(axis=1) - tie_width(loss)
+    risks = pignistic_risk(known, loss) if strategy == "pignistic" else risk_bounds(known, loss)
+    risk = risks.lower if strategy == "optimistic" else risks.upper
+    return price < (risk - risks.tie).min(axis=1)

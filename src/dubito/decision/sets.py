@@ -28,8 +28,8 @@ def set_utility(belief: Belief, utility: SizeUtility = "u65") -> BoolArray:
         Beliefs enter through their pignistic probability.
     utility : {"u65", "u80"}, callable or array-like of shape (K,), default "u65"
         :math:`g`. u65 and u80 are :math:`g(s)=\alpha/s+(1-\alpha)/s^2` with
-        :math:`\alpha` = 1.6 and 2.2, which give a set of two 0.65 and 0.8; otherwise a function
-        of the size, or its values for sizes 1..K.
+        :math:`\alpha` = 1.6 and 2.2, which give a set of two 0.65 and 0.8; otherwise a non-negative
+        function of the size, or its values for sizes 1..K.
 
     Returns
     -------
@@ -71,4 +71,6 @@ def _values_by_size(utility: SizeUtility, n_classes: int) -> FloatArray:
         raise ValueError(
             f"utility must have one value for each size 1..{n_classes}; got {len(earned)}."
         )
+    if (earned < 0).any():
+        raise ValueError("utility must not be negative: a set that misses the truth earns 0.")
     return earned
