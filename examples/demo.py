@@ -52,9 +52,7 @@ class Detector:
 
     def masses(self, X: Floats) -> MassBatch:
         """Return the probabilities as masses, the error rate set aside for ignorance."""
-        proba = self.proba(X)
-        singles = np.eye(proba.shape[1], dtype=bool)
-        return discount(MassBatch(self.model.classes_, singles, proba), self.error)
+        return discount(MassBatch.from_proba(self.model.classes_, self.proba(X)), self.error)
 
 
 def main() -> None:

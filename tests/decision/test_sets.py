@@ -100,10 +100,10 @@ def best_for_some_probability(batch, row, loss, act):
 def test_e_admissibility_of_masses_follows_the_definition(batch, seed):
     for loss in (None, 1 - np.eye(3), random_losses(seed, 4, 3)):
         ours = e_admissibility(batch, loss)
-        loss = 1 - np.eye(3) if loss is None else loss
+        matrix = 1 - np.eye(3) if loss is None else loss
         for row in range(len(batch)):
-            for act in range(len(loss)):
-                assert ours[row, act] == best_for_some_probability(batch, row, loss, act)
+            for act in range(len(matrix)):
+                assert ours[row, act] == best_for_some_probability(batch, row, matrix, act)
 
 
 @given(b=bounds())

@@ -263,7 +263,7 @@ def test_forecasts_out_of_order_are_refused(metric):
         metric([0, 1], [[1.0], [1.0]])
     with pytest.raises(ValueError, match="proba must be 1-dimensional or 2-dimensional"):
         metric([0, 1], np.ones((2, 1, 1)))
-    with pytest.raises(TypeError, match="proba must be an array of numbers"):
+    with pytest.raises(TypeError, match="proba must hold numbers; got"):
         metric([0, 1], ["likely", "unlikely"])
     with pytest.raises(ValueError, match="y must hold one label per row"):
         metric([[0], [1]], [0.1, 0.2])

@@ -5,6 +5,8 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from dubito import metrics
+from dubito.belief import Bounds, Frame
 from dubito.metrics import coverage, expected_calibration_error
 from dubito.metrics._labels import as_labels, label_columns
 
@@ -97,3 +99,27 @@ def test_rows_of_weight_zero_name_no_class():
     y, weight = ["a", "b", "?"], [1, 1, 0]
     assert coverage(y, sets, sample_weight=weight) == coverage(["a", "b"], sets[:2]) == 1
     assert coverage(y, sets, classes=["a", "b"], sample_weight=weight) == 1
+
+
+def test_labels_that_may_count_from_one_are_warned_about():
+    sets = [[1, 0, 0], [0, 1, 0], [1, 0, 0]]
+    with pytest.warns(
+        metrics.AmbiguousLabelWarning, match=r"labels 1..2 and is taken.*pass classes="
+    ):
+        assert metrics.u80([1, 2, 1], sets) == 0
+    assert metrics.u80([1, 2, 1], sets, classes=[1, 2, 3]) == 1
+    assert metrics.u80([1, 1], [[0, 1], [0, 1]]) == 1  # two classes are 0 and 1
+
+
+def test_a_missing_label_among_words_is_noticed():
+    with pytest.raises(ValueError, match="y has no label in row 1"):
+        metrics.coverage(["a", float("nan")], [[1, 0], [0, 1]])
+
+
+def test_a_frame_names_the_classes():
+    assert metrics.coverage(["b"], [[0, 1, 0]], classes=Frame(["a", "b", "c"])) == 1
+
+
+def test_beliefs_are_no_sets():
+    with pytest.raises(TypeError, match=r"got Bounds\. A decision rule makes sets of it"):
+        metrics.coverage([0], Bounds([[0.5, 0.5]], [[0.5, 0.5]]))

@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate
@@ -108,3 +109,37 @@ def test_an_estimator_without_sets_is_refused(data):
     model = LogisticRegression().fit(*data)
     with pytest.raises(TypeError, match=r"u65_scorer .* predict_set; LogisticRegression has none"):
         metrics.u65_scorer(model, *data)
+
+
+class Weighed(NearMeans):
+    """Takes weights in fit, so that routing has somewhere to send them."""
+
+    def fit(self, X, y, sample_weight=None):  # noqa: ARG002
+        return super().fit(X, y)
+
+
+def test_metadata_routing_carries_the_weights(data):
+    X, y = data
+    weight = np.where(y == "mid", 5.0, 1.0)
+    with config_context(enable_metadata_routing=True):
+        model = Weighed(0.3).set_fit_request(sample_weight=True)
+        options = {"cv": 3, "params": {"sample_weight": weight}}
+        scorer = metrics.u80_scorer.set_score_request(sample_weight=True)
+        weighted = cross_val_score(model, X, y, scoring=scorer, **options)
+        ignoring = metrics.u80_scorer.set_score_request(sample_weight=False)
+        plain = cross_val_score(model, X, y, scoring=ignoring, **options)
+        with pytest.raises(ValueError, match="set_score_request"):
+            cross_val_score(model, X, y, scoring=metrics.u80_scorer, **options)
+    np.testing.assert_allclose(
+        plain, cross_val_score(Weighed(0.3), X, y, scoring=metrics.u80_scorer, cv=3)
+    )
+    assert (weighted != plain).any()
+
+
+def test_an_estimator_without_classes_is_told_so():
+    class Nameless:
+        def predict_set(self, X):
+            return np.ones((len(X), 2), dtype=bool)
+
+    with pytest.raises(TypeError, match="needs the estimator's classes_"):
+        metrics.u80_scorer(Nameless(), [[0]], [0])

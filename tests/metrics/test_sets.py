@@ -21,6 +21,10 @@ every_metric = pytest.mark.parametrize("metric", ALL, ids=lambda metric: metric.
 quick = settings(deadline=None, max_examples=60)
 
 
+# Drawn column numbers may look like labels that count from 1; here they never do.
+pytestmark = pytest.mark.filterwarnings("ignore::dubito.metrics.AmbiguousLabelWarning")
+
+
 @st.composite
 def judged_sets(draw):
     n, k = draw(st.integers(1, 12)), draw(st.integers(2, 6))

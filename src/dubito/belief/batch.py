@@ -7,8 +7,16 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 import numpy as np
 import numpy.typing as npt
 
-from dubito._checks import BoolArray, FloatArray, as_float_array, counted, name_rows, pick_rows
-from dubito.belief._sets import group_equal, to_words
+from dubito._checks import (
+    BoolArray,
+    FloatArray,
+    as_float_array,
+    check_proba,
+    counted,
+    name_rows,
+    pick_rows,
+)
+from dubito.belief._sets import from_words, group_equal, to_words
 from dubito.belief.bounds import Bounds
 from dubito.belief.errors import TotalConflictError
 from dubito.belief.frame import (
@@ -83,6 +91,48 @@ class MassBatch:
         batch.frame, batch.focal, batch.mass = frame, focal, mass
         batch.mass.flags.writeable = batch.focal.flags.writeable = False
         return batch
+
+    @classmethod
+    def from_proba(cls, frame: Iterable[Label], proba: npt.ArrayLike) -> MassBatch:
+        """Build from probabilities (n, K): all mass on single classes.
+
+        Such masses leave nothing to ignorance; `discount` them by how far they are to be trusted.
+
+        Examples
+        --------
+        >>> from dubito.belief import discount
+        >>> batch = discount(MassBatch.from_proba(["a", "b"], [[0.8, 0.2]]), 0.1)
+        >>> batch.bounds().lower.round(2), batch.bounds().upper.round(2)
+        (array([[0.72, 0.18]]), array([[0.82, 0.28]]))
+        """
+        frame = Frame(frame)
+        checked = check_proba(proba)
+        if checked.shape[1] != len(frame):
+            raise ValueError(f"proba has {checked.shape[1]} columns for {len(frame)} classes.")
+        return cls(frame, np.eye(len(frame), dtype=bool), checked / checked.sum(1, keepdims=True))
+
+    @classmethod
+    def stack(cls, functions: Iterable[MassFunction]) -> MassBatch:
+        """Build from single mass functions on one frame, a row each.
+
+        Examples
+        --------
+        >>> from dubito.belief import MassFunction
+        >>> m = MassFunction({"a": 1.0}, frame=["a", "b"])
+        >>> MassBatch.stack([m, MassFunction.vacuous(["a", "b"])]).mass
+        array([[1., 0.],
+               [0., 1.]])
+        """
+        rows = [one.to_batch() for one in functions]
+        if not rows or any(row.frame != rows[0].frame for row in rows):
+            raise ValueError("stack needs at least one mass function, all on one frame.")
+        groups = group_equal(to_words(np.vstack([row.focal for row in rows])))
+        spread = np.zeros((len(rows), len(groups.order)))
+        end = np.cumsum([len(row.focal) for row in rows])
+        for i, row in enumerate(rows):
+            spread[i, end[i] - len(row.focal) : end[i]] = row.mass[0]
+        focal = from_words(groups.sets, len(rows[0].frame))
+        return cls._from_sorted(rows[0].frame, focal, groups.add_up(spread))
 
     @classmethod
     def from_array(cls, frame: Iterable[Label], array: npt.ArrayLike) -> MassBatch:
@@ -239,15 +289,18 @@ class MassBatch:
 
 def _check_focal(focal: npt.ArrayLike, n_classes: int) -> BoolArray:
     """Return the focal sets; all non-empty subsets become the one array shared by dense batches."""
-    sets = np.asarray(focal)
+    try:
+        sets = np.asarray(focal)
+    except ValueError:
+        sets = np.empty(0)  # rows of unequal length: refused below
     if sets.shape == (2**n_classes - 1, n_classes) and n_classes <= DENSE_LIMIT:
         listed = nonempty_subsets(n_classes)
         if sets is listed or np.array_equal(sets, listed):
             return listed
     if sets.ndim != 2 or sets.shape[1] != n_classes or len(sets) == 0:
         raise ValueError(
-            f"focal must have one row per focal set and {n_classes} columns, one per class; "
-            f"got shape {sets.shape}."
+            f"focal must be a boolean array with one row per focal set and {n_classes} columns, "
+            f"one per class; got shape {sets.shape}. From labels: frame.to_indicator(labels)."
         )
     if sets.dtype != bool:
         if not np.isin(sets, (0, 1)).all():

@@ -55,6 +55,15 @@ def dempster(*sources: M) -> M:
     conflict :math:`\kappa=\sum_{B\cap C=\emptyset}m_1(B)m_2(C)` (P2, eq. 3-4). Commutative and
     associative, with the vacuous mass function as neutral element.
 
+    Parameters
+    ----------
+    *sources : MassFunction or MassBatch
+        On one frame; batches have the same number of rows, or one.
+
+    Returns
+    -------
+    MassFunction if all sources are single, else MassBatch
+
     Raises
     ------
     TotalConflictError
@@ -84,6 +93,15 @@ def conjunctive(*sources: M) -> M:
     :math:`m(A)=\sum_{B\cap C=A}m_1(B)m_2(C)` for all A, so that commonalities multiply and
     :math:`m(\emptyset)=\kappa` (Smets' unnormalised rule).
 
+    Parameters
+    ----------
+    *sources : MassFunction or MassBatch
+        On one frame; batches have the same number of rows, or one.
+
+    Returns
+    -------
+    MassFunction if all sources are single, else MassBatch
+
     Examples
     --------
     >>> m = MassFunction({"a": 0.5, ("a", "b"): 0.5})
@@ -98,6 +116,15 @@ def disjunctive(*sources: M) -> M:
     r"""Combine sources of which at least one is reliable.
 
     :math:`m(A)=\sum_{B\cup C=A}m_1(B)m_2(C)`, so that implicabilities multiply.
+
+    Parameters
+    ----------
+    *sources : MassFunction or MassBatch
+        On one frame; batches have the same number of rows, or one.
+
+    Returns
+    -------
+    MassFunction if all sources are single, else MassBatch
 
     Examples
     --------
@@ -115,6 +142,15 @@ def cautious(*sources: M) -> M:
     The weight of evidence of each proper non-empty subset is the largest any source gives
     (Denœux 2008, where the weight is :math:`e^{-w}` and so the smallest), and the result is
     normalised. Commutative, associative and idempotent: saying it twice adds nothing.
+
+    Parameters
+    ----------
+    *sources : MassFunction or MassBatch
+        On one frame; batches have the same number of rows, or one.
+
+    Returns
+    -------
+    MassFunction if all sources are single, else MassBatch
 
     Raises
     ------
@@ -150,6 +186,15 @@ def yager(*sources: M) -> M:
 
     Not associative in pairs: pass all sources at once.
 
+    Parameters
+    ----------
+    *sources : MassFunction or MassBatch
+        On one frame; batches have the same number of rows, or one.
+
+    Returns
+    -------
+    MassFunction if all sources are single, else MassBatch
+
     Examples
     --------
     >>> m = MassFunction({"a": 1.0}, frame=["a", "b"])
@@ -167,6 +212,15 @@ def dubois_prade(first: M, second: M) -> M:
 
     :math:`m(A)=\sum_{B\cap C=A}m_1(B)m_2(C)+\sum_{B\cap C=\emptyset,B\cup C=A}m_1(B)m_2(C)`
     (Dubois and Prade 1988). Not associative, hence two sources.
+
+    Parameters
+    ----------
+    first, second : MassFunction or MassBatch
+        On one frame; batches have the same number of rows, or one.
+
+    Returns
+    -------
+    MassFunction if all sources are single, else MassBatch
 
     Examples
     --------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import cache
+from operator import index
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -45,8 +46,10 @@ class Frame:
     labels: tuple[Label, ...]
 
     def __init__(self, labels: Iterable[Label]) -> None:
-        if isinstance(labels, str):
-            raise TypeError(f"a frame needs several labels; got the one string {labels!r}.")
+        if not _is_collection(labels):
+            raise TypeError(f"a frame needs a sequence of labels; got {labels!r}.")
+        if isinstance(labels, set | frozenset):
+            raise TypeError("a frame needs its labels in an order; got a set. Pass a list.")
         self.labels = tuple(_plain(label) for label in labels)
         self._index = {label: k for k, label in enumerate(self.labels)}
         if not self.labels:
@@ -77,7 +80,14 @@ class Frame:
         return f"Frame({list(self.labels)!r})"
 
     def positions(self, subset: Subset) -> list[int]:
-        """Return the column numbers of a subset given as one label or several."""
+        """Return the column numbers of a subset: one label, several, or a boolean (K,) row."""
+        if isinstance(subset, np.ndarray) and subset.dtype == bool:
+            if subset.shape != (len(self),):
+                raise ValueError(
+                    f"a boolean subset must have one entry for each of the {len(self)} classes; "
+                    f"got shape {subset.shape}."
+                )
+            return [int(k) for k in np.flatnonzero(subset)]
         return sorted({self._position(_plain(label)) for label in members(subset)})
 
     def _position(self, label: Label) -> int:
@@ -94,6 +104,7 @@ class Frame:
 
     def from_mask(self, mask: int) -> tuple[Label, ...]:
         """Return the labels of a bit mask, in frame order."""
+        mask = index(mask)
         if not 0 <= mask < 1 << len(self):
             raise ValueError(f"mask must lie in 0..2^{len(self)}-1 for this frame; got {mask}.")
         return tuple(label for k, label in enumerate(self.labels) if mask >> k & 1)
@@ -106,9 +117,13 @@ class Frame:
 
     def from_indicator(self, row: Sequence[bool] | BoolArray) -> tuple[Label, ...]:
         """Return the labels of a boolean (K,) row."""
-        if len(row) != len(self):
-            raise ValueError(f"the row has {len(row)} entries; the frame has {len(self)} classes.")
-        return tuple(label for label, inside in zip(self.labels, row, strict=True) if inside)
+        inside = np.asarray(row)
+        if inside.shape != (len(self),):
+            raise ValueError(
+                f"the row must have one entry for each of the {len(self)} classes; "
+                f"got shape {inside.shape}."
+            )
+        return tuple(label for label, kept in zip(self.labels, inside, strict=True) if kept)
 
     def subsets(self) -> BoolArray:
         """Return all non-empty subsets as a read-only (2^K-1, K) array, in bit-mask order."""

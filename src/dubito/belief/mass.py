@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from dubito.belief.batch import MassBatch
 from dubito.belief.frame import Frame, Label, Subset, members
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from dubito._checks import FloatArray
 
@@ -47,13 +48,16 @@ class MassFunction:
     def __init__(
         self, masses: Mapping[Subset, float], frame: Iterable[Label] | None = None
     ) -> None:
+        masses = _as_mapping(masses)
         if len(masses) == 0:
             raise ValueError("masses is empty; total ignorance is MassFunction.vacuous(frame).")
         if frame is None:
+            if any(isinstance(subset, set | frozenset) for subset in masses):
+                raise ValueError("sets have no order; say the order of the classes by frame=.")
             frame = dict.fromkeys(label for subset in masses for label in members(subset))
         frame = Frame(frame)
         focal = np.array([frame.to_indicator(subset) for subset in masses], dtype=bool)
-        self._row = MassBatch(frame, focal, np.array([list(masses.values())], dtype=np.float64))
+        self._row = MassBatch(frame, focal, [list(masses.values())])
 
     @classmethod
     def from_batch(cls, batch: MassBatch) -> MassFunction:
@@ -114,6 +118,8 @@ class MassFunction:
         r"""Return :math:`\sum_{A\ni k}m(A)/|A|` over :math:`1-m(\emptyset)`, (K,)."""
         return self._row.pignistic()[0]
 
+    __iter__ = None  # masses are asked by subset, not counted through
+
     def __repr__(self) -> str:
         shown = ", ".join(f"{subset!r}: {mass:.6g}" for subset, mass in self.masses.items())
         return f"MassFunction({{{shown}}}, frame={list(self.frame.labels)!r})"
@@ -136,3 +142,15 @@ class MassFunction:
         lines = [f"  {label!s:<{width}}  {b:6.3f} {p:10.3f} {u:13.3f}" for label, b, p, u in table]
         head = f"  {'':<{width}}  belief  pignistic  plausibility"
         return "\n".join([sets, head, *lines])
+
+
+def _as_mapping(masses: Any) -> Mapping[Subset, float]:
+    """Return a dict, or a pandas Series, as a mapping."""
+    if isinstance(masses, Mapping):
+        return masses
+    if hasattr(masses, "items") and hasattr(masses, "index"):
+        return dict(masses.items())
+    raise TypeError(
+        "masses must map subsets to their masses, as in {'a': 0.4, ('a', 'b'): 0.6}; "
+        f"got {type(masses).__name__}."
+    )

@@ -10,6 +10,7 @@ from scipy.special import beta, xlogy
 from dubito._kernels import moebius
 from dubito.belief._sets import from_words, group_equal, to_words
 from dubito.belief.batch import MassBatch
+from dubito.belief.bounds import Bounds
 from dubito.belief.combination import as_batches, conjunctive
 from dubito.belief.errors import TotalConflictError
 from dubito.belief.frame import DENSE_LIMIT, all_subsets
@@ -17,7 +18,6 @@ from dubito.belief.mass import MassFunction
 
 if TYPE_CHECKING:
     from dubito._checks import BoolArray, FloatArray
-    from dubito.belief.bounds import Bounds
 
 Mass: TypeAlias = MassFunction | MassBatch
 
@@ -37,7 +37,7 @@ def pignistic(belief: Mass | Bounds) -> FloatArray:
     >>> pignistic(MassFunction({"a": 0.5, ("a", "b"): 0.5}))
     array([0.75, 0.25])
     """
-    return belief.pignistic()
+    return _check_belief(belief).pignistic()
 
 
 def plausibility_transform(belief: Mass | Bounds) -> FloatArray:
@@ -55,7 +55,7 @@ def plausibility_transform(belief: Mass | Bounds) -> FloatArray:
     >>> plausibility_transform(MassFunction({"a": 0.5, ("a", "b"): 0.5})).round(4)
     array([0.6667, 0.3333])
     """
-    contour = belief.contour()
+    contour = _check_belief(belief).contour()
     total = contour.sum(axis=-1, keepdims=True)
     if not (total > 0).all():
         raise TotalConflictError(np.flatnonzero(~(total > 0)))
@@ -108,7 +108,7 @@ def pignistic_entropy(source: Mass | Bounds) -> float | FloatArray:
     >>> pignistic_entropy(MassFunction({"a": 0.5, "b": 0.5}))
     1.0
     """
-    p = np.atleast_2d(source.pignistic())
+    p = np.atleast_2d(_check_belief(source).pignistic())
     return _as_given(-xlogy(p, p).sum(axis=1) / np.log(2), source)
 
 
@@ -177,6 +177,15 @@ def _jaccard(focal: BoolArray) -> FloatArray:
     size = members.sum(axis=1)
     union = size[:, None] + size - common
     return np.divide(common, union, out=np.ones_like(common), where=union > 0)
+
+
+def _check_belief(belief: Mass | Bounds) -> Mass | Bounds:
+    if not isinstance(belief, MassFunction | MassBatch | Bounds):
+        raise TypeError(
+            "a MassFunction, MassBatch or Bounds is needed; "
+            f"got {type(belief).__name__}. Probabilities are MassBatch.from_proba(classes, proba)."
+        )
+    return belief
 
 
 def _as_given(values: FloatArray, *sources: Mass | Bounds) -> float | FloatArray:

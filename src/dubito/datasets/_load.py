@@ -137,7 +137,10 @@ def _found_or_fetched(dataset: Dataset, data_home: str | os.PathLike[str] | None
         if file.is_file():
             return _from_file(file, dataset)
     looked = [] if named else ["DUBITO_DATA: not set"]
-    looked += [f"{file}: no such file" for file in files]
+    looked += [
+        f"{file}: no such file" if file.parent.is_dir() else f"{file.parent}: no such folder"
+        for file in files
+    ]
     return _from_openml(dataset, cached, looked)
 
 

@@ -11,6 +11,7 @@ from dubito.metrics._calibration_error import (
     classwise_calibration_error,
     expected_calibration_error,
 )
+from dubito.metrics._labels import AmbiguousLabelWarning
 from dubito.metrics._scorers import (
     coverage_scorer,
     discounted_accuracy_scorer,
@@ -30,6 +31,7 @@ from dubito.metrics._sets import (
 from dubito.metrics._smooth import smooth_calibration_error
 
 __all__ = [
+    "AmbiguousLabelWarning",
     "BrierDecomposition",
     "ErrorRejectCurve",
     "aurc",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dubito._checks import name_rows
+from dubito.belief import Frame
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,6 +20,14 @@ if TYPE_CHECKING:
     Labels = npt.NDArray[Any]
 
 
+class AmbiguousLabelWarning(UserWarning):
+    """Labels were taken for column numbers although they may count from 1."""
+
+
+# From here to the caller of a metric: label_columns, its reader, the metric, the user.
+_USER_FRAME = 4
+
+
 def as_labels(values: npt.ArrayLike, name: str) -> Labels:
     """Return one label per row, none of them missing."""
     labels = np.asarray(values)
@@ -26,16 +36,23 @@ def as_labels(values: npt.ArrayLike, name: str) -> Labels:
             f"{name} must hold one label per row, so be 1-dimensional; "
             f"got an array of shape {labels.shape}."
         )
+    if labels.dtype.kind in "US" and not isinstance(values, np.ndarray):
+        _refuse_missing(np.asarray(values, dtype=object), name)  # nan among words becomes a word
+    _refuse_missing(labels, name)
+    return labels
+
+
+def _refuse_missing(labels: Labels, name: str) -> None:
     missing = np.flatnonzero(_missing(labels))
     if len(missing):
         raise ValueError(f"{name} has no label in {name_rows(missing)}. Drop such rows first.")
-    return labels
 
 
 def label_columns(labels: Labels, n_classes: int, classes: npt.ArrayLike | None) -> IntArray:
     """Map labels to column numbers.
 
-    With `classes`, by looking them up there. Without, integers in 0..K-1 are column numbers;
+    With `classes`, by looking them up there. Without, integers in 0..K-1 are column numbers (with
+    a warning when exactly 1..K-1 occur, for these may be labels 1..K of which the last is absent);
     otherwise exactly K distinct labels are taken in sorted order; anything else is refused.
 
     >>> label_columns(np.array(["b", "a", "b"]), 2, None).tolist()
@@ -46,7 +63,16 @@ def label_columns(labels: Labels, n_classes: int, classes: npt.ArrayLike | None)
     if classes is not None:
         return _look_up(labels, _listed_classes(classes, n_classes))
     if _are_column_numbers(labels, n_classes):
-        return labels.astype(np.intp)
+        columns = labels.astype(np.intp)
+        if n_classes > 2 and np.array_equal(np.unique(columns), np.arange(1, n_classes)):
+            warnings.warn(
+                f"y shows the labels 1..{n_classes - 1} and is taken for column numbers "
+                f"0..{n_classes - 1}. If the labels count from 1, pass classes=, as in "
+                "estimator.classes_.",
+                AmbiguousLabelWarning,
+                stacklevel=_USER_FRAME,
+            )
+        return columns
     return _look_up(labels, _sorted_classes(labels, n_classes))
 
 
@@ -67,7 +93,8 @@ def _look_up(labels: Labels, classes: list[Any]) -> IntArray:
 
 
 def _listed_classes(classes: npt.ArrayLike, n_classes: int) -> list[Any]:
-    listed: list[Any] = as_labels(classes, "classes").tolist()
+    given = classes.labels if isinstance(classes, Frame) else classes
+    listed: list[Any] = as_labels(given, "classes").tolist()
     if len(listed) != n_classes:
         raise ValueError(
             f"classes lists {len(listed)} labels ({_in_words(listed)}) for {n_classes} columns; "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from dubito.metrics._sets import coverage, discounted_accuracy, mean_set_size, u65, u80
@@ -25,6 +25,9 @@ class SetScorer:
         How the scorer prints.
     metric : callable
         ``metric(y, sets, *, classes, sample_weight)``, greater being better.
+    weighted : bool, optional
+        Whether scikit-learn's metadata routing is to pass `sample_weight`; see
+        `set_score_request`.
 
     Examples
     --------
@@ -42,6 +45,7 @@ class SetScorer:
 
     name: str
     metric: Callable[..., float]
+    weighted: bool | None = None
 
     def __call__(
         self,
@@ -57,8 +61,25 @@ class SetScorer:
                 f"{type(estimator).__name__} has none. Use a dubito classifier; "
                 "a Pipeline or a search belongs inside it, not around it."
             )
+        if not hasattr(estimator, "classes_"):
+            raise TypeError(
+                f"{self.name} needs the estimator's classes_ to tell the columns of its sets; "
+                f"{type(estimator).__name__} has none. Set it in fit."
+            )
         sets = estimator.predict_set(X)
         return self.metric(y, sets, classes=estimator.classes_, sample_weight=sample_weight)
+
+    def set_score_request(self, *, sample_weight: bool | None) -> SetScorer:
+        """Return this scorer with its wish for weights said to scikit-learn's metadata routing."""
+        return replace(self, weighted=sample_weight)
+
+    def get_metadata_routing(self) -> Any:
+        """Return the wish in scikit-learn's form."""
+        from sklearn.utils.metadata_routing import MetadataRequest  # noqa: PLC0415
+
+        request = MetadataRequest(owner=self)
+        request.score.add_request(param="sample_weight", alias=self.weighted)
+        return request
 
     def __repr__(self) -> str:
         return self.name

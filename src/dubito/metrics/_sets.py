@@ -8,6 +8,7 @@ import numpy as np
 
 from dubito._checks import BoolArray, FloatArray, name_rows
 from dubito._kernels.utility import ALPHA, utility_of_size
+from dubito.belief import Bounds, MassBatch
 from dubito.metrics._labels import as_labels, label_columns
 from dubito.metrics._rows import counted_rows
 
@@ -302,6 +303,11 @@ def _check_sets(sets: npt.ArrayLike) -> BoolArray:
         "sets must be a boolean (n, K) array, True where a row's set holds the class, "
         "as predict_set gives it"
     )
+    if isinstance(sets, Bounds | MassBatch):
+        raise TypeError(
+            f"{way_out}; got {type(sets).__name__}. A decision rule makes sets of it, "
+            "such as dubito.decision.interval_dominance."
+        )
     if hasattr(sets, "toarray"):
         raise TypeError(f"{way_out}; got a sparse matrix: pass sets.toarray().")
     try:

@@ -52,9 +52,9 @@ def smooth_calibration_error(
 
     Notes
     -----
-    The ECE jumps when a forecast crosses an edge; this error moves by at most twice the mean change
-    of the forecasts. It lies within a constant factor of the distance to the nearest calibrated
-    forecast. The supremum is found exactly, in O(n log n).
+    The ECE jumps when a forecast crosses an edge; this error, for one event (n,), moves by at most
+    twice the mean change of the forecasts. With (n, K) it can still jump where the most probable
+    class changes, for then the event itself does. The supremum is found exactly, in O(n log n).
 
     References
     ----------
