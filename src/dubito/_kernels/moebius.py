@@ -116,9 +116,12 @@ def spread_to_supersets(x: FloatArray, rate: FloatArray) -> FloatArray:
     `x` is (n, 2^K) and `rate` broadcasts to (n, K). Costs O(K 2^K) per row, no subtractions.
     """
     out = np.array(x, dtype=np.float64, order="C")
-    for k in range(frame_size(out)):
-        pairs = out.reshape(len(out), out.shape[1] >> (k + 1), 2, 1 << k)
-        moved = pairs[:, :, 0] * rate[:, k, None, None]
-        pairs[:, :, 0] -= moved
-        pairs[:, :, 1] += moved
+    step = max(1, (1 << 17) >> frame_size(out))  # rows that stay in the cache for all classes
+    for start in range(0, len(out), step):
+        some = out[start : start + step]
+        for k in range(frame_size(out)):
+            pairs = some.reshape(len(some), some.shape[1] >> (k + 1), 2, 1 << k)
+            moved = pairs[:, :, 0] * rate[start : start + step, k, None, None]
+            pairs[:, :, 0] -= moved
+            pairs[:, :, 1] += moved
     return out

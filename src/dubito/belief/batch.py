@@ -235,14 +235,22 @@ class MassBatch:
         """Return the plausibility of each class, (n, K)."""
         return self._sum_over_members(np.ones(len(self.focal)))
 
+    def opposed(self) -> FloatArray:
+        """Return the mass of the sets without each class, (n, K): one minus the contour."""
+        return self._sum_over_members(np.ones(len(self.focal)), outside=True)
+
+    def split_singletons(self) -> tuple[FloatArray, MassBatch]:
+        """Return the masses of single classes (n, K), and the sets that are no single class."""
+        single = self.focal.sum(axis=1) == 1
+        masses = np.zeros((len(self), len(self.frame)))
+        masses[:, self.focal[single].argmax(axis=1)] = self.mass[:, single]
+        return masses, MassBatch._trusted(self.frame, self.focal[~single], self.mass[:, ~single])
+
     def bounds(self) -> Bounds:
         """Return belief and plausibility of each class, of masses without conflict."""
         self.check_normal()
-        size = self.focal.sum(axis=1)
-        single = np.flatnonzero(size == 1)
-        lower = np.zeros((len(self), len(self.frame)))
-        lower[:, self.focal[single].argmax(axis=1)] = self.mass[:, single]
-        return Bounds(lower, self.contour())
+        lower, rest = self.split_singletons()
+        return Bounds(lower, lower + rest.contour())
 
     def pignistic(self) -> FloatArray:
         r"""Return :math:`\sum_{A\ni k}m(A)/|A|` over :math:`1-m(\emptyset)`, (n, K)."""
@@ -252,13 +260,13 @@ class MassBatch:
             raise TotalConflictError(np.flatnonzero(~(total > 0)))
         return np.asarray(p / total)
 
-    def _sum_over_members(self, share: FloatArray) -> FloatArray:
-        """Give each class its share of the mass of each set it is in, (n, K)."""
+    def _sum_over_members(self, share: FloatArray, *, outside: bool = False) -> FloatArray:
+        """Give each class its share of the mass of each set it is in (or not in), (n, K)."""
         total = np.zeros((len(self), len(self.frame)))
-        step = 1 << 14  # sets at a time, so that memory stays near that of the masses
+        step = max(1, (1 << 20) // len(self.frame))  # sets at a time: memory stays bounded
         for start in range(0, len(self.focal), step):
             part = slice(start, start + step)
-            total += self.mass[:, part] @ (self.focal[part] * share[part, None])
+            total += self.mass[:, part] @ ((self.focal[part] ^ outside) * share[part, None])
         return total
 
     def __reduce__(self) -> tuple[object, tuple[Frame, BoolArray | None, FloatArray]]:
