@@ -56,6 +56,7 @@ class MassBatch:
 
     Examples
     --------
+    >>> from dubito.belief import MassBatch
     >>> batch = MassBatch(["a", "b"], [[1, 0], [1, 1]], [[0.3, 0.7], [0.9, 0.1]])
     >>> batch.bounds().upper
     array([[1. , 0.7],
@@ -100,7 +101,7 @@ class MassBatch:
 
         Examples
         --------
-        >>> from dubito.belief import discount
+        >>> from dubito.belief import MassBatch, discount
         >>> batch = discount(MassBatch.from_proba(["a", "b"], [[0.8, 0.2]]), 0.1)
         >>> batch.bounds().lower.round(2), batch.bounds().upper.round(2)
         (array([[0.72, 0.18]]), array([[0.82, 0.28]]))
@@ -117,7 +118,7 @@ class MassBatch:
 
         Examples
         --------
-        >>> from dubito.belief import MassFunction
+        >>> from dubito.belief import MassBatch, MassFunction
         >>> m = MassFunction({"a": 1.0}, frame=["a", "b"])
         >>> MassBatch.stack([m, MassFunction.vacuous(["a", "b"])]).mass
         array([[1., 0.],

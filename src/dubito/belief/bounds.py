@@ -28,6 +28,7 @@ class Bounds:
 
     Examples
     --------
+    >>> from dubito.belief import Bounds
     >>> bounds = Bounds([[0.2, 0.5]], [[0.5, 0.8]])
     >>> bounds.width
     array([[0.3, 0.3]])
@@ -81,6 +82,7 @@ class Bounds:
 
         Examples
         --------
+        >>> from dubito.belief import Bounds
         >>> Bounds([[0.6, 0.0]], [[1.0, 0.9]]).tightened().upper
         array([[1. , 0.4]])
         """

@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from dubito._checks import as_float_array, name_rows
 from dubito._kernels import moebius
+from dubito.belief._products import merge_equal_sets
+from dubito.belief._sources import M, as_batches, as_given, normalised
 from dubito.belief.batch import MassBatch
-from dubito.belief.combination import M, as_batches, as_given, merge_equal_sets, normalised
 from dubito.belief.errors import TotalConflictError
 from dubito.belief.frame import DENSE_LIMIT, Subset
 
@@ -38,7 +39,7 @@ def discount(source: M, rate: npt.ArrayLike | Mapping[Label, float]) -> M:
 
     Examples
     --------
-    >>> from dubito.belief import MassFunction
+    >>> from dubito.belief import MassFunction, discount
     >>> m = MassFunction({"a": 1.0}, frame=["a", "b"])
     >>> discount(m, 0.2)
     MassFunction({('a',): 0.8, ('a', 'b'): 0.2}, frame=['a', 'b'])
@@ -133,7 +134,7 @@ def condition(source: M, subset: Subset) -> M:
 
     Examples
     --------
-    >>> from dubito.belief import MassFunction
+    >>> from dubito.belief import MassFunction, condition
     >>> m = MassFunction({"a": 0.5, ("b", "c"): 0.3, ("a", "b", "c"): 0.2})
     >>> condition(m, ["b", "c"])
     MassFunction({('b', 'c'): 1}, frame=['a', 'b', 'c'])

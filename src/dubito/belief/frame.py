@@ -30,6 +30,7 @@ class Frame:
 
     Examples
     --------
+    >>> from dubito.belief import Frame
     >>> frame = Frame(["flu", "cold", "covid"])
     >>> frame.to_mask(["flu", "covid"])
     5

@@ -28,6 +28,7 @@ class MassFunction:
 
     Examples
     --------
+    >>> from dubito.belief import MassFunction
     >>> m = MassFunction({"flu": 0.5, ("flu", "cold"): 0.3, ("flu", "cold", "covid"): 0.2})
     >>> m.bel(["flu", "cold"]), m.pl("cold")
     (0.8, 0.5)

@@ -9,9 +9,10 @@ from scipy.special import beta, xlogy
 
 from dubito._kernels import moebius
 from dubito.belief._sets import from_words, group_equal, to_words
+from dubito.belief._sources import as_batches
 from dubito.belief.batch import MassBatch
 from dubito.belief.bounds import Bounds
-from dubito.belief.combination import as_batches, conjunctive
+from dubito.belief.combination import conjunctive
 from dubito.belief.errors import TotalConflictError
 from dubito.belief.frame import DENSE_LIMIT, all_subsets
 from dubito.belief.mass import MassFunction
@@ -34,6 +35,7 @@ def pignistic(belief: Mass | Bounds) -> FloatArray:
 
     Examples
     --------
+    >>> from dubito.belief import MassFunction, pignistic
     >>> pignistic(MassFunction({"a": 0.5, ("a", "b"): 0.5}))
     array([0.75, 0.25])
     """
@@ -52,6 +54,7 @@ def plausibility_transform(belief: Mass | Bounds) -> FloatArray:
 
     Examples
     --------
+    >>> from dubito.belief import MassFunction, plausibility_transform
     >>> plausibility_transform(MassFunction({"a": 0.5, ("a", "b"): 0.5})).round(4)
     array([0.6667, 0.3333])
     """
@@ -74,6 +77,7 @@ def conflict(*sources: Mass) -> float | FloatArray:
 
     Examples
     --------
+    >>> from dubito.belief import MassFunction, conflict
     >>> m = MassFunction({"a": 0.5, ("a", "b"): 0.5})
     >>> n = MassFunction({"b": 0.5, ("a", "b"): 0.5}, frame=["a", "b"])
     >>> conflict(m, n)
@@ -89,6 +93,7 @@ def nonspecificity(source: Mass) -> float | FloatArray:
 
     Examples
     --------
+    >>> from dubito.belief import MassFunction, nonspecificity
     >>> nonspecificity(MassFunction({"a": 0.5, ("a", "b"): 0.5}))
     0.5
     """
@@ -105,6 +110,7 @@ def pignistic_entropy(source: Mass | Bounds) -> float | FloatArray:
 
     Examples
     --------
+    >>> from dubito.belief import MassFunction, pignistic_entropy
     >>> pignistic_entropy(MassFunction({"a": 0.5, "b": 0.5}))
     1.0
     """
@@ -132,6 +138,7 @@ def jousselme_distance(first: Mass, second: Mass) -> float | FloatArray:
 
     Examples
     --------
+    >>> from dubito.belief import MassFunction, jousselme_distance
     >>> m = MassFunction({"a": 1.0}, frame=["a", "b"])
     >>> jousselme_distance(m, MassFunction({"b": 1.0}, frame=["a", "b"]))
     1.0

@@ -55,6 +55,7 @@ def mass_to_implicability(mass: npt.ArrayLike) -> FloatArray:
 
     Examples
     --------
+    >>> from dubito.belief.transforms import mass_to_implicability
     >>> mass_to_implicability([0.0, 0.6, 0.0, 0.4])
     array([0. , 0.6, 0. , 1. ])
     """
@@ -66,6 +67,7 @@ def implicability_to_mass(implicability: npt.ArrayLike) -> FloatArray:
 
     Examples
     --------
+    >>> from dubito.belief.transforms import implicability_to_mass
     >>> implicability_to_mass([0.0, 0.6, 0.0, 1.0]).round(12)
     array([0. , 0.6, 0. , 0.4])
     """
@@ -77,6 +79,7 @@ def mass_to_belief(mass: npt.ArrayLike) -> FloatArray:
 
     Examples
     --------
+    >>> from dubito.belief.transforms import mass_to_belief
     >>> mass_to_belief([0.0, 0.6, 0.0, 0.4])
     array([0. , 0.6, 0. , 1. ])
     """
@@ -89,6 +92,7 @@ def belief_to_mass(belief: npt.ArrayLike) -> FloatArray:
 
     Examples
     --------
+    >>> from dubito.belief.transforms import belief_to_mass
     >>> belief_to_mass([0.0, 0.6, 0.0, 1.0]).round(12)
     array([0. , 0.6, 0. , 0.4])
     """
@@ -101,6 +105,7 @@ def mass_to_plausibility(mass: npt.ArrayLike) -> FloatArray:
 
     Examples
     --------
+    >>> from dubito.belief.transforms import mass_to_plausibility
     >>> mass_to_plausibility([0.0, 0.6, 0.0, 0.4])
     array([0. , 1. , 0.4, 1. ])
     """
@@ -113,6 +118,7 @@ def plausibility_to_mass(plausibility: npt.ArrayLike) -> FloatArray:
 
     Examples
     --------
+    >>> from dubito.belief.transforms import plausibility_to_mass
     >>> plausibility_to_mass([0.0, 1.0, 0.4, 1.0]).round(12)
     array([0. , 0.6, 0. , 0.4])
     """
@@ -124,6 +130,7 @@ def mass_to_commonality(mass: npt.ArrayLike) -> FloatArray:
 
     Examples
     --------
+    >>> from dubito.belief.transforms import mass_to_commonality
     >>> mass_to_commonality([0.0, 0.6, 0.0, 0.4])
     array([1. , 1. , 0.4, 0.4])
     """
@@ -135,6 +142,7 @@ def commonality_to_mass(commonality: npt.ArrayLike) -> FloatArray:
 
     Examples
     --------
+    >>> from dubito.belief.transforms import commonality_to_mass
     >>> commonality_to_mass([1.0, 1.0, 0.4, 0.4]).round(12)
     array([0. , 0.6, 0. , 0.4])
     """
@@ -156,6 +164,7 @@ def mass_to_weights(mass: npt.ArrayLike) -> FloatArray:
 
     Examples
     --------
+    >>> from dubito.belief.transforms import mass_to_weights
     >>> mass_to_weights([0.0, 0.6, 0.0, 0.4]).round(3) + 0.0
     array([0.   , 0.916, 0.   , 0.   ])
     """
@@ -176,6 +185,7 @@ def weights_to_mass(weights: npt.ArrayLike) -> FloatArray:
 
     Examples
     --------
+    >>> from dubito.belief.transforms import weights_to_mass
     >>> weights_to_mass([0.0, 0.916, 0.0, 0.0]).round(3)
     array([0. , 0.6, 0. , 0.4])
     """

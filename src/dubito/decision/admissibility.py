@@ -25,14 +25,14 @@ from dubito.decision.dominance import maximality
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from dubito._checks import BoolArray, FloatArray
+    from dubito._checks import BoolArray, FloatArray, IntArray
     from dubito.decision._risk import Risks
 
 # The programmes are scaled to 1 and solved to 1e-10; an act this close to best is best.
 _SOLVER = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 _SOLVER_TIE = 1e-9
 
-# With masses and 0/1 loss all subsets are listed up to this many classes.
+# With masses all subsets are listed up to this many classes.
 _LISTED_UP_TO = 16
 
 
@@ -60,11 +60,12 @@ def e_admissibility(belief: Belief, loss: npt.ArrayLike | None = None) -> BoolAr
     :math:`O(K2^K)` per row, up to 16 classes. (All that may go to k goes to k; Hall's condition
     then says whether the rest can be spread without any other class passing it.) Otherwise acts
     that two easy probabilities show to be best are kept at once, acts that are not maximal go,
-    and a linear programme (HiGHS), a few milliseconds each, settles every act that is left.
+    and small linear programmes (HiGHS), some milliseconds an act, settle what is left.
 
     Examples
     --------
     >>> from dubito.belief import Bounds
+    >>> from dubito.decision import e_admissibility, maximality
     >>> ignorant = Bounds([[0.0, 0.0]], [[1.0, 1.0]])
     >>> hedge = [[0, 1], [1, 0], [0.6, 0.6]]  # the third act is never best, yet never beaten
     >>> e_admissibility(ignorant, loss=hedge)
@@ -86,8 +87,9 @@ def e_admissibility(belief: Belief, loss: npt.ArrayLike | None = None) -> BoolAr
             favourable = Bounds.precise(_most_favourable(known, matrix, int(a)))
             kept[:, a] |= _best(risk_bounds(favourable, loss))[:, a]
     kept &= maximal
-    for row, a in np.argwhere(maximal & ~kept):
-        kept[row, a] = _margin(known, int(row), matrix - matrix[a]) >= -_SOLVER_TIE
+    for row in np.flatnonzero((maximal & ~kept).any(axis=1)).tolist():
+        acts = np.flatnonzero(maximal[row] & ~kept[row])
+        kept[row, acts] = _settle_row(known, row, matrix, acts)
     return kept
 
 
@@ -140,37 +142,120 @@ def _most_favourable(batch: MassBatch, matrix: FloatArray, a: int) -> FloatArray
     return batch.mass @ (chosen / chosen.sum(axis=1, keepdims=True))
 
 
-def _margin(belief: Bounds | MassBatch, row: int, excess: FloatArray) -> float:
-    """Return the most by which an act can be best: max over P of min over b of E[excess_b].
-
-    `excess` (acts, K) is each act's loss over that of the act in question. Only the sign of the
-    margin matters, so every other act is measured in units of its own largest excess.
-    """
-    scale = np.abs(excess).max(axis=1)
-    excess = excess[scale > 0] / scale[scale > 0, None]
+def _settle_row(
+    belief: Bounds | MassBatch, row: int, matrix: FloatArray, acts: IntArray
+) -> list[bool]:
+    """Say for each of the acts whether some probability of the row's credal set makes it best."""
     if isinstance(belief, Bounds):
-        to_class = np.arange(excess.shape[1])
-        of_set = np.zeros_like(to_class)
-        amount = np.ones(1)
-        limits = list(zip(belief.lower[row], belief.upper[row], strict=True))
+        credal = _CredalSet(belief.lower[row], belief.upper[row])
+    elif len(belief.frame) <= _LISTED_UP_TO:
+        bounds = belief[row : row + 1].bounds()
+        implied = mass_to_belief(belief[row : row + 1].to_array())[0]
+        credal = _CredalSet(bounds.lower[0], bounds.upper[0], implied)
     else:
-        used = np.flatnonzero(belief.mass[row])
-        of_set, to_class = np.nonzero(belief.focal[used])
-        amount = belief.mass[row, used]
-        limits = [(0.0, None)] * len(to_class)
-    # Unknowns: the share of each set that goes to each of its classes, and the margin itself.
-    n_shares = len(to_class)
-    shares = (np.ones(n_shares), (of_set, np.arange(n_shares)))
+        return [_margin_by_shares(belief, row, matrix - matrix[a]) >= -_SOLVER_TIE for a in acts]
+    return [credal.margin(matrix - matrix[a]) >= -_SOLVER_TIE for a in acts]
+
+
+class _CredalSet:
+    r"""Probabilities between bounds and, for masses, with :math:`P(S)\ge\mathrm{Bel}(S)` for all S.
+
+    Of the :math:`2^K` constraints a programme needs few: they are added as they are found
+    violated, and kept for the next act of the row.
+    """
+
+    def __init__(
+        self, lower: FloatArray, upper: FloatArray, implied: FloatArray | None = None
+    ) -> None:
+        self.limits = list(zip(lower, upper, strict=True))
+        self.implied = implied
+        self.cuts: list[int] = []
+
+    def margin(self, excess: FloatArray) -> float:
+        """Return the most by which an act can be best, or a negative bound on it."""
+        excess = _scaled(excess)
+        while True:
+            proba, margin = self._solve(excess)
+            violated = self._most_violated(proba)
+            if violated is None or margin < -_SOLVER_TIE:
+                return margin
+            self.cuts.append(violated)
+
+    def _solve(self, excess: FloatArray) -> tuple[FloatArray, float]:
+        n_classes = len(self.limits)
+        inside = (np.array(self.cuts, dtype=int)[:, None] >> np.arange(n_classes)) & 1
+        least = np.empty(0) if self.implied is None else self.implied[self.cuts]
+        best = _maximise_margin(
+            worse=np.vstack(
+                [
+                    np.column_stack([-excess, np.ones(len(excess))]),
+                    np.column_stack([-inside, np.zeros(len(inside))]),
+                ]
+            ),
+            at_most=np.concatenate([np.zeros(len(excess)), np.negative(least)]),
+            total=np.append(np.ones(n_classes), 0.0)[None, :],
+            amount=np.ones(1),
+            limits=self.limits,
+        )
+        return best[:-1], float(best[-1])
+
+    def _most_violated(self, proba: FloatArray) -> int | None:
+        if self.implied is None:
+            return None
+        single = np.zeros_like(self.implied)
+        single[1 << np.arange(len(proba))] = proba
+        slack = mass_to_belief(single) - self.implied
+        worst = int(slack.argmin())
+        return worst if slack[worst] < -_SOLVER_TIE / 10 and worst not in self.cuts else None
+
+
+def _margin_by_shares(batch: MassBatch, row: int, excess: FloatArray) -> float:
+    """Return the margin of an act on a frame too large to list all subsets.
+
+    Unknowns: the share of each focal set that goes to each of its classes.
+    """
+    used = np.flatnonzero(batch.mass[row])
+    of_set, to_class = np.nonzero(batch.focal[used])
+    shares = (np.ones(len(of_set)), (of_set, np.arange(len(of_set))))
+    excess = _scaled(excess)
+    best = _maximise_margin(
+        worse=np.column_stack([-excess[:, to_class], np.ones(len(excess))]),
+        at_most=np.zeros(len(excess)),
+        total=csr_array(shares, shape=(len(used), len(of_set) + 1)),
+        amount=batch.mass[row, used],
+        limits=[(0.0, None)] * len(to_class),
+    )
+    return float(best[-1])
+
+
+def _scaled(excess: FloatArray) -> FloatArray:
+    """Measure each act's loss over that of the act in question in units of its largest value.
+
+    Only the sign of the margin matters, and so neither unit nor a huge loss elsewhere does.
+    """
+    scale = np.abs(excess).max(axis=1, keepdims=True)
+    return np.asarray(excess[scale[:, 0] > 0] / scale[scale[:, 0] > 0])
+
+
+def _maximise_margin(
+    *,
+    worse: FloatArray,
+    at_most: FloatArray,
+    total: FloatArray | csr_array,
+    amount: FloatArray,
+    limits: list[tuple[float, float | None]],
+) -> FloatArray:
+    """Maximise the last unknown, the margin, by HiGHS."""
     programme = linprog(
-        c=np.append(np.zeros(n_shares), -1.0),
-        A_ub=np.hstack([-excess[:, to_class], np.ones((len(excess), 1))]),
-        b_ub=np.zeros(len(excess)),
-        A_eq=csr_array(shares, shape=(len(amount), n_shares + 1)),
+        c=np.append(np.zeros(worse.shape[1] - 1), -1.0),
+        A_ub=worse,
+        b_ub=at_most,
+        A_eq=total,
         b_eq=amount,
         bounds=[*limits, (None, 1.0)],
         method="highs",
         options=_SOLVER,
     )
     if not programme.success:
-        raise RuntimeError(f"the linear programme of row {row} failed: {programme.message}")
-    return -float(programme.fun)
+        raise RuntimeError(f"a linear programme of e_admissibility failed: {programme.message}")
+    return np.asarray(programme.x)

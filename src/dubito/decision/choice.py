@@ -34,6 +34,8 @@ def maximin(belief: Belief, loss: npt.ArrayLike | None = None) -> IntArray:
 
     Examples
     --------
+    >>> from dubito.belief import Bounds
+    >>> from dubito.decision import maximin
     >>> bounds = Bounds([[0.3, 0.4]], [[0.6, 0.7]])
     >>> maximin(bounds)
     array([1])
@@ -49,6 +51,8 @@ def maximax(belief: Belief, loss: npt.ArrayLike | None = None) -> IntArray:
 
     Examples
     --------
+    >>> from dubito.belief import Bounds
+    >>> from dubito.decision import maximax
     >>> maximax(Bounds([[0.1, 0.3]], [[0.7, 0.9]]))
     array([1])
     """
@@ -64,6 +68,8 @@ def hurwicz(belief: Belief, loss: npt.ArrayLike | None = None, *, alpha: float =
 
     Examples
     --------
+    >>> from dubito.belief import Bounds
+    >>> from dubito.decision import hurwicz
     >>> hurwicz(Bounds([[0.3, 0.2]], [[0.7, 0.8]]), alpha=1.0)
     array([0])
     """
@@ -79,6 +85,7 @@ def pignistic_choice(belief: Belief, loss: npt.ArrayLike | None = None) -> IntAr
 
     Examples
     --------
+    >>> from dubito.decision import pignistic_choice
     >>> pignistic_choice([[0.3, 0.7]], loss=[[0, 1], [5, 0]])
     array([0])
     """
@@ -94,6 +101,8 @@ def minimax_regret(belief: Belief, loss: npt.ArrayLike | None = None) -> IntArra
 
     Examples
     --------
+    >>> from dubito.belief import Bounds
+    >>> from dubito.decision import minimax_regret
     >>> minimax_regret(Bounds([[0.0, 0.0]], [[1.0, 1.0]]), loss=[[0, 10], [8, 9]])
     array([0])
     """
@@ -117,6 +126,7 @@ def owa(belief: Belief, loss: npt.ArrayLike | None = None, *, optimism: float = 
     Examples
     --------
     >>> from dubito.belief import MassFunction
+    >>> from dubito.decision import owa
     >>> owa(MassFunction({("a", "b"): 0.6, "c": 0.4}), optimism=0.9)
     array([0])
     >>> owa(MassFunction({("a", "b"): 0.6, "c": 0.4}), optimism=0.5)

@@ -48,6 +48,7 @@ def interval_dominance(belief: Belief, loss: npt.ArrayLike | None = None) -> Boo
     Examples
     --------
     >>> from dubito.belief import Bounds
+    >>> from dubito.decision import interval_dominance
     >>> interval_dominance(Bounds([[0.4, 0.1, 0.1]], [[0.7, 0.3, 0.5]]))
     array([[ True, False,  True]])
     >>> interval_dominance([[0.5, 0.5]])
@@ -66,6 +67,7 @@ def weak_dominance(belief: Belief, loss: npt.ArrayLike | None = None) -> BoolArr
     Examples
     --------
     >>> from dubito.belief import Bounds
+    >>> from dubito.decision import weak_dominance
     >>> weak_dominance(Bounds([[0.3, 0.2, 0.0]], [[0.5, 0.6, 0.4]]))
     array([[ True,  True, False]])
     """
@@ -96,6 +98,7 @@ def maximality(belief: Belief, loss: npt.ArrayLike | None = None) -> BoolArray:
     Examples
     --------
     >>> from dubito.belief import Bounds
+    >>> from dubito.decision import interval_dominance, maximality
     >>> ignorant = Bounds([[0.0, 0.0]], [[1.0, 1.0]])
     >>> maximality(ignorant, loss=[[0, 4], [1, 5]])  # the first act is better whatever is true
     array([[ True, False]])

@@ -46,6 +46,7 @@ def reject(
     Examples
     --------
     >>> from dubito.belief import Bounds
+    >>> from dubito.decision import reject
     >>> bounds = Bounds([[0.7, 0.1], [0.4, 0.2]], [[0.9, 0.3], [0.8, 0.6]])
     >>> reject(bounds, cost=0.3)
     array([False,  True])

@@ -39,6 +39,7 @@ def set_utility(belief: Belief, utility: SizeUtility = "u65") -> BoolArray:
 
     Examples
     --------
+    >>> from dubito.decision import set_utility
     >>> set_utility([[0.6, 0.3, 0.1]], "u65")
     array([[ True, False, False]])
     >>> set_utility([[0.6, 0.3, 0.1]], "u80")

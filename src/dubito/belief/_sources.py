@@ -1,0 +1,69 @@
+"""What the rules take and give back: single mass functions and batches alike."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from dubito.belief.batch import MassBatch
+from dubito.belief.errors import TotalConflictError
+from dubito.belief.mass import MassFunction
+
+if TYPE_CHECKING:
+    from dubito._checks import BoolArray, FloatArray
+
+# Statically all sources are of one kind; at run time a single one may join batches.
+M = TypeVar("M", MassFunction, MassBatch)
+
+
+def as_batches(*sources: MassFunction | MassBatch) -> list[MassBatch]:
+    """Return the sources as batches on one frame whose rows fit together."""
+    for source in sources:
+        if not isinstance(source, MassFunction | MassBatch):
+            raise TypeError(
+                "sources must be MassFunction or MassBatch, each its own argument; "
+                f"got {type(source).__name__}."
+            )
+    if not sources:
+        raise TypeError("at least one mass function is needed; got none.")
+    batches = [s.to_batch() if isinstance(s, MassFunction) else s for s in sources]
+    for batch in batches[1:]:
+        if batch.frame != batches[0].frame:
+            raise ValueError(
+                "sources must share one frame, in one order; got "
+                f"{batches[0].frame!r} and {batch.frame!r}. Build them with the same frame=."
+            )
+    rows = {len(batch) for batch in batches} - {1}
+    if len(rows) > 1:
+        raise ValueError(f"batches must have the same number of rows, or one; got {sorted(rows)}.")
+    return batches
+
+
+def as_given(combined: MassBatch, *sources: MassFunction | MassBatch) -> Any:
+    """Return one mass function where all sources were one, else the batch."""
+    return MassFunction.from_batch(combined) if all_single(sources) else combined
+
+
+def all_single(sources: tuple[MassFunction | MassBatch, ...]) -> bool:
+    """Whether every source is a single mass function."""
+    return all(isinstance(source, MassFunction) for source in sources)
+
+
+def normalised(batch: MassBatch, *, single: bool = False) -> MassBatch:
+    """Drop the empty set and divide by what is left."""
+    focal, mass = _without_empty_set(batch)
+    left = mass.sum(axis=1, keepdims=True)
+    if not (left > 0).all():
+        rows = np.flatnonzero(~(left[:, 0] > 0))
+        raise TotalConflictError.of_single() if single else TotalConflictError(rows)
+    return MassBatch._trusted(batch.frame, focal, mass / left)
+
+
+def _without_empty_set(batch: MassBatch) -> tuple[BoolArray, FloatArray]:
+    if batch.is_dense:
+        return batch.focal, batch.mass
+    if batch.lists_all:
+        return batch.frame.subsets(), batch.mass[:, 1:]
+    kept = batch.focal.any(axis=1)
+    return batch.focal[kept], batch.mass[:, kept]
