@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from comparison import Comparison
+from evtools.combinations import dempster as evtools_combine
 from evtools.conversions import mtoq, qtom
+from evtools.dsvector import DSVector, Kind
 
-from dubito.belief import Bounds, Frame, MassBatch, dempster, jousselme_distance
+from dubito.belief import Bounds, Frame, MassBatch, dempster, discount, jousselme_distance
 from dubito.decision import e_admissibility
 
 if TYPE_CHECKING:
@@ -59,6 +61,23 @@ def numpy_jousselme(a: MassBatch, b: MassBatch) -> NDArray[np.float64]:
     return np.sqrt(np.einsum("nf,nf->n", delta @ similarity, delta) / 2)
 
 
+def discounted_pair(n_classes: int, rows: int) -> tuple[MassBatch, MassBatch]:
+    """Draw probabilities of many classes, a tenth of each set aside for ignorance."""
+    rng = np.random.default_rng(0)
+    first, second = (
+        discount(MassBatch.from_proba(range(n_classes), p), 0.1)
+        for p in rng.dirichlet(np.ones(n_classes), size=(2, rows))
+    )
+    return first, second
+
+
+def evtools_sparse(batch: MassBatch) -> list[DSVector]:
+    """Return the rows as evtools holds them: dicts of frozensets."""
+    labels = [str(label) for label in batch.frame]
+    rows = [{frozenset(map(str, s)): mass for s, mass in m.masses.items()} for m in batch]
+    return [DSVector.from_sparse(labels, row, kind=Kind.M) for row in rows]
+
+
 def comparisons() -> list[Comparison]:
     """Return the claims of this room."""
     one_a, one_b = dense_pair(16, 1)
@@ -66,6 +85,8 @@ def comparisons() -> list[Comparison]:
     many_a, many_b = dense_pair(5, 10_000)
     raw_many = many_a.to_array(), many_b.to_array()
     apart = dense_pair(11, 1)
+    listed_a, listed_b = discounted_pair(100, 100)
+    sparse_a, sparse_b = evtools_sparse(listed_a), evtools_sparse(listed_b)
     rng = np.random.default_rng(0)
     p = rng.dirichlet(np.ones(10), size=100)
     bounds = Bounds(0.5 * p, np.minimum(0.5 * p + 0.5, 1.0))
@@ -101,6 +122,14 @@ def comparisons() -> list[Comparison]:
             target=0.5,
         ),
         Comparison(
+            task="Dempster, 100 pairs of discounted probabilities, K=100",
+            rival="evtools-dst, focal sets in dicts, in a loop",
+            ours=lambda: dempster(listed_a, listed_b),
+            theirs=lambda: list(map(evtools_combine, sparse_a, sparse_b)),
+            target=100,
+            repeats=3,
+        ),
+        Comparison(
             task="Jousselme distance, 2 dense masses, K=11",
             rival="the matrix over all pairs of sets (numpy)",
             ours=lambda: jousselme_distance(*apart),
@@ -110,7 +139,7 @@ def comparisons() -> list[Comparison]:
         ),
         Comparison(
             task="E-admissible classes, 100 rows of bounds, K=10",
-            rival="a linear programme per row and class (HiGHS)",
+            rival="the linear programmes any other loss needs (HiGHS)",
             ours=lambda: e_admissibility(bounds),
             theirs=lambda: e_admissibility(bounds, zero_one),
             target=100,

@@ -11,9 +11,9 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
-from bench_belief import dense_pair  # noqa: E402
+from bench_belief import dense_pair, discounted_pair  # noqa: E402
 
-from dubito.belief import dempster  # noqa: E402
+from dubito.belief import MassBatch, dempster  # noqa: E402
 
 HEAD = """# Speed, measured
 
@@ -25,9 +25,8 @@ faster. Written by `make bench`; machines differ, so run it on yours.
 """
 
 
-def peak_over_output(n_classes: int, rows: int) -> float:
-    """Peak memory of Dempster's rule on dense batches, in units of its result."""
-    a, b = dense_pair(n_classes, rows)
+def peak_over_output(a: MassBatch, b: MassBatch) -> float:
+    """Peak memory of Dempster's rule, in units of its result."""
     dempster(a, b)
     tracemalloc.start()
     result = dempster(a, b)
@@ -50,8 +49,12 @@ def main() -> int:
             print(line, flush=True)
             lines.append(line)
     memory = ", ".join(
-        f"{peak_over_output(k, rows):.1f} (K={k}, {rows:,} rows)"
-        for k, rows in [(16, 1), (16, 20), (5, 10_000), (5, 100_000)]
+        f"{peak_over_output(*draw(k, rows)):.1f} ({kind}, K={k}, {rows:,} rows)"
+        for kind, draw, k, rows in [
+            ("dense", dense_pair, 16, 100),
+            ("dense", dense_pair, 5, 100_000),
+            ("listed", discounted_pair, 1000, 10_000),
+        ]
     )
     note = f"\nPeak memory of Dempster's rule over the size of its result: {memory}.\n"
     print(note)
