@@ -15,6 +15,7 @@ from dubito.belief import (
     MassBatch,
     MassFunction,
     TotalConflictError,
+    _sets,
     cautious,
     condition,
     conflict,
@@ -117,6 +118,17 @@ def test_sets_of_more_than_sixty_four_classes_are_told_apart():
     assert len(together.focal) == len(expected)
     for sets, mass in zip(together.focal, together.mass[0], strict=True):
         assert mass == pytest.approx(expected[sets.tobytes()])
+
+
+def test_sets_are_told_apart_even_when_their_keys_collide(monkeypatch):
+    rng = np.random.default_rng(0)
+    words = _sets.to_words(rng.random((50, 130)) < 0.02)
+    usual = _sets.group_equal(words)
+    monkeypatch.setattr(_sets, "_hashed", lambda words: np.zeros(len(words), dtype=np.uint64))
+    collided = _sets.group_equal(words)
+    values = rng.random((2, 50))
+    np.testing.assert_array_equal(collided.sets, usual.sets)
+    np.testing.assert_allclose(collided.add_up(values), usual.add_up(values))
 
 
 def test_cautious_keeps_the_smallest_ignorance():

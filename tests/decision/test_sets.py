@@ -10,6 +10,7 @@ from scipy.optimize import linprog
 
 from dubito.belief import Bounds, Frame, MassBatch, MassFunction
 from dubito.decision import (
+    admissibility,
     e_admissibility,
     interval_dominance,
     maximality,
@@ -126,6 +127,16 @@ def test_e_admissibility_of_bounds_that_no_mass_function_has():
 @settings(max_examples=30)
 def test_e_admissibility_of_masses_closed_form_against_the_programme(batch):
     np.testing.assert_array_equal(e_admissibility(batch), e_admissibility(batch, 1 - np.eye(5)))
+
+
+@given(batch=mass_batches(n_classes=4, rows=2), seed=st.integers(0, 999))
+@settings(max_examples=30)
+def test_e_admissibility_by_cuts_and_by_shares_agree(batch, seed):
+    loss = random_losses(seed, 5, 4)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(admissibility, "_LISTED_UP_TO", 0)
+        by_shares = e_admissibility(batch, loss)
+    np.testing.assert_array_equal(e_admissibility(batch, loss), by_shares)
 
 
 def test_e_admissibility_on_a_frame_too_large_to_list():
