@@ -5,6 +5,7 @@ Every message names what was given, what is allowed and, where it helps, the way
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,10 @@ import numpy.typing as npt
 
 if TYPE_CHECKING:
     from collections.abc import Collection
+
+#: How far rows of probabilities or masses may sum from 1 and be taken for rounded: float32 softmax
+#: outputs of a thousand classes pass, nothing coarser does.
+SUM_TOLERANCE = 1e-5
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
@@ -99,6 +104,13 @@ def pick_rows(n: int, rows: Any) -> IntArray:
     return np.asarray(picked)
 
 
+def labelled(values: Any) -> Mapping[Any, Any] | None:
+    """Return values that come with labels, a dict or a pandas Series, as a mapping, or None."""
+    if isinstance(values, Mapping):
+        return values
+    return dict(values.items()) if hasattr(values, "items") and hasattr(values, "index") else None
+
+
 def check_rows_match(name: str, n: int, other: str, m: int) -> None:
     """Two arrays must have one row for each other's rows."""
     if n != m:
@@ -130,8 +142,7 @@ def check_proba(proba: Any, name: str = "proba") -> FloatArray:
     outside = np.flatnonzero(((array < -1e-9) | (array > 1 + 1e-9)).any(axis=1))
     if len(outside):
         raise ValueError(f"{name} must lie in [0, 1]; not so in {name_rows(outside)}.")
-    # 1e-5 lets float32 softmax outputs of a thousand classes through, and nothing coarser.
-    wrong = np.flatnonzero(np.abs(array.sum(axis=1) - 1) > 1e-5)
+    wrong = np.flatnonzero(np.abs(array.sum(axis=1) - 1) > SUM_TOLERANCE)
     if len(wrong):
         total = array[wrong[0]].sum()
         raise ValueError(

@@ -94,13 +94,13 @@ def _intersect_listed(a: MassBatch, b: MassBatch) -> MassBatch:
     classes is multiplied by the other's contour, and the rest of it is conflict. Discounted
     probabilities of thousands of classes combine in O(K) per row.
     """
+    named = _listed_singletons(a) | _listed_singletons(b)
+    if not named.any():
+        return combine_listed(a, b, np.bitwise_and)
     (single_a, rest_a), (single_b, rest_b) = a.split_singletons(), b.split_singletons()
     agreed = single_a * (single_b + rest_b.contour()) + rest_a.contour() * single_b
     against = _others(single_b) + rest_b.opposed()
     clash = (single_a * against + rest_a.opposed() * single_b).sum(axis=1, keepdims=True)
-    named = _listed_singletons(a) | _listed_singletons(b)
-    if not named.any():
-        return combine_listed(a, b, np.bitwise_and)
     sets, masses = [np.eye(len(named), dtype=bool)[named]], [agreed[:, named]]
     if clash.any():
         sets.append(np.zeros((1, len(named)), dtype=bool))

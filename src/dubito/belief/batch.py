@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dubito._checks import (
+    SUM_TOLERANCE,
     BoolArray,
     FloatArray,
     as_float_array,
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
 
     from dubito.belief.mass import MassFunction
 
-_TOLERANCE = 1e-6
-
 
 class MassBatch:
     r"""n mass functions on one frame that share their focal sets.
@@ -46,7 +45,7 @@ class MassBatch:
     focal : boolean array-like of shape (F, K)
         The focal sets, each once; an all-False row is the empty set.
     mass : array-like of shape (n, F)
-        Non-negative, rows sum to one (to 1e-6).
+        Non-negative, rows sum to one; excess within 1e-5 is taken for rounding and mended.
 
     Notes
     -----
@@ -333,7 +332,7 @@ def _make_sum_one(mass: FloatArray) -> None:
     if len(negative):
         raise ValueError(f"masses must not be negative, as in {name_rows(negative)}.")
     total = mass.sum(axis=1)
-    wrong = np.flatnonzero(np.abs(total - 1) > _TOLERANCE)
+    wrong = np.flatnonzero(np.abs(total - 1) > SUM_TOLERANCE)
     if len(wrong):
         raise ValueError(
             f"masses must sum to 1; not so in {name_rows(wrong)} (row {wrong[0]} sums to "

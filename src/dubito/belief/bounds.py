@@ -7,13 +7,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from dubito._checks import FloatArray, as_float_array, check_proba, counted, name_rows, pick_rows
+from dubito._checks import (
+    SUM_TOLERANCE,
+    FloatArray,
+    as_float_array,
+    check_proba,
+    counted,
+    name_rows,
+    pick_rows,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-# Lets float32 softmax outputs of a thousand classes through, and nothing coarser.
-_TOLERANCE = 1e-5
 
 
 class Bounds:
@@ -50,12 +55,13 @@ class Bounds:
             )
         if low.shape[1] == 0:
             raise ValueError("lower and upper need at least one class; got none.")
-        _reject_rows((low > high + _TOLERANCE).any(axis=1), "lower exceeds upper")
+        _reject_rows((low > high + SUM_TOLERANCE).any(axis=1), "lower exceeds upper")
         _reject_rows(
-            ((low < -_TOLERANCE) | (high > 1 + _TOLERANCE)).any(axis=1), "a bound is outside [0, 1]"
+            ((low < -SUM_TOLERANCE) | (high > 1 + SUM_TOLERANCE)).any(axis=1),
+            "a bound is outside [0, 1]",
         )
-        _reject_rows(low.sum(axis=1) > 1 + _TOLERANCE, "the lower bounds sum to more than 1")
-        _reject_rows(high.sum(axis=1) < 1 - _TOLERANCE, "the upper bounds sum to less than 1")
+        _reject_rows(low.sum(axis=1) > 1 + SUM_TOLERANCE, "the lower bounds sum to more than 1")
+        _reject_rows(high.sum(axis=1) < 1 - SUM_TOLERANCE, "the upper bounds sum to less than 1")
         high = np.clip(high, 0.0, 1.0)
         high = np.minimum(high / np.minimum(high.sum(axis=1, keepdims=True), 1.0), 1.0)
         low = np.clip(low, 0.0, high)

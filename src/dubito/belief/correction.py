@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from dubito._checks import as_float_array, name_rows
+from dubito._checks import as_float_array, labelled, name_rows
 from dubito._kernels import moebius
 from dubito.belief._products import merge_equal_sets
 from dubito.belief._sources import M, as_batches, as_given, normalised
 from dubito.belief.batch import MassBatch
 from dubito.belief.errors import TotalConflictError
-from dubito.belief.frame import DENSE_LIMIT, Subset
+from dubito.belief.frame import DENSE_LIMIT, Frame, Label, Subset
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from dubito._checks import FloatArray
-from dubito.belief.frame import Label
 
 
 def discount(source: M, rate: npt.ArrayLike | Mapping[Label, float]) -> M:
@@ -47,25 +47,27 @@ def discount(source: M, rate: npt.ArrayLike | Mapping[Label, float]) -> M:
     MassFunction({('a',): 1}, frame=['a', 'b'])
     """
     (batch,) = as_batches(source)
-    rates = _read_rate(rate, batch)
-    by_class = _goes_by_label(rate) or np.ndim(rate) == 1 or rates.shape[1] > 1  # type: ignore[arg-type]
+    given = _in_frame_order(rate, batch.frame)
+    rates = _check_rates(given, batch)
+    by_class = np.ndim(given) == 1 or rates.shape[1] > 1
     corrected = _discount_by_class(batch, rates) if by_class else _discount_all(batch, rates)
     return as_given(corrected, source)
 
 
-def _goes_by_label(rate: object) -> bool:
-    """Whether rates come with labels: in a mapping or a pandas Series."""
-    return isinstance(rate, Mapping) or (hasattr(rate, "items") and hasattr(rate, "index"))
+def _in_frame_order(rate: npt.ArrayLike | Mapping[Label, float], frame: Frame) -> npt.ArrayLike:
+    """Return rates that come with labels in the order of the frame, others as they are."""
+    by_label = labelled(rate)
+    if by_label is None:
+        return rate  # type: ignore[return-value]
+    rates: list[float] = [0.0] * len(frame)
+    for label, value in by_label.items():
+        rates[frame.positions([label])[0]] = value
+    return rates
 
 
-def _read_rate(rate: npt.ArrayLike | Mapping[Label, float], batch: MassBatch) -> FloatArray:
+def _check_rates(rate: npt.ArrayLike, batch: MassBatch) -> FloatArray:
     """Return rates as (1 or n, 1 or K)."""
     n_classes = len(batch.frame)
-    if _goes_by_label(rate):
-        by_label: list[float] = [0.0] * n_classes
-        for label, value in rate.items():  # type: ignore[union-attr]
-            by_label[batch.frame.positions([label])[0]] = value
-        rate = by_label
     rates = as_float_array(rate, "rate", ndim=(0, 1, 2))
     if ((rates < 0) | (rates > 1)).any():
         raise ValueError(f"rate must lie in [0, 1]. Got {rate!r} instead.")

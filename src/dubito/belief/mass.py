@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dubito._checks import labelled
 from dubito.belief.batch import MassBatch
 from dubito.belief.frame import Frame, Label, Subset, members
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from dubito._checks import FloatArray
 
@@ -49,7 +49,7 @@ class MassFunction:
     def __init__(
         self, masses: Mapping[Subset, float], frame: Iterable[Label] | None = None
     ) -> None:
-        masses = _as_mapping(masses)
+        masses = _check_mapping(masses)
         if len(masses) == 0:
             raise ValueError("masses is empty; total ignorance is MassFunction.vacuous(frame).")
         if frame is None:
@@ -145,13 +145,11 @@ class MassFunction:
         return "\n".join([sets, head, *lines])
 
 
-def _as_mapping(masses: Any) -> Mapping[Subset, float]:
-    """Return a dict, or a pandas Series, as a mapping."""
-    if isinstance(masses, Mapping):
-        return masses
-    if hasattr(masses, "items") and hasattr(masses, "index"):
-        return dict(masses.items())
-    raise TypeError(
-        "masses must map subsets to their masses, as in {'a': 0.4, ('a', 'b'): 0.6}; "
-        f"got {type(masses).__name__}."
-    )
+def _check_mapping(masses: Any) -> Mapping[Subset, float]:
+    mapping = labelled(masses)
+    if mapping is None:
+        raise TypeError(
+            "masses must map subsets to their masses, as in {'a': 0.4, ('a', 'b'): 0.6}; "
+            f"got {type(masses).__name__}."
+        )
+    return mapping
