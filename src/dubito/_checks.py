@@ -108,7 +108,12 @@ def labelled(values: Any) -> Mapping[Any, Any] | None:
     """Return values that come with labels, a dict or a pandas Series, as a mapping, or None."""
     if isinstance(values, Mapping):
         return values
-    return dict(values.items()) if hasattr(values, "items") and hasattr(values, "index") else None
+    if getattr(values, "ndim", 0) != 1 or not hasattr(values, "items"):
+        return None
+    mapping = dict(values.items())
+    if len(mapping) < len(values):
+        raise ValueError("labels of a Series must differ; some appear more than once.")
+    return mapping
 
 
 def check_rows_match(name: str, n: int, other: str, m: int) -> None:

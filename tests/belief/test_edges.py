@@ -166,6 +166,15 @@ def test_rounded_masses_are_mended_once_and_stay_whole():
         assert again.is_dense == result.is_dense
 
 
+def test_copies_are_the_same_to_the_last_bit():
+    bounds = Bounds.precise(np.random.default_rng(0).dirichlet(np.ones(7), 100))
+    subnormal = conjunctive(*2 * [MassBatch.from_proba(FRAME, [[0.5, 0.25, 0.25]]).dense()])
+    for copied in (copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))):  # noqa: S301
+        np.testing.assert_array_equal(copied(bounds).lower, bounds.lower)
+        np.testing.assert_array_equal(copied(bounds).upper, bounds.upper)
+        assert dempster(copied(subnormal)).is_dense
+
+
 def test_the_callers_arrays_and_ours_are_apart():
     mass, focal = np.array([[0.5, 0.5]]), np.eye(2, dtype=bool)
     batch = MassBatch(["a", "b"], focal, mass)
@@ -258,6 +267,8 @@ def test_mass_functions_become_a_batch_and_back():
         MassBatch.stack([functions[0], MassFunction({"a": 1.0})])
     with pytest.raises(ValueError, match="at least one"):
         MassBatch.stack([])
+    with pytest.raises(TypeError, match="list of MassFunction"):
+        MassBatch.stack([batch])
 
 
 def test_series_go_by_their_labels():
@@ -266,6 +277,19 @@ def test_series_go_by_their_labels():
     rates = pd.Series([0.3, 0.0], index=["c", "b"])
     assert discount(sure, rates).masses == pytest.approx({("a",): 0.7, ("a", "c"): 0.3})
     assert MassFunction(pd.Series({"a": 0.4, "b": 0.6})).masses == {("a",): 0.4, ("b",): 0.6}
+    with pytest.raises(ValueError, match="more than once"):
+        discount(sure, pd.Series([0.3, 0.1], index=["c", "c"]))
+
+
+def test_a_data_frame_of_rates_is_an_array():
+    pd = pytest.importorskip("pandas")
+    batch = MassBatch.from_proba(["a", "b"], [[1, 0], [0, 1]])
+    rates = pd.DataFrame({"a": [0.1, 0.2], "b": [0.3, 0.4]})
+    np.testing.assert_allclose(
+        discount(batch, rates).to_array(), discount(batch, rates.to_numpy()).to_array()
+    )
+    with pytest.raises(ValueError, match="must equal itself"):
+        Frame([pd.NA, 1])
 
 
 @pytest.mark.parametrize(

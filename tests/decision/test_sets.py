@@ -16,6 +16,7 @@ from dubito.decision import (
     maximality,
     maximax,
     maximin,
+    owa,
     pignistic_choice,
     reject,
     set_utility,
@@ -161,6 +162,37 @@ def test_a_forbidden_act_does_not_blur_the_others():
     assert reject([[0.45, 0.55]], 0.4, loss=[[0, 1], [1, 0], [1e12, 1e12]]).all()
 
 
+@pytest.mark.parametrize("huge", [1e6, 1e12, 1e100])
+def test_losses_in_impossible_classes_do_not_count(huge):
+    loss = [[0, 1, huge], [1, 0, huge], [0.6, 0.6, 0]]
+    frame = ["a", "b", "c"]
+    for belief in (Bounds([[0, 0, 0]], [[1, 1, 0]]), MassFunction({("a", "b"): 1.0}, frame)):
+        assert e_admissibility(belief, loss).tolist() == [[True, True, False]]
+    by_shares = MassFunction({(0, 1): 1.0}, frame=range(18))
+    wide = np.hstack([np.array(loss)[:, :2], np.repeat(np.array(loss)[:, 2:], 16, axis=1)])
+    assert e_admissibility(by_shares, wide).tolist() == [[True, True, False]]
+
+
+def test_exact_ties_between_bounds_survive_rounding():
+    bounds = Bounds([[0, 1 / 9, 2 / 9, 5 / 36, 0]], [[1 / 18, 2 / 9, 4 / 9, 5 / 18, 1e-5]])
+    loss = np.array([[0, 0, 0, 0, 1], [0, 0, 0, 0, 0]])
+    for scale in (1, 1e20):
+        assert maximax(bounds, scale * loss).tolist() == [0]
+        for rule in (interval_dominance, maximality, e_admissibility):
+            assert rule(bounds, scale * loss).all()
+
+
+@pytest.mark.parametrize("rule", SET_RULES)
+def test_an_empty_set_listed_without_mass_is_nothing(rule):
+    loss = [[0, 1], [1, 0]]
+    listed = MassBatch(["a", "b"], [[0, 0], [1, 0], [1, 1]], [[0, 0.5, 0.5]])
+    plain = MassBatch(["a", "b"], [[1, 0], [1, 1]], [[0.5, 0.5]])
+    np.testing.assert_array_equal(rule(listed, loss), rule(plain, loss))
+    np.testing.assert_array_equal(rule(listed), rule(plain))
+    assert owa(listed, loss).tolist() == owa(plain, loss).tolist()
+    assert reject(listed, 0.4, loss=loss).all()
+
+
 @pytest.mark.parametrize("rule", SET_RULES)
 def test_float32_probabilities_keep_their_best_class(rule):
     p = np.random.default_rng(0).dirichlet(np.ones(10), size=500).astype(np.float32)
@@ -240,6 +272,14 @@ def test_any_size_utility_even_one_that_grows():
 def test_beliefs_enter_through_their_pignistic_probability():
     m = MassFunction({"a": 0.2, ("b", "c"): 0.8})
     np.testing.assert_array_equal(set_utility(m), set_utility(m.pignistic()[None, :]))
+
+
+def test_classes_equal_up_to_rounding_enter_in_their_order():
+    w = np.array([0, 4, 2, 3, 1, 1, 0, 1, 3, 1, 3, 3, 3, 3, 1, 3])
+    batch = MassBatch.from_array(range(4), w[None, :] / w.sum())
+    p = batch.pignistic()[0]
+    assert p[0] == pytest.approx(p[3], abs=1e-15)
+    assert set_utility(batch, [1, 0, 0, 0]).argmax() == pignistic_choice(batch)[0] == 0
 
 
 def test_bad_utilities_are_refused():

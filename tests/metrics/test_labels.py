@@ -116,6 +116,12 @@ def test_a_missing_label_among_words_is_noticed():
         metrics.coverage(["a", float("nan")], [[1, 0], [0, 1]])
 
 
+def test_labels_of_mixed_kinds_stay_what_they_are():
+    sets = [[1, 0], [0, 1]]
+    assert metrics.coverage([1, "a"], sets, classes=[1, "a"]) == 1
+    assert metrics.coverage(np.array([1, "a"], dtype=object), sets, classes=[1, "a"]) == 1
+
+
 def test_a_frame_names_the_classes():
     assert metrics.coverage(["b"], [[0, 1, 0]], classes=Frame(["a", "b", "c"])) == 1
 

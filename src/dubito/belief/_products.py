@@ -1,6 +1,6 @@
 """How masses are multiplied: dense ones by transforms, listed ones set by set.
 
-Memory beside sources and result stays within some megabytes.
+Memory stays a small multiple of that of sources and result, however many pairs of sets there are.
 """
 
 from __future__ import annotations
@@ -97,10 +97,10 @@ def _intersect_listed(a: MassBatch, b: MassBatch) -> MassBatch:
     named = _listed_singletons(a) | _listed_singletons(b)
     if not named.any():
         return combine_listed(a, b, np.bitwise_and)
-    (single_a, rest_a), (single_b, rest_b) = a.split_singletons(), b.split_singletons()
+    (single_a, rest_a), (single_b, rest_b) = a._split_singletons(), b._split_singletons()
     agreed = single_a * (single_b + rest_b.contour()) + rest_a.contour() * single_b
-    against = _others(single_b) + rest_b.opposed()
-    clash = (single_a * against + rest_a.opposed() * single_b).sum(axis=1, keepdims=True)
+    against = _others(single_b) + rest_b._opposed()
+    clash = (single_a * against + rest_a._opposed() * single_b).sum(axis=1, keepdims=True)
     sets, masses = [np.eye(len(named), dtype=bool)[named]], [agreed[:, named]]
     if clash.any():
         sets.append(np.zeros((1, len(named)), dtype=bool))

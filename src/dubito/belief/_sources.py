@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from dubito.belief.batch import MassBatch
 from dubito.belief.errors import TotalConflictError
 from dubito.belief.mass import MassFunction
-
-if TYPE_CHECKING:
-    from dubito._checks import BoolArray, FloatArray
 
 # Statically all sources are of one kind; at run time a single one may join batches.
 M = TypeVar("M", MassFunction, MassBatch)
@@ -45,25 +42,16 @@ def as_given(combined: MassBatch, *sources: MassFunction | MassBatch) -> Any:
     return MassFunction.from_batch(combined) if all_single(sources) else combined
 
 
-def all_single(sources: tuple[MassFunction | MassBatch, ...]) -> bool:
+def all_single(sources: tuple[object, ...]) -> bool:
     """Whether every source is a single mass function."""
     return all(isinstance(source, MassFunction) for source in sources)
 
 
 def normalised(batch: MassBatch, *, single: bool = False) -> MassBatch:
     """Drop the empty set and divide by what is left."""
-    focal, mass = _without_empty_set(batch)
-    left = mass.sum(axis=1, keepdims=True)
+    kept = batch.without_empty_set()
+    left = kept.mass.sum(axis=1, keepdims=True)
     if not (left > 0).all():
         rows = np.flatnonzero(~(left[:, 0] > 0))
         raise TotalConflictError.of_single() if single else TotalConflictError(rows)
-    return MassBatch._trusted(batch.frame, focal, mass / left)
-
-
-def _without_empty_set(batch: MassBatch) -> tuple[BoolArray, FloatArray]:
-    if batch.is_dense:
-        return batch.focal, batch.mass
-    if batch.lists_all:
-        return batch.frame.subsets(), batch.mass[:, 1:]
-    kept = batch.focal.any(axis=1)
-    return batch.focal[kept], batch.mass[:, kept]
+    return MassBatch._trusted(kept.frame, kept.focal, kept.mass / left)

@@ -96,6 +96,7 @@ class MassBatch:
     def from_proba(cls, frame: Iterable[Label], proba: npt.ArrayLike) -> MassBatch:
         """Build from probabilities (n, K): all mass on single classes.
 
+        Columns are taken in the order of the frame; names a data frame gives them are not read.
         Such masses leave nothing to ignorance; `discount` them by how far they are to be trusted.
 
         Examples
@@ -123,7 +124,12 @@ class MassBatch:
         array([[1., 0.],
                [0., 1.]])
         """
-        rows = [one.to_batch() for one in functions]
+        from dubito.belief.mass import MassFunction  # noqa: PLC0415
+
+        listed = list(functions)
+        if not all(isinstance(one, MassFunction) for one in listed):
+            raise TypeError("stack takes a list of MassFunction, each a row.")
+        rows = [one.to_batch() for one in listed]
         if not rows or any(row.frame != rows[0].frame for row in rows):
             raise ValueError("stack needs at least one mass function, all on one frame.")
         groups = group_equal(to_words(np.vstack([row.focal for row in rows])))
@@ -183,10 +189,14 @@ class MassBatch:
         """Whether the focal sets are all non-empty subsets in bit-mask order."""
         return len(self.frame) <= DENSE_LIMIT and self.focal is self.frame.subsets()
 
-    @property
-    def lists_all(self) -> bool:
-        """Whether the focal sets are all subsets, the empty one first, in bit-mask order."""
-        return len(self.frame) <= DENSE_LIMIT and self.focal is all_subsets(len(self.frame))
+    def without_empty_set(self) -> MassBatch:
+        """Return the masses of the other sets, as they are."""
+        if self.is_dense:
+            return self
+        if len(self.frame) <= DENSE_LIMIT and self.focal is all_subsets(len(self.frame)):
+            return MassBatch._trusted(self.frame, self.frame.subsets(), self.mass[:, 1:])
+        kept = self.focal.any(axis=1)
+        return MassBatch._trusted(self.frame, self.focal[kept], self.mass[:, kept])
 
     def dense(self) -> MassBatch:
         """Return the same masses over all non-empty subsets; K up to 20.
@@ -235,11 +245,11 @@ class MassBatch:
         """Return the plausibility of each class, (n, K)."""
         return self._sum_over_members(np.ones(len(self.focal)))
 
-    def opposed(self) -> FloatArray:
-        """Return the mass of the sets without each class, (n, K): one minus the contour."""
+    def _opposed(self) -> FloatArray:
+        """Return the mass of the sets without each class, (n, K)."""
         return self._sum_over_members(np.ones(len(self.focal)), outside=True)
 
-    def split_singletons(self) -> tuple[FloatArray, MassBatch]:
+    def _split_singletons(self) -> tuple[FloatArray, MassBatch]:
         """Return the masses of single classes (n, K), and the sets that are no single class."""
         single = self.focal.sum(axis=1) == 1
         masses = np.zeros((len(self), len(self.frame)))
@@ -249,7 +259,7 @@ class MassBatch:
     def bounds(self) -> Bounds:
         """Return belief and plausibility of each class, of masses without conflict."""
         self.check_normal()
-        lower, rest = self.split_singletons()
+        lower, rest = self._split_singletons()
         return Bounds(lower, lower + rest.contour())
 
     def pignistic(self) -> FloatArray:
@@ -323,7 +333,11 @@ def _check_focal(focal: npt.ArrayLike, n_classes: int) -> BoolArray:
 
 def _restore(frame: Frame, focal: BoolArray | None, mass: FloatArray) -> MassBatch:
     """Rebuild a pickled batch; dense ones do not carry their focal sets along."""
-    return MassBatch._trusted(frame, frame.subsets() if focal is None else focal, mass)
+    if focal is None:
+        return MassBatch._trusted(frame, frame.subsets(), mass)
+    if len(focal) == 2 ** min(len(frame), 62) and np.array_equal(focal, all_subsets(len(frame))):
+        focal = all_subsets(len(frame))
+    return MassBatch._trusted(frame, focal, mass)
 
 
 def _make_sum_one(mass: FloatArray) -> None:

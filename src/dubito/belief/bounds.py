@@ -130,7 +130,7 @@ class Bounds:
         return object.__new__(Bounds)._keep(self.lower[kept], self.upper[kept])
 
     def __reduce__(self) -> tuple[object, tuple[FloatArray, FloatArray]]:
-        return Bounds, (self.lower, self.upper)
+        return _restore, (self.lower, self.upper)
 
     def __iter__(self) -> Iterator[Bounds]:
         return (self[i] for i in range(len(self)))
@@ -139,6 +139,11 @@ class Bounds:
         n, k = self.lower.shape
         mean = f", mean width {self.width.mean():.3g}" if n else ""
         return f"Bounds({counted(n, 'row')}, {counted(k, 'class')}{mean})"
+
+
+def _restore(lower: FloatArray, upper: FloatArray) -> Bounds:
+    """Rebuild pickled bounds as they were."""
+    return object.__new__(Bounds)._keep(lower, upper)
 
 
 def _reject_rows(bad: npt.ArrayLike, what: str) -> None:

@@ -2,7 +2,7 @@ r"""Rules that combine mass functions from several sources.
 
 Every rule takes mass functions or batches (a single one is used for every row of a batch) and
 returns a `MassFunction` when all sources are one, a `MassBatch` otherwise. Dense batches are
-combined by fast Möbius transforms, listed ones pair by pair as long as that is cheaper.
+combined by fast Möbius transforms, listed ones set by set as long as that is cheaper.
 
 =============  ==========================  =====================================================
 rule           sources are taken to be     conflict goes

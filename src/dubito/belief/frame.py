@@ -160,11 +160,18 @@ def _is_collection(value: object) -> bool:
     return isinstance(value, Iterable) and not isinstance(value, str | bytes)
 
 
+def _equals_itself(label: Any) -> bool:
+    try:
+        return bool(label == label)  # noqa: PLR0124
+    except (TypeError, ValueError):  # pandas.NA is neither equal nor unequal to itself
+        return False
+
+
 def _plain(label: Any) -> Label:
     """Turn numpy scalars into the Python values they print as; refuse what is no label."""
     if _is_collection(label):
         raise TypeError(f"a label must be a single value; got the collection {label!r}.")
-    if label != label:  # noqa: PLR0124
+    if not _equals_itself(label):
         raise ValueError(
             f"a label must equal itself; {label!r} does not. Name the class otherwise."
         )

@@ -9,7 +9,7 @@ from scipy.special import beta, xlogy
 
 from dubito._kernels import moebius
 from dubito.belief._sets import from_words, group_equal, to_words
-from dubito.belief._sources import as_batches
+from dubito.belief._sources import all_single, as_batches
 from dubito.belief.batch import MassBatch
 from dubito.belief.bounds import Bounds
 from dubito.belief.combination import conjunctive
@@ -197,5 +197,4 @@ def _check_belief(belief: Mass | Bounds) -> Mass | Bounds:
 
 def _as_given(values: FloatArray, *sources: Mass | Bounds) -> float | FloatArray:
     """Return a float where every source was a single mass function, else the array."""
-    single = all(isinstance(source, MassFunction) for source in sources)
-    return float(values[0]) if single else np.asarray(values)
+    return float(values[0]) if all_single(sources) else np.asarray(values)

@@ -35,7 +35,7 @@ def as_belief(belief: Belief) -> Bounds | MassBatch:
         belief = belief.to_batch()
     if isinstance(belief, MassBatch):
         belief.check_normal()
-        return belief
+        return belief.without_empty_set()
     if isinstance(belief, Bounds):
         return belief
     try:
@@ -120,5 +120,7 @@ def _lower_expectation_between(bounds: Bounds, gamble: FloatArray) -> FloatArray
     order = np.argsort(gamble, kind="stable")
     width = bounds.width[:, order]
     spare = (1 - bounds.lower.sum(axis=1))[:, None]
-    filled = np.clip(spare - (np.cumsum(width, axis=1) - width), 0.0, width)
+    left = spare - (np.cumsum(width, axis=1) - width)
+    left[left < 1e-15 * len(gamble)] = 0.0  # all is spent, but for rounding
+    filled = np.minimum(left, width)
     return bounds.lower @ gamble + filled @ gamble[order]

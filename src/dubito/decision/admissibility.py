@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +16,7 @@ from dubito.decision._risk import (
     Belief,
     as_belief,
     as_loss,
+    lower_expectations,
     n_classes_of,
     pignistic_risk,
     risk_bounds,
@@ -146,15 +148,14 @@ def _settle_row(
     belief: Bounds | MassBatch, row: int, matrix: FloatArray, acts: IntArray
 ) -> list[bool]:
     """Say for each of the acts whether some probability of the row's credal set makes it best."""
-    if isinstance(belief, Bounds):
-        credal = _CredalSet(belief.lower[row], belief.upper[row])
-    elif len(belief.frame) <= _LISTED_UP_TO:
-        bounds = belief[row : row + 1].bounds()
-        implied = mass_to_belief(belief[row : row + 1].to_array())[0]
-        credal = _CredalSet(bounds.lower[0], bounds.upper[0], implied)
+    one = belief[row : row + 1]
+    if isinstance(one, Bounds):
+        margin = _CredalSet(one).margin
+    elif len(one.frame) <= _LISTED_UP_TO:
+        margin = _CredalSet(one.bounds(), mass_to_belief(one.to_array())[0]).margin
     else:
-        return [_margin_by_shares(belief, row, matrix - matrix[a]) >= -_SOLVER_TIE for a in acts]
-    return [credal.margin(matrix - matrix[a]) >= -_SOLVER_TIE for a in acts]
+        margin = partial(_margin_by_shares, one)
+    return [margin(_scaled(matrix - matrix[a], one)) >= -_SOLVER_TIE for a in acts]
 
 
 class _CredalSet:
@@ -164,16 +165,13 @@ class _CredalSet:
     violated, and kept for the next act of the row.
     """
 
-    def __init__(
-        self, lower: FloatArray, upper: FloatArray, implied: FloatArray | None = None
-    ) -> None:
-        self.limits = list(zip(lower, upper, strict=True))
+    def __init__(self, bounds: Bounds, implied: FloatArray | None = None) -> None:
+        self.limits = list(zip(bounds.lower[0], bounds.upper[0], strict=True))
         self.implied = implied
         self.cuts: list[int] = []
 
     def margin(self, excess: FloatArray) -> float:
         """Return the most by which an act can be best, or a negative bound on it."""
-        excess = _scaled(excess)
         while True:
             proba, margin = self._solve(excess)
             violated = self._most_violated(proba)
@@ -209,32 +207,34 @@ class _CredalSet:
         return worst if slack[worst] < -_SOLVER_TIE / 10 and worst not in self.cuts else None
 
 
-def _margin_by_shares(batch: MassBatch, row: int, excess: FloatArray) -> float:
+def _margin_by_shares(one: MassBatch, excess: FloatArray) -> float:
     """Return the margin of an act on a frame too large to list all subsets.
 
     Unknowns: the share of each focal set that goes to each of its classes.
     """
-    used = np.flatnonzero(batch.mass[row])
-    of_set, to_class = np.nonzero(batch.focal[used])
+    used = np.flatnonzero(one.mass[0])
+    of_set, to_class = np.nonzero(one.focal[used])
     shares = (np.ones(len(of_set)), (of_set, np.arange(len(of_set))))
-    excess = _scaled(excess)
     best = _maximise_margin(
         worse=np.column_stack([-excess[:, to_class], np.ones(len(excess))]),
         at_most=np.zeros(len(excess)),
         total=csr_array(shares, shape=(len(used), len(of_set) + 1)),
-        amount=batch.mass[row, used],
+        amount=one.mass[0, used],
         limits=[(0.0, None)] * len(to_class),
     )
     return float(best[-1])
 
 
-def _scaled(excess: FloatArray) -> FloatArray:
-    """Measure each act's loss over that of the act in question in units of its largest value.
+def _scaled(excess: FloatArray, one: Bounds | MassBatch) -> FloatArray:
+    """Measure each act's loss over that of the act in question in units of what it may amount to.
 
-    Only the sign of the margin matters, and so neither unit nor a huge loss elsewhere does.
+    Only the sign of the margin matters, so each act has its own unit: the upper expectation of the
+    excess without its sign. Classes that cannot be do not count, whatever their loss.
     """
-    scale = np.abs(excess).max(axis=1, keepdims=True)
-    return np.asarray(excess[scale[:, 0] > 0] / scale[scale[:, 0] > 0])
+    possible = one.contour()[0] > 0
+    excess = np.where(possible, excess, 0.0)
+    unit = -lower_expectations(one, -np.abs(excess))[0]
+    return np.asarray(excess[unit > 0] / unit[unit > 0, None])
 
 
 def _maximise_margin(

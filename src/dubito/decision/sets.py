@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dubito._checks import BoolArray, FloatArray, as_float_array
+from dubito._checks import BoolArray, FloatArray, IntArray, as_float_array
 from dubito._kernels.utility import ALPHA, utility_of_size
 from dubito.decision._risk import TIE, Belief, as_belief
 
@@ -47,7 +47,7 @@ def set_utility(belief: Belief, utility: SizeUtility = "u65") -> BoolArray:
     """
     proba = as_belief(belief).pignistic()
     n, n_classes = proba.shape
-    order = np.argsort(-proba, axis=1, kind="stable")
+    order = _most_probable_first(proba)
     earned = np.cumsum(np.take_along_axis(proba, order, axis=1), axis=1)
     earned *= _values_by_size(utility, n_classes)
     best = earned.max(axis=1, keepdims=True)
@@ -55,6 +55,16 @@ def set_utility(belief: Belief, utility: SizeUtility = "u65") -> BoolArray:
     chosen = np.empty((n, n_classes), dtype=bool)
     np.put_along_axis(chosen, order, np.arange(n_classes) < size[:, None], axis=1)
     return chosen
+
+
+def _most_probable_first(proba: FloatArray) -> IntArray:
+    """Sort the classes by probability, those that differ by rounding alone by their number."""
+    order = np.argsort(-proba, axis=1, kind="stable")
+    falling = np.take_along_axis(proba, order, axis=1)
+    level = np.zeros(proba.shape, dtype=np.intp)
+    level[:, 1:] = np.cumsum(falling[:, :-1] - falling[:, 1:] > TIE, axis=1)
+    within = np.argsort(level * proba.shape[1] + order, axis=1)
+    return np.take_along_axis(order, within, axis=1)
 
 
 def _values_by_size(utility: SizeUtility, n_classes: int) -> FloatArray:

@@ -37,7 +37,9 @@ def as_labels(values: npt.ArrayLike, name: str) -> Labels:
             f"got an array of shape {labels.shape}."
         )
     if labels.dtype.kind in "US" and not isinstance(values, np.ndarray):
-        _refuse_missing(np.asarray(values, dtype=object), name)  # nan among words becomes a word
+        # Among words, numbers and nan became words; take the labels as they were given.
+        as_given = np.asarray(values, dtype=object)
+        labels = labels if all(isinstance(label, str) for label in as_given) else as_given
     _refuse_missing(labels, name)
     return labels
 
@@ -138,6 +140,8 @@ def _is_missing(label: Any) -> bool:
         return label is None or bool(np.not_equal(label, label))
     except TypeError:  # pandas.NA is neither equal nor unequal to itself
         return True
+    except ValueError:  # a collection, compared entry by entry
+        return False
 
 
 def _in_words(labels: Sequence[Any], *, shown: int = 5) -> str:
