@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+RUNS := $(wildcard experiments/*/run.py)
 
 # Benchmark data: the folder beside the checkout, unless DUBITO_DATA says otherwise.
 ifeq ($(origin DUBITO_DATA), undefined)
@@ -45,7 +46,8 @@ bench: $(READY)  ## Speed ratios against named rivals, written to benchmarks/RES
 	$(BIN)/python benchmarks/run.py
 
 experiments: $(READY)  ## Reproductions of the papers' tables, one folder each
-	@set -e; for run in $(wildcard experiments/*/run.py); do echo "== $$run"; $(BIN)/python $$run; done
+	@$(if $(RUNS),,echo "no experiments yet: they come with the papers' methods")
+	@set -e; for run in $(RUNS); do echo "== $$run"; $(BIN)/python $$run; done
 
 docs: $(READY)  ## Check every example in the documentation
 	$(BIN)/python -m pytest README.md docs -q
