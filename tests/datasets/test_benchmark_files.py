@@ -18,7 +18,10 @@ from dubito.datasets.catalogue import CATALOGUE
 
 pytestmark = [
     pytest.mark.data,
-    pytest.mark.skipif(not os.environ.get("DUBITO_DATA"), reason="DUBITO_DATA is not set"),
+    pytest.mark.skipif(
+        not os.environ.get("DUBITO_DATA"),
+        reason="DUBITO_DATA does not name the folder with the benchmark files",
+    ),
 ]
 
 # name: rows, features, rows of each class in sorted order, last training row or None

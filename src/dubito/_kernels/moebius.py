@@ -121,7 +121,7 @@ def spread_to_supersets(x: FloatArray, rate: FloatArray) -> FloatArray:
         some = out[start : start + step]
         for k in range(frame_size(out)):
             pairs = some.reshape(len(some), some.shape[1] >> (k + 1), 2, 1 << k)
-            moved = pairs[:, :, 0] * rate[start : start + step, k, None, None]
-            pairs[:, :, 0] -= moved
-            pairs[:, :, 1] += moved
+            joins = rate[start : start + step, k, None, None]
+            pairs[:, :, 1] += pairs[:, :, 0] * joins
+            pairs[:, :, 0] *= 1 - joins
     return out

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from dubito._kernels.jit import compiled
-
-FloatArray = npt.NDArray[np.float64]
 
 # A block of 2^10 doubles stays in the first-level cache while its ten low bits are processed.
 _BLOCK = 1 << 10

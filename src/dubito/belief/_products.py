@@ -44,7 +44,7 @@ def unite(a: MassBatch, b: MassBatch) -> MassBatch:
 
 def dense_is_cheaper(a: MassBatch, b: MassBatch) -> bool:
     """Whether transforms over all subsets cost less than pairs of focal sets."""
-    n_classes, n_rows = len(a.frame), max(len(a), len(b))
+    n_classes, n_rows = len(a.frame), n_rows_of(a, b)
     if n_classes > DENSE_LIMIT:
         return False
     if a.is_dense and b.is_dense:
@@ -58,7 +58,7 @@ def dense_is_cheaper(a: MassBatch, b: MassBatch) -> bool:
 
 def combine_dense(a: MassBatch, b: MassBatch, product: Product) -> MassBatch:
     """Combine by a product of arrays over all subsets, some rows at a time."""
-    n_rows = _n_rows(a, b)
+    n_rows = n_rows_of(a, b)
     full = np.empty((n_rows, 2 ** len(a.frame)))
     for rows in _row_blocks(n_rows, full.shape[1]):
         of_a, of_b = (_rows_of(source, rows).to_array() for source in (a, b))
@@ -69,7 +69,7 @@ def combine_dense(a: MassBatch, b: MassBatch, product: Product) -> MassBatch:
 
 def combine_listed(a: MassBatch, b: MassBatch, operation: SetOperation) -> MassBatch:
     """Combine pair by pair: some sets of a at a time with all of b, so that memory is bounded."""
-    n_rows = _n_rows(a, b)
+    n_rows = n_rows_of(a, b)
     words_a, words_b = to_words(a.focal), to_words(b.focal)
     step = max(1, _AT_A_TIME // words_b.size)
     sets, masses = [], []
@@ -124,12 +124,13 @@ def _others(values: FloatArray) -> FloatArray:
     return before + after
 
 
-def _n_rows(a: MassBatch, b: MassBatch) -> int:
+def n_rows_of(a: MassBatch, b: MassBatch) -> int:
+    """Return the number of rows two batches make together; a single row serves for all."""
     return len(b) if len(a) == 1 else len(a)
 
 
 def _rows_of(source: MassBatch, rows: slice) -> MassBatch:
-    """Return some rows; a single one serves for all."""
+    """Return some rows of a batch, or its only one."""
     return source if len(source) == 1 else source[rows]
 
 

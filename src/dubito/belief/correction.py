@@ -119,7 +119,7 @@ def _let_class_join(batch: MassBatch, k: int, rate: FloatArray) -> MassBatch:
     joined[:, k] = True
     moved = batch.mass[:, without] * rate
     kept = batch.mass.copy()
-    kept[:, without] -= moved
+    kept[:, without] *= 1 - rate
     focal = np.vstack([batch.focal, joined])
     return merge_equal_sets(MassBatch._trusted(batch.frame, focal, np.hstack([kept, moved])), focal)
 

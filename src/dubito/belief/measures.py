@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import beta, xlogy
 
 from dubito._kernels import moebius
+from dubito.belief._products import n_rows_of
 from dubito.belief._sets import from_words, group_equal, to_words
 from dubito.belief._sources import all_single, as_batches
 from dubito.belief.batch import MassBatch
@@ -157,7 +158,7 @@ def jousselme_distance(first: Mass, second: Mass) -> float | FloatArray:
 
 def _squared_distance_listed(a: MassBatch, b: MassBatch) -> FloatArray:
     groups = group_equal(to_words(np.vstack([a.focal, b.focal])))
-    rows = len(b) if len(a) == 1 else len(a)
+    rows = n_rows_of(a, b)
     both = [np.broadcast_to(m, (rows, m.shape[1])) for m in (a.mass, -b.mass)]
     delta = groups.add_up(np.hstack(both))  # equal masses cancel here, exactly
     focal = from_words(groups.sets, len(a.frame))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def interval_dominance(belief: Belief, loss: npt.ArrayLike | None = None) -> BoolArray:
-    r"""Keep each act whose lower risk does not exceed every upper risk.
+    r"""Keep each act whose lower risk exceeds no upper risk.
 
     Act a goes when some b has :math:`R^*(b)<R_*(a)` (P2, 2.1.7). With 0/1 loss: class k goes
     when some class has :math:`\mathrm{Bel}(\{l\})>pl(k)`. Bounds are tightened first
