@@ -15,9 +15,11 @@ from dubito.decision.choice import (
 )
 from dubito.decision.dominance import interval_dominance, maximality, weak_dominance
 from dubito.decision.rejection import reject
+from dubito.decision.rules import choose_set
 from dubito.decision.sets import set_utility
 
 __all__ = [
+    "choose_set",
     "e_admissibility",
     "hurwicz",
     "interval_dominance",

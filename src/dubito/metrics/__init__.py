@@ -6,12 +6,12 @@ integers in 0..K-1 are column numbers, and otherwise exactly K distinct labels a
 order.
 """
 
+from dubito._labels import AmbiguousLabelWarning
 from dubito.metrics._brier import BrierDecomposition, brier_decomposition
 from dubito.metrics._calibration_error import (
     classwise_calibration_error,
     expected_calibration_error,
 )
-from dubito.metrics._labels import AmbiguousLabelWarning
 from dubito.metrics._scorers import (
     coverage_scorer,
     discounted_accuracy_scorer,

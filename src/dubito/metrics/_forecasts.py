@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from dubito._checks import BoolArray, FloatArray, IntArray, as_float_array, check_proba
-from dubito.metrics._labels import as_labels, label_columns
+from dubito._labels import as_labels, label_columns
 from dubito.metrics._rows import counted_rows
 
 if TYPE_CHECKING:

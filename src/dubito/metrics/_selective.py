@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from dubito._checks import FloatArray, as_float_array
+from dubito._labels import as_labels
 from dubito.metrics._binning import sum_ties
-from dubito.metrics._labels import as_labels
 from dubito.metrics._rows import counted_rows
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from dubito.metrics._labels import Labels
+    from dubito._labels import Labels
 
 
 class ErrorRejectCurve(NamedTuple):

@@ -8,8 +8,8 @@ import numpy as np
 
 from dubito._checks import BoolArray, FloatArray, name_rows
 from dubito._kernels.utility import ALPHA, utility_of_size
+from dubito._labels import as_labels, label_columns
 from dubito.belief import Bounds, MassBatch
-from dubito.metrics._labels import as_labels, label_columns
 from dubito.metrics._rows import counted_rows
 
 if TYPE_CHECKING:

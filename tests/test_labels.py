@@ -6,9 +6,9 @@ import polars as pl
 import pytest
 
 from dubito import metrics
+from dubito._labels import as_labels, label_columns
 from dubito.belief import Bounds, Frame
 from dubito.metrics import coverage, expected_calibration_error
-from dubito.metrics._labels import as_labels, label_columns
 
 
 def columns(y, k, classes=None):

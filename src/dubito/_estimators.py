@@ -1,0 +1,54 @@
+"""What every model of the house offers once it has bounds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dubito.decision.rules import choose_set
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from dubito._checks import BoolArray
+    from dubito.decision.rules import SetRule
+
+
+class CautiousMixin:
+    """`predict` and `predict_set` for models with `predict_proba` and `predict_bounds`."""
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the most probable class of each row.
+
+        Parameters
+        ----------
+        X : array-like
+            As for `predict_proba`.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        proba = self.predict_proba(X)  # type: ignore[attr-defined]
+        return self.classes_[np.argmax(proba, axis=1)]  # type: ignore[attr-defined]
+
+    def predict_set(self, X: Any, rule: SetRule = None, **options: Any) -> BoolArray:
+        """Return the classes that remain possible, by a rule on the bounds.
+
+        Parameters
+        ----------
+        X : array-like
+            As for `predict_bounds`.
+        rule : str or callable, default "interval_dominance"
+            A rule of `dubito.decision` by name ("interval_dominance", "maximality",
+            "e_admissibility", "weak_dominance", "set_utility") or a function of the bounds.
+        **options
+            Passed on to the rule, as in ``loss=L``.
+
+        Returns
+        -------
+        ndarray of bool, shape (n, K)
+            Never an empty row; columns as in ``classes_``.
+        """
+        return choose_set(self.predict_bounds(X), rule, **options)  # type: ignore[attr-defined]

@@ -1,0 +1,184 @@
+"""The calibrators' common shell: `fit` reads and checks once, private hooks do the mathematics."""
+
+from __future__ import annotations
+
+from abc import ABCMeta, abstractmethod
+from numbers import Real
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from dubito._checks import FloatArray, IntArray, check_rows_match, check_sample_weight, counted
+from dubito._estimators import CautiousMixin
+from dubito._labels import as_labels, label_columns
+from dubito._sklearn import Interval, StrOptions, check_feature_names, fit_context
+from dubito.belief import Bounds
+from dubito.calibration._scores import INPUTS, log_scores, read_scores
+from dubito.calibration.errors import CalibrationInputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
+#: Numbers a prediction may hold at once besides its result: 32 MiB of them.
+_CHUNK = 2**22
+
+
+class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
+    """Scores in, probabilities and bounds out.
+
+    A calibrator writes two hooks: `_fit(table, y, weight)` and `_proba(table)`; an evidential one
+    also `_bounds(table)`. There `table` is an (n, columns) array of finite scores, `y` are
+    column numbers and `weight` are positive.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "input": [StrOptions(set(INPUTS))],
+        "floor": [Interval(Real, 0, 0.5, closed="neither")],
+        "classes": ["array-like", None],
+    }
+
+    #: Numbers a prediction holds at once for each row and class.
+    _working_set: ClassVar[int] = 4
+
+    def __init__(
+        self,
+        *,
+        input: str = "margin",
+        floor: float = 1e-12,
+        classes: npt.ArrayLike | None = None,
+    ) -> None:
+        self.input = input
+        self.floor = floor
+        self.classes = classes
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, scores: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the map from scores to probabilities.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,), (n, 1) or (n, K)
+            Scores that the map is to be fitted on: not those the classifier was trained on. One
+            column is for two classes, higher meaning ``classes_[1]``.
+        y : array-like of shape (n,)
+            True labels. K columns need K labels; where y lacks some, pass ``classes=`` or let
+            labels be the column numbers 0..K-1.
+        sample_weight : array-like of shape (n,), optional
+            A row of weight 2 counts as two rows, a row of weight 0 not at all.
+
+        Returns
+        -------
+        self
+        """
+        table = read_scores(scores, self.input)
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        labels = as_labels(y, "y")
+        check_rows_match("scores", len(table), "y", len(labels))
+        weight = check_sample_weight(sample_weight, len(table))
+        check_classification_targets(labels)
+        check_feature_names(self, scores, reset=True)
+        self.n_features_in_ = table.shape[1]
+        self.classes_, columns = self._read_labels(labels, table.shape[1])
+        counts = weight > 0
+        self._fit(table[counts], columns[counts], weight[counts])
+        return self
+
+    def predict_proba(self, scores: Any) -> FloatArray:
+        """Return calibrated probabilities.
+
+        Parameters
+        ----------
+        scores : array-like
+            As in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            Rows sum to 1; columns as in ``classes_``.
+        """
+        return np.concatenate([self._proba(part) for part in self._parts(scores)])
+
+    def predict_bounds(self, scores: Any) -> Bounds:
+        """Return lower and upper probabilities of each class.
+
+        Those of a precise calibrator are equal.
+
+        Parameters
+        ----------
+        scores : array-like
+            As in `fit`.
+
+        Returns
+        -------
+        Bounds
+            Of shape (n, K); columns as in ``classes_``.
+        """
+        lower, upper = zip(*(self._bounds(part) for part in self._parts(scores)), strict=True)
+        return Bounds(np.concatenate(lower), np.concatenate(upper))
+
+    @abstractmethod
+    def _fit(self, table: FloatArray, y: IntArray, weight: FloatArray) -> None:
+        """Fit to scores, column numbers and positive weights."""
+
+    @abstractmethod
+    def _proba(self, table: FloatArray) -> FloatArray:
+        """Return probabilities (n, K)."""
+
+    def _bounds(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return lower and upper probabilities, each (n, K)."""
+        proba = self._proba(table)
+        return proba, proba
+
+    def _log_scores(self, table: FloatArray, *, normalised: bool = False) -> FloatArray:
+        """Return log scores (n, K)."""
+        return log_scores(table, self.input, self.floor, normalised=normalised)
+
+    def _read(self, scores: Any) -> FloatArray:
+        """Check scores to predict for against those of the fit."""
+        check_is_fitted(self)
+        table = read_scores(scores, self.input)
+        if table.shape[1] != self.n_features_in_:
+            raise CalibrationInputError(
+                f"scores has {counted(table.shape[1], 'column')}, but {type(self).__name__} was "
+                f"fitted on {self.n_features_in_}; pass scores of the same classifier."
+            )
+        check_feature_names(self, scores, reset=False)
+        return table
+
+    def _parts(self, scores: Any) -> Iterator[FloatArray]:
+        """Cut scores into runs of rows that keep memory bounded."""
+        table = self._read(scores)
+        step = max(1, _CHUNK // (self._working_set * len(self.classes_)))
+        return (table[i : i + step] for i in range(0, len(table), step))
+
+    def _read_labels(
+        self, labels: npt.NDArray[Any], n_columns: int
+    ) -> tuple[npt.NDArray[Any], IntArray]:
+        """Return the classes, one for each column, and the column of each label."""
+        n_classes = max(n_columns, 2)
+        distinct = np.unique(labels)
+        if n_columns == 1 and len(distinct) > 2:
+            raise CalibrationInputError(
+                f"scores has one column, which is for two classes, but y shows {len(distinct)}; "
+                "pass one column of scores for each class."
+            )
+        columns = label_columns(labels, n_classes, self.classes)
+        if self.classes is not None:
+            return np.asarray(self.classes), columns
+        return (distinct if len(distinct) == n_classes else np.arange(n_classes)), columns
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # Scores are not features: their number of columns is that of the classes, so checks that
+        # draw arbitrary features do not apply (as for IsotonicRegression).
+        tags.input_tags.one_d_array = True
+        tags.input_tags.two_d_array = False
+        return tags

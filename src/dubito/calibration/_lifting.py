@@ -1,0 +1,128 @@
+r"""From two classes to K: one binary map for each class against the rest, then normalised.
+
+With :math:`q_k\in[l_k,u_k]` the probability of class k against the rest, the lifted probability is
+:math:`p_k=q_k/\sum_jq_j`, and its exact range over the box is
+
+.. math:: \frac{l_k}{l_k+\sum_{j\ne k}u_j}\;\le\;p_k\;\le\;\frac{u_k}{u_k+\sum_{j\ne k}l_j}.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from sklearn.utils.metaestimators import available_if
+
+from dubito.belief import MassBatch
+from dubito.calibration._base import BaseCalibrator
+from dubito.calibration._scores import binary_log_odds, class_log_odds
+
+if TYPE_CHECKING:
+    from dubito._checks import BoolArray, FloatArray, IntArray
+
+
+class BinaryMap(Protocol):
+    """A fitted map from one score to the probability of one event."""
+
+    def proba(self, score: FloatArray) -> FloatArray:
+        """Return the probability of the event for each score, (n,)."""
+
+
+class EvidentialMap(BinaryMap, Protocol):
+    """A fitted map that also knows how sure it is."""
+
+    def bounds(self, score: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return belief and plausibility of the event for each score, each (n,)."""
+
+
+class LiftedCalibrator(BaseCalibrator):
+    """A calibrator that fits binary maps: one for two classes, K one-against-rest for more.
+
+    A subclass writes `_fit_map(score, event, weight)`, which must take data without an event or
+    without its opposite: a class may be missing from the calibration set.
+    """
+
+    maps_: list[Any]
+
+    @abstractmethod
+    def _fit_map(self, score: FloatArray, event: BoolArray, weight: FloatArray) -> BinaryMap:
+        """Fit the map of one event."""
+
+    def _fit(self, table: FloatArray, y: IntArray, weight: FloatArray) -> None:
+        odds = self._log_odds(table)
+        first = 1 if odds.shape[1] == 1 else 0  # two classes: the event is the second
+        self.maps_ = [
+            self._fit_map(np.ascontiguousarray(odds[:, k]), y == first + k, weight)
+            for k in range(odds.shape[1])
+        ]
+
+    def _log_odds(self, table: FloatArray) -> FloatArray:
+        """Return log-odds of each event: (n, 1) for two classes, (n, K) for more."""
+        if len(self.classes_) == 2:
+            return binary_log_odds(table, self.input, self.floor)[:, None]
+        return class_log_odds(table, self.input, self.floor)
+
+    def _proba(self, table: FloatArray) -> FloatArray:
+        odds = self._log_odds(table)
+        events = np.stack([m.proba(odds[:, k]) for k, m in enumerate(self.maps_)], axis=1)
+        return lift_proba(events)
+
+
+class LiftedEvidentialCalibrator(LiftedCalibrator):
+    """A lifted calibrator whose maps are evidential."""
+
+    @abstractmethod
+    def _fit_map(self, score: FloatArray, event: BoolArray, weight: FloatArray) -> EvidentialMap:
+        """Fit the map of one event."""
+
+    def _bounds(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
+        odds = self._log_odds(table)
+        pairs = [m.bounds(odds[:, k]) for k, m in enumerate(self.maps_)]
+        lower, upper = (np.stack(side, axis=1) for side in zip(*pairs, strict=True))
+        return lift_bounds(lower, upper)
+
+    @available_if(lambda self: len(getattr(self, "classes_", "ab")) == 2)
+    def predict_mass(self, scores: Any) -> MassBatch:
+        r"""Return the predictive mass functions of two classes.
+
+        :math:`m(\{1\})=\mathrm{Bel}`, :math:`m(\{0\})=1-\mathrm{Pl}` and
+        :math:`m(\Theta)=\mathrm{Pl}-\mathrm{Bel}` of the second class: belief and plausibility
+        say all there is to say. With more classes they do not, and the method is absent.
+
+        Parameters
+        ----------
+        scores : array-like
+            As in `fit`.
+
+        Returns
+        -------
+        MassBatch
+        """
+        bounds = self.predict_bounds(scores)
+        mass = np.column_stack([bounds.lower, bounds.width[:, 1]])
+        return MassBatch(self.classes_, [[1, 0], [0, 1], [1, 1]], mass)
+
+
+def lift_proba(events: FloatArray) -> FloatArray:
+    """Return probabilities of K classes from those of the events, (n, 1) or (n, K)."""
+    if events.shape[1] == 1:
+        return np.hstack([1 - events, events])
+    total = events.sum(axis=1, keepdims=True)
+    uniform = np.full_like(events, 1 / events.shape[1])
+    return np.divide(events, total, out=uniform, where=total > 0)
+
+
+def lift_bounds(lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return lower and upper probabilities of K classes from those of the events."""
+    if lower.shape[1] == 1:
+        return np.hstack([1 - upper, lower]), np.hstack([1 - lower, upper])
+    rest_upper = upper.sum(axis=1, keepdims=True) - upper
+    rest_lower = lower.sum(axis=1, keepdims=True) - lower
+    return _share(lower, rest_upper, 0.0), _share(upper, rest_lower, 1.0)
+
+
+def _share(part: FloatArray, rest: FloatArray, otherwise: float) -> FloatArray:
+    """Divide each part by itself and the rest; `otherwise` where both are zero."""
+    rest = np.maximum(rest, 0.0)
+    return np.divide(part, part + rest, out=np.full_like(part, otherwise), where=part + rest > 0)
