@@ -1,7 +1,21 @@
 """The one door to scikit-learn's private helpers: when they move, only this file changes."""
 
 from sklearn.base import _fit_context as fit_context
+from sklearn.utils import _safe_indexing as pick
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.metaestimators import _BaseComposition as BaseComposition
 from sklearn.utils.validation import _check_feature_names as check_feature_names
+from sklearn.utils.validation import _check_n_features as check_n_features
+from sklearn.utils.validation import _check_y as check_y
 
-__all__ = ["HasMethods", "Interval", "StrOptions", "check_feature_names", "fit_context"]
+__all__ = [
+    "BaseComposition",
+    "HasMethods",
+    "Interval",
+    "StrOptions",
+    "check_feature_names",
+    "check_n_features",
+    "check_y",
+    "fit_context",
+    "pick",
+]

@@ -10,13 +10,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def compiled(signature: str | None = None) -> Callable[[Callable[..., Any]], Any]:
-    """Compile a kernel that releases the GIL, kept on disk where there is a place for it."""
+def compiled(
+    signature: str | None = None, *, fastmath: bool | set[str] = False
+) -> Callable[[Callable[..., Any]], Any]:
+    """Compile a kernel that releases the GIL, kept on disk where there is a place for it.
+
+    `fastmath` names the freedoms LLVM may take: {"reassoc"} lets it split sums over vector lanes.
+    """
 
     def decorate(function: Callable[..., Any]) -> Any:
         try:
-            return njit(signature, cache=True, nogil=True)(function)
+            return njit(signature, cache=True, nogil=True, fastmath=fastmath)(function)
         except RuntimeError:  # neither the package's nor the user's folder can be written
-            return njit(signature, nogil=True)(function)
+            return njit(signature, nogil=True, fastmath=fastmath)(function)
 
     return decorate

@@ -1,7 +1,33 @@
 """From scores to calibrated probabilities, beliefs and bounds, for any classifier."""
 
+from dubito.calibration.beta import BetaCalibrator
+from dubito.calibration.binning import BinningCalibrator
+from dubito.calibration.classifier import CalibratedClassifier
 from dubito.calibration.errors import CalibrationInputError
+from dubito.calibration.evidential_binning import EvidentialBinningCalibrator
+from dubito.calibration.evidential_isotonic import EvidentialIsotonicCalibrator
+from dubito.calibration.evidential_logistic import EvidentialLogisticCalibrator
+from dubito.calibration.evidential_multinomial import EvidentialMultinomialCalibrator
+from dubito.calibration.fusion import EvidentialFusion
+from dubito.calibration.isotonic import IsotonicCalibrator
+from dubito.calibration.matrix import MatrixCalibrator
+from dubito.calibration.platt import PlattCalibrator
+from dubito.calibration.temperature import TemperatureCalibrator
+from dubito.calibration.vector import VectorCalibrator
 
 __all__ = [
+    "BetaCalibrator",
+    "BinningCalibrator",
+    "CalibratedClassifier",
     "CalibrationInputError",
+    "EvidentialBinningCalibrator",
+    "EvidentialFusion",
+    "EvidentialIsotonicCalibrator",
+    "EvidentialLogisticCalibrator",
+    "EvidentialMultinomialCalibrator",
+    "IsotonicCalibrator",
+    "MatrixCalibrator",
+    "PlattCalibrator",
+    "TemperatureCalibrator",
+    "VectorCalibrator",
 ]

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from dubito._checks import FloatArray, IntArray, check_rows_match, check_sample_weight, counted
@@ -83,7 +82,7 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
         labels = as_labels(y, "y")
         check_rows_match("scores", len(table), "y", len(labels))
         weight = check_sample_weight(sample_weight, len(table))
-        check_classification_targets(labels)
+        _refuse_continuous(labels)
         check_feature_names(self, scores, reset=True)
         self.n_features_in_ = table.shape[1]
         self.classes_, columns = self._read_labels(labels, table.shape[1])
@@ -182,3 +181,13 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
         tags.input_tags.one_d_array = True
         tags.input_tags.two_d_array = False
         return tags
+
+
+def _refuse_continuous(labels: npt.NDArray[Any]) -> None:
+    """Refuse measurements where classes are meant."""
+    if labels.dtype.kind == "f" and (labels != np.floor(labels)).any():
+        row = int(np.argmax(labels != np.floor(labels)))
+        raise ValueError(
+            f"Unknown label type: continuous. y must name a class in each row; row {row} has "
+            f"{labels[row]!r}."
+        )

@@ -1,4 +1,5 @@
-"""Tools for testing code built on dubito: hypothesis strategies for beliefs.
+"""Tools for testing code built on dubito.
 
-`dubito.testing.strategies` needs the package `hypothesis`.
+`dubito.testing.calibrators` checks calibrators of one's own; `dubito.testing.strategies` has
+hypothesis strategies for beliefs, and needs the package `hypothesis`.
 """

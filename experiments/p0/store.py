@@ -1,0 +1,61 @@
+"""Finished rounds on disk: one small file each, so that a run can stop and go on at any time."""
+
+from __future__ import annotations
+
+import json
+import os
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from experiments.p0.protocol import Cell, Settings
+
+
+class Store:
+    """The results of one choice of settings, in a folder of their own below `root`.
+
+    The folder's name ends in a digest of the settings: results of other settings are neither
+    read nor overwritten.
+    """
+
+    def __init__(self, root: Path, settings: Settings) -> None:
+        described = json.dumps(settings.described(), indent=1)
+        digest = sha256(described.encode()).hexdigest()[:8]
+        self.folder = root / f"{settings.svm}-{digest}"
+        self._described = described
+
+    def path(self, cell: Cell) -> Path:
+        """Return where a round's result lies or will lie."""
+        return self.folder / f"{cell.dataset}-{cell.scenario}-{cell.round:03d}.json"
+
+    def has(self, cell: Cell) -> bool:
+        """Say whether a round is done."""
+        return self.path(cell).is_file()
+
+    def read(self, cell: Cell) -> dict[str, Any]:
+        """Return a round's result."""
+        result: dict[str, Any] = json.loads(self.path(cell).read_text(encoding="utf-8"))
+        return result
+
+    def write(self, cell: Cell, result: dict[str, Any]) -> None:
+        """Keep a round's result: the file appears whole or not at all."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        notes = {
+            self.folder / "settings.json": self._described,
+            self.folder.parent / ".gitignore": "# results are made, not kept in the repository\n*",
+        }
+        for note, text in notes.items():
+            if not note.is_file():
+                _write_whole(note, text)
+        _write_whole(self.path(cell), json.dumps(result))
+
+
+def _write_whole(path: Path, text: str) -> None:
+    draft = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        draft.write_text(text + "\n", encoding="utf-8")
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)

@@ -1,0 +1,189 @@
+"""From finished rounds to the paper's table, with the published numbers beside ours."""
+
+from __future__ import annotations
+
+import csv
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from experiments.p0.protocol import METHODS
+from scipy.stats import t as student
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    import numpy.typing as npt
+
+#: Our name of the paper's evidential method.
+EVIDENTIAL = "inverse_cdf"
+
+#: Columns of the second table: each method less the probabilistic one, then what order does.
+CONTRASTS = (
+    ("`inverse_cdf`", "inverse_cdf", "probabilistic"),
+    ("same, classes permuted", "inverse_cdf_permuted", "probabilistic"),
+    ("`gumbel`", "gumbel", "probabilistic"),
+    ("same, classes permuted", "gumbel_permuted", "probabilistic"),
+    ("`envelope`", "envelope", "probabilistic"),
+    ("`inverse_cdf` less permuted", "inverse_cdf", "inverse_cdf_permuted"),
+)
+
+
+class Estimate(NamedTuple):
+    """A mean over rounds and the half-width of its 95% interval."""
+
+    mean: float
+    half_width: float
+
+    @property
+    def significant(self) -> bool:
+        """Whether the interval leaves out zero."""
+        return abs(self.mean) > self.half_width
+
+
+class Published(NamedTuple):
+    """A published number, and how far ours may be from it."""
+
+    value: float
+    half_width: float
+    tolerance: float
+
+
+Key = tuple[str, int]
+Rounds = dict[str, "npt.NDArray[np.float64]"]
+
+
+def summarise(results: Iterable[Mapping[str, Any]]) -> dict[Key, Rounds]:
+    """Gather the accuracies of each dataset and scenario: method to array over rounds."""
+    gathered: dict[Key, list[Mapping[str, float]]] = {}
+    for result in results:
+        key = (result["dataset"], result["scenario"])
+        gathered.setdefault(key, []).append(result["accuracy"])
+    return {
+        key: {method: np.array([one[method] for one in rounds]) for method in METHODS}
+        for key, rounds in gathered.items()
+    }
+
+
+def estimate(values: npt.NDArray[np.float64]) -> Estimate:
+    """Return the mean and its 95% half-width by Student's t; infinite for a single round."""
+    n = len(values)
+    if n < 2:
+        return Estimate(float(values.mean()), np.inf)
+    spread = float(values.std(ddof=1)) / np.sqrt(n)
+    return Estimate(float(values.mean()), float(student.ppf(0.975, n - 1)) * spread)
+
+
+def read_expected(path: Path) -> dict[tuple[str, int, str], Published]:
+    """Read the published numbers by dataset, scenario and method."""
+    with path.open(encoding="utf-8", newline="") as lines:
+        return {
+            (row["dataset"], int(row["scenario"]), row["method"]): Published(
+                float(row["value"]), float(row["half_width"] or "nan"), float(row["tolerance"])
+            )
+            for row in csv.DictReader(lines)
+        }
+
+
+def ours(rounds: Rounds) -> dict[str, Estimate]:
+    """Return our estimates of what the paper published; the difference is paired by rounds."""
+    return {
+        "probabilistic": estimate(rounds["probabilistic"]),
+        "evidential": estimate(rounds[EVIDENTIAL]),
+        "difference": estimate(rounds[EVIDENTIAL] - rounds["probabilistic"]),
+    }
+
+
+def misses(
+    summaries: Mapping[Key, Rounds], expected: Mapping[tuple[str, int, str], Published]
+) -> list[tuple[str, int, str]]:
+    """List the published numbers that ours are not within tolerance of."""
+    return [
+        (*key, method)
+        for key, rounds in summaries.items()
+        for method, found in ours(rounds).items()
+        if abs(found.mean - expected[*key, method].value) > expected[*key, method].tolerance
+    ]
+
+
+def render(
+    summaries: Mapping[Key, Rounds], expected: Mapping[tuple[str, int, str], Published]
+) -> str:
+    """Return both tables in markdown."""
+    counts = sorted({len(rounds["probabilistic"]) for rounds in summaries.values()})
+    missed = set(misses(summaries, expected))
+    accuracy = (
+        f"Accuracy in per cent, mean of {' or '.join(map(str, counts))} rounds ± 95% interval of "
+        "the mean; the difference is evidential (`inverse_cdf`) less probabilistic, ours paired by "
+        "rounds. Numbers of ours in *italics* are further from the published ones than the "
+        f"tolerance in `expected.csv`: {len(missed)} of {3 * len(summaries)}."
+    )
+    differences = (
+        "Differences from the probabilistic method, paired by rounds, ± 95% interval; **bold** "
+        "where the interval leaves out zero."
+    )
+    published = _published_table(summaries, expected, missed)
+    return "\n".join([accuracy, "", *published, "", differences, "", *_contrast_table(summaries)])
+
+
+def _published_table(
+    summaries: Mapping[Key, Rounds],
+    expected: Mapping[tuple[str, int, str], Published],
+    missed: set[tuple[str, int, str]],
+) -> list[str]:
+    methods = ("probabilistic", "evidential", "difference")
+    head = ["dataset", "scenario", *(f"{who} {m}" for m in methods for who in ("paper:", "ours:"))]
+    lines = []
+    for key, rounds in summaries.items():
+        cells = [key[0], str(key[1])]
+        for method, found in ours(rounds).items():
+            sign = "+" if method == "difference" else ""
+            published = expected[*key, method]
+            mark = "*" if (*key, method) in missed else ""
+            cells.append(_with_width(published.value, published.half_width, sign))
+            cells.append(f"{mark}{_with_width(found.mean, found.half_width, sign)}{mark}")
+        lines.append(cells)
+    return _markdown(head, lines)
+
+
+def _contrast_table(summaries: Mapping[Key, Rounds]) -> list[str]:
+    found = {
+        key: [estimate(rounds[a] - rounds[b]) for _, a, b in CONTRASTS]
+        for key, rounds in summaries.items()
+    }
+    lines = [[key[0], str(key[1]), *map(_contrast, row)] for key, row in found.items()]
+    columns = list(zip(*found.values(), strict=True))
+    better = [sum(e.significant and e.mean > 0 for e in column) for column in columns]
+    worse = [sum(e.significant and e.mean < 0 for e in column) for column in columns]
+    lines.append(
+        ["better / worse", "", *(f"{b} / {w}" for b, w in zip(better, worse, strict=True))]
+    )
+    return _markdown(["dataset", "scenario", *(name for name, _, _ in CONTRASTS)], lines)
+
+
+def _contrast(found: Estimate) -> str:
+    mark = "**" if found.significant else ""
+    return f"{mark}{_with_width(found.mean, found.half_width, '+')}{mark}"
+
+
+def _with_width(value: float, half_width: float, sign: str) -> str:
+    width = f" ± {half_width:.1f}" if np.isfinite(half_width) else ""
+    return f"{value:{sign}.1f}{width}".replace("-0.0", "0.0").replace("+0.0", "0.0")
+
+
+def _markdown(head: Sequence[str], lines: Sequence[Sequence[str]]) -> list[str]:
+    rows = [head, ["---"] * len(head), *lines]
+    return [f"| {' | '.join(row)} |" for row in rows]
+
+
+def insert(readme: Path, name: str, text: str) -> None:
+    """Put `text` between the README's markers of that name."""
+    start, end = f"<!-- results {name}: written by run.py -->", f"<!-- end {name} -->"
+    content = readme.read_text(encoding="utf-8")
+    pattern = re.compile(f"{re.escape(start)}.*?{re.escape(end)}", flags=re.DOTALL)
+    if not pattern.search(content):
+        raise ValueError(f"{readme} has no markers for {name!r}: {start} … {end}")
+    readme.write_text(
+        pattern.sub(lambda _: f"{start}\n\n{text}\n\n{end}", content), encoding="utf-8"
+    )

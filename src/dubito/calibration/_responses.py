@@ -1,0 +1,66 @@
+"""What a classifier says of each row, as scores with one column for every class."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dubito._checks import FloatArray, counted
+from dubito.calibration.errors import CalibrationInputError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+RESPONSES = ("decision_function", "predict_proba")
+
+
+def choose_response(estimator: Any, input: str, wanted: str) -> str:
+    """Return the method to ask for scores: the one wanted, or the one that fits the calibrator.
+
+    Left to choose, probabilities are asked for when the calibrator reads probabilities, and
+    margins otherwise, where the estimator has them: squashing and unsquashing loses digits.
+    """
+    has = [method for method in RESPONSES if hasattr(estimator, method)]
+    name = type(estimator).__name__
+    if not has:
+        raise TypeError(
+            f"{name} has neither decision_function nor predict_proba, so it gives no scores to "
+            "calibrate. Use a classifier that has one of them."
+        )
+    if wanted == "auto":
+        return "predict_proba" if input == "proba" and "predict_proba" in has else has[0]
+    if wanted not in has:
+        raise TypeError(f'{name} has no {wanted}; it has {has[0]}: say response_method="auto".')
+    if wanted == "decision_function" and input == "proba":
+        raise ValueError(
+            'response_method="decision_function" gives margins, but the calibrator reads '
+            'input="proba". Leave its input at "margin", or use response_method="predict_proba".'
+        )
+    return wanted
+
+
+def class_scores(estimator: Any, X: Any, *, method: str, classes: npt.NDArray[Any]) -> FloatArray:
+    """Return scores (n, 1) for two margins' classes, (n, K) otherwise, columns as in `classes`.
+
+    A class the estimator has not seen gets probability 0, or the lowest margin of the row.
+    """
+    raw = np.asarray(getattr(estimator, method)(X), dtype=np.float64)
+    n_seen = len(estimator.classes_)
+    if raw.ndim == 1:
+        if len(classes) == 2:
+            return raw[:, None]
+        raw = np.column_stack([-0.5 * raw, 0.5 * raw])
+    if raw.shape[1] != n_seen:
+        raise CalibrationInputError(
+            f"{type(estimator).__name__}.{method} gives {counted(raw.shape[1], 'column')} for "
+            f"{counted(n_seen, 'class')}; one for each class is needed "
+            '(for SVC: decision_function_shape="ovr").'
+        )
+    if n_seen == len(classes):
+        return raw
+    seen = np.searchsorted(classes, estimator.classes_)
+    absent = 0.0 if method == "predict_proba" else raw.min(axis=1, keepdims=True)
+    full = np.broadcast_to(absent, (len(raw), len(classes))).copy()
+    full[:, seen] = raw
+    return full

@@ -1,0 +1,226 @@
+r"""Softmax maps shrunken towards temperature scaling, with the strength of it read off the data.
+
+A map is :math:`z=\hat\theta u+Fx`, linear in its parameters x, all of them in log-odds; x = 0 is
+the fitted temperature map. The fit minimises
+
+.. math:: \sum_i w_i\,\ell_i(x)+\tfrac12\sum_g\lambda_g\lVert x_g\rVert^2
+
+over groups g of parameters (slopes, biases, entries off the diagonal). The strengths maximise the
+evidence: with :math:`\gamma_g=|g|-\lambda_g\,\mathrm{tr}_g\,H^{-1}` the number of parameters that
+the data determine, :math:`\lambda_g=\gamma_g/\lVert x_g\rVert^2` (MacKay, 1992).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from numbers import Real
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import numpy as np
+from scipy import linalg
+
+from dubito._kernels.quasi_newton import Minimum, minimise
+from dubito._kernels.softmax import Slope, fit_slope, log_softmax
+from dubito._sklearn import Interval, StrOptions
+from dubito.calibration._base import BaseCalibrator
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy.typing as npt
+
+    from dubito._checks import FloatArray, IntArray
+
+#: Pseudo-observations of unknown label, in rows, unless the user says otherwise.
+AUTO_PSEUDO = 0.25
+
+# Strengths beyond: a standard deviation of 30, or of a thousandth, in log-odds.
+WEAKEST, STRONGEST = 1e-3, 1e6
+
+
+@dataclass(frozen=True)
+class Metric:
+    """An approximate Hessian: how to solve with it, and the diagonal of its inverse."""
+
+    solve: Callable[[FloatArray], FloatArray]
+    inverse_diagonal: Callable[[], FloatArray]
+
+
+class ShrunkenMap(Protocol):
+    """The likelihood of a map, as the solver sees it."""
+
+    groups: IntArray
+    total: float
+    refresh: int
+
+    def objective(self, x: FloatArray) -> tuple[float, FloatArray]:
+        """Return the negative log-likelihood and its gradient."""
+
+    def metric(self, x: FloatArray, penalty: FloatArray) -> Metric:
+        """Return the Hessian of likelihood and penalty, or something near it."""
+
+    def choose(self) -> tuple[FloatArray, FloatArray]:
+        """Return a strength for each group, and parameters to start from."""
+
+    def start(self, strengths: FloatArray) -> FloatArray:
+        """Return parameters to start from at given strengths."""
+
+
+def fit_map(model: ShrunkenMap, ridge: float | str) -> tuple[Minimum, FloatArray]:
+    """Fit a map; return its parameters and the strength of each group."""
+    if isinstance(ridge, str):
+        strengths, start = model.choose()
+    else:
+        strengths = np.full(int(model.groups.max()) + 1, float(ridge))
+        start = model.start(strengths)
+    return solve_map(model, strengths, start), strengths
+
+
+def solve_map(
+    model: ShrunkenMap,
+    strengths: FloatArray,
+    start: FloatArray,
+    *,
+    tolerance: float | None = None,
+) -> Minimum:
+    """Minimise likelihood and penalty, to a gradient of `tolerance` per row."""
+    if tolerance is None:  # Newton's last step is for free, a quasi-Newton step is a pass
+        tolerance = 1e-11 if model.refresh == 1 else 1e-8
+    penalty = strengths[model.groups]
+
+    def objective(x: FloatArray) -> tuple[float, FloatArray]:
+        value, gradient = model.objective(x)
+        return value + 0.5 * float(penalty @ (x * x)), gradient + penalty * x
+
+    return minimise(
+        objective,
+        lambda x: model.metric(x, penalty).solve,
+        start,
+        tolerance=tolerance * model.total,
+        refresh=model.refresh,
+    )
+
+
+def maximise_evidence(
+    model: ShrunkenMap,
+    strengths: FloatArray | None = None,
+    x: FloatArray | None = None,
+    *,
+    rounds: int = 50,
+) -> tuple[FloatArray, FloatArray]:
+    """Return the strengths that maximise the evidence, and the parameters there."""
+    n_groups = int(model.groups.max()) + 1
+    sizes = np.bincount(model.groups, minlength=n_groups)
+    strengths = np.full(n_groups, 10.0) if strengths is None else strengths
+    x = np.zeros(len(model.groups)) if x is None else x
+    for _ in range(rounds):
+        x = solve_map(model, strengths, x, tolerance=1e-5).x
+        spread = model.metric(x, strengths[model.groups]).inverse_diagonal()
+        determined = sizes - strengths * np.bincount(model.groups, spread, n_groups)
+        squares = np.bincount(model.groups, x * x, n_groups)
+        new = np.maximum(determined, 0.0) / np.maximum(squares, 1e-300)
+        new = np.clip(new, WEAKEST, STRONGEST)
+        settled = np.abs(np.log(new / strengths)).max() < 0.05
+        strengths = new
+        if settled:
+            break
+    return strengths, x
+
+
+def dense_metric(hessian: FloatArray, penalty: FloatArray) -> Metric:
+    """Return the metric of a full Hessian."""
+    diagonal = hessian.diagonal() + penalty
+    matrix = hessian.copy()
+    # A constant added to all biases changes no probability: without a penalty H is singular.
+    np.fill_diagonal(matrix, diagonal + 1e-10 * max(diagonal.max(), 1e-290))
+    factor = linalg.cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)
+
+    def inverse_diagonal() -> FloatArray:
+        inverse, _ = linalg.lapack.dtrtri(factor, lower=1)
+        return np.einsum("ij,ij->j", inverse, inverse)
+
+    def solve(gradient: FloatArray) -> FloatArray:
+        return linalg.cho_solve((factor, True), gradient, check_finite=False)
+
+    return Metric(solve, inverse_diagonal)
+
+
+def softmax(z: FloatArray) -> FloatArray:
+    """Return exponentials that sum to one, row by row."""
+    e = np.exp(z - z.max(axis=1, keepdims=True))
+    e /= e.sum(axis=1, keepdims=True)
+    return e
+
+
+def in_safe_units(u: FloatArray) -> tuple[FloatArray, float]:
+    """Return u divided by a unit so that its cube is finite, and the unit: 1 for common scores."""
+    largest = max(float(u.max()), -float(u.min()))
+    if 1e-60 < largest < 1e60 or largest == 0.0:
+        return u, 1.0
+    unit = 2.0 ** np.clip(np.floor(np.log2(largest)), -1020, 1020)
+    return u / unit, unit
+
+
+class ShrunkenCalibrator(BaseCalibrator):
+    """A calibrator that fits a map shrunken towards temperature scaling."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BaseCalibrator._parameter_constraints,
+        "ridge": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
+    }
+
+    def __init__(
+        self,
+        *,
+        input: str = "margin",
+        ridge: float | str = "auto",
+        floor: float = 1e-16,
+        classes: npt.ArrayLike | None = None,
+    ) -> None:
+        super().__init__(input=input, floor=floor, classes=classes)
+        self.ridge = ridge
+
+    def _fit(self, table: FloatArray, y: IntArray, weight: FloatArray) -> None:
+        u, unit = in_safe_units(self._log_scores(table, normalised=True))
+        pseudo = AUTO_PSEUDO if isinstance(self.ridge, str) else min(self.ridge, AUTO_PSEUDO)
+        slope = fit_slope(u, y, weight, pseudo)
+        share = pseudo / (weight.sum() + pseudo)
+        scale = float(np.sqrt(np.average(_mean_square(u), weights=weight))) or 1.0
+        model = self._model(u, Labels(y, weight, share), slope, scale)
+        fit, strengths = fit_map(model, self.ridge)
+        self.base_slope_ = float(slope.theta / unit)
+        self.ridge_ = strengths
+        self.gradient_norm_ = fit.gradient_norm / model.total
+        self.n_iter_ = fit.n_iter
+        self._keep(fit.x, slope.theta, scale, unit)
+
+    def _log_scores(self, table: FloatArray, *, normalised: bool = True) -> FloatArray:
+        if self.input == "logits" and table.shape[1] > 2 and normalised:
+            return log_softmax(table)
+        return super()._log_scores(table, normalised=normalised)
+
+    @abstractmethod
+    def _model(self, u: FloatArray, labels: Labels, slope: Slope, scale: float) -> ShrunkenMap:
+        """Return the likelihood of the map around the temperature map."""
+
+    @abstractmethod
+    def _keep(self, x: FloatArray, theta: float, scale: float, unit: float) -> None:
+        """Keep the fitted parameters in the units of the scores."""
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Labels, weights and the share of each target that is spread over all classes."""
+
+    y: IntArray
+    weight: FloatArray
+    share: float
+
+    def take(self, rows: IntArray) -> Labels:
+        """Return those of some rows."""
+        return Labels(self.y[rows], self.weight[rows], self.share)
+
+
+def _mean_square(u: FloatArray) -> FloatArray:
+    return np.einsum("ij,ij->i", u, u) / u.shape[1]

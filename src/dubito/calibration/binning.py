@@ -1,0 +1,223 @@
+"""Calibration by bins: the frequency of the event among similar scores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from scipy.special import logit, xlogy
+
+from dubito._kernels.bernoulli import frequency
+from dubito._kernels.isotonic import pool_ties, sums
+from dubito._sklearn import Interval, StrOptions
+from dubito.calibration._base import BaseCalibrator
+from dubito.calibration._lifting import LiftedCalibrator
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from dubito._checks import BoolArray, FloatArray, IntArray
+
+#: Neighbouring numbers of bins that "auto" tries differ by about this ratio.
+_TRIAL_RATIO = 1.2
+
+#: "auto" tries up to this many times the cube root of the rows' weight.
+_TRIALS_UP_TO = 2.0
+
+#: How bins are declared by every calibrator that has them.
+BIN_CONSTRAINTS: dict[str, list[Any]] = {
+    "n_bins": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+    "strategy": [StrOptions({"quantile", "uniform"})],
+}
+
+
+@dataclass(frozen=True)
+class Bins:
+    """Weights of successes and failures between edges; an edge belongs to the bin right of it."""
+
+    edges: FloatArray
+    successes: FloatArray
+    failures: FloatArray
+
+    def find(self, score: FloatArray) -> IntArray:
+        """Return the bin of each score; scores beyond those seen are in the first or last bin."""
+        return np.searchsorted(self.edges, score, side="right")
+
+    def leave_one_out_loss(self) -> float:
+        r"""Return the log loss of Laplace's rule with each row's own weight left out.
+
+        A success is then predicted with :math:`(k-1+1)/(n-1+2)`, so the loss is
+        :math:`-\sum k\log\frac k{n+1}+(n-k)\log\frac{n-k}{n+1}`, whatever the weights.
+        """
+        total = self.successes + self.failures
+        fit = xlogy(self.successes, self.successes) + xlogy(self.failures, self.failures)
+        return float(-(fit - xlogy(total, total + 1)).sum())
+
+
+@dataclass(frozen=True)
+class ScoreBinner:
+    """Counts events between edges.
+
+    Parameters
+    ----------
+    n_bins, strategy
+        As of `BinningCalibrator`.
+    probabilities : bool
+        Whether scores are log-odds of probabilities: uniform bins are then uniform in those.
+    """
+
+    n_bins: int | str
+    strategy: str
+    probabilities: bool
+
+    def count(self, score: FloatArray, event: BoolArray, weight: FloatArray) -> Bins:
+        """Choose the bins and count in them."""
+        tallies = pool_ties(score, event, weight)
+        if self.n_bins != "auto":
+            return self._cut(int(self.n_bins), *tallies)
+        trials = (self._cut(n, *tallies) for n in _trials(len(tallies[0]), weight.sum()))
+        return min(trials, key=Bins.leave_one_out_loss)
+
+    def _cut(
+        self, n_bins: int, distinct: FloatArray, successes: FloatArray, failures: FloatArray
+    ) -> Bins:
+        """Count in a given number of bins."""
+        if self.strategy == "quantile":
+            edges = _quantile_edges(n_bins, distinct, successes + failures)
+        else:
+            edges = self._uniform_edges(n_bins, distinct)
+        place = np.searchsorted(edges, distinct, side="right")
+        size = len(edges) + 1
+        return Bins(edges, sums(place, successes, size), sums(place, failures, size))
+
+    def _uniform_edges(self, n_bins: int, distinct: FloatArray) -> FloatArray:
+        inner = np.arange(1, n_bins) / n_bins
+        if self.probabilities:
+            return np.asarray(logit(inner))
+        edges = np.unique(distinct[0] * (1 - inner) + distinct[-1] * inner)
+        # A range too narrow for its bins keeps those edges that divide it.
+        return edges[(edges > distinct[0]) & (edges <= distinct[-1])]
+
+
+def _quantile_edges(n_bins: int, distinct: FloatArray, weight: FloatArray) -> FloatArray:
+    """Return edges between bins of equal weight, as far as ties allow.
+
+    A distinct score belongs to the bin in which the middle of its weight falls: ties stay together.
+    """
+    end = np.cumsum(weight)
+    place = np.floor(n_bins * ((end - 0.5 * weight) / end[-1]))
+    last = np.flatnonzero(np.diff(place) > 0)
+    low, high = distinct[last], distinct[last + 1]
+    middle = 0.5 * low + 0.5 * high
+    return np.where(middle > low, middle, high)
+
+
+def _trials(n_distinct: int, weight: float) -> list[int]:
+    """Return the numbers of bins that "auto" tries."""
+    most = int(min(n_distinct, max(1.0, np.ceil(_TRIALS_UP_TO * np.cbrt(weight)))))
+    steps = int(np.ceil(np.log(most) / np.log(_TRIAL_RATIO)))
+    return sorted({round(n) for n in np.geomspace(1, most, steps + 1)})
+
+
+@dataclass(frozen=True)
+class BinningMap:
+    """The probability of the event in each bin."""
+
+    bins: Bins
+    values: FloatArray
+
+    def proba(self, score: FloatArray) -> FloatArray:
+        """Return the probability of the event for each score, (n,)."""
+        return self.values[self.bins.find(score)]
+
+
+class BinningCalibrator(LiftedCalibrator):
+    r"""Frequencies of the event in bins of the score (histogram binning).
+
+    In a bin with k events among n rows (or such weights) the probability is
+
+    .. math:: p=\frac{k+\lambda}{n+2\lambda}
+
+    with λ the `smoothing`: Laplace's rule of succession for λ = 1, frequencies for λ = 0. A bin
+    without rows has p = 1/2, as it has for any λ > 0.
+
+    More than two classes: one map for each class against the rest, normalised.
+
+    Parameters
+    ----------
+    n_bins : int or "auto", default="auto"
+        Number of bins. "auto" takes the number with the smallest leave-one-out log loss of
+        Laplace's rule, which has a closed form, among numbers up to twice the cube root of
+        the rows (of their weight), about 20% apart.
+    strategy : {"quantile", "uniform"}, default="quantile"
+        ``"quantile"``: bins of equal weight. Equal scores are never divided: they go where the
+        middle of their weight falls, so there may be fewer bins than asked for. Edges lie half-way
+        between neighbouring scores. ``"uniform"``: bins of equal width, between 0 and 1 for
+        ``input="proba"`` and between the smallest and the largest score otherwise.
+        Scores beyond those seen are in the first or the last bin.
+    smoothing : float, default=1.0
+        Events, and as many non-events, added to every bin. Any positive value keeps probabilities
+        off 0 and 1.
+    input : {"margin", "logits", "proba"}, default="margin"
+        What the scores are.
+    floor : float, default=1e-12
+        Least probability, with ``input="proba"``.
+    classes : array-like of shape (K,), optional
+        Labels in the order of the columns, needed when `y` lacks some.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        Labels, in the order of the columns.
+    maps_ : list
+        Fitted maps: one for two classes, else one for each class.
+    n_bins_ : ndarray
+        Number of bins of each map.
+
+    References
+    ----------
+    Zadrozny, B. and Elkan, C. (2001). Obtaining calibrated probability estimates from decision
+    trees and naive Bayesian classifiers. ICML.
+
+    Examples
+    --------
+    >>> from dubito.calibration import BinningCalibrator
+    >>> scores = [-3, -2, -1, 1, 2, 3]
+    >>> calibrator = BinningCalibrator(n_bins=2).fit(scores, [0, 0, 1, 0, 1, 1])
+    >>> calibrator.predict_proba([-5, 5])
+    array([[0.6, 0.4],
+           [0.4, 0.6]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BaseCalibrator._parameter_constraints,
+        **BIN_CONSTRAINTS,
+        "smoothing": [Interval(Real, 0, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        *,
+        n_bins: int | str = "auto",
+        strategy: str = "quantile",
+        smoothing: float = 1.0,
+        input: str = "margin",
+        floor: float = 1e-12,
+        classes: npt.ArrayLike | None = None,
+    ) -> None:
+        super().__init__(input=input, floor=floor, classes=classes)
+        self.n_bins = n_bins
+        self.strategy = strategy
+        self.smoothing = smoothing
+
+    def _fit(self, table: FloatArray, y: IntArray, weight: FloatArray) -> None:
+        super()._fit(table, y, weight)
+        self.n_bins_ = np.array([len(m.values) for m in self.maps_])
+
+    def _fit_map(self, score: FloatArray, event: BoolArray, weight: FloatArray) -> BinningMap:
+        binner = ScoreBinner(self.n_bins, self.strategy, self.input == "proba")
+        bins = binner.count(score, event, weight)
+        values = frequency(bins.successes + self.smoothing, bins.failures + self.smoothing)
+        return BinningMap(bins, values)

@@ -1,0 +1,340 @@
+"""Any classifier, calibrated."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import check_cv
+from sklearn.utils import get_tags, indexable
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from dubito._checks import BoolArray, FloatArray, check_sample_weight
+from dubito._estimators import CautiousMixin
+from dubito._sklearn import HasMethods, StrOptions, check_y, fit_context, pick
+from dubito.belief import Bounds, MassBatch
+from dubito.calibration._base import BaseCalibrator
+from dubito.calibration._responses import RESPONSES, choose_response, class_scores
+from dubito.calibration.evidential_multinomial import EvidentialMultinomialCalibrator
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy.typing as npt
+
+
+class Pair(NamedTuple):
+    """A fitted estimator, or None where X are scores, and the calibrator of its scores."""
+
+    estimator: Any
+    calibrator: BaseCalibrator
+
+
+class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+    r"""Calibrate the scores of a classifier: probabilities, bounds, sets and masses for its rows.
+
+    Parameters
+    ----------
+    estimator : classifier, FrozenEstimator or None
+        A classifier with ``decision_function`` or ``predict_proba``. One that is fitted already
+        comes as ``FrozenEstimator(model)`` and is left as it is: then all rows calibrate, and
+        they must be rows it was not trained on. None: X are the scores themselves.
+    calibrator : calibrator, default `EvidentialMultinomialCalibrator`
+        One of `dubito.calibration`. Its ``input`` becomes "proba" where the estimator is asked
+        for probabilities, and its ``classes`` those of the estimator.
+    cv : int, splitter or iterable, default 5-fold, stratified
+        How to get scores for rows the estimator was not trained on. Not used with a frozen
+        estimator.
+    ensemble : bool, default False
+        False: the scores of all folds fit one calibrator, and the estimator is fitted anew on all
+        rows. The calibrator sees every row, so its bounds are as narrow as the data allow. True:
+        one estimator and calibrator for each fold, whose answers are averaged (an average of
+        belief functions is one).
+    response_method : {"auto", "decision_function", "predict_proba"}, default "auto"
+        What to ask the estimator for. "auto" is ``predict_proba`` for a calibrator with
+        ``input="proba"``, ``decision_function`` for others, and whichever there is otherwise.
+    n_jobs : int, optional
+        Folds fitted at a time.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+    pairs_ : list of (estimator, calibrator)
+        One pair, or one for each fold with ``ensemble=True``.
+    n_features_in_, feature_names_in_
+        Those of the estimator, where it has them.
+
+    Notes
+    -----
+    `sample_weight` reaches the calibrator always, and the estimator where its ``fit`` takes it;
+    where not, a warning says so.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.svm import LinearSVC
+    >>> from dubito.calibration import CalibratedClassifier, EvidentialMultinomialCalibrator
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = CalibratedClassifier(LinearSVC(), EvidentialMultinomialCalibrator()).fit(X, y)
+    >>> bounds = clf.predict_bounds(X[[0, 70]])
+    >>> bool((bounds.lower <= clf.predict_proba(X[[0, 70]])).all())
+    True
+    >>> clf.predict_set(X[[0, 70]])
+    array([[ True, False, False],
+           [False,  True,  True]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "estimator": [HasMethods(["fit", "predict"]), None],
+        "calibrator": [BaseCalibrator, None],
+        "cv": ["cv_object"],
+        "ensemble": ["boolean"],
+        "response_method": [StrOptions({"auto", *RESPONSES})],
+        "n_jobs": [int, None],
+    }
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        calibrator: BaseCalibrator | None = None,
+        *,
+        cv: Any = None,
+        ensemble: bool = False,
+        response_method: str = "auto",
+        n_jobs: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.calibrator = calibrator
+        self.cv = cv
+        self.ensemble = ensemble
+        self.response_method = response_method
+        self.n_jobs = n_jobs
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the estimator, unless frozen, and the calibrator on rows it did not see.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, features), or scores (n,) or (n, K) without an estimator
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        self
+        """
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        labels = check_y(y, estimator=self)
+        check_classification_targets(labels)
+        X, labels = indexable(X, labels)
+        if sample_weight is not None:
+            sample_weight = check_sample_weight(sample_weight, len(labels))
+        return self._fit(X, labels, sample_weight)
+
+    def _fit(
+        self,
+        X: Any,
+        y: npt.NDArray[Any],
+        weight: FloatArray | None,
+        *,
+        known: npt.NDArray[Any] | None = None,
+    ) -> Self:
+        """Fit to checked labels; `known` are all classes where y or the estimator may lack some."""
+        calibrator = self.calibrator
+        if calibrator is None:
+            calibrator = EvidentialMultinomialCalibrator()
+        if self.estimator is None:
+            fresh = clone(calibrator)
+            if known is not None:
+                fresh.set_params(classes=known)
+            self.pairs_ = [Pair(None, fresh.fit(X, y, weight))]
+            self.classes_ = fresh.classes_
+            return self._take_feature_names(fresh)
+        self.response_method_ = choose_response(
+            self.estimator, calibrator.input, self.response_method
+        )
+        frozen = isinstance(self.estimator, FrozenEstimator)
+        if known is None:
+            known = self.estimator.classes_ if frozen else np.unique(y[_counted(y, weight)])
+        self.classes_ = known
+        if not frozen and len(np.unique(y[_counted(y, weight)])) < 2:
+            raise ValueError(
+                f"{type(self).__name__} needs rows of at least two classes; y has "
+                f"{len(y)} rows and shows {'one class' if len(y) else 'no class'}."
+            )
+        fresh = self._prepared(calibrator)
+        if frozen:
+            scores = self._scores(self.estimator, X)
+            self.pairs_ = [Pair(self.estimator, fresh.fit(scores, y, weight))]
+        else:
+            self.pairs_ = self._cross_fit(fresh, X, y, weight)
+        return self._take_feature_names(self.pairs_[0].estimator)
+
+    def _prepared(self, calibrator: BaseCalibrator) -> BaseCalibrator:
+        """Return a fresh calibrator that knows the classes, and that probabilities come."""
+        fresh = clone(calibrator).set_params(classes=self.classes_)
+        if self.response_method_ == "predict_proba":
+            fresh.set_params(input="proba")
+        return fresh
+
+    def _cross_fit(
+        self, fresh: BaseCalibrator, X: Any, y: npt.NDArray[Any], weight: FloatArray | None
+    ) -> list[Pair]:
+        """Fit on folds: one pair for each, or one calibrator for the scores of them all."""
+        passes = self._takes_weight(weight)
+        fit = delayed(_fit_on)
+        counted = _counted(y, weight)
+        folds = [
+            (train[counted[train]], test[counted[test]])
+            for train, test in check_cv(self.cv, y, classifier=True).split(X, y)
+        ]
+        if not folds:
+            raise ValueError("cv gives no folds; at least one is needed to calibrate on.")
+        members = Parallel(n_jobs=self.n_jobs)(
+            fit(self.estimator, X, y, rows=train, weight=weight if passes else None)
+            for train, _ in folds
+        )
+        held_out = [test for _, test in folds]
+        scores = [
+            self._scores(member, pick(X, rows))
+            for member, rows in zip(members, held_out, strict=True)
+        ]
+        if self.ensemble:
+            return [
+                Pair(member, clone(fresh).fit(own, y[rows], _part(weight, rows)))
+                for member, own, rows in zip(members, scores, held_out, strict=True)
+            ]
+        rows = np.concatenate(held_out)
+        calibrator = fresh.fit(np.concatenate(scores), y[rows], _part(weight, rows))
+        every = None if counted.all() else np.flatnonzero(counted)
+        whole = _fit_on(self.estimator, X, y, rows=every, weight=weight if passes else None)
+        return [Pair(whole, calibrator)]
+
+    def _takes_weight(self, weight: FloatArray | None) -> bool:
+        """Whether weights go to the estimator; a warning where they were given but cannot."""
+        if weight is None or has_fit_parameter(self.estimator, "sample_weight"):
+            return weight is not None
+        warnings.warn(
+            f"{type(self.estimator).__name__}.fit takes no sample_weight, so the weights are used "
+            "for the calibration alone.",
+            UserWarning,
+            stacklevel=5,
+        )
+        return False
+
+    def _take_feature_names(self, fitted: Any) -> Self:
+        """Keep what the fitted part knows of its features."""
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(fitted, name):
+                setattr(self, name, getattr(fitted, name))
+        return self
+
+    def _scores(self, estimator: Any, X: Any) -> FloatArray:
+        return class_scores(estimator, X, method=self.response_method_, classes=self.classes_)
+
+    def _answers(self, method: str, X: Any) -> Iterable[Any]:
+        """Ask every pair for a prediction."""
+        check_is_fitted(self)
+        return (
+            getattr(calibrator, method)(X if estimator is None else self._scores(estimator, X))
+            for estimator, calibrator in self.pairs_
+        )
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return calibrated probabilities.
+
+        Parameters
+        ----------
+        X : array-like
+            As in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+        """
+        return np.mean(list(self._answers("predict_proba", X)), axis=0)
+
+    def predict_bounds(self, X: Any) -> Bounds:
+        """Return lower and upper probabilities of each class.
+
+        Parameters
+        ----------
+        X : array-like
+            As in `fit`.
+
+        Returns
+        -------
+        Bounds
+            Of shape (n, K).
+        """
+        bounds = list(self._answers("predict_bounds", X))
+        if len(bounds) == 1:
+            return bounds[0]
+        return Bounds(
+            np.mean([b.lower for b in bounds], axis=0), np.mean([b.upper for b in bounds], axis=0)
+        )
+
+    @available_if(lambda self: _defines_mass(self))  # noqa: PLW0108 (defined below)
+    def predict_mass(self, X: Any) -> MassBatch:
+        """Return predictive mass functions, where the calibrator defines them.
+
+        Parameters
+        ----------
+        X : array-like
+            As in `fit`.
+
+        Returns
+        -------
+        MassBatch
+        """
+        masses = [batch.dense() for batch in self._answers("predict_mass", X)]
+        if len(masses) == 1:
+            return masses[0]
+        first = masses[0]
+        return MassBatch(first.frame, first.focal, np.mean([m.mass for m in masses], axis=0))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "pairs_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = self.calibrator if self.estimator is None else self.estimator
+        if inner is not None:
+            tags.input_tags = get_tags(inner).input_tags
+        return tags
+
+
+def _defines_mass(classifier: CalibratedClassifier) -> bool:
+    """Whether the calibrator, fitted if there is one, gives masses."""
+    if hasattr(classifier, "pairs_"):
+        return hasattr(classifier.pairs_[0].calibrator, "predict_mass")
+    return hasattr(classifier.calibrator, "predict_mass")
+
+
+def _fit_on(
+    estimator: Any, X: Any, y: npt.NDArray[Any], *, rows: Any, weight: FloatArray | None
+) -> Any:
+    """Fit a copy of the estimator on some rows, or on all of them."""
+    if rows is not None:
+        X, y, weight = pick(X, rows), y[rows], _part(weight, rows)
+    passed = {} if weight is None else {"sample_weight": weight}
+    return clone(estimator).fit(X, y, **passed)
+
+
+def _counted(y: npt.NDArray[Any], weight: FloatArray | None) -> BoolArray:
+    """Mark the rows that count: a row of weight 0 is as good as absent."""
+    return np.ones(len(y), dtype=bool) if weight is None else weight > 0
+
+
+def _part(weight: FloatArray | None, rows: Any) -> FloatArray | None:
+    return None if weight is None else weight[rows]

@@ -1,0 +1,142 @@
+"""Evidential calibration by bins: how sure the counts in a bin make us."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from dubito._kernels import bernoulli
+from dubito.calibration._base import BaseCalibrator
+from dubito.calibration._contour import ContourMixin
+from dubito.calibration._lifting import LiftedEvidentialCalibrator
+from dubito.calibration.binning import BIN_CONSTRAINTS, Bins, ScoreBinner
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from dubito._checks import BoolArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class EvidentialBinningMap:
+    """Frequency, belief and plausibility of the event in each bin."""
+
+    bins: Bins
+    values: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+
+    def proba(self, score: FloatArray) -> FloatArray:
+        """Return the probability of the event for each score, (n,)."""
+        return self.values[self.bins.find(score)]
+
+    def bounds(self, score: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return belief and plausibility of the event for each score, each (n,)."""
+        place = self.bins.find(score)
+        return self.lower[place], self.upper[place]
+
+    def contour(self, score: FloatArray, theta: FloatArray) -> FloatArray:
+        """Return the plausibility of each probability θ for each score, (n, len(theta))."""
+        successes, failures = self.bins.successes[:, None], self.bins.failures[:, None]
+        return bernoulli.contour(theta, successes, failures)[self.bins.find(score)]
+
+
+class EvidentialBinningCalibrator(ContourMixin, LiftedEvidentialCalibrator):
+    r"""Belief and plausibility from the counts in bins of the score.
+
+    In a bin with k events among n rows (or such weights), :math:`\hat\theta=k/n`, the contour of
+    the unknown probability θ of the event is its relative likelihood
+
+    .. math:: \mathrm{pl}(\theta)=
+              \frac{\theta^k(1-\theta)^{n-k}}{\hat\theta^k(1-\hat\theta)^{n-k}},
+
+    and the next outcome has (Minary et al., 2017, eq. 3)
+
+    .. math:: \mathrm{Bel}(\{1\})=\hat\theta-\int_0^{\hat\theta}\mathrm{pl}(u)\,du,\qquad
+              \mathrm{Pl}(\{1\})=\hat\theta+\int_{\hat\theta}^1\mathrm{pl}(u)\,du,
+
+    incomplete beta functions in closed form. Limits: as n grows the interval closes around
+    :math:`\hat\theta` at the rate :math:`n^{-1/2}`; with k = 0, Bel = 0 and Pl = 1/(n+1); a bin
+    without rows is vacuous, Bel = 0 and Pl = 1.
+
+    `predict_proba` gives :math:`\hat\theta`, 1/2 in a bin without rows: always between the bounds,
+    and 0 or 1 in a bin with one class only; for probabilities that never are use
+    `BinningCalibrator`, or ``predict_bounds(scores).pignistic()``.
+
+    More than two classes: one map for each class against the rest; bounds are the exact range of
+    the normalised probabilities.
+
+    Parameters
+    ----------
+    n_bins : int or "auto", default="auto"
+        Number of bins, as in `BinningCalibrator`.
+    strategy : {"quantile", "uniform"}, default="quantile"
+        Bins of equal weight or of equal width, as in `BinningCalibrator`.
+    input : {"margin", "logits", "proba"}, default="margin"
+        What the scores are.
+    floor : float, default=1e-12
+        Least probability, with ``input="proba"``.
+    classes : array-like of shape (K,), optional
+        Labels in the order of the columns, needed when `y` lacks some.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        Labels, in the order of the columns.
+    maps_ : list
+        Fitted maps: one for two classes, else one for each class.
+    n_bins_ : ndarray
+        Number of bins of each map.
+
+    References
+    ----------
+    Minary, P., Pichon, F., Mercier, D., Lefevre, E. and Droit, B. (2017). Evidential joint
+    calibration of binary SVM classifiers using logistic regression. SUM.
+
+    Xu, P., Davoine, F., Zha, H. and Denœux, T. (2016). Evidential calibration of binary SVM
+    classifiers. International Journal of Approximate Reasoning 72.
+
+    Examples
+    --------
+    >>> from dubito.calibration import EvidentialBinningCalibrator
+    >>> scores = [-3, -2, -1, 1, 2, 3]
+    >>> calibrator = EvidentialBinningCalibrator(n_bins=2).fit(scores, [0, 0, 0, 0, 1, 1])
+    >>> calibrator.predict_bounds([-5]).upper
+    array([[1.  , 0.25]])
+    >>> calibrator.contour([-5], [0.0, 0.5])
+    array([[1.   , 0.125]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BaseCalibrator._parameter_constraints,
+        **BIN_CONSTRAINTS,
+    }
+
+    def __init__(
+        self,
+        *,
+        n_bins: int | str = "auto",
+        strategy: str = "quantile",
+        input: str = "margin",
+        floor: float = 1e-12,
+        classes: npt.ArrayLike | None = None,
+    ) -> None:
+        super().__init__(input=input, floor=floor, classes=classes)
+        self.n_bins = n_bins
+        self.strategy = strategy
+
+    def _fit(self, table: FloatArray, y: IntArray, weight: FloatArray) -> None:
+        super()._fit(table, y, weight)
+        self.n_bins_ = np.array([len(m.values) for m in self.maps_])
+
+    def _fit_map(
+        self, score: FloatArray, event: BoolArray, weight: FloatArray
+    ) -> EvidentialBinningMap:
+        binner = ScoreBinner(self.n_bins, self.strategy, self.input == "proba")
+        bins = binner.count(score, event, weight)
+        values = bernoulli.frequency(bins.successes, bins.failures)
+        return EvidentialBinningMap(
+            bins, values, *bernoulli.belief_interval(bins.successes, bins.failures)
+        )

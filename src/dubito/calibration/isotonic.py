@@ -1,0 +1,107 @@
+"""Isotonic calibration: the most likely probabilities that never fall as the score rises."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from dubito._kernels.isotonic import interpolate, isotonic_fit, pool_ties
+from dubito._sklearn import Interval
+from dubito.calibration._base import BaseCalibrator
+from dubito.calibration._lifting import LiftedCalibrator
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from dubito._checks import BoolArray, FloatArray
+
+
+@dataclass(frozen=True)
+class IsotonicMap:
+    """Fitted values at the distinct scores, linear between them, flat beyond."""
+
+    knots: FloatArray
+    values: FloatArray
+
+    def proba(self, score: FloatArray) -> FloatArray:
+        """Return the probability of the event for each score, (n,)."""
+        return interpolate(score, self.knots, self.values)
+
+
+class IsotonicCalibrator(LiftedCalibrator):
+    r"""Isotonic regression of the event on the score.
+
+    Among non-decreasing functions f of the score the one of greatest likelihood
+    :math:`\prod f(s_i)^{y_i}(1-f(s_i))^{1-y_i}`, found by pooling adjacent violators; linear
+    between scores seen, flat beyond them.
+
+    The plain estimate is 0 below the lowest event and 1 above the highest non-event, and one test
+    row there can make the log loss infinite. `smoothing` λ therefore adds λ events to the lowest
+    score and λ non-events to the highest. The function stays isotonic, only the end blocks change
+    much, and a single block of k events among n rows gets :math:`(k+\lambda)/(n+2\lambda)`,
+    Laplace's rule for λ = 1. In trials with 100 to 10,000 rows λ = 1 had a lower log loss than
+    Platt's smoothed targets or clipping at 1/n, except where scores nearly separate the classes.
+
+    More than two classes: one map for each class against the rest, normalised.
+
+    Parameters
+    ----------
+    smoothing : float, default=1.0
+        Weight added at each end. Any positive value keeps probabilities off 0 and 1; with 0 the
+        map is that of scikit-learn's ``IsotonicRegression(out_of_bounds="clip")``.
+    input : {"margin", "logits", "proba"}, default="margin"
+        What the scores are. Probabilities are mapped as log-odds, and interpolated as such.
+    floor : float, default=1e-12
+        Least probability, with ``input="proba"``.
+    classes : array-like of shape (K,), optional
+        Labels in the order of the columns, needed when `y` lacks some.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        Labels, in the order of the columns.
+    maps_ : list
+        Fitted maps, with their ``knots`` and ``values``: one for two classes, else one for each
+        class.
+
+    References
+    ----------
+    Zadrozny, B. and Elkan, C. (2002). Transforming classifier scores into accurate multiclass
+    probability estimates. KDD.
+
+    Examples
+    --------
+    >>> from dubito.calibration import IsotonicCalibrator
+    >>> scores, y = [-3, -2, -1, 1, 2, 3], [0, 0, 1, 0, 1, 1]
+    >>> IsotonicCalibrator(smoothing=0).fit(scores, y).predict_proba([-4, 0, 4])
+    array([[1. , 0. ],
+           [0.5, 0.5],
+           [0. , 1. ]])
+    >>> IsotonicCalibrator().fit(scores, y).predict_proba([-4, 0, 4]).round(3)
+    array([[0.667, 0.333],
+           [0.5  , 0.5  ],
+           [0.333, 0.667]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BaseCalibrator._parameter_constraints,
+        "smoothing": [Interval(Real, 0, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        *,
+        smoothing: float = 1.0,
+        input: str = "margin",
+        floor: float = 1e-12,
+        classes: npt.ArrayLike | None = None,
+    ) -> None:
+        super().__init__(input=input, floor=floor, classes=classes)
+        self.smoothing = smoothing
+
+    def _fit_map(self, score: FloatArray, event: BoolArray, weight: FloatArray) -> IsotonicMap:
+        distinct, successes, failures = pool_ties(score, event, weight)
+        successes[0] += self.smoothing
+        failures[-1] += self.smoothing
+        return IsotonicMap(distinct, isotonic_fit(successes, failures))

@@ -1,0 +1,307 @@
+"""Matrix scaling: every class's score may speak for and against every class."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy import linalg
+
+from dubito._kernels.softmax import matrix_hessian, matrix_value, softmax_rows, spread_rows
+from dubito.calibration._shrinkage import (
+    STRONGEST,
+    WEAKEST,
+    Labels,
+    Metric,
+    ShrunkenCalibrator,
+    ShrunkenMap,
+    dense_metric,
+    maximise_evidence,
+    softmax,
+    solve_map,
+)
+from dubito.calibration.vector import DiagonalMap
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from dubito._checks import FloatArray
+    from dubito._kernels.softmax import Slope
+
+#: Parameters up to which the Hessian is kept in full.
+_DENSE_PARAMETERS = 1100
+#: Multiplications that a Hessian may cost; more rows are sampled.
+_HESSIAN_COST = 4e9
+
+#: Steps between approximate Hessians: one lasts, for the fit starts close.
+_RARELY = 10_000
+#: Fits that the choice of strengths may take where each is dear.
+_ROUNDS = 8
+
+_DIAGONAL, _BIAS, _OFF = 0, 1, 2
+
+
+class MatrixCalibrator(ShrunkenCalibrator):
+    r"""Matrix scaling: :math:`p=\mathrm{softmax}(Wu+b)` with a full matrix.
+
+    The fit minimises the negative log-likelihood of log scores u and a ridge penalty towards the
+    fitted temperature map θ,
+
+    .. math:: \sum_iw_i\ell_i(W,b)+\tfrac{\lambda_d}{2}s^2\sum_k(W_{kk}-\theta)^2
+        +\tfrac{\lambda_b}{2}\lVert b\rVert^2+\tfrac{\lambda_o}{2}s^2\sum_{k\ne j}W_{kj}^2,
+
+    with s the root mean square of the scores, so that units of scores do not matter. Few rows per
+    class, separable scores or a class without rows do no harm: the data then support no entries
+    off the diagonal, and the map falls back to vector or temperature scaling.
+
+    Parameters
+    ----------
+    input : {"margin", "logits", "proba"}, default="margin"
+        What the scores are: any scores where higher means likelier, logits, or probabilities,
+        of which the logarithm is taken. Of logits the log softmax is taken, so that a constant
+        added to a row changes nothing; added to a row of margins it does.
+    ridge : "auto" or float, default="auto"
+        Strength λ of the penalty, in pseudo-observations: half of λ times the sum of squared
+        departures from the temperature map, in log-odds. "auto" finds one strength for each of
+        the three groups from the data. A very large one gives the temperature map; 0 gives plain
+        maximum likelihood, which separable scores or a class without rows do not have.
+    floor : float, default=1e-16
+        Probabilities below count as this.
+    classes : array-like of shape (K,), optional
+        Labels of the columns, where y lacks some of them.
+
+    Attributes
+    ----------
+    matrix_ : ndarray of shape (K, K)
+        W; row k gives the score of class k.
+    bias_ : ndarray of shape (K,)
+        b, of mean 0: a constant added to all changes nothing.
+    base_slope_ : float
+        Slope θ of the temperature map that the fit is shrunken towards.
+    ridge_ : ndarray of shape (3,)
+        Strengths of the penalty on the diagonal, on biases and off the diagonal.
+    gradient_norm_ : float
+        Norm of the gradient of the mean penalised negative log-likelihood at the estimate.
+    n_iter_ : int
+        Steps of the last fit.
+    classes_ : ndarray of shape (K,)
+        Labels of the columns.
+
+    Notes
+    -----
+    Guo et al., *On Calibration of Modern Neural Networks* (2017), who do not penalise and found it
+    to overfit. Targets and the temperature map are those of `TemperatureCalibrator`, with
+    min(1/4, ridge) pseudo-observations.
+
+    "auto" maximises the evidence (MacKay, 1992), which needs no folds. Up to 32 classes the Hessian
+    is kept in full and the solver is Newton's method, on a fixed random sample of rows where they
+    are too many. Beyond, memory stays O(K²): slopes and biases have the strengths that vector
+    scaling finds, that off the diagonal maximises the evidence of a quadratic model around it,
+    and limited-memory BFGS runs in the metric of a Kronecker product. A pass costs O(nK²).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dubito.calibration import MatrixCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> truth = np.array([[1.0, 0.5, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    >>> scores = 2 * rng.normal(size=(5000, 3))
+    >>> y = np.argmax(scores @ truth.T + rng.gumbel(size=(5000, 3)), axis=1)
+    >>> calibrator = MatrixCalibrator().fit(scores, y)
+    >>> round(float(calibrator.matrix_[0, 1] - calibrator.matrix_[2, 1]), 1)
+    0.5
+    """
+
+    def __init__(
+        self,
+        *,
+        input: str = "margin",
+        ridge: float | str = "auto",
+        floor: float = 1e-16,
+        classes: npt.ArrayLike | None = None,
+    ) -> None:
+        super().__init__(input=input, ridge=ridge, floor=floor, classes=classes)
+
+    def _model(self, u: FloatArray, labels: Labels, slope: Slope, scale: float) -> ShrunkenMap:
+        return FullMap(np.ascontiguousarray(u), labels, slope.theta, scale)
+
+    def _keep(self, x: FloatArray, theta: float, scale: float, unit: float) -> None:
+        n_classes = len(self.classes_)
+        table = x.reshape(n_classes, n_classes + 1)
+        self.matrix_ = (theta * np.eye(n_classes) + table[:, :-1] / scale) / unit
+        self.bias_ = table[:, -1] - table[:, -1].mean()
+
+    def _proba(self, table: FloatArray) -> FloatArray:
+        u = self._log_scores(table, normalised=True)
+        return softmax(u @ self.matrix_.T + self.bias_)
+
+
+class FullMap:
+    """The likelihood of a full matrix and a bias: parameters are (K, K+1), the bias last."""
+
+    def __init__(self, u: FloatArray, labels: Labels, theta: float, scale: float) -> None:
+        self._u, self._labels, self._theta, self._scale = u, labels, theta, scale
+        n, n_classes = u.shape
+        self.total = float(labels.weight.sum())
+        groups = np.full((n_classes, n_classes + 1), _OFF)
+        np.fill_diagonal(groups, _DIAGONAL)
+        groups[:, -1] = _BIAS
+        self.groups = groups.ravel()
+        self._dense = groups.size <= _DENSE_PARAMETERS
+        cost = groups.size**2 if self._dense else groups.size
+        self._affordable = max(int(_HESSIAN_COST / cost), 2 * n_classes)
+        self.refresh = 1 if self._dense and n <= self._affordable else _RARELY
+        self._targets = _target_sums(u, labels)
+        self._spectrum: Spectrum | None = None
+
+    def objective(self, x: FloatArray) -> tuple[float, FloatArray]:
+        """Return the negative log-likelihood and its gradient."""
+        matrix, bias = self._parameters(x)
+        value, by_matrix, by_bias = matrix_value(self._u, self._labels.weight, matrix, bias)
+        target_matrix, target_bias = self._targets
+        value -= float(np.vdot(matrix, target_matrix) + bias @ target_bias)
+        by_matrix = (by_matrix - target_matrix) / self._scale
+        return value, np.column_stack([by_matrix, by_bias - target_bias]).ravel()
+
+    def metric(self, x: FloatArray, penalty: FloatArray) -> Metric:
+        """Return the full Hessian, or where that is too large its Kronecker approximation."""
+        if self._dense:
+            features, weight, p = self._sample(x)
+            return dense_metric(matrix_hessian(features, weight, p), penalty)
+        return kronecker_metric(self._spectrum_at(x), penalty)
+
+    def choose(self) -> tuple[FloatArray, FloatArray]:
+        """Return the strengths with the greatest evidence, on rows that may be a sample."""
+        if not self._dense:
+            return self._choose_in_turn()
+        if len(self._u) <= self._affordable:
+            return maximise_evidence(self)
+        rows = spread_rows(len(self._u), self._affordable)
+        labels = self._labels.take(rows)
+        return maximise_evidence(FullMap(self._u[rows], labels, self._theta, self._scale))
+
+    def start(self, strengths: FloatArray) -> FloatArray:
+        """Return the temperature map, or vector scaling where the way from there is long."""
+        if self._dense:
+            return np.zeros(len(self.groups))
+        diagonal = DiagonalMap(self._u, self._labels, self._theta, self._scale)
+        strengths = strengths[: _BIAS + 1]
+        fit = solve_map(diagonal, strengths, diagonal.start(strengths), tolerance=1e-7)
+        return _embed(fit.x)
+
+    def _choose_in_turn(self) -> tuple[FloatArray, FloatArray]:
+        """Choose for slopes and biases as vector scaling does, then for the rest around that."""
+        diagonal = DiagonalMap(self._u, self._labels, self._theta, self._scale)
+        strengths, start = diagonal.choose()
+        x = _embed(solve_map(diagonal, strengths, start, tolerance=1e-7).x)
+        _, gradient = self.objective(x)
+        gradient[self.groups != _OFF] = 0.0
+        off = quadratic_strength(self._spectrum_at(x), gradient)
+        if off >= STRONGEST:
+            return np.append(strengths, off), x
+        # The quadratic model errs far from here: only its direction is taken.
+        first = np.clip(np.append(strengths, off), 1.0, 100.0)
+        return maximise_evidence(self, first, x, rounds=_ROUNDS)
+
+    def _spectrum_at(self, x: FloatArray) -> Spectrum:
+        # Taken once: where the first metric is asked for, the fit is nearly done.
+        if self._spectrum is None:
+            self._spectrum = spectrum(*self._sample(x))
+        return self._spectrum
+
+    def _sample(self, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return features, weights and probabilities of as many rows as a Hessian may cost."""
+        rows = spread_rows(len(self._u), self._affordable)
+        part, weight = self._u[rows], self._labels.weight[rows]
+        matrix, bias = self._parameters(x)
+        p = softmax_rows(part @ matrix.T + bias)
+        features = np.column_stack([part / self._scale, np.ones(len(part))])
+        return features, weight * (self.total / weight.sum()), p
+
+    def _parameters(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        n_classes = self._u.shape[1]
+        table = x.reshape(n_classes, n_classes + 1)
+        matrix = table[:, :-1] / self._scale
+        matrix[np.diag_indices(n_classes)] += self._theta
+        return matrix, table[:, -1].copy()
+
+
+def _embed(diagonal: FloatArray) -> FloatArray:
+    """Write K slopes and K biases as (K, K+1) parameters."""
+    n_classes = len(diagonal) // 2
+    table = np.zeros((n_classes, n_classes + 1))
+    np.fill_diagonal(table, diagonal[:n_classes])
+    table[:, -1] = diagonal[n_classes:]
+    return table.ravel()
+
+
+class Spectrum(NamedTuple):
+    r"""The Hessian as if probabilities ignored the features: :math:`A\otimes C`.
+
+    A is the sum of :math:`\mathrm{diag}(p)-pp^\top` over the rows and C the mean of
+    :math:`ff^\top`. In the eigenvectors of both it is diagonal: memory is O(K²).
+    """
+
+    values: FloatArray  # (K, K+1), products of the eigenvalues of A and C
+    left: FloatArray
+    right: FloatArray
+
+    def rotate(self, x: FloatArray) -> FloatArray:
+        """Return x (K, K+1) in the eigenvectors."""
+        return self.left.T @ x.reshape(self.values.shape) @ self.right
+
+
+def spectrum(features: FloatArray, weight: FloatArray, p: FloatArray) -> Spectrum:
+    """Return the eigenvalues and eigenvectors of the approximate Hessian."""
+    weighted = weight[:, None] * p
+    a, left = linalg.eigh(np.diag(weighted.sum(axis=0)) - weighted.T @ p)
+    c, right = linalg.eigh((features * (weight / weight.sum())[:, None]).T @ features)
+    return Spectrum(np.outer(np.maximum(a, 0.0), np.maximum(c, 0.0)), left, right)
+
+
+def quadratic_strength(hessian: Spectrum, gradient: FloatArray) -> float:
+    r"""Return the strength with the greatest evidence in the quadratic model at one point.
+
+    With gradient g and curvature h along each eigenvector, twice the log evidence is
+    :math:`\sum g^2/(h+\lambda)+\log\lambda-\log(h+\lambda)`.
+    """
+    h, squares = hessian.values, hessian.rotate(gradient) ** 2
+    grid = np.geomspace(WEAKEST, STRONGEST, 37)
+    evidence = [float((squares / (h + v) - np.log1p(h / v)).sum()) for v in grid]
+    return float(grid[np.argmax(evidence)])
+
+
+def kronecker_metric(hessian: Spectrum, penalty: FloatArray) -> Metric:
+    """Return the approximate Hessian with the penalty.
+
+    Its ridge is the strength off the diagonal; entries with another strength are rescaled so
+    that the diagonal of the inverse is right for theirs.
+    """
+    values, left, right = hessian
+    strengths = penalty.reshape(values.shape)
+    ridge = float(strengths[0, 1])
+    middle = values + ridge + 1e-10 * max(values.max(), 1e-290)
+    diagonal = (left**2 @ (1 / middle)) @ (right**2).T
+    own = np.maximum(1 / diagonal - ridge, 0.0) + strengths
+    inverse_diagonal = 1 / np.maximum(own, 1e-290)
+    rescale = np.sqrt(inverse_diagonal / diagonal)
+
+    def solve(gradient: FloatArray) -> FloatArray:
+        table = hessian.rotate(rescale.ravel() * gradient)
+        return (rescale * (left @ (table / middle) @ right.T)).ravel()
+
+    return Metric(solve, inverse_diagonal.ravel)
+
+
+def _target_sums(u: FloatArray, labels: Labels) -> tuple[FloatArray, FloatArray]:
+    """Sum targets times scores, (K, K), and targets, (K,), over the rows."""
+    n_classes = u.shape[1]
+    weight, y, share = labels.weight, labels.y, labels.share
+    order = np.argsort(y, kind="stable")
+    by_matrix = np.zeros((n_classes, n_classes))
+    for rows in np.split(order, np.flatnonzero(np.diff(y[order])) + 1):
+        by_matrix[y[rows[0]]] = weight[rows] @ u[rows]
+    everything = by_matrix.sum(axis=0)
+    counts = np.bincount(y, weight, n_classes)
+    by_matrix = (1 - share) * by_matrix + share / n_classes * everything
+    return by_matrix, (1 - share) * counts + share / n_classes * weight.sum()

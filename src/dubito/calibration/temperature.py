@@ -1,0 +1,106 @@
+"""Temperature scaling: one slope for all classes."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from dubito._kernels.softmax import fit_slope
+from dubito._sklearn import Interval, StrOptions
+from dubito.calibration._base import BaseCalibrator
+from dubito.calibration._shrinkage import AUTO_PSEUDO, in_safe_units, softmax
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from dubito._checks import FloatArray, IntArray
+
+
+class TemperatureCalibrator(BaseCalibrator):
+    r"""Temperature scaling: :math:`p=\mathrm{softmax}(\theta u)` with one slope θ ≥ 0.
+
+    The slope minimises the negative log-likelihood of log scores u, a convex function of θ.
+    So that it is finite on separable scores, c pseudo-observations of unknown label are spread
+    over the n rows: targets are :math:`(1-\epsilon)e_y+\epsilon/K`, :math:`\epsilon=c/(n+c)`.
+    As n grows they vanish and the estimate is that of maximum likelihood. The order of the
+    classes in a row never changes, ties apart; a constant added to a row changes nothing.
+
+    Parameters
+    ----------
+    input : {"margin", "logits", "proba"}, default="margin"
+        What the scores are: any scores where higher means likelier, logits, or probabilities,
+        of which the logarithm is taken.
+    ridge : "auto" or float, default="auto"
+        Weight c of the pseudo-observations, in rows; "auto" is 1/4. With 0 the estimate is plain
+        maximum likelihood, which separable scores do not have: θ is then merely very large.
+    floor : float, default=1e-16
+        Probabilities below count as this.
+    classes : array-like of shape (K,), optional
+        Labels of the columns, where y lacks some of them.
+
+    Attributes
+    ----------
+    slope_ : float
+        θ. It is 0 where scores point away from the labels, and 1 where they are constant.
+    temperature_ : float
+        1/θ.
+    gradient_norm_ : float
+        Derivative of the mean negative log-likelihood in log θ at the estimate.
+    n_iter_ : int
+        Passes over the rows.
+    classes_ : ndarray of shape (K,)
+        Labels of the columns.
+
+    Notes
+    -----
+    The model of P0, eq. 21 and 24, there fitted to targets :math:`t_y=(n_y+1)/(n_y+K)` (eq. 25):
+    K pseudo-observations for every class. They flatten probabilities where rows per class are
+    few: with ten digits and 43 rows of each, the log loss of a linear support vector machine was
+    0.408 with them and 0.144 with those here. Guo et al., *On Calibration of Modern Neural
+    Networks* (2017), have no such safeguard.
+
+    Solved by Halley's method from a subsample's estimate: three or four passes over the rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dubito.calibration import TemperatureCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> logits = rng.normal(size=(9000, 3))
+    >>> y = np.argmax(logits + 2 * rng.gumbel(size=(9000, 3)), axis=1)
+    >>> calibrator = TemperatureCalibrator(input="logits").fit(logits, y)
+    >>> round(calibrator.temperature_, 1)
+    2.0
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BaseCalibrator._parameter_constraints,
+        "ridge": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
+    }
+
+    def __init__(
+        self,
+        *,
+        input: str = "margin",
+        ridge: float | str = "auto",
+        floor: float = 1e-16,
+        classes: npt.ArrayLike | None = None,
+    ) -> None:
+        super().__init__(input=input, floor=floor, classes=classes)
+        self.ridge = ridge
+
+    def _fit(self, table: FloatArray, y: IntArray, weight: FloatArray) -> None:
+        u, unit = in_safe_units(self._log_scores(table))
+        pseudo = AUTO_PSEUDO if isinstance(self.ridge, str) else float(self.ridge)
+        fit = fit_slope(u, y, weight, pseudo)
+        self.slope_ = float(fit.theta / unit)
+        self.temperature_ = float(unit / fit.theta) if fit.theta > 0 else np.inf
+        self.gradient_norm_ = float(fit.gradient)
+        self.n_iter_ = fit.n_iter
+
+    def _proba(self, table: FloatArray) -> FloatArray:
+        u = self._log_scores(table)
+        # Differences first: slope times a huge score would lose what tells the classes apart.
+        return softmax(self.slope_ * (u - u.max(axis=1, keepdims=True)))

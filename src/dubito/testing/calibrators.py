@@ -1,0 +1,284 @@
+"""What every calibrator of scores must do: checks to run on one's own.
+
+Each check takes a calibrator, fits clones of it to small data and asserts one promise of the house.
+`check_calibrator` runs them all; `CALIBRATOR_CHECKS` lists them for a parametrised test.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit, softmax
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from dubito._checks import FloatArray, IntArray
+from dubito.calibration import CalibrationInputError
+from dubito.calibration._base import BaseCalibrator
+
+__all__ = ["CALIBRATOR_CHECKS", "check_calibrator", "draw_scores"]
+
+Check: TypeAlias = Callable[[BaseCalibrator], None]
+Table: TypeAlias = tuple[FloatArray, IntArray]
+
+CLOSE = {"rtol": 1e-6, "atol": 1e-8}
+
+
+def draw_scores(n: int, n_classes: int, *, seed: int = 0, strength: float = 2.0) -> Table:
+    """Draw scores that are right more often than not: (n,) for two classes, (n, K) for more.
+
+    Examples
+    --------
+    >>> from dubito.testing.calibrators import draw_scores
+    >>> scores, y = draw_scores(5, 3)
+    >>> scores.shape, y.shape
+    ((5, 3), (5,))
+    """
+    rng = np.random.default_rng(seed)
+    y = np.resize(rng.permutation(n_classes), n)
+    rng.shuffle(y)
+    if n_classes == 2:
+        return strength * (y - 0.5) + rng.normal(size=n), y
+    return strength * np.eye(n_classes)[y] + rng.normal(size=(n, n_classes)), y
+
+
+def prepare(calibrator: BaseCalibrator, scores: npt.ArrayLike) -> FloatArray:
+    """Turn margins into what the calibrator says it reads."""
+    margins = np.asarray(scores, dtype=np.float64)
+    if calibrator.input != "proba":
+        return margins
+    return expit(margins) if margins.ndim == 1 else softmax(margins, axis=1)
+
+
+def tables(calibrator: BaseCalibrator, n: int = 60) -> list[Table]:
+    """Return a table for two classes and one for four."""
+    drawn = [draw_scores(n, 2), draw_scores(n, 4)]
+    return [(prepare(calibrator, scores), y) for scores, y in drawn]
+
+
+def answers(fitted: BaseCalibrator, scores: Any) -> list[FloatArray]:
+    """Return all that a calibrator says of some scores."""
+    bounds = fitted.predict_bounds(scores)
+    return [fitted.predict_proba(scores), bounds.lower, bounds.upper]
+
+
+def assert_valid(fitted: BaseCalibrator, scores: Any) -> None:
+    """Answers are finite, in order, and of the right shape."""
+    proba, lower, upper = answers(fitted, scores)
+    n, n_classes = len(np.asarray(scores)), len(fitted.classes_)
+    for values in (proba, lower, upper):
+        assert values.shape == (n, n_classes)
+        assert np.isfinite(values).all()
+    assert (proba >= 0).all()
+    np.testing.assert_allclose(proba.sum(axis=1), 1, atol=1e-9)
+    assert (lower <= proba + 1e-9).all()
+    assert (proba <= upper + 1e-9).all()
+    assert fitted.predict_set(scores).any(axis=1).all()
+
+
+def check_contract(calibrator: BaseCalibrator) -> None:
+    """Probabilities lie between bounds, labels are the most probable, sets are never empty."""
+    for scores, y in tables(calibrator):
+        fitted = clone(calibrator).fit(scores, y)
+        assert_valid(fitted, scores)
+        best = fitted.predict_proba(scores).argmax(axis=1)
+        np.testing.assert_array_equal(fitted.predict(scores), fitted.classes_[best])
+        assert fitted.score(scores, y) > 1 / len(fitted.classes_)
+
+
+def check_input_is_left_alone(calibrator: BaseCalibrator) -> None:
+    """Neither parameters nor arrays change, and read-only arrays do."""
+    for scores, y in tables(calibrator):
+        before = (scores.copy(), y.copy())
+        scores.flags.writeable = y.flags.writeable = False
+        fitted = clone(calibrator)
+        params = fitted.get_params()
+        fitted.fit(scores, y)
+        answers(fitted, scores)
+        assert fitted.get_params() == params
+        np.testing.assert_array_equal(scores, before[0])
+        np.testing.assert_array_equal(y, before[1])
+
+
+def check_same_again(calibrator: BaseCalibrator) -> None:
+    """Fitted twice, cloned, or pickled, a calibrator says the same."""
+    for scores, y in tables(calibrator):
+        fitted = clone(calibrator).fit(scores, y)
+        first = answers(fitted, scores)
+        for other in (pickle.loads(pickle.dumps(fitted)), fitted.fit(scores, y)):  # noqa: S301
+            for ours, theirs in zip(first, answers(other, scores), strict=True):
+                np.testing.assert_array_equal(ours, theirs)
+
+
+def check_rows_stand_alone(calibrator: BaseCalibrator) -> None:
+    """Answers on a row depend neither on the rows beside it nor on the order of the fit's."""
+    for scores, y in tables(calibrator):
+        fitted = clone(calibrator).fit(scores, y)
+        whole = answers(fitted, scores)
+        shuffled = np.random.default_rng(1).permutation(len(y))
+        reordered = clone(calibrator).fit(scores[shuffled], y[shuffled])
+        for one, many in zip(answers(fitted, scores[3:4]), whole, strict=True):
+            np.testing.assert_allclose(one[0], many[3], rtol=1e-9, atol=1e-12)
+        for ours, theirs in zip(answers(reordered, scores), whole, strict=True):
+            np.testing.assert_allclose(ours, theirs, **CLOSE)
+
+
+def check_weights_count_rows(calibrator: BaseCalibrator) -> None:
+    """Weight 2 is a row twice, weight 0 a row left out."""
+    for scores, y in tables(calibrator):
+        weight = np.resize([1, 2, 0, 1, 3], len(y))
+        weighted = clone(calibrator).fit(scores, y, sample_weight=weight)
+        repeated = clone(calibrator).fit(np.repeat(scores, weight, axis=0), np.repeat(y, weight))
+        for ours, theirs in zip(answers(weighted, scores), answers(repeated, scores), strict=True):
+            np.testing.assert_allclose(ours, theirs, **CLOSE)
+
+
+def check_labels_are_names(calibrator: BaseCalibrator) -> None:
+    """Words as labels, lists as input and float32 scores change nothing else."""
+    for scores, y in tables(calibrator):
+        plain = answers(clone(calibrator).fit(scores, y), scores)
+        words = np.array(["ash", "beech", "cedar", "fir"])[y]
+        named = clone(calibrator).fit(scores.tolist(), words.tolist())
+        assert set(named.predict(scores)) <= set(words)
+        for ours, theirs in zip(answers(named, scores.tolist()), plain, strict=True):
+            np.testing.assert_allclose(ours, theirs, **CLOSE)
+        single = scores.astype(np.float32)
+        assert_valid(clone(calibrator).fit(single, y), single)
+
+
+def check_two_columns_are_one_margin(calibrator: BaseCalibrator) -> None:
+    """Two classes may come as one column or as two, and swapping them swaps the answers."""
+    scores, y = tables(calibrator)[0]
+    two = np.column_stack([1 - scores if calibrator.input == "proba" else 0 * scores, scores])
+    one_column = answers(clone(calibrator).fit(scores, y), scores)
+    two_columns = answers(clone(calibrator).fit(two, y), two)
+    swapped = answers(clone(calibrator).fit(two[:, ::-1], 1 - y), two[:, ::-1])
+    for one, pair, other in zip(one_column, two_columns, swapped, strict=True):
+        np.testing.assert_allclose(one, pair, **CLOSE)
+        np.testing.assert_allclose(other[:, ::-1], pair, **CLOSE)
+
+
+def check_label_order_is_nothing(calibrator: BaseCalibrator) -> None:
+    """Permuting the classes permutes the answers."""
+    scores, y = tables(calibrator)[1]
+    order = np.array([2, 0, 3, 1])
+    place = np.argsort(order)
+    plain = answers(clone(calibrator).fit(scores, y), scores)
+    permuted = answers(clone(calibrator).fit(scores[:, order], place[y]), scores[:, order])
+    for ours, theirs in zip(permuted, plain, strict=True):
+        np.testing.assert_allclose(ours, theirs[:, order], **CLOSE)
+
+
+def check_edges(calibrator: BaseCalibrator) -> None:
+    """One row, a missing class, constant, separable, tied, huge and tiny scores all work."""
+    for n_classes in (2, 4):
+        scores, y = draw_scores(40, n_classes)
+        lacking = np.where(y == n_classes - 1, 0, y)
+        right = draw_scores(40, n_classes, strength=50.0)
+        for s, t in [
+            (scores[:1], y[:1]),
+            (scores, lacking),
+            (0 * scores, y),
+            right,
+            (np.round(scores), y),
+            (1e6 * scores, y),
+            (1e-6 * scores, y),
+            (scores[:3], y[:3]),
+        ]:
+            given = prepare(calibrator, s)
+            # A lone row of class k is of class k among K, not the only class there is.
+            named = clone(calibrator).set_params(classes=np.arange(n_classes))
+            fitted = named.fit(given, t)
+            assert_valid(fitted, given)
+            assert_valid(fitted, prepare(calibrator, 10 * scores))
+
+
+def check_many_classes(calibrator: BaseCalibrator) -> None:
+    """Fit a hundred classes, most of them rare or absent."""
+    scores, y = draw_scores(150, 100)
+    given = prepare(calibrator, scores)
+    fitted = clone(calibrator).set_params(classes=np.arange(100)).fit(given, y % 80)
+    assert_valid(fitted, given[:20])
+
+
+def check_more_rows_say_more(calibrator: BaseCalibrator) -> None:
+    """Every row eight times over leaves less doubt, never more."""
+    for scores, y in tables(calibrator):
+        few = clone(calibrator).fit(scores, y).predict_bounds(scores).width.mean()
+        fitted = clone(calibrator).fit(np.repeat(scores, 8, axis=0), np.repeat(y, 8))
+        assert fitted.predict_bounds(scores).width.mean() <= few + 1e-12
+
+
+def check_refusals(calibrator: BaseCalibrator) -> None:
+    """Bad input is refused with an error that says why."""
+    for scores, y in tables(calibrator):
+        assert_refuses(NotFittedError, clone(calibrator).predict_proba, scores)
+        fit = clone(calibrator).fit
+        for bad in (np.nan, np.inf):
+            spoilt = scores.copy()
+            spoilt[5] = bad
+            assert_refuses(CalibrationInputError, fit, spoilt, y)
+        assert_refuses(CalibrationInputError, fit, scores[:0], y[:0])
+        assert_refuses(CalibrationInputError, fit, scores[..., None, None], y)
+        assert_refuses(ValueError, fit, scores, y[1:])
+        assert_refuses(ValueError, fit, scores, None)
+        assert_refuses(ValueError, fit, scores, y, -np.ones(len(y)))
+        assert_refuses(ValueError, clone(calibrator).set_params(input="odds").fit, scores, y)
+        strange = clone(calibrator).set_params(classes=[f"class {k}" for k in range(len(set(y)))])
+        assert_refuses(ValueError, strange.fit, scores, y)
+        fitted = clone(calibrator).fit(scores, y)
+        wider = prepare(calibrator, draw_scores(5, 7)[0])
+        assert_refuses(CalibrationInputError, fitted.predict_proba, wider)
+        assert_refuses(CalibrationInputError, fitted.predict_bounds, np.full_like(scores, np.nan))
+
+
+def assert_refuses(error: type[Exception], call: Callable[..., Any], *arguments: Any) -> None:
+    """Call, and demand the error."""
+    try:
+        call(*arguments)
+    except error:
+        return
+    raise AssertionError(f"{call} accepted what it should refuse: {arguments!r}")
+
+
+CALIBRATOR_CHECKS: tuple[Check, ...] = (
+    check_contract,
+    check_input_is_left_alone,
+    check_same_again,
+    check_rows_stand_alone,
+    check_weights_count_rows,
+    check_labels_are_names,
+    check_two_columns_are_one_margin,
+    check_label_order_is_nothing,
+    check_edges,
+    check_many_classes,
+    check_more_rows_say_more,
+    check_refusals,
+)
+
+
+def check_calibrator(calibrator: BaseCalibrator) -> None:
+    """Run every check on clones of a calibrator.
+
+    Parameters
+    ----------
+    calibrator : calibrator
+        Not fitted; it is not changed.
+
+    Raises
+    ------
+    AssertionError
+        At the first promise broken.
+
+    Examples
+    --------
+    >>> from dubito.calibration import PlattCalibrator
+    >>> from dubito.testing.calibrators import check_calibrator
+    >>> check_calibrator(PlattCalibrator())
+    """
+    for check in CALIBRATOR_CHECKS:
+        check(calibrator)

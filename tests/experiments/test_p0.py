@@ -1,0 +1,320 @@
+"""The reproduction of P0's Table II: the protocol, going on after a stop, and the tables."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.svm import SVC
+
+ROOT = Path(__file__).parents[2]
+sys.path.append(str(ROOT))
+
+from experiments.p0 import protocol, run, tables  # noqa: E402
+from experiments.p0.protocol import Cell, Kernel, Settings  # noqa: E402
+from experiments.p0.store import Store  # noqa: E402
+
+EXPECTED = tables.read_expected(ROOT / "experiments" / "p0" / "expected.csv")
+needs_data = pytest.mark.skipif(
+    not os.environ.get("DUBITO_DATA"), reason="DUBITO_DATA names no folder"
+)
+
+
+@pytest.fixture
+def fake(monkeypatch):
+    """Rounds in no time: accuracies that depend on the cell alone; returns the list of calls."""
+    calls = []
+
+    def run_cell(cell, settings):
+        calls.append(cell)
+        base = 80 + cell.scenario + 0.1 * cell.round + (settings.svm == "libsvm")
+        accuracy = {method: base + i for i, method in enumerate(protocol.METHODS)}
+        return {**cell._asdict(), "accuracy": accuracy}
+
+    monkeypatch.setattr(run, "run_cell", run_cell)
+    return calls
+
+
+# The protocol
+
+
+def test_scenarios_use_all_training_rows():
+    assert [len(sizes) for sizes in protocol.SCENARIOS.values()] == [10, 10, 10]
+    assert {sum(sizes) for sizes in protocol.SCENARIOS.values()} == {protocol.N_TRAIN}
+
+
+@pytest.mark.parametrize("kernel", [Kernel(None, 0.5), Kernel(0.7, 10.0), Kernel(2.0, 1.0)])
+def test_machines_are_those_of_one_vs_rest_svc(kernel):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 5)), rng.integers(4, size=60)
+    fit, rest = X[:40], X[40:]
+    machine = protocol.one_vs_all(protocol.gram(fit, fit, kernel), y[:40], kernel.cost, 4)
+    scores = protocol.decide(protocol.gram(rest, fit, kernel), machine)
+    gamma = None if kernel.width is None else kernel.width / (5 * fit.var())
+    svc = SVC(C=kernel.cost, kernel="linear") if gamma is None else SVC(C=kernel.cost, gamma=gamma)
+    theirs = OneVsRestClassifier(svc).fit(fit, y[:40]).decision_function(rest)
+    np.testing.assert_allclose(scores, theirs, atol=2e-3)  # libsvm stops at 1e-3
+
+
+def test_gamma_of_the_libsvm_setting_is_one_over_the_features():
+    A = np.array([[0.0, 0.0], [1.0, 1.0]])
+    assert protocol.gram(A, A, protocol.SVMS["libsvm"][0])[0, 1] == pytest.approx(np.exp(-2 / 2))
+
+
+def test_absent_classes_and_a_single_class_have_constant_margins():
+    X = np.array([[0.0], [1.0], [2.0]])
+    kernel = protocol.gram(X, X, Kernel(None, 1.0))
+    absent = protocol.decide(kernel, protocol.one_vs_all(kernel, np.array([0, 2, 2]), 1.0, 4))
+    np.testing.assert_array_equal(absent[:, [1, 3]], -1)
+    assert (absent[:, 0] != -1).any()
+    single = protocol.decide(kernel, protocol.one_vs_all(kernel, np.array([2, 2, 2]), 1.0, 4))
+    np.testing.assert_array_equal(single, np.tile([-1, -1, 1, -1], (3, 1)))
+
+
+def test_the_kernel_with_most_validation_rows_right_wins_and_ties_go_to_the_first():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(90, 2))
+    y = (np.hypot(*X.T) < 1.1).astype(np.intp)  # no line separates a disc from its surroundings
+    rows = np.arange(90)
+    data = protocol.Data(X, y, rows[:60], rows[60:])
+    line, disc = Kernel(None, 1.0), Kernel(1.0, 10.0)
+    chosen = protocol.best_kernel(data, rows[:30], rows[30:60], (line, disc))
+    assert chosen.kernel == disc
+    twice = protocol.best_kernel(
+        data, rows[:30], rows[30:60], (disc, disc._replace(unit="variance"))
+    )
+    assert twice.kernel is disc
+    np.testing.assert_array_equal(chosen.labels, y[30:60])
+    assert chosen.test.shape == (30, 2)
+
+
+def test_scaling_uses_the_training_rows_alone():
+    X = np.array([[0.0, 5.0], [2.0, 5.0], [8.0, 7.0]])
+    np.testing.assert_array_equal(protocol.scaled(X, np.array([0, 1])), [[0, 0], [1, 0], [4, 2]])
+
+
+def scored_example(n_classes=4, seed=0):
+    rng = np.random.default_rng(seed)
+
+    def draw(n):
+        y = rng.integers(n_classes, size=n)
+        return rng.normal(size=(n, n_classes)) + np.eye(n_classes)[y], y
+
+    validation, labels = draw(30)
+    return protocol.Scored(validation, labels, draw(200)[0], Kernel(None, 1.0))
+
+
+def test_combination_multiplies_and_permuting_matters_to_inverse_cdf_alone():
+    scored = [scored_example(seed=seed) for seed in range(3)]
+    combined, slopes = protocol.combine(scored, np.array([2, 0, 3, 1]), n_nodes=16)
+    assert sorted(combined) == sorted(protocol.METHODS)
+    fitted = [protocol.calibrator(one, "gumbel", 16) for one in scored]
+    assert slopes == [f.slope_ for f in fitted]
+    proba = np.prod([f.predict_proba(o.test) for f, o in zip(fitted, scored, strict=True)], axis=0)
+    upper = [f.predict_bounds(o.test).upper for f, o in zip(fitted, scored, strict=True)]
+    np.testing.assert_allclose(np.exp(combined["probabilistic"]), proba, rtol=1e-9)
+    np.testing.assert_allclose(np.exp(combined["gumbel"]), np.prod(upper, axis=0), rtol=1e-9)
+    np.testing.assert_allclose(combined["gumbel_permuted"], combined["gumbel"], rtol=1e-9)
+    moved = np.abs(np.exp(combined["inverse_cdf_permuted"]) - np.exp(combined["inverse_cdf"]))
+    assert moved.max() > 0.01
+
+
+def test_reversing_the_classes_changes_nothing_even_for_inverse_cdf():
+    combined, _ = protocol.combine([scored_example()], np.array([3, 2, 1, 0]), n_nodes=16)
+    np.testing.assert_allclose(
+        combined["inverse_cdf_permuted"], combined["inverse_cdf"], rtol=1e-7, atol=1e-9
+    )
+
+
+# Stopping and going on
+
+
+def test_a_second_run_does_nothing_and_a_longer_one_only_the_rest(fake, tmp_path, capsys):
+    options = ["--datasets", "dna,usps", "--out", str(tmp_path), "--quiet"]
+    assert run.main([*options, "--rounds", "2"]) == 0
+    first = capsys.readouterr().out
+    assert len(fake) == len(set(fake)) == 12
+    assert run.main([*options, "--rounds", "2"]) == 0
+    assert capsys.readouterr().out == first
+    assert len(fake) == 12
+    assert run.main([*options, "--rounds", "3"]) == 0
+    assert {cell.round for cell in fake[12:]} == {2}
+    assert len(fake) == 18
+
+
+def test_other_settings_have_a_folder_of_their_own(fake, tmp_path, capsys):
+    for svm in ("grid", "libsvm"):
+        options = ["--svm", svm, "--datasets", "dna", "--rounds", "1", "--out", str(tmp_path)]
+        assert run.main(options) == 0
+    assert len(fake) == 6
+    assert "| dna | 1 | 68.9 ± 1.7 | *82.0* |" in capsys.readouterr().out
+    folders = [path for path in tmp_path.iterdir() if path.is_dir()]
+    assert sorted(path.name.split("-")[0] for path in folders) == ["grid", "libsvm"]
+    assert Store(tmp_path, Settings(seed=1)).folder not in folders
+    assert Store(tmp_path, Settings(n_nodes=9)).folder not in folders
+    settings = json.loads((Store(tmp_path, Settings()).folder / "settings.json").read_text())
+    assert settings == Settings().described()
+    assert (tmp_path / ".gitignore").read_text().splitlines()[-1] == "*"
+
+
+def test_an_interrupt_keeps_what_is_done_and_says_how_to_go_on(fake, monkeypatch, tmp_path, capsys):
+    whole = run.run_cell
+
+    def stopped(cell, settings):
+        if len(fake) == 4:
+            raise KeyboardInterrupt
+        return whole(cell, settings)
+
+    options = ["--datasets", "dna", "--rounds", "2", "--out", str(tmp_path)]
+    monkeypatch.setattr(run, "run_cell", stopped)
+    assert run.main(options) == 130
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("stopped: 4 of 6 rounds are kept in ")
+    assert said.err.endswith("run the same command again to go on.\n")
+    monkeypatch.setattr(run, "run_cell", whole)
+    assert run.main(options) == 0
+    assert len(fake) == len(set(fake)) == 6
+    assert not list(tmp_path.rglob("*.part"))
+
+
+def test_a_result_appears_whole_or_not_at_all(monkeypatch, tmp_path):
+    store, cell = Store(tmp_path, Settings()), Cell("dna", 1, 0)
+
+    def full_disc(self, target):  # noqa: ARG001
+        raise OSError("no space left")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Path, "replace", full_disc)
+        with pytest.raises(OSError, match="no space"):
+            store.write(cell, {"accuracy": {}})
+    assert not store.has(cell)
+    assert not list(store.folder.iterdir())
+    store.write(cell, {"accuracy": {}})
+    assert store.read(cell) == {"accuracy": {}}
+
+
+def test_a_missing_dataset_is_an_error_in_words(monkeypatch, tmp_path, capsys):
+    def nowhere(cell, settings):  # noqa: ARG001
+        raise run.DatasetError("dataset 'dna' was not found.")
+
+    monkeypatch.setattr(run, "run_cell", nowhere)
+    assert run.main(["--datasets", "dna", "--out", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == "error: dataset 'dna' was not found.\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--datasets", "dna,iris"], "unknown: iris"),
+        (["--rounds", "0"], "at least 1"),
+        (["--jobs", "0"], "at least 1"),
+        (["--write-readme", "--quick"], "needs all datasets"),
+    ],
+)
+def test_wrong_options_are_refused(options, words, capsys):
+    with pytest.raises(SystemExit) as stop:
+        run.main(options)
+    assert stop.value.code == 2
+    assert words in capsys.readouterr().err
+
+
+# The tables
+
+
+def test_the_published_numbers_are_complete_and_agree_with_each_other():
+    keys = {(d, s) for d in protocol.DATASETS for s in protocol.SCENARIOS}
+    methods = ("probabilistic", "evidential", "difference")
+    assert set(EXPECTED) == {(*key, method) for key in keys for method in methods}
+    for key in keys:
+        p, e, d = (EXPECTED[*key, method].value for method in methods)
+        assert e - p == pytest.approx(d)
+
+
+def test_intervals_are_students():
+    found = tables.estimate(np.array([1.0, 2.0, 3.0, 6.0]))
+    assert found.mean == 3
+    assert found.half_width == pytest.approx(3.182446 * np.sqrt(14 / 3) / 2, rel=1e-6)
+    assert not found.significant
+    assert tables.estimate(np.array([1.0, 1.1, 1.2])).significant
+    alone = tables.estimate(np.array([5.0]))
+    assert alone == (5.0, np.inf)
+    assert not alone.significant
+
+
+def test_differences_are_paired_by_rounds_and_misses_are_marked():
+    rng = np.random.default_rng(0)
+    luck = rng.normal(scale=3, size=20)
+    rounds = {method: 78.5 + luck - luck.mean() for method in protocol.METHODS}
+    rounds["inverse_cdf"] = rounds["inverse_cdf"] + 1.0 + 0.1 * np.sin(np.arange(20))
+    summaries = {("satimage", 1): rounds}
+    assert tables.misses(summaries, EXPECTED) == []
+    text = tables.render(summaries, EXPECTED)
+    assert "mean of 20 rounds" in text
+    assert "| 78.5 ± 0.6 | 78.5 ± 1." in text
+    assert "| +1.8 | +1.0 ± 0.0 |" in text
+    assert "| **+1.0 ± 0.0** | 0.0 ± 0.0 | 0.0 ± 0.0 |" in text
+    assert "| better / worse |  | 1 / 0 | 0 / 0 | 0 / 0 | 0 / 0 | 0 / 0 | 1 / 0 |" in text
+    rounds["probabilistic"] = rounds["probabilistic"] - 4
+    assert tables.misses(summaries, EXPECTED) == [
+        ("satimage", 1, "probabilistic"),
+        ("satimage", 1, "difference"),
+    ]
+    assert "0 of 3" in text
+    assert "2 of 3" in tables.render(summaries, EXPECTED)
+
+
+def test_the_readme_has_a_place_for_each_table(tmp_path):
+    original = (ROOT / "experiments" / "p0" / "README.md").read_text(encoding="utf-8")
+    copy = tmp_path / "README.md"
+    copy.write_text(original, encoding="utf-8")
+    for svm in protocol.SVMS:
+        tables.insert(copy, svm, f"the \\1 table of {svm}")
+    text = copy.read_text(encoding="utf-8")
+    assert all(f"the \\1 table of {svm}\n" in text for svm in protocol.SVMS)
+    assert text.splitlines()[:5] == original.splitlines()[:5]
+    with pytest.raises(ValueError, match="no markers for 'other'"):
+        tables.insert(copy, "other", "")
+
+
+# With the data
+
+
+@pytest.mark.data
+@needs_data
+def test_a_round_on_the_data_and_two_processes(tmp_path):
+    settings = Settings(svm="libsvm")
+    store = Store(tmp_path, settings)
+    work = run.cells(("segment", "dna"), 1)
+    assert run.reproduce(work, settings, store, jobs=2) == len(work) == 6
+    assert run.reproduce(work, settings, store) == 0
+    results = [store.read(cell) for cell in work]
+    summaries = tables.summarise(results)
+    assert set(summaries) == {(d, s) for d in ("segment", "dna") for s in (1, 2, 3)}
+    for one in results:
+        assert one["n_test"] == protocol.TESTING_SIZE[one["dataset"]]
+        # One test row may sit on a tie that rounding breaks either way.
+        accuracy = one["accuracy"]
+        row = 100 / one["n_test"]
+        assert abs(accuracy["gumbel"] - accuracy["gumbel_permuted"]) < 1.01 * row
+    changed = [
+        abs(one["accuracy"]["inverse_cdf"] - one["accuracy"]["inverse_cdf_permuted"])
+        for one in results
+        if one["dataset"] == "segment"
+    ]
+    assert max(changed) > 1
+    text = tables.render(summaries, EXPECTED)
+    assert text.count("| segment | ") == text.count("| dna | ") == 6
+
+
+@pytest.mark.data
+@needs_data
+def test_segment_comes_out_as_published():
+    accuracy = protocol.run_cell(Cell("segment", 1, 0), Settings())["accuracy"]
+    for method in ("probabilistic", "evidential"):
+        published = EXPECTED["segment", 1, method]
+        ours = accuracy["inverse_cdf" if method == "evidential" else method]
+        assert ours == pytest.approx(published.value, abs=published.tolerance)
