@@ -23,6 +23,10 @@ $(READY): pyproject.toml
 demo: $(READY)  ## Three weak detectors, one honest answer
 	@$(BIN)/python examples/demo.py
 
+# The workers use every core already; threads of linear algebra below them only queue.
+test oldest: export OPENBLAS_NUM_THREADS := 1
+test oldest: export OMP_NUM_THREADS := 1
+
 test: $(READY)  ## The whole test suite, with coverage
 	$(BIN)/python -m pytest -n auto --cov --cov-report=term
 

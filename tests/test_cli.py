@@ -118,6 +118,14 @@ def test_without_typer_it_says_what_to_install():
     assert ran.stderr == 'error: the command line needs typer: pip install "dubito[cli]"\n'
 
 
+def test_asking_for_the_version_loads_no_room():
+    code = "import sys, dubito.cli; print(*({'sklearn', 'numpy', 'numba'} & set(sys.modules)))"
+    ran = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    )
+    assert ran.stdout.split() == []
+
+
 def test_it_runs_as_a_module():
     ran = subprocess.run(
         [sys.executable, "-m", "dubito.cli", "--version"],

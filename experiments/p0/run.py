@@ -60,7 +60,7 @@ def reproduce(
         for cell in missing:
             done(_run_and_keep(cell, settings, store))
         return len(missing)
-    # Leaving the block, by an interrupt too, ends the workers at once; rounds are kept whole or not.
+    # Leaving the block, by an interrupt too, ends the workers at once: rounds are kept whole.
     with get_context("spawn").Pool(jobs, initializer=_leave_interrupts_to_the_parent) as pool:
         one = partial(_run_and_keep, settings=settings, store=store)
         for cell in pool.imap_unordered(one, missing):

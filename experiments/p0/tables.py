@@ -164,12 +164,14 @@ def _contrast_table(summaries: Mapping[Key, Rounds]) -> list[str]:
 
 def _contrast(found: Estimate) -> str:
     mark = "**" if found.significant else ""
-    return f"{mark}{_with_width(found.mean, found.half_width, '+')}{mark}"
+    return f"{mark}{_with_width(found.mean, found.half_width, '+', digits=2)}{mark}"
 
 
-def _with_width(value: float, half_width: float, sign: str) -> str:
-    width = f" ± {half_width:.1f}" if np.isfinite(half_width) else ""
-    return f"{value:{sign}.1f}{width}".replace("-0.0", "0.0").replace("+0.0", "0.0")
+def _with_width(value: float, half_width: float, sign: str, *, digits: int = 1) -> str:
+    width = f" ± {half_width:.{digits}f}" if np.isfinite(half_width) else ""
+    rounded = round(value, digits)
+    shown = f"{rounded:{sign}.{digits}f}" if rounded else f"{0:.{digits}f}"
+    return f"{shown}{width}"
 
 
 def _markdown(head: Sequence[str], lines: Sequence[Sequence[str]]) -> list[str]:

@@ -12,9 +12,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import dubito
-from dubito.datasets._load import _cache_folder
-from dubito.datasets.catalogue import CATALOGUE
+import dubito  # its rooms open on first use, so that `dubito --version` need not load them
 
 try:
     import typer
@@ -65,7 +63,8 @@ def about(
 def datasets() -> None:
     """List the benchmark datasets, their sizes, and whether each is at hand."""
     head = ("name", "rows", "features", "classes", "paper", "at hand")
-    rows = [head, *(_described(CATALOGUE[name]) for name in sorted(CATALOGUE))]
+    catalogue = dubito.datasets.catalogue.CATALOGUE
+    rows = [head, *(_described(catalogue[name]) for name in sorted(catalogue))]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
@@ -134,7 +133,8 @@ def _described(dataset: Dataset) -> tuple[str, ...]:
 def _at_hand(dataset: Dataset) -> bool:
     """Whether `load` would find it without the network."""
     named = os.environ.get("DUBITO_DATA")
-    folders = [*([Path(named).expanduser()] if named else []), _cache_folder(None)]
+    cache = dubito.datasets._load._cache_folder(None)
+    folders = [*([Path(named).expanduser()] if named else []), cache]
     return dataset.bundled or any((folder / dataset.file_name).is_file() for folder in folders)
 
 

@@ -10,6 +10,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dubito import calibration
 from dubito.calibration import (
+    BinningCalibrator,
     CalibratedClassifier,
     CalibrationInputError,
     EvidentialLogisticCalibrator,
@@ -62,6 +63,13 @@ def test_promise(calibrator, check):
     check(calibrator)
 
 
+def expected_failures(classifier):
+    if not isinstance(classifier.calibrator, BinningCalibrator):
+        return {}
+    reason = "copies of a row get scores that differ by rounding, and a bin may end between them"
+    return {"check_sample_weight_equivalence_on_dense_data": reason}
+
+
 # Scores are no features (tags.input_tags), so scikit-learn's checks reach a calibrator through the
 # classifier that carries it.
 @parametrize_with_checks(
@@ -71,7 +79,8 @@ def test_promise(calibrator, check):
         CalibratedClassifier(
             LogisticRegression(C=1), VectorCalibrator(), cv=3, response_method="predict_proba"
         ),
-    ]
+    ],
+    expected_failed_checks=expected_failures,
 )
 def test_scikit_learn(estimator, check):
     check(estimator)

@@ -164,5 +164,5 @@ def test_three_classes_bound_the_normalised_probabilities():
     one, rest = (fitted.maps_[k].bounds(scores[:, k]) for k in (0, 1))
     other = fitted.maps_[2].bounds(scores[:, 2])
     np.testing.assert_allclose(bounds.lower[:, 0], one[0] / (one[0] + rest[1] + other[1]))
-    assert not hasattr(fitted, "contour")
+    assert fitted.contour(scores, [0.2, 0.5]).shape == (300, 3, 2)
     assert not hasattr(fitted, "predict_mass")

@@ -301,14 +301,13 @@ def test_mass_of_two_classes():
     np.testing.assert_allclose(mass.pl([True]), bounds.upper[:, 1])
 
 
-def test_contour_is_of_two_classes():
+def test_contour_of_more_classes_is_each_against_the_rest():
     rng = np.random.default_rng(0)
     scores = rng.normal(size=(30, 3))
-    fitted = EvidentialIsotonicCalibrator().fit(scores, scores.argmax(axis=1))
-    assert not hasattr(fitted, "contour")
-    with pytest.raises(AttributeError, match="contour"):
-        fitted.contour(scores, [0.5])
-    assert fitted.maps_[0].contour(scores[:, 0], np.array([0.2, 0.5])).shape == (30, 2)
+    y, theta = scores.argmax(axis=1), [0.2, 0.5]
+    contour = EvidentialIsotonicCalibrator().fit(scores, y).contour(scores, theta)
+    alone = EvidentialIsotonicCalibrator().fit(scores[:, 1], y == 1).contour(scores[:, 1], theta)
+    np.testing.assert_array_equal(contour[:, 1], alone)
 
 
 def test_contour_takes_probabilities_in_any_order():
@@ -316,5 +315,5 @@ def test_contour_takes_probabilities_in_any_order():
     theta = np.array([0.9, 0.1, 0.5, 0.5])
     pl = fitted.contour([0.5, 1.0], theta)
     np.testing.assert_array_equal(pl[:, [1, 2, 3, 0]], fitted.contour([0.5, 1.0], np.sort(theta)))
-    with pytest.raises(CalibrationInputError, match=r"theta must lie in \[0, 1\]"):
+    with pytest.raises(CalibrationInputError, match=r"probabilities in \[0, 1\]; got 1.5 to 1.5"):
         fitted.contour([0.5], [1.5])

@@ -117,7 +117,7 @@ def test_useless_scores_choose_a_strong_ridge():
     strengths = []
     for _ in range(20):
         s, y = rng.normal(size=40), np.arange(40) % 2 == 0
-        strengths.append(PlattCalibrator().fit(s, y).ridge_[0])
+        strengths.append(PlattCalibrator(ridge="auto").fit(s, y).ridge_[0])
     assert np.median(strengths) == max(RIDGES)
 
 

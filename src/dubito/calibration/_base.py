@@ -48,7 +48,7 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
         self,
         *,
         input: str = "margin",
-        floor: float = 1e-12,
+        floor: float = 1e-16,
         classes: npt.ArrayLike | None = None,
     ) -> None:
         self.input = input
@@ -87,7 +87,9 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
         self.n_features_in_ = table.shape[1]
         self.classes_, columns = self._read_labels(labels, table.shape[1])
         counts = weight > 0
-        self._fit(table[counts], columns[counts], weight[counts])
+        if not counts.all():
+            table, columns, weight = table[counts], columns[counts], weight[counts]
+        self._fit(table, columns, weight)
         return self
 
     def predict_proba(self, scores: Any) -> FloatArray:

@@ -14,11 +14,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
+from dubito._checks import as_float_array
 from dubito.belief import MassBatch
 from dubito.calibration._base import BaseCalibrator
 from dubito.calibration._scores import binary_log_odds, class_log_odds
+from dubito.calibration.errors import CalibrationInputError
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from dubito._checks import BoolArray, FloatArray, IntArray
 
 
@@ -34,6 +38,9 @@ class EvidentialMap(BinaryMap, Protocol):
 
     def bounds(self, score: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return belief and plausibility of the event for each score, each (n,)."""
+
+    def contour(self, score: FloatArray, theta: FloatArray) -> FloatArray:
+        """Return the plausibility of each probability of the event at each score, (n, t)."""
 
 
 class LiftedCalibrator(BaseCalibrator):
@@ -81,6 +88,32 @@ class LiftedEvidentialCalibrator(LiftedCalibrator):
         pairs = [m.bounds(odds[:, k]) for k, m in enumerate(self.maps_)]
         lower, upper = (np.stack(side, axis=1) for side in zip(*pairs, strict=True))
         return lift_bounds(lower, upper)
+
+    def contour(self, scores: Any, theta: npt.ArrayLike) -> FloatArray:
+        r"""Return the contour: how plausible each value of the probability is at each score.
+
+        The relative likelihood of :math:`\theta`, 1 for the most plausible.
+
+        Parameters
+        ----------
+        scores : array-like
+            As in `fit`.
+        theta : array-like of shape (t,)
+            Probabilities of ``classes_[1]``; with more than two classes, of each class against the
+            rest.
+
+        Returns
+        -------
+        ndarray of shape (n, t), or (n, K, t) with more than two classes
+        """
+        values = as_float_array(theta, "theta", ndim=1)
+        if ((values < 0) | (values > 1)).any():
+            raise CalibrationInputError(
+                f"theta must be probabilities in [0, 1]; got {values.min():g} to {values.max():g}."
+            )
+        odds = self._log_odds(self._read(scores))
+        contours = [m.contour(odds[:, k], values) for k, m in enumerate(self.maps_)]
+        return contours[0] if len(contours) == 1 else np.stack(contours, axis=1)
 
     @available_if(lambda self: len(getattr(self, "classes_", "ab")) == 2)
     def predict_mass(self, scores: Any) -> MassBatch:

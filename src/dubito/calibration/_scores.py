@@ -20,6 +20,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from dubito._checks import FloatArray, as_float_array, check_proba
+from dubito._kernels.softmax import log_softmax
 from dubito.calibration.errors import CalibrationInputError
 
 INPUTS = ("logits", "proba", "margin")
@@ -110,7 +111,7 @@ def log_scores(table: FloatArray, kind: str, floor: float, *, normalised: bool) 
     if kind == "proba":
         return np.log(np.maximum(table, floor))
     if kind == "logits" and normalised:
-        return np.asarray(table - logsumexp(table, axis=1, keepdims=True))
+        return log_softmax(table)
     return table
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from scipy import linalg
 
 from dubito._kernels.quasi_newton import Minimum, minimise
-from dubito._kernels.softmax import Slope, fit_slope, log_softmax
+from dubito._kernels.softmax import Slope, fit_slope
 from dubito._sklearn import Interval, StrOptions
 from dubito.calibration._base import BaseCalibrator
 
@@ -194,11 +194,6 @@ class ShrunkenCalibrator(BaseCalibrator):
         self.gradient_norm_ = fit.gradient_norm / model.total
         self.n_iter_ = fit.n_iter
         self._keep(fit.x, slope.theta, scale, unit)
-
-    def _log_scores(self, table: FloatArray, *, normalised: bool = True) -> FloatArray:
-        if self.input == "logits" and table.shape[1] > 2 and normalised:
-            return log_softmax(table)
-        return super()._log_scores(table, normalised=normalised)
 
     @abstractmethod
     def _model(self, u: FloatArray, labels: Labels, slope: Slope, scale: float) -> ShrunkenMap:

@@ -162,7 +162,7 @@ class BinningCalibrator(LiftedCalibrator):
         off 0 and 1.
     input : {"margin", "logits", "proba"}, default="margin"
         What the scores are.
-    floor : float, default=1e-12
+    floor : float, default=1e-16
         Least probability, with ``input="proba"``.
     classes : array-like of shape (K,), optional
         Labels in the order of the columns, needed when `y` lacks some.
@@ -204,7 +204,7 @@ class BinningCalibrator(LiftedCalibrator):
         strategy: str = "quantile",
         smoothing: float = 1.0,
         input: str = "margin",
-        floor: float = 1e-12,
+        floor: float = 1e-16,
         classes: npt.ArrayLike | None = None,
     ) -> None:
         super().__init__(input=input, floor=floor, classes=classes)

@@ -9,7 +9,6 @@ import numpy as np
 
 from dubito._kernels import bernoulli
 from dubito.calibration._base import BaseCalibrator
-from dubito.calibration._contour import ContourMixin
 from dubito.calibration._lifting import LiftedEvidentialCalibrator
 from dubito.calibration.binning import BIN_CONSTRAINTS, Bins, ScoreBinner
 
@@ -43,7 +42,7 @@ class EvidentialBinningMap:
         return bernoulli.contour(theta, successes, failures)[self.bins.find(score)]
 
 
-class EvidentialBinningCalibrator(ContourMixin, LiftedEvidentialCalibrator):
+class EvidentialBinningCalibrator(LiftedEvidentialCalibrator):
     r"""Belief and plausibility from the counts in bins of the score.
 
     In a bin with k events among n rows (or such weights), :math:`\hat\theta=k/n`, the contour of
@@ -76,7 +75,7 @@ class EvidentialBinningCalibrator(ContourMixin, LiftedEvidentialCalibrator):
         Bins of equal weight or of equal width, as in `BinningCalibrator`.
     input : {"margin", "logits", "proba"}, default="margin"
         What the scores are.
-    floor : float, default=1e-12
+    floor : float, default=1e-16
         Least probability, with ``input="proba"``.
     classes : array-like of shape (K,), optional
         Labels in the order of the columns, needed when `y` lacks some.
@@ -120,7 +119,7 @@ class EvidentialBinningCalibrator(ContourMixin, LiftedEvidentialCalibrator):
         n_bins: int | str = "auto",
         strategy: str = "quantile",
         input: str = "margin",
-        floor: float = 1e-12,
+        floor: float = 1e-16,
         classes: npt.ArrayLike | None = None,
     ) -> None:
         super().__init__(input=input, floor=floor, classes=classes)

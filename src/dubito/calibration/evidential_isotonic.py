@@ -15,7 +15,6 @@ from dubito._kernels.isotonic import (
     isotonic_fit,
     pool_ties,
 )
-from dubito.calibration._contour import ContourMixin
 from dubito.calibration._lifting import LiftedEvidentialCalibrator
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ class EvidentialIsotonicMap:
         return contours(left + at_or_left, theta, both_sides(self.successes, self.failures))
 
 
-class EvidentialIsotonicCalibrator(ContourMixin, LiftedEvidentialCalibrator):
+class EvidentialIsotonicCalibrator(LiftedEvidentialCalibrator):
     r"""Belief and plausibility from the likelihood of every non-decreasing function of the score.
 
     Nothing is assumed but that the probability f(s) of the event does not fall as the score s
@@ -93,7 +92,7 @@ class EvidentialIsotonicCalibrator(ContourMixin, LiftedEvidentialCalibrator):
     ----------
     input : {"margin", "logits", "proba"}, default="margin"
         What the scores are. Bounds see only their order.
-    floor : float, default=1e-12
+    floor : float, default=1e-16
         Least probability, with ``input="proba"``.
     classes : array-like of shape (K,), optional
         Labels in the order of the columns, needed when `y` lacks some.
@@ -134,7 +133,7 @@ class EvidentialIsotonicCalibrator(ContourMixin, LiftedEvidentialCalibrator):
         self,
         *,
         input: str = "margin",
-        floor: float = 1e-12,
+        floor: float = 1e-16,
         classes: npt.ArrayLike | None = None,
     ) -> None:
         super().__init__(input=input, floor=floor, classes=classes)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from scipy.special import expit
 
-from dubito._checks import as_float_array
 from dubito._kernels.logistic import (
     LogisticFit,
     fit_logistic,
@@ -54,7 +53,7 @@ class EvidentialLogisticCalibrator(LiftedEvidentialCalibrator):
         ties at the threshold included; this raises `CalibrationInputError`.
     input : {"margin", "logits", "proba"}, default="margin"
         What the scores are. Probabilities are turned into log-odds.
-    floor : float, default=1e-12
+    floor : float, default=1e-16
         Probabilities below are raised to it before their logarithm is taken.
     classes : array-like of shape (K,), optional
         The label of each column of scores, where y may lack some.
@@ -116,35 +115,11 @@ class EvidentialLogisticCalibrator(LiftedEvidentialCalibrator):
         *,
         targets: str = "smoothed",
         input: str = "margin",
-        floor: float = 1e-12,
+        floor: float = 1e-16,
         classes: npt.ArrayLike | None = None,
     ) -> None:
         super().__init__(input=input, floor=floor, classes=classes)
         self.targets = targets
-
-    def contour(self, scores: Any, theta: npt.ArrayLike) -> FloatArray:
-        """Return the plausibility of each value of the probability at each score.
-
-        Parameters
-        ----------
-        scores : array-like
-            As in `fit`.
-        theta : array-like of shape (t,)
-            Probabilities of ``classes_[1]``; with more than two classes, of each class against the
-            rest.
-
-        Returns
-        -------
-        ndarray of shape (n, t), or (n, K, t) with more than two classes
-        """
-        values = as_float_array(theta, "theta", ndim=1)
-        if ((values < 0) | (values > 1)).any():
-            raise ValueError(
-                f"theta must be probabilities in [0, 1]; got {values.min():g} to {values.max():g}."
-            )
-        odds = self._log_odds(self._read(scores))
-        contours = [m.contour(odds[:, k], values) for k, m in enumerate(self.maps_)]
-        return contours[0] if len(contours) == 1 else np.stack(contours, axis=1)
 
     def _fit(self, table: FloatArray, y: IntArray, weight: FloatArray) -> None:
         super()._fit(table, y, weight)

@@ -62,7 +62,7 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
         has the largest score in every row.
     input : {"margin", "logits", "proba"}, default="margin"
         What the scores are. Probabilities are calibrated through their logarithms.
-    floor : float, default=1e-12
+    floor : float, default=1e-16
         Probabilities below it are taken for it before the logarithm.
     classes : array-like of shape (K,), optional
         The labels in the order of the columns; needed where y lacks some.
@@ -143,7 +143,7 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
         n_nodes: int = 16,
         targets: str = "smoothed",
         input: str = "margin",
-        floor: float = 1e-12,
+        floor: float = 1e-16,
         classes: npt.ArrayLike | None = None,
     ) -> None:
         super().__init__(input=input, floor=floor, classes=classes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -17,6 +18,7 @@ from dubito._estimators import CautiousMixin
 from dubito._kernels.contours import Combined, combine_contours
 from dubito._sklearn import (
     BaseComposition,
+    Interval,
     StrOptions,
     check_feature_names,
     check_n_features,
@@ -31,8 +33,8 @@ from dubito.belief import (
     cautious,
     conflict,
     dempster,
-    discount,
 )
+from dubito.belief import discount as discounted
 from dubito.calibration._base import BaseCalibrator
 from dubito.calibration.classifier import CalibratedClassifier
 from dubito.calibration.evidential_multinomial import EvidentialMultinomialCalibrator
@@ -44,9 +46,6 @@ if TYPE_CHECKING:
     from numpy.random import RandomState
 
     from dubito._checks import FloatArray, IntArray
-
-#: The cautious rule needs some mass on the whole frame, which a calibrator's may lack.
-_DOUBT = 1e-6
 
 _MASS_RULES = {"dempster": dempster, "cautious": cautious}
 
@@ -74,8 +73,12 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
     rule : {"contour", "dempster", "cautious"}, default "contour"
         "contour": the contours multiply (P0, eq. 7), in O(K) per row for any number of classes.
         "dempster", "cautious": the members' full mass functions are combined, for few classes;
-        the cautious rule counts evidence once that members share (masses are discounted by
-        1e-6 for it, because it is defined only with some mass on the whole frame).
+        the cautious rule counts evidence once that members share, and with more than two classes
+        needs a `discount`.
+    discount : float, default 0
+        How far to doubt every member: this share of its mass goes to the whole frame before
+        anything is combined. The cautious rule is defined only with some mass there, which
+        calibrators of more than two classes need not leave; its answers depend on how much.
     calibrator : calibrator, optional
         For members that bring none. By default `EvidentialMultinomialCalibrator`, with
         ``coupling="inverse_cdf"`` for the rules on masses, for that coupling has them.
@@ -128,6 +131,7 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         "estimators": [list],
         "method": [StrOptions({"independent"})],
         "rule": [StrOptions({"contour", *_MASS_RULES})],
+        "discount": [Interval(Real, 0, 1, closed="left")],
         "calibrator": [BaseCalibrator, None],
         "cv": ["cv_object", StrOptions({"disjoint"})],
         "n_jobs": [int, None],
@@ -140,6 +144,7 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         *,
         method: str = "independent",
         rule: str = "contour",
+        discount: float = 0.0,
         calibrator: BaseCalibrator | None = None,
         cv: Any = None,
         n_jobs: int | None = None,
@@ -148,6 +153,7 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         self.estimators = estimators
         self.method = method
         self.rule = rule
+        self.discount = discount
         self.calibrator = calibrator
         self.cv = cv
         self.n_jobs = n_jobs
@@ -239,10 +245,7 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         -------
         MassBatch
         """
-        masses = self._masses(X)
-        if self.rule == "cautious":
-            masses = [discount(mass, _DOUBT) for mass in masses]
-        return _MASS_RULES[self.rule](*masses)
+        return _MASS_RULES[self.rule](*self._masses(X))
 
     def conflict(self, X: Any) -> FloatArray:
         r"""Return how far the members contradict each other, row by row.
@@ -277,9 +280,11 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         log_a = log_d = np.zeros((1, 1))
         for member, own in self._inputs(X):
             bounds = member.predict_bounds(own)
+            lower = (1 - self.discount) * bounds.lower
+            upper = (1 - self.discount) * bounds.upper + self.discount
             with np.errstate(divide="ignore"):
-                log_a = log_a + np.log(bounds.upper)
-                log_d = log_d + np.log(bounds.width)
+                log_a = log_a + np.log(upper)
+                log_d = log_d + np.log(upper - lower)
         return combine_contours(log_a, log_d)
 
     def _masses(self, X: Any) -> list[MassBatch]:
@@ -293,7 +298,7 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
                     f"{name!r} does not define for {len(self.classes_)} classes. Use "
                     'EvidentialMultinomialCalibrator(coupling="inverse_cdf") or rule="contour".'
                 )
-            masses.append(member.predict_mass(own))
+            masses.append(discounted(member.predict_mass(own), self.discount))
         return masses
 
     def _inputs(self, X: Any) -> Iterator[tuple[CalibratedClassifier, Any]]:

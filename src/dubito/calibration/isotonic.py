@@ -52,7 +52,7 @@ class IsotonicCalibrator(LiftedCalibrator):
         map is that of scikit-learn's ``IsotonicRegression(out_of_bounds="clip")``.
     input : {"margin", "logits", "proba"}, default="margin"
         What the scores are. Probabilities are mapped as log-odds, and interpolated as such.
-    floor : float, default=1e-12
+    floor : float, default=1e-16
         Least probability, with ``input="proba"``.
     classes : array-like of shape (K,), optional
         Labels in the order of the columns, needed when `y` lacks some.
@@ -94,7 +94,7 @@ class IsotonicCalibrator(LiftedCalibrator):
         *,
         smoothing: float = 1.0,
         input: str = "margin",
-        floor: float = 1e-12,
+        floor: float = 1e-16,
         classes: npt.ArrayLike | None = None,
     ) -> None:
         super().__init__(input=input, floor=floor, classes=classes)

@@ -32,8 +32,13 @@ class PlattCalibrator(LiftedCalibrator):
 
     Parameters
     ----------
-    ridge : "auto" or float, default="auto"
+    ridge : float or "auto", default=0
         What keeps a steep slope from being read out of few rows.
+
+        0 is Platt's own method: no ridge, but targets :math:`(n_++1)/(n_++2)` and
+        :math:`1/(n_-+2)` in place of 1 and 0. With few rows these flatten the map more than is
+        good for it: on breast cancer with 20 rows the log loss is 0.18 with them and 0.12 with
+        "auto".
 
         A number :math:`\lambda>0` adds :math:`\frac\lambda2[(\alpha-\alpha_0)^2+
         (\beta-\beta_0)^2]` to the cross-entropy, where :math:`\alpha,\beta` are slope and
@@ -42,14 +47,10 @@ class PlattCalibrator(LiftedCalibrator):
         1), and for margins, which have no natural unit, towards the constant map at the share of
         events. "auto" chooses :math:`\lambda` between 0.05 and 50 by analytic leave-one-out. Its
         share of the objective vanishes as rows are added.
-
-        0 is Platt's own method: no ridge, but targets :math:`(n_++1)/(n_++2)` and
-        :math:`1/(n_-+2)` in place of 1 and 0. With few rows these flatten the map more than is
-        good for it.
     input : {"margin", "logits", "proba"}, default="margin"
         What the scores are. Probabilities are turned into log-odds: a sigmoid of probabilities
         cannot be the identity.
-    floor : float, default=1e-12
+    floor : float, default=1e-16
         Probabilities below are raised to it before their logarithm is taken.
     classes : array-like of shape (K,), optional
         The label of each column of scores, where y may lack some.
@@ -86,9 +87,9 @@ class PlattCalibrator(LiftedCalibrator):
     >>> y = ["no", "no", "no", "no", "yes", "yes", "yes", "yes"]
     >>> calibrator = PlattCalibrator().fit(scores, y)
     >>> calibrator.predict_proba([-1.0, 0.1, 1.0]).round(2)
-    array([[0.86, 0.14],
-           [0.48, 0.52],
-           [0.17, 0.83]])
+    array([[0.73, 0.27],
+           [0.49, 0.51],
+           [0.3 , 0.7 ]])
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -99,9 +100,9 @@ class PlattCalibrator(LiftedCalibrator):
     def __init__(
         self,
         *,
-        ridge: str | float = "auto",
+        ridge: str | float = 0.0,
         input: str = "margin",
-        floor: float = 1e-12,
+        floor: float = 1e-16,
         classes: npt.ArrayLike | None = None,
     ) -> None:
         super().__init__(input=input, floor=floor, classes=classes)

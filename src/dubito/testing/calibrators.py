@@ -25,8 +25,6 @@ __all__ = ["CALIBRATOR_CHECKS", "check_calibrator", "draw_scores"]
 Check: TypeAlias = Callable[[BaseCalibrator], None]
 Table: TypeAlias = tuple[FloatArray, IntArray]
 
-CLOSE = {"rtol": 1e-6, "atol": 1e-8}
-
 
 def draw_scores(n: int, n_classes: int, *, seed: int = 0, strength: float = 2.0) -> Table:
     """Draw scores that are right more often than not: (n,) for two classes, (n, K) for more.
@@ -51,7 +49,7 @@ def prepare(calibrator: BaseCalibrator, scores: npt.ArrayLike) -> FloatArray:
     margins = np.asarray(scores, dtype=np.float64)
     if calibrator.input != "proba":
         return margins
-    return expit(margins) if margins.ndim == 1 else softmax(margins, axis=1)
+    return np.asarray(expit(margins) if margins.ndim == 1 else softmax(margins, axis=1))
 
 
 def tables(calibrator: BaseCalibrator, n: int = 60) -> list[Table]:
@@ -124,7 +122,7 @@ def check_rows_stand_alone(calibrator: BaseCalibrator) -> None:
         for one, many in zip(answers(fitted, scores[3:4]), whole, strict=True):
             np.testing.assert_allclose(one[0], many[3], rtol=1e-9, atol=1e-12)
         for ours, theirs in zip(answers(reordered, scores), whole, strict=True):
-            np.testing.assert_allclose(ours, theirs, **CLOSE)
+            np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-8)
 
 
 def check_weights_count_rows(calibrator: BaseCalibrator) -> None:
@@ -134,7 +132,7 @@ def check_weights_count_rows(calibrator: BaseCalibrator) -> None:
         weighted = clone(calibrator).fit(scores, y, sample_weight=weight)
         repeated = clone(calibrator).fit(np.repeat(scores, weight, axis=0), np.repeat(y, weight))
         for ours, theirs in zip(answers(weighted, scores), answers(repeated, scores), strict=True):
-            np.testing.assert_allclose(ours, theirs, **CLOSE)
+            np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-8)
 
 
 def check_labels_are_names(calibrator: BaseCalibrator) -> None:
@@ -145,7 +143,7 @@ def check_labels_are_names(calibrator: BaseCalibrator) -> None:
         named = clone(calibrator).fit(scores.tolist(), words.tolist())
         assert set(named.predict(scores)) <= set(words)
         for ours, theirs in zip(answers(named, scores.tolist()), plain, strict=True):
-            np.testing.assert_allclose(ours, theirs, **CLOSE)
+            np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-8)
         single = scores.astype(np.float32)
         assert_valid(clone(calibrator).fit(single, y), single)
 
@@ -158,8 +156,8 @@ def check_two_columns_are_one_margin(calibrator: BaseCalibrator) -> None:
     two_columns = answers(clone(calibrator).fit(two, y), two)
     swapped = answers(clone(calibrator).fit(two[:, ::-1], 1 - y), two[:, ::-1])
     for one, pair, other in zip(one_column, two_columns, swapped, strict=True):
-        np.testing.assert_allclose(one, pair, **CLOSE)
-        np.testing.assert_allclose(other[:, ::-1], pair, **CLOSE)
+        np.testing.assert_allclose(one, pair, rtol=1e-6, atol=1e-8)
+        np.testing.assert_allclose(other[:, ::-1], pair, rtol=1e-6, atol=1e-8)
 
 
 def check_label_order_is_nothing(calibrator: BaseCalibrator) -> None:
@@ -170,7 +168,7 @@ def check_label_order_is_nothing(calibrator: BaseCalibrator) -> None:
     plain = answers(clone(calibrator).fit(scores, y), scores)
     permuted = answers(clone(calibrator).fit(scores[:, order], place[y]), scores[:, order])
     for ours, theirs in zip(permuted, plain, strict=True):
-        np.testing.assert_allclose(ours, theirs[:, order], **CLOSE)
+        np.testing.assert_allclose(ours, theirs[:, order], rtol=1e-6, atol=1e-8)
 
 
 def check_edges(calibrator: BaseCalibrator) -> None:
@@ -198,10 +196,10 @@ def check_edges(calibrator: BaseCalibrator) -> None:
 
 
 def check_many_classes(calibrator: BaseCalibrator) -> None:
-    """Fit a hundred classes, most of them rare or absent."""
-    scores, y = draw_scores(150, 100)
+    """Fit forty classes, most of them rare or absent."""
+    scores, y = draw_scores(60, 40)
     given = prepare(calibrator, scores)
-    fitted = clone(calibrator).set_params(classes=np.arange(100)).fit(given, y % 80)
+    fitted = clone(calibrator).set_params(classes=np.arange(40)).fit(given, y % 30)
     assert_valid(fitted, given[:20])
 
 
