@@ -19,11 +19,16 @@ ROOT = Path(__file__).parents[1]
 PROMISED = {
     "dubito.belief": """Frame MassFunction MassBatch Bounds dempster conjunctive disjunctive
         cautious discount condition pignistic plausibility_transform conflict nonspecificity""",
+    "dubito.calibration": """PlattCalibrator IsotonicCalibrator BinningCalibrator BetaCalibrator
+        TemperatureCalibrator VectorCalibrator MatrixCalibrator EvidentialLogisticCalibrator
+        EvidentialIsotonicCalibrator EvidentialBinningCalibrator EvidentialMultinomialCalibrator
+        CalibratedClassifier EvidentialFusion""",
     "dubito.decision": """interval_dominance maximality e_admissibility maximin maximax hurwicz
         pignistic_choice minimax_regret owa set_utility reject""",
     "dubito.metrics": """expected_calibration_error classwise_calibration_error
         smooth_calibration_error brier_decomposition utility_discounted_accuracy u65 u80
         discounted_accuracy coverage mean_set_size error_reject_curve aurc""",
+    "dubito.plots": "ContourDisplay",
     "dubito.datasets": """load list_datasets make_waveform make_gaussian_trio make_gaussian_pair""",
 }
 
@@ -71,7 +76,7 @@ def test_every_room_with_public_names_is_in_the_list():
 def test_rooms_open_on_first_use_and_unknown_ones_are_refused():
     assert dubito.metrics.u80_scorer is importlib.import_module("dubito.metrics").u80_scorer
     assert dir(dubito) == sorted(dubito.__all__)
-    with pytest.raises(AttributeError, match="its rooms are belief, datasets"):
+    with pytest.raises(AttributeError, match="its rooms are belief, calibration, datasets"):
         _ = dubito.kitchen
 
 
