@@ -87,7 +87,7 @@ def draw_tallies(rng, kind, m):
 
 def tallies_map(k, r):
     m = len(k)
-    return EvidentialIsotonicMap(np.arange(m) * 1.0, k, r, isotonic_fit(k, r), *belief_steps(k, r))
+    return EvidentialIsotonicMap(np.arange(m) * 1.0, k, r, *belief_steps(k, r))
 
 
 @pytest.mark.parametrize("kind", ["unit", "tied", "fractional", "wild"])

@@ -191,15 +191,10 @@ def test_wrong_estimators_and_scores_are_refused(ax, binary, calibrator):
 
 
 def test_more_than_two_classes_against_the_rest_are_refused(ax):
-    class ThreeContours:
-        def contour(self, scores, theta):
-            return np.ones((len(scores), 3, len(theta)))
-
-        def predict_proba(self, scores):
-            return np.full((len(scores), 3), 1 / 3)
-
+    scores = np.random.default_rng(0).normal(size=(30, 3))
+    calibrator = EvidentialBinningCalibrator().fit(scores, scores.argmax(axis=1))
     with pytest.raises(ValueError, match="more than two classes"):
-        ContourDisplay.from_estimator(ThreeContours(), [0, 1, 2], ax=ax)
+        ContourDisplay.from_estimator(calibrator, [0, 1, 2], ax=ax)
 
 
 def test_importing_the_room_does_not_load_matplotlib():

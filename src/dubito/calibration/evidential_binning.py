@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EvidentialBinningMap:
-    """Frequency, belief and plausibility of the event in each bin."""
+    """Belief and plausibility of the event in each bin."""
 
     bins: Bins
-    values: FloatArray
     lower: FloatArray
     upper: FloatArray
 
     def proba(self, score: FloatArray) -> FloatArray:
-        """Return the probability of the event for each score, (n,)."""
-        return self.values[self.bins.find(score)]
+        """Return the pignistic probability of the event for each score, (n,)."""
+        lower, upper = self.bounds(score)
+        return 0.5 * (lower + upper)
 
     def bounds(self, score: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return belief and plausibility of the event for each score, each (n,)."""
@@ -60,9 +60,8 @@ class EvidentialBinningCalibrator(LiftedEvidentialCalibrator):
     :math:`\hat\theta` at the rate :math:`n^{-1/2}`; with k = 0, Bel = 0 and Pl = 1/(n+1); a bin
     without rows is vacuous, Bel = 0 and Pl = 1.
 
-    `predict_proba` gives :math:`\hat\theta`, 1/2 in a bin without rows: always between the bounds,
-    and 0 or 1 in a bin with one class only; for probabilities that never are use
-    `BinningCalibrator`, or ``predict_bounds(scores).pignistic()``.
+    `predict_proba` gives the middle of belief and plausibility, their pignistic probability: never
+    0 or 1, as :math:`\hat\theta` is in a bin with one class only, and 1/2 in a bin without rows.
 
     More than two classes: one map for each class against the rest; bounds are the exact range of
     the normalised probabilities.
@@ -128,14 +127,11 @@ class EvidentialBinningCalibrator(LiftedEvidentialCalibrator):
 
     def _fit(self, table: FloatArray, y: IntArray, weight: FloatArray) -> None:
         super()._fit(table, y, weight)
-        self.n_bins_ = np.array([len(m.values) for m in self.maps_])
+        self.n_bins_ = np.array([len(m.lower) for m in self.maps_])
 
     def _fit_map(
         self, score: FloatArray, event: BoolArray, weight: FloatArray
     ) -> EvidentialBinningMap:
         binner = ScoreBinner(self.n_bins, self.strategy, self.input == "proba")
         bins = binner.count(score, event, weight)
-        values = bernoulli.frequency(bins.successes, bins.failures)
-        return EvidentialBinningMap(
-            bins, values, *bernoulli.belief_interval(bins.successes, bins.failures)
-        )
+        return EvidentialBinningMap(bins, *bernoulli.belief_interval(bins.successes, bins.failures))

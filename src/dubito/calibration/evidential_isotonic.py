@@ -11,8 +11,6 @@ from dubito._kernels.isotonic import (
     belief_steps,
     both_sides,
     contours,
-    interpolate,
-    isotonic_fit,
     pool_ties,
 )
 from dubito.calibration._lifting import LiftedEvidentialCalibrator
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EvidentialIsotonicMap:
-    """Fitted values at the distinct scores, and belief and plausibility on the steps between.
+    """Counts at the distinct scores, and belief and plausibility on the steps between.
 
     ``lower[j]`` is the belief at scores with j knots at or left of them, ``upper[j]`` the
     plausibility at scores with j knots strictly left of them.
@@ -34,13 +32,13 @@ class EvidentialIsotonicMap:
     knots: FloatArray
     successes: FloatArray
     failures: FloatArray
-    values: FloatArray
     lower: FloatArray
     upper: FloatArray
 
     def proba(self, score: FloatArray) -> FloatArray:
-        """Return the probability of the event for each score, (n,)."""
-        return interpolate(score, self.knots, self.values)
+        """Return the pignistic probability of the event for each score, (n,)."""
+        lower, upper = self.bounds(score)
+        return 0.5 * (lower + upper)
 
     def bounds(self, score: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return belief and plausibility of the event for each score, each (n,)."""
@@ -81,9 +79,9 @@ class EvidentialIsotonicCalibrator(LiftedEvidentialCalibrator):
     :math:`n^{-1/3}` of isotonic regression where f rises and :math:`n^{-1/2}` where it is flat.
     With one row at s of class 1, Bel = 1/2 at and above s, and 0 below.
 
-    `predict_proba` gives the isotonic estimate, linear between scores: always between the bounds,
-    and 0 or 1 beyond the last error of the classifier; for probabilities that never are use
-    `IsotonicCalibrator`, or ``predict_bounds(scores).pignistic()``.
+    `predict_proba` gives the middle of belief and plausibility, their pignistic probability: never
+    0 or 1, as the isotonic estimate is beyond the last error of the classifier. `IsotonicCalibrator`
+    gives the estimate.
 
     More than two classes: one map for each class against the rest; bounds are the exact range of
     the normalised probabilities.
@@ -142,6 +140,5 @@ class EvidentialIsotonicCalibrator(LiftedEvidentialCalibrator):
         self, score: FloatArray, event: BoolArray, weight: FloatArray
     ) -> EvidentialIsotonicMap:
         distinct, successes, failures = pool_ties(score, event, weight)
-        values = isotonic_fit(successes, failures)
         lower, upper = belief_steps(successes, failures)
-        return EvidentialIsotonicMap(distinct, successes, failures, values, lower, upper)
+        return EvidentialIsotonicMap(distinct, successes, failures, lower, upper)

@@ -340,9 +340,10 @@ def _probability_contour(
     if len(row) != 1:
         raise ValueError(f"scores must be one row; got {len(row)}. Draw one display for each.")
     if theta is None:
-        # A contour may be a needle: the estimate is among the points, so that it is seen.
-        estimate = calibrator.predict_proba(row)[0, -1]
-        theta = np.union1d(np.linspace(0.0, 1.0, _N_POINTS), [estimate])
+        # A contour may be a needle: points between belief and plausibility make sure it is seen.
+        bounds = calibrator.predict_bounds(row)
+        inside = np.linspace(bounds.lower[0, -1], bounds.upper[0, -1], _N_POINTS)
+        theta = np.union1d(np.linspace(0.0, 1.0, _N_POINTS), inside)
     points = as_float_array(theta, "theta", ndim=1)
     contour = np.asarray(calibrator.contour(row, points), dtype=np.float64)
     if contour.size != len(points):
