@@ -173,3 +173,12 @@ def test_many_classes_one_of_them_missing():
 def test_clone():
     calibrator = BetaCalibrator(ridge=0.1, floor=1e-6)
     assert clone(calibrator).get_params() == calibrator.get_params()
+
+
+@pytest.mark.parametrize("ridge", ["auto", 0, 1.0])
+def test_enormous_logits_are_certain_not_confusing(ridge):
+    logits = 1e10 * np.array([-2, -1, -1.5, 1, 2, 1.7])
+    fitted = BetaCalibrator(input="logits", ridge=ridge).fit(logits, [0, 0, 0, 1, 1, 1])
+    assert fitted.gradient_norm_.max() < 1e-6
+    assert (fitted.predict_proba(logits)[:3, 1] < 0.201).all()
+    assert (fitted.predict_proba(logits)[3:, 1] > 0.799).all()

@@ -44,7 +44,7 @@ def combine(batches):
     with np.errstate(divide="ignore"):
         log_a = sum(np.log(b.upper) for b in bounds)
         log_d = sum(np.log(b.width) for b in bounds)
-    return combine_contours(log_a, log_d)
+    return combine_contours(log_a, log_d, len(batches))
 
 
 @given(st.data())
@@ -81,10 +81,18 @@ def test_probabilities_multiply():
     np.testing.assert_allclose(combined.conflict, 1 - product.sum(axis=1), atol=1e-12)
 
 
+@given(strategies.mass_batches(n_classes=4, rows=3))
+def test_one_source_is_left_as_it_is(batch):
+    combined, bounds = combine([batch]), batch.bounds()
+    np.testing.assert_allclose(combined.upper, bounds.upper, atol=1e-12)
+    assert (combined.lower <= bounds.lower + 1e-12).all()
+    np.testing.assert_allclose(combined.conflict, 0, atol=1e-12)
+
+
 def test_many_sources_of_many_classes_do_not_underflow():
     log_a = np.full((1, 1000), -5000.0)
     log_a[0, 3] = -4000.0
-    combined = combine_contours(log_a, log_a - 1)
+    combined = combine_contours(log_a, log_a - 1, 100)
     assert combined.proba[0, 3] == 1
     assert combined.upper[0, 3] == 1
     assert combined.lower[0, 3] > 0

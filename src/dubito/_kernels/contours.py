@@ -9,7 +9,7 @@ contains k and one says k alone. The normaliser :math:`1-\kappa` lies between
           \min\Bigl(1,\;\sum_ka_k\Bigr),
 
 which meet where all sources are probabilities; for two classes it is
-:math:`a_0+a_1-d` exactly. All of it in logs: a hundred sources of a thousand classes underflow.
+:math:`a_0+a_1-d` exactly, and for one source 1. All of it in logs: a hundred sources of a thousand classes underflow.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Combined(NamedTuple):
     total: npt.NDArray[np.bool_]
 
 
-def combine_contours(log_a: FloatArray, log_d: FloatArray) -> Combined:
+def combine_contours(log_a: FloatArray, log_d: FloatArray, n_sources: int) -> Combined:
     """Combine given the logs of a and d, each (n, K); `total` marks rows without a class."""
     top = log_a.max(axis=1, keepdims=True)
     total = np.isneginf(top)
@@ -41,7 +41,9 @@ def combine_contours(log_a: FloatArray, log_d: FloatArray) -> Combined:
     a, d = np.exp(log_a - top), np.exp(np.minimum(log_d, log_a) - top)
     every = np.where(total, 1.0, a.sum(axis=1, keepdims=True))
     sure = a - d
-    if a.shape[1] == 2:
+    if n_sources == 1:  # nothing to contradict: the normaliser is 1
+        least = most = np.exp(-top)
+    elif a.shape[1] == 2:
         least = most = np.where(total, 1.0, every - d.min(axis=1, keepdims=True))
     else:
         least = np.maximum(1.0, sure.sum(axis=1, keepdims=True))

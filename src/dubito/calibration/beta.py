@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
     from dubito._checks import BoolArray, FloatArray, IntArray
 
+#: Log-odds beyond this count as this: larger ones say no more and drown the other columns.
+_CERTAIN = 1e5
+
 
 class BetaCalibrator(LiftedCalibrator):
     r"""Beta calibration: :math:`\operatorname{logit}p=a\ln q-b\ln(1-q)+c` with :math:`a,b\ge0`.
@@ -112,10 +115,11 @@ class BetaCalibrator(LiftedCalibrator):
         self.gradient_norm_ = np.array([m.fit.gradient_norm for m in self.maps_])
 
     def _fit_map(self, score: FloatArray, event: BoolArray, weight: FloatArray) -> BetaMap:
-        sigmoid = fit_sigmoid(
-            score, event, weight, ridge=self.ridge, identity=self.input != "margin"
-        )
-        start = _through(sigmoid) if self.input == "margin" else _beside(sigmoid)
+        if self.input == "margin":
+            start = _through(fit_sigmoid(score, event, weight, ridge=self.ridge, identity=False))
+        else:
+            score = np.clip(score, -_CERTAIN, _CERTAIN)
+            start = _beside(fit_sigmoid(score, event, weight, ridge=self.ridge, identity=True))
         return _fit_beta(score, event, weight, start, self.ridge)
 
 
@@ -151,7 +155,7 @@ class _Reader:
 
     def __call__(self, score: FloatArray) -> FloatArray:
         if self.sigmoid is None:
-            return score
+            return np.clip(score, -_CERTAIN, _CERTAIN)
         if self.sigmoid.slope > 0:
             return self.sigmoid.log_odds(score)
         scale = self.sigmoid.scale

@@ -106,7 +106,7 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
     contour     normalised product of the contours           an interval sure to hold belief
                 :math:`pl(k)\propto\prod_ipl_i(k)`, which    and plausibility under Dempster's
                 is what Dempster's rule makes of the         rule; exact for two classes and
-                normalised contours                          for precise members
+                normalised contours                          for precise members without discount
     dempster,   pignistic probability of the combined mass   its belief and plausibility
     cautious
     ==========  ===========================================  ================================
@@ -251,8 +251,8 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         r"""Return how far the members contradict each other, row by row.
 
         The mass :math:`\kappa` that the members' combination puts on the empty set. With
-        ``rule="contour"`` it is the largest :math:`\kappa` the members' bounds allow: exact for
-        two classes and for precise members.
+        ``rule="contour"`` it is a number that :math:`\kappa` cannot exceed given the members'
+        bounds: exact for two classes, and for precise members without discount.
 
         Parameters
         ----------
@@ -285,7 +285,7 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
             with np.errstate(divide="ignore"):
                 log_a = log_a + np.log(upper)
                 log_d = log_d + np.log(upper - lower)
-        return combine_contours(log_a, log_d)
+        return combine_contours(log_a, log_d, len(self.members_))
 
     def _masses(self, X: Any) -> list[MassBatch]:
         """Return every member's mass functions."""
