@@ -1,4 +1,9 @@
-"""Evidential multinomial calibration against softmax evaluations and the paper's Monte Carlo."""
+"""Evidential multinomial calibration against softmax evaluations and the paper's Monte Carlo.
+
+That our bounds are also far more accurate than the simulation's is asserted in
+`tests/calibration/test_monte_carlo.py`: at K=10 and 300 calibration rows, as here, its 10,000 draws
+are off by 1e-2, those of "gumbel" by less than 1e-8 and those of "inverse_cdf" by less than 1e-6.
+"""
 
 from __future__ import annotations
 
@@ -58,10 +63,10 @@ def comparisons() -> list[Comparison]:
             repeats=3,
         ),
         Comparison(
-            task="Inverse-cdf bounds per row, K=10 (ours: 100 times the rows)",
+            task="Inverse-cdf bounds per row, K=10 (ours: 1,000 times the rows)",
             rival="the paper's Monte Carlo, M=10,000, in numpy",
             ours=lambda: models["inverse_cdf"].predict_bounds(rows),
-            theirs=lambda: one_row_of_many(models["inverse_cdf"], rows, 100),
+            theirs=lambda: one_row_of_many(models["inverse_cdf"], rows, 1000),
             target=1,
             repeats=3,
         ),

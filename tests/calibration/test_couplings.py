@@ -254,7 +254,7 @@ def test_compiled_exponential_is_right_to_the_last_digits():
 
 def test_nodes_integrate_over_levels_and_slopes():
     scores, y = draw(8, 3)
-    pull = multinomial.target_pull(scores, y, np.ones(8), smoothed=True)
+    pull = multinomial.target_pull(scores, y, np.ones(8), "smoothed")
     fit = multinomial.fit_likelihood(scores, np.ones(8), pull)
     model = EvidentialMultinomialCalibrator(classes=range(3)).fit(scores, y)
     for refine in (0, 2):

@@ -26,6 +26,32 @@ def test_simulation_agrees_within_four_standard_errors(coupling, n, n_classes):
             assert np.abs(bound - guess).max() > 1e-5
 
 
+@pytest.mark.parametrize(
+    ("coupling", "n", "n_classes", "most"),
+    [
+        ("gumbel", 300, 10, 1e-8),
+        ("inverse_cdf", 300, 10, 1e-6),
+        ("inverse_cdf", 3, 5, 2e-5),
+        ("inverse_cdf", 1, 3, 2e-5),
+    ],
+)
+def test_integrals_are_at_least_a_hundred_times_as_accurate(coupling, n, n_classes, most):
+    rng = np.random.default_rng(0)
+    y = rng.integers(n_classes, size=n)
+    scores = rng.normal(size=(n, n_classes)) + 1.5 * np.eye(n_classes)[y]
+    rows = 2 * rng.normal(size=(40, n_classes))
+    options = {"coupling": coupling, "classes": range(n_classes)}
+    model = EvidentialMultinomialCalibrator(**options).fit(scores, y)
+    finer = EvidentialMultinomialCalibrator(**options, n_nodes=256).fit(scores, y)
+    truth, ours = finer.predict_bounds(rows), model.predict_bounds(rows)
+    paper = model.monte_carlo_bounds(rows, M=10_000, random_state=0)
+    for bound in ("lower", "upper"):
+        exact = getattr(truth, bound)
+        error = np.abs(getattr(ours, bound) - exact).max()
+        assert error <= most
+        assert 100 * error <= np.abs(getattr(paper, bound) - exact).max()
+
+
 def test_draws_are_reproducible_and_constant_scores_are_drawn_too():
     model = EvidentialMultinomialCalibrator(classes=range(3)).fit(np.ones((4, 3)), [0, 1, 2, 0])
     rows = [[2.0, 1.0, 0.0]]

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 FloatArray = npt.NDArray[np.float64]
 Pair = tuple[FloatArray, FloatArray]
 
+#: Newton steps at most to the root of a panel's cubic, and the last one's size. What is integrated
+#: vanishes at the root, so an error there counts by its square.
+_ROOT_STEPS, _ROOT_TOLERANCE = 12, 1e-9
+
 # From this many exponentials loading the compiled twins pays.
 COMPILED_FROM = 1 << 16
 
@@ -114,7 +118,7 @@ def _positive_part(values: FloatArray, weight: FloatArray) -> FloatArray:
     total = np.einsum("q,qij->ij", weight, np.maximum(values, 0.0))
     first, last = _BASIS_ENDS @ values.reshape(PANEL, -1)
     first, last = first.reshape(total.shape), last.reshape(total.shape)
-    crossed = (first > 0) != (last > 0)
+    crossed = first * last < 0
     if weight.any() and crossed.any():
         total[crossed] = _cut_integral(values[:, crossed], weight)
     return total
@@ -125,18 +129,28 @@ _BASIS_ENDS = np.vander([-1.0, 1.0], PANEL, increasing=True) @ _BASIS
 
 def _cut_integral(values: FloatArray, weight: FloatArray) -> FloatArray:
     """Integrate, over the part of the panel where they are positive, values with one root."""
-    coefficients = _BASIS @ values
-    low, high = np.full(values.shape[1], -1.0), np.ones(values.shape[1])
-    rising = _BASIS_ENDS[1] @ values > 0
-    for _ in range(30):
-        middle = 0.5 * (low + high)
-        positive = _polynomial(coefficients, middle) > 0
-        left = positive != rising  # the root lies to the right
-        low, high = np.where(left, middle, low), np.where(left, high, middle)
-    until = np.stack([_polynomial(_INTEGRALS[:, [q]], low) for q in range(PANEL)])
+    root, rising = _root(_BASIS @ values)
+    until = np.stack([_polynomial(_INTEGRALS[:, [q]], root) for q in range(PANEL)])
     part = np.where(rising, _PANEL_WEIGHTS[:, None] - until, until)
     density = weight / _PANEL_WEIGHTS
     return np.maximum(np.einsum("qi,qi->i", part, density[:, None] * values), 0.0)
+
+
+def _root(coefficients: FloatArray) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+    """Return roots in [-1, 1], by Newton kept in a bracket, and where the values rise there."""
+    low, high = np.full(coefficients.shape[1], -1.0), np.ones(coefficients.shape[1])
+    x, rising = np.zeros_like(low), coefficients[1] + coefficients[3] > 0
+    rates = coefficients[1:] * np.arange(1, PANEL)[:, None]
+    for _ in range(_ROOT_STEPS):
+        value, rate = _polynomial(coefficients, x), _polynomial(rates, x)
+        right = (value > 0) == rising
+        low, high = np.where(right, low, x), np.where(right, x, high)
+        ahead = x - np.divide(value, rate, out=np.full_like(x, np.inf), where=rate != 0)
+        ahead = np.where((ahead >= low) & (ahead <= high), ahead, 0.5 * (low + high))
+        if (np.abs(ahead - x) < _ROOT_TOLERANCE).all():
+            return ahead, rising
+        x = ahead
+    return x, rising
 
 
 def _polynomial(coefficients: FloatArray, x: FloatArray) -> FloatArray:
@@ -150,12 +164,16 @@ def inverse_cdf(scores: FloatArray, nodes: Nodes) -> Pair:
     r"""Return bounds for :math:`\varphi` the inverse of cumulative sums :math:`G_j` (P0, eq. 28).
 
     :math:`pl_j=\int(\max_\Gamma G_j-\min_\Gamma G_{j-1})d\gamma` and
-    :math:`\mathrm{Bel}_j=\int(\min_\Gamma G_j-\max_\Gamma G_{j-1})_+d\gamma`.
+    :math:`\mathrm{Bel}_j=\int(\min_\Gamma G_j-\max_\Gamma G_{j-1})_+d\gamma`. As level sets grow,
+    what the second integral takes the positive part of falls: it has one root, where it is cut.
     """
     lower, upper = np.zeros_like(scores), np.zeros_like(scores)
-    for weight, least, most in extremes(scores, nodes):
+    sure = np.empty((PANEL, *scores.shape))
+    for q, (weight, least, most) in enumerate(extremes(scores, nodes)):
         upper += weight * (most[:, 1:] - least[:, :-1])
-        lower += weight * np.maximum(least[:, 1:] - most[:, :-1], 0.0)
+        sure[q % PANEL] = least[:, 1:] - most[:, :-1]
+        if q % PANEL == PANEL - 1:
+            lower += _positive_part(sure, nodes.weight[q + 1 - PANEL : q + 1])
     return lower, upper
 
 
@@ -203,13 +221,10 @@ def _turning_value(g0: FloatArray, d0: FloatArray, g1: FloatArray, d1: FloatArra
     """Return the extreme inside a stretch of the cubic with these ends and end slopes."""
     c2 = 3 * (g1 - g0) - 2 * d0 - d1
     c3 = d0 + d1 - 2 * (g1 - g0)
-    # d0 + 2 c2 t + 3 c3 t^2 changes sign once on (0, 1): the root without cancellation.
+    # d0 + 2 c2 t + 3 c3 t^2 changes sign once on (0, 1), from that of d0 to the other.
     root = np.sqrt(np.maximum(c2 * c2 - 3 * c3 * d0, 0.0))
-    q = -(c2 + np.copysign(root, c2))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        first, second = q / (3 * c3), d0 / q
-    t = np.where((first > 0) & (first < 1), first, second)
-    t = np.where((t > 0) & (t < 1), t, 0.5)
+    size = np.abs(d0)
+    t = size / np.maximum(root - np.copysign(c2, c2 * d0), size + 1e-300)
     value = g0 + t * (d0 + t * (c2 + t * c3))
     return np.clip(value, 0.0, 1.0)
 
@@ -239,14 +254,14 @@ def _compiled_bounds(
     from dubito._kernels import couplings_compiled as compiled  # noqa: PLC0415
 
     levels = np.column_stack(nodes[1:6])
+    rule = (nodes.slope, levels, (_BASIS, _BASIS_ENDS, _PANEL_WEIGHTS, _INTEGRALS))
     lower, upper = np.empty_like(scores), np.empty_like(scores)
     if coupling == "gumbel":
         compiled.gumbel(scores, order, levels, lower, upper)
     elif coupling == "envelope":
-        tables = (_BASIS, _BASIS_ENDS, _PANEL_WEIGHTS, _INTEGRALS)
-        compiled.envelope(scores, order, (nodes.slope, levels, tables), lower, upper)
+        compiled.envelope(scores, order, rule, lower, upper)
     else:
-        compiled.inverse_cdf(scores, nodes.slope, levels, lower, upper)
+        compiled.inverse_cdf(scores, rule, lower, upper)
     return lower, upper
 
 

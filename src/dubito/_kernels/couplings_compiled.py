@@ -11,6 +11,9 @@ import numpy as np
 
 from dubito._kernels.jit import compiled
 
+#: As in `couplings`.
+_ROOT_STEPS, _ROOT_TOLERANCE = 12, 1e-9
+
 #: Numbers in a block: a handful of blocks fit in the second-level cache.
 _BLOCK = 4096
 
@@ -31,7 +34,7 @@ def _width(n_classes):  # type: ignore[no-untyped-def]
     return max(32, min(64, _BLOCK // n_classes // 8 * 8))
 
 
-@compiled()
+@compiled(fastmath={"contract"})
 def _exp(theta, s, power, bits, out):  # type: ignore[no-untyped-def]
     """Write exp(theta s) for theta s <= 0; `bits` is `power` seen as integers."""
     for i in range(s.size):
@@ -182,12 +185,79 @@ def _probabilities(s, p, rise, work):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _accumulate(g, d):  # type: ignore[no-untyped-def]
-    """Add classes up in place."""
-    for j in range(1, len(g)):
-        for b in range(g.shape[1]):
-            g[j, b] = min(g[j, b] + g[j - 1, b], 1.0)
-            d[j, b] += d[j - 1, b]
+def _cut_integral(v, weight, tables):  # type: ignore[no-untyped-def]
+    """Integrate, over the part of a panel where they are positive, four values with one root."""
+    basis, _, panel_weights, integrals = tables
+    c0 = basis[0, 0] * v[0] + basis[0, 1] * v[1] + basis[0, 2] * v[2] + basis[0, 3] * v[3]
+    c1 = basis[1, 0] * v[0] + basis[1, 1] * v[1] + basis[1, 2] * v[2] + basis[1, 3] * v[3]
+    c2 = basis[2, 0] * v[0] + basis[2, 1] * v[1] + basis[2, 2] * v[2] + basis[2, 3] * v[3]
+    c3 = basis[3, 0] * v[0] + basis[3, 1] * v[1] + basis[3, 2] * v[2] + basis[3, 3] * v[3]
+    rising = c1 + c3 > 0  # from one end to the other, which rounding at a root there leaves
+    low, high, x = -1.0, 1.0, 0.0
+    for _ in range(_ROOT_STEPS):
+        value = c0 + x * (c1 + x * (c2 + x * c3))
+        if (value > 0) == rising:
+            high = x
+        else:
+            low = x
+        ahead = x - np.divide(value, c1 + x * (2 * c2 + x * 3 * c3))
+        if not low <= ahead <= high:
+            ahead = 0.5 * (low + high)
+        moved = abs(ahead - x)
+        x = ahead
+        if moved < _ROOT_TOLERANCE:
+            break
+    total = 0.0
+    for q in range(4):
+        until = integrals[4, q]
+        for k in range(3, -1, -1):
+            until = until * x + integrals[k, q]
+        part = panel_weights[q] - until if rising else until
+        total += part * v[q] * np.divide(weight[q], panel_weights[q])
+    return max(total, 0.0)
+
+
+@compiled(fastmath={"contract"})
+def _add_positive(v, weight, sign, kit, out):  # type: ignore[no-untyped-def]
+    """Add `sign` times the integral of the positive part of values (4, size) over a panel."""
+    tables, crossed = kit
+    ends = tables[1]
+    a0, a1, a2, a3 = ends[0, 0], ends[0, 1], ends[0, 2], ends[0, 3]
+    b0, b1, b2, b3 = ends[1, 0], ends[1, 1], ends[1, 2], ends[1, 3]
+    w0, w1, w2, w3 = weight
+    v0, v1, v2, v3 = v
+    for i in range(out.size):
+        first = a0 * v0[i] + a1 * v1[i] + a2 * v2[i] + a3 * v3[i]
+        last = b0 * v0[i] + b1 * v1[i] + b2 * v2[i] + b3 * v3[i]
+        crossed[i] = first * last
+    for i in range(out.size):
+        total = w0 * (v0[i] if v0[i] > 0 else 0.0) + w1 * (v1[i] if v1[i] > 0 else 0.0)
+        total += w2 * (v2[i] if v2[i] > 0 else 0.0) + w3 * (v3[i] if v3[i] > 0 else 0.0)
+        # A panel with a root is done below.
+        out[i] += sign * total if crossed[i] >= 0 else 0.0
+    for i in range(out.size):
+        if crossed[i] < 0:
+            out[i] += sign * _cut_integral((v0[i], v1[i], v2[i], v3[i]), weight, tables)
+
+
+@compiled(fastmath={"contract"})
+def _cumulative(s, g, d, work):  # type: ignore[no-untyped-def]
+    """Turn exponentials `g` into cumulative probabilities, and write their slopes to `d`."""
+    n_classes, width = s.shape
+    share, mean = work
+    for b in range(width):
+        d[0, b] = g[0, b] * s[0, b]
+    for j in range(1, n_classes):
+        for b in range(width):
+            d[j, b] = d[j - 1, b] + g[j, b] * s[j, b]
+            g[j, b] += g[j - 1, b]
+    for b in range(width):
+        share[b] = np.divide(1.0, g[n_classes - 1, b])
+        mean[b] = d[n_classes - 1, b] * share[b]
+    for j in range(n_classes - 1):
+        for b in range(width):
+            d[j, b] = (d[j, b] - mean[b] * g[j, b]) * share[b]
+            g[j, b] *= share[b]
 
 
 @compiled()
@@ -196,12 +266,8 @@ def _turning_value(g0, d0, g1, d1):  # type: ignore[no-untyped-def]
     c2 = 3 * (g1 - g0) - 2 * d0 - d1
     c3 = d0 + d1 - 2 * (g1 - g0)
     root = np.sqrt(max(c2 * c2 - 3 * c3 * d0, 0.0))
-    q = -(c2 + np.copysign(root, c2))
-    t = np.divide(q, 3 * c3)
-    if not 0 < t < 1:
-        t = np.divide(d0, q)
-    if not 0 < t < 1:
-        t = 0.5
+    size = abs(d0)
+    t = np.divide(size, max(root - c2 if d0 > 0 else root + c2, size + 1e-300))
     return min(max(g0 + t * (d0 + t * (c2 + t * c3)), 0.0), 1.0)
 
 
@@ -225,24 +291,24 @@ def _widen(least, most, before, here, step):  # type: ignore[no-untyped-def]
                     most[j, b] = max(most[j, b], value)
 
 
-@compiled()
-def _add_extremes(weight, least, most, lower, upper):  # type: ignore[no-untyped-def]
-    """Add one node of `couplings.inverse_cdf` to the bounds of a block."""
+@compiled(fastmath={"contract"})
+def _add_extremes(weight, least, most, upper, sure):  # type: ignore[no-untyped-def]
+    """Add one level to upper bounds, and write how far each class is sure at it."""
     last = len(least) - 1
-    for j in range(last + 1):
+    least[last] = most[last] = 1.0
+    for b in range(least.shape[1]):
+        upper[0, b] += weight * most[0, b]
+        sure[0, b] = least[0, b]
+    for j in range(1, last + 1):
         for b in range(least.shape[1]):
-            floor = least[j - 1, b] if j > 0 else 0.0
-            start = most[j - 1, b] if j > 0 else 0.0
-            end = most[j, b] if j < last else 1.0
-            roof = least[j, b] if j < last else 1.0
-            upper[j, b] += weight * (end - floor)
-            sure = roof - start
-            lower[j, b] += weight * (sure if sure > 0 else 0.0)
+            upper[j, b] += weight * (most[j, b] - least[j - 1, b])
+            sure[j, b] = least[j, b] - most[j - 1, b]
 
 
 @compiled()
-def inverse_cdf(scores, slope, nodes, lower, upper):  # type: ignore[no-untyped-def]
-    """Write bounds of scores (n, K) in the order of their labels; nodes are (Q, 5)."""
+def inverse_cdf(scores, rule, lower, upper):  # type: ignore[no-untyped-def]
+    """Write bounds of scores (n, K) in label order; nodes are (Q, 5), Q a multiple of 4."""
+    slope, nodes, tables = rule
     n, n_classes = scores.shape
     width = _width(n_classes)
     size = n_classes * width
@@ -254,7 +320,8 @@ def inverse_cdf(scores, slope, nodes, lower, upper):  # type: ignore[no-untyped-
     g = np.empty((2, 2, size))
     d = np.empty((2, 2, n_classes, width))
     least, most = np.empty((n_classes, width)), np.empty((n_classes, width))
-    low_block, up_block = np.empty((n_classes, width)), np.empty((n_classes, width))
+    low_block, up_block = np.empty(size), np.empty((n_classes, width))
+    sure, kit = np.empty((4, size)), (tables, np.empty(size))
     theta, now = np.empty(2), np.zeros(2, dtype=np.int64)
     for start in range(0, n, width):
         rows = min(width, n - start)
@@ -265,8 +332,7 @@ def inverse_cdf(scores, slope, nodes, lower, upper):  # type: ignore[no-untyped-
             theta[end], now[end] = slope, 0
             _exp(slope, flat, power, bits, g[end, 0])
             at = g[end, 0].reshape(n_classes, width)
-            _probabilities(s, at, d[end, 0], work)
-            _accumulate(at, d[end, 0])
+            _cumulative(s, at, d[end, 0], work)
             least[:] = at
             most[:] = at
         for q in range(len(nodes)):
@@ -276,73 +342,18 @@ def inverse_cdf(scores, slope, nodes, lower, upper):  # type: ignore[no-untyped-
                     new = 1 - old
                     _exp(nodes[q, 1 + end], flat, power, bits, g[end, new])
                     at = g[end, new].reshape(n_classes, width)
-                    _probabilities(s, at, d[end, new], work)
-                    _accumulate(at, d[end, new])
+                    _cumulative(s, at, d[end, new], work)
                     before = (g[end, old].reshape(n_classes, width), d[end, old])
                     _widen(least, most, before, (at, d[end, new]), nodes[q, 1 + end] - theta[end])
                     theta[end], now[end] = nodes[q, 1 + end], new
-            if nodes[q, 0] > 0:
-                _add_extremes(nodes[q, 0], least, most, low_block, up_block)
-        lower[start : start + rows] = low_block.T[:rows]
+            _add_extremes(nodes[q, 0], least, most, up_block, sure[q % 4].reshape(n_classes, width))
+            if q % 4 == 3:
+                w = (nodes[q - 3, 0], nodes[q - 2, 0], nodes[q - 1, 0], nodes[q, 0])
+                if w[3] > 0:
+                    v = (sure[0], sure[1], sure[2], sure[3])
+                    _add_positive(v, w, 1.0, kit, low_block)
+        lower[start : start + rows] = low_block.reshape(n_classes, width).T[:rows]
         upper[start : start + rows] = up_block.T[:rows]
-
-
-@compiled()
-def _cut_integral(v, weight, tables):  # type: ignore[no-untyped-def]
-    """Integrate, over the part of a panel where they are positive, four values with one root."""
-    basis, ends, panel_weights, integrals = tables
-    c = np.zeros(4)
-    last = 0.0
-    for q in range(4):
-        last += ends[1, q] * v[q]
-        for k in range(4):
-            c[k] += basis[k, q] * v[q]
-    low, high = -1.0, 1.0
-    for _ in range(30):
-        x = 0.5 * (low + high)
-        positive = c[0] + x * (c[1] + x * (c[2] + x * c[3])) > 0
-        if positive != (last > 0):
-            low = x
-        else:
-            high = x
-    total = 0.0
-    for q in range(4):
-        until = integrals[4, q]
-        for k in range(3, -1, -1):
-            until = until * low + integrals[k, q]
-        part = panel_weights[q] - until if last > 0 else until
-        total += part * v[q] * np.divide(weight[q], panel_weights[q])
-    return max(total, 0.0)
-
-
-@compiled()
-def _add_positive(v, weight, sign, tables, out):  # type: ignore[no-untyped-def]
-    """Add `sign` times the integral of the positive part of values (4, size) over a panel."""
-    ends = tables[1]
-    a0, a1, a2, a3 = ends[0, 0], ends[0, 1], ends[0, 2], ends[0, 3]
-    b0, b1, b2, b3 = ends[1, 0], ends[1, 1], ends[1, 2], ends[1, 3]
-    w0, w1, w2, w3 = weight
-    v0, v1, v2, v3 = v
-    crossings = 0
-    for i in range(out.size):
-        total = w0 * (v0[i] if v0[i] > 0 else 0.0) + w1 * (v1[i] if v1[i] > 0 else 0.0)
-        total += w2 * (v2[i] if v2[i] > 0 else 0.0) + w3 * (v3[i] if v3[i] > 0 else 0.0)
-        out[i] += sign * total
-        first = a0 * v0[i] + a1 * v1[i] + a2 * v2[i] + a3 * v3[i]
-        last = b0 * v0[i] + b1 * v1[i] + b2 * v2[i] + b3 * v3[i]
-        crossings += 1 if (first > 0) != (last > 0) else 0
-    if crossings == 0:
-        return
-    here = np.empty(4)
-    for i in range(out.size):
-        first = a0 * v0[i] + a1 * v1[i] + a2 * v2[i] + a3 * v3[i]
-        last = b0 * v0[i] + b1 * v1[i] + b2 * v2[i] + b3 * v3[i]
-        if (first > 0) != (last > 0):
-            plain = 0.0
-            for q in range(4):
-                here[q] = v[q][i]
-                plain += weight[q] * max(here[q], 0.0)
-            out[i] += sign * (_cut_integral(here, weight, tables) - plain)
 
 
 @compiled()
@@ -357,6 +368,7 @@ def envelope(scores, order, rule, lower, upper):  # type: ignore[no-untyped-def]
     s = flat.reshape(n_classes, width)
     work = (np.empty(width), np.empty(width))
     p, rise = np.empty((2, 4, size)), np.empty((2, 4, size))
+    kit = (tables, np.empty(size))
     low_block, up_block = np.empty(size), np.empty(size)
     for start in range(0, n, width):
         rows = min(width, n - start)
@@ -389,6 +401,6 @@ def envelope(scores, order, rule, lower, upper):  # type: ignore[no-untyped-def]
             ):
                 w = (weight[0, k], weight[1, k], weight[2, k], weight[3, k])
                 if w[0] + w[1] + w[2] + w[3] > 0:
-                    _add_positive((v[0], v[1], v[2], v[3]), w, sign, tables, out)
+                    _add_positive((v[0], v[1], v[2], v[3]), w, sign, kit, out)
         _store(low_block.reshape(n_classes, width), s, order, (start, rows), lower)
         _store(up_block.reshape(n_classes, width), s, order, (start, rows), upper)

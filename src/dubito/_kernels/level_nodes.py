@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -55,7 +54,7 @@ def level_nodes(fit: Fit, n_nodes: int, *, refine: int = 0) -> Nodes:
         return _flat_nodes(n_nodes, refine)
     drift, breaks = _drift_and_breaks(fit)
     panels = _resolved_panels(fit, breaks, drift, n_nodes, min(refine, 1))
-    x, share = _compose([(a, b, n_nodes) for a, b in panels], refine)
+    x, share = _compose(panels, n_nodes, refine)
     nodes = _nodes_at(fit, x, share, drift)
     return nodes._replace(weight=nodes.weight / nodes.weight.sum())
 
@@ -96,16 +95,15 @@ def _drift_and_breaks(fit: Fit) -> tuple[float, FloatArray]:
 
 def _resolved_panels(
     fit: Fit, breaks: FloatArray, drift: float, n_nodes: int, refine: int
-) -> list[tuple[float, float]]:
+) -> FloatArray:
     """Halve stretches until rules on them and on their halves agree on all test integrands."""
 
     def integrals(ends: FloatArray) -> FloatArray:
-        rule = _compose([(a, b, n_nodes) for a, b in ends], refine)
-        return _test_integrals(fit, rule, drift, len(ends))
+        return _test_integrals(fit, _compose(ends, n_nodes, refine), drift, len(ends))
 
     ends = np.column_stack([breaks[:-1], breaks[1:]])
     whole = integrals(ends)
-    panels: list[tuple[float, float]] = []
+    panels = []
     while len(ends):
         middle = ends.mean(axis=1)
         halves = np.column_stack([ends[:, 0], middle, middle, ends[:, 1]]).reshape(-1, 2)
@@ -113,9 +111,10 @@ def _resolved_panels(
         apart = np.abs(whole - parts[::2] - parts[1::2]).max(axis=1)
         wide = ends[:, 1] - ends[:, 0] > breaks[-1] * 2.0**-30
         divide = wide & (apart > _PANEL_TOLERANCE)
-        panels += [(a, b) for a, b in ends[~divide]]
+        panels.append(ends[~divide])
         ends, whole = halves[np.repeat(divide, 2)], parts[np.repeat(divide, 2)]
-    return sorted(panels)
+    found = np.concatenate(panels)
+    return np.asarray(found[np.argsort(found[:, 0])])
 
 
 def _test_integrals(
@@ -142,25 +141,22 @@ def _test_integrals(
     return np.hstack(results)
 
 
-def _compose(panels: list[tuple[float, float, int]], refine: int) -> tuple[FloatArray, FloatArray]:
-    """Return points and weights of Gauss-Legendre rules on panels, in order."""
+def _compose(ends: FloatArray, points: int, refine: int) -> tuple[FloatArray, FloatArray]:
+    """Return points and weights of Gauss-Legendre rules on panels with ends (m, 2), in order."""
     if refine:
-        panels = [part for panel in panels for part in _divided(*panel, refine, panels[-1][1])]
-    rules = []
-    for a, b, points in panels:
-        x, w = _gauss(points)
-        rules.append((a + 0.5 * (b - a) * (x + 1), 0.5 * (b - a) * w))
-    points_, weights = (np.concatenate(part) for part in zip(*rules, strict=True))
-    return points_, weights
+        ends, points = _divided(ends, points, refine), PANEL
+    x, w = _gauss(points)
+    half = 0.5 * (ends[:, 1:] - ends[:, :1])
+    return (ends[:, :1] + half * (x + 1)).ravel(), (half * w).ravel()
 
 
-def _divided(
-    a: float, b: float, points: int, refine: int, end: float
-) -> list[tuple[float, float, int]]:
-    """Divide a panel among rules of `PANEL` points: narrow panels need no more than it had."""
-    count = -(-points * max(refine * (b - a) / end, 1.0) // PANEL)
-    breaks = np.linspace(a, b, int(count) + 1)
-    return [(c, d, PANEL) for c, d in pairwise(breaks)]
+def _divided(ends: FloatArray, points: int, refine: int) -> FloatArray:
+    """Divide panels among rules of `PANEL` points: narrow panels need no more than they had."""
+    width = ends[:, 1] - ends[:, 0]
+    count = np.ceil(points * np.maximum(refine * width / ends[-1, 1], 1.0) / PANEL).astype(int)
+    part = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    step, start = np.repeat(width / count, count), np.repeat(ends[:, 0], count)
+    return np.column_stack([start + part * step, start + (part + 1) * step])
 
 
 @cache
@@ -176,8 +172,7 @@ def _flat_nodes(n_nodes: int, refine: int) -> Nodes:
     all that can be told of them.
     """
     breaks = np.concatenate([[0.0], 4.0 ** np.arange(-10, 11)])
-    panels = [(a, b, n_nodes) for a, b in pairwise(breaks)]
-    theta, share = _compose(panels, min(refine, 1))
+    theta, share = _compose(np.column_stack([breaks[:-1], breaks[1:]]), n_nodes, min(refine, 1))
     end = np.full(PANEL, breaks[-1])
     none, last = np.zeros_like(theta), np.zeros(PANEL)
     return Nodes(

@@ -50,21 +50,30 @@ class Side(NamedTuple):
     excess: FloatArray  # (m + 1,) at the knots
 
 
-def target_pull(scores: FloatArray, y: IntArray, weight: FloatArray, *, smoothed: bool) -> float:
+#: Pseudo-observations of unknown label behind "light" targets, in rows.
+LIGHT = 0.25
+
+
+def target_pull(scores: FloatArray, y: IntArray, weight: FloatArray, targets: str) -> float:
     r"""Return :math:`\sum_iw_it_i^\top(s_i-\max_ks_{ik})`, the linear term of the likelihood.
 
-    Smoothed targets (P0, eq. 25) are :math:`(n_y+1)/(n_y+K)` on the true class and
-    :math:`1/(n_y+K)` on each other, with :math:`n_y` the weight of the rows of class y.
+    Targets are one on the true class ("raw"); :math:`(n_y+1)/(n_y+K)` there and
+    :math:`1/(n_y+K)` on each other, with :math:`n_y` the weight of the rows of class y
+    ("smoothed", P0, eq. 25); or :math:`(1-\epsilon)e_y+\epsilon/K` with
+    :math:`\epsilon=c/(n+c)` and c a quarter of a row ("light").
     """
     n_classes = scores.shape[1]
     top = scores.max(axis=1)
     true = scores[np.arange(len(y)), y] - top
-    if not smoothed:
+    if targets == "raw":
         return float(weight @ true)
-    count = np.bincount(y, weights=weight, minlength=n_classes)[y]
     total = np.concatenate(
         [(scores[rows] - top[rows, None]).sum(axis=1) for rows in _blocks(scores)]
     )
+    if targets == "light":
+        share = LIGHT / (float(weight.sum()) + LIGHT)
+        return float(weight @ ((1 - share) * true + share * total / n_classes))
+    count = np.bincount(y, weights=weight, minlength=n_classes)[y]
     return float(weight @ ((total + count * true) / (count + n_classes)))
 
 
@@ -272,7 +281,7 @@ def distance_at(side: Side, excess: FloatArray) -> tuple[FloatArray, FloatArray]
         low, high = np.where(miss <= 0, share, low), np.where(miss > 0, share, high)
         slope = _horner(rate, share)
         ahead = share - miss / np.where(slope > 0, slope, np.inf)
-        ahead = np.where((ahead > low) & (ahead < high), ahead, 0.5 * (low + high))
+        ahead = np.where((ahead >= low) & (ahead <= high), ahead, 0.5 * (low + high))
         done = np.abs(ahead - share) <= 1e-14
         share = ahead
         if done.all():

@@ -22,9 +22,12 @@ if TYPE_CHECKING:
 
     from dubito._checks import FloatArray, IntArray
 
-#: How many times more nodes than asked for an integrand with kinks needs; 0: one smooth rule.
-_REFINE = {"gumbel": 0, "envelope": 4, "inverse_cdf": 8}
+#: How many times more nodes than asked for an integrand with kinks needs, in short panels that are
+#: cut where it vanishes; 0: one smooth rule.
+_REFINE = {"gumbel": 0, "envelope": 4, "inverse_cdf": 1}
 _MASS_LIMIT = 12
+#: Masses of sets have kinks that no panel is cut at.
+_MASS_REFINE = 8
 
 
 def _has_mass(self: Any) -> bool:
@@ -56,10 +59,14 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
           averaged over :math:`\gamma`: the narrowest pair, but not of a belief function.
     n_nodes : int, default=16
         Points of each panel of the rule that integrates over the level. Couplings whose
-        integrands have kinks take four ("envelope") or eight ("inverse_cdf") times as many.
-    targets : {"smoothed", "raw"}, default="smoothed"
-        Smoothed targets (eq. 25) always have a maximum; raw ones have none where the true class
-        has the largest score in every row.
+        integrands have kinks lay them in shorter panels; "envelope" takes four times as many.
+    targets : {"smoothed", "light", "raw"}, default="smoothed"
+        What the likelihood is asked to predict. "smoothed" is the paper's (eq. 25): K
+        pseudo-observations for every class, which flatten probabilities where rows per class are
+        few beside K. "light" has a quarter of a pseudo-observation in all, as
+        `TemperatureCalibrator` has: better probabilities with many classes or few rows. Both always
+        have a maximum; "raw" ones have none where the true class has the largest score in every
+        row, which is then an error.
     input : {"margin", "logits", "proba"}, default="margin"
         What the scores are. Probabilities are calibrated through their logarithms.
     floor : float, default=1e-16
@@ -95,11 +102,12 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
 
     Nodes are laid in panels of `n_nodes`, as many as it takes: one where the likelihood is well
     shaped, a dozen where it does not exclude slope 0 or the data are nearly separable. Errors,
-    against rules many times finer: below 1e-8 ("gumbel"), 1e-6 ("envelope") and 5e-5
-    ("inverse_cdf"), for rows up to a thousand times wider than the widest of the fit.
+    against rules many times finer: below 1e-8 ("gumbel"), 1e-6 ("envelope") and 3e-5
+    ("inverse_cdf"; 1e-6 from some hundred rows), for rows up to a thousand times wider than the
+    widest of the fit.
 
     With many more classes than rows of each, smoothed targets are nearly uniform, whatever the
-    scores say: prefer raw ones there.
+    scores say: prefer light ones there.
 
     Constant scores say nothing of the slope: :math:`pl(\theta)=1` throughout, `slope_` is 0, the
     level set is :math:`[0,\infty)` and the bounds hold all that any slope would say.
@@ -131,7 +139,7 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
         **BaseCalibrator._parameter_constraints,
         "coupling": [StrOptions(set(_REFINE))],
         "n_nodes": [Interval(Integral, 4, 1000, closed="both")],
-        "targets": [StrOptions({"smoothed", "raw"})],
+        "targets": [StrOptions({"smoothed", "light", "raw"})],
     }
 
     _working_set: ClassVar[int] = 32
@@ -153,8 +161,7 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
 
     def _fit(self, table: FloatArray, y: IntArray, weight: FloatArray) -> None:
         scores = self._log_scores(table)
-        smoothed = self.targets == "smoothed"
-        pull = multinomial.target_pull(scores, y, weight, smoothed=smoothed)
+        pull = multinomial.target_pull(scores, y, weight, self.targets)
         if pull == 0.0 and np.ptp(scores, axis=1).any():
             raise CalibrationInputError(
                 "the true class has the largest score in every row, so the likelihood grows with "
@@ -225,7 +232,8 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
 
         Two classes always; up to 12 with ``coupling="inverse_cdf"``, where the set of each level
         changes only where its number passes an extreme of a cumulative sum. Their belief and
-        plausibility of single classes are those of `predict_bounds`.
+        plausibility of single classes are those of `predict_bounds`, which integrates them more
+        closely, to 5e-5.
 
         Parameters
         ----------
@@ -245,7 +253,8 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
         table = self._read(scores)
         step = max(1, 2**20 // 2 ** len(frame))
         parts = [self._prepared(table[i : i + step]) for i in range(0, len(table), step)]
-        mass = np.concatenate([couplings.inverse_cdf_mass(part, self.nodes_) for part in parts])
+        nodes = level_nodes(self._fitted, self.n_nodes, refine=_MASS_REFINE)
+        mass = np.concatenate([couplings.inverse_cdf_mass(part, nodes) for part in parts])
         return MassBatch(frame, frame.subsets(), mass)
 
     def monte_carlo_bounds(
