@@ -11,7 +11,7 @@ from scipy.special import log_softmax, softmax
 from sklearn.calibration import _TemperatureScaling
 
 from dubito._kernels.softmax_compiled import _exp_in_place, temperature_sums
-from dubito.calibration import TemperatureCalibrator
+from dubito.calibration import MatrixCalibrator, TemperatureCalibrator, VectorCalibrator
 
 
 def draw(n, n_classes, *, seed=0, slope=0.6):
@@ -178,3 +178,12 @@ def test_ridge_is_checked(ridge):
     u, y = draw(20, 3)
     with pytest.raises(ValueError, match="'ridge' parameter"):
         TemperatureCalibrator(ridge=ridge).fit(u, y)
+
+
+def test_constant_rows_say_nothing_whatever_their_values():
+    rng = np.random.default_rng(0)
+    for kind in (TemperatureCalibrator, VectorCalibrator, MatrixCalibrator):
+        for _ in range(10):
+            scores = np.repeat(rng.normal(size=(3, 1)), 3, axis=1)
+            proba = kind().fit(scores, [0, 1, 2]).predict_proba([[0.1, 0.2, 0.3]])
+            assert (proba > 0.2).all()

@@ -8,8 +8,14 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 from sklearn.linear_model import LogisticRegression
 
-from dubito._kernels.softmax import diagonal_hessian, diagonal_value
-from dubito.calibration import TemperatureCalibrator, VectorCalibrator, vector
+from dubito._kernels.softmax import diagonal_hessian, diagonal_value, diagonal_value_and_blocks
+from dubito.calibration import (
+    MatrixCalibrator,
+    TemperatureCalibrator,
+    VectorCalibrator,
+    _shrinkage,
+    vector,
+)
 
 
 def draw(n, n_classes, *, seed=0, noise=1.0):
@@ -60,6 +66,16 @@ def test_hessian_agrees_with_differences_of_the_gradient():
     differences = [(gradient(x + d) - gradient(x - d)) / (2 * step) for d in step * np.eye(6)]
     hessian = diagonal_hessian(u, weight, x[:3], x[3:])
     np.testing.assert_allclose(hessian, differences, rtol=1e-6, atol=1e-6)
+
+
+def test_blocks_are_those_of_the_hessian():
+    u, _ = draw(40, 3)
+    weight = np.linspace(0.5, 2, 40)
+    slope, bias = np.array([0.5, 0.7, 0.4]), np.array([0.1, -0.3, 0.2])
+    blocks = diagonal_value_and_blocks(u, weight, slope, bias)[3]
+    hessian = diagonal_hessian(u, weight, slope, bias)
+    np.testing.assert_allclose(np.concatenate([blocks.slope, blocks.bias]), hessian.diagonal())
+    np.testing.assert_allclose(blocks.both, hessian[:3, 3:].diagonal())
 
 
 def test_two_classes_without_penalty_are_logistic_regression():
@@ -201,6 +217,60 @@ def test_the_solver_for_many_classes_agrees_with_newton(monkeypatch):
     np.testing.assert_allclose(fitted(blocks), fitted(newton), atol=1e-6)
 
 
+def entangled(n, n_classes):
+    """Scores that tell groups of ten classes apart better than the classes of a group."""
+    rng = np.random.default_rng(3)
+    y = rng.integers(n_classes, size=n)
+    u = 1.5 * rng.normal(size=(n, n_classes))
+    u[np.arange(n), y] += 2
+    u[y[:, None] // 10 == np.arange(n_classes) // 10] += 5
+    return u * np.exp(rng.normal(scale=0.2, size=n_classes)), y
+
+
+@pytest.mark.parametrize("scores", [draw, entangled])
+def test_many_classes_take_few_passes(monkeypatch, scores):
+    u, y = scores(4000, 250)
+    passes = []
+
+    def counted(*arguments):
+        passes.append(len(arguments[0]))
+        return diagonal_value_and_blocks(*arguments)
+
+    monkeypatch.setattr(vector, "diagonal_value_and_blocks", counted)
+    monkeypatch.setattr(vector, "_SAMPLE_SCORES", 1000 * 250)
+    for ridge, most in (("auto", 25), (2.0, 12)):
+        passes.clear()
+        model = VectorCalibrator(ridge=ridge).fit(u, y)
+        assert model.gradient_norm_ <= 1e-8
+        assert passes.count(4000) <= (most if scores is draw else 2 * most)
+        assert set(passes) == {1000, 4000}  # first a sample, for strengths and a start
+
+
+def test_all_rows_decide_on_strengths_for_many_classes(monkeypatch):
+    u, y = draw(6000, 250)
+    strengths = VectorCalibrator().fit(u, y).ridge_
+    monkeypatch.setattr(vector, "_SAMPLE_SCORES", 1000 * 250)
+    from_sample = VectorCalibrator().fit(u, y).ridge_
+    assert (np.abs(np.log(from_sample / strengths)) < 0.3).all()
+
+
+def test_strengths_that_grow_for_ever_are_found_in_few_fits(monkeypatch):
+    rng = np.random.default_rng(5)
+    y = rng.integers(100, size=150)
+    u = 2 * rng.normal(size=(150, 100)) + 4 * np.eye(100)[y]  # nothing to mend class by class
+    fits = []
+
+    def counted(*arguments, **keywords):
+        fits.append(None)
+        return solve_map(*arguments, **keywords)
+
+    solve_map = _shrinkage.solve_map
+    monkeypatch.setattr(_shrinkage, "solve_map", counted)
+    model = VectorCalibrator(classes=np.arange(100)).fit(u, y)
+    assert len(fits) <= 15
+    assert model.ridge_.min() > 100
+
+
 def test_the_solver_for_many_rows_agrees_with_newton(monkeypatch):
     u, y = draw(3000, 4)
     newton = VectorCalibrator(ridge=2.0).fit(u, y)
@@ -218,3 +288,13 @@ def test_probabilities_are_the_softmax_of_the_map():
     np.testing.assert_allclose(
         model.predict_proba(u), softmax(model.slope_ * u + model.bias_, axis=1), rtol=1e-12
     )
+
+
+@pytest.mark.parametrize("kind", [VectorCalibrator, MatrixCalibrator])
+def test_without_a_ridge_few_rows_do_not_crash(kind):
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        n = int(rng.choice([3, 10, 30]))
+        scores, y = rng.normal(size=(n, 3)), rng.integers(3, size=n)
+        proba = kind(ridge=0, classes=[0, 1, 2]).fit(scores, y).predict_proba(scores)
+        assert np.isfinite(proba).all()

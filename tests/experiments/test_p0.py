@@ -256,7 +256,7 @@ def test_differences_are_paired_by_rounds_and_misses_are_marked():
     assert "mean of 20 rounds" in text
     assert "| 78.5 ± 0.6 | 78.5 ± 1." in text
     assert "| +1.8 | +1.0 ± 0.0 |" in text
-    assert "| **+1.01 ± 0.03** | 0.00 ± 0.00 | 0.00 ± 0.00 |" in text
+    assert "| **+1.00 ± 0.03** | 0.00 ± 0.00 | 0.00 ± 0.00 |" in text
     assert "| better / worse |  | 1 / 0 | 0 / 0 | 0 / 0 | 0 / 0 | 0 / 0 | 1 / 0 |" in text
     rounds["probabilistic"] = rounds["probabilistic"] - 4
     assert tables.misses(summaries, EXPECTED) == [

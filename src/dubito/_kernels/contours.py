@@ -9,7 +9,8 @@ contains k and one says k alone. The normaliser :math:`1-\kappa` lies between
           \min\Bigl(1,\;\sum_ka_k\Bigr),
 
 which meet where all sources are probabilities; for two classes it is
-:math:`a_0+a_1-d` exactly, and for one source 1. All of it in logs: a hundred sources of a thousand classes underflow.
+:math:`a_0+a_1-d` exactly, and for one source 1. All of it in logs: a hundred sources of a thousand
+classes underflow.
 """
 
 from __future__ import annotations

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 #: Pairs of steps and gradient changes that are kept.
 _MEMORY = 20
+#: How many times its own movement a metric must err, and by what part of a step, for steps to
+#: be remembered.
+_OUTDATED = 2.0
+_KNOWN = 0.1
 
 
 class Minimum(NamedTuple):
@@ -39,8 +43,9 @@ def minimise(
     """Minimise a convex function from x until the gradient's norm is within `tolerance`.
 
     `metric(x)` returns a function that solves with (an approximation of) the Hessian at x. It is
-    taken anew every `refresh` steps: at every step this is Newton's method, for Hessians that are
-    exact; otherwise limited-memory BFGS corrects the metric along the way.
+    taken anew every `refresh` steps. Limited-memory BFGS corrects it along the way where steps
+    tell more than it knows; with exact Hessians at every step they do not, and this is Newton's
+    method.
     """
     value, gradient = objective(x)
     solve: Solve = _identity
@@ -50,17 +55,31 @@ def minimise(
         if norm <= tolerance:
             return Minimum(x, norm, n_iter)
         if n_iter % refresh == 0:
-            solve = metric(x)
+            before, solve = solve, metric(x)
+            if pairs and not _teaches(pairs[-1], before, solve):
+                pairs = []
         step = -_two_loops(gradient, pairs, solve)
         found = _search(objective, x, value, gradient, step)
         if found is None:  # rounding is all that is left
             return Minimum(x, norm, n_iter)
         new_x, value, new_gradient = found
         pair = (new_x - x, new_gradient - gradient)
-        if refresh > 1 and pair[0] @ pair[1] > 0:
+        if pair[0] @ pair[1] > 0:
             pairs = [*pairs[1 - _MEMORY :], pair]
         x, gradient = new_x, new_gradient
     return Minimum(x, float(np.linalg.norm(gradient)), max_iter)
+
+
+def _teaches(pair: tuple[FloatArray, FloatArray], before: Solve, solve: Solve) -> bool:
+    """Say whether the last step and its change of gradient tell what the new metric does not know.
+
+    If the metric moved by more than it errs on that pair, the pairs are out of date.
+    """
+    step, change = pair
+    expected = solve(change)
+    error = np.linalg.norm(expected - step)
+    moved = np.linalg.norm(expected - before(change))
+    return bool(error > max(_OUTDATED * moved, _KNOWN * np.linalg.norm(step)))
 
 
 def _identity(gradient: FloatArray) -> FloatArray:

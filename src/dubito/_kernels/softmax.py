@@ -34,6 +34,14 @@ class Slope(NamedTuple):
     n_iter: int  # passes over all rows
 
 
+class Blocks(NamedTuple):
+    """Second derivatives in slope and bias of the same class, (K,) each."""
+
+    slope: FloatArray
+    both: FloatArray
+    bias: FloatArray
+
+
 def fit_slope(u: FloatArray, y: IntArray, weight: FloatArray, pseudo: float) -> Slope:
     r"""Minimise the negative log-likelihood of :math:`\mathrm{softmax}(\theta u)` over θ ≥ 0.
 
@@ -54,7 +62,9 @@ def _first_guess(u: FloatArray, weight: FloatArray) -> float:
     """Return the slope at which a typical best score leads the mean by log K."""
     rows = spread_rows(len(u), _PILOT_ROWS)
     part = u[rows]
-    lead = float(np.average(part.max(axis=1) - part.mean(axis=1), weights=weight[rows]))
+    # The mean of equal scores may differ from them by rounding; their range does not.
+    leads = np.where(np.ptp(part, axis=1) > 0, part.max(axis=1) - part.mean(axis=1), 0.0)
+    lead = float(np.average(leads, weights=weight[rows]))
     if lead == 0.0 and len(rows) < len(u):
         lead = max(float(np.ptp(u[rows], axis=1).max()) for rows in row_chunks(u))
     return np.log(u.shape[1]) / lead if lead > 0 else 0.0
@@ -123,10 +133,18 @@ def diagonal_value(
     u: FloatArray, weight: FloatArray, slope: FloatArray, bias: FloatArray
 ) -> tuple[float, FloatArray, FloatArray]:
     """Return Σw log Σ exp(slope∘u + bias), and its gradients in slope and in bias."""
+    value, by_slope, by_bias, _ = diagonal_value_and_blocks(u, weight, slope, bias)
+    return value, by_slope, by_bias
+
+
+def diagonal_value_and_blocks(
+    u: FloatArray, weight: FloatArray, slope: FloatArray, bias: FloatArray
+) -> tuple[float, FloatArray, FloatArray, Blocks]:
+    """Return `diagonal_value`, and the 2×2 blocks of each class in its Hessian."""
     from dubito._kernels.softmax_compiled import diagonal_sums  # noqa: PLC0415
 
-    value, by_slope, by_bias = diagonal_sums(u, weight, slope, bias)
-    return float(value), by_slope, by_bias
+    value, (by_slope, by_bias), blocks = diagonal_sums(u, weight, slope, bias)
+    return float(value), by_slope, by_bias, Blocks(*blocks)
 
 
 def diagonal_hessian(
@@ -135,34 +153,20 @@ def diagonal_hessian(
     """Return the Hessian of `diagonal_value`, (2K, 2K), slopes first."""
     n_classes = u.shape[1]
     hessian = np.zeros((2 * n_classes, 2 * n_classes))
-    for rows in row_chunks(u, 4):
-        root = np.sqrt(weight[rows])[:, None]
-        p = root * softmax_rows(slope * u[rows] + bias)
-        both = np.hstack([p * u[rows], p])
-        hessian -= both.T @ both
-    blocks = diagonal_blocks(u, weight, slope, bias, own=True)
-    _add_blocks(hessian, *blocks)
-    return hessian
-
-
-def diagonal_blocks(
-    u: FloatArray, weight: FloatArray, slope: FloatArray, bias: FloatArray, *, own: bool = False
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the 2×2 blocks of slope and bias of each class in the Hessian.
-
-    They hold Σ w p(1-p) (u², u, 1); with `own` only the part Σ w p (u², u, 1).
-    """
-    sums = np.zeros((3, u.shape[1]))
+    own = np.zeros((3, n_classes))
     for rows in row_chunks(u, 4):
         part = u[rows]
         p = softmax_rows(slope * part + bias)
-        curvature = p if own else p * (1 - p)
-        curvature *= weight[rows, None]
-        sums[2] += curvature.sum(axis=0)
-        curvature *= part
-        sums[1] += curvature.sum(axis=0)
-        sums[0] += np.einsum("ij,ij->j", curvature, part)
-    return sums[0], sums[1], sums[2]
+        root = np.sqrt(weight[rows])[:, None]
+        both = np.hstack([root * p * part, root * p])
+        hessian -= both.T @ both
+        p *= weight[rows, None]
+        own[2] += p.sum(axis=0)
+        p *= part
+        own[1] += p.sum(axis=0)
+        own[0] += np.einsum("ij,ij->j", p, part)
+    _add_blocks(hessian, *own)
+    return hessian
 
 
 def _add_blocks(
@@ -221,9 +225,9 @@ def matrix_hessian(features: FloatArray, weight: FloatArray, p: FloatArray) -> F
 
 
 def log_softmax(z: FloatArray) -> FloatArray:
-    """Return the logarithm of the softmax, in runs of rows that stay in the cache."""
-    out = np.empty_like(z)
-    for rows in row_chunks(z, 8):
-        part = z[rows] - z[rows].max(axis=1, keepdims=True)
-        np.subtract(part, np.log(np.exp(part).sum(axis=1, keepdims=True)), out=out[rows])
+    """Return the logarithm of the softmax, row by row."""
+    from dubito._kernels.softmax_compiled import log_softmax_rows  # noqa: PLC0415
+
+    out = np.empty(z.shape)
+    log_softmax_rows(z, out)
     return out

@@ -93,12 +93,21 @@ def temperature_sums(u, y, weight, share, theta):  # type: ignore[no-untyped-def
 
 @compiled(fastmath=_LANES)
 def diagonal_sums(u, weight, slope, bias):  # type: ignore[no-untyped-def]
-    """Return Σw log Σ exp(slope∘u + bias), and its gradients in slope and in bias."""
+    """Return Σw log Σ exp(slope∘u + bias), its gradients, and its curvatures class by class.
+
+    Rows of the table are Σwp (u, 1) and Σwp(1-p) (u², u, 1). The curvatures cost a fifth of a
+    pass when taken along, and a pass when asked for later.
+    """
     n, n_classes = u.shape
     buffer = np.empty(n_classes)
     power = np.empty(n_classes)
     power_bits = power.view(np.int64)
     by_slope, by_bias = np.zeros(n_classes), np.zeros(n_classes)
+    slope_slope, slope_bias, bias_bias = (
+        np.zeros(n_classes),
+        np.zeros(n_classes),
+        np.zeros(n_classes),
+    )
     value = 0.0
     for i in range(n):
         row = u[i]
@@ -113,10 +122,42 @@ def diagonal_sums(u, weight, slope, bias):  # type: ignore[no-untyped-def]
         total = 0.0
         for k in range(n_classes):
             total += buffer[k]
-        value += weight[i] * (np.log(total) + top)
-        scale = weight[i] / total
+        w, share = weight[i], 1 / total
+        value += w * (np.log(total) + top)
         for k in range(n_classes):
-            p = scale * buffer[k]
-            by_bias[k] += p
-            by_slope[k] += p * row[k]
-    return value, by_slope, by_bias
+            p = share * buffer[k]
+            wp = w * p
+            by_bias[k] += wp
+            by_slope[k] += wp * row[k]
+            curvature = wp * (1 - p)
+            bias_bias[k] += curvature
+            curvature *= row[k]
+            slope_bias[k] += curvature
+            slope_slope[k] += curvature * row[k]
+    return value, (by_slope, by_bias), (slope_slope, slope_bias, bias_bias)
+
+
+@compiled(fastmath=_LANES)
+def log_softmax_rows(z, out):  # type: ignore[no-untyped-def]
+    """Write the logarithm of the softmax of each row of z into `out`."""
+    n, n_classes = z.shape
+    buffer = np.empty(n_classes)
+    power = np.empty(n_classes)
+    power_bits = power.view(np.int64)
+    for i in range(n):
+        row = z[i]
+        top = row[0]
+        for k in range(1, n_classes):
+            top = row[k] if row[k] > top else top  # noqa: FURB136
+        for k in range(n_classes):
+            buffer[k] = row[k] - top
+        _exp_in_place(buffer, power, power_bits)
+        total = 0.0
+        for k in range(n_classes):
+            total += buffer[k]
+        # Differences first: the logarithm of the sum may drown in a large score.
+        log_total = np.log(total)
+        for k in range(n_classes):
+            buffer[k] = row[k] - top
+        for k in range(n_classes):
+            out[i, k] = buffer[k] - log_total

@@ -53,6 +53,7 @@ class ShrunkenMap(Protocol):
     groups: IntArray
     total: float
     refresh: int
+    tolerance: float  # of the gradient per row: Newton's last step is for free, others are a pass
 
     def objective(self, x: FloatArray) -> tuple[float, FloatArray]:
         """Return the negative log-likelihood and its gradient."""
@@ -85,8 +86,7 @@ def solve_map(
     tolerance: float | None = None,
 ) -> Minimum:
     """Minimise likelihood and penalty, to a gradient of `tolerance` per row."""
-    if tolerance is None:  # Newton's last step is for free, a quasi-Newton step is a pass
-        tolerance = 1e-11 if model.refresh == 1 else 1e-8
+    tolerance = model.tolerance if tolerance is None else tolerance
     penalty = strengths[model.groups]
 
     def objective(x: FloatArray) -> tuple[float, FloatArray]:
@@ -108,33 +108,56 @@ def maximise_evidence(
     x: FloatArray | None = None,
     *,
     rounds: int = 50,
+    tolerance: float = 1e-5,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the strengths that maximise the evidence, and the parameters there."""
+    """Return the strengths that maximise the evidence, and the parameters there.
+
+    Each round fits the map at given strengths, to a gradient of `tolerance` per row.
+    """
     n_groups = int(model.groups.max()) + 1
-    sizes = np.bincount(model.groups, minlength=n_groups)
     strengths = np.full(n_groups, 10.0) if strengths is None else strengths
     x = np.zeros(len(model.groups)) if x is None else x
+    moved = pull = np.zeros(n_groups)
     for _ in range(rounds):
-        x = solve_map(model, strengths, x, tolerance=1e-5).x
-        spread = model.metric(x, strengths[model.groups]).inverse_diagonal()
-        determined = sizes - strengths * np.bincount(model.groups, spread, n_groups)
-        squares = np.bincount(model.groups, x * x, n_groups)
-        new = np.maximum(determined, 0.0) / np.maximum(squares, 1e-300)
-        new = np.clip(new, WEAKEST, STRONGEST)
-        settled = np.abs(np.log(new / strengths)).max() < 0.05
-        strengths = new
-        if settled:
-            break
+        x = solve_map(model, strengths, x, tolerance=tolerance).x
+        before, pull = pull, _pull(model, strengths, x)
+        if np.abs(pull).max() < 0.05:
+            return np.clip(strengths * np.exp(pull), WEAKEST, STRONGEST), x
+        new = np.clip(strengths * np.exp(_leap(moved, before, pull)), WEAKEST, STRONGEST)
+        moved, strengths = np.log(new / strengths), new
     return strengths, x
+
+
+def _pull(model: ShrunkenMap, strengths: FloatArray, x: FloatArray) -> FloatArray:
+    """Return the logarithm of MacKay's new strengths over the present ones, 0 at a bound."""
+    n_groups = len(strengths)
+    sizes = np.bincount(model.groups, minlength=n_groups)
+    spread = model.metric(x, strengths[model.groups]).inverse_diagonal()
+    determined = sizes - strengths * np.bincount(model.groups, spread, n_groups)
+    squares = np.bincount(model.groups, x * x, n_groups)
+    new = np.maximum(determined, 0.0) / np.maximum(squares, 1e-300)
+    return np.log(np.clip(new, WEAKEST, STRONGEST) / strengths)
+
+
+def _leap(moved: FloatArray, before: FloatArray, pull: FloatArray) -> FloatArray:
+    """Return the change of each log strength that a secant expects to end the pull.
+
+    MacKay's own change is the pull. Where the evidence grows slowly, often for ever, that takes
+    dozens of fits; a secant goes there at once, here by a factor of at most eight in a round
+    unless MacKay's goes further.
+    """
+    fall = before - pull
+    secant = np.full_like(pull, np.inf)
+    np.divide(moved * pull, fall, out=secant, where=fall * moved > 0)
+    farthest = np.maximum(np.abs(pull), np.log(8.0))
+    leap = np.sign(pull) * np.minimum(np.abs(secant), farthest)
+    return np.where(moved == 0.0, pull, leap)
 
 
 def dense_metric(hessian: FloatArray, penalty: FloatArray) -> Metric:
     """Return the metric of a full Hessian."""
     diagonal = hessian.diagonal() + penalty
-    matrix = hessian.copy()
-    # A constant added to all biases changes no probability: without a penalty H is singular.
-    np.fill_diagonal(matrix, diagonal + 1e-10 * max(diagonal.max(), 1e-290))
-    factor = linalg.cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)
+    factor = _cholesky(hessian, diagonal, 1e-10 * max(diagonal.max(), 1e-290))
 
     def inverse_diagonal() -> FloatArray:
         inverse, _ = linalg.lapack.dtrtri(factor, lower=1)
@@ -144,6 +167,21 @@ def dense_metric(hessian: FloatArray, penalty: FloatArray) -> Metric:
         return linalg.cho_solve((factor, True), gradient, check_finite=False)
 
     return Metric(solve, inverse_diagonal)
+
+
+def _cholesky(hessian: FloatArray, diagonal: FloatArray, lift: float) -> FloatArray:
+    """Factor a Hessian with a given diagonal, lifted as little as makes it positive definite.
+
+    A constant added to all biases changes no probability, and where all probabilities are 0 or 1
+    nothing does: without a penalty the Hessian is singular.
+    """
+    while True:
+        matrix = hessian.copy()
+        np.fill_diagonal(matrix, diagonal + lift)
+        try:
+            return linalg.cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)
+        except linalg.LinAlgError:
+            lift *= 100
 
 
 def softmax(z: FloatArray) -> FloatArray:

@@ -80,8 +80,8 @@ class EvidentialIsotonicCalibrator(LiftedEvidentialCalibrator):
     With one row at s of class 1, Bel = 1/2 at and above s, and 0 below.
 
     `predict_proba` gives the middle of belief and plausibility, their pignistic probability: never
-    0 or 1, as the isotonic estimate is beyond the last error of the classifier. `IsotonicCalibrator`
-    gives the estimate.
+    0 or 1, as the isotonic estimate is beyond the last error of the classifier. The estimate itself
+    is that of `IsotonicCalibrator`.
 
     More than two classes: one map for each class against the rest; bounds are the exact range of
     the normalised probabilities.

@@ -151,6 +151,7 @@ class FullMap:
         cost = groups.size**2 if self._dense else groups.size
         self._affordable = max(int(_HESSIAN_COST / cost), 2 * n_classes)
         self.refresh = 1 if self._dense and n <= self._affordable else _RARELY
+        self.tolerance = 1e-11 if self.refresh == 1 else 1e-8
         self._targets = _target_sums(u, labels)
         self._spectrum: Spectrum | None = None
 
