@@ -4,10 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, make_classification
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.metrics import log_loss
 from sklearn.model_selection import ShuffleSplit, StratifiedKFold, cross_val_predict
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
@@ -99,6 +102,8 @@ def test_a_frozen_model_is_left_as_it_is_and_all_rows_calibrate():
 def test_bare_scores_need_no_estimator():
     scores = LinearSVC().fit(X[TRAIN], y[TRAIN]).decision_function(X[REST])
     clf = CalibratedClassifier(None, EvidentialMultinomialCalibrator()).fit(scores, y[REST])
+    two = CalibratedClassifier().fit(scores[:, 0], y[REST] == 0)
+    assert two.predict_proba(scores[:2, 0]).shape == (2, 2)
     plain = EvidentialMultinomialCalibrator().fit(scores, y[REST])
     np.testing.assert_array_equal(clf.predict_proba(scores), plain.predict_proba(scores))
     assert clf.n_features_in_ == 3
@@ -115,6 +120,27 @@ def test_two_classes_have_masses(kind, ensemble):
     bounds, masses = clf.predict_bounds(data), clf.predict_mass(data).bounds()
     np.testing.assert_allclose(masses.lower, bounds.lower, atol=1e-9)
     np.testing.assert_allclose(masses.upper, bounds.upper, atol=1e-9)
+
+
+def test_a_forest_that_is_often_certain():
+    data, labels = make_classification(3000, 20, n_informative=5, weights=[0.95], random_state=0)
+    forest = RandomForestClassifier(50, random_state=0)
+    few, many = data[:1500], labels[:1500]
+    sigmoid = CalibratedClassifierCV(forest, cv=3).fit(few, many).predict_proba(data[1500:])
+    for calibrator in (PlattCalibrator(), EvidentialLogisticCalibrator()):
+        ours = CalibratedClassifier(forest, calibrator, cv=3).fit(few, many)
+        loss = log_loss(labels[1500:], ours.predict_proba(data[1500:]))
+        assert loss < 1.1 * log_loss(labels[1500:], sigmoid)
+
+
+def test_the_default_calibrates_many_classes():
+    data, labels = load_digits(return_X_y=True)
+    clf = CalibratedClassifier(GaussianNB(var_smoothing=1e-3), cv=3).fit(data[:900], labels[:900])
+    bounds = clf.predict_bounds(data[900:])
+    best = bounds.upper.argmax(axis=1)
+    rate = (clf.classes_[best] == labels[900:]).mean()
+    rows = np.arange(len(best))
+    assert bounds.lower[rows, best].mean() - 0.05 < rate < bounds.upper[rows, best].mean() + 0.05
 
 
 def test_masses_are_absent_where_they_are_not_defined():
@@ -151,10 +177,16 @@ def test_what_cannot_be_asked_is_refused():
     for clf, message in refused:
         with pytest.raises((TypeError, ValueError), match=message):
             clf.fit(X, y)
-    with pytest.raises(CalibrationInputError, match="6 columns for 4 classes"):
-        CalibratedClassifier(SVC(decision_function_shape="ovo")).fit(
-            np.vstack([X, X[:40] + 9]), np.r_[y, [3] * 40]
-        )
+    for pairwise in (SVC(decision_function_shape="ovo"), make_pipeline(StandardScaler(), SVC())):
+        pairwise.set_params(**{k: "ovo" for k in pairwise.get_params() if k.endswith("on_shape")})
+        with pytest.raises(CalibrationInputError, match="for each pair of classes"):
+            CalibratedClassifier(pairwise).fit(X, y)
+    with pytest.raises(CalibrationInputError, match="4 columns and y shows 3 labels"):
+        CalibratedClassifier().fit(X, y)
+    with pytest.raises(NotFittedError):
+        CalibratedClassifier(FrozenEstimator(GaussianNB())).fit(X, y)
+    with pytest.raises(ValueError, match="no label in row 1"):
+        CalibratedClassifier(SVC()).fit(X[:3], np.array(["a", None, "b"], dtype=object))
     with pytest.raises(ValueError, match="two classes; y has 50 rows and shows one class"):
         CalibratedClassifier(SVC()).fit(X[:50], y[:50])
     with pytest.raises(ValueError, match="'calibrator' parameter of CalibratedClassifier"):

@@ -13,6 +13,7 @@ from dubito.calibration import (
     BinningCalibrator,
     CalibratedClassifier,
     CalibrationInputError,
+    EvidentialBinningCalibrator,
     EvidentialLogisticCalibrator,
     EvidentialMultinomialCalibrator,
     PlattCalibrator,
@@ -64,7 +65,7 @@ def test_promise(calibrator, check):
 
 
 def expected_failures(classifier):
-    if not isinstance(classifier.calibrator, BinningCalibrator):
+    if not isinstance(classifier.calibrator, BinningCalibrator | EvidentialBinningCalibrator):
         return {}
     reason = "copies of a row get scores that differ by rounding, and a bin may end between them"
     return {"check_sample_weight_equivalence_on_dense_data": reason}
@@ -102,6 +103,14 @@ def test_data_frames_and_series(kind, frame):
     if frame is pd.DataFrame:
         with pytest.raises(ValueError, match="feature names"):
             fitted.predict(table[columns[::-1]])
+        with pytest.raises(CalibrationInputError, match="named cedar, beech, ash, but taken for"):
+            kind().fit(table[columns[::-1]], series)
+        turned = kind(classes=columns[::-1]).fit(table[columns[::-1]], series)
+        np.testing.assert_allclose(
+            turned.predict_proba(table[columns[::-1]])[:, ::-1],
+            plain.predict_proba(scores),
+            atol=1e-6,
+        )
 
 
 @pytest.mark.parametrize("kind", CALIBRATORS)

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -133,7 +133,7 @@ def test_two_classes_by_contour_equal_dempsters_rule():
 
 def test_contour_and_dempster_agree_on_the_contour():
     by_mass = EvidentialFusion(members(), rule="dempster").fit(X, y)
-    calibrator = EvidentialMultinomialCalibrator(coupling="inverse_cdf")
+    calibrator = EvidentialMultinomialCalibrator(coupling="inverse_cdf", targets="light")
     by_contour = EvidentialFusion(members(), calibrator=calibrator).fit(X, y)
     contour = by_mass.predict_bounds(X).upper
     np.testing.assert_allclose(
@@ -146,9 +146,7 @@ def test_members_may_be_frozen_calibrated_or_bare_scores():
     scores = fitted.decision_function(X)
     frozen = EvidentialFusion([("a", FrozenEstimator(fitted))]).fit(X[REST], y[REST])
     bare = EvidentialFusion([("a", None)]).fit(scores[REST], y[REST])
-    alone = CalibratedClassifier(FrozenEstimator(fitted), EvidentialMultinomialCalibrator()).fit(
-        X[REST], y[REST]
-    )
+    alone = CalibratedClassifier(FrozenEstimator(fitted)).fit(X[REST], y[REST])
     one = EvidentialFusion([("a", alone)]).fit(X[REST], y[REST])
     upper = alone.predict_bounds(X).upper
     expected = upper / upper.sum(axis=1, keepdims=True)
@@ -164,6 +162,37 @@ def test_frozen_members_may_know_different_classes():
     fusion = EvidentialFusion([("some", first), ("all", second)]).fit(X, y)
     assert fusion.classes_.tolist() == [0, 1, 2]
     assert fusion.score(X, y) > 0.6
+
+
+def test_a_calibrated_frozen_member_may_know_more_classes_than_y():
+    known = CalibratedClassifier(FrozenEstimator(logistic().fit(X, y)))
+    for absent in (0, 2):
+        rows = y != absent
+        fusion = EvidentialFusion([("known", known), ("bayes", GaussianNB())])
+        fusion.fit(X[rows], y[rows])
+        assert fusion.classes_.tolist() == [0, 1, 2]
+        assert fusion.predict_proba(X).shape == (len(X), 3)
+
+
+def test_members_and_y_must_speak_of_the_same_labels():
+    words = np.array(["a", "b", "c"])[y]
+    frozen = FrozenEstimator(GaussianNB().fit(X, y))
+    with pytest.raises(ValueError, match="member 'a' knows the labels"):
+        EvidentialFusion([("a", frozen), ("b", GaussianNB())]).fit(X, words)
+
+
+def test_folds_from_a_generator_serve_every_member():
+    folds = StratifiedKFold(3).split(X, y)
+    listed = EvidentialFusion(members(), cv=list(StratifiedKFold(3).split(X, y))).fit(X, y)
+    once = EvidentialFusion(members(), cv=folds).fit(X, y)
+    np.testing.assert_array_equal(once.predict_proba(X), listed.predict_proba(X))
+
+
+def test_one_column_may_be_a_number_or_a_name():
+    frame = pd.DataFrame(X, columns=[f"c{i}" for i in range(13)])
+    by_name = EvidentialFusion([("a", GaussianNB(), "c6")]).fit(frame, y).predict_proba(frame)
+    by_number = EvidentialFusion([("a", GaussianNB(), 6)]).fit(X.tolist(), y)
+    np.testing.assert_allclose(by_name, by_number.predict_proba(X.tolist()))
 
 
 def test_disjoint_parts_share_no_row():
@@ -200,8 +229,8 @@ def test_total_conflict_has_a_name():
 
 
 def test_the_cautious_rule_needs_some_doubt():
-    with pytest.raises(ValueError, match="Discount"):
-        EvidentialFusion(members(), rule="cautious").fit(X, y).predict_mass(X)
+    with pytest.raises(ValueError, match=r"discount=0\.05"):
+        EvidentialFusion(members(), rule="cautious").fit(X, y)
 
 
 def test_discounted_members_say_less():
@@ -211,7 +240,7 @@ def test_discounted_members_say_less():
     assert (doubted.conflict(X) < plain.conflict(X)).all()
     assert doubted.predict_bounds(X).width.mean() > plain.predict_bounds(X).width.mean()
     by_mass = EvidentialFusion(pair, discount=0.3, rule="dempster").fit(X, y).predict_bounds(X)
-    paper = EvidentialMultinomialCalibrator(coupling="inverse_cdf")
+    paper = EvidentialMultinomialCalibrator(coupling="inverse_cdf", targets="light")
     outer = EvidentialFusion(pair, discount=0.3, calibrator=paper).fit(X, y).predict_bounds(X)
     assert (outer.lower <= by_mass.lower + 1e-6).all()
     assert (outer.upper >= by_mass.upper - 1e-6).all()
@@ -220,9 +249,9 @@ def test_discounted_members_say_less():
 def test_masses_that_do_not_exist_are_refused():
     fusion = EvidentialFusion(
         members(), rule="dempster", calibrator=EvidentialMultinomialCalibrator()
-    ).fit(X, y)
+    )
     with pytest.raises(TypeError, match=r"member 'bayes'.*coupling=\"inverse_cdf\""):
-        fusion.predict_mass(X)
+        fusion.fit(X, y)
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,15 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.special import log_softmax, logit, softmax
 
-from dubito.calibration import CalibrationInputError
+from dubito.calibration import CalibrationInputError, PlattCalibrator
 from dubito.calibration._lifting import lift_bounds, lift_proba
-from dubito.calibration._scores import binary_log_odds, class_log_odds, log_scores, read_scores
+from dubito.calibration._scores import (
+    binary_log_odds,
+    class_log_odds,
+    log_scores,
+    read_scores,
+    smallest_share,
+)
 
 LOGITS = hnp.arrays(np.float64, (3, 4), elements=st.floats(-30, 30))
 
@@ -62,6 +68,17 @@ def test_two_classes_have_one_margin():
     np.testing.assert_allclose(
         log_scores(margin, "margin", 1e-9, normalised=False), [[0.5, -0.5], [-1, 1]]
     )
+
+
+def test_the_floor_follows_the_smallest_probability():
+    forest = np.array([[0.0, 1.0], [0.01, 0.99]])
+    assert smallest_share(forest, "proba") == 0.005
+    assert smallest_share(forest[:, 1:], "proba") == pytest.approx(0.005)
+    assert smallest_share(np.eye(2), "proba") == 0.01
+    assert smallest_share(np.array([[1e-200, 1.0]]), "proba") == 1e-16
+    fitted = PlattCalibrator(input="proba").fit(forest, [0, 1])
+    assert fitted.floor_ == 0.005
+    assert PlattCalibrator(input="proba", floor=1e-3).fit(forest, [0, 1]).floor_ == 1e-3
 
 
 def test_certain_probabilities_stay_finite():

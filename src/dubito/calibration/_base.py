@@ -15,7 +15,7 @@ from dubito._estimators import CautiousMixin
 from dubito._labels import as_labels, label_columns
 from dubito._sklearn import Interval, StrOptions, check_feature_names, fit_context
 from dubito.belief import Bounds
-from dubito.calibration._scores import INPUTS, log_scores, read_scores
+from dubito.calibration._scores import INPUTS, log_scores, read_scores, smallest_share
 from dubito.calibration.errors import CalibrationInputError
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "input": [StrOptions(set(INPUTS))],
-        "floor": [Interval(Real, 0, 0.5, closed="neither")],
+        "floor": [Interval(Real, 0, 0.5, closed="neither"), StrOptions({"auto"})],
         "classes": ["array-like", None],
     }
 
@@ -48,7 +48,7 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
         self,
         *,
         input: str = "margin",
-        floor: float = 1e-16,
+        floor: float | str = "auto",
         classes: npt.ArrayLike | None = None,
     ) -> None:
         self.input = input
@@ -86,9 +86,12 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
         check_feature_names(self, scores, reset=True)
         self.n_features_in_ = table.shape[1]
         self.classes_, columns = self._read_labels(labels, table.shape[1])
+        self._check_column_names()
         counts = weight > 0
         if not counts.all():
             table, columns, weight = table[counts], columns[counts], weight[counts]
+        auto = isinstance(self.floor, str)
+        self.floor_ = smallest_share(table, self.input) if auto else float(self.floor)
         self._fit(table, columns, weight)
         return self
 
@@ -140,7 +143,7 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
 
     def _log_scores(self, table: FloatArray, *, normalised: bool = False) -> FloatArray:
         """Return log scores (n, K)."""
-        return log_scores(table, self.input, self.floor, normalised=normalised)
+        return log_scores(table, self.input, self.floor_, normalised=normalised)
 
     def _read(self, scores: Any) -> FloatArray:
         """Check scores to predict for against those of the fit."""
@@ -175,6 +178,16 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
         if self.classes is not None:
             return np.asarray(self.classes), columns
         return (distinct if len(distinct) == n_classes else np.arange(n_classes)), columns
+
+    def _check_column_names(self) -> None:
+        """Refuse columns that are named after the classes but come in another order."""
+        names = [str(name) for name in getattr(self, "feature_names_in_", [])]
+        labels = [str(label) for label in self.classes_]
+        if names != labels and sorted(names) == sorted(labels):
+            raise CalibrationInputError(
+                f"the columns of scores are named {', '.join(names)}, but taken for "
+                f"{', '.join(labels)}; put them in this order, or pass classes= in theirs."
+            )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -67,13 +67,22 @@ class LiftedCalibrator(BaseCalibrator):
     def _log_odds(self, table: FloatArray) -> FloatArray:
         """Return log-odds of each event: (n, 1) for two classes, (n, K) for more."""
         if len(self.classes_) == 2:
-            return binary_log_odds(table, self.input, self.floor)[:, None]
-        return class_log_odds(table, self.input, self.floor)
+            return binary_log_odds(table, self.input, self.floor_)[:, None]
+        return class_log_odds(table, self.input, self.floor_)
 
     def _proba(self, table: FloatArray) -> FloatArray:
         odds = self._log_odds(table)
         events = np.stack([m.proba(odds[:, k]) for k, m in enumerate(self.maps_)], axis=1)
         return lift_proba(events)
+
+
+def _has_two_classes(calibrator: Any) -> bool:
+    n_classes = len(getattr(calibrator, "classes_", "ab"))
+    if n_classes == 2:
+        return True
+    raise AttributeError(
+        f"belief and plausibility of {n_classes} classes do not make a mass function; two do."
+    )
 
 
 class LiftedEvidentialCalibrator(LiftedCalibrator):
@@ -115,7 +124,7 @@ class LiftedEvidentialCalibrator(LiftedCalibrator):
         contours = [m.contour(odds[:, k], values) for k, m in enumerate(self.maps_)]
         return contours[0] if len(contours) == 1 else np.stack(contours, axis=1)
 
-    @available_if(lambda self: len(getattr(self, "classes_", "ab")) == 2)
+    @available_if(_has_two_classes)
     def predict_mass(self, scores: Any) -> MassBatch:
         r"""Return the predictive mass functions of two classes.
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
 
 from dubito._checks import FloatArray, counted
 from dubito.calibration.errors import CalibrationInputError
@@ -45,6 +47,8 @@ def class_scores(estimator: Any, X: Any, *, method: str, classes: npt.NDArray[An
 
     A class the estimator has not seen gets probability 0, or the lowest margin of the row.
     """
+    if method == "decision_function" and len(classes) > 2:
+        _refuse_pairwise(estimator)
     raw = np.asarray(getattr(estimator, method)(X), dtype=np.float64)
     n_seen = len(estimator.classes_)
     if raw.ndim == 1:
@@ -54,13 +58,29 @@ def class_scores(estimator: Any, X: Any, *, method: str, classes: npt.NDArray[An
     if raw.shape[1] != n_seen:
         raise CalibrationInputError(
             f"{type(estimator).__name__}.{method} gives {counted(raw.shape[1], 'column')} for "
-            f"{counted(n_seen, 'class')}; one for each class is needed "
-            '(for SVC: decision_function_shape="ovr").'
+            f"{counted(n_seen, 'class')}; one for each class is needed."
         )
     if n_seen == len(classes):
         return raw
+    strange = np.setdiff1d(estimator.classes_, classes)
+    if len(strange):
+        raise CalibrationInputError(
+            f"{type(estimator).__name__} knows the label {strange[0]!r}, which is none of "
+            f"{', '.join(map(repr, classes.tolist()))}."
+        )
     seen = np.searchsorted(classes, estimator.classes_)
     absent = 0.0 if method == "predict_proba" else raw.min(axis=1, keepdims=True)
     full = np.broadcast_to(absent, (len(raw), len(classes))).copy()
     full[:, seen] = raw
     return full
+
+
+def _refuse_pairwise(estimator: Any) -> None:
+    """Refuse scores of pairs of classes, which three classes would not tell by their number."""
+    inner = estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
+    last = inner.steps[-1][1] if isinstance(inner, Pipeline) else inner
+    if getattr(last, "decision_function_shape", "ovr") == "ovo":
+        raise CalibrationInputError(
+            f"{type(last).__name__} gives a score for each pair of classes; one for each class is "
+            'needed: decision_function_shape="ovr".'
+        )

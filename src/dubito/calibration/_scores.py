@@ -68,9 +68,18 @@ def _check_probabilities(table: FloatArray) -> None:
         check_proba(shares, "scores")
     except ValueError as error:
         raise CalibrationInputError(
-            f'{error} With input="proba" scores are probabilities; for other scores say '
-            'input="margin" or input="logits".'
+            f'{error} With input="proba" scores are probabilities: divide rounded ones by their '
+            'sum; for other scores say input="margin" or input="logits".'
         ) from error
+
+
+def smallest_share(table: FloatArray, kind: str) -> float:
+    """Return half the smallest positive probability, within 1e-16 and 0.01."""
+    if kind != "proba":
+        return 1e-16
+    shares = table if table.shape[1] > 1 else np.hstack([table, 1 - table])
+    smallest = np.min(shares, where=shares > 0, initial=1.0)
+    return float(np.clip(0.5 * smallest, 1e-16, 0.01))
 
 
 def binary_log_odds(table: FloatArray, kind: str, floor: float) -> FloatArray:

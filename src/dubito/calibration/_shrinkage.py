@@ -213,7 +213,7 @@ class ShrunkenCalibrator(BaseCalibrator):
         *,
         input: str = "margin",
         ridge: float | str = "auto",
-        floor: float = 1e-16,
+        floor: float | str = "auto",
         classes: npt.ArrayLike | None = None,
     ) -> None:
         super().__init__(input=input, floor=floor, classes=classes)

@@ -51,8 +51,10 @@ class BetaCalibrator(LiftedCalibrator):
         What the scores are. Margins have no probability q: they are first mapped to log-odds by
         the fitted sigmoid, so their unit and origin do not matter, and a, b, c refine that map. A
         sigmoid that falls is not followed: a, b ≥ 0 keep the order of the scores.
-    floor : float, default=1e-16
-        Probabilities below are raised to it before their logarithm is taken.
+    floor : float or "auto", default="auto"
+        Probabilities below it are raised to it before their logarithm is taken. "auto" is half of
+        the smallest positive one in the fit, within 1e-16 and 0.01: what a forest calls impossible
+        is then a little less likely than what it has seen once.
     classes : array-like of shape (K,), optional
         The label of each column of scores, where y may lack some.
 
@@ -101,7 +103,7 @@ class BetaCalibrator(LiftedCalibrator):
         *,
         ridge: str | float = "auto",
         input: str = "margin",
-        floor: float = 1e-16,
+        floor: float | str = "auto",
         classes: npt.ArrayLike | None = None,
     ) -> None:
         super().__init__(input=input, floor=floor, classes=classes)

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import warnings
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
-from sklearn.utils import get_tags, indexable
+from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from dubito._checks import BoolArray, FloatArray, check_sample_weight
+from dubito._checks import BoolArray, FloatArray, counted
 from dubito._estimators import CautiousMixin
-from dubito._sklearn import HasMethods, StrOptions, check_y, fit_context, pick
+from dubito._sklearn import HasMethods, StrOptions, fit_context, pick
 from dubito.belief import Bounds, MassBatch
 from dubito.calibration._base import BaseCalibrator
 from dubito.calibration._responses import RESPONSES, choose_response, class_scores
+from dubito.calibration._rows import read_rows
+from dubito.calibration.errors import CalibrationInputError
 from dubito.calibration.evidential_multinomial import EvidentialMultinomialCalibrator
 
 if TYPE_CHECKING:
@@ -45,12 +47,14 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         A classifier with ``decision_function`` or ``predict_proba``. One that is fitted already
         comes as ``FrozenEstimator(model)`` and is left as it is: then all rows calibrate, and
         they must be rows it was not trained on. None: X are the scores themselves.
-    calibrator : calibrator, default `EvidentialMultinomialCalibrator`
-        One of `dubito.calibration`. Its ``input`` becomes "proba" where the estimator is asked
+    calibrator : calibrator, default ``EvidentialMultinomialCalibrator(targets="light")``
+        One of `dubito.calibration`. The default has one slope for all classes: it cannot shift
+        scores that are too high for one class, as after training with class weights; of those
+        with bounds, the binary ones can. Its ``input`` becomes "proba" where the estimator is asked
         for probabilities, and its ``classes`` those of the estimator.
     cv : int, splitter or iterable, default 5-fold, stratified
         How to get scores for rows the estimator was not trained on. Not used with a frozen
-        estimator.
+        estimator. Splitters that need groups come as ``list(splitter.split(X, y, groups))``.
     ensemble : bool, default False
         False: the scores of all folds fit one calibrator, and the estimator is fitted anew on all
         rows. The calibrator sees every row, so its bounds are as narrow as the data allow. True:
@@ -97,7 +101,7 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         "cv": ["cv_object"],
         "ensemble": ["boolean"],
         "response_method": [StrOptions({"auto", *RESPONSES})],
-        "n_jobs": [int, None],
+        "n_jobs": [Integral, None],
     }
 
     def __init__(
@@ -131,16 +135,7 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         -------
         self
         """
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None."
-            )
-        labels = check_y(y, estimator=self)
-        check_classification_targets(labels)
-        X, labels = indexable(X, labels)
-        if sample_weight is not None:
-            sample_weight = check_sample_weight(sample_weight, len(labels))
-        return self._fit(X, labels, sample_weight)
+        return self._fit(*read_rows(self, X, y, sample_weight))
 
     def _fit(
         self,
@@ -153,8 +148,9 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         """Fit to checked labels; `known` are all classes where y or the estimator may lack some."""
         calibrator = self.calibrator
         if calibrator is None:
-            calibrator = EvidentialMultinomialCalibrator()
+            calibrator = EvidentialMultinomialCalibrator(targets="light")
         if self.estimator is None:
+            _refuse_features(X, y, calibrator, known)
             fresh = clone(calibrator)
             if known is not None:
                 fresh.set_params(classes=known)
@@ -165,6 +161,8 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
             self.estimator, calibrator.input, self.response_method
         )
         frozen = isinstance(self.estimator, FrozenEstimator)
+        if frozen:
+            check_is_fitted(self.estimator.estimator)
         if known is None:
             known = self.estimator.classes_ if frozen else np.unique(y[_counted(y, weight)])
         self.classes_ = known
@@ -229,7 +227,7 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
             f"{type(self.estimator).__name__}.fit takes no sample_weight, so the weights are used "
             "for the calibration alone.",
             UserWarning,
-            stacklevel=5,
+            stacklevel=6,  # through scikit-learn's wrapper of fit to the caller
         )
         return False
 
@@ -313,6 +311,20 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         if inner is not None:
             tags.input_tags = get_tags(inner).input_tags
         return tags
+
+
+def _refuse_features(
+    X: Any, y: npt.NDArray[Any], calibrator: BaseCalibrator, known: npt.NDArray[Any] | None
+) -> None:
+    """Ask for the estimator where X cannot be scores: more columns than labels, and no names."""
+    n_columns = 1 if np.ndim(X) == 1 else np.shape(X)[1]
+    n_labels = len(np.unique(y))
+    if known is None and calibrator.classes is None and max(n_columns, 2) != n_labels:
+        raise CalibrationInputError(
+            f"without an estimator X holds the scores, one column for each class; it has "
+            f"{counted(n_columns, 'column')} and y shows {counted(n_labels, 'label')}. Pass the "
+            "estimator, or name the columns by the calibrator's classes=."
+        )
 
 
 def _defines_mass(classifier: CalibratedClassifier) -> bool:

@@ -90,8 +90,10 @@ class EvidentialIsotonicCalibrator(LiftedEvidentialCalibrator):
     ----------
     input : {"margin", "logits", "proba"}, default="margin"
         What the scores are. Bounds see only their order.
-    floor : float, default=1e-16
-        Least probability, with ``input="proba"``.
+    floor : float or "auto", default="auto"
+        Probabilities below it are raised to it before their logarithm is taken. "auto" is half of
+        the smallest positive one in the fit, within 1e-16 and 0.01: what a forest calls impossible
+        is then a little less likely than what it has seen once.
     classes : array-like of shape (K,), optional
         Labels in the order of the columns, needed when `y` lacks some.
 
@@ -131,7 +133,7 @@ class EvidentialIsotonicCalibrator(LiftedEvidentialCalibrator):
         self,
         *,
         input: str = "margin",
-        floor: float = 1e-16,
+        floor: float | str = "auto",
         classes: npt.ArrayLike | None = None,
     ) -> None:
         super().__init__(input=input, floor=floor, classes=classes)

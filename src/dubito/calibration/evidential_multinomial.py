@@ -32,7 +32,12 @@ _MASS_REFINE = 8
 
 def _has_mass(self: Any) -> bool:
     n_classes = len(getattr(self, "classes_", "ab"))
-    return n_classes == 2 or (self.coupling == "inverse_cdf" and n_classes <= _MASS_LIMIT)
+    if n_classes == 2 or (self.coupling == "inverse_cdf" and n_classes <= _MASS_LIMIT):
+        return True
+    raise AttributeError(
+        f'full masses of {n_classes} classes need coupling="inverse_cdf" and at most '
+        f"{_MASS_LIMIT} classes; this is coupling={self.coupling!r}."
+    )
 
 
 class EvidentialMultinomialCalibrator(BaseCalibrator):
@@ -69,8 +74,10 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
         row, which is then an error.
     input : {"margin", "logits", "proba"}, default="margin"
         What the scores are. Probabilities are calibrated through their logarithms.
-    floor : float, default=1e-16
-        Probabilities below it are taken for it before the logarithm.
+    floor : float or "auto", default="auto"
+        Probabilities below it are raised to it before their logarithm is taken. "auto" is half of
+        the smallest positive one in the fit, within 1e-16 and 0.01: what a forest calls impossible
+        is then a little less likely than what it has seen once.
     classes : array-like of shape (K,), optional
         The labels in the order of the columns; needed where y lacks some.
 
@@ -151,7 +158,7 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
         n_nodes: int = 16,
         targets: str = "smoothed",
         input: str = "margin",
-        floor: float = 1e-16,
+        floor: float | str = "auto",
         classes: npt.ArrayLike | None = None,
     ) -> None:
         super().__init__(input=input, floor=floor, classes=classes)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from numbers import Real
+from collections.abc import Iterator
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -10,10 +11,8 @@ from sklearn.base import ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_random_state, get_tags, indexable
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from dubito._checks import check_sample_weight
 from dubito._estimators import CautiousMixin
 from dubito._kernels.contours import Combined, combine_contours
 from dubito._sklearn import (
@@ -22,7 +21,6 @@ from dubito._sklearn import (
     StrOptions,
     check_feature_names,
     check_n_features,
-    check_y,
     fit_context,
     pick,
 )
@@ -36,12 +34,11 @@ from dubito.belief import (
 )
 from dubito.belief import discount as discounted
 from dubito.calibration._base import BaseCalibrator
+from dubito.calibration._rows import read_rows
 from dubito.calibration.classifier import CalibratedClassifier
 from dubito.calibration.evidential_multinomial import EvidentialMultinomialCalibrator
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import numpy.typing as npt
     from numpy.random import RandomState
 
@@ -80,8 +77,8 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         anything is combined. The cautious rule is defined only with some mass there, which
         calibrators of more than two classes need not leave; its answers depend on how much.
     calibrator : calibrator, optional
-        For members that bring none. By default `EvidentialMultinomialCalibrator`, with
-        ``coupling="inverse_cdf"`` for the rules on masses, for that coupling has them.
+        For members that bring none. By default `EvidentialMultinomialCalibrator` with light
+        targets, and ``coupling="inverse_cdf"`` for the rules on masses, for that coupling has them.
     cv : int, splitter, iterable or "disjoint", default 5-fold, stratified
         How members that are not frozen get rows to calibrate on. "disjoint": the rows are parted
         among the members, each trains on one half of its part and calibrates on the other, so
@@ -134,7 +131,7 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         "discount": [Interval(Real, 0, 1, closed="left")],
         "calibrator": [BaseCalibrator, None],
         "cv": ["cv_object", StrOptions({"disjoint"})],
-        "n_jobs": [int, None],
+        "n_jobs": [Integral, None],
         "random_state": ["random_state"],
     }
 
@@ -174,17 +171,8 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         self
         """
         members = self._read_members()
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None."
-            )
-        labels = check_y(y, estimator=self)
-        check_classification_targets(labels)
-        X, labels = indexable(X, labels)
+        X, labels, weight = read_rows(self, X, y, sample_weight)
         self._check_features(X, reset=True)
-        weight = None
-        if sample_weight is not None:
-            weight = check_sample_weight(sample_weight, len(labels))
         self.classes_ = _all_classes(labels, members)
         self.columns_ = [member.columns for member in members]
         self.members_ = [
@@ -196,6 +184,7 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
             )
             for member, (rows, split) in zip(members, self._shares(labels), strict=True)
         ]
+        self._check_masses()
         return self
 
     def predict_proba(self, X: Any) -> FloatArray:
@@ -287,19 +276,30 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
                 log_d = log_d + np.log(upper - lower)
         return combine_contours(log_a, log_d, len(self.members_))
 
-    def _masses(self, X: Any) -> list[MassBatch]:
-        """Return every member's mass functions."""
-        masses = []
-        for (member, own), (name, *_) in zip(self._inputs(X), self.estimators, strict=True):
+    def _check_masses(self) -> None:
+        """Refuse a rule on masses that some member does not have, before anybody predicts."""
+        if self.rule == "contour":
+            return
+        n_classes = len(self.classes_)
+        if self.rule == "cautious" and self.discount == 0 and n_classes > 2:
+            raise ValueError(
+                'rule="cautious" needs some mass on the whole frame, which calibrators of '
+                f"{n_classes} classes need not leave; say how far to doubt the members, as in "
+                "discount=0.05."
+            )
+        for member, (name, *_) in zip(self.members_, self.estimators, strict=True):
             if not hasattr(member, "predict_mass"):
                 kind = type(member.pairs_[0].calibrator).__name__
                 raise TypeError(
                     f"rule={self.rule!r} combines full mass functions, which {kind} of member "
-                    f"{name!r} does not define for {len(self.classes_)} classes. Use "
-                    'EvidentialMultinomialCalibrator(coupling="inverse_cdf") or rule="contour".'
+                    f"{name!r} does not define for {n_classes} classes. Use "
+                    'EvidentialMultinomialCalibrator(coupling="inverse_cdf"), for at most 12 '
+                    'classes, or rule="contour".'
                 )
-            masses.append(discounted(member.predict_mass(own), self.discount))
-        return masses
+
+    def _masses(self, X: Any) -> list[MassBatch]:
+        """Return every member's mass functions."""
+        return [discounted(m.predict_mass(own), self.discount) for m, own in self._inputs(X)]
 
     def _inputs(self, X: Any) -> Iterator[tuple[CalibratedClassifier, Any]]:
         """Return every member with the features it reads."""
@@ -328,7 +328,7 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         calibrator = self.calibrator
         if calibrator is None:
             coupling = "gumbel" if self.rule == "contour" else "inverse_cdf"
-            calibrator = EvidentialMultinomialCalibrator(coupling=coupling)
+            calibrator = EvidentialMultinomialCalibrator(coupling=coupling, targets="light")
         return CalibratedClassifier(
             estimator, calibrator, cv=split, ensemble=self.cv == "disjoint", n_jobs=self.n_jobs
         )
@@ -337,7 +337,9 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         """Return for every member its rows, and how it splits them to train and to calibrate."""
         n_members = len(self.estimators)
         if self.cv != "disjoint":
-            yield from [(slice(None), self.cv)] * n_members
+            # A generator of folds would be used up by the first member.
+            folds = list(self.cv) if isinstance(self.cv, Iterator) else self.cv
+            yield from [(slice(None), folds)] * n_members
             return
         random = check_random_state(self.random_state)
         part = _stratified_parts(y, n_members, random)
@@ -395,13 +397,28 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
 
 def _features(X: Any, columns: Any) -> Any:
     """Return the columns a member reads."""
-    return X if columns is None else pick(X, columns, axis=1)
+    if columns is None:
+        return X
+    if isinstance(X, list):
+        X = np.asarray(X)
+    return pick(X, [columns] if isinstance(columns, str | Integral) else columns, axis=1)
 
 
 def _all_classes(labels: npt.NDArray[Any], members: list[Member]) -> npt.NDArray[Any]:
     """Return the classes of y and those that frozen members know."""
-    known = [m.estimator.classes_ for m in members if isinstance(m.estimator, FrozenEstimator)]
-    return np.unique(np.concatenate([labels, *known]))
+    known = [labels]
+    for name, member, _ in members:
+        inner = member.estimator if isinstance(member, CalibratedClassifier) else member
+        if not isinstance(inner, FrozenEstimator):
+            continue
+        check_is_fitted(inner.estimator)
+        if (inner.classes_.dtype.kind in "OUS") != (labels.dtype.kind in "OUS"):
+            raise ValueError(
+                f"member {name!r} knows the labels {inner.classes_.tolist()}, but y has labels "
+                f"like {labels[:1].tolist()}; y must use the members' labels."
+            )
+        known.append(inner.classes_)
+    return np.unique(np.concatenate(known))
 
 
 def _stratified_parts(y: npt.NDArray[Any], n_parts: int, random: RandomState) -> IntArray:

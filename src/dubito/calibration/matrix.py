@@ -65,8 +65,10 @@ class MatrixCalibrator(ShrunkenCalibrator):
         departures from the temperature map, in log-odds. "auto" finds one strength for each of
         the three groups from the data. A very large one gives the temperature map; 0 gives plain
         maximum likelihood, which separable scores or a class without rows do not have.
-    floor : float, default=1e-16
-        Probabilities below count as this.
+    floor : float or "auto", default="auto"
+        Probabilities below it are raised to it before their logarithm is taken. "auto" is half of
+        the smallest positive one in the fit, within 1e-16 and 0.01: what a forest calls impossible
+        is then a little less likely than what it has seen once.
     classes : array-like of shape (K,), optional
         Labels of the columns, where y lacks some of them.
 
@@ -117,7 +119,7 @@ class MatrixCalibrator(ShrunkenCalibrator):
         *,
         input: str = "margin",
         ridge: float | str = "auto",
-        floor: float = 1e-16,
+        floor: float | str = "auto",
         classes: npt.ArrayLike | None = None,
     ) -> None:
         super().__init__(input=input, ridge=ridge, floor=floor, classes=classes)

@@ -50,8 +50,10 @@ class PlattCalibrator(LiftedCalibrator):
     input : {"margin", "logits", "proba"}, default="margin"
         What the scores are. Probabilities are turned into log-odds: a sigmoid of probabilities
         cannot be the identity.
-    floor : float, default=1e-16
-        Probabilities below are raised to it before their logarithm is taken.
+    floor : float or "auto", default="auto"
+        Probabilities below it are raised to it before their logarithm is taken. "auto" is half of
+        the smallest positive one in the fit, within 1e-16 and 0.01: what a forest calls impossible
+        is then a little less likely than what it has seen once.
     classes : array-like of shape (K,), optional
         The label of each column of scores, where y may lack some.
 
@@ -102,7 +104,7 @@ class PlattCalibrator(LiftedCalibrator):
         *,
         ridge: str | float = 0.0,
         input: str = "margin",
-        floor: float = 1e-16,
+        floor: float | str = "auto",
         classes: npt.ArrayLike | None = None,
     ) -> None:
         super().__init__(input=input, floor=floor, classes=classes)

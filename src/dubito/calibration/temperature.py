@@ -35,8 +35,10 @@ class TemperatureCalibrator(BaseCalibrator):
     ridge : "auto" or float, default="auto"
         Weight c of the pseudo-observations, in rows; "auto" is 1/4. With 0 the estimate is plain
         maximum likelihood, which separable scores do not have: θ is then merely very large.
-    floor : float, default=1e-16
-        Probabilities below count as this.
+    floor : float or "auto", default="auto"
+        Probabilities below it are raised to it before their logarithm is taken. "auto" is half of
+        the smallest positive one in the fit, within 1e-16 and 0.01: what a forest calls impossible
+        is then a little less likely than what it has seen once.
     classes : array-like of shape (K,), optional
         Labels of the columns, where y lacks some of them.
 
@@ -85,7 +87,7 @@ class TemperatureCalibrator(BaseCalibrator):
         *,
         input: str = "margin",
         ridge: float | str = "auto",
-        floor: float = 1e-16,
+        floor: float | str = "auto",
         classes: npt.ArrayLike | None = None,
     ) -> None:
         super().__init__(input=input, floor=floor, classes=classes)

@@ -122,7 +122,7 @@ class ContourDisplay:
         if not hasattr(calibrator, "contour"):
             raise TypeError(
                 f"{type(calibrator).__name__} has no contour; pass a fitted evidential calibrator "
-                "(the binary ones have a contour for two classes only)."
+                "(that of a CalibratedClassifier is clf.pairs_[0].calibrator)."
             )
         by_slope = hasattr(calibrator, "level_set")
         points, contour = (
