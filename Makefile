@@ -46,7 +46,9 @@ format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(READY)  ## Speed ratios against named rivals, written to benchmarks/RESULTS.md
+bench: export OPENBLAS_NUM_THREADS := 1
+bench: $(READY)  ## Quality and speed against named rivals, to benchmarks/QUALITY.md and RESULTS.md
+	$(BIN)/python benchmarks/quality.py
 	$(BIN)/python benchmarks/run.py
 
 experiments: $(READY)  ## Reproductions of the papers' tables, one folder each

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dubito._kernels.level_nodes import PANEL
+from dubito._kernels.softmax import softmax_rows
 
 if TYPE_CHECKING:
     from dubito._kernels.level_nodes import Nodes
@@ -28,12 +29,6 @@ _ROOT_STEPS, _ROOT_TOLERANCE = 12, 1e-9
 
 # From this many exponentials loading the compiled twins pays.
 COMPILED_FROM = 1 << 16
-
-
-def softmax(theta: float, scores: FloatArray) -> FloatArray:
-    """Return probabilities of scores that are at most 0 and reach it in each row."""
-    e = np.exp(theta * scores)
-    return np.asarray(e / e.sum(axis=1, keepdims=True))
 
 
 def gumbel(scores: FloatArray, nodes: Nodes) -> Pair:
@@ -77,7 +72,7 @@ def envelope(scores: FloatArray, nodes: Nodes) -> Pair:
     :math:`\int\max_\Gamma p_j\,d\gamma=p_j(\hat\theta)+\int(\pm p_j'(\theta))_+pl(\theta)d\theta`
     with the sign of the side of :math:`\hat\theta`.
     """
-    least, upper = np.zeros_like(scores), softmax(nodes.slope, scores)
+    least, upper = np.zeros_like(scores), softmax_rows(nodes.slope * scores)
     for start in range(0, len(nodes.weight), PANEL):
         panel = slice(start, start + PANEL)
         weight = nodes.weight[panel]
@@ -91,7 +86,7 @@ def envelope(scores: FloatArray, nodes: Nodes) -> Pair:
 
 
 def _values_and_slopes(theta: FloatArray, scores: FloatArray) -> Pair:
-    p = np.stack([softmax(t, scores) for t in theta])
+    p = np.stack([softmax_rows(t * scores) for t in theta])
     mean = np.einsum("qij,ij->qi", p, scores)
     return p, p * (scores - mean[:, :, None])
 
@@ -197,7 +192,7 @@ def extremes(scores: FloatArray, nodes: Nodes):  # type: ignore[no-untyped-def]
 
 def _cumulative(theta: float, scores: FloatArray) -> Pair:
     """Return cumulative sums G_0..G_K and their slopes in theta, each (n, K+1)."""
-    p = softmax(theta, scores)
+    p = softmax_rows(theta * scores)
     slope = p * (scores - np.einsum("ij,ij->i", p, scores)[:, None])
     g, d = np.zeros((len(p), p.shape[1] + 1)), np.zeros((len(p), p.shape[1] + 1))
     np.cumsum(p[:, :-1], axis=1, out=g[:, 1:-1])

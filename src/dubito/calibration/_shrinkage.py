@@ -184,13 +184,6 @@ def _cholesky(hessian: FloatArray, diagonal: FloatArray, lift: float) -> FloatAr
             lift *= 100
 
 
-def softmax(z: FloatArray) -> FloatArray:
-    """Return exponentials that sum to one, row by row."""
-    e = np.exp(z - z.max(axis=1, keepdims=True))
-    e /= e.sum(axis=1, keepdims=True)
-    return e
-
-
 def in_safe_units(u: FloatArray) -> tuple[FloatArray, float]:
     """Return u divided by a unit so that its cube is finite, and the unit: 1 for common scores."""
     largest = max(float(u.max()), -float(u.min()))

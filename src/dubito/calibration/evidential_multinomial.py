@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dubito._kernels import couplings, multinomial
 from dubito._kernels.level_nodes import level_nodes
+from dubito._kernels.softmax import softmax_rows
 from dubito._sklearn import Interval, StrOptions
 from dubito.belief import Bounds, Frame, MassBatch
 from dubito.calibration._base import BaseCalibrator
@@ -300,10 +301,10 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
         return scores
 
     def _proba(self, table: FloatArray) -> FloatArray:
-        return couplings.softmax(self.slope_, self._prepared(table))
+        return softmax_rows(self.slope_ * self._prepared(table))
 
     def _bounds(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
         scores = self._prepared(table)
         lower, upper = couplings.bounds(scores, self.nodes_, self.coupling)
-        p = couplings.softmax(self.slope_, scores)
+        p = softmax_rows(self.slope_ * scores)
         return np.minimum(lower, p), np.maximum(upper, p)

@@ -17,7 +17,6 @@ from dubito.calibration._shrinkage import (
     ShrunkenMap,
     dense_metric,
     maximise_evidence,
-    softmax,
     solve_map,
 )
 from dubito.calibration.vector import DiagonalMap
@@ -135,7 +134,7 @@ class MatrixCalibrator(ShrunkenCalibrator):
 
     def _proba(self, table: FloatArray) -> FloatArray:
         u = self._log_scores(table, normalised=True)
-        return softmax(u @ self.matrix_.T + self.bias_)
+        return softmax_rows(u @ self.matrix_.T + self.bias_)
 
 
 class FullMap:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from dubito._kernels.softmax import fit_slope
+from dubito._kernels.softmax import fit_slope, softmax_rows
 from dubito._sklearn import Interval, StrOptions
 from dubito.calibration._base import BaseCalibrator
-from dubito.calibration._shrinkage import AUTO_PSEUDO, in_safe_units, softmax
+from dubito.calibration._shrinkage import AUTO_PSEUDO, in_safe_units
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -105,4 +105,4 @@ class TemperatureCalibrator(BaseCalibrator):
     def _proba(self, table: FloatArray) -> FloatArray:
         u = self._log_scores(table)
         # Differences first: slope times a huge score would lose what tells the classes apart.
-        return softmax(self.slope_ * (u - u.max(axis=1, keepdims=True)))
+        return softmax_rows(self.slope_ * (u - u.max(axis=1, keepdims=True)))

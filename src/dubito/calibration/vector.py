@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dubito._kernels.softmax import diagonal_hessian, diagonal_value_and_blocks, spread_rows
+from dubito._kernels.softmax import (
+    diagonal_hessian,
+    diagonal_value_and_blocks,
+    softmax_rows,
+    spread_rows,
+)
 from dubito.calibration._shrinkage import (
     Labels,
     Metric,
@@ -14,7 +19,6 @@ from dubito.calibration._shrinkage import (
     ShrunkenMap,
     dense_metric,
     maximise_evidence,
-    softmax,
     solve_map,
 )
 
@@ -127,7 +131,7 @@ class VectorCalibrator(ShrunkenCalibrator):
 
     def _proba(self, table: FloatArray) -> FloatArray:
         u = self._log_scores(table, normalised=True)
-        return softmax(self.slope_ * u + self.bias_)
+        return softmax_rows(self.slope_ * u + self.bias_)
 
 
 class DiagonalMap:
