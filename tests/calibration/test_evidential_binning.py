@@ -5,6 +5,7 @@ from math import comb
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.polynomial.legendre import leggauss
@@ -36,9 +37,11 @@ def test_intervals_are_exact(k, r):
     assert interval(k, r) == pytest.approx(exact_interval(k, r), rel=1e-13, abs=1e-15)
 
 
-@pytest.mark.parametrize(
-    ("k", "r"), [(5e5, 5e5), (1e3, 1e6), (123.4, 98765.4), (2.5, 7.25), (1e9, 3e9)]
-)
+OLD = np.lib.NumpyVersion(scipy.__version__) < "1.14.0"
+VAST = pytest.param(1e9, 3e9, marks=pytest.mark.skipif(OLD, reason="this betainc has 8 digits"))
+
+
+@pytest.mark.parametrize(("k", "r"), [(5e5, 5e5), (1e3, 1e6), (123.4, 98765.4), (2.5, 7.25), VAST])
 def test_intervals_by_quadrature(k, r):
     p = k / (k + r)
     spread = np.sqrt(p * (1 - p) / (k + r))

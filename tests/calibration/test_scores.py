@@ -121,6 +121,12 @@ def test_lifted_bounds_hold_the_lifted_probabilities(one, other, share):
     assert (proba <= high + 1e-12).all()
 
 
+def test_lifted_bounds_of_one_class_that_outweighs_the_rest():
+    tiny = 1.84574578e-15
+    lower, upper = np.full((1, 4), tiny), np.array([[1.0, tiny, tiny, tiny]])
+    np.testing.assert_allclose(lift_bounds(lower, upper)[0][0, 0], 0.25)
+
+
 def test_lifted_bounds_are_reached():
     lower, upper = np.array([[0.1, 0.2, 0.3]]), np.array([[0.2, 0.5, 0.4]])
     low, high = lift_bounds(lower, upper)

@@ -285,11 +285,11 @@ def test_the_readme_has_a_place_for_each_table(tmp_path):
 
 @pytest.mark.data
 @needs_data
-def test_a_round_on_the_data_and_two_processes(tmp_path):
+def test_two_rounds_of_two_datasets(tmp_path):
     settings = Settings(svm="libsvm")
     store = Store(tmp_path, settings)
-    work = run.cells(("segment", "dna"), 1)
-    assert run.reproduce(work, settings, store, jobs=2) == len(work) == 6
+    work = run.cells(("segment", "dna"), 2)
+    assert run.reproduce(work, settings, store, jobs=2) == len(work) == 12
     assert run.reproduce(work, settings, store) == 0
     results = [store.read(cell) for cell in work]
     summaries = tables.summarise(results)

@@ -159,12 +159,17 @@ def lift_bounds(lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, Float
     """Return lower and upper probabilities of K classes from those of the events."""
     if lower.shape[1] == 1:
         return np.hstack([1 - upper, lower]), np.hstack([1 - lower, upper])
-    rest_upper = upper.sum(axis=1, keepdims=True) - upper
-    rest_lower = lower.sum(axis=1, keepdims=True) - lower
-    return _share(lower, rest_upper, 0.0), _share(upper, rest_lower, 1.0)
+    return _share(lower, _rest(upper), 0.0), _share(upper, _rest(lower), 1.0)
+
+
+def _rest(values: FloatArray) -> FloatArray:
+    """Sum the other entries of each row; taking one off the total would cancel."""
+    rest = np.zeros_like(values)
+    np.cumsum(values[:, :-1], axis=1, out=rest[:, 1:])
+    rest[:, :-1] += np.cumsum(values[:, :0:-1], axis=1)[:, ::-1]
+    return rest
 
 
 def _share(part: FloatArray, rest: FloatArray, otherwise: float) -> FloatArray:
     """Divide each part by itself and the rest; `otherwise` where both are zero."""
-    rest = np.maximum(rest, 0.0)
     return np.divide(part, part + rest, out=np.full_like(part, otherwise), where=part + rest > 0)
