@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_random_state, get_tags, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -34,25 +33,17 @@ from dubito.belief import (
 )
 from dubito.belief import discount as discounted
 from dubito.calibration._base import BaseCalibrator
+from dubito.calibration._members import Member, all_classes, features_of, stratified_parts
 from dubito.calibration._rows import read_rows
 from dubito.calibration.classifier import CalibratedClassifier
 from dubito.calibration.evidential_multinomial import EvidentialMultinomialCalibrator
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-    from numpy.random import RandomState
 
-    from dubito._checks import FloatArray, IntArray
+    from dubito._checks import FloatArray
 
 _MASS_RULES = {"dempster": dempster, "cautious": cautious}
-
-
-class Member(NamedTuple):
-    """One classifier of the fusion, and the columns of X it reads (None: all)."""
-
-    name: str
-    estimator: Any
-    columns: Any = None
 
 
 class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseComposition):
@@ -173,11 +164,11 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         members = self._read_members()
         X, labels, weight = read_rows(self, X, y, sample_weight)
         self._check_features(X, reset=True)
-        self.classes_ = _all_classes(labels, members)
+        self.classes_ = all_classes(labels, members)
         self.columns_ = [member.columns for member in members]
         self.members_ = [
             self._calibrated(member.estimator, split)._fit(
-                pick(_features(X, member.columns), rows),
+                pick(features_of(X, member.columns), rows),
                 labels[rows],
                 None if weight is None else weight[rows],
                 known=self.classes_,
@@ -307,7 +298,7 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         (X,) = indexable(X)
         self._check_features(X, reset=False)
         return (
-            (member, _features(X, columns))
+            (member, features_of(X, columns))
             for member, columns in zip(self.members_, self.columns_, strict=True)
         )
 
@@ -342,10 +333,10 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
             yield from [(slice(None), folds)] * n_members
             return
         random = check_random_state(self.random_state)
-        part = _stratified_parts(y, n_members, random)
+        part = stratified_parts(y, n_members, random)
         for member in range(n_members):
             rows = np.flatnonzero(part == member)
-            half = _stratified_parts(y[rows], 2, random)
+            half = stratified_parts(y[rows], 2, random)
             yield rows, [(np.flatnonzero(half == 0), np.flatnonzero(half == 1))]
 
     def _read_members(self) -> list[Member]:
@@ -393,37 +384,3 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         tags.input_tags.sparse = all(tag.sparse for tag in inner)
         tags.input_tags.allow_nan = all(tag.allow_nan for tag in inner)
         return tags
-
-
-def _features(X: Any, columns: Any) -> Any:
-    """Return the columns a member reads."""
-    if columns is None:
-        return X
-    if isinstance(X, list):
-        X = np.asarray(X)
-    return pick(X, [columns] if isinstance(columns, str | Integral) else columns, axis=1)
-
-
-def _all_classes(labels: npt.NDArray[Any], members: list[Member]) -> npt.NDArray[Any]:
-    """Return the classes of y and those that frozen members know."""
-    known = [labels]
-    for name, member, _ in members:
-        inner = member.estimator if isinstance(member, CalibratedClassifier) else member
-        if not isinstance(inner, FrozenEstimator):
-            continue
-        check_is_fitted(inner.estimator)
-        if (inner.classes_.dtype.kind in "OUS") != (labels.dtype.kind in "OUS"):
-            raise ValueError(
-                f"member {name!r} knows the labels {inner.classes_.tolist()}, but y has labels "
-                f"like {labels[:1].tolist()}; y must use the members' labels."
-            )
-        known.append(inner.classes_)
-    return np.unique(np.concatenate(known))
-
-
-def _stratified_parts(y: npt.NDArray[Any], n_parts: int, random: RandomState) -> IntArray:
-    """Deal the rows of each class out in turn: parts of like size and like classes."""
-    order = np.lexsort((random.uniform(size=len(y)), y))
-    part = np.empty(len(y), dtype=np.intp)
-    part[order] = np.arange(len(y)) % n_parts
-    return part
