@@ -19,9 +19,11 @@ def compiled(
     """
 
     def decorate(function: Callable[..., Any]) -> Any:
+        # Dividing by zero gives infinity, as in numpy: a check would keep loops off vector lanes.
+        options: dict[str, Any] = {"nogil": True, "fastmath": fastmath, "error_model": "numpy"}
         try:
-            return njit(signature, cache=True, nogil=True, fastmath=fastmath)(function)
+            return njit(signature, cache=True, **options)(function)
         except RuntimeError:  # neither the package's nor the user's folder can be written
-            return njit(signature, nogil=True, fastmath=fastmath)(function)
+            return njit(signature, **options)(function)
 
     return decorate

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from dubito._kernels.gauss_kronrod import GAUSS, KRONROD, NODES
 from dubito._kernels.jit import compiled
 
 if TYPE_CHECKING:
@@ -26,44 +27,6 @@ if TYPE_CHECKING:
     Likelihood: TypeAlias = tuple[FloatArray, FloatArray, float]
     #: Intercept and slope of the optimum, the Hessian there, the tolerance of a panel.
     Model: TypeAlias = tuple[FloatArray, FloatArray, float]
-
-# Gauss-Kronrod, 7 points within 15 (QUADPACK), for the outward half of the panel last.
-_NODES = np.array(
-    [
-        0.991455371120812639206854697526329,
-        0.949107912342758524526189684047851,
-        0.864864423359769072789712788640926,
-        0.741531185599394439863864773280788,
-        0.586087235467691130294144691258680,
-        0.405845151377397166906606412076961,
-        0.207784955007898467600689403773245,
-        0.000000000000000000000000000000000,
-    ]
-)
-_KRONROD = np.array(
-    [
-        0.022935322010529224963732008058970,
-        0.063092092629978553290700663189204,
-        0.104790010322250183839876322541518,
-        0.140653259715525918745189590510238,
-        0.169004726639267902826583426598550,
-        0.190350578064785409913256402421014,
-        0.204432940075298892414161999234649,
-        0.209482141084727828012999174891714,
-    ]
-)
-_GAUSS = np.array(
-    [
-        0.0,
-        0.129484966168869693270611432679082,
-        0.0,
-        0.279705391489276667901467771423780,
-        0.0,
-        0.381830050505118944950369775488975,
-        0.0,
-        0.417959183673469387755102040816327,
-    ]
-)
 
 #: Beyond this the logistic density is below 5e-18: nothing is left to integrate.
 _FAR = 40.0
@@ -154,7 +117,7 @@ def _panel(
     kronrod, gauss, contour = 0.0, 0.0, 0.0
     for i in range(15):
         k = i if i < 8 else 14 - i
-        eta = middle - half * _NODES[k] if i < 8 else middle + half * _NODES[k]
+        eta = middle - half * NODES[k] if i < 8 else middle + half * NODES[k]
         zeta = eta / norm
         b, value = _profile(likelihood, axes, zeta, b_last + tilt * (zeta - zeta_last))
         if zeta != zeta_last:
@@ -163,8 +126,8 @@ def _panel(
         contour = math.exp(min(least - value, 0.0))
         small = math.exp(-abs(eta))
         density = contour * small / (1.0 + small) ** 2
-        kronrod += _KRONROD[k] * density
-        gauss += _GAUSS[k] * density
+        kronrod += KRONROD[k] * density
+        gauss += GAUSS[k] * density
     width = abs(half)
     return kronrod * width, gauss * width, contour, (zeta_last, b_last, tilt)
 

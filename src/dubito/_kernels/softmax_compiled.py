@@ -5,49 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from dubito._kernels.jit import compiled
+from dubito._kernels.lanes_compiled import LANES, exp_in_place
 
 # Comparisons are written out: max() minds the sign of zero and nan, which costs vector lanes.
-_LANES = {"reassoc", "contract", "nsz"}
-
-_LOG2_E = 1.4426950408889634
-# log 2 in two parts: the first has trailing zeros, so its product with an exponent is exact.
-_LN2_HIGH = 6.93145751953125e-1
-_LN2_LOW = 1.42860682030941723212e-6
 
 
-@compiled(fastmath={"contract"})
-def _exp_in_place(x, power, power_bits):  # type: ignore[no-untyped-def]
-    """Replace non-positive x by exp(x); `power_bits` are the numbers of `power` as integers.
-
-    The library's exp is called number by number; this one the compiler can run on vector lanes,
-    which is most of a pass. A polynomial on half a binade is right to rounding; below -708 the
-    result stays at exp(-708), about 3e-308.
-    """
-    for k in range(len(x)):
-        value = x[k] if x[k] > -708.0 else -708.0  # noqa: FURB136
-        binade = np.floor(value * _LOG2_E + 0.5)
-        r = value - binade * _LN2_HIGH - binade * _LN2_LOW
-        p = 1.6059043836821613e-10
-        p = p * r + 2.08767569878681e-09
-        p = p * r + 2.505210838544172e-08
-        p = p * r + 2.755731922398589e-07
-        p = p * r + 2.7557319223985893e-06
-        p = p * r + 2.48015873015873e-05
-        p = p * r + 0.0001984126984126984
-        p = p * r + 0.001388888888888889
-        p = p * r + 0.008333333333333333
-        p = p * r + 0.041666666666666664
-        p = p * r + 0.16666666666666666
-        p = p * r + 0.5
-        p = p * r + 1.0
-        x[k] = p * r + 1.0
-        power_bits[k] = (np.int64(binade) + 1023) << 52
-    # A loop of its own: seen as numbers and as integers at once, it could not be vectorised.
-    for k in range(len(x)):
-        x[k] *= power[k]
-
-
-@compiled(fastmath=_LANES)
+@compiled(fastmath=LANES)
 def temperature_sums(u, y, weight, share, theta):  # type: ignore[no-untyped-def]
     """Return the negative log-likelihood of softmax(θu) and its first three derivatives in θ.
 
@@ -69,7 +32,7 @@ def temperature_sums(u, y, weight, share, theta):  # type: ignore[no-untyped-def
             d = row[k] - top
             spread += d
             buffer[k] = theta * d
-        _exp_in_place(buffer, power, power_bits)
+        exp_in_place(buffer, power, power_bits)
         total = m1 = m2 = m3 = 0.0
         for k in range(n_classes):
             e, d = buffer[k], row[k] - top
@@ -91,7 +54,7 @@ def temperature_sums(u, y, weight, share, theta):  # type: ignore[no-untyped-def
     return loss, first, second, third
 
 
-@compiled(fastmath=_LANES)
+@compiled(fastmath=LANES)
 def diagonal_sums(u, weight, slope, bias):  # type: ignore[no-untyped-def]
     """Return Σw log Σ exp(slope∘u + bias), its gradients, and its curvatures class by class.
 
@@ -118,7 +81,7 @@ def diagonal_sums(u, weight, slope, bias):  # type: ignore[no-untyped-def]
             top = z if z > top else top  # noqa: FURB136
         for k in range(n_classes):
             buffer[k] -= top
-        _exp_in_place(buffer, power, power_bits)
+        exp_in_place(buffer, power, power_bits)
         total = 0.0
         for k in range(n_classes):
             total += buffer[k]
@@ -137,7 +100,7 @@ def diagonal_sums(u, weight, slope, bias):  # type: ignore[no-untyped-def]
     return value, (by_slope, by_bias), (slope_slope, slope_bias, bias_bias)
 
 
-@compiled(fastmath=_LANES)
+@compiled(fastmath=LANES)
 def log_softmax_rows(z, out):  # type: ignore[no-untyped-def]
     """Write the logarithm of the softmax of each row of z into `out`."""
     n, n_classes = z.shape
@@ -151,7 +114,7 @@ def log_softmax_rows(z, out):  # type: ignore[no-untyped-def]
             top = row[k] if row[k] > top else top  # noqa: FURB136
         for k in range(n_classes):
             buffer[k] = row[k] - top
-        _exp_in_place(buffer, power, power_bits)
+        exp_in_place(buffer, power, power_bits)
         total = 0.0
         for k in range(n_classes):
             total += buffer[k]

@@ -6,6 +6,7 @@ from dubito.calibration.classifier import CalibratedClassifier
 from dubito.calibration.errors import CalibrationInputError
 from dubito.calibration.evidential_binning import EvidentialBinningCalibrator
 from dubito.calibration.evidential_isotonic import EvidentialIsotonicCalibrator
+from dubito.calibration.evidential_joint import EvidentialJointCalibrator
 from dubito.calibration.evidential_logistic import EvidentialLogisticCalibrator
 from dubito.calibration.evidential_multinomial import EvidentialMultinomialCalibrator
 from dubito.calibration.fusion import EvidentialFusion
@@ -23,6 +24,7 @@ __all__ = [
     "EvidentialBinningCalibrator",
     "EvidentialFusion",
     "EvidentialIsotonicCalibrator",
+    "EvidentialJointCalibrator",
     "EvidentialLogisticCalibrator",
     "EvidentialMultinomialCalibrator",
     "IsotonicCalibrator",

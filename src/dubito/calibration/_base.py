@@ -47,7 +47,7 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
     def __init__(
         self,
         *,
-        input: str = "margin",
+        input: Any = "margin",
         floor: float | str = "auto",
         classes: npt.ArrayLike | None = None,
     ) -> None:
@@ -74,7 +74,7 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
         -------
         self
         """
-        table = read_scores(scores, self.input)
+        table = self._read_scores(scores)
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
@@ -85,13 +85,12 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
         _refuse_continuous(labels)
         check_feature_names(self, scores, reset=True)
         self.n_features_in_ = table.shape[1]
-        self.classes_, columns = self._read_labels(labels, table.shape[1])
+        self.classes_, columns = self._read_labels(labels, table.shape[-1])
         self._check_column_names()
         counts = weight > 0
         if not counts.all():
             table, columns, weight = table[counts], columns[counts], weight[counts]
-        auto = isinstance(self.floor, str)
-        self.floor_ = smallest_share(table, self.input) if auto else float(self.floor)
+        self.floor_ = self._choose_floor(table)
         self._fit(table, columns, weight)
         return self
 
@@ -141,6 +140,16 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
         proba = self._proba(table)
         return proba, proba
 
+    def _read_scores(self, scores: Any) -> FloatArray:
+        """Return scores as a table, checked: rows first, classes last."""
+        return read_scores(scores, self.input)
+
+    def _choose_floor(self, table: FloatArray) -> Any:
+        """Return the least probability that is believed."""
+        if isinstance(self.floor, str):
+            return smallest_share(table, self.input)
+        return float(self.floor)
+
     def _log_scores(self, table: FloatArray, *, normalised: bool = False) -> FloatArray:
         """Return log scores (n, K)."""
         return log_scores(table, self.input, self.floor_, normalised=normalised)
@@ -148,7 +157,7 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
     def _read(self, scores: Any) -> FloatArray:
         """Check scores to predict for against those of the fit."""
         check_is_fitted(self)
-        table = read_scores(scores, self.input)
+        table = self._read_scores(scores)
         if table.shape[1] != self.n_features_in_:
             raise CalibrationInputError(
                 f"scores has {counted(table.shape[1], 'column')}, but {type(self).__name__} was "

@@ -12,13 +12,10 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from sklearn.utils.metaestimators import available_if
 
-from dubito._checks import as_float_array
-from dubito.belief import MassBatch
 from dubito.calibration._base import BaseCalibrator
 from dubito.calibration._scores import binary_log_odds, class_log_odds
-from dubito.calibration.errors import CalibrationInputError
+from dubito.calibration._two_classes import TwoClassMass, read_theta
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -76,16 +73,7 @@ class LiftedCalibrator(BaseCalibrator):
         return lift_proba(events)
 
 
-def _has_two_classes(calibrator: Any) -> bool:
-    n_classes = len(getattr(calibrator, "classes_", "ab"))
-    if n_classes == 2:
-        return True
-    raise AttributeError(
-        f"belief and plausibility of {n_classes} classes do not make a mass function; two do."
-    )
-
-
-class LiftedEvidentialCalibrator(LiftedCalibrator):
+class LiftedEvidentialCalibrator(TwoClassMass, LiftedCalibrator):
     """A lifted calibrator whose maps are evidential."""
 
     @abstractmethod
@@ -115,35 +103,10 @@ class LiftedEvidentialCalibrator(LiftedCalibrator):
         -------
         ndarray of shape (n, t), or (n, K, t) with more than two classes
         """
-        values = as_float_array(theta, "theta", ndim=1)
-        if ((values < 0) | (values > 1)).any():
-            raise CalibrationInputError(
-                f"theta must be probabilities in [0, 1]; got {values.min():g} to {values.max():g}."
-            )
+        values = read_theta(theta)
         odds = self._log_odds(self._read(scores))
         contours = [m.contour(odds[:, k], values) for k, m in enumerate(self.maps_)]
         return contours[0] if len(contours) == 1 else np.stack(contours, axis=1)
-
-    @available_if(_has_two_classes)
-    def predict_mass(self, scores: Any) -> MassBatch:
-        r"""Return the predictive mass functions of two classes.
-
-        :math:`m(\{1\})=\mathrm{Bel}`, :math:`m(\{0\})=1-\mathrm{Pl}` and
-        :math:`m(\Theta)=\mathrm{Pl}-\mathrm{Bel}` of the second class: belief and plausibility
-        say all there is to say. With more classes they do not, and the method is absent.
-
-        Parameters
-        ----------
-        scores : array-like
-            As in `fit`.
-
-        Returns
-        -------
-        MassBatch
-        """
-        bounds = self.predict_bounds(scores)
-        mass = np.column_stack([bounds.lower, bounds.width[:, 1]])
-        return MassBatch(self.classes_, [[1, 0], [0, 1], [1, 1]], mass)
 
 
 def lift_proba(events: FloatArray) -> FloatArray:

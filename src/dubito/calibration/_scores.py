@@ -28,19 +28,25 @@ INPUTS = ("logits", "proba", "margin")
 
 def read_scores(scores: Any, kind: str) -> FloatArray:
     """Return finite scores as an (n, columns) array with at least one row."""
-    try:
-        table = as_float_array(scores, "scores", ndim=(1, 2))
-    except ValueError as error:
-        raise CalibrationInputError(_not_finite(scores) or str(error)) from error
+    table = finite_scores(scores, ndim=(1, 2))
     if table.ndim == 1:
         table = table[:, None]
+    if kind == "proba":
+        check_probabilities(table)
+    return table
+
+
+def finite_scores(scores: Any, ndim: tuple[int, ...]) -> FloatArray:
+    """Return finite scores of at least one row and column, with one of some numbers of axes."""
+    try:
+        table = as_float_array(scores, "scores", ndim=ndim)
+    except ValueError as error:
+        raise CalibrationInputError(_not_finite(scores) or str(error)) from error
     if table.size == 0:
         raise CalibrationInputError(
             f"scores is empty, of shape {np.shape(scores)}; at least one row and one column are "
             "needed."
         )
-    if kind == "proba":
-        _check_probabilities(table)
     return table
 
 
@@ -50,7 +56,7 @@ def _not_finite(scores: Any) -> str:
         values = np.asarray(scores, dtype=np.float64)
     except (TypeError, ValueError):
         return ""
-    if values.ndim not in (1, 2) or np.isfinite(values).all():
+    if values.ndim not in (1, 2, 3) or np.isfinite(values).all():
         return ""
     kind = "nan" if np.isnan(values).any() else "infinite values"
     bad = np.flatnonzero(~np.isfinite(values.reshape(len(values), -1)).all(axis=1))
@@ -61,7 +67,7 @@ def _not_finite(scores: Any) -> str:
     )
 
 
-def _check_probabilities(table: FloatArray) -> None:
+def check_probabilities(table: FloatArray) -> None:
     # One column is the second class's; the first has the rest.
     shares = table if table.shape[1] > 1 else np.hstack([1 - table, table])
     try:

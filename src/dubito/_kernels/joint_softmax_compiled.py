@@ -1,0 +1,114 @@
+r"""How far the likelihood of a softmax model falls away from its estimate, with two derivatives.
+
+With :math:`\delta_{ik}=x_{ik}^\top\beta` the change of row i's utility of class k against the first
+class, the fall is a sum of Bregman distances, a penalty and a linear term,
+
+.. math:: D(\beta)=\sum_iw_i[A(\hat v_i+\delta_i)-A(\hat v_i)-\hat p_i^\top\delta_i]
+    +\tfrac12\beta^\top P\beta+\ell^\top\beta,\qquad A(v)=\log\Bigl(1+\sum_ke^{v_k}\Bigr).
+
+Targets no longer occur; :math:`\ell\ge0` is the pull of bounds that hold the estimate.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from dubito._kernels.jit import compiled
+from dubito._kernels.lanes_compiled import LANES, combine_rows, dot, exp_in_place, weighted_dot
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    FloatArray = npt.NDArray[np.float64]
+    #: Rows (p, (K-1)n), classes before rows; utilities and probabilities at the estimate, each
+    #: (K-1, n); weight and log-partition (2, n); penalty (p, p) and pull (p,).
+    Likelihood: TypeAlias = tuple[
+        FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray
+    ]
+
+
+@compiled(fastmath=LANES)
+def _add_exponentials(utilities: FloatArray, top: FloatArray, total: FloatArray) -> None:
+    """Replace utilities by shares before division, and write their sums with the first class's."""
+    n_others, n = utilities.shape
+    top[:] = 0.0
+    for k in range(n_others):
+        for i in range(n):
+            value = utilities[k, i]
+            top[i] = value if value > top[i] else top[i]  # noqa: FURB136 - for vector lanes
+    for k in range(n_others):
+        for i in range(n):
+            utilities[k, i] -= top[i]
+    for i in range(n):
+        total[i] = -top[i]
+
+
+@compiled(fastmath=LANES)
+def fall(likelihood: Likelihood, beta: FloatArray, work: FloatArray) -> float:
+    """Return D(β), and leave the weighted probabilities (K-1, n) in work[0].
+
+    `work` is (3, K-1, n).
+    """
+    rows, utilities, proba, at, penalty, pull = likelihood
+    n_others, n = utilities.shape
+    shares, delta = work[0], work[1]
+    combine_rows(rows, beta, delta.reshape(n_others * n))
+    top, total, power = work[2, 0], np.empty(n), np.empty(n)
+    value = 0.0
+    for k in range(n_others):
+        for i in range(n):
+            shares[k, i] = utilities[k, i] + delta[k, i]
+    _add_exponentials(shares, top, total)
+    bits = power.view(np.int64)
+    exp_in_place(total, power, bits)
+    for k in range(n_others):
+        exp_in_place(shares[k], power, bits)
+        for i in range(n):
+            total[i] += shares[k, i]
+            value -= at[0, i] * proba[k, i] * delta[k, i]
+    for i in range(n):
+        value += at[0, i] * (top[i] + math.log(total[i]) - at[1, i])
+        total[i] = at[0, i] / total[i]
+    for k in range(n_others):
+        for i in range(n):
+            shares[k, i] *= total[i]
+    for a in range(len(beta)):
+        value += beta[a] * (0.5 * dot(penalty[a], beta) + pull[a])
+    return value
+
+
+@compiled(fastmath=LANES)
+def slope(
+    likelihood: Likelihood,
+    beta: FloatArray,
+    work: FloatArray,
+    gradient: FloatArray,
+    hessian: FloatArray,
+) -> None:
+    """Write gradient and Hessian (lower triangle) of D, from what `fall` left."""
+    rows, _, proba, at, penalty, pull = likelihood
+    n_others, n = proba.shape
+    p = len(beta)
+    shares, residual = work[0], work[1]
+    for k in range(n_others):
+        for i in range(n):
+            residual[k, i] = shares[k, i] - at[0, i] * proba[k, i]
+    flat, flat_residual = shares.reshape(n_others * n), residual.reshape(n_others * n)
+    means = np.zeros((p, n))
+    for a in range(p):
+        gradient[a] = dot(rows[a], flat_residual) + dot(penalty[a], beta) + pull[a]
+        row = rows[a].reshape(n_others, n)
+        for k in range(n_others):
+            for i in range(n):
+                means[a, i] += shares[k, i] * row[k, i]
+    inverse = work[2, 0]
+    for i in range(n):
+        inverse[i] = 1.0 / at[0, i]
+    for a in range(p):
+        for b in range(a + 1):
+            spread = weighted_dot(rows[a], rows[b], flat)
+            hessian[a, b] = spread - weighted_dot(means[a], means[b], inverse) + penalty[a, b]
+            hessian[b, a] = hessian[a, b]

@@ -1,0 +1,136 @@
+"""Lower and upper probabilities: what paths of constrained maxima reach, averaged over levels."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dubito._kernels.gauss_kronrod import GAUSS, KRONROD, NODES
+from dubito._kernels.jit import compiled
+from dubito._kernels.lanes_compiled import dot
+from dubito._kernels.level_paths_compiled import follow, start
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from dubito._kernels.joint_softmax_compiled import Likelihood
+    from dubito._kernels.level_paths_compiled import Problem
+
+    FloatArray = npt.NDArray[np.float64]
+
+#: Levels beyond have plausibility 7e-10.
+_DEEPEST = 6.5
+
+
+@compiled()
+def _panel(
+    problem: Problem,
+    functionals: tuple[FloatArray, FloatArray],
+    sign: float,
+    ends: tuple[float, float],
+    paths: FloatArray,
+) -> tuple[float, float, float]:
+    """Integrate 1 / (1 + sum of exp(sign f)) over levels by two rules; return also its last value.
+
+    In the level r of plausibility exp(-r²/2) the integral is over r exp(-r²/2) dr.
+    """
+    terms, heights = functionals
+    middle, half = 0.5 * (ends[0] + ends[1]), 0.5 * (ends[1] - ends[0])
+    kronrod, gauss, chance = 0.0, 0.0, 0.0
+    for i in range(15):
+        k = i if i < 8 else 14 - i
+        level = middle - half * NODES[k] if i < 8 else middle + half * NODES[k]
+        rivals = 0.0
+        for m in range(len(terms)):
+            f = follow(problem, (terms[m], heights[m]), level, paths[m])
+            rivals += math.exp(min(sign * f, 700.0))
+        chance = 1.0 / (1.0 + rivals)
+        density = chance * level * math.exp(-0.5 * level * level)
+        kronrod += KRONROD[k] * density
+        gauss += GAUSS[k] * density
+    return half * kronrod, half * gauss, chance
+
+
+@compiled()
+def _next_end(paths: FloatArray, here: float) -> tuple[bool, float]:
+    """Return whether all paths have ended, and the first end of one beyond a level."""
+    every, first = True, np.inf
+    for m in range(len(paths)):
+        every &= paths[m, 0, 1] == np.inf
+        if paths[m, 0, 1] == np.inf and paths[m, 0, 0] > here:
+            first = min(first, paths[m, 0, 0])
+    return every, first
+
+
+@compiled()
+def _mean(
+    problem: Problem,
+    functionals: tuple[FloatArray, FloatArray],
+    sign: float,
+    tolerance: float,
+) -> float:
+    """Average a probability, 1 / (1 + sum of exp(sign f)), over all levels of plausibility.
+
+    `functionals` are the terms (M, m, p) and heights (M, m) of M functionals. For the upper
+    probability (sign -1) there is one, the log-odds of the class; for the lower one (sign 1) each
+    rival has its own greatest advantage.
+    """
+    terms, heights = functionals
+    size = (len(terms), 3, len(problem[1]) + 2)
+    paths, kept = np.empty(size), np.empty(size)
+    fastest = 0.0
+    for m in range(len(terms)):
+        fastest = max(fastest, start(problem, (terms[m], heights[m]), paths[m]))
+    here, width, cut = 0.0, min(2.2, 4.0 / (fastest + 1e-300)), _DEEPEST
+    total = 0.0
+    while True:
+        end = min(here + width, cut)
+        kept[:] = paths
+        fine, coarse, chance = _panel(problem, functionals, sign, (here, end), paths)
+        error = abs(fine - coarse)
+        every, first = _next_end(paths, here + 1e-7)
+        if first < end - 1e-7:  # the integrand has a kink there, which two rules may miss
+            paths[:] = kept
+            cut = first
+            continue
+        if error > tolerance and end - here > 1e-6:
+            paths[:] = kept
+            width = 0.5 * (end - here)
+            continue
+        total += fine
+        here, cut = end, _DEEPEST
+        if every or chance < 1e-12 or 1.0 - chance < 1e-12 or here >= _DEEPEST:
+            return total + chance * math.exp(-0.5 * here * here)
+        if error < 0.1 * tolerance:
+            width *= 2.0
+
+
+@compiled()
+def envelope(
+    likelihood: Likelihood,
+    bounds: FloatArray,
+    queries: FloatArray,
+    optimum: FloatArray,
+    tolerance: float,
+) -> FloatArray:
+    """Return lower and upper probabilities of every class at each query, (n, 2, K).
+
+    `queries` (n, K, p) are linear in the coefficients, of which `optimum` is the estimate.
+    """
+    n, n_classes, p = queries.shape
+    out = np.empty((n, 2, n_classes))
+    n_others, n_rows = likelihood[1].shape
+    problem = (likelihood, bounds, np.empty((3, n_others, n_rows)))
+    terms, heights = np.empty((n_others, p)), np.empty(n_others)
+    for i in range(n):
+        for k in range(n_classes):
+            for m in range(n_others):
+                terms[m] = queries[i, k] - queries[i, m if m < k else m + 1]
+                heights[m] = dot(terms[m], optimum)
+            log_odds = (terms.reshape((1, n_others, p)), heights.reshape((1, n_others)))
+            out[i, 1, k] = _mean(problem, log_odds, -1.0, tolerance)
+            rivals = (-terms.reshape((n_others, 1, p)), -heights.reshape((n_others, 1)))
+            out[i, 0, k] = _mean(problem, rivals, 1.0, tolerance)
+    return out

@@ -1,0 +1,319 @@
+r"""Paths of constrained maxima: the most that a functional reaches where the likelihood is high.
+
+A functional is a soft minimum of linear ones,
+
+.. math:: f(\beta)=-\log\sum_me^{-(\hat d_m+a_m^\top\beta)},
+
+concave: the log-odds of a class against all others, or with one term a difference of utilities.
+At the level r the path holds its maximum over :math:`D(\beta)\le r^2/2`, :math:`\beta\ge b`, where
+:math:`D'=\lambda f'` for the coefficients off their bounds. From one level to the next the path is
+extrapolated and mended by Newton's method on :math:`(\beta,\lambda)`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from dubito._kernels.jit import compiled
+from dubito._kernels.joint_softmax_compiled import fall, slope
+from dubito._kernels.lanes_compiled import dot
+from dubito._kernels.small_systems_compiled import factor, solve
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from dubito._kernels.joint_softmax_compiled import Likelihood
+
+    FloatArray = npt.NDArray[np.float64]
+    BoolArray = npt.NDArray[np.bool_]
+    #: The likelihood, the coefficients' lower bounds (p,), and its working memory.
+    Problem: TypeAlias = tuple[Likelihood, FloatArray, FloatArray]
+    #: The vectors (m, p) and heights (m,) of a functional's terms.
+    Functional: TypeAlias = tuple[FloatArray, FloatArray]
+    #: Gradients of D and f (2, p), the Hessian of D and the negative one of f (2, p, p).
+    Model: TypeAlias = tuple[FloatArray, FloatArray]
+
+#: Length of a Newton step, squared, when the model it comes from can be believed.
+_NEAR = 3e-6
+
+#: Newton steps after which a shorter stride is tried.
+_PATIENCE = 8
+
+#: A path whose multiplier is larger has reached the functional's own maximum.
+_FREE = 1e10
+
+
+@compiled()
+def _evaluate(
+    functional: Functional, beta: FloatArray, gradient: FloatArray, bend: FloatArray
+) -> float:
+    """Return f; write its gradient and its negative Hessian."""
+    terms, heights = functional
+    m, p = terms.shape
+    share = np.empty(m)
+    least = np.inf
+    for i in range(m):
+        share[i] = heights[i] + dot(terms[i], beta)
+        least = min(least, share[i])
+    total = 0.0
+    for i in range(m):
+        share[i] = math.exp(least - share[i])
+        total += share[i]
+    gradient[:] = 0.0
+    bend[:] = 0.0
+    for i in range(m):
+        share[i] /= total
+        for a in range(p):
+            gradient[a] += share[i] * terms[i, a]
+    for a in range(p):
+        for i in range(m if m > 1 else 0):
+            left = share[i] * (terms[i, a] - gradient[a])
+            for b in range(a + 1):
+                bend[a, b] += left * (terms[i, b] - gradient[b])
+        for b in range(a):
+            bend[b, a] = bend[a, b]
+    return least - math.log(total)
+
+
+@compiled()
+def _release(model: Model, held: BoolArray, sign: float) -> tuple[int, float]:
+    """Return which held coefficient a multiplier lets go first as it grows (sign 1) or falls (-1).
+
+    With it comes the multiplier; without any, the first is -1.
+    """
+    g, q = model[0]
+    first, nearest = -1, np.inf
+    for a in range(len(g)):
+        if held[a] and sign * q[a] > 1e-300 and sign * g[a] > 0.0:
+            at = g[a] / q[a]
+            if sign * at < nearest:
+                first, nearest = a, sign * at
+    return first, sign * nearest
+
+
+@compiled()
+def _newton_pair(
+    model: Model, multiplier: float, held: BoolArray, fixed: FloatArray, pair: FloatArray
+) -> bool:
+    """Write the steps y and z of which the answer is y - ρz: My = λf' - D' and Mz = D'.
+
+    M is the curvature of D - λf. Coefficients that are held move by `fixed` in y.
+    """
+    (g, q), (hessian, bend) = model
+    free = np.flatnonzero(~held)
+    m = len(free)
+    pair[0] = fixed
+    pair[1] = 0.0
+    block, lower = np.empty((m, m)), np.empty((m, m))
+    right, out = np.empty((2, m)), np.empty((2, m))
+    largest = 0.0
+    for i in range(m):
+        a = free[i]
+        right[0, i], right[1, i] = multiplier * q[a] - g[a], g[a]
+        for b in range(len(g)):
+            right[0, i] -= (hessian[a, b] + multiplier * bend[a, b]) * fixed[b]
+        for j in range(m):
+            block[i, j] = hessian[a, free[j]] + multiplier * bend[a, free[j]]
+        largest = max(largest, block[i, i])
+    lift = 0.0
+    while not factor(block, lift, lower):
+        lift = max(100.0 * lift, 1e-13 * largest)
+        if not 0.0 < lift < 1e6 * largest:
+            return False
+    for k in range(2):
+        solve(lower, right[k], out[k])
+        for i in range(m):
+            pair[k, free[i]] = out[k, i]
+    return m > 0 and dot(g, pair[1]) > 1e-300
+
+
+@compiled()
+def _length_to_level(model: Model, pair: FloatArray, missing: float) -> float:
+    """Return ρ for which the quadratic model of D grows by what is missing along y - ρz."""
+    g, hessian = model[0][0], model[1][0]
+    y, z = pair
+    curved = linear = 0.0
+    constant = -missing
+    for a in range(len(g)):
+        bent = dot(hessian[a], z)
+        curved += 0.5 * z[a] * bent
+        linear += g[a] * z[a] + y[a] * bent
+        constant += y[a] * (g[a] + 0.5 * dot(hessian[a], y))
+    inside = linear * linear - 4.0 * curved * constant
+    if inside <= 0.0:
+        rho = linear / (2.0 * curved) if curved > 0.0 else 0.0
+    else:
+        rho = 2.0 * constant / (linear + math.copysign(math.sqrt(inside), linear))
+    return min(max(rho, -0.9), 9.0)
+
+
+@compiled()
+def _beyond(model: Model, room: FloatArray, held: BoolArray, step: FloatArray) -> int:
+    """Return the coefficient whose step goes furthest beyond its bound, -1 if none does."""
+    worst, amount = -1, 1e-12
+    for a in range(len(step)):
+        excess = (room[a] - step[a]) * math.sqrt(model[1][0, a, a])
+        if not held[a] and excess > amount:
+            worst, amount = a, excess
+    return worst
+
+
+@compiled()
+def _held_back(model: Model, multiplier: float, held: BoolArray, step: FloatArray) -> int:
+    """Return the held coefficient that would gain most off its bound, -1 if none would."""
+    (g, q), (hessian, bend) = model
+    worst, amount = -1, 0.0
+    for a in range(len(step)):
+        gain = multiplier * (q[a] - dot(bend[a], step))
+        loss = g[a] + dot(hessian[a], step)
+        if held[a] and gain - loss > max(amount, 1e-9 * (abs(gain) + abs(loss))):
+            worst, amount = a, gain - loss
+    return worst
+
+
+@compiled()
+def _constrained_step(
+    model: Model, room: FloatArray, missing: float, multiplier: float, step: FloatArray
+) -> float:
+    """Write the step to the maximum of the quadratic models; return the new multiplier.
+
+    `room` is how far down each coefficient may go, `missing` what D lacks to its level. The
+    multiplier is infinite when the functional can grow no more.
+    """
+    p = len(room)
+    held, fixed, pair = room >= 0.0, np.zeros(p), np.empty((2, p))
+    new = multiplier
+    for _ in range(4 * p + 4):
+        if not _newton_pair(model, multiplier, held, fixed, pair):
+            sign = 1.0 if missing >= 0.0 else -1.0
+            first, at = _release(model, held, sign)
+            if first < 0:
+                step[:] = fixed
+                return np.inf
+            held[first], fixed[first] = False, 0.0
+            multiplier = sign * max(sign * multiplier, sign * at * (1 + sign * 1e-9))
+            continue
+        rho = _length_to_level(model, pair, missing)
+        new = multiplier / (1.0 + rho)
+        for a in range(p):
+            step[a] = pair[0, a] - rho * pair[1, a]
+        worst = _beyond(model, room, held, step)
+        if worst >= 0:
+            held[worst], fixed[worst] = True, room[worst]
+            continue
+        worst = _held_back(model, new, held, step)
+        if worst < 0:
+            break
+        held[worst], fixed[worst] = False, 0.0
+    return new
+
+
+@compiled()
+def _to_level(
+    problem: Problem, functional: Functional, level: float, beta: FloatArray, multiplier: float
+) -> tuple[bool, float, float]:
+    """Move β to the maximum at a level; return success, the functional and the multiplier."""
+    likelihood, bounds, work = problem
+    p = len(beta)
+    gradients, curvatures = np.empty((2, p)), np.empty((2, p, p))
+    room, step = np.empty(p), np.empty(p)
+    tries = 0
+    while tries < _PATIENCE:
+        missing = 0.5 * level * level - fall(likelihood, beta, work)
+        slope(likelihood, beta, work, gradients[0], curvatures[0])
+        height = _evaluate(functional, beta, gradients[1], curvatures[1])
+        for a in range(p):
+            room[a] = bounds[a] - beta[a]
+        model = (gradients, curvatures)
+        new = _constrained_step(model, room, missing, multiplier, step)
+        if new > _FREE and missing >= 0.0 and (new < np.inf or not step.any()):
+            return True, height, np.inf
+        new = new if new < np.inf else multiplier
+        size = 0.0
+        for a in range(p):
+            size += step[a] * (dot(curvatures[0, a], step) + new * dot(curvatures[1, a], step))
+        shrink = min(1.0, 2.0 / math.sqrt(size + 1e-300))
+        for a in range(p):
+            beta[a] = max(beta[a] + shrink * step[a], bounds[a])
+        if size <= _NEAR and 0.5 * multiplier < new < 2.0 * multiplier:
+            return True, _evaluate(functional, beta, gradients[1], curvatures[1]), new
+        tries += 0 if new > 5.0 * multiplier > 0.0 else 1  # on its way to infinity: let it go on
+        multiplier = new
+    return False, 0.0, multiplier
+
+
+@compiled()
+def start(problem: Problem, functional: Functional, path: FloatArray) -> float:
+    """Begin a path at the estimate; return how fast the functional grows with the level.
+
+    Rows of `path` are (level, multiplier, β), the latest first. A path whose functional can grow no
+    more has an infinite multiplier, and the level where that happened.
+    """
+    likelihood, bounds, work = problem
+    p = len(bounds)
+    beta, pair = np.zeros(p), np.zeros((2, p))
+    gradients, curvatures = np.empty((2, p)), np.empty((2, p, p))
+    fall(likelihood, beta, work)
+    slope(likelihood, beta, work, gradients[0], curvatures[0])
+    _evaluate(functional, beta, gradients[1], curvatures[1])
+    held = bounds >= 0.0
+    first, least = _release((gradients, curvatures), held, 1.0)
+    gradients[0] = gradients[1]  # the direction Mz = f'
+    _newton_pair((gradients, curvatures), 0.0, held, beta, pair)
+    speed = math.sqrt(max(dot(gradients[1], pair[1]), 0.0))
+    for k in range(3):
+        path[k, 0] = -0.1 * k
+        path[k, 1] = least if first >= 0 else np.inf
+        path[k, 2:] = 0.0
+        if speed > 1e-12:
+            path[k, 1] = -0.1 * k / speed
+            path[k, 2:] = (-0.1 * k / speed) * pair[1]
+    return speed
+
+
+@compiled()
+def _guess(path: FloatArray, level: float, bounds: FloatArray, beta: FloatArray) -> float:
+    """Write β at a level by a parabola through the path's last points; return the multiplier."""
+    x0, x1, x2 = path[0, 0], path[1, 0], path[2, 0]
+    c1, c2 = (level - x0) / (x1 - x0), 0.0
+    multiplier = path[0, 1] + c1 * (path[1, 1] - path[0, 1])
+    if abs(level - x0) <= 2.0 * abs(x0 - x2):
+        c1 = (level - x0) * (level - x2) / ((x1 - x0) * (x1 - x2))
+        c2 = (level - x0) * (level - x1) / ((x2 - x0) * (x2 - x1))
+    for a in range(len(beta)):
+        value = (1.0 - c1 - c2) * path[0, a + 2] + c1 * path[1, a + 2] + c2 * path[2, a + 2]
+        beta[a] = max(value, bounds[a])
+    return max(multiplier, 0.5 * path[0, 1])
+
+
+@compiled()
+def follow(problem: Problem, functional: Functional, level: float, path: FloatArray) -> float:
+    """Take the path to a level, in shorter strides where long ones fail; return the functional."""
+    likelihood, bounds, work = problem
+    p = len(bounds)
+    beta, gradient, bend = np.empty(p), np.empty(p), np.empty((p, p))
+    stride = level - path[0, 0]
+    while path[0, 1] < np.inf:
+        there = path[0, 0] + stride
+        there = level if there > level - 1e-6 * stride else there
+        multiplier = _guess(path, there, bounds, beta)
+        done, height, multiplier = _to_level(problem, functional, there, beta, multiplier)
+        if not done:
+            stride *= 0.5
+            if stride < 1e-9:
+                path[0, 1] = np.inf  # no stride is short enough: the path ends here
+            continue
+        if multiplier == np.inf:
+            there = min(there, math.sqrt(2.0 * max(fall(likelihood, beta, work), 0.0)))
+        path[2] = path[1]
+        path[1] = path[0]
+        path[0, 0], path[0, 1] = there, multiplier
+        path[0, 2:] = beta
+        if there >= level:
+            return height
+    for a in range(p):
+        beta[a] = path[0, a + 2]
+    return _evaluate(functional, beta, gradient, bend)

@@ -1,0 +1,33 @@
+"""What a likelihood is asked to predict: the label, or a little less than it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dubito._kernels.multinomial import LIGHT
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    FloatArray = npt.NDArray[np.float64]
+    IntArray = npt.NDArray[np.intp]
+
+
+def target_table(y: IntArray, weight: FloatArray, n_classes: int, targets: str) -> FloatArray:
+    r"""Return the target distribution of the rows of each class, (K, K).
+
+    One on the class itself ("raw"); :math:`(n_y+1)/(n_y+K)` there and :math:`1/(n_y+K)` on each
+    other, with :math:`n_y` the weight of the rows of class y ("smoothed": P0, eq. 25, and Platt's
+    for two classes); or :math:`(1-\epsilon)e_y+\epsilon/K` with :math:`\epsilon=c/(n+c)` and c a
+    quarter of a row ("light").
+    """
+    own = np.eye(n_classes)
+    if targets == "raw":
+        return own
+    if targets == "light":
+        share = LIGHT / (float(weight.sum()) + LIGHT)
+        return (1 - share) * own + share / n_classes
+    count = np.bincount(y, weights=weight, minlength=n_classes)[:, None]
+    return np.asarray((count * own + 1) / (count + n_classes))

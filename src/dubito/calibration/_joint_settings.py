@@ -1,0 +1,57 @@
+"""What the two joint models share: their settings, and when raw targets have an estimate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy.optimize import linprog
+
+from dubito.calibration.errors import CalibrationInputError
+
+if TYPE_CHECKING:
+    from dubito._checks import FloatArray
+
+
+class JointSettings(NamedTuple):
+    """How a joint model is fitted."""
+
+    targets: str
+    ridge: float
+    bias: bool
+    likelihood: str
+
+
+def choose_likelihood(wanted: str, cost: int, limit: int) -> str:
+    """Return "exact" or "quadratic"; left to choose, the exact one as long as rows are cheap."""
+    if wanted != "auto":
+        return wanted
+    return "exact" if cost <= limit else "quadratic"
+
+
+def check_estimate_exists(
+    advantages: FloatArray, lower: FloatArray, settings: JointSettings
+) -> None:
+    r"""Raise where raw targets have no maximum-likelihood estimate.
+
+    `advantages` (m, p) are what each row's true class has over a rival, linear in the coefficients,
+    which are at least `lower`. There is no estimate exactly when some direction makes no advantage
+    smaller and one of them larger: the likelihood then grows along it for ever. A linear programme
+    finds it.
+    """
+    if settings.targets != "raw" or settings.ridge > 0:
+        return
+    found = linprog(
+        -advantages.sum(axis=0),
+        A_ub=np.vstack([-advantages, advantages]),
+        b_ub=np.concatenate([np.zeros(len(advantages)), np.ones(len(advantages))]),
+        bounds=[(low, None) for low in lower],
+        method="highs",
+    )
+    if found.status == 0 and -found.fun < 0.5:  # a direction can be scaled until one is 1
+        return
+    raise CalibrationInputError(
+        "some combination of the scores separates the classes, so with raw targets no "
+        'maximum-likelihood estimate exists; use targets="smoothed", which always has one, a '
+        "ridge, or more calibration rows."
+    )

@@ -1,0 +1,294 @@
+"""Evidential joint calibration: several classifiers, one answer, and how sure it is (P1)."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn.utils.metaestimators import available_if
+
+from dubito._checks import counted
+from dubito._sklearn import Interval, StrOptions
+from dubito.calibration._base import BaseCalibrator
+from dubito.calibration._joint_binary import fit_binary
+from dubito.calibration._joint_settings import JointSettings
+from dubito.calibration._joint_softmax import fit_softmax
+from dubito.calibration._scores import (
+    INPUTS,
+    binary_log_odds,
+    check_probabilities,
+    finite_scores,
+    log_scores,
+    smallest_share,
+)
+from dubito.calibration._two_classes import TwoClassMass, has_two_classes, read_theta
+from dubito.calibration.errors import CalibrationInputError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from dubito._checks import FloatArray, IntArray
+
+
+class EvidentialJointCalibrator(TwoClassMass, BaseCalibrator):
+    r"""Calibrate several classifiers together, with belief and plausibility from the likelihood.
+
+    Two classes (P1): the scores :math:`s_1,\dots,s_J` of J binary classifiers go into one logistic
+    regression, :math:`\theta=\sigma(b+\sum_ja_js_j)`, whose slopes have any sign. The contour of
+    :math:`\theta` is the profile likelihood (eq. 10), and (eq. 3)
+
+    .. math:: \mathrm{Bel}=\hat\theta-\int_0^{\hat\theta}pl(u)\,du,\qquad
+        \mathrm{Pl}=\hat\theta+\int_{\hat\theta}^1pl(u)\,du.
+
+    K > 2 classes (ours): class k has the utility :math:`u_k=\sum_ja_js_{jk}`, with
+    :math:`a_j\ge0`, plus a bias :math:`b_k` where asked for; the probabilities are their softmax.
+    With :math:`\Gamma(\gamma)` the coefficients of relative likelihood at least :math:`\gamma`,
+
+    .. math:: \mathrm{upper}_k=\int_0^1\max_{\Gamma(\gamma)}p_k\,d\gamma,\qquad
+        \mathrm{lower}_k=\int_0^1\frac{d\gamma}{\sum_l\exp\max_{\Gamma(\gamma)}(u_l-u_k)}.
+
+    The upper one is exact, a concave problem. The lower one is the belief when Gumbel noise decides
+    between classes; it is exact for that, and never above
+    :math:`\int\min_{\Gamma(\gamma)}p_k\,d\gamma`, so as a lower probability it is conservative.
+
+    Parameters
+    ----------
+    targets : {"smoothed", "light", "raw"}, default="smoothed"
+        What the likelihood is asked to predict. "smoothed": :math:`(n_k+1)/(n_k+K)` for a row's
+        own class k and :math:`1/(n_k+K)` for each other (Platt's for two classes). "light": a
+        quarter of a pseudo-observation in all, better with many classes. "raw": plain 1 and 0,
+        which have no maximum-likelihood estimate when some combination of the scores separates the
+        classes; this raises `CalibrationInputError`.
+    ridge : float, default=0
+        Adds :math:`\frac12\mathrm{ridge}\sum_j\tilde a_j^2` over slopes of standardised scores to
+        the negative log-likelihood: helps where rows are few beside classifiers. The bounds are
+        then those of the penalised likelihood.
+    bias : bool or "auto", default="auto"
+        Whether classes have biases; "auto" is True for two classes, as in the paper, and False for
+        more.
+    likelihood : {"auto", "exact", "quadratic"}, default="auto"
+        What bounds are made from: the likelihood, or its quadratic at the estimate (Laplace), which
+        costs the same for any number of calibration rows and is off by about 1/n. "auto" is exact
+        unless a row would take more than some tens of milliseconds; ``likelihood_`` tells.
+    input : {"margin", "logits", "proba"} or a list of them, default="margin"
+        What the scores are; a list says it for each classifier.
+    floor : float or "auto", default="auto"
+        Probabilities below it are raised to it before their logarithm is taken. "auto" is half of
+        the smallest positive one a classifier gave in the fit, within 1e-16 and 0.01.
+    classes : array-like of shape (K,), optional
+        The labels in the order of the columns, where y may lack some.
+    n_jobs : int, default=-1
+        Threads that bounds and contours use; -1: as many as there are processors.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        Class labels.
+    slope_ : ndarray of shape (J,)
+        :math:`\hat a_j`, in the units of the scores.
+    intercept_ : float, or ndarray of shape (K,) with more than two classes
+        :math:`\hat b`; zero without biases.
+    likelihood_ : {"exact", "quadratic"}
+        What bounds are made from.
+    n_iter_, gradient_norm_ : int, float
+        Newton steps, and the certificate: the largest component of the (projected) gradient at the
+        estimate, in standardised units, for each unit of weight.
+    n_features_in_ : int
+        J.
+
+    See Also
+    --------
+    EvidentialFusion : Does this for classifiers in place of scores.
+    EvidentialLogisticCalibrator : The same for one score.
+
+    Notes
+    -----
+    Scores are standardised inside, each classifier by itself: rescaling a score changes nothing.
+    A classifier whose scores are constant gets slope 0 and is left out.
+
+    Two classes: where the calibration rows do not span the space of scores (copies of a classifier,
+    or fewer rows than classifiers) a new row outside their span could have any probability at
+    the same likelihood, and has the bounds 0 and 1; a ridge lets it have others. Bounds are right
+    to about 1e-8 (1e-7 with more classes).
+
+    Deviations from the paper: positive slopes mean class 1, where the paper writes
+    :math:`1/(1+e^{\sigma_0+\sigma_1s_1+\dots})`; targets are smoothed unless asked; the integrals
+    are by an adaptive rule along the path of constrained maxima, one for each row, in place of a
+    maximisation for each value of :math:`\theta`.
+
+    References
+    ----------
+    P. Minary, F. Pichon, D. Mercier, E. Lefevre, B. Droit, "Evidential joint calibration of
+    binary SVM classifiers using logistic regression", SUM 2017.
+
+    Examples
+    --------
+    Two detectors of the same event:
+
+    >>> import numpy as np
+    >>> from dubito.calibration import EvidentialJointCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat([0, 1], 20)
+    >>> scores = rng.normal(size=(40, 2)) + np.outer(y, [2, 1])
+    >>> calibrator = EvidentialJointCalibrator().fit(scores, y)
+    >>> calibrator.predict_proba([[2.0, 1.0], [0.5, 0.5]]).round(2)
+    array([[0.09, 0.91],
+           [0.57, 0.43]])
+    >>> calibrator.predict_bounds([[2.0, 1.0], [0.5, 0.5]]).lower.round(2)
+    array([[0.04, 0.8 ],
+           [0.46, 0.32]])
+
+    Two classifiers of three classes: scores have shape (n, 2, 3).
+
+    >>> y = np.repeat([0, 1, 2], 10)
+    >>> scores = rng.normal(size=(30, 2, 3)) + 2 * np.eye(3)[y][:, None, :]
+    >>> calibrator = EvidentialJointCalibrator().fit(scores, y)
+    >>> calibrator.predict_bounds([[[2, 1, 0], [1, 2, 0]]]).upper.round(2)
+    array([[0.55, 0.55, 0.09]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BaseCalibrator._parameter_constraints,
+        "targets": [StrOptions({"smoothed", "light", "raw"})],
+        "ridge": [Interval(Real, 0, None, closed="left")],
+        "bias": ["boolean", StrOptions({"auto"})],
+        "likelihood": [StrOptions({"auto", "exact", "quadratic"})],
+        "input": [StrOptions(set(INPUTS)), list, tuple],
+        "n_jobs": [Integral, None],
+    }
+
+    def __init__(
+        self,
+        *,
+        targets: str = "smoothed",
+        ridge: float = 0.0,
+        bias: bool | str = "auto",
+        likelihood: str = "auto",
+        input: str | list[str] = "margin",
+        floor: float | str = "auto",
+        classes: npt.ArrayLike | None = None,
+        n_jobs: int | None = -1,
+    ) -> None:
+        super().__init__(input=input, floor=floor, classes=classes)
+        self.targets = targets
+        self.ridge = ridge
+        self.bias = bias
+        self.likelihood = likelihood
+        self.n_jobs = n_jobs
+
+    def _fit(self, table: FloatArray, y: IntArray, weight: FloatArray) -> None:
+        settings = JointSettings(self.targets, float(self.ridge), self._has_bias(), self.likelihood)
+        fit: Any = fit_binary if len(self.classes_) == 2 else fit_softmax
+        self.model_ = fit(self._joint_scores(table), y, weight, settings)
+        self.slope_ = self.model_.slope
+        self.intercept_ = self.model_.intercept
+        self.likelihood_ = self.model_.likelihood
+        self.n_iter_ = self.model_.n_iter
+        self.gradient_norm_ = self.model_.gradient_norm
+
+    def _proba(self, table: FloatArray) -> FloatArray:
+        return self.model_.proba(self._joint_scores(table))
+
+    def _bounds(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return self.model_.bounds(self._joint_scores(table), effective_n_jobs(self.n_jobs))
+
+    @available_if(has_two_classes)
+    def contour(self, scores: Any, theta: npt.ArrayLike) -> FloatArray:
+        r"""Return the contour: how plausible each value of the probability is at each row.
+
+        The relative likelihood of :math:`\theta`, 1 for the most plausible (eq. 10).
+
+        Parameters
+        ----------
+        scores : array-like
+            As in `fit`.
+        theta : array-like of shape (t,)
+            Probabilities of ``classes_[1]``. With more than two classes the method is absent: of
+            the likelihood of small probabilities only a bound is known.
+
+        Returns
+        -------
+        ndarray of shape (n, t)
+        """
+        values = read_theta(theta)
+        parts = [
+            self.model_.contour(self._joint_scores(part), values, effective_n_jobs(self.n_jobs))
+            for part in self._parts(scores)
+        ]
+        return np.concatenate(parts)
+
+    def _has_bias(self) -> bool:
+        return len(self.classes_) == 2 if isinstance(self.bias, str) else bool(self.bias)
+
+    def _joint_scores(self, table: FloatArray) -> FloatArray:
+        """Return margins (n, J) of two classes, or log scores (n, J, K) of more."""
+        kinds = self._inputs(table.shape[1])
+        read = zip(np.moveaxis(table, 1, 0), kinds, self.floor_, strict=True)
+        if len(self.classes_) == 2:
+            return np.stack([binary_log_odds(t, kind, floor) for t, kind, floor in read], axis=1)
+        columns = [log_scores(t, kind, floor, normalised=False) for t, kind, floor in read]
+        return np.stack(columns, axis=1)
+
+    def _inputs(self, n_classifiers: int) -> list[str]:
+        """Return what the scores of each classifier are."""
+        if isinstance(self.input, str):
+            return [self.input] * n_classifiers
+        if len(self.input) != n_classifiers or not set(self.input) <= set(INPUTS):
+            raise ValueError(
+                f"input must be one of {', '.join(INPUTS)}, or a list of one for each of the "
+                f"{counted(n_classifiers, 'classifier')}. Got {self.input!r} instead."
+            )
+        return list(self.input)
+
+    def _read_scores(self, scores: Any) -> FloatArray:
+        """Return scores as (n, J, 1) for margins of two classes, (n, J, K) otherwise."""
+        table = finite_scores(scores, ndim=(1, 2, 3))
+        if table.ndim < 3:
+            table = table.reshape(len(table), -1, 1)
+        for j, kind in enumerate(self._inputs(table.shape[1])):
+            if kind == "proba":
+                check_probabilities(table[:, j])
+        return table
+
+    def _choose_floor(self, table: FloatArray) -> FloatArray:
+        kinds = self._inputs(table.shape[1])
+        if not isinstance(self.floor, str):
+            return np.full(len(kinds), float(self.floor))
+        return np.array([smallest_share(table[:, j], kind) for j, kind in enumerate(kinds)])
+
+    def _read(self, scores: Any) -> FloatArray:
+        table = super()._read(scores)
+        n_columns = table.shape[2]
+        if max(n_columns, 2) != len(self.classes_):
+            raise CalibrationInputError(
+                f"scores has shape {np.shape(scores)}, but {type(self).__name__} was fitted on "
+                f"{counted(len(self.classes_), 'class')}; pass (n, J) for two, or (n, J, K)."
+            )
+        return table
+
+    def _read_labels(
+        self, labels: npt.NDArray[Any], n_columns: int
+    ) -> tuple[npt.NDArray[Any], IntArray]:
+        if n_columns == 1 and (found := len(np.unique(labels))) > 2:
+            raise CalibrationInputError(
+                f"scores with one column for each classifier are for two classes, but y shows "
+                f"{found}; pass scores of shape (n, J, K), one column for each of J classifiers "
+                "and K classes. (Those of a single classifier are scores[:, None, :].)"
+            )
+        return super()._read_labels(labels, n_columns)
+
+    def _check_column_names(self) -> None:
+        """Refuse columns named after the two classes: they are not two classifiers."""
+        names = [str(name) for name in getattr(self, "feature_names_in_", [])]
+        if len(names) > 1 and sorted(names) == sorted(str(label) for label in self.classes_):
+            raise CalibrationInputError(
+                f"the columns of scores are named after the classes, {' and '.join(names)}, but "
+                "each is taken for a binary classifier; pass the column of the second class alone."
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        return tags
