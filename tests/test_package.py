@@ -22,13 +22,13 @@ PROMISED = {
     "dubito.calibration": """PlattCalibrator IsotonicCalibrator BinningCalibrator BetaCalibrator
         TemperatureCalibrator VectorCalibrator MatrixCalibrator EvidentialLogisticCalibrator
         EvidentialIsotonicCalibrator EvidentialBinningCalibrator EvidentialMultinomialCalibrator
-        CalibratedClassifier EvidentialFusion""",
+        EvidentialJointCalibrator CalibratedClassifier EvidentialFusion""",
     "dubito.decision": """interval_dominance maximality e_admissibility maximin maximax hurwicz
         pignistic_choice minimax_regret owa set_utility reject""",
     "dubito.metrics": """expected_calibration_error classwise_calibration_error
         smooth_calibration_error brier_decomposition utility_discounted_accuracy u65 u80
-        discounted_accuracy coverage mean_set_size error_reject_curve aurc""",
-    "dubito.plots": "ContourDisplay",
+        discounted_accuracy coverage mean_set_size error_reject_curve aurc reject_cost_curve""",
+    "dubito.plots": "ContourDisplay ErrorRejectDisplay",
     "dubito.datasets": """load list_datasets make_waveform make_gaussian_trio make_gaussian_pair""",
 }
 

@@ -43,6 +43,16 @@ def reject(
     ndarray of bool, shape (n,)
         True where the row is rejected.
 
+    See Also
+    --------
+    dubito.metrics.reject_cost_curve : Error, accuracy and share rejected at every cost.
+    dubito.plots.ErrorRejectDisplay : Their picture.
+
+    Notes
+    -----
+    P1's probabilistic strategy is `reject` on the probabilities of a classifier: where bounds have
+    no width, all strategies are the same.
+
     Examples
     --------
     >>> from dubito.belief import Bounds

@@ -12,6 +12,7 @@ from dubito.metrics._calibration_error import (
     classwise_calibration_error,
     expected_calibration_error,
 )
+from dubito.metrics._reject_cost import RejectCostCurve, reject_cost_curve
 from dubito.metrics._scorers import (
     coverage_scorer,
     discounted_accuracy_scorer,
@@ -34,6 +35,7 @@ __all__ = [
     "AmbiguousLabelWarning",
     "BrierDecomposition",
     "ErrorRejectCurve",
+    "RejectCostCurve",
     "aurc",
     "brier_decomposition",
     "classwise_calibration_error",
@@ -45,6 +47,7 @@ __all__ = [
     "expected_calibration_error",
     "mean_set_size",
     "neg_mean_set_size_scorer",
+    "reject_cost_curve",
     "smooth_calibration_error",
     "u65",
     "u65_scorer",

@@ -75,7 +75,7 @@ def error_reject_curve(
     >>> curve.rejection.tolist(), curve.error.tolist()
     ([0.0, 0.5, 0.75], [0.5, 0.0, 0.0])
     """
-    threshold, weight, wrong = _ranked(y, y_pred, confidence, sample_weight)
+    threshold, weight, wrong = ranked_rows(y, y_pred, confidence, sample_weight)
     rejected = np.cumsum(weight) - weight
     error = _selective_risk(weight, wrong)
     return ErrorRejectCurve(rejected / weight.sum(), error, 1 - error, threshold)
@@ -129,11 +129,11 @@ def aurc(
     >>> round(aurc([0, 1, 1, 0], [0, 1, 1, 1], [0.6, 0.7, 0.8, 0.9]), 4)
     0.5208
     """
-    _, weight, wrong = _ranked(y, y_pred, confidence, sample_weight)
+    _, weight, wrong = ranked_rows(y, y_pred, confidence, sample_weight)
     return float(np.average(_selective_risk(weight, wrong), weights=weight))
 
 
-def _ranked(
+def ranked_rows(
     y: npt.ArrayLike,
     y_pred: npt.ArrayLike,
     confidence: npt.ArrayLike,
@@ -156,12 +156,17 @@ def _selective_risk(weight: FloatArray, wrong: FloatArray) -> FloatArray:
 
 def _check_comparable(truth: Labels, predicted: Labels) -> None:
     # Numbers never equal words: compared row by row, every prediction would count as an error.
-    words_in_truth, words_in_predicted = (
-        {isinstance(label, str) for label in labels.tolist()} for labels in (truth, predicted)
-    )
+    words_in_truth, words_in_predicted = _are_words(truth), _are_words(predicted)
     if words_in_truth.isdisjoint(words_in_predicted):
         raise TypeError(
             "one of y and y_pred holds words and the other does not "
             f"(y[0] is {truth[:1].tolist()[0]!r}, y_pred[0] is {predicted[:1].tolist()[0]!r}), "
             "so no prediction could be right. Pass the same kind of labels in both."
         )
+
+
+def _are_words(labels: Labels) -> set[bool]:
+    """Whether labels are words: an array of objects may hold both kinds."""
+    if labels.dtype == object:
+        return {isinstance(label, str) for label in labels.tolist()}
+    return {labels.dtype.kind in "UT"}

@@ -6,5 +6,6 @@ arrays, and `plot` draws them on the axes it is given. matplotlib is imported on
 """
 
 from dubito.plots.contour import ContourDisplay
+from dubito.plots.error_reject import ErrorRejectDisplay
 
-__all__ = ["ContourDisplay"]
+__all__ = ["ContourDisplay", "ErrorRejectDisplay"]

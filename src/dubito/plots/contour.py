@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from dubito._checks import as_float_array, check_choice, check_rows_match, check_unit_interval
+from dubito.plots._axes import DrawsOnAxes
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -20,7 +21,7 @@ _TAIL = 1e-4
 _AXIS_LABELS = {"slope": "slope θ", "probability": "probability θ"}
 
 
-class ContourDisplay:
+class ContourDisplay(DrawsOnAxes):
     r"""The contour of a calibrator's parameter θ: how plausible each value is.
 
     The contour is the relative likelihood :math:`\mathrm{pl}(\theta)=L(\theta)/L(\hat\theta)` (P0,
@@ -282,12 +283,6 @@ class ContourDisplay:
         self.ax_.set(xlabel=_AXIS_LABELS["slope"], ylabel="cumulative probability", **limits)
         return self
 
-    def _take(self, ax: Axes | None) -> None:
-        if ax is None:
-            _, ax = _pyplot().subplots()
-        self.ax_: Any = ax
-        self.figure_: Any = ax.figure
-
     def _crossing(self, outside: int, inside: int, level: float) -> float:
         at = self.contour[[outside, inside]]
         return float(np.interp(level, at, self.theta[[outside, inside]]))
@@ -360,11 +355,3 @@ def _cumulative(theta: FloatArray, row: FloatArray) -> FloatArray:
     sums = np.cumsum(weight, axis=1)
     share = sums / sums[:, -1:]
     return np.hstack([np.zeros((len(theta), 1)), share])
-
-
-def _pyplot() -> Any:
-    try:
-        import matplotlib.pyplot as plt  # noqa: PLC0415 - only drawing needs it
-    except ImportError as error:
-        raise ImportError('plots need matplotlib: pip install "dubito[plots]"') from error
-    return plt

@@ -1,0 +1,108 @@
+"""Which class each strategy decides for, how sure of it, and what it needs to know (P1)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from dubito._checks import FloatArray, IntArray, check_choice, check_rows_match
+from dubito._labels import as_labels, label_columns
+from dubito.belief import Bounds, MassBatch, MassFunction
+from dubito.decision import maximax, maximin, pignistic_choice
+from dubito.decision._risk import TIE, as_belief, n_classes_of
+from dubito.metrics._rows import counted_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy.typing as npt
+
+    from dubito.decision._risk import Belief
+
+STRATEGIES = ("optimistic", "pessimistic", "probabilistic")
+
+
+class PredictedRows(NamedTuple):
+    """The rows that count: true columns, what was predicted, and weights."""
+
+    column: IntArray
+    belief: Bounds | MassBatch
+    proba: FloatArray
+    weight: FloatArray
+
+
+def read_rows(
+    y: npt.ArrayLike,
+    belief: Belief,
+    proba: npt.ArrayLike | None,
+    classes: npt.ArrayLike | None,
+    sample_weight: npt.ArrayLike | None,
+) -> PredictedRows:
+    """Check what the user gave and match labels to columns."""
+    known = as_belief(belief)
+    shares = Bounds.precise(known.pignistic() if proba is None else proba).upper
+    n_classes = n_classes_of(known)
+    check_rows_match("proba", len(shares), "belief", len(known))
+    if shares.shape[1] != n_classes:
+        raise ValueError(
+            f"proba has {shares.shape[1]} columns but belief has {n_classes} classes; they must "
+            "name the same classes in the same order."
+        )
+    weight, labels, rows = counted_rows(
+        sample_weight, y=as_labels(y, "y"), belief=np.arange(len(known))
+    )
+    named: Any = classes
+    if named is None and isinstance(known, MassBatch):
+        named = known.frame
+    return PredictedRows(label_columns(labels, n_classes, named), known[rows], shares[rows], weight)
+
+
+def decide(rows: PredictedRows, strategy: str) -> tuple[IntArray, FloatArray]:
+    """Return the columns that a strategy chooses, and how sure it is of them."""
+    if strategy == "probabilistic":
+        return pignistic_choice(rows.proba), rows.proba.max(axis=1)
+    # The bounds that `reject` looks at.
+    known = rows.belief
+    bounds = known.tightened() if isinstance(known, Bounds) else known.bounds()
+    if strategy == "optimistic":
+        return maximax(known), bounds.upper.max(axis=1)
+    return maximin(known), bounds.lower.max(axis=1)
+
+
+def predictions_of(classifier: Any, X: Any) -> tuple[Belief, npt.ArrayLike | None]:
+    """Ask a classifier for its bounds and probabilities; without bounds, probabilities are both."""
+    if not hasattr(classifier, "classes_"):
+        raise TypeError(
+            f"{type(classifier).__name__} has no classes_, which name the columns of its "
+            "predictions. Pass a fitted classifier, or its predictions to from_predictions."
+        )
+    proba = classifier.predict_proba(X) if hasattr(classifier, "predict_proba") else None
+    if hasattr(classifier, "predict_bounds"):
+        return classifier.predict_bounds(X), proba
+    if proba is None:
+        raise TypeError(
+            f"{type(classifier).__name__} has neither predict_bounds nor predict_proba. Calibrate "
+            "its scores: dubito.calibration.CalibratedClassifier gives both."
+        )
+    return proba, None
+
+
+def check_strategies(strategies: Iterable[str] | None, belief: Belief) -> tuple[str, ...]:
+    """Return the strategies asked for, or those that differ."""
+    bounded = isinstance(belief, Bounds | MassBatch | MassFunction)
+    if strategies is None:
+        precise = not bounded or (isinstance(belief, Bounds) and (belief.width <= TIE).all())
+        return ("probabilistic",) if precise else STRATEGIES
+    asked = (strategies,) if isinstance(strategies, str) else tuple(strategies)
+    if not asked:
+        raise ValueError(f"strategies must name at least one of {', '.join(STRATEGIES)}.")
+    for strategy in asked:
+        check_choice(strategy, "strategies", STRATEGIES)
+        if strategy != "probabilistic" and not bounded:
+            raise ValueError(
+                f"the {strategy} strategy needs bounds; here are probabilities alone, for which "
+                "all strategies are the same. Leave strategies out, or use a classifier with "
+                "predict_bounds."
+            )
+    return asked

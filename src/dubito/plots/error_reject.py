@@ -1,0 +1,330 @@
+"""What declining to decide buys, at every cost of rejecting (P1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+
+from dubito._checks import (
+    FloatArray,
+    IntArray,
+    as_float_array,
+    check_choice,
+    check_unit_interval,
+)
+from dubito.metrics import RejectCostCurve, reject_cost_curve
+from dubito.metrics._reject_cost import TIE
+from dubito.plots._axes import DrawsOnAxes
+from dubito.plots._strategies import check_strategies, decide, predictions_of, read_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    import numpy.typing as npt
+    from matplotlib.axes import Axes
+
+    from dubito.decision._risk import Belief
+
+#: Line and marker tell the strategies apart where colours cannot.
+_STYLES = {"optimistic": ("--", "^"), "pessimistic": ("-", "v"), "probabilistic": ("-.", "o")}
+_OTHER_STYLES = (("-", "o"), ("--", "s"), ("-.", "D"), (":", "P"))
+_COST, _REJECTION = "cost of rejecting", "share rejected"
+_ERROR, _ACCURACY = "error rate, of all rows", "accuracy among the accepted"
+
+
+class _Kind(NamedTuple):
+    """A picture: its axes, how both are read off a curve, and the corner that stays empty."""
+
+    xlabel: str
+    ylabel: str
+    x: Callable[[RejectCostCurve], FloatArray]
+    y: Callable[[RejectCostCurve], FloatArray]
+    corner: str = "upper right"
+
+
+def _cost(curve: RejectCostCurve) -> FloatArray:
+    return curve.cost
+
+
+_KINDS = {
+    "error_reject": _Kind(
+        _REJECTION, "error among the accepted", lambda c: c.rejection, lambda c: 1 - c.accuracy
+    ),
+    "accuracy_error": _Kind(_ERROR, _ACCURACY, lambda c: c.error, lambda c: c.accuracy),
+    "rejection": _Kind(_COST, _REJECTION, _cost, lambda c: c.rejection),
+    "error": _Kind(_COST, _ERROR, _cost, lambda c: c.error, "lower right"),
+    "accuracy": _Kind(_COST, _ACCURACY, _cost, lambda c: c.accuracy),
+    "mean_cost": _Kind(_COST, "mean cost of a row", _cost, lambda c: c.mean_cost, "lower right"),
+}
+
+
+class ErrorRejectDisplay(DrawsOnAxes):
+    r"""Error, accuracy and share rejected as the cost of rejecting goes from 0 to 1.
+
+    A row is rejected when the cost of rejecting lies below the risk of every class (P1, 2.1). The
+    risk may be judged by three strategies: "optimistic" by plausibility, "pessimistic" by belief,
+    "probabilistic" by probability. Where little was seen to calibrate on they differ: at the same
+    cost the pessimist rejects more. Make one with `from_estimator` or `from_predictions`.
+
+    ============== ======================================================================
+    `kind`         what is drawn
+    ============== ======================================================================
+    error_reject   error among the accepted rows against the share rejected
+    accuracy_error accuracy among the accepted against the errors among all rows (P1,
+                   figures 2 and 3)
+    rejection      share rejected against the cost
+    error          errors among all rows against the cost
+    accuracy       accuracy among the accepted against the cost
+    mean_cost      error + cost x rejection, what a row costs on average, against the cost
+    ============== ======================================================================
+
+    The first two do not show the cost; one can be marked by ``cost=0.2``.
+
+    Parameters
+    ----------
+    curves : dict of str to RejectCostCurve
+        By name, as `dubito.metrics.reject_cost_curve` gives them.
+    name : str, optional
+        What they belong to: the legend puts it before the name of each curve.
+
+    Attributes
+    ----------
+    curves : dict of str to RejectCostCurve
+        Costs in rising order.
+    ax_, figure_ : matplotlib axes and figure
+        Where the last drawing was made.
+    lines_ : dict of str to matplotlib line
+        The curves, after `plot`.
+    points_ : dict of str to matplotlib line
+        The marked points, after `plot` with a cost.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from dubito.belief import Bounds
+    >>> from dubito.plots import ErrorRejectDisplay
+    >>> bounds = Bounds([[0.7, 0.1], [0.4, 0.2], [0.1, 0.8]], [[0.9, 0.3], [0.8, 0.6], [0.2, 0.9]])
+    >>> display = ErrorRejectDisplay.from_predictions(
+    ...     ["no", "yes", "yes"], bounds, classes=["no", "yes"], cost=0.2, ax=Figure().subplots()
+    ... )
+    >>> for name, point in display.points_.items():
+    ...     rejected, error = point.get_xydata()[0]
+    ...     print(f"{name}: {rejected:.2f} rejected, {error:.2f} of the rest wrong")
+    optimistic: 0.00 rejected, 0.33 of the rest wrong
+    pessimistic: 0.67 rejected, 0.00 of the rest wrong
+    probabilistic: 0.33 rejected, 0.00 of the rest wrong
+    """
+
+    def __init__(self, *, curves: Mapping[str, RejectCostCurve], name: str | None = None) -> None:
+        if not isinstance(curves, Mapping) or not curves:
+            raise TypeError(f"curves must map names to curves, at least one; got {curves!r}.")
+        self.curves = {str(key): _rising(curve, key) for key, curve in curves.items()}
+        self.name = name
+
+    @classmethod
+    def from_estimator(  # noqa: PLR0913 - what is computed, and how it is drawn
+        cls,
+        classifier: Any,
+        X: Any,
+        y: npt.ArrayLike,
+        *,
+        strategies: Iterable[str] | None = None,
+        costs: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+        name: str | None = None,
+        ax: Axes | None = None,
+        kind: str = "error_reject",
+        cost: float | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw the curves of a fitted classifier for rows it was not fitted on.
+
+        Parameters
+        ----------
+        classifier : estimator
+            Fitted, with ``predict_bounds``, ``predict_proba`` or both, and ``classes_``. The
+            probabilistic strategy uses its probabilities, the others its bounds.
+        X : array-like
+            Rows, as the classifier takes them.
+        y : array-like of shape (n,)
+            Their labels.
+        strategies : list of {"optimistic", "pessimistic", "probabilistic"}, optional
+            All three by default; the last alone where probabilities are all that is known.
+        costs : array-like of shape (m,), optional
+            Costs of rejecting in [0, 1]; by default every one at which something changes.
+        sample_weight : array-like of shape (n,), optional
+            Row weights: 2 counts as the row twice, 0 as no row.
+        name, ax, kind, cost, **kwargs
+            As in `plot`.
+
+        Returns
+        -------
+        ErrorRejectDisplay
+        """
+        belief, proba = predictions_of(classifier, X)
+        return cls.from_predictions(
+            y,
+            belief,
+            proba=proba,
+            classes=classifier.classes_,
+            strategies=strategies,
+            costs=costs,
+            sample_weight=sample_weight,
+            name=name,
+            ax=ax,
+            kind=kind,
+            cost=cost,
+            **kwargs,
+        )
+
+    @classmethod
+    def from_predictions(  # noqa: PLR0913 - what is computed, and how it is drawn
+        cls,
+        y: npt.ArrayLike,
+        belief: Belief,
+        *,
+        proba: npt.ArrayLike | None = None,
+        classes: npt.ArrayLike | None = None,
+        strategies: Iterable[str] | None = None,
+        costs: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+        name: str | None = None,
+        ax: Axes | None = None,
+        kind: str = "error_reject",
+        cost: float | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw the curves of predictions that were made elsewhere.
+
+        Parameters
+        ----------
+        y : array-like of shape (n,)
+            True labels.
+        belief : Bounds, MassBatch or array of probabilities (n, K)
+            What was predicted.
+        proba : array-like of shape (n, K), optional
+            Probabilities for the probabilistic strategy; by default `belief` itself or its
+            pignistic probability.
+        classes : array-like of shape (K,), optional
+            Label of each column, as in ``classes_``. Without it integers in 0..K-1 are column
+            numbers, and otherwise exactly K distinct labels are taken in sorted order.
+        strategies, costs, sample_weight
+            As in `from_estimator`.
+        name, ax, kind, cost, **kwargs
+            As in `plot`.
+
+        Returns
+        -------
+        ErrorRejectDisplay
+        """
+        rows = read_rows(y, belief, proba, classes, sample_weight)
+        if costs is not None and cost is not None:
+            price = check_unit_interval(cost, "cost")
+            costs = np.append(as_float_array(costs, "costs", ndim=1), price)
+        curves = {
+            strategy: reject_cost_curve(
+                rows.column, *decide(rows, strategy), costs=costs, sample_weight=rows.weight
+            )
+            for strategy in check_strategies(strategies, belief)
+        }
+        return cls(curves=curves, name=name).plot(ax, kind=kind, cost=cost, **kwargs)
+
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        kind: str = "error_reject",
+        cost: float | None = None,
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw the curves and, where a cost is given, the points they reach at it.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; new axes by default. Several displays may share them.
+        kind : str, default="error_reject"
+            What to draw, as listed for the class. Over the cost the curves are steps; the others
+            join what can be reached by straight lines.
+        cost : float in [0, 1], optional
+            Mark the point of each curve at this cost of rejecting. Where every row is rejected no
+            accuracy is known, and none is marked.
+        name : str, optional
+            For the legend, in place of the display's own.
+        **kwargs
+            Passed on to ``ax.plot`` for the curves.
+
+        Returns
+        -------
+        ErrorRejectDisplay
+            Itself.
+        """
+        picture = _KINDS[check_choice(kind, "kind", tuple(_KINDS))]
+        price = None if cost is None else check_unit_interval(cost, "cost")
+        marks = {} if price is None else {k: _at(c, price, k) for k, c in self.curves.items()}
+        self._take(ax)
+        owner = name if name is not None else self.name
+        self.lines_: dict[str, Any] = {}
+        self.points_: dict[str, Any] = {}
+        for place, (key, curve) in enumerate(self.curves.items()):
+            line, marker = _STYLES.get(key, _OTHER_STYLES[place % len(_OTHER_STYLES)])
+            label = key if owner is None else f"{owner}, {key}"
+            drawn = _steps(curve) if picture.xlabel == _COST else curve
+            style = {"linestyle": line, "label": label, **kwargs}
+            (self.lines_[key],) = self.ax_.plot(picture.x(drawn), picture.y(drawn), **style)
+            if key in marks:
+                self.points_[key] = self._mark(marks[key], picture, key, marker)
+        self.ax_.set(xlabel=picture.xlabel, ylabel=picture.ylabel)
+        self._explain(price, picture.corner)
+        return self
+
+    def _mark(self, point: RejectCostCurve, picture: _Kind, key: str, marker: str) -> Any:
+        style = {"color": self.lines_[key].get_color(), "markeredgecolor": "black", "zorder": 3}
+        (mark,) = self.ax_.plot(picture.x(point), picture.y(point), marker, **style)
+        return mark
+
+    def _explain(self, price: float | None, corner: str) -> None:
+        """Make the legend, with the cost of the marked points as its title."""
+        before = self.ax_.get_legend()
+        title = "" if before is None else before.get_title().get_text()
+        title = title if price is None else f"marked: cost {price:g}"
+        # Looking for the best place would take seconds on a curve of a million points.
+        self.ax_.legend(title=title, loc=corner)
+
+
+def _rising(curve: Any, key: Any) -> RejectCostCurve:
+    """Return a curve with its costs in rising order."""
+    if not isinstance(curve, RejectCostCurve):
+        raise TypeError(
+            f"curve {key!r} must be a RejectCostCurve, as dubito.metrics.reject_cost_curve gives; "
+            f"got {type(curve).__name__}."
+        )
+    if len(curve.cost) == 0:
+        raise ValueError(f"curve {key!r} has no costs; at least one is needed.")
+    order = np.argsort(curve.cost, kind="stable")
+    return RejectCostCurve(*(values[order] for values in curve))
+
+
+def _at(curve: RejectCostCurve, cost: float, key: str) -> RejectCostCurve:
+    """Return the point at a cost: rates stay as they are until the next cost of the curve."""
+    place = int(np.searchsorted(curve.cost, cost + TIE, side="right")) - 1
+    if place < 0:
+        raise ValueError(
+            f"curve {key!r} starts at the cost {curve.cost[0]:.6g}; cost={cost:g} lies before it."
+        )
+    return _priced(curve, np.array([place]), np.array([cost]))
+
+
+def _steps(curve: RejectCostCurve) -> RejectCostCurve:
+    """Return both ends of the stretch that each cost begins; between them only costs grow."""
+    place = np.repeat(np.arange(len(curve.cost)), 2)
+    return _priced(curve, place[:-1], curve.cost[place[1:]])
+
+
+def _priced(curve: RejectCostCurve, place: IntArray, cost: FloatArray) -> RejectCostCurve:
+    """Return the rates of some places of a curve at other costs."""
+    rejection, error, accuracy = (values[place] for values in curve[1:4])
+    return RejectCostCurve(cost, rejection, error, accuracy, error + cost * rejection)
