@@ -11,6 +11,7 @@ from dubito._kernels.gauss_kronrod import GAUSS, KRONROD, NODES
 from dubito._kernels.jit import compiled
 from dubito._kernels.lanes_compiled import dot
 from dubito._kernels.level_paths_compiled import follow, start
+from dubito._kernels.straight_paths_compiled import growth_at, stretches
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from dubito._kernels.level_paths_compiled import Problem
 
     FloatArray = npt.NDArray[np.float64]
+    IntArray = npt.NDArray[np.intp]
 
 #: Levels beyond have plausibility 7e-10.
 _DEEPEST = 6.5
@@ -30,13 +32,14 @@ def _panel(
     functionals: tuple[FloatArray, FloatArray],
     sign: float,
     ends: tuple[float, float],
-    paths: FloatArray,
+    paths: tuple[FloatArray, FloatArray, IntArray],
 ) -> tuple[float, float, float]:
     """Integrate 1 / (1 + sum of exp(sign f)) over levels by two rules; return also its last value.
 
     In the level r of plausibility exp(-r²/2) the integral is over r exp(-r²/2) dr.
     """
     terms, heights = functionals
+    curved, straight, counts = paths
     middle, half = 0.5 * (ends[0] + ends[1]), 0.5 * (ends[1] - ends[0])
     kronrod, gauss, chance = 0.0, 0.0, 0.0
     for i in range(15):
@@ -44,7 +47,10 @@ def _panel(
         level = middle - half * NODES[k] if i < 8 else middle + half * NODES[k]
         rivals = 0.0
         for m in range(len(terms)):
-            f = follow(problem, (terms[m], heights[m]), level, paths[m])
+            if counts[m] > 0:
+                f = heights[m, 0] + growth_at(straight[m], counts[m], level)
+            else:
+                f = follow(problem, (terms[m], heights[m]), level, curved[m])
             rivals += math.exp(min(sign * f, 700.0))
         chance = 1.0 / (1.0 + rivals)
         density = chance * level * math.exp(-0.5 * level * level)
@@ -54,14 +60,42 @@ def _panel(
 
 
 @compiled()
-def _next_end(paths: FloatArray, here: float) -> tuple[bool, float]:
-    """Return whether all paths have ended, and the first end of one beyond a level."""
+def _next_end(curved: FloatArray, here: float, end: float) -> tuple[bool, float]:
+    """Return whether all paths have ended before a panel does, and the first end of one inside."""
     every, first = True, np.inf
-    for m in range(len(paths)):
-        every &= paths[m, 0, 1] == np.inf
-        if paths[m, 0, 1] == np.inf and paths[m, 0, 0] > here:
-            first = min(first, paths[m, 0, 0])
+    for m in range(len(curved)):
+        every &= curved[m, 0, 1] == np.inf and curved[m, 0, 0] <= end
+        if curved[m, 0, 1] == np.inf and here + 1e-7 < curved[m, 0, 0] < end - 1e-7:
+            first = min(first, curved[m, 0, 0])
     return every, first
+
+
+@compiled()
+def _begin(
+    problem: Problem,
+    functionals: tuple[FloatArray, FloatArray],
+    paths: tuple[FloatArray, FloatArray, IntArray],
+) -> float:
+    """Begin all paths, those in closed form at once; return the fastest growth of a functional."""
+    (likelihood, bounds, _), (terms, heights), (curved, straight, counts) = (
+        problem,
+        functionals,
+        paths,
+    )
+    in_closed_form = terms.shape[1] == 1 and likelihood[0].shape[1] == 0
+    fastest = 0.0
+    for m in range(len(terms)):
+        counts[m] = 0
+        if in_closed_form:
+            counts[m], end = stretches(
+                likelihood[4], likelihood[5], bounds, terms[m, 0], straight[m]
+            )
+            speed = math.sqrt(max(straight[m, 0, 3], 0.0))
+            curved[m, 0, 0], curved[m, 0, 1] = end, np.inf
+        else:
+            speed = start(problem, (terms[m], heights[m]), curved[m])
+        fastest = max(fastest, speed)
+    return fastest
 
 
 @compiled()
@@ -77,26 +111,24 @@ def _mean(
     probability (sign -1) there is one, the log-odds of the class; for the lower one (sign 1) each
     rival has its own greatest advantage.
     """
-    terms, heights = functionals
-    size = (len(terms), 3, len(problem[1]) + 2)
-    paths, kept = np.empty(size), np.empty(size)
-    fastest = 0.0
-    for m in range(len(terms)):
-        fastest = max(fastest, start(problem, (terms[m], heights[m]), paths[m]))
+    n_paths, p = len(functionals[0]), len(problem[1])
+    curved, kept = np.empty((n_paths, 3, p + 2)), np.empty((n_paths, 3, p + 2))
+    paths = (curved, np.empty((n_paths, 2 * p + 2, 4)), np.empty(n_paths, dtype=np.intp))
+    fastest = _begin(problem, functionals, paths)
     here, width, cut = 0.0, min(2.2, 4.0 / (fastest + 1e-300)), _DEEPEST
     total = 0.0
     while True:
         end = min(here + width, cut)
-        kept[:] = paths
+        kept[:] = curved
         fine, coarse, chance = _panel(problem, functionals, sign, (here, end), paths)
         error = abs(fine - coarse)
-        every, first = _next_end(paths, here + 1e-7)
-        if first < end - 1e-7:  # the integrand has a kink there, which two rules may miss
-            paths[:] = kept
+        every, first = _next_end(curved, here, end)
+        if first < np.inf:  # the integrand has a kink there, which two rules may miss
+            curved[:] = kept
             cut = first
             continue
         if error > tolerance and end - here > 1e-6:
-            paths[:] = kept
+            curved[:] = kept
             width = 0.5 * (end - here)
             continue
         total += fine

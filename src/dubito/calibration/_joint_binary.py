@@ -14,7 +14,6 @@ from dubito._kernels.joint_logistic import (
     contour_of,
     joint_evidence,
     quadratic_evidence,
-    seen_directions,
 )
 from dubito._kernels.logistic import standardisation, standardised
 from dubito._kernels.targets import target_table
@@ -27,7 +26,7 @@ from dubito.calibration._joint_settings import (
 if TYPE_CHECKING:
     from dubito._checks import FloatArray, IntArray
 
-#: Rows times squared coefficients up to which bounds are exact unless asked for: 50 ms a row.
+#: Up to so many rows times squared coefficients bounds are exact unless asked for: 50 ms a row.
 _CHEAP = 2_500_000
 
 
@@ -92,11 +91,12 @@ def fit_binary(
     if not settings.bias:
         centre, scale = np.zeros_like(centre), np.sqrt(np.average(margins**2, 0, weight))
     design = design_of(margins, centre, scale, bias=settings.bias)
-    span = seen_directions(design, weight)
-    free = np.full(span.shape[1], -np.inf)
-    check_estimate_exists(np.where(y == 1, 1, -1)[:, None] * (design @ span), free, settings)
     penalty = np.full(design.shape[1], settings.ridge)
     penalty[: int(settings.bias)] = 0.0
+    if settings.targets == "raw":
+        open_ended = design[:, penalty == 0]
+        advantages = np.where(y == 1, 1, -1)[:, None] * open_ended
+        check_estimate_exists(advantages, np.full(open_ended.shape[1], -np.inf))
     target = target_table(y, weight, 2, settings.targets)[y, 1]
     evidence = joint_evidence(design, target, weight, penalty)
     likelihood = choose_likelihood(settings.likelihood, len(design) * design.shape[1] ** 2, _CHEAP)

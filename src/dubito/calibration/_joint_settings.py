@@ -29,17 +29,15 @@ def choose_likelihood(wanted: str, cost: int, limit: int) -> str:
     return "exact" if cost <= limit else "quadratic"
 
 
-def check_estimate_exists(
-    advantages: FloatArray, lower: FloatArray, settings: JointSettings
-) -> None:
+def check_estimate_exists(advantages: FloatArray, lower: FloatArray) -> None:
     r"""Raise where raw targets have no maximum-likelihood estimate.
 
-    `advantages` (m, p) are what each row's true class has over a rival, linear in the coefficients,
-    which are at least `lower`. There is no estimate exactly when some direction makes no advantage
-    smaller and one of them larger: the likelihood then grows along it for ever. A linear programme
-    finds it.
+    `advantages` (m, p) are what each row's true class has over a rival, linear in the coefficients
+    without a ridge, which are at least `lower`. There is no estimate exactly when some direction
+    makes no advantage smaller and one of them larger: the likelihood then grows along it for ever.
+    A linear programme finds it.
     """
-    if settings.targets != "raw" or settings.ridge > 0:
+    if not advantages.shape[1]:
         return
     found = linprog(
         -advantages.sum(axis=0),

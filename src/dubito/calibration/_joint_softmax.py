@@ -26,9 +26,8 @@ from dubito.calibration._joint_settings import (
 if TYPE_CHECKING:
     from dubito._checks import FloatArray, IntArray
 
-#: Rows times cubed classes times squared coefficients up to which bounds are exact unless asked
-#: for: some tens of milliseconds a row.
-_CHEAP = 5_000_000
+#: Up to so many steps, of some nanoseconds each, a row's bounds are exact unless asked for.
+_CHEAP = 4_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,14 +87,16 @@ def fit_softmax(
     rows = np.ascontiguousarray(queries[:, 1:])
     p = rows.shape[2]
     bounded = np.arange(p) < n_classifiers
-    own = queries[np.arange(n), y]
-    advantages = (own[:, None, :] - queries).reshape(-1, p)
-    check_estimate_exists(advantages, np.where(bounded, 0.0, -np.inf), settings)
     penalty = np.where(bounded, settings.ridge, 0.0)
+    if settings.targets == "raw":
+        advantages = (queries[np.arange(n), y][:, None, :] - queries).reshape(-1, p)
+        lower = np.where(bounded, 0.0, -np.inf)
+        check_estimate_exists(advantages[:, penalty == 0], lower[penalty == 0])
     target = target_table(y, weight, n_classes, settings.targets)[y, 1:]
     fit = fit_softmax_model(rows, target, weight, penalty, bounded)
     evidence = softmax_evidence(rows, weight, penalty, bounded, fit)
-    likelihood = choose_likelihood(settings.likelihood, n * n_classes**3 * p**2, _CHEAP)
+    # A path for every pair of classes, each of some dozen passes over rows, classes and Hessian.
+    likelihood = choose_likelihood(settings.likelihood, n * n_classes**3 * (p**2 + 15), _CHEAP)
     if likelihood == "quadratic":
         evidence = quadratic_evidence(evidence, fit.hessian)
     return SoftmaxJointModel(

@@ -23,13 +23,22 @@ from dubito.calibration._scores import (
     log_scores,
     smallest_share,
 )
-from dubito.calibration._two_classes import TwoClassMass, has_two_classes, read_theta
+from dubito.calibration._two_classes import TwoClassMass, read_theta
 from dubito.calibration.errors import CalibrationInputError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from dubito._checks import FloatArray, IntArray
+
+
+def _has_contour(calibrator: Any) -> bool:
+    n_classes = len(getattr(calibrator, "classes_", "ab"))
+    if n_classes == 2:
+        return True
+    raise AttributeError(
+        f"the contour of a probability is known for two classes; of {n_classes} use predict_bounds."
+    )
 
 
 class EvidentialJointCalibrator(TwoClassMass, BaseCalibrator):
@@ -134,11 +143,11 @@ class EvidentialJointCalibrator(TwoClassMass, BaseCalibrator):
     >>> scores = rng.normal(size=(40, 2)) + np.outer(y, [2, 1])
     >>> calibrator = EvidentialJointCalibrator().fit(scores, y)
     >>> calibrator.predict_proba([[2.0, 1.0], [0.5, 0.5]]).round(2)
-    array([[0.09, 0.91],
-           [0.57, 0.43]])
+    array([[0.14, 0.86],
+           [0.73, 0.27]])
     >>> calibrator.predict_bounds([[2.0, 1.0], [0.5, 0.5]]).lower.round(2)
-    array([[0.04, 0.8 ],
-           [0.46, 0.32]])
+    array([[0.06, 0.73],
+           [0.57, 0.15]])
 
     Two classifiers of three classes: scores have shape (n, 2, 3).
 
@@ -146,7 +155,7 @@ class EvidentialJointCalibrator(TwoClassMass, BaseCalibrator):
     >>> scores = rng.normal(size=(30, 2, 3)) + 2 * np.eye(3)[y][:, None, :]
     >>> calibrator = EvidentialJointCalibrator().fit(scores, y)
     >>> calibrator.predict_bounds([[[2, 1, 0], [1, 2, 0]]]).upper.round(2)
-    array([[0.55, 0.55, 0.09]])
+    array([[0.57, 0.58, 0.15]])
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -194,7 +203,7 @@ class EvidentialJointCalibrator(TwoClassMass, BaseCalibrator):
     def _bounds(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
         return self.model_.bounds(self._joint_scores(table), effective_n_jobs(self.n_jobs))
 
-    @available_if(has_two_classes)
+    @available_if(_has_contour)
     def contour(self, scores: Any, theta: npt.ArrayLike) -> FloatArray:
         r"""Return the contour: how plausible each value of the probability is at each row.
 

@@ -221,7 +221,7 @@ def check_refusals(calibrator: BaseCalibrator) -> None:
             spoilt[5] = bad
             assert_refuses(CalibrationInputError, fit, spoilt, y)
         assert_refuses(CalibrationInputError, fit, scores[:0], y[:0])
-        assert_refuses(CalibrationInputError, fit, scores[..., None, None], y)
+        assert_refuses(CalibrationInputError, fit, scores[..., None, None, None], y)
         assert_refuses(ValueError, fit, scores, y[1:])
         assert_refuses(ValueError, fit, scores, None)
         assert_refuses(ValueError, fit, scores, y, -np.ones(len(y)))
