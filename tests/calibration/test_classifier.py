@@ -23,6 +23,7 @@ from dubito.calibration import (
     CalibrationInputError,
     EvidentialBinningCalibrator,
     EvidentialIsotonicCalibrator,
+    EvidentialJointCalibrator,
     EvidentialLogisticCalibrator,
     EvidentialMultinomialCalibrator,
     PlattCalibrator,
@@ -107,6 +108,35 @@ def test_bare_scores_need_no_estimator():
     plain = EvidentialMultinomialCalibrator().fit(scores, y[REST])
     np.testing.assert_array_equal(clf.predict_proba(scores), plain.predict_proba(scores))
     assert clf.n_features_in_ == 3
+
+
+@pytest.mark.parametrize("model", [LinearSVC(), GaussianNB()], ids=["margin", "proba"])
+@pytest.mark.parametrize("ensemble", [False, True])
+def test_one_classifier_may_be_calibrated_by_a_joint_calibrator(model, ensemble):
+    data, labels = binary()
+    options = {"cv": 3, "ensemble": ensemble}
+    joint = CalibratedClassifier(model, EvidentialJointCalibrator(), **options).fit(data, labels)
+    plain = CalibratedClassifier(model, EvidentialLogisticCalibrator(), **options)
+    plain.fit(data, labels)
+    np.testing.assert_allclose(joint.predict_proba(data), plain.predict_proba(data), atol=1e-6)
+    ours, theirs = joint.predict_bounds(data), plain.predict_bounds(data)
+    np.testing.assert_allclose(ours.lower, theirs.lower, atol=1e-6)
+    np.testing.assert_allclose(ours.upper, theirs.upper, atol=1e-6)
+    three = CalibratedClassifier(model, EvidentialJointCalibrator(), **options).fit(X, y)
+    assert three.pairs_[0].calibrator.n_features_in_ == 1
+    assert three.score(X, y) > 0.9
+
+
+def test_bare_scores_of_several_classifiers():
+    data, labels = binary()
+    models = LinearSVC(), LogisticRegression(), RidgeClassifier()
+    scores = np.column_stack([m.fit(data, labels).decision_function(data) for m in models])
+    clf = CalibratedClassifier(None, EvidentialJointCalibrator()).fit(scores, labels)
+    plain = EvidentialJointCalibrator().fit(scores, labels)
+    np.testing.assert_array_equal(clf.predict_proba(scores), plain.predict_proba(scores))
+    two = CalibratedClassifier(LinearSVC(), EvidentialJointCalibrator(input=["proba", "margin"]))
+    with pytest.raises(ValueError, match="one for each of the 1 classifier"):
+        two.fit(data, labels)
 
 
 @pytest.mark.parametrize(
@@ -220,8 +250,9 @@ def test_weights_reach_estimator_and_calibrator():
     plain = CalibratedClassifier(LogisticRegression()).fit(X, y)
     assert not np.allclose(weighted.pairs_[0].estimator.coef_, plain.pairs_[0].estimator.coef_)
     assert weighted.pairs_[0].calibrator.slope_ != plain.pairs_[0].calibrator.slope_
-    with pytest.warns(UserWarning, match="KNeighborsClassifier.fit takes no sample_weight"):
+    with pytest.warns(UserWarning, match="KNeighborsClassifier.fit takes no") as caught:
         CalibratedClassifier(KNeighborsClassifier()).fit(X, y, sample_weight=weight)
+    assert [warning.filename for warning in caught] == [__file__]
 
 
 def test_frames_strings_and_sparse_matrices():

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from dubito._kernels.extrapolation_compiled import MEMORY, append, extrapolate
 from dubito._kernels.gauss_kronrod import GAUSS, KRONROD, NODES
 from dubito._kernels.jit import compiled
 from dubito._kernels.lanes_compiled import (
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 _FAR = 40.0
 
 #: What a Newton step promises to gain, twice, when the model it comes from can be believed.
-_NEAR = 1e-6
+_NEAR = 3e-6
 
 #: A fall of the log-likelihood that leaves no plausibility.
 _DEEPEST = 745.0
@@ -140,28 +141,9 @@ def _profile(likelihood: Likelihood, axis: FloatArray, beta: FloatArray, work: F
 
 
 @compiled()
-def _advance(path: FloatArray, xi: float, beta: FloatArray) -> None:
-    """Write a guess of β at ξ by a parabola through the last three points of the path.
-
-    Rows of `path` are (ξ, β), the latest first. A long way off, a line means more.
-    """
-    x0, x1, x2 = path[0, 0], path[1, 0], path[2, 0]
-    if abs(xi - x0) > 2.0 * abs(x0 - x2):
-        c1 = (xi - x0) / (x1 - x0)
-        for a in range(len(beta)):
-            beta[a] = (1.0 - c1) * path[0, a + 1] + c1 * path[1, a + 1]
-        return
-    c0 = (xi - x1) * (xi - x2) / ((x0 - x1) * (x0 - x2))
-    c1 = (xi - x0) * (xi - x2) / ((x1 - x0) * (x1 - x2))
-    c2 = (xi - x0) * (xi - x1) / ((x2 - x0) * (x2 - x1))
-    for a in range(len(beta)):
-        beta[a] = c0 * path[0, a + 1] + c1 * path[1, a + 1] + c2 * path[2, a + 1]
-
-
-@compiled()
 def _begin(axis: FloatArray, unit: float, path: FloatArray) -> None:
-    """Write a path that leaves the estimate along the axis."""
-    for k in range(3):
+    """Write a path that leaves the estimate along the axis: rows are (ξ, β), the latest first."""
+    for k in range(len(path)):
         path[k, 0] = -k * unit
         path[k, 1:] = -k * unit * axis
 
@@ -176,15 +158,12 @@ def _visit(
 ) -> float:
     """Return the least fall at ξ, next on the path."""
     beta = np.empty(len(axis))
-    _advance(path, xi, beta)
+    extrapolate(path, xi, beta)
     off = xi - dot(axis, beta)
     for a in range(len(beta)):
         beta[a] += off * axis[a]
     value = _profile(likelihood, axis, beta, work)
-    path[2] = path[1]
-    path[1] = path[0]
-    path[0, 0] = xi
-    path[0, 1:] = beta
+    append(path, xi, beta)
     return value
 
 
@@ -201,7 +180,7 @@ def _outward(
     `query` is the estimated log-odds, the length s and the side, -1 or 1.
     """
     best, length, sign = query
-    path, kept = np.empty((3, len(axis) + 1)), np.empty((3, len(axis) + 1))
+    path, kept = np.empty((MEMORY, len(axis) + 1)), np.empty((MEMORY, len(axis) + 1))
     here = sign * max(sign * best, -_FAR)
     width = min(4.0 * length, 3.0)
     _begin(axis, sign * min(0.1, 0.1 * width / length), path)
@@ -257,7 +236,7 @@ def contours(
     """Return the relative profile likelihood of rising log-odds `etas` at each whitened query."""
     out = np.zeros((len(queries), len(etas)))
     work = np.empty((3, likelihood[0].shape[1]))
-    path = np.empty((3, queries.shape[1] + 1))
+    path = np.empty((MEMORY, queries.shape[1] + 1))
     for i in range(len(queries)):
         length = math.sqrt(dot(queries[i], queries[i]))
         axis = queries[i] / length

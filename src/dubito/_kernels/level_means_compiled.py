@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dubito._kernels.extrapolation_compiled import MEMORY
 from dubito._kernels.gauss_kronrod import GAUSS, KRONROD, NODES
 from dubito._kernels.jit import compiled
 from dubito._kernels.lanes_compiled import dot
@@ -112,7 +113,7 @@ def _mean(
     rival has its own greatest advantage.
     """
     n_paths, p = len(functionals[0]), len(problem[1])
-    curved, kept = np.empty((n_paths, 3, p + 2)), np.empty((n_paths, 3, p + 2))
+    curved, kept = np.empty((n_paths, MEMORY, p + 2)), np.empty((n_paths, MEMORY, p + 2))
     paths = (curved, np.empty((n_paths, 2 * p + 2, 4)), np.empty(n_paths, dtype=np.intp))
     fastest = _begin(problem, functionals, paths)
     here, width, cut = 0.0, min(2.2, 4.0 / (fastest + 1e-300)), _DEEPEST

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from dubito._kernels.extrapolation_compiled import append, extrapolate
 from dubito._kernels.jit import compiled
 from dubito._kernels.joint_softmax_compiled import fall, slope
 from dubito._kernels.lanes_compiled import dot
@@ -79,19 +80,25 @@ def _evaluate(
 
 
 @compiled()
-def _release(model: Model, held: BoolArray, sign: float) -> tuple[int, float]:
-    """Return which held coefficient a multiplier lets go first as it grows (sign 1) or falls (-1).
+def _release(model: Model, held: BoolArray, multiplier: float, inside: bool) -> tuple[int, float]:
+    """Return a held coefficient to let go, -1 if there is none, and a multiplier that does so.
 
-    With it comes the multiplier; without any, the first is -1.
+    One is let go when the multiplier times f' exceeds D'. Inside the level the multiplier may grow
+    until one does, outside it may fall.
     """
     g, q = model[0]
     first, nearest = -1, np.inf
     for a in range(len(g)):
-        if held[a] and sign * q[a] > 1e-300 and sign * g[a] > 0.0:
-            at = g[a] / q[a]
-            if sign * at < nearest:
-                first, nearest = a, sign * at
-    return first, sign * nearest
+        at = np.inf
+        if held[a] and inside and q[a] > 1e-300:
+            at = max(g[a] / q[a], 0.0)
+        elif held[a] and not inside and g[a] < 0.0:
+            at = -g[a] / q[a] if q[a] < 0.0 else -multiplier
+        if at < nearest:
+            first, nearest = a, at
+    if inside:
+        return first, max(multiplier, nearest * (1 + 1e-9))
+    return first, min(multiplier, -nearest * (1 - 1e-9))
 
 
 @compiled()
@@ -188,13 +195,11 @@ def _constrained_step(
     new = multiplier
     for _ in range(4 * p + 4):
         if not _newton_pair(model, multiplier, held, fixed, pair):
-            sign = 1.0 if missing >= 0.0 else -1.0
-            first, at = _release(model, held, sign)
+            first, at = _release(model, held, multiplier, missing >= 0.0)
             if first < 0:
                 step[:] = fixed
                 return np.inf
-            held[first], fixed[first] = False, 0.0
-            multiplier = sign * max(sign * multiplier, sign * at * (1 + sign * 1e-9))
+            held[first], fixed[first], multiplier = False, 0.0, at
             continue
         rho = _length_to_level(model, pair, missing)
         new = multiplier / (1.0 + rho)
@@ -260,11 +265,11 @@ def start(problem: Problem, functional: Functional, path: FloatArray) -> float:
     slope(likelihood, beta, work, gradients[0], curvatures[0])
     _evaluate(functional, beta, gradients[1], curvatures[1])
     held = bounds >= 0.0
-    first, least = _release((gradients, curvatures), held, 1.0)
+    first, least = _release((gradients, curvatures), held, 0.0, True)
     gradients[0] = gradients[1]  # the direction Mz = f'
     _newton_pair((gradients, curvatures), 0.0, held, beta, pair)
     speed = math.sqrt(max(dot(gradients[1], pair[1]), 0.0))
-    for k in range(3):
+    for k in range(len(path)):
         path[k, 0] = -0.1 * k
         path[k, 1] = least if first >= 0 else np.inf
         path[k, 2:] = 0.0
@@ -275,31 +280,20 @@ def start(problem: Problem, functional: Functional, path: FloatArray) -> float:
 
 
 @compiled()
-def _guess(path: FloatArray, level: float, bounds: FloatArray, beta: FloatArray) -> float:
-    """Write β at a level by a parabola through the path's last points; return the multiplier."""
-    x0, x1, x2 = path[0, 0], path[1, 0], path[2, 0]
-    c1, c2 = (level - x0) / (x1 - x0), 0.0
-    multiplier = path[0, 1] + c1 * (path[1, 1] - path[0, 1])
-    if abs(level - x0) <= 2.0 * abs(x0 - x2):
-        c1 = (level - x0) * (level - x2) / ((x1 - x0) * (x1 - x2))
-        c2 = (level - x0) * (level - x1) / ((x2 - x0) * (x2 - x1))
-    for a in range(len(beta)):
-        value = (1.0 - c1 - c2) * path[0, a + 2] + c1 * path[1, a + 2] + c2 * path[2, a + 2]
-        beta[a] = max(value, bounds[a])
-    return max(multiplier, 0.5 * path[0, 1])
-
-
-@compiled()
 def follow(problem: Problem, functional: Functional, level: float, path: FloatArray) -> float:
     """Take the path to a level, in shorter strides where long ones fail; return the functional."""
     likelihood, bounds, work = problem
     p = len(bounds)
-    beta, gradient, bend = np.empty(p), np.empty(p), np.empty((p, p))
+    point, beta = np.empty(p + 1), np.empty(p)
+    gradient, bend = np.empty(p), np.empty((p, p))
     stride = level - path[0, 0]
     while path[0, 1] < np.inf:
         there = path[0, 0] + stride
         there = level if there > level - 1e-6 * stride else there
-        multiplier = _guess(path, there, bounds, beta)
+        extrapolate(path, there, point)
+        multiplier = max(point[0], 0.5 * path[0, 1])
+        for a in range(p):
+            beta[a] = max(point[a + 1], bounds[a])
         done, height, multiplier = _to_level(problem, functional, there, beta, multiplier)
         if not done:
             stride *= 0.5
@@ -308,10 +302,9 @@ def follow(problem: Problem, functional: Functional, level: float, path: FloatAr
             continue
         if multiplier == np.inf:
             there = min(there, math.sqrt(2.0 * max(fall(likelihood, beta, work), 0.0)))
-        path[2] = path[1]
-        path[1] = path[0]
-        path[0, 0], path[0, 1] = there, multiplier
-        path[0, 2:] = beta
+        point[0] = multiplier
+        point[1:] = beta
+        append(path, there, point)
         if there >= level:
             return height
     for a in range(p):

@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.frozen import FrozenEstimator
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from dubito._sklearn import pick
 from dubito.calibration.classifier import CalibratedClassifier
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy.typing as npt
     from numpy.random import RandomState
 
-    from dubito._checks import IntArray
+    from dubito._checks import FloatArray, IntArray
 
 
 class Member(NamedTuple):
@@ -25,6 +28,32 @@ class Member(NamedTuple):
     name: str
     estimator: Any
     columns: Any = None
+
+
+class GivenScores:
+    """Stands for a member without a classifier: its features are the scores."""
+
+    def __init__(self, classes: npt.NDArray[Any]) -> None:
+        self.classes_ = classes
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return the scores as they came."""
+        table = np.asarray(X, dtype=np.float64)
+        return table[:, 0] if table.shape[1] == 1 else table
+
+
+def read_members(estimators: list[Any]) -> list[Member]:
+    """Return the members, at least one."""
+    try:
+        members = [Member(*entry) for entry in estimators]
+    except TypeError as error:
+        raise ValueError(
+            "estimators must be a list of (name, estimator) or (name, estimator, columns). "
+            f"Got {estimators!r} instead."
+        ) from error
+    if not members:
+        raise ValueError("estimators is empty; at least one (name, estimator) is needed.")
+    return members
 
 
 def features_of(X: Any, columns: Any) -> Any:
@@ -51,6 +80,18 @@ def all_classes(labels: npt.NDArray[Any], members: list[Member]) -> npt.NDArray[
             )
         known.append(inner.classes_)
     return np.unique(np.concatenate(known))
+
+
+def disjoint_shares(
+    y: npt.NDArray[Any], n_members: int, random_state: Any
+) -> Iterator[tuple[IntArray, IntArray]]:
+    """Part the rows among the members; halve each part, to train on and to hold out."""
+    random = check_random_state(random_state)
+    part = stratified_parts(y, n_members, random)
+    for member in range(n_members):
+        rows = np.flatnonzero(part == member)
+        half = stratified_parts(y[rows], 2, random)
+        yield rows[half == 0], rows[half == 1]
 
 
 def stratified_parts(y: npt.NDArray[Any], n_parts: int, random: RandomState) -> IntArray:

@@ -10,9 +10,12 @@ from sklearn.pipeline import Pipeline
 
 from dubito._checks import FloatArray, counted
 from dubito.calibration.errors import CalibrationInputError
+from dubito.calibration.evidential_joint import EvidentialJointCalibrator
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from dubito.calibration._base import BaseCalibrator
 
 RESPONSES = ("decision_function", "predict_proba")
 
@@ -40,6 +43,18 @@ def choose_response(estimator: Any, input: str, wanted: str) -> str:
             'input="proba". Leave its input at "margin", or use response_method="predict_proba".'
         )
     return wanted
+
+
+def input_of(calibrator: BaseCalibrator) -> str:
+    """Return what the calibrator takes the scores of a single classifier for."""
+    if isinstance(calibrator, EvidentialJointCalibrator):
+        return calibrator._inputs(1)[0]
+    return calibrator.input
+
+
+def as_read_by(calibrator: BaseCalibrator, scores: FloatArray) -> FloatArray:
+    """Return scores of a single classifier in the shape that the calibrator reads."""
+    return scores[:, None, :] if isinstance(calibrator, EvidentialJointCalibrator) else scores
 
 
 def class_scores(estimator: Any, X: Any, *, method: str, classes: npt.NDArray[Any]) -> FloatArray:

@@ -2,33 +2,53 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import check_cv
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import check_is_fitted
 
-from dubito._checks import BoolArray, FloatArray, counted
+from dubito._checks import FloatArray, counted
 from dubito._estimators import CautiousMixin
-from dubito._sklearn import HasMethods, StrOptions, fit_context, pick
+from dubito._sklearn import HasMethods, StrOptions, fit_context
 from dubito.belief import Bounds, MassBatch
 from dubito.calibration._base import BaseCalibrator
-from dubito.calibration._responses import RESPONSES, choose_response, class_scores
+from dubito.calibration._cross_fit import (
+    Job,
+    Scored,
+    Source,
+    carry_out,
+    counted_rows,
+    cross_fit_plan,
+    every_row,
+    folds_of,
+    held_out,
+    refuse_one_class,
+    source_of,
+    weight_of,
+)
+from dubito.calibration._responses import (
+    RESPONSES,
+    as_read_by,
+    choose_response,
+    class_scores,
+    input_of,
+)
 from dubito.calibration._rows import read_rows
 from dubito.calibration.errors import CalibrationInputError
+from dubito.calibration.evidential_joint import EvidentialJointCalibrator
 from dubito.calibration.evidential_multinomial import EvidentialMultinomialCalibrator
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import numpy.typing as npt
+
+    from dubito.calibration._cross_fit import Rows
 
 
 class Pair(NamedTuple):
@@ -146,9 +166,7 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         known: npt.NDArray[Any] | None = None,
     ) -> Self:
         """Fit to checked labels; `known` are all classes where y or the estimator may lack some."""
-        calibrator = self.calibrator
-        if calibrator is None:
-            calibrator = EvidentialMultinomialCalibrator(targets="light")
+        calibrator = self._named_calibrator()
         if self.estimator is None:
             _refuse_features(X, y, calibrator, known)
             fresh = clone(calibrator)
@@ -157,79 +175,61 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
             self.pairs_ = [Pair(None, fresh.fit(X, y, weight))]
             self.classes_ = fresh.classes_
             return self._take_feature_names(fresh)
-        self.response_method_ = choose_response(
-            self.estimator, calibrator.input, self.response_method
-        )
+        response = choose_response(self.estimator, input_of(calibrator), self.response_method)
         frozen = isinstance(self.estimator, FrozenEstimator)
         if frozen:
             check_is_fitted(self.estimator.estimator)
-        if known is None:
-            known = self.estimator.classes_ if frozen else np.unique(y[_counted(y, weight)])
-        self.classes_ = known
-        if not frozen and len(np.unique(y[_counted(y, weight)])) < 2:
-            raise ValueError(
-                f"{type(self).__name__} needs rows of at least two classes; y has "
-                f"{len(y)} rows and shows {'one class' if len(y) else 'no class'}."
-            )
-        fresh = self._prepared(calibrator)
-        if frozen:
-            scores = self._scores(self.estimator, X)
-            self.pairs_ = [Pair(self.estimator, fresh.fit(scores, y, weight))]
         else:
-            self.pairs_ = self._cross_fit(fresh, X, y, weight)
+            refuse_one_class(type(self).__name__, y, weight)
+        if known is None:
+            known = self.estimator.classes_ if frozen else np.unique(y[counted_rows(y, weight)])
+        source = source_of(self.estimator, X, response, weight)
+        plans, tests = self._plans(source, y, weight)
+        scored = carry_out(plans, y, classes=known, n_jobs=self.n_jobs)
+        return self._adopt(scored, tests, y, weight, known=known, response=response)
+
+    def _plans(
+        self, source: Source, y: npt.NDArray[Any], weight: FloatArray | None
+    ) -> tuple[list[list[Job]], list[Rows]]:
+        """Return one plan for each pair, and the rows whose scores its calibrator learns from."""
+        every = every_row(y, weight)
+        if isinstance(self.estimator, FrozenEstimator):
+            return [[Job(source, None, every)]], [every]
+        folds = folds_of(self.cv, source.X, y, weight)
+        if self.ensemble:
+            return [[Job(source, *fold)] for fold in folds], [test for _, test in folds]
+        return [cross_fit_plan(source, folds, every)], [held_out(folds)]
+
+    def _adopt(
+        self,
+        scored: Iterable[Scored],
+        tests: Iterable[Rows],
+        y: npt.NDArray[Any],
+        weight: FloatArray | None,
+        *,
+        known: npt.NDArray[Any],
+        response: str,
+    ) -> Self:
+        """Take fitted estimators, and fit a calibrator to the held-out scores of each."""
+        self.classes_ = known
+        self.response_method_ = response
+        fresh = clone(self._named_calibrator()).set_params(classes=known)
+        if response == "predict_proba":
+            fresh.set_params(input="proba")
+        self.pairs_ = [
+            Pair(
+                model,
+                clone(fresh).fit(as_read_by(fresh, scores), y[rows], weight_of(weight, rows)),
+            )
+            for (model, scores), rows in zip(scored, tests, strict=True)
+        ]
         return self._take_feature_names(self.pairs_[0].estimator)
 
-    def _prepared(self, calibrator: BaseCalibrator) -> BaseCalibrator:
-        """Return a fresh calibrator that knows the classes, and that probabilities come."""
-        fresh = clone(calibrator).set_params(classes=self.classes_)
-        if self.response_method_ == "predict_proba":
-            fresh.set_params(input="proba")
-        return fresh
-
-    def _cross_fit(
-        self, fresh: BaseCalibrator, X: Any, y: npt.NDArray[Any], weight: FloatArray | None
-    ) -> list[Pair]:
-        """Fit on folds: one pair for each, or one calibrator for the scores of them all."""
-        passes = self._takes_weight(weight)
-        fit = delayed(_fit_on)
-        counted = _counted(y, weight)
-        folds = [
-            (train[counted[train]], test[counted[test]])
-            for train, test in check_cv(self.cv, y, classifier=True).split(X, y)
-        ]
-        if not folds:
-            raise ValueError("cv gives no folds; at least one is needed to calibrate on.")
-        members = Parallel(n_jobs=self.n_jobs)(
-            fit(self.estimator, X, y, rows=train, weight=weight if passes else None)
-            for train, _ in folds
-        )
-        held_out = [test for _, test in folds]
-        scores = [
-            self._scores(member, pick(X, rows))
-            for member, rows in zip(members, held_out, strict=True)
-        ]
-        if self.ensemble:
-            return [
-                Pair(member, clone(fresh).fit(own, y[rows], _part(weight, rows)))
-                for member, own, rows in zip(members, scores, held_out, strict=True)
-            ]
-        rows = np.concatenate(held_out)
-        calibrator = fresh.fit(np.concatenate(scores), y[rows], _part(weight, rows))
-        every = None if counted.all() else np.flatnonzero(counted)
-        whole = _fit_on(self.estimator, X, y, rows=every, weight=weight if passes else None)
-        return [Pair(whole, calibrator)]
-
-    def _takes_weight(self, weight: FloatArray | None) -> bool:
-        """Whether weights go to the estimator; a warning where they were given but cannot."""
-        if weight is None or has_fit_parameter(self.estimator, "sample_weight"):
-            return weight is not None
-        warnings.warn(
-            f"{type(self.estimator).__name__}.fit takes no sample_weight, so the weights are used "
-            "for the calibration alone.",
-            UserWarning,
-            stacklevel=6,  # through scikit-learn's wrapper of fit to the caller
-        )
-        return False
+    def _named_calibrator(self) -> BaseCalibrator:
+        """Return the calibrator, or the one that is meant where none is named."""
+        if self.calibrator is None:
+            return EvidentialMultinomialCalibrator(targets="light")
+        return self.calibrator
 
     def _take_feature_names(self, fitted: Any) -> Self:
         """Keep what the fitted part knows of its features."""
@@ -241,11 +241,17 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
     def _scores(self, estimator: Any, X: Any) -> FloatArray:
         return class_scores(estimator, X, method=self.response_method_, classes=self.classes_)
 
+    def _own_scores(self, X: Any) -> FloatArray:
+        """Return the scores that the only pair's estimator gives."""
+        return self._scores(self.pairs_[0].estimator, X)
+
     def _answers(self, method: str, X: Any) -> Iterable[Any]:
         """Ask every pair for a prediction."""
         check_is_fitted(self)
         return (
-            getattr(calibrator, method)(X if estimator is None else self._scores(estimator, X))
+            getattr(calibrator, method)(
+                X if estimator is None else as_read_by(calibrator, self._scores(estimator, X))
+            )
             for estimator, calibrator in self.pairs_
         )
 
@@ -317,6 +323,8 @@ def _refuse_features(
     X: Any, y: npt.NDArray[Any], calibrator: BaseCalibrator, known: npt.NDArray[Any] | None
 ) -> None:
     """Ask for the estimator where X cannot be scores: more columns than labels, and no names."""
+    if isinstance(calibrator, EvidentialJointCalibrator):
+        return  # one column for each of any number of classifiers
     n_columns = 1 if np.ndim(X) == 1 else np.shape(X)[1]
     n_labels = len(np.unique(y))
     if known is None and calibrator.classes is None and max(n_columns, 2) != n_labels:
@@ -332,22 +340,3 @@ def _defines_mass(classifier: CalibratedClassifier) -> bool:
     if hasattr(classifier, "pairs_"):
         return hasattr(classifier.pairs_[0].calibrator, "predict_mass")
     return hasattr(classifier.calibrator, "predict_mass")
-
-
-def _fit_on(
-    estimator: Any, X: Any, y: npt.NDArray[Any], *, rows: Any, weight: FloatArray | None
-) -> Any:
-    """Fit a copy of the estimator on some rows, or on all of them."""
-    if rows is not None:
-        X, y, weight = pick(X, rows), y[rows], _part(weight, rows)
-    passed = {} if weight is None else {"sample_weight": weight}
-    return clone(estimator).fit(X, y, **passed)
-
-
-def _counted(y: npt.NDArray[Any], weight: FloatArray | None) -> BoolArray:
-    """Mark the rows that count: a row of weight 0 is as good as absent."""
-    return np.ones(len(y), dtype=bool) if weight is None else weight > 0
-
-
-def _part(weight: FloatArray | None, rows: Any) -> FloatArray | None:
-    return None if weight is None else weight[rows]

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-import numpy as np
-from sklearn.base import ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.utils import check_random_state, get_tags, indexable
+from sklearn.base import ClassifierMixin, MetaEstimatorMixin
+from sklearn.utils import get_tags, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dubito._estimators import CautiousMixin
-from dubito._kernels.contours import Combined, combine_contours
 from dubito._sklearn import (
     BaseComposition,
     Interval,
@@ -21,61 +18,80 @@ from dubito._sklearn import (
     check_feature_names,
     check_n_features,
     fit_context,
-    pick,
 )
-from dubito.belief import (
-    Bounds,
-    MassBatch,
-    TotalConflictError,
-    cautious,
-    conflict,
-    dempster,
-)
-from dubito.belief import discount as discounted
 from dubito.calibration._base import BaseCalibrator
-from dubito.calibration._members import Member, all_classes, features_of, stratified_parts
+from dubito.calibration._fusion_independent import (
+    MASS_RULES,
+    IndependentCombination,
+    check_independent,
+    fit_independent,
+)
+from dubito.calibration._fusion_joint import JointCombination, check_joint, fit_joint
+from dubito.calibration._members import all_classes, features_of, read_members
 from dubito.calibration._rows import read_rows
-from dubito.calibration.classifier import CalibratedClassifier
-from dubito.calibration.evidential_multinomial import EvidentialMultinomialCalibrator
+from dubito.calibration._two_classes import has_two_classes
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
+    from collections.abc import Callable
 
     from dubito._checks import FloatArray
+    from dubito.belief import Bounds, MassBatch
+    from dubito.calibration._fusion_independent import Inputs
+    from dubito.calibration.evidential_joint import EvidentialJointCalibrator
 
-_MASS_RULES = {"dempster": dempster, "cautious": cautious}
+#: What each method checks before anything is fitted, and how it fits.
+_METHODS: dict[str, tuple[Callable[..., None], Callable[..., Any]]] = {
+    "joint": (check_joint, fit_joint),
+    "independent": (check_independent, fit_independent),
+}
+
+
+def _defines_mass(fusion: EvidentialFusion) -> bool:
+    """Whether there are masses to ask for, as far as is known."""
+    if fusion.method == "joint":
+        return has_two_classes(fusion)
+    return fusion.rule in MASS_RULES
 
 
 class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseComposition):
-    r"""Combine classifiers by calibrating each to a belief function and combining these.
+    r"""Combine classifiers: one calibrated answer, with belief and plausibility.
 
     Parameters
     ----------
     estimators : list of (name, estimator) or (name, estimator, columns)
-        The members: classifiers, fitted ones as ``FrozenEstimator(model)``, or
-        `CalibratedClassifier` with a calibration of their own. `columns` picks the features of a
-        member, by number, name, slice or mask.
-    method : {"independent"}, default "independent"
-        Each member is calibrated alone, then their beliefs are combined as independent evidence
-        (P0, section II).
+        The members: classifiers, fitted ones as ``FrozenEstimator(model)``, `CalibratedClassifier`,
+        or None where the features are scores already. `columns` picks the features of a member, by
+        number, name, slice or mask.
+    method : {"joint", "independent"}, default "joint"
+        "joint": one calibrator reads the scores of all members on the same held-out rows, and
+        learns what each is worth beside the others (P1). "independent": each member is calibrated
+        alone, then their beliefs are combined as independent evidence (P0, section II), which
+        counts twice what members share.
     rule : {"contour", "dempster", "cautious"}, default "contour"
-        "contour": the contours multiply (P0, eq. 7), in O(K) per row for any number of classes.
-        "dempster", "cautious": the members' full mass functions are combined, for few classes;
-        the cautious rule counts evidence once that members share, and with more than two classes
-        needs a `discount`.
+        How ``method="independent"`` combines. "contour": the contours multiply (P0, eq. 7), in O(K)
+        per row for any number of classes. "dempster", "cautious": the members' full mass functions
+        are combined, for few classes; the cautious rule counts evidence once that members share,
+        and with more than two classes needs a `discount`.
     discount : float, default 0
-        How far to doubt every member: this share of its mass goes to the whole frame before
-        anything is combined. The cautious rule is defined only with some mass there, which
-        calibrators of more than two classes need not leave; its answers depend on how much.
+        How far ``method="independent"`` is to doubt every member: this share of its mass goes to
+        the whole frame before anything is combined. The cautious rule is defined only with some
+        mass there, which calibrators of more than two classes need not leave; its answers depend on
+        how much.
     calibrator : calibrator, optional
-        For members that bring none. By default `EvidentialMultinomialCalibrator` with light
-        targets, and ``coupling="inverse_cdf"`` for the rules on masses, for that coupling has them.
+        By default the method's own with light targets. "joint": `EvidentialJointCalibrator`; its
+        ``classes`` are set, and its ``input`` becomes "proba" for members asked for probabilities.
+        "independent": `EvidentialMultinomialCalibrator`, with ``coupling="inverse_cdf"`` for the
+        rules on masses, for that coupling has them; not used for a `CalibratedClassifier`, which
+        brings its own.
     cv : int, splitter, iterable or "disjoint", default 5-fold, stratified
-        How members that are not frozen get rows to calibrate on. "disjoint": the rows are parted
-        among the members, each trains on one half of its part and calibrates on the other, so
-        that the members' evidence is independent (P0, section V).
+        How members that are not frozen get rows to calibrate on. Folds: scores of each fold come
+        from copies trained on the others, and members for new rows are trained on all. "disjoint":
+        the rows are parted among the members, each of which trains on one half of its part. The
+        other halves calibrate: with "independent" each its own member, so that the members'
+        evidence is independent (P0, section V); with "joint" all together, for no member has seen
+        any of them (P1, section 4).
     n_jobs : int, optional
-        Folds fitted at a time.
+        Members and folds fitted at a time; with "independent" folds of one member.
     random_state : int or RandomState, optional
         Draws the parts of ``cv="disjoint"``.
 
@@ -83,42 +99,73 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
     ----------
     classes_ : ndarray of shape (K,)
     members_ : list of CalibratedClassifier
+        The members, each calibrated alone; with "joint" on the same scores, by the same kind of
+        calibrator.
+    columns_ : list
+        The columns each member reads; None: all.
+    calibrator_ : EvidentialJointCalibrator
+        The calibrator of all members; with "joint" alone.
+
+    See Also
+    --------
+    EvidentialJointCalibrator : Does the same for scores in place of classifiers.
 
     Notes
     -----
     What the answers mean:
 
-    ==========  ===========================================  ================================
-    rule        ``predict_proba``                            ``predict_bounds``
-    ==========  ===========================================  ================================
-    contour     normalised product of the contours           an interval sure to hold belief
-                :math:`pl(k)\propto\prod_ipl_i(k)`, which    and plausibility under Dempster's
-                is what Dempster's rule makes of the         rule; exact for two classes and
-                normalised contours                          for precise members without discount
-    dempster,   pignistic probability of the combined mass   its belief and plausibility
-    cautious
-    ==========  ===========================================  ================================
+    ============  =========================================  ================================
+    method        ``predict_proba``                          ``predict_bounds``
+    ============  =========================================  ================================
+    joint         the most likely probability given the      belief and plausibility from the
+                  scores of all members                      likelihood of all coefficients
+    independent:
+    contour       normalised product of the contours         an interval sure to hold belief
+                  :math:`pl(k)\propto\prod_ipl_i(k)`,        and plausibility under Dempster's
+                  which is what Dempster's rule makes of     rule; exact for two classes and
+                  the normalised contours                    for precise members without discount
+    dempster,     pignistic probability of the combined      its belief and plausibility
+    cautious      mass
+    ============  =========================================  ================================
+
+    With more than two classes joint calibration gives no member a negative weight. The cost of its
+    bounds grows with classes times calibration rows; where that is much, it takes the quadratic
+    approximation of the likelihood by itself (``calibrator_.likelihood_`` tells).
 
     Examples
     --------
-    >>> from sklearn.datasets import load_wine
-    >>> from sklearn.linear_model import LogisticRegression
+    Three fitted models and rows they have not seen:
+
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.frozen import FrozenEstimator
     >>> from sklearn.naive_bayes import GaussianNB
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from sklearn.svm import SVC
     >>> from dubito.calibration import EvidentialFusion
-    >>> X, y = load_wine(return_X_y=True)
-    >>> chemistry = LogisticRegression(max_iter=10_000)
-    >>> members = [("chemistry", chemistry, slice(0, 5)), ("colour", GaussianNB(), slice(9, 11))]
-    >>> fusion = EvidentialFusion(members).fit(X, y)
-    >>> fusion.predict(X[:2])
-    array([0, 0])
-    >>> fusion.conflict(X).shape
-    (178,)
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> models = {"svm": SVC(), "bayes": GaussianNB(), "nearest": KNeighborsClassifier()}
+    >>> fitted = [(name, FrozenEstimator(m.fit(X[:200], y[:200]))) for name, m in models.items()]
+    >>> fusion = EvidentialFusion(fitted).fit(X[200:300], y[200:300])
+    >>> fusion.score(X[300:], y[300:]) > 0.9
+    True
+    >>> bounds = fusion.predict_bounds(X[300:])
+    >>> bounds.lower.shape, fusion.conflict(X[300:]).shape
+    ((269, 2), (269,))
+
+    Members that are trained, on features of their own:
+
+    >>> members = [("size", SVC(), [0, 2, 3]), ("shape", GaussianNB(), [5, 6, 7])]
+    >>> fusion = EvidentialFusion(members, cv=3).fit(X[:200], y[:200])
+    >>> fusion.predict(X[200:205])
+    array([1, 0, 0, 0, 1])
     """
+
+    _combination: JointCombination | IndependentCombination
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimators": [list],
-        "method": [StrOptions({"independent"})],
-        "rule": [StrOptions({"contour", *_MASS_RULES})],
+        "method": [StrOptions(set(_METHODS))],
+        "rule": [StrOptions({"contour", *MASS_RULES})],
         "discount": [Interval(Real, 0, 1, closed="left")],
         "calibrator": [BaseCalibrator, None],
         "cv": ["cv_object", StrOptions({"disjoint"})],
@@ -130,7 +177,7 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         self,
         estimators: list[tuple[Any, ...]],
         *,
-        method: str = "independent",
+        method: str = "joint",
         rule: str = "contour",
         discount: float = 0.0,
         calibrator: BaseCalibrator | None = None,
@@ -149,34 +196,39 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Calibrate every member.
+        """Train the members that are not frozen, and calibrate.
 
         Parameters
         ----------
         X : array-like of shape (n, features)
         y : array-like of shape (n,)
         sample_weight : array-like of shape (n,), optional
+            Reaches calibrators always, and members where their ``fit`` takes it; where not, a
+            warning says so.
 
         Returns
         -------
         self
         """
-        members = self._read_members()
+        check, fit_by = _METHODS[self.method]
+        check(self)
+        members = read_members(self.estimators)
+        self._validate_names([member.name for member in members])
         X, labels, weight = read_rows(self, X, y, sample_weight)
         self._check_features(X, reset=True)
         self.classes_ = all_classes(labels, members)
         self.columns_ = [member.columns for member in members]
-        self.members_ = [
-            self._calibrated(member.estimator, split)._fit(
-                pick(features_of(X, member.columns), rows),
-                labels[rows],
-                None if weight is None else weight[rows],
-                known=self.classes_,
-            )
-            for member, (rows, split) in zip(members, self._shares(labels), strict=True)
-        ]
-        self._check_masses()
+        self.members_, self._combination = fit_by(self, members, X, labels, weight)
         return self
+
+    @property
+    def calibrator_(self) -> EvidentialJointCalibrator:
+        """The calibrator of all members, with ``method="joint"``."""
+        if isinstance(self._combination, JointCombination):
+            return self._combination.calibrator
+        raise AttributeError(
+            'method="independent" has a calibrator for each member, in members_, and none for all.'
+        )
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return one probability for each class.
@@ -190,12 +242,11 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         -------
         ndarray of shape (n, K)
         """
-        if self.rule == "contour":
-            return self._combined(X).proba
-        return self.predict_mass(X).pignistic()
+        inputs = self._inputs(X)
+        return self._combination.proba(inputs)
 
     def predict_bounds(self, X: Any) -> Bounds:
-        """Return belief and plausibility of each class after combination.
+        """Return belief and plausibility of each class, given all members.
 
         Parameters
         ----------
@@ -207,14 +258,15 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         Bounds
             Of shape (n, K).
         """
-        if self.rule == "contour":
-            combined = self._combined(X)
-            return Bounds(combined.lower, combined.upper)
-        return self.predict_mass(X).bounds()
+        inputs = self._inputs(X)
+        return self._combination.bounds(inputs)
 
-    @available_if(lambda self: self.rule in _MASS_RULES)
+    @available_if(_defines_mass)
     def predict_mass(self, X: Any) -> MassBatch:
-        """Return the combined mass functions, with ``rule="dempster"`` or ``"cautious"``.
+        """Return mass functions, where there are any.
+
+        With ``method="joint"`` for two classes; with ``method="independent"`` by
+        ``rule="dempster"`` or ``"cautious"``.
 
         Parameters
         ----------
@@ -225,14 +277,20 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         -------
         MassBatch
         """
-        return _MASS_RULES[self.rule](*self._masses(X))
+        inputs = self._inputs(X)
+        return self._combination.mass(inputs)
 
     def conflict(self, X: Any) -> FloatArray:
         r"""Return how far the members contradict each other, row by row.
 
-        The mass :math:`\kappa` that the members' combination puts on the empty set. With
-        ``rule="contour"`` it is a number that :math:`\kappa` cannot exceed given the members'
-        bounds: exact for two classes, and for precise members without discount.
+        The mass :math:`\kappa` that the combination of members, each calibrated alone, puts on the
+        empty set. With ``rule="contour"`` and with ``method="joint"``, which uses the formula of
+        that rule, it is a number that :math:`\kappa` cannot exceed given the members' bounds:
+        exact for two classes, and for precise members without discount.
+
+        Joint calibration has no conflict of its own, for it weighs the members against each other
+        before anything is believed. There the number tells where they disagree, and is not made
+        use of.
 
         Parameters
         ----------
@@ -244,55 +302,10 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         ndarray of shape (n,)
             From 0, no conflict, to 1.
         """
-        if self.rule == "contour":
-            return self._products(X).conflict
-        return np.asarray(conflict(*self._masses(X)))
+        inputs = self._inputs(X)
+        return self._combination.conflict(inputs)
 
-    def _combined(self, X: Any) -> Combined:
-        """Return the combined contours, or say which rows have no class left."""
-        combined = self._products(X)
-        if combined.total.any():
-            raise TotalConflictError(np.flatnonzero(combined.total))
-        return combined
-
-    def _products(self, X: Any) -> Combined:
-        """Multiply the members' contours, one member at a time to keep memory bounded."""
-        log_a = log_d = np.zeros((1, 1))
-        for member, own in self._inputs(X):
-            bounds = member.predict_bounds(own)
-            lower = (1 - self.discount) * bounds.lower
-            upper = (1 - self.discount) * bounds.upper + self.discount
-            with np.errstate(divide="ignore"):
-                log_a = log_a + np.log(upper)
-                log_d = log_d + np.log(upper - lower)
-        return combine_contours(log_a, log_d, len(self.members_))
-
-    def _check_masses(self) -> None:
-        """Refuse a rule on masses that some member does not have, before anybody predicts."""
-        if self.rule == "contour":
-            return
-        n_classes = len(self.classes_)
-        if self.rule == "cautious" and self.discount == 0 and n_classes > 2:
-            raise ValueError(
-                'rule="cautious" needs some mass on the whole frame, which calibrators of '
-                f"{n_classes} classes need not leave; say how far to doubt the members, as in "
-                "discount=0.05."
-            )
-        for member, (name, *_) in zip(self.members_, self.estimators, strict=True):
-            if not hasattr(member, "predict_mass"):
-                kind = type(member.pairs_[0].calibrator).__name__
-                raise TypeError(
-                    f"rule={self.rule!r} combines full mass functions, which {kind} of member "
-                    f"{name!r} does not define for {n_classes} classes. Use "
-                    'EvidentialMultinomialCalibrator(coupling="inverse_cdf"), for at most 12 '
-                    'classes, or rule="contour".'
-                )
-
-    def _masses(self, X: Any) -> list[MassBatch]:
-        """Return every member's mass functions."""
-        return [discounted(m.predict_mass(own), self.discount) for m, own in self._inputs(X)]
-
-    def _inputs(self, X: Any) -> Iterator[tuple[CalibratedClassifier, Any]]:
+    def _inputs(self, X: Any) -> Inputs:
         """Return every member with the features it reads."""
         check_is_fitted(self)
         (X,) = indexable(X)
@@ -311,47 +324,6 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
             )
         check_feature_names(self, X, reset=reset)
         check_n_features(self, X, reset=reset)
-
-    def _calibrated(self, estimator: Any, split: Any) -> CalibratedClassifier:
-        """Return the member as a calibrated classifier, not yet fitted."""
-        if isinstance(estimator, CalibratedClassifier):
-            return clone(estimator)
-        calibrator = self.calibrator
-        if calibrator is None:
-            coupling = "gumbel" if self.rule == "contour" else "inverse_cdf"
-            calibrator = EvidentialMultinomialCalibrator(coupling=coupling, targets="light")
-        return CalibratedClassifier(
-            estimator, calibrator, cv=split, ensemble=self.cv == "disjoint", n_jobs=self.n_jobs
-        )
-
-    def _shares(self, y: npt.NDArray[Any]) -> Iterator[tuple[Any, Any]]:
-        """Return for every member its rows, and how it splits them to train and to calibrate."""
-        n_members = len(self.estimators)
-        if self.cv != "disjoint":
-            # A generator of folds would be used up by the first member.
-            folds = list(self.cv) if isinstance(self.cv, Iterator) else self.cv
-            yield from [(slice(None), folds)] * n_members
-            return
-        random = check_random_state(self.random_state)
-        part = stratified_parts(y, n_members, random)
-        for member in range(n_members):
-            rows = np.flatnonzero(part == member)
-            half = stratified_parts(y[rows], 2, random)
-            yield rows, [(np.flatnonzero(half == 0), np.flatnonzero(half == 1))]
-
-    def _read_members(self) -> list[Member]:
-        """Return the members, checked."""
-        try:
-            members = [Member(*entry) for entry in self.estimators]
-        except TypeError as error:
-            raise ValueError(
-                "estimators must be a list of (name, estimator) or (name, estimator, columns). "
-                f"Got {self.estimators!r} instead."
-            ) from error
-        if not members:
-            raise ValueError("estimators is empty; at least one (name, estimator) is needed.")
-        self._validate_names([member.name for member in members])
-        return members
 
     @property
     def _named(self) -> list[tuple[str, Any]]:

@@ -1,0 +1,173 @@
+"""Members calibrated alone, whose beliefs are combined as independent evidence (P0, section II)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import clone
+
+from dubito._kernels.contours import Combined, combine_contours
+from dubito._sklearn import pick
+from dubito.belief import (
+    Bounds,
+    MassBatch,
+    TotalConflictError,
+    cautious,
+    conflict,
+    dempster,
+)
+from dubito.belief import discount as discounted
+from dubito.calibration._cross_fit import weight_of
+from dubito.calibration._members import Member, disjoint_shares, features_of
+from dubito.calibration.classifier import CalibratedClassifier
+from dubito.calibration.evidential_joint import EvidentialJointCalibrator
+from dubito.calibration.evidential_multinomial import EvidentialMultinomialCalibrator
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from dubito._checks import FloatArray
+    from dubito.calibration.fusion import EvidentialFusion
+
+    #: Every member with the features it reads.
+    Inputs = Iterator[tuple[CalibratedClassifier, Any]]
+
+MASS_RULES = {"dempster": dempster, "cautious": cautious}
+
+
+@dataclass(frozen=True)
+class IndependentCombination:
+    """A rule on the members' contours, or on their masses, after discounting."""
+
+    rule: str
+    discount: float
+
+    def proba(self, inputs: Inputs) -> FloatArray:
+        """Return the normalised product of contours, or pignistic probabilities."""
+        if self.rule == "contour":
+            return self._combined(inputs).proba
+        return self.mass(inputs).pignistic()
+
+    def bounds(self, inputs: Inputs) -> Bounds:
+        """Return belief and plausibility, or bounds on them."""
+        if self.rule == "contour":
+            combined = self._combined(inputs)
+            return Bounds(combined.lower, combined.upper)
+        return self.mass(inputs).bounds()
+
+    def mass(self, inputs: Inputs) -> MassBatch:
+        """Return the combined masses."""
+        return MASS_RULES[self.rule](*self._masses(inputs))
+
+    def conflict(self, inputs: Inputs) -> FloatArray:
+        """Return the mass of the empty set before normalisation, or a bound on it."""
+        if self.rule == "contour":
+            return contour_product(inputs, self.discount).conflict
+        return np.asarray(conflict(*self._masses(inputs)))
+
+    def _combined(self, inputs: Inputs) -> Combined:
+        """Return the combined contours, or say which rows have no class left."""
+        combined = contour_product(inputs, self.discount)
+        if combined.total.any():
+            raise TotalConflictError(np.flatnonzero(combined.total))
+        return combined
+
+    def _masses(self, inputs: Inputs) -> list[MassBatch]:
+        """Return every member's mass functions."""
+        return [discounted(member.predict_mass(own), self.discount) for member, own in inputs]
+
+
+def contour_product(inputs: Inputs, discount: float = 0.0) -> Combined:
+    """Multiply the members' contours, one member at a time to keep memory bounded."""
+    log_a = log_d = np.zeros((1, 1))
+    count = 0
+    for member, own in inputs:
+        count += 1
+        bounds = member.predict_bounds(own)
+        lower = (1 - discount) * bounds.lower
+        upper = (1 - discount) * bounds.upper + discount
+        with np.errstate(divide="ignore"):
+            log_a = log_a + np.log(upper)
+            log_d = log_d + np.log(upper - lower)
+    return combine_contours(log_a, log_d, count)
+
+
+def check_independent(fusion: EvidentialFusion) -> None:
+    """Refuse a calibrator for several classifiers."""
+    if isinstance(fusion.calibrator, EvidentialJointCalibrator):
+        raise TypeError(
+            'method="independent" calibrates each member alone, but EvidentialJointCalibrator is '
+            'for all of them together. Use method="joint", or another calibrator.'
+        )
+
+
+def fit_independent(
+    fusion: EvidentialFusion,
+    members: list[Member],
+    X: Any,
+    y: npt.NDArray[Any],
+    weight: FloatArray | None,
+) -> tuple[list[CalibratedClassifier], IndependentCombination]:
+    """Calibrate every member on its rows."""
+    fitted = [
+        _calibrated(fusion, member.estimator, split)._fit(
+            pick(features_of(X, member.columns), rows),
+            y[rows],
+            weight_of(weight, rows),
+            known=fusion.classes_,
+        )
+        for member, (rows, split) in zip(members, _shares(fusion, y), strict=True)
+    ]
+    _check_masses(fusion, fitted)
+    return fitted, IndependentCombination(fusion.rule, fusion.discount)
+
+
+def _calibrated(fusion: EvidentialFusion, estimator: Any, split: Any) -> CalibratedClassifier:
+    """Return the member as a calibrated classifier, not yet fitted."""
+    if isinstance(estimator, CalibratedClassifier):
+        return clone(estimator)
+    calibrator = fusion.calibrator
+    if calibrator is None:
+        coupling = "gumbel" if fusion.rule == "contour" else "inverse_cdf"
+        calibrator = EvidentialMultinomialCalibrator(coupling=coupling, targets="light")
+    return CalibratedClassifier(
+        estimator, calibrator, cv=split, ensemble=fusion.cv == "disjoint", n_jobs=fusion.n_jobs
+    )
+
+
+def _shares(fusion: EvidentialFusion, y: npt.NDArray[Any]) -> Iterator[tuple[Any, Any]]:
+    """Return for every member its rows, and how it splits them to train and to calibrate."""
+    n_members = len(fusion.estimators)
+    if fusion.cv != "disjoint":
+        # A generator of folds would be used up by the first member.
+        folds = list(fusion.cv) if isinstance(fusion.cv, Iterator) else fusion.cv
+        yield from [(slice(None), folds)] * n_members
+        return
+    for train, test in disjoint_shares(y, n_members, fusion.random_state):
+        rows = np.union1d(train, test)
+        yield rows, [(np.searchsorted(rows, train), np.searchsorted(rows, test))]
+
+
+def _check_masses(fusion: EvidentialFusion, fitted: list[CalibratedClassifier]) -> None:
+    """Refuse a rule on masses that some member does not have, before anybody predicts."""
+    if fusion.rule == "contour":
+        return
+    n_classes = len(fusion.classes_)
+    if fusion.rule == "cautious" and fusion.discount == 0 and n_classes > 2:
+        raise ValueError(
+            'rule="cautious" needs some mass on the whole frame, which calibrators of '
+            f"{n_classes} classes need not leave; say how far to doubt the members, as in "
+            "discount=0.05."
+        )
+    for member, (name, *_) in zip(fitted, fusion.estimators, strict=True):
+        if not hasattr(member, "predict_mass"):
+            kind = type(member.pairs_[0].calibrator).__name__
+            raise TypeError(
+                f"rule={fusion.rule!r} combines full mass functions, which {kind} of member "
+                f"{name!r} does not define for {n_classes} classes. Use "
+                'EvidentialMultinomialCalibrator(coupling="inverse_cdf"), for at most 12 '
+                'classes, or rule="contour".'
+            )
