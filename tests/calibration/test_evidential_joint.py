@@ -217,6 +217,17 @@ def test_order_of_the_classifiers_does_not_matter():
     assert_same(other.predict_bounds(rows[:, order]), plain.predict_bounds(rows))
 
 
+@pytest.mark.parametrize("noise", [1.0, 1e-3, 1e-6])
+def test_mixtures_of_the_scores_say_the_same(noise):
+    scores, y = draw(45, 3)
+    # The last mixture is the second score with some noise: nearly a copy.
+    mix = np.array([[1.0, 0.5, 0.0], [-2.0, 1.0, 1.0], [0.0, 0.0, noise]])
+    rows = queries(scores)
+    plain = EvidentialJointCalibrator().fit(scores, y)
+    mixed = EvidentialJointCalibrator().fit(scores @ mix, y)
+    assert_same(mixed.predict_bounds(rows @ mix), plain.predict_bounds(rows), atol=1e-7)
+
+
 @pytest.mark.parametrize("targets", ["smoothed", "raw"])
 def test_swapped_classes_are_the_mirror_image(targets):
     scores, y = draw(45, 3)

@@ -146,11 +146,7 @@ class JointLogistic:
     def contour(self, row, theta):
         """P1, eq. 7 and 10."""
         relative = self.profile(row)
-        inside = [t for t in theta if 0 < t < 1]
-        # From the estimate outwards, so that each start is good.
-        at, _ = self.estimate(row)
-        values = {t: relative(logit(t)) for t in sorted(inside, key=lambda t: abs(logit(t) - at))}
-        return np.array([values.get(t, 0.0) for t in theta])
+        return np.array([relative(logit(t)) if 0 < t < 1 else 0.0 for t in theta])
 
     def bounds(self, row):
         """Belief and plausibility of the second class (P1, eq. 3), integrated in log-odds."""

@@ -27,7 +27,7 @@ from dubito._kernels.lanes_compiled import (
     dot,
     exp_in_place,
     log_one_plus,
-    weighted_dot,
+    times,
 )
 from dubito._kernels.small_systems_compiled import factor, solve
 
@@ -84,8 +84,9 @@ def _slope(
     rows, _, penalty = likelihood
     for a in range(len(beta)):
         gradient[a] = dot(rows[a], work[1]) + dot(penalty[a], beta)
+        times(rows[a], work[2], work[0])
         for b in range(a + 1):
-            hessian[a, b] = weighted_dot(rows[a], rows[b], work[2]) + penalty[a, b]
+            hessian[a, b] = dot(work[0], rows[b]) + penalty[a, b]
 
 
 @compiled()

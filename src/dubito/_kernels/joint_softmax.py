@@ -26,6 +26,12 @@ _TOLERANCE = 1e-8
 #: Curvature, relative to the largest, below which a direction counts as not seen by the rows.
 _UNSEEN = 1e-9
 
+#: The curvature such directions get, relative to the largest.
+_LIFT = 1e-6
+
+#: Slopes of standardised scores that are zero but for rounding.
+_NOTHING = 1e-11
+
 _MAX_STEPS = 300
 
 
@@ -101,20 +107,25 @@ def fit_softmax_model(
         free = ~(bounded & (coef <= 0.0) & (gradient > 0.0))
         step = np.zeros(p)
         step[free] = -_solve_block(hessian[np.ix_(free, free)], gradient[free])
-        slope_down = gradient.copy()
-        length = 1.0
-        new = np.maximum(coef + step, lower)
-        there = expand(new)
-        while there > here + 1e-4 * float(slope_down @ (new - coef)) and length > 1e-10:
-            length *= 0.5
-            new = np.maximum(coef + length * step, lower)
-            there = expand(new)
-        moved, coef, last = new - coef, new, size
-        here = there
-        size = breach()
-        if size <= 1e-15 or not moved.any() or (size <= 1e-10 and size >= 0.5 * last):
-            break
-    return SoftmaxFit(coef, gradient.copy(), hessian.copy(), n_iter + 1, size)
+        start, downhill, length, last = coef, gradient.copy(), 1.0, size
+        coef = np.maximum(start + step, lower)
+        there = expand(coef)
+        gain = -float(downhill @ (coef - start))
+        # Below rounding of the objective only the gradient can tell whether a step still helps.
+        if gain <= 1e-12 * (float(weight.sum()) + abs(here)):
+            if breach() >= 0.5 * last:
+                coef, here = start, expand(start)
+                break
+        else:
+            while there > here - 1e-4 * gain and length > 1e-10:
+                length *= 0.5
+                coef = np.maximum(start + length * step, lower)
+                there = expand(coef)
+                gain = -float(downhill @ (coef - start))
+        here, size = there, breach()
+    coef = np.where(bounded & (coef < _NOTHING), 0.0, coef)
+    expand(coef)
+    return SoftmaxFit(coef, gradient.copy(), hessian.copy(), n_iter + 1, breach())
 
 
 def _solve_block(block: FloatArray, rhs: FloatArray) -> FloatArray:
@@ -140,9 +151,6 @@ def softmax_evidence(
     """Gather the likelihood around a fit."""
     utilities = rows @ fit.coef
     full = np.column_stack([np.zeros(len(rows)), utilities])
-    spread = np.linalg.eigvalsh(fit.hessian)
-    # Directions the rows do not see would leave paths without an end.
-    lift = max(_UNSEEN * spread[-1] - spread[0], 0.0) if spread[0] < _UNSEEN * spread[-1] else 0.0
     held = bounded & (fit.coef <= 0.0)
     return SoftmaxEvidence(
         coef=fit.coef,
@@ -151,9 +159,16 @@ def softmax_evidence(
         utilities=np.ascontiguousarray(utilities.T),
         proba=np.ascontiguousarray(softmax(full, axis=1)[:, 1:].T),
         at=np.stack([weight, logsumexp(full, axis=1)]),
-        penalty=np.diag(penalty + lift),
+        penalty=np.diag(penalty) + _lift(fit.hessian),
         pull=np.where(held, np.maximum(fit.gradient, 0.0), 0.0),
     )
+
+
+def _lift(hessian: FloatArray) -> FloatArray:
+    """Return a slight curvature in the directions the rows do not see: paths need an end."""
+    size, axes = np.linalg.eigh(hessian)
+    unseen = axes[:, size < _UNSEEN * size[-1]]
+    return np.asarray(_LIFT * size[-1] * unseen @ unseen.T)
 
 
 def quadratic_evidence(evidence: SoftmaxEvidence, hessian: FloatArray) -> SoftmaxEvidence:
@@ -165,7 +180,7 @@ def quadratic_evidence(evidence: SoftmaxEvidence, hessian: FloatArray) -> Softma
         utilities=none,
         proba=none,
         at=np.zeros((2, 0)),
-        penalty=hessian,
+        penalty=hessian + _lift(hessian),
     )
 
 

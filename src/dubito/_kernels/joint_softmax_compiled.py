@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from dubito._kernels.jit import compiled
-from dubito._kernels.lanes_compiled import LANES, combine_rows, dot, exp_in_place, weighted_dot
+from dubito._kernels.lanes_compiled import LANES, combine_rows, dot, exp_in_place, times
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -100,15 +100,14 @@ def slope(
     means = np.zeros((p, n))
     for a in range(p):
         gradient[a] = dot(rows[a], flat_residual) + dot(penalty[a], beta) + pull[a]
-        row = rows[a].reshape(n_others, n)
+    weighted, weighted_mean = flat_residual, work[2, 0]
+    for a in range(p):
+        times(rows[a], flat, weighted)
         for k in range(n_others):
             for i in range(n):
-                means[a, i] += shares[k, i] * row[k, i]
-    inverse = work[2, 0]
-    for i in range(n):
-        inverse[i] = 1.0 / at[0, i]
-    for a in range(p):
+                means[a, i] += residual[k, i]
+        for i in range(n):
+            weighted_mean[i] = means[a, i] / at[0, i]
         for b in range(a + 1):
-            spread = weighted_dot(rows[a], rows[b], flat)
-            hessian[a, b] = spread - weighted_dot(means[a], means[b], inverse) + penalty[a, b]
-            hessian[b, a] = hessian[a, b]
+            spread = dot(weighted, rows[b]) - dot(weighted_mean, means[b])
+            hessian[a, b] = hessian[b, a] = spread + penalty[a, b]

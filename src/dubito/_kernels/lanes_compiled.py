@@ -81,12 +81,10 @@ def dot(a, b):  # type: ignore[no-untyped-def]
 
 
 @compiled(fastmath=LANES)
-def weighted_dot(a, b, weight):  # type: ignore[no-untyped-def]
-    """Return the weighted sum of products."""
-    total = 0.0
+def times(a, b, out):  # type: ignore[no-untyped-def]
+    """Write the products."""
     for i in range(len(a)):
-        total += a[i] * b[i] * weight[i]
-    return total
+        out[i] = a[i] * b[i]
 
 
 @compiled(fastmath=LANES)

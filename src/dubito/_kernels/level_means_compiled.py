@@ -10,8 +10,9 @@ import numpy as np
 from dubito._kernels.extrapolation_compiled import MEMORY
 from dubito._kernels.gauss_kronrod import GAUSS, KRONROD, NODES
 from dubito._kernels.jit import compiled
+from dubito._kernels.joint_softmax_compiled import fall, slope
 from dubito._kernels.lanes_compiled import dot
-from dubito._kernels.level_paths_compiled import follow, start
+from dubito._kernels.level_paths_compiled import follow, kink_behind, start
 from dubito._kernels.straight_paths_compiled import growth_at, stretches
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 #: Levels beyond have plausibility 7e-10.
 _DEEPEST = 6.5
 
+#: A bend nearer than this to the end of a panel does no harm.
+_APART = 1e-3
+
 
 @compiled()
 def _panel(
@@ -34,15 +38,16 @@ def _panel(
     sign: float,
     ends: tuple[float, float],
     paths: tuple[FloatArray, FloatArray, IntArray],
-) -> tuple[float, float, float]:
-    """Integrate 1 / (1 + sum of exp(sign f)) over levels by two rules; return also its last value.
+) -> tuple[float, float, float, float]:
+    """Integrate 1 / (1 + sum of exp(sign f)) over levels by two rules.
 
-    In the level r of plausibility exp(-r²/2) the integral is over r exp(-r²/2) dr.
+    Return also its last value and the first level where a path bends. In the level r of
+    plausibility exp(-r²/2) the integral is over r exp(-r²/2) dr.
     """
     terms, heights = functionals
     curved, straight, counts = paths
     middle, half = 0.5 * (ends[0] + ends[1]), 0.5 * (ends[1] - ends[0])
-    kronrod, gauss, chance = 0.0, 0.0, 0.0
+    kronrod, gauss, chance, kink = 0.0, 0.0, 0.0, np.inf
     for i in range(15):
         k = i if i < 8 else 14 - i
         level = middle - half * NODES[k] if i < 8 else middle + half * NODES[k]
@@ -52,12 +57,13 @@ def _panel(
                 f = heights[m, 0] + growth_at(straight[m], counts[m], level)
             else:
                 f = follow(problem, (terms[m], heights[m]), level, curved[m])
+                kink = min(kink, kink_behind(problem[1], curved[m]))
             rivals += math.exp(min(sign * f, 700.0))
         chance = 1.0 / (1.0 + rivals)
         density = chance * level * math.exp(-0.5 * level * level)
         kronrod += KRONROD[k] * density
         gauss += GAUSS[k] * density
-    return half * kronrod, half * gauss, chance
+    return half * kronrod, half * gauss, chance, kink
 
 
 @compiled()
@@ -78,7 +84,7 @@ def _begin(
     paths: tuple[FloatArray, FloatArray, IntArray],
 ) -> float:
     """Begin all paths, those in closed form at once; return the fastest growth of a functional."""
-    (likelihood, bounds, _), (terms, heights), (curved, straight, counts) = (
+    (likelihood, bounds, _, _), (terms, heights), (curved, straight, counts) = (
         problem,
         functionals,
         paths,
@@ -121,9 +127,11 @@ def _mean(
     while True:
         end = min(here + width, cut)
         kept[:] = curved
-        fine, coarse, chance = _panel(problem, functionals, sign, (here, end), paths)
+        fine, coarse, chance, kink = _panel(problem, functionals, sign, (here, end), paths)
         error = abs(fine - coarse)
         every, first = _next_end(curved, here, end)
+        if here + _APART < kink < min(first, end - _APART):
+            first = kink
         if first < np.inf:  # the integrand has a kink there, which two rules may miss
             curved[:] = kept
             cut = first
@@ -134,7 +142,8 @@ def _mean(
             continue
         total += fine
         here, cut = end, _DEEPEST
-        if every or chance < 1e-12 or 1.0 - chance < 1e-12 or here >= _DEEPEST:
+        left = chance if sign > 0.0 else 1.0 - chance  # what it can still lose, or gain
+        if every or left < 1e-12 or here >= _DEEPEST:
             return total + chance * math.exp(-0.5 * here * here)
         if error < 0.1 * tolerance:
             width *= 2.0
@@ -155,7 +164,10 @@ def envelope(
     n, n_classes, p = queries.shape
     out = np.empty((n, 2, n_classes))
     n_others, n_rows = likelihood[1].shape
-    problem = (likelihood, bounds, np.empty((3, n_others, n_rows)))
+    work, metric = np.empty((3, n_others, n_rows)), np.empty((p, p))
+    fall(likelihood, np.zeros(p), work)
+    slope(likelihood, np.zeros(p), work, np.empty(p), metric)
+    problem = (likelihood, bounds, metric, work)
     terms, heights = np.empty((n_others, p)), np.empty(n_others)
     for i in range(n):
         for k in range(n_classes):

@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 
     FloatArray = npt.NDArray[np.float64]
     BoolArray = npt.NDArray[np.bool_]
-    #: The likelihood, the coefficients' lower bounds (p,), and its working memory.
-    Problem: TypeAlias = tuple[Likelihood, FloatArray, FloatArray]
+    #: The likelihood, the coefficients' lower bounds (p,), the Hessian of D at the estimate, and
+    #: working memory.
+    Problem: TypeAlias = tuple[Likelihood, FloatArray, FloatArray, FloatArray]
     #: The vectors (m, p) and heights (m,) of a functional's terms.
     Functional: TypeAlias = tuple[FloatArray, FloatArray]
     #: Gradients of D and f (2, p), the Hessian of D and the negative one of f (2, p, p).
@@ -42,6 +43,9 @@ _NEAR = 3e-6
 
 #: Newton steps after which a shorter stride is tried.
 _PATIENCE = 8
+
+#: What a functional is taken to reach where its path was lost: too much rather than too little.
+_LOST = 700.0
 
 #: A path whose multiplier is larger has reached the functional's own maximum.
 _FREE = 1e10
@@ -158,27 +162,51 @@ def _length_to_level(model: Model, pair: FloatArray, missing: float) -> float:
 
 
 @compiled()
-def _beyond(model: Model, room: FloatArray, held: BoolArray, step: FloatArray) -> int:
-    """Return the coefficient whose step goes furthest beyond its bound, -1 if none does."""
+def _hold(  # noqa: PLR0917 - numba knows no keyword-only arguments
+    model: Model,
+    room: FloatArray,
+    step: FloatArray,
+    held: BoolArray,
+    fixed: FloatArray,
+    one_by_one: bool,
+) -> bool:
+    """Hold the coefficients whose step goes beyond their bounds, or the worst; say if any did."""
     worst, amount = -1, 1e-12
     for a in range(len(step)):
         excess = (room[a] - step[a]) * math.sqrt(model[1][0, a, a])
-        if not held[a] and excess > amount:
+        if not held[a] and excess > 1e-12 and not one_by_one:
+            held[a], fixed[a], worst = True, room[a], a
+        elif not held[a] and excess > amount:
             worst, amount = a, excess
-    return worst
+    if worst >= 0:
+        held[worst], fixed[worst] = True, room[worst]
+    return worst >= 0
 
 
 @compiled()
-def _held_back(model: Model, multiplier: float, held: BoolArray, step: FloatArray) -> int:
-    """Return the held coefficient that would gain most off its bound, -1 if none would."""
+def _let_go(  # noqa: PLR0917
+    model: Model,
+    multiplier: float,
+    step: FloatArray,
+    held: BoolArray,
+    fixed: FloatArray,
+    one_by_one: bool,
+) -> bool:
+    """Let go the held coefficients that would gain, or the one that most would; say if any did."""
     (g, q), (hessian, bend) = model
     worst, amount = -1, 0.0
     for a in range(len(step)):
         gain = multiplier * (q[a] - dot(bend[a], step))
         loss = g[a] + dot(hessian[a], step)
-        if held[a] and gain - loss > max(amount, 1e-9 * (abs(gain) + abs(loss))):
+        if not held[a] or gain - loss <= 1e-9 * (abs(gain) + abs(loss)):
+            continue
+        if not one_by_one:
+            held[a], fixed[a], worst = False, 0.0, a
+        elif gain - loss > amount:
             worst, amount = a, gain - loss
-    return worst
+    if worst >= 0:
+        held[worst], fixed[worst] = False, 0.0
+    return worst >= 0
 
 
 @compiled()
@@ -193,7 +221,8 @@ def _constrained_step(
     p = len(room)
     held, fixed, pair = room >= 0.0, np.zeros(p), np.empty((2, p))
     new = multiplier
-    for _ in range(4 * p + 4):
+    for round_ in range(4 * p + 20):
+        one_by_one = round_ >= 10  # many at once is faster, but may go round in circles
         if not _newton_pair(model, multiplier, held, fixed, pair):
             first, at = _release(model, held, multiplier, missing >= 0.0)
             if first < 0:
@@ -205,14 +234,10 @@ def _constrained_step(
         new = multiplier / (1.0 + rho)
         for a in range(p):
             step[a] = pair[0, a] - rho * pair[1, a]
-        worst = _beyond(model, room, held, step)
-        if worst >= 0:
-            held[worst], fixed[worst] = True, room[worst]
+        if _hold(model, room, step, held, fixed, one_by_one):
             continue
-        worst = _held_back(model, new, held, step)
-        if worst < 0:
+        if not _let_go(model, new, step, held, fixed, one_by_one):
             break
-        held[worst], fixed[worst] = False, 0.0
     return new
 
 
@@ -221,7 +246,7 @@ def _to_level(
     problem: Problem, functional: Functional, level: float, beta: FloatArray, multiplier: float
 ) -> tuple[bool, float, float]:
     """Move β to the maximum at a level; return success, the functional and the multiplier."""
-    likelihood, bounds, work = problem
+    likelihood, bounds, metric, work = problem
     p = len(beta)
     gradients, curvatures = np.empty((2, p)), np.empty((2, p, p))
     room, step = np.empty(p), np.empty(p)
@@ -237,10 +262,16 @@ def _to_level(
         if new > _FREE and missing >= 0.0 and (new < np.inf or not step.any()):
             return True, height, np.inf
         new = new if new < np.inf else multiplier
-        size = 0.0
+        size, size_at_first, away = 0.0, 0.0, 1.0
         for a in range(p):
             size += step[a] * (dot(curvatures[0, a], step) + new * dot(curvatures[1, a], step))
-        shrink = min(1.0, 2.0 / math.sqrt(size + 1e-300))
+            size_at_first += step[a] * dot(metric[a], step)
+            away += beta[a] * dot(metric[a], beta)
+        # Far out, where D is nearly straight, its own curvature finds any step short.
+        size = max(size, size_at_first / away)
+        if not size < np.inf:
+            break
+        shrink = min(1.0, 1.0 / math.sqrt(size + 1e-300))
         for a in range(p):
             beta[a] = max(beta[a] + shrink * step[a], bounds[a])
         if size <= _NEAR and 0.5 * multiplier < new < 2.0 * multiplier:
@@ -255,9 +286,9 @@ def start(problem: Problem, functional: Functional, path: FloatArray) -> float:
     """Begin a path at the estimate; return how fast the functional grows with the level.
 
     Rows of `path` are (level, multiplier, β), the latest first. A path whose functional can grow no
-    more has an infinite multiplier, and the level where that happened.
+    more has an infinite multiplier, and the level where that happened; one that was lost, -1.
     """
-    likelihood, bounds, work = problem
+    likelihood, bounds, _, work = problem
     p = len(bounds)
     beta, pair = np.zeros(p), np.zeros((2, p))
     gradients, curvatures = np.empty((2, p)), np.empty((2, p, p))
@@ -282,7 +313,7 @@ def start(problem: Problem, functional: Functional, path: FloatArray) -> float:
 @compiled()
 def follow(problem: Problem, functional: Functional, level: float, path: FloatArray) -> float:
     """Take the path to a level, in shorter strides where long ones fail; return the functional."""
-    likelihood, bounds, work = problem
+    likelihood, bounds, _, work = problem
     p = len(bounds)
     point, beta = np.empty(p + 1), np.empty(p)
     gradient, bend = np.empty(p), np.empty((p, p))
@@ -297,8 +328,8 @@ def follow(problem: Problem, functional: Functional, level: float, path: FloatAr
         done, height, multiplier = _to_level(problem, functional, there, beta, multiplier)
         if not done:
             stride *= 0.5
-            if stride < 1e-9:
-                path[0, 1] = np.inf  # no stride is short enough: the path ends here
+            if stride < 1e-9:  # no stride is short enough: the path is lost, anything possible
+                path[0, 0], path[0, 1] = -1.0, np.inf
             continue
         if multiplier == np.inf:
             there = min(there, math.sqrt(2.0 * max(fall(likelihood, beta, work), 0.0)))
@@ -307,6 +338,33 @@ def follow(problem: Problem, functional: Functional, level: float, path: FloatAr
         append(path, there, point)
         if there >= level:
             return height
+    if path[0, 0] < 0.0:
+        return _LOST
     for a in range(p):
         beta[a] = path[0, a + 2]
     return _evaluate(functional, beta, gradient, bend)
+
+
+@compiled()
+def kink_behind(bounds: FloatArray, path: FloatArray) -> float:
+    """Return the level, if any, between a path's last two points where it bends.
+
+    It does where a coefficient meets its bound: where the curve through the points before would. It
+    does where one leaves its bound: half-way, for want of better.
+    """
+    first = np.inf
+    point = np.empty(len(bounds) + 1)
+    for a in range(len(bounds)):
+        before, after = path[1, a + 2] <= bounds[a], path[0, a + 2] <= bounds[a]
+        if before == after or path[1, 0] < 0.0:
+            continue
+        low, high = path[1, 0], path[0, 0]
+        for _ in range(20 if after else 1):
+            middle = 0.5 * (low + high)
+            extrapolate(path[1:], middle, point)
+            if point[a + 1] > bounds[a]:
+                low = middle
+            else:
+                high = middle
+        first = min(first, 0.5 * (low + high))
+    return first
