@@ -304,7 +304,10 @@ def test_scores_that_cannot_be_predicted_for():
     with pytest.raises(NotFittedError):
         model.contour(scores, [0.5])
     model.fit(scores, y)
-    with pytest.raises(CalibrationInputError, match=r"2 columns.*fitted on 3"):
+    with pytest.raises(
+        CalibrationInputError,
+        match=r"\(20, 2\).*3 classifiers of 2 classes; pass scores of shape \(n, 3\)",
+    ):
         model.predict_bounds(scores[:, :2])
     with pytest.raises(CalibrationInputError, match="nan"):
         model.predict_proba(np.full((1, 3), np.nan))

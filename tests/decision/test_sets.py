@@ -325,7 +325,7 @@ def test_rejection_with_a_loss_matrix():
 
 
 def test_bad_rejection_is_refused():
-    with pytest.raises(ValueError, match=r"'optimistic', 'pessimistic', 'pignistic'\. Got 'brave'"):
+    with pytest.raises(ValueError, match=r"'pignistic', 'probabilistic'\. Got 'brave'"):
         reject([[1.0]], 0.1, "brave")
     with pytest.raises(ValueError, match="cost must not be negative"):
         reject([[1.0]], -0.1)

@@ -7,15 +7,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.multiclass import OneVsRestClassifier
-from sklearn.svm import SVC
 
 ROOT = Path(__file__).parents[2]
 sys.path.append(str(ROOT))
 
+from experiments.common.rounds import Task, reproduce  # noqa: E402
+from experiments.common.store import Store  # noqa: E402
+from experiments.common.svm import Kernel  # noqa: E402
+from experiments.common.tables import insert  # noqa: E402
 from experiments.p0 import protocol, run, tables  # noqa: E402
-from experiments.p0.protocol import Cell, Kernel, Settings  # noqa: E402
-from experiments.p0.store import Store  # noqa: E402
+from experiments.p0.protocol import Cell, Settings  # noqa: E402
+
+from dubito.datasets import DatasetError  # noqa: E402
 
 EXPECTED = tables.read_expected(ROOT / "experiments" / "p0" / "expected.csv")
 needs_data = pytest.mark.skipif(
@@ -46,54 +49,37 @@ def test_scenarios_use_all_training_rows():
     assert {sum(sizes) for sizes in protocol.SCENARIOS.values()} == {protocol.N_TRAIN}
 
 
-@pytest.mark.parametrize("kernel", [Kernel(None, 0.5), Kernel(0.7, 10.0), Kernel(2.0, 1.0)])
-def test_machines_are_those_of_one_vs_rest_svc(kernel):
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(60, 5)), rng.integers(4, size=60)
-    fit, rest = X[:40], X[40:]
-    machine = protocol.one_vs_all(protocol.gram(fit, fit, kernel), y[:40], kernel.cost, 4)
-    scores = protocol.decide(protocol.gram(rest, fit, kernel), machine)
-    gamma = None if kernel.width is None else kernel.width / (5 * fit.var())
-    svc = SVC(C=kernel.cost, kernel="linear") if gamma is None else SVC(C=kernel.cost, gamma=gamma)
-    theirs = OneVsRestClassifier(svc).fit(fit, y[:40]).decision_function(rest)
-    np.testing.assert_allclose(scores, theirs, atol=2e-3)  # libsvm stops at 1e-3
-
-
-def test_gamma_of_the_libsvm_setting_is_one_over_the_features():
-    A = np.array([[0.0, 0.0], [1.0, 1.0]])
-    assert protocol.gram(A, A, protocol.SVMS["libsvm"][0])[0, 1] == pytest.approx(np.exp(-2 / 2))
-
-
-def test_absent_classes_and_a_single_class_have_constant_margins():
-    X = np.array([[0.0], [1.0], [2.0]])
-    kernel = protocol.gram(X, X, Kernel(None, 1.0))
-    absent = protocol.decide(kernel, protocol.one_vs_all(kernel, np.array([0, 2, 2]), 1.0, 4))
-    np.testing.assert_array_equal(absent[:, [1, 3]], -1)
-    assert (absent[:, 0] != -1).any()
-    single = protocol.decide(kernel, protocol.one_vs_all(kernel, np.array([2, 2, 2]), 1.0, 4))
-    np.testing.assert_array_equal(single, np.tile([-1, -1, 1, -1], (3, 1)))
-
-
 def test_the_kernel_with_most_validation_rows_right_wins_and_ties_go_to_the_first():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(90, 2))
     y = (np.hypot(*X.T) < 1.1).astype(np.intp)  # no line separates a disc from its surroundings
     rows = np.arange(90)
-    data = protocol.Data(X, y, rows[:60], rows[60:])
+    data = protocol.Data(X, y, rows[:60], rows[60:], np.arange(2))
     line, disc = Kernel(None, 1.0), Kernel(1.0, 10.0)
     chosen = protocol.best_kernel(data, rows[:30], rows[30:60], (line, disc))
     assert chosen.kernel == disc
-    twice = protocol.best_kernel(
-        data, rows[:30], rows[30:60], (disc, disc._replace(unit="variance"))
-    )
-    assert twice.kernel is disc
-    np.testing.assert_array_equal(chosen.labels, y[30:60])
-    assert chosen.test.shape == (30, 2)
+    np.testing.assert_array_equal(chosen.rows, X[:30])
+    again = (disc, disc._replace(unit="variance"))
+    assert protocol.best_kernel(data, rows[:30], rows[30:60], again).kernel is disc
 
 
-def test_scaling_uses_the_training_rows_alone():
-    X = np.array([[0.0, 5.0], [2.0, 5.0], [8.0, 7.0]])
-    np.testing.assert_array_equal(protocol.scaled(X, np.array([0, 1])), [[0, 0], [1, 0], [4, 2]])
+def test_each_part_trains_with_its_first_half_and_is_held_against_its_second():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(60, 2))
+    y = (X[:, 0] > 0).astype(np.intp)
+    rows = rng.permutation(60)
+    data = protocol.Data(X, y, rows[:30], rows[30:], np.arange(2))
+    halves = list(protocol.parts(data, (20, 10)))
+    assert [(len(fit), len(held_out)) for fit, held_out in halves] == [(10, 10), (5, 5)]
+    np.testing.assert_array_equal(np.concatenate([*halves[0], *halves[1]]), rows[:30])
+    line = Kernel(None, 1.0)
+    scored = list(protocol.classifiers(data, (20, 10), (line,)))
+    for one, (fit, held_out) in zip(scored, halves, strict=True):
+        machine = protocol.best_kernel(data, fit, held_out, (line,))
+        np.testing.assert_array_equal(one.validation, machine.decide(X[held_out]))
+        np.testing.assert_array_equal(one.labels, y[held_out])
+        np.testing.assert_array_equal(one.test, machine.decide(X[rows[30:]]))
+        assert one.kernel == line
 
 
 def scored_example(n_classes=4, seed=0):
@@ -181,25 +167,9 @@ def test_an_interrupt_keeps_what_is_done_and_says_how_to_go_on(fake, monkeypatch
     assert not list(tmp_path.rglob("*.part"))
 
 
-def test_a_result_appears_whole_or_not_at_all(monkeypatch, tmp_path):
-    store, cell = Store(tmp_path, Settings()), Cell("dna", 1, 0)
-
-    def full_disc(self, target):  # noqa: ARG001
-        raise OSError("no space left")
-
-    with monkeypatch.context() as broken:
-        broken.setattr(Path, "replace", full_disc)
-        with pytest.raises(OSError, match="no space"):
-            store.write(cell, {"accuracy": {}})
-    assert not store.has(cell)
-    assert not list(store.folder.iterdir())
-    store.write(cell, {"accuracy": {}})
-    assert store.read(cell) == {"accuracy": {}}
-
-
 def test_a_missing_dataset_is_an_error_in_words(monkeypatch, tmp_path, capsys):
     def nowhere(cell, settings):  # noqa: ARG001
-        raise run.DatasetError("dataset 'dna' was not found.")
+        raise DatasetError("dataset 'dna' was not found.")
 
     monkeypatch.setattr(run, "run_cell", nowhere)
     assert run.main(["--datasets", "dna", "--out", str(tmp_path)]) == 2
@@ -234,17 +204,6 @@ def test_the_published_numbers_are_complete_and_agree_with_each_other():
         assert e - p == pytest.approx(d)
 
 
-def test_intervals_are_students():
-    found = tables.estimate(np.array([1.0, 2.0, 3.0, 6.0]))
-    assert found.mean == 3
-    assert found.half_width == pytest.approx(3.182446 * np.sqrt(14 / 3) / 2, rel=1e-6)
-    assert not found.significant
-    assert tables.estimate(np.array([1.0, 1.1, 1.2])).significant
-    alone = tables.estimate(np.array([5.0]))
-    assert alone == (5.0, np.inf)
-    assert not alone.significant
-
-
 def test_differences_are_paired_by_rounds_and_misses_are_marked():
     rng = np.random.default_rng(0)
     luck = rng.normal(scale=3, size=20)
@@ -272,12 +231,12 @@ def test_the_readme_has_a_place_for_each_table(tmp_path):
     copy = tmp_path / "README.md"
     copy.write_text(original, encoding="utf-8")
     for svm in protocol.SVMS:
-        tables.insert(copy, svm, f"the \\1 table of {svm}")
+        insert(copy, svm, f"the \\1 table of {svm}")
     text = copy.read_text(encoding="utf-8")
     assert all(f"the \\1 table of {svm}\n" in text for svm in protocol.SVMS)
     assert text.splitlines()[:5] == original.splitlines()[:5]
     with pytest.raises(ValueError, match="no markers for 'other'"):
-        tables.insert(copy, "other", "")
+        insert(copy, "other", "")
 
 
 # With the data
@@ -289,9 +248,10 @@ def test_two_rounds_of_two_datasets(tmp_path):
     settings = Settings(svm="libsvm")
     store = Store(tmp_path, settings)
     work = run.cells(("segment", "dna"), 2)
-    assert run.reproduce(work, settings, store, jobs=2) == len(work) == 12
-    assert run.reproduce(work, settings, store) == 0
-    results = [store.read(cell) for cell in work]
+    task = Task(work, protocol.run_cell, store)
+    assert reproduce(task, jobs=2) == len(work) == 12
+    assert reproduce(task) == 0
+    results = task.results()
     summaries = tables.summarise(results)
     assert set(summaries) == {(d, s) for d in ("segment", "dna") for s in (1, 2, 3)}
     for one in results:

@@ -24,11 +24,12 @@ if TYPE_CHECKING:
 #: Difference of the two rules on a panel; the finer rule, which is used, is far closer.
 _TOLERANCE = 1e-7
 
-#: Directions whose share of the rows is below this, relative to the largest, are not seen by them.
-_UNSEEN = 1e-10
+#: Directions whose share of the rows is below this, relative to the largest, are not seen by them:
+#: scores may come in single precision.
+_UNSEEN = 1e-7
 
 #: Part of a query outside the rows' span, relative to its length, that is not put down to rounding.
-_OUTSIDE = 1e-8
+_OUTSIDE = 1e-5
 
 
 class JointEvidence(NamedTuple):

@@ -26,11 +26,20 @@ _TOLERANCE = 1e-8
 #: Curvature, relative to the largest, below which a direction counts as not seen by the rows.
 _UNSEEN = 1e-9
 
+#: So many unseen directions are followed; with more, rows that touch them are unknown altogether.
+_FEW = 5
+
+#: Part of a query in unseen directions, relative to its length, that is not put down to rounding.
+_OUTSIDE = 1e-4
+
 #: The curvature such directions get, relative to the largest.
 _LIFT = 1e-6
 
 #: Slopes of standardised scores that are zero but for rounding.
 _NOTHING = 1e-11
+
+#: Slopes that may be held at zero while the fit is under way.
+_SMALL = 1e-5
 
 _MAX_STEPS = 300
 
@@ -60,6 +69,7 @@ class SoftmaxEvidence(NamedTuple):
     at: FloatArray  # (2, n): weight, log-partition
     penalty: FloatArray  # (p, p)
     pull: FloatArray  # (p,)
+    unseen: FloatArray  # (p, u): directions in which the rows do not differ
 
     @property
     def likelihood(self) -> tuple[FloatArray, ...]:
@@ -104,24 +114,24 @@ def fit_softmax_model(
     here = expand(coef)
     size = breach()
     for n_iter in range(_MAX_STEPS):  # noqa: B007 - reported
-        free = ~(bounded & (coef <= 0.0) & (gradient > 0.0))
-        step = np.zeros(p)
+        # Coefficients that hardly differ from 0 and had better be 0 go there; the others are free.
+        free = ~(bounded & (coef <= _SMALL) & (gradient > 0.0))
+        step = np.where(free, 0.0, -coef)
         step[free] = -_solve_block(hessian[np.ix_(free, free)], gradient[free])
         start, downhill, length, last = coef, gradient.copy(), 1.0, size
         coef = np.maximum(start + step, lower)
         there = expand(coef)
-        gain = -float(downhill @ (coef - start))
         # Below rounding of the objective only the gradient can tell whether a step still helps.
-        if gain <= 1e-12 * (float(weight.sum()) + abs(here)):
+        if -float(downhill @ step) <= 1e-12 * (float(weight.sum()) + abs(here)):
             if breach() >= 0.5 * last:
                 coef, here = start, expand(start)
                 break
         else:
-            while there > here - 1e-4 * gain and length > 1e-10:
+            # Cut at its bounds a step need not gain; a short one is hardly cut.
+            while there > here - 1e-4 * abs(float(downhill @ (coef - start))) and length > 1e-10:
                 length *= 0.5
                 coef = np.maximum(start + length * step, lower)
                 there = expand(coef)
-                gain = -float(downhill @ (coef - start))
         here, size = there, breach()
     coef = np.where(bounded & (coef < _NOTHING), 0.0, coef)
     expand(coef)
@@ -152,6 +162,8 @@ def softmax_evidence(
     utilities = rows @ fit.coef
     full = np.column_stack([np.zeros(len(rows)), utilities])
     held = bounded & (fit.coef <= 0.0)
+    size, axes = np.linalg.eigh(fit.hessian)
+    unseen = axes[:, size < _UNSEEN * size[-1]]
     return SoftmaxEvidence(
         coef=fit.coef,
         bounds=np.where(bounded, -fit.coef, -np.inf),
@@ -159,20 +171,17 @@ def softmax_evidence(
         utilities=np.ascontiguousarray(utilities.T),
         proba=np.ascontiguousarray(softmax(full, axis=1)[:, 1:].T),
         at=np.stack([weight, logsumexp(full, axis=1)]),
-        penalty=np.diag(penalty) + _lift(fit.hessian),
+        # A slight curvature in unseen directions, for paths need an end.
+        penalty=np.diag(penalty) + _LIFT * size[-1] * unseen @ unseen.T,
         pull=np.where(held, np.maximum(fit.gradient, 0.0), 0.0),
+        unseen=unseen,
     )
 
 
-def _lift(hessian: FloatArray) -> FloatArray:
-    """Return a slight curvature in the directions the rows do not see: paths need an end."""
-    size, axes = np.linalg.eigh(hessian)
-    unseen = axes[:, size < _UNSEEN * size[-1]]
-    return np.asarray(_LIFT * size[-1] * unseen @ unseen.T)
-
-
-def quadratic_evidence(evidence: SoftmaxEvidence, hessian: FloatArray) -> SoftmaxEvidence:
-    """Replace the likelihood by its quadratic at the estimate."""
+def quadratic_evidence(
+    evidence: SoftmaxEvidence, hessian: FloatArray, ridge: FloatArray
+) -> SoftmaxEvidence:
+    """Replace the likelihood by its quadratic at the estimate; `hessian` includes the ridge."""
     n_others = len(evidence.utilities)
     none = np.zeros((n_others, 0))
     return evidence._replace(
@@ -180,7 +189,7 @@ def quadratic_evidence(evidence: SoftmaxEvidence, hessian: FloatArray) -> Softma
         utilities=none,
         proba=none,
         at=np.zeros((2, 0)),
-        penalty=hessian + _lift(hessian),
+        penalty=hessian + evidence.penalty - np.diag(ridge),
     )
 
 
@@ -193,5 +202,22 @@ def lower_and_upper(
     def block(part: FloatArray) -> FloatArray:
         return envelope(evidence.likelihood, evidence.bounds, part, evidence.coef, _TOLERANCE)
 
-    lower, upper = np.moveaxis(over_blocks(block, (queries,), threads=threads), 1, 0)
+    n, n_classes, _ = queries.shape
+    lower, upper = np.zeros((n, n_classes)), np.ones((n, n_classes))
+    known = ~_far_outside(evidence, queries)
+    if known.any():
+        found = over_blocks(block, (queries[known],), threads=threads)
+        lower[known], upper[known] = np.moveaxis(found, 1, 0)
     return lower, upper
+
+
+def _far_outside(evidence: SoftmaxEvidence, queries: FloatArray) -> npt.NDArray[np.bool_]:
+    """Mark queries outside the rows' span where this leaves many directions open.
+
+    Anything is possible there, or nearly, for slopes may still not be negative; following the paths
+    to find that out would take minutes.
+    """
+    if evidence.unseen.shape[1] <= _FEW:
+        return np.zeros(len(queries), dtype=bool)
+    off = np.linalg.norm(queries @ evidence.unseen, axis=2)
+    return np.asarray((off > _OUTSIDE * np.linalg.norm(queries, axis=2)).any(axis=1))

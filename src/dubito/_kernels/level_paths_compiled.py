@@ -44,6 +44,9 @@ _NEAR = 3e-6
 #: Newton steps after which a shorter stride is tried.
 _PATIENCE = 8
 
+#: Strides to one level that may fail before a path is given up.
+_FAILURES = 15
+
 #: What a functional is taken to reach where its path was lost: too much rather than too little.
 _LOST = 700.0
 
@@ -317,7 +320,7 @@ def follow(problem: Problem, functional: Functional, level: float, path: FloatAr
     p = len(bounds)
     point, beta = np.empty(p + 1), np.empty(p)
     gradient, bend = np.empty(p), np.empty((p, p))
-    stride = level - path[0, 0]
+    stride, failures = level - path[0, 0], 0
     while path[0, 1] < np.inf:
         there = path[0, 0] + stride
         there = level if there > level - 1e-6 * stride else there
@@ -327,10 +330,12 @@ def follow(problem: Problem, functional: Functional, level: float, path: FloatAr
             beta[a] = max(point[a + 1], bounds[a])
         done, height, multiplier = _to_level(problem, functional, there, beta, multiplier)
         if not done:
-            stride *= 0.5
-            if stride < 1e-9:  # no stride is short enough: the path is lost, anything possible
+            stride *= 0.25
+            failures += 1
+            if failures > _FAILURES:  # the path is lost: anything is possible
                 path[0, 0], path[0, 1] = -1.0, np.inf
             continue
+        stride *= 2.0
         if multiplier == np.inf:
             there = min(there, math.sqrt(2.0 * max(fall(likelihood, beta, work), 0.0)))
         point[0] = multiplier

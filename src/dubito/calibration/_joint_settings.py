@@ -13,6 +13,14 @@ if TYPE_CHECKING:
     from dubito._checks import FloatArray
 
 
+#: Rows further out than so many deviations say what rows there would: bounds have reached their
+#: limit to eight digits, and much further out rounding would spoil them.
+_FARTHEST = 1e8
+
+#: Scores that differ by less are constant: one over it must be finite.
+SMALLEST = 1e-290
+
+
 class JointSettings(NamedTuple):
     """How a joint model is fitted."""
 
@@ -20,6 +28,13 @@ class JointSettings(NamedTuple):
     ridge: float
     bias: bool
     likelihood: str
+
+
+def brought_near(rows: FloatArray) -> FloatArray:
+    """Return rows of standardised scores, those very far out moved along their ray."""
+    finite = np.clip(rows, -1e300, 1e300)
+    largest = np.abs(finite).max(axis=tuple(range(1, rows.ndim)), keepdims=True, initial=1.0)
+    return finite * np.minimum(_FARTHEST / largest, 1.0)
 
 
 def choose_likelihood(wanted: str, cost: int, limit: int) -> str:

@@ -18,7 +18,9 @@ from dubito._kernels.joint_softmax import (
 from dubito._kernels.softmax import softmax_rows
 from dubito._kernels.targets import target_table
 from dubito.calibration._joint_settings import (
+    SMALLEST,
     JointSettings,
+    brought_near,
     check_estimate_exists,
     choose_likelihood,
 )
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from dubito._checks import FloatArray, IntArray
 
 #: Up to so many steps, of some nanoseconds each, a row's bounds are exact unless asked for.
-_CHEAP = 4_000_000
+_CHEAP = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +100,7 @@ def fit_softmax(
     # A path for every pair of classes, each of some dozen passes over rows, classes and Hessian.
     likelihood = choose_likelihood(settings.likelihood, n * n_classes**3 * (p**2 + 15), _CHEAP)
     if likelihood == "quadratic":
-        evidence = quadratic_evidence(evidence, fit.hessian)
+        evidence = quadratic_evidence(evidence, fit.hessian, penalty)
     return SoftmaxJointModel(
         scale=scale, bias=settings.bias, likelihood=likelihood, fit=fit, evidence=evidence
     )
@@ -109,15 +111,16 @@ def spread_of(scores: FloatArray, weight: FloatArray) -> FloatArray:
     centred = scores - scores.mean(axis=2, keepdims=True)
     spread = np.sqrt(np.average((centred**2).mean(axis=2), axis=0, weights=weight))
     noise = 1e-13 * np.abs(scores).max(axis=(0, 2))
-    return np.where(np.ptp(scores, axis=2).max(axis=0) > noise, spread, 0.0)
+    return np.where((np.ptp(scores, axis=2).max(axis=0) > noise) & (spread > SMALLEST), spread, 0.0)
 
 
 def queries_of(scores: FloatArray, scale: FloatArray, *, bias: bool) -> FloatArray:
     """Return utilities against the first class as linear maps of the coefficients, (n, K, p)."""
     n, _, n_classes = scores.shape
     safe = np.where(scale > 0, scale, 1.0)[:, None]
-    scaled = np.where(scale[:, None] > 0, (scores - scores[:, :, :1]) / safe, 0.0)
-    slopes = scaled.transpose(0, 2, 1)
+    with np.errstate(over="ignore"):
+        scaled = np.where(scale[:, None] > 0, (scores - scores[:, :, :1]) / safe, 0.0)
+    slopes = brought_near(scaled).transpose(0, 2, 1)
     if not bias:
         return np.ascontiguousarray(slopes)
     biases = np.broadcast_to(np.eye(n_classes)[:, 1:], (n, n_classes, n_classes - 1))

@@ -6,6 +6,8 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from sklearn.base import is_classifier
+from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -53,6 +55,12 @@ def read_members(estimators: list[Any]) -> list[Member]:
         ) from error
     if not members:
         raise ValueError("estimators is empty; at least one (name, estimator) is needed.")
+    for name, estimator, _ in members:
+        if isinstance(estimator, str | type):
+            raise TypeError(
+                f"member {name!r} is {estimator!r}; a classifier is needed, such as GaussianNB(), "
+                "or None where the columns are scores. Leave a member out of the list to drop it."
+            )
     return members
 
 
@@ -62,7 +70,12 @@ def features_of(X: Any, columns: Any) -> Any:
         return X
     if isinstance(X, list):
         X = np.asarray(X)
-    return pick(X, [columns] if isinstance(columns, str | Integral) else columns, axis=1)
+    try:
+        return pick(X, [columns] if isinstance(columns, str | Integral) else columns, axis=1)
+    except (IndexError, KeyError) as error:
+        raise ValueError(
+            f"a member reads the columns {columns!r}, which are not all in X, of shape {X.shape}."
+        ) from error
 
 
 def all_classes(labels: npt.NDArray[Any], members: list[Member]) -> npt.NDArray[Any]:
@@ -72,7 +85,9 @@ def all_classes(labels: npt.NDArray[Any], members: list[Member]) -> npt.NDArray[
         inner = member.estimator if isinstance(member, CalibratedClassifier) else member
         if not isinstance(inner, FrozenEstimator):
             continue
-        check_is_fitted(inner.estimator)
+        if not hasattr(inner.estimator, "fit") or not is_classifier(inner.estimator):
+            raise TypeError(f"member {name!r}, {inner.estimator!r}, is not a classifier.")
+        _check_fitted(name, inner.estimator)
         if (inner.classes_.dtype.kind in "OUS") != (labels.dtype.kind in "OUS"):
             raise ValueError(
                 f"member {name!r} knows the labels {inner.classes_.tolist()}, but y has labels "
@@ -80,6 +95,17 @@ def all_classes(labels: npt.NDArray[Any], members: list[Member]) -> npt.NDArray[
             )
         known.append(inner.classes_)
     return np.unique(np.concatenate(known))
+
+
+def _check_fitted(name: str, model: Any) -> None:
+    """Refuse a frozen member that was never fitted."""
+    try:
+        check_is_fitted(model)
+    except NotFittedError as error:
+        raise NotFittedError(
+            f"member {name!r} is frozen but not fitted: FrozenEstimator takes a fitted model; "
+            "leave it out to have the member trained here."
+        ) from error
 
 
 def disjoint_shares(

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 RESPONSES = ("decision_function", "predict_proba")
 
+#: How far a classifier's probabilities may be from summing to 1: GaussianNB's are off by 1e-5.
+_ROUNDING = 1e-3
+
 
 def choose_response(estimator: Any, input: str, wanted: str) -> str:
     """Return the method to ask for scores: the one wanted, or the one that fits the calibrator.
@@ -65,6 +68,8 @@ def class_scores(estimator: Any, X: Any, *, method: str, classes: npt.NDArray[An
     if method == "decision_function" and len(classes) > 2:
         _refuse_pairwise(estimator)
     raw = np.asarray(getattr(estimator, method)(X), dtype=np.float64)
+    if method == "predict_proba":
+        raw = _whole(raw)
     n_seen = len(estimator.classes_)
     if raw.ndim == 1:
         if len(classes) == 2:
@@ -88,6 +93,13 @@ def class_scores(estimator: Any, X: Any, *, method: str, classes: npt.NDArray[An
     full = np.broadcast_to(absent, (len(raw), len(classes))).copy()
     full[:, seen] = raw
     return full
+
+
+def _whole(proba: FloatArray) -> FloatArray:
+    """Mend rows that sum to 1 but for rounding: far out some classifiers lose a few digits."""
+    total = proba.sum(axis=-1, keepdims=True)
+    off = np.abs(total - 1)
+    return np.where((off > 1e-9) & (off < _ROUNDING), proba / total, proba)
 
 
 def _refuse_pairwise(estimator: Any) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
 from dubito._checks import counted
 from dubito._sklearn import Interval, StrOptions
@@ -67,7 +68,7 @@ class EvidentialJointCalibrator(TwoClassMass, BaseCalibrator):
     targets : {"smoothed", "light", "raw"}, default="smoothed"
         What the likelihood is asked to predict. "smoothed": :math:`(n_k+1)/(n_k+K)` for a row's
         own class k and :math:`1/(n_k+K)` for each other (Platt's for two classes). "light": a
-        quarter of a pseudo-observation in all, better with many classes. "raw": plain 1 and 0,
+        quarter of a pseudo-observation in all, much better beyond two classes. "raw": plain 1, 0,
         which have no maximum-likelihood estimate when some combination of the scores separates the
         classes; this raises `CalibrationInputError`.
     ridge : float, default=0
@@ -80,7 +81,7 @@ class EvidentialJointCalibrator(TwoClassMass, BaseCalibrator):
     likelihood : {"auto", "exact", "quadratic"}, default="auto"
         What bounds are made from: the likelihood, or its quadratic at the estimate (Laplace), which
         costs the same for any number of calibration rows and is off by about 1/n. "auto" is exact
-        unless a row would take more than some tens of milliseconds; ``likelihood_`` tells.
+        unless a row would take more than about ten milliseconds; ``likelihood_`` tells.
     input : {"margin", "logits", "proba"} or a list of them, default="margin"
         What the scores are; a list says it for each classifier.
     floor : float or "auto", default="auto"
@@ -115,7 +116,10 @@ class EvidentialJointCalibrator(TwoClassMass, BaseCalibrator):
     Notes
     -----
     Scores are standardised inside, each classifier by itself: rescaling a score changes nothing.
-    A classifier whose scores are constant gets slope 0 and is left out.
+    A classifier whose scores are constant gets slope 0 and is left out. Classifiers that are nearly
+    copies of each other have slopes that nearly cancel; a ridge keeps them small.
+
+    The first bounds on a machine compile the kernels, which takes a minute or so and is kept.
 
     Two classes: where the calibration rows do not span the space of scores (copies of a classifier,
     or fewer rows than classifiers) a new row outside their span could have any probability at
@@ -268,14 +272,18 @@ class EvidentialJointCalibrator(TwoClassMass, BaseCalibrator):
         return np.array([smallest_share(table[:, j], kind) for j, kind in enumerate(kinds)])
 
     def _read(self, scores: Any) -> FloatArray:
-        table = super()._read(scores)
-        n_columns = table.shape[2]
-        if max(n_columns, 2) != len(self.classes_):
+        check_is_fitted(self)
+        _, n_classifiers, n_columns = self._read_scores(scores).shape
+        known, n_classes = self.n_features_in_, len(self.classes_)
+        if n_classifiers != known or max(n_columns, 2) != n_classes:
+            shape = f"(n, {known})" if n_classes == 2 else f"(n, {known}, {n_classes})"
+            hint = " One row is scores[None, :]." if np.ndim(scores) == 1 else ""
             raise CalibrationInputError(
                 f"scores has shape {np.shape(scores)}, but {type(self).__name__} was fitted on "
-                f"{counted(len(self.classes_), 'class')}; pass (n, J) for two, or (n, J, K)."
+                f"{counted(known, 'classifier')} of {counted(n_classes, 'class')}; pass scores of "
+                f"shape {shape}.{hint}"
             )
-        return table
+        return super()._read(scores)
 
     def _read_labels(
         self, labels: npt.NDArray[Any], n_columns: int
@@ -285,6 +293,13 @@ class EvidentialJointCalibrator(TwoClassMass, BaseCalibrator):
                 f"scores with one column for each classifier are for two classes, but y shows "
                 f"{found}; pass scores of shape (n, J, K), one column for each of J classifiers "
                 "and K classes. (Those of a single classifier are scores[:, None, :].)"
+            )
+        found = len(np.unique(labels))
+        if self.classes is None and n_columns > 1 and self.n_features_in_ == found != n_columns:
+            raise CalibrationInputError(
+                f"scores has {counted(self.n_features_in_, 'classifier')} and "
+                f"{counted(n_columns, 'class')}, but y shows {found}; (n, J, K) is wanted, "
+                "classifiers before classes: are the axes swapped?"
             )
         return super()._read_labels(labels, n_columns)
 

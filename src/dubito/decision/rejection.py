@@ -10,7 +10,7 @@ from dubito.decision._risk import Belief, as_belief, pignistic_risk, risk_bounds
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-STRATEGIES = ("optimistic", "pessimistic", "pignistic")
+STRATEGIES = ("optimistic", "pessimistic", "pignistic", "probabilistic")
 
 
 def reject(
@@ -31,10 +31,11 @@ def reject(
     cost : float
         Cost of rejecting, on the scale of the loss: for 0/1 loss between 0 (reject whatever is
         not certain) and 1 (never reject).
-    strategy : {"optimistic", "pessimistic", "pignistic"}, default "pessimistic"
+    strategy : {"optimistic", "pessimistic", "pignistic", "probabilistic"}, default "pessimistic"
         Which risk counts: lower, upper, or the expected loss under the pignistic probability.
         With 0/1 loss a row is rejected when the largest plausibility, belief or pignistic
-        probability stays below 1 - cost.
+        probability stays below 1 - cost. "probabilistic" is P1's word for the last, meant for
+        ``predict_proba``: probabilities are their own pignistic probability.
     loss : array-like of shape (acts, K), optional
         Loss of each act when each class is true; 0/1 loss for naming a class by default.
 
@@ -47,11 +48,6 @@ def reject(
     --------
     dubito.metrics.reject_cost_curve : Error, accuracy and share rejected at every cost.
     dubito.plots.ErrorRejectDisplay : Their picture.
-
-    Notes
-    -----
-    P1's probabilistic strategy is `reject` on the probabilities of a classifier: where bounds have
-    no width, all strategies are the same.
 
     Examples
     --------
@@ -68,6 +64,7 @@ def reject(
     if loss is None and price < 0:
         raise ValueError(f"cost must not be negative with 0/1 loss. Got {cost!r} instead.")
     check_choice(strategy, "strategy", STRATEGIES)
-    risks = pignistic_risk(known, loss) if strategy == "pignistic" else risk_bounds(known, loss)
+    by_probability = strategy in {"pignistic", "probabilistic"}
+    risks = pignistic_risk(known, loss) if by_probability else risk_bounds(known, loss)
     risk = risks.lower if strategy == "optimistic" else risks.upper
     return price < (risk - risks.tie).min(axis=1)
