@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
-from sklearn import config_context
-from sklearn.svm import SVC
+from experiments.common.svm import LIBSVM_DEFAULT, Kernel, Machine, one_vs_all, scaled, train
 
 from dubito.calibration import EvidentialMultinomialCalibrator
 from dubito.datasets import load
@@ -50,21 +49,8 @@ COUPLINGS = ("inverse_cdf", "gumbel", "envelope")
 PERMUTED = ("inverse_cdf", "gumbel")
 METHODS = ("probabilistic", *COUPLINGS, *(f"{coupling}_permuted" for coupling in PERMUTED))
 
-#: Score of a class with no training row, and of the others when it is the only one. A support
-#: vector machine that sees a single label has w = 0 and b = +1 or -1: these are its decisions.
-MARGIN = 1.0
-
 #: Raise when a change makes older results wrong: their folder is then left alone.
 VERSION = 1
-
-
-class Kernel(NamedTuple):
-    """A kernel and its cost; `width` is gamma times `unit`, None for the linear kernel."""
-
-    width: float | None
-    cost: float
-    unit: str = "variance"
-
 
 #: Ties go to the first, so to the linear kernel and the small cost.
 SVMS: dict[str, tuple[Kernel, ...]] = {
@@ -72,7 +58,7 @@ SVMS: dict[str, tuple[Kernel, ...]] = {
         *(Kernel(None, cost) for cost in (0.01, 0.1, 1.0, 10.0)),
         *(Kernel(width, cost) for cost in (1.0, 10.0, 100.0) for width in (0.1, 0.3, 1.0, 3.0)),
     ),
-    "libsvm": (Kernel(1.0, 1.0, "features"),),
+    "libsvm": (LIBSVM_DEFAULT,),
 }
 
 
@@ -83,6 +69,11 @@ class Settings:
     svm: str = "grid"
     seed: int = 0
     n_nodes: int = 8
+
+    @property
+    def name(self) -> str:
+        """First part of the folder's name."""
+        return self.svm
 
     def described(self) -> dict[str, Any]:
         """Return everything that must be equal for results to belong together."""
@@ -103,14 +94,25 @@ class Cell(NamedTuple):
     scenario: int
     round: int
 
+    @property
+    def name(self) -> str:
+        """Name of its file, without the ending."""
+        return f"{self.dataset}-{self.scenario}-{self.round:03d}"
+
+    @property
+    def words(self) -> str:
+        """What to call it on a progress bar."""
+        return f"{self.dataset}, scenario {self.scenario}, round {self.round + 1}"
+
 
 class Data(NamedTuple):
-    """Scaled features, classes as numbers, and the rows for training and testing."""
+    """Scaled features, classes as numbers, rows for training and testing, an order of classes."""
 
     X: Floats
     y: Ints
     train: Ints
     test: Ints
+    order: Ints
 
 
 class Scored(NamedTuple):
@@ -125,16 +127,10 @@ class Scored(NamedTuple):
 def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
     """Return the accuracies, in per cent, of every method in one round, with what led to them."""
     start = perf_counter()
-    bunch = load(cell.dataset)
-    y = np.unique(bunch.y, return_inverse=True)[1]
-    # The rows are the same in the three scenarios, so that these can be compared as well.
-    rng = np.random.default_rng([settings.seed, crc32(cell.dataset.encode()), cell.round])
-    rows = rng.permutation(len(y))
-    order = rng.permutation(y.max() + 1)
-    data = Data(scaled(bunch.X, rows[:N_TRAIN]), y, rows[:N_TRAIN], rows[N_TRAIN:])
+    data = draw(cell, settings)
     scored = list(classifiers(data, SCENARIOS[cell.scenario], SVMS[settings.svm]))
-    combined, slopes = combine(scored, order, settings.n_nodes)
-    truth = y[data.test]
+    combined, slopes = combine(scored, data.order, settings.n_nodes)
+    truth = data.y[data.test]
     alone = [np.mean(one.test.argmax(axis=1) == truth) for one in scored]
     return {
         **cell._asdict(),
@@ -146,75 +142,50 @@ def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
         "alone": 100 * float(np.mean(alone)),
         "slopes": slopes,
         "kernels": [list(one.kernel[:2]) for one in scored],
-        "order": order.tolist(),
+        "order": data.order.tolist(),
         "seconds": perf_counter() - start,
     }
 
 
-def scaled(X: Floats, train: Ints) -> Floats:
-    """Scale each feature to [0, 1] over the training rows."""
-    low, high = X[train].min(axis=0), X[train].max(axis=0)
-    return (X - low) / np.where(high > low, high - low, 1.0)
+def draw(cell: Cell, settings: Settings) -> Data:
+    """Draw the rows of a round: the same in the three scenarios, so that these can be compared."""
+    bunch = load(cell.dataset)
+    y = np.unique(bunch.y, return_inverse=True)[1]
+    rng = np.random.default_rng([settings.seed, crc32(cell.dataset.encode()), cell.round])
+    rows = rng.permutation(len(y))
+    order = rng.permutation(y.max() + 1)
+    training = rows[:N_TRAIN]
+    return Data(scaled(bunch.X, training), y, training, rows[N_TRAIN:], order)
 
 
 def classifiers(data: Data, sizes: Sequence[int], kernels: tuple[Kernel, ...]) -> Iterator[Scored]:
     """Train a classifier on each part's first half; choose its kernel on the second half."""
+    X, y = data.X, data.y
+    for fit, held_out in parts(data, sizes):
+        machine = best_kernel(data, fit, held_out, kernels)
+        scores = machine.decide(X[held_out]), y[held_out], machine.decide(X[data.test])
+        yield Scored(*scores, machine.kernel)
+
+
+def parts(data: Data, sizes: Sequence[int]) -> Iterator[tuple[Ints, Ints]]:
+    """Cut the training rows into parts of those sizes, and each part into halves."""
     start = 0
     for size in sizes:
         part = data.train[start : start + size]
         start += size
-        yield best_kernel(data, part[: size // 2], part[size // 2 :], kernels)
+        yield part[: size // 2], part[size // 2 :]
 
 
-def best_kernel(data: Data, fit: Ints, held_out: Ints, kernels: tuple[Kernel, ...]) -> Scored:
-    """Return the scores of the kernel with most validation rows right, the first among equals."""
+def best_kernel(data: Data, fit: Ints, held_out: Ints, kernels: tuple[Kernel, ...]) -> Machine:
+    """Return the machine with most validation rows right, the first among equals."""
     X, y = data.X, data.y
-    n_classes = int(y.max()) + 1
+    events = one_vs_all(y[fit], int(y.max()) + 1)
+    machines = [train(X[fit], events, kernel) for kernel in kernels]
 
-    def attempt(kernel: Kernel) -> tuple[Floats, Floats]:
-        machine = one_vs_all(gram(X[fit], X[fit], kernel), y[fit], kernel.cost, n_classes)
-        return machine, decide(gram(X[held_out], X[fit], kernel), machine)
+    def right(machine: Machine) -> int:
+        return int(np.sum(machine.decide(X[held_out]).argmax(axis=1) == y[held_out]))
 
-    def right(tried: tuple[Floats, Floats]) -> int:
-        return int(np.sum(tried[1].argmax(axis=1) == y[held_out]))
-
-    attempts = [attempt(kernel) for kernel in kernels]
-    best = int(np.argmax([right(tried) for tried in attempts]))
-    machine, validation = attempts[best]
-    scores = decide(gram(X[data.test], X[fit], kernels[best]), machine)
-    return Scored(validation, y[held_out], scores, kernels[best])
-
-
-def gram(A: Floats, fit: Floats, kernel: Kernel) -> Floats:
-    """Return the kernel of each row of A with each training row."""
-    product = A @ fit.T
-    if kernel.width is None:
-        return product
-    d = fit.shape[1]
-    unit = d * (fit.var() or 1.0) if kernel.unit == "variance" else float(d)
-    distance = (A * A).sum(axis=1)[:, None] + (fit * fit).sum(axis=1) - 2 * product
-    return np.exp(-kernel.width / unit * np.maximum(distance, 0.0))
-
-
-def one_vs_all(kernel: Floats, y: Ints, cost: float, n_classes: int) -> Floats:
-    """Train K binary machines; return their weights of the rows, intercepts in the last row."""
-    machine = np.zeros((len(y) + 1, n_classes))
-    for k in range(n_classes):
-        here = y == k
-        if here.all() or not here.any():
-            machine[-1, k] = MARGIN if here.any() else -MARGIN
-            continue
-        # Checking the same matrix thousands of times would take longer than training on it.
-        with config_context(assume_finite=True, skip_parameter_validation=True):
-            svc = SVC(kernel="precomputed", C=cost).fit(kernel, here)
-        machine[svc.support_, k] = svc.dual_coef_[0]
-        machine[-1, k] = svc.intercept_[0]
-    return machine
-
-
-def decide(kernel: Floats, machine: Floats) -> Floats:
-    """Return the decision values, one column for each class."""
-    return kernel @ machine[:-1] + machine[-1]
+    return machines[int(np.argmax([right(machine) for machine in machines]))]
 
 
 def combine(

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import csv
-import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from experiments.common.tables import (
+    Estimate,
+    better_and_worse,
+    contrast,
+    estimate,
+    markdown,
+    with_width,
+)
 from experiments.p0.protocol import METHODS
-from scipy.stats import t as student
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     import numpy.typing as npt
@@ -28,18 +34,6 @@ CONTRASTS = (
     ("`envelope`", "envelope", "probabilistic"),
     ("`inverse_cdf` less permuted", "inverse_cdf", "inverse_cdf_permuted"),
 )
-
-
-class Estimate(NamedTuple):
-    """A mean over rounds and the half-width of its 95% interval."""
-
-    mean: float
-    half_width: float
-
-    @property
-    def significant(self) -> bool:
-        """Whether the interval leaves out zero."""
-        return abs(self.mean) > self.half_width
 
 
 class Published(NamedTuple):
@@ -64,15 +58,6 @@ def summarise(results: Iterable[Mapping[str, Any]]) -> dict[Key, Rounds]:
         key: {method: np.array([one[method] for one in rounds]) for method in METHODS}
         for key, rounds in gathered.items()
     }
-
-
-def estimate(values: npt.NDArray[np.float64]) -> Estimate:
-    """Return the mean and its 95% half-width by Student's t; infinite for a single round."""
-    n = len(values)
-    if n < 2:
-        return Estimate(float(values.mean()), np.inf)
-    spread = float(values.std(ddof=1)) / np.sqrt(n)
-    return Estimate(float(values.mean()), float(student.ppf(0.975, n - 1)) * spread)
 
 
 def read_expected(path: Path) -> dict[tuple[str, int, str], Published]:
@@ -141,10 +126,10 @@ def _published_table(
             sign = "+" if method == "difference" else ""
             published = expected[*key, method]
             mark = "*" if (*key, method) in missed else ""
-            cells.append(_with_width(published.value, published.half_width, sign))
-            cells.append(f"{mark}{_with_width(found.mean, found.half_width, sign)}{mark}")
+            cells.append(with_width(published.value, published.half_width, sign))
+            cells.append(f"{mark}{with_width(found.mean, found.half_width, sign)}{mark}")
         lines.append(cells)
-    return _markdown(head, lines)
+    return markdown(head, lines)
 
 
 def _contrast_table(summaries: Mapping[Key, Rounds]) -> list[str]:
@@ -152,40 +137,7 @@ def _contrast_table(summaries: Mapping[Key, Rounds]) -> list[str]:
         key: [estimate(rounds[a] - rounds[b]) for _, a, b in CONTRASTS]
         for key, rounds in summaries.items()
     }
-    lines = [[key[0], str(key[1]), *map(_contrast, row)] for key, row in found.items()]
+    lines = [[key[0], str(key[1]), *map(contrast, row)] for key, row in found.items()]
     columns = list(zip(*found.values(), strict=True))
-    better = [sum(e.significant and e.mean > 0 for e in column) for column in columns]
-    worse = [sum(e.significant and e.mean < 0 for e in column) for column in columns]
-    lines.append(
-        ["better / worse", "", *(f"{b} / {w}" for b, w in zip(better, worse, strict=True))]
-    )
-    return _markdown(["dataset", "scenario", *(name for name, _, _ in CONTRASTS)], lines)
-
-
-def _contrast(found: Estimate) -> str:
-    mark = "**" if found.significant else ""
-    return f"{mark}{_with_width(found.mean, found.half_width, '+', digits=2)}{mark}"
-
-
-def _with_width(value: float, half_width: float, sign: str, *, digits: int = 1) -> str:
-    width = f" ± {half_width:.{digits}f}" if np.isfinite(half_width) else ""
-    rounded = round(value, digits)
-    shown = f"{rounded:{sign}.{digits}f}" if rounded else f"{0:.{digits}f}"
-    return f"{shown}{width}"
-
-
-def _markdown(head: Sequence[str], lines: Sequence[Sequence[str]]) -> list[str]:
-    rows = [head, ["---"] * len(head), *lines]
-    return [f"| {' | '.join(row)} |" for row in rows]
-
-
-def insert(readme: Path, name: str, text: str) -> None:
-    """Put `text` between the README's markers of that name."""
-    start, end = f"<!-- results {name}: written by run.py -->", f"<!-- end {name} -->"
-    content = readme.read_text(encoding="utf-8")
-    pattern = re.compile(f"{re.escape(start)}.*?{re.escape(end)}", flags=re.DOTALL)
-    if not pattern.search(content):
-        raise ValueError(f"{readme} has no markers for {name!r}: {start} … {end}")
-    readme.write_text(
-        pattern.sub(lambda _: f"{start}\n\n{text}\n\n{end}", content), encoding="utf-8"
-    )
+    lines.append(["better / worse", "", *better_and_worse(columns)])
+    return markdown(["dataset", "scenario", *(name for name, _, _ in CONTRASTS)], lines)

@@ -4,13 +4,36 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import contextmanager
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
-    from experiments.p0.protocol import Cell, Settings
+
+class Cell(Protocol):
+    """One unit of work: a round of something."""
+
+    @property
+    def name(self) -> str:
+        """Name of its file, without the ending."""
+
+    @property
+    def words(self) -> str:
+        """What to call it on a progress bar."""
+
+
+class Settings(Protocol):
+    """What the numbers of a round depend on, besides its cell."""
+
+    @property
+    def name(self) -> str:
+        """First part of the folder's name."""
+
+    def described(self) -> dict[str, Any]:
+        """Return everything that must be equal for results to belong together."""
 
 
 class Store:
@@ -23,12 +46,13 @@ class Store:
     def __init__(self, root: Path, settings: Settings) -> None:
         described = json.dumps(settings.described(), indent=1)
         digest = sha256(described.encode()).hexdigest()[:8]
-        self.folder = root / f"{settings.svm}-{digest}"
+        self.folder = root / f"{settings.name}-{digest}"
+        self.settings = settings
         self._described = described
 
     def path(self, cell: Cell) -> Path:
         """Return where a round's result lies or will lie."""
-        return self.folder / f"{cell.dataset}-{cell.scenario}-{cell.round:03d}.json"
+        return self.folder / f"{cell.name}.json"
 
     def has(self, cell: Cell) -> bool:
         """Say whether a round is done."""
@@ -52,10 +76,17 @@ class Store:
         _write_whole(self.path(cell), json.dumps(result))
 
 
-def _write_whole(path: Path, text: str) -> None:
+@contextmanager
+def whole(path: Path) -> Iterator[Path]:
+    """Give a draft to write to, which takes the name `path` when all went well."""
     draft = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
-        draft.write_text(text + "\n", encoding="utf-8")
+        yield draft
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def _write_whole(path: Path, text: str) -> None:
+    with whole(path) as draft:
+        draft.write_text(text + "\n", encoding="utf-8")

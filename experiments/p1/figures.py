@@ -1,0 +1,87 @@
+"""Figures 1 to 3 from finished rounds; matplotlib is asked for here and nowhere else."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from experiments.common.store import whole
+from experiments.p1 import frontiers
+from experiments.p1.claims import COST
+from experiments.p1.curves import at_cost, gather, pooled
+from experiments.p1.data import SIMULATED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from matplotlib.axes import Axes
+
+    Results = list[Mapping[str, Any]]
+
+COLOURS = {"probabilistic": "black", "optimistic": "tab:green", "pessimistic": "tab:red"}
+
+
+def draw_all(results: Iterable[Mapping[str, Any]], folder: Path) -> int:
+    """Write the figures and return their number; raises ImportError without matplotlib."""
+    from matplotlib.figure import Figure  # noqa: PLC0415 - the tables need none
+
+    folder.mkdir(parents=True, exist_ok=True)
+    count = 0
+    for name, sizes, panel in _panels(list(results)):
+        figure = Figure(figsize=(10, 4.5), layout="constrained")
+        for axes, size in zip(figure.subplots(1, 2), sizes, strict=True):
+            panel(axes, size)
+            axes.set_title(f"{size} examples")
+            axes.legend()
+        with whole(folder / f"{name}.png") as draft:
+            figure.savefig(draft, format="png", dpi=120)
+        count += 1
+    return count
+
+
+def _panels(
+    results: Results,
+) -> Iterator[tuple[str, tuple[int, int], Callable[[Axes, int], None]]]:
+    """List the figures: name, sizes of the left and the right panel, what draws one."""
+    for variant in frontiers.VARIANTS:
+        yield f"figure_1_{variant}", frontiers.SIZES, partial(_frontiers, variant=variant)
+    places: dict[tuple[str, str], Results] = {}
+    for one in results:
+        places.setdefault((one["dataset"], one["kernel"]), []).append(one)
+    for (dataset, kernel), found in places.items():
+        if dataset == SIMULATED:
+            yield f"figure_2_{kernel}", frontiers.SIZES, _Rates(found, at_cost_only=True)
+        yield f"figure_3_{dataset}_{kernel}", (45, 15), _Rates(found, at_cost_only=False)
+
+
+def _frontiers(axes: Axes, size: int, *, variant: str) -> None:
+    X, y = frontiers.training_rows()
+    for k, mark in enumerate("ox"):
+        axes.scatter(*X[y == k].T, marker=mark, color="0.6", s=15, label=f"class {k}")
+    for method, margin in frontiers.margins(size, variant).items():
+        lines = frontiers.LINES
+        axes.contour(lines, lines, margin, levels=[0.0], colors=COLOURS[method])
+        axes.plot([], [], color=COLOURS[method], label=method)
+    axes.set_aspect("equal")
+
+
+class _Rates:
+    """Draws accuracy over error rate: a point for R_rej = 0.2, or the curve for all costs."""
+
+    def __init__(self, results: Results, *, at_cost_only: bool) -> None:
+        self.sizes = gather(results, "smoothed")
+        self.at_cost_only = at_cost_only
+
+    def __call__(self, axes: Axes, size: int) -> None:
+        for method, counts in self.sizes[size].items():
+            curve = pooled(at_cost(counts, COST) if self.at_cost_only else counts)
+            axes.plot(
+                100 * curve.error[0],
+                100 * curve.accuracy[0],
+                color=COLOURS[method],
+                marker="o" if self.at_cost_only else ".",
+                label=method,
+            )
+        axes.set_xlabel("error rate (%)")
+        axes.set_ylabel("accuracy (%)")

@@ -1,0 +1,116 @@
+"""Reproduce the figures and claims of P1: `python experiments/p1/run.py --quick`.
+
+Finished rounds are kept, so that the same command goes on where it was stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+HERE = Path(__file__).resolve().parent
+if str(HERE.parents[1]) not in sys.path:  # run as a script: only this folder is there
+    sys.path.insert(0, str(HERE.parents[1]))
+
+from experiments.common.options import add_common, names_of, positive  # noqa: E402
+from experiments.common.rounds import Task, carry_out  # noqa: E402
+from experiments.common.store import Store  # noqa: E402
+from experiments.common.tables import insert  # noqa: E402
+from experiments.p1 import (  # noqa: E402
+    comparison,
+    data,
+    figures,
+    multiclass,
+    multiclass_tables,
+    rates,
+    tables,
+)
+from experiments.p1.claims import read_claims  # noqa: E402
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+
+class Part(NamedTuple):
+    """An experiment: its module, its rounds in full and quickly, its work and its tables."""
+
+    module: Any
+    rounds: int
+    quick_rounds: int
+    cells: Callable[..., Sequence[Any]]
+    render: Callable[..., str]
+
+
+def _beyond_the_paper(results: Sequence[Mapping[str, Any]], _: object) -> str:
+    """Return the tables of the part the paper makes no claims about."""
+    return multiclass_tables.render(results)
+
+
+PARTS = {
+    "rates": Part(rates, 100, 5, data.cells, tables.render_rates),
+    "comparison": Part(comparison, 100, 5, data.cells, tables.render_comparison),
+    "multiclass": Part(multiclass, 20, 2, multiclass.cells, _beyond_the_paper),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Parse, run, print the tables; return the exit code."""
+    options = _parse(arguments)
+    tasks = {name: _task(name, options) for name in options.parts}
+    code = carry_out(list(tasks.values()), title="P1", jobs=options.jobs, quiet=options.quiet)
+    if code:
+        return code
+    claims = read_claims(HERE / "expected.csv")
+    for name, task in tasks.items():
+        text = PARTS[name].render(task.results(), claims)
+        print(f"## {name}\n\n{text}\n")
+        if options.write_readme:
+            insert(HERE / "README.md", name, text)
+    if "rates" in tasks:
+        _draw(tasks["rates"], options.out / "figures")
+    return 0
+
+
+def _task(name: str, options: argparse.Namespace) -> Task:
+    part = PARTS[name]
+    rounds = options.rounds or (part.quick_rounds if options.quick else part.rounds)
+    store = Store(options.out, part.module.Settings())
+    return Task(part.cells(rounds, quick=options.quick), part.module.run_cell, store)
+
+
+def _draw(task: Task, folder: Path) -> None:
+    try:
+        count = figures.draw_all(task.results(), folder)
+    except ImportError:
+        print(
+            'figures left out: they need matplotlib (pip install "dubito[plots]")', file=sys.stderr
+        )
+    else:
+        print(f"{count} figures are in {folder}", file=sys.stderr)
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="experiments/p1/run.py",
+        description="Reproduce P1. Finished rounds are kept: run it again to go on.",
+    )
+    add_common(parser, HERE, quick="a few rounds with one kernel; of the multiclass part segment")
+    full = ", ".join(f"{part.rounds} of {name}" for name, part in PARTS.items())
+    parser.add_argument("--rounds", type=positive, help=f"rounds of each part (default {full})")
+    parser.add_argument(
+        "--parts",
+        type=names_of(PARTS, "P1"),
+        default=tuple(PARTS),
+        help=f"of {','.join(PARTS)} (default all)",
+    )
+    options = parser.parse_args(arguments)
+    short = any((options.rounds or part.rounds) < part.rounds for part in PARTS.values())
+    if options.write_readme and (options.quick or short):
+        parser.error("--write-readme needs all rounds, so neither --quick nor fewer --rounds")
+    return options
+
+
+if __name__ == "__main__":
+    sys.exit(main())
