@@ -49,6 +49,7 @@ format: $(READY)
 bench: export OPENBLAS_NUM_THREADS := 1
 bench: $(READY)  ## Quality and speed against named rivals, to benchmarks/QUALITY.md and RESULTS.md
 	$(BIN)/python benchmarks/quality.py
+	$(BIN)/python benchmarks/quality_fusion.py
 	$(BIN)/python benchmarks/run.py
 
 experiments: $(READY)  ## Reproductions of the papers' tables, one folder each

@@ -32,6 +32,10 @@ _UNSEEN = 1e-7
 _OUTSIDE = 1e-5
 
 
+#: The fit of rows that are all zero, without a bias.
+_NOTHING_SEEN = LogisticFit(np.zeros(0), np.zeros(0, dtype=bool), 0.0, 0, 0.0)
+
+
 class JointEvidence(NamedTuple):
     """What the likelihood of a logistic model knows, in axes where its curvature is the identity.
 
@@ -60,20 +64,25 @@ def joint_evidence(
     `penalty` holds the ridge of each coefficient. Without one, directions that the rows do not see
     are left out of the fit; with one the penalty decides on them.
     """
-    span = np.eye(design.shape[1]) if penalty.any() else seen_directions(design, weight)
-    seen = design @ span
-    ridge = np.einsum("pa,p,pa->a", span, penalty, span)
-    fit = fit_logistic(seen, target, weight, ridge, np.zeros(len(ridge)))
+    span = scaled = np.eye(design.shape[1])
+    if not penalty.any():
+        span, size = seen_directions(design, weight)
+        scaled = span * (np.sqrt(weight.sum()) / size)  # directions hardly seen count like others
+    seen = design @ scaled
+    ridge = penalty if penalty.any() else np.zeros(span.shape[1])
+    fit = _NOTHING_SEEN
+    if seen.shape[1]:
+        fit = fit_logistic(seen, target, weight, ridge, np.zeros(len(ridge)))
     eta = seen @ fit.coef
     p = expit(eta)
     curvature = (seen * (weight * p * expit(-eta))[:, None]).T @ seen + np.diag(ridge)
     values, axes = np.linalg.eigh(curvature)
-    white = axes / np.sqrt(np.maximum(values, 1e-14 * values[-1]))
+    white = axes / np.sqrt(np.maximum(values, 1e-14 * values.max(initial=0.0)))
     return JointEvidence(
         fit=fit,
-        coef=span @ fit.coef,
+        coef=scaled @ fit.coef,
         span=span,
-        whiten=span @ white,
+        whiten=scaled @ white,
         rows=np.ascontiguousarray((seen @ white).T),
         at=np.stack([weight, eta, np.logaddexp(0.0, eta), p]),
         penalty=np.ascontiguousarray((white.T * ridge) @ white),
@@ -89,10 +98,11 @@ def quadratic_evidence(evidence: JointEvidence) -> JointEvidence:
     )
 
 
-def seen_directions(design: FloatArray, weight: FloatArray) -> FloatArray:
-    """Return an orthonormal basis (p, rank) of the directions in which rows differ from 0."""
+def seen_directions(design: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return an orthonormal basis (p, rank) of the directions rows have, and their sizes there."""
     _, size, axes = np.linalg.svd(design * np.sqrt(weight)[:, None], full_matrices=False)
-    return np.asarray(axes[size > _UNSEEN * size[0]].T)
+    seen = size > _UNSEEN * size[0]
+    return axes[seen].T, size[seen]
 
 
 def outside_span(evidence: JointEvidence, design: FloatArray) -> BoolArray:
@@ -100,6 +110,11 @@ def outside_span(evidence: JointEvidence, design: FloatArray) -> BoolArray:
     inside = (design @ evidence.span) @ evidence.span.T
     off, whole = np.linalg.norm(design - inside, axis=1), np.linalg.norm(design, axis=1)
     return np.asarray(off > _OUTSIDE * whole)
+
+
+def _moves(queries: FloatArray) -> BoolArray:
+    """Mark queries whose log-odds depend on the coefficients: not those of zeros without a bias."""
+    return np.asarray(np.abs(queries).max(axis=1, initial=0.0) > 0.0)
 
 
 def belief_and_plausibility(
@@ -114,9 +129,11 @@ def belief_and_plausibility(
 
     queries, log_odds = design @ evidence.whiten, design @ evidence.coef
     theta = expit(log_odds)
-    areas = over_blocks(
+    areas = np.zeros((len(design), 2))
+    moves = _moves(queries)
+    areas[moves] = over_blocks(
         lambda z, eta: integrals(evidence.likelihood, z, eta, _TOLERANCE),
-        (queries, log_odds),
+        (queries[moves], log_odds[moves]),
         threads=threads,
     )
     unknown = outside_span(evidence, design)
@@ -132,12 +149,15 @@ def contour_of(
     from dubito._kernels.joint_logistic_compiled import contours  # noqa: PLC0415 - loads numba
 
     values, place = np.unique(theta, return_inverse=True)
+    queries, log_odds = design @ evidence.whiten, design @ evidence.coef
     out = np.zeros((len(design), len(values)))  # certainty, 0 or 1, has likelihood 0
     inner = (values > 0) & (values < 1)
-    out[:, inner] = over_blocks(
+    moves = _moves(queries)
+    out[np.ix_(moves, inner)] = over_blocks(
         lambda z, eta: contours(evidence.likelihood, z, eta, logit(values[inner])),
-        (design @ evidence.whiten, design @ evidence.coef),
+        (queries[moves], log_odds[moves]),
         threads=threads,
     )
+    out[~moves] = values == expit(log_odds[~moves, None])
     out[np.ix_(outside_span(evidence, design), inner)] = 1.0
     return out[:, place]

@@ -98,6 +98,9 @@ def _within(lower: FloatArray, gradient: FloatArray, axis: FloatArray, step: Flo
     multiplier = dot(axis, step) / dot(axis, along)
     for a in range(len(step)):
         step[a] = multiplier * along[a] - step[a]
+    off = dot(axis, step)  # rounding, which would add up where the Hessian is nearly singular
+    for a in range(len(step)):
+        step[a] -= off * axis[a]
     return -dot(gradient, step)
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _TOLERANCE = 1e-8
 
 #: Curvature, relative to the largest, below which a direction counts as not seen by the rows.
-_UNSEEN = 1e-9
+_UNSEEN = 1e-14
 
 #: So many unseen directions are followed; with more, rows that touch them are unknown altogether.
 _FEW = 5

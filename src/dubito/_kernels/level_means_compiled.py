@@ -35,6 +35,28 @@ _CUTS = 6
 
 
 @compiled()
+def _chance(
+    problem: Problem,
+    functionals: tuple[FloatArray, FloatArray],
+    sign: float,
+    level: float,
+    paths: tuple[FloatArray, FloatArray, IntArray],
+) -> tuple[float, float]:
+    """Return 1 / (1 + sum of exp(sign f)) at a level, and where a path bent on the way there."""
+    terms, heights = functionals
+    curved, straight, counts = paths
+    rivals, kink = 0.0, np.inf
+    for m in range(len(terms)):
+        if counts[m] > 0:
+            f = heights[m, 0] + growth_at(straight[m], counts[m], level)
+        else:
+            f = follow(problem, (terms[m], heights[m]), level, curved[m])
+            kink = min(kink, kink_behind(problem[1], curved[m]))
+        rivals += math.exp(min(sign * f, 700.0))
+    return 1.0 / (1.0 + rivals), kink
+
+
+@compiled()
 def _panel(
     problem: Problem,
     functionals: tuple[FloatArray, FloatArray],
@@ -47,22 +69,13 @@ def _panel(
     Return also its last value and the first level where a path bends. In the level r of
     plausibility exp(-r²/2) the integral is over r exp(-r²/2) dr.
     """
-    terms, heights = functionals
-    curved, straight, counts = paths
     middle, half = 0.5 * (ends[0] + ends[1]), 0.5 * (ends[1] - ends[0])
     kronrod, gauss, chance, kink = 0.0, 0.0, 0.0, np.inf
     for i in range(15):
         k = i if i < 8 else 14 - i
         level = middle - half * NODES[k] if i < 8 else middle + half * NODES[k]
-        rivals = 0.0
-        for m in range(len(terms)):
-            if counts[m] > 0:
-                f = heights[m, 0] + growth_at(straight[m], counts[m], level)
-            else:
-                f = follow(problem, (terms[m], heights[m]), level, curved[m])
-                kink = min(kink, kink_behind(problem[1], curved[m]))
-            rivals += math.exp(min(sign * f, 700.0))
-        chance = 1.0 / (1.0 + rivals)
+        chance, bend = _chance(problem, functionals, sign, level, paths)
+        kink = min(kink, bend)
         density = chance * level * math.exp(-0.5 * level * level)
         kronrod += KRONROD[k] * density
         gauss += GAUSS[k] * density
@@ -148,6 +161,7 @@ def _mean(
         here, cut = end, _DEEPEST
         left = chance if sign > 0.0 else 1.0 - chance  # what it can still lose, or gain
         if every or left < 1e-12 or here >= _DEEPEST:
+            chance, _ = _chance(problem, functionals, sign, here, paths)
             return total + chance * math.exp(-0.5 * here * here)
         if error < 0.1 * tolerance:
             width *= 2.0

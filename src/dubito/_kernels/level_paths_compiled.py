@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _NEAR = 3e-6
 
 #: Newton steps after which a shorter stride is tried.
-_PATIENCE = 8
+_PATIENCE = 14
 
 #: Strides to one level that may fail before a path is given up.
 _FAILURES = 15
@@ -50,8 +50,8 @@ _FAILURES = 15
 #: What a functional is taken to reach where its path was lost: too much rather than too little.
 _LOST = 700.0
 
-#: A path whose multiplier is larger has reached the functional's own maximum.
-_FREE = 1e10
+#: A functional that grows more slowly with the level has reached its own maximum.
+_FLAT = 1e-10
 
 
 @compiled()
@@ -192,23 +192,28 @@ def _let_go(  # noqa: PLR0917
     multiplier: float,
     step: FloatArray,
     held: BoolArray,
-    fixed: FloatArray,
+    released: FloatArray,
     one_by_one: bool,
 ) -> bool:
-    """Let go the held coefficients that would gain, or the one that most would; say if any did."""
+    """Let go the held coefficients that would gain, or the one that most would; say if any did.
+
+    One that was let go twice stays held for this step: it would only come back.
+    """
     (g, q), (hessian, bend) = model
     worst, amount = -1, 0.0
     for a in range(len(step)):
         gain = multiplier * (q[a] - dot(bend[a], step))
         loss = g[a] + dot(hessian[a], step)
-        if not held[a] or gain - loss <= 1e-9 * (abs(gain) + abs(loss)):
+        if not held[a] or gain - loss <= 1e-9 * (abs(gain) + abs(loss)) or released[a] >= 2:
             continue
         if not one_by_one:
-            held[a], fixed[a], worst = False, 0.0, a
+            held[a], worst = False, a
+            released[a] += 1
         elif gain - loss > amount:
             worst, amount = a, gain - loss
-    if worst >= 0:
-        held[worst], fixed[worst] = False, 0.0
+    if worst >= 0 and one_by_one:
+        held[worst] = False
+        released[worst] += 1
     return worst >= 0
 
 
@@ -223,6 +228,7 @@ def _constrained_step(
     """
     p = len(room)
     held, fixed, pair = room >= 0.0, np.zeros(p), np.empty((2, p))
+    released = np.zeros(p)
     new = multiplier
     for round_ in range(4 * p + 20):
         one_by_one = round_ >= 10  # many at once is faster, but may go round in circles
@@ -239,9 +245,28 @@ def _constrained_step(
             step[a] = pair[0, a] - rho * pair[1, a]
         if _hold(model, room, step, held, fixed, one_by_one):
             continue
-        if not _let_go(model, new, step, held, fixed, one_by_one):
+        if not _let_go(model, new, step, held, released, one_by_one):
             break
+        for a in range(p):
+            if not held[a]:
+                fixed[a] = 0.0
     return new
+
+
+@compiled()
+def _pull_of(problem: Problem, gradient: FloatArray, beta: FloatArray) -> float:
+    """Return how fast a functional would grow with the level, at the curvature of the estimate."""
+    _, bounds, metric, _ = problem
+    p = len(beta)
+    gradients, curvatures = np.empty((2, p)), np.zeros((2, p, p))
+    gradients[0] = gradients[1] = gradient
+    curvatures[0] = metric
+    still, pair = np.zeros(p), np.zeros((2, p))
+    held = (beta <= bounds) & (gradient <= 0.0)
+    if held.all():
+        return 0.0
+    _newton_pair((gradients, curvatures), 0.0, held, still, pair)
+    return math.sqrt(max(dot(gradient, pair[1]), 0.0))
 
 
 @compiled()
@@ -262,7 +287,10 @@ def _to_level(
             room[a] = bounds[a] - beta[a]
         model = (gradients, curvatures)
         new = _constrained_step(model, room, missing, multiplier, step)
-        if new > _FREE and missing >= 0.0 and (new < np.inf or not step.any()):
+        ended = new == np.inf and not step.any()
+        if new > 5.0 * multiplier and new < np.inf:
+            ended = _pull_of(problem, gradients[1], beta) < _FLAT
+        if missing >= 0.0 and ended:
             return True, height, np.inf
         new = new if new < np.inf else multiplier
         size, size_at_first, away = 0.0, 0.0, 1.0
@@ -279,7 +307,7 @@ def _to_level(
             beta[a] = max(beta[a] + shrink * step[a], bounds[a])
         if size <= _NEAR and 0.5 * multiplier < new < 2.0 * multiplier:
             return True, _evaluate(functional, beta, gradients[1], curvatures[1]), new
-        tries += 0 if new > 5.0 * multiplier > 0.0 else 1  # on its way to infinity: let it go on
+        tries += 1
         multiplier = new
     return False, 0.0, multiplier
 
@@ -310,6 +338,8 @@ def start(problem: Problem, functional: Functional, path: FloatArray) -> float:
         if speed > 1e-12:
             path[k, 1] = -0.1 * k / speed
             path[k, 2:] = (-0.1 * k / speed) * pair[1]
+    if speed <= 1e-12 and first >= 0:  # held at first, it grows as the level's square
+        return 1.0 / math.sqrt(2.0 * max(least, 1e-300))
     return speed
 
 

@@ -23,6 +23,7 @@ from dubito.calibration._joint_settings import (
     brought_near,
     check_estimate_exists,
     choose_likelihood,
+    root_mean_square,
 )
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def fit_binary(
     units = [standardisation(column, weight) for column in margins.T]
     centre, scale = np.array(units).T
     if not settings.bias:
-        centre, scale = np.zeros_like(centre), np.sqrt(np.average(margins**2, 0, weight))
+        centre, scale = np.zeros_like(centre), root_mean_square(margins, weight)
     scale = np.where(scale < SMALLEST, 0.0, scale)
     design = design_of(margins, centre, scale, bias=settings.bias)
     penalty = np.full(design.shape[1], settings.ridge)

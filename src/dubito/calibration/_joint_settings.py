@@ -37,6 +37,15 @@ def brought_near(rows: FloatArray) -> FloatArray:
     return finite * np.minimum(_FARTHEST / largest, 1.0)
 
 
+def root_mean_square(values: FloatArray, weight: FloatArray) -> FloatArray:
+    """Return the size of the values of each classifier, axis 1, whose squares may overflow."""
+    others = tuple(axis for axis in range(values.ndim) if axis != 1)
+    largest = np.abs(values).max(axis=others, keepdims=True)
+    squares = (values / np.where(largest > 0, largest, 1.0)) ** 2
+    by_row = squares.reshape(*squares.shape[:2], -1).mean(axis=2)
+    return np.asarray(np.sqrt(np.average(by_row, axis=0, weights=weight)) * largest.ravel())
+
+
 def choose_likelihood(wanted: str, cost: int, limit: int) -> str:
     """Return "exact" or "quadratic"; left to choose, the exact one as long as rows are cheap."""
     if wanted != "auto":
@@ -52,8 +61,10 @@ def check_estimate_exists(advantages: FloatArray, lower: FloatArray) -> None:
     makes no advantage smaller and one of them larger: the likelihood then grows along it for ever.
     A linear programme finds it.
     """
-    if not advantages.shape[1]:
+    size = np.abs(advantages).max(axis=1, initial=0.0)
+    if not size.any():
         return
+    advantages = advantages[size > 0] / size[size > 0, None]  # the sizes of rows do not matter
     found = linprog(
         -advantages.sum(axis=0),
         A_ub=np.vstack([-advantages, advantages]),

@@ -23,6 +23,7 @@ from dubito.calibration._joint_settings import (
     brought_near,
     check_estimate_exists,
     choose_likelihood,
+    root_mean_square,
 )
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def fit_softmax(
 def spread_of(scores: FloatArray, weight: FloatArray) -> FloatArray:
     """Return how far each classifier's scores differ between classes; 0 where by rounding only."""
     centred = scores - scores.mean(axis=2, keepdims=True)
-    spread = np.sqrt(np.average((centred**2).mean(axis=2), axis=0, weights=weight))
+    spread = root_mean_square(centred, weight)
     noise = 1e-13 * np.abs(scores).max(axis=(0, 2))
     return np.where((np.ptp(scores, axis=2).max(axis=0) > noise) & (spread > SMALLEST), spread, 0.0)
 
