@@ -350,6 +350,9 @@ def follow(problem: Problem, functional: Functional, level: float, path: FloatAr
     p = len(bounds)
     point, beta = np.empty(p + 1), np.empty(p)
     gradient, bend = np.empty(p), np.empty((p, p))
+    for a in range(p):
+        beta[a] = path[0, a + 2]
+    before = _evaluate(functional, beta, gradient, bend)
     stride, failures = level - path[0, 0], 0
     while path[0, 1] < np.inf:
         there = path[0, 0] + stride
@@ -359,13 +362,13 @@ def follow(problem: Problem, functional: Functional, level: float, path: FloatAr
         for a in range(p):
             beta[a] = max(point[a + 1], bounds[a])
         done, height, multiplier = _to_level(problem, functional, there, beta, multiplier)
-        if not done:
+        if not done or height < before - 1e-9 * (1.0 + abs(before)):  # maxima rise with the level
             stride *= 0.25
             failures += 1
             if failures > _FAILURES:  # the path is lost: anything is possible
                 path[0, 0], path[0, 1] = -1.0, np.inf
             continue
-        stride *= 2.0
+        stride, before = 2.0 * stride, height
         if multiplier == np.inf:
             there = min(there, math.sqrt(2.0 * max(fall(likelihood, beta, work), 0.0)))
         point[0] = multiplier
