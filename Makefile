@@ -47,7 +47,7 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 
 bench: export OPENBLAS_NUM_THREADS := 1
-bench: $(READY)  ## Quality and speed against named rivals, to benchmarks/QUALITY.md and RESULTS.md
+bench: $(READY)  ## Quality and speed against named rivals, to QUALITY.md, FUSION.md, RESULTS.md
 	$(BIN)/python benchmarks/quality.py
 	$(BIN)/python benchmarks/quality_fusion.py
 	$(BIN)/python benchmarks/run.py

@@ -124,7 +124,12 @@ class EvidentialJointCalibrator(TwoClassMass, BaseCalibrator):
     Two classes: where the calibration rows do not span the space of scores (copies of a classifier,
     or fewer rows than classifiers) a new row outside their span could have any probability at
     the same likelihood, and has the bounds 0 and 1; a ridge lets it have others. Bounds are right
-    to about 1e-8 (1e-7 with more classes).
+    to about 1e-8.
+
+    More classes: bounds are right to about 1e-7 (of the quadratic likelihood too). A path of maxima
+    that cannot be followed, about one in a thousand where slopes meet zero, is taken to have no
+    end: the bounds are then wider than they need be. The same holds for rows outside the span of
+    the calibration rows where that leaves more than five directions open.
 
     Deviations from the paper: positive slopes mean class 1, where the paper writes
     :math:`1/(1+e^{\sigma_0+\sigma_1s_1+\dots})`; targets are smoothed unless asked; the integrals
