@@ -31,7 +31,6 @@ _UNSEEN = 1e-7
 #: Part of a query outside the rows' span, relative to its length, that is not put down to rounding.
 _OUTSIDE = 1e-5
 
-
 #: The fit of rows that are all zero, without a bias.
 _NOTHING_SEEN = LogisticFit(np.zeros(0), np.zeros(0, dtype=bool), 0.0, 0, 0.0)
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     FloatArray = npt.NDArray[np.float64]
-    IntArray = npt.NDArray[np.intp]
 
 #: Difference of the two rules on a panel; the finer rule, which is used, is far closer.
 _TOLERANCE = 1e-8

@@ -129,7 +129,9 @@ class EvidentialJointCalibrator(TwoClassMass, BaseCalibrator):
     More classes: bounds are right to about 1e-7 (of the quadratic likelihood too). A path of maxima
     that cannot be followed, about one in a thousand where slopes meet zero, is taken to have no
     end: the bounds are then wider than they need be. The same holds for rows outside the span of
-    the calibration rows where that leaves more than five directions open.
+    the calibration rows where that leaves more than five directions open. With fewer rows than
+    classifiers the paths are less exact, on either side: utilities were seen to be off by 0.02 and
+    once by 0.1. Use a ridge there.
 
     Deviations from the paper: positive slopes mean class 1, where the paper writes
     :math:`1/(1+e^{\sigma_0+\sigma_1s_1+\dots})`; targets are smoothed unless asked; the integrals
