@@ -25,10 +25,13 @@ PROMISED = {
         EvidentialJointCalibrator CalibratedClassifier EvidentialFusion""",
     "dubito.decision": """interval_dominance maximality e_admissibility maximin maximax hurwicz
         pignistic_choice minimax_regret owa set_utility reject""",
+    "dubito.evidence": """EvidentialClassifier EvidenceModel mass_from_weights
+        bounds_from_weights""",
     "dubito.metrics": """expected_calibration_error classwise_calibration_error
         smooth_calibration_error brier_decomposition utility_discounted_accuracy u65 u80
         discounted_accuracy coverage mean_set_size error_reject_curve aurc reject_cost_curve""",
-    "dubito.plots": "ContourDisplay ErrorRejectDisplay",
+    "dubito.plots": """ContourDisplay DecisionRegionDisplay ErrorRejectDisplay EvidenceDisplay
+        MassDisplay""",
     "dubito.datasets": """load list_datasets make_waveform make_gaussian_trio make_gaussian_pair""",
 }
 
@@ -153,3 +156,10 @@ def test_the_demo_runs_and_draws(tmp_path):
     accuracy = dict(re.findall(r"^  (\w+) +([\d.]+)%", ran.stdout, flags=re.MULTILINE))
     assert float(accuracy["fused"]) > max(float(accuracy[n]) for n in ("top", "middle", "bottom"))
     assert ran.stderr == ""
+
+
+def test_the_picture_of_evidence_is_drawn(tmp_path):
+    picture = tmp_path / "evidence.png"
+    ran = run_python(ROOT / "examples" / "evidence.py", "--picture", picture)
+    assert picture.stat().st_size > 10_000
+    assert ran.stdout.count("doubt is conflict") == ran.stdout.count("Doubt here is lack") == 1

@@ -13,7 +13,16 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__", "belief", "calibration", "datasets", "decision", "metrics", "plots"]
+__all__ = [
+    "__version__",
+    "belief",
+    "calibration",
+    "datasets",
+    "decision",
+    "evidence",
+    "metrics",
+    "plots",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,6 +1,7 @@
 """The one door to scikit-learn's private helpers: when they move, only this file changes."""
 
 from sklearn.base import _fit_context as fit_context
+from sklearn.model_selection._search import BaseSearchCV
 from sklearn.utils import _safe_indexing as pick
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import _BaseComposition as BaseComposition
@@ -10,6 +11,7 @@ from sklearn.utils.validation import _check_y as check_y
 
 __all__ = [
     "BaseComposition",
+    "BaseSearchCV",
     "HasMethods",
     "Interval",
     "StrOptions",

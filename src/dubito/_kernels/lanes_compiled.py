@@ -16,6 +16,25 @@ _LN2_LOW = 1.42860682030941723212e-6
 
 
 @compiled(fastmath={"contract"})
+def _exp_less_one(r):  # type: ignore[no-untyped-def]
+    """Return exp(r) - 1 for r within half a binade of 0, to rounding."""
+    p = 1.6059043836821613e-10
+    p = p * r + 2.08767569878681e-09
+    p = p * r + 2.505210838544172e-08
+    p = p * r + 2.755731922398589e-07
+    p = p * r + 2.7557319223985893e-06
+    p = p * r + 2.48015873015873e-05
+    p = p * r + 0.0001984126984126984
+    p = p * r + 0.001388888888888889
+    p = p * r + 0.008333333333333333
+    p = p * r + 0.041666666666666664
+    p = p * r + 0.16666666666666666
+    p = p * r + 0.5
+    p = p * r + 1.0
+    return p * r
+
+
+@compiled(fastmath={"contract"})
 def exp_in_place(x, power, power_bits):  # type: ignore[no-untyped-def]
     """Replace non-positive x by exp(x); `power_bits` are the numbers of `power` as integers.
 
@@ -26,25 +45,24 @@ def exp_in_place(x, power, power_bits):  # type: ignore[no-untyped-def]
     for k in range(len(x)):
         value = x[k] if x[k] > -708.0 else -708.0  # noqa: FURB136
         binade = np.floor(value * _LOG2_E + 0.5)
-        r = value - binade * _LN2_HIGH - binade * _LN2_LOW
-        p = 1.6059043836821613e-10
-        p = p * r + 2.08767569878681e-09
-        p = p * r + 2.505210838544172e-08
-        p = p * r + 2.755731922398589e-07
-        p = p * r + 2.7557319223985893e-06
-        p = p * r + 2.48015873015873e-05
-        p = p * r + 0.0001984126984126984
-        p = p * r + 0.001388888888888889
-        p = p * r + 0.008333333333333333
-        p = p * r + 0.041666666666666664
-        p = p * r + 0.16666666666666666
-        p = p * r + 0.5
-        p = p * r + 1.0
-        x[k] = p * r + 1.0
+        x[k] = _exp_less_one(value - binade * _LN2_HIGH - binade * _LN2_LOW)
         power_bits[k] = (np.int64(binade) + 1023) << 52
     # A loop of its own: seen as numbers and as integers at once, it could not be vectorised.
     for k in range(len(x)):
-        x[k] *= power[k]
+        x[k] = (x[k] + 1.0) * power[k]
+
+
+@compiled(fastmath={"contract"})
+def exp_and_complement(x, complement, power, power_bits):  # type: ignore[no-untyped-def]
+    """Replace non-positive x by exp(x) and write 1 - exp(x), which loses no digits near x = 0."""
+    for k in range(len(x)):
+        value = x[k] if x[k] > -708.0 else -708.0  # noqa: FURB136
+        binade = np.floor(value * _LOG2_E + 0.5)
+        complement[k] = _exp_less_one(value - binade * _LN2_HIGH - binade * _LN2_LOW)
+        power_bits[k] = (np.int64(binade) + 1023) << 52
+    for k in range(len(x)):
+        x[k] = (complement[k] + 1.0) * power[k]
+        complement[k] = (1.0 - power[k]) - complement[k] * power[k]
 
 
 @compiled(fastmath=LANES)

@@ -67,6 +67,11 @@ class Bounds:
         low = np.clip(low, 0.0, high)
         self._keep(low / np.maximum(low.sum(axis=1, keepdims=True), 1.0), high)
 
+    @classmethod
+    def _trusted(cls, lower: FloatArray, upper: FloatArray) -> Bounds:
+        """Build without checks from arrays made inside the house."""
+        return object.__new__(cls)._keep(lower, upper)
+
     def _keep(self, lower: FloatArray, upper: FloatArray) -> Bounds:
         self.lower, self.upper = lower, upper
         self.lower.flags.writeable = self.upper.flags.writeable = False
@@ -77,7 +82,7 @@ class Bounds:
         """Bounds of width zero around probabilities (n, K) whose rows sum to one."""
         checked = check_proba(proba)
         checked = checked / checked.sum(axis=1, keepdims=True)
-        return object.__new__(cls)._keep(checked, checked)
+        return cls._trusted(checked, checked)
 
     def tightened(self) -> Bounds:
         r"""Return the closest bounds that say the same.
@@ -96,7 +101,7 @@ class Bounds:
         excess = self.upper.sum(axis=1, keepdims=True) - 1
         upper = np.minimum(self.upper, self.lower + np.maximum(spare, 0.0))
         lower = np.maximum(self.lower, self.upper - np.maximum(excess, 0.0))
-        return object.__new__(Bounds)._keep(np.minimum(lower, upper), upper)
+        return Bounds._trusted(np.minimum(lower, upper), upper)
 
     @property
     def width(self) -> FloatArray:
@@ -127,7 +132,7 @@ class Bounds:
     def __getitem__(self, rows: Any) -> Bounds:
         picked = pick_rows(len(self), rows)
         kept = np.atleast_1d(picked)
-        return object.__new__(Bounds)._keep(self.lower[kept], self.upper[kept])
+        return Bounds._trusted(self.lower[kept], self.upper[kept])
 
     def __reduce__(self) -> tuple[object, tuple[FloatArray, FloatArray]]:
         return _restore, (self.lower, self.upper)
@@ -143,7 +148,7 @@ class Bounds:
 
 def _restore(lower: FloatArray, upper: FloatArray) -> Bounds:
     """Rebuild pickled bounds as they were."""
-    return object.__new__(Bounds)._keep(lower, upper)
+    return Bounds._trusted(lower, upper)
 
 
 def _reject_rows(bad: npt.ArrayLike, what: str) -> None:

@@ -207,6 +207,80 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
         return tags
 
 
+class AffineMixin(metaclass=ABCMeta):
+    """For calibrators whose logits are affine in the scores: one more linear layer.
+
+    Such a calibrator writes `_layer()`, the matrix (K, K) and offset (K,) that make logits of the
+    log scores (for two classes with margin d those are (-d/2, d/2)).
+    """
+
+    classes_: npt.NDArray[Any]
+    n_features_in_: int
+    input: str
+
+    #: Whether a constant added to a row of logits changes nothing.
+    _ignores_shifts: ClassVar[bool] = False
+
+    def affine_logits(self) -> tuple[FloatArray, FloatArray]:
+        r"""Return the calibrator as one linear layer, :math:`z=As+b` of a row s of scores.
+
+        With one column of scores z is the log-odds of ``classes_[1]``, and ``predict_proba`` is
+        its sigmoid. Otherwise ``predict_proba`` is the softmax of z, but for `PlattCalibrator`
+        with more than two classes: there z are the log-odds of each class against the rest, and
+        ``predict_proba`` divides their sigmoids by their sum. The class that comes first is the
+        same, the probabilities are not.
+
+        Returns
+        -------
+        matrix : ndarray of shape (1, 1) or (K, K)
+            A: row k makes the logit of class k.
+        offset : ndarray of shape (1,) or (K,)
+            b.
+
+        Raises
+        ------
+        CalibrationInputError
+            Where the scores are not taken as they come: of ``input="proba"`` the logarithm is
+            taken, after raising what is below ``floor_``; logits of more than two classes are
+            normalised, except by `TemperatureCalibrator`, which does not see the difference.
+            Margins are always taken as they come.
+
+        Examples
+        --------
+        >>> from dubito.calibration import PlattCalibrator
+        >>> scores, y = [-2.0, -1.2, 0.3, -0.1, 1.1, 2.5], [0, 0, 0, 1, 1, 1]
+        >>> matrix, offset = PlattCalibrator().fit(scores, y).affine_logits()
+        >>> matrix.round(2), offset.round(2)
+        (array([[0.69]]), array([-0.06]))
+        """
+        check_is_fitted(self)
+        if reason := self._not_affine():
+            raise CalibrationInputError(
+                f"{type(self).__name__}(input={self.input!r}) is not affine in the scores: "
+                f'{reason}. Calibrate margins, with input="margin".'
+            )
+        matrix, offset = self._layer()
+        if self.n_features_in_ > 2:
+            return matrix, offset
+        first, second = 0.5 * matrix[:, 0], 0.5 * matrix[:, 1]
+        margin = second - first  # what the margin of two classes adds to each logit
+        if self.n_features_in_ == 2:
+            return np.column_stack([-margin, margin]), offset
+        return (margin[1:] - margin[:1])[:, None], offset[1:] - offset[:1]
+
+    @abstractmethod
+    def _layer(self) -> tuple[FloatArray, FloatArray]:
+        """Return matrix and offset that make logits of log scores."""
+
+    def _not_affine(self) -> str:
+        """Say what else is done to the scores, if anything."""
+        if self.input == "proba":
+            return "the logarithm of probabilities is taken first"
+        if self.input == "logits" and len(self.classes_) > 2 and not self._ignores_shifts:
+            return f"logits of {len(self.classes_)} classes are normalised first"
+        return ""
+
+
 def _refuse_continuous(labels: npt.NDArray[Any]) -> None:
     """Refuse measurements where classes are meant."""
     if labels.dtype.kind == "f" and (labels != np.floor(labels)).any():

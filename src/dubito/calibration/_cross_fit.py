@@ -7,8 +7,6 @@ together, so that all their jobs can run at a time.
 
 from __future__ import annotations
 
-import inspect
-import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,6 +16,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
 
+from dubito._rows import warn_unweighted
 from dubito._sklearn import pick
 from dubito.calibration._responses import class_scores
 
@@ -61,12 +60,7 @@ def source_of(estimator: Any, X: Any, response: str, weight: FloatArray | None) 
     if weight is None or isinstance(estimator, FrozenEstimator):
         return Source(estimator, X, response, None)
     if not has_fit_parameter(estimator, "sample_weight"):
-        warnings.warn(
-            f"{type(estimator).__name__}.fit takes no sample_weight, so the weights are used for "
-            "the calibration alone.",
-            UserWarning,
-            stacklevel=_frames_to_the_user(),
-        )
+        warn_unweighted(estimator, "the calibration")
         weight = None
     return Source(estimator, X, response, weight)
 
@@ -157,11 +151,3 @@ def refuse_one_class(name: str, y: npt.NDArray[Any], weight: FloatArray | None) 
             f"{name} needs rows of at least two classes; y has "
             f"{len(y)} rows and shows {'one class' if len(y) else 'no class'}."
         )
-
-
-def _frames_to_the_user() -> int:
-    """Return the stack level of whoever called this library, or scikit-learn's wrapper of it."""
-    frame, depth = inspect.currentframe(), 0
-    while frame and frame.f_globals.get("__name__", "").startswith(("dubito.", "sklearn.")):
-        frame, depth = frame.f_back, depth + 1
-    return depth

@@ -88,13 +88,18 @@ def all_classes(labels: npt.NDArray[Any], members: list[Member]) -> npt.NDArray[
         if not hasattr(inner.estimator, "fit") or not is_classifier(inner.estimator):
             raise TypeError(f"member {name!r}, {inner.estimator!r}, is not a classifier.")
         _check_fitted(name, inner.estimator)
-        if (inner.classes_.dtype.kind in "OUS") != (labels.dtype.kind in "OUS"):
-            raise ValueError(
-                f"member {name!r} knows the labels {inner.classes_.tolist()}, but y has labels "
-                f"like {labels[:1].tolist()}; y must use the members' labels."
-            )
+        check_labels(name, inner.classes_, labels)
         known.append(inner.classes_)
     return np.unique(np.concatenate(known))
+
+
+def check_labels(name: str, known: npt.NDArray[Any], labels: npt.NDArray[Any]) -> None:
+    """Refuse labels of y that cannot be those that a member knows: words for numbers."""
+    if (known.dtype.kind in "OUS") != (labels.dtype.kind in "OUS"):
+        raise ValueError(
+            f"member {name!r} knows the labels {known.tolist()}, but y has labels "
+            f"like {labels[:1].tolist()}; y must use the members' labels."
+        )
 
 
 def _check_fitted(name: str, model: Any) -> None:

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dubito._checks import FloatArray, counted
 from dubito._estimators import CautiousMixin
+from dubito._rows import read_rows
 from dubito._sklearn import HasMethods, StrOptions, fit_context
 from dubito.belief import Bounds, MassBatch
 from dubito.calibration._base import BaseCalibrator
@@ -38,7 +39,6 @@ from dubito.calibration._responses import (
     class_scores,
     input_of,
 )
-from dubito.calibration._rows import read_rows
 from dubito.calibration.errors import CalibrationInputError
 from dubito.calibration.evidential_joint import EvidentialJointCalibrator
 from dubito.calibration.evidential_multinomial import EvidentialMultinomialCalibrator
@@ -308,6 +308,38 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         first = masses[0]
         return MassBatch(first.frame, first.focal, np.mean([m.mass for m in masses], axis=0))
 
+    @available_if(lambda self: _is_affine(self))  # noqa: PLW0108 (defined below)
+    def affine_logits(self) -> tuple[Any, FloatArray, FloatArray]:
+        """Return the fitted estimator, and the linear layer that calibrates its scores.
+
+        There where scores come from ``decision_function``, one calibrator reads them
+        (``ensemble=False``), and it has ``affine_logits``: those of Platt, temperature, vector and
+        matrix scaling.
+
+        Returns
+        -------
+        estimator : classifier
+            Fitted, or the frozen one.
+        matrix, offset : ndarray
+            As the calibrator's ``affine_logits`` returns them: the logits of its
+            ``decision_function`` s are ``matrix @ s + offset``.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.svm import LinearSVC
+        >>> from dubito.calibration import CalibratedClassifier, TemperatureCalibrator
+        >>> X, y = load_iris(return_X_y=True)
+        >>> clf = CalibratedClassifier(LinearSVC(), TemperatureCalibrator()).fit(X, y)
+        >>> svm, matrix, offset = clf.affine_logits()
+        >>> logits = svm.decision_function(X) @ matrix.T + offset
+        >>> (logits.argmax(axis=1) == clf.predict(X)).all()
+        np.True_
+        """
+        check_is_fitted(self)
+        estimator, calibrator = self.pairs_[0]
+        return estimator, *calibrator.affine_logits()
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "pairs_")
 
@@ -340,3 +372,17 @@ def _defines_mass(classifier: CalibratedClassifier) -> bool:
     if hasattr(classifier, "pairs_"):
         return hasattr(classifier.pairs_[0].calibrator, "predict_mass")
     return hasattr(classifier.calibrator, "predict_mass")
+
+
+def _is_affine(classifier: CalibratedClassifier) -> bool:
+    """Whether one linear layer calibrates the estimator's scores, as far as is known."""
+    if not hasattr(classifier, "pairs_"):
+        return hasattr(classifier.calibrator, "affine_logits")
+    estimator, calibrator = classifier.pairs_[0]
+    return (
+        len(classifier.pairs_) == 1
+        and estimator is not None
+        and classifier.response_method_ == "decision_function"
+        and len(estimator.classes_) == len(classifier.classes_)  # else scores are made up
+        and hasattr(calibrator, "affine_logits")
+    )

@@ -11,6 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dubito._estimators import CautiousMixin
+from dubito._rows import read_rows
 from dubito._sklearn import (
     BaseComposition,
     Interval,
@@ -27,8 +28,13 @@ from dubito.calibration._fusion_independent import (
     fit_independent,
 )
 from dubito.calibration._fusion_joint import JointCombination, check_joint, fit_joint
+from dubito.calibration._fusion_masses import (
+    MassCombination,
+    TotalsCombination,
+    check_masses,
+    fit_masses,
+)
 from dubito.calibration._members import all_classes, features_of, read_members
-from dubito.calibration._rows import read_rows
 from dubito.calibration._two_classes import has_two_classes
 
 if TYPE_CHECKING:
@@ -43,6 +49,7 @@ if TYPE_CHECKING:
 _METHODS: dict[str, tuple[Callable[..., None], Callable[..., Any]]] = {
     "joint": (check_joint, fit_joint),
     "independent": (check_independent, fit_independent),
+    "masses": (check_masses, fit_masses),
 }
 
 
@@ -50,7 +57,8 @@ def _defines_mass(fusion: EvidentialFusion) -> bool:
     """Whether there are masses to ask for, as far as is known."""
     if fusion.method == "joint":
         return has_two_classes(fusion)
-    return fusion.rule in MASS_RULES
+    combination = getattr(fusion, "_combination", None)
+    return fusion.rule in MASS_RULES or isinstance(combination, TotalsCombination)
 
 
 class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseComposition):
@@ -62,21 +70,26 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         The members: classifiers, fitted ones as ``FrozenEstimator(model)``, `CalibratedClassifier`,
         or None where the features are scores already. `columns` picks the features of a member, by
         number, name, slice or mask.
-    method : {"joint", "independent"}, default "joint"
+    method : {"joint", "independent", "masses"}, default "joint"
         "joint": one calibrator reads the scores of all members on the same held-out rows, and
         learns what each is worth beside the others (P1). "independent": each member is calibrated
         alone, then their beliefs are combined as independent evidence (P0, section II), which
-        counts twice what members share.
+        counts twice what members share. "masses": the members define mass functions themselves, as
+        `dubito.evidence.EvidentialClassifier` does; they are trained on all rows, and what they
+        say is combined as it is. Nothing is calibrated: `calibrator` and `cv` are refused.
     rule : {"contour", "dempster", "cautious"}, default "contour"
-        How ``method="independent"`` combines. "contour": the contours multiply (P0, eq. 7), in O(K)
-        per row for any number of classes. "dempster", "cautious": the members' full mass functions
-        are combined, for few classes; the cautious rule counts evidence once that members share,
-        and with more than two classes needs a `discount`.
+        How "independent" and "masses" combine. "contour": the contours multiply (P0, eq. 7), in
+        O(K) per row for any number of classes. "dempster", "cautious": the members' full mass
+        functions are combined, for few classes; the cautious rule counts evidence once that
+        members share, and with more than two classes calibrated members need a `discount` for it.
+
+        Members with ``totals`` of their weights of evidence that know all classes need no
+        `discount` and no limit on classes: with "masses" the totals add up by Dempster's rule,
+        which "contour" means there, and the cautious rule takes the largest of each.
     discount : float, default 0
-        How far ``method="independent"`` is to doubt every member: this share of its mass goes to
-        the whole frame before anything is combined. The cautious rule is defined only with some
-        mass there, which calibrators of more than two classes need not leave; its answers depend on
-        how much.
+        How far to doubt every member: this share of its mass goes to the whole frame before
+        anything is combined. The cautious rule is defined only with some mass there, which
+        calibrators of more than two classes need not leave; its answers depend on how much.
     calibrator : calibrator, optional
         By default the method's own with light targets. "joint": `EvidentialJointCalibrator`, by
         default with ``targets="light", ridge=1``, of which one you pass has neither; its
@@ -101,7 +114,7 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
     classes_ : ndarray of shape (K,)
     members_ : list of CalibratedClassifier
         The members, each calibrated alone; with "joint" on the same scores, by the same kind of
-        calibrator.
+        calibrator. With "masses" the fitted members themselves.
     columns_ : list
         The columns each member reads; None: all.
     calibrator_ : EvidentialJointCalibrator
@@ -127,7 +140,18 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
                   the normalised contours                    for precise members without discount
     dempster,     pignistic probability of the combined      its belief and plausibility
     cautious      mass
+    masses:
+    dempster,     normalised plausibilities of the combined  its belief and plausibility
+    cautious      mass
+    contour       the same by Dempster's rule                the same where all members have
+                                                             totals, without discount; else an
+                                                             interval, as with "independent"
     ============  =========================================  ================================
+
+    With "masses" the probability is that which evidential classifiers have (P2, eq. 9): one member
+    is left as it is, and Dempster's rule makes the normalised product of the members'. It never
+    exceeds the plausibility, but with more than two classes and much conflict may be less than the
+    belief. A member that has not seen some classes leaves them open.
 
     With more than two classes joint calibration gives no member a negative weight. The cost of its
     bounds grows with classes times calibration rows; where that is much, it takes the quadratic
@@ -159,9 +183,19 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
     >>> fusion = EvidentialFusion(members, cv=3).fit(X[:200], y[:200])
     >>> fusion.predict(X[200:205])
     array([1, 0, 0, 0, 1])
+
+    Members that weigh evidence themselves, which may overlap:
+
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from dubito.evidence import EvidentialClassifier
+    >>> members = [(f"C={C}", EvidentialClassifier(LogisticRegression(C=C))) for C in (0.1, 1.0)]
+    >>> fusion = EvidentialFusion(members, method="masses", rule="cautious")
+    >>> fusion.fit(X[:200, :2], y[:200]).predict_bounds(X[200:202, :2]).lower.round(1)
+    array([[0.1, 0.7],
+           [1. , 0. ]])
     """
 
-    _combination: JointCombination | IndependentCombination
+    _combination: JointCombination | IndependentCombination | MassCombination | TotalsCombination
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimators": [list],
@@ -227,9 +261,7 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         """The calibrator of all members, with ``method="joint"``."""
         if isinstance(self._combination, JointCombination):
             return self._combination.calibrator
-        raise AttributeError(
-            'method="independent" has a calibrator for each member, in members_, and none for all.'
-        )
+        raise AttributeError(f"method={self.method!r} has no calibrator of all members.")
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return one probability for each class.
@@ -266,8 +298,8 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
     def predict_mass(self, X: Any) -> MassBatch:
         """Return mass functions, where there are any.
 
-        With ``method="joint"`` for two classes; with ``method="independent"`` by
-        ``rule="dempster"`` or ``"cautious"``.
+        With ``method="joint"`` for two classes; otherwise by ``rule="dempster"`` or
+        ``"cautious"``, and of members with totals by any rule, up to 20 classes.
 
         Parameters
         ----------
@@ -285,9 +317,10 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         r"""Return how far the members contradict each other, row by row.
 
         The mass :math:`\kappa` that the combination of members, each calibrated alone, puts on the
-        empty set. With ``rule="contour"`` and with ``method="joint"``, which uses the formula of
-        that rule, it is a number that :math:`\kappa` cannot exceed given the members' bounds:
-        exact for two classes, and for precise members without discount.
+        empty set; with ``method="masses"`` that of the members' own masses. With
+        ``rule="contour"``, unless all members have totals, and with ``method="joint"``, which uses
+        the formula of that rule, it is a number that :math:`\kappa` cannot exceed given the
+        members' bounds: exact for two classes, and for precise members without discount.
 
         Joint calibration has no conflict of its own, for it weighs the members against each other
         before anything is believed. There the number tells where they disagree, and is not made

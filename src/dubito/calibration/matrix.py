@@ -8,6 +8,7 @@ import numpy as np
 from scipy import linalg
 
 from dubito._kernels.softmax import matrix_hessian, matrix_value, softmax_rows, spread_rows
+from dubito.calibration._base import AffineMixin
 from dubito.calibration._shrinkage import (
     STRONGEST,
     WEAKEST,
@@ -40,7 +41,7 @@ _ROUNDS = 8
 _DIAGONAL, _BIAS, _OFF = 0, 1, 2
 
 
-class MatrixCalibrator(ShrunkenCalibrator):
+class MatrixCalibrator(AffineMixin, ShrunkenCalibrator):
     r"""Matrix scaling: :math:`p=\mathrm{softmax}(Wu+b)` with a full matrix.
 
     The fit minimises the negative log-likelihood of log scores u and a ridge penalty towards the
@@ -135,6 +136,9 @@ class MatrixCalibrator(ShrunkenCalibrator):
     def _proba(self, table: FloatArray) -> FloatArray:
         u = self._log_scores(table, normalised=True)
         return softmax_rows(u @ self.matrix_.T + self.bias_)
+
+    def _layer(self) -> tuple[FloatArray, FloatArray]:
+        return self.matrix_.copy(), self.bias_.copy()
 
 
 class FullMap:

@@ -19,6 +19,7 @@ from dubito._kernels.logistic import (
     standardised,
 )
 from dubito._sklearn import Interval, StrOptions
+from dubito.calibration._base import AffineMixin
 from dubito.calibration._lifting import LiftedCalibrator
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from dubito._checks import BoolArray, FloatArray, IntArray
 
 
-class PlattCalibrator(LiftedCalibrator):
+class PlattCalibrator(AffineMixin, LiftedCalibrator):
     r"""Sigmoid calibration: :math:`p(s)=\sigma(as+b)`.
 
     Parameters
@@ -120,6 +121,11 @@ class PlattCalibrator(LiftedCalibrator):
 
     def _fit_map(self, score: FloatArray, event: BoolArray, weight: FloatArray) -> SigmoidMap:
         return fit_sigmoid(score, event, weight, ridge=self.ridge, identity=self.input != "margin")
+
+    def _layer(self) -> tuple[FloatArray, FloatArray]:
+        if len(self.classes_) > 2:
+            return np.diag(self.slope_), self.intercept_.copy()
+        return self.slope_ * np.eye(2), np.array([-0.5, 0.5]) * self.intercept_
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ import numpy as np
 
 from dubito._kernels.softmax import fit_slope, softmax_rows
 from dubito._sklearn import Interval, StrOptions
-from dubito.calibration._base import BaseCalibrator
+from dubito.calibration._base import AffineMixin, BaseCalibrator
 from dubito.calibration._shrinkage import AUTO_PSEUDO, in_safe_units
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dubito._checks import FloatArray, IntArray
 
 
-class TemperatureCalibrator(BaseCalibrator):
+class TemperatureCalibrator(AffineMixin, BaseCalibrator):
     r"""Temperature scaling: :math:`p=\mathrm{softmax}(\theta u)` with one slope θ ≥ 0.
 
     The slope minimises the negative log-likelihood of log scores u, a convex function of θ.
@@ -82,6 +82,8 @@ class TemperatureCalibrator(BaseCalibrator):
         "ridge": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
     }
 
+    _ignores_shifts: ClassVar[bool] = True
+
     def __init__(
         self,
         *,
@@ -106,3 +108,7 @@ class TemperatureCalibrator(BaseCalibrator):
         u = self._log_scores(table)
         # Differences first: slope times a huge score would lose what tells the classes apart.
         return softmax_rows(self.slope_ * (u - u.max(axis=1, keepdims=True)))
+
+    def _layer(self) -> tuple[FloatArray, FloatArray]:
+        n_classes = len(self.classes_)
+        return self.slope_ * np.eye(n_classes), np.zeros(n_classes)

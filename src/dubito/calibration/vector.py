@@ -12,6 +12,7 @@ from dubito._kernels.softmax import (
     softmax_rows,
     spread_rows,
 )
+from dubito.calibration._base import AffineMixin
 from dubito.calibration._shrinkage import (
     Labels,
     Metric,
@@ -36,7 +37,7 @@ _HESSIAN_COST = 4e9
 _SAMPLE_SCORES = 4e6
 
 
-class VectorCalibrator(ShrunkenCalibrator):
+class VectorCalibrator(AffineMixin, ShrunkenCalibrator):
     r"""Vector scaling: :math:`p=\mathrm{softmax}(a\circ u+b)`, a slope and a bias per class.
 
     The fit minimises the negative log-likelihood of log scores u and a ridge penalty towards the
@@ -132,6 +133,9 @@ class VectorCalibrator(ShrunkenCalibrator):
     def _proba(self, table: FloatArray) -> FloatArray:
         u = self._log_scores(table, normalised=True)
         return softmax_rows(self.slope_ * u + self.bias_)
+
+    def _layer(self) -> tuple[FloatArray, FloatArray]:
+        return np.diag(self.slope_), self.bias_.copy()
 
 
 class DiagonalMap:

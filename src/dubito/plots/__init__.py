@@ -1,4 +1,4 @@
-"""Pictures of calibrators and what they believe.
+"""Pictures of calibrators and classifiers, of what they believe and what they decide.
 
 One Display class per file, as in scikit-learn: `from_estimator` computes, the object keeps plain
 arrays, and `plot` draws them on the axes it is given. matplotlib is imported on the first drawing;
@@ -6,6 +6,15 @@ arrays, and `plot` draws them on the axes it is given. matplotlib is imported on
 """
 
 from dubito.plots.contour import ContourDisplay
+from dubito.plots.decision_region import DecisionRegionDisplay
 from dubito.plots.error_reject import ErrorRejectDisplay
+from dubito.plots.evidence import EvidenceDisplay
+from dubito.plots.mass import MassDisplay
 
-__all__ = ["ContourDisplay", "ErrorRejectDisplay"]
+__all__ = [
+    "ContourDisplay",
+    "DecisionRegionDisplay",
+    "ErrorRejectDisplay",
+    "EvidenceDisplay",
+    "MassDisplay",
+]

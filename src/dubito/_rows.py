@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from sklearn.utils import indexable
@@ -29,3 +31,21 @@ def read_rows(
     if sample_weight is None:
         return X, labels, None
     return X, labels, check_sample_weight(sample_weight, len(labels))
+
+
+def warn_unweighted(estimator: Any, instead: str) -> None:
+    """Say that an estimator cannot take the weights of the rows, and what they are used for."""
+    warnings.warn(
+        f"{type(estimator).__name__}.fit takes no sample_weight, so the weights are used for "
+        f"{instead} alone.",
+        UserWarning,
+        stacklevel=_frames_to_the_user(),
+    )
+
+
+def _frames_to_the_user() -> int:
+    """Return the stack level of whoever called this library, or scikit-learn's wrapper of it."""
+    frame, depth = inspect.currentframe(), 0
+    while frame and frame.f_globals.get("__name__", "").startswith(("dubito.", "sklearn.")):
+        frame, depth = frame.f_back, depth + 1
+    return depth

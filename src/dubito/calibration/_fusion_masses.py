@@ -1,0 +1,272 @@
+r"""Members that define mass functions of their own, combined as they are (P2's outlook).
+
+A member that reads its features as evidence (P2) gives the Dempster sum of simple mass functions,
+:math:`\{k\}^{w^+_k}` for each class and :math:`\overline{\{k\}}^{w^-_k}` against it. With more than
+two classes these 2K sets differ, so the totals :math:`w^\pm_k` are the weights of the canonical
+decomposition of its mass; normalising changes the weight of the empty set alone. Hence
+
+- Dempster's rule adds the members' totals (P2, eq. 8),
+- the cautious rule takes the largest of each, by its definition (Denœux 2008),
+
+and both give a mass of the same form, whose bounds cost O(K). Two classes have two such sets: what
+speaks against one speaks for the other, and these weights are added first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from reprlib import repr as short
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import has_fit_parameter
+
+from dubito._kernels import evidence
+from dubito._kernels.softmax import softmax_rows
+from dubito._rows import warn_unweighted
+from dubito._sklearn import pick
+from dubito.belief import Bounds, Frame, MassBatch, TotalConflictError, plausibility_transform
+from dubito.belief.frame import DENSE_LIMIT
+from dubito.calibration._cross_fit import (
+    every_row,
+    refuse_one_class,
+    weight_of,
+)
+from dubito.calibration._fusion_independent import MASS_RULES, IndependentCombination
+from dubito.calibration._members import Member, check_labels, features_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import numpy.typing as npt
+
+    from dubito._checks import FloatArray
+    from dubito.calibration._fusion_independent import Inputs
+    from dubito.calibration.fusion import EvidentialFusion
+
+#: Masses of a member held at a time, unless they are asked for: 32 MiB of them.
+_CHUNK = 2**22
+
+
+@dataclass(frozen=True)
+class TotalsCombination:
+    """A rule on the members' total weights of evidence, for any number of classes."""
+
+    rule: str
+    frame: Frame
+
+    def proba(self, inputs: Inputs) -> FloatArray:
+        """Return normalised plausibilities."""
+        plus, minus = self._combined(inputs)
+        return softmax_rows(plus - minus)
+
+    def bounds(self, inputs: Inputs) -> Bounds:
+        """Return belief and plausibility."""
+        return Bounds._trusted(*evidence.bounds(*self._combined(inputs)))
+
+    def mass(self, inputs: Inputs) -> MassBatch:
+        """Return the combined masses of few classes."""
+        subsets = self.frame.subsets()  # refuses too many classes before anything is computed
+        return MassBatch(self.frame, subsets, evidence.masses(*self._combined(inputs)))
+
+    def conflict(self, inputs: Inputs) -> FloatArray:
+        r"""Return the mass of the empty set between the members' masses.
+
+        Plausibilities multiply, :math:`Pl(k)=\prod_iPl_i(k)/(1-\kappa)`: the class with the largest
+        tells :math:`\kappa`.
+        """
+        together: FloatArray = np.zeros((2, 1, 1))
+        log_product: FloatArray = np.zeros((1, 1))
+        for member, own in inputs:
+            weights = total_weights(member, own)
+            together = together + weights
+            with np.errstate(divide="ignore"):
+                log_product = log_product + np.log(evidence.bounds(*weights)[1])
+        upper = evidence.bounds(*together)[1]
+        best = upper.argmax(axis=1)[:, None]
+        alone, both = (np.take_along_axis(a, best, axis=1)[:, 0] for a in (log_product, upper))
+        return -np.expm1(np.minimum(alone - np.log(both), 0.0))
+
+    def _combined(self, inputs: Inputs) -> FloatArray:
+        join = np.maximum if self.rule == "cautious" else np.add
+        return reduce(join, (total_weights(member, own) for member, own in inputs))
+
+
+def total_weights(member: Any, X: Any) -> FloatArray:
+    """Return weights of evidence for and against each class, (2, n, K), each set named once."""
+    weights = np.stack(member.totals(X))
+    if weights.shape[2] == 2:
+        weights[0] += weights[1][:, ::-1]
+        weights[1] = 0.0
+    return weights
+
+
+@dataclass(frozen=True)
+class MassCombination:
+    """A rule on mass functions of any form, or on their contours."""
+
+    inner: IndependentCombination
+    classes: npt.NDArray[Any]
+
+    def proba(self, inputs: Inputs) -> FloatArray:
+        """Return normalised plausibilities: of the contour rule they are those of Dempster's."""
+        if self.inner.rule == "contour":
+            return self.inner.proba(self._on_all_classes(inputs))
+        return np.concatenate([plausibility_transform(mass) for mass in self._masses(inputs)])
+
+    def bounds(self, inputs: Inputs) -> Bounds:
+        """Return belief and plausibility, or bounds on them."""
+        if self.inner.rule == "contour":
+            return self.inner.bounds(self._on_all_classes(inputs))
+        parts = [mass.bounds() for mass in self._masses(inputs)]
+        lower, upper = zip(*((part.lower, part.upper) for part in parts), strict=True)
+        return Bounds(np.concatenate(lower), np.concatenate(upper))
+
+    def mass(self, inputs: Inputs) -> MassBatch:
+        """Return the combined masses."""
+        return self.inner.mass(self._on_all_classes(inputs))
+
+    def conflict(self, inputs: Inputs) -> FloatArray:
+        """Return the mass of the empty set between the members' masses, or a bound on it."""
+        if self.inner.rule == "contour":
+            return self.inner.conflict(self._on_all_classes(inputs))
+        return np.concatenate(list(self._in_parts(self.inner.conflict, inputs)))
+
+    def _masses(self, inputs: Inputs) -> Iterator[MassBatch]:
+        return self._in_parts(self.inner.mass, inputs)
+
+    def _in_parts(self, ask: Callable[[Inputs], Any], inputs: Inputs) -> Iterator[Any]:
+        """Ask for runs of rows that keep memory bounded; errors name rows of the whole."""
+        pairs = list(self._on_all_classes(inputs))
+        n = pairs[0][1].shape[0] if hasattr(pairs[0][1], "shape") else len(pairs[0][1])
+        step = max(1, _CHUNK >> len(self.classes))
+        for start in range(0, max(n, 1), step):
+            rows = slice(start, start + step)
+            part = pairs if n <= step else [(member, pick(own, rows)) for member, own in pairs]
+            try:
+                yield ask(iter(part))
+            except TotalConflictError as error:
+                raise TotalConflictError(error.rows + start) from None
+
+    def _on_all_classes(self, inputs: Inputs) -> Inputs:
+        """Let members that have not seen some classes leave these open."""
+        for member, own in inputs:
+            same = np.array_equal(member.classes_, self.classes)
+            yield (member if same else OnAllClasses(member, self.classes)), own  # type: ignore[misc]
+
+
+class OnAllClasses:
+    r"""A member that has not seen some classes: it cannot exclude them.
+
+    The mass of A goes to A and all unseen classes: the least committed mass that is the member's
+    own once the unseen ones are ruled out (Smets' conditional embedding).
+    """
+
+    def __init__(self, member: Any, classes: npt.NDArray[Any]) -> None:
+        self.member, self.classes = member, classes
+        self.places = np.searchsorted(classes, member.classes_)
+
+    def predict_bounds(self, X: Any) -> Bounds:
+        """Return bounds: nothing speaks against unseen classes, nor for any other alone."""
+        own = self.member.predict_bounds(X)
+        lower = np.zeros((len(own), len(self.classes)))
+        upper = np.ones_like(lower)
+        upper[:, self.places] = own.upper
+        if len(self.places) == len(self.classes):  # all seen, but in another order
+            lower[:, self.places] = own.lower
+        return Bounds(lower, upper)
+
+    def predict_mass(self, X: Any) -> MassBatch:
+        """Return masses on all classes."""
+        own = self.member.predict_mass(X)
+        focal = np.ones((len(own.focal), len(self.classes)), dtype=bool)
+        focal[:, self.places] = own.focal
+        return MassBatch(self.classes, focal, own.mass)
+
+
+def check_masses(fusion: EvidentialFusion) -> None:
+    """Refuse what is for calibration."""
+    for name in ("calibrator", "cv"):
+        if (given := getattr(fusion, name)) is not None:
+            raise ValueError(
+                f'method="masses" combines the members\' own mass functions and calibrates '
+                f"nothing, but {name}={short(given)} was given. Leave it out, or use "
+                'method="independent" to calibrate each member.'
+            )
+
+
+def fit_masses(
+    fusion: EvidentialFusion,
+    members: list[Member],
+    X: Any,
+    y: npt.NDArray[Any],
+    weight: FloatArray | None,
+) -> tuple[list[Any], TotalsCombination | MassCombination]:
+    """Fit every member that is not frozen on all rows."""
+    for name, estimator, _ in members:
+        if estimator is None:
+            raise _no_masses(name, "None")
+    if not all(isinstance(member.estimator, FrozenEstimator) for member in members):
+        refuse_one_class(type(fusion).__name__, y, weight)
+    rows = every_row(y, weight)
+    weights = [_own_weight(member.estimator, weight_of(weight, rows)) for member in members]
+    work = delayed(_fitted)
+    fitted = Parallel(n_jobs=fusion.n_jobs)(
+        work(estimator, pick(features_of(X, columns), rows), y[rows], own)
+        for (_, estimator, columns), own in zip(members, weights, strict=True)
+    )
+    for (name, *_), model in zip(members, fitted, strict=True):
+        if not hasattr(model, "totals") and not hasattr(model, "predict_mass"):
+            raise _no_masses(name, repr(model))
+        # One that holds a frozen model may know classes that y lacks.
+        check_labels(name, model.classes_, y)
+        fusion.classes_ = np.union1d(fusion.classes_, model.classes_)
+    return fitted, _combination(fusion, fitted)
+
+
+def _own_weight(estimator: Any, weight: FloatArray | None) -> FloatArray | None:
+    """Return the weights where the member takes them; a warning where it cannot."""
+    if weight is None or isinstance(estimator, FrozenEstimator):
+        return None
+    if has_fit_parameter(estimator, "sample_weight"):
+        return weight
+    warn_unweighted(estimator, "the other members")
+    return None
+
+
+def _fitted(estimator: Any, X: Any, y: npt.NDArray[Any], weight: FloatArray | None) -> Any:
+    """Return a fitted copy; a frozen model comes back as it is."""
+    passed = {} if weight is None else {"sample_weight": weight}
+    return clone(estimator).fit(X, y, **passed)
+
+
+def _no_masses(name: str, what: str) -> TypeError:
+    return TypeError(
+        f"member {name!r}, {what}, defines no mass functions: it has neither totals nor "
+        "predict_mass. Wrap a model that ends in a linear layer, with all steps before it, in "
+        "dubito.evidence.EvidentialClassifier, another in CalibratedClassifier with a calibrator "
+        'that has predict_mass, or use method="independent".'
+    )
+
+
+def _combination(
+    fusion: EvidentialFusion, fitted: list[Any]
+) -> TotalsCombination | MassCombination:
+    """Return the rule on totals where all members have them, or else the rule on masses."""
+    classes = fusion.classes_
+    if fusion.discount == 0 and all(
+        hasattr(model, "totals") and np.array_equal(model.classes_, classes) for model in fitted
+    ):
+        return TotalsCombination(fusion.rule, Frame(classes))
+    if fusion.rule in MASS_RULES and len(classes) > DENSE_LIMIT:
+        raise ValueError(
+            f"rule={fusion.rule!r} lists all subsets of the classes, of which it takes at most "
+            f"{DENSE_LIMIT}; there are {len(classes)}. Without a discount, members that all have "
+            "totals and know all classes need no list; for others use "
+            'rule="contour".'
+        )
+    return MassCombination(IndependentCombination(fusion.rule, fusion.discount), classes)

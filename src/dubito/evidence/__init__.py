@@ -1,0 +1,30 @@
+"""Evidence behind logistic regression and neural networks (P2).
+
+Every feature that enters the last linear layer of a model is a piece of evidence for and against
+each class. Dempster's rule combines the pieces, and the model's probabilities are the normalised
+plausibilities of the result, which tells more: how much is known, and how far it contradicts
+itself. `EvidentialClassifier` reads a scikit-learn classifier so; `EvidenceModel` any linear layer;
+`dubito.evidence.torch` those of torch.
+"""
+
+from dubito.evidence.classifier import EvidentialClassifier
+from dubito.evidence.errors import NotSupportedError
+from dubito.evidence.explanation import Explanation
+from dubito.evidence.model import EvidenceModel
+from dubito.evidence.weights import (
+    bounds_from_weights,
+    conflict_from_weights,
+    ignorance_from_weights,
+    mass_from_weights,
+)
+
+__all__ = [
+    "EvidenceModel",
+    "EvidentialClassifier",
+    "Explanation",
+    "NotSupportedError",
+    "bounds_from_weights",
+    "conflict_from_weights",
+    "ignorance_from_weights",
+    "mass_from_weights",
+]

@@ -1,0 +1,268 @@
+"""The last linear layer of a scikit-learn classifier, and the features that enter it.
+
+One function per kind of model, chosen by its class. What holds a model (a pipeline, a search, a
+calibrator) reads the model inside and adds what it does before or after.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import singledispatch
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from scipy.special import expit
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import (
+    LogisticRegression,
+    LogisticRegressionCV,
+    PassiveAggressiveClassifier,
+    Perceptron,
+    RidgeClassifier,
+    RidgeClassifierCV,
+    SGDClassifier,
+)
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import Pipeline
+from sklearn.svm import SVC, LinearSVC, NuSVC
+from sklearn.utils.validation import validate_data
+
+from dubito._sklearn import BaseSearchCV
+from dubito.evidence.errors import NotSupportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dubito._checks import FloatArray
+
+#: Linear models whose outputs are log-odds, or logits of a softmax.
+_LOGISTIC = (LogisticRegression, LogisticRegressionCV, LinearDiscriminantAnalysis)
+
+#: Linear models whose outputs are margins: log-odds once a sigmoid or softmax is fitted to them.
+_MARGINS = (
+    LinearSVC,
+    PassiveAggressiveClassifier,
+    Perceptron,
+    RidgeClassifier,
+    RidgeClassifierCV,
+    SGDClassifier,
+)
+
+_ACTIVATIONS: dict[str, Callable[[FloatArray], FloatArray]] = {
+    "identity": lambda x: x,
+    "logistic": expit,
+    "tanh": np.tanh,
+    "relu": lambda x: np.maximum(x, 0.0),
+}
+
+
+@dataclass(frozen=True)
+class LastLayer:
+    """A linear layer of a fitted model, and the way of a row to its features."""
+
+    coef: FloatArray
+    intercept: FloatArray
+    model: Any
+    transformer: Any = None
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether the features are made by hidden layers of a network."""
+        return isinstance(self.model, MLPClassifier) and self.model.n_layers_ > 2
+
+    def features(self, X: Any) -> Any:
+        """Return the features that enter the layer, dense or sparse."""
+        if self.transformer is not None:
+            X = self.transformer.transform(X)
+        entered = validate_data(self.model, X, accept_sparse="csr", reset=False)
+        return _hidden(self.model, entered) if self.is_hidden else entered
+
+    def names(self, inputs: list[str]) -> list[str]:
+        """Return names of the features, given those of the input columns."""
+        n_features = self.coef.shape[1]
+        if self.is_hidden:
+            return [f"hidden {j}" for j in range(n_features)]
+        if self.transformer is None:
+            return inputs
+        try:
+            return [str(name) for name in self.transformer.get_feature_names_out(inputs)]
+        except (AttributeError, TypeError, ValueError):  # a transformer that names nothing
+            return [f"feature {j}" for j in range(n_features)]
+
+    def after(self, transformer: Any) -> Self:
+        """Return the layer for rows that pass a transformer first."""
+        if self.transformer is not None:
+            transformer = Pipeline([("first", transformer), ("then", self.transformer)])
+        return replace(self, transformer=transformer)
+
+    def scaled(self, matrix: FloatArray, offset: FloatArray) -> Self:
+        """Return the layer followed by another one."""
+        return replace(self, coef=matrix @ self.coef, intercept=matrix @ self.intercept + offset)
+
+
+def _hidden(network: MLPClassifier, X: Any) -> FloatArray:
+    """Return the outputs of the last hidden layer."""
+    activation = _ACTIVATIONS[network.activation]
+    for weights, bias in zip(network.coefs_[:-1], network.intercepts_[:-1], strict=True):
+        X = activation(X @ weights + bias)
+    return X
+
+
+def refuse_unreadable(estimator: Any) -> None:
+    """Refuse a model that has no last linear layer, before anything is fitted."""
+    calibrated = False
+    while (inner := _inside(estimator)) is not None:
+        if _calibrates(estimator):
+            _refuse_calibrator(estimator)
+            calibrated = True
+        estimator = inner
+    _refuse(estimator, calibrated=calibrated)
+
+
+def _inside(estimator: Any) -> Any:
+    """Return the model that a composite ends in, None for a model itself."""
+    if isinstance(estimator, Pipeline):
+        return estimator.steps[-1][1]
+    holds_one = isinstance(estimator, FrozenEstimator | BaseSearchCV) or _calibrates(estimator)
+    return estimator.estimator if holds_one else None
+
+
+def _calibrates(estimator: Any) -> bool:
+    # What dubito's calibrated classifiers offer where they are linear: that room is not ours.
+    offers = hasattr(type(estimator), "affine_logits") and hasattr(estimator, "estimator")
+    return offers or isinstance(estimator, CalibratedClassifierCV)
+
+
+def _refuse_calibrator(estimator: Any) -> None:
+    """Refuse a calibrated classifier that is not linear, as far as is known."""
+    if isinstance(estimator, CalibratedClassifierCV):
+        if estimator.method == "isotonic":
+            raise NotSupportedError(
+                'CalibratedClassifierCV(method="isotonic") is not linear in the margins. Use '
+                'method="sigmoid".'
+            )
+    elif not hasattr(estimator, "affine_logits"):
+        raise NotSupportedError(
+            f"{type(estimator).__name__} is not one linear layer: its calibrator is not linear in "
+            "the margins, or several are averaged. Use ensemble=False, and PlattCalibrator, or "
+            "temperature, vector or matrix scaling of margins. Its own predict_bounds needs no "
+            "EvidentialClassifier."
+        )
+
+
+def _refuse(estimator: Any, *, calibrated: bool) -> None:
+    """Refuse a model without a linear layer, or whose outputs are no log-odds."""
+    if isinstance(estimator, _LOGISTIC) or _is_log_loss(estimator):
+        return
+    if isinstance(estimator, MLPClassifier):
+        if calibrated:
+            raise NotSupportedError(
+                "EvidentialClassifier cannot read MLPClassifier through a calibrator, which sees "
+                "its probabilities and not the last layer. Pass the MLPClassifier itself."
+            )
+        return
+    linear = isinstance(estimator, _MARGINS) or _is_linear_svc(estimator)
+    if not linear:
+        raise NotSupportedError(
+            f"EvidentialClassifier reads the last linear layer of a model; {_shown(estimator)} has "
+            "none. Use CalibratedClassifier with an evidential calibrator instead; a linear layer "
+            "of another library goes into EvidenceModel(coef, intercept, mean)."
+        )
+    if not calibrated:
+        raise NotSupportedError(
+            f"the outputs of {_shown(estimator)} are margins, not log-odds, so they are no weights "
+            "of evidence. Calibrate them first: EvidentialClassifier(CalibratedClassifier("
+            f"{type(estimator).__name__}(), PlattCalibrator()))."
+        )
+
+
+def _is_log_loss(estimator: Any) -> bool:
+    return isinstance(estimator, SGDClassifier) and estimator.loss == "log_loss"
+
+
+def _is_linear_svc(estimator: Any) -> bool:
+    return isinstance(estimator, SVC | NuSVC) and estimator.kernel == "linear"
+
+
+def _shown(estimator: Any) -> str:
+    """Show a model with the parameter that decides."""
+    name = type(estimator).__name__
+    for parameter in ("kernel", "loss"):
+        if isinstance(getattr(estimator, parameter, None), str):
+            return f"{name}({parameter}={getattr(estimator, parameter)!r})"
+    return name
+
+
+@singledispatch
+def read_layer(estimator: Any) -> LastLayer:
+    """Return the last linear layer of a fitted model that `refuse_unreadable` let pass."""
+    if not _calibrates(estimator):
+        return _linear(estimator)
+    _refuse_calibrator(estimator)
+    model, matrix, offset = estimator.affine_logits()
+    return read_layer(model).scaled(matrix, offset)
+
+
+def _linear(estimator: Any) -> LastLayer:
+    coef = estimator.coef_
+    coef = np.atleast_2d(coef.toarray() if hasattr(coef, "toarray") else coef).astype(np.float64)
+    intercept = np.broadcast_to(np.ravel(estimator.intercept_), len(coef))
+    if len(coef) == 1 and getattr(estimator, "multi_class", "") == "multinomial":
+        coef, intercept = 2 * coef, 2 * intercept  # the softmax of (-z, z), as older releases have
+    return LastLayer(coef, np.asarray(intercept, dtype=np.float64), estimator)
+
+
+@read_layer.register(SVC)
+@read_layer.register(NuSVC)
+def _support_vectors(estimator: Any) -> LastLayer:
+    if len(estimator.classes_) > 2:
+        raise NotSupportedError(
+            f"{_shown(estimator)} has one output for each pair of its {len(estimator.classes_)} "
+            "classes. Use LinearSVC, which has one for each class."
+        )
+    return _linear(estimator)
+
+
+@read_layer.register(MLPClassifier)
+def _network(estimator: MLPClassifier) -> LastLayer:
+    return LastLayer(
+        np.asarray(estimator.coefs_[-1].T, dtype=np.float64),
+        np.asarray(estimator.intercepts_[-1], dtype=np.float64),
+        estimator,
+    )
+
+
+@read_layer.register(FrozenEstimator)
+def _frozen(estimator: FrozenEstimator) -> LastLayer:
+    return read_layer(estimator.estimator)
+
+
+@read_layer.register(BaseSearchCV)
+def _search(estimator: BaseSearchCV) -> LastLayer:
+    return read_layer(estimator.best_estimator_)
+
+
+@read_layer.register(Pipeline)
+def _pipeline(estimator: Pipeline) -> LastLayer:
+    layer = read_layer(estimator[-1])
+    return layer.after(estimator[:-1]) if len(estimator) > 1 else layer
+
+
+@read_layer.register(CalibratedClassifierCV)
+def _calibrated(estimator: CalibratedClassifierCV) -> LastLayer:
+    fitted = estimator.calibrated_classifiers_
+    if len(fitted) > 1:
+        raise NotSupportedError(
+            f"CalibratedClassifierCV averages {len(fitted)} models, which is no linear layer. Use "
+            "CalibratedClassifierCV(ensemble=False)."
+        )
+    _refuse_calibrator(estimator)
+    layer = read_layer(fitted[0].estimator)
+    maps = fitted[0].calibrators
+    if estimator.method == "temperature":
+        n_outputs = len(layer.coef)
+        inverse = maps[0].beta_ * (2 if n_outputs == 1 else 1)  # the softmax of (-z, z)
+        return layer.scaled(inverse * np.eye(n_outputs), np.zeros(n_outputs))
+    return layer.scaled(np.diag([-m.a_ for m in maps]), np.array([-m.b_ for m in maps]))

@@ -1,0 +1,419 @@
+"""Any classifier that ends in a linear layer, with the evidence behind its answers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from dubito._checks import FloatArray, counted
+from dubito._estimators import CautiousMixin
+from dubito._rows import read_rows, warn_unweighted
+from dubito._sklearn import HasMethods, StrOptions, fit_context, pick
+from dubito.evidence._layers import read_layer, refuse_unreadable
+from dubito.evidence._provenance import input_columns
+from dubito.evidence.errors import NotSupportedError
+from dubito.evidence.explanation import Explanation
+from dubito.evidence.model import EvidenceModel
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from dubito.belief import Bounds, MassBatch
+
+
+class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+    r"""Read a classifier as evidence: masses, bounds, conflict, ignorance, and what says what.
+
+    The features that enter the last linear layer are pieces of evidence for and against each
+    class, which Dempster's rule combines. The layer's probabilities are the normalised
+    plausibilities of the result (P2); its belief and plausibility tell besides whether doubt is
+    lack of evidence or conflict.
+
+    Parameters
+    ----------
+    estimator : classifier or FrozenEstimator
+        `LogisticRegression`, `LogisticRegressionCV`, ``SGDClassifier(loss="log_loss")``,
+        `LinearDiscriminantAnalysis`, or `MLPClassifier`, whose features are the outputs of its last
+        hidden layer; `LinearSVC`, `RidgeClassifier` and other linear classifiers in a
+        `CalibratedClassifier` with a linear calibrator (such as `PlattCalibrator`), or in
+        ``CalibratedClassifierCV(ensemble=False)``; and pipelines and searches that end in one of
+        them, whose features are what their transformers make. A fitted one comes as
+        ``FrozenEstimator(model)``: it is left as it is, and `fit` takes only the means of the
+        features, best from the rows it was trained on.
+    groups : {"input"} or sequence of labels, optional
+        What makes one piece of evidence. By default each feature, as in the paper. "input": all
+        features made of one input column, as of the splines of a generalised additive model or
+        the columns of a one-hot encoding. Labels: features with the same label.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+    estimator_ : classifier
+        The fitted one.
+    model_ : EvidenceModel
+        Its last layer.
+    piece_names_ : list of str
+        Names of the pieces of evidence.
+    n_features_in_, feature_names_in_
+        Those of the estimator, where it has them.
+
+    See Also
+    --------
+    EvidenceModel : The same for the coefficients of any linear layer.
+
+    Notes
+    -----
+    One-vs-rest models of more than two classes (`SGDClassifier`, `LinearSVC` with sigmoids) have
+    one output for each class, of which the softmax is taken; their own ``predict_proba`` divides
+    sigmoids by their sum. Both agree on the most probable class.
+
+    ``lower <= predict_proba <= upper`` holds for two classes. For more the upper bound holds
+    always, and the belief may exceed the probability where evidence is in strong conflict: the
+    normalised plausibility need not lie between belief and plausibility.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from dubito.evidence import EvidentialClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal([45, 5], [12, 1.5], size=(200, 2))
+    >>> risk = 0.1 * (X[:, 0] - 45) + 0.5 * (X[:, 1] - 5) + rng.logistic(size=200)
+    >>> y = np.where(risk > 0, "ill", "well")
+    >>> ev = EvidentialClassifier(make_pipeline(StandardScaler(), LogisticRegression())).fit(X, y)
+    >>> bounds = ev.predict_bounds([[60, 4.0], [60, 8.0]])
+    >>> bounds.lower.round(2)
+    array([[0.7 , 0.13],
+           [0.96, 0.  ]])
+    >>> ev.conflict([[60, 4.0], [60, 8.0]]).round(2)
+    array([0.36, 0.  ])
+    >>> ev.predict_set([[47, 5.0]])
+    array([[ True,  True]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "estimator": [HasMethods(["fit", "predict"])],
+        "groups": [StrOptions({"input"}), "array-like", None],
+    }
+
+    def __init__(self, estimator: Any, *, groups: str | npt.ArrayLike | None = None) -> None:
+        self.estimator = estimator
+        self.groups = groups
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the estimator, unless frozen, and take the means of its features.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, features)
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), optional
+            Counts for the means always, and for the estimator, or the steps of a pipeline, where
+            they can take weights; a warning says so where none can.
+
+        Returns
+        -------
+        self
+        """
+        refuse_unreadable(self.estimator)
+        X, labels, weight = read_rows(self, X, y, sample_weight)
+        self.estimator_ = _fitted(self.estimator, X, labels, weight)
+        self.classes_ = self.estimator_.classes_
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
+        self._layer = read_layer(self.estimator_)
+        phi = self._layer.features(X)
+        self._columns = self._columns_behind(X)
+        self.model_ = EvidenceModel(
+            self._layer.coef,
+            self._layer.intercept,
+            _mean(phi, weight),
+            classes=self.classes_,
+            groups=self._groups(),
+        )
+        self.piece_names_ = self._name_pieces(X)
+        return self
+
+    def _columns_behind(self, X: Any) -> list[int | None]:
+        """Return the input column each feature is made of, None where it is not just one."""
+        n_features = self._layer.coef.shape[1]
+        if self._layer.is_hidden or np.ndim(X) < 2:  # texts have no columns
+            return [None] * n_features
+        return input_columns(self._layer.transformer, np.shape(X)[1], n_features)
+
+    def _groups(self) -> Any:
+        """Return a label of the piece that each feature belongs to."""
+        if not isinstance(self.groups, str):
+            return self.groups
+        if all(column is None for column in self._columns):
+            raise NotSupportedError(
+                'groups="input" joins the features that come from one input column; of the '
+                f"{counted(len(self._columns), 'feature')} here none does, as far as is known. "
+                "Leave groups out, or pass a label for each feature."
+            )
+        return [
+            f"feature {j}" if column is None else f"column {column}"
+            for j, column in enumerate(self._columns)
+        ]
+
+    def _name_pieces(self, X: Any) -> list[str]:
+        unnamed = [f"x{j}" for j in range(np.shape(X)[1] if np.ndim(X) == 2 else 0)]
+        inputs = [str(name) for name in getattr(self, "feature_names_in_", unnamed)]
+        features = self._layer.names(inputs)
+        if self.groups is None:
+            return features
+        if not isinstance(self.groups, str):
+            return [str(piece) for piece in self.model_.pieces]
+        columns = [self._columns[members[0]] for members in self.model_.members]
+        return [
+            features[members[0]] if column is None else inputs[column]
+            for members, column in zip(self.model_.members, columns, strict=True)
+        ]
+
+    def features(self, X: Any) -> Any:
+        """Return the features that enter the last layer.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix
+            As in `fit`.
+
+        Returns
+        -------
+        ndarray or sparse matrix of shape (n, J)
+        """
+        check_is_fitted(self)
+        return self._layer.features(X)
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the probabilities of the last layer: the normalised plausibilities.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix
+            As in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+        """
+        phi = self.features(X)
+        return self.model_.proba(phi)
+
+    def predict_bounds(self, X: Any) -> Bounds:
+        """Return belief and plausibility of each class, for any number of classes.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix
+            As in `fit`.
+
+        Returns
+        -------
+        Bounds
+            Of shape (n, K).
+        """
+        phi = self.features(X)
+        return self.model_.bounds(phi)
+
+    def predict_mass(self, X: Any) -> MassBatch:
+        """Return the mass functions of all evidence together.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix
+            As in `fit`.
+
+        Returns
+        -------
+        MassBatch
+            Dense, for up to 20 classes.
+        """
+        phi = self.features(X)
+        return self.model_.mass(phi)
+
+    def piece_mass(self, X: Any, piece: int | str) -> MassBatch:
+        """Return what one piece of evidence says alone.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix
+            As in `fit`.
+        piece : int or str
+            Its number, or its name in ``piece_names_``.
+
+        Returns
+        -------
+        MassBatch
+            Dense, for up to 20 classes.
+        """
+        phi = self.features(X)
+        return self.model_.piece_mass(phi, self._piece_number(piece))
+
+    def _piece_number(self, piece: int | str) -> int:
+        if not isinstance(piece, str):
+            return piece
+        if piece not in self.piece_names_:
+            shown = ", ".join(self.piece_names_[:5])
+            more = ", ..." if len(self.piece_names_) > 5 else ""
+            raise ValueError(f"there is no piece of evidence {piece!r}; there are {shown}{more}")
+        return self.piece_names_.index(piece)
+
+    def weights(self, X: Any) -> FloatArray:
+        """Return the weight of evidence of each piece for each class.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix
+            As in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n, pieces, K)
+            As `EvidenceModel.weights` has them.
+        """
+        phi = self.features(X)
+        return self.model_.weights(phi)
+
+    def totals(self, X: Any) -> tuple[FloatArray, FloatArray]:
+        """Return the total weights of evidence for and against each class.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix
+            As in `fit`.
+
+        Returns
+        -------
+        w_plus, w_minus : ndarray of shape (n, K)
+        """
+        phi = self.features(X)
+        return self.model_.totals(phi)
+
+    def conflict(self, X: Any) -> FloatArray:
+        """Return how far the evidence contradicts itself, row by row; see `conflict_from_weights`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix
+            As in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            From 0, no conflict, to 1.
+        """
+        phi = self.features(X)
+        return self.model_.conflict(phi)
+
+    def ignorance(self, X: Any) -> FloatArray:
+        """Return the mass of the whole frame, row by row: what the evidence leaves open.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix
+            As in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            From 0 to 1, no evidence at all.
+        """
+        phi = self.features(X)
+        return self.model_.ignorance(phi)
+
+    def explain(self, X: Any) -> Explanation:
+        """Return the evidence behind predictions, as a table and in words.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix
+            As in `fit`; few rows, for all weights are kept.
+
+        Returns
+        -------
+        Explanation
+        """
+        phi = self.features(X)
+        return Explanation(
+            weights=self.model_.weights(phi),
+            names=self.piece_names_,
+            classes=self.classes_,
+            values=self._values(X, phi),
+            rows=getattr(X, "index", None) if hasattr(X, "iloc") else None,
+        )
+
+    def _values(self, X: Any, phi: Any) -> npt.NDArray[Any]:
+        """Return what to show beside each piece: the input's value where it comes from one input.
+
+        A feature that shares its input with others is shown by its own value; a group of several
+        inputs has none.
+        """
+        table = X if hasattr(X, "shape") else np.asarray(X)
+        # By name where there are names: some pipelines take columns in another order.
+        names = getattr(self, "feature_names_in_", None) if hasattr(X, "columns") else None
+        shares = Counter(self._columns)
+        values = np.full((phi.shape[0], self.model_.n_pieces), None, dtype=object)
+        for piece, members in enumerate(self.model_.members):
+            columns = {self._columns[j] for j in members}
+            column = columns.pop() if len(columns) == 1 else None
+            if column is not None and shares[column] == len(members):
+                values[:, piece] = _dense_column(table, column if names is None else names[column])
+            elif len(members) == 1:
+                values[:, piece] = _dense_column(phi, int(members[0]))
+        return values
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = get_tags(self.estimator).input_tags
+        return tags
+
+
+def _fitted(estimator: Any, X: Any, y: npt.NDArray[Any], weight: FloatArray | None) -> Any:
+    """Return a fitted copy, or the frozen one as it is."""
+    if isinstance(estimator, FrozenEstimator):
+        check_is_fitted(estimator.estimator)
+        return estimator.estimator
+    if weight is None:
+        return clone(estimator).fit(X, y)
+    last = estimator
+    while isinstance(last, Pipeline):
+        last = last.steps[-1][1]
+    if not has_fit_parameter(last, "sample_weight"):
+        warn_unweighted(last, "the means of the features")
+    return clone(estimator).fit(X, y, **dict.fromkeys(_weight_parameters(estimator), weight))
+
+
+def _weight_parameters(estimator: Any) -> list[str]:
+    """Return the names by which `fit` takes weights: of a pipeline, those of its steps."""
+    if isinstance(estimator, Pipeline):
+        return [
+            f"{step}__{name}" for step, part in estimator.steps for name in _weight_parameters(part)
+        ]
+    return ["sample_weight"] if has_fit_parameter(estimator, "sample_weight") else []
+
+
+def _mean(phi: Any, weight: FloatArray | None) -> FloatArray:
+    """Return the mean of each feature."""
+    share = np.full(phi.shape[0], 1.0) if weight is None else weight
+    return np.asarray(share @ phi, dtype=np.float64).ravel() / share.sum()
+
+
+def _dense_column(table: Any, column: int | str) -> npt.NDArray[Any]:
+    picked = pick(table, column, axis=1)
+    return np.ravel(picked.toarray()) if issparse(picked) else np.asarray(picked)

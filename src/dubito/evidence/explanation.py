@@ -1,0 +1,406 @@
+"""Why a prediction is what it is: the pieces of evidence behind it, as a table and in words."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dubito._checks import FloatArray, as_float_array, counted, pick_rows
+from dubito.decision import interval_dominance
+from dubito.evidence.weights import (
+    bounds_from_weights,
+    conflict_from_weights,
+    ignorance_from_weights,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dubito.belief import Bounds
+
+AnyArray = npt.NDArray[Any]
+
+#: Weights below this would be shown as 0.00.
+SMALLEST_SHOWN = 0.005
+#: Of lack of evidence and conflict, one is named alone when it is this many times the other.
+CLEARLY_MORE = 3
+#: Longer texts are cut off, so that the columns stay side by side.
+LONGEST_VALUE, LONGEST_LABEL, LONGEST_NAME = 24, 40, 60
+MOST_CLASSES_NAMED = 3
+
+
+class Explanation:
+    r"""The evidence behind predictions: what each feature says for and against each class.
+
+    Made by `EvidentialClassifier.explain`. Each piece of evidence has a weight w for each class:
+    positive ones speak for the class with support :math:`1-e^{-w}`, negative ones against it with
+    support :math:`1-e^{-|w|}`. Weights of different pieces add up; 0 says nothing.
+
+    Parameters
+    ----------
+    weights : array-like of shape (n, pieces, K)
+        Signed weights; for two classes also all non-negative, the part for each class.
+    names : sequence of str
+        One for each piece.
+    classes : sequence of K labels
+    values : array-like of shape (n, pieces), optional
+        What to show beside the name: the value of the input a piece comes from, None for none.
+    rows : sequence of n labels, optional
+        What to call the rows; 0, 1, ... by default.
+
+    Attributes
+    ----------
+    weights, names, classes, values, rows : ndarray
+        As given.
+    totals : tuple of two ndarrays of shape (n, K)
+        All the evidence for each class, and all against it.
+    bounds : Bounds
+        Belief and plausibility of each class, given all of it.
+    conflict, ignorance : ndarray of shape (n,)
+        How far the pieces contradict one another, in [0, 1], and the mass that rules nothing out.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from dubito.evidence import EvidentialClassifier
+    >>> data = load_breast_cancer(as_frame=True)
+    >>> X = data.data[["mean radius", "mean texture", "mean symmetry"]]
+    >>> y = data.target_names[data.target]
+    >>> ev = EvidentialClassifier(make_pipeline(StandardScaler(), LogisticRegression())).fit(X, y)
+    >>> told = ev.explain(X.loc[[36, 182]])
+    >>> print(told.text())
+    row 36: "malignant" plausible (0.92), belief 0.34, ignorance 0.59, conflict 0.04
+      mean texture  = 21.72    +0.35 for malignant
+      mean radius   = 14.25    +0.12 for benign
+      mean symmetry = 0.1885   +0.10 for malignant
+    Doubt here is lack of evidence, not conflict.
+    >>> print(told.text(1))
+    row 182: "malignant" plausible (0.64), belief 0.48, ignorance 0.16, conflict 0.52
+      mean radius   = 15.7     +1.38 for malignant
+      mean symmetry = 0.1618   +1.19 for benign
+      1 other                  <0.01 for or against any class
+    Doubt here is conflict, not lack of evidence.
+    >>> told[0].table["weight"].round(2)
+    array([0.12, 0.  , 0.  , 0.35, 0.  , 0.1 ])
+    """
+
+    def __init__(
+        self,
+        *,
+        weights: npt.ArrayLike,
+        names: Sequence[str] | AnyArray,
+        classes: Any,
+        values: Any = None,
+        rows: Any = None,
+    ) -> None:
+        self.weights = as_float_array(weights, "weights", ndim=3)
+        n, pieces, k = self.weights.shape
+        self.names = _listed(names)
+        self.classes = _listed(classes)
+        self.values = np.full((n, pieces), None) if values is None else np.asarray(values)
+        self.rows = np.arange(n) if rows is None else _listed(rows)
+        self._check("names", (pieces,))
+        self._check("classes", (k,))
+        self._check("values", (n, pieces))
+        self._check("rows", (n,))
+        self.totals = _sums(self.weights, axis=1)
+        self.bounds: Bounds = bounds_from_weights(*self.totals)
+        self.conflict: FloatArray = conflict_from_weights(*self.totals)
+        self.ignorance: FloatArray = ignorance_from_weights(*self.totals)
+
+    def _check(self, name: str, shape: tuple[int, ...]) -> None:
+        given = getattr(self, name).shape
+        if given != shape:
+            raise ValueError(
+                f"{name} must have shape {shape} to go with weights of shape "
+                f"{self.weights.shape} (rows, pieces, classes); got {given}."
+            )
+
+    @cached_property
+    def table(self) -> dict[str, AnyArray]:
+        r"""Every weight in a tidy table, as columns of one length: rows x pieces x classes.
+
+        ``row``, ``feature``, ``value``, ``class``, ``weight`` and ``support``
+        (:math:`1-e^{-|w|}`). ``pandas.DataFrame(table)`` and ``polars.DataFrame(table)`` take it
+        as it is. Values that are not all numbers are given as strings, empty where there is none.
+        """
+        n, pieces, k = self.weights.shape
+        weight = self.weights.ravel()
+        return {
+            "row": np.repeat(_column(self.rows), pieces * k),
+            "feature": np.tile(np.repeat(_column(self.names), k), n),
+            "value": np.repeat(_column(self.values.ravel()), k),
+            "class": np.tile(_column(self.classes), n * pieces),
+            "weight": weight,
+            "support": -np.expm1(-np.abs(weight)),
+        }
+
+    def to_pandas(self) -> Any:
+        """Return `table` as a pandas DataFrame."""
+        try:
+            import pandas as pd  # type: ignore[import-untyped]  # noqa: PLC0415
+        except ImportError as error:
+            raise ImportError(
+                "to_pandas needs pandas: pip install pandas, or use the columns of .table."
+            ) from error
+        return pd.DataFrame(self.table)
+
+    def text(self, row: int = 0, *, max_pieces: int = 10) -> str:
+        r"""Explain one row in words.
+
+        Parameters
+        ----------
+        row : int, default 0
+            Its number among the rows explained here.
+        max_pieces : int, default 10
+            Pieces of evidence listed one by one.
+
+        Returns
+        -------
+        str
+            First the most plausible class, with its plausibility and belief, the ignorance and the
+            conflict. Then the pieces of evidence, the largest weight first: what each says most
+            for a class and most against one; other classes are left to `table`. Pieces beyond
+            `max_pieces`, and those that would read 0.00, are added up in one line. Last the doubt
+            that is left, or the one class the evidence leaves and the next plausible one.
+
+        Notes
+        -----
+        There is doubt while more than one class survives `dubito.decision.interval_dominance`: no
+        belief exceeds the others' plausibilities. It comes from lack of evidence as far as belief
+        names no single class, :math:`1-\sum_kBel(k)` (for two classes, the ignorance), and from
+        conflict as far as the pieces contradict one another, :math:`\kappa`. One of them is named
+        alone when, with the two digits shown, it is at least three times the other (which is then
+        a third or less); both are named otherwise. With the same weight for each of two classes
+        that is lack of evidence up to a weight of 0.48, conflict from 1.25 on, both in between.
+        Where one class survives and the next is at least a third as plausible, the same is said of
+        that one.
+
+        Beyond two classes what speaks against one class speaks for the others: the weights of a
+        piece sum to 0, so that a piece alone may hold some conflict.
+        """
+        i = self._row_number(row)
+        return "\n".join([self._headline(i), *self._pieces(i, max_pieces), self._doubt(i)])
+
+    def _row_number(self, row: int) -> int:
+        number = _whole(row, "row")
+        if not -len(self) <= number < len(self):
+            raise IndexError(f"there is no row {row}: {counted(len(self), 'row')} explained.")
+        return number % len(self)
+
+    def _headline(self, i: int) -> str:
+        best = self._by_plausibility(i)[0]
+        label = self.classes[best]
+        shown = f'"{_called(label)}"' if _is_word(label) else _called(label)
+        return (
+            f"row {_short(self.rows[i], LONGEST_LABEL)}: "
+            f"{shown} plausible ({_share(self.bounds.upper[i, best])}), "
+            f"belief {_share(self.bounds.lower[i, best])}, "
+            f"ignorance {_share(self.ignorance[i])}, conflict {_share(self.conflict[i])}"
+        )
+
+    def _by_plausibility(self, i: int) -> AnyArray:
+        """List the classes, the most plausible first; where rounding hides it, by their weight."""
+        return np.lexsort((-self.weights[i].sum(axis=0), -self.bounds.upper[i]))
+
+    def _pieces(self, i: int, max_pieces: int) -> list[str]:
+        most = _whole(max_pieces, "max_pieces")
+        if most < 0:
+            raise ValueError(f"max_pieces must be 0 or more. Got {max_pieces!r} instead.")
+        weights = self.weights[i]
+        size = np.abs(weights).max(axis=1, initial=0.0)
+        order = np.argsort(-size, kind="stable")
+        n_shown = min(int((size >= SMALLEST_SHOWN).sum()), most)
+        shown, rest = order[:n_shown], order[n_shown:]
+        names = _named_values(self.names[shown], self.values[i, shown])
+        claims = [self._claims(weights[[p]]) for p in shown]
+        if len(rest):
+            names.append(counted(len(rest), "other" if n_shown else "piece"))
+            claims.append(self._claims(weights[rest], otherwise=NOTHING))
+        return _aligned(names, *zip(*claims, strict=True))
+
+    def _claims(
+        self, weights: FloatArray, *, otherwise: _Claim | None = None
+    ) -> tuple[_Claim | None, _Claim | None]:
+        """Return what pieces say most for a class and against one, or for two classes."""
+        plus, minus = _sums(weights, axis=0)
+        best = int(np.argmax(plus))
+        word = "against" if minus.any() else "for"
+        # Without evidence against any class: two classes, each with its own part.
+        other = minus if minus.any() else np.where(np.arange(len(plus)) == best, 0.0, plus)
+        first = self._claim(plus, best, "for")
+        second = self._claim(other, int(np.argmax(other)), word)
+        return (first, second) if first or second else (otherwise, None)
+
+    def _claim(self, weights: FloatArray, k: int, word: str) -> _Claim | None:
+        if weights[k] < SMALLEST_SHOWN:
+            return None
+        return _Claim(_amount(weights[k]), f"{word} {_called(self.classes[k])}")
+
+    def _doubt(self, i: int) -> str:
+        order = self._by_plausibility(i)
+        left = order[interval_dominance(self.bounds[i])[0][order]]
+        if len(left) == 1:
+            winner = _short(self.classes[left[0]], LONGEST_LABEL)
+            return f"The evidence leaves one class: {winner}.{self._next(i, order)}"
+        unsettled = max(1 - self.bounds.lower[i].sum(), 0.0)
+        cause = _cause(unsettled, self.conflict[i])
+        if len(self.classes) == 2:
+            return f"Doubt here is {cause}."
+        return (
+            f"Doubt between {self._named(left)} is {cause}: {_share(unsettled)} of the belief "
+            "names no single class."
+        )
+
+    def _next(self, i: int, order: AnyArray) -> str:
+        """Name the class that comes second, and why it does where it comes close."""
+        upper = self.bounds.upper[i, order]
+        if len(order) < 2 or upper[1] < SMALLEST_SHOWN:
+            return ""
+        second = f"{_called(self.classes[order[1]])}, plausible ({_share(upper[1])})"
+        if CLEARLY_MORE * upper[1] < upper[0]:
+            return f" Next: {second}."
+        cause = _cause(max(1 - self.bounds.lower[i].sum(), 0.0), self.conflict[i])
+        return f" Close behind: {second}; doubt is {cause}."
+
+    def _named(self, left: AnyArray) -> str:
+        if len(left) == len(self.classes):
+            return f"all {len(left)} classes"
+        shown = [_called(self.classes[k]) for k in left]
+        rest = len(shown) - MOST_CLASSES_NAMED
+        if rest > 1:
+            shown = [*shown[:MOST_CLASSES_NAMED], f"{rest} others"]
+        return f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    def __getitem__(self, rows: Any) -> Explanation:
+        kept = np.atleast_1d(pick_rows(len(self), rows))
+        return Explanation(
+            weights=self.weights[kept],
+            names=self.names,
+            classes=self.classes,
+            values=self.values[kept],
+            rows=self.rows[kept],
+        )
+
+    def __iter__(self) -> Iterator[Explanation]:
+        return (self[i] for i in range(len(self)))
+
+    def __repr__(self) -> str:
+        n, pieces, k = self.weights.shape
+        return (
+            f"Explanation({counted(n, 'row')}, {counted(pieces, 'piece')} of evidence, "
+            f"{counted(k, 'class')})"
+        )
+
+
+class _Claim(NamedTuple):
+    """What evidence says: how much, and for or against which class."""
+
+    amount: str
+    words: str
+
+
+NOTHING = _Claim("<0.01", "for or against any class")
+
+
+def _named_values(names: AnyArray, values: AnyArray) -> list[str]:
+    """Put the values, where there are any, below one another."""
+    shown = [_short(name, LONGEST_NAME) for name in names]
+    width = max(map(len, shown), default=0)
+    return [
+        name if value is None else f"{name:<{width}} = {_shown(value)}"
+        for name, value in zip(shown, values, strict=True)
+    ]
+
+
+def _aligned(names: list[str], *claims: tuple[_Claim | None, ...]) -> list[str]:
+    """Put names and claims in columns; a column without claims takes no room."""
+    columns = [names]
+    for column in claims:
+        width = max((len(claim.amount) for claim in column if claim), default=0)
+        columns.append([f"{c.amount:>{width}} {c.words}" if c else "" for c in column])
+    widths = [max(map(len, column), default=0) for column in columns]
+    return [
+        ("  " + "   ".join(f"{c:<{w}}" for c, w in zip(line, widths, strict=True) if w)).rstrip()
+        for line in zip(*columns, strict=True)
+    ]
+
+
+def _cause(lack: float, conflict: float) -> str:
+    # In whole hundredths, as shown: 0.15 is three times 0.05, though not in floats.
+    open_part, clash = (round(100 * float(_share(part))) for part in (lack, conflict))
+    if open_part >= CLEARLY_MORE * clash:
+        return "lack of evidence, not conflict"
+    if clash >= CLEARLY_MORE * open_part:
+        return "conflict, not lack of evidence"
+    return "both lack of evidence and conflict"
+
+
+def _whole(value: Any, name: str) -> int:
+    if not isinstance(value, Integral):
+        raise TypeError(f"{name} must be a whole number. Got {value!r} instead.")
+    return int(value)
+
+
+def _sums(weights: FloatArray, *, axis: int) -> tuple[FloatArray, FloatArray]:
+    """Add up the evidence for each class and the evidence against it."""
+    return np.maximum(weights, 0.0).sum(axis=axis), np.maximum(-weights, 0.0).sum(axis=axis)
+
+
+def _listed(labels: Any) -> AnyArray:
+    """Return labels as a one-dimensional array; tuples, as of a MultiIndex, stay whole."""
+    array = np.asarray(labels)
+    return array if array.ndim == 1 else np.fromiter(labels, dtype=object, count=len(labels))
+
+
+def _column(values: AnyArray) -> AnyArray:
+    """Return a column that tables can hold: numbers or dates as they are, all else as strings."""
+    if values.dtype.kind not in "OUS":
+        return values
+    plain = values.tolist()
+    if all(value is None or isinstance(value, Real) for value in plain):
+        numbers = np.array([np.nan if value is None else value for value in plain])
+        if numbers.dtype.kind in "biuf":
+            return numbers
+    return np.array(["" if value is None else str(value) for value in plain], dtype=object)
+
+
+def _share(value: float) -> str:
+    return f"{abs(value):.2f}"  # abs: no minus before a zero
+
+
+def _amount(weight: float) -> str:
+    return f"+{weight:.2f}" if weight < 1e6 else f"+{weight:.3g}"
+
+
+def _shown(value: Any) -> str:
+    """Show an input value: four digits of a fraction, all of a whole number, a few words."""
+    if not isinstance(value, float | np.floating):
+        return _short(value, LONGEST_VALUE)
+    number = float(value) + 0.0  # no minus before a zero
+    return f"{number:.0f}" if 1e4 <= abs(number) < 1e15 else f"{number:.4g}"
+
+
+def _short(value: Any, longest: int) -> str:
+    text = " ".join(str(value).split())
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def _is_word(label: Any) -> bool:
+    return isinstance(label, str) and label[:1].isalpha()
+
+
+def _called(label: Any) -> str:
+    """Name a class within a sentence: words as they are, numbers as "class 3"."""
+    short = _short(label, LONGEST_LABEL)
+    return short if _is_word(label) else f"class {short}"

@@ -1,0 +1,358 @@
+"""A linear layer, read as pieces of evidence (P2, sections 3 and 4)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.sparse import issparse
+from scipy.special import expit, softmax
+
+from dubito._checks import (
+    FloatArray,
+    IntArray,
+    as_float_array,
+    check_rows_match,
+    counted,
+    name_rows,
+)
+from dubito._kernels import evidence
+from dubito.belief import Frame
+from dubito.evidence.weights import (
+    bounds_from_weights,
+    conflict_from_weights,
+    ignorance_from_weights,
+    mass_from_weights,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from dubito.belief import Bounds, MassBatch
+
+
+class EvidenceModel:
+    r"""The evidence that features give, read off a linear layer with softmax or logistic output.
+
+    Feature j gives class k the weight of evidence :math:`w_{jk}=\beta^*_{jk}\phi_j+\alpha^*_{jk}`:
+    for the class where positive, against it where negative. Of all ways to share the layer's
+    coefficients out so that the normalised plausibilities are its probabilities, this is the least
+    committed: the one with the smallest sum of squared weights over the training rows (P2,
+    Prop. 2),
+
+    .. math::
+        \beta^*_{jk}=\beta_{jk}-\tfrac1K\sum_l\beta_{jl},\qquad
+        \alpha^*_{jk}=\tfrac1J\Bigl(\beta^*_{0k}+\sum_q\beta^*_{qk}\mu_q\Bigr)-\beta^*_{jk}\mu_j .
+
+    With one output for two classes there is one weight for each feature, for class 1 where
+    positive and for class 0 where negative (eq. 32-35). Written as a softmax of two outputs the
+    same evidence is spread half and half, with the same masses.
+
+    Parameters
+    ----------
+    coef : array-like of shape (K, J), or (1, J) for two classes
+        Coefficients of the layer, as scikit-learn has them.
+    intercept : array-like of shape (K,), or (1,) for two classes
+    mean : array-like of shape (J,)
+        Means :math:`\mu` of the features over the training rows.
+    classes : sequence of K labels, optional
+        By default 0, 1, ..., K-1.
+    groups : sequence of J labels, optional
+        Features with the same label make one piece of evidence together, as the columns that
+        encode one category or one smooth function do: their weights are added up before they are
+        taken as for or against. By default each feature is a piece by itself, as in the paper.
+
+    Attributes
+    ----------
+    coef, intercept, mean : ndarray
+        As given.
+    classes : tuple
+    pieces : tuple
+        Labels of the pieces of evidence: feature numbers, or the groups in order of appearance.
+    slope : ndarray of shape (J, K), or (J, 1)
+        :math:`\beta^*`.
+    offset : ndarray of shape (J, K), or (J, 1)
+        :math:`\alpha^*`. Without groups.
+    cutoffs : ndarray of shape (J, K), or (J, 1)
+        The values at which features change sides, :math:`-\alpha^*/\beta^*`; nan for those that
+        never do. Without groups.
+
+    Examples
+    --------
+    >>> from dubito.evidence import EvidenceModel
+    >>> model = EvidenceModel([[0.1, 0.4]], [-7.0], mean=[42.0, 5.0], classes=["well", "ill"])
+    >>> model.cutoffs.ravel()
+    array([46.,  6.])
+    >>> model.weights([[31.0, 8.5]]).round(2)
+    array([[[1.5, 0. ],
+            [0. , 1. ]]])
+    >>> bounds = model.bounds([[31.0, 8.5]])
+    >>> bounds.lower.round(2), bounds.upper.round(2)
+    (array([[0.56, 0.28]]), array([[0.72, 0.44]]))
+    >>> model.conflict([[31.0, 8.5]]).round(2)
+    array([0.49])
+    """
+
+    def __init__(
+        self,
+        coef: npt.ArrayLike,
+        intercept: npt.ArrayLike,
+        mean: npt.ArrayLike,
+        *,
+        classes: Sequence[Any] | npt.NDArray[Any] | None = None,
+        groups: Sequence[Any] | npt.NDArray[Any] | None = None,
+    ) -> None:
+        self.coef = _kept(as_float_array(coef, "coef", ndim=2))
+        self.intercept = _kept(as_float_array(intercept, "intercept", ndim=(0, 1)))
+        self.mean = _kept(as_float_array(mean, "mean", ndim=1))
+        self._check_shapes()
+        self.classes = _read_classes(classes, max(len(self.coef), 2))
+        self.pieces, self._order, self._first = _read_groups(groups, len(self.mean))
+        self.slope = np.ascontiguousarray((self.coef if self.binary else _centred(self.coef)).T)
+        at_mean = self.coef @ self.mean + self.intercept
+        #: What every piece says of a row at the mean: all pieces share it alike.
+        self._base = (at_mean if self.binary else _centred(at_mean)) / len(self.pieces)
+
+    def _check_shapes(self) -> None:
+        n_outputs, n_features = self.coef.shape
+        if n_outputs == 0 or n_features == 0:
+            raise ValueError(f"coef must have a row and a column; got shape {self.coef.shape}.")
+        if len(self.intercept) != n_outputs:
+            raise ValueError(
+                f"intercept must have one number for each of the {counted(n_outputs, 'row')} of "
+                f"coef; got {len(self.intercept)}."
+            )
+        if len(self.mean) != n_features:
+            raise ValueError(
+                f"mean must have one number for each of the {counted(n_features, 'feature')} "
+                f"(columns of coef); got {len(self.mean)}."
+            )
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.classes)
+
+    @property
+    def n_pieces(self) -> int:
+        """Number of pieces of evidence."""
+        return len(self.pieces)
+
+    @property
+    def members(self) -> list[IntArray]:
+        """The features that each piece is made of."""
+        return np.split(self._order, self._first[1:-1])
+
+    @property
+    def binary(self) -> bool:
+        """Whether one output tells two classes apart."""
+        return len(self.coef) == 1
+
+    @property
+    def offset(self) -> FloatArray:
+        """The constants of the weights."""
+        self._refuse_groups("offset")
+        return self._base - self.slope * self.mean[:, None]
+
+    @property
+    def cutoffs(self) -> FloatArray:
+        """The values at which features change sides."""
+        self._refuse_groups("cutoffs")
+        shift = np.full(self.slope.shape, np.nan)
+        np.divide(self._base, self.slope, out=shift, where=self.slope != 0)
+        return self.mean[:, None] - shift
+
+    def _refuse_groups(self, what: str) -> None:
+        if self.n_pieces < len(self.mean):
+            raise AttributeError(
+                f"{what}: there is none for each feature where groups of features are one piece of "
+                "evidence. Use a model without groups."
+            )
+
+    def weights(self, phi: npt.ArrayLike) -> FloatArray:
+        """Return the weight of evidence of each piece for each class.
+
+        Parameters
+        ----------
+        phi : array-like or sparse matrix of shape (n, J)
+            The features that enter the layer.
+
+        Returns
+        -------
+        ndarray of shape (n, pieces, K)
+            Negative: against the class. With one output for two classes no weight is negative:
+            what speaks against one class speaks for the other.
+        """
+        return self._weights_of(range(len(self.pieces)), self._read(phi))
+
+    def _weights_of(self, pieces: range, phi: Any) -> FloatArray:
+        """Return the weights of consecutive pieces, (n, pieces, K)."""
+        first = self._first[pieces.start : pieces.stop + 1]
+        features = self._order[first[0] : first[-1]]
+        dense = phi[:, features].toarray() if issparse(phi) else phi[:, features]
+        parts = (dense - self.mean[features])[:, :, None] * self.slope[features]
+        weights = np.add.reduceat(parts, first[:-1] - first[0], axis=1) + self._base
+        if not self.binary:
+            return weights
+        return np.maximum(np.concatenate([-weights, weights], axis=-1), 0.0)
+
+    def totals(self, phi: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+        r"""Return the total weights of evidence for and against each class.
+
+        Parameters
+        ----------
+        phi : array-like or sparse matrix of shape (n, J)
+            The features that enter the layer.
+
+        Returns
+        -------
+        w_plus, w_minus : ndarray of shape (n, K)
+            :math:`w^+_k=\sum_j\max(0,w_{jk})` and :math:`w^-_k=\sum_j\max(0,-w_{jk})` (eq. 27).
+            With one output for two classes all evidence is for one of them, and `w_minus` is zero.
+        """
+        features = self._read(phi)
+        if issparse(features) and self.n_pieces == len(self.mean):
+            plus, minus = evidence.sparse_totals(
+                (features.data, features.indices, features.indptr), self.slope, self.offset
+            )
+        else:
+            dense = features.toarray() if issparse(features) else features
+            layer = (self.slope, self.mean, self._base)
+            plus, minus = evidence.totals(dense, layer, (self._order, self._first))
+        if not self.binary:
+            return plus, minus
+        return np.concatenate([minus, plus], axis=1), np.zeros((len(plus), 2))
+
+    def bounds(self, phi: npt.ArrayLike) -> Bounds:
+        """Return belief and plausibility of each class; see `bounds_from_weights`.
+
+        Parameters
+        ----------
+        phi : array-like or sparse matrix of shape (n, J)
+
+        Returns
+        -------
+        Bounds
+            Of shape (n, K).
+        """
+        return bounds_from_weights(*self.totals(phi))
+
+    def mass(self, phi: npt.ArrayLike) -> MassBatch:
+        """Return the mass functions of all evidence together; see `mass_from_weights`.
+
+        Parameters
+        ----------
+        phi : array-like or sparse matrix of shape (n, J)
+
+        Returns
+        -------
+        MassBatch
+            Dense, for up to 20 classes.
+        """
+        return mass_from_weights(*self.totals(phi), classes=self.classes)
+
+    def piece_mass(self, phi: npt.ArrayLike, piece: int) -> MassBatch:
+        """Return what one piece of evidence says alone; their combination is `mass`.
+
+        Parameters
+        ----------
+        phi : array-like or sparse matrix of shape (n, J)
+        piece : int
+            Number of the piece, as in `pieces`.
+
+        Returns
+        -------
+        MassBatch
+            Dense, for up to 20 classes.
+        """
+        try:
+            at = range(self.n_pieces)[piece]
+        except (IndexError, TypeError):
+            raise IndexError(
+                f"piece must be a number from 0 to {self.n_pieces - 1}; got {piece!r}."
+            ) from None
+        weight = self._weights_of(range(at, at + 1), self._read(phi))[:, 0]
+        return mass_from_weights(
+            np.maximum(weight, 0.0), np.maximum(-weight, 0.0), classes=self.classes
+        )
+
+    def proba(self, phi: npt.ArrayLike) -> FloatArray:
+        """Return the layer's own probabilities, which are the normalised plausibilities.
+
+        Parameters
+        ----------
+        phi : array-like or sparse matrix of shape (n, J)
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+        """
+        logits = self._read(phi) @ self.coef.T + self.intercept
+        if self.binary:
+            return expit(np.concatenate([-logits, logits], axis=1))
+        return softmax(logits, axis=1)
+
+    def conflict(self, phi: npt.ArrayLike) -> FloatArray:
+        """Return how far the evidence contradicts itself, (n,); see `conflict_from_weights`."""
+        return conflict_from_weights(*self.totals(phi))
+
+    def ignorance(self, phi: npt.ArrayLike) -> FloatArray:
+        """Return what the evidence leaves open, (n,); see `ignorance_from_weights`."""
+        return ignorance_from_weights(*self.totals(phi))
+
+    def _read(self, phi: Any) -> Any:
+        """Return features as finite numbers, dense or in compressed rows."""
+        if issparse(phi):
+            features = phi.tocsr(copy=True).astype(np.float64, copy=False)
+            features.sum_duplicates()
+            if not np.isfinite(features.data).all():
+                rows = np.flatnonzero(~np.isfinite(features.sum(axis=1)))
+                raise ValueError(f"phi has nan or infinite values in {name_rows(rows)}.")
+        else:
+            features = as_float_array(phi, "phi", ndim=2)
+        if features.shape[1] != len(self.mean):
+            raise ValueError(
+                f"phi must have a column for each of the {counted(len(self.mean), 'feature')}; "
+                f"got {features.shape[1]}."
+            )
+        return features
+
+    def __repr__(self) -> str:
+        pieces = counted(len(self.pieces), "piece")
+        return f"EvidenceModel({pieces} of evidence, {counted(len(self.classes), 'class')})"
+
+
+def _kept(values: FloatArray) -> FloatArray:
+    """Return a copy that nobody changes: some models go on updating their coefficients."""
+    kept = np.array(values, ndmin=1)
+    kept.flags.writeable = False
+    return kept
+
+
+def _centred(values: FloatArray) -> FloatArray:
+    """Subtract the mean over classes; what rounding leaves of equal numbers is nothing."""
+    centred = values - values.mean(axis=0)
+    rounding = 4 * np.finfo(float).eps * np.abs(values).max(axis=0)
+    return np.where(np.abs(centred) > rounding, centred, 0.0)
+
+
+def _read_classes(classes: Any, n_classes: int) -> tuple[Any, ...]:
+    labels = Frame(range(n_classes) if classes is None else classes).labels
+    if len(labels) != n_classes:
+        raise ValueError(f"classes names {len(labels)} classes; coef is for {n_classes}.")
+    return labels
+
+
+def _read_groups(groups: Any, n_features: int) -> tuple[tuple[Any, ...], IntArray, IntArray]:
+    """Return the pieces, the features in their order, and where each piece begins in that order."""
+    given = np.arange(n_features) if groups is None else np.asarray(groups)
+    if given.ndim != 1:
+        raise ValueError(f"groups must list one label for each feature; got {groups!r}.")
+    labels = given.tolist()
+    check_rows_match("groups", len(labels), "coef (features in columns)", n_features)
+    number = {label: piece for piece, label in enumerate(dict.fromkeys(labels))}
+    piece_of = np.array([number[label] for label in labels], dtype=np.intp)
+    order = np.argsort(piece_of, kind="stable")
+    return tuple(number), order, np.searchsorted(piece_of[order], np.arange(len(number) + 1))

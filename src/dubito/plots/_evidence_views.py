@@ -1,0 +1,172 @@
+"""Three views of evidence: plain arrays, and how they are drawn on axes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from dubito.plots._sets import DASHES, class_colours, pale, set_colour
+
+if TYPE_CHECKING:
+    from dubito._checks import BoolArray, FloatArray, IntArray
+
+_GREY = "0.4"
+#: Height of a strip of data ticks, of all together, and of what stays free beside them, as shares
+#: of the axes.
+_STRIP, _STRIPS, _FREE = 0.04, 0.2, 0.03
+
+
+class Waterfall(NamedTuple):
+    """Weights of evidence of one row, the largest first, and what they speak for.
+
+    names : what each bar is called; weight : (p,), above 0 for the target; target : its column;
+    classes : (K,); headline : the conclusion in words.
+    """
+
+    names: tuple[str, ...]
+    weight: FloatArray
+    target: int
+    classes: tuple[Any, ...]
+    headline: str
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        """What bars to the left and to the right speak for."""
+        of_two = len(self.classes) == 2
+        left = f"for {self.classes[1 - self.target]}" if of_two else f"against {self._called}"
+        return left, f"for {self._called}"
+
+    @property
+    def _called(self) -> str:
+        return str(self.classes[self.target])
+
+    def draw(self, ax: Any, options: dict[str, Any]) -> dict[str, Any]:
+        """Draw the bars, each beginning where the last one ended, and their sum."""
+        ends = np.cumsum(self.weight)
+        rows = np.arange(len(ends) + 1)
+        start = np.append(ends - self.weight, 0.0)
+        width = np.append(self.weight, ends[-1])
+        bars = ax.barh(rows, width, left=start, **{"color": self._colours(), **options})
+        for row, end in enumerate(ends):
+            ax.plot([end, end], [row + 0.4, row + 0.6], color=_GREY, linewidth=0.8)
+        ax.bar_label(bars, [f"{w:+.2f}" for w in width], padding=3, fontsize="small")
+        ax.axvline(0, color="black", linewidth=0.8)
+        ax.axhline(len(ends) - 0.5, color="0.8", linewidth=0.8)
+        ax.set_yticks(rows, [*self.names, "together"])
+        low, high = min(ends.min(), 0.0), max(ends.max(), 0.0)
+        room = 0.2 * ((high - low) or 1.0)  # for the numbers beside the bars
+        ax.set(xlim=(low - room, high + room), ylim=(len(ends) + 0.5, -0.5))
+        ax.set_xlabel(_arrows(self.sides))
+        ax.set_title(self.headline, loc="left", fontsize="medium")
+        return {"bars_": bars}
+
+    def _colours(self) -> list[Any]:
+        hues = class_colours(len(self.classes))
+        mine = hues[self.target]
+        other = hues[1 - self.target] if len(self.classes) == 2 else pale(mine)
+        return [*(mine if w >= 0 else other for w in self.weight), _GREY]
+
+
+class WeightCurves(NamedTuple):
+    """Weights of one piece of evidence against its value.
+
+    value : (t,); weight : (t, L), one line for two classes, one per class otherwise; cutoffs :
+    for each line the values at which it changes sign; points : (n,), values of rows;
+    column : (n,), their classes, or None; classes : (K,); label : of the value.
+    """
+
+    value: FloatArray
+    weight: FloatArray
+    cutoffs: tuple[FloatArray, ...]
+    points: FloatArray
+    column: IntArray | None
+    classes: tuple[Any, ...]
+    label: str
+
+    def draw(self, ax: Any, options: dict[str, Any]) -> dict[str, Any]:
+        """Draw the lines, where they cross zero, and ticks for the rows."""
+        binary = self.weight.shape[1] == 1
+        names = ["weight"] if binary else [str(label) for label in self.classes]
+        colours = ["black"] if binary else list(class_colours(len(self.classes)))
+        lines, cuts = [], []
+        ax.axhline(0, color="0.7", linewidth=0.8)
+        for weight, changes, name, colour in zip(
+            self.weight.T, self.cutoffs, names, colours, strict=True
+        ):
+            style = {"color": colour, "label": name, **options}
+            lines += ax.plot(self.value, weight, **style)
+            for cut in changes:
+                style = {"color": colour, "linestyle": ":", "label": f"cut-off {cut:.4g}"}
+                cuts.append(ax.axvline(cut, **style))
+        ticks = self._draw_ticks(ax, binary=binary)
+        sides = tuple(f"for {label}" for label in self.classes)
+        across = (
+            _arrows((sides[0], sides[1])) if binary else "weight of evidence (below 0: against)"
+        )
+        ax.set(xlabel=self.label, ylabel=across, xlim=self.value[[0, -1]])
+        beside = {"loc": "upper left", "bbox_to_anchor": (1.01, 1)}
+        # Of more classes the ticks have the colours of the lines.
+        handles = [*lines, *cuts, *ticks] if binary else lines
+        ax.legend(handles=handles, markerscale=2, **beside)
+        return {"lines_": lines, "cutoff_lines_": cuts, "ticks_": ticks}
+
+    def _draw_ticks(self, ax: Any, *, binary: bool) -> list[Any]:
+        """Draw the rows along the lower edge; of two classes, the second along the upper."""
+        n_classes = len(self.classes) if self.column is not None else 1
+        strip = min(_STRIP, _STRIPS / n_classes)
+        above = int(binary and n_classes == 2)
+        self._leave_room(ax, strip * (n_classes - above) + _FREE, strip * above + _FREE)
+        jitter = np.random.default_rng(0).uniform(0.2, 0.8, len(self.points)) * strip
+        ticks = []
+        for k in range(n_classes):
+            mine = slice(None) if self.column is None else self.column == k
+            base = 1 - strip if above and k == 1 else k * strip
+            style = {"marker": "|", "markersize": 100 * strip + 1, "linestyle": "none"}
+            style["color"] = _GREY if self.column is None else class_colours(n_classes)[k]
+            style["label"] = "rows" if self.column is None else f"rows of {self.classes[k]}"
+            at = ax.get_xaxis_transform()
+            x, height = self.points[mine], base + jitter[mine]
+            ticks += ax.plot(x, height, alpha=0.6, transform=at, **style)
+        return ticks
+
+    def _leave_room(self, ax: Any, below: float, above: float) -> None:
+        """Set the limits so that the lines keep clear of the ticks."""
+        low, high = min(self.weight.min(), 0.0), max(self.weight.max(), 0.0)
+        height = ((high - low) or 1.0) / (1 - below - above)
+        ax.set_ylim(low - below * height, high + above * height)
+
+
+class MassCurves(NamedTuple):
+    """Masses that one piece of evidence alone gives to sets, against its value.
+
+    value : (t,); mass : (t, F); focal : (F, K), all False where other sets are joined; names :
+    what each set is called; label : of the value.
+    """
+
+    value: FloatArray
+    mass: FloatArray
+    focal: BoolArray
+    names: tuple[str, ...]
+    label: str
+
+    def draw(self, ax: Any, options: dict[str, Any]) -> dict[str, Any]:
+        """Draw single classes solid, larger sets broken, and the whole frame dotted."""
+        lines = []
+        dashes = iter(DASHES * len(self.names))
+        for mass, inside, name in zip(self.mass.T, self.focal, self.names, strict=True):
+            style: dict[str, Any] = {"linestyle": "-"}
+            if inside.all():
+                style["linestyle"] = ":"
+            elif inside.sum() != 1:
+                style["linestyle"] = next(dashes)
+            style["color"] = set_colour(inside) if inside.any() else "0.7"
+            lines += ax.plot(self.value, mass, **{**style, "label": name, **options})
+        limits = {"xlim": self.value[[0, -1]], "ylim": (-0.02, 1.02)}
+        ax.set(xlabel=self.label, ylabel="mass", **limits)
+        ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1))
+        return {"lines_": lines}
+
+
+def _arrows(sides: tuple[str, str]) -> str:
+    return f"← {sides[0]}     weight of evidence     {sides[1]} →"

@@ -1,0 +1,186 @@
+"""A grid over two columns of a table while the others are held, and borders drawn over it."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from dubito._checks import FloatArray, as_float_array
+from dubito._labels import label_columns
+from dubito._sklearn import pick
+from dubito.plots._axes import _pyplot
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+    from matplotlib.axes import Axes
+
+#: How far pictures reach beyond the data, as a share of their range.
+_MARGIN = 0.05
+
+
+class Plane(NamedTuple):
+    """The grid: r values of each column, and a table of r² rows, the second column outermost."""
+
+    x: FloatArray
+    y: FloatArray
+    names: tuple[str, str]
+    points: FloatArray
+    rows: Any
+
+
+def plane_over(X: Any, features: Sequence[Any], resolution: Any, estimator: Any) -> Plane:
+    """Lay a grid over two columns; the others keep their mean, or most frequent value.
+
+    The table has the type of X, and the names and the order of its columns.
+    """
+    if not isinstance(resolution, Integral) or resolution < 2:
+        raise ValueError(f"grid_resolution must be an integer above 1. Got {resolution!r} instead.")
+    columns = _columns(X)
+    first, second = _positions(features, list(columns), estimator)
+    names = [_column_name(key, estimator) for key in columns]
+    values = list(columns.values())
+    drawn = [_drawn(values[j], names[j]) for j in (first, second)]
+    x, y = (np.linspace(*span(one), resolution) for one in drawn)
+    across, upward = np.meshgrid(x, y)
+    table = [_held(one, across.size) for one in values]
+    table[first], table[second] = across.ravel(), upward.ravel()
+    points = np.column_stack(drawn)
+    return Plane(x, y, (names[first], names[second]), points, _like(X, list(columns), table))
+
+
+def span(values: FloatArray) -> tuple[float, float]:
+    """Return the range of some values and a margin; a width where they are all the same."""
+    seen = values[np.isfinite(values)]
+    low, high = (float(seen.min()), float(seen.max())) if len(seen) else (0.0, 0.0)
+    margin = _MARGIN * (high - low) if high > low else 0.5
+    return low - margin, high + margin
+
+
+def new_axes(height: float = 4.8) -> Any:
+    """Return new axes with room for what stands beside them."""
+    return _pyplot().subplots(figsize=(6.4, height), layout="constrained")[1]
+
+
+def margins_of(classifier: Any, plane: Plane) -> FloatArray:
+    """Return how far ahead each class is of all others, (K, r, s): above 0 where it is predicted.
+
+    Differences of probabilities, which cross 0 between the points of the grid; where they do not
+    tell what is predicted, 1 and -1.
+    """
+    classes = np.asarray(classifier.classes_)
+    column = label_columns(np.asarray(classifier.predict(plane.rows)), len(classes), classes)
+    ahead = np.where(column[:, None] == np.arange(len(classes)), 1.0, -1.0)
+    if hasattr(classifier, "predict_proba"):
+        proba = np.asarray(classifier.predict_proba(plane.rows), dtype=np.float64)
+        if (proba.argmax(axis=1) == column).all():
+            ahead = proba - _best_other(proba)
+    return ahead.T.reshape(len(classes), len(plane.y), len(plane.x))
+
+
+def draw_borders(ax: Axes, x: FloatArray, y: FloatArray, margins: FloatArray) -> list[Any]:
+    """Draw a line around what each class has of the plane."""
+    present = [one for one in margins if (one > 0).any()]
+    # The last class has no border that is not another's too.
+    style: dict[str, Any] = {
+        "levels": [0],
+        "colors": "black",
+        "linewidths": 1.5,
+        "linestyles": "solid",
+    }
+    return [ax.contour(x, y, one, **style) for one in present[:-1]]
+
+
+def _best_other(proba: FloatArray) -> FloatArray:
+    """Return for each class the highest probability of another."""
+    top = np.sort(proba, axis=1)[:, -2:]
+    return np.where(proba == top[:, 1:], top[:, :1], top[:, 1:])
+
+
+def _columns(X: Any) -> dict[Any, Any]:
+    """Return the columns by name, or by number where they have none."""
+    if hasattr(X, "toarray"):
+        as_float_array(X, "X", ndim=2)  # a sparse matrix: says what to do
+    table = X if hasattr(X, "columns") else np.asarray(X)
+    if len(table.shape) != 2 or len(table) == 0:
+        raise ValueError(f"X must be a table with at least one row; got shape {table.shape}.")
+    if hasattr(X, "columns"):
+        return {name: X[name] for name in X.columns}
+    return dict(enumerate(table.T))
+
+
+def _positions(features: Sequence[Any], keys: list[Any], estimator: Any) -> list[int]:
+    """Return the places of two columns given by name or number."""
+    asked = list(features) if not isinstance(features, str) else [features]
+    names = [_column_name(key, estimator) for key in keys]
+    places = [_position(one, keys, names) for one in asked]
+    if len(places) != 2 or None in places or places[0] == places[1]:
+        shown = ", ".join(repr(name) for name in names[:10])
+        more = ", …" if len(names) > 10 else ""
+        raise ValueError(
+            f"features must be two different columns of X, by number from 0 to {len(keys) - 1} or "
+            f"by name ({shown}{more}). Got {features!r} instead."
+        )
+    return [place for place in places if place is not None]
+
+
+def _position(feature: Any, keys: list[Any], names: list[str]) -> int | None:
+    if isinstance(feature, int | np.integer) and feature is not True and feature is not False:
+        number = int(feature)
+        return number % len(keys) if -len(keys) <= number < len(keys) else None
+    return names.index(feature) if feature in names else None
+
+
+def _column_name(key: Any, estimator: Any) -> str:
+    """Name a column as the table does, or as the estimator was told, or by its number."""
+    if isinstance(key, str):
+        return key
+    told = getattr(estimator, "feature_names_in_", None)
+    if told is not None and isinstance(key, Integral) and int(key) < len(told):
+        return str(told[int(key)])
+    return f"feature {key}"
+
+
+def _drawn(values: Any, name: str) -> FloatArray:
+    numbers = _as_numbers(np.asarray(values))
+    if numbers is None:
+        raise TypeError(f"{name!r} does not hold numbers and cannot be an axis; choose others.")
+    return numbers
+
+
+def _as_numbers(values: npt.NDArray[Any]) -> FloatArray | None:
+    """Return a column of numbers, or None; truth values are no measurements."""
+    if values.dtype == object:
+        if not all(isinstance(v, Real) and not isinstance(v, bool) for v in values):
+            return None
+    elif values.dtype.kind not in "iuf":
+        return None
+    return values.astype(np.float64)
+
+
+def _held(column: Any, n: int) -> Any:
+    """Return a column that keeps still: at the mean, or at the most frequent value."""
+    values = np.asarray(column)
+    numbers = _as_numbers(values)
+    if numbers is not None:
+        seen = numbers[np.isfinite(numbers)]
+        return np.full(n, seen.mean() if len(seen) else np.nan)
+    words = np.array([str(value) for value in values])
+    _, row, count = np.unique(words, return_index=True, return_counts=True)
+    # Taken from a row, the value keeps its type, categories and all.
+    kept = pick(column, np.full(n, row[count.argmax()]))
+    return kept.reset_index(drop=True) if hasattr(kept, "reset_index") else kept
+
+
+def _like(X: Any, names: list[Any], table: list[Any]) -> Any:
+    """Put columns into a table like X."""
+    if hasattr(X, "columns"):
+        return type(X)(dict(zip(names, table, strict=True)))
+    numbers = all(np.asarray(column).dtype.kind == "f" for column in table)
+    rows = np.empty((len(table[0]), len(table)), dtype=np.float64 if numbers else object)
+    for j, column in enumerate(table):
+        rows[:, j] = column
+    return rows

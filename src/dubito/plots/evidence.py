@@ -1,0 +1,387 @@
+"""The evidence behind a prediction, and what each piece of it says (P2)."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+
+from dubito._checks import FloatArray, check_choice, check_rows_match
+from dubito._labels import as_labels, label_columns
+from dubito.plots._axes import DrawsOnAxes
+from dubito.plots._evidence_views import MassCurves, Waterfall, WeightCurves
+from dubito.plots._plane import new_axes, span
+from dubito.plots._sets import set_name
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    from matplotlib.axes import Axes
+
+_KINDS = ("waterfall", "weight", "mass")
+_N_POINTS = 201
+#: Of more sets than three classes have, the smallest are joined.
+_MOST_SETS = 7
+#: Letters of a name or of a value beside a bar.
+_LONGEST = 30
+
+
+class EvidenceDisplay(DrawsOnAxes):
+    r"""Weights of evidence: of one prediction, or of one piece over its values.
+
+    ========= =====================================================================================
+    `kind`    what is drawn
+    ========= =====================================================================================
+    waterfall All pieces of evidence behind one prediction, the largest first. Bars to the right
+              speak for a class; to the left against it or, of two classes, for the other. Each
+              begins where the last one ended, and together they reach :math:`w^+_k-w^-_k`: of two
+              classes the log-odds, otherwise the class's output less the mean of all outputs.
+    weight    The weight of one piece against its value, and the cut-off at which it changes sides
+              (P2, figure 6). One line for two classes, one per class otherwise. Ticks show rows.
+    mass      The masses that one piece alone gives to sets of classes (figures 7 and 11).
+    ========= =====================================================================================
+
+    Make one with `from_estimator` or `from_explanation`.
+
+    Parameters
+    ----------
+    view : Waterfall, WeightCurves or MassCurves
+        The arrays that are drawn, as `from_estimator` computes them.
+
+    Attributes
+    ----------
+    view : named tuple
+        As given. Of a waterfall: ``names``, ``weight``, ``target``, ``classes``, ``headline``; of
+        weights: ``value``, ``weight``, ``cutoffs``, ``points``, ``column``, ``classes``,
+        ``label``; of masses: ``value``, ``mass``, ``focal``, ``names``, ``label``.
+    ax_, figure_ : matplotlib axes and figure
+        Where the last drawing was made.
+    bars_ : matplotlib bar container
+        Of a waterfall: the pieces, then all together.
+    lines_ : list of matplotlib lines
+        Of weights and masses.
+    cutoff_lines_, ticks_ : list of matplotlib lines
+        Of weights: the cut-offs within the picture, and the rows, class by class.
+
+    Notes
+    -----
+    P2's figure 6 puts rows of the class that positive weights speak for at the lower edge; here
+    they are at the upper, where the weights are.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from dubito.evidence import EvidentialClassifier
+    >>> from dubito.plots import EvidenceDisplay
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> ev = EvidentialClassifier(LogisticRegression(max_iter=1000)).fit(X, y)
+    >>> display = EvidenceDisplay.from_estimator(ev, X[70:71], ax=Figure().subplots())
+    >>> for name, weight in zip(display.view.names, display.view.weight):
+    ...     print(f"{name}: {weight:+.2f}")
+    petal length (cm) = 4.8: +2.33
+    petal width (cm) = 1.8: +0.71
+    sepal width (cm) = 3.2: -0.60
+    sepal length (cm) = 5.9: -0.52
+    >>> display.ax_.get_xlabel()
+    '← against 2     weight of evidence     for 2 →'
+    """
+
+    bars_: Any
+    lines_: list[Any]
+    cutoff_lines_: list[Any]
+    ticks_: list[Any]
+
+    def __init__(self, view: Waterfall | WeightCurves | MassCurves) -> None:
+        self.view = view
+
+    @classmethod
+    def from_estimator(
+        cls,
+        classifier: Any,
+        X: Any,
+        *,
+        kind: str = "waterfall",
+        piece: int | str | None = None,
+        y: npt.ArrayLike | None = None,
+        target: Any = None,
+        max_pieces: int = 10,
+        ax: Axes | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw the evidence that a fitted classifier sees.
+
+        Parameters
+        ----------
+        classifier : EvidentialClassifier
+            Fitted.
+        X : array-like of shape (n, features), or data frame
+            For a waterfall the one row to explain; else rows that say how far the picture reaches.
+        kind : {"waterfall", "weight", "mass"}, default "waterfall"
+            What to draw, as listed for the class.
+        piece : int or str, optional
+            For weights and masses: which piece of evidence, by number or by name as in
+            ``classifier.piece_names_``. Its value is what enters the last layer: behind a scaler
+            the scaled value, in a network the output of a hidden unit.
+        y : array-like of shape (n,), optional
+            For weights: labels of the rows, which are then drawn class by class.
+        target, max_pieces
+            For waterfalls, as in `from_explanation`.
+        ax, **kwargs
+            As in `plot`.
+
+        Returns
+        -------
+        EvidenceDisplay
+        """
+        check_choice(kind, "kind", _KINDS)
+        _check_classifier(classifier)
+        if kind == "waterfall":
+            if piece is not None:
+                raise ValueError(
+                    "a waterfall draws all pieces of evidence; leave piece out, or pass "
+                    'kind="weight" or kind="mass".'
+                )
+            told = classifier.explain(X)
+            return cls.from_explanation(told, target=target, max_pieces=max_pieces, ax=ax, **kwargs)
+        number = _piece_number(classifier, piece)
+        if kind == "weight":
+            return cls(_weight_curves(classifier, X, number, y)).plot(ax=ax, **kwargs)
+        return cls(_mass_curves(classifier, X, number)).plot(ax=ax, **kwargs)
+
+    @classmethod
+    def from_explanation(
+        cls,
+        explanation: Any,
+        *,
+        target: Any = None,
+        max_pieces: int = 10,
+        ax: Axes | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw one explained row as a waterfall.
+
+        Parameters
+        ----------
+        explanation : Explanation
+            Of one row, as ``classifier.explain(X)[0]``.
+        target : label, optional
+            The class that bars to the right speak for; by default the second of two classes and
+            the most plausible of more.
+        max_pieces : int, default 10
+            Bars drawn one by one; the smallest beyond are added up as "the other n".
+        ax, **kwargs
+            As in `plot`.
+
+        Returns
+        -------
+        EvidenceDisplay
+        """
+        return cls(_waterfall(explanation, target, max_pieces)).plot(ax=ax, **kwargs)
+
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
+        """Draw the view.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; new axes by default. The names of a waterfall's bars stand to their
+            left, the legend of the other kinds to their right: a figure made with
+            ``layout="constrained"`` has room for them.
+        **kwargs
+            Passed on to ``ax.barh`` for a waterfall, to ``ax.plot`` for the lines of the others.
+
+        Returns
+        -------
+        EvidenceDisplay
+            Itself.
+        """
+        self._take(ax if ax is not None else new_axes(height=_height(self.view)))
+        for name, artists in self.view.draw(self.ax_, kwargs).items():
+            setattr(self, name, artists)
+        return self
+
+
+def _height(view: Waterfall | WeightCurves | MassCurves) -> float:
+    """Return how high a figure should be: as high as the bars of a waterfall need."""
+    return 1.5 + 0.36 * (len(view.names) + 1) if isinstance(view, Waterfall) else 4.8
+
+
+def _check_classifier(classifier: Any) -> None:
+    for method in ("explain", "features", "model_"):
+        if not hasattr(classifier, method):
+            raise TypeError(
+                f"{type(classifier).__name__} has no {method}: its evidence cannot be read. Wrap "
+                "the classifier in dubito.evidence.EvidentialClassifier and fit that."
+            )
+
+
+def _waterfall(told: Any, target: Any, max_pieces: Any) -> Waterfall:
+    if len(told) != 1:
+        raise ValueError(
+            f"a waterfall explains one row; got {len(told)}. Pass X[:1], or draw one for each."
+        )
+    if not isinstance(max_pieces, Integral) or max_pieces < 1:
+        raise ValueError(f"max_pieces must be a whole number above 0. Got {max_pieces!r} instead.")
+    classes = told.classes.tolist()
+    k = _target_column(told, classes, target)
+    signed = told.weights[0, :, k]
+    if len(classes) == 2:
+        signed = signed - told.weights[0, :, 1 - k]
+    names = [_with_value(*pair) for pair in zip(told.names, told.values[0], strict=True)]
+    names, weight = _largest(names, signed, int(max_pieces))
+    lower, upper = told.bounds.lower[0, k], told.bounds.upper[0, k]
+    headline = (
+        f"{classes[k]}: belief {lower:.2f}, plausibility {upper:.2f}\n"
+        f"ignorance {told.ignorance[0]:.2f}, conflict {told.conflict[0]:.2f}"
+    )
+    return Waterfall(tuple(names), weight, k, tuple(classes), headline)
+
+
+def _target_column(told: Any, classes: list[Any], target: Any) -> int:
+    if target is None:
+        return 1 if len(classes) == 2 else int(told.bounds.upper[0].argmax())
+    if target not in classes:
+        known = ", ".join(repr(label) for label in classes[:10])
+        more = ", …" if len(classes) > 10 else ""
+        raise ValueError(f"target must be a class ({known}{more}). Got {target!r} instead.")
+    return classes.index(target)
+
+
+def _largest(names: list[str], weight: FloatArray, most: int) -> tuple[list[str], FloatArray]:
+    """Return the largest weights in order, and the others as one where they are several."""
+    order = np.argsort(-np.abs(weight), kind="stable")
+    rest = order[most:]
+    if len(rest) < 2:
+        return [names[j] for j in order], weight[order]
+    kept = [names[j] for j in order[:most]]
+    joined = np.append(weight[order[:most]], weight[rest].sum())
+    return [*kept, f"the other {len(rest)}"], joined
+
+
+def _with_value(name: Any, value: Any) -> str:
+    if value is None:
+        return _short(name)
+    shown = f"{value:.4g}" if isinstance(value, Real) else _short(value)
+    return f"{_short(name)} = {shown}"
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _piece_number(classifier: Any, piece: Any) -> int:
+    names = list(classifier.piece_names_)
+    if piece is None and len(names) == 1:
+        return 0
+    if isinstance(piece, int | np.integer) and -len(names) <= piece < len(names):
+        return int(piece) % len(names)
+    if piece in names:
+        return names.index(piece)
+    shown = ", ".join(repr(name) for name in names[:10])
+    more = ", …" if len(names) > 10 else ""
+    raise ValueError(
+        f"piece must be one piece of evidence, by number from 0 to {len(names) - 1} or by name "
+        f"({shown}{more}). Got {piece!r} instead."
+    )
+
+
+class _Sweep(NamedTuple):
+    """Values of one piece from low to high, features that have them, and those of the rows."""
+
+    value: FloatArray
+    phi: Any
+    points: FloatArray
+    label: str
+
+
+def _sweep(classifier: Any, X: Any, piece: int, n_points: int) -> _Sweep:
+    """Vary what one piece of evidence is made of."""
+    members = list(classifier.model_.members[piece])
+    name = str(classifier.piece_names_[piece])
+    phi = classifier.features(X)
+    if len(members) > 1:
+        return _sweep_rows(classifier.explain(X).values[:, piece], phi, name)
+    column = phi[:, members]
+    points = np.asarray(column.toarray() if hasattr(column, "toarray") else column).ravel()
+    value = np.linspace(*span(points), n_points)
+    lines = _lines(classifier, _rows_with(classifier, members[0], value[[0, -1]]), piece)
+    # Masses bend at the cut-offs.
+    cuts = [_crossings(value[[0, -1]], line) for line in lines.T]
+    value = np.unique(np.concatenate([value, *cuts]))
+    label = name if _is_input(X, phi) else f"{name} (as it enters the last layer)"
+    return _Sweep(value, _rows_with(classifier, members[0], value), points, label)
+
+
+def _rows_with(classifier: Any, feature: int, value: FloatArray) -> FloatArray:
+    """Return rows of mean features, but one of them as given."""
+    rows = np.tile(classifier.model_.mean, (len(value), 1))
+    rows[:, feature] = value
+    return rows
+
+
+def _sweep_rows(values: npt.NDArray[Any], phi: Any, name: str) -> _Sweep:
+    """Go through the rows by the one input that a group of features is made of."""
+    if not all(isinstance(value, Real) for value in values):
+        raise ValueError(
+            f"{name!r} joins several features that are not all made of one input of numbers, so "
+            "it has no value to be drawn against. A waterfall shows its weight in one row."
+        )
+    points = values.astype(np.float64)
+    value, first = np.unique(points, return_index=True)
+    if len(value) < 2:
+        raise ValueError(
+            f"{name!r} is drawn through its values in X; pass rows with at least two of them."
+        )
+    return _Sweep(value, phi[first], points, name)
+
+
+def _is_input(X: Any, phi: Any) -> bool:
+    """Tell whether the last layer sees the input as it is."""
+    table = np.asarray(X)
+    return table.dtype.kind in "iuf" and not hasattr(phi, "toarray") and np.array_equal(table, phi)
+
+
+def _weight_curves(classifier: Any, X: Any, piece: int, y: npt.ArrayLike | None) -> WeightCurves:
+    sweep = _sweep(classifier, X, piece, 2)  # a single feature's weights are straight lines
+    weight = _lines(classifier, sweep.phi, piece)
+    column = None
+    if y is not None:
+        labels = as_labels(y, "y")
+        check_rows_match("y", len(labels), "X", len(sweep.points))
+        column = label_columns(labels, len(classifier.classes_), classifier.classes_)
+    cutoffs = tuple(_crossings(sweep.value, line) for line in weight.T)
+    classes = tuple(classifier.classes_.tolist())
+    return WeightCurves(sweep.value, weight, cutoffs, sweep.points, column, classes, sweep.label)
+
+
+def _lines(classifier: Any, phi: Any, piece: int) -> FloatArray:
+    """Return the weights of a piece for each class or, of two, for the second, (t, L)."""
+    weight = classifier.model_.weights(phi)[:, piece]
+    return weight[:, 1:] - weight[:, :1] if weight.shape[1] == 2 else weight
+
+
+def _crossings(value: FloatArray, weight: FloatArray) -> FloatArray:
+    """Return the values at which a piecewise straight line changes sign."""
+    at, w = value[weight != 0], weight[weight != 0]
+    before = np.flatnonzero(np.sign(w[1:]) != np.sign(w[:-1]))
+    share = w[before] / (w[before] - w[before + 1])
+    return at[before] + share * (at[before + 1] - at[before])
+
+
+def _mass_curves(classifier: Any, X: Any, piece: int) -> MassCurves:
+    sweep = _sweep(classifier, X, piece, _N_POINTS)
+    batch = classifier.model_.piece_mass(sweep.phi, piece)
+    order = np.argsort(batch.focal.sum(axis=1), kind="stable")
+    focal, mass = batch.focal[order], batch.mass[:, order]
+    rest = np.zeros(len(focal), dtype=bool)
+    if len(focal) > _MOST_SETS:
+        rest[np.argsort(-mass.max(axis=0), kind="stable")[_MOST_SETS - 1 :]] = True
+    names = [set_name(inside, batch.frame.labels) for inside in focal[~rest]]
+    if rest.any():
+        names.append(f"the other {rest.sum()}")
+        mass = np.column_stack([mass[:, ~rest], mass[:, rest].sum(axis=1)])
+        focal = np.vstack([focal[~rest], np.zeros(focal.shape[1], dtype=bool)])
+    return MassCurves(sweep.value, mass, focal, tuple(names), sweep.label)

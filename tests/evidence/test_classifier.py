@@ -1,0 +1,230 @@
+"""The classifier around any model that ends in a linear layer."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import clone
+from sklearn.compose import make_column_transformer
+from sklearn.datasets import load_iris, load_wine
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.model_selection import cross_val_score
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, SplineTransformer, StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from dubito.belief import dempster
+from dubito.decision import interval_dominance
+from dubito.evidence import EvidenceModel, EvidentialClassifier, NotSupportedError
+
+X_WINE, Y_WINE = load_wine(return_X_y=True)
+
+
+@pytest.fixture(scope="module")
+def wine():
+    model = make_pipeline(StandardScaler(), LogisticRegression())
+    return EvidentialClassifier(model).fit(X_WINE, Y_WINE)
+
+
+def expected_failures(classifier):
+    if not isinstance(classifier.estimator, SGDClassifier):
+        return {}
+    reason = "a row that comes twice is shuffled apart, and SGDClassifier's steps differ"
+    return {
+        f"check_sample_weight_equivalence_on_{kind}_data": reason for kind in ("dense", "sparse")
+    }
+
+
+@parametrize_with_checks(
+    [
+        EvidentialClassifier(LogisticRegression()),
+        EvidentialClassifier(make_pipeline(StandardScaler(), LogisticRegression())),
+        EvidentialClassifier(SGDClassifier(loss="log_loss", random_state=0)),
+    ],
+    expected_failed_checks=expected_failures,
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def test_shapes_and_the_contract(wine):
+    n, n_features, n_classes = len(X_WINE), 13, 3
+    assert wine.weights(X_WINE).shape == (n, n_features, n_classes)
+    bounds = wine.predict_bounds(X_WINE)
+    assert bounds.lower.shape == (n, n_classes)
+    assert (bounds.upper >= wine.predict_proba(X_WINE)).all()
+    np.testing.assert_array_equal(wine.predict_set(X_WINE), interval_dominance(bounds))
+    np.testing.assert_allclose(wine.predict_mass(X_WINE).bounds().lower, bounds.lower, atol=1e-14)
+    assert wine.conflict(X_WINE).shape == wine.ignorance(X_WINE).shape == (n,)
+    plus, minus = wine.totals(X_WINE)
+    np.testing.assert_allclose(np.maximum(wine.weights(X_WINE), 0).sum(axis=1), plus)
+    np.testing.assert_allclose(np.maximum(-wine.weights(X_WINE), 0).sum(axis=1), minus, atol=1e-14)
+
+
+def test_pieces_combine_to_the_whole(wine):
+    pieces = [wine.piece_mass(X_WINE[:5], name) for name in wine.piece_names_]
+    whole = dempster(*pieces)
+    np.testing.assert_allclose(whole.dense().mass, wine.predict_mass(X_WINE[:5]).mass, atol=1e-12)
+    np.testing.assert_array_equal(wine.piece_mass(X_WINE[:5], 3).mass, pieces[3].mass)
+
+
+def test_belief_is_below_probability_for_two_classes_but_not_always_for_more():
+    binary = EvidentialClassifier(LogisticRegression(C=100, max_iter=5000)).fit(
+        X_WINE[:, :2], Y_WINE == 0
+    )
+    assert (binary.predict_bounds(X_WINE[:, :2]).lower <= binary.predict_proba(X_WINE[:, :2])).all()
+    # One feature speaks for class 0 of ten, the other against it: probabilities are as if nobody
+    # had spoken, but class 0 has more belief than the others' shares leave it.
+    coef = np.zeros((10, 2))
+    coef[0] = [5.0, -5.0]
+    model = EvidenceModel(coef, np.zeros(10), np.zeros(2))
+    np.testing.assert_allclose(model.proba([[1.0, 1.0]]), 0.1)
+    assert model.bounds([[1.0, 1.0]]).lower[0, 0] > 0.15
+
+
+def test_permuting_classes_or_features_permutes_the_answers():
+    X, y = load_iris(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    model = LogisticRegression(tol=1e-12, max_iter=10000)
+    plain = EvidentialClassifier(model).fit(X, y)
+    turned = EvidentialClassifier(model).fit(X, (y + 1) % 3)
+    order = [(k + 1) % 3 for k in range(3)]
+    np.testing.assert_allclose(
+        turned.weights(X)[:, :, order], plain.weights(X), atol=1e-6
+    )  # two fits of one problem agree to the solver's tolerance
+    mixed = EvidentialClassifier(model).fit(X[:, ::-1], y)
+    np.testing.assert_allclose(mixed.weights(X[:, ::-1])[:, ::-1], plain.weights(X), atol=1e-6)
+
+
+def test_frames_with_names_and_word_labels():
+    iris = load_iris(as_frame=True)
+    words = iris.target_names[iris.target]
+    model = make_pipeline(StandardScaler(), LogisticRegression())
+    from_pandas = EvidentialClassifier(model).fit(iris.data, words)
+    from_polars = EvidentialClassifier(model).fit(pl.from_pandas(iris.data), words)
+    assert from_pandas.piece_names_ == list(iris.data.columns) == from_polars.piece_names_
+    assert list(from_pandas.classes_) == list(iris.target_names)
+    np.testing.assert_allclose(
+        from_polars.weights(pl.from_pandas(iris.data)), from_pandas.weights(iris.data)
+    )
+    told = from_pandas.explain(iris.data.iloc[[7, 70]])
+    assert list(dict.fromkeys(told.table["row"].tolist())) == [7, 70]
+    np.testing.assert_allclose(
+        [float(v) for v in told.table["value"][:12:3]], iris.data.iloc[7].to_numpy()
+    )
+
+
+def additive_data():
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"age": rng.normal(50, 10, 300), "dose": rng.normal(0, 1, 300)})
+    frame["ward"] = rng.choice(["north", "south", "west"], 300)
+    risk = (frame.age - 50) ** 2 / 50 - 2 + (frame.ward == "west") + rng.logistic(size=300)
+    return frame, np.where(risk > 0, "ill", "well")
+
+
+def additive_model():
+    columns = make_column_transformer(
+        (SplineTransformer(n_knots=4), ["age", "dose"]), (OneHotEncoder(), ["ward"])
+    )
+    return make_pipeline(columns, LogisticRegression())
+
+
+def test_an_additive_model_by_input_has_one_piece_for_each_input():
+    frame, y = additive_data()
+    by_feature = EvidentialClassifier(additive_model()).fit(frame, y)
+    by_input = EvidentialClassifier(additive_model(), groups="input").fit(frame, y)
+    assert by_feature.model_.n_pieces == 6 + 6 + 3
+    assert by_input.piece_names_ == ["age", "dose", "ward"]
+    np.testing.assert_array_equal(by_input.predict_proba(frame), by_feature.predict_proba(frame))
+    # A smooth function of age is one voice: its parts cannot contradict each other.
+    assert by_input.conflict(frame).mean() < by_feature.conflict(frame).mean()
+    table = by_input.explain(frame.iloc[:1]).table
+    assert table["value"][::2].tolist() == [str(value) for value in frame.iloc[0]]
+
+
+def test_values_are_found_by_name_where_columns_come_in_another_order():
+    frame, y = additive_data()
+    ev = EvidentialClassifier(additive_model(), groups="input").fit(frame, y)
+    turned = frame[["ward", "dose", "age"]].iloc[:1]
+    np.testing.assert_array_equal(
+        ev.explain(turned).table["value"], ev.explain(frame.iloc[:1]).table["value"]
+    )
+
+
+def test_texts():
+    texts = ["good wine", "bad wine", "good food", "bad food", "good good", "bad bad"]
+    ev = EvidentialClassifier(make_pipeline(TfidfVectorizer(), LogisticRegression()))
+    ev.fit(texts, [1, 0, 1, 0, 1, 0])
+    assert ev.piece_names_ == ["bad", "food", "good", "wine"]
+    told = ev.explain(["good wine"])
+    assert "good = 0.6" in told.text()  # its weight in the text, which no column has
+
+
+def test_groups_by_label():
+    frame, y = additive_data()
+    X = frame[["age", "dose"]]
+    one = EvidentialClassifier(LogisticRegression(), groups=["both", "both"]).fit(X, y)
+    assert one.piece_names_ == ["both"]
+    np.testing.assert_allclose(one.conflict(X), 0, atol=1e-15)
+    assert np.isnan(one.explain(X.iloc[:1]).table["value"]).all()
+
+
+def test_groups_by_input_need_inputs_to_group_by():
+    X, y = load_iris(return_X_y=True)
+    network = MLPClassifier((4,), solver="lbfgs", alpha=1.0, max_iter=5000, random_state=0)
+    with pytest.raises(NotSupportedError, match="of the 4 features here none does"):
+        EvidentialClassifier(network, groups="input").fit(X, y)
+    ev = EvidentialClassifier(network).fit(X, y)
+    assert ev.piece_names_ == ["hidden 0", "hidden 1", "hidden 2", "hidden 3"]
+
+
+def test_weights_of_rows_reach_the_model_and_the_means():
+    X, y = load_iris(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    weight = 1 + np.arange(len(y)) % 3
+    twice = np.repeat(np.arange(len(y)), weight)
+    exact = LogisticRegression(tol=1e-10, max_iter=1000)
+    for model in (exact, make_pipeline(StandardScaler(), exact)):
+        weighted = EvidentialClassifier(model).fit(X, y, sample_weight=weight)
+        repeated = EvidentialClassifier(model).fit(X[twice], y[twice])
+        np.testing.assert_allclose(weighted.model_.mean, repeated.model_.mean, atol=1e-12)
+        np.testing.assert_allclose(weighted.weights(X), repeated.weights(X), atol=1e-6)
+    with pytest.warns(UserWarning, match="LinearDiscriminantAnalysis.fit takes no sample_weight"):
+        EvidentialClassifier(make_pipeline(StandardScaler(), LinearDiscriminantAnalysis())).fit(
+            X, y, sample_weight=weight
+        )
+
+
+def test_it_can_be_kept_cloned_and_cross_validated(wine):
+    again = pickle.loads(pickle.dumps(wine))  # noqa: S301 - our own
+    np.testing.assert_array_equal(again.weights(X_WINE), wine.weights(X_WINE))
+    assert not hasattr(clone(wine), "model_")
+    assert cross_val_score(wine, X_WINE, Y_WINE, cv=3).min() > 0.9
+
+
+def test_errors_say_what_to_do(wine):
+    with pytest.raises(NotFittedError):
+        EvidentialClassifier(LogisticRegression()).conflict(X_WINE)
+    with pytest.raises(ValueError, match="no piece of evidence 'colour'; there are x0, x1"):
+        wine.piece_mass(X_WINE, "colour")
+    with pytest.raises(ValueError, match="has 4 features"):
+        wine.predict_bounds(X_WINE[:, :4])
+    with pytest.raises(ValueError, match=r"groups .* rows|groups has 2"):
+        EvidentialClassifier(LogisticRegression(max_iter=10000), groups=[0, 1]).fit(
+            StandardScaler().fit_transform(X_WINE), Y_WINE
+        )
+
+
+def test_a_single_row_and_float32(wine):
+    row = X_WINE[:1].astype(np.float32)
+    assert wine.predict_bounds(row).lower.dtype == np.float64
+    np.testing.assert_allclose(
+        wine.predict_bounds(row).lower, wine.predict_bounds(X_WINE[:1]).lower, atol=1e-4
+    )

@@ -1,0 +1,184 @@
+"""Every model that can be read gives its own probabilities back; every other one is refused."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+from scipy.special import expit, softmax
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer
+from sklearn.datasets import load_iris
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import (
+    LogisticRegression,
+    LogisticRegressionCV,
+    RidgeClassifier,
+    SGDClassifier,
+)
+from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures, SplineTransformer, StandardScaler
+from sklearn.svm import SVC, LinearSVC
+
+from dubito.calibration import (
+    CalibratedClassifier,
+    EvidentialMultinomialCalibrator,
+    MatrixCalibrator,
+    PlattCalibrator,
+    TemperatureCalibrator,
+    VectorCalibrator,
+)
+from dubito.evidence import EvidentialClassifier, NotSupportedError
+
+
+def flowers(n_classes):
+    X, y = load_iris(return_X_y=True)
+    kept = y >= 3 - n_classes
+    X = StandardScaler().fit_transform(X[kept])  # so that all solvers converge
+    return X, np.array(["setosa", "versicolor", "virginica"])[y[kept]]
+
+
+def network(**settings):
+    return MLPClassifier(
+        (8, 5), alpha=1.0, solver="lbfgs", max_iter=5000, random_state=0, **settings
+    )
+
+
+SOFTMAX = {
+    "logistic regression": LogisticRegression(),
+    "its own cross-validation": LogisticRegressionCV(Cs=2, cv=3),
+    "discriminant analysis": LinearDiscriminantAnalysis(),
+    "network": network(),
+    "network of tanh": network(activation="tanh"),
+    "network of sigmoids": network(activation="logistic"),
+    "network without activation": network(activation="identity"),
+    "network without hidden layers": MLPClassifier((), solver="lbfgs", random_state=0),
+    "pipeline": make_pipeline(StandardScaler(), LogisticRegression()),
+    "additive model": make_pipeline(SplineTransformer(), LogisticRegression()),
+    "pipeline in a pipeline": make_pipeline(
+        StandardScaler(), make_pipeline(PolynomialFeatures(2), LogisticRegression(max_iter=500))
+    ),
+    "columns": make_pipeline(
+        ColumnTransformer([("s", StandardScaler(), [0, 1])], remainder="passthrough"),
+        LogisticRegression(),
+    ),
+    "search": GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, cv=3),
+    "no intercept": LogisticRegression(fit_intercept=False),
+    "temperature": CalibratedClassifier(LinearSVC(), TemperatureCalibrator()),
+    "vector": CalibratedClassifier(LinearSVC(), VectorCalibrator()),
+    "matrix": CalibratedClassifier(RidgeClassifier(), MatrixCalibrator()),
+    "calibrated pipeline": CalibratedClassifier(
+        make_pipeline(StandardScaler(), LinearSVC()), TemperatureCalibrator()
+    ),
+}
+
+#: Their own probabilities of more than two classes are normalised sigmoids.
+SIGMOIDS = {
+    "gradient descent": SGDClassifier(loss="log_loss", alpha=0.1, random_state=0),
+    "platt": CalibratedClassifier(LinearSVC(), PlattCalibrator()),
+    "platt of ridge": CalibratedClassifier(RidgeClassifier(), PlattCalibrator()),
+    "sigmoid": CalibratedClassifierCV(LinearSVC(), ensemble=False),
+}
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning:sklearn")  # defaults to come, of the search
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("name", SOFTMAX)
+def test_probabilities_are_those_of_the_model(name, n_classes):
+    X, y = flowers(n_classes)
+    ev = EvidentialClassifier(SOFTMAX[name]).fit(X, y)
+    proba = ev.estimator_.predict_proba(X)
+    np.testing.assert_allclose(ev.predict_proba(X), proba, rtol=1e-11, atol=1e-13)
+    np.testing.assert_array_equal(ev.predict(X), ev.estimator_.predict(X))
+    plausible = ev.predict_bounds(X).upper
+    plausible = plausible / plausible.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(plausible, proba, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("name", SIGMOIDS)
+def test_one_against_the_rest_is_read_as_a_softmax_of_log_odds(name, n_classes):
+    X, y = flowers(n_classes)
+    ev = EvidentialClassifier(SIGMOIDS[name]).fit(X, y)
+    proba = ev.estimator_.predict_proba(X)
+    if n_classes == 2:
+        np.testing.assert_allclose(ev.predict_proba(X), proba, atol=1e-12)
+    else:
+        logits = ev.features(X) @ ev.model_.coef.T + ev.model_.intercept
+        sigmoids = expit(logits)
+        np.testing.assert_allclose(sigmoids / sigmoids.sum(1, keepdims=True), proba, atol=1e-12)
+        np.testing.assert_allclose(ev.predict_proba(X), softmax(logits, axis=1), atol=1e-12)
+        np.testing.assert_array_equal(ev.predict(X), ev.estimator_.predict(X))
+
+
+def test_linear_support_vectors_of_two_classes():
+    X, y = flowers(2)
+    ev = EvidentialClassifier(CalibratedClassifier(SVC(kernel="linear"), PlattCalibrator()))
+    ev.fit(X, y)
+    np.testing.assert_allclose(ev.predict_proba(X), ev.estimator_.predict_proba(X), atol=1e-12)
+    with pytest.raises(NotSupportedError, match=r"each pair of its 3 classes\. Use LinearSVC"):
+        ev.fit(*flowers(3))
+
+
+def test_calibration_of_scikit_learn_by_temperature():
+    pytest.importorskip("sklearn", minversion="1.8", reason="temperature scaling came with 1.8")
+    for n_classes in (2, 3):
+        X, y = flowers(n_classes)
+        model = CalibratedClassifierCV(LinearSVC(), method="temperature", ensemble=False)
+        ev = EvidentialClassifier(model).fit(X, y)
+        np.testing.assert_allclose(ev.predict_proba(X), ev.estimator_.predict_proba(X), atol=1e-12)
+
+
+def test_a_frozen_model_is_left_as_it_is():
+    X, y = flowers(3)
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
+    frozen = EvidentialClassifier(FrozenEstimator(model)).fit(X[::2], y[::2])
+    assert frozen.estimator_ is model
+    np.testing.assert_allclose(frozen.model_.mean, model[:-1].transform(X[::2]).mean(axis=0))
+    inside = EvidentialClassifier(make_pipeline(FrozenEstimator(model[:-1]), model[-1])).fit(X, y)
+    np.testing.assert_allclose(inside.model_.mean, np.zeros(4), atol=1e-12)
+
+
+def test_sparse_features_stay_sparse_and_agree_with_dense_ones():
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((120, 30)) < 0.1, rng.normal(size=(120, 30)), 0.0)
+    y = rng.integers(3, size=120)
+    model = LogisticRegression(solver="liblinear" if y.max() == 1 else "lbfgs")
+    dense = EvidentialClassifier(model).fit(X, y)
+    sparse = EvidentialClassifier(FrozenEstimator(dense.estimator_)).fit(csr_matrix(X), y)
+    for a, b in zip(dense.totals(X), sparse.totals(csr_matrix(X)), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-13)
+    np.testing.assert_allclose(sparse.weights(csr_matrix(X)), dense.weights(X), atol=1e-13)
+    np.testing.assert_allclose(sparse.predict_proba(csr_matrix(X)), dense.predict_proba(X))
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (SVC(), r"SVC\(kernel='rbf'\) has none. Use CalibratedClassifier with an evidential"),
+        (RandomForestClassifier(), "RandomForestClassifier has none"),
+        (make_pipeline(StandardScaler(), KNeighborsClassifier()), "KNeighborsClassifier has none"),
+        (LinearSVC(), r"LinearSVC\(loss='squared_hinge'\) are margins.*PlattCalibrator"),
+        (SGDClassifier(), r"SGDClassifier\(loss='hinge'\) are margins"),
+        (FrozenEstimator(RidgeClassifier()), "RidgeClassifier are margins"),
+        (GridSearchCV(SVC(), {"C": [1]}), "has none"),
+        (CalibratedClassifierCV(LinearSVC(), method="isotonic"), 'Use method="sigmoid"'),
+        (CalibratedClassifierCV(LinearSVC()), r"averages 5 models.*ensemble=False"),
+        (CalibratedClassifierCV(MLPClassifier()), "Pass the MLPClassifier itself"),
+        (
+            CalibratedClassifier(LinearSVC(), EvidentialMultinomialCalibrator()),
+            "Use ensemble=False",
+        ),
+        (
+            CalibratedClassifier(LinearSVC(), PlattCalibrator(), ensemble=True),
+            "several are averaged",
+        ),
+        (CalibratedClassifier(SVC(), PlattCalibrator()), "has none"),
+    ],
+)
+def test_what_has_no_linear_layer_is_refused_with_a_way_out(model, message):
+    with pytest.raises(NotSupportedError, match=message):
+        EvidentialClassifier(model).fit(*flowers(3))
