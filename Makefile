@@ -13,7 +13,7 @@ DUBITO_DATA := $(abspath $(wildcard ../shared/data))
 endif
 export DUBITO_DATA
 
-.PHONY: demo test oldest lint format bench experiments docs clean
+.PHONY: demo test torch oldest lint format bench experiments docs clean
 
 $(READY): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -29,6 +29,9 @@ test oldest: export OMP_NUM_THREADS := 1
 
 test: $(READY)  ## The whole test suite, with coverage
 	$(BIN)/python -m pytest -n auto --cov --cov-report=term
+
+torch: $(READY)  ## PyTorch, for dubito.evidence.torch; its tests skip without it
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "torch==2.13.0"
 
 oldest: ## The test suite with the oldest versions pyproject.toml allows
 	test -x .venv-oldest/bin/python || $(PYTHON) -m venv .venv-oldest

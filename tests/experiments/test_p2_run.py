@@ -241,7 +241,7 @@ def test_every_published_number_and_claim_is_computed(fake):  # noqa: ARG001
 
 def test_single_trainings_are_allowed_two_standard_deviations():
     values = np.array([10.0, 12.0, 14.0])
-    near, far = (measures.Expected(v, None, "", "") for v in (15.9, 16.1))
+    near, far = (measures.Expected(v, None, "", "") for v in ("15.9", "16.1"))
     assert measures.allowed(near, values) == pytest.approx(4)
     assert measures.comes_out(near, values)
     assert not measures.comes_out(far, values)

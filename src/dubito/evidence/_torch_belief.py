@@ -1,0 +1,268 @@
+r"""From weights of evidence to belief, on tensors (P2, Prop. 1): O(K) a row, any K.
+
+Nothing is subtracted from a number of its own size, and every exponent is at most 0, scaled by the
+largest plausibility of the row; so weights from 1e-9 to 1e4 keep the precision of their type.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+
+from dubito.evidence._torch_rows import Formula, by_rows, check_floating, kernels_for
+
+if TYPE_CHECKING:
+    from dubito.belief import Bounds
+
+#: All subsets of more classes than this are too many to list.
+MOST_LISTED = 16
+
+
+class TensorBounds(NamedTuple):
+    """Belief and plausibility of each class, tensors of shape (..., K).
+
+    Attributes
+    ----------
+    lower, upper : Tensor of shape (..., K)
+        Belief and plausibility.
+    """
+
+    lower: torch.Tensor
+    upper: torch.Tensor
+
+    @property
+    def width(self) -> torch.Tensor:
+        """Upper minus lower, (..., K): what is not known."""
+        return self.upper - self.lower
+
+    def numpy(self) -> Bounds:
+        """Return the same as `dubito.belief.Bounds`, rows first, for `dubito.decision`."""
+        from dubito.belief import Bounds  # noqa: PLC0415 - needed here alone
+
+        lower, upper = (x.detach().reshape(-1, x.shape[-1]).cpu().double() for x in self[:2])
+        # Sums of bounds in half precision are off by more than `Bounds` takes for rounding.
+        upper = upper / upper.sum(1, keepdim=True).clamp(max=1)
+        lower = lower / lower.sum(1, keepdim=True).clamp(min=1)
+        return Bounds(torch.minimum(lower, upper).numpy(), upper.clamp(max=1).numpy())
+
+
+def bounds_from_weights(w_plus: torch.Tensor, w_minus: torch.Tensor) -> TensorBounds:
+    r"""Return belief and plausibility of each class from total weights of evidence.
+
+    With :math:`q_k=1-e^{-w^-_k}` and
+    :math:`D=\sum_ke^{-w^-_k}(e^{w^+_k}-1)+1-\prod_kq_k`,
+
+    .. math:: Bel(k)=e^{-w^-_k}\bigl(e^{w^+_k}-1+\prod_{l\ne k}q_l\bigr)/D,\qquad
+              Pl(k)=e^{w^+_k-w^-_k}/D.
+
+    Differentiable. Weights that need no gradient go through a compiled kernel: on the CPU, and on
+    a GPU where they are float32 or narrower and Triton is installed (K up to 16,384).
+
+    Parameters
+    ----------
+    w_plus, w_minus : Tensor of shape (..., K)
+        Total weights for and against each class, finite and ≥ 0, which is not checked. Half
+        precision is computed in float32 and returned as it came.
+
+    Returns
+    -------
+    TensorBounds
+
+    Examples
+    --------
+    >>> import torch
+    >>> from dubito.evidence.torch import bounds_from_weights
+    >>> bounds = bounds_from_weights(torch.tensor([[2.0, 0.0]]), torch.tensor([[0.0, 1.0]]))
+    >>> bounds.lower, bounds.upper
+    (tensor([[0.9502, 0.0000]]), tensor([[1.0000, 0.0498]]))
+    """
+    return TensorBounds(*_from_weights(bounds, w_plus, w_minus))
+
+
+def conflict_from_weights(w_plus: torch.Tensor, w_minus: torch.Tensor) -> torch.Tensor:
+    r"""Return the conflict of the evidence: the mass of the empty set before normalising.
+
+    :math:`\kappa=1-e^{-\sum_kw^+_k}D` when all simple mass functions are combined; eq. (21) of P2
+    for two classes. Parameters as for `bounds_from_weights`; differentiable.
+
+    Returns
+    -------
+    Tensor of shape (...)
+
+    Examples
+    --------
+    >>> import torch
+    >>> from dubito.evidence.torch import conflict_from_weights
+    >>> conflict_from_weights(torch.tensor([[2.0, 1.0], [2.0, 0.0]]), torch.zeros(2, 2))
+    tensor([0.5466, 0.0000])
+    """
+    return _from_weights(conflict, w_plus, w_minus)[0]
+
+
+def ignorance_from_weights(w_plus: torch.Tensor, w_minus: torch.Tensor) -> torch.Tensor:
+    r"""Return the mass of the whole frame, :math:`e^{-\sum_kw^-_k}/D`.
+
+    Parameters as for `bounds_from_weights`; differentiable.
+
+    Returns
+    -------
+    Tensor of shape (...)
+
+    Examples
+    --------
+    >>> import torch
+    >>> from dubito.evidence.torch import ignorance_from_weights
+    >>> ignorance_from_weights(torch.tensor([[2.0, 1.0], [0.0, 0.0]]), torch.zeros(2, 2))
+    tensor([0.1098, 1.0000])
+    """
+    return _from_weights(ignorance, w_plus, w_minus)[0]
+
+
+def mass_from_weights(w_plus: torch.Tensor, w_minus: torch.Tensor) -> torch.Tensor:
+    r"""Return the masses of all non-empty sets of classes, in bit-mask order.
+
+    Column i - 1 is the set whose members are the bits of i.
+    :math:`m(A)=\prod_{k\in A}e^{-w^-_k}\prod_{k\notin A}q_k/D` for sets of two and more; what a
+    class has alone is its belief. Parameters as for `bounds_from_weights`, K at most 16;
+    differentiable.
+
+    Returns
+    -------
+    Tensor of shape (..., 2^K - 1)
+
+    Examples
+    --------
+    >>> import torch
+    >>> from dubito.evidence.torch import mass_from_weights
+    >>> mass_from_weights(torch.tensor([[2.0, 1.0]]), torch.zeros(1, 2))
+    tensor([[0.7015, 0.1887, 0.1098]])
+    """
+    return _from_weights(mass, w_plus, w_minus)[0]
+
+
+def bounds(w_plus: torch.Tensor, w_minus: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Compute `bounds_from_weights` for rows that are checked."""
+    if kernels := kernels_for(w_plus, w_minus):
+        return kernels.bounds(w_plus, w_minus)
+    row = _scaled(w_plus, w_minus)
+    upper = _at_most_one(row.plausible / row.total)
+    return upper * _at_most_one(row.share), upper
+
+
+def conflict(w_plus: torch.Tensor, w_minus: torch.Tensor) -> tuple[torch.Tensor]:
+    r"""Compute `conflict_from_weights`: two classes are spoken for, or one that is spoken against.
+
+    With k the first class spoken for, that is
+    :math:`\sum_k(1-e^{-w^+_k})\,e^{-\sum_{l<k}w^+_l}(1-e^{-w^-_k-\sum_{l>k}w^+_l})`; and
+    :math:`e^{-\sum_kw^+_k}\prod_kq_k`: no class is spoken for and all are spoken against.
+    """
+    if kernels := kernels_for(w_plus, w_minus):
+        return (kernels.conflict(w_plus, w_minus),)
+    before = _shifted(w_plus, 0.0).cumsum(-1)
+    after = _shifted(w_plus.flip(-1), 0.0).cumsum(-1).flip(-1)
+    some = (_support(w_plus) * torch.exp(-before) * _support(w_minus + after)).sum(-1)
+    none = torch.exp(-w_plus.sum(-1)) * _support(w_minus).prod(-1)
+    return (_at_most_one(some + none),)
+
+
+def ignorance(w_plus: torch.Tensor, w_minus: torch.Tensor) -> tuple[torch.Tensor]:
+    """Compute `ignorance_from_weights` for rows that are checked."""
+    if kernels := kernels_for(w_plus, w_minus):
+        return (kernels.ignorance(w_plus, w_minus),)
+    row = _scaled(w_plus, w_minus)
+    log_frame = -w_minus.sum(-1) - row.shift[..., 0] - row.total[..., 0].log()
+    return (_at_most_one(log_frame.exp()),)
+
+
+def mass(w_plus: torch.Tensor, w_minus: torch.Tensor) -> tuple[torch.Tensor]:
+    """Compute `mass_from_weights` for rows that are checked."""
+    n_classes = w_plus.shape[-1]
+    if n_classes > MOST_LISTED:
+        raise ValueError(
+            f"Masses of all sets are listed for at most {MOST_LISTED} classes; got {n_classes}. "
+            "Bounds, conflict and ignorance have no such limit."
+        )
+    row = _scaled(w_plus, w_minus)
+    # Factors of a set's members are relative to the largest of them: D may be far smaller than 1.
+    least = w_minus.detach().amin(-1, keepdim=True)
+    spared, denied = torch.exp(least - w_minus), _support(w_minus)
+    product, size = torch.ones_like(least), torch.zeros_like(least[:1])
+    for k in range(n_classes):
+        product = torch.cat([product * denied[:, k, None], product * spared[:, k, None]], dim=1)
+        size = torch.cat([size, size + 1], dim=1)
+    listed = product[:, 1:] * torch.exp(-size[:, 1:] * least - row.shift) / row.total
+    alone = torch.tensor([(1 << k) - 1 for k in range(n_classes)], device=w_plus.device)
+    return (listed.index_copy(1, alone, bounds(w_plus, w_minus)[0]),)
+
+
+class _Row(NamedTuple):
+    """What the formulas share, row by row, scaled by :math:`e^{-M}` with M the `shift`.
+
+    `plausible` is :math:`e^{w^+_k-w^-_k-M}`, at most 1; `total` is D, between 1 and 2K; `share` is
+    the belief's part of the plausibility.
+    """
+
+    plausible: torch.Tensor
+    share: torch.Tensor
+    total: torch.Tensor
+    shift: torch.Tensor
+
+
+def _scaled(w_plus: torch.Tensor, w_minus: torch.Tensor) -> _Row:
+    difference = w_plus - w_minus
+    with torch.no_grad():
+        shift = difference.amax(-1, keepdim=True)
+        lost = _rounded_away(w_plus, w_minus, difference)
+    plausible = torch.exp(difference - shift + lost)
+    silent, support, opposition = torch.exp(-w_plus), _support(w_plus), _support(w_minus)
+    # 1 - ∏q is the sum over k of the chance that k is the first class not ruled out.
+    before = _shifted(opposition, 1.0).cumprod(-1)
+    after = _shifted(opposition.flip(-1), 1.0).cumprod(-1).flip(-1)
+    total = (plausible * (support + silent * before)).sum(-1, keepdim=True)
+    return _Row(plausible, support + silent * before * after, total, shift)
+
+
+def _support(weight: torch.Tensor) -> torch.Tensor:
+    return -torch.expm1(-weight)
+
+
+def _shifted(x: torch.Tensor, first: float) -> torch.Tensor:
+    """Move columns one to the right, so that a running sum stops before its own column."""
+    return torch.cat([torch.full_like(x[..., :1], first), x[..., :-1]], dim=-1)
+
+
+def _rounded_away(a: torch.Tensor, b: torch.Tensor, difference: torch.Tensor) -> torch.Tensor:
+    """Return a - b minus its rounded value, exactly (Knuth): float32 keeps 1e-3 of 1e4 no more."""
+    minus_b = difference - a
+    return (a - (difference - minus_b)) - (b + minus_b)
+
+
+def _at_most_one(x: torch.Tensor) -> torch.Tensor:
+    """Take away what rounding put above 1, and leave the gradient as it is."""
+    return x - (x.detach() - 1).clamp(min=0)
+
+
+def _from_weights(
+    formula: Formula, w_plus: torch.Tensor, w_minus: torch.Tensor
+) -> tuple[torch.Tensor, ...]:
+    """Check weights and apply a formula of rows to them, a chunk of rows at a time."""
+    check_floating("w_plus", w_plus)
+    check_floating("w_minus", w_minus)
+    if w_plus.shape != w_minus.shape:
+        raise ValueError(
+            "w_plus and w_minus must have one shape, (..., K); "
+            f"got {tuple(w_plus.shape)} and {tuple(w_minus.shape)}."
+        )
+    if not w_plus.ndim or w_plus.shape[-1] < 2:
+        raise ValueError(f"Weights need at least 2 classes; got shape {tuple(w_plus.shape)}.")
+    lead, n_classes = w_plus.shape[:-1], w_plus.shape[-1]
+    dtype = torch.promote_types(w_plus.dtype, w_minus.dtype)
+    rows = [w.reshape(-1, n_classes).to(dtype) for w in (w_plus, w_minus)]
+    if formula is mass:
+        parts = by_rows(formula, *rows, width=2**n_classes)
+    elif kernels_for(*rows):  # which hold nothing but their results
+        parts = formula(*rows)
+    else:
+        parts = by_rows(formula, *rows, width=n_classes)
+    return tuple(part.reshape(lead + part.shape[1:]) for part in parts)

@@ -1,0 +1,139 @@
+"""What enters a linear layer: read from a model, and averaged over batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class LayerInput(nn.Module):
+    """A model cut off before one of its layers: called like the model, it returns what enters it.
+
+    Parameters
+    ----------
+    model : nn.Module
+        Any model; it is run as it is, in the mode it is in.
+    layer : nn.Module or str
+        The layer, or its name in the model, as in ``model.named_modules()``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from dubito.evidence.torch import LayerInput
+    >>> model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.ReLU(), torch.nn.Linear(3, 2))
+    >>> features = LayerInput(model, "2")
+    >>> features(torch.ones(5, 4)).shape
+    torch.Size([5, 3])
+    """
+
+    def __init__(self, model: nn.Module, layer: nn.Module | str) -> None:
+        super().__init__()
+        names = {name: module for name, module in model.named_modules() if name}
+        if isinstance(layer, str) and layer not in names:
+            known = ", ".join(name for name, m in names.items() if isinstance(m, nn.Linear))
+            raise ValueError(
+                f"The model has no layer {layer!r}; its linear layers are: {known or 'none'}."
+            )
+        if not isinstance(layer, str) and all(layer is not module for module in names.values()):
+            raise ValueError("layer is not part of the model; pass one of its modules or a name.")
+        self.model = model
+        self.layer = names[layer] if isinstance(layer, str) else layer
+
+    def forward(self, *args: Any, **kwargs: Any) -> torch.Tensor:
+        """Run the model and return the input of the layer."""
+        seen: list[torch.Tensor] = []
+
+        def keep(_: nn.Module, given: tuple[Any, ...], named: dict[str, Any]) -> None:
+            seen.append(given[0] if given else named["input"])
+
+        hook = self.layer.register_forward_pre_hook(keep, with_kwargs=True)
+        try:
+            self.model(*args, **kwargs)
+        finally:
+            hook.remove()
+        if len(seen) != 1:
+            raise ValueError(
+                f"The model calls the layer {len(seen)} times in one pass; "
+                "the features are what enters it when it is called once."
+            )
+        return seen[0]
+
+
+def feature_mean(
+    features: Any, n_features: int, *, backbone: Callable[..., Any] | None, device: torch.device
+) -> torch.Tensor:
+    """Average features in one pass, in float64, each row counting once: (J,) on the CPU."""
+    total = torch.zeros(n_features, dtype=torch.float64)
+    count = 0
+    with torch.no_grad(), _evaluating(backbone):
+        for batch in _batches(features):
+            rows = _features_of(batch, backbone, device)
+            if rows.shape[-1:] != (n_features,):
+                raise ValueError(
+                    f"The layer takes {n_features} features, but a batch has shape "
+                    f"{tuple(rows.shape)}. Pass what enters the layer, or a `backbone` that "
+                    "turns batches into it."
+                )
+            rows = rows.reshape(-1, n_features)
+            rows = rows.cpu() if rows.device.type == "mps" else rows  # has no float64
+            total += rows.sum(0, dtype=torch.float64).cpu()
+            count += len(rows)
+    if not count:
+        raise ValueError("features holds no rows; the mean of the features needs some.")
+    return total / count
+
+
+def _batches(features: Any) -> Iterable[Any]:
+    if isinstance(features, torch.Tensor):
+        return [features]
+    if hasattr(features, "__array__"):
+        return [torch.as_tensor(features)]
+    if isinstance(features, Mapping) or not isinstance(features, Iterable):
+        raise TypeError(
+            "features must be a tensor or an iterable of batches, such as a DataLoader; "
+            f"got {type(features).__name__}."
+        )
+    return features
+
+
+def _features_of(
+    batch: Any, backbone: Callable[..., Any] | None, device: torch.device
+) -> torch.Tensor:
+    """Return the features of a batch: a tensor, (tensor, ...) or the keywords of a backbone."""
+    if isinstance(batch, tuple | list) and batch:
+        batch = batch[0]
+    if isinstance(batch, Mapping) and backbone is not None:
+        named = {k: v.to(device) if hasattr(v, "to") else v for k, v in batch.items()}
+        batch = backbone(**named)
+    elif isinstance(batch, torch.Tensor) and backbone is not None:
+        batch = backbone(batch.to(device))
+    if not isinstance(batch, torch.Tensor):
+        source = "backbone returned" if backbone is not None else "a batch is"
+        raise TypeError(
+            f"Batches must be tensors, or tuples that start with one; {source} "
+            f"{type(batch).__name__}."
+        )
+    return batch
+
+
+@contextmanager
+def _evaluating(backbone: Callable[..., Any] | None) -> Iterator[None]:
+    """Put a model, or the model whose method this is, in evaluation mode for a while."""
+    model = backbone if isinstance(backbone, nn.Module) else getattr(backbone, "__self__", None)
+    before = (
+        [(part, part.training) for part in model.modules()] if isinstance(model, nn.Module) else []
+    )
+    for part, _ in before:
+        part.training = False
+    try:
+        yield
+    finally:
+        for part, training in before:
+            part.training = training

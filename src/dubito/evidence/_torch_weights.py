@@ -1,0 +1,120 @@
+r"""Weights of evidence of a linear layer, least committed (P2, Prop. 2), on tensors."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from torch.utils.checkpoint import checkpoint
+
+from dubito.evidence._torch_rows import kernels_for, needs_grad, room
+
+if TYPE_CHECKING:
+    from torch import nn
+
+_anew = partial(checkpoint, use_reentrant=False, preserve_rng_state=False)
+
+
+class Identified(NamedTuple):
+    r"""The least committed weights :math:`w_{jk}=\beta^*_{jk}(\phi_j-\mu_j)+b_k`.
+
+    That is eq. (38) with :math:`\alpha^*_{jk}=b_k-\beta^*_{jk}\mu_j`: the intercept at the mean
+    of the features, divided evenly among them. Centred features lose no digits to a large mean.
+    """
+
+    slope: torch.Tensor  # (J, K), or (J, 1) for a binary layer
+    base: torch.Tensor  # (K,) or (1,)
+
+
+def identify(coef: torch.Tensor, intercept: torch.Tensor, mean: torch.Tensor) -> Identified:
+    """Centre the coefficients over classes, and the intercept over features."""
+    if len(coef) > 1:
+        coef = coef - coef.mean(0)
+        intercept = intercept - intercept.mean()
+    at_mean = intercept + (coef * mean).sum(1)
+    return Identified(coef.T.contiguous(), at_mean / coef.shape[1])
+
+
+def signed_weights(centred: torch.Tensor, slope: torch.Tensor, base: torch.Tensor) -> torch.Tensor:
+    """Return the weight of each feature for each class, (n, J, K) from features (n, J)."""
+    return torch.addcmul(base, centred[:, :, None], slope)
+
+
+def totals(
+    centred: torch.Tensor, slope: torch.Tensor, base: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Add up positive and negative parts over features, (n, K) each, some features at a time."""
+    if kernels := kernels_for(centred, slope, base):
+        return kernels.totals(centred, slope, base)
+    n, n_features = centred.shape
+    step = max(1, room(centred.device) // max(1, n * slope.shape[1]))
+    again = needs_grad(centred, slope, base)
+    plus = minus = centred.new_zeros(n, slope.shape[1])
+    for j in range(0, n_features, step):
+        block = centred[:, j : j + step], slope[j : j + step], base
+        # For the gradient a block is computed anew rather than kept.
+        some = _anew(_parts, *block) if again else _parts(*block)
+        plus, minus = plus + some[0], minus + some[1]
+    return plus, minus
+
+
+def _parts(
+    centred: torch.Tensor, slope: torch.Tensor, base: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    w = signed_weights(centred, slope, base)
+    return w.relu().sum(1), (-w).relu().sum(1)
+
+
+def least_commitment_penalty(linear: nn.Linear, features: torch.Tensor) -> torch.Tensor:
+    r"""Return the mean sum of squared weights of evidence of a batch, to be added to its loss.
+
+    At the least committed :math:`\alpha^*` (Prop. 2) and with the means :math:`\mu_j` and
+    variances :math:`s_j^2` of the features in the batch, the minimum of (36), or (32) for one
+    output, over the number of rows is
+
+    .. math:: \sum_{j=1}^Js_j^2\sum_{k=1}^K{\beta^*_{jk}}^2
+              +\frac1J\sum_{k=1}^K\Bigl(\beta^*_{0k}+\sum_{j=1}^J\beta^*_{jk}\mu_j\Bigr)^2 .
+
+    It costs no more than the layer itself. For centred features it is Remark 1's sum; the remark's
+    heuristic, :math:`\lambda_1\sum\beta_j^2+\lambda_2\beta_0^2`, is the ``weight_decay`` of torch's
+    optimisers on this layer: right where features have mean 0 and one variance.
+
+    Parameters
+    ----------
+    linear : nn.Linear
+        The output layer: K logits, or one logit of two classes.
+    features : Tensor of shape (..., J)
+        What enters the layer. Gradients reach both; pass ``features.detach()`` to leave what is
+        below the layer alone.
+
+    Returns
+    -------
+    Tensor of shape ()
+
+    Examples
+    --------
+    >>> import torch
+    >>> from dubito.evidence.torch import least_commitment_penalty
+    >>> linear = torch.nn.Linear(2, 1)
+    >>> with torch.no_grad():
+    ...     _ = linear.weight.copy_(torch.tensor([[1.0, -2.0]]))
+    ...     _ = linear.bias.fill_(1.0)
+    >>> features = torch.tensor([[1.0, 1.0], [-1.0, -1.0]])  # mean 0, variance 1
+    >>> least_commitment_penalty(linear, features).item()  # 1² + 2² + 1²/2
+    5.5
+    """
+    coef = linear.weight
+    if features.shape[-1:] != coef.shape[1:]:
+        raise ValueError(
+            f"features must be (..., {coef.shape[1]}), as the layer takes them; "
+            f"got shape {tuple(features.shape)}."
+        )
+    rows = features.reshape(-1, coef.shape[1])
+    if not len(rows):
+        raise ValueError("features has no rows; the penalty is a mean over rows.")
+    intercept = coef.new_zeros(len(coef)) if linear.bias is None else linear.bias
+    mean = rows.mean(0)
+    slope, base = identify(coef, intercept, mean)
+    variance = (rows - mean).square().mean(0)
+    return (variance @ slope.square()).sum() + coef.shape[1] * base.square().sum()

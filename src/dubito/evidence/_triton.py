@@ -1,0 +1,215 @@
+"""Fused GPU kernels (Triton): import only where a GPU is, through `_torch_rows.kernels_for`.
+
+Each number is read once and written once. A program holds whole rows, in float32, and what a row
+needs of all its classes comes from reductions by sums and products of non-negative numbers.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+
+def bounds(w_plus: torch.Tensor, w_minus: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return belief and plausibility of each class, (n, K) each."""
+    lower = torch.empty_like(w_plus, memory_format=torch.contiguous_format)
+    upper = torch.empty_like(lower)
+    _launch(w_plus, w_minus, lower=lower, upper=upper)
+    return lower, upper
+
+
+def ignorance(w_plus: torch.Tensor, w_minus: torch.Tensor) -> torch.Tensor:
+    """Return the mass of the whole frame, (n,)."""
+    result = w_plus.new_empty(len(w_plus))
+    _launch(w_plus, w_minus, ignorance=result)
+    return result
+
+
+def conflict(w_plus: torch.Tensor, w_minus: torch.Tensor) -> torch.Tensor:
+    """Return the mass of the empty set before normalising, (n,)."""
+    result = w_plus.new_empty(len(w_plus))
+    _launch(w_plus, w_minus, conflict=result)
+    return result
+
+
+def _launch(w_plus: torch.Tensor, w_minus: torch.Tensor, **results: torch.Tensor) -> None:
+    """Write what is asked for, in one pass over the weights."""
+    n, n_classes = w_plus.shape
+    if not n:
+        return
+    w_plus, w_minus = (w if w.stride(1) == 1 else w.contiguous() for w in (w_plus, w_minus))
+    block = triton.next_power_of_2(n_classes)
+    rows, warps = _shape(block)
+    with torch.cuda.device(w_plus.device):
+        _belief_kernel[(triton.cdiv(n, rows),)](
+            w_plus,
+            w_minus,
+            *(results.get(name, w_plus) for name in ("lower", "upper", "ignorance", "conflict")),
+            n,
+            n_classes,
+            w_plus.stride(0),
+            w_minus.stride(0),
+            ROWS=rows,
+            BLOCK=block,
+            BOUNDS="lower" in results,
+            IGNORANCE="ignorance" in results,
+            CONFLICT="conflict" in results,
+            num_warps=warps if "lower" in results else max(1, warps // 2),
+        )
+
+
+def _shape(block: int) -> tuple[int, int]:
+    """Return rows and warps of a program, the fastest of those tried on an H200.
+
+    Up to 128 classes a row stays within one warp; beyond, a thread has some 4 to 16 of them.
+    """
+    if block <= 128:
+        return (128 if block <= 8 else 256) // block, 1
+    return max(1, 512 // block), min(32, block // (128 if block <= 1024 else 256))
+
+
+def totals(
+    centred: torch.Tensor, slope: torch.Tensor, base: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Add up positive and negative parts of the weights over features, (n, K) each."""
+    n, n_features = centred.shape
+    n_classes = slope.shape[1]
+    plus = centred.new_empty(n, n_classes)
+    minus = torch.empty_like(plus)
+    if not n:
+        return plus, minus
+    classes = min(128, max(16, triton.next_power_of_2(n_classes)))
+    rows = 1024 // classes
+    with torch.cuda.device(centred.device):
+        _totals_kernel[(triton.cdiv(n, rows), triton.cdiv(n_classes, classes))](
+            centred.T.contiguous(),  # rows side by side: read as they lie
+            slope.contiguous(),
+            base,
+            plus,
+            minus,
+            n,
+            n_features,
+            n_classes,
+            ROWS=rows,
+            CLASSES=classes,
+            RUN=32,
+            num_warps=4,
+        )
+    return plus, minus
+
+
+@triton.jit
+def _belief_kernel(  # type: ignore[no-untyped-def]  # noqa: PLR0913, PLR0917
+    plus_at, minus_at, lower_at, upper_at, ignorance_at, conflict_at,
+    n, n_classes, plus_step, minus_step,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    BOUNDS: tl.constexpr, IGNORANCE: tl.constexpr, CONFLICT: tl.constexpr,
+):  # fmt: skip
+    """Do `_torch_belief._scaled` and what follows from it, for a few rows."""
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    column = tl.arange(0, BLOCK)[None, :]
+    there = (row < n)[:, None] & (column < n_classes)
+    at = row[:, None]
+    plus = tl.load(plus_at + at * plus_step + column, mask=there, other=0.0).to(tl.float32)
+    minus = tl.load(minus_at + at * minus_step + column, mask=there, other=0.0).to(tl.float32)
+    silent = tl.exp(-plus)
+    support = _support(plus, silent)
+    opposition = tl.where(there, _support(minus, tl.exp(-minus)), 1.0)
+    if BOUNDS or IGNORANCE:
+        difference = plus - minus
+        minus_b = difference - plus
+        lost = (plus - (difference - minus_b)) - (minus + minus_b)
+        difference = tl.where(there, difference, -float("inf"))
+        shift = tl.max(difference, axis=1)
+        plausible = tl.exp((difference - shift[:, None]) + lost)
+        least, others, spared = tl.reduce(
+            (opposition, tl.full(opposition.shape, 1.0, tl.float32), plausible * silent),
+            1,
+            _pool,
+        )
+        total = tl.sum(plausible * support, axis=1) + spared
+        if BOUNDS:
+            # Another's product is that without the least factor, times the ratio of the two.
+            ratio = tl.where(opposition == 0.0, 1.0, least[:, None] / opposition)
+            share = support + silent * (others[:, None] * ratio)
+            upper = tl.minimum(plausible * (1.0 / total)[:, None], 1.0)
+            lower = upper * tl.minimum(share, 1.0)
+            tl.store(lower_at + at * n_classes + column, lower, mask=there)
+            tl.store(upper_at + at * n_classes + column, upper, mask=there)
+        if IGNORANCE:
+            log_frame = -tl.sum(minus, axis=1) - shift - tl.log(total)
+            tl.store(ignorance_at + row, tl.exp(tl.minimum(log_frame, 0.0)), mask=row < n)
+    if CONFLICT:
+        spoken = tl.where(there, support, 0.0)
+        none, _, denied, several, against = tl.reduce(
+            (silent, spoken, spoken * opposition, tl.zeros_like(spoken), opposition), 1, _clash
+        )
+        empty = several + denied + none * against
+        tl.store(conflict_at + row, tl.minimum(empty, 1.0), mask=row < n)
+
+
+@triton.jit
+def _support(weight, silent):  # type: ignore[no-untyped-def]
+    """1 - exp(-w): by its series where the difference would lose digits."""
+    series = 1.0 - weight * (1.0 / 5) * (1.0 - weight * (1.0 / 6))
+    series = 1.0 - weight * (1.0 / 3) * (1.0 - weight * (1.0 / 4) * series)
+    series = weight * (1.0 - weight * (1.0 / 2) * series)
+    return tl.where(weight < 0.25, series, 1.0 - silent)
+
+
+@triton.jit
+def _pool(  # type: ignore[no-untyped-def]  # noqa: PLR0917
+    least_a, others_a, spared_a, least_b, others_b, spared_b
+):
+    """Join two groups of classes: the least factor, the product of the rest, and 1 - product."""
+    return (
+        tl.minimum(least_a, least_b),
+        others_a * others_b * tl.maximum(least_a, least_b),
+        spared_a + least_a * others_a * spared_b,
+    )
+
+
+@triton.jit
+def _clash(  # type: ignore[no-untyped-def]  # noqa: PLR0913, PLR0917
+    none_a, one_a, denied_a, several_a, against_a, none_b, one_b, denied_b, several_b, against_b
+):
+    """Join two groups of classes: chances that none, one, one denied, several are spoken for."""
+    return (
+        none_a * none_b,
+        one_a * none_b + none_a * one_b,
+        denied_a * none_b + none_a * denied_b,
+        several_a + one_a * (one_b + several_b) + none_a * several_b,
+        against_a * against_b,
+    )
+
+
+@triton.jit
+def _totals_kernel(  # type: ignore[no-untyped-def]  # noqa: PLR0913, PLR0917
+    phi_at, slope_at, base_at, plus_at, minus_at,
+    n, n_features, n_classes,
+    ROWS: tl.constexpr, CLASSES: tl.constexpr, RUN: tl.constexpr,
+):  # fmt: skip
+    """Do `_torch_weights.totals` for a tile of rows and classes, in runs that round apart."""
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    column = tl.program_id(1) * CLASSES + tl.arange(0, CLASSES)
+    base = tl.load(base_at + column, mask=column < n_classes, other=0.0)[None, :]
+    plus = tl.zeros((ROWS, CLASSES), tl.float32)
+    minus = tl.zeros((ROWS, CLASSES), tl.float32)
+    for start in range(0, n_features, RUN):
+        plus_run = tl.zeros((ROWS, CLASSES), tl.float32)
+        minus_run = tl.zeros((ROWS, CLASSES), tl.float32)
+        for _ in range(start, tl.minimum(start + RUN, n_features)):
+            phi = tl.load(phi_at + row, mask=row < n, other=0.0)[:, None]
+            slope = tl.load(slope_at + column, mask=column < n_classes, other=0.0)[None, :]
+            weight = phi * slope + base
+            plus_run += tl.maximum(weight, 0.0)
+            minus_run -= tl.minimum(weight, 0.0)
+            phi_at += n
+            slope_at += n_classes
+        plus += plus_run
+        minus += minus_run
+    at = row[:, None] * n_classes + column[None, :]
+    there = (row < n)[:, None] & (column < n_classes)[None, :]
+    tl.store(plus_at + at, plus, mask=there)
+    tl.store(minus_at + at, minus, mask=there)
