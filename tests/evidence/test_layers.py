@@ -8,7 +8,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_iris
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import RandomForestClassifier, StackingClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import (
     LogisticRegression,
@@ -161,13 +161,34 @@ def test_sparse_features_stay_sparse_and_agree_with_dense_ones():
         (SVC(), r"SVC\(kernel='rbf'\) has none. Use CalibratedClassifier with an evidential"),
         (RandomForestClassifier(), "RandomForestClassifier has none"),
         (make_pipeline(StandardScaler(), KNeighborsClassifier()), "KNeighborsClassifier has none"),
-        (LinearSVC(), r"LinearSVC\(loss='squared_hinge'\) are margins.*PlattCalibrator"),
+        (LinearSVC(), r"LinearSVC\(loss='squared_hinge'\) are margins.*VectorCalibrator"),
         (SGDClassifier(), r"SGDClassifier\(loss='hinge'\) are margins"),
         (FrozenEstimator(RidgeClassifier()), "RidgeClassifier are margins"),
         (GridSearchCV(SVC(), {"C": [1]}), "has none"),
         (CalibratedClassifierCV(LinearSVC(), method="isotonic"), 'Use method="sigmoid"'),
         (CalibratedClassifierCV(LinearSVC()), r"averages 5 models.*ensemble=False"),
-        (CalibratedClassifierCV(MLPClassifier()), "Pass the MLPClassifier itself"),
+        (CalibratedClassifierCV(MLPClassifier()), "Pass MLPClassifier itself"),
+        (CalibratedClassifier(MLPClassifier(), PlattCalibrator()), "Pass MLPClassifier itself"),
+        (
+            CalibratedClassifierCV(CalibratedClassifierCV(LinearSVC(), ensemble=False)),
+            "Pass CalibratedClassifierCV itself",
+        ),
+        (
+            StackingClassifier([("a", LinearSVC())], final_estimator=LogisticRegression()),
+            "StackingClassifier has none",
+        ),
+        (GridSearchCV(SGDClassifier(loss="log_loss"), {"loss": ["hinge"]}), "are margins"),
+        (
+            GridSearchCV(make_pipeline(LogisticRegression()), {"logisticregression": [SVC()]}),
+            "has none",
+        ),
+        (
+            GridSearchCV(
+                CalibratedClassifierCV(LinearSVC(), ensemble=False),
+                {"estimator": [MLPClassifier((2,), max_iter=1)]},
+            ),
+            "Pass MLPClassifier itself",
+        ),
         (
             CalibratedClassifier(LinearSVC(), EvidentialMultinomialCalibrator()),
             "Use ensemble=False",
@@ -179,6 +200,7 @@ def test_sparse_features_stay_sparse_and_agree_with_dense_ones():
         (CalibratedClassifier(SVC(), PlattCalibrator()), "has none"),
     ],
 )
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_what_has_no_linear_layer_is_refused_with_a_way_out(model, message):
     with pytest.raises(NotSupportedError, match=message):
         EvidentialClassifier(model).fit(*flowers(3))

@@ -7,13 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.frozen import FrozenEstimator
 
 ROOT = Path(__file__).parents[2]
 sys.path.append(str(ROOT))
 
 from experiments.p2 import counts, fusion, heart, networks, perceptron, trio  # noqa: E402
 
-from dubito.belief import cautious  # noqa: E402
+from dubito.belief import cautious, dempster  # noqa: E402
+from dubito.calibration import EvidentialFusion  # noqa: E402
 from dubito.metrics import coverage, discounted_accuracy, u65, u80  # noqa: E402
 
 needs_data = pytest.mark.skipif(
@@ -306,6 +308,16 @@ def test_methods_of_fusion_keep_their_promises(few_rows, monkeypatch):  # noqa: 
     assert found["dempster"]["ignorance"] < often["ignorance"]
     assert found["probabilities"]["ignorance"] == 0
     assert len({str(one["counts"]["mp"]) for one in found.values()}) == 1
+
+
+@pytest.mark.parametrize(("rule", "combine"), [("dempster", dempster), ("cautious", cautious)])
+def test_the_one_door_for_fusion_gives_the_same_masses(few_rows, rule, combine):  # noqa: ARG001
+    train, (X, _) = trio.draw(0, 0)
+    classifiers = [networks.as_classifier(random_layers(seed), train) for seed in range(3)]
+    members = [(str(i), FrozenEstimator(one)) for i, one in enumerate(classifiers)]
+    door = EvidentialFusion(members, method="masses", rule=rule).fit(*train)
+    ours = combine(*(one.predict_mass(X) for one in classifiers))
+    np.testing.assert_allclose(door.predict_mass(X).mass, ours.mass, atol=1e-9)
 
 
 @pytest.mark.parametrize("module", [heart, perceptron, fusion])

@@ -48,8 +48,10 @@ def masses(w_plus: FloatArray, w_minus: FloatArray) -> FloatArray:
     """
     n_classes = w_plus.shape[1]
     log_mass = -_summaries(w_plus, w_minus)[0][:, None]
-    for denied, spared in zip(_log_support(w_minus).T, -w_minus.T, strict=True):
-        log_mass = np.concatenate([log_mass + denied[:, None], log_mass + spared[:, None]], axis=1)
+    with np.errstate(over="ignore"):  # a set that is infinitely unlikely has no mass
+        for denied, spared in zip(_log_support(w_minus).T, -w_minus.T, strict=True):
+            either = [log_mass + denied[:, None], log_mass + spared[:, None]]
+            log_mass = np.concatenate(either, axis=1)
     mass = np.exp(np.minimum(log_mass[:, 1:], 0.0))
     mass[:, (1 << np.arange(n_classes)) - 1] = bounds(w_plus, w_minus)[0]
     return mass

@@ -111,11 +111,11 @@ def _hidden(network: MLPClassifier, X: Any) -> FloatArray:
 
 
 def refuse_unreadable(estimator: Any) -> None:
-    """Refuse a model that has no last linear layer, before anything is fitted."""
+    """Refuse a model that has no last linear layer, as far as is known before it is fitted."""
     calibrated = False
     while (inner := _inside(estimator)) is not None:
         if _calibrates(estimator):
-            _refuse_calibrator(estimator)
+            _refuse_calibrator(estimator, inner)
             calibrated = True
         estimator = inner
     _refuse(estimator, calibrated=calibrated)
@@ -125,7 +125,9 @@ def _inside(estimator: Any) -> Any:
     """Return the model that a composite ends in, None for a model itself."""
     if isinstance(estimator, Pipeline):
         return estimator.steps[-1][1]
-    holds_one = isinstance(estimator, FrozenEstimator | BaseSearchCV) or _calibrates(estimator)
+    if isinstance(estimator, BaseSearchCV):
+        return getattr(estimator, "best_estimator_", estimator.estimator)
+    holds_one = isinstance(estimator, FrozenEstimator) or _calibrates(estimator)
     return estimator.estimator if holds_one else None
 
 
@@ -135,8 +137,14 @@ def _calibrates(estimator: Any) -> bool:
     return offers or isinstance(estimator, CalibratedClassifierCV)
 
 
-def _refuse_calibrator(estimator: Any) -> None:
-    """Refuse a calibrated classifier that is not linear, as far as is known."""
+def _refuse_calibrator(estimator: Any, inner: Any) -> None:
+    """Refuse a calibrated classifier that is not linear in what the model inside it puts out."""
+    if not hasattr(inner, "decision_function"):
+        raise NotSupportedError(
+            f"{type(estimator).__name__} calibrates the probabilities of {_shown(inner)}, which "
+            "has no decision_function, and so does not see its last layer. Pass "
+            f"{type(inner).__name__} itself."
+        )
     if isinstance(estimator, CalibratedClassifierCV):
         if estimator.method == "isotonic":
             raise NotSupportedError(
@@ -157,11 +165,6 @@ def _refuse(estimator: Any, *, calibrated: bool) -> None:
     if isinstance(estimator, _LOGISTIC) or _is_log_loss(estimator):
         return
     if isinstance(estimator, MLPClassifier):
-        if calibrated:
-            raise NotSupportedError(
-                "EvidentialClassifier cannot read MLPClassifier through a calibrator, which sees "
-                "its probabilities and not the last layer. Pass the MLPClassifier itself."
-            )
         return
     linear = isinstance(estimator, _MARGINS) or _is_linear_svc(estimator)
     if not linear:
@@ -174,7 +177,7 @@ def _refuse(estimator: Any, *, calibrated: bool) -> None:
         raise NotSupportedError(
             f"the outputs of {_shown(estimator)} are margins, not log-odds, so they are no weights "
             "of evidence. Calibrate them first: EvidentialClassifier(CalibratedClassifier("
-            f"{type(estimator).__name__}(), PlattCalibrator()))."
+            f"{_shown(estimator)}, VectorCalibrator()))."
         )
 
 
@@ -200,7 +203,7 @@ def read_layer(estimator: Any) -> LastLayer:
     """Return the last linear layer of a fitted model that `refuse_unreadable` let pass."""
     if not _calibrates(estimator):
         return _linear(estimator)
-    _refuse_calibrator(estimator)
+    _refuse_calibrator(estimator, estimator.estimator)
     model, matrix, offset = estimator.affine_logits()
     return read_layer(model).scaled(matrix, offset)
 
@@ -258,7 +261,7 @@ def _calibrated(estimator: CalibratedClassifierCV) -> LastLayer:
             f"CalibratedClassifierCV averages {len(fitted)} models, which is no linear layer. Use "
             "CalibratedClassifierCV(ensemble=False)."
         )
-    _refuse_calibrator(estimator)
+    _refuse_calibrator(estimator, fitted[0].estimator)
     layer = read_layer(fitted[0].estimator)
     maps = fitted[0].calibrators
     if estimator.method == "temperature":

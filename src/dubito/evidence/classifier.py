@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import Pipeline
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.utils import get_tags
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import check_is_fitted
 
 from dubito._checks import FloatArray, counted
 from dubito._estimators import CautiousMixin
-from dubito._rows import read_rows, warn_unweighted
+from dubito._rows import read_rows
 from dubito._sklearn import HasMethods, StrOptions, fit_context, pick
+from dubito.evidence._fitting import fitted, mean_features
 from dubito.evidence._layers import read_layer, refuse_unreadable
 from dubito.evidence._provenance import input_columns
 from dubito.evidence.errors import NotSupportedError
@@ -71,9 +70,16 @@ class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
 
     Notes
     -----
-    One-vs-rest models of more than two classes (`SGDClassifier`, `LinearSVC` with sigmoids) have
-    one output for each class, of which the softmax is taken; their own ``predict_proba`` divides
-    sigmoids by their sum. Both agree on the most probable class.
+    One-vs-rest models of more than two classes (`SGDClassifier`, or sigmoids of `PlattCalibrator`
+    and `CalibratedClassifierCV`) have one output for each class, whose softmax is
+    ``predict_proba`` here: that is what Dempster's rule makes of their evidence. Their own
+    ``predict_proba`` divides sigmoids by their sum; both agree on the most probable class, not on
+    how probable it is. Calibrators with a softmax of their own (temperature, vector, matrix
+    scaling) have no such difference.
+
+    Every feature has an equal share of the intercept (P2, Prop. 2), also one whose coefficients
+    are zero. Leave out what the model does not use, as a constant column or those that an L1
+    penalty set to zero, for it would speak with that share.
 
     ``lower <= predict_proba <= upper`` holds for two classes. For more the upper bound holds
     always, and the belief may exceed the probability where evidence is in strong conflict: the
@@ -102,7 +108,7 @@ class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "estimator": [HasMethods(["fit", "predict"])],
+        "estimator": [HasMethods(["fit"])],
         "groups": [StrOptions({"input"}), "array-like", None],
     }
 
@@ -128,7 +134,8 @@ class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         """
         refuse_unreadable(self.estimator)
         X, labels, weight = read_rows(self, X, y, sample_weight)
-        self.estimator_ = _fitted(self.estimator, X, labels, weight)
+        self.estimator_ = fitted(self.estimator, X, labels, weight)
+        refuse_unreadable(self.estimator_)  # again: a search may have chosen another model
         self.classes_ = self.estimator_.classes_
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, name):
@@ -139,7 +146,7 @@ class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         self.model_ = EvidenceModel(
             self._layer.coef,
             self._layer.intercept,
-            _mean(phi, weight),
+            mean_features(phi, weight),
             classes=self.classes_,
             groups=self._groups(),
         )
@@ -382,36 +389,6 @@ class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         tags = super().__sklearn_tags__()
         tags.input_tags = get_tags(self.estimator).input_tags
         return tags
-
-
-def _fitted(estimator: Any, X: Any, y: npt.NDArray[Any], weight: FloatArray | None) -> Any:
-    """Return a fitted copy, or the frozen one as it is."""
-    if isinstance(estimator, FrozenEstimator):
-        check_is_fitted(estimator.estimator)
-        return estimator.estimator
-    if weight is None:
-        return clone(estimator).fit(X, y)
-    last = estimator
-    while isinstance(last, Pipeline):
-        last = last.steps[-1][1]
-    if not has_fit_parameter(last, "sample_weight"):
-        warn_unweighted(last, "the means of the features")
-    return clone(estimator).fit(X, y, **dict.fromkeys(_weight_parameters(estimator), weight))
-
-
-def _weight_parameters(estimator: Any) -> list[str]:
-    """Return the names by which `fit` takes weights: of a pipeline, those of its steps."""
-    if isinstance(estimator, Pipeline):
-        return [
-            f"{step}__{name}" for step, part in estimator.steps for name in _weight_parameters(part)
-        ]
-    return ["sample_weight"] if has_fit_parameter(estimator, "sample_weight") else []
-
-
-def _mean(phi: Any, weight: FloatArray | None) -> FloatArray:
-    """Return the mean of each feature."""
-    share = np.full(phi.shape[0], 1.0) if weight is None else weight
-    return np.asarray(share @ phi, dtype=np.float64).ravel() / share.sum()
 
 
 def _dense_column(table: Any, column: int | str) -> npt.NDArray[Any]:
