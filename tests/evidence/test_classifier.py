@@ -12,8 +12,9 @@ from sklearn.datasets import load_iris, load_wine
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, SGDClassifier
-from sklearn.model_selection import cross_val_score
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, SplineTransformer, StandardScaler
@@ -44,7 +45,7 @@ def expected_failures(classifier):
 @parametrize_with_checks(
     [
         EvidentialClassifier(LogisticRegression()),
-        EvidentialClassifier(make_pipeline(StandardScaler(), LogisticRegression())),
+        EvidentialClassifier(make_pipeline(StandardScaler(with_mean=False), LogisticRegression())),
         EvidentialClassifier(SGDClassifier(loss="log_loss", random_state=0)),
     ],
     expected_failed_checks=expected_failures,
@@ -202,6 +203,21 @@ def test_weights_of_rows_reach_the_model_and_the_means():
         )
 
 
+def test_weights_of_rows_reach_through_a_search():
+    X, y = load_iris(return_X_y=True)
+    weight = 1.0 + 9 * (y == 1)
+    exact = LogisticRegression(tol=1e-10, max_iter=1000)
+    for model, grid in (
+        (exact, {"C": [0.5]}),
+        (make_pipeline(StandardScaler(), exact), {"logisticregression__C": [0.5]}),
+    ):
+        searched = EvidentialClassifier(GridSearchCV(model, grid, cv=2))
+        searched.fit(X, y, sample_weight=weight)
+        alone = EvidentialClassifier(clone(model).set_params(**{k: v[0] for k, v in grid.items()}))
+        alone.fit(X, y, sample_weight=weight)
+        np.testing.assert_allclose(searched.weights(X), alone.weights(X))
+
+
 def test_it_can_be_kept_cloned_and_cross_validated(wine):
     again = pickle.loads(pickle.dumps(wine))  # noqa: S301 - our own
     np.testing.assert_array_equal(again.weights(X_WINE), wine.weights(X_WINE))
@@ -220,6 +236,16 @@ def test_errors_say_what_to_do(wine):
         EvidentialClassifier(LogisticRegression(max_iter=10000), groups=[0, 1]).fit(
             StandardScaler().fit_transform(X_WINE), Y_WINE
         )
+
+
+def test_classes_and_outputs_must_agree():
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match="class"):
+        EvidentialClassifier(LinearDiscriminantAnalysis()).fit(X, np.zeros(len(y), dtype=int))
+    several = np.column_stack([y == 0, y == 1]).astype(int)
+    network = MLPClassifier((2,), solver="lbfgs", max_iter=5000, random_state=0).fit(X, several)
+    with pytest.raises(NotSupportedError, match="2 labels that do not exclude each other"):
+        EvidentialClassifier(FrozenEstimator(network)).fit(X, y)
 
 
 def test_a_single_row_and_float32(wine):

@@ -137,6 +137,23 @@ def test_smaller_pieces_are_summed_up():
     ]
 
 
+def test_a_target_and_many_classes_are_told_of_one_class():
+    weights = np.array([[[2.0, -1.0, -1.0, 0.0], [-0.5, 0.25, 0.5, -0.25], [0.0, 3.0, -3.0, 0.0]]])
+    told = Explanation(weights=weights, names=["a", "b", "c"], classes=list("wxyz"))
+    assert told.text().splitlines()[1:-1] == [
+        "  c   +3.00 for x",
+        "  a   +1.00 against x",
+        "  b   +0.25 for x",
+    ]
+    assert told.text(target="w").splitlines()[1:-1] == [
+        "  a         +2.00 for w",
+        "  b         +0.50 against w",
+        "  1 other   <0.01 for or against any class",
+    ]
+    with pytest.raises(ValueError, match=r"target must be one of the classes w, x, y, z\. Got 'q'"):
+        told.text(target="q")
+
+
 def test_smaller_pieces_of_three_classes():
     weights = np.array([[2, 0, -2], [1, -0.5, -0.5], [0.25, 0.25, -0.5], [-0.001, 0.001, 0]])
     told = Explanation(weights=[weights], names=list("abcd"), classes=THREE)
@@ -356,7 +373,8 @@ def test_the_text_is_short_in_order_and_agrees_with_itself(told, max_pieces):
         # Each line begins with a name; pieces named again in the sum would count twice.
         listed = [line.split()[0] for line in pieces if line.split()[0].startswith("x")]
         assert len(set(listed)) == len(listed)
-        sizes = [np.abs(told.weights[i, int(name[1:])]).max() for name in listed]
+        about = slice(None) if len(told.classes) < 4 else int(named)  # of many classes, one
+        sizes = [np.abs(told.weights[i, int(name[1:]), about]).max() for name in listed]
         assert sizes == sorted(sizes, reverse=True)
         rest = [int(line.split()[0]) for line in pieces[len(listed) :]]
         assert sum(rest) + len(listed) == told.weights.shape[1]

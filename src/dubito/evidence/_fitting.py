@@ -11,6 +11,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from dubito._rows import warn_unweighted
+from dubito._sklearn import BaseSearchCV
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -26,8 +27,8 @@ def fitted(estimator: Any, X: Any, y: npt.NDArray[Any], weight: FloatArray | Non
     if weight is None:
         return clone(estimator).fit(X, y)
     last = estimator
-    while isinstance(last, Pipeline):
-        last = last.steps[-1][1]
+    while isinstance(last, Pipeline | BaseSearchCV):
+        last = last.steps[-1][1] if isinstance(last, Pipeline) else last.estimator
     if not has_fit_parameter(last, "sample_weight"):
         warn_unweighted(last, "the means of the features")
     return clone(estimator).fit(X, y, **dict.fromkeys(_weight_parameters(estimator), weight))
@@ -39,6 +40,8 @@ def _weight_parameters(estimator: Any) -> list[str]:
         return [
             f"{step}__{name}" for step, part in estimator.steps for name in _weight_parameters(part)
         ]
+    if isinstance(estimator, BaseSearchCV):
+        return _weight_parameters(estimator.estimator)
     return ["sample_weight"] if has_fit_parameter(estimator, "sample_weight") else []
 
 

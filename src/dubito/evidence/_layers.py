@@ -29,6 +29,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC, LinearSVC, NuSVC
 from sklearn.utils.validation import validate_data
 
+from dubito._checks import counted
 from dubito._sklearn import BaseSearchCV
 from dubito.evidence.errors import NotSupportedError
 
@@ -78,6 +79,16 @@ class LastLayer:
             X = self.transformer.transform(X)
         entered = validate_data(self.model, X, accept_sparse="csr", reset=False)
         return _hidden(self.model, entered) if self.is_hidden else entered
+
+    def refuse_other_than(self, n_classes: int) -> None:
+        """Refuse a layer that does not know every class, as after a fold that lacked one."""
+        n_outputs = len(self.coef)
+        if n_outputs != n_classes and (n_outputs, n_classes) != (1, 2):
+            raise ValueError(
+                f"the model has {counted(n_classes, 'class')} and {counted(n_outputs, 'output')} "
+                "in its last layer, so one cannot say which is for which. Fit it on rows of all "
+                "classes, at least two; in cross-validation each fold must have all of them."
+            )
 
     def names(self, inputs: list[str]) -> list[str]:
         """Return names of the features, given those of the input columns."""
@@ -230,6 +241,11 @@ def _support_vectors(estimator: Any) -> LastLayer:
 
 @read_layer.register(MLPClassifier)
 def _network(estimator: MLPClassifier) -> LastLayer:
+    if estimator.out_activation_ == "logistic" and estimator.n_outputs_ > 1:
+        raise NotSupportedError(
+            f"this MLPClassifier has {estimator.n_outputs_} labels that do not exclude each other; "
+            "evidence is about one class of several. Fit one network for each label."
+        )
     return LastLayer(
         np.asarray(estimator.coefs_[-1].T, dtype=np.float64),
         np.asarray(estimator.intercepts_[-1], dtype=np.float64),

@@ -141,6 +141,7 @@ class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
         self._layer = read_layer(self.estimator_)
+        self._layer.refuse_other_than(len(self.classes_))
         phi = self._layer.features(X)
         self._columns = self._columns_behind(X)
         self.model_ = EvidenceModel(
@@ -368,6 +369,7 @@ class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         A feature that shares its input with others is shown by its own value; a group of several
         inputs has none.
         """
+        phi, X = (part.toarray() if issparse(part) else part for part in (phi, X))
         table = X if hasattr(X, "shape") else np.asarray(X)
         # By name where there are names: some pipelines take columns in another order.
         names = getattr(self, "feature_names_in_", None) if hasattr(X, "columns") else None
@@ -377,9 +379,9 @@ class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
             columns = {self._columns[j] for j in members}
             column = columns.pop() if len(columns) == 1 else None
             if column is not None and shares[column] == len(members):
-                values[:, piece] = _dense_column(table, column if names is None else names[column])
+                values[:, piece] = _column(table, column if names is None else names[column])
             elif len(members) == 1:
-                values[:, piece] = _dense_column(phi, int(members[0]))
+                values[:, piece] = phi[:, members[0]]
         return values
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -391,6 +393,7 @@ class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         return tags
 
 
-def _dense_column(table: Any, column: int | str) -> npt.NDArray[Any]:
-    picked = pick(table, column, axis=1)
-    return np.ravel(picked.toarray()) if issparse(picked) else np.asarray(picked)
+def _column(table: Any, column: Any) -> npt.NDArray[Any]:
+    return np.asarray(
+        pick(table, column, axis=1) if hasattr(table, "columns") else table[:, column]
+    )

@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from functools import cached_property
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dubito._checks import FloatArray, as_float_array, counted, pick_rows
 from dubito.decision import interval_dominance
+from dubito.evidence._wording import (
+    LONGEST_LABEL,
+    NOTHING,
+    Claim,
+    aligned,
+    amount,
+    called,
+    is_word,
+    named_values,
+    share,
+    short,
+)
 from dubito.evidence.weights import (
     bounds_from_weights,
     conflict_from_weights,
@@ -28,8 +40,6 @@ AnyArray = npt.NDArray[Any]
 SMALLEST_SHOWN = 0.005
 #: Of lack of evidence and conflict, one is named alone when it is this many times the other.
 CLEARLY_MORE = 3
-#: Longer texts are cut off, so that the columns stay side by side.
-LONGEST_VALUE, LONGEST_LABEL, LONGEST_NAME = 24, 40, 60
 MOST_CLASSES_NAMED = 3
 
 
@@ -152,7 +162,7 @@ class Explanation:
             ) from error
         return pd.DataFrame(self.table)
 
-    def text(self, row: int = 0, *, max_pieces: int = 10) -> str:
+    def text(self, row: int = 0, *, max_pieces: int = 10, target: Any = None) -> str:
         r"""Explain one row in words.
 
         Parameters
@@ -161,15 +171,18 @@ class Explanation:
             Its number among the rows explained here.
         max_pieces : int, default 10
             Pieces of evidence listed one by one.
+        target : class label, optional
+            Tell what speaks for and against this class. By default the most plausible one where
+            there are more than three classes; with fewer, all of them.
 
         Returns
         -------
         str
             First the most plausible class, with its plausibility and belief, the ignorance and the
-            conflict. Then the pieces of evidence, the largest weight first: what each says most
-            for a class and most against one; other classes are left to `table`. Pieces beyond
-            `max_pieces`, and those that would read 0.00, are added up in one line. Last the doubt
-            that is left, or the one class the evidence leaves and the next plausible one.
+            conflict. Then the pieces of evidence, the largest weight first: what each says of the
+            target, or most for a class and most against one; the rest is left to `table`. Pieces
+            beyond `max_pieces`, and those that would read 0.00, are added up in one line. Last the
+            doubt that is left, or the one class the evidence leaves and the next plausible one.
 
         Notes
         -----
@@ -187,7 +200,22 @@ class Explanation:
         piece sum to 0, so that a piece alone may hold some conflict.
         """
         i = self._row_number(row)
-        return "\n".join([self._headline(i), *self._pieces(i, max_pieces), self._doubt(i)])
+        weights = self._told(i, target)
+        return "\n".join([self._headline(i), *self._pieces(i, weights, max_pieces), self._doubt(i)])
+
+    def _told(self, i: int, target: Any) -> FloatArray:
+        """Return the weights of one row that are to be told: all, or those of one class."""
+        if target is None:
+            if len(self.classes) <= MOST_CLASSES_NAMED:
+                return self.weights[i]
+            k = self._by_plausibility(i)[0]
+        elif target in self.classes.tolist():
+            k = self.classes.tolist().index(target)
+        else:
+            shown = ", ".join(short(label, LONGEST_LABEL) for label in self.classes[:5])
+            more = ", ..." if len(self.classes) > 5 else ""
+            raise ValueError(f"target must be one of the classes {shown}{more}. Got {target!r}.")
+        return np.where(np.arange(len(self.classes)) == k, self.weights[i], 0.0)
 
     def _row_number(self, row: int) -> int:
         number = _whole(row, "row")
@@ -198,37 +226,36 @@ class Explanation:
     def _headline(self, i: int) -> str:
         best = self._by_plausibility(i)[0]
         label = self.classes[best]
-        shown = f'"{_called(label)}"' if _is_word(label) else _called(label)
+        shown = f'"{called(label)}"' if is_word(label) else called(label)
         return (
-            f"row {_short(self.rows[i], LONGEST_LABEL)}: "
-            f"{shown} plausible ({_share(self.bounds.upper[i, best])}), "
-            f"belief {_share(self.bounds.lower[i, best])}, "
-            f"ignorance {_share(self.ignorance[i])}, conflict {_share(self.conflict[i])}"
+            f"row {short(self.rows[i], LONGEST_LABEL)}: "
+            f"{shown} plausible ({share(self.bounds.upper[i, best])}), "
+            f"belief {share(self.bounds.lower[i, best])}, "
+            f"ignorance {share(self.ignorance[i])}, conflict {share(self.conflict[i])}"
         )
 
     def _by_plausibility(self, i: int) -> AnyArray:
         """List the classes, the most plausible first; where rounding hides it, by their weight."""
         return np.lexsort((-self.weights[i].sum(axis=0), -self.bounds.upper[i]))
 
-    def _pieces(self, i: int, max_pieces: int) -> list[str]:
+    def _pieces(self, i: int, weights: FloatArray, max_pieces: int) -> list[str]:
         most = _whole(max_pieces, "max_pieces")
         if most < 0:
             raise ValueError(f"max_pieces must be 0 or more. Got {max_pieces!r} instead.")
-        weights = self.weights[i]
         size = np.abs(weights).max(axis=1, initial=0.0)
         order = np.argsort(-size, kind="stable")
         n_shown = min(int((size >= SMALLEST_SHOWN).sum()), most)
         shown, rest = order[:n_shown], order[n_shown:]
-        names = _named_values(self.names[shown], self.values[i, shown])
+        names = named_values(self.names[shown], self.values[i, shown])
         claims = [self._claims(weights[[p]]) for p in shown]
         if len(rest):
             names.append(counted(len(rest), "other" if n_shown else "piece"))
             claims.append(self._claims(weights[rest], otherwise=NOTHING))
-        return _aligned(names, *zip(*claims, strict=True))
+        return aligned(names, *zip(*claims, strict=True))
 
     def _claims(
-        self, weights: FloatArray, *, otherwise: _Claim | None = None
-    ) -> tuple[_Claim | None, _Claim | None]:
+        self, weights: FloatArray, *, otherwise: Claim | None = None
+    ) -> tuple[Claim | None, Claim | None]:
         """Return what pieces say most for a class and against one, or for two classes."""
         plus, minus = _sums(weights, axis=0)
         best = int(np.argmax(plus))
@@ -237,25 +264,27 @@ class Explanation:
         other = minus if minus.any() else np.where(np.arange(len(plus)) == best, 0.0, plus)
         first = self._claim(plus, best, "for")
         second = self._claim(other, int(np.argmax(other)), word)
-        return (first, second) if first or second else (otherwise, None)
+        if first is None:  # nobody looks for it in the second column
+            first, second = second or otherwise, None
+        return first, second
 
-    def _claim(self, weights: FloatArray, k: int, word: str) -> _Claim | None:
+    def _claim(self, weights: FloatArray, k: int, word: str) -> Claim | None:
         if weights[k] < SMALLEST_SHOWN:
             return None
-        return _Claim(_amount(weights[k]), f"{word} {_called(self.classes[k])}")
+        return Claim(amount(weights[k]), f"{word} {called(self.classes[k])}")
 
     def _doubt(self, i: int) -> str:
         order = self._by_plausibility(i)
         left = order[interval_dominance(self.bounds[i])[0][order]]
         if len(left) == 1:
-            winner = _short(self.classes[left[0]], LONGEST_LABEL)
+            winner = short(self.classes[left[0]], LONGEST_LABEL)
             return f"The evidence leaves one class: {winner}.{self._next(i, order)}"
         unsettled = max(1 - self.bounds.lower[i].sum(), 0.0)
         cause = _cause(unsettled, self.conflict[i])
         if len(self.classes) == 2:
             return f"Doubt here is {cause}."
         return (
-            f"Doubt between {self._named(left)} is {cause}: {_share(unsettled)} of the belief "
+            f"Doubt between {self._named(left)} is {cause}: {share(unsettled)} of the belief "
             "names no single class."
         )
 
@@ -264,7 +293,7 @@ class Explanation:
         upper = self.bounds.upper[i, order]
         if len(order) < 2 or upper[1] < SMALLEST_SHOWN:
             return ""
-        second = f"{_called(self.classes[order[1]])}, plausible ({_share(upper[1])})"
+        second = f"{called(self.classes[order[1]])}, plausible ({share(upper[1])})"
         if CLEARLY_MORE * upper[1] < upper[0]:
             return f" Next: {second}."
         cause = _cause(max(1 - self.bounds.lower[i].sum(), 0.0), self.conflict[i])
@@ -273,7 +302,7 @@ class Explanation:
     def _named(self, left: AnyArray) -> str:
         if len(left) == len(self.classes):
             return f"all {len(left)} classes"
-        shown = [_called(self.classes[k]) for k in left]
+        shown = [called(self.classes[k]) for k in left]
         rest = len(shown) - MOST_CLASSES_NAMED
         if rest > 1:
             shown = [*shown[:MOST_CLASSES_NAMED], f"{rest} others"]
@@ -303,42 +332,9 @@ class Explanation:
         )
 
 
-class _Claim(NamedTuple):
-    """What evidence says: how much, and for or against which class."""
-
-    amount: str
-    words: str
-
-
-NOTHING = _Claim("<0.01", "for or against any class")
-
-
-def _named_values(names: AnyArray, values: AnyArray) -> list[str]:
-    """Put the values, where there are any, below one another."""
-    shown = [_short(name, LONGEST_NAME) for name in names]
-    width = max(map(len, shown), default=0)
-    return [
-        name if value is None else f"{name:<{width}} = {_shown(value)}"
-        for name, value in zip(shown, values, strict=True)
-    ]
-
-
-def _aligned(names: list[str], *claims: tuple[_Claim | None, ...]) -> list[str]:
-    """Put names and claims in columns; a column without claims takes no room."""
-    columns = [names]
-    for column in claims:
-        width = max((len(claim.amount) for claim in column if claim), default=0)
-        columns.append([f"{c.amount:>{width}} {c.words}" if c else "" for c in column])
-    widths = [max(map(len, column), default=0) for column in columns]
-    return [
-        ("  " + "   ".join(f"{c:<{w}}" for c, w in zip(line, widths, strict=True) if w)).rstrip()
-        for line in zip(*columns, strict=True)
-    ]
-
-
 def _cause(lack: float, conflict: float) -> str:
     # In whole hundredths, as shown: 0.15 is three times 0.05, though not in floats.
-    open_part, clash = (round(100 * float(_share(part))) for part in (lack, conflict))
+    open_part, clash = (round(100 * float(share(part))) for part in (lack, conflict))
     if open_part >= CLEARLY_MORE * clash:
         return "lack of evidence, not conflict"
     if clash >= CLEARLY_MORE * open_part:
@@ -373,34 +369,3 @@ def _column(values: AnyArray) -> AnyArray:
         if numbers.dtype.kind in "biuf":
             return numbers
     return np.array(["" if value is None else str(value) for value in plain], dtype=object)
-
-
-def _share(value: float) -> str:
-    return f"{abs(value):.2f}"  # abs: no minus before a zero
-
-
-def _amount(weight: float) -> str:
-    return f"+{weight:.2f}" if weight < 1e6 else f"+{weight:.3g}"
-
-
-def _shown(value: Any) -> str:
-    """Show an input value: four digits of a fraction, all of a whole number, a few words."""
-    if not isinstance(value, float | np.floating):
-        return _short(value, LONGEST_VALUE)
-    number = float(value) + 0.0  # no minus before a zero
-    return f"{number:.0f}" if 1e4 <= abs(number) < 1e15 else f"{number:.4g}"
-
-
-def _short(value: Any, longest: int) -> str:
-    text = " ".join(str(value).split())
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"
-
-
-def _is_word(label: Any) -> bool:
-    return isinstance(label, str) and label[:1].isalpha()
-
-
-def _called(label: Any) -> str:
-    """Name a class within a sentence: words as they are, numbers as "class 3"."""
-    short = _short(label, LONGEST_LABEL)
-    return short if _is_word(label) else f"class {short}"
