@@ -39,11 +39,11 @@ def warn_unweighted(estimator: Any, instead: str) -> None:
         f"{type(estimator).__name__}.fit takes no sample_weight, so the weights are used for "
         f"{instead} alone.",
         UserWarning,
-        stacklevel=_frames_to_the_user(),
+        stacklevel=frames_to_the_user(),
     )
 
 
-def _frames_to_the_user() -> int:
+def frames_to_the_user() -> int:
     """Return the stack level of whoever called this library, or scikit-learn's wrapper of it."""
     frame, depth = inspect.currentframe(), 0
     while frame and frame.f_globals.get("__name__", "").startswith(("dubito.", "sklearn.")):

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_iris, load_wine
@@ -51,6 +52,7 @@ def expected_failures(classifier):
     expected_failed_checks=expected_failures,
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::dubito.evidence.OneVsRestWarning")
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -120,6 +122,24 @@ def test_frames_with_names_and_word_labels():
     np.testing.assert_allclose(
         [float(v) for v in told.table["value"][:12:3]], iris.data.iloc[7].to_numpy()
     )
+
+
+def test_names_survive_a_first_step_that_does_nothing():
+    iris = load_iris(as_frame=True)
+    model = make_pipeline("passthrough", LogisticRegression(max_iter=1000))
+    ev = EvidentialClassifier(model).fit(iris.data, iris.target)
+    assert ev.piece_names_ == list(iris.data.columns)
+
+
+def test_weights_of_rows_by_metadata_routing():
+    X, y = load_iris(return_X_y=True)
+    weight = 1.0 + 9 * (y == 1)
+    with config_context(enable_metadata_routing=True):
+        step = LogisticRegression(max_iter=1000).set_fit_request(sample_weight=True)
+        scaler = StandardScaler().set_fit_request(sample_weight=True)
+        routed = EvidentialClassifier(make_pipeline(scaler, step)).fit(X, y, sample_weight=weight)
+    plain = EvidentialClassifier(make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)))
+    np.testing.assert_allclose(routed.weights(X), plain.fit(X, y, sample_weight=weight).weights(X))
 
 
 def additive_data():
@@ -245,7 +265,7 @@ def test_classes_and_outputs_must_agree():
     several = np.column_stack([y == 0, y == 1]).astype(int)
     network = MLPClassifier((2,), solver="lbfgs", max_iter=5000, random_state=0).fit(X, several)
     with pytest.raises(NotSupportedError, match="2 labels that do not exclude each other"):
-        EvidentialClassifier(FrozenEstimator(network)).fit(X, y)
+        EvidentialClassifier(FrozenEstimator(network)).fit(X)
 
 
 def test_a_single_row_and_float32(wine):

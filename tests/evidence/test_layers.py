@@ -9,6 +9,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_iris
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import RandomForestClassifier, StackingClassifier
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import (
     LogisticRegression,
@@ -31,7 +32,7 @@ from dubito.calibration import (
     TemperatureCalibrator,
     VectorCalibrator,
 )
-from dubito.evidence import EvidentialClassifier, NotSupportedError
+from dubito.evidence import EvidentialClassifier, NotSupportedError, OneVsRestWarning
 
 
 def flowers(n_classes):
@@ -102,7 +103,12 @@ def test_probabilities_are_those_of_the_model(name, n_classes):
 @pytest.mark.parametrize("name", SIGMOIDS)
 def test_one_against_the_rest_is_read_as_a_softmax_of_log_odds(name, n_classes):
     X, y = flowers(n_classes)
-    ev = EvidentialClassifier(SIGMOIDS[name]).fit(X, y)
+    ev = EvidentialClassifier(SIGMOIDS[name])
+    if n_classes == 2:
+        ev.fit(X, y)
+    else:
+        with pytest.warns(OneVsRestWarning, match="no softmax of its outputs"):
+            ev.fit(X, y)
     proba = ev.estimator_.predict_proba(X)
     if n_classes == 2:
         np.testing.assert_allclose(ev.predict_proba(X), proba, atol=1e-12)
@@ -142,6 +148,30 @@ def test_a_frozen_model_is_left_as_it_is():
     np.testing.assert_allclose(inside.model_.mean, np.zeros(4), atol=1e-12)
 
 
+def test_a_frozen_model_needs_no_labels_but_knows_them():
+    X, y = flowers(3)
+    model = LogisticRegression().fit(X, y)
+    without = EvidentialClassifier(FrozenEstimator(model)).fit(X)
+    np.testing.assert_array_equal(
+        without.weights(X), EvidentialClassifier(FrozenEstimator(model)).fit(X, y).weights(X)
+    )
+    with pytest.raises(ValueError, match="does not know, as 'rose'; it knows 'setosa'"):
+        EvidentialClassifier(FrozenEstimator(model)).fit(X, np.where(y == "setosa", "rose", y))
+    with pytest.raises(TypeError, match=r"not its class: LogisticRegression\(\)"):
+        EvidentialClassifier(LogisticRegression).fit(X, y)
+
+
+def test_a_network_that_goes_on_learning_leaves_the_evidence_as_it_was():
+    X, y = flowers(3)
+    model = MLPClassifier((4,), random_state=0, solver="adam", max_iter=5)
+    with pytest.warns(ConvergenceWarning):
+        model.fit(X, y)
+    ev = EvidentialClassifier(FrozenEstimator(model)).fit(X)
+    before = ev.weights(X)
+    model.partial_fit(X, y)
+    np.testing.assert_array_equal(ev.weights(X), before)
+
+
 def test_sparse_features_stay_sparse_and_agree_with_dense_ones():
     rng = np.random.default_rng(0)
     X = np.where(rng.random((120, 30)) < 0.1, rng.normal(size=(120, 30)), 0.0)
@@ -159,13 +189,18 @@ def test_sparse_features_stay_sparse_and_agree_with_dense_ones():
     ("model", "message"),
     [
         (SVC(), r"SVC\(kernel='rbf'\) has none. Use CalibratedClassifier with an evidential"),
-        (RandomForestClassifier(), "RandomForestClassifier has none"),
-        (make_pipeline(StandardScaler(), KNeighborsClassifier()), "KNeighborsClassifier has none"),
+        (RandomForestClassifier(), r"RandomForestClassifier\(\) has none"),
+        (
+            make_pipeline(StandardScaler(), KNeighborsClassifier()),
+            r"KNeighborsClassifier\(\) has none",
+        ),
         (LinearSVC(), r"LinearSVC\(loss='squared_hinge'\) are margins.*VectorCalibrator"),
         (SGDClassifier(), r"SGDClassifier\(loss='hinge'\) are margins"),
-        (FrozenEstimator(RidgeClassifier()), "RidgeClassifier are margins"),
+        (FrozenEstimator(RidgeClassifier()), r"RidgeClassifier\(\) are margins"),
+        (GridSearchCV(LogisticRegression(), {"C": [1]}, refit=False), "leaves no fitted model"),
+        (CalibratedClassifierCV(RandomForestClassifier()), r"RandomForestClassifier\(\) has none"),
         (GridSearchCV(SVC(), {"C": [1]}), "has none"),
-        (CalibratedClassifierCV(LinearSVC(), method="isotonic"), 'Use method="sigmoid"'),
+        (CalibratedClassifierCV(LinearSVC(), method="isotonic"), 'Use method="temperature"'),
         (CalibratedClassifierCV(LinearSVC()), r"averages 5 models.*ensemble=False"),
         (CalibratedClassifierCV(MLPClassifier()), "Pass MLPClassifier itself"),
         (CalibratedClassifier(MLPClassifier(), PlattCalibrator()), "Pass MLPClassifier itself"),
@@ -175,7 +210,7 @@ def test_sparse_features_stay_sparse_and_agree_with_dense_ones():
         ),
         (
             StackingClassifier([("a", LinearSVC())], final_estimator=LogisticRegression()),
-            "StackingClassifier has none",
+            r"StackingClassifier\(\) has none",
         ),
         (GridSearchCV(SGDClassifier(loss="log_loss"), {"loss": ["hinge"]}), "are margins"),
         (

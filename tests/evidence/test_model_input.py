@@ -133,9 +133,26 @@ def test_the_model_keeps_its_own_copy(n_classes):
     np.testing.assert_allclose(model.proba(phi), plausible(model, phi), rtol=1e-12)
 
 
+def test_a_vector_of_coefficients_is_one_output():
+    coef, intercept, phi = draw(2)
+    vector = EvidenceModel(coef[0], float(intercept[0]), phi.mean(axis=0))
+    matrix = EvidenceModel(coef, intercept, phi.mean(axis=0))
+    np.testing.assert_array_equal(vector.weights(phi), matrix.weights(phi))
+
+
+def test_sparse_rows_in_groups_are_made_dense_block_by_block(monkeypatch):
+    coef, intercept, phi = draw(3)
+    model = EvidenceModel(coef, intercept, phi.mean(axis=0), groups=[0, 1, 1, 0])
+    monkeypatch.setattr("dubito.evidence.model._DENSE_BLOCK", 4 * 7)  # seven rows at a time
+    for ours, dense in zip(model.totals(sparse.csr_matrix(phi)), model.totals(phi), strict=True):
+        np.testing.assert_array_equal(ours, dense)
+    assert model.totals(sparse.csr_matrix(phi[:0]))[0].shape == (0, 3)
+
+
 GOOD = {"coef": np.ones((3, 2)), "intercept": np.zeros(3), "mean": np.zeros(2)}
 BAD = {
-    "coef is a vector": ({"coef": np.ones(2)}, r"coef must be 2-dimensional.*\(2,\)"),
+    "coef is a vector": ({"coef": np.ones(2)}, "one number for each of the 1 row of coef; got 3"),
+    "coef is a stack": ({"coef": np.ones((1, 3, 2))}, r"coef must be .*2-dimensional.*\(1, 3, 2\)"),
     "coef has nan": ({"coef": np.full((3, 2), np.nan)}, "coef has nan"),
     "intercepts": ({"intercept": np.zeros(2)}, r"intercept.*2.*3|intercept.*3.*2"),
     "intercept is a matrix": ({"intercept": np.zeros((3, 1))}, r"intercept.*\(3, 1\)"),

@@ -89,7 +89,7 @@ class TotalsCombination:
         upper = evidence.bounds(*together)[1]
         best = upper.argmax(axis=1)[:, None]
         alone, both = (np.take_along_axis(a, best, axis=1)[:, 0] for a in (log_product, upper))
-        return -np.expm1(np.minimum(alone - np.log(both), 0.0))
+        return np.abs(np.expm1(np.minimum(alone - np.log(both), 0.0)))
 
     def _combined(self, inputs: Inputs) -> FloatArray:
         join = np.maximum if self.rule == "cautious" else np.add
@@ -249,7 +249,8 @@ def _no_masses(name: str, what: str) -> TypeError:
         f"member {name!r}, {what}, defines no mass functions: it has neither totals nor "
         "predict_mass. Wrap a model that ends in a linear layer, with all steps before it, in "
         "dubito.evidence.EvidentialClassifier, another in CalibratedClassifier with a calibrator "
-        'that has predict_mass, or use method="independent".'
+        'that has predict_mass, as EvidentialMultinomialCalibrator(coupling="inverse_cdf"), or use '
+        'method="independent".'
     )
 
 

@@ -317,7 +317,8 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         r"""Return how far the members contradict each other, row by row.
 
         The mass :math:`\kappa` that the combination of members, each calibrated alone, puts on the
-        empty set; with ``method="masses"`` that of the members' own masses. With
+        empty set; with ``method="masses"`` that of the members' own masses, by Dempster's rule
+        also where they are combined by the cautious one. With
         ``rule="contour"``, unless all members have totals, and with ``method="joint"``, which uses
         the formula of that rule, it is a number that :math:`\kappa` cannot exceed given the
         members' bounds: exact for two classes, and for precise members without discount.

@@ -8,7 +8,7 @@ itself. `EvidentialClassifier` reads a scikit-learn classifier so; `EvidenceMode
 """
 
 from dubito.evidence.classifier import EvidentialClassifier
-from dubito.evidence.errors import NotSupportedError
+from dubito.evidence.errors import NotSupportedError, OneVsRestWarning
 from dubito.evidence.explanation import Explanation
 from dubito.evidence.model import EvidenceModel
 from dubito.evidence.weights import (
@@ -23,6 +23,7 @@ __all__ = [
     "EvidentialClassifier",
     "Explanation",
     "NotSupportedError",
+    "OneVsRestWarning",
     "bounds_from_weights",
     "conflict_from_weights",
     "ignorance_from_weights",

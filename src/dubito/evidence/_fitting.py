@@ -2,28 +2,54 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn import get_config
 from sklearn.base import clone
-from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
+from sklearn.utils import indexable
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from dubito._rows import warn_unweighted
-from dubito._sklearn import BaseSearchCV
+from dubito._checks import FloatArray, check_sample_weight
+from dubito._labels import as_labels
+from dubito._rows import frames_to_the_user, warn_unweighted
+from dubito._sklearn import BaseSearchCV, pick
+from dubito.evidence.errors import OneVsRestWarning
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+    from sklearn.frozen import FrozenEstimator
 
-    from dubito._checks import FloatArray
+#: Probabilities of networks in single precision differ by less from those in double.
+_ROUNDING = 1e-3
+
+
+def frozen(estimator: FrozenEstimator, y: Any) -> Any:
+    """Return the model inside, if it knows the labels, where there are any."""
+    model = estimator.estimator
+    check_is_fitted(model)
+    if y is not None:
+        unknown = sorted(set(np.unique(as_labels(y, "y")).tolist()) - set(model.classes_.tolist()))
+        if unknown:
+            raise ValueError(
+                f"y has labels that the frozen model does not know, as {unknown[0]!r}; it knows "
+                f"{', '.join(repr(label) for label in model.classes_.tolist()[:5])}. A frozen "
+                "model needs no y."
+            )
+    return model
+
+
+def read_unlabelled_rows(X: Any, sample_weight: Any) -> tuple[Any, FloatArray | None]:
+    """Return rows that can be picked, and their weights if there are any."""
+    (X,) = indexable(X)
+    n = X.shape[0] if hasattr(X, "shape") else len(X)
+    return X, None if sample_weight is None else check_sample_weight(sample_weight, n)
 
 
 def fitted(estimator: Any, X: Any, y: npt.NDArray[Any], weight: FloatArray | None) -> Any:
-    """Return a fitted copy, or the frozen one as it is."""
-    if isinstance(estimator, FrozenEstimator):
-        check_is_fitted(estimator.estimator)
-        return estimator.estimator
+    """Return a fitted copy."""
     if weight is None:
         return clone(estimator).fit(X, y)
     last = estimator
@@ -31,6 +57,8 @@ def fitted(estimator: Any, X: Any, y: npt.NDArray[Any], weight: FloatArray | Non
         last = last.steps[-1][1] if isinstance(last, Pipeline) else last.estimator
     if not has_fit_parameter(last, "sample_weight"):
         warn_unweighted(last, "the means of the features")
+    if get_config()["enable_metadata_routing"] and last is not estimator:
+        return clone(estimator).fit(X, y, sample_weight=weight)  # who gets it is said elsewhere
     return clone(estimator).fit(X, y, **dict.fromkeys(_weight_parameters(estimator), weight))
 
 
@@ -49,3 +77,19 @@ def mean_features(phi: Any, weight: FloatArray | None) -> FloatArray:
     """Return the mean of each feature."""
     share = np.full(phi.shape[0], 1.0) if weight is None else weight
     return np.asarray(share @ phi, dtype=np.float64).ravel() / share.sum()
+
+
+def warn_of_other_probabilities(model: Any, X: Any, proba: FloatArray) -> None:
+    """Compare probabilities of the first rows with the model's own, and say where they differ."""
+    own = model.predict_proba(pick(X, np.arange(len(proba))))
+    difference = np.abs(own - proba).max(initial=0.0)
+    if difference > _ROUNDING:
+        warnings.warn(
+            f"the probabilities of {type(model).__name__} are no softmax of its outputs, which "
+            "each tell one class from the rest. Those of its evidence are, and differ by up to "
+            f"{difference:.2g} on the first rows; the most probable class is the same. Models with "
+            "a softmax, as LogisticRegression or VectorCalibrator and TemperatureCalibrator in a "
+            "CalibratedClassifier, show no such difference.",
+            OneVsRestWarning,
+            stacklevel=frames_to_the_user(),
+        )

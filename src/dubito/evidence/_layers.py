@@ -67,18 +67,21 @@ class LastLayer:
     intercept: FloatArray
     model: Any
     transformer: Any = None
+    hidden: tuple[tuple[FloatArray, FloatArray], ...] = ()
 
     @property
     def is_hidden(self) -> bool:
         """Whether the features are made by hidden layers of a network."""
-        return isinstance(self.model, MLPClassifier) and self.model.n_layers_ > 2
+        return len(self.hidden) > 0
 
     def features(self, X: Any) -> Any:
         """Return the features that enter the layer, dense or sparse."""
         if self.transformer is not None:
             X = self.transformer.transform(X)
         entered = validate_data(self.model, X, accept_sparse="csr", reset=False)
-        return _hidden(self.model, entered) if self.is_hidden else entered
+        for weights, bias in self.hidden:
+            entered = _ACTIVATIONS[self.model.activation](entered @ weights + bias)
+        return entered
 
     def refuse_other_than(self, n_classes: int) -> None:
         """Refuse a layer that does not know every class, as after a fold that lacked one."""
@@ -113,14 +116,6 @@ class LastLayer:
         return replace(self, coef=matrix @ self.coef, intercept=matrix @ self.intercept + offset)
 
 
-def _hidden(network: MLPClassifier, X: Any) -> FloatArray:
-    """Return the outputs of the last hidden layer."""
-    activation = _ACTIVATIONS[network.activation]
-    for weights, bias in zip(network.coefs_[:-1], network.intercepts_[:-1], strict=True):
-        X = activation(X @ weights + bias)
-    return X
-
-
 def refuse_unreadable(estimator: Any) -> None:
     """Refuse a model that has no last linear layer, as far as is known before it is fitted."""
     calibrated = False
@@ -137,6 +132,11 @@ def _inside(estimator: Any) -> Any:
     if isinstance(estimator, Pipeline):
         return estimator.steps[-1][1]
     if isinstance(estimator, BaseSearchCV):
+        if estimator.refit is False:
+            raise NotSupportedError(
+                f"{type(estimator).__name__}(refit=False) leaves no fitted model to read. Use "
+                "refit=True."
+            )
         return getattr(estimator, "best_estimator_", estimator.estimator)
     holds_one = isinstance(estimator, FrozenEstimator) or _calibrates(estimator)
     return estimator.estimator if holds_one else None
@@ -151,6 +151,7 @@ def _calibrates(estimator: Any) -> bool:
 def _refuse_calibrator(estimator: Any, inner: Any) -> None:
     """Refuse a calibrated classifier that is not linear in what the model inside it puts out."""
     if not hasattr(inner, "decision_function"):
+        refuse_unreadable(inner)  # then passing it alone is no way out
         raise NotSupportedError(
             f"{type(estimator).__name__} calibrates the probabilities of {_shown(inner)}, which "
             "has no decision_function, and so does not see its last layer. Pass "
@@ -160,14 +161,14 @@ def _refuse_calibrator(estimator: Any, inner: Any) -> None:
         if estimator.method == "isotonic":
             raise NotSupportedError(
                 'CalibratedClassifierCV(method="isotonic") is not linear in the margins. Use '
-                'method="sigmoid".'
+                'method="temperature" or, for two classes, method="sigmoid".'
             )
     elif not hasattr(estimator, "affine_logits"):
         raise NotSupportedError(
             f"{type(estimator).__name__} is not one linear layer: its calibrator is not linear in "
-            "the margins, or several are averaged. Use ensemble=False, and PlattCalibrator, or "
-            "temperature, vector or matrix scaling of margins. Its own predict_bounds needs no "
-            "EvidentialClassifier."
+            "the margins, or several are averaged. Use ensemble=False, and temperature, vector or "
+            "matrix scaling of margins, or PlattCalibrator for two classes. Its own predict_bounds "
+            "needs no EvidentialClassifier."
         )
 
 
@@ -177,6 +178,8 @@ def _refuse(estimator: Any, *, calibrated: bool) -> None:
         return
     if isinstance(estimator, MLPClassifier):
         return
+    if isinstance(estimator, type):
+        raise TypeError(f"pass a model, not its class: {estimator.__name__}().")
     linear = isinstance(estimator, _MARGINS) or _is_linear_svc(estimator)
     if not linear:
         raise NotSupportedError(
@@ -206,7 +209,7 @@ def _shown(estimator: Any) -> str:
     for parameter in ("kernel", "loss"):
         if isinstance(getattr(estimator, parameter, None), str):
             return f"{name}({parameter}={getattr(estimator, parameter)!r})"
-    return name
+    return f"{name}()"
 
 
 @singledispatch
@@ -246,11 +249,13 @@ def _network(estimator: MLPClassifier) -> LastLayer:
             f"this MLPClassifier has {estimator.n_outputs_} labels that do not exclude each other; "
             "evidence is about one class of several. Fit one network for each label."
         )
-    return LastLayer(
-        np.asarray(estimator.coefs_[-1].T, dtype=np.float64),
-        np.asarray(estimator.intercepts_[-1], dtype=np.float64),
-        estimator,
-    )
+    # Copies: a network may go on learning, and its last layer must fit the others.
+    layers = [
+        (weights.copy(), bias.copy())
+        for weights, bias in zip(estimator.coefs_, estimator.intercepts_, strict=True)
+    ]
+    weights, bias = (part.astype(np.float64) for part in layers[-1])
+    return LastLayer(weights.T, bias, estimator, hidden=tuple(layers[:-1]))
 
 
 @read_layer.register(FrozenEstimator)

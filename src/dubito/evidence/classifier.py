@@ -8,14 +8,21 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from dubito._checks import FloatArray, counted
 from dubito._estimators import CautiousMixin
 from dubito._rows import read_rows
-from dubito._sklearn import HasMethods, StrOptions, fit_context, pick
-from dubito.evidence._fitting import fitted, mean_features
+from dubito._sklearn import HasMethods, StrOptions, check_feature_names, fit_context, pick
+from dubito.evidence._fitting import (
+    fitted,
+    frozen,
+    mean_features,
+    read_unlabelled_rows,
+    warn_of_other_probabilities,
+)
 from dubito.evidence._layers import read_layer, refuse_unreadable
 from dubito.evidence._provenance import input_columns
 from dubito.evidence.errors import NotSupportedError
@@ -26,6 +33,10 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from dubito.belief import Bounds, MassBatch
+
+
+#: Rows on which the probabilities of the evidence are compared with the model's own.
+_COMPARED = 100
 
 
 class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
@@ -74,16 +85,17 @@ class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
     and `CalibratedClassifierCV`) have one output for each class, whose softmax is
     ``predict_proba`` here: that is what Dempster's rule makes of their evidence. Their own
     ``predict_proba`` divides sigmoids by their sum; both agree on the most probable class, not on
-    how probable it is. Calibrators with a softmax of their own (temperature, vector, matrix
-    scaling) have no such difference.
+    how probable it is, and an `OneVsRestWarning` says so. Calibrators with a softmax of their own
+    (temperature, vector, matrix scaling) have no such difference.
 
     Every feature has an equal share of the intercept (P2, Prop. 2), also one whose coefficients
     are zero. Leave out what the model does not use, as a constant column or those that an L1
     penalty set to zero, for it would speak with that share.
 
     ``lower <= predict_proba <= upper`` holds for two classes. For more the upper bound holds
-    always, and the belief may exceed the probability where evidence is in strong conflict: the
-    normalised plausibility need not lie between belief and plausibility.
+    always, but the belief may exceed the probability, the more so the more classes there are: a
+    normalised plausibility need not lie between belief and plausibility. Decisions by sets are
+    made on the bounds alone.
 
     Examples
     --------
@@ -117,13 +129,14 @@ class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         self.groups = groups
 
     @fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the estimator, unless frozen, and take the means of its features.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, features)
         y : array-like of shape (n,)
+            A frozen estimator needs none.
         sample_weight : array-like of shape (n,), optional
             Counts for the means always, and for the estimator, or the steps of a pipeline, where
             they can take weights; a warning says so where none can.
@@ -133,13 +146,17 @@ class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         self
         """
         refuse_unreadable(self.estimator)
-        X, labels, weight = read_rows(self, X, y, sample_weight)
-        self.estimator_ = fitted(self.estimator, X, labels, weight)
-        refuse_unreadable(self.estimator_)  # again: a search may have chosen another model
+        if isinstance(self.estimator, FrozenEstimator):
+            self.estimator_ = frozen(self.estimator, y)
+            X, weight = read_unlabelled_rows(X, sample_weight)
+        else:
+            X, labels, weight = read_rows(self, X, y, sample_weight)
+            self.estimator_ = fitted(self.estimator, X, labels, weight)
+            refuse_unreadable(self.estimator_)  # again: a search may have chosen another model
         self.classes_ = self.estimator_.classes_
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self.estimator_, name):
-                setattr(self, name, getattr(self.estimator_, name))
+        if np.ndim(X) == 2:
+            check_feature_names(self, X, reset=True)
+            self.n_features_in_ = np.shape(X)[1]
         self._layer = read_layer(self.estimator_)
         self._layer.refuse_other_than(len(self.classes_))
         phi = self._layer.features(X)
@@ -152,6 +169,7 @@ class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
             groups=self._groups(),
         )
         self.piece_names_ = self._name_pieces(X)
+        warn_of_other_probabilities(self.estimator_, X, self.model_.proba(phi[:_COMPARED]))
         return self
 
     def _columns_behind(self, X: Any) -> list[int | None]:

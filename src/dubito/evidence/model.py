@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from dubito.belief import Bounds, MassBatch
 
 
+#: Numbers of a sparse matrix that are made dense at once.
+_DENSE_BLOCK = 1 << 22
+
+
 class EvidenceModel:
     r"""The evidence that features give, read off a linear layer with softmax or logistic output.
 
@@ -52,8 +56,9 @@ class EvidenceModel:
 
     Parameters
     ----------
-    coef : array-like of shape (K, J), or (1, J) for two classes
-        Coefficients of the layer, as scikit-learn has them.
+    coef : array-like of shape (K, J), or (1, J) or (J,) for two classes
+        Coefficients of the layer, as scikit-learn has them. Other libraries leave the first of K
+        classes out: add a row of zeros for it.
     intercept : array-like of shape (K,), or (1,) for two classes
     mean : array-like of shape (J,)
         Means :math:`\mu` of the features over the training rows.
@@ -104,7 +109,7 @@ class EvidenceModel:
         classes: Sequence[Any] | npt.NDArray[Any] | None = None,
         groups: Sequence[Any] | npt.NDArray[Any] | None = None,
     ) -> None:
-        self.coef = _kept(as_float_array(coef, "coef", ndim=2))
+        self.coef = np.atleast_2d(_kept(as_float_array(coef, "coef", ndim=(1, 2))))
         self.intercept = _kept(as_float_array(intercept, "intercept", ndim=(0, 1)))
         self.mean = _kept(as_float_array(mean, "mean", ndim=1))
         self._check_shapes()
@@ -218,12 +223,23 @@ class EvidenceModel:
                 (features.data, features.indices, features.indptr), self.slope, self.offset
             )
         else:
-            dense = features.toarray() if issparse(features) else features
-            layer = (self.slope, self.mean, self._base)
-            plus, minus = evidence.totals(dense, layer, (self._order, self._first))
+            plus, minus = self._dense_totals(features)
         if not self.binary:
             return plus, minus
         return np.concatenate([minus, plus], axis=1), np.zeros((len(plus), 2))
+
+    def _dense_totals(self, features: Any) -> tuple[FloatArray, FloatArray]:
+        """Return totals of dense features; sparse ones in groups are made dense, in blocks."""
+        layer, pieces = (self.slope, self.mean, self._base), (self._order, self._first)
+        if not issparse(features):
+            return evidence.totals(features, layer, pieces)
+        step = max(1, _DENSE_BLOCK // len(self.mean))
+        parts = [
+            evidence.totals(features[start : start + step].toarray(), layer, pieces)
+            for start in range(0, max(features.shape[0], 1), step)
+        ]
+        plus, minus = zip(*parts, strict=True)
+        return np.concatenate(plus), np.concatenate(minus)
 
     def bounds(self, phi: npt.ArrayLike) -> Bounds:
         """Return belief and plausibility of each class; see `bounds_from_weights`.

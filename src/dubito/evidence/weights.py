@@ -37,7 +37,7 @@ def bounds_from_weights(w_plus: npt.ArrayLike, w_minus: npt.ArrayLike) -> Bounds
     Bounds
         Of shape (n, K). The plausibilities are proportional to the softmax of
         ``w_plus - w_minus``, and at least that. The belief is at most that for two classes; for
-        more it may exceed it where the evidence is in strong conflict.
+        more it may exceed it.
 
     Notes
     -----
@@ -87,8 +87,8 @@ def mass_from_weights(
     if n_classes > DENSE_LIMIT:
         raise ValueError(
             f"masses of all 2^{n_classes} sets of classes are not listed beyond {DENSE_LIMIT} "
-            "classes. bounds_from_weights gives belief and plausibility of each class for any "
-            "number of them."
+            "classes. Ask for the bounds (bounds_from_weights, predict_bounds): belief and "
+            "plausibility of each class, for any number of them."
         )
     frame = Frame(range(n_classes) if classes is None else classes)
     if len(frame) != n_classes:
