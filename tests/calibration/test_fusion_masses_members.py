@@ -168,7 +168,7 @@ def test_a_frozen_model_within_a_member_may_know_more_than_y():
     fusion.fit(X[some], y[some])
     assert fusion.classes_.tolist() == [0, 1, 2]
     assert fusion.score(X, y) > 0.9
-    with pytest.raises(ValueError, match="member 'all' knows the labels"):
+    with pytest.raises(ValueError, match="frozen model knows none of the labels of y"):
         fusion.fit(X[some], WORDS[y[some]])
 
 

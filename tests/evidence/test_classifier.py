@@ -131,6 +131,15 @@ def test_names_survive_a_first_step_that_does_nothing():
     assert ev.piece_names_ == list(iris.data.columns)
 
 
+def test_names_of_an_earlier_fit_are_forgotten():
+    iris = load_iris(as_frame=True)
+    ev = EvidentialClassifier(LogisticRegression(max_iter=1000)).fit(iris.data, iris.target)
+    ev.fit(iris.data.to_numpy()[:, :2], iris.target)
+    assert ev.piece_names_ == ["x0", "x1"]
+    assert ev.n_features_in_ == 2
+    assert not hasattr(ev, "feature_names_in_")
+
+
 def test_weights_of_rows_by_metadata_routing():
     X, y = load_iris(return_X_y=True)
     weight = 1.0 + 9 * (y == 1)

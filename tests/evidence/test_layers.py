@@ -155,8 +155,8 @@ def test_a_frozen_model_needs_no_labels_but_knows_them():
     np.testing.assert_array_equal(
         without.weights(X), EvidentialClassifier(FrozenEstimator(model)).fit(X, y).weights(X)
     )
-    with pytest.raises(ValueError, match="does not know, as 'rose'; it knows 'setosa'"):
-        EvidentialClassifier(FrozenEstimator(model)).fit(X, np.where(y == "setosa", "rose", y))
+    with pytest.raises(ValueError, match="knows none of the labels of y, as 'rose'; it knows 'se"):
+        EvidentialClassifier(FrozenEstimator(model)).fit(X, np.full(len(X), "rose"))
     with pytest.raises(TypeError, match=r"not its class: LogisticRegression\(\)"):
         EvidentialClassifier(LogisticRegression).fit(X, y)
 

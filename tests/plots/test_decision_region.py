@@ -167,6 +167,8 @@ def test_other_columns_are_held_and_frames_keep_their_columns(ax):
             "dose": [1.0, np.nan, 5.0],
             "ldl": [3.0, 5.0, 4.0],
             "smokes": [True, False, True],
+            "ward": [1, 2, 9],
+            "code": pd.Categorical([7, 1, 7]),
         },
         index=[7, 8, 9],
     )
@@ -181,6 +183,8 @@ def test_other_columns_are_held_and_frames_keep_their_columns(ax):
     assert (asked.rows["town"] == "Bern").all()
     assert asked.rows["town"].dtype == frame["town"].dtype
     assert asked.rows["smokes"].all()
+    assert (asked.rows["ward"] == 2).all()  # next to the mean, which is no ward
+    assert (asked.rows["code"] == 7).all()
     assert display.x[[0, -1]] == pytest.approx([2.9, 5.1])
     assert display.y[[0, -1]] == pytest.approx([18, 62])
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("ldl", "age")

@@ -27,16 +27,16 @@ _ROUNDING = 1e-3
 
 
 def frozen(estimator: FrozenEstimator, y: Any) -> Any:
-    """Return the model inside, if it knows the labels, where there are any."""
+    """Return the model inside, unless y, where it is given, has labels of another kind."""
     model = estimator.estimator
     check_is_fitted(model)
     if y is not None:
-        unknown = sorted(set(np.unique(as_labels(y, "y")).tolist()) - set(model.classes_.tolist()))
-        if unknown:
+        labels, known = set(as_labels(y, "y").tolist()), set(model.classes_.tolist())
+        if labels and not labels & known:
             raise ValueError(
-                f"y has labels that the frozen model does not know, as {unknown[0]!r}; it knows "
-                f"{', '.join(repr(label) for label in model.classes_.tolist()[:5])}. A frozen "
-                "model needs no y."
+                f"the frozen model knows none of the labels of y, as {next(iter(labels))!r}; it "
+                f"knows {', '.join(repr(label) for label in model.classes_.tolist()[:5])}. A "
+                "frozen model needs no y."
             )
     return model
 

@@ -18,7 +18,6 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import (
     LogisticRegression,
     LogisticRegressionCV,
-    PassiveAggressiveClassifier,
     Perceptron,
     RidgeClassifier,
     RidgeClassifierCV,
@@ -44,7 +43,6 @@ _LOGISTIC = (LogisticRegression, LogisticRegressionCV, LinearDiscriminantAnalysi
 #: Linear models whose outputs are margins: log-odds once a sigmoid or softmax is fitted to them.
 _MARGINS = (
     LinearSVC,
-    PassiveAggressiveClassifier,
     Perceptron,
     RidgeClassifier,
     RidgeClassifierCV,
@@ -212,9 +210,20 @@ def _shown(estimator: Any) -> str:
     return f"{name}()"
 
 
+def read_last_layer(estimator: Any) -> LastLayer:
+    """Return the last linear layer of a fitted model that `refuse_unreadable` let pass."""
+    layer = read_layer(estimator)
+    inner = estimator
+    while isinstance(inner, Pipeline | FrozenEstimator | BaseSearchCV):
+        inner = _inside(inner)
+    if len(layer.coef) == 1 and getattr(inner, "multi_class", "") == "multinomial":
+        return layer.scaled(2 * np.eye(1), np.zeros(1))  # of (-z, z), as older releases have it
+    return layer
+
+
 @singledispatch
 def read_layer(estimator: Any) -> LastLayer:
-    """Return the last linear layer of a fitted model that `refuse_unreadable` let pass."""
+    """Return the last linear layer, whose outputs are those of `decision_function`."""
     if not _calibrates(estimator):
         return _linear(estimator)
     _refuse_calibrator(estimator, estimator.estimator)
@@ -226,8 +235,6 @@ def _linear(estimator: Any) -> LastLayer:
     coef = estimator.coef_
     coef = np.atleast_2d(coef.toarray() if hasattr(coef, "toarray") else coef).astype(np.float64)
     intercept = np.broadcast_to(np.ravel(estimator.intercept_), len(coef))
-    if len(coef) == 1 and getattr(estimator, "multi_class", "") == "multinomial":
-        coef, intercept = 2 * coef, 2 * intercept  # the softmax of (-z, z), as older releases have
     return LastLayer(coef, np.asarray(intercept, dtype=np.float64), estimator)
 
 

@@ -23,7 +23,7 @@ from dubito.evidence._fitting import (
     read_unlabelled_rows,
     warn_of_other_probabilities,
 )
-from dubito.evidence._layers import read_layer, refuse_unreadable
+from dubito.evidence._layers import read_last_layer, refuse_unreadable
 from dubito.evidence._provenance import input_columns
 from dubito.evidence.errors import NotSupportedError
 from dubito.evidence.explanation import Explanation
@@ -157,7 +157,7 @@ class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         if np.ndim(X) == 2:
             check_feature_names(self, X, reset=True)
             self.n_features_in_ = np.shape(X)[1]
-        self._layer = read_layer(self.estimator_)
+        self._layer = read_last_layer(self.estimator_)
         self._layer.refuse_other_than(len(self.classes_))
         phi = self._layer.features(X)
         self._columns = self._columns_behind(X)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -363,10 +364,9 @@ def _read_classes(classes: Any, n_classes: int) -> tuple[Any, ...]:
 
 def _read_groups(groups: Any, n_features: int) -> tuple[tuple[Any, ...], IntArray, IntArray]:
     """Return the pieces, the features in their order, and where each piece begins in that order."""
-    given = np.arange(n_features) if groups is None else np.asarray(groups)
-    if given.ndim != 1:
+    labels = list(range(n_features) if groups is None else groups)  # no array: 1 is not "1"
+    if isinstance(groups, str) or not all(isinstance(label, Hashable) for label in labels):
         raise ValueError(f"groups must list one label for each feature; got {groups!r}.")
-    labels = given.tolist()
     check_rows_match("groups", len(labels), "coef (features in columns)", n_features)
     number = {label: piece for piece, label in enumerate(dict.fromkeys(labels))}
     piece_of = np.array([number[label] for label in labels], dtype=np.intp)

@@ -162,11 +162,18 @@ def _as_numbers(values: npt.NDArray[Any]) -> FloatArray | None:
 
 
 def _held(column: Any, n: int) -> Any:
-    """Return a column that keeps still: at the mean, or at the most frequent value."""
+    """Return a column that keeps still: at the mean, or at the most frequent value.
+
+    Whole numbers may stand for categories, so they stay at the one among them that is next to the
+    mean.
+    """
     values = np.asarray(column)
-    numbers = _as_numbers(values)
+    is_category = str(getattr(column, "dtype", "")).lower().startswith("categor")
+    numbers = None if is_category else _as_numbers(values)
     if numbers is not None:
         seen = numbers[np.isfinite(numbers)]
+        if len(seen) and values.dtype.kind in "iu":
+            return np.full(n, values[np.abs(numbers - seen.mean()).argmin()])
         return np.full(n, seen.mean() if len(seen) else np.nan)
     words = np.array([str(value) for value in values])
     _, row, count = np.unique(words, return_index=True, return_counts=True)

@@ -144,8 +144,9 @@ class DecisionRegionDisplay(DrawsOnAxes):
         y : array-like of shape (n,), optional
             Their labels: with them, the rows are drawn as points.
         features : two of int or str, default (0, 1)
-            The columns of X to draw. All other columns are held at their mean in X, or at their
-            most frequent value where they are no numbers: of more than two features, this is one
+            The columns of X to draw. All other columns are held at their mean in X (whole numbers
+            at the one next to it), or at their most frequent value where they are no numbers or
+            categories: of more than two features, this is one
             cut through the regions.
         rule : str or callable, optional
             Passed on to ``predict_set``; interval dominance by default.

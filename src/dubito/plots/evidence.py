@@ -331,6 +331,7 @@ def _sweep_rows(values: npt.NDArray[Any], phi: Any, name: str) -> _Sweep:
         )
     points = values.astype(np.float64)
     value, first = np.unique(points, return_index=True)
+    value, first = value[np.isfinite(value)], first[np.isfinite(value)]
     if len(value) < 2:
         raise ValueError(
             f"{name!r} is drawn through its values in X; pass rows with at least two of them."

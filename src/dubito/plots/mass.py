@@ -146,8 +146,9 @@ class MassDisplay:
         X : array-like of shape (n, features), or data frame
             Rows that say how far the picture reaches.
         features : two of int or str, default (0, 1)
-            The columns of X to draw. All other columns are held at their mean in X, or at their
-            most frequent value where they are no numbers: of more than two features, this is one
+            The columns of X to draw. All other columns are held at their mean in X (whole numbers
+            at the one next to it), or at their most frequent value where they are no numbers or
+            categories: of more than two features, this is one
             cut through the masses.
         focal : list of labels or of lists of labels, optional
             The sets to draw. By default every class and, for masses, the whole frame; of three

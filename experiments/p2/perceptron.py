@@ -1,0 +1,93 @@
+"""Tables 3 and 4 without torch: scikit-learn's perceptron in place of the paper's network.
+
+The same layers and minibatches, without dropout, and the penalty on the weights of all layers.
+Nothing here prints, reads options or writes files.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, NamedTuple
+
+from experiments.p2 import trio
+from experiments.p2.networks import BATCH, UNITS
+from sklearn.neural_network import MLPClassifier
+
+from dubito.evidence import EvidentialClassifier
+
+#: scikit-learn's default, and the paper's λ. Both count alpha / 2 times the sum of all squared
+#: weights beside the sum of a minibatch's losses.
+ALPHAS = {"default": 1e-4, "lambda": 0.5}
+MAIN = "lambda"
+MAX_EPOCHS = 1000
+
+#: Raise when a change makes older results wrong: their folder is then left alone.
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the numbers of one training depend on, besides variant and round."""
+
+    seed: int = 0
+    name: str = "perceptron"
+
+    def described(self) -> dict[str, Any]:
+        """Return everything that must be equal for results to belong together."""
+        return {
+            "version": VERSION,
+            "seed": self.seed,
+            "rows": [trio.N_TRAIN, trio.N_TEST],
+            "units": list(UNITS),
+            "batch": BATCH,
+            "alphas": ALPHAS,
+            "max_epochs": MAX_EPOCHS,
+            "loss": [list(row) for row in trio.LOSS],
+        }
+
+
+class Cell(NamedTuple):
+    """One training."""
+
+    variant: str
+    round: int
+
+    @property
+    def name(self) -> str:
+        """Name of its file, without the ending."""
+        return f"{self.variant}-{self.round:03d}"
+
+    @property
+    def words(self) -> str:
+        """What to call it on a progress bar."""
+        return f"perceptron, {self.variant}, round {self.round + 1}"
+
+
+def cells(rounds: int, *, quick: bool) -> list[Cell]:
+    """List the work."""
+    variants = (MAIN,) if quick else tuple(ALPHAS)
+    return [Cell(variant, r) for r in range(rounds) for variant in variants]
+
+
+def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
+    """Train a perceptron until its loss stops falling and count its decisions."""
+    start = perf_counter()
+    train, test = trio.draw(cell.round, settings.seed)
+    classifier = fitted(train, ALPHAS[cell.variant], seed=1000 * settings.seed + cell.round)
+    mass = classifier.predict_mass(test[0])
+    return {
+        **cell._asdict(),
+        **trio.judged(classifier.predict_bounds(test[0]), mass, test),
+        "costs": trio.judged_with_costs(mass, test[1]),
+        "epochs": int(classifier.estimator_.n_iter_),
+        "seconds": perf_counter() - start,
+    }
+
+
+def fitted(rows: trio.Rows, alpha: float, *, seed: int) -> EvidentialClassifier:
+    """Return a perceptron, read as evidence."""
+    perceptron = MLPClassifier(
+        UNITS, alpha=alpha, batch_size=BATCH, max_iter=MAX_EPOCHS, random_state=seed
+    )
+    return EvidentialClassifier(perceptron).fit(*rows)

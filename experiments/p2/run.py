@@ -1,0 +1,118 @@
+"""Reproduce the tables, figures and claims of P2: `python experiments/p2/run.py --quick`.
+
+Finished rounds are kept, so that the same command goes on where it was stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+HERE = Path(__file__).resolve().parent
+if str(HERE.parents[1]) not in sys.path:  # run as a script: only this folder is there
+    sys.path.insert(0, str(HERE.parents[1]))
+
+from experiments.common.options import add_common, names_of, positive  # noqa: E402
+from experiments.common.rounds import Task, carry_out  # noqa: E402
+from experiments.common.store import Store  # noqa: E402
+from experiments.common.tables import insert  # noqa: E402
+from experiments.p2 import figures, fusion, heart, networks, perceptron, tables  # noqa: E402
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+WITHOUT_TORCH = (
+    "networks left out (Tables 3 and 4, Figures 10 to 12 of the paper's network): they need torch, "
+    'which is not installed. Get it by `make torch`, or pip install "dubito[torch]"; the '
+    "perceptron of scikit-learn is in their place."
+)
+
+
+class Part(NamedTuple):
+    """An experiment: its module, its rounds in full and quickly, and its tables."""
+
+    module: Any
+    rounds: int
+    quick_rounds: int
+    render: Callable[..., str]
+
+
+PARTS = {
+    "heart": Part(heart, 30, 3, tables.render_heart),
+    "networks": Part(networks, 20, 2, tables.render_networks),
+    "perceptron": Part(perceptron, 20, 2, tables.render_perceptron),
+    "fusion": Part(fusion, 10, 1, tables.render_fusion),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Parse, run, print the tables; return the exit code."""
+    options = _parse(arguments)
+    tasks = {name: _task(name, options) for name in options.parts if _can_run(name)}
+    if tasks:
+        code = carry_out(list(tasks.values()), title="P2", jobs=options.jobs, quiet=options.quiet)
+        if code:
+            return code
+    results = {name: task.results() for name, task in tasks.items()}
+    for name, found in results.items():
+        text = PARTS[name].render(found)
+        print(f"## {name}\n\n{text}\n")
+        if options.write_readme:
+            insert(HERE / "README.md", name, text)
+    _draw(results, options.out / "figures")
+    return 0
+
+
+def _can_run(name: str) -> bool:
+    """Say whether a part has all it needs, and if not, what to do."""
+    if name != "networks" or networks.available():
+        return True
+    print(WITHOUT_TORCH, file=sys.stderr)
+    return False
+
+
+def _task(name: str, options: argparse.Namespace) -> Task:
+    part = PARTS[name]
+    rounds = options.rounds or (part.quick_rounds if options.quick else part.rounds)
+    store = Store(options.out, part.module.Settings())
+    return Task(part.module.cells(rounds, quick=options.quick), part.module.run_cell, store)
+
+
+def _draw(results: Mapping[str, list[Mapping[str, Any]]], folder: Path) -> None:
+    try:
+        count = figures.draw_all(results, folder)
+    except ImportError:
+        print(
+            'figures left out: they need matplotlib (pip install "dubito[plots]")', file=sys.stderr
+        )
+    else:
+        print(f"{count} figures are in {folder}", file=sys.stderr)
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="experiments/p2/run.py",
+        description="Reproduce P2. Finished rounds are kept: run it again to go on.",
+    )
+    add_common(parser, HERE, quick="a few rounds, of the networks the main variant alone")
+    full = ", ".join(f"{part.rounds} of {name}" for name, part in PARTS.items())
+    parser.add_argument("--rounds", type=positive, help=f"rounds of each part (default {full})")
+    parser.add_argument(
+        "--parts",
+        type=names_of(PARTS, "P2"),
+        default=tuple(PARTS),
+        help=f"of {','.join(PARTS)} (default all)",
+    )
+    options = parser.parse_args(arguments)
+    short = any((options.rounds or part.rounds) < part.rounds for part in PARTS.values())
+    if options.write_readme and (options.quick or short):
+        parser.error("--write-readme needs all rounds, so neither --quick nor fewer --rounds")
+    if options.write_readme and "networks" in options.parts and not networks.available():
+        parser.error("--write-readme needs torch for the networks: `make torch`")
+    return options
+
+
+if __name__ == "__main__":
+    sys.exit(main())
