@@ -234,7 +234,7 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
     def _take_feature_names(self, fitted: Any) -> Self:
         """Keep what the fitted part knows of its features."""
         for name in ("n_features_in_", "feature_names_in_"):
-            vars(self).pop(name, None)  # of an earlier fit
+            self.__dict__.pop(name, None)  # of an earlier fit
             if hasattr(fitted, name):
                 setattr(self, name, getattr(fitted, name))
         return self
