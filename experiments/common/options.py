@@ -4,10 +4,45 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+
+class HasRounds(Protocol):
+    """A part of a reproduction, with the number of its rounds in full."""
+
+    rounds: int
+
+
+def parse_parts(
+    arguments: Sequence[str] | None,
+    *,
+    paper: str,
+    here: Path,
+    parts: Mapping[str, HasRounds],
+    quick: str,
+) -> tuple[argparse.ArgumentParser, argparse.Namespace]:
+    """Read the options of a reproduction in parts, and return the parser for further complaints."""
+    parser = argparse.ArgumentParser(
+        prog=f"experiments/{paper.lower()}/run.py",
+        description=f"Reproduce {paper}. Finished rounds are kept: run it again to go on.",
+    )
+    add_common(parser, here, quick=quick)
+    full = ", ".join(f"{part.rounds} of {name}" for name, part in parts.items())
+    parser.add_argument("--rounds", type=positive, help=f"rounds of each part (default {full})")
+    parser.add_argument(
+        "--parts",
+        type=names_of(parts, paper),
+        default=tuple(parts),
+        help=f"of {','.join(parts)} (default all)",
+    )
+    options = parser.parse_args(arguments)
+    short = any((options.rounds or part.rounds) < part.rounds for part in parts.values())
+    if options.write_readme and (options.quick or short):
+        parser.error("--write-readme needs all rounds, so neither --quick nor fewer --rounds")
+    return parser, options
 
 
 def add_common(parser: argparse.ArgumentParser, here: Path, *, quick: str) -> None:

@@ -5,8 +5,8 @@ Finished rounds are kept, so that the same command goes on where it was stopped.
 
 from __future__ import annotations
 
-import argparse
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,7 +14,8 @@ HERE = Path(__file__).resolve().parent
 if str(HERE.parents[1]) not in sys.path:  # run as a script: only this folder is there
     sys.path.insert(0, str(HERE.parents[1]))
 
-from experiments.common.options import add_common, names_of, positive  # noqa: E402
+from experiments.common.options import parse_parts  # noqa: E402
+from experiments.common.pictures import draw_or_say_why_not  # noqa: E402
 from experiments.common.rounds import Task, carry_out  # noqa: E402
 from experiments.common.store import Store  # noqa: E402
 from experiments.common.tables import insert  # noqa: E402
@@ -30,6 +31,7 @@ from experiments.p1 import (  # noqa: E402
 from experiments.p1.claims import read_claims  # noqa: E402
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Callable, Mapping, Sequence
 
 
@@ -69,7 +71,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.write_readme:
             insert(HERE / "README.md", name, text)
     if "rates" in tasks:
-        _draw(tasks["rates"], options.out / "figures")
+        found = tasks["rates"].results()
+        draw_or_say_why_not(partial(figures.draw_all, found), options.out / "figures")
     return 0
 
 
@@ -80,36 +83,14 @@ def _task(name: str, options: argparse.Namespace) -> Task:
     return Task(part.cells(rounds, quick=options.quick), part.module.run_cell, store)
 
 
-def _draw(task: Task, folder: Path) -> None:
-    try:
-        count = figures.draw_all(task.results(), folder)
-    except ImportError:
-        print(
-            'figures left out: they need matplotlib (pip install "dubito[plots]")', file=sys.stderr
-        )
-    else:
-        print(f"{count} figures are in {folder}", file=sys.stderr)
-
-
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="experiments/p1/run.py",
-        description="Reproduce P1. Finished rounds are kept: run it again to go on.",
-    )
-    add_common(parser, HERE, quick="a few rounds with one kernel; of the multiclass part segment")
-    full = ", ".join(f"{part.rounds} of {name}" for name, part in PARTS.items())
-    parser.add_argument("--rounds", type=positive, help=f"rounds of each part (default {full})")
-    parser.add_argument(
-        "--parts",
-        type=names_of(PARTS, "P1"),
-        default=tuple(PARTS),
-        help=f"of {','.join(PARTS)} (default all)",
-    )
-    options = parser.parse_args(arguments)
-    short = any((options.rounds or part.rounds) < part.rounds for part in PARTS.values())
-    if options.write_readme and (options.quick or short):
-        parser.error("--write-readme needs all rounds, so neither --quick nor fewer --rounds")
-    return options
+    return parse_parts(
+        arguments,
+        paper="P1",
+        here=HERE,
+        parts=PARTS,
+        quick="a few rounds with one kernel; of the multiclass part segment",
+    )[1]
 
 
 if __name__ == "__main__":

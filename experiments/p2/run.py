@@ -5,8 +5,8 @@ Finished rounds are kept, so that the same command goes on where it was stopped.
 
 from __future__ import annotations
 
-import argparse
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,14 +14,16 @@ HERE = Path(__file__).resolve().parent
 if str(HERE.parents[1]) not in sys.path:  # run as a script: only this folder is there
     sys.path.insert(0, str(HERE.parents[1]))
 
-from experiments.common.options import add_common, names_of, positive  # noqa: E402
+from experiments.common.options import parse_parts  # noqa: E402
+from experiments.common.pictures import draw_or_say_why_not  # noqa: E402
 from experiments.common.rounds import Task, carry_out  # noqa: E402
 from experiments.common.store import Store  # noqa: E402
 from experiments.common.tables import insert  # noqa: E402
 from experiments.p2 import figures, fusion, heart, networks, perceptron, tables  # noqa: E402
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    import argparse
+    from collections.abc import Callable, Sequence
 
 WITHOUT_TORCH = (
     "networks left out (Tables 3 and 4, Figures 10 to 12 of the paper's network): they need torch, "
@@ -61,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"## {name}\n\n{text}\n")
         if options.write_readme:
             insert(HERE / "README.md", name, text)
-    _draw(results, options.out / "figures")
+    draw_or_say_why_not(partial(figures.draw_all, results), options.out / "figures")
     return 0
 
 
@@ -80,35 +82,14 @@ def _task(name: str, options: argparse.Namespace) -> Task:
     return Task(part.module.cells(rounds, quick=options.quick), part.module.run_cell, store)
 
 
-def _draw(results: Mapping[str, list[Mapping[str, Any]]], folder: Path) -> None:
-    try:
-        count = figures.draw_all(results, folder)
-    except ImportError:
-        print(
-            'figures left out: they need matplotlib (pip install "dubito[plots]")', file=sys.stderr
-        )
-    else:
-        print(f"{count} figures are in {folder}", file=sys.stderr)
-
-
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="experiments/p2/run.py",
-        description="Reproduce P2. Finished rounds are kept: run it again to go on.",
+    parser, options = parse_parts(
+        arguments,
+        paper="P2",
+        here=HERE,
+        parts=PARTS,
+        quick="a few rounds, of the networks the main variant alone",
     )
-    add_common(parser, HERE, quick="a few rounds, of the networks the main variant alone")
-    full = ", ".join(f"{part.rounds} of {name}" for name, part in PARTS.items())
-    parser.add_argument("--rounds", type=positive, help=f"rounds of each part (default {full})")
-    parser.add_argument(
-        "--parts",
-        type=names_of(PARTS, "P2"),
-        default=tuple(PARTS),
-        help=f"of {','.join(PARTS)} (default all)",
-    )
-    options = parser.parse_args(arguments)
-    short = any((options.rounds or part.rounds) < part.rounds for part in PARTS.values())
-    if options.write_readme and (options.quick or short):
-        parser.error("--write-readme needs all rounds, so neither --quick nor fewer --rounds")
     if options.write_readme and "networks" in options.parts and not networks.available():
         parser.error("--write-readme needs torch for the networks: `make torch`")
     return options
