@@ -49,6 +49,7 @@ class CautiousMixin:
         Returns
         -------
         ndarray of bool, shape (n, K)
-            Never an empty row; columns as in ``classes_``.
+            Never an empty row; columns as in ``classes_``. With a ``loss`` of other acts than
+            naming a class: (n, acts).
         """
         return choose_set(self.predict_bounds(X), rule, **options)  # type: ignore[attr-defined]

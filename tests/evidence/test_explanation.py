@@ -154,6 +154,13 @@ def test_a_target_and_many_classes_are_told_of_one_class():
         told.text(target="q")
 
 
+def test_printing_tells_the_first_rows():
+    told = Explanation(weights=np.ones((7, 1, 2)), names=["a"], classes=["x", "y"])
+    parts = str(told).split("\n\n")
+    assert parts == [*(told.text(i) for i in range(5)), "and 2 rows more"]
+    assert str(told[0]) == told[0].text()
+
+
 def test_smaller_pieces_of_three_classes():
     weights = np.array([[2, 0, -2], [1, -0.5, -0.5], [0.25, 0.25, -0.5], [-0.001, 0.001, 0]])
     told = Explanation(weights=[weights], names=list("abcd"), classes=THREE)

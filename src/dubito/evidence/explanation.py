@@ -41,6 +41,8 @@ SMALLEST_SHOWN = 0.005
 #: Of lack of evidence and conflict, one is named alone when it is this many times the other.
 CLEARLY_MORE = 3
 MOST_CLASSES_NAMED = 3
+#: Rows that are told when all are printed.
+MOST_ROWS_TOLD = 5
 
 
 class Explanation:
@@ -323,6 +325,12 @@ class Explanation:
 
     def __iter__(self) -> Iterator[Explanation]:
         return (self[i] for i in range(len(self)))
+
+    def __str__(self) -> str:
+        told = [self.text(i) for i in range(min(len(self), MOST_ROWS_TOLD))]
+        if len(self) > MOST_ROWS_TOLD:
+            told.append(f"and {counted(len(self) - MOST_ROWS_TOLD, 'row')} more")
+        return "\n\n".join(told)
 
     def __repr__(self) -> str:
         n, pieces, k = self.weights.shape
