@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.integrate import trapezoid
 from scipy.optimize import minimize_scalar
 from scipy.special import expit, logsumexp
 
@@ -102,7 +103,7 @@ def at_level(coupling, theta, p, s):
     gaps = s[None, :] - s[:, None]
     lower = 1 / np.exp(np.multiply.outer(ends, gaps).max(axis=0)).sum(axis=1)
     rate = p * ((s[:, None] - s[None, :]).clip(0) @ p.T).T
-    return lower, p[0] + np.trapezoid(rate, theta, axis=0)
+    return lower, p[0] + trapezoid(rate, theta, axis=0)
 
 
 @pytest.mark.parametrize("coupling", COUPLINGS)
@@ -264,4 +265,4 @@ def test_nodes_integrate_over_levels_and_slopes():
         area = nodes.lower_weight.sum() + nodes.upper_weight.sum()
         theta = np.linspace(0, model.level_set(1e-12)[1], 200_001)
         np.testing.assert_allclose(mean, area, rtol=1e-7)
-        np.testing.assert_allclose(area, np.trapezoid(model.contour(theta), theta), rtol=1e-7)
+        np.testing.assert_allclose(area, trapezoid(model.contour(theta), theta), rtol=1e-7)

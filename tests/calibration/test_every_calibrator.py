@@ -4,9 +4,11 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import sklearn
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.fixes import parse_version
 
 from dubito import calibration
 from dubito.calibration import (
@@ -80,6 +82,8 @@ def test_promise(calibrator, check):
 
 def expected_failures(classifier):
     if not isinstance(classifier.calibrator, BinningCalibrator | EvidentialBinningCalibrator):
+        return {}
+    if parse_version(sklearn.__version__) < parse_version("1.7"):  # other rows, and it does well
         return {}
     reason = "copies of a row get scores that differ by rounding, and a bin may end between them"
     return {"check_sample_weight_equivalence_on_dense_data": reason}

@@ -48,6 +48,9 @@ def network(**settings):
     )
 
 
+#: Without a floor that raises small probabilities.
+TEMPERATURE = TemperatureCalibrator(floor=1e-300)
+
 SOFTMAX = {
     "logistic regression": LogisticRegression(),
     "its own cross-validation": LogisticRegressionCV(Cs=2, cv=3),
@@ -71,6 +74,10 @@ SOFTMAX = {
     "temperature": CalibratedClassifier(LinearSVC(), TemperatureCalibrator()),
     "vector": CalibratedClassifier(LinearSVC(), VectorCalibrator()),
     "matrix": CalibratedClassifier(RidgeClassifier(), MatrixCalibrator()),
+    "calibrated network": CalibratedClassifier(network(), TEMPERATURE, cv=2),
+    "calibrated network in a pipeline": CalibratedClassifier(
+        make_pipeline(StandardScaler(), network()), TEMPERATURE, cv=2
+    ),
     "calibrated pipeline": CalibratedClassifier(
         make_pipeline(StandardScaler(), LinearSVC()), TemperatureCalibrator()
     ),
@@ -134,6 +141,9 @@ def test_calibration_of_scikit_learn_by_temperature():
     for n_classes in (2, 3):
         X, y = flowers(n_classes)
         model = CalibratedClassifierCV(LinearSVC(), method="temperature", ensemble=False)
+        ev = EvidentialClassifier(model).fit(X, y)
+        np.testing.assert_allclose(ev.predict_proba(X), ev.estimator_.predict_proba(X), atol=1e-12)
+        model = CalibratedClassifierCV(network(), method="temperature", ensemble=False, cv=2)
         ev = EvidentialClassifier(model).fit(X, y)
         np.testing.assert_allclose(ev.predict_proba(X), ev.estimator_.predict_proba(X), atol=1e-12)
 
@@ -202,11 +212,11 @@ def test_sparse_features_stay_sparse_and_agree_with_dense_ones():
         (GridSearchCV(SVC(), {"C": [1]}), "has none"),
         (CalibratedClassifierCV(LinearSVC(), method="isotonic"), 'Use method="temperature"'),
         (CalibratedClassifierCV(LinearSVC()), r"averages 5 models.*ensemble=False"),
-        (CalibratedClassifierCV(MLPClassifier()), "Pass MLPClassifier itself"),
-        (CalibratedClassifier(MLPClassifier(), PlattCalibrator()), "Pass MLPClassifier itself"),
+        (CalibratedClassifierCV(MLPClassifier()), "pass MLPClassifier itself"),
+        (CalibratedClassifier(MLPClassifier(), PlattCalibrator()), "pass MLPClassifier itself"),
         (
             CalibratedClassifierCV(CalibratedClassifierCV(LinearSVC(), ensemble=False)),
-            "Pass CalibratedClassifierCV itself",
+            "pass CalibratedClassifierCV itself",
         ),
         (
             StackingClassifier([("a", LinearSVC())], final_estimator=LogisticRegression()),
@@ -222,7 +232,7 @@ def test_sparse_features_stay_sparse_and_agree_with_dense_ones():
                 CalibratedClassifierCV(LinearSVC(), ensemble=False),
                 {"estimator": [MLPClassifier((2,), max_iter=1)]},
             ),
-            "Pass MLPClassifier itself",
+            "pass MLPClassifier itself",
         ),
         (
             CalibratedClassifier(LinearSVC(), EvidentialMultinomialCalibrator()),

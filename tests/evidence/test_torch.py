@@ -11,9 +11,15 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make torch")
 
+from torch.autograd import forward_ad  # noqa: E402
+
 from dubito.decision import interval_dominance  # noqa: E402
 from dubito.evidence import EvidenceModel, _torch_rows  # noqa: E402
-from dubito.evidence.torch import EvidentialHead, TensorBounds  # noqa: E402
+from dubito.evidence.torch import (  # noqa: E402
+    EvidentialHead,
+    TensorBounds,
+    bounds_from_weights,
+)
 
 DEVICES = [
     "cpu",
@@ -278,3 +284,50 @@ except ModuleNotFoundError as error:
     command = [sys.executable, "-c", code]
     answer = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603
     assert "pip install 'dubito[torch]'" in answer.stdout
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_what_is_lost_shows(device, value):
+    head = EvidentialHead(torch.eye(3), torch.zeros(3), torch.zeros(3)).to(device)
+    features = torch.ones(4, 3, device=device)
+    features[2, 1] = value
+    for results in (
+        head.bounds(features),
+        head.totals(features),
+        (head.conflict(features)[:, None], head.ignorance(features)[:, None]),
+    ):
+        for result in results:
+            assert result.isnan().any(dim=1).tolist() == [False, False, True, False]
+    assert head.predict_set(features)[2].all()
+    w_plus = torch.ones(2, 3, device=device)
+    w_plus[1, 0] = value
+    assert bounds_from_weights(w_plus, torch.ones_like(w_plus)).lower[1].isnan().all()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:torch")  # its own, on the first use
+def test_torch_func_and_forward_derivatives():
+    head = EvidentialHead(*(torch.randn(shape).double() for shape in ((3, 4), (3,), (4,))))
+    x, direction = torch.randn(5, 4).double(), torch.randn(5, 4).double()
+
+    def total(rows):
+        bounds = head.bounds(rows)
+        return bounds.lower.sum() + (head.conflict(rows) * head.ignorance(rows)).sum()
+
+    leaf = x.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(total(leaf), leaf)
+    torch.testing.assert_close(torch.func.grad(total)(x), gradient)
+    expected = (gradient * direction).sum()
+    torch.testing.assert_close(torch.func.jvp(total, (x,), (direction,))[1], expected)
+    with forward_ad.dual_level():
+        tangent = forward_ad.unpack_dual(total(forward_ad.make_dual(x, direction))).tangent
+    torch.testing.assert_close(tangent, expected)
+    rows = torch.func.vmap(lambda row: head.bounds(row[None]).upper[0])(x)
+    torch.testing.assert_close(rows, head.bounds(x).upper)
+
+
+def test_logits_have_the_type_that_both_promote_to():
+    head = EvidentialHead(torch.eye(2).bfloat16(), torch.zeros(2), torch.zeros(2))
+    assert head.proba(torch.ones(1, 2)).dtype == head.bounds(torch.ones(1, 2)).lower.dtype
+    with pytest.raises(ValueError, match="what enters the layer"):
+        head(torch.ones(1, 3))

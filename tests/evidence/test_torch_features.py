@@ -6,6 +6,8 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make torch")
 
+from torch.nn.utils import prune  # noqa: E402
+
 from dubito.evidence import NotSupportedError  # noqa: E402
 from dubito.evidence.torch import (  # noqa: E402
     EvidentialHead,
@@ -142,7 +144,7 @@ class TestMeanOfFeatures:
             EvidentialHead.from_linear(linear, features={"x": x})
         with pytest.raises(TypeError, match=r"iterable of batches.*got int"):
             EvidentialHead.from_linear(linear, features=3)
-        with pytest.raises(ValueError, match="mean must be finite"):
+        with pytest.raises(ValueError, match="features has nan or infinite values"):
             EvidentialHead.from_linear(linear, features=x * math.inf)
 
     def test_layers_that_are_not_there_are_refused(self):
@@ -230,3 +232,36 @@ class TestLeastCommitmentPenalty:
             least_commitment_penalty(linear, torch.ones(2, 5))
         with pytest.raises(ValueError, match="no rows"):
             least_commitment_penalty(linear, torch.ones(0, 4))
+
+
+def test_layers_that_are_made_up_in_each_pass_are_read_after_it():
+    model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Linear(3, 2))
+    prune.random_unstructured(model[1], "weight", amount=2)
+    with torch.no_grad():
+        model[1].weight_orig += 1.0
+    inputs = torch.randn(20, 4)
+    head = EvidentialHead.from_model(model, "1", inputs=inputs)
+    torch.testing.assert_close(head.logits(LayerInput(model, "1")(inputs)), model(inputs))
+
+
+def test_half_precision_keeps_its_mean():
+    linear = torch.nn.Linear(3, 2).bfloat16()
+    rows = 50 + 0.5 * torch.randn(200, 3)
+    head = EvidentialHead.from_linear(linear, features=rows)
+    torch.testing.assert_close(head.mean, rows.double().mean(0).float())
+    assert least_commitment_penalty(linear, 300 * rows.bfloat16()).isfinite()
+
+
+def test_a_layer_may_have_two_names_but_must_be_linear():
+    body = torch.nn.Linear(4, 3)
+    model = torch.nn.ModuleDict({"body": body, "fc": torch.nn.Linear(3, 2)})
+    model["last"] = model["fc"]
+    model.forward = lambda x: model["fc"](body(x))
+    assert EvidentialHead.from_model(model, "last", inputs=torch.randn(5, 4)).n_classes == 2
+
+    class Adapted(torch.nn.Linear):
+        def forward(self, x):
+            return super().forward(x) + x.sum(-1, keepdim=True) ** 2
+
+    with pytest.raises(NotSupportedError, match="reads a linear layer; got Adapted"):
+        EvidentialHead.from_linear(Adapted(3, 2), mean=torch.zeros(3))

@@ -45,11 +45,11 @@ def exp_in_place(x, power, power_bits):  # type: ignore[no-untyped-def]
     for k in range(len(x)):
         value = x[k] if x[k] > -708.0 else -708.0  # noqa: FURB136
         binade = np.floor(value * _LOG2_E + 0.5)
-        x[k] = _exp_less_one(value - binade * _LN2_HIGH - binade * _LN2_LOW)
+        x[k] = _exp_less_one(value - binade * _LN2_HIGH - binade * _LN2_LOW) + 1.0
         power_bits[k] = (np.int64(binade) + 1023) << 52
     # A loop of its own: seen as numbers and as integers at once, it could not be vectorised.
     for k in range(len(x)):
-        x[k] = (x[k] + 1.0) * power[k]
+        x[k] *= power[k]
 
 
 @compiled(fastmath={"contract"})

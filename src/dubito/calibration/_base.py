@@ -219,7 +219,7 @@ class AffineMixin(metaclass=ABCMeta):
     input: str
 
     #: Whether a constant added to a row of logits changes nothing.
-    _ignores_shifts: ClassVar[bool] = False
+    ignores_shifts: ClassVar[bool] = False
 
     def affine_logits(self) -> tuple[FloatArray, FloatArray]:
         r"""Return the calibrator as one linear layer, :math:`z=As+b` of a row s of scores.
@@ -241,9 +241,10 @@ class AffineMixin(metaclass=ABCMeta):
         ------
         CalibrationInputError
             Where the scores are not taken as they come: of ``input="proba"`` the logarithm is
-            taken, after raising what is below ``floor_``; logits of more than two classes are
-            normalised, except by `TemperatureCalibrator`, which does not see the difference.
-            Margins are always taken as they come.
+            taken, after raising what is below ``floor_``, and logits of more than two classes are
+            normalised. Not so for `TemperatureCalibrator`, to which a constant added to a row is
+            nothing: there s may be logits, or the logarithms of probabilities, or any logits whose
+            softmax they are. Margins are always taken as they come.
 
         Examples
         --------
@@ -274,9 +275,11 @@ class AffineMixin(metaclass=ABCMeta):
 
     def _not_affine(self) -> str:
         """Say what else is done to the scores, if anything."""
+        if self.ignores_shifts:
+            return ""
         if self.input == "proba":
             return "the logarithm of probabilities is taken first"
-        if self.input == "logits" and len(self.classes_) > 2 and not self._ignores_shifts:
+        if self.input == "logits" and len(self.classes_) > 2:
             return f"logits of {len(self.classes_)} classes are normalised first"
         return ""
 

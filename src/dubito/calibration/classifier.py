@@ -315,7 +315,8 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
 
         There where scores come from ``decision_function``, one calibrator reads them
         (``ensemble=False``), and it has ``affine_logits``: those of Platt, temperature, vector and
-        matrix scaling.
+        matrix scaling. Temperature scaling has it for probabilities too: the layer is then of the
+        logits whose softmax they are.
 
         Returns
         -------
@@ -334,8 +335,8 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         >>> clf = CalibratedClassifier(LinearSVC(), TemperatureCalibrator()).fit(X, y)
         >>> svm, matrix, offset = clf.affine_logits()
         >>> logits = svm.decision_function(X) @ matrix.T + offset
-        >>> (logits.argmax(axis=1) == clf.predict(X)).all()
-        np.True_
+        >>> bool((logits.argmax(axis=1) == clf.predict(X)).all())
+        True
         """
         check_is_fitted(self)
         estimator, calibrator = self.pairs_[0]
@@ -375,6 +376,11 @@ def _defines_mass(classifier: CalibratedClassifier) -> bool:
     return hasattr(classifier.calibrator, "predict_mass")
 
 
+def _only_scales(calibrator: BaseCalibrator) -> bool:
+    """Whether the logits behind probabilities serve as well as their logarithms."""
+    return getattr(calibrator, "ignores_shifts", False)
+
+
 def _is_affine(classifier: CalibratedClassifier) -> bool:
     """Whether one linear layer calibrates the estimator's scores, as far as is known."""
     if not hasattr(classifier, "pairs_"):
@@ -383,7 +389,7 @@ def _is_affine(classifier: CalibratedClassifier) -> bool:
     return (
         len(classifier.pairs_) == 1
         and estimator is not None
-        and classifier.response_method_ == "decision_function"
+        and (classifier.response_method_ == "decision_function" or _only_scales(calibrator))
         and len(estimator.classes_) == len(classifier.classes_)  # else scores are made up
         and hasattr(calibrator, "affine_logits")
     )

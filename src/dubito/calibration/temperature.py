@@ -82,7 +82,7 @@ class TemperatureCalibrator(AffineMixin, BaseCalibrator):
         "ridge": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
     }
 
-    _ignores_shifts: ClassVar[bool] = True
+    ignores_shifts: ClassVar[bool] = True
 
     def __init__(
         self,

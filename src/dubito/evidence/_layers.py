@@ -111,6 +111,9 @@ class LastLayer:
 
     def scaled(self, matrix: FloatArray, offset: FloatArray) -> Self:
         """Return the layer followed by another one."""
+        if len(self.coef) == 1 and len(matrix) == 2:  # of log-odds z: one of (-z/2, z/2)
+            halves, difference = np.array([[-0.5], [0.5]]), np.array([[-1.0, 1.0]])
+            matrix, offset = difference @ matrix @ halves, difference @ offset
         return replace(self, coef=matrix @ self.coef, intercept=matrix @ self.intercept + offset)
 
 
@@ -148,11 +151,12 @@ def _calibrates(estimator: Any) -> bool:
 
 def _refuse_calibrator(estimator: Any, inner: Any) -> None:
     """Refuse a calibrated classifier that is not linear in what the model inside it puts out."""
-    if not hasattr(inner, "decision_function"):
+    if not hasattr(inner, "decision_function") and not _is_scaled_network(estimator, inner):
         refuse_unreadable(inner)  # then passing it alone is no way out
         raise NotSupportedError(
             f"{type(estimator).__name__} calibrates the probabilities of {_shown(inner)}, which "
-            "has no decision_function, and so does not see its last layer. Pass "
+            "has no decision_function, and so does not see its last layer. A network can be "
+            "calibrated by temperature scaling; otherwise pass "
             f"{type(inner).__name__} itself."
         )
     if isinstance(estimator, CalibratedClassifierCV):
@@ -168,6 +172,17 @@ def _refuse_calibrator(estimator: Any, inner: Any) -> None:
             "matrix scaling of margins, or PlattCalibrator for two classes. Its own predict_bounds "
             "needs no EvidentialClassifier."
         )
+
+
+def _is_scaled_network(estimator: Any, inner: Any) -> bool:
+    """Whether the log-probabilities of a softmax are multiplied by a number, and nothing else."""
+    while (inside := _inside(inner)) is not None and not _calibrates(inner):
+        inner = inside
+    if isinstance(estimator, CalibratedClassifierCV):
+        return isinstance(inner, MLPClassifier) and estimator.method == "temperature"
+    return isinstance(inner, MLPClassifier) and getattr(
+        estimator.calibrator, "ignores_shifts", False
+    )
 
 
 def _refuse(estimator: Any, *, calibrated: bool) -> None:
@@ -294,6 +309,8 @@ def _calibrated(estimator: CalibratedClassifierCV) -> LastLayer:
     maps = fitted[0].calibrators
     if estimator.method == "temperature":
         n_outputs = len(layer.coef)
-        inverse = maps[0].beta_ * (2 if n_outputs == 1 else 1)  # the softmax of (-z, z)
+        # Of a margin z it takes the softmax of (-z, z), of a probability its logarithm.
+        twice = n_outputs == 1 and hasattr(fitted[0].estimator, "decision_function")
+        inverse = maps[0].beta_ * (2 if twice else 1)
         return layer.scaled(inverse * np.eye(n_outputs), np.zeros(n_outputs))
     return layer.scaled(np.diag([-m.a_ for m in maps]), np.array([-m.b_ for m in maps]))

@@ -67,8 +67,12 @@ def _write(
 
     def part(start: int) -> None:
         rows = slice(start, start + step)
-        for result, array in zip(written, kernel(*(_wide(x[rows]) for x in given)), strict=True):
+        numbers = [_wide(x[rows]) for x in given]
+        # The kernels compare, and a comparison with nan is just false.
+        lost = ~np.isfinite(sum(x.sum(axis=1) for x in numbers))
+        for result, array in zip(written, kernel(*numbers), strict=True):
             result[rows] = array
+            result[rows][lost] = np.nan
 
     threads = torch.get_num_threads()
     if threads == 1 or n <= step:

@@ -35,7 +35,8 @@ class LayerInput(nn.Module):
 
     def __init__(self, model: nn.Module, layer: nn.Module | str) -> None:
         super().__init__()
-        names = {name: module for name, module in model.named_modules() if name}
+        modules = model.named_modules(remove_duplicate=False)  # a layer may have two names
+        names = {name: module for name, module in modules if name}
         if isinstance(layer, str) and layer not in names:
             known = ", ".join(name for name, m in names.items() if isinstance(m, nn.Linear))
             raise ValueError(
@@ -87,6 +88,8 @@ def feature_mean(
             count += len(rows)
     if not count:
         raise ValueError("features holds no rows; the mean of the features needs some.")
+    if not bool(total.isfinite().all()):
+        raise ValueError("features has nan or infinite values; the mean needs finite ones.")
     return total / count
 
 

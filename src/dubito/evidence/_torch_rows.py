@@ -8,6 +8,7 @@ from functools import cache, reduce
 from typing import Any, TypeAlias
 
 import torch
+from torch.autograd.forward_ad import unpack_dual
 
 #: Rows of tensors in, their results out.
 Formula: TypeAlias = Callable[..., tuple[torch.Tensor, ...]]
@@ -39,8 +40,23 @@ def room(device: torch.device) -> int:
 
 
 def needs_grad(*tensors: torch.Tensor) -> bool:
-    """Say whether a gradient will be asked for."""
+    """Say whether a gradient will be asked for, or is on its way forward."""
+    if any(unpack_dual(x).tangent is not None for x in tensors):
+        return True
     return torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
+
+
+def is_transformed(*tensors: torch.Tensor) -> bool:
+    """Say whether torch looks on: compiling, tracing, or transforming by `torch.func`."""
+    if torch.compiler.is_compiling() or torch.jit.is_tracing():
+        return True
+    return any(_is_wrapped(x) for x in tensors)
+
+
+def _is_wrapped(x: torch.Tensor) -> bool:
+    # What `torch.func` hands over has no numbers of its own; torch has no public word for it.
+    functorch = getattr(torch._C, "_functorch", None)
+    return functorch is not None and bool(functorch.is_functorch_wrapped_tensor(x))
 
 
 def by_rows(formula: Formula, *inputs: torch.Tensor, width: int) -> tuple[torch.Tensor, ...]:
@@ -73,9 +89,9 @@ def by_rows(formula: Formula, *inputs: torch.Tensor, width: int) -> tuple[torch.
 def kernels_for(*inputs: torch.Tensor) -> Any:
     """Return a module of fused kernels where one serves, None where torch operations are to do.
 
-    None serves where a gradient will be asked for or torch compiles what it sees.
+    None serves where a gradient will be asked for or torch looks on.
     """
-    if needs_grad(*inputs) or torch.compiler.is_compiling():
+    if is_transformed(*inputs) or needs_grad(*inputs):
         return None
     if all(x.device.type == "cpu" and x.dtype in _WIDE for x in inputs):
         from dubito.evidence import _torch_cpu  # noqa: PLC0415 - where it is used

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch.utils.checkpoint import checkpoint
 
-from dubito.evidence._torch_rows import kernels_for, needs_grad, room
+from dubito.evidence._torch_rows import (
+    check_floating,
+    is_transformed,
+    kernels_for,
+    needs_grad,
+    room,
+    working_dtype,
+)
 
 if TYPE_CHECKING:
     from torch import nn
@@ -49,7 +56,8 @@ def totals(
         return kernels.totals(centred, slope, base)
     n, n_features = centred.shape
     step = max(1, room(centred.device) // max(1, n * slope.shape[1]))
-    again = needs_grad(centred, slope, base)
+    inputs = centred, slope, base
+    again = step < n_features and needs_grad(*inputs) and not is_transformed(*inputs)
     plus = minus = centred.new_zeros(n, slope.shape[1])
     for j in range(0, n_features, step):
         block = centred[:, j : j + step], slope[j : j + step], base
@@ -91,6 +99,7 @@ def least_commitment_penalty(linear: nn.Linear, features: torch.Tensor) -> torch
     Returns
     -------
     Tensor of shape ()
+        In float32 at least: squares of half precision overflow.
 
     Examples
     --------
@@ -104,16 +113,18 @@ def least_commitment_penalty(linear: nn.Linear, features: torch.Tensor) -> torch
     >>> least_commitment_penalty(linear, features).item()  # 1² + 2² + 1²/2
     5.5
     """
+    check_floating("features", features)
     coef = linear.weight
     if features.shape[-1:] != coef.shape[1:]:
         raise ValueError(
             f"features must be (..., {coef.shape[1]}), as the layer takes them; "
             f"got shape {tuple(features.shape)}."
         )
-    rows = features.reshape(-1, coef.shape[1])
+    wide = working_dtype(torch.promote_types(features.dtype, coef.dtype))
+    rows, coef = features.reshape(-1, coef.shape[1]).to(wide), coef.to(wide)
     if not len(rows):
         raise ValueError("features has no rows; the penalty is a mean over rows.")
-    intercept = coef.new_zeros(len(coef)) if linear.bias is None else linear.bias
+    intercept = coef.new_zeros(len(coef)) if linear.bias is None else linear.bias.to(wide)
     mean = rows.mean(0)
     slope, base = identify(coef, intercept, mean)
     variance = (rows - mean).square().mean(0)

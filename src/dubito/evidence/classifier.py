@@ -52,9 +52,10 @@ class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
     estimator : classifier or FrozenEstimator
         `LogisticRegression`, `LogisticRegressionCV`, ``SGDClassifier(loss="log_loss")``,
         `LinearDiscriminantAnalysis`, or `MLPClassifier`, whose features are the outputs of its last
-        hidden layer; `LinearSVC`, `RidgeClassifier` and other linear classifiers in a
-        `CalibratedClassifier` with a linear calibrator (such as `PlattCalibrator`), or in
-        ``CalibratedClassifierCV(ensemble=False)``; and pipelines and searches that end in one of
+        hidden layer, also within temperature scaling; `LinearSVC`, `RidgeClassifier` and other
+        linear classifiers in a `CalibratedClassifier` with a linear calibrator (such as
+        `VectorCalibrator`), or in ``CalibratedClassifierCV(ensemble=False)``; and pipelines and
+        searches that end in one of
         them, whose features are what their transformers make. A fitted one comes as
         ``FrozenEstimator(model)``: it is left as it is, and `fit` takes only the means of the
         features, best from the rows it was trained on.

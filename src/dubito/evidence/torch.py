@@ -112,8 +112,12 @@ class EvidentialHead(nn.Module):
         coef = torch.as_tensor(coef).detach()
         dtype = coef.dtype if coef.is_floating_point() else torch.get_default_dtype()
         self.register_buffer("coef", coef.to(dtype, copy=True))
-        for name, value in (("intercept", intercept), ("mean", mean)):
-            copied = torch.as_tensor(value).detach().to(coef.device, dtype, copy=True)
+        # Features may differ little around a large mean, which half precision would not hold.
+        for name, value, kind in (
+            ("intercept", intercept, dtype),
+            ("mean", mean, working_dtype(dtype)),
+        ):
+            copied = torch.as_tensor(value).detach().to(coef.device, kind, copy=True)
             self.register_buffer(name, copied)
         self._check_buffers()
 
@@ -157,15 +161,16 @@ class EvidentialHead(nn.Module):
             Means of the training features, instead of `features`.
         backbone : callable, optional
             Turns each batch into features first: the model below the layer. It runs on the
-            layer's device, without gradients and in evaluation mode. Batches that are dicts are
-            passed as keywords.
+            layer's device, without gradients, and in evaluation mode if it is a module or the
+            method of one; what a function calls must be in that mode already. Batches that are
+            dicts are passed as keywords.
 
         Returns
         -------
         EvidentialHead
             On the device and in the type of the layer.
         """
-        if not isinstance(linear, nn.Linear):
+        if not isinstance(linear, nn.Linear) or type(linear).forward is not nn.Linear.forward:
             raise NotSupportedError(
                 f"EvidentialHead reads a linear layer; got {type(linear).__name__}. For other "
                 "layers with linear output pass its numbers: EvidentialHead(coef, intercept, mean)."
@@ -176,9 +181,10 @@ class EvidentialHead(nn.Module):
                 f"Pass the training features, or their mean; got {given}. Which weights are least "
                 "committed depends on that mean: features=loader computes it."
             )
-        coef = linear.weight
         if features is not None:
-            mean = feature_mean(features, coef.shape[1], backbone=backbone, device=coef.device)
+            device = linear.weight.device
+            mean = feature_mean(features, linear.in_features, backbone=backbone, device=device)
+        coef = linear.weight  # now: some layers are made up anew in each pass
         intercept = coef.new_zeros(len(coef)) if linear.bias is None else linear.bias
         return cls(coef, intercept, mean)
 
@@ -229,7 +235,8 @@ class EvidentialHead(nn.Module):
 
     def forward(self, features: torch.Tensor) -> torch.Tensor:
         """Return the logits, as the layer itself does: (..., K) or (..., 1)."""
-        return functional.linear(features, self.coef, self.intercept)
+        dtype = self._check_features(features)
+        return functional.linear(features.to(dtype), self.coef.to(dtype), self.intercept.to(dtype))
 
     def logits(self, features: torch.Tensor) -> torch.Tensor:
         """Return the logits, as the layer itself does: (..., K) or (..., 1)."""
@@ -305,17 +312,21 @@ class EvidentialHead(nn.Module):
         weights = signed_weights(*rows)
         return (weights if len(self.coef) > 1 else torch.cat([-weights, weights], dim=2).relu(),)
 
-    def _by_rows(
-        self, formula: Formula, features: torch.Tensor, *, width: int = 1
-    ) -> tuple[torch.Tensor, ...]:
-        """Apply a formula of centred features, slope and base to chunks of rows."""
+    def _check_features(self, features: torch.Tensor) -> torch.dtype:
+        """Refuse what cannot enter the layer; return the type of the results."""
         check_floating("features", features)
         if features.shape[-1:] != (self.n_features,):
             raise ValueError(
                 f"features must be (..., {self.n_features}), what enters the layer; "
                 f"got shape {tuple(features.shape)}."
             )
-        dtype = torch.promote_types(features.dtype, self.coef.dtype)
+        return torch.promote_types(features.dtype, self.coef.dtype)
+
+    def _by_rows(
+        self, formula: Formula, features: torch.Tensor, *, width: int = 1
+    ) -> tuple[torch.Tensor, ...]:
+        """Apply a formula of centred features, slope and base to chunks of rows."""
+        dtype = self._check_features(features)
         wide = working_dtype(dtype)
         coef, intercept, mean = (x.to(wide) for x in (self.coef, self.intercept, self.mean))
         layer = identify(coef, intercept, mean)
@@ -330,4 +341,5 @@ class EvidentialHead(nn.Module):
 def _undominated(w_plus: torch.Tensor, w_minus: torch.Tensor) -> tuple[torch.Tensor]:
     lower, upper = belief.bounds(w_plus, w_minus)
     tie = max(2e-12, 4 * torch.finfo(upper.dtype).eps)  # as dubito.decision, and what rounding may
-    return (upper >= lower.amax(-1, keepdim=True) - tie,)
+    # A row that nan was lost in keeps every class: nothing rules any out.
+    return (~(upper < lower.amax(-1, keepdim=True) - tie),)
