@@ -113,8 +113,8 @@ def _belief_kernel(  # type: ignore[no-untyped-def]  # noqa: PLR0913, PLR0917
     at = row[:, None]
     plus = tl.load(plus_at + at * plus_step + column, mask=there, other=0.0).to(tl.float32)
     minus = tl.load(minus_at + at * minus_step + column, mask=there, other=0.0).to(tl.float32)
-    # Minima and maxima pass nan over: what is lost is added to the results at the end.
-    lost = tl.sum(plus + minus, axis=1) * 0.0
+    # Minima and maxima pass nan over: 0, or nan where there is one, is added at the end.
+    nothing = tl.sum(plus + minus, axis=1) * 0.0
     silent = tl.exp(-plus)
     support = _support(plus, silent)
     opposition = tl.where(there, _support(minus, tl.exp(-minus)), 1.0)
@@ -136,20 +136,20 @@ def _belief_kernel(  # type: ignore[no-untyped-def]  # noqa: PLR0913, PLR0917
             ratio = tl.where(opposition == 0.0, 1.0, least[:, None] / opposition)
             share = support + silent * (others[:, None] * ratio)
             upper = tl.minimum(plausible * (1.0 / total)[:, None], 1.0)
-            lower = upper * tl.minimum(share, 1.0) + lost[:, None]
-            upper += lost[:, None]
+            lower = upper * tl.minimum(share, 1.0) + nothing[:, None]
+            upper += nothing[:, None]
             tl.store(lower_at + at * n_classes + column, lower, mask=there)
             tl.store(upper_at + at * n_classes + column, upper, mask=there)
         if IGNORANCE:
             log_frame = -tl.sum(minus, axis=1) - shift - tl.log(total)
-            tl.store(ignorance_at + row, tl.exp(tl.minimum(log_frame, 0.0)) + lost, mask=row < n)
+            tl.store(ignorance_at + row, tl.exp(tl.minimum(log_frame, 0.0)) + nothing, mask=row < n)
     if CONFLICT:
         spoken = tl.where(there, support, 0.0)
         none, _, denied, several, against = tl.reduce(
             (silent, spoken, spoken * opposition, tl.zeros_like(spoken), opposition), 1, _clash
         )
         empty = several + denied + none * against
-        tl.store(conflict_at + row, tl.minimum(empty, 1.0) + lost, mask=row < n)
+        tl.store(conflict_at + row, tl.minimum(empty, 1.0) + nothing, mask=row < n)
 
 
 @triton.jit
@@ -199,14 +199,14 @@ def _totals_kernel(  # type: ignore[no-untyped-def]  # noqa: PLR0913, PLR0917
     base = tl.load(base_at + column, mask=column < n_classes, other=0.0)[None, :]
     plus = tl.zeros((ROWS, CLASSES), tl.float32)
     minus = tl.zeros((ROWS, CLASSES), tl.float32)
-    lost = tl.zeros((ROWS, 1), tl.float32)  # minima and maxima pass nan over
+    nothing = tl.zeros((ROWS, 1), tl.float32)  # or nan, which minima and maxima pass over
     for start in range(0, n_features, RUN):
         plus_run = tl.zeros((ROWS, CLASSES), tl.float32)
         minus_run = tl.zeros((ROWS, CLASSES), tl.float32)
         for _ in range(start, tl.minimum(start + RUN, n_features)):
             phi = tl.load(phi_at + row, mask=row < n, other=0.0)[:, None]
             slope = tl.load(slope_at + column, mask=column < n_classes, other=0.0)[None, :]
-            lost += phi * 0.0
+            nothing += phi * 0.0
             weight = phi * slope + base
             plus_run += tl.maximum(weight, 0.0)
             minus_run -= tl.minimum(weight, 0.0)
@@ -216,5 +216,5 @@ def _totals_kernel(  # type: ignore[no-untyped-def]  # noqa: PLR0913, PLR0917
         minus += minus_run
     at = row[:, None] * n_classes + column[None, :]
     there = (row < n)[:, None] & (column < n_classes)[None, :]
-    tl.store(plus_at + at, plus + lost, mask=there)
-    tl.store(minus_at + at, minus + lost, mask=there)
+    tl.store(plus_at + at, plus + nothing, mask=there)
+    tl.store(minus_at + at, minus + nothing, mask=there)
