@@ -8,7 +8,7 @@ or writes files. torch is imported by what trains; without it, `available` says 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -80,21 +80,10 @@ class Settings:
         }
 
 
-class Cell(NamedTuple):
+class Cell(trio.Training):
     """One training."""
 
-    variant: str
-    round: int
-
-    @property
-    def name(self) -> str:
-        """Name of its file, without the ending."""
-        return f"{self.variant}-{self.round:03d}"
-
-    @property
-    def words(self) -> str:
-        """What to call it on a progress bar."""
-        return f"network, {self.variant}, round {self.round + 1}"
+    kind = "network"
 
 
 def cells(rounds: int, *, quick: bool) -> list[Cell]:
@@ -119,7 +108,7 @@ def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
         str(epochs): judged(model, train, test)
         for epochs, model in trained(train, variant, settings.epochs, seed=seed)
     }
-    return {**cell._asdict(), "after": after, "seconds": perf_counter() - start}
+    return {**asdict(cell), "after": after, "seconds": perf_counter() - start}
 
 
 def trained(

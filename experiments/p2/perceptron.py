@@ -6,9 +6,9 @@ Nothing here prints, reads options or writes files.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
 from experiments.p2 import trio
 from experiments.p2.networks import BATCH, UNITS
@@ -47,21 +47,10 @@ class Settings:
         }
 
 
-class Cell(NamedTuple):
+class Cell(trio.Training):
     """One training."""
 
-    variant: str
-    round: int
-
-    @property
-    def name(self) -> str:
-        """Name of its file, without the ending."""
-        return f"{self.variant}-{self.round:03d}"
-
-    @property
-    def words(self) -> str:
-        """What to call it on a progress bar."""
-        return f"perceptron, {self.variant}, round {self.round + 1}"
+    kind = "perceptron"
 
 
 def cells(rounds: int, *, quick: bool) -> list[Cell]:
@@ -77,7 +66,7 @@ def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
     classifier = fitted(train, ALPHAS[cell.variant], seed=1000 * settings.seed + cell.round)
     mass = classifier.predict_mass(test[0])
     return {
-        **cell._asdict(),
+        **asdict(cell),
         **trio.judged(classifier.predict_bounds(test[0]), mass, test),
         "costs": trio.judged_with_costs(mass, test[1]),
         "epochs": int(classifier.estimator_.n_iter_),

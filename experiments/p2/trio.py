@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from experiments.p2.counts import RULES, confusion, decided
@@ -33,6 +34,26 @@ COVARIANCES = (
 #: Loss of naming each class (rows) when each is true: here a missed third class costs three times
 #: as much as other errors. With 0/1 losses maximality is interval dominance; here it is not.
 LOSS = ((0.0, 1.0, 3.0), (1.0, 0.0, 3.0), (1.0, 1.0, 0.0))
+
+
+@dataclass(frozen=True)
+class Training:
+    """One training of a network, of some kind and variant."""
+
+    kind: ClassVar[str]
+
+    variant: str
+    round: int
+
+    @property
+    def name(self) -> str:
+        """Name of its file, without the ending."""
+        return f"{self.variant}-{self.round:03d}"
+
+    @property
+    def words(self) -> str:
+        """What to call it on a progress bar."""
+        return f"{self.kind}, {self.variant}, round {self.round + 1}"
 
 
 def draw(round_: int, seed: int) -> tuple[Rows, Rows]:

@@ -248,7 +248,8 @@ def test_compiled_exponential_is_right_to_the_last_digits():
     s = -np.concatenate([np.linspace(0, 5, 10_001), np.logspace(-12, 2.8, 1000)])
     power, out = np.empty_like(s), np.empty_like(s)
     compiled._exp(1.1, s, power, power.view(np.int64), out)
-    np.testing.assert_allclose(out, np.exp(1.1 * s), rtol=4e-16, atol=0)
+    # Two units in the last place: older compilers fuse less, and numpy's exp has one of its own.
+    np.testing.assert_allclose(out, np.exp(1.1 * s), rtol=4.5e-16, atol=0)
     compiled._exp(1e6, s[-1:], power[:1], power[:1].view(np.int64), out[:1])
     assert out[0] < 1e-300
 

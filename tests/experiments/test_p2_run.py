@@ -2,6 +2,7 @@
 
 import builtins
 import sys
+from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
 
@@ -56,7 +57,7 @@ def fake_networks(cell, settings):
     classifier = networks.as_classifier(layers, train)
     bounds, mass = classifier.predict_bounds(test[0]), classifier.predict_mass(test[0])
     one = {**trio.judged(bounds, mass, test), "layers": layers}
-    return {**cell._asdict(), "after": {str(epochs): one for epochs in networks.EPOCHS}}
+    return {**asdict(cell), "after": {str(epochs): one for epochs in networks.EPOCHS}}
 
 
 def fake_perceptron(cell, settings):
@@ -65,7 +66,7 @@ def fake_perceptron(cell, settings):
     mass = classifier.predict_mass(test[0])
     found = trio.judged(classifier.predict_bounds(test[0]), mass, test)
     costs = trio.judged_with_costs(mass, test[1])
-    return {**cell._asdict(), **found, "costs": costs, "epochs": 100}
+    return {**asdict(cell), **found, "costs": costs, "epochs": 100}
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import pytest
 from matplotlib.figure import Figure
 from scipy.sparse import csr_array
 from scipy.special import logit
-from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
@@ -398,16 +397,3 @@ def test_wrong_input_is_refused(ax, two, patients):
         draw(LogisticRegression(), X[:1], ax=ax)
     with pytest.raises(TypeError, match="has no model_"):
         draw(EvidentialClassifier(LogisticRegression()), X[:1], ax=ax)
-
-
-@pytest.mark.parametrize("kind", ["weight", "mass"])
-def test_rows_whose_input_is_missing_are_not_drawn(kind):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(50, 2))
-    y = (X[:, 0] > 0).astype(int)
-    X[::7, 0] = np.nan
-    model = make_pipeline(SimpleImputer(add_indicator=True), LogisticRegression())
-    ev = EvidentialClassifier(model, groups="input").fit(X, y)
-    axes = Figure().subplots()
-    display = EvidenceDisplay.from_estimator(ev, X, kind=kind, piece="x0", ax=axes)
-    assert np.isfinite(display.ax_.get_xlim()).all()

@@ -16,8 +16,8 @@ _LN2_LOW = 1.42860682030941723212e-6
 
 
 @compiled(fastmath={"contract"})
-def _exp_less_one(r):  # type: ignore[no-untyped-def]
-    """Return exp(r) - 1 for r within half a binade of 0, to rounding."""
+def _exp_slope(r):  # type: ignore[no-untyped-def]
+    """Return (exp(r) - 1) / r for r within half a binade of 0, to rounding."""
     p = 1.6059043836821613e-10
     p = p * r + 2.08767569878681e-09
     p = p * r + 2.505210838544172e-08
@@ -30,8 +30,7 @@ def _exp_less_one(r):  # type: ignore[no-untyped-def]
     p = p * r + 0.041666666666666664
     p = p * r + 0.16666666666666666
     p = p * r + 0.5
-    p = p * r + 1.0
-    return p * r
+    return p * r + 1.0
 
 
 @compiled(fastmath={"contract"})
@@ -45,7 +44,8 @@ def exp_in_place(x, power, power_bits):  # type: ignore[no-untyped-def]
     for k in range(len(x)):
         value = x[k] if x[k] > -708.0 else -708.0  # noqa: FURB136
         binade = np.floor(value * _LOG2_E + 0.5)
-        x[k] = _exp_less_one(value - binade * _LN2_HIGH - binade * _LN2_LOW) + 1.0
+        r = value - binade * _LN2_HIGH - binade * _LN2_LOW
+        x[k] = _exp_slope(r) * r + 1.0
         power_bits[k] = (np.int64(binade) + 1023) << 52
     # A loop of its own: seen as numbers and as integers at once, it could not be vectorised.
     for k in range(len(x)):
@@ -58,7 +58,8 @@ def exp_and_complement(x, complement, power, power_bits):  # type: ignore[no-unt
     for k in range(len(x)):
         value = x[k] if x[k] > -708.0 else -708.0  # noqa: FURB136
         binade = np.floor(value * _LOG2_E + 0.5)
-        complement[k] = _exp_less_one(value - binade * _LN2_HIGH - binade * _LN2_LOW)
+        r = value - binade * _LN2_HIGH - binade * _LN2_LOW
+        complement[k] = _exp_slope(r) * r
         power_bits[k] = (np.int64(binade) + 1023) << 52
     for k in range(len(x)):
         x[k] = (complement[k] + 1.0) * power[k]

@@ -7,10 +7,12 @@ be told. A kind that is not listed here is taken to mix all its inputs.
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import singledispatch
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction.text import TfidfTransformer
@@ -27,6 +29,11 @@ from sklearn.preprocessing import (
     SplineTransformer,
     TargetEncoder,
 )
+
+from dubito._sklearn import pick
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 Columns: TypeAlias = list[int | None]
 
@@ -57,6 +64,36 @@ def input_columns(transformer: Any, n_inputs: int, n_outputs: int) -> Columns:
     if columns is None or len(columns) != n_outputs:
         return [0 if n_inputs == 1 else None] * n_outputs
     return columns
+
+
+def shown_values(
+    X: Any, phi: Any, pieces: list[Any], columns: Columns, names: Any
+) -> npt.NDArray[Any]:
+    """Return what to show beside each piece of evidence, (n, pieces), None where nothing is.
+
+    A piece made of one input column alone, and of all that is made of it, is shown by the input's
+    own value; another feature by the value that enters the layer; another group not at all.
+    """
+    phi, X = (part.toarray() if issparse(part) else part for part in (phi, X))
+    table = X if hasattr(X, "shape") else np.asarray(X)
+    # By name where there are names: some pipelines take columns in another order.
+    by_name = names is not None and hasattr(table, "columns")
+    shares = Counter(columns)
+    values = np.full((len(phi), len(pieces)), None, dtype=object)
+    for piece, members in enumerate(pieces):
+        behind = {columns[j] for j in members}
+        column = behind.pop() if len(behind) == 1 else None
+        if column is not None and shares[column] == len(members):
+            values[:, piece] = _values_of(table, names[column] if by_name else column)
+        elif len(members) == 1:
+            values[:, piece] = phi[:, members[0]]
+    return values
+
+
+def _values_of(table: Any, column: Any) -> npt.NDArray[Any]:
+    return np.asarray(
+        pick(table, column, axis=1) if hasattr(table, "columns") else table[:, column]
+    )
 
 
 @singledispatch

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
@@ -15,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from dubito._checks import FloatArray, counted
 from dubito._estimators import CautiousMixin
 from dubito._rows import read_rows
-from dubito._sklearn import HasMethods, StrOptions, check_feature_names, fit_context, pick
+from dubito._sklearn import HasMethods, StrOptions, check_feature_names, fit_context
 from dubito.evidence._fitting import (
     fitted,
     frozen,
@@ -24,7 +22,7 @@ from dubito.evidence._fitting import (
     warn_of_other_probabilities,
 )
 from dubito.evidence._layers import read_last_layer, refuse_unreadable
-from dubito.evidence._provenance import input_columns
+from dubito.evidence._provenance import input_columns, shown_values
 from dubito.evidence.errors import NotSupportedError
 from dubito.evidence.explanation import Explanation
 from dubito.evidence.model import EvidenceModel
@@ -378,30 +376,11 @@ class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
             weights=self.model_.weights(phi),
             names=self.piece_names_,
             classes=self.classes_,
-            values=self._values(X, phi),
+            values=shown_values(
+                X, phi, self.model_.members, self._columns, getattr(self, "feature_names_in_", None)
+            ),
             rows=getattr(X, "index", None) if hasattr(X, "iloc") else None,
         )
-
-    def _values(self, X: Any, phi: Any) -> npt.NDArray[Any]:
-        """Return what to show beside each piece: the input's value where it comes from one input.
-
-        A feature that shares its input with others is shown by its own value; a group of several
-        inputs has none.
-        """
-        phi, X = (part.toarray() if issparse(part) else part for part in (phi, X))
-        table = X if hasattr(X, "shape") else np.asarray(X)
-        # By name where there are names: some pipelines take columns in another order.
-        names = getattr(self, "feature_names_in_", None) if hasattr(X, "columns") else None
-        shares = Counter(self._columns)
-        values = np.full((phi.shape[0], self.model_.n_pieces), None, dtype=object)
-        for piece, members in enumerate(self.model_.members):
-            columns = {self._columns[j] for j in members}
-            column = columns.pop() if len(columns) == 1 else None
-            if column is not None and shares[column] == len(members):
-                values[:, piece] = _column(table, column if names is None else names[column])
-            elif len(members) == 1:
-                values[:, piece] = phi[:, members[0]]
-        return values
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")
@@ -410,9 +389,3 @@ class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         tags = super().__sklearn_tags__()
         tags.input_tags = get_tags(self.estimator).input_tags
         return tags
-
-
-def _column(table: Any, column: Any) -> npt.NDArray[Any]:
-    return np.asarray(
-        pick(table, column, axis=1) if hasattr(table, "columns") else table[:, column]
-    )
