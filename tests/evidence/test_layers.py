@@ -249,3 +249,16 @@ def test_sparse_features_stay_sparse_and_agree_with_dense_ones():
 def test_what_has_no_linear_layer_is_refused_with_a_way_out(model, message):
     with pytest.raises(NotSupportedError, match=message):
         EvidentialClassifier(model).fit(*flowers(3))
+
+
+class Turned(LogisticRegression):
+    """A model that does more with its outputs than its class says."""
+
+    def predict_proba(self, X):
+        return super().predict_proba(X)[:, ::-1]
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_what_is_read_must_be_what_the_model_says(n_classes):
+    with pytest.raises(NotSupportedError, match="differ from its own by up to"):
+        EvidentialClassifier(Turned()).fit(*flowers(n_classes))

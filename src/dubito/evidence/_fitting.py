@@ -16,7 +16,7 @@ from dubito._checks import FloatArray, check_sample_weight
 from dubito._labels import as_labels
 from dubito._rows import frames_to_the_user, warn_unweighted
 from dubito._sklearn import BaseSearchCV, pick
-from dubito.evidence.errors import OneVsRestWarning
+from dubito.evidence.errors import NotSupportedError, OneVsRestWarning
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -84,6 +84,13 @@ def warn_of_other_probabilities(model: Any, X: Any, proba: FloatArray) -> None:
     own = model.predict_proba(pick(X, np.arange(len(proba))))
     difference = np.abs(own - proba).max(initial=0.0)
     if difference > _ROUNDING:
+        first = np.take_along_axis(own, proba.argmax(axis=1)[:, None], axis=1)[:, 0]
+        if proba.shape[1] == 2 or (first < own.max(axis=1) - _ROUNDING).any():
+            raise NotSupportedError(
+                f"the last layer of {type(model).__name__} as it was read gives probabilities that "
+                f"differ from its own by up to {difference:.2g}: it does more with its outputs "
+                "than is known here. Pass coefficients and means to EvidenceModel."
+            )
         warnings.warn(
             f"the probabilities of {type(model).__name__} are no softmax of its outputs, which "
             "each tell one class from the rest. Those of its evidence are, and differ by up to "

@@ -53,10 +53,9 @@ class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         hidden layer, also within temperature scaling; `LinearSVC`, `RidgeClassifier` and other
         linear classifiers in a `CalibratedClassifier` with a linear calibrator (such as
         `VectorCalibrator`), or in ``CalibratedClassifierCV(ensemble=False)``; and pipelines and
-        searches that end in one of
-        them, whose features are what their transformers make. A fitted one comes as
-        ``FrozenEstimator(model)``: it is left as it is, and `fit` takes only the means of the
-        features, best from the rows it was trained on.
+        searches that end in one of them, whose features are what their transformers make. A fitted
+        one comes as ``FrozenEstimator(model)``: it is left as it is, and `fit` takes only the
+        means of the features, best from the rows it was trained on.
     groups : {"input"} or sequence of labels, optional
         What makes one piece of evidence. By default each feature, as in the paper. "input": all
         features made of one input column, as of the splines of a generalised additive model or
