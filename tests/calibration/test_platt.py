@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit, logit
@@ -156,6 +156,7 @@ def test_mirror_image(ridge):
     st.sampled_from(["margin", "logits"]),
     st.sampled_from(["auto", 0, 1e-6]),
 )
+@example([(0.0, False), (4.345847379902e-311, True)], "margin", "auto")
 def test_every_set_gives_a_finite_optimum(rows, kind, ridge):
     s, y = np.array([r[0] for r in rows]), np.array([r[1] for r in rows])
     calibrator = PlattCalibrator(input=kind, ridge=ridge, classes=[False, True]).fit(s, y)

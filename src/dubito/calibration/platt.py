@@ -139,8 +139,13 @@ class SigmoidMap:
 
     @property
     def slope(self) -> float:
-        """Slope in the scores' own units."""
-        return float(self.fit.coef[0] / self.scale) if self.scale > 0 else 0.0
+        """Slope in the scores' own units; the largest number where these are too small for it."""
+        if not self.scale > 0:
+            return 0.0
+        with np.errstate(over="ignore"):
+            slope = self.fit.coef[0] / self.scale
+        largest = np.finfo(np.float64).max
+        return float(np.clip(slope, -largest, largest))
 
     @property
     def intercept(self) -> float:
