@@ -25,6 +25,7 @@ PROMISED = {
         EvidentialJointCalibrator CalibratedClassifier EvidentialFusion""",
     "dubito.decision": """interval_dominance maximality e_admissibility maximin maximax hurwicz
         pignistic_choice minimax_regret owa set_utility reject""",
+    "dubito.discriminant": """ImpreciseGaussianDiscriminant""",
     "dubito.evidence": """EvidentialClassifier EvidenceModel mass_from_weights
         bounds_from_weights""",
     "dubito.metrics": """expected_calibration_error classwise_calibration_error
@@ -92,7 +93,7 @@ def test_rooms_open_on_first_use_and_unknown_ones_are_refused():
         ("from dubito import belief, decision", "numba torch matplotlib jinja2 sklearn pandas"),
         ("from dubito import metrics", "numba torch matplotlib jinja2 sklearn pandas"),
         ("from dubito import datasets", "numba torch matplotlib jinja2"),
-        ("from dubito import calibration, evidence", "numba torch matplotlib jinja2"),
+        ("from dubito import calibration, discriminant, evidence", "numba torch matplotlib jinja2"),
     ],
 )
 def test_imports_stay_light(statement, absent):

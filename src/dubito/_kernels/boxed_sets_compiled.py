@@ -97,7 +97,7 @@ def sets_of_rows(  # noqa: PLR0917
 def surely_beaten(classes: BoxedGaussians, room: Room, b: int, c: float, rivals: float) -> bool:
     """Say whether b, nearer than its box allows, is still farther than the best rival can be."""
     least = near_energy(classes, b, reach_of(classes, room, b, c)[0])
-    return least > rivals + tie_of(rivals, least)
+    return least == np.inf or least > rivals + tie_of(rivals, least)
 
 
 @compiled()
@@ -172,3 +172,12 @@ def _settle(  # noqa: PLR0917
     found[a] = max(found[a], value)
     proved[a] = min(proved[a], bound)
     return found[a] >= target or proved[a] <= target
+
+
+@compiled()
+def energies_in_place(classes: BoxedGaussians, near: FloatArray, far: FloatArray) -> None:
+    """Replace squared distances by energies, over the covariances."""
+    for i in range(len(near)):
+        for k in range(len(classes.widths)):
+            near[i, k] = near_energy(classes, k, near[i, k])
+            far[i, k] = far_energy(classes, k, far[i, k])

@@ -19,6 +19,10 @@ BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.int64]
 
 
+#: A relative gap above this is more than rounding: the search was cut short.
+_OPEN = 1e-9
+
+
 class Extremes(NamedTuple):
     """Squared distances of the nearest and farthest mean of each box, each (n, K), with proof.
 
@@ -48,6 +52,24 @@ def extremes(
 
     over_blocks(block, (rows, *found), threads=threads)
     return found
+
+
+def energy_bounds(
+    classes: BoxedGaussians, rows: FloatArray, c: float, *, max_nodes: int, threads: int
+) -> tuple[FloatArray, FloatArray, int]:
+    """Return the least and the largest energy of each class, (n, K), and searches cut short.
+
+    Both are safe: where a search was cut short the largest is too large.
+    """
+    from dubito._kernels.boxed_sets_compiled import energies_in_place  # noqa: PLC0415 - as above
+
+    found = extremes(classes, rows, c, max_nodes=max_nodes, threads=threads)
+    cut = int((found.far_gap > _OPEN * (1.0 + found.far)).sum())
+    near = np.maximum(found.near - found.near_gap, 0.0)
+    # A gap within rounding says that the search was complete.
+    far = np.where(found.far_gap > _OPEN * (1.0 + found.far), found.far + found.far_gap, found.far)
+    energies_in_place(classes, near, far)
+    return near, far, cut
 
 
 def possible_sets(

@@ -1,0 +1,14 @@
+"""Gaussian discriminant analysis with imprecise means: sets of classes, and exact bounds (P3)."""
+
+from dubito.discriminant._model import LogDensityBounds
+from dubito.discriminant._tuning import CPath
+from dubito.discriminant.errors import SingularCovarianceWarning, UnsettledWarning
+from dubito.discriminant.gaussian import ImpreciseGaussianDiscriminant
+
+__all__ = [
+    "CPath",
+    "ImpreciseGaussianDiscriminant",
+    "LogDensityBounds",
+    "SingularCovarianceWarning",
+    "UnsettledWarning",
+]

@@ -1,0 +1,218 @@
+"""What a fitted discriminant answers: posteriors, bounds, sets, and how far each class is off."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from joblib import effective_n_jobs
+from scipy.special import log_softmax
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from dubito._checks import check_rows_match, check_sample_weight, counted
+from dubito._estimators import CautiousMixin
+from dubito._labels import as_labels, label_columns
+from dubito._rows import frames_to_the_user
+from dubito.belief import Bounds
+from dubito.decision._risk import as_loss
+from dubito.discriminant._model import Effort, GaussianModel, LogDensityBounds
+from dubito.discriminant._posterior import maximal_acts, posterior_bounds
+from dubito.discriminant._tuning import DEFAULT_CS, CPath, as_cs, score_path
+from dubito.discriminant.errors import UnsettledWarning
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from dubito._checks import BoolArray, FloatArray
+    from dubito.decision.rules import SetRule
+
+
+class DiscriminantAnswers(CautiousMixin):
+    """Predictions of a fitted model whose means lie in boxes of imprecision ``c_``."""
+
+    _model: GaussianModel
+    classes_: npt.NDArray[Any]
+    c_: float
+    n_unsettled_: int
+    max_nodes: int
+    n_jobs: int | None
+
+    def _effort(self) -> Effort:
+        return Effort(int(self.max_nodes), effective_n_jobs(self.n_jobs))
+
+    def _rows(self, X: Any) -> FloatArray:
+        check_is_fitted(self)
+        rows: FloatArray = validate_data(self, X, dtype=np.float64, reset=False)
+        return np.ascontiguousarray(rows)
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Return the log posteriors at the sample means, whatever c is.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+        """
+        rows = self._rows(X)
+        with np.errstate(divide="ignore"):  # a class of prior 0 has log posterior -inf
+            joint = self._model.log_densities(rows) + np.log(self._model.priors.precise)
+        return np.asarray(log_softmax(joint, axis=1))
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the posteriors at the sample means, whatever c is.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+        """
+        return np.exp(self.predict_log_proba(X))
+
+    def log_density_bounds(self, X: Any) -> LogDensityBounds:
+        """Return the logarithms of the smallest and largest density of each class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+
+        Returns
+        -------
+        LogDensityBounds
+            ``lower`` and ``upper``, each (n, K). Priors play no part.
+        """
+        bounds, cut = self._model.log_density_bounds(self._rows(X), self.c_, self._effort())
+        self._count_unsettled(cut)
+        return bounds
+
+    def predict_bounds(self, X: Any) -> Bounds:
+        """Return lower and upper posteriors of the classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+
+        Returns
+        -------
+        Bounds
+            Smallest and largest posterior of each class over all means in the boxes, priors and
+            covariances.
+        """
+        low, high = self.log_density_bounds(X)
+        return Bounds._trusted(*posterior_bounds(low, high, self._model.priors))
+
+    def predict_set(self, X: Any, rule: SetRule = None, **options: Any) -> BoolArray:
+        """Return the classes that remain possible.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+        rule : str or callable, default "maximality"
+            "maximality" compares the classes, or with ``loss=`` any acts, on the model's own
+            means, covariances and priors. Other rules of `dubito.decision` by name
+            ("interval_dominance", "e_admissibility", "weak_dominance", "set_utility"), and
+            functions, act on `predict_bounds`, which hold less: their sets may be larger.
+        **options
+            ``loss=L``, (acts, K), or what else a rule takes.
+
+        Returns
+        -------
+        ndarray of bool, shape (n, K)
+            Never an empty row; columns as in ``classes_``. With a ``loss`` of other acts than
+            naming a class: (n, acts).
+        """
+        if rule not in (None, "maximality"):
+            return super().predict_set(X, rule, **options)
+        return self._maximal(X, **options)
+
+    def _maximal(self, X: Any, loss: npt.ArrayLike | None = None) -> BoolArray:
+        rows = self._rows(X)
+        if loss is not None:
+            matrix = as_loss(loss, len(self.classes_))
+            low, high = self.log_density_bounds(X)
+            return maximal_acts(low, high, self._model.priors, matrix)
+        kept, cut = self._model.sets(rows, self.c_, self._effort())
+        self._count_unsettled(cut)
+        return kept
+
+    def critical_c(self, X: Any, max_c: float = np.inf) -> FloatArray:
+        """Return how much imprecision each class needs to become possible.
+
+        Sets grow with c: class k belongs to the set of row i, by maximality and 0/1 loss, from
+        ``critical_c(X)[i, k]`` on. A large value says that the class is out of the question.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+        max_c : float, default=inf
+            Larger values are not looked for, which saves time.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            0 for the classes that need none; inf for those that never enter, or beyond `max_c`.
+        """
+        rows = self._rows(X)
+        largest = as_cs([max_c], "max_c")[0] if max_c != np.inf else np.inf
+        entry, cut = self._model.critical(rows, largest, self._effort())
+        self._count_unsettled(cut)
+        return entry
+
+    def c_path(
+        self,
+        X: Any,
+        y: npt.ArrayLike,
+        cs: npt.ArrayLike | None = None,
+        *,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> CPath:
+        """Score the sets of every imprecision c, all from one pass of `critical_c`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+        y : array-like of shape (n,)
+            True classes.
+        cs : array-like, optional
+            Imprecisions; 0, 0.01, ..., 5.5 by default.
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        CPath
+            ``c``, ``u65``, ``u80``, ``mean_set_size`` and ``coverage``, arrays over the c.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from dubito.discriminant import ImpreciseGaussianDiscriminant
+        >>> X, y = load_iris(return_X_y=True)
+        >>> path = ImpreciseGaussianDiscriminant().fit(X, y).c_path(X, y, [0, 1, 3])
+        >>> path.mean_set_size.round(3)
+        array([1.   , 1.   , 1.073])
+        """
+        grid = DEFAULT_CS if cs is None else as_cs(cs, "cs")
+        critical = self.critical_c(X, max_c=float(grid[-1]))
+        codes = label_columns(as_labels(y, "y"), len(self.classes_), self.classes_)
+        check_rows_match("y", len(codes), "X", len(critical))
+        return score_path(critical, codes, check_sample_weight(sample_weight, len(codes)), grid)
+
+    def _count_unsettled(self, cut: int) -> None:
+        """Keep count of searches cut short, and say so the first time."""
+        if cut == 0:
+            return
+        if self.n_unsettled_ == 0:
+            warnings.warn(
+                f"{counted(cut, 'search')} for a farthest mean ran into "
+                f"max_nodes={self.max_nodes}: bounds and sets there are wider than need be "
+                "(n_unsettled_ goes on counting). Raise max_nodes, or lower c.",
+                UnsettledWarning,
+                stacklevel=frames_to_the_user(),
+            )
+        self.n_unsettled_ += cut

@@ -1,0 +1,146 @@
+r"""Gaussian classes with boxes for their means, fitted: from rows to energies, sets, critical c."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from dubito._kernels.boxed_gaussians import BoxedGaussians, boxed_gaussians
+from dubito._kernels.imprecise_gaussian import critical_c, energy_bounds, possible_sets
+from dubito.discriminant._moments import Moments, class_moments
+
+if TYPE_CHECKING:
+    from dubito._checks import BoolArray, FloatArray, IntArray
+
+#: Rows from which on a second thread pays.
+_ROWS_A_THREAD = 256
+
+
+class LogDensityBounds(NamedTuple):
+    """Lower and upper log densities of the classes, each (n, K)."""
+
+    lower: FloatArray
+    upper: FloatArray
+
+
+class Settings(NamedTuple):
+    """What of an estimator's parameters shapes the classes."""
+
+    covariance_type: str
+    box: str
+    covariance_imprecision: float
+    shrinkage: float | str | None
+    tol: float
+    unbiased: bool
+
+
+class Effort(NamedTuple):
+    """How much work a prediction may take."""
+
+    max_nodes: int
+    n_threads: int
+
+    def options(self, n_rows: int) -> dict[str, int]:
+        """Return the kernels' options for so many rows."""
+        threads = max(1, min(self.n_threads, n_rows // _ROWS_A_THREAD))
+        return {"max_nodes": self.max_nodes, "threads": threads}
+
+
+class Priors(NamedTuple):
+    """Prior probabilities of the classes, each (K,); lower and upper ones are reachable."""
+
+    precise: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+
+    @property
+    def are_precise(self) -> bool:
+        return bool((self.lower == self.upper).all())
+
+
+class GaussianModel(NamedTuple):
+    """Fitted classes."""
+
+    moments: Moments
+    priors: Priors
+    units: FloatArray
+    boxed: BoxedGaussians
+    log_volumes: FloatArray  # (K,) minus twice the log density at no distance
+
+    def log_densities(self, rows: FloatArray) -> FloatArray:
+        """Return the log densities at the sample means, (n, K)."""
+        return -0.5 * (self._squared_distances(rows) + self.log_volumes)
+
+    def _squared_distances(self, rows: FloatArray) -> FloatArray:
+        means, axes = self.moments.means, self.moments.axes
+        if axes.ndim == 3 and len(axes) == 1:
+            placed = (rows - self.boxed.origins[0]) @ axes[0]
+            differences = (placed - centre for centre in self.boxed.centres)
+        elif axes.ndim == 3:
+            differences = ((rows - mean) @ own for mean, own in zip(means, axes, strict=True))
+        else:
+            differences = ((rows - mean) * own for mean, own in zip(means, axes, strict=True))
+        return np.stack([np.einsum("ij,ij->i", way, way) for way in differences], axis=1)
+
+    def log_density_bounds(
+        self, rows: FloatArray, c: float, effort: Effort
+    ) -> tuple[LogDensityBounds, int]:
+        """Return lower and upper log densities, and the number of searches cut short."""
+        densities = self.boxed._replace(near_offsets=self.log_volumes, far_offsets=self.log_volumes)
+        least, largest, cut = energy_bounds(densities, rows, c, **effort.options(len(rows)))
+        return LogDensityBounds(-0.5 * largest, -0.5 * least), cut
+
+    def sets(self, rows: FloatArray, c: float, effort: Effort) -> tuple[BoolArray, int]:
+        """Return the maximal classes under 0/1 loss, and the number of searches cut short."""
+        kept, cut = possible_sets(self.boxed, rows, c, **effort.options(len(rows)))
+        return kept, int(cut.sum())
+
+    def critical(self, rows: FloatArray, max_c: float, effort: Effort) -> tuple[FloatArray, int]:
+        """Return the c at which each class enters, and the number of searches cut short."""
+        entry, cut = critical_c(self.boxed, rows, max_c, **effort.options(len(rows)))
+        return entry, int(cut.sum())
+
+
+def sums_of_weights(codes: IntArray, weight: FloatArray, n_classes: int) -> FloatArray:
+    """Return how much each class counts, (K,)."""
+    return np.bincount(codes, weight, minlength=n_classes).astype(np.float64)
+
+
+def learn(
+    X: FloatArray,
+    codes: IntArray,
+    weight: FloatArray,
+    priors: Priors,
+    settings: Settings,
+) -> GaussianModel:
+    """Fit the classes 0 to K - 1, each of which has rows."""
+    moments = class_moments(
+        X,
+        codes,
+        len(priors.precise),
+        weight,
+        covariance_type=settings.covariance_type,
+        shrinkage=settings.shrinkage,
+        tol=settings.tol,
+        unbiased=settings.unbiased,
+    )
+    n_classes = len(moments.counts)
+    rank = np.broadcast_to(moments.rank, n_classes).astype(np.float64)
+    log_volumes = moments.log_det + rank * np.log(2 * np.pi)
+    behind = moments.counts.sum() if settings.covariance_type == "tied" else moments.counts
+    scales = np.log1p(settings.covariance_imprecision / behind) * (rank > 0)
+    units = moments.spread if settings.box == "scaled" else np.ones(X.shape[1])
+    with np.errstate(divide="ignore"):  # a class of prior zero is infinitely far away
+        near, far = (log_volumes - 2 * np.log(bound) for bound in (priors.upper, priors.lower))
+    boxed = boxed_gaussians(
+        moments.means,
+        moments.counts,
+        moments.axes,
+        units,
+        near_offsets=near,
+        far_offsets=far,
+        log_scales=np.broadcast_to(scales, n_classes).astype(np.float64),
+        ranks=rank,
+    )
+    return GaussianModel(moments, priors, units, boxed, log_volumes)

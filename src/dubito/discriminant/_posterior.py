@@ -1,0 +1,123 @@
+r"""Posteriors and decisions from bounds on class densities and on priors.
+
+The densities of the classes vary independently of each other and of the priors, which lie between
+reachable bounds, so that every extreme below is attained.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import expit, logsumexp
+
+if TYPE_CHECKING:
+    from dubito._checks import BoolArray, FloatArray, IntArray
+    from dubito.discriminant._model import Priors
+
+#: Numbers held at once: rows are taken in blocks.
+_NUMBERS = 1 << 20
+
+#: Expected losses closer than this, in units of the terms that enter them, are equal.
+_TIE = 1e-12
+
+
+def posterior_bounds(
+    low: FloatArray, high: FloatArray, priors: Priors
+) -> tuple[FloatArray, FloatArray]:
+    r"""Return lower and upper posteriors from lower and upper log densities, each (n, K).
+
+    .. math:: \underline P(k)=\frac{l_k\underline p_k}
+              {l_k\underline p_k+\max_\pi\sum_{j\ne k}\pi_j\overline p_j}
+
+    over the priors with :math:`\pi_k=l_k`; the upper one likewise, with all ends exchanged.
+    """
+    with np.errstate(divide="ignore"):  # a prior of zero has log -inf, and posterior 0
+        log_lower, log_upper = np.log(priors.lower), np.log(priors.upper)
+    if priors.are_precise:
+        most, least = _others(high + log_upper), _others(low + log_lower)
+    else:
+        spare = max(1 - priors.lower.sum(), 0.0)
+        width = priors.upper - priors.lower
+        most = _others_between(high, priors, np.full(len(width), spare), np.argsort(-high, axis=1))
+        least = _others_between(low, priors, spare - width, np.argsort(low, axis=1))
+    return _share(low + log_lower, most), _share(high + log_upper, least)
+
+
+def _share(own: FloatArray, others: FloatArray) -> FloatArray:
+    with np.errstate(invalid="ignore"):
+        share = expit(own - others)
+    # No prior at all is left for a class whose own and others' terms both vanish.
+    return np.where(np.isneginf(own), 0.0, share)
+
+
+def _others(terms: FloatArray) -> FloatArray:
+    """Return the log of the sum of exponentials of all terms in a row but each one, (n, K)."""
+    before, after = np.full((2, *terms.shape), -np.inf)
+    before[:, 1:] = np.logaddexp.accumulate(terms[:, :-1], axis=1)
+    after[:, :-1] = np.logaddexp.accumulate(terms[:, :0:-1], axis=1)[:, ::-1]
+    return np.asarray(np.logaddexp(before, after))
+
+
+def _others_between(
+    values: FloatArray, priors: Priors, spare: FloatArray, order: IntArray
+) -> FloatArray:
+    r"""Return :math:`\log\sum_{j\ne k}\pi_je^{v_j}` for each k, the priors filled up in an order.
+
+    All classes but k start from their lower priors; `spare` (K,) is what is left to give them.
+    """
+    n, n_classes = values.shape
+    result = np.empty(values.shape)
+    step = max(1, _NUMBERS // n_classes**2)
+    columns = np.arange(n_classes)
+    for start in range(0, n, step):
+        rows = slice(start, start + step)
+        sequence = order[rows]
+        other = sequence[:, None, :] != columns[:, None]  # (rows, k, place in the sequence)
+        width = (priors.upper - priors.lower)[sequence][:, None, :] * other
+        left = spare[:, None] - (np.cumsum(width, axis=2) - width)
+        prior = (priors.lower[sequence][:, None, :] + np.clip(left, 0.0, width)) * other
+        placed = np.take_along_axis(values[rows], sequence, axis=1)[:, None, :]
+        with np.errstate(divide="ignore"):
+            result[rows] = logsumexp(np.log(prior) + placed, axis=2)
+    return result
+
+
+def maximal_acts(low: FloatArray, high: FloatArray, priors: Priors, loss: FloatArray) -> BoolArray:
+    r"""Return the acts that no other beats for every density and prior, (n, acts).
+
+    Act a beats b when :math:`\min\sum_k\pi_kp_k(x)(L_{bk}-L_{ak})>0`: the densities are at their
+    lower ends where a is the better one, at their upper ends elsewhere.
+    """
+    kept = np.ones((len(low), len(loss)), dtype=bool)
+    for a, better in enumerate(loss):
+        for b, worse in enumerate(loss):
+            if a != b:
+                kept[:, b] &= ~_beats(low, high, priors, worse - better)
+    return kept
+
+
+def _beats(low: FloatArray, high: FloatArray, priors: Priors, gain: FloatArray) -> BoolArray:
+    """Say in which rows an act that gains so much in each class gains for certain, (n,)."""
+    told = gain != 0
+    if not (gain > 0).any():
+        return np.zeros(len(low), dtype=bool)
+    values = np.where(gain > 0, low, high)
+    # Relative to the largest term that counts, so that rows far from all classes are decided too.
+    scale = high[:, told].max(axis=1, keepdims=True)
+    terms = gain * np.exp(np.minimum(values - scale, 0.0))
+    prior = _least_favourable(terms, priors)
+    return np.asarray((prior * terms).sum(axis=1) > _TIE * (prior * np.abs(terms)).sum(axis=1))
+
+
+def _least_favourable(terms: FloatArray, priors: Priors) -> FloatArray:
+    """Return the prior with the smallest expectation of the terms in each row, (n, K)."""
+    if priors.are_precise:
+        return np.broadcast_to(priors.precise, terms.shape)
+    order = np.argsort(terms, axis=1)
+    width = (priors.upper - priors.lower)[order]
+    left = 1 - priors.lower.sum() - (np.cumsum(width, axis=1) - width)
+    filled = priors.lower[order] + np.clip(left, 0.0, width)
+    prior: FloatArray = np.empty_like(filled)
+    np.put_along_axis(prior, order, filled, axis=1)
+    return np.asarray(prior)

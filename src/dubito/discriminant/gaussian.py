@@ -1,0 +1,274 @@
+"""Gaussian discriminants that know the means of their classes only up to a box."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+from dubito._checks import check_sample_weight
+from dubito._labels import as_labels
+from dubito._rows import frames_to_the_user
+from dubito._sklearn import Interval, StrOptions, discriminants_divide_by_rows, fit_context
+from dubito.belief import Bounds
+from dubito.discriminant._answers import DiscriminantAnswers
+from dubito.discriminant._model import Priors, Settings, learn, sums_of_weights
+from dubito.discriminant._priors import prior_interval
+from dubito.discriminant._tuning import DEFAULT_CS, as_cs, best_c, cross_validated_path
+from dubito.discriminant._wording import describe_singular
+from dubito.discriminant.errors import SingularCovarianceWarning
+
+if TYPE_CHECKING:
+    from dubito._checks import FloatArray, IntArray
+
+_NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
+
+
+class ImpreciseGaussianDiscriminant(DiscriminantAnswers, ClassifierMixin, BaseEstimator):
+    r"""Linear or quadratic discriminant analysis that says when it cannot tell classes apart.
+
+    The mean of class k is known only up to the box :math:`\bar x_k\pm c\,e/n_k` around its sample
+    mean (P3: what a near-ignorant prior makes of :math:`n_k` rows). At a row x the density of each
+    class then lies between those of the farthest and of the nearest mean of the box, and class a
+    is preferred to b only when
+
+    .. math:: \log\pi_a+\inf\log p_a(x)>\log\pi_b+\sup\log p_b(x).
+
+    `predict_set` keeps the classes to which no other is preferred. With c = 0 it is scikit-learn's
+    `LinearDiscriminantAnalysis` (tied) or `QuadraticDiscriminantAnalysis` (full), to rounding.
+
+    Parameters
+    ----------
+    covariance_type : {"tied", "full", "diag", "spherical"}, default="tied"
+        One covariance for all classes, pooled within them, or one for each: all of it,
+        :math:`S_k`, its diagonal, or one variance for all features, :math:`\mathrm{tr}S_k/p`.
+    c : float, "auto" or array-like, default=1.0
+        Imprecision: half the width of the boxes times :math:`n_k`, in units of `box`. "auto": the
+        c of largest `scoring` in cross-validation among 0, 0.01, ..., 5.5, or among those listed.
+    box : {"raw", "scaled"}, default="raw"
+        Units of c along each feature. "raw": the feature's own, as published; the sets then depend
+        on whether lengths are in metres or millimetres. "scaled": the pooled standard deviation
+        within classes; the sets then do not.
+    priors : array-like of shape (K,) or (K, 2), or mapping of labels, optional
+        Prior probabilities of the classes, or a lower and an upper one for each, in the order of
+        ``classes_``; class frequencies by default.
+    prior_imprecision : float, default=0.0
+        s of the imprecise Dirichlet model: priors lie between :math:`N\pi_k/(N+s)` and
+        :math:`(N\pi_k+s)/(N+s)`.
+    covariance_imprecision : float, default=0.0
+        e: covariances lie between :math:`S/\kappa` and :math:`\kappa S` (in the order of forms),
+        with :math:`\kappa=1+e/n_k` (1 + e/N if tied).
+    shrinkage : None, "auto" or float in [0, 1], default=None
+        Share of the average variance times the identity in each covariance, in units of the pooled
+        standard deviations; "auto" follows Ledoit and Wolf. Without effect if spherical.
+    tol : float, default=1e-4
+        Directions whose standard deviation is not above this share of the largest, in units of the
+        pooled ones, are left out of distances and determinants alike.
+    divisor : {"sklearn", "unbiased", "likelihood"}, default="sklearn"
+        What sums of squares are divided by: "unbiased": :math:`n_k-1`, and :math:`N-K` if tied;
+        "likelihood": :math:`n_k` and :math:`N`; "sklearn": as the installed scikit-learn's
+        discriminants do, the first up to version 1.8, the second from 1.9 on.
+    scoring : {"u65", "u80"}, default="u65"
+        What a tuned c is to make large: a set of two with the true class is worth 0.65 or 0.8.
+    cv : int, splitter or iterable, optional
+        Folds to tune c on; five stratified ones by default.
+    max_nodes : int, default=10000
+        Limit for one search of a farthest mean. A search that meets it leaves bounds and sets too
+        wide rather than too narrow, is counted in ``n_unsettled_`` and warned of once.
+    n_jobs : int, default=-1
+        Threads for many rows; -1 takes all processors.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+    class_counts_ : ndarray of shape (K,)
+        Rows of each class, or sums of their weights.
+    means_ : ndarray of shape (K, p)
+    covariance_ : ndarray
+        (p, p) if tied, (K, p, p) if full, (K, p) if diag, (K,) if spherical.
+    rank_ : ndarray of shape (1,) or (K,)
+        Directions that each covariance kept.
+    priors_ : ndarray of shape (K,)
+        Those of `predict_proba`.
+    prior_bounds_ : Bounds
+        One row: lower and upper priors.
+    c_ : float
+        The imprecision used.
+    half_widths_ : ndarray of shape (K, p)
+        Of the boxes.
+    c_path_ : CPath
+        Cross-validated scores for all c, where c was tuned.
+    n_unsettled_ : int
+        Searches cut short since `fit`.
+    n_features_in_, feature_names_in_
+
+    Notes
+    -----
+    The nearest mean is a convex quadratic programme, solved to its duality gap. The farthest is a
+    corner of the box, which is NP-hard to find in general; branch and bound proves it, in
+    microseconds where the box is small beside the spread of a class. `predict_set` only settles
+    comparisons and is the fastest, `predict_bounds` solves all problems to the end.
+
+    Singular covariances: directions without spread are left out of form and determinant. If all
+    classes share one covariance that only ignores what cannot be learnt. If each has its own,
+    densities of classes of different rank live in spaces of different dimension, and comparing
+    them is a convention; a `SingularCovarianceWarning` says so, and `shrinkage` avoids it. A class
+    with a single row takes the pooled covariance.
+
+    Weights count rows: the box of a class with weights that sum to 2 is as wide as that of one
+    with two rows.
+
+    Bounds with ``covariance_imprecision`` are exact for each class; under a tied covariance, which
+    the classes share, sets may be larger than need be.
+
+    References
+    ----------
+    Carranza Alarcón and Destercke (2019), Imprecise Gaussian discriminant classification (ISIPTA).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from dubito.discriminant import ImpreciseGaussianDiscriminant
+    >>> X, y = load_iris(return_X_y=True)
+    >>> m = ImpreciseGaussianDiscriminant(c=2).fit(X, y)
+    >>> rows = X[[0, 70, 83]]
+    >>> m.predict_set(rows)
+    array([[ True, False, False],
+           [False,  True,  True],
+           [False, False,  True]])
+    >>> m.critical_c(rows).round(2)  # the last row's second class enters at c = 2.31
+    array([[ 0.  , 25.85, 36.12],
+           [26.79,  1.31,  0.  ],
+           [28.64,  2.31,  0.  ]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "covariance_type": [StrOptions({"tied", "full", "diag", "spherical"})],
+        "c": [_NOT_NEGATIVE, StrOptions({"auto"}), "array-like"],
+        "box": [StrOptions({"raw", "scaled"})],
+        "priors": ["array-like", dict, None],
+        "prior_imprecision": [_NOT_NEGATIVE],
+        "covariance_imprecision": [_NOT_NEGATIVE],
+        "shrinkage": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="both"), None],
+        "tol": [_NOT_NEGATIVE],
+        "divisor": [StrOptions({"sklearn", "unbiased", "likelihood"})],
+        "scoring": [StrOptions({"u65", "u80"})],
+        "cv": ["cv_object"],
+        "max_nodes": [Interval(Integral, 1, None, closed="left")],
+        "n_jobs": [Integral, None],
+    }
+
+    def __init__(  # noqa: PLR0913
+        self,
+        *,
+        covariance_type: str = "tied",
+        c: Any = 1.0,
+        box: str = "raw",
+        priors: Any = None,
+        prior_imprecision: float = 0.0,
+        covariance_imprecision: float = 0.0,
+        shrinkage: float | str | None = None,
+        tol: float = 1e-4,
+        divisor: str = "sklearn",
+        scoring: str = "u65",
+        cv: Any = None,
+        max_nodes: int = 10_000,
+        n_jobs: int | None = -1,
+    ) -> None:
+        self.covariance_type = covariance_type
+        self.c = c
+        self.box = box
+        self.priors = priors
+        self.prior_imprecision = prior_imprecision
+        self.covariance_imprecision = covariance_imprecision
+        self.shrinkage = shrinkage
+        self.tol = tol
+        self.divisor = divisor
+        self.scoring = scoring
+        self.cv = cv
+        self.max_nodes = max_nodes
+        self.n_jobs = n_jobs
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Estimate the classes and, where it is to be tuned, c.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), optional
+            Counts: weight 2 is the row twice.
+
+        Returns
+        -------
+        self
+        """
+        rows, y = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(y)
+        labels = as_labels(y, "y")
+        self.classes_, codes = np.unique(labels, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"y has one class, {self.classes_[0]!r}; a discriminant needs at least two classes."
+            )
+        weight = check_sample_weight(sample_weight, len(rows))
+        self.n_unsettled_ = 0
+        self.c_ = self._choose_c(rows, codes, weight)
+        counts = sums_of_weights(codes, weight, len(self.classes_))
+        self._model = learn(rows, codes, weight, self._priors_of(counts), self._settings())
+        self._publish()
+        self._warn_of_singular()
+        return self
+
+    def _settings(self) -> Settings:
+        return Settings(
+            self.covariance_type,
+            self.box,
+            float(self.covariance_imprecision),
+            self.shrinkage,
+            float(self.tol),
+            self.divisor == "unbiased"
+            or (self.divisor == "sklearn" and not discriminants_divide_by_rows()),
+        )
+
+    def _priors_of(self, counts: FloatArray) -> Priors:
+        return Priors(
+            *prior_interval(self.priors, float(self.prior_imprecision), counts, self.classes_)
+        )
+
+    def _choose_c(self, rows: FloatArray, codes: IntArray, weight: FloatArray) -> float:
+        """Return c as given, or tuned."""
+        if isinstance(self.c, Real):
+            return float(self.c)
+        self.c_path_, cut = cross_validated_path(
+            rows,
+            codes,
+            weight,
+            cs=DEFAULT_CS if isinstance(self.c, str) else as_cs(self.c, "c"),
+            cv=self.cv,
+            priors_of=self._priors_of,
+            settings=self._settings(),
+            effort=self._effort(),
+        )
+        self._count_unsettled(cut)
+        return best_c(self.c_path_, self.scoring)
+
+    def _publish(self) -> None:
+        """Show what was learnt under public names."""
+        moments, priors = self._model.moments, self._model.priors
+        self.class_counts_, self.means_ = moments.counts, moments.means
+        self.covariance_, self.rank_ = moments.covariance, moments.rank
+        self.priors_ = priors.precise
+        self.prior_bounds_ = Bounds(priors.lower[None], priors.upper[None])
+        self.half_widths_ = self.c_ * self._model.units / moments.counts[:, None]
+
+    def _warn_of_singular(self) -> None:
+        message = describe_singular(self._model.moments, self.covariance_type, self.classes_)
+        if message:
+            warnings.warn(message, SingularCovarianceWarning, stacklevel=frames_to_the_user())
