@@ -39,8 +39,7 @@ def farthest(  # noqa: PLR0913, PLR0917
     delta: float,
     pull: FloatArray,
     quad: FloatArray,
-    reach: FloatArray,
-    lift: FloatArray,
+    guards: FloatArray,
     half_width: float,
     target: float,
     max_nodes: int,
@@ -53,9 +52,10 @@ def farthest(  # noqa: PLR0913, PLR0917
 
     Without a target (inf) the search ends when both agree. With one it ends as soon as a corner
     lies at the target or beyond, or none can: only the comparison is needed. `corner` ends as the
-    corner found. `reach` is :math:`\sum_{j\ne i}|Q_{ij}|`, `lift` is u. `room` is (4, p); `trail`
-    (p, p + 1) and `sides` (p + 2, p) hold the open branches.
+    corner found. `guards` are :math:`\sum_{j\ne i}|Q_{ij}|` and u, (2, p). `room` is (4, p);
+    `trail` (p, p + 1) and `sides` (p + 2, p) hold the open branches.
     """
+    reach, lift = guards[0], guards[1]
     value = _corner_of_pull(delta, pull, quad, half_width, corner, room[0])
     decided = _decide_by_pull(pull, reach, half_width, corner, sides[0])
     if decided or value >= target:

@@ -27,7 +27,7 @@ from dubito._kernels.boxed_rows_compiled import (
     nearest_of,
     place,
 )
-from dubito._kernels.boxed_sets_compiled import rank_rivals, surely_beaten, tie_of
+from dubito._kernels.boxed_sets_compiled import meet_rivals, rival, surely_beaten, tie_of
 from dubito._kernels.jit import compiled
 
 if TYPE_CHECKING:
@@ -54,17 +54,19 @@ def critical_of_rows(  # noqa: PLR0917
 ) -> None:
     """Write the c at which each class enters, inf beyond `max_c`, and searches cut short."""
     room = make_room(classes)
-    n_classes = len(classes.widths)
-    order, strongest = np.empty(n_classes, dtype=np.intp), np.empty(n_classes)
+    table = classes.table
+    n_classes = len(table)
+    order, strongest = np.empty(n_classes + 1, dtype=np.int64), np.empty(n_classes)
     for i in range(len(rows)):
         place(classes, rows[i], room)
-        rivals = rank_rivals(classes, room, max_c, strongest, order)
+        rivals = meet_rivals(table, room.distances, max_c, strongest, order)
+        best = strongest[rival(strongest, order, 0)]
         unsettled[i] = 0
         for b in range(n_classes):
             critical[i, b] = 0.0
-            if near_energy(classes, b, room.distances[b]) <= strongest[order[0]]:
+            if near_energy(table, b, room.distances[b]) <= best:
                 continue
-            if surely_beaten(classes, room, b, max_c, rivals):
+            if surely_beaten(table, b, room.distances[b], max_c, rivals):
                 critical[i, b] = np.inf
                 continue
             critical[i, b], cut = _entry(classes, room, b, order, strongest, max_c, max_nodes)
@@ -83,14 +85,15 @@ def _entry(  # noqa: PLR0917
 ) -> tuple[float, int]:
     """Return the c at which class b enters: rival after rival pushes it up."""
     c, cut = 0.0, 0
-    for a in order:
+    for place_in_order in range(len(strongest)):
+        a = rival(strongest, order, place_in_order)
         limit = _limit(classes, room, b, c, strongest[a], -1.0)
         if strongest[a] >= limit:
             break  # and so are all rivals after it
         if a == b:
             continue
         if c > 0.0:
-            target = far_distance(classes, a, limit)
+            target = far_distance(classes.table, a, limit)
             value, bound, _ = farthest_of(classes, room, a, c, target, max_nodes)
             if value >= target:
                 continue
@@ -110,7 +113,7 @@ def _limit(  # noqa: PLR0917
 ) -> float:
     """Return the energy that a rival must stay below to exclude b at c, and so many ties more."""
     value, gap, _ = nearest_of(classes, room, b, c)
-    energy = near_energy(classes, b, max(value - gap, 0.0))
+    energy = near_energy(classes.table, b, max(value - gap, 0.0))
     return energy + ties * tie_of(energy, other)
 
 
@@ -128,7 +131,7 @@ def _root(  # noqa: PLR0917
     # Any corner will do to begin with: any is beyond a target of minus infinity.
     farthest_of(classes, room, a, 1.0, -np.inf, max_nodes)
     linear, square = corner_terms(classes, room, a, 1.0)
-    weakest = far_energy(classes, a, room.distances[a])
+    weakest = far_energy(classes.table, a, room.distances[a])
     c = np.inf
     for _ in range(_MAX_STEPS):
         lower_c = _root_of_corner(classes, room, a, b, linear, square, low, min(c, max_c))
@@ -139,7 +142,7 @@ def _root(  # noqa: PLR0917
         if at == np.inf:
             return c, 0  # without spread in any direction no distance grows
         # The corner at hand is a tie there; a better one is beyond it.
-        target = far_distance(classes, a, _limit(classes, room, b, at, weakest, 1.0))
+        target = far_distance(classes.table, a, _limit(classes, room, b, at, weakest, 1.0))
         value, bound, _ = farthest_of(classes, room, a, at, target, max_nodes)
         if value < target:
             if bound <= target:
@@ -162,7 +165,7 @@ def _root_of_corner(  # noqa: PLR0917
 ) -> float:
     """Return the root for one corner in (low, high], or inf: Newton's steps, kept in a bracket."""
     distance = room.distances[a]
-    most = far_distance(classes, a, near_energy(classes, b, room.distances[b]))
+    most = far_distance(classes.table, a, near_energy(classes.table, b, room.distances[b]))
     # Where the corner is that far, b at its sample mean is no longer excluded.
     high = min(high, _positive_root(square, linear, distance - most))
     if high == np.inf:
@@ -171,16 +174,16 @@ def _root_of_corner(  # noqa: PLR0917
     for _ in range(_MAX_STEPS):
         squared = distance + c * (linear + c * square)
         near, _, rate = nearest_of(classes, room, b, c)
-        far = far_energy(classes, a, squared)
-        excess = far - near_energy(classes, b, near)
+        far = far_energy(classes.table, a, squared)
+        excess = far - near_energy(classes.table, b, near)
         if c == high and excess < 0.0:
             return np.inf if excess < -tie_of(far, far) else c
         if excess >= 0.0:
             high = c
         else:
             low = c
-        slope = far_rate(classes, a, squared) * (linear + 2.0 * c * square)
-        slope -= near_rate(classes, b, near) * rate
+        slope = far_rate(classes.table, a, squared) * (linear + 2.0 * c * square)
+        slope -= near_rate(classes.table, b, near) * rate
         step = excess / slope if slope > 0.0 else np.inf
         following = c - step
         if not low < following < high:
@@ -205,10 +208,10 @@ def _certified_below(  # noqa: PLR0917
     classes: BoxedGaussians, room: Room, a: int, b: int, low: float, high: float, max_nodes: int
 ) -> float:
     """Return the largest c at which rival a is proved to exclude b, by halving."""
-    other = far_energy(classes, a, room.distances[a])
+    other = far_energy(classes.table, a, room.distances[a])
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
-        target = far_distance(classes, a, _limit(classes, room, b, middle, other, -1.0))
+        target = far_distance(classes.table, a, _limit(classes, room, b, middle, other, -1.0))
         value, bound, _ = farthest_of(classes, room, a, middle, target, max_nodes)
         if value < target and bound <= target:
             low = middle

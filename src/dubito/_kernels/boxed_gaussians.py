@@ -17,28 +17,36 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]
 
 
+#: Columns of `BoxedGaussians.table`.
+WIDTH, NEAR, FAR, LOG_SCALE, RANK, REACH = range(6)
+
+
 class BoxedGaussians(NamedTuple):
     """K classes on S covariance matrices (one for all, or one each), p features.
 
     Diagonal ones have `roots`, the others `axes` and what is made of them; the rest is empty.
+    Few arrays, since every one of them takes time to compile.
     """
 
-    origins: FloatArray  # (S, p) what is taken from a row before it is turned to the axes
-    units: FloatArray  # (p,) half widths of the boxes for c / n_k = 1
-    widths: FloatArray  # (K,) 1 / n_k
+    #: (K, 6): 1 / n_k; energy beside the distance, with the upper and with the lower prior; log of
+    #: the factor within which the covariance is known; dimensions with spread; the longest way
+    #: from the centre to a corner for c = 1, or more.
+    table: FloatArray
     shapes: IntArray  # (K,) which covariance
-    near_offsets: FloatArray  # (K,) energy beside the distance, with the upper prior
-    far_offsets: FloatArray  # (K,) the same with the lower prior
-    log_scales: FloatArray  # (K,) log of the factor within which the covariance is known
-    ranks: FloatArray  # (K,) dimensions with spread
+    units: FloatArray  # (p,) half widths of the boxes for c / n_k = 1
+    origins: FloatArray  # (S, p) what is taken from a row before it is turned to the axes
     roots: FloatArray  # (K, p) of the precisions of diagonal covariances
     axes: FloatArray  # (S, p, p) A with precision A A'
     centres: FloatArray  # (K, p) sample means on the axes
     centre_pulls: FloatArray  # (K, p) what the means contribute to the pull E P (x - m)
     quads: FloatArray  # (S, p, p) Q = E P E
-    reaches: FloatArray  # (S, p) sums of |Q| along rows, but for the diagonal
-    lifts: FloatArray  # (S, p) u with Diag(u) above Q
-    sizes: FloatArray  # (S,) sum of u: the largest squared way from centre to corner, or more
+    guards: FloatArray  # (S, 2, p) sums of |Q| along rows but for the diagonal; u with Diag(u) >= Q
+
+    def with_offsets(self, near: FloatArray, far: FloatArray) -> BoxedGaussians:
+        """Return the classes with other energies beside the distance, each (K,)."""
+        table = self.table.copy()
+        table[:, NEAR], table[:, FAR] = near, far
+        return self._replace(table=table)
 
 
 def boxed_gaussians(
@@ -47,51 +55,40 @@ def boxed_gaussians(
     axes: FloatArray,
     units: FloatArray,
     *,
-    near_offsets: FloatArray,
-    far_offsets: FloatArray,
     log_scales: FloatArray,
     ranks: FloatArray,
 ) -> BoxedGaussians:
-    """Prepare classes; `axes` is (S, p, p) with S = 1 or K, or (K, p) where diagonal."""
+    """Prepare classes; `axes` is (S, p, p) with S = 1 or K, or (K, p) where diagonal.
+
+    Nothing is added to the distances before `with_offsets`.
+    """
     n_classes, p = means.shape
-    common = {
-        "units": units,
-        "widths": 1.0 / counts,
-        "near_offsets": near_offsets,
-        "far_offsets": far_offsets,
-        "log_scales": log_scales,
-        "ranks": ranks,
-    }
+    table = np.zeros((n_classes, 6))
+    table[:, WIDTH], table[:, LOG_SCALE], table[:, RANK] = 1.0 / counts, log_scales, ranks
     if axes.ndim == 2:
-        return BoxedGaussians(
-            origins=means,
-            shapes=np.arange(n_classes),
-            roots=axes,
-            axes=np.empty((0, p, p)),
-            centres=np.empty((0, p)),
-            centre_pulls=np.empty((0, p)),
-            quads=np.empty((0, p, p)),
-            reaches=np.empty((0, p)),
-            lifts=np.empty((0, p)),
-            sizes=((axes * units) ** 2).sum(axis=1),
-            **common,
-        )
+        table[:, REACH] = np.sqrt(((axes * units) ** 2).sum(axis=1)) / counts
+        none = np.empty((0, p))
+        cube = np.empty((0, p, p))
+        shapes = np.arange(n_classes)
+        return BoxedGaussians(table, shapes, units, means, axes, cube, none, none, cube, cube)
     tied = len(axes) == 1
+    shapes = np.zeros(n_classes, dtype=np.intp) if tied else np.arange(n_classes)
     origins = np.average(means, axis=0, weights=counts)[None, :] if tied else means
-    centres = (means - origins[0]) @ axes[0] if tied else np.zeros((n_classes, p))
     turned = units[:, None] * axes
+    centres = (means - origins[0]) @ axes[0] if tied else np.zeros((n_classes, p))
     quads = np.ascontiguousarray(turned @ turned.transpose(0, 2, 1))
+    others = np.abs(quads).sum(axis=2) - np.diagonal(quads, axis1=1, axis2=2)
     lifts = diagonal_majorants(quads)
+    table[:, REACH] = np.sqrt(lifts.sum(axis=1))[shapes] / counts
     return BoxedGaussians(
-        origins=origins,
-        shapes=np.zeros(n_classes, dtype=np.intp) if tied else np.arange(n_classes),
+        table,
+        shapes,
+        units,
+        origins,
         roots=np.empty((0, p)),
         axes=axes,
         centres=centres,
-        centre_pulls=centres @ turned[0].T if tied else np.zeros((n_classes, p)),
+        centre_pulls=centres @ turned[0].T,
         quads=quads,
-        reaches=np.abs(quads).sum(axis=2) - np.diagonal(quads, axis1=1, axis2=2),
-        lifts=lifts,
-        sizes=lifts.sum(axis=1),
-        **common,
+        guards=np.stack([others, lifts], axis=1),
     )

@@ -14,11 +14,12 @@ from dubito._kernels.boxed_rows_compiled import (
     far_distance,
     far_energy,
     farthest_of,
+    largest_distance,
+    least_distance,
     make_room,
     near_energy,
     nearest_of,
     place,
-    reach_of,
 )
 from dubito._kernels.jit import compiled
 
@@ -52,7 +53,7 @@ def extremes_of_rows(  # noqa: PLR0913, PLR0917
     room = make_room(classes)
     for i in range(len(rows)):
         place(classes, rows[i], room)
-        for k in range(len(classes.widths)):
+        for k in range(len(classes.table)):
             value, gap, _ = nearest_of(classes, room, k, c)
             near[i, k], near_gap[i, k] = value, gap
             value, bound, tried = farthest_of(classes, room, k, c, np.inf, max_nodes)
@@ -70,23 +71,25 @@ def sets_of_rows(  # noqa: PLR0917
 ) -> None:
     """Write which classes stay, and how many searches of each row ran into the limit."""
     room = make_room(classes)
-    n_classes = len(classes.widths)
-    order, strongest = np.empty(n_classes, dtype=np.intp), np.empty(n_classes)
+    table = classes.table
+    n_classes = len(table)
+    order, strongest = np.empty(n_classes + 1, dtype=np.int64), np.empty(n_classes)
     found, proved = np.empty(n_classes), np.empty(n_classes)
     for i in range(len(rows)):
         place(classes, rows[i], room)
         unsettled[i] = 0
-        rivals = rank_rivals(classes, room, c, strongest, order)
+        rivals = meet_rivals(table, room.distances, c, strongest, order)
+        best = strongest[rival(strongest, order, 0)]
         for k in range(n_classes):
             found[k] = room.distances[k]
-            proved[k] = reach_of(classes, room, k, c)[1]
+            proved[k] = largest_distance(table, k, room.distances[k], c)
         for b in range(n_classes):
             # At its sample mean b has this energy, and no rival has less than the strongest.
-            kept[i, b] = near_energy(classes, b, room.distances[b]) <= strongest[order[0]]
-            if kept[i, b] or surely_beaten(classes, room, b, c, rivals):
+            kept[i, b] = near_energy(table, b, room.distances[b]) <= best
+            if kept[i, b] or surely_beaten(table, b, room.distances[b], c, rivals):
                 continue
             value, gap, _ = nearest_of(classes, room, b, c)
-            energy = near_energy(classes, b, max(value - gap, 0.0))
+            energy = near_energy(table, b, max(value - gap, 0.0))
             kept[i, b], cut = _unbeaten(
                 classes, room, b, c, energy, max_nodes, order, strongest, found, proved
             )
@@ -94,9 +97,9 @@ def sets_of_rows(  # noqa: PLR0917
 
 
 @compiled()
-def surely_beaten(classes: BoxedGaussians, room: Room, b: int, c: float, rivals: float) -> bool:
+def surely_beaten(table: FloatArray, b: int, distance: float, c: float, rivals: float) -> bool:
     """Say whether b, nearer than its box allows, is still farther than the best rival can be."""
-    least = near_energy(classes, b, reach_of(classes, room, b, c)[0])
+    least = near_energy(table, b, least_distance(table, b, distance, c))
     return least == np.inf or least > rivals + tie_of(rivals, least)
 
 
@@ -115,13 +118,14 @@ def _unbeaten(  # noqa: PLR0913, PLR0917
 ) -> tuple[bool, int]:
     """Say whether no rival is proved to beat b at its smallest energy; count what stays open."""
     cut = 0
-    for a in order:
+    for place_in_order in range(len(strongest)):
+        a = rival(strongest, order, place_in_order)
         limit = energy - tie_of(energy, strongest[a])
         if strongest[a] >= limit:
             break
         if a == b:
             continue
-        target = far_distance(classes, a, limit)
+        target = far_distance(classes.table, a, limit)
         if not _settle(classes, room, a, c, target, max_nodes, found, proved):
             cut += 1
         elif found[a] < target:
@@ -136,19 +140,34 @@ def tie_of(one: float, other: float) -> float:
 
 
 @compiled()
-def rank_rivals(
-    classes: BoxedGaussians, room: Room, c: float, strongest: FloatArray, order: IntArray
+def meet_rivals(
+    table: FloatArray, distances: FloatArray, c: float, strongest: FloatArray, order: IntArray
 ) -> float:
-    """Order classes by their energy at the sample mean, the least they can have when far.
+    """Write the energy of each class at the sample mean, the least it can have when far.
 
     Return an energy that the strongest rival does not exceed, whatever its mean in the box.
+    `order` is for `rival`, which is asked for few of many: K numbers, and how many are in order.
     """
     rivals = np.inf
+    order[-1] = 0
     for k in range(len(strongest)):
-        strongest[k] = far_energy(classes, k, room.distances[k])
-        rivals = min(rivals, far_energy(classes, k, reach_of(classes, room, k, c)[1]))
-    order[:] = np.argsort(strongest, kind="mergesort")
+        order[k] = k
+        strongest[k] = far_energy(table, k, distances[k])
+        rivals = min(rivals, far_energy(table, k, largest_distance(table, k, distances[k], c)))
     return rivals
+
+
+@compiled()
+def rival(strongest: FloatArray, order: IntArray, place_in_order: int) -> int:
+    """Return the class with so many stronger ones; the order is made as far as it is needed."""
+    while order[-1] <= place_in_order:
+        first = best = order[-1]
+        for j in range(first + 1, len(strongest)):
+            if strongest[order[j]] < strongest[order[best]]:
+                best = j
+        order[first], order[best] = order[best], order[first]
+        order[-1] += 1
+    return order[place_in_order]
 
 
 @compiled()
@@ -178,6 +197,6 @@ def _settle(  # noqa: PLR0917
 def energies_in_place(classes: BoxedGaussians, near: FloatArray, far: FloatArray) -> None:
     """Replace squared distances by energies, over the covariances."""
     for i in range(len(near)):
-        for k in range(len(classes.widths)):
-            near[i, k] = near_energy(classes, k, near[i, k])
-            far[i, k] = far_energy(classes, k, far[i, k])
+        for k in range(len(classes.table)):
+            near[i, k] = near_energy(classes.table, k, near[i, k])
+            far[i, k] = far_energy(classes.table, k, far[i, k])

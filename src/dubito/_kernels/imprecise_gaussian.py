@@ -42,7 +42,7 @@ def extremes(
     """Return how near and how far the mean of each class may be from each row."""
     from dubito._kernels.boxed_sets_compiled import extremes_of_rows  # noqa: PLC0415 - numba is slow
 
-    shape = (len(rows), len(classes.widths))
+    shape = (len(rows), len(classes.table))
     near, near_gap, far, far_gap = np.empty((4, *shape))
     found = Extremes(near, near_gap, far, far_gap, np.empty(shape, dtype=np.int64))
 
@@ -105,7 +105,7 @@ def _judged(  # noqa: PLR0917
     *,
     dtype: npt.DTypeLike,
 ) -> tuple[npt.NDArray[Any], IntArray]:
-    judged = np.empty((len(rows), len(classes.widths)), dtype=dtype)
+    judged = np.empty((len(rows), len(classes.table)), dtype=dtype)
     unsettled = np.empty(len(rows), dtype=np.int64)
 
     def block(part: FloatArray, result: npt.NDArray[Any], cut: IntArray) -> IntArray:

@@ -87,7 +87,7 @@ class GaussianModel(NamedTuple):
         self, rows: FloatArray, c: float, effort: Effort
     ) -> tuple[LogDensityBounds, int]:
         """Return lower and upper log densities, and the number of searches cut short."""
-        densities = self.boxed._replace(near_offsets=self.log_volumes, far_offsets=self.log_volumes)
+        densities = self.boxed.with_offsets(self.log_volumes, self.log_volumes)
         least, largest, cut = energy_bounds(densities, rows, c, **effort.options(len(rows)))
         return LogDensityBounds(-0.5 * largest, -0.5 * least), cut
 
@@ -138,9 +138,7 @@ def learn(
         moments.counts,
         moments.axes,
         units,
-        near_offsets=near,
-        far_offsets=far,
         log_scales=np.broadcast_to(scales, n_classes).astype(np.float64),
         ranks=rank,
     )
-    return GaussianModel(moments, priors, units, boxed, log_volumes)
+    return GaussianModel(moments, priors, units, boxed.with_offsets(near, far), log_volumes)
