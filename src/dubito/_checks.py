@@ -49,7 +49,7 @@ def counted(n: int, what: str) -> str:
     >>> counted(1, "row"), counted(2, "class")
     ('1 row', '2 classes')
     """
-    plural = "es" if what.endswith("s") else "s"
+    plural = "es" if what.endswith(("s", "ch")) else "s"
     return f"{n} {what}{'' if n == 1 else plural}"
 
 

@@ -29,7 +29,7 @@ __all__ = [
 
 @cache
 def discriminants_divide_by_rows() -> bool:
-    """Say whether discriminants divide sums of squares by n (version 1.9 on) or by n - K (before).
+    """Say whether discriminants divide sums of squares by n (1.9.1 on) or by n - K (before).
 
     With classes at -1, 1 and 9, 11 the within-class sum of squares is 4 and the coefficient is the
     distance of the means, 10, over the variance.

@@ -72,7 +72,7 @@ def farthest(  # noqa: PLR0913, PLR0917
     )  # fmt: skip
 
 
-@compiled()
+@compiled(inline="always")
 def _corner_of_pull(  # noqa: PLR0917
     delta: float,
     pull: FloatArray,
@@ -88,7 +88,7 @@ def _corner_of_pull(  # noqa: PLR0917
     return delta - 2.0 * dot(pull, corner) + dot(product, corner)
 
 
-@compiled()
+@compiled(inline="always")
 def _decide_by_pull(
     pull: FloatArray, reach: FloatArray, half_width: float, corner: FloatArray, side: SignArray
 ) -> bool:
@@ -135,7 +135,7 @@ def _flip(
     return gained
 
 
-@compiled()
+@compiled(inline="always")
 def _search(  # noqa: PLR0913, PLR0917
     delta: float,
     pull: FloatArray,
@@ -199,7 +199,7 @@ def _take_side(side: SignArray, y: FloatArray, i: int, sign: int, half_width: fl
     y[i] = half_width * sign
 
 
-@compiled()
+@compiled(inline="always")
 def _bound(  # noqa: PLR0913, PLR0917
     delta: float,
     pull: FloatArray,

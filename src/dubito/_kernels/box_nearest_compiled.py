@@ -67,7 +67,7 @@ def nearest(  # noqa: PLR0913, PLR0917
     return max(value, 0.0), max(gap, 0.0)
 
 
-@compiled()
+@compiled(inline="always")
 def start_at_corner(
     pull: FloatArray, quad: FloatArray, half_width: float, y: FloatArray, slope: FloatArray
 ) -> None:
@@ -104,7 +104,7 @@ def _gap(y: FloatArray, slope: FloatArray, half_width: float) -> float:
     return 2.0 * total
 
 
-@compiled()
+@compiled(inline="always")
 def _sweep(quad: FloatArray, half_width: float, y: FloatArray, slope: FloatArray) -> None:
     """Minimise along each coordinate in turn."""
     for i in range(len(y)):
@@ -117,7 +117,7 @@ def _sweep(quad: FloatArray, half_width: float, y: FloatArray, slope: FloatArray
             y[i] = aim
 
 
-@compiled()
+@compiled(inline="always")
 def _minimise_on_face(  # noqa: PLR0917
     quad: FloatArray,
     half_width: float,

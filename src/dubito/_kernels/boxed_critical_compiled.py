@@ -73,7 +73,7 @@ def critical_of_rows(  # noqa: PLR0917
             unsettled[i] += cut
 
 
-@compiled()
+@compiled(inline="always")
 def _entry(  # noqa: PLR0917
     classes: BoxedGaussians,
     room: Room,
@@ -107,7 +107,7 @@ def _entry(  # noqa: PLR0917
     return c, cut
 
 
-@compiled()
+@compiled(inline="always")
 def _limit(  # noqa: PLR0917
     classes: BoxedGaussians, room: Room, b: int, c: float, other: float, ties: float
 ) -> float:
@@ -203,7 +203,7 @@ def _positive_root(square: float, linear: float, constant: float) -> float:
     return -2.0 * constant / root if root > 0.0 else np.inf
 
 
-@compiled()
+@compiled(inline="always")
 def _certified_below(  # noqa: PLR0917
     classes: BoxedGaussians, room: Room, a: int, b: int, low: float, high: float, max_nodes: int
 ) -> float:

@@ -43,7 +43,7 @@ class Room(NamedTuple):
 _BASE, _POINT, _SLOPE, _CORNER, _CLIMB, _NEWTON = 0, 1, 2, 3, 4, 8
 
 
-@compiled()
+@compiled(inline="always")
 def make_room(classes: BoxedGaussians) -> Room:
     """Make space for one row at a time."""
     n_classes, p = len(classes.table), len(classes.units)
@@ -60,7 +60,7 @@ def make_room(classes: BoxedGaussians) -> Room:
     )
 
 
-@compiled()
+@compiled(inline="always")
 def place(classes: BoxedGaussians, row: FloatArray, room: Room) -> None:
     """Turn a row to the axes and measure its distances from the sample means."""
     room.pulled[:] = False
@@ -116,7 +116,7 @@ def _pull_of(classes: BoxedGaussians, room: Room, k: int) -> FloatArray:
     return pull
 
 
-@compiled()
+@compiled(inline="always")
 def nearest_of(classes: BoxedGaussians, room: Room, k: int, c: float) -> tuple[float, float, float]:
     """Return the smallest squared distance, its gap, and how fast it changes with c."""
     width = classes.table[k, WIDTH]
@@ -148,7 +148,7 @@ def _nearest_diagonal(
     return value, 0.0, rate
 
 
-@compiled()
+@compiled(inline="always")
 def farthest_of(  # noqa: PLR0917
     classes: BoxedGaussians, room: Room, k: int, c: float, target: float, max_nodes: int
 ) -> tuple[float, float, int]:

@@ -103,7 +103,7 @@ def surely_beaten(table: FloatArray, b: int, distance: float, c: float, rivals: 
     return least == np.inf or least > rivals + tie_of(rivals, least)
 
 
-@compiled()
+@compiled(inline="always")
 def _unbeaten(  # noqa: PLR0913, PLR0917
     classes: BoxedGaussians,
     room: Room,
@@ -170,7 +170,7 @@ def rival(strongest: FloatArray, order: IntArray, place_in_order: int) -> int:
     return order[place_in_order]
 
 
-@compiled()
+@compiled(inline="always")
 def _settle(  # noqa: PLR0917
     classes: BoxedGaussians,
     room: Room,

@@ -22,6 +22,9 @@ IntArray = npt.NDArray[np.int64]
 #: A relative gap above this is more than rounding: the search was cut short.
 _OPEN = 1e-9
 
+#: What rounding may do to distances, relative to the largest of a box.
+_ROUNDING = 1e-14
+
 
 class Extremes(NamedTuple):
     """Squared distances of the nearest and farthest mean of each box, each (n, K), with proof.
@@ -59,15 +62,16 @@ def energy_bounds(
 ) -> tuple[FloatArray, FloatArray, int]:
     """Return the least and the largest energy of each class, (n, K), and searches cut short.
 
-    Both are safe: where a search was cut short the largest is too large.
+    Both are safe: where a search was cut short the largest is too large, and both allow for
+    rounding, which matters for rows so far away that distances differ by less.
     """
     from dubito._kernels.boxed_sets_compiled import energies_in_place  # noqa: PLC0415 - as above
 
     found = extremes(classes, rows, c, max_nodes=max_nodes, threads=threads)
     cut = int((found.far_gap > _OPEN * (1.0 + found.far)).sum())
-    near = np.maximum(found.near - found.near_gap, 0.0)
-    # A gap within rounding says that the search was complete.
-    far = np.where(found.far_gap > _OPEN * (1.0 + found.far), found.far + found.far_gap, found.far)
+    slack = _ROUNDING * found.far
+    near = np.maximum(found.near - found.near_gap - slack, 0.0)
+    far = found.far + found.far_gap + slack
     energies_in_place(classes, near, far)
     return near, far, cut
 

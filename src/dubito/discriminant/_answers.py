@@ -58,9 +58,7 @@ class DiscriminantAnswers(CautiousMixin):
         ndarray of shape (n, K)
         """
         rows = self._rows(X)
-        with np.errstate(divide="ignore"):  # a class of prior 0 has log posterior -inf
-            joint = self._model.log_densities(rows) + np.log(self._model.priors.precise)
-        return np.asarray(log_softmax(joint, axis=1))
+        return np.asarray(log_softmax(self._model.log_joint(rows), axis=1))
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the posteriors at the sample means, whatever c is.
@@ -87,7 +85,8 @@ class DiscriminantAnswers(CautiousMixin):
         LogDensityBounds
             ``lower`` and ``upper``, each (n, K). Priors play no part.
         """
-        bounds, cut = self._model.log_density_bounds(self._rows(X), self.c_, self._effort())
+        rows = self._rows(X)
+        bounds, cut = self._model.log_density_bounds(rows, self.c_, self._effort())
         self._count_unsettled(cut)
         return bounds
 

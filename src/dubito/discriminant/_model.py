@@ -68,20 +68,19 @@ class GaussianModel(NamedTuple):
     boxed: BoxedGaussians
     log_volumes: FloatArray  # (K,) minus twice the log density at no distance
 
-    def log_densities(self, rows: FloatArray) -> FloatArray:
-        """Return the log densities at the sample means, (n, K)."""
-        return -0.5 * (self._squared_distances(rows) + self.log_volumes)
-
-    def _squared_distances(self, rows: FloatArray) -> FloatArray:
+    def log_joint(self, rows: FloatArray) -> FloatArray:
+        """Return log prior times density at the sample means, but for a constant of each row."""
+        with np.errstate(divide="ignore"):  # a class of prior 0 has log -inf
+            offsets = np.log(self.priors.precise) - 0.5 * self.log_volumes
         means, axes = self.moments.means, self.moments.axes
         if axes.ndim == 3 and len(axes) == 1:
-            placed = (rows - self.boxed.origins[0]) @ axes[0]
-            differences = (placed - centre for centre in self.boxed.centres)
-        elif axes.ndim == 3:
-            differences = ((rows - mean) @ own for mean, own in zip(means, axes, strict=True))
-        else:
-            differences = ((rows - mean) * own for mean, own in zip(means, axes, strict=True))
-        return np.stack([np.einsum("ij,ij->i", way, way) for way in differences], axis=1)
+            # What all classes share is left out: rows far away keep their digits.
+            placed, centres = (rows - self.boxed.origins[0]) @ axes[0], self.boxed.centres
+            return placed @ centres.T - 0.5 * (centres * centres).sum(axis=1) + offsets
+        turn = np.matmul if axes.ndim == 3 else np.multiply
+        ways = (turn(rows - mean, own) for mean, own in zip(means, axes, strict=True))
+        squared = np.stack([np.einsum("ij,ij->i", way, way) for way in ways], axis=1)
+        return np.asarray(offsets - 0.5 * squared)
 
     def log_density_bounds(
         self, rows: FloatArray, c: float, effort: Effort
@@ -127,7 +126,10 @@ def learn(
     )
     n_classes = len(moments.counts)
     rank = np.broadcast_to(moments.rank, n_classes).astype(np.float64)
-    log_volumes = moments.log_det + rank * np.log(2 * np.pi)
+    # A direction that a class has lost counts as one of pooled spread, met at its centre: so
+    # densities of classes of different rank are of one dimension.
+    dimension = max(np.count_nonzero(moments.spread), rank.max())
+    log_volumes = moments.log_det + np.full(n_classes, dimension * np.log(2 * np.pi))
     behind = moments.counts.sum() if settings.covariance_type == "tied" else moments.counts
     scales = np.log1p(settings.covariance_imprecision / behind) * (rank > 0)
     units = moments.spread if settings.box == "scaled" else np.ones(X.shape[1])

@@ -99,25 +99,28 @@ def maximal_acts(low: FloatArray, high: FloatArray, priors: Priors, loss: FloatA
 
 def _beats(low: FloatArray, high: FloatArray, priors: Priors, gain: FloatArray) -> BoolArray:
     """Say in which rows an act that gains so much in each class gains for certain, (n,)."""
-    told = gain != 0
     if not (gain > 0).any():
         return np.zeros(len(low), dtype=bool)
-    values = np.where(gain > 0, low, high)
-    # Relative to the largest term that counts, so that rows far from all classes are decided too.
-    scale = high[:, told].max(axis=1, keepdims=True)
-    terms = gain * np.exp(np.minimum(values - scale, 0.0))
-    prior = _least_favourable(terms, priors)
-    return np.asarray((prior * terms).sum(axis=1) > _TIE * (prior * np.abs(terms)).sum(axis=1))
+    with np.errstate(divide="ignore"):
+        # In logs: rows far from all classes have densities too small for numbers.
+        terms = np.where(gain > 0, low, high) + np.log(np.abs(gain))
+        terms += np.log(_least_favourable(terms, np.sign(gain), priors))
+    gained, lost = (
+        logsumexp(np.where(side, terms, -np.inf), axis=1) for side in (gain > 0, gain < 0)
+    )
+    return np.asarray(gained > lost + _TIE * (1 + np.abs(np.where(gained > lost, gained, 0.0))))
 
 
-def _least_favourable(terms: FloatArray, priors: Priors) -> FloatArray:
-    """Return the prior with the smallest expectation of the terms in each row, (n, K)."""
+def _least_favourable(terms: FloatArray, sign: FloatArray, priors: Priors) -> FloatArray:
+    """Return the prior with the smallest expectation of signed terms, given in logs, (n, K)."""
     if priors.are_precise:
         return np.broadcast_to(priors.precise, terms.shape)
-    order = np.argsort(terms, axis=1)
+    # Losses first, the largest of them first; gains last, the largest of them last.
+    size = sign * np.where(sign == 0, 0.0, terms)
+    order = np.lexsort((size, np.broadcast_to(sign, terms.shape)))
     width = (priors.upper - priors.lower)[order]
     left = 1 - priors.lower.sum() - (np.cumsum(width, axis=1) - width)
     filled = priors.lower[order] + np.clip(left, 0.0, width)
     prior: FloatArray = np.empty_like(filled)
     np.put_along_axis(prior, order, filled, axis=1)
-    return np.asarray(prior)
+    return prior

@@ -99,9 +99,7 @@ def cross_validated_path(
     `priors_of` gives the priors for the sums of weights of the classes.
     """
     n_classes = codes.max() + 1
-    critical = np.full((len(codes), n_classes), np.inf)
-    tested = np.zeros(len(codes), dtype=bool)
-    cut = 0
+    parts, judged, cut = [], [], 0
     for train, test in _folds(cv, X, codes):
         counts = sums_of_weights(codes[train], weight[train], n_classes)
         present = np.flatnonzero(counts > 0)
@@ -110,10 +108,13 @@ def cross_validated_path(
         own = np.searchsorted(present, codes[seen])
         model = learn(X[seen], own, weight[seen], priors, settings)
         entry, short = model.critical(X[test], float(cs.max()), effort)
-        critical[np.ix_(test, present)] = entry
-        tested[test] = True
+        critical = np.full((len(test), n_classes), np.inf)
+        critical[:, present] = entry
+        parts.append(critical)
+        judged.append(test)
         cut += short
-    return score_path(critical[tested], codes[tested], weight[tested], cs), cut
+    rows = np.concatenate(judged)
+    return score_path(np.concatenate(parts), codes[rows], weight[rows], cs), cut
 
 
 def _folds(cv: Any, X: FloatArray, codes: IntArray) -> list[tuple[IntArray, IntArray]]:

@@ -25,6 +25,7 @@ from dubito.discriminant.errors import SingularCovarianceWarning
 
 if TYPE_CHECKING:
     from dubito._checks import FloatArray, IntArray
+    from dubito.discriminant._tuning import CPath
 
 _NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 
@@ -72,7 +73,7 @@ class ImpreciseGaussianDiscriminant(DiscriminantAnswers, ClassifierMixin, BaseEs
     divisor : {"sklearn", "unbiased", "likelihood"}, default="sklearn"
         What sums of squares are divided by: "unbiased": :math:`n_k-1`, and :math:`N-K` if tied;
         "likelihood": :math:`n_k` and :math:`N`; "sklearn": as the installed scikit-learn's
-        discriminants do, the first up to version 1.8, the second from 1.9 on.
+        discriminants do, the first up to version 1.9.0, the second from 1.9.1 on.
     scoring : {"u65", "u80"}, default="u65"
         What a tuned c is to make large: a set of two with the true class is worth 0.65 or 0.8.
     cv : int, splitter or iterable, optional
@@ -194,6 +195,8 @@ class ImpreciseGaussianDiscriminant(DiscriminantAnswers, ClassifierMixin, BaseEs
         self.max_nodes = max_nodes
         self.n_jobs = n_jobs
 
+    c_path_: CPath
+
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Estimate the classes and, where it is to be tuned, c.
@@ -244,6 +247,8 @@ class ImpreciseGaussianDiscriminant(DiscriminantAnswers, ClassifierMixin, BaseEs
 
     def _choose_c(self, rows: FloatArray, codes: IntArray, weight: FloatArray) -> float:
         """Return c as given, or tuned."""
+        if hasattr(self, "c_path_"):
+            del self.c_path_  # of an earlier fit
         if isinstance(self.c, Real):
             return float(self.c)
         self.c_path_, cut = cross_validated_path(
