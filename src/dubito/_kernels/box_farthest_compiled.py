@@ -52,8 +52,8 @@ def farthest(  # noqa: PLR0913, PLR0917
 
     Without a target (inf) the search ends when both agree. With one it ends as soon as a corner
     lies at the target or beyond, or none can: only the comparison is needed. `corner` ends as the
-    corner found. `guards` are :math:`\sum_{j\ne i}|Q_{ij}|` and u, (2, p). `room` is (4, p);
-    `trail` (p, p + 1) and `sides` (p + 2, p) hold the open branches.
+    corner found. `guards` are :math:`\sum_{j\ne i}|Q_{ij}|` and u, (2, p). `room` is
+    (p + 6, p); `trail` (p, p + 2) and `sides` (p + 2, p) hold the open branches.
     """
     reach, lift = guards[0], guards[1]
     value = _corner_of_pull(delta, pull, quad, half_width, corner, room[0])
@@ -159,10 +159,12 @@ def _search(  # noqa: PLR0913, PLR0917
     y[:] = corner
     # With a target only corners at or beyond it matter; without, only better ones.
     aim = target if target < np.inf else value + tolerance
-    depth, nodes, root_bound = 0, 0, np.inf
+    depth, nodes, root_bound, scale = 0, 0, np.inf, 1.0
     while True:
         nodes += 1
-        bound, branch = _bound(delta, pull, quad, lift, half_width, aim, y, product, side)
+        bound, branch, scale = _bound(
+            delta, pull, quad, lift, half_width, aim, scale, y, product, side, room[4:]
+        )
         root_bound = min(root_bound, bound) if nodes == 1 else root_bound
         if bound >= aim:
             found = _round(delta, pull, quad, half_width, y, trial, product)
@@ -178,6 +180,7 @@ def _search(  # noqa: PLR0913, PLR0917
             sides[depth] = side
             trail[depth, :p] = y
             trail[depth, p] = branch
+            trail[depth, p + 1] = scale
             other_side_seen[depth] = 0
             _take_side(side, y, branch, 1 if y[branch] >= 0.0 else -1, half_width)
             depth += 1
@@ -188,7 +191,7 @@ def _search(  # noqa: PLR0913, PLR0917
             return value, aim, nodes
         side[:] = sides[depth - 1]
         y[:] = trail[depth - 1, :p]
-        branch = int(trail[depth - 1, p])
+        branch, scale = int(trail[depth - 1, p]), trail[depth - 1, p + 1]
         _take_side(side, y, branch, -1 if y[branch] >= 0.0 else 1, half_width)
         other_side_seen[depth - 1] = 1
 
@@ -207,39 +210,146 @@ def _bound(  # noqa: PLR0913, PLR0917
     lift: FloatArray,
     half_width: float,
     aim: float,
+    scale: float,
     y: FloatArray,
     product: FloatArray,
     side: SignArray,
-) -> tuple[float, int]:
+    room: FloatArray,
+) -> tuple[float, int, float]:
     """Bound the corners that are open, decide sides by the bound, and name the one to branch on.
 
-    `y` moves uphill in F; once the tangent at it lies below the aim nothing is left to see.
+    `y` moves uphill in F; once the tangent at it lies below the aim nothing is left to see. What is
+    open needs only a share `scale` of u, which falls as sides are decided; it is returned too.
     """
     times_rows(quad, y, product)
-    bound = np.inf
-    for _ in range(_MAX_SWEEPS):
-        _climb(pull, quad, lift, half_width, y, product, side)
-        height, excess = _tangent(delta, pull, lift, half_width, y, product, side)
-        bound = min(bound, height + excess)
-        if height + excess < aim:
-            return bound, -1
-        if excess <= 0.1 * (height - aim):  # the top itself is above the aim
+    bound, branch = np.inf, -1
+    for attempt in range(2):
+        for _ in range(_MAX_SWEEPS):
+            _climb(pull, quad, lift, scale, half_width, y, product, side)
+            height, excess = _tangent(delta, pull, lift, scale, half_width, y, product, side)
+            bound = min(bound, height + excess)
+            if height + excess < aim:
+                return bound, -1, scale
+            if excess <= 0.1 * (height - aim):  # the top itself is above the aim
+                break
+        branch = _decide_by_tangent(
+            delta, pull, quad, lift, scale, half_width, aim, y, product, side
+        )
+        if attempt > 0 or branch < 0:
             break
-    height, excess = _tangent(delta, pull, lift, half_width, y, product, side)
+        share = _share_needed(quad, lift, side, room)
+        if share > 0.98 * scale:
+            break
+        scale = share
+    return bound, branch, scale
+
+
+@compiled()
+def _decide_by_tangent(  # noqa: PLR0913, PLR0917
+    delta: float,
+    pull: FloatArray,
+    quad: FloatArray,
+    lift: FloatArray,
+    scale: float,
+    half_width: float,
+    aim: float,
+    y: FloatArray,
+    product: FloatArray,
+    side: SignArray,
+) -> int:
+    """Give sides where the tangent excludes the other one; return what is most open, or -1."""
+    height, excess = _tangent(delta, pull, lift, scale, half_width, y, product, side)
     branch, least = -1, np.inf
     for i in range(len(y)):
         if side[i] != 0:
             continue
-        steep = product[i] - pull[i] - lift[i] * y[i]
+        steep = product[i] - pull[i] - scale * lift[i] * y[i]
         if height + excess - 4.0 * half_width * abs(steep) < aim:
             sign = 1 if steep > 0.0 else -1
-            add_row(quad[i], half_width * sign - y[i], product)
+            moves = y[i] != half_width * sign
+            if moves:
+                add_row(quad[i], half_width * sign - y[i], product)
             _take_side(side, y, i, sign, half_width)
-            # The tangent was taken at another point; it is taken anew before the next is decided.
-            height, excess = _tangent(delta, pull, lift, half_width, y, product, side)
+            if moves:  # the tangent was taken at another point
+                height, excess = _tangent(delta, pull, lift, scale, half_width, y, product, side)
         elif abs(y[i]) < least:
             branch, least = i, abs(y[i])
-    return bound, branch
+    return branch
+
+
+@compiled()
+def _share_needed(quad: FloatArray, lift: FloatArray, side: SignArray, room: FloatArray) -> float:
+    """Return t with t Diag(u) still above Q in the open coordinates, proved by its factor, or 1."""
+    p = len(lift)
+    n_open = 0
+    v, w, block = room[0], room[1], room[2:]
+    for i in range(p):
+        v[i] = 0.0
+        if side[i] == 0 and lift[i] > 0.0:
+            v[i] = 1.0
+            n_open += 1
+    if n_open == 0:
+        return 1.0
+    largest = _largest_ratio(quad, lift, v, w)
+    for slack in (1.01, 1.1):
+        share = slack * largest
+        if share >= 1.0:
+            return 1.0
+        if _is_above(quad, lift, share, side, block):
+            return share
+    return 1.0
+
+
+@compiled(fastmath=LANES)
+def _largest_ratio(quad: FloatArray, lift: FloatArray, v: FloatArray, w: FloatArray) -> float:
+    """Estimate from below the largest v'Qv / v'Diag(u)v over the v that vanish where it does."""
+    p = len(lift)
+    ratio = 0.0
+    for _ in range(12):
+        times_rows(quad, v, w)
+        above, below, size = 0.0, 0.0, 0.0
+        for i in range(p):
+            above += v[i] * w[i]
+            below += v[i] * v[i] * lift[i]
+        ratio = above / below
+        for i in range(p):
+            w[i] = w[i] / lift[i] if v[i] != 0.0 else 0.0
+            size = max(size, abs(w[i]))
+        for i in range(p):
+            v[i] = w[i] / size if w[i] != 0.0 else v[i] * 1e-30
+    return ratio
+
+
+@compiled(fastmath=LANES)
+def _is_above(
+    quad: FloatArray, lift: FloatArray, share: float, side: SignArray, block: FloatArray
+) -> bool:
+    """Say whether share Diag(u) - Q, open coordinates alone, has a Cholesky factor."""
+    n = 0
+    for i in range(len(lift)):
+        if side[i] != 0 or lift[i] <= 0.0:
+            continue
+        row = block[n]
+        m = 0
+        for j in range(i + 1):
+            if side[j] == 0 and lift[j] > 0.0:
+                row[m] = -quad[i, j]
+                m += 1
+        row[n] += share * lift[i]
+        for b in range(n):
+            other, total = block[b], 0.0
+            for d in range(b):
+                total += row[d] * other[d]
+            row[b] = (row[b] - total) / other[b]
+        left = 0.0
+        for d in range(n):
+            left += row[d] * row[d]
+        left = row[n] - left
+        if left <= 1e-10 * share * lift[i]:
+            return False
+        row[n] = left**0.5
+        n += 1
+    return True
 
 
 @compiled()
@@ -247,6 +357,7 @@ def _climb(  # noqa: PLR0917
     pull: FloatArray,
     quad: FloatArray,
     lift: FloatArray,
+    scale: float,
     half_width: float,
     y: FloatArray,
     product: FloatArray,
@@ -256,8 +367,8 @@ def _climb(  # noqa: PLR0917
     for i in range(len(y)):
         if side[i] != 0:
             continue
-        steep = product[i] - pull[i] - lift[i] * y[i]
-        bend = lift[i] - quad[i, i]
+        steep = product[i] - pull[i] - scale * lift[i] * y[i]
+        bend = scale * lift[i] - quad[i, i]
         if bend * half_width <= 1e-3 * abs(steep):
             aim = half_width if steep > 0.0 else -half_width
         else:
@@ -272,6 +383,7 @@ def _tangent(  # noqa: PLR0917
     delta: float,
     pull: FloatArray,
     lift: FloatArray,
+    scale: float,
     half_width: float,
     y: FloatArray,
     product: FloatArray,
@@ -282,8 +394,8 @@ def _tangent(  # noqa: PLR0917
     for i in range(len(y)):
         height += y[i] * (product[i] - 2.0 * pull[i])
         if side[i] == 0:
-            steep = product[i] - pull[i] - lift[i] * y[i]
-            height += lift[i] * (half_width * half_width - y[i] * y[i])
+            steep = product[i] - pull[i] - scale * lift[i] * y[i]
+            height += scale * lift[i] * (half_width * half_width - y[i] * y[i])
             excess += 2.0 * (half_width * abs(steep) - steep * y[i])
     return height, excess
 

@@ -83,8 +83,11 @@ def _entry(  # noqa: PLR0917
     max_c: float,
     max_nodes: int,
 ) -> tuple[float, int]:
-    """Return the c at which class b enters: rival after rival pushes it up."""
-    c, cut = 0.0, 0
+    """Return the c at which class b enters: rival after rival pushes it up.
+
+    `max_nodes` is the limit for all of them together; below it a root bound is always allowed.
+    """
+    c, cut, budget = 0.0, 0, max_nodes
     for place_in_order in range(len(strongest)):
         a = rival(strongest, order, place_in_order)
         limit = _limit(classes, room, b, c, strongest[a], -1.0)
@@ -94,13 +97,15 @@ def _entry(  # noqa: PLR0917
             continue
         if c > 0.0:
             target = far_distance(classes.table, a, limit)
-            value, bound, _ = farthest_of(classes, room, a, c, target, max_nodes)
+            value, bound, nodes = farthest_of(classes, room, a, c, target, max(budget, 1))
+            budget -= nodes
             if value >= target:
                 continue
             if bound > target:
                 cut += 1
                 continue
-        c, short = _root(classes, room, a, b, c, max_c, max_nodes)
+        c, short, nodes = _root(classes, room, a, b, c, max_c, max(budget, 1))
+        budget -= nodes
         cut += short
         if c == np.inf:
             break
@@ -126,30 +131,31 @@ def _root(  # noqa: PLR0917
     low: float,
     max_c: float,
     max_nodes: int,
-) -> tuple[float, int]:
-    """Return the c above `low` at which rival a no longer excludes b, and 1 if cut short."""
+) -> tuple[float, int, int]:
+    """Return the c above `low` where rival a no longer excludes b, 1 if cut short, and nodes."""
     # Any corner will do to begin with: any is beyond a target of minus infinity.
-    farthest_of(classes, room, a, 1.0, -np.inf, max_nodes)
+    farthest_of(classes, room, a, 1.0, -np.inf, 1)
     linear, square = corner_terms(classes, room, a, 1.0)
     weakest = far_energy(classes.table, a, room.distances[a])
-    c = np.inf
+    c, at, spent = np.inf, max_c, 0
     for _ in range(_MAX_STEPS):
-        lower_c = _root_of_corner(classes, room, a, b, linear, square, low, min(c, max_c))
+        lower_c = _root_of_corner(classes, room, a, b, linear, square, low, at)
         if c < np.inf and lower_c >= c:
-            return c, 0
+            return c, 0, spent
         c = lower_c
         at = min(c, max_c)
         if at == np.inf:
-            return c, 0  # without spread in any direction no distance grows
+            return c, 0, spent  # without spread in any direction no distance grows
         # The corner at hand is a tie there; a better one is beyond it.
         target = far_distance(classes.table, a, _limit(classes, room, b, at, weakest, 1.0))
-        value, bound, _ = farthest_of(classes, room, a, at, target, max_nodes)
+        value, bound, nodes = farthest_of(classes, room, a, at, target, max(max_nodes - spent, 1))
+        spent += nodes
         if value < target:
             if bound <= target:
-                return c, 0
-            return _certified_below(classes, room, a, b, low, at, max_nodes), 1
+                return c, 0, spent
+            break
         linear, square = corner_terms(classes, room, a, at)
-    return c, 0
+    return _certified_below(classes, room, a, b, low, at), 1, spent
 
 
 @compiled()
@@ -205,14 +211,14 @@ def _positive_root(square: float, linear: float, constant: float) -> float:
 
 @compiled(inline="always")
 def _certified_below(  # noqa: PLR0917
-    classes: BoxedGaussians, room: Room, a: int, b: int, low: float, high: float, max_nodes: int
+    classes: BoxedGaussians, room: Room, a: int, b: int, low: float, high: float
 ) -> float:
-    """Return the largest c at which rival a is proved to exclude b, by halving."""
+    """Return a c at which rival a is proved to exclude b without branching, by halving."""
     other = far_energy(classes.table, a, room.distances[a])
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
         target = far_distance(classes.table, a, _limit(classes, room, b, middle, other, -1.0))
-        value, bound, _ = farthest_of(classes, room, a, middle, target, max_nodes)
+        value, bound, _ = farthest_of(classes, room, a, middle, target, 1)
         if value < target and bound <= target:
             low = middle
         else:

@@ -32,15 +32,15 @@ class Room(NamedTuple):
     placed: FloatArray  # (S, p) the row on the axes
     pulls: FloatArray  # (K, p)
     pulled: npt.NDArray[np.bool_]  # (K,) whose pulls are there
-    work: FloatArray  # (p + 11, p) the vectors named below
+    work: FloatArray  # (p + 10, p) the vectors named below
     free: IntArray  # (p,)
-    trail: FloatArray  # (p, p + 1)
+    trail: FloatArray  # (p, p + 2)
     sides: npt.NDArray[np.int8]  # (p + 2, p)
 
 
 # Rows of `work`: the pull of a shared covariance towards its origin; a point of the box and the
-# slope there; the corner found last; from here on four for climbing; from here on Newton's.
-_BASE, _POINT, _SLOPE, _CORNER, _CLIMB, _NEWTON = 0, 1, 2, 3, 4, 8
+# slope there; the corner found last; from here on what the solvers write in, in their turn.
+_BASE, _POINT, _SLOPE, _CORNER, _SOLVER = 0, 1, 2, 3, 4
 
 
 @compiled(inline="always")
@@ -53,9 +53,9 @@ def make_room(classes: BoxedGaussians) -> Room:
         np.empty((len(classes.origins), p)),
         np.empty((n_classes if searched else 0, p)),
         np.empty(n_classes, dtype=np.bool_),
-        np.empty((_NEWTON + searched + 3, p)),
+        np.empty((_SOLVER + searched + 6, p)),
         np.empty(p, dtype=np.intp),
-        np.empty((searched, p + 1)),
+        np.empty((searched, p + 2)),
         np.empty((searched + 2, p), dtype=np.int8),
     )
 
@@ -130,7 +130,7 @@ def nearest_of(classes: BoxedGaussians, room: Room, k: int, c: float) -> tuple[f
     largest = (distance**0.5 + c * classes.table[k, REACH]) ** 2
     value, gap = nearest(
         distance, pull, classes.quads[classes.shapes[k]], c * width, largest,
-        y, slope, room.work[_NEWTON:], room.free,
+        y, slope, room.work[_SOLVER:], room.free,
     )  # fmt: skip
     return value, gap, 2.0 * dot(slope, y) / c
 
@@ -164,7 +164,7 @@ def farthest_of(  # noqa: PLR0917
     return farthest(
         distance, _pull_of(classes, room, k), classes.quads[s], classes.guards[s],
         c * classes.table[k, WIDTH], target, max_nodes,
-        room.work[_CORNER], room.work[_CLIMB:_NEWTON], room.trail, room.sides,
+        room.work[_CORNER], room.work[_SOLVER:], room.trail, room.sides,
     )  # fmt: skip
 
 

@@ -78,7 +78,7 @@ class ImpreciseGaussianDiscriminant(DiscriminantAnswers, ClassifierMixin, BaseEs
         What a tuned c is to make large: a set of two with the true class is worth 0.65 or 0.8.
     cv : int, splitter or iterable, optional
         Folds to tune c on; five stratified ones by default.
-    max_nodes : int, default=10000
+    max_nodes : int, default=1000
         Limit for one search of a farthest mean. A search that meets it leaves bounds and sets too
         wide rather than too narrow, is counted in ``n_unsettled_`` and warned of once.
     n_jobs : int, default=-1
@@ -178,7 +178,7 @@ class ImpreciseGaussianDiscriminant(DiscriminantAnswers, ClassifierMixin, BaseEs
         divisor: str = "sklearn",
         scoring: str = "u65",
         cv: Any = None,
-        max_nodes: int = 10_000,
+        max_nodes: int = 1000,
         n_jobs: int | None = -1,
     ) -> None:
         self.covariance_type = covariance_type
