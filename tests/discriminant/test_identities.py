@@ -20,6 +20,9 @@ from dubito.discriminant import ImpreciseGaussianDiscriminant
 
 from reference.discriminant import divides_by_freedom, draw_between, draw_classes
 
+# Boxes are wide on purpose: that is where searches are hard.
+pytestmark = pytest.mark.filterwarnings("ignore::dubito.discriminant.WideBoxWarning")
+
 KINDS = ["tied", "full", "diag", "spherical"]
 BOXES = ["raw", "scaled"]
 
@@ -87,6 +90,20 @@ def test_without_imprecision_it_is_scikit_learns_on_random_data(kind, p, n_class
     X, y = draw_classes(rng, p, rng.integers(p + 2, 2 * p + 9, size=n_classes), condition=100)
     model = ImpreciseGaussianDiscriminant(covariance_type=kind, c=0.0).fit(X, y)
     assert_precise(model, clone(RIVALS[kind]).fit(X, y), draw_between(rng, X, y, 20))
+
+
+@pytest.mark.parametrize("kind", RIVALS)
+def test_far_away_the_choice_is_still_scikit_learns(kind):
+    X, y, rows = draw(3, 4)
+    model = ImpreciseGaussianDiscriminant(covariance_type=kind, c=0.0).fit(X, y)
+    for far in (1e3, 1e6, 1e10, 1e20):
+        beyond = X.mean(axis=0) + far * (rows - X.mean(axis=0))
+        choice = clone(RIVALS[kind]).fit(X, y).predict(beyond)
+        np.testing.assert_array_equal(model.predict(beyond), choice)
+        sets = model.predict_set(beyond)
+        assert sets[np.arange(len(rows)), choice].all()
+        if far <= 1e6:  # beyond that distances may tie to rounding, and ties stay
+            assert (sets.sum(axis=1) == 1).all()
 
 
 @pytest.mark.parametrize(("divisor", "ratio"), [("likelihood", 1), ("unbiased", 50 / 49)])

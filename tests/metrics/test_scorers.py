@@ -6,11 +6,15 @@ import numpy as np
 import pytest
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from dubito import metrics
-from dubito.metrics import coverage, mean_set_size, u65, u80
+from dubito.discriminant import ImpreciseGaussianDiscriminant
+from dubito.metrics import coverage, mean_set_size, u65, u65_scorer, u80
 
 SCORERS = {name: getattr(metrics, name) for name in metrics.__all__ if name.endswith("_scorer")}
 
@@ -143,3 +147,17 @@ def test_an_estimator_without_classes_is_told_so():
 
     with pytest.raises(TypeError, match="needs the estimator's classes_"):
         metrics.u80_scorer(Nameless(), [[0]], [0])
+
+
+def test_scorers_reach_through_pipelines_and_searches():
+    X, y = load_iris(return_X_y=True)
+    own = ImpreciseGaussianDiscriminant(c=2.0)
+    scaled = StandardScaler().fit_transform(X)
+    expected = u65_scorer(own.fit(scaled, y), scaled, y)
+    pipeline = make_pipeline(StandardScaler(), ImpreciseGaussianDiscriminant(c=2.0))
+    assert u65_scorer(pipeline.fit(X, y), X, y) == expected
+    search = GridSearchCV(
+        pipeline, {"imprecisegaussiandiscriminant__c": [2.0]}, scoring=u65_scorer, cv=3
+    ).fit(X, y)
+    assert search.score(X, y) == expected
+    assert u65_scorer(make_pipeline(own.fit(X, y)), X, y) == u65_scorer(own, X, y)

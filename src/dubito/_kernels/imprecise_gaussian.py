@@ -69,9 +69,12 @@ def energy_bounds(
 
     found = extremes(classes, rows, c, max_nodes=max_nodes, threads=threads)
     cut = int((found.far_gap > _OPEN * (1.0 + found.far)).sum())
-    slack = _ROUNDING * found.far
-    near = np.maximum(found.near - found.near_gap - slack, 0.0)
-    far = found.far + found.far_gap + slack
+    with np.errstate(invalid="ignore"):
+        slack = _ROUNDING * found.far
+        near = np.maximum(found.near - found.near_gap - slack, 0.0)
+        far = found.far + found.far_gap + slack
+    beyond = ~np.isfinite(far)  # too far for numbers: nothing is known
+    near[beyond], far[beyond] = 0.0, np.inf
     energies_in_place(classes, near, far)
     return near, far, cut
 

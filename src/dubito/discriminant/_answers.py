@@ -17,8 +17,8 @@ from dubito._rows import frames_to_the_user
 from dubito.belief import Bounds
 from dubito.decision._risk import as_loss
 from dubito.discriminant._model import Effort, GaussianModel, LogDensityBounds
+from dubito.discriminant._path import DEFAULT_CS, CPath, as_cs, score_path
 from dubito.discriminant._posterior import maximal_acts, posterior_bounds
-from dubito.discriminant._tuning import DEFAULT_CS, CPath, as_cs, score_path
 from dubito.discriminant.errors import UnsettledWarning
 
 if TYPE_CHECKING:
@@ -126,11 +126,14 @@ class DiscriminantAnswers(CautiousMixin):
             Never an empty row; columns as in ``classes_``. With a ``loss`` of other acts than
             naming a class: (n, acts).
         """
-        if rule not in (None, "maximality"):
+        if not (rule is None or (isinstance(rule, str) and rule == "maximality")):
             return super().predict_set(X, rule, **options)
-        return self._maximal(X, **options)
+        loss = options.pop("loss", None)
+        if options:
+            raise TypeError(f"rule 'maximality' takes loss= alone; got {', '.join(options)}.")
+        return self._maximal(X, loss)
 
-    def _maximal(self, X: Any, loss: npt.ArrayLike | None = None) -> BoolArray:
+    def _maximal(self, X: Any, loss: npt.ArrayLike | None) -> BoolArray:
         rows = self._rows(X)
         if loss is not None:
             matrix = as_loss(loss, len(self.classes_))
@@ -158,8 +161,9 @@ class DiscriminantAnswers(CautiousMixin):
             0 for the classes that need none; inf for those that never enter, or beyond `max_c`.
         """
         rows = self._rows(X)
-        largest = as_cs([max_c], "max_c")[0] if max_c != np.inf else np.inf
-        entry, cut = self._model.critical(rows, largest, self._effort())
+        if not max_c >= 0:  # nan is refused too
+            raise ValueError(f"max_c must be a number that is not negative. Got {max_c!r} instead.")
+        entry, cut = self._model.critical(rows, float(max_c), self._effort())
         self._count_unsettled(cut)
         return entry
 
@@ -196,22 +200,31 @@ class DiscriminantAnswers(CautiousMixin):
         >>> path.mean_set_size.round(3)
         array([1.   , 1.   , 1.073])
         """
-        grid = DEFAULT_CS if cs is None else as_cs(cs, "cs")
+        given = DEFAULT_CS if cs is None else np.atleast_1d(np.asarray(cs))
+        grid = as_cs(given, "cs")
         critical = self.critical_c(X, max_c=float(grid[-1]))
         codes = label_columns(as_labels(y, "y"), len(self.classes_), self.classes_)
         check_rows_match("y", len(codes), "X", len(critical))
-        return score_path(critical, codes, check_sample_weight(sample_weight, len(codes)), grid)
+        weight = check_sample_weight(sample_weight, len(codes))
+        path = score_path(critical, codes, weight, grid)
+        as_given = np.searchsorted(grid, given)
+        return CPath(*(column[as_given] for column in path))
 
     def _count_unsettled(self, cut: int) -> None:
         """Keep count of searches cut short, and say so the first time."""
         if cut == 0:
             return
         if self.n_unsettled_ == 0:
-            warnings.warn(
-                f"{counted(cut, 'search')} for a farthest mean ran into "
-                f"max_nodes={self.max_nodes}: bounds and sets there are wider than need be "
-                "(n_unsettled_ goes on counting). Raise max_nodes, or lower c.",
-                UnsettledWarning,
-                stacklevel=frames_to_the_user(),
-            )
+            warn_unsettled(cut, self.max_nodes, "(n_unsettled_ goes on counting)")
         self.n_unsettled_ += cut
+
+
+def warn_unsettled(cut: int, max_nodes: int, circumstance: str) -> None:
+    """Say that searches were cut short."""
+    warnings.warn(
+        f"{counted(cut, 'search')} for a farthest mean ran into max_nodes={max_nodes} "
+        f"{circumstance}: bounds and sets there are wider than need be. Raise max_nodes, or try "
+        "smaller c.",
+        UnsettledWarning,
+        stacklevel=frames_to_the_user(),
+    )

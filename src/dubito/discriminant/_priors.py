@@ -84,7 +84,10 @@ def _in_order(by_label: Any, classes: Labels) -> list[Any]:
             f"priors {said} {_named(missing or unknown)}; it must name each of the classes "
             f"{_named(known)}, and no other. {_WAY_OUT}"
         )
-    return [by_label[label] for label in known]
+    given = [by_label[label] for label in known]
+    if all(np.ndim(prior) == 0 for prior in given):
+        return given
+    return [[prior, prior] if np.ndim(prior) == 0 else prior for prior in given]
 
 
 def _check_probabilities(table: FloatArray, classes: Labels) -> FloatArray:

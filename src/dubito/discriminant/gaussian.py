@@ -16,16 +16,17 @@ from dubito._labels import as_labels
 from dubito._rows import frames_to_the_user
 from dubito._sklearn import Interval, StrOptions, discriminants_divide_by_rows, fit_context
 from dubito.belief import Bounds
-from dubito.discriminant._answers import DiscriminantAnswers
+from dubito.discriminant._answers import DiscriminantAnswers, warn_unsettled
 from dubito.discriminant._model import Priors, Settings, learn, sums_of_weights
+from dubito.discriminant._path import DEFAULT_CS, as_cs, best_c
 from dubito.discriminant._priors import prior_interval
-from dubito.discriminant._tuning import DEFAULT_CS, as_cs, best_c, cross_validated_path
-from dubito.discriminant._wording import describe_singular
-from dubito.discriminant.errors import SingularCovarianceWarning
+from dubito.discriminant._tuning import cross_validated_path
+from dubito.discriminant._wording import describe_singular, describe_wide
+from dubito.discriminant.errors import SingularCovarianceWarning, WideBoxWarning
 
 if TYPE_CHECKING:
     from dubito._checks import FloatArray, IntArray
-    from dubito.discriminant._tuning import CPath
+    from dubito.discriminant._path import CPath
 
 _NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 
@@ -53,8 +54,9 @@ class ImpreciseGaussianDiscriminant(DiscriminantAnswers, ClassifierMixin, BaseEs
         c of largest `scoring` in cross-validation among 0, 0.01, ..., 5.5, or among those listed.
     box : {"raw", "scaled"}, default="raw"
         Units of c along each feature. "raw": the feature's own, as published; the sets then depend
-        on whether lengths are in metres or millimetres. "scaled": the pooled standard deviation
-        within classes; the sets then do not.
+        on whether lengths are in metres or millimetres, and a `WideBoxWarning` says where a box is
+        wider than the spread of a feature. "scaled": the pooled standard deviation within classes;
+        the sets then do not.
     priors : array-like of shape (K,) or (K, 2), or mapping of labels, optional
         Prior probabilities of the classes, or a lower and an upper one for each, in the order of
         ``classes_``; class frequencies by default.
@@ -77,7 +79,8 @@ class ImpreciseGaussianDiscriminant(DiscriminantAnswers, ClassifierMixin, BaseEs
     scoring : {"u65", "u80"}, default="u65"
         What a tuned c is to make large: a set of two with the true class is worth 0.65 or 0.8.
     cv : int, splitter or iterable, optional
-        Folds to tune c on; five stratified ones by default.
+        Folds to tune c on; five stratified ones by default. Splits by groups come as a list,
+        ``list(GroupKFold().split(X, y, groups))``.
     max_nodes : int, default=1000
         Limit for one search of a farthest mean. A search that meets it leaves bounds and sets too
         wide rather than too narrow, is counted in ``n_unsettled_`` and warned of once.
@@ -103,7 +106,8 @@ class ImpreciseGaussianDiscriminant(DiscriminantAnswers, ClassifierMixin, BaseEs
     half_widths_ : ndarray of shape (K, p)
         Of the boxes.
     c_path_ : CPath
-        Cross-validated scores for all c, where c was tuned.
+        Cross-validated scores for all c, where c was tuned, up to the c beyond which none can
+        score more.
     n_unsettled_ : int
         Searches cut short since `fit`.
     n_features_in_, feature_names_in_
@@ -156,12 +160,16 @@ class ImpreciseGaussianDiscriminant(DiscriminantAnswers, ClassifierMixin, BaseEs
         "prior_imprecision": [_NOT_NEGATIVE],
         "covariance_imprecision": [_NOT_NEGATIVE],
         "shrinkage": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="both"), None],
-        "tol": [_NOT_NEGATIVE],
+        "tol": [Interval(Real, 0, 1, closed="left")],
         "divisor": [StrOptions({"sklearn", "unbiased", "likelihood"})],
         "scoring": [StrOptions({"u65", "u80"})],
         "cv": ["cv_object"],
         "max_nodes": [Interval(Integral, 1, None, closed="left")],
-        "n_jobs": [Integral, None],
+        "n_jobs": [
+            Interval(Integral, None, -1, closed="right"),
+            Interval(Integral, 1, None, closed="left"),
+            None,
+        ],
     }
 
     def __init__(  # noqa: PLR0913
@@ -218,16 +226,27 @@ class ImpreciseGaussianDiscriminant(DiscriminantAnswers, ClassifierMixin, BaseEs
         self.classes_, codes = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(
-                f"y has one class, {self.classes_[0]!r}; a discriminant needs at least two classes."
+                f"y has one class, {self.classes_.tolist()[0]!r}; a discriminant needs at least "
+                "two classes."
             )
         weight = check_sample_weight(sample_weight, len(rows))
         self.n_unsettled_ = 0
+        counts = self._counts(codes, weight)
         self.c_ = self._choose_c(rows, codes, weight)
-        counts = sums_of_weights(codes, weight, len(self.classes_))
         self._model = learn(rows, codes, weight, self._priors_of(counts), self._settings())
         self._publish()
-        self._warn_of_singular()
+        self._warn()
         return self
+
+    def _counts(self, codes: IntArray, weight: FloatArray) -> FloatArray:
+        counts = sums_of_weights(codes, weight, len(self.classes_))
+        if not counts.all():
+            empty = ", ".join(map(repr, self.classes_[counts == 0].tolist()))
+            raise ValueError(
+                f"all rows of class {empty} have weight 0; each class needs a row that counts. "
+                "Drop the rows of the class, or give one of them a weight."
+            )
+        return counts
 
     def _settings(self) -> Settings:
         return Settings(
@@ -256,12 +275,14 @@ class ImpreciseGaussianDiscriminant(DiscriminantAnswers, ClassifierMixin, BaseEs
             codes,
             weight,
             cs=DEFAULT_CS if isinstance(self.c, str) else as_cs(self.c, "c"),
+            scoring=self.scoring,
             cv=self.cv,
             priors_of=self._priors_of,
             settings=self._settings(),
             effort=self._effort(),
         )
-        self._count_unsettled(cut)
+        if cut:
+            warn_unsettled(cut, self.max_nodes, "while c was tuned")
         return best_c(self.c_path_, self.scoring)
 
     def _publish(self) -> None:
@@ -273,7 +294,14 @@ class ImpreciseGaussianDiscriminant(DiscriminantAnswers, ClassifierMixin, BaseEs
         self.prior_bounds_ = Bounds(priors.lower[None], priors.upper[None])
         self.half_widths_ = self.c_ * self._model.units / moments.counts[:, None]
 
-    def _warn_of_singular(self) -> None:
-        message = describe_singular(self._model.moments, self.covariance_type, self.classes_)
-        if message:
-            warnings.warn(message, SingularCovarianceWarning, stacklevel=frames_to_the_user())
+    def _warn(self) -> None:
+        model = self._model
+        names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))
+        said = describe_singular(model.moments, self.covariance_type, self.classes_, names)
+        if said:
+            warnings.warn(said, SingularCovarianceWarning, stacklevel=frames_to_the_user())
+        # A tuned c is as large as it should be, whatever the units.
+        if self.box == "raw" and not hasattr(self, "c_path_"):
+            said = describe_wide(self.half_widths_, model.moments.spread, names)
+            if said:
+                warnings.warn(said, WideBoxWarning, stacklevel=frames_to_the_user())

@@ -54,12 +54,16 @@ class SetScorer:
         y: npt.ArrayLike,
         sample_weight: npt.ArrayLike | None = None,
     ) -> float:
-        """Return the metric of the estimator's sets for `X` against the labels `y`."""
+        """Return the metric of the estimator's sets for `X` against the labels `y`.
+
+        A pipeline is asked through its transformers, a search through its best estimator.
+        """
+        estimator, X = _reach_through(estimator, X)
         if not hasattr(estimator, "predict_set"):
             raise TypeError(
                 f"{self.name} scores label sets, so it needs an estimator with predict_set; "
-                f"{type(estimator).__name__} has none. Use a dubito classifier; "
-                "a Pipeline or a search belongs inside it, not around it."
+                f"{type(estimator).__name__} has none. Use a dubito classifier, alone, in a "
+                "search or as the last step of a Pipeline."
             )
         if not hasattr(estimator, "classes_"):
             raise TypeError(
@@ -83,6 +87,19 @@ class SetScorer:
 
     def __repr__(self) -> str:
         return self.name
+
+
+def _reach_through(estimator: Any, X: Any) -> tuple[Any, Any]:
+    """Return the estimator inside searches and pipelines, and the rows as they come to it."""
+    while not hasattr(estimator, "predict_set"):
+        if hasattr(estimator, "best_estimator_"):
+            estimator = estimator.best_estimator_
+        elif hasattr(estimator, "steps"):
+            X = estimator[:-1].transform(X) if len(estimator.steps) > 1 else X
+            estimator = estimator[-1]
+        else:
+            break
+    return estimator, X
 
 
 def _neg_mean_set_size(

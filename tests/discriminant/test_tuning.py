@@ -1,0 +1,78 @@
+"""c chosen by cross-validation: the same as trying every c."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_wine
+from sklearn.model_selection import GroupKFold, StratifiedKFold
+
+from dubito.discriminant import ImpreciseGaussianDiscriminant
+from dubito.discriminant._path import DEFAULT_CS, ceiling, score_path
+from dubito.metrics import u65, u80
+
+X, y = load_wine(return_X_y=True)
+METRICS = {"u65": u65, "u80": u80}
+
+
+@pytest.mark.parametrize("scoring", METRICS)
+@pytest.mark.parametrize("kind", ["tied", "full", "diag", "spherical"])
+def test_the_c_chosen_is_the_smallest_of_the_best(kind, scoring):
+    cs = [0, 0.2, 0.5, 1, 1.5, 2, 3, 5, 8]
+    options = {"covariance_type": kind, "box": "scaled", "scoring": scoring}
+    tuned = ImpreciseGaussianDiscriminant(c=cs, **options).fit(X, y)
+    scores = []
+    for c in cs:
+        one = ImpreciseGaussianDiscriminant(c=c, **options)
+        sets = np.empty((len(y), 3), dtype=bool)
+        for train, test in StratifiedKFold(5).split(X, y):
+            sets[test] = clone(one).fit(X[train], y[train]).predict_set(X[test])
+        scores.append(METRICS[scoring](y, sets))
+    assert tuned.c_ == cs[int(np.argmax(np.round(scores, 12)))]
+    tried = len(tuned.c_path_.c)
+    np.testing.assert_allclose(getattr(tuned.c_path_, scoring), scores[:tried], rtol=1e-12)
+    assert max(scores[tried:], default=0) <= max(scores[:tried]) + 1e-12
+
+
+def test_no_later_score_is_above_the_ceiling():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        n, k = rng.integers(1, 30), rng.integers(2, 6)
+        critical = rng.exponential(size=(n, k)) * rng.integers(0, 2, size=(n, k))
+        critical[rng.random((n, k)) < 0.1] = np.inf
+        codes, weight = rng.integers(0, k, size=n), rng.random(n) + 0.01
+        path = score_path(critical, codes, weight, np.linspace(0, 4, 60))
+        for scoring in METRICS:
+            scores = getattr(path, scoring)
+            for i in range(0, 60, 7):
+                most = ceiling(critical, codes, weight, path.c[i], scoring)
+                assert scores[i:].max() <= most + 1e-12
+
+
+def test_folds_may_be_masks_lists_or_groups():
+    folds = list(StratifiedKFold(3).split(X, y))
+    number = ImpreciseGaussianDiscriminant(c="auto", cv=folds).fit(X, y)
+    masks = [tuple(np.isin(np.arange(len(y)), part) for part in fold) for fold in folds]
+    lists = [tuple(part.tolist() for part in fold) for fold in folds]
+    for cv in (masks, lists):
+        other = ImpreciseGaussianDiscriminant(c="auto", cv=cv).fit(X, y)
+        np.testing.assert_array_equal(other.c_path_.u65, number.c_path_.u65)
+    groups = list(GroupKFold(3).split(X, y, np.arange(len(y)) % 7))
+    assert ImpreciseGaussianDiscriminant(c="auto", cv=groups).fit(X, y).c_ >= 0
+
+
+def test_folds_that_cannot_tell_are_refused():
+    with pytest.raises(ValueError, match="cv has no folds"):
+        ImpreciseGaussianDiscriminant(c="auto", cv=[]).fit(X, y)
+    weight = np.ones(len(y))
+    weight[::3] = 0
+    fold = [(np.flatnonzero(weight), np.flatnonzero(weight == 0))]
+    with pytest.raises(ValueError, match="all have weight 0"):
+        ImpreciseGaussianDiscriminant(c="auto", cv=fold).fit(X, y, sample_weight=weight)
+
+
+def test_a_path_comes_in_the_order_asked_for():
+    model = ImpreciseGaussianDiscriminant().fit(X, y)
+    path = model.c_path(X, y, [2, 0, 1, 2])
+    np.testing.assert_array_equal(path.c, [2, 0, 1, 2])
+    np.testing.assert_array_equal(path.u65, model.c_path(X, y, [0, 1, 2]).u65[[2, 0, 1, 2]])
+    np.testing.assert_array_equal(model.c_path(X, y).c, DEFAULT_CS)
