@@ -174,6 +174,27 @@ def test_c_is_chosen_by_cross_validated_utility(kind, scoring):
     np.testing.assert_array_equal(model.half_widths_, plain.half_widths_)
 
 
+@pytest.mark.parametrize("score", [u65, u80])
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_c_of_the_whole_grid_is_better(kind, score):
+    """A path may end early, but only where no larger c can win."""
+    for seed, distance in enumerate([0.3, 1.0, 2.0, 4.0]):
+        rng = np.random.default_rng([seed, KINDS.index(kind)])
+        X, y = draw_classes(rng, 3, (12, 15, 20), condition=10, distance=distance)
+        model = ImpreciseGaussianDiscriminant(
+            covariance_type=kind, box="scaled", c="auto", scoring=score.__name__
+        ).fit(X, y)
+        critical = np.empty((len(y), 3))
+        for train, test in StratifiedKFold(5).split(X, y):
+            fold = clone(model).set_params(c=1.0).fit(X[train], y[train])
+            critical[test] = fold.critical_c(X[test])
+        grid = np.arange(551) / 100
+        scores = np.array([score(y, critical <= c) for c in grid])
+        assert model.c_ == grid[np.flatnonzero(scores >= scores.max() - 1e-12)[0]]
+        path = getattr(model.c_path_, score.__name__)
+        np.testing.assert_allclose(path, scores[: len(path)], rtol=1e-12)
+
+
 def test_folds_of_ones_own():
     X, y, _ = draw(41, 3, 1, counts=(20, 25, 30))
     folds = KFold(4, shuffle=True, random_state=0)

@@ -278,7 +278,7 @@ def _decompose(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
     if len(rows) < rows.shape[1]:
         _, singular, vectors = linalg.svd(rows, full_matrices=False, check_finite=False)
         return singular**2, vectors.T
-    values, vectors = linalg.eigh(rows.T @ rows, driver="evd", check_finite=False)
+    values, vectors = np.linalg.eigh(rows.T @ rows)
     return np.maximum(values, 0.0), vectors
 
 

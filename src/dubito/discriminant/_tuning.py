@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from sklearn.model_selection import check_cv
 
+from dubito._kernels.utility import ALPHA
 from dubito.discriminant._model import GaussianModel, Priors, learn, sums_of_weights
 from dubito.discriminant._path import CPath, ceiling, score_path
 
@@ -39,13 +40,12 @@ class _Fold(NamedTuple):
         return critical, cut
 
 
-def cross_validated_path(  # noqa: PLR0913
+def cross_validated_path(
     X: FloatArray,
     codes: IntArray,
     weight: FloatArray,
     *,
     cs: FloatArray,
-    scoring: str,
     cv: Any,
     priors_of: Callable[[FloatArray], Priors],
     settings: Settings,
@@ -53,8 +53,8 @@ def cross_validated_path(  # noqa: PLR0913
 ) -> tuple[CPath, int]:
     """Score the sets of rows by models fitted without them; count searches cut short.
 
-    The path ends where no larger c can score more. `priors_of` gives the priors for the sums of
-    weights of the classes.
+    The path ends where no larger c can score more, by either utility. `priors_of` gives the priors
+    for the sums of weights of the classes.
     """
     n_classes = codes.max() + 1
     folds = [
@@ -71,10 +71,17 @@ def cross_validated_path(  # noqa: PLR0913
         )
         critical = np.concatenate(parts)
         path = score_path(critical, codes[rows], weight[rows], cs[cs <= largest])
-        most = ceiling(critical, codes[rows], weight[rows], largest, scoring)
-        if most <= getattr(path, scoring).max():
+        if not _may_rise(path, critical, codes[rows], weight[rows]):
             break
     return path, sum(cuts)
+
+
+def _may_rise(path: CPath, critical: FloatArray, codes: IntArray, weight: FloatArray) -> bool:
+    """Say whether a c beyond the path could score more than all on it, by either utility."""
+    last = float(path.c[-1])
+    return any(
+        ceiling(critical, codes, weight, last, name) > getattr(path, name).max() for name in ALPHA
+    )
 
 
 def _fit_fold(  # noqa: PLR0917

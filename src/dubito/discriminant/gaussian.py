@@ -106,8 +106,8 @@ class ImpreciseGaussianDiscriminant(DiscriminantAnswers, ClassifierMixin, BaseEs
     half_widths_ : ndarray of shape (K, p)
         Of the boxes.
     c_path_ : CPath
-        Cross-validated scores for all c, where c was tuned, up to the c beyond which none can
-        score more.
+        Cross-validated scores for all c, where c was tuned, up to a c beyond which none can score
+        more, by u65 or u80.
     n_unsettled_ : int
         Searches cut short since `fit`.
     n_features_in_, feature_names_in_
@@ -275,7 +275,6 @@ class ImpreciseGaussianDiscriminant(DiscriminantAnswers, ClassifierMixin, BaseEs
             codes,
             weight,
             cs=DEFAULT_CS if isinstance(self.c, str) else as_cs(self.c, "c"),
-            scoring=self.scoring,
             cv=self.cv,
             priors_of=self._priors_of,
             settings=self._settings(),
