@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 _ROUNDING = 1e-14
 _MAX_PASSES = 60
 
+#: Up to so many free coordinates bind one by one: the surest way, and cheap.
+_FEW = 16
+
 
 @compiled()
 def nearest(  # noqa: PLR0913, PLR0917
@@ -43,7 +46,7 @@ def nearest(  # noqa: PLR0913, PLR0917
 ) -> tuple[float, float]:
     """Return the squared distance and its gap; `y` and `slope` end as the point and half gradient.
 
-    `largest` is the size of the terms of f over the box; `room` is (p + 3, p).
+    `largest` is the size of the terms of f over the box; `room` is (p + 4, p).
     """
     start_at_corner(pull, quad, half_width, y, slope)
     tolerance = _ROUNDING * largest
@@ -55,11 +58,9 @@ def nearest(  # noqa: PLR0913, PLR0917
         _sweep(quad, half_width, y, slope)
         gap = _gap(y, slope, half_width)
         if gap > tolerance:
-            _minimise_on_face(quad, half_width, y, slope, room, free)
+            _minimise_on_face(pull, quad, half_width, y, slope, room, free)
             # Added up over many steps the slope drifts; its own definition sets it right.
-            times_rows(quad, y, slope)
-            for i in range(len(y)):
-                slope[i] -= pull[i]
+            _slope_at(pull, quad, y, slope)
             gap = _gap(y, slope, half_width)
         if gap >= before and gap <= 100.0 * tolerance:
             break
@@ -74,6 +75,12 @@ def start_at_corner(
     """Go to the corner that the pull points to: where the box is small, the solution."""
     for i in range(len(y)):
         y[i] = half_width if pull[i] >= 0.0 else -half_width
+    _slope_at(pull, quad, y, slope)
+
+
+@compiled()
+def _slope_at(pull: FloatArray, quad: FloatArray, y: FloatArray, slope: FloatArray) -> None:
+    """Write half the gradient, Qy - g."""
     times_rows(quad, y, slope)
     for i in range(len(y)):
         slope[i] -= pull[i]
@@ -119,6 +126,7 @@ def _sweep(quad: FloatArray, half_width: float, y: FloatArray, slope: FloatArray
 
 @compiled(inline="always")
 def _minimise_on_face(  # noqa: PLR0917
+    pull: FloatArray,
     quad: FloatArray,
     half_width: float,
     y: FloatArray,
@@ -126,12 +134,8 @@ def _minimise_on_face(  # noqa: PLR0917
     room: FloatArray,
     free: IntArray,
 ) -> None:
-    """Minimise over the free coordinates, which bind one by one as the step meets the box."""
-    n_free = 0
-    for i in range(len(y)):
-        if abs(y[i]) < half_width and quad[i, i] > 0.0:
-            free[n_free] = i
-            n_free += 1
+    """Minimise over the free coordinates; those that meet the box bind, several at once if many."""
+    n_free = _free_ones(quad, half_width, y, free)
     while n_free > 0:
         n_free = _definite_part(quad, free, n_free, room)
         rhs, step = room[len(y)], room[len(y) + 1]
@@ -139,6 +143,13 @@ def _minimise_on_face(  # noqa: PLR0917
             rhs[a] = -slope[free[a]]
         solve(room[:n_free, :n_free], rhs[:n_free], step[:n_free])
         share, blocking = _longest_step(y, step, free, n_free, half_width)
+        if (
+            blocking >= 0
+            and n_free > _FEW
+            and _cut_off(pull, quad, half_width, y, slope, step, free, n_free, room)
+        ):
+            n_free = _free_ones(quad, half_width, y, free)
+            continue
         for a in range(n_free):
             i = free[a]
             move = share * step[a]
@@ -152,6 +163,47 @@ def _minimise_on_face(  # noqa: PLR0917
         for a in range(blocking + 1, n_free):
             free[a - 1] = free[a]
         n_free -= 1
+
+
+@compiled()
+def _free_ones(quad: FloatArray, half_width: float, y: FloatArray, free: IntArray) -> int:
+    """List the coordinates that lie inside the box; return how many."""
+    n_free = 0
+    for i in range(len(y)):
+        if abs(y[i]) < half_width and quad[i, i] > 0.0:
+            free[n_free] = i
+            n_free += 1
+    return n_free
+
+
+@compiled()
+def _cut_off(  # noqa: PLR0913, PLR0917
+    pull: FloatArray,
+    quad: FloatArray,
+    half_width: float,
+    y: FloatArray,
+    slope: FloatArray,
+    step: FloatArray,
+    free: IntArray,
+    n_free: int,
+    room: FloatArray,
+) -> bool:
+    """Take the whole step, cut off at the box, if it leads down and binds something; say whether.
+
+    One coordinate after the other would need as many factors as coordinates.
+    """
+    trial, new_slope = room[len(y) + 2], room[len(y) + 3]
+    trial[:] = y
+    for a in range(n_free):
+        i = free[a]
+        trial[i] = min(max(y[i] + step[a], -half_width), half_width)
+    _slope_at(pull, quad, trial, new_slope)
+    before = dot(slope, y) - dot(pull, y)
+    if dot(new_slope, trial) - dot(pull, trial) >= before:
+        return False
+    y[:] = trial
+    slope[:] = new_slope
+    return True
 
 
 @compiled()

@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dubito._kernels.boxed_rows_compiled import (
+    ROUNDING,
     corner_terms,
     far_distance,
     far_energy,
     far_rate,
     farthest_of,
+    largest_distance,
     make_room,
     near_energy,
     near_rate,
@@ -118,7 +120,8 @@ def _limit(  # noqa: PLR0917
 ) -> float:
     """Return the energy that a rival must stay below to exclude b at c, and so many ties more."""
     value, gap, _ = nearest_of(classes, room, b, c)
-    energy = near_energy(classes.table, b, max(value - gap, 0.0))
+    # On the safe side: where the rival is to be excluded the gap widens, else it narrows.
+    energy = near_energy(classes.table, b, max(value + ties * gap, 0.0))
     return energy + ties * tie_of(energy, other)
 
 
@@ -133,21 +136,22 @@ def _root(  # noqa: PLR0917
     max_nodes: int,
 ) -> tuple[float, int, int]:
     """Return the c above `low` where rival a no longer excludes b, 1 if cut short, and nodes."""
-    # Any corner will do to begin with: any is beyond a target of minus infinity.
-    farthest_of(classes, room, a, 1.0, -np.inf, 1)
+    # A corner to begin with: no single flip leads farther, so that its distance grows with c.
+    farthest_of(classes, room, a, 1.0, np.inf, 1)
     linear, square = corner_terms(classes, room, a, 1.0)
     weakest = far_energy(classes.table, a, room.distances[a])
-    c, at, spent = np.inf, max_c, 0
+    c, at, spent, ties = np.inf, max_c, 0, 1.0
     for _ in range(_MAX_STEPS):
         lower_c = _root_of_corner(classes, room, a, b, linear, square, low, at)
         if c < np.inf and lower_c >= c:
-            return c, 0, spent
-        c = lower_c
+            ties *= 10.0  # the corner at hand was taken for a better one, by rounding
+        c = min(c, lower_c)
         at = min(c, max_c)
         if at == np.inf:
             return c, 0, spent  # without spread in any direction no distance grows
         # The corner at hand is a tie there; a better one is beyond it.
-        target = far_distance(classes.table, a, _limit(classes, room, b, at, weakest, 1.0))
+        target = far_distance(classes.table, a, _limit(classes, room, b, at, weakest, ties))
+        target += ties * ROUNDING * largest_distance(classes.table, a, room.distances[a], at)
         value, bound, nodes = farthest_of(classes, room, a, at, target, max(max_nodes - spent, 1))
         spent += nodes
         if value < target:

@@ -38,6 +38,9 @@ class Room(NamedTuple):
     sides: npt.NDArray[np.int8]  # (p + 2, p)
 
 
+#: What rounding may do to a squared distance, relative to the largest in the box.
+ROUNDING = 1e-14
+
 # Rows of `work`: the pull of a shared covariance towards its origin; a point of the box and the
 # slope there; the corner found last; from here on what the solvers write in, in their turn.
 _BASE, _POINT, _SLOPE, _CORNER, _SOLVER = 0, 1, 2, 3, 4
@@ -132,7 +135,7 @@ def nearest_of(classes: BoxedGaussians, room: Room, k: int, c: float) -> tuple[f
         distance, pull, classes.quads[classes.shapes[k]], c * width, largest,
         y, slope, room.work[_SOLVER:], room.free,
     )  # fmt: skip
-    return value, gap, 2.0 * dot(slope, y) / c
+    return value, gap + ROUNDING * largest, 2.0 * dot(slope, y) / c
 
 
 @compiled(fastmath=LANES)

@@ -21,6 +21,9 @@ _NUMBERS = 1 << 20
 #: Expected losses closer than this, in units of the terms that enter them, are equal.
 _TIE = 1e-12
 
+#: What rounding may leave of a prior that is all given out.
+_NOISE = 1e-14
+
 
 def posterior_bounds(
     low: FloatArray, high: FloatArray, priors: Priors
@@ -75,12 +78,19 @@ def _others_between(
         sequence = order[rows]
         other = sequence[:, None, :] != columns[:, None]  # (rows, k, place in the sequence)
         width = (priors.upper - priors.lower)[sequence][:, None, :] * other
-        left = spare[:, None] - (np.cumsum(width, axis=2) - width)
-        prior = (priors.lower[sequence][:, None, :] + np.clip(left, 0.0, width)) * other
+        given = _filled(spare[:, None], width)
+        prior = (priors.lower[sequence][:, None, :] + given) * other
         placed = np.take_along_axis(values[rows], sequence, axis=1)[:, None, :]
         with np.errstate(divide="ignore"):
             result[rows] = logsumexp(np.log(prior) + placed, axis=2)
     return result
+
+
+def _filled(spare: FloatArray | float, width: FloatArray) -> FloatArray:
+    """Give out what there is to spare in order, as much to each as it can take."""
+    left = spare - (np.cumsum(width, axis=-1) - width)
+    # What is left by rounding is nothing: in logs it would be something.
+    return np.clip(np.where(left < _NOISE, 0.0, left), 0.0, width)
 
 
 def maximal_acts(low: FloatArray, high: FloatArray, priors: Priors, loss: FloatArray) -> BoolArray:
@@ -119,8 +129,7 @@ def _least_favourable(terms: FloatArray, sign: FloatArray, priors: Priors) -> Fl
     size = sign * np.where(sign == 0, 0.0, terms)
     order = np.lexsort((size, np.broadcast_to(sign, terms.shape)))
     width = (priors.upper - priors.lower)[order]
-    left = 1 - priors.lower.sum() - (np.cumsum(width, axis=1) - width)
-    filled = priors.lower[order] + np.clip(left, 0.0, width)
+    filled = priors.lower[order] + _filled(1 - priors.lower.sum(), width)
     prior: FloatArray = np.empty_like(filled)
     np.put_along_axis(prior, order, filled, axis=1)
     return prior

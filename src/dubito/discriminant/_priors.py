@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     Labels = npt.NDArray[Any]
 
 _ROUNDING = 1e-9
+_NOISE = 1e-13
 
 _WAY_OUT = "Leave priors out for the frequencies of the classes."
 
@@ -66,8 +67,14 @@ def _read(priors: Any, classes: Labels) -> tuple[FloatArray, FloatArray, FloatAr
         precise = _check_probabilities(table, classes)
         return precise, precise, precise
     if table.shape == (k, 2):
-        bounds = _check_bounds(table[:, 0], table[:, 1], classes).tightened()
-        return bounds.pignistic()[0], bounds.lower[0], bounds.upper[0]
+        given = _check_bounds(table[:, 0], table[:, 1], classes)
+        tight = given.tightened()
+        # In logs a prior of 1e-16 is not one of 0: what rounding tightened is taken as given.
+        lower, upper = (
+            np.where(np.abs(new - old) <= _NOISE, old, new)[0]
+            for new, old in ((tight.lower, given.lower), (tight.upper, given.upper))
+        )
+        return tight.pignistic()[0], lower, upper
     raise ValueError(
         f"priors has shape {table.shape}; for the {k} classes {_named(classes)} it must be "
         f"({k},), probabilities, or ({k}, 2), a lower and an upper one for each class. {_WAY_OUT}"
