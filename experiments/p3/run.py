@@ -1,0 +1,100 @@
+"""Reproduce Table 2, figures and claims of P3: `python experiments/p3/run.py --quick`.
+
+Finished rounds are kept, so that the same command goes on where it was stopped.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+HERE = Path(__file__).resolve().parent
+if str(HERE.parents[1]) not in sys.path:  # run as a script: only this folder is there
+    sys.path.insert(0, str(HERE.parents[1]))
+
+from experiments.common.options import parse_parts  # noqa: E402
+from experiments.common.pictures import draw_or_say_why_not  # noqa: E402
+from experiments.common.rounds import Task, carry_out  # noqa: E402
+from experiments.common.store import Store  # noqa: E402
+from experiments.common.tables import insert  # noqa: E402
+from experiments.p3 import figures, protocol, tables, times  # noqa: E402
+from experiments.p3.data import DATASETS, FEW_ROWS, MANY_ROWS, QUICK_DATASETS  # noqa: E402
+from experiments.p3.protocol import Settings, cells  # noqa: E402
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Sequence
+
+
+class Part(NamedTuple):
+    """An experiment: module, settings and datasets, rounds in full and quickly, and its tables."""
+
+    module: Any
+    settings: Any
+    datasets: tuple[str, ...]
+    rounds: int
+    quick_rounds: int
+    render: Callable[..., str]
+    quick_datasets: tuple[str, ...] = QUICK_DATASETS
+
+
+PARTS = {
+    "table": Part(protocol, Settings("table"), DATASETS, 10, 2, tables.render_table),
+    "plain": Part(
+        protocol, Settings("plain", stratified=False), FEW_ROWS, 10, 1, tables.render_plain
+    ),
+    "wide": Part(
+        protocol,
+        Settings("wide", c_factor=20),
+        MANY_ROWS,
+        3,
+        1,
+        tables.render_wide,
+        QUICK_DATASETS[:2],  # on vowel, of many classes, large c take their time
+    ),
+    "beyond": Part(
+        protocol, Settings("beyond", protocol.BEYOND), DATASETS, 5, 1, tables.render_beyond
+    ),
+    "times": Part(times, times.Settings(), DATASETS, 5, 1, tables.render_times),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Parse, run, print the tables; return the exit code."""
+    options = _parse(arguments)
+    tasks = {name: _task(name, options) for name in options.parts}
+    code = carry_out(list(tasks.values()), title="P3", jobs=options.jobs, quiet=options.quiet)
+    if code:
+        return code
+    results = {name: task.results() for name, task in tasks.items()}
+    for name in results:
+        text = PARTS[name].render(results)
+        print(f"## {name}\n\n{text}\n")
+        if options.write_readme:
+            insert(HERE / "README.md", name, text)
+    draw_or_say_why_not(partial(figures.draw_all, results), options.out / "figures")
+    return 0
+
+
+def _task(name: str, options: argparse.Namespace) -> Task:
+    part = PARTS[name]
+    rounds = options.rounds or (part.quick_rounds if options.quick else part.rounds)
+    settings = part.settings.quick() if options.quick else part.settings
+    work = cells(rounds, part.quick_datasets if options.quick else part.datasets)
+    return Task(work, part.module.run_cell, Store(options.out, settings))
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    return parse_parts(
+        arguments,
+        paper="P3",
+        here=HERE,
+        parts=PARTS,
+        quick="one or two rounds of three folds on iris, seeds and vowel",
+    )[1]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
