@@ -1,4 +1,4 @@
-"""Blank figures, and how finely they are drawn."""
+"""How finely figures are drawn."""
 
 from __future__ import annotations
 
@@ -8,20 +8,12 @@ import numpy as np
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-    from matplotlib.figure import Figure
 
     Floats = npt.NDArray[np.float64]
 
 #: Points along each axis at which classifiers are asked.
 RESOLUTION = 150
 DPI = 120
-
-
-def blank(width: float, height: float) -> Figure:
-    """Return a figure of that size, in inches."""
-    from matplotlib.figure import Figure  # noqa: PLC0415 - the tables need none
-
-    return Figure(figsize=(width, height), layout="constrained")
 
 
 def grid_over(X: Floats) -> tuple[list[Floats], Floats]:

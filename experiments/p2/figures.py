@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from experiments.common.pictures import blank
 from experiments.common.store import whole
 from experiments.p2 import canvas, heart_figures, networks, perceptron, trio_figures
 
@@ -66,7 +67,7 @@ def figure_2() -> Figure:
         "m(Θ)": mass[:, 2],
         "conflict": conflict_from_weights(w_plus, np.zeros_like(w_plus)),
     }
-    figure = canvas.blank(12, 4)
+    figure = blank(12, 4)
     for axes, (title, values) in zip(figure.subplots(1, 3), panels.items(), strict=True):
         curves = axes.contour(lines, lines, values.reshape(plus.shape), np.arange(0.1, 1, 0.1))
         axes.clabel(curves, fmt="%.1f")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from experiments.common.pictures import blank
 from experiments.p2 import canvas, heart
 
 from dubito.plots import DecisionRegionDisplay, EvidenceDisplay, MassDisplay
@@ -36,7 +37,7 @@ def figures() -> Iterator[tuple[str, Figure]]:
 
 def figure_5(classifier: EvidentialClassifier, X: heart.Floats, y: heart.Ints) -> Figure:
     """Draw the patients, the decision boundary and lines of equal probability."""
-    figure = canvas.blank(7, 5)
+    figure = blank(7, 5)
     axes = figure.subplots()
     _patients(axes, X, y)
     lines, points = canvas.grid_over(X)
@@ -69,7 +70,7 @@ def figure_7(classifier: EvidentialClassifier, X: heart.Floats, _: heart.Ints) -
 def _by_feature(
     classifier: EvidentialClassifier, X: heart.Floats, kind: str, y: heart.Ints | None
 ) -> Figure:
-    figure = canvas.blank(12, 4)
+    figure = blank(12, 4)
     for j, axes in enumerate(figure.subplots(1, 2)):
         EvidenceDisplay.from_estimator(classifier, X, kind=kind, piece=j, y=y, ax=axes)
         axes.set_xlabel(tuple(AXES.values())[j])
@@ -78,7 +79,7 @@ def _by_feature(
 
 def figure_8(classifier: EvidentialClassifier, X: heart.Floats, y: heart.Ints) -> Figure:
     """Draw belief, plausibility, ignorance with conflict, and the decision regions."""
-    figure = canvas.blank(12, 9)
+    figure = blank(12, 9)
     (a, b), (c, d) = figure.subplots(2, 2)
     present = [["present"]]
     fine = {"grid_resolution": canvas.RESOLUTION}

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from experiments.common.tables import Estimate, estimate
 from experiments.p2 import counts as c
 from experiments.p2 import heart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
     Floats = c.Floats
     Results = Sequence[Mapping[str, Any]]
@@ -20,84 +17,6 @@ if TYPE_CHECKING:
 
 #: The rules of the paper's tables, by their short names in `expected.csv`.
 SHORT = {"mp": "mp", "id": "interval_dominance"}
-
-
-class Expected(NamedTuple):
-    """A published number; without a tolerance, two standard deviations of ours are allowed."""
-
-    printed: str
-    tolerance: float | None
-    words: str
-    source: str
-
-    @property
-    def value(self) -> float:
-        """The number as printed."""
-        return float(self.printed)
-
-
-class Claim(NamedTuple):
-    """A sentence of the paper: confirmed when its number lies above `least`, interval and all."""
-
-    name: str
-    statement: str
-    quantity: str
-    measured: str
-    least: float
-
-
-def read_expected(path: Path, part: str) -> dict[str, Expected]:
-    """Read the published numbers of a part."""
-    return {
-        row["quantity"]: Expected(
-            row["value"],
-            None if row["tolerance"] == "2 sd" else float(row["tolerance"]),
-            row["words"],
-            row["source"],
-        )
-        for row in _rows(path, part)
-    }
-
-
-def read_claims(path: Path, part: str) -> list[Claim]:
-    """Read the claims of a part."""
-    return [
-        Claim(r["claim"], r["statement"], r["quantity"], r["measured"], float(r["least"]))
-        for r in _rows(path, part)
-    ]
-
-
-def _rows(path: Path, part: str) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as lines:
-        return [row for row in csv.DictReader(lines) if row["part"] == part]
-
-
-def allowed(expected: Expected, values: Floats) -> float:
-    """Return how far our mean may lie from the published number."""
-    return 2 * spread(values) if expected.tolerance is None else expected.tolerance
-
-
-def spread(values: Floats) -> float:
-    """Return the standard deviation of rounds; infinite for a single one."""
-    return float(values.std(ddof=1)) if len(values) > 1 else np.inf
-
-
-def comes_out(expected: Expected, values: Floats) -> bool:
-    """Say whether a published number comes out."""
-    return bool(abs(values.mean() - expected.value) <= allowed(expected, values) + 1e-9)
-
-
-def verdict(found: Estimate, least: float) -> str:
-    """Say whether a claim holds: the interval above the least, below it, or on both sides."""
-    if found.mean - found.half_width > least:
-        return "confirmed"
-    return "the opposite" if found.mean + found.half_width < least else "open"
-
-
-def claimed(claim: Claim, numbers: Numbers) -> tuple[Estimate, str]:
-    """Return a claim's number and what becomes of it."""
-    found = estimate(numbers[claim.quantity])
-    return found, verdict(found, claim.least)
 
 
 def shares(results: Results, rule: str) -> Floats:

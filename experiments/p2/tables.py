@@ -7,15 +7,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from experiments.common.published import (
+    allowed,
+    claimed,
+    comes_out,
+    read_claims,
+    read_expected,
+    spread,
+)
 from experiments.common.tables import contrast, estimate, markdown, with_width
 from experiments.p2 import counts as c
 from experiments.p2 import fusion, measures, networks, perceptron
-from experiments.p2.measures import allowed, claimed, comes_out, measured, spread
+from experiments.p2.measures import measured
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from experiments.p2.measures import Expected, Floats, Numbers, Results
+    from experiments.common.published import Expected
+    from experiments.p2.measures import Floats, Numbers, Results
 
 HERE = Path(__file__).resolve().parent
 RULE_NAMES = {
@@ -223,7 +232,7 @@ def _sizes_alone() -> dict[str, Callable[[Floats], float]]:
 
 
 def _expected(part: str) -> dict[str, Expected]:
-    return measures.read_expected(HERE / "expected.csv", part)
+    return read_expected(HERE / "expected.csv", part)
 
 
 def _published(part: str, found: Numbers, round_: str, rounds: int) -> list[str]:
@@ -273,7 +282,7 @@ def _matrix(part: str, found: Numbers, rule: str, sets: dict[str, str]) -> list[
 
 def _claims(part: str, found: Numbers) -> list[str]:
     lines, tally = [], Counter[str]()
-    for claim in measures.read_claims(HERE / "claims.csv", part):
+    for claim in read_claims(HERE / "claims.csv", part):
         number, answer = claimed(claim, found)
         tally[answer] += 1
         value = with_width(number.mean, number.half_width)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from experiments.common.pictures import blank
 from experiments.p2 import canvas, trio
 
 from dubito.plots import DecisionRegionDisplay, EvidenceDisplay, MassDisplay
@@ -36,7 +37,7 @@ def figures(classifier: EvidentialClassifier, suffix: str) -> Iterator[tuple[str
 
 def figure_9() -> Figure:
     """Draw the data and the Bayes decision boundary."""
-    figure = canvas.blank(7, 6)
+    figure = blank(7, 6)
     axes = figure.subplots()
     X, y = training_rows()
     for label, mark in zip(LABELS, "o^s", strict=True):
@@ -49,7 +50,7 @@ def figure_9() -> Figure:
 
 def figure_10(classifier: EvidentialClassifier) -> Figure:
     """Draw level curves of the masses of all sets, with the MP boundary."""
-    figure = canvas.blank(14, 7)
+    figure = blank(14, 7)
     places = figure.subplots(2, 4).ravel()
     places[-1].remove()
     X, _ = training_rows()
@@ -62,7 +63,7 @@ def figure_10(classifier: EvidentialClassifier) -> Figure:
 
 def figure_11(classifier: EvidentialClassifier) -> Figure:
     """Draw what the busiest hidden unit says, over its output."""
-    figure = canvas.blank(8, 5)
+    figure = blank(8, 5)
     X, _ = training_rows()
     piece = int(np.abs(classifier.weights(X)).sum(axis=(0, 2)).argmax())
     EvidenceDisplay.from_estimator(classifier, X, kind="mass", piece=piece, ax=figure.subplots())
@@ -71,7 +72,7 @@ def figure_11(classifier: EvidentialClassifier) -> Figure:
 
 def figure_12(classifier: EvidentialClassifier) -> Figure:
     """Draw the regions of the ID rule, the MP boundary and the Bayes boundary."""
-    figure = canvas.blank(9, 6)
+    figure = blank(9, 6)
     axes = figure.subplots()
     X, _ = training_rows()
     fine = {"grid_resolution": canvas.RESOLUTION}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from experiments.common.pictures import blank
 from experiments.common.store import whole
-from experiments.p2.canvas import blank
 from experiments.p3 import measures
 from experiments.p3.data import TABLE_1
 from experiments.p3.protocol import DIVISOR, TABLE

@@ -6,7 +6,7 @@ import csv
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from experiments.p2.measures import read_expected
+from experiments.common.published import read_expected
 from experiments.p3.protocol import ALPHAS, TABLE
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from experiments.common.published import claimed, comes_out, read_claims, read_expected
 from experiments.common.tables import (
     better_and_worse,
     contrast,
@@ -14,7 +15,6 @@ from experiments.common.tables import (
     markdown,
     with_width,
 )
-from experiments.p2.measures import claimed, comes_out, read_claims, read_expected
 from experiments.p3 import measures
 from experiments.p3.data import TABLE_1
 from experiments.p3.measures import COLUMNS, by_dataset

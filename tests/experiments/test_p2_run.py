@@ -12,6 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 sys.path.append(str(ROOT))
 
+from experiments.common import published  # noqa: E402
 from experiments.common.tables import Estimate, insert  # noqa: E402
 from experiments.p2 import (  # noqa: E402
     canvas,
@@ -110,7 +111,7 @@ def test_all_parts_are_run_and_drawn(fake, tmp_path, capsys):
     for part in run.PARTS:
         assert f"## {part}\n" in said.out
     for part in ("heart", "networks"):
-        for claim in measures.read_claims(P2 / "claims.csv", part):
+        for claim in published.read_claims(P2 / "claims.csv", part):
             assert f"| {claim.name} | {claim.statement} |" in said.out
     drawn = {path.stem.removeprefix("figure_") for path in (tmp_path / "figures").iterdir()}
     ours = {f"{number}_perceptron" for number in (10, 11, 12)}
@@ -200,10 +201,10 @@ def made_up(table, n=5):
 def test_the_papers_own_table_comes_out_and_another_does_not(fake):  # noqa: ARG001
     paper = [[36, 22], [98, 422], [212, 210]]
     numbers = measures.of_heart(made_up(paper))
-    expected = measures.read_expected(P2 / "expected.csv", "heart")
+    expected = published.read_expected(P2 / "expected.csv", "heart")
     cells = [q for q in expected if q.startswith("id.")]
     assert len(cells) == 9
-    assert all(measures.comes_out(expected[q], numbers[q]) for q in cells)
+    assert all(published.comes_out(expected[q], numbers[q]) for q in cells)
     text = tables.render_heart(made_up(paper))
     assert "| negative | 9.8 / 9.8 (sd 0.0) | 42.2 / 42.2 (sd 0.0) |" in text
     other = tables.render_heart(made_up([[56, 22], [98, 402], [212, 210]]))
@@ -211,7 +212,7 @@ def test_the_papers_own_table_comes_out_and_another_does_not(fake):  # noqa: ARG
 
 
 def test_published_tables_agree_with_the_published_rates():
-    heart_, trio_ = (measures.read_expected(P2 / "expected.csv", p) for p in ("heart", "networks"))
+    heart_, trio_ = (published.read_expected(P2 / "expected.csv", p) for p in ("heart", "networks"))
 
     def total(expected, *cells):
         return sum(expected[cell].value for cell in cells)
@@ -235,18 +236,18 @@ def test_every_published_number_and_claim_is_computed(fake):  # noqa: ARG001
         ),
     }
     for part, numbers in found.items():
-        assert set(measures.read_expected(P2 / "expected.csv", part)) <= set(numbers)
-        claims = measures.read_claims(P2 / "claims.csv", part)
+        assert set(published.read_expected(P2 / "expected.csv", part)) <= set(numbers)
+        claims = published.read_claims(P2 / "claims.csv", part)
         assert {claim.quantity for claim in claims} <= set(numbers)
 
 
 def test_single_trainings_are_allowed_two_standard_deviations():
     values = np.array([10.0, 12.0, 14.0])
-    near, far = (measures.Expected(v, None, "", "") for v in ("15.9", "16.1"))
-    assert measures.allowed(near, values) == pytest.approx(4)
-    assert measures.comes_out(near, values)
-    assert not measures.comes_out(far, values)
-    assert not measures.comes_out(near._replace(tolerance=0.5), values)
+    near, far = (published.Expected(v, None, "", "") for v in ("15.9", "16.1"))
+    assert published.allowed(near, values) == pytest.approx(4)
+    assert published.comes_out(near, values)
+    assert not published.comes_out(far, values)
+    assert not published.comes_out(near._replace(tolerance=0.5), values)
 
 
 @pytest.mark.parametrize(
@@ -254,7 +255,7 @@ def test_single_trainings_are_allowed_two_standard_deviations():
     [(3, 1, "confirmed"), (1, 2, "open"), (-3, 1, "the opposite"), (3, np.inf, "open")],
 )
 def test_verdicts(mean, half_width, verdict):
-    assert measures.verdict(Estimate(mean, half_width), 0) == verdict
+    assert published.verdict(Estimate(mean, half_width), 0) == verdict
 
 
 def test_a_set_of_the_first_and_third_class_is_a_seventh_region():

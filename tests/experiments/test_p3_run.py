@@ -10,8 +10,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 sys.path.append(str(ROOT))
 
+from experiments.common.published import read_claims, read_expected  # noqa: E402
 from experiments.common.tables import insert  # noqa: E402
-from experiments.p2.measures import read_claims, read_expected  # noqa: E402
 from experiments.p3 import data, figures, measures, protocol, run, tables, times  # noqa: E402
 
 P3 = ROOT / "experiments" / "p3"
