@@ -1,10 +1,15 @@
 """Cases that once went wrong: rounding taken for proof, corners without slope, priors of zero."""
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
 
+from dubito._kernels.box_farthest_compiled import farthest
 from dubito._kernels.box_nearest_compiled import nearest
+from dubito._kernels.diagonal_majorant import diagonal_majorants
+from dubito._kernels.diagonal_share_compiled import share_needed
 from dubito.discriminant import ImpreciseGaussianDiscriminant, UnsettledWarning
 
 
@@ -88,3 +93,63 @@ def test_a_search_given_up_enters_a_class_too_early_rather_than_too_late():
         early = hasty.critical_c(X[:10])
     assert (early <= known * (1 + 1e-9)).all()
     assert (early < known * 0.999).any()
+
+
+def far_corner(distance, pull, quad, half_width, target=np.inf):
+    """Ask the kernel for the farthest corner."""
+    p = len(pull)
+    others = np.abs(quad).sum(axis=1) - np.diagonal(quad)
+    guards = np.stack([others, diagonal_majorants(quad[None])[0]])
+    return farthest(
+        distance, pull, quad, guards, half_width, target, 10_000, np.empty(p),
+        np.empty((p + 6, p)), np.empty((p, p + 2)), np.empty((p + 2, p), dtype=np.int8),
+    )  # fmt: skip
+
+
+def test_farthest_corners_of_features_that_cancel():
+    # Each feature with its opposite: all sums of rows are zero, and Q is singular.
+    rng = np.random.default_rng(5)
+    for _ in range(2000):
+        q = int(rng.integers(1, 4))
+        half = np.round(rng.normal(size=(q, q)), rng.integers(0, 4))
+        root = np.vstack([half, -half, *([rng.normal(size=(1, q))] * rng.integers(0, 2))])
+        root = root[rng.permutation(len(root))]
+        quad, place = root @ root.T, rng.normal(size=q) * rng.choice([0, 1e-6, 0.1, 1])
+        pull, distance, half_width = root @ place, float(place @ place), 10 ** rng.uniform(-1, 2)
+        corners = half_width * np.array(list(itertools.product([-1.0, 1.0], repeat=len(root))))
+        known = (distance - 2 * corners @ pull + ((corners @ quad) * corners).sum(axis=1)).max()
+        value, bound, _ = far_corner(distance, pull, quad, half_width)
+        assert abs(value - known) <= 1e-11 * known
+        assert bound >= known * (1 - 1e-12)
+        assert far_corner(distance, pull, quad, half_width, target=known * (1 - 1e-6))[0] >= (
+            known * (1 - 1e-6)
+        )
+
+
+def test_a_share_of_the_diagonal_is_above_what_is_open():
+    rng = np.random.default_rng(0)
+    two = np.array([[1.0, -1.0], [-1.0, 1.0]])
+    assert 1 / 1.05 <= share_needed(two, np.full(2, 2.1), np.zeros(2, np.int8), np.empty((4, 2)))
+    for _ in range(300):
+        p = int(rng.integers(2, 12))
+        root = rng.normal(size=(p, int(rng.integers(1, p + 1)))) * 10 ** rng.uniform(-2, 2, (p, 1))
+        quad = root @ root.T
+        lift = diagonal_majorants(quad[None])[0]
+        side = rng.integers(-1, 2, size=p).astype(np.int8)
+        share = share_needed(quad, lift, side, np.empty((p + 2, p)))
+        assert 0 < share <= 1
+        left = side == 0
+        if left.any():
+            scale = np.sqrt(lift[left])
+            relative = quad[np.ix_(left, left)] / np.outer(scale, scale)
+            assert np.linalg.eigvalsh(relative)[-1] <= share * (1 + 1e-12)
+
+
+def test_a_loss_among_many_classes_is_settled_like_the_classes_themselves():
+    rng = np.random.default_rng(1)
+    y = np.repeat(np.arange(40), 12)
+    X = rng.normal(size=(40, 5))[y] * 2 + rng.normal(size=(480, 5))
+    for options in ({}, {"prior_imprecision": 1.0}):
+        model = ImpreciseGaussianDiscriminant(c=1.0, **options).fit(X, y)
+        by_loss = model.predict_set(X[:60], loss=1 - np.eye(40))
+        np.testing.assert_array_equal(by_loss, model.predict_set(X[:60]))

@@ -31,15 +31,13 @@ def share_needed(quad: FloatArray, lift: FloatArray, side: SignArray, room: Floa
     """
     v, w, block = room[0], room[1], room[2:]
     for i in range(len(lift)):
-        v[i] = 1.0 if side[i] == 0 and lift[i] > 0.0 else 0.0
-    if v.max() == 0.0:
-        return 1.0
+        # Uneven, so that rows of Q that sum to zero do not hide from it.
+        v[i] = 1.0 + 0.37 * (i * 5 % 7) if side[i] == 0 and lift[i] > 0.0 else 0.0
     largest = _largest_ratio(quad, lift, v, w)
     for slack in (1.01, 1.1):
         share = slack * largest
-        if share >= 1.0:
-            return 1.0
-        if _is_above(quad, lift, share, side, block):
+        # What is not a number is not a share either.
+        if 0.0 < share < 1.0 and _is_above(quad, lift, share, side, block):
             return share
     return 1.0
 
@@ -55,12 +53,15 @@ def _largest_ratio(quad: FloatArray, lift: FloatArray, v: FloatArray, w: FloatAr
         for i in range(p):
             above += v[i] * w[i]
             below += v[i] * v[i] * lift[i]
+        if not above > 0.0:
+            break
         ratio = above / below
         for i in range(p):
             w[i] = w[i] / lift[i] if v[i] != 0.0 else 0.0
             size = max(size, abs(w[i]))
         for i in range(p):
-            v[i] = w[i] / size if w[i] != 0.0 else v[i] * 1e-30
+            # An open coordinate stays one, however little it has of the power.
+            v[i] = w[i] / size if abs(w[i]) > 1e-30 * size else v[i] * 1e-30
     return ratio
 
 
@@ -89,7 +90,7 @@ def _is_above(
         for d in range(n):
             left += row[d] * row[d]
         left = row[n] - left
-        if left <= 1e-10 * share * lift[i]:
+        if not left > 1e-10 * share * lift[i]:
             return False
         row[n] = left**0.5
         n += 1

@@ -44,7 +44,8 @@ class DiscriminantAnswers(CautiousMixin):
     def _rows(self, X: Any) -> FloatArray:
         check_is_fitted(self)
         rows: FloatArray = validate_data(self, X, dtype=np.float64, reset=False)
-        return np.ascontiguousarray(rows)
+        # Arrays that cannot be written to would be compiled for anew.
+        return np.require(rows, requirements=["C", "W"])
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Return the log posteriors at the sample means, whatever c is.

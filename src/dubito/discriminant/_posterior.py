@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import expit, logsumexp
+from scipy.special import expit, logsumexp, softmax
 
 if TYPE_CHECKING:
     from dubito._checks import BoolArray, FloatArray, IntArray
@@ -71,18 +71,20 @@ def _others_between(
     """
     n, n_classes = values.shape
     result = np.empty(values.shape)
-    step = max(1, _NUMBERS // n_classes**2)
-    columns = np.arange(n_classes)
+    at_once = min(n_classes, max(1, _NUMBERS // n_classes))
+    step = max(1, _NUMBERS // (n_classes * at_once))
     for start in range(0, n, step):
         rows = slice(start, start + step)
         sequence = order[rows]
-        other = sequence[:, None, :] != columns[:, None]  # (rows, k, place in the sequence)
-        width = (priors.upper - priors.lower)[sequence][:, None, :] * other
-        given = _filled(spare[:, None], width)
-        prior = (priors.lower[sequence][:, None, :] + given) * other
         placed = np.take_along_axis(values[rows], sequence, axis=1)[:, None, :]
-        with np.errstate(divide="ignore"):
-            result[rows] = logsumexp(np.log(prior) + placed, axis=2)
+        for first in range(0, n_classes, at_once):
+            some = np.arange(first, min(first + at_once, n_classes))
+            other = sequence[:, None, :] != some[:, None]  # (rows, k, place in the sequence)
+            width = (priors.upper - priors.lower)[sequence][:, None, :] * other
+            given = _filled(spare[some][:, None], width)
+            prior = (priors.lower[sequence][:, None, :] + given) * other
+            with np.errstate(divide="ignore"):
+                result[rows, some] = logsumexp(np.log(prior) + placed, axis=2)
     return result
 
 
@@ -100,11 +102,43 @@ def maximal_acts(low: FloatArray, high: FloatArray, priors: Priors, loss: FloatA
     lower ends where a is the better one, at their upper ends elsewhere.
     """
     kept = np.ones((len(low), len(loss)), dtype=bool)
-    for a, better in enumerate(loss):
-        for b, worse in enumerate(loss):
-            if a != b:
-                kept[:, b] &= ~_beats(low, high, priors, worse - better)
+    acts = range(len(loss))
+    best = _middle_risks(low, high, priors, loss).argmin(axis=1)
+    # The likely best act of each row first: it beats most others, and who is beaten beats nobody
+    # that his victor does not.
+    for a in np.unique(best).tolist():
+        rows = np.flatnonzero(best == a)
+        for b in acts:
+            _beat(kept, a, b, rows, low, high, priors, loss)
+    for a in acts:
+        for b in acts:
+            rows = np.flatnonzero(kept[:, a] & kept[:, b])
+            _beat(kept, a, b, rows, low, high, priors, loss)
     return kept
+
+
+def _middle_risks(
+    low: FloatArray, high: FloatArray, priors: Priors, loss: FloatArray
+) -> FloatArray:
+    """Return expected losses at the middle of the log densities, (n, acts)."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        posterior = softmax(0.5 * (low + high) + np.log(priors.precise), axis=1)
+    return np.asarray(np.nan_to_num(posterior) @ loss.T)
+
+
+def _beat(  # noqa: PLR0917
+    kept: BoolArray,
+    a: int,
+    b: int,
+    rows: IntArray,
+    low: FloatArray,
+    high: FloatArray,
+    priors: Priors,
+    loss: FloatArray,
+) -> None:
+    """Drop act b from the rows in which a beats it."""
+    if a != b and len(rows):
+        kept[rows, b] &= ~_beats(low[rows], high[rows], priors, loss[b] - loss[a])
 
 
 def _beats(low: FloatArray, high: FloatArray, priors: Priors, gain: FloatArray) -> BoolArray:

@@ -125,7 +125,8 @@ def _among(priors: Priors, present: IntArray) -> Priors:
     """Return the priors of some of the classes, given that it is one of them."""
     if len(present) == len(priors.precise):
         return priors
-    precise = priors.precise[present] / priors.precise[present].sum()
+    precise = priors.precise[present]
+    precise = precise / precise.sum() if precise.any() else np.full(len(present), 1 / len(present))
     if priors.are_precise:
         return Priors(precise, precise, precise)
     lower, upper = priors.lower[present], priors.upper[present]
