@@ -167,3 +167,12 @@ def test_the_picture_of_evidence_is_drawn(tmp_path):
     ran = run_python(ROOT / "examples" / "evidence.py", "--picture", picture)
     assert picture.stat().st_size > 10_000
     assert ran.stdout.count("doubt is conflict") == ran.stdout.count("Doubt here is lack") == 1
+
+
+def test_the_picture_of_the_discriminant_is_drawn(tmp_path):
+    picture = tmp_path / "sets.png"
+    ran = run_python(ROOT / "examples" / "discriminant.py", "--picture", picture)
+    assert picture.stat().st_size > 10_000
+    sizes = [float(size) for size in re.findall(r"([\d.]+) classes on average", ran.stdout)]
+    assert sizes == sorted(sizes)
+    assert sizes[0] == 1 < sizes[-1]
