@@ -82,8 +82,9 @@ class ImpreciseGaussianDiscriminant(DiscriminantAnswers, ClassifierMixin, BaseEs
         Folds to tune c on; five stratified ones by default. Splits by groups come as a list,
         ``list(GroupKFold().split(X, y, groups))``.
     max_nodes : int, default=1000
-        Limit for one search of a farthest mean. A search that meets it leaves bounds and sets too
-        wide rather than too narrow, is counted in ``n_unsettled_`` and warned of once.
+        Limit for one search of a farthest mean, in `critical_c` for those of one class together. A
+        search that meets it leaves bounds and sets too wide rather than too narrow, is counted in
+        ``n_unsettled_`` and warned of once.
     n_jobs : int, default=-1
         Threads for many rows; -1 takes all processors.
 
@@ -121,9 +122,10 @@ class ImpreciseGaussianDiscriminant(DiscriminantAnswers, ClassifierMixin, BaseEs
 
     Singular covariances: directions without spread are left out of form and determinant. If all
     classes share one covariance that only ignores what cannot be learnt. If each has its own,
-    densities of classes of different rank live in spaces of different dimension, and comparing
-    them is a convention; a `SingularCovarianceWarning` says so, and `shrinkage` avoids it. A class
-    with a single row takes the pooled covariance.
+    densities of classes of different rank live in spaces of different dimension: a direction that
+    a class has lost counts as one of pooled spread, met at its centre, which is a convention. A
+    `SingularCovarianceWarning` says so, and `shrinkage` avoids it. A class with a single row takes
+    the pooled covariance.
 
     Weights count rows: the box of a class with weights that sum to 2 is as wide as that of one
     with two rows.
