@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from experiments.common.tables import Estimate, estimate
+from experiments.common.tables import Estimate, estimate, markdown, with_width
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     import numpy.typing as npt
@@ -94,3 +95,17 @@ def claimed(claim: Claim, numbers: Numbers) -> tuple[Estimate, str]:
     """Return a claim's number and what becomes of it."""
     found = estimate(numbers[claim.quantity])
     return found, verdict(found, claim.least)
+
+
+def claims_table(claims: Iterable[Claim], numbers: Numbers) -> list[str]:
+    """Return the verdicts on claims, counted and one by one."""
+    lines, tally = [], Counter[str]()
+    for claim in claims:
+        number, answer = claimed(claim, numbers)
+        tally[answer] += 1
+        value = with_width(number.mean, number.half_width)
+        asked = f"above {claim.least:g}"
+        lines.append([claim.name, claim.statement, claim.measured, value, asked, f"**{answer}**"])
+    counted = ", ".join(f"{answer}: {n}" for answer, n in tally.most_common())
+    head = ["", "claim", "measured", "mean ± 95%", "asked for", "verdict"]
+    return [f"**Claims.** {counted}.", "", *markdown(head, lines)]

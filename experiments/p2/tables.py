@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from experiments.common.published import (
     allowed,
-    claimed,
+    claims_table,
     comes_out,
     read_claims,
     read_expected,
@@ -281,16 +280,7 @@ def _matrix(part: str, found: Numbers, rule: str, sets: dict[str, str]) -> list[
 
 
 def _claims(part: str, found: Numbers) -> list[str]:
-    lines, tally = [], Counter[str]()
-    for claim in read_claims(HERE / "claims.csv", part):
-        number, answer = claimed(claim, found)
-        tally[answer] += 1
-        value = with_width(number.mean, number.half_width)
-        asked = f"above {claim.least:g}"
-        lines.append([claim.name, claim.statement, claim.measured, value, asked, f"**{answer}**"])
-    counted = ", ".join(f"{answer}: {n}" for answer, n in tally.most_common())
-    head = ["", "claim", "measured", "mean ± 95%", "asked for", "verdict"]
-    return [f"**Claims.** {counted}.", "", *markdown(head, lines)]
+    return claims_table(read_claims(HERE / "claims.csv", part), found)
 
 
 def _rules(

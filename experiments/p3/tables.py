@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from experiments.common.published import claimed, comes_out, read_claims, read_expected
+from experiments.common.published import claims_table, comes_out, read_claims, read_expected
 from experiments.common.tables import (
     better_and_worse,
     contrast,
@@ -170,18 +169,8 @@ def _uncut(rounds: Results) -> str:
 
 
 def _claims(found: Numbers) -> list[str]:
-    lines, tally = [], Counter[str]()
-    for claim in read_claims(HERE / "claims.csv", "table"):
-        if claim.quantity not in found:
-            continue
-        number, answer = claimed(claim, found)
-        tally[answer] += 1
-        value = with_width(number.mean, number.half_width)
-        asked = f"above {claim.least:g}"
-        lines.append([claim.name, claim.statement, claim.measured, value, asked, f"**{answer}**"])
-    counted = ", ".join(f"{answer}: {n}" for answer, n in tally.most_common())
-    head = ["", "claim", "measured", "mean ± 95%", "asked for", "verdict"]
-    return [f"**Claims.** {counted}.", "", *markdown(head, lines)]
+    known = [c for c in read_claims(HERE / "claims.csv", "table") if c.quantity in found]
+    return claims_table(known, found)
 
 
 # What else may have been done

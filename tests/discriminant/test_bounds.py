@@ -15,9 +15,6 @@ from dubito.discriminant import ImpreciseGaussianDiscriminant
 
 from reference.discriminant import ImpreciseGaussians, draw_between, draw_classes
 
-# Boxes are wide on purpose: that is where searches are hard.
-pytestmark = pytest.mark.filterwarnings("ignore::dubito.discriminant.WideBoxWarning")
-
 KINDS = ["tied", "full", "diag", "spherical"]
 PRIORS = {2: [[0.2, 0.6], [0.5, 0.9]], 3: [[0.1, 0.5], [0.2, 0.3], [0.4, 0.5]]}
 

@@ -12,9 +12,6 @@ from dubito.metrics import coverage, mean_set_size, u65, u80
 
 from reference.discriminant import ImpreciseGaussians, draw_between, draw_classes
 
-# Boxes are wide on purpose: that is where searches are hard.
-pytestmark = pytest.mark.filterwarnings("ignore::dubito.discriminant.WideBoxWarning")
-
 KINDS = ["tied", "full", "diag", "spherical"]
 OPTIONS = {
     "scaled": {"box": "scaled"},

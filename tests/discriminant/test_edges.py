@@ -18,9 +18,6 @@ from dubito.discriminant import (
 
 from reference.discriminant import ImpreciseGaussians, draw_between, draw_classes
 
-# Boxes are wide on purpose: that is where searches are hard.
-pytestmark = pytest.mark.filterwarnings("ignore::dubito.discriminant.WideBoxWarning")
-
 KINDS = ["tied", "full", "diag", "spherical"]
 BOXES = ["raw", "scaled"]
 

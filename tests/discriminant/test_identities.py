@@ -20,9 +20,6 @@ from dubito.discriminant import ImpreciseGaussianDiscriminant
 
 from reference.discriminant import divides_by_freedom, draw_between, draw_classes
 
-# Boxes are wide on purpose: that is where searches are hard.
-pytestmark = pytest.mark.filterwarnings("ignore::dubito.discriminant.WideBoxWarning")
-
 KINDS = ["tied", "full", "diag", "spherical"]
 BOXES = ["raw", "scaled"]
 

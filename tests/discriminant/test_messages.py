@@ -1,5 +1,7 @@
 """What the imprecise discriminant says when it is asked for something it cannot do well."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -18,6 +20,14 @@ def fitted(**options):
     return ImpreciseGaussianDiscriminant(**options).fit(X, y)
 
 
+def said_in_fit(rows, labels, **options):
+    """Return the kinds of warnings that fit gives."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        ImpreciseGaussianDiscriminant(**options).fit(rows, labels)
+    return [warning.category for warning in said]
+
+
 def test_a_raw_box_wider_than_a_feature_is_told():
     tumours = load_breast_cancer(as_frame=True)
     with pytest.warns(WideBoxWarning, match="'fractal dimension error'.* consider box='scaled'"):
@@ -25,10 +35,9 @@ def test_a_raw_box_wider_than_a_feature_is_told():
 
 
 @pytest.mark.parametrize("options", [{"box": "scaled"}, {"c": 0.0}, {"c": "auto"}])
-@pytest.mark.filterwarnings("error::dubito.discriminant.WideBoxWarning")
 def test_other_boxes_are_not(options):
     tumours = load_breast_cancer()
-    ImpreciseGaussianDiscriminant(**options).fit(tumours.data, tumours.target)
+    assert said_in_fit(tumours.data, tumours.target, **options) == []
 
 
 @pytest.mark.parametrize("kind", ["tied", "full", "diag"])
@@ -39,7 +48,7 @@ def test_a_feature_that_tells_classes_apart_but_must_be_left_out_is_named(kind):
 
 
 def test_a_constant_feature_needs_no_word():
-    ImpreciseGaussianDiscriminant().fit(np.column_stack([X, np.ones(len(X))]), y)
+    assert said_in_fit(np.column_stack([X, np.ones(len(X))]), y) == []
 
 
 def test_an_option_of_another_rule_is_refused():

@@ -15,9 +15,6 @@ from dubito.discriminant import ImpreciseGaussianDiscriminant, UnsettledWarning
 
 from reference.discriminant import ImpreciseGaussians, draw_between, draw_classes
 
-# Boxes are wide on purpose: that is where searches are hard.
-pytestmark = pytest.mark.filterwarnings("ignore::dubito.discriminant.WideBoxWarning")
-
 KINDS = ["tied", "full", "diag", "spherical"]
 ZERO_ONE = 1 - np.eye(3)
 LOSSES = {

@@ -50,12 +50,11 @@ def as_cs(values: npt.ArrayLike, name: str) -> FloatArray:
 def score_path(critical: FloatArray, codes: IntArray, weight: FloatArray, cs: FloatArray) -> CPath:
     """Score the sets of all c at once, in O(nK): a row's score changes where a class enters.
 
-    `critical` (n, K) holds the c at which each class enters; `codes` (n,) are the true classes, -1
-    for one that is not among them and never enters.
+    `critical` (n, K) holds the c at which each class enters; `codes` (n,) are the true classes.
     """
     n, n_classes = critical.shape
     entries = np.sort(critical, axis=1)
-    true = np.where(codes >= 0, critical[np.arange(n), codes], np.inf)
+    true = critical[np.arange(n), codes]
     sizes = np.arange(1, n_classes + 1)
     holds = entries >= true[:, None]  # from the j-th entry on the set holds the true class
     # Of classes that enter at once only the last makes a set; it holds all of them.
