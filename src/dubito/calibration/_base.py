@@ -109,6 +109,22 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
         """
         return np.concatenate([self._proba(part) for part in self._parts(scores)])
 
+    def predict_log_proba(self, scores: Any) -> FloatArray:
+        """Return the logarithms of calibrated probabilities.
+
+        Those of vector scaling and of temperatures are right where probabilities round to 0.
+
+        Parameters
+        ----------
+        scores : array-like
+            As in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+        """
+        return np.concatenate([self._log_proba(part) for part in self._parts(scores)])
+
     def predict_bounds(self, scores: Any) -> Bounds:
         """Return lower and upper probabilities of each class.
 
@@ -134,6 +150,11 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
     @abstractmethod
     def _proba(self, table: FloatArray) -> FloatArray:
         """Return probabilities (n, K)."""
+
+    def _log_proba(self, table: FloatArray) -> FloatArray:
+        """Return log-probabilities (n, K)."""
+        with np.errstate(divide="ignore"):
+            return np.log(self._proba(table))
 
     def _bounds(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return lower and upper probabilities, each (n, K)."""

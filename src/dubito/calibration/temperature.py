@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from dubito._kernels.softmax import fit_slope, softmax_rows
+from dubito._kernels.softmax import fit_slope, log_softmax, softmax_rows
 from dubito._sklearn import Interval, StrOptions
 from dubito.calibration._base import AffineMixin, BaseCalibrator
 from dubito.calibration._shrinkage import AUTO_PSEUDO, in_safe_units
@@ -108,6 +108,10 @@ class TemperatureCalibrator(AffineMixin, BaseCalibrator):
         u = self._log_scores(table)
         # Differences first: slope times a huge score would lose what tells the classes apart.
         return softmax_rows(self.slope_ * (u - u.max(axis=1, keepdims=True)))
+
+    def _log_proba(self, table: FloatArray) -> FloatArray:
+        u = self._log_scores(table)
+        return log_softmax(self.slope_ * (u - u.max(axis=1, keepdims=True)))
 
     def _layer(self) -> tuple[FloatArray, FloatArray]:
         n_classes = len(self.classes_)

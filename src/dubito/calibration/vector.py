@@ -9,6 +9,7 @@ import numpy as np
 from dubito._kernels.softmax import (
     diagonal_hessian,
     diagonal_value_and_blocks,
+    log_softmax,
     softmax_rows,
     spread_rows,
 )
@@ -133,6 +134,10 @@ class VectorCalibrator(AffineMixin, ShrunkenCalibrator):
     def _proba(self, table: FloatArray) -> FloatArray:
         u = self._log_scores(table, normalised=True)
         return softmax_rows(self.slope_ * u + self.bias_)
+
+    def _log_proba(self, table: FloatArray) -> FloatArray:
+        u = self._log_scores(table, normalised=True)
+        return log_softmax(self.slope_ * u + self.bias_)
 
     def _layer(self) -> tuple[FloatArray, FloatArray]:
         return np.diag(self.slope_), self.bias_.copy()

@@ -12,7 +12,12 @@ order, and never returns a copy whose counts are not those of the catalogue.
 from dubito.datasets._errors import DatasetError
 from dubito.datasets._load import load
 from dubito.datasets._lookup import list_datasets
-from dubito.datasets.simulators import make_gaussian_pair, make_gaussian_trio, make_waveform
+from dubito.datasets.simulators import (
+    make_gaussian_pair,
+    make_gaussian_trio,
+    make_many_classes,
+    make_waveform,
+)
 
 __all__ = [
     "DatasetError",
@@ -20,5 +25,6 @@ __all__ = [
     "load",
     "make_gaussian_pair",
     "make_gaussian_trio",
+    "make_many_classes",
     "make_waveform",
 ]

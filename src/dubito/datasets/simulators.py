@@ -6,10 +6,11 @@ multinomial rather than exactly balanced, and returns ``(X, y)`` as scikit-learn
 
 from __future__ import annotations
 
-from numbers import Integral
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import sparse as sp
 from sklearn.utils import check_random_state
 
 if TYPE_CHECKING:
@@ -147,6 +148,114 @@ def make_gaussian_pair(n_samples: int = 290, *, random_state: Seed = None) -> Sa
     return _draw_gaussians(n_samples, means, covariances, random_state)
 
 
+def make_many_classes(
+    n_samples: int = 40_000,
+    n_classes: int = 1_000,
+    n_features: int = 128,
+    *,
+    sparse: bool = False,
+    n_groups: int | None = None,
+    separation: float = 1.0,
+    dtype: npt.DTypeLike = np.float64,
+    random_state: Seed = None,
+) -> tuple[Any, npt.NDArray[np.int64]]:
+    r"""Draw many classes that come in groups of similar ones, for nested dichotomies.
+
+    P4 is about thousands of classes, and public data of that size are large files; this draws a
+    problem in which a tree of classes has something to find. Each class belongs to a group, drawn
+    with equal probabilities. With the group :math:`g(k)` of class :math:`k` and separation
+    :math:`s`, dense rows are
+
+    .. math:: x = 0.9\,s\,u_{g(y)} + 1.2\,s\,v_y + \varepsilon, \qquad
+        u_g, v_k, \varepsilon \sim N(0, I).
+
+    Sparse rows are texts in a bag of words: each class has ten words of its own and each group
+    fifty, any of the columns; a row counts :math:`1 + \text{Poisson}(29)` words that say nothing,
+    the word of rank :math:`r` with probability proportional to :math:`1 / r` (Zipf), with
+    :math:`\text{Poisson}(10 s)` words of its group and :math:`\text{Poisson}(15 s)` of its class.
+    Columns are in the order of rank, and rows are scaled to length one.
+
+    Parameters
+    ----------
+    n_samples : int, default=40_000
+        Number of rows, at least 1. Classes are drawn independently, so that some have no row when
+        rows are few.
+    n_classes, n_features : int, default=1_000 and 128
+        Number of classes and of columns, at least 1. Texts want many columns, say 50,000.
+    sparse : bool, default=False
+        Whether to draw texts, in a CSR array with some 45 values a row, or Gaussian rows.
+    n_groups : int, default=None
+        Number of groups, at least 1; None means the square root of the number of classes.
+    separation : float, default=1.0
+        How far apart groups and classes are, not negative; at 0 rows say nothing of their class.
+    dtype : float64 or float32, default=float64
+        Type of the features.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed or source of randomness; None draws from numpy's global one.
+
+    Returns
+    -------
+    X : array or CSR array of shape (n_samples, n_features)
+    y : int array of shape (n_samples,)
+        Labels 0, ..., n_classes - 1, drawn with equal probabilities. Numbers of classes say nothing
+        of their groups.
+
+    Examples
+    --------
+    >>> from dubito.datasets import make_many_classes
+    >>> X, y = make_many_classes(500, n_classes=40, n_features=16, random_state=0)
+    >>> X.shape, len(set(y.tolist()))
+    ((500, 16), 40)
+    >>> texts, y = make_many_classes(500, 40, 2_000, sparse=True, random_state=0)
+    >>> texts.format, texts.shape, round(float((texts[[0]] ** 2).sum()), 6)
+    ('csr', (500, 2000), 1.0)
+    """
+    n = _check_count(n_samples, "n_samples", least=1)
+    k = _check_count(n_classes, "n_classes", least=1)
+    p = _check_count(n_features, "n_features", least=1)
+    g = round(k**0.5) if n_groups is None else _check_count(n_groups, "n_groups", least=1)
+    _check_separation(separation)
+    if np.dtype(dtype) not in (np.float64, np.float32):
+        raise ValueError(f"dtype must be float64 or float32; got {dtype!r}.")
+    rng = _as_rng(random_state)
+    group = _draw_labels(k, g, rng)
+    y = _draw_labels(n, k, rng)
+    if sparse:
+        return _draw_texts(y, group, (k, g, p), float(separation), rng).astype(dtype, copy=False), y
+    centres = 0.9 * separation * rng.standard_normal((g, p))[group]
+    centres += 1.2 * separation * rng.standard_normal((k, p))
+    return (centres[y] + rng.standard_normal((n, p))).astype(dtype, copy=False), y
+
+
+def _draw_texts(
+    y: npt.NDArray[np.int64],
+    group: npt.NDArray[np.int64],
+    sizes: tuple[int, int, int],
+    separation: float,
+    rng: Rng,
+) -> sp.csr_array:
+    """Count words of no meaning, of the group and of the class of each row."""
+    n_classes, n_groups, n_words = sizes
+    common = np.cumsum(1.0 / np.arange(1, n_words + 1))
+    of_group = _draw_labels(n_groups * 50, n_words, rng).reshape(n_groups, 50)
+    of_class = _draw_labels(n_classes * 10, n_words, rng).reshape(n_classes, 10)
+    row: list[npt.NDArray[np.int64]] = []
+    word: list[npt.NDArray[np.int64]] = []
+    for least, mean, draw in [
+        (1, 29.0, lambda _, u: np.searchsorted(common, u * common[-1], side="right")),
+        (0, 10.0 * separation, lambda k, u: of_group[group[k], (50 * u).astype(np.int64)]),
+        (0, 15.0 * separation, lambda k, u: of_class[k, (10 * u).astype(np.int64)]),
+    ]:
+        lengths = least + rng.poisson(mean, size=len(y))
+        row.append(np.repeat(np.arange(len(y)), lengths))
+        word.append(draw(y[row[-1]], rng.uniform(size=len(row[-1]))))
+    place = np.concatenate(row), np.concatenate(word)
+    counts = sp.coo_array((np.ones(len(place[0])), place), shape=(len(y), n_words)).tocsr()
+    length = np.sqrt(counts.multiply(counts).sum(axis=1))
+    counts.data /= np.repeat(length, np.diff(counts.indptr))
+    return counts
+
+
 def _draw_gaussians(
     n_samples: int,
     means: npt.NDArray[np.float64],
@@ -179,3 +288,10 @@ def _check_count(value: Any, name: str, *, least: int) -> int:
     if value < least:
         raise ValueError(f"{name} must be at least {least}; got {value}.")
     return int(value)
+
+
+def _check_separation(value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"separation must be a number; got {value!r}.")
+    if not 0 <= value < np.inf:
+        raise ValueError(f"separation must be finite and not negative; got {value}.")

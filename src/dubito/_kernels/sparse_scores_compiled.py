@@ -1,0 +1,18 @@
+"""Products of sparse rows with sparse weights, into dense log-odds."""
+
+from __future__ import annotations
+
+from dubito._kernels.jit import compiled
+
+
+@compiled()
+def sparse_scores(indptr, indices, data, starts, nodes, weights, intercept, out):  # type: ignore[no-untyped-def]
+    """Write the log-odds of every row and node: only weights of columns in the row are read."""
+    for i in range(len(out)):
+        scores = out[i]
+        scores[:] = intercept
+        for e in range(indptr[i], indptr[i + 1]):
+            value = data[e]
+            column = indices[e]
+            for q in range(starts[column], starts[column + 1]):
+                scores[nodes[q]] += value * weights[q]

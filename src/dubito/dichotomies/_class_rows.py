@@ -1,0 +1,81 @@
+"""The rows a tree is fitted on: read once, for one tree or for many."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+from dubito._checks import check_sample_weight
+from dubito._labels import as_labels
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from dubito._checks import BoolArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class ClassRows:
+    """Rows and the number of their class, 0..K-1; a row of weight 0 is kept out of the tree.
+
+    ``weighted`` says whether weights differ, and a classifier has to be told them.
+    """
+
+    X: Any
+    codes: IntArray
+    weight: FloatArray
+    classes: npt.NDArray[Any]
+    weighted: bool
+
+    def without(self, aside: BoolArray) -> ClassRows:
+        """Return the rows with some of no weight."""
+        return replace(self, weight=np.where(aside, 0.0, self.weight))
+
+    @property
+    def kind(self) -> tuple[np.dtype[Any], bool]:
+        """Type of the features, and whether they are sparse."""
+        return self.X.dtype, sp.issparse(self.X)
+
+
+def read_class_rows(
+    owner: Any, X: Any, y: Any, sample_weight: Any, *, dtype: Any, ensure_all_finite: Any
+) -> ClassRows:
+    """Check what an estimator is fitted on, and set what it has to know of the features."""
+    X, y = validate_data(
+        owner,
+        X,
+        y,
+        accept_sparse="csr",
+        dtype=_dtypes(dtype),
+        ensure_all_finite=ensure_all_finite,
+    )
+    check_classification_targets(y)
+    classes, codes = np.unique(as_labels(y, "y"), return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"y has one class, {classes.tolist()[0]!r}; a tree needs at least two classes."
+        )
+    weight = check_sample_weight(sample_weight, len(codes))
+    empty = classes[np.bincount(codes, weight) == 0]
+    if len(empty):
+        raise ValueError(
+            f"all rows of class {', '.join(map(repr, empty.tolist()[:5]))} have weight 0; each "
+            "class needs a row that counts. Drop the rows of the class, or give one a weight."
+        )
+    counted = weight[weight > 0]
+    return ClassRows(X, codes, weight, classes, bool((counted != counted[0]).any()))
+
+
+def _dtypes(dtype: Any) -> list[Any]:
+    """Return the types that rows may have; others become the first."""
+    if dtype is None:
+        return [np.float64, np.float32]
+    wanted = np.dtype(dtype)
+    if wanted not in (np.float64, np.float32):
+        raise ValueError(f"dtype must be float32, float64 or None; got {dtype!r}.")
+    return [wanted.type]

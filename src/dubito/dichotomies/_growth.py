@@ -1,0 +1,97 @@
+"""From what `structure` names to a tree over the classes there are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dubito.dichotomies._leaf_rows import LeafRows
+from dubito.dichotomies._node_fits import fit_nodes
+from dubito.dichotomies._structures import (
+    class_balanced_split,
+    class_centroids,
+    clustered_tree,
+    data_balanced_split,
+    grow_tree,
+    random_pair_split,
+    random_split,
+)
+from dubito.dichotomies.tree import DichotomyTree
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    from numpy.random import Generator
+
+    from dubito._checks import BoolArray, IntArray
+    from dubito.dichotomies._class_rows import ClassRows
+
+STRUCTURES = ("clustered", "random", "class_balanced", "data_balanced", "random_pair")
+
+#: Rows that a model of a random pair judges at a time.
+_ROWS = 8192
+
+
+def make_tree(structure: Any, data: ClassRows, estimator: Any, rng: Generator) -> DichotomyTree:
+    """Return the tree that `structure` names, or that it is."""
+    if isinstance(structure, DichotomyTree | tuple | list):
+        return _given_tree(structure, data.classes)
+    if structure == "clustered":
+        n_classes = len(data.classes)
+        centroids = class_centroids(data.X, data.codes, data.weight, n_classes)
+        return clustered_tree(data.classes, centroids, rng)
+    if structure == "random_pair":
+        return grow_tree(data.classes, random_pair_split(rng, _Judge(data, estimator, rng).decide))
+    if structure == "data_balanced":
+        totals = np.bincount(data.codes, data.weight)
+        return grow_tree(data.classes, data_balanced_split(rng, totals))
+    splits = {"random": random_split, "class_balanced": class_balanced_split}
+    return grow_tree(data.classes, splits[structure](rng))
+
+
+def _given_tree(structure: Any, classes: npt.NDArray[Any]) -> DichotomyTree:
+    """Return a tree that was given, without the leaves that have no rows."""
+    given = structure
+    if not isinstance(given, DichotomyTree):
+        given = DichotomyTree.from_nested(structure)
+    leaves = set(given.leaves.tolist())
+    homeless = [label for label in classes.tolist() if label not in leaves]
+    if homeless:
+        shown = ", ".join(map(repr, homeless[:5])) + (", ..." if len(homeless) > 5 else "")
+        raise ValueError(
+            f"structure has no leaf for {shown}: {len(homeless)} of the {len(classes)} classes of "
+            "y. A tree that is given needs a leaf for every class; leaves without rows do no harm."
+        )
+    if len(leaves) == len(classes):
+        return given
+    return given.restrict(classes.tolist())
+
+
+class _Judge:
+    """Tells which of two classes the rows of others are nearer to, by the model of the nodes."""
+
+    def __init__(self, data: ClassRows, estimator: Any, rng: Generator) -> None:
+        self._data, self._estimator, self._rng = data, estimator, rng
+        counted = np.flatnonzero(data.weight)
+        by_class = counted[np.argsort(data.codes[counted], kind="stable")]
+        sizes = np.bincount(data.codes[counted], minlength=len(data.classes))
+        self._rows = np.split(by_class, np.cumsum(sizes)[:-1])
+        self._pair = DichotomyTree.from_nested((0, 1))
+
+    def decide(self, first: int, second: int, others: IntArray) -> BoolArray:
+        """Return which of the others have most of their rows on the side of the second."""
+        data = self._data
+        index = np.concatenate([self._rows[first], self._rows[second]])
+        offset = np.array([0, len(self._rows[first]), len(index)])
+        rows = LeafRows(data.X, index, data.weight[index], offset)
+        model, _ = fit_nodes(
+            self._estimator, rows, self._pair,
+            weighted=data.weighted, n_folds=0, n_jobs=1, rng=self._rng,
+        )  # fmt: skip
+        judged = np.concatenate([self._rows[other] for other in others])
+        vote = np.empty(len(judged))
+        for begin in range(0, len(judged), _ROWS):
+            part = judged[begin : begin + _ROWS]
+            vote[begin : begin + _ROWS] = np.sign(model.scores(data.X[part])[:, 0])
+        votes = np.bincount(data.codes[judged], vote * data.weight[judged], len(data.classes))
+        return votes[others] > 0

@@ -1,0 +1,231 @@
+"""Logistic regression at every node, by solvers made for many small problems."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.linear_model import LogisticRegression
+
+from dubito.dichotomies._linear_nodes import DenseLinearNodes, SparseLinearNodes
+from dubito.dichotomies._parallel import count_tasks, plan_tasks, run_tasks
+
+if TYPE_CHECKING:
+    from dubito._checks import FloatArray, IntArray
+    from dubito.dichotomies._leaf_rows import LeafRows, Spans
+    from dubito.dichotomies.tree import DichotomyTree
+
+#: Settings of scikit-learn's estimator that its optimum does not depend on, or that are taken over.
+_FREE = {
+    "C", "fit_intercept", "solver", "tol", "max_iter", "n_jobs", "random_state", "verbose",
+    "warm_start",
+}  # fmt: skip
+#: The decrement at which a last step is taken: the fit is then right to its square.
+_TOLERANCE = {np.dtype(np.float64): 1e-5, np.dtype(np.float32): 1e-3}
+#: Entries of dense rows that are standardised at a time.
+_BLOCK = 1 << 18
+
+
+@dataclass(frozen=True)
+class LogisticSettings:
+    """What the logistic regressions of all nodes have in common."""
+
+    C: float = 1.0
+    fit_intercept: bool = True
+
+
+def plain_logistic(estimator: Any) -> LogisticSettings | None:
+    """Return the settings of a ridge logistic regression that the solvers here know; None of others.
+
+    Its solver may be any that leaves the intercept without penalty: all find the same optimum.
+    """
+    if estimator is None:
+        return LogisticSettings()
+    if type(estimator) is not LogisticRegression:
+        return None
+    given, default = estimator.get_params(), LogisticRegression().get_params()
+    if given.get("penalty") == "l2":
+        given["penalty"] = default.get("penalty")
+    plain = all(given[name] == default[name] for name in given if name not in _FREE)
+    penalised = given["solver"] == "liblinear" and given["fit_intercept"]
+    if not plain or penalised or not 0 < given["C"] < np.inf:
+        return None
+    return LogisticSettings(float(given["C"]), bool(given["fit_intercept"]))
+
+
+@dataclass(frozen=True)
+class _Standard:
+    """Dense rows in leaf order, centred and in units of spread; the intercept a column of ones."""
+
+    X: FloatArray
+    shift: FloatArray
+    scale: FloatArray
+    penalty: FloatArray
+
+
+def fit_logistic_nodes(
+    rows: LeafRows,
+    tree: DichotomyTree,
+    settings: LogisticSettings,
+    *,
+    n_folds: int,
+    n_jobs: int | None,
+) -> tuple[DenseLinearNodes | SparseLinearNodes, FloatArray]:
+    """Fit all nodes; return them, and log-odds of their rows out of fold, packed node by node.
+
+    Without folds, `n_folds` 0, there are none.
+    """
+    spans = rows.spans(tree)
+    fit = _fit_sparse if sp.issparse(rows.source) else _fit_dense
+    return fit(rows, spans, settings, n_folds, n_jobs)
+
+
+def _plan(work: FloatArray, n_jobs: int | None) -> list[IntArray]:
+    return plan_tasks(work.astype(np.float64), count_tasks(n_jobs))
+
+
+def _fit_dense(
+    rows: LeafRows, spans: Spans, settings: LogisticSettings, n_folds: int, n_jobs: int | None
+) -> tuple[DenseLinearNodes, FloatArray]:
+    standard = _standardise(rows, intercept=settings.fit_intercept)
+    weight = rows.weight * settings.C
+    shared = (standard.X, weight, standard.penalty, *spans)
+    tasks = _plan(spans.sizes, n_jobs)
+    common = (settings.fit_intercept, _TOLERANCE[standard.X.dtype], n_folds)
+    done = run_tasks(_fit_dense_group, shared, [(task, *common) for task in tasks], n_jobs=n_jobs)
+
+    w = np.empty((len(spans.first), standard.X.shape[1]))
+    for task, (fitted, _) in zip(tasks, done, strict=True):
+        w[task] = fitted
+    cross = _unpack([c for _, c in done], tasks, spans) if n_folds else np.empty(0)
+    p = len(standard.scale)
+    coef = (w[:, :p] / standard.scale).astype(standard.X.dtype)
+    intercept = w[:, p] if settings.fit_intercept else np.zeros(len(w))
+    return DenseLinearNodes(coef, intercept, standard.shift), cross
+
+
+def _fit_dense_group(
+    X: FloatArray,
+    weight: FloatArray,
+    penalty: FloatArray,
+    first: IntArray,
+    middle: IntArray,
+    last: IntArray,
+    task: tuple[IntArray, bool, float, int],
+) -> tuple[FloatArray, FloatArray]:
+    """Fit some nodes; return their weights, and their out-of-fold log-odds one after the other."""
+    from dubito._kernels.node_fit_compiled import fit_dense_node  # noqa: PLC0415 - slow to import
+
+    nodes, intercept, tolerance, n_folds = task
+    fitted, cross = [], []
+    for node in nodes:
+        a, m, b = int(first[node]), int(middle[node]), int(last[node])
+        w, scores, _, _ = fit_dense_node(
+            X[a:b], a, m - a, weight[a:b], penalty, intercept, tolerance, n_folds
+        )
+        fitted.append(w)
+        cross.append(scores)
+    return np.array(fitted), np.concatenate(cross)
+
+
+def _standardise(rows: LeafRows, *, intercept: bool) -> _Standard:
+    """Take dense rows in leaf order, in blocks: the copy is the only one.
+
+    With an intercept a shift of features changes nothing; without one they stay where they are.
+    Units do change the penalty, which is therefore given back what they took.
+    """
+    source = rows.source
+    n, p = len(rows.index), source.shape[1]
+    X = np.empty((n, p + intercept), source.dtype)
+    shift = source.mean(axis=0, dtype=np.float64) if intercept else np.zeros(p)
+    squares = np.zeros(p)
+    step = max(_BLOCK // max(p, 1), 1)
+    for begin in range(0, n, step):
+        block = source[rows.index[begin : begin + step]] - shift
+        squares += (block * block).sum(axis=0)
+        X[begin : begin + step, :p] = block
+    spread = np.sqrt(squares / n)
+    # What is left of a constant feature is the rounding of its mean.
+    scale = np.where(spread > 16 * np.finfo(np.float64).eps * np.abs(shift), spread, 1.0)
+    scale[scale == 0] = 1.0
+    for begin in range(0, n, step):
+        X[begin : begin + step, :p] /= scale
+    penalty = 1 / scale**2
+    if intercept:
+        X[:, p] = 1.0
+        penalty = np.append(penalty, 0.0)
+    return _Standard(X, shift, scale, penalty)
+
+
+def _fit_sparse(
+    rows: LeafRows, spans: Spans, settings: LogisticSettings, n_folds: int, n_jobs: int | None
+) -> tuple[SparseLinearNodes, FloatArray]:
+    X = rows.gather()
+    p = X.shape[1]
+    entries = X.indptr[spans.last] - X.indptr[spans.first]
+    weight = rows.weight * settings.C
+    shared = (X.indptr, X.indices, X.data, weight, *spans)
+    # A node without entries has work to do as well.
+    tasks = _plan(entries + spans.sizes, n_jobs)
+    common = (p, settings.fit_intercept, _TOLERANCE[X.dtype], n_folds)
+    done = run_tasks(_fit_sparse_group, shared, [(task, *common) for task in tasks], n_jobs=n_jobs)
+
+    cross = _unpack([d[-1] for d in done], tasks, spans) if n_folds else np.empty(0)
+    nodes = np.concatenate([np.repeat(task, d[0]) for task, d in zip(tasks, done, strict=True)])
+    columns = np.concatenate([d[1] for d in done])
+    values = np.concatenate([d[2] for d in done])
+    intercept = np.empty(len(spans.first))
+    for task, group in zip(tasks, done, strict=True):
+        intercept[task] = group[3]
+    coef = sp.csr_array((values, (columns, nodes)), shape=(p, len(intercept)))
+    return SparseLinearNodes(coef, intercept), cross
+
+
+def _fit_sparse_group(
+    indptr: IntArray,
+    indices: IntArray,
+    data: FloatArray,
+    weight: FloatArray,
+    first: IntArray,
+    middle: IntArray,
+    last: IntArray,
+    task: tuple[IntArray, int, bool, float, int],
+) -> tuple[IntArray, IntArray, FloatArray, FloatArray, FloatArray]:
+    """Fit some nodes; return how many columns each has, these, their weights, and more."""
+    from dubito._kernels.node_fit_compiled import fit_sparse_node  # noqa: PLC0415 - slow to import
+
+    nodes, p, intercept, tolerance, n_folds = task
+    place = np.full(p, -1, np.int32)
+    columns, weights, constants, cross = [], [], [], []
+    for node in nodes:
+        a, m, b = int(first[node]), int(middle[node]), int(last[node])
+        begin, end = indptr[a], indptr[b]
+        present, w, scores, _, _ = fit_sparse_node(
+            indptr[a : b + 1] - begin, indices[begin:end], data[begin:end],
+            a, m - a, weight[a:b], intercept, tolerance, n_folds, place,
+        )  # fmt: skip
+        columns.append(present)
+        weights.append(w[:-1].astype(data.dtype))
+        constants.append(w[-1])
+        cross.append(scores)
+    sizes = np.array([len(present) for present in columns])
+    return (
+        sizes,
+        *(np.concatenate(a) for a in (columns, weights)),
+        np.array(constants),
+        np.concatenate(cross),
+    )
+
+
+def _unpack(cross: list[FloatArray], tasks: list[IntArray], spans: Spans) -> FloatArray:
+    """Put what tasks gave one after the other where its node's place is."""
+    begins = spans.packed()
+    out = np.empty(begins[-1])
+    for scores, task in zip(cross, tasks, strict=True):
+        ends = np.cumsum(spans.sizes[task])
+        for node, end in zip(task, ends, strict=True):
+            size = spans.sizes[node]
+            out[begins[node] : begins[node] + size] = scores[end - size : end]
+    return out

@@ -1,0 +1,138 @@
+"""Answers about many classes, of a tree or of several: in chunks of rows, side by side."""
+
+from __future__ import annotations
+
+from functools import partial
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from dubito._estimators import CautiousMixin
+from dubito.dichotomies._top import top_columns
+from dubito.dichotomies._tree_model import over_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy.typing as npt
+
+    from dubito._checks import FloatArray
+
+
+class ManyClassesMixin(CautiousMixin):
+    """`predict` and its kin for models that give `_log_proba` and `_proba` of a chunk of rows."""
+
+    classes_: npt.NDArray[Any]
+    n_jobs: int | None
+    #: Type of the features in the fit, and whether they were sparse.
+    _features: tuple[np.dtype[Any], bool]
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the most probable class of each row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, p)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        return self.predict_topk(X, 1)[:, 0]
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the probability of each class.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, p)
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            Rows sum to 1; columns as in ``classes_``. A row does not depend on the others.
+        """
+        return self._over_rows(self._proba, X)
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Return the logarithm of the probability of each class.
+
+        It is right where probabilities themselves round to zero.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, p)
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+        """
+        return self._over_rows(self._log_proba, X)
+
+    def predict_topk(self, X: Any, k: int, *, return_proba: bool = False) -> Any:
+        """Return the k most probable classes of each row, the most probable first.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, p)
+        k : int
+            From 1 to the number of classes. Of classes that tie, those first in ``classes_``.
+        return_proba : bool, default=False
+            Whether to return their probabilities as well.
+
+        Returns
+        -------
+        labels : ndarray of shape (n, k)
+        proba : ndarray of shape (n, k)
+            Only with `return_proba`.
+        """
+        n_classes = len(self._fitted_classes())
+        if not isinstance(k, Integral) or isinstance(k, bool) or not 1 <= k <= n_classes:
+            raise ValueError(
+                f"k must be a whole number from 1 to {n_classes}, the number of classes; got {k!r}."
+            )
+        best = self._over_rows(partial(self._top, int(k)), X)
+        columns = best[:, 0].astype(np.intp)
+        labels = self.classes_[columns]
+        return (labels, np.exp(best[:, 1])) if return_proba else labels
+
+    def _top(self, k: int, X: Any) -> FloatArray:
+        """Return columns and log-probabilities of the k best classes, (n, 2, k)."""
+        log_proba = self._log_proba(X)
+        columns = top_columns(log_proba, k)
+        return np.stack([columns, np.take_along_axis(log_proba, columns, axis=1)], axis=1)
+
+    def _proba(self, X: Any) -> FloatArray:
+        raise NotImplementedError
+
+    def _log_proba(self, X: Any) -> FloatArray:
+        raise NotImplementedError
+
+    def _fitted_classes(self) -> npt.NDArray[Any]:
+        check_is_fitted(self)
+        return self.classes_
+
+    def _over_rows(self, function: Callable[[Any], npt.NDArray[Any]], X: Any) -> npt.NDArray[Any]:
+        """Return `function` of the rows of X as they were in the fit: dense or sparse."""
+        n_classes = len(self._fitted_classes())
+        dtype, was_sparse = self._features
+        rows = validate_data(
+            self, X, reset=False, accept_sparse="csr", dtype=dtype, **self._reading()
+        )
+        if was_sparse and not sp.issparse(rows):
+            rows = sp.csr_array(rows)
+        return over_rows(partial(_as_fitted, function, was_sparse), rows, n_classes, self.n_jobs)
+
+    def _reading(self) -> dict[str, Any]:
+        """Return how rows are read besides."""
+        return {}
+
+
+def _as_fitted(
+    function: Callable[[Any], npt.NDArray[Any]], was_sparse: bool, X: Any
+) -> npt.NDArray[Any]:
+    """Call with rows as they were in the fit; only a chunk is made dense at a time."""
+    return function(X.toarray() if sp.issparse(X) and not was_sparse else X)

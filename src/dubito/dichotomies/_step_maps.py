@@ -1,0 +1,127 @@
+"""Isotonic maps of nodes: tables that are packed together and looked up by compiled code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from dubito._kernels.isotonic import belief_steps
+from dubito.dichotomies._map_base import NodeMaps, NodeRows, finite
+from dubito.dichotomies._parallel import count_tasks, plan_tasks, run_tasks
+
+if TYPE_CHECKING:
+    from dubito._checks import FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class IsotonicMaps(NodeMaps):
+    """Values of each node, linear between knots: columns ``start[t]:start[t + 1]`` of `knots`.
+
+    Only both ends of each block of equal values are kept. `cut` is 0 where the values keep off 0
+    and 1 by themselves, else what probabilities are kept off them.
+    """
+
+    knots: FloatArray  # (2, all): places, values
+    start: IntArray
+    cut: FloatArray
+
+    @classmethod
+    def fit(cls, rows: NodeRows, *, smoothing: float) -> Self:
+        """Fit the maps of ``IsotonicCalibrator(smoothing=smoothing)`` at all nodes."""
+        from dubito._kernels.node_maps_compiled import (  # noqa: PLC0415 - loads numba
+            isotonic_knots,
+            pool_ties,
+        )
+
+        pools, count = pool_ties(rows.packed)
+        knots, used = isotonic_knots(pools, rows.packed[1], count, float(smoothing))
+        start, place = pack(rows.ptr, used)
+        return cls(knots[:, place], start, np.where(smoothing > 0, 0.0, least_share(rows)))
+
+    def log_odds(self, scores: FloatArray) -> FloatArray:
+        """Return calibrated log-odds; an uncalibrated node keeps its scores."""
+        from dubito._kernels.node_maps_compiled import isotonic_log_odds  # noqa: PLC0415
+
+        scores = np.asarray(scores, dtype=np.float64)
+        return isotonic_log_odds(scores, self.knots, self.start, self.cut)
+
+
+@dataclass(frozen=True)
+class EvidentialIsotonicMaps(NodeMaps):
+    """Belief and plausibility of each node, steps between the scores seen.
+
+    ``knots[start[t]:start[t + 1]]`` are the scores of node t; its steps, one more than those, begin
+    at column ``start[t] + t`` of `steps`: beliefs, plausibilities.
+    """
+
+    has_bounds: ClassVar[bool] = True
+
+    knots: FloatArray
+    start: IntArray
+    steps: FloatArray  # (2, all)
+
+    @classmethod
+    def fit(cls, rows: NodeRows, *, n_jobs: int | None) -> Self:
+        """Fit the maps of ``EvidentialIsotonicCalibrator()`` at all nodes."""
+        from dubito._kernels.node_maps_compiled import pool_ties  # noqa: PLC0415 - loads numba
+
+        pools, count = pool_ties(rows.packed)
+        start, place = pack(rows.ptr, count)
+        pools = pools[:, place]
+        tasks = plan_tasks(count.astype(np.float64), count_tasks(n_jobs))
+        done = run_tasks(_steps_of, (pools, start), tasks, n_jobs=n_jobs)
+        steps = np.empty((2, len(place) + len(count)))
+        for task, results in zip(tasks, done, strict=True):
+            for node, result in zip(task, results, strict=True):
+                steps[:, start[node] + node : start[node + 1] + node + 1] = result
+        return cls(pools[0].copy(), start, steps)
+
+    def bounds(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return belief and plausibility; those of an uncalibrated node are 0 and 1."""
+        from dubito._kernels.node_maps_compiled import step_bounds  # noqa: PLC0415
+
+        scores = np.asarray(scores, dtype=np.float64)
+        return step_bounds(scores, self.knots, self.start, self.steps)
+
+    def log_odds(self, scores: FloatArray) -> FloatArray:
+        """Return the log-odds of the middle of belief and plausibility, which is never 0 or 1."""
+        lower, upper = self.bounds(scores)
+        out = np.log((lower + upper) / ((1 - lower) + (1 - upper)))
+        unknown = np.diff(self.start) == 0
+        out[:, unknown] = finite(scores[:, unknown])
+        return out
+
+
+def _steps_of(pools: FloatArray, start: IntArray, nodes: IntArray) -> list[Any]:
+    """Return belief and plausibility on the steps of some nodes."""
+    return [_steps(pools[1:, start[node] : start[node + 1]]) for node in nodes]
+
+
+def _steps(pool: FloatArray) -> tuple[Any, Any]:
+    if pool.shape[1] == 0:
+        return 0.0, 1.0
+    return belief_steps(np.ascontiguousarray(pool[0]), np.ascontiguousarray(pool[1]))
+
+
+def pack(ptr: IntArray, count: IntArray) -> tuple[IntArray, IntArray]:
+    """Return where nodes start that keep their first `count` columns, and which columns these are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dubito.dichotomies._step_maps import pack
+    >>> pack(np.array([0, 4, 9]), np.array([2, 3]))
+    (array([0, 2, 5]), array([0, 1, 4, 5, 6]))
+    """
+    start = np.concatenate([[0], np.cumsum(count)])
+    return start, np.arange(start[-1]) + np.repeat(np.asarray(ptr)[:-1] - start[:-1], count)
+
+
+def least_share(rows: NodeRows) -> FloatArray:
+    r"""Return what a probability of 0 is raised to: :math:`1/(2(w+1))`, w the node's weight.
+
+    Half of what one more row would make of it by Laplace's rule: no class is ever impossible.
+    """
+    return 0.5 / (rows.total_weight() + 1)

@@ -1,0 +1,87 @@
+"""A fitted tree: rows in, probabilities, bounds and sets of classes out, in bounded memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from joblib import effective_n_jobs
+
+from dubito._kernels.tree_paths import class_bounds, class_proba, log_class_proba, maximal_classes
+from dubito.dichotomies._parallel import run_tasks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy.typing as npt
+
+    from dubito._checks import BoolArray, FloatArray, IntArray
+    from dubito.dichotomies._node_fits import NodeModel
+    from dubito.dichotomies._node_maps import NodeMaps
+
+#: Log-odds that are held at once: 32 MiB of them.
+_CHUNK = 1 << 22
+
+
+@dataclass(frozen=True)
+class TreeModel:
+    """Node models with their calibration maps, and the paths from nodes to classes.
+
+    ``order`` holds the column of each leaf, ``left`` and ``right`` are those of the tree.
+    """
+
+    nodes: NodeModel
+    maps: NodeMaps
+    left: IntArray
+    right: IntArray
+    order: IntArray
+
+    @property
+    def _paths(self) -> tuple[IntArray, IntArray, IntArray]:
+        return self.left, self.right, self.order
+
+    def _log_odds(self, X: Any) -> FloatArray:
+        return self.maps.log_odds(self.nodes.scores(X))
+
+    def log_proba(self, X: Any) -> FloatArray:
+        """Return log-probabilities (n, K)."""
+        return log_class_proba(self._log_odds(X), *self._paths)
+
+    def proba(self, X: Any) -> FloatArray:
+        """Return probabilities (n, K)."""
+        return class_proba(self._log_odds(X), *self._paths)
+
+    def bounds(self, X: Any) -> FloatArray:
+        """Return lower and upper probabilities, (n, 2, K)."""
+        node_bounds = self.maps.bounds(self.nodes.scores(X))
+        return np.stack(class_bounds(*node_bounds, *self._paths), axis=1)
+
+    def maximal(self, X: Any) -> BoolArray:
+        """Return the classes that no other dominates, (n, K)."""
+        return maximal_classes(*self.maps.bounds(self.nodes.scores(X)), *self._paths)
+
+
+def over_rows(
+    function: Callable[[Any], npt.NDArray[Any]], X: Any, n_classes: int, n_jobs: int | None
+) -> npt.NDArray[Any]:
+    """Return `function` of all rows, which treats each by itself, computed some at a time."""
+    n = X.shape[0]
+    step = max(_CHUNK // n_classes, 1)
+    slices = [slice(first, min(first + step, n)) for first in range(0, n, step)]
+    if len(slices) == 1:
+        return function(X)
+    if effective_n_jobs(n_jobs) > 1:
+        parts = iter(run_tasks(_part, (X, function), slices, n_jobs=n_jobs))
+    else:
+        parts = (function(X[rows]) for rows in slices)
+    first = next(parts)
+    out = np.empty((n, *first.shape[1:]), first.dtype)
+    out[slices[0]] = first
+    for rows, part in zip(slices[1:], parts, strict=True):
+        out[rows] = part
+    return out
+
+
+def _part(X: Any, function: Callable[[Any], npt.NDArray[Any]], rows: slice) -> npt.NDArray[Any]:
+    return function(X[rows])

@@ -1,0 +1,369 @@
+"""Nested dichotomies: a tree of two-way decisions between thousands of classes (P4)."""
+
+from __future__ import annotations
+
+from functools import partial
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state, get_tags
+from sklearn.utils.metaestimators import available_if
+
+from dubito._kernels.tree_paths import group_sums
+from dubito._sklearn import HasMethods, Interval, StrOptions, fit_context
+from dubito.belief import Bounds
+from dubito.decision.rules import choose_set
+from dubito.dichotomies._class_rows import ClassRows, read_class_rows
+from dubito.dichotomies._estimator_nodes import has_probabilities
+from dubito.dichotomies._external import as_scores, fit_external, read_external
+from dubito.dichotomies._growth import STRUCTURES, make_tree
+from dubito.dichotomies._holdout import rows_aside
+from dubito.dichotomies._leaf_rows import in_leaf_order
+from dubito.dichotomies._many_classes import ManyClassesMixin
+from dubito.dichotomies._node_fits import fit_nodes
+from dubito.dichotomies._node_maps import fit_node_maps, gives_bounds, read_internal
+from dubito.dichotomies._tree_model import TreeModel, over_rows
+from dubito.dichotomies.tree import DichotomyTree
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    from numpy.random import Generator
+
+    from dubito._checks import BoolArray, FloatArray, IntArray
+    from dubito.calibration._base import BaseCalibrator
+    from dubito.decision.rules import SetRule
+
+
+def defines_bounds(model: NestedDichotomyClassifier) -> bool:
+    """Say whether the model defines bounds; where not, say what would."""
+    if model.external is not None:
+        if gives_bounds(model.external):
+            return True
+        raise AttributeError(
+            f"external={model.external!r} gives probabilities and no bounds, and moves those of the "
+            "tree out of the bounds of its nodes; use external=None with an evidential internal "
+            "calibrator, or an evidential external one."
+        )
+    if gives_bounds(model.internal):
+        return True
+    raise AttributeError(
+        f"internal={model.internal!r} gives no bounds; use an evidential calibrator, as in "
+        "internal=EvidentialLogisticCalibrator()."
+    )
+
+
+class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator):
+    r"""A tree over the classes, with a model at each node that tells its two halves apart.
+
+    The probability of a class is the product of the nodes' on its path,
+
+    .. math:: p(c\mid x)=\prod_{t\in\text{path}(c)}\sigma(\pm z_t(x)),
+
+    with :math:`z_t` the log-odds of the right side of node t, so that the log loss of a row is the
+    sum of its nodes' (P4, Proposition 1). A fit costs about as many passes over the rows as the
+    tree is deep, where a flat model costs as many as there are classes.
+
+    Parameters
+    ----------
+    estimator : classifier, default=None
+        The model of a node. None is logistic regression by solvers made for many small problems,
+        and so is a ``LogisticRegression`` with a ridge: both are at scikit-learn's optimum. The
+        nodes of ``GaussianNB`` and ``MultinomialNB`` are had from sums over classes. Of any other
+        classifier each node gets a clone.
+    structure : str, DichotomyTree or nested tuples, default="clustered"
+        How classes are parted. "clustered": halves of classes that lie near each other, by
+        2-means on class means; "random": any split is as likely as any other (P4);
+        "class_balanced" and "data_balanced": random halves of the classes, or of the rows;
+        "random_pair": by a model of two random classes. Or a tree of labels, say a taxonomy: its
+        leaves without rows are left out.
+    internal : None, "platt", "isotonic" or calibrator, default=None
+        Calibration of each node, on log-odds out of fold. An evidential calibrator gives bounds.
+    external : None, "vector" or calibrator, default=None
+        Calibration of the whole, on the log-probabilities of rows set aside.
+    internal_cv : int, default=3
+        Folds for internal calibration.
+    external_size : float, default=0.1
+        Part of the rows that is set aside for external calibration; the tree does without.
+    dtype : dtype, default=None
+        float32 or float64 to compute node models with; None is that of the rows. float32 takes half
+        of the memory and of the time.
+    n_jobs : int, default=None
+        Jobs for fits and predictions, by joblib: threads, unless ``joblib.parallel_config`` says
+        otherwise. It changes no result.
+    random_state : int, RandomState or None, default=None
+        Decides the tree, folds, rows set aside, and seeds of estimators.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        Labels, in the order of columns.
+    tree_ : DichotomyTree
+        The tree.
+    internal_ : object
+        Calibration maps of the nodes.
+    external_ : calibrator or None
+        The fitted external calibrator.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features, where X has them.
+
+    See Also
+    --------
+    NestedDichotomyEnsemble : several trees, whose errors cancel.
+
+    Notes
+    -----
+    Folds of internal calibration hold every `internal_cv`-th row in the order of the leaves, so
+    that both sides of every node are in each fold in proportion. A node with a single row on a
+    side is left as it is, and its bounds are 0 and 1. P4 uses three folds, as here.
+
+    Rows are set aside in proportion to the classes, never the last of one; classes without a row
+    among them are shrunken towards the others by `VectorCalibrator`, where plain vector scaling
+    would drive them to probability zero.
+
+    Bounds of a class are products of its nodes' bounds. They are exact: nodes are free in their
+    intervals, and a path meets each once.
+
+    References
+    ----------
+    T. Leathart, E. Frank, B. Pfahringer and G. Holmes, "On the calibration of nested dichotomies
+    for large multiclass tasks" (P4).
+
+    Examples
+    --------
+    >>> from dubito.datasets import make_many_classes
+    >>> from dubito.dichotomies import NestedDichotomyClassifier
+    >>> X, y = make_many_classes(3000, n_classes=40, n_features=20, random_state=0)
+    >>> model = NestedDichotomyClassifier(external="vector", random_state=0).fit(X[:2000], y[:2000])
+    >>> model.predict_proba(X[2000:]).shape
+    (1000, 40)
+    >>> model.predict_topk(X[2000:], 3).shape
+    (1000, 3)
+    >>> model.tree_.depth
+    6
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "estimator": [HasMethods(["fit", "predict"]), None],
+        "structure": [StrOptions(set(STRUCTURES)), DichotomyTree, tuple, list],
+        "internal": "no_validation",
+        "external": "no_validation",
+        "internal_cv": [Interval(Integral, 2, None, closed="left")],
+        "external_size": [Interval(Real, 0, 1, closed="neither")],
+        "dtype": "no_validation",
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(  # noqa: PLR0913
+        self,
+        estimator: Any = None,
+        *,
+        structure: Any = "clustered",
+        internal: Any = None,
+        external: Any = None,
+        internal_cv: int = 3,
+        external_size: float = 0.1,
+        dtype: npt.DTypeLike | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.structure = structure
+        self.internal = internal
+        self.external = external
+        self.internal_cv = internal_cv
+        self.external_size = external_size
+        self.dtype = dtype
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Grow the tree, fit its nodes, and calibrate them.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, p)
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), optional
+            A row of weight 2 counts as two rows, a row of weight 0 not at all.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit_rows(self._read(self, X, y, sample_weight))
+
+    def _read(self, owner: Any, X: Any, y: Any, sample_weight: Any) -> ClassRows:
+        """Check the rows for this tree, or for the ensemble it belongs to."""
+        read_internal(self.internal)
+        read_external(self.external)
+        return read_class_rows(owner, X, y, sample_weight, dtype=self.dtype, **self._reading())
+
+    def _fit_rows(self, rows: ClassRows) -> Self:
+        """Fit on rows that have been checked."""
+        internal, external = read_internal(self.internal), read_external(self.external)
+        self._check_estimator(internal)
+        self.classes_, self._features = rows.classes, rows.kind
+        chance = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        aside_rng, tree_rng, row_rng = np.random.default_rng(chance).spawn(3)
+        inside = rows
+        if external is not None:
+            aside = rows_aside(rows, self.external_size, aside_rng, why="for external calibration")
+            inside = rows.without(aside)
+        self.tree_ = make_tree(self.structure, inside, self.estimator, tree_rng)
+        self._model = self._fit_tree(inside, internal, row_rng)
+        self.internal_ = self._model.maps
+        self.external_ = None
+        if external is not None:
+            self.external_ = self._fit_external(external, rows, aside)
+        return self
+
+    def _check_estimator(self, internal: BaseCalibrator | None) -> None:
+        if self.estimator is None or has_probabilities(self.estimator) or internal is not None:
+            return
+        raise ValueError(
+            f"{type(self.estimator).__name__} has no predict_proba, and its margins are no "
+            'log-odds; use internal="platt" to make probabilities of them.'
+        )
+
+    def _fit_external(
+        self, external: BaseCalibrator, rows: ClassRows, aside: BoolArray
+    ) -> BaseCalibrator:
+        """Fit the calibrator on rows that the tree has not seen."""
+        log_proba = over_rows(self._model.log_proba, rows.X[aside], len(self.classes_), self.n_jobs)
+        labels = self.classes_[rows.codes[aside]]
+        return fit_external(external, log_proba, labels, rows.weight[aside], self.classes_)
+
+    def _fit_tree(
+        self,
+        data: ClassRows,
+        internal: BaseCalibrator | None,
+        rng: Generator,
+    ) -> TreeModel:
+        """Fit the nodes, and their maps where they are to be calibrated."""
+        tree = self.tree_
+        columns = {label: column for column, label in enumerate(self.classes_.tolist())}
+        order = np.array([columns[label] for label in tree.leaves.tolist()])
+        place = np.argsort(order)
+        rows = in_leaf_order(data.X, place[data.codes], data.weight, len(order), rng)
+        nodes, cross = fit_nodes(
+            self.estimator,
+            rows,
+            tree,
+            weighted=data.weighted,
+            n_folds=0 if internal is None else self.internal_cv,
+            n_jobs=self.n_jobs,
+            rng=rng,
+        )
+        spans = rows.spans(tree)
+        maps = fit_node_maps(
+            internal,
+            cross,
+            spans.packed(),
+            spans.n_left,
+            weight=rows.weight,
+            first=spans.first,
+            n_jobs=self.n_jobs,
+        )
+        return TreeModel(nodes, maps, tree.left, tree.right, order)
+
+    def _proba(self, X: Any) -> FloatArray:
+        if self.external_ is None:
+            return self._model.proba(X)
+        return self.external_.predict_proba(as_scores(self.external_, self._model.log_proba(X)))
+
+    def _log_proba(self, X: Any) -> FloatArray:
+        if self.external_ is None:
+            return self._model.log_proba(X)
+        return self.external_.predict_log_proba(as_scores(self.external_, self._model.log_proba(X)))
+
+    def predict_proba_at_depth(self, X: Any, depth: int) -> FloatArray:
+        """Return probabilities of the groups of classes into which a cut parts the tree.
+
+        The tree is cut off at a depth: at depth 1 the groups are the two sides of the root, and
+        beyond the last leaf every class is one (P4, Figure 3).
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, p)
+        depth : int
+            Not negative.
+
+        Returns
+        -------
+        ndarray of shape (n, groups)
+            Rows sum to 1. Groups are numbered as in ``tree_.cut(depth)``, from left to right.
+        """
+        self._fitted_classes()
+        group = np.empty(len(self.classes_), dtype=np.intp)
+        group[self._model.order] = self.tree_.cut(depth)
+        return self._over_rows(partial(self._group_proba, group), X)
+
+    def _group_proba(self, group: IntArray, X: Any) -> FloatArray:
+        return group_sums(self._proba(X), group)
+
+    @available_if(defines_bounds)
+    def predict_bounds(self, X: Any) -> Bounds:
+        """Return lower and upper probabilities of each class.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, p)
+
+        Returns
+        -------
+        Bounds
+            With ``lower`` and ``upper`` of shape (n, K). They hold the probability between them.
+        """
+        both = self._over_rows(self._both_bounds, X)
+        return Bounds(both[:, 0], both[:, 1])
+
+    def _both_bounds(self, X: Any) -> FloatArray:
+        if self.external_ is None:
+            return self._model.bounds(X)
+        bounds = self.external_.predict_bounds(as_scores(self.external_, self._model.log_proba(X)))
+        return np.stack([bounds.lower, bounds.upper], axis=1)
+
+    @available_if(defines_bounds)
+    def predict_set(self, X: Any, rule: SetRule = None, **options: Any) -> BoolArray:
+        """Return the classes that remain possible.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, p)
+        rule : str or callable, default=None
+            None and "maximality": the classes that no other is more probable than whatever the
+            nodes are within their bounds; exact, and in time linear in the number of classes.
+            Other rules of `dubito.decision`, and functions, act on the bounds of classes, which
+            hold more distributions than the tree.
+        **options
+            Passed on to a rule on bounds, as in ``loss=L``.
+
+        Returns
+        -------
+        ndarray of bool, shape (n, K)
+            Never an empty row; columns as in ``classes_``.
+        """
+        if rule in {None, "maximality"} and not options and self.external is None:
+            return self._over_rows(self._maximal, X)
+        return choose_set(self.predict_bounds(X), rule, **options)
+
+    def _maximal(self, X: Any) -> BoolArray:
+        return self._model.maximal(X)
+
+    def _reading(self) -> dict[str, Any]:
+        allow_nan = self.estimator is not None and get_tags(self.estimator).input_tags.allow_nan
+        return {"ensure_all_finite": "allow-nan" if allow_nan else True}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if self.estimator is not None:
+            tags.input_tags = get_tags(self.estimator).input_tags
+        else:
+            tags.input_tags.sparse = True
+        return tags

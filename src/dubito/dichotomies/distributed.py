@@ -1,0 +1,205 @@
+"""Scoring more rows than memory holds: block by block, here or on a Dask cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from dubito.belief import Bounds
+from dubito.dichotomies._parallel import one_blas_thread
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
+#: Methods that can be asked for, and the settings of each that a Dask array allows.
+_METHODS: dict[str, tuple[str, ...]] = {
+    "predict": (),
+    "predict_proba": (),
+    "predict_log_proba": (),
+    "predict_bounds": (),
+    "predict_set": ("rule",),
+    "predict_topk": ("k", "return_proba"),
+    "predict_proba_at_depth": ("depth",),
+}
+
+
+def score_blocks(
+    model: Any, X: Any, *, method: str = "predict_proba", client: Any = None, **settings: Any
+) -> Any:
+    """Plan the scoring of rows that need not fit in memory; Dask computes it when asked to.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        Any classifier or calibrator of dubito. It is sent to a process once, not with every block.
+    X : dask array of shape (n, n_features), or iterable of chunks
+        A Dask array has its columns in one chunk; the number of its rows may be unknown, and its
+        blocks may be sparse. A chunk is what `model` takes (an array, a CSR matrix, a data frame),
+        or a ``dask.delayed`` promise of it, which is what keeps large data out of this process.
+    method : str
+        What the model is asked for: ``"predict"``, ``"predict_proba"``, ``"predict_log_proba"``,
+        ``"predict_bounds"``, ``"predict_set"``, ``"predict_topk"``, ``"predict_proba_at_depth"``.
+    client : distributed.Client or None
+        Sends the model ahead to all workers, better for a model of more than ten megabytes; then
+        this client alone can compute the result. None: the model travels in the plan, once.
+    **settings
+        Given to the method: ``rule=``, ``k=``, ``return_proba=``, ``depth=``.
+
+    Returns
+    -------
+    dask array, pair of dask arrays, or list of delayed
+        For a Dask array the labels (n,) or a table of n rows, chunked as the rows are;
+        ``"predict_bounds"`` gives the lower and the upper bounds, (n, K) each, and ``return_proba``
+        labels and probabilities: ``dask.compute`` both at once and each block is scored once.
+        For chunks a list of delayed results, what the method returns for each chunk.
+
+    Notes
+    -----
+    A worker holds the model, the blocks in hand and their results: store large results block by
+    block (``to_zarr``, ``to_npy_stack``) or reduce them, rather than compute all into one array.
+    Every row is scored by itself, so that the blocks do not matter to the result.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from sklearn.datasets import load_iris
+    >>> from dubito.dichotomies.distributed import score_blocks
+    >>> from dubito.discriminant import ImpreciseGaussianDiscriminant
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = ImpreciseGaussianDiscriminant().fit(X, y)
+    >>> proba = score_blocks(model, da.from_array(X, chunks=(40, 4)))
+    >>> proba.chunks
+    ((40, 40, 40, 30), (3,))
+    >>> float(proba.max(axis=1).mean().compute().round(3))
+    0.984
+    """
+    dask, arrays = _import_dask()
+    check_is_fitted(model)
+    if method not in _METHODS:
+        raise ValueError(f"method must be one of {', '.join(_METHODS)}; got {method!r}.")
+    getattr(model, method)  # a model without it says so now, not on a worker
+    sent = dask.delayed(model if client is None else _send_ahead(client, model), traverse=False)
+    if isinstance(X, arrays.Array):
+        return _score_array(model, sent, _one_chunk_wide(model, X), method, settings)
+    score = dask.delayed(_score, pure=False)
+    return [score(sent, chunk, method, settings) for chunk in _chunks(X)]
+
+
+def _import_dask() -> tuple[Any, Any]:
+    try:
+        import dask  # noqa: PLC0415 - an extra
+        import dask.array as arrays  # noqa: PLC0415
+    except ImportError as error:
+        raise ImportError('score_blocks needs dask: pip install "dubito[distributed]"') from error
+    return dask, arrays
+
+
+def _send_ahead(client: Any, model: Any) -> Any:
+    """Give every worker the model, whole: scatter would take a list apart."""
+    return client.scatter([model], broadcast=True, hash=False)[0]
+
+
+def _one_chunk_wide(model: Any, X: Any) -> Any:
+    """Return rows whose columns are together, as many as the model knows."""
+    if X.ndim == 1:
+        return X[:, None]  # scores of a binary calibrator
+    if X.ndim != 2:
+        raise ValueError(f"X must be a table, rows by features; got {X.ndim} dimensions.")
+    known = getattr(model, "n_features_in_", X.shape[1])
+    if X.shape[1] != known:
+        raise ValueError(
+            f"X has {X.shape[1]} columns, but {type(model).__name__} was fitted on {known}."
+        )
+    if X.numblocks[1] > 1:
+        raise ValueError(
+            f"the columns of X are in {X.numblocks[1]} chunks; a model needs all at once. "
+            "Use X.rechunk({1: -1}), with fewer rows to a chunk if memory is short."
+        )
+    return X
+
+
+def _chunks(X: Any) -> Iterator[Any]:
+    """Return the chunks of a collection; one table is not a collection."""
+    if hasattr(X, "shape") or isinstance(X, str | bytes) or not hasattr(X, "__iter__"):
+        raise TypeError(
+            f"X must be a Dask array or an iterable of chunks; got {type(X).__name__}. For rows in "
+            "memory call the model itself; of a Dask data frame take X.to_dask_array(lengths=True)."
+        )
+    return iter(X)
+
+
+def _score_array(model: Any, sent: Any, X: Any, method: str, settings: dict[str, Any]) -> Any:
+    """Return the lazy table of results, taken apart where it is a pair."""
+    columns, dtype = _layout(model, method, settings)
+    table = X.map_blocks(
+        _score_block,
+        model=sent,
+        method=method,
+        settings=settings,
+        columns=columns,
+        kind=dtype,  # "dtype" would be taken by map_blocks
+        chunks=(X.chunks[0], (columns,)),
+        meta=np.empty((0, 0), dtype),
+    )
+    if dtype.names:
+        return tuple(table[name] for name in dtype.names)
+    return table[:, 0] if method == "predict" else table
+
+
+def _layout(model: Any, method: str, settings: dict[str, Any]) -> tuple[int, np.dtype[Any]]:
+    """Return how many columns a result has, and of what; two fields for a pair."""
+    unknown = set(settings) - set(_METHODS[method])
+    if unknown:
+        raise TypeError(
+            f"{method} over a Dask array takes {' and '.join(_METHODS[method]) or 'no settings'}; "
+            f"got {', '.join(sorted(unknown))}. Chunks, X.to_delayed().ravel(), allow any setting."
+        )
+    missing = {"predict_topk": {"k"}, "predict_proba_at_depth": {"depth"}}.get(method, set())
+    if missing - set(settings):
+        raise TypeError(f"{method} needs {', '.join(missing)}=; give it to score_blocks.")
+    n_classes, label, number = len(model.classes_), model.classes_.dtype, np.dtype(np.float64)
+    match method:
+        case "predict":
+            return 1, label
+        case "predict_set":
+            return n_classes, np.dtype(bool)
+        case "predict_bounds":
+            return n_classes, np.dtype([("lower", number), ("upper", number)])
+        case "predict_topk":
+            pair = np.dtype([("label", label), ("proba", number)])
+            return settings["k"], pair if settings.get("return_proba") else label
+        case "predict_proba_at_depth":
+            return int(model.tree_.cut(settings["depth"]).max()) + 1, number
+    return n_classes, number
+
+
+def _score_block(
+    rows: Any,
+    *,
+    model: Any,
+    method: str,
+    settings: dict[str, Any],
+    columns: int,
+    kind: np.dtype[Any],
+) -> npt.NDArray[Any]:
+    """Score one block into a table; models refuse to score no rows, and a block may have none."""
+    table = np.empty((rows.shape[0], columns), dtype=kind)
+    if not len(table):
+        return table
+    answer = _score(model, rows, method, settings)
+    if kind.names:
+        pair = (answer.lower, answer.upper) if isinstance(answer, Bounds) else answer
+        for name, part in zip(kind.names, pair, strict=True):
+            table[name] = part
+    else:
+        table[:] = answer.reshape(table.shape)
+    return table
+
+
+def _score(model: Any, rows: Any, method: str, settings: dict[str, Any]) -> Any:
+    with one_blas_thread:
+        return getattr(model, method)(rows, **settings)
