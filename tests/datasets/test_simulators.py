@@ -6,14 +6,26 @@ passed by chance about once in two million comparisons.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
 
-from dubito.datasets import make_gaussian_pair, make_gaussian_trio, make_waveform
+from dubito.datasets import (
+    make_gaussian_pair,
+    make_gaussian_trio,
+    make_many_classes,
+    make_waveform,
+)
 
 LIMIT = 5.0
-SIMULATORS = [make_waveform, make_gaussian_trio, make_gaussian_pair]
+SIMULATORS = [
+    make_waveform,
+    make_gaussian_trio,
+    make_gaussian_pair,
+    partial(make_many_classes, n_classes=9, n_features=4),
+]
 
 PAIR = [([-1, 0], [[1, 0.5], [0.5, 1]]), ([1, 1], [[1, 0.5], [0.5, 1]])]
 TRIO = [

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 #: Nodes that replace the rows of a group. Those of Gauss are exact for polynomials of degree 23.
 _NODES = 12
 
-#: Log-odds that a group may span: the softplus, whose nearest poles are π off the real line, is such
-#: a polynomial to 13 digits there.
+#: Log-odds that a group may span: the softplus, whose nearest poles are π off the real line, is a
+#: polynomial of that degree there, to 13 digits.
 _SPAN = 4.0
 
 #: Below this share of the last one the next squared norm is rounding: the rows hold no more values.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dubito._kernels.jit import compiled
-from dubito._kernels.node_rows_compiled import row_terms, search_length, solve_factored
+from dubito._kernels.node_rows_compiled import enough, row_terms, search_plane, solve_factored
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -26,8 +26,8 @@ _BLOCK = 512
 #: Rows for each column in the Hessian that is factored, and the most columns it may have.
 _ROWS_PER_COLUMN = 64
 _MOST_FACTORED = 400
-#: Below this decrement curvatures have settled, and the factor of the last step is kept.
-_SETTLED = 0.05
+#: Columns of a Hessian that cost as much as a product with it, where all rows are in it.
+_PRODUCTS_PER_COLUMN = 8
 
 
 @compiled()
@@ -97,8 +97,9 @@ def _times_hessian(X, bend, penalty, direction, rise):  # type: ignore[no-untype
 
 
 @compiled()
-def _newton_step(X, bend, penalty, gradient, lower, accuracy, rise):  # type: ignore[no-untyped-def]
+def _newton_step(X, curvature, gradient, lower, accuracy, rise):  # type: ignore[no-untyped-def] # noqa: PLR0917
     """Return the step by conjugate gradients, to a share of the gradient; write its rise."""
+    bend, penalty = curvature
     step = np.zeros(len(gradient))
     rise[:] = 0.0
     residual = -gradient
@@ -107,10 +108,10 @@ def _newton_step(X, bend, penalty, gradient, lower, accuracy, rise):  # type: ig
     direction = nearer.copy()
     rise_of_direction = np.empty(len(X))
     size = np.dot(residual, nearer)
-    enough = accuracy * accuracy * size
-    for _ in range(_MOST_PRODUCTS):
-        if size <= enough or size == 0.0:
-            break
+    small_enough = accuracy * accuracy * size
+    products = 0
+    while products < _MOST_PRODUCTS and size > small_enough:
+        products += 1
         product = _times_hessian(X, bend, penalty, direction, rise_of_direction)
         length = size / np.dot(direction, product)
         step += length * direction
@@ -120,41 +121,44 @@ def _newton_step(X, bend, penalty, gradient, lower, accuracy, rise):  # type: ig
         _solve(lower, nearer)
         before, size = size, np.dot(residual, nearer)
         direction = nearer + (size / before) * direction
-    return step
+    return step, products
 
 
 @compiled()
-def fit_by_columns(X, n_left, weight, penalty, tolerance, w, odds):  # type: ignore[no-untyped-def]
-    """Fit a node; return the last decrement and the steps.
+def fit_by_columns(X, sides, settings, w, odds):  # type: ignore[no-untyped-def]
+    """Fit a node; return the last decrement and the products with the Hessian.
 
-    `w` holds the start and gets the fit, `odds` the log-odds of the rows. The intercept is a
-    column of ones without a penalty. The decrement is as in `fit_by_rows`.
+    `sides` are the number of rows on the left and the weights of all, `settings` the penalty of
+    each column and the decrement at which to end. `w` holds the start and gets the fit, `odds`
+    the log-odds of the rows. The intercept is a column of ones without a penalty. The decrement
+    is as in `fit_by_rows`.
     """
+    n_left, weight = sides
+    penalty, tolerance = settings
     n, p = X.shape
     odds[:] = np.dot(X, w.astype(X.dtype))
     pull, bend, rise = np.empty(n), np.empty(n), np.empty(n)
     every = max(n // (_ROWS_PER_COLUMN * p), 1)
+    # A new factor costs as much as so many products: it is made where the last step took more.
+    worth = p / every / _PRODUCTS_PER_COLUMN
     lower = np.empty((0, 0))
-    decrement = np.inf
-    for step in range(1, _MOST_STEPS + 1):
+    decrement, products, total = np.inf, np.inf, 0
+    for _ in range(_MOST_STEPS):
         loss = row_terms(odds, n_left, weight, pull, bend)
         gradient = _gradient(X, pull, penalty, w)
-        if not decrement < _SETTLED:
+        if products > worth:
             lower = _factor(X, bend, penalty, every)
-        if every == 1 and p <= _MOST_FACTORED:
-            along = -gradient
-            solve_factored(lower, along)
-            rise[:] = np.dot(X, along.astype(X.dtype))
-        else:
-            accuracy = min(0.3, max(0.3 * decrement, 0.01))
-            along = _newton_step(X, bend, penalty, gradient, lower, accuracy, rise)
+        accuracy = min(0.3, max(0.1 * decrement, 0.01))
+        along, products = _newton_step(X, (bend, penalty), gradient, lower, accuracy, rise)
+        total += products
         slope = np.dot(gradient, along)
         decrement = np.sqrt(max(-slope, 0.0))
         heavy = penalty * along
         quadratic = (np.dot(penalty * w, w), np.dot(heavy, w), np.dot(heavy, along))
-        length = search_length(odds, rise, n_left, weight, quadratic, loss, slope)
-        w += length * along
-        odds += length * rise
-        if decrement <= tolerance or length == 0.0:
-            return decrement, step
-    return decrement, _MOST_STEPS
+        before = loss + 0.5 * quadratic[0]
+        keep, length = search_plane((odds, rise), sides, quadratic, before, decrement)
+        w[:] = keep * w + length * along
+        odds[:] = keep * odds + length * rise
+        if decrement <= enough(tolerance, before) or length == 0.0:
+            break
+    return decrement, total

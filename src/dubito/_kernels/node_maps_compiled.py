@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from dubito._kernels.jit import compiled
+from dubito._kernels.lanes_compiled import LANES, exp_in_place
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
     IntArray: TypeAlias = npt.NDArray[np.int64]
     #: Scores, ptr, middle, weight, first.
     Packed: TypeAlias = tuple[FloatArray, IntArray, IntArray, FloatArray, IntArray]
-    #: Smoothed targets of the left and of the right side, sums of w t and of w t x.
-    Targets: TypeAlias = tuple[float, float, float, float]
+    Targets: TypeAlias = tuple[float, float]
+    #: Room for exponentials: values, powers of two, the same as integers.
+    Room: TypeAlias = tuple[FloatArray, FloatArray, IntArray]
     #: Objective; gradient by slope and level; Hessian: slope, mixed, level.
     Local: TypeAlias = tuple[float, float, float, float, float, float]
 
@@ -62,33 +64,58 @@ def _standardise(score: FloatArray, weight: FloatArray, x: FloatArray) -> tuple[
 
 @compiled()
 def _targets(x: FloatArray, weight: FloatArray, middle: int) -> Targets:
-    """Return Platt's targets and what the objective needs of them."""
+    """Return what the objective needs of Platt's targets: sums of them, and of them times x."""
     n_left, n_right = weight[:middle].sum(), weight[middle:].sum()
     left, right = 1.0 / (n_left + 2.0), (n_right + 1.0) / (n_right + 2.0)
     sum_tx = 0.0
     for i in range(len(x)):
         sum_tx += weight[i] * (left if i < middle else right) * x[i]
-    return left, right, left * n_left + right * n_right, sum_tx
+    return left * n_left + right * n_right, sum_tx
 
 
-@compiled()
+@compiled(fastmath={"contract"}, inline="always")
+def twice_atanh_ratio(q):  # type: ignore[no-untyped-def]
+    """Return 2 atanh(t) / t for q = t² of at most 1/9, to rounding."""
+    p = 2.0 / 29.0
+    p = p * q + 2.0 / 27.0
+    p = p * q + 2.0 / 25.0
+    p = p * q + 2.0 / 23.0
+    p = p * q + 2.0 / 21.0
+    p = p * q + 2.0 / 19.0
+    p = p * q + 2.0 / 17.0
+    p = p * q + 2.0 / 15.0
+    p = p * q + 2.0 / 13.0
+    p = p * q + 2.0 / 11.0
+    p = p * q + 2.0 / 9.0
+    p = p * q + 2.0 / 7.0
+    p = p * q + 2.0 / 5.0
+    p = p * q + 2.0 / 3.0
+    return p * q + 2.0
+
+
+@compiled(fastmath=LANES)
 def _expand(
-    x: FloatArray, weight: FloatArray, middle: int, targets: Targets, coef: tuple[float, float]
+    x: FloatArray, weight: FloatArray, targets: Targets, coef: tuple[float, float], room: Room
 ) -> Local:
     """Return the cross-entropy up to second order."""
     slope, level = coef
-    loss = -targets[2] * level - targets[3] * slope
-    d_slope = d_level = dd_slope = dd_mixed = dd_level = 0.0
-    for i in range(len(x)):
+    small, power, bits = room
+    n = len(x)
+    for i in range(n):
+        small[i] = -abs(slope * x[i] + level)
+    exp_in_place(small[:n], power[:n], bits[:n])
+    loss = -targets[0] * level - targets[1] * slope
+    d_level, d_slope = -targets[0], -targets[1]
+    dd_slope = dd_mixed = dd_level = 0.0
+    for i in range(n):
         eta = slope * x[i] + level
-        small = math.exp(-abs(eta))
-        share = 1.0 / (1.0 + small)
-        p = share if eta >= 0.0 else small * share
-        loss += weight[i] * (max(eta, 0.0) + math.log1p(small))
-        residual = weight[i] * (p - (targets[0] if i < middle else targets[1]))
-        curvature = weight[i] * small * share * share
-        d_level += residual
-        d_slope += residual * x[i]
+        share = 1.0 / (1.0 + small[i])
+        p = weight[i] * (share if eta >= 0.0 else small[i] * share)
+        t = small[i] / (2.0 + small[i])  # log(1 + e) = 2 atanh(e / (2 + e))
+        loss += weight[i] * (max(eta, 0.0) + t * twice_atanh_ratio(t * t))
+        curvature = weight[i] * small[i] * share * share
+        d_level += p
+        d_slope += p * x[i]
         dd_level += curvature
         dd_mixed += curvature * x[i]
         dd_slope += curvature * x[i] * x[i]
@@ -112,16 +139,18 @@ def _newton_step(here: Local) -> tuple[float, float]:
 
 
 @compiled()
-def _fit_sigmoid(x: FloatArray, weight: FloatArray, middle: int) -> tuple[float, float, float]:
+def _fit_sigmoid(
+    x: FloatArray, weight: FloatArray, middle: int, room: Room
+) -> tuple[float, float, float]:
     """Return slope, level and the certificate: the largest gradient for each unit of weight."""
     targets = _targets(x, weight, middle)
     total = weight.sum()
     slope, level = 0.0, 0.0
-    here = _expand(x, weight, middle, targets, (slope, level))
+    here = _expand(x, weight, targets, (slope, level), room)
     size = max(abs(here[1]), abs(here[2]))
     for _ in range(_MAX_STEPS):
         d_slope, d_level = _newton_step(here)
-        there = _expand(x, weight, middle, targets, (slope + d_slope, level + d_level))
+        there = _expand(x, weight, targets, (slope + d_slope, level + d_level), room)
         # Below rounding of the objective only the gradient can tell whether a step still helps.
         if -(here[1] * d_slope + here[2] * d_level) <= 1e-12 * (total + abs(here[0])):
             if max(abs(there[1]), abs(there[2])) >= 0.5 * size:
@@ -129,7 +158,7 @@ def _fit_sigmoid(x: FloatArray, weight: FloatArray, middle: int) -> tuple[float,
         else:
             while there[0] > here[0] and max(abs(d_slope), abs(d_level)) > 1e-12:
                 d_slope, d_level = 0.5 * d_slope, 0.5 * d_level
-                there = _expand(x, weight, middle, targets, (slope + d_slope, level + d_level))
+                there = _expand(x, weight, targets, (slope + d_slope, level + d_level), room)
         slope, level, here = slope + d_slope, level + d_level, there
         size = max(abs(here[1]), abs(here[2]))
     return slope, level, size / total
@@ -144,7 +173,9 @@ def fit_sigmoids(packed: Packed) -> FloatArray:
     scores, ptr, middle, weight, first = packed
     n_nodes = len(middle)
     out = np.empty((n_nodes, 5))
-    buffer = np.empty(np.diff(ptr).max() if n_nodes > 0 else 0)
+    longest = np.diff(ptr).max() if n_nodes > 0 else 0
+    buffer, power = np.empty(longest), np.empty(longest)
+    room = (np.empty(longest), power, power.view(np.int64))
     for t in range(n_nodes):
         n = ptr[t + 1] - ptr[t]
         score, w = scores[ptr[t] : ptr[t + 1]], weight[first[t] : first[t] + n]
@@ -152,7 +183,7 @@ def fit_sigmoids(packed: Packed) -> FloatArray:
         if n > 0 and not np.isnan(score).any():
             x = buffer[:n]
             out[t, 0], out[t, 1] = _standardise(score, w, x)
-            out[t, 2], out[t, 3], out[t, 4] = _fit_sigmoid(x, w, middle[t])
+            out[t, 2], out[t, 3], out[t, 4] = _fit_sigmoid(x, w, middle[t], room)
     return out
 
 

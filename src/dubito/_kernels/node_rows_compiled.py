@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dubito._kernels.jit import compiled
-from dubito._kernels.lanes_compiled import LANES
+from dubito._kernels.lanes_compiled import LANES, exp_in_place, log_one_plus
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -17,64 +17,133 @@ if TYPE_CHECKING:
 
 #: Curvature of a row is kept above this share of its weight, so that its root can be divided by.
 _LEAST_CURVATURE = 1e-12
+#: Rows whose exponentials are taken at once.
+_BLOCK = 256
+#: Newton steps in the plane of the weights and the step, taken above this decrement.
+_PLANE_STEPS = 2
+_NEAR = 0.1
+
+
+@compiled(fastmath=LANES)
+def _terms_of_side(odds, sign, weight, pull, bend):  # type: ignore[no-untyped-def]
+    """Return the loss of rows of one side, +1 right and -1 left; write pulls and curvatures."""
+    small, power = np.empty(_BLOCK), np.empty(_BLOCK)
+    bits = power.view(np.int64)
+    value = 0.0
+    for first in range(0, len(odds), _BLOCK):
+        m = min(_BLOCK, len(odds) - first)
+        z, w = odds[first : first + m], weight[first : first + m]
+        to, curve = pull[first : first + m], bend[first : first + m]
+        for i in range(m):
+            small[i] = -abs(z[i])
+        exp_in_place(small[:m], power[:m], bits[:m])
+        for i in range(m):
+            share = small[i] / (1.0 + small[i])
+            towards = sign * z[i]
+            value += w[i] * (log_one_plus(small[i]) + max(-towards, 0.0))
+            to[i] = sign * w[i] * (share if towards >= 0.0 else 1.0 - share)
+            curve[i] = w[i] * max(share / (1.0 + small[i]), _LEAST_CURVATURE)
+    return value
 
 
 @compiled()
-def row_terms(
-    odds: FloatArray, n_left: int, weight: FloatArray, pull: FloatArray, bend: FloatArray
-) -> float:
+def row_terms(odds, n_left, weight, pull, bend):  # type: ignore[no-untyped-def]
     """Return the loss; write minus its slope and its curvature in the log-odds of every row."""
-    value = 0.0
-    for i in range(len(odds)):
-        z = odds[i]
-        e = math.exp(-abs(z))
-        less_likely = e / (1.0 + e)
-        towards = z if i >= n_left else -z
-        value += weight[i] * (math.log1p(e) + max(-towards, 0.0))
-        missing = less_likely if towards >= 0 else 1.0 - less_likely
-        pull[i] = weight[i] * (missing if i >= n_left else -missing)
-        bend[i] = weight[i] * max(less_likely / (1.0 + e), _LEAST_CURVATURE)
-    return value
+    left = _terms_of_side(odds[:n_left], -1.0, weight[:n_left], pull[:n_left], bend[:n_left])
+    right = _terms_of_side(odds[n_left:], 1.0, weight[n_left:], pull[n_left:], bend[n_left:])
+    return left + right
+
+
+@compiled(fastmath=LANES)
+def _plane_of_side(plane, at, sign, weight, sums):  # type: ignore[no-untyped-def]
+    """Add the loss of rows of one side at a point of the plane, and its derivatives there."""
+    base, rise = plane
+    small, power = np.empty(_BLOCK), np.empty(_BLOCK)
+    bits = power.view(np.int64)
+    towards = np.empty(_BLOCK)
+    value, g0, g1, h00, h01, h11 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for first in range(0, len(base), _BLOCK):
+        m = min(_BLOCK, len(base) - first)
+        a, b, w = base[first : first + m], rise[first : first + m], weight[first : first + m]
+        for i in range(m):
+            towards[i] = sign * (at[0] * a[i] + at[1] * b[i])
+            small[i] = -abs(towards[i])
+        exp_in_place(small[:m], power[:m], bits[:m])
+        for i in range(m):
+            share = small[i] / (1.0 + small[i])
+            value += w[i] * (log_one_plus(small[i]) + max(-towards[i], 0.0))
+            pull = w[i] * (share if towards[i] >= 0.0 else 1.0 - share)
+            bend = w[i] * share / (1.0 + small[i])
+            g0 -= pull * a[i]
+            g1 -= pull * b[i]
+            h00 += bend * a[i] * a[i]
+            h01 += bend * a[i] * b[i]
+            h11 += bend * b[i] * b[i]
+    sums[0] += value
+    sums[1] += sign * g0
+    sums[2] += sign * g1
+    sums[3] += h00
+    sums[4] += h01
+    sums[5] += h11
 
 
 @compiled()
-def row_loss(
-    odds: FloatArray, step: FloatArray, length: float, n_left: int, weight: FloatArray
-) -> float:
-    """Return the loss at `odds + length * step`."""
-    value = 0.0
-    for i in range(len(odds)):
-        z = odds[i] + length * step[i]
-        against = -z if i >= n_left else z
-        value += weight[i] * (math.log1p(math.exp(-abs(z))) + max(against, 0.0))
-    return value
+def _plane_terms(plane, at, sides, penalty, sums):  # type: ignore[no-untyped-def]
+    """Write the objective at a point of the plane, its gradient and its Hessian."""
+    base, rise = plane
+    n_left, weight = sides
+    q0, q1, q2 = penalty
+    x, y = at
+    sums[0] = 0.5 * (q0 * x * x + 2.0 * q1 * x * y + q2 * y * y)
+    sums[1] = q0 * x + q1 * y
+    sums[2] = q1 * x + q2 * y
+    sums[3:] = penalty
+    _plane_of_side((base[:n_left], rise[:n_left]), at, -1.0, weight[:n_left], sums)
+    _plane_of_side((base[n_left:], rise[n_left:]), at, 1.0, weight[n_left:], sums)
 
 
 @compiled()
-def search_length(
-    odds: FloatArray,
-    step: FloatArray,
-    n_left: int,
-    weight: FloatArray,
-    quadratic: tuple[float, float, float],
-    loss: float,
-    slope: float,
-) -> float:
-    """Return how far to go along a step: halved until the objective falls as it should, or 0.
+def search_plane(plane, sides, penalty, before, decrement):  # type: ignore[no-untyped-def]
+    """Return how much of the weights to keep and how far to go along the step.
 
-    The penalty along the step is half of :math:`q_0 + 2 q_1 t + q_2 t^2`.
+    Where rows can be told apart, margins grow until the penalty stops them, and a Newton step
+    makes them larger by about one: growing them as a whole, which needs no features, saves half
+    of the steps. Near the optimum Newton's step is right as it is: the plane adds noise.
+
+    The plane is spanned by the log-odds and their rise. The penalty is that of the weights, of
+    weights and step, and of the step; the step alone is halved until the objective falls, and
+    (1, 0) says that it does not.
     """
-    q0, q1, q2 = quadratic
-    before = loss + 0.5 * q0
+    sums, trial = np.empty(6), np.empty(6)
+    at = (1.0, 1.0)
+    _plane_terms(plane, at, sides, penalty, sums)
+    # The last digits of a sum over rows are noise: a fall that drowns in it is believed.
+    limit = before + 1e-13 * abs(before)
     length = 1.0
-    for _ in range(40):
-        penalty = 0.5 * (q0 + 2.0 * length * q1 + length * length * q2)
-        after = row_loss(odds, step, length, n_left, weight) + penalty
-        # The last digits of a sum over rows are noise: a fall that drowns in it is believed.
-        if after <= before + 1e-4 * length * slope + 1e-14 * abs(before):
-            return length
+    while not sums[0] <= limit:
         length *= 0.5
-    return 0.0
+        if length < 1e-10:
+            return 1.0, 0.0
+        at = (1.0, length)
+        _plane_terms(plane, at, sides, penalty, sums)
+    for _ in range(_PLANE_STEPS if decrement > _NEAR else 0):
+        determinant = sums[3] * sums[5] - sums[4] * sums[4]
+        if not determinant > 1e-9 * sums[3] * sums[5]:
+            break
+        x = at[0] - (sums[5] * sums[1] - sums[4] * sums[2]) / determinant
+        y = at[1] - (sums[3] * sums[2] - sums[4] * sums[1]) / determinant
+        _plane_terms(plane, (x, y), sides, penalty, trial)
+        if not trial[0] < sums[0]:
+            break
+        at = (x, y)
+        sums[:] = trial
+    return at
+
+
+@compiled()
+def enough(tolerance: float, objective: float) -> float:
+    """Return the decrement at which to end: a share of the objective, where that is small."""
+    return tolerance * min(1.0, max(math.sqrt(objective), tolerance))
 
 
 @compiled()

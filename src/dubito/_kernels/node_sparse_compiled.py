@@ -11,25 +11,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dubito._kernels.jit import compiled
-from dubito._kernels.node_rows_compiled import prior_odds, row_terms, search_length
+from dubito._kernels.node_rows_compiled import enough, prior_odds, row_terms, search_plane
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     FloatArray = npt.NDArray[np.float64]
-    IntArray = npt.NDArray[np.int32]
 
 _MOST_STEPS = 100
 _MOST_PRODUCTS = 500
 
 
 @compiled()
-def columns_present(indices: IntArray, place: IntArray, local: IntArray) -> IntArray:
+def columns_present(indices, place, local):  # type: ignore[no-untyped-def]
     """Return the distinct columns in the order they appear; write each entry's place among them.
 
     `place` is scratch as long as the matrix is wide, all -1 before and after.
     """
-    columns = np.empty(min(len(indices), len(place)), np.int32)
+    columns = np.empty(min(len(indices), len(place)), np.uint32)
     count = 0
     for e in range(len(indices)):
         column = indices[e]
@@ -45,8 +44,9 @@ def columns_present(indices: IntArray, place: IntArray, local: IntArray) -> IntA
 
 
 @compiled()
-def gram_of_rows(indptr, local, data, n_columns):  # type: ignore[no-untyped-def]
-    """Return the inner products of the rows."""
+def gram_of_rows(rows, n_columns):  # type: ignore[no-untyped-def]
+    """Return the inner products of the rows: where they begin, places and values of entries."""
+    indptr, local, data = rows
     n = len(indptr) - 1
     gram = np.empty((n, n))
     wide = np.zeros(n_columns)
@@ -65,8 +65,9 @@ def gram_of_rows(indptr, local, data, n_columns):  # type: ignore[no-untyped-def
 
 
 @compiled()
-def combine(indptr, local, data, alpha, n_columns):  # type: ignore[no-untyped-def]
+def combine(rows, alpha, n_columns):  # type: ignore[no-untyped-def]
     """Return the sum of rows times coefficients."""
+    indptr, local, data = rows
     total = np.zeros(n_columns)
     for i in range(len(alpha)):
         for e in range(indptr[i], indptr[i + 1]):
@@ -75,8 +76,10 @@ def combine(indptr, local, data, alpha, n_columns):  # type: ignore[no-untyped-d
 
 
 @compiled()
-def _slopes(indptr, local, data, pull, bend, w, gradient, diagonal):  # type: ignore[no-untyped-def]
+def _slopes(rows, terms, w, gradient, diagonal):  # type: ignore[no-untyped-def]
     """Write the gradient and the diagonal of the Hessian; the intercept comes last."""
+    indptr, local, data = rows
+    pull, bend = terms
     width = len(w) - 1
     for j in range(width):
         gradient[j] = w[j]
@@ -92,8 +95,10 @@ def _slopes(indptr, local, data, pull, bend, w, gradient, diagonal):  # type: ig
 
 
 @compiled()
-def _times_hessian(indptr, local, data, bend, direction, intercept, rise, product):  # type: ignore[no-untyped-def]
+def _times_hessian(rows, curvature, direction, rise, product):  # type: ignore[no-untyped-def]
     """Write the Hessian times a direction, and the direction's rise in every row."""
+    indptr, local, data = rows
+    bend, intercept = curvature
     width = len(direction) - 1
     product[:] = direction
     product[width] = 0.0
@@ -111,23 +116,26 @@ def _times_hessian(indptr, local, data, bend, direction, intercept, rise, produc
 
 
 @compiled()
-def _newton_step(indptr, local, data, bend, slopes, intercept, accuracy, rise, scratch):  # type: ignore[no-untyped-def]
-    """Write the step by conjugate gradients into the first row of scratch, and its rise."""
+def _newton_step(rows, curvature, slopes, accuracy, rise, scratch):  # type: ignore[no-untyped-def] # noqa: PLR0917
+    """Write the step by conjugate gradients into the first row of scratch, and its rise.
+
+    Curvatures come with whether there is an intercept.
+    """
     gradient, diagonal = slopes
     step, residual, direction, product = scratch[0], scratch[1], scratch[2], scratch[3]
     step[:] = 0.0
     rise[:] = 0.0
-    rise_of_direction = np.empty(len(bend))
+    rise_of_direction = np.empty(len(rise))
     size = 0.0
     for j in range(len(gradient)):
         residual[j] = -gradient[j]
         direction[j] = residual[j] / diagonal[j]
         size += residual[j] * direction[j]
-    enough = accuracy * accuracy * size
-    for _ in range(_MOST_PRODUCTS):
-        if size <= enough or size == 0.0:
-            break
-        _times_hessian(indptr, local, data, bend, direction, intercept, rise_of_direction, product)
+    small_enough = accuracy * accuracy * size
+    products = 0
+    while products < _MOST_PRODUCTS and size > small_enough:
+        products += 1
+        _times_hessian(rows, curvature, direction, rise_of_direction, product)
         length = size / np.dot(direction, product)
         before, size = size, 0.0
         for j in range(len(step)):
@@ -138,15 +146,21 @@ def _newton_step(indptr, local, data, bend, slopes, intercept, accuracy, rise, s
         for j in range(len(step)):
             direction[j] = residual[j] / diagonal[j] + ratio * direction[j]
         rise += length * rise_of_direction
+    return products
 
 
 @compiled()
-def fit_sparse(indptr, local, data, n_left, weight, intercept, tolerance, w, odds, scratch):  # type: ignore[no-untyped-def]
-    """Fit a node; return the last decrement and the steps.
+def fit_sparse(rows, sides, settings, w, odds, scratch):  # type: ignore[no-untyped-def] # noqa: PLR0917
+    """Fit a node; return the last decrement and the products with the Hessian.
+
+    `sides` and `settings` are those of `fit_by_rows`.
 
     `w` holds the start and gets the fit, with the intercept last; `odds` gets the log-odds of
     the rows. `scratch` has six rows as long as w.
     """
+    indptr, local, data = rows
+    n_left, weight = sides
+    intercept, tolerance = settings
     n = len(odds)
     width = len(w) - 1
     pull, bend, rise = np.empty(n), np.empty(n), np.empty(n)
@@ -155,15 +169,15 @@ def fit_sparse(indptr, local, data, n_left, weight, intercept, tolerance, w, odd
         odds[i] = w[width]
         for e in range(indptr[i], indptr[i + 1]):
             odds[i] += data[e] * w[local[e]]
-    decrement = np.inf
-    for count in range(1, _MOST_STEPS + 1):
+    decrement, total = np.inf, 0
+    for _ in range(_MOST_STEPS):
         loss = row_terms(odds, n_left, weight, pull, bend)
-        _slopes(indptr, local, data, pull, bend, w, gradient, diagonal)
+        _slopes(rows, (pull, bend), w, gradient, diagonal)
         if not intercept:
             gradient[width] = 0.0
-        accuracy = min(0.3, max(0.3 * decrement, 0.01))
+        accuracy = min(0.03, max(0.1 * decrement, 0.01))
         slopes = (gradient, diagonal)
-        _newton_step(indptr, local, data, bend, slopes, intercept, accuracy, rise, scratch)
+        total += _newton_step(rows, (bend, intercept), slopes, accuracy, rise, scratch)
         slope = np.dot(gradient, step)
         decrement = np.sqrt(max(-slope, 0.0))
         q0, q1, q2 = 0.0, 0.0, 0.0
@@ -171,18 +185,20 @@ def fit_sparse(indptr, local, data, n_left, weight, intercept, tolerance, w, odd
             q0 += w[j] * w[j]
             q1 += w[j] * step[j]
             q2 += step[j] * step[j]
-        length = search_length(odds, rise, n_left, weight, (q0, q1, q2), loss, slope)
+        before = loss + 0.5 * q0
+        quadratic = (q0, q1, q2)
+        keep, length = search_plane((odds, rise), sides, quadratic, before, decrement)
         for j in range(len(w)):
-            w[j] += length * step[j]
-        odds += length * rise
-        if decrement <= tolerance or length == 0.0:
-            return decrement, count
-    return decrement, _MOST_STEPS
+            w[j] = keep * w[j] + length * step[j]
+        odds[:] = keep * odds + length * rise
+        if decrement <= enough(tolerance, before) or length == 0.0:
+            break
+    return decrement, total
 
 
 @compiled()
-def start_at_prior(n_left: int, weight: FloatArray, intercept: bool, w: FloatArray) -> None:
+def start_at_prior(sides: tuple[int, FloatArray], intercept: bool, w: FloatArray) -> None:
     """Write the fit without features: all weights zero, the intercept the sides' log-odds."""
     w[:] = 0.0
     if intercept:
-        w[len(w) - 1] = prior_odds(n_left, weight)
+        w[len(w) - 1] = prior_odds(sides[0], sides[1])

@@ -22,8 +22,12 @@ if TYPE_CHECKING:
 #: Numbers a pass holds at once: 4 MiB of them.
 _CHUNK = 2**19
 
-#: Rows on which the slope is found first; full passes then only polish it.
+#: Rows on which the slope is found first, fewer of them where they are long; full passes then only
+#: polish it.
 _PILOT_ROWS = 4096
+_FEWEST_PILOT_ROWS = 256
+#: Part of the scores that may be listed: beyond, a list costs more than it saves.
+_LISTED = 0.25
 
 
 class Slope(NamedTuple):
@@ -52,15 +56,20 @@ def fit_slope(u: FloatArray, y: IntArray, weight: FloatArray, pseudo: float) -> 
     start = _first_guess(u, weight)
     if start == 0.0:
         return Slope(1.0, 0.0, 0)
-    if len(u) > 4 * _PILOT_ROWS:
-        rows = spread_rows(len(u), _PILOT_ROWS)
+    pilot = _pilot_rows(u)
+    if len(u) > 4 * pilot:
+        rows = spread_rows(len(u), pilot)
         start = _halley(u[rows], y[rows], weight[rows], share, start).theta or start
     return _halley(u, y, weight, share, start)
 
 
+def _pilot_rows(u: FloatArray) -> int:
+    return min(_PILOT_ROWS, max(_CHUNK // u.shape[1], _FEWEST_PILOT_ROWS))
+
+
 def _first_guess(u: FloatArray, weight: FloatArray) -> float:
     """Return the slope at which a typical best score leads the mean by log K."""
-    rows = spread_rows(len(u), _PILOT_ROWS)
+    rows = spread_rows(len(u), _pilot_rows(u))
     part = u[rows]
     # The mean of equal scores may differ from them by rounding; their range does not.
     leads = np.where(np.ptp(part, axis=1) > 0, part.max(axis=1) - part.mean(axis=1), 0.0)
@@ -145,6 +154,46 @@ def diagonal_value_and_blocks(
 
     value, (by_slope, by_bias), blocks = diagonal_sums(u, weight, slope, bias)
     return float(value), by_slope, by_bias, Blocks(*blocks)
+
+
+class Likely(NamedTuple):
+    """Scores of the classes that matter to each row, and what the others add to its sum."""
+
+    start: IntArray  # (n + 1,), where the row's scores begin
+    column: npt.NDArray[np.int32]
+    score: FloatArray
+    rest: FloatArray  # (n,), the logarithm of their sum of exponentials
+
+
+def likely_scores(u: FloatArray, y: IntArray, theta: float, share: float) -> Likely | None:
+    """List the scores whose probability under softmax(θu) exceeds `share`, and those of labels.
+
+    None where they are no small part of all scores.
+    """
+    from dubito._kernels.softmax_compiled import count_likely, list_likely  # noqa: PLC0415
+
+    count, tops, cuts, rest = count_likely(u, y, theta, share)
+    start = np.concatenate([[0], np.cumsum(count)])
+    if start[-1] > _LISTED * u.size:
+        return None
+    column, score = np.empty(start[-1], dtype=np.int32), np.empty(start[-1])
+    list_likely(u, y, theta, (tops, cuts), (start, column, score))
+    return Likely(start, column, score, rest)
+
+
+def likely_value_and_blocks(
+    likely: Likely, weight: FloatArray, slope: FloatArray, bias: FloatArray
+) -> tuple[float, FloatArray, FloatArray, Blocks]:
+    """Return `diagonal_value_and_blocks` of listed scores, the others as they were listed.
+
+    The others have the mean bias, so that a constant added to all still changes nothing.
+    """
+    from dubito._kernels.softmax_compiled import likely_sums  # noqa: PLC0415
+
+    start, column, score, rest = likely
+    value, sums = likely_sums((start, column, score, rest + bias.mean()), weight, slope, bias)
+    by_bias = sums[1] + (weight.sum() - sums[1].sum()) / len(bias)
+    return float(value), sums[0], by_bias, Blocks(*sums[2:])
 
 
 def diagonal_hessian(

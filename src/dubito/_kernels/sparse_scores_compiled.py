@@ -6,7 +6,7 @@ from dubito._kernels.jit import compiled
 
 
 @compiled()
-def sparse_scores(indptr, indices, data, starts, nodes, weights, intercept, out):  # type: ignore[no-untyped-def]
+def sparse_scores(indptr, indices, data, starts, nodes, weights, intercept, out):  # type: ignore[no-untyped-def] # noqa: PLR0917
     """Write the log-odds of every row and node: only weights of columns in the row are read."""
     for i in range(len(out)):
         scores = out[i]

@@ -9,6 +9,8 @@ import numpy as np
 from dubito._kernels.softmax import (
     diagonal_hessian,
     diagonal_value_and_blocks,
+    likely_scores,
+    likely_value_and_blocks,
     log_softmax,
     softmax_rows,
     spread_rows,
@@ -28,7 +30,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from dubito._checks import FloatArray
-    from dubito._kernels.softmax import Blocks, Slope
+    from dubito._kernels.softmax import Blocks, Likely, Slope
+
+    Sums = tuple[float, FloatArray, FloatArray, Blocks]
 
 #: Classes up to which the Hessian is kept in full.
 _DENSE_CLASSES = 200
@@ -36,6 +40,9 @@ _DENSE_CLASSES = 200
 _HESSIAN_COST = 4e9
 #: Scores in the sample of rows on which strengths for many classes are chosen.
 _SAMPLE_SCORES = 4e6
+#: Scores beyond which those of unlikely classes are left out at first, and what unlikely is.
+_ALL_SCORES = 1e6
+_UNLIKELY = 1e-5
 
 
 class VectorCalibrator(AffineMixin, ShrunkenCalibrator):
@@ -93,7 +100,9 @@ class VectorCalibrator(AffineMixin, ShrunkenCalibrator):
 
     "auto" maximises the evidence (MacKay, 1992), which needs no folds; see `ridge_` for the
     result. Where n K² exceeds 4e9, with up to 200 classes, a fixed random sample of rows decides.
-    With more classes a sample gives the start, where n K exceeds 4e6, and all rows decide.
+    With more classes a sample gives the start, where n K exceeds 4e6, and all rows decide; where
+    n K exceeds 1e6 that start is found on likely classes alone, those to which the temperature map
+    gives a row a probability above 1e-5, others kept as it has them.
 
     Up to 200 classes the solver is Newton's method, to a gradient norm of 1e-11. Beyond, the
     Hessian is taken class by class, along with the gradient in one pass over the scores, and
@@ -194,10 +203,20 @@ class DiagonalMap:
         return start if sample is self else solve_map(sample, strengths, start, tolerance=1e-4).x
 
     def _sample(self) -> DiagonalMap:
-        if len(self._u) <= self._affordable:
+        """Return the map on fewer rows, or on their likely classes; itself where it is small."""
+        if len(self._u) > self._affordable:
+            rows = spread_rows(len(self._u), self._affordable)
+            part = DiagonalMap(self._u[rows], self._labels.take(rows), self._theta, self._scale)
+            return part if self._dense else part._sample()
+        if self._dense or self._u.size <= _ALL_SCORES:
             return self
-        rows = spread_rows(len(self._u), self._affordable)
-        return DiagonalMap(self._u[rows], self._labels.take(rows), self._theta, self._scale)
+        likely = likely_scores(self._u, self._labels.y, self._theta, _UNLIKELY)
+        if likely is None:
+            return self
+        return LikelyMap(self._u, self._labels, self._theta, self._scale, likely)
+
+    def _sums(self, slope: FloatArray, bias: FloatArray) -> Sums:
+        return diagonal_value_and_blocks(self._u, self._labels.weight, slope, bias)
 
     def _derivatives(self, x: FloatArray) -> tuple[float, FloatArray, Blocks]:
         """Return the objective with blocks of the Hessian.
@@ -207,9 +226,7 @@ class DiagonalMap:
         """
         if self._last is None or not np.array_equal(self._last[0], x):
             slope, bias = self._parameters(x)
-            value, by_slope, by_bias, blocks = diagonal_value_and_blocks(
-                self._u, self._labels.weight, slope, bias
-            )
+            value, by_slope, by_bias, blocks = self._sums(slope, bias)
             target_slope, target_bias = self._targets
             value -= float(slope @ target_slope + bias @ target_bias)
             gradient = [(by_slope - target_slope) / self._scale, by_bias - target_bias]
@@ -219,6 +236,19 @@ class DiagonalMap:
     def _parameters(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         n_classes = self._u.shape[1]
         return self._theta + x[:n_classes] / self._scale, x[n_classes:]
+
+
+class LikelyMap(DiagonalMap):
+    """The same likelihood, unlikely classes of each row kept as the temperature map has them."""
+
+    def __init__(
+        self, u: FloatArray, labels: Labels, theta: float, scale: float, likely: Likely
+    ) -> None:
+        super().__init__(u, labels, theta, scale)
+        self._likely = likely
+
+    def _sums(self, slope: FloatArray, bias: FloatArray) -> Sums:
+        return likely_value_and_blocks(self._likely, self._labels.weight, slope, bias)
 
 
 def block_metric(blocks: Blocks, scale: float, penalty: FloatArray) -> Metric:

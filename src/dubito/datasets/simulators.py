@@ -239,18 +239,18 @@ def _draw_texts(
     common = np.cumsum(1.0 / np.arange(1, n_words + 1))
     of_group = _draw_labels(n_groups * 50, n_words, rng).reshape(n_groups, 50)
     of_class = _draw_labels(n_classes * 10, n_words, rng).reshape(n_classes, 10)
-    row: list[npt.NDArray[np.int64]] = []
-    word: list[npt.NDArray[np.int64]] = []
-    for least, mean, draw in [
-        (1, 29.0, lambda _, u: np.searchsorted(common, u * common[-1], side="right")),
-        (0, 10.0 * separation, lambda k, u: of_group[group[k], (50 * u).astype(np.int64)]),
-        (0, 15.0 * separation, lambda k, u: of_class[k, (10 * u).astype(np.int64)]),
-    ]:
-        lengths = least + rng.poisson(mean, size=len(y))
-        row.append(np.repeat(np.arange(len(y)), lengths))
-        word.append(draw(y[row[-1]], rng.uniform(size=len(row[-1]))))
-    place = np.concatenate(row), np.concatenate(word)
-    counts = sp.coo_array((np.ones(len(place[0])), place), shape=(len(y), n_words)).tocsr()
+    # How many words of each kind the rows have, which row each word is in, and a place in its list.
+    lengths = [1 + rng.poisson(29.0, size=len(y))]
+    lengths += [rng.poisson(mean * separation, size=len(y)) for mean in (10.0, 15.0)]
+    row = [np.repeat(np.arange(len(y)), length) for length in lengths]
+    place = [rng.uniform(size=len(rows)) for rows in row]
+    word = [
+        np.searchsorted(common, place[0] * common[-1], side="right"),
+        of_group[group[y[row[1]]], (50 * place[1]).astype(np.int64)],
+        of_class[y[row[2]], (10 * place[2]).astype(np.int64)],
+    ]
+    where = np.concatenate(row), np.concatenate(word)
+    counts = sp.coo_array((np.ones(len(where[0])), where), shape=(len(y), n_words)).tocsr()
     length = np.sqrt(counts.multiply(counts).sum(axis=1))
     counts.data /= np.repeat(length, np.diff(counts.indptr))
     return counts
@@ -293,5 +293,5 @@ def _check_count(value: Any, name: str, *, least: int) -> int:
 def _check_separation(value: Any) -> None:
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"separation must be a number; got {value!r}.")
-    if not 0 <= value < np.inf:
+    if not 0 <= float(value) < np.inf:
         raise ValueError(f"separation must be finite and not negative; got {value}.")

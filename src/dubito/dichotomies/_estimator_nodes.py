@@ -3,55 +3,54 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
 from dubito._rows import warn_unweighted
+from dubito.calibration._scores import smallest_share
 from dubito.dichotomies._parallel import count_tasks, plan_tasks, run_tasks
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-    from dubito._checks import FloatArray, IntArray
+    from dubito._checks import BoolArray, FloatArray, IntArray
     from dubito.dichotomies._leaf_rows import LeafRows
     from dubito.dichotomies.tree import DichotomyTree
 
 #: Probabilities of a node below this are raised to it: a path through a zero would stay zero.
-_LEAST = float(np.finfo(np.float64).eps)
+LEAST = float(np.finfo(np.float64).eps)
+
+
+class FittedNode(NamedTuple):
+    """A classifier of two classes, 0 (left) and 1 (right), and the least probability believed."""
+
+    estimator: Any
+    floor: float
+
+    def log_odds(self, X: Any) -> FloatArray:
+        """Return the log-odds of the right side; the margin where there are no probabilities."""
+        if not has_probabilities(self.estimator):
+            return np.asarray(self.estimator.decision_function(X), dtype=np.float64).ravel()
+        proba = np.asarray(self.estimator.predict_proba(X), dtype=np.float64)
+        left, right = np.maximum(proba.T, self.floor)
+        return np.log(right) - np.log(left)
 
 
 @dataclass(frozen=True)
 class EstimatorNodes:
-    """A fitted classifier for each node, with classes 0 (left) and 1 (right)."""
+    """A fitted classifier for each node."""
 
-    estimators: list[Any]
+    fitted: list[FittedNode]
 
     def scores(self, X: Any) -> FloatArray:
         """Return the log-odds of the right side of every node, or margins, (n, nodes)."""
-        out = np.empty((X.shape[0], len(self.estimators)))
-        for node, estimator in enumerate(self.estimators):
-            out[:, node] = log_odds(estimator, X)
+        out = np.empty((X.shape[0], len(self.fitted)))
+        for column, node in enumerate(self.fitted):
+            out[:, column] = node.log_odds(X)
         return out
-
-
-def log_odds(estimator: Any, X: Any) -> FloatArray:
-    """Return the log-odds of class 1; the margin where a classifier has no probabilities."""
-    if not hasattr(estimator, "predict_proba"):
-        return np.asarray(estimator.decision_function(X), dtype=np.float64).ravel()
-    if _is_naive_bayes(estimator):
-        # Its probabilities round to 0 and 1 long before its log-odds lose a digit.
-        joint = estimator.predict_joint_log_proba(X)
-        return joint[:, 1] - joint[:, 0]
-    proba = np.asarray(estimator.predict_proba(X), dtype=np.float64)
-    left, right = np.maximum(proba.T, _LEAST)
-    return np.log(right) - np.log(left)
-
-
-def _is_naive_bayes(estimator: Any) -> bool:
-    return hasattr(estimator, "predict_joint_log_proba")
 
 
 def has_probabilities(estimator: Any) -> bool:
@@ -80,18 +79,18 @@ def fit_estimator_nodes(
     common = (estimator, weighted, n_folds)
     done = run_tasks(_fit_group, shared, [(task, *common) for task in tasks], n_jobs=n_jobs)
 
-    estimators: list[Any] = [None] * tree.n_nodes
+    nodes: list[Any] = [None] * tree.n_nodes
     begins = spans.packed()
     cross = np.empty(begins[-1] if n_folds else 0)
     for task, group in zip(tasks, done, strict=True):
         for node, (fitted, scores) in zip(task, group, strict=True):
-            estimators[node] = fitted
+            nodes[node] = fitted
             if n_folds:
                 cross[begins[node] : begins[node + 1]] = scores
-    return EstimatorNodes(estimators), cross
+    return EstimatorNodes(nodes), cross
 
 
-def _fit_group(
+def _fit_group(  # noqa: PLR0917 - shared arrays come one by one
     X: Any,
     weight: FloatArray,
     first: IntArray,
@@ -99,53 +98,75 @@ def _fit_group(
     last: IntArray,
     seeds: IntArray,
     task: tuple[IntArray, Any, bool, int],
-) -> list[tuple[Any, FloatArray]]:
+) -> list[tuple[FittedNode, FloatArray]]:
     """Fit some nodes; return each model with its out-of-fold log-odds."""
     nodes, estimator, weighted, n_folds = task
     done = []
     for node in nodes:
-        rows = slice(int(first[node]), int(last[node]))
-        side = (np.arange(rows.start, rows.stop) >= middle[node]).astype(np.int64)
-        given = weight[rows] if weighted else None
-        seed = int(seeds[node])
-        fitted = _fit_one(estimator, X[rows], side, given, seed)
-        scores = _cross_fit(estimator, X[rows], side, given, seed, rows.start, n_folds)
-        done.append((fitted, scores))
+        begin, end = int(first[node]), int(last[node])
+        # Some classifiers split their rows without shuffling: sorted by class, folds would differ.
+        rows = begin + np.random.default_rng(seeds[node]).permutation(end - begin)
+        part = NodeTask(
+            estimator=estimator,
+            X=X[rows],
+            side=(rows >= middle[node]).astype(np.int64),
+            weight=weight[rows] if weighted else None,
+            seed=int(seeds[node]),
+        )
+        everything = np.ones(len(rows), dtype=bool)
+        scores = np.full(len(rows) if n_folds else 0, np.nan)
+        if n_folds:
+            scores[rows - begin] = _cross_fit(part, rows % n_folds, n_folds)
+        done.append((part.fit(everything), scores))
     return done
 
 
-def _cross_fit(
-    estimator: Any,
-    X: Any,
-    side: IntArray,
-    weight: FloatArray | None,
-    seed: int,
-    first: int,
-    n_folds: int,
-) -> FloatArray:
+@dataclass(frozen=True, kw_only=True)
+class NodeTask:
+    """The rows of a node, and what is to be fitted to them."""
+
+    estimator: Any
+    X: Any
+    side: IntArray
+    weight: FloatArray | None
+    seed: int
+
+    def fit(self, chosen: BoolArray) -> FittedNode:
+        """Fit a clone to some rows, with a seed of its own where the estimator leaves it open."""
+        model = clone(self.estimator)
+        open_seeds = {
+            name: self.seed
+            for name, value in model.get_params().items()
+            if name.split("__")[-1] == "random_state" and value is None
+        }
+        model.set_params(**open_seeds)
+        X, side = self.X[chosen], self.side[chosen]
+        if self.weight is None:
+            model.fit(X, side)
+        else:
+            model.fit(X, side, sample_weight=self.weight[chosen])
+        return FittedNode(model, _floor(model, X))
+
+
+def _floor(model: Any, X: Any) -> float:
+    """Return the least probability to believe of a model: one that is sure of its rows is not.
+
+    Where it gives 0 or 1 to a row it was fitted on, that is half of the least other one, within
+    1e-16 and 0.01, as in the calibrators.
+    """
+    if not has_probabilities(model):
+        return LEAST
+    proba = np.asarray(model.predict_proba(X), dtype=np.float64)
+    return smallest_share(proba, "proba") if (proba == 0).any() else LEAST
+
+
+def _cross_fit(task: NodeTask, fold: IntArray, n_folds: int) -> FloatArray:
     """Return log-odds of a node's rows out of fold; nan where a side has a single row."""
-    scores = np.full(len(side) if n_folds else 0, np.nan)
-    if not n_folds or min(np.bincount(side, minlength=2)) < 2:
+    scores = np.full(len(fold), np.nan)
+    if min(np.bincount(task.side, minlength=2)) < 2:
         return scores
-    fold = (first + np.arange(len(side))) % n_folds
     for held_out in range(n_folds):
         test = fold == held_out
-        if not test.any():
-            continue
-        train = ~test
-        given = None if weight is None else weight[train]
-        fitted = _fit_one(estimator, X[train], side[train], given, seed)
-        scores[test] = log_odds(fitted, X[test])
+        if test.any():
+            scores[test] = task.fit(~test).log_odds(task.X[test])
     return scores
-
-
-def _fit_one(estimator: Any, X: Any, side: IntArray, weight: FloatArray | None, seed: int) -> Any:
-    """Fit a clone, with a seed of its own where the estimator leaves it open."""
-    model = clone(estimator)
-    open_seeds = {
-        name: seed
-        for name, value in model.get_params().items()
-        if name.split("__")[-1] == "random_state" and value is None
-    }
-    model.set_params(**open_seeds)
-    return model.fit(X, side) if weight is None else model.fit(X, side, sample_weight=weight)

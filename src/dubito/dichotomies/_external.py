@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from dubito._checks import FloatArray
 
 
+#: The least log-probability that is calibrated.
+_LEAST = float(np.log(np.finfo(np.float64).eps))
+
+
 def read_external(external: Any) -> BaseCalibrator | None:
     """Return the calibrator that `external` names; refuse what is none."""
     if external is None or isinstance(external, BaseCalibrator):
@@ -49,7 +53,12 @@ def fit_external(
 
 
 def as_scores(calibrator: BaseCalibrator, log_proba: FloatArray) -> FloatArray:
-    """Return log-probabilities as the calibrator reads scores: two classes have one column."""
+    """Return log-probabilities as the calibrator reads scores: two classes have one column.
+
+    They are cut where probabilities round to zero: naive Bayes is sure by thousands of nats, and a
+    few such rows that are wrong would leave nothing of the others.
+    """
+    log_proba = np.maximum(log_proba, _LEAST)
     if calibrator.input == "proba":
         proba = np.exp(log_proba)
         return proba if log_proba.shape[1] > 2 else proba[:, 1]

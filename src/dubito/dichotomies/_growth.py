@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from numpy.random import Generator
 
-    from dubito._checks import BoolArray, IntArray
+    from dubito._checks import BoolArray, FloatArray, IntArray
     from dubito.dichotomies._class_rows import ClassRows
 
 STRUCTURES = ("clustered", "random", "class_balanced", "data_balanced", "random_pair")
@@ -43,7 +43,7 @@ def make_tree(structure: Any, data: ClassRows, estimator: Any, rng: Generator) -
     if structure == "random_pair":
         return grow_tree(data.classes, random_pair_split(rng, _Judge(data, estimator, rng).decide))
     if structure == "data_balanced":
-        totals = np.bincount(data.codes, data.weight)
+        totals: FloatArray = np.bincount(data.codes, data.weight).astype(np.float64)
         return grow_tree(data.classes, data_balanced_split(rng, totals))
     splits = {"random": random_split, "class_balanced": class_balanced_split}
     return grow_tree(data.classes, splits[structure](rng))
@@ -64,7 +64,7 @@ def _given_tree(structure: Any, classes: npt.NDArray[Any]) -> DichotomyTree:
         )
     if len(leaves) == len(classes):
         return given
-    return given.restrict(classes.tolist())
+    return given.restrict(classes)
 
 
 class _Judge:
@@ -86,7 +86,7 @@ class _Judge:
         rows = LeafRows(data.X, index, data.weight[index], offset)
         model, _ = fit_nodes(
             self._estimator, rows, self._pair,
-            weighted=data.weighted, n_folds=0, n_jobs=1, rng=self._rng,
+            weighted=data.weighted, internal=None, n_folds=0, n_jobs=1, rng=self._rng,
         )  # fmt: skip
         judged = np.concatenate([self._rows[other] for other in others])
         vote = np.empty(len(judged))

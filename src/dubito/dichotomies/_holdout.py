@@ -13,16 +13,11 @@ if TYPE_CHECKING:
     from dubito.dichotomies._class_rows import ClassRows
 
 
-def rows_aside(rows: ClassRows, share: float, rng: Generator, *, why: str) -> BoolArray:
-    """Return which rows are set aside, of those with weight; refuse where there are none."""
+def rows_aside(rows: ClassRows, share: float, rng: Generator) -> BoolArray:
+    """Return which rows are set aside, of those with weight; there may be none."""
     counted = np.flatnonzero(rows.weight)
     aside = np.zeros(len(rows.codes), dtype=bool)
     aside[counted] = set_aside(rows.codes[counted], share, rng)
-    if not aside.any():
-        raise ValueError(
-            f"no row can be set aside {why}: a share of {share} of {len(counted)} rows, of which "
-            f"each of {len(rows.classes)} classes keeps one. Give more rows or a larger share."
-        )
     return aside
 
 

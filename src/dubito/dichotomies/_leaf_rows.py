@@ -32,7 +32,7 @@ class Spans(NamedTuple):
         return self.last - self.first
 
     def packed(self) -> IntArray:
-        """Return where each node begins when the rows of all nodes are written one after the other."""
+        """Return where each node begins when rows of all nodes are written one after the other."""
         return np.concatenate([[0], np.cumsum(self.sizes)])
 
 

@@ -13,6 +13,8 @@ from dubito.dichotomies._linear_nodes import DenseLinearNodes, SparseLinearNodes
 from dubito.dichotomies._parallel import count_tasks, plan_tasks, run_tasks
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from dubito._checks import FloatArray, IntArray
     from dubito.dichotomies._leaf_rows import LeafRows, Spans
     from dubito.dichotomies.tree import DichotomyTree
@@ -23,7 +25,7 @@ _FREE = {
     "warm_start",
 }  # fmt: skip
 #: The decrement at which a last step is taken: the fit is then right to its square.
-_TOLERANCE = {np.dtype(np.float64): 1e-5, np.dtype(np.float32): 1e-3}
+_TOLERANCE = {np.dtype(np.float64): 1e-5, np.dtype(np.float32): 1e-2}
 #: Entries of dense rows that are standardised at a time.
 _BLOCK = 1 << 18
 
@@ -37,7 +39,7 @@ class LogisticSettings:
 
 
 def plain_logistic(estimator: Any) -> LogisticSettings | None:
-    """Return the settings of a ridge logistic regression that the solvers here know; None of others.
+    """Return the settings of a ridge regression that the solvers here know; None of others.
 
     Its solver may be any that leaves the intercept without penalty: all find the same optimum.
     """
@@ -83,7 +85,7 @@ def fit_logistic_nodes(
 
 
 def _plan(work: FloatArray, n_jobs: int | None) -> list[IntArray]:
-    return plan_tasks(work.astype(np.float64), count_tasks(n_jobs))
+    return plan_tasks(work, count_tasks(n_jobs))
 
 
 def _fit_dense(
@@ -92,7 +94,7 @@ def _fit_dense(
     standard = _standardise(rows, intercept=settings.fit_intercept)
     weight = rows.weight * settings.C
     shared = (standard.X, weight, standard.penalty, *spans)
-    tasks = _plan(spans.sizes, n_jobs)
+    tasks = _plan(spans.sizes.astype(np.float64), n_jobs)
     common = (settings.fit_intercept, _TOLERANCE[standard.X.dtype], n_folds)
     done = run_tasks(_fit_dense_group, shared, [(task, *common) for task in tasks], n_jobs=n_jobs)
 
@@ -106,7 +108,7 @@ def _fit_dense(
     return DenseLinearNodes(coef, intercept, standard.shift), cross
 
 
-def _fit_dense_group(
+def _fit_dense_group(  # noqa: PLR0917 - shared arrays come one by one
     X: FloatArray,
     weight: FloatArray,
     penalty: FloatArray,
@@ -122,9 +124,8 @@ def _fit_dense_group(
     fitted, cross = [], []
     for node in nodes:
         a, m, b = int(first[node]), int(middle[node]), int(last[node])
-        w, scores, _, _ = fit_dense_node(
-            X[a:b], a, m - a, weight[a:b], penalty, intercept, tolerance, n_folds
-        )
+        settings = penalty, intercept, tolerance
+        w, scores, _, _ = fit_dense_node(X[a:b], (a, m - a), weight[a:b], settings, n_folds)
         fitted.append(w)
         cross.append(scores)
     return np.array(fitted), np.concatenate(cross)
@@ -166,9 +167,10 @@ def _fit_sparse(
     p = X.shape[1]
     entries = X.indptr[spans.last] - X.indptr[spans.first]
     weight = rows.weight * settings.C
-    shared = (X.indptr, X.indices, X.data, weight, *spans)
+    # Unsigned: a place that cannot be negative is looked up without a test.
+    shared = (X.indptr, X.indices.astype(np.uint32), X.data, weight, *spans)
     # A node without entries has work to do as well.
-    tasks = _plan(entries + spans.sizes, n_jobs)
+    tasks = _plan((entries + spans.sizes).astype(np.float64), n_jobs)
     common = (p, settings.fit_intercept, _TOLERANCE[X.dtype], n_folds)
     done = run_tasks(_fit_sparse_group, shared, [(task, *common) for task in tasks], n_jobs=n_jobs)
 
@@ -183,7 +185,7 @@ def _fit_sparse(
     return SparseLinearNodes(coef, intercept), cross
 
 
-def _fit_sparse_group(
+def _fit_sparse_group(  # noqa: PLR0917
     indptr: IntArray,
     indices: IntArray,
     data: FloatArray,
@@ -192,7 +194,7 @@ def _fit_sparse_group(
     middle: IntArray,
     last: IntArray,
     task: tuple[IntArray, int, bool, float, int],
-) -> tuple[IntArray, IntArray, FloatArray, FloatArray, FloatArray]:
+) -> tuple[npt.NDArray[Any], ...]:
     """Fit some nodes; return how many columns each has, these, their weights, and more."""
     from dubito._kernels.node_fit_compiled import fit_sparse_node  # noqa: PLC0415 - slow to import
 
@@ -202,10 +204,11 @@ def _fit_sparse_group(
     for node in nodes:
         a, m, b = int(first[node]), int(middle[node]), int(last[node])
         begin, end = indptr[a], indptr[b]
+        starts = (indptr[a : b + 1] - begin).astype(np.uintp)
+        entries = starts, indices[begin:end], data[begin:end]
         present, w, scores, _, _ = fit_sparse_node(
-            indptr[a : b + 1] - begin, indices[begin:end], data[begin:end],
-            a, m - a, weight[a:b], intercept, tolerance, n_folds, place,
-        )  # fmt: skip
+            entries, (a, m - a), weight[a:b], (intercept, tolerance), n_folds, place
+        )
         columns.append(present)
         weights.append(w[:-1].astype(data.dtype))
         constants.append(w[-1])

@@ -72,7 +72,7 @@ class ManyClassesMixin(CautiousMixin):
         """
         return self._over_rows(self._log_proba, X)
 
-    def predict_topk(self, X: Any, k: int, *, return_proba: bool = False) -> Any:
+    def predict_topk(self, X: Any, k: Any, *, return_proba: bool = False) -> Any:
         """Return the k most probable classes of each row, the most probable first.
 
         Parameters
@@ -90,20 +90,18 @@ class ManyClassesMixin(CautiousMixin):
             Only with `return_proba`.
         """
         n_classes = len(self._fitted_classes())
-        if not isinstance(k, Integral) or isinstance(k, bool) or not 1 <= k <= n_classes:
+        if isinstance(k, bool) or not isinstance(k, Integral) or not 1 <= int(k) <= n_classes:
             raise ValueError(
                 f"k must be a whole number from 1 to {n_classes}, the number of classes; got {k!r}."
             )
         best = self._over_rows(partial(self._top, int(k)), X)
         columns = best[:, 0].astype(np.intp)
         labels = self.classes_[columns]
-        return (labels, np.exp(best[:, 1])) if return_proba else labels
+        return (labels, best[:, 1]) if return_proba else labels
 
     def _top(self, k: int, X: Any) -> FloatArray:
-        """Return columns and log-probabilities of the k best classes, (n, 2, k)."""
-        log_proba = self._log_proba(X)
-        columns = top_columns(log_proba, k)
-        return np.stack([columns, np.take_along_axis(log_proba, columns, axis=1)], axis=1)
+        """Return columns and probabilities of the k best classes, (n, 2, k)."""
+        return np.stack(top_columns(self._proba(X), k), axis=1)
 
     def _proba(self, X: Any) -> FloatArray:
         raise NotImplementedError

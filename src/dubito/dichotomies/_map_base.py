@@ -33,9 +33,8 @@ class NodeRows:
     first: IntArray
 
     def __post_init__(self) -> None:
-        scores = np.clip(np.asarray(self.cross, dtype=np.float64), -LARGEST, LARGEST)
-        object.__setattr__(self, "cross", scores)
-        object.__setattr__(self, "weight", np.asarray(self.weight, dtype=np.float64))
+        object.__setattr__(self, "cross", finite(self.cross))
+        object.__setattr__(self, "weight", contiguous(self.weight))
 
     @property
     def n_nodes(self) -> int:
@@ -50,8 +49,8 @@ class NodeRows:
     @property
     def packed(self) -> tuple[Any, ...]:
         """What the compiled kernels take."""
-        integers = (np.asarray(a, dtype=np.int64) for a in (self.ptr, self.middle, self.first))
-        ptr, middle, first = integers
+        integers = (self.ptr, self.middle, self.first)
+        ptr, middle, first = (np.require(a, np.int64, ["C", "W"]) for a in integers)
         return self.cross, ptr, middle, self.weight, first
 
     def usable(self) -> BoolArray:
@@ -96,6 +95,11 @@ class NodeMaps(metaclass=ABCMeta):
         return None
 
 
+def contiguous(scores: FloatArray) -> FloatArray:
+    """Return scores as compiled kernels take them: of one type and layout, or they compile anew."""
+    return np.require(scores, np.float64, ["C", "W"])
+
+
 def finite(scores: FloatArray) -> FloatArray:
     """Return scores within what sums along a path can hold."""
-    return np.clip(np.asarray(scores, dtype=np.float64), -LARGEST, LARGEST)
+    return np.clip(contiguous(scores), -LARGEST, LARGEST)

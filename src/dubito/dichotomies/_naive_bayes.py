@@ -194,8 +194,10 @@ def forget_lone_rows(
 
 
 def child_places(tree: DichotomyTree) -> tuple[npt.NDArray[np.uintp], npt.NDArray[np.uintp]]:
+    """Return where both children of each node are in a row of nodes, then leaves."""
     return places_of_children(tree.left, tree.right, np.arange(tree.n_classes))
 
 
 def weights_of_rows(weight: FloatArray | None, n: int) -> FloatArray:
+    """Return the weights, 1 each where there are none."""
     return np.ones(n) if weight is None else np.asarray(weight, dtype=float)

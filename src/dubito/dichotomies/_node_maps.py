@@ -2,9 +2,10 @@
 
 What `internal` names becomes maps of all nodes at once. Sigmoids and isotonic maps, evidential ones
 too, are packed and compiled; every other calibrator is fitted as a clone for each node. All of them
-keep three promises: log-odds are finite, so no class gets probability 0; the map of a row depends
-on no other row; a node without scores to calibrate on keeps its own log-odds, and its bounds are
-0 and 1 where the others' are those of an evidential calibrator.
+keep three promises: log-odds are finite, so no class gets probability 0; what a row gets depends on
+no other row (for clones as far as their own arithmetic does not, which is to rounding); a node
+without scores to calibrate on keeps its own log-odds, and its bounds are 0 and 1 where the others'
+are those of an evidential calibrator.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["NodeMaps", "fit_node_maps", "gives_bounds", "read_internal"]
 
+_NAMED: dict[str, Any] = {"platt": PlattCalibrator, "isotonic": IsotonicCalibrator}
+
 
 def read_internal(internal: Any) -> BaseCalibrator | None:
     """Return the calibrator that `internal` names; refuse what is none.
@@ -39,11 +42,13 @@ def read_internal(internal: Any) -> BaseCalibrator | None:
     >>> read_internal("isotonic")
     IsotonicCalibrator()
     """
-    named = {"platt": PlattCalibrator, "isotonic": IsotonicCalibrator}
-    if internal is None or isinstance(internal, BaseCalibrator):
+    if internal is None:
+        return None
+    if isinstance(internal, BaseCalibrator):
+        internal._validate_params()  # packed maps do without its fit
         return internal
-    if isinstance(internal, str) and internal in named:
-        return named[internal]()
+    if isinstance(internal, str) and internal in _NAMED:
+        return _NAMED[internal]()
     hint = ""
     if isinstance(internal, type) and issubclass(internal, BaseCalibrator):
         hint = f" Pass an instance: {internal.__name__}()."
@@ -61,7 +66,7 @@ def gives_bounds(internal: Any) -> bool:
 
 def fit_node_maps(
     internal: Any,
-    cross: FloatArray,
+    cross: FloatArray | None,
     ptr: IntArray,
     middle: IntArray,
     *,
@@ -77,7 +82,8 @@ def fit_node_maps(
         What to calibrate with; it is told log-odds, or probabilities where its ``input`` says so.
     cross : ndarray
         Out-of-fold log-odds of the right side: ``cross[ptr[t]:ptr[t + 1]]`` are those of the rows
-        of node t. Where they hold nan, or are none, the node stays as it is.
+        of node t. Where they hold nan, or are none, the node stays as it is. None without a
+        calibrator.
     ptr : ndarray of shape (nodes + 1,)
         Where the scores of each node begin.
     middle : ndarray of shape (nodes,)
@@ -92,9 +98,16 @@ def fit_node_maps(
     calibrator = read_internal(internal)
     if calibrator is None:
         return IdentityMaps()
+    assert cross is not None  # noqa: S101 - nodes are cross-fitted wherever they are calibrated
     rows = NodeRows(cross=cross, ptr=ptr, middle=middle, weight=weight, first=first)
-    if calibrator.input == "proba":  # packed maps read log-odds as they come
-        return fit_calibrators(calibrator, rows, n_jobs=n_jobs)
+    maps = _packed_maps(calibrator, rows, n_jobs)
+    return fit_calibrators(calibrator, rows, n_jobs=n_jobs) if maps is None else maps
+
+
+def _packed_maps(calibrator: Any, rows: NodeRows, n_jobs: int | None) -> NodeMaps | None:
+    """Fit the maps that are made for many nodes; None where the calibrator has none."""
+    if calibrator.input == "proba":  # these read log-odds as they come
+        return None
     kind = type(calibrator)
     if kind is PlattCalibrator and calibrator.ridge == 0:
         return SigmoidMaps.fit(rows)
@@ -104,4 +117,4 @@ def fit_node_maps(
         return EvidentialIsotonicMaps.fit(rows, n_jobs=n_jobs)
     if kind is EvidentialLogisticCalibrator and calibrator.targets == "smoothed":
         return EvidentialSigmoidMaps.fit(rows, n_jobs=n_jobs)
-    return fit_calibrators(calibrator, rows, n_jobs=n_jobs)
+    return None

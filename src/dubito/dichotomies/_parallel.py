@@ -172,7 +172,7 @@ def _send_and_collect(
     }
     results = {}
     try:
-        for future in as_completed(list(waiting)):
+        for future in as_completed(list(waiting)):  # type: ignore[no-untyped-call]
             number = waiting.pop(future)
             with suppress(CancelledError):  # by the scheduler: the data it needs are lost
                 results[number] = future.result()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from dubito.dichotomies._map_base import NodeMaps, NodeRows, finite
+from dubito.dichotomies._map_base import NodeMaps, NodeRows, contiguous, finite
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +24,11 @@ class IdentityMaps(NodeMaps):
     def log_odds(self, scores: FloatArray) -> FloatArray:
         """Return the scores themselves, made finite."""
         return finite(scores)
+
+    @property
+    def affine(self) -> tuple[FloatArray, FloatArray]:
+        """Slope 1 and intercept 0, for any number of nodes."""
+        return np.ones(1), np.zeros(1)
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,7 @@ class SigmoidMaps(NodeMaps):
         """Return calibrated log-odds."""
         from dubito._kernels.node_maps_compiled import affine_log_odds  # noqa: PLC0415
 
-        return affine_log_odds(np.asarray(scores, dtype=np.float64), self.coef)
+        return affine_log_odds(contiguous(scores), self.coef)
 
     @property
     def affine(self) -> tuple[FloatArray, FloatArray] | None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
 from dubito._kernels.isotonic import belief_steps
-from dubito.dichotomies._map_base import NodeMaps, NodeRows, finite
+from dubito.dichotomies._map_base import NodeMaps, NodeRows, contiguous, finite
 from dubito.dichotomies._parallel import count_tasks, plan_tasks, run_tasks
 
 if TYPE_CHECKING:
@@ -44,8 +44,7 @@ class IsotonicMaps(NodeMaps):
         """Return calibrated log-odds; an uncalibrated node keeps its scores."""
         from dubito._kernels.node_maps_compiled import isotonic_log_odds  # noqa: PLC0415
 
-        scores = np.asarray(scores, dtype=np.float64)
-        return isotonic_log_odds(scores, self.knots, self.start, self.cut)
+        return isotonic_log_odds(contiguous(scores), self.knots, self.start, self.cut)
 
 
 @dataclass(frozen=True)
@@ -82,8 +81,7 @@ class EvidentialIsotonicMaps(NodeMaps):
         """Return belief and plausibility; those of an uncalibrated node are 0 and 1."""
         from dubito._kernels.node_maps_compiled import step_bounds  # noqa: PLC0415
 
-        scores = np.asarray(scores, dtype=np.float64)
-        return step_bounds(scores, self.knots, self.start, self.steps)
+        return step_bounds(contiguous(scores), self.knots, self.start, self.steps)
 
     def log_odds(self, scores: FloatArray) -> FloatArray:
         """Return the log-odds of the middle of belief and plausibility, which is never 0 or 1."""
@@ -94,14 +92,16 @@ class EvidentialIsotonicMaps(NodeMaps):
         return out
 
 
-def _steps_of(pools: FloatArray, start: IntArray, nodes: IntArray) -> list[Any]:
+def _steps_of(
+    pools: FloatArray, start: IntArray, nodes: IntArray
+) -> list[tuple[FloatArray, FloatArray]]:
     """Return belief and plausibility on the steps of some nodes."""
     return [_steps(pools[1:, start[node] : start[node + 1]]) for node in nodes]
 
 
-def _steps(pool: FloatArray) -> tuple[Any, Any]:
+def _steps(pool: FloatArray) -> tuple[FloatArray, FloatArray]:
     if pool.shape[1] == 0:
-        return 0.0, 1.0
+        return np.zeros(1), np.ones(1)
     return belief_steps(np.ascontiguousarray(pool[0]), np.ascontiguousarray(pool[1]))
 
 
@@ -122,6 +122,6 @@ def pack(ptr: IntArray, count: IntArray) -> tuple[IntArray, IntArray]:
 def least_share(rows: NodeRows) -> FloatArray:
     r"""Return what a probability of 0 is raised to: :math:`1/(2(w+1))`, w the node's weight.
 
-    Half of what one more row would make of it by Laplace's rule: no class is ever impossible.
+    Half the share that an event would have as one more row: no class is ever impossible.
     """
     return 0.5 / (rows.total_weight() + 1)

@@ -109,9 +109,9 @@ def random_pair_split(rng: Generator, decide: Decide) -> Split:
 
 def clustered_tree(classes: npt.NDArray[Any], centroids: Any, rng: Generator) -> DichotomyTree:
     """Return the tree of balanced 2-means on the centroids (K, p) of the classes."""
-    # The best of three tries took single trees of 150 dense classes from accuracy 0.79 to 0.81 and
-    # left pooled ones as different as before; ten made those of few classes alike. Of texts it
-    # changed the log loss by a fiftieth, at three times the cost of much longer vectors.
+    # The best of three tries took single trees of 1,000 dense classes from accuracy 0.927 to 0.938
+    # and left several as different as before; ten made trees of few classes alike. For texts of
+    # 5,000 classes three tries changed nothing but the time.
     n_starts = 1 if sp.issparse(centroids) else 3
     order, left_sizes = balanced_tree(centroids, rng, n_starts=n_starts)
     return DichotomyTree(classes[order], left_sizes)
@@ -130,9 +130,9 @@ def class_centroids(X: Any, column: IntArray, weight: FloatArray, n_classes: int
     column : ndarray of int, shape (n,)
         The class of each row.
     weight : ndarray of shape (n,)
-        The weights of the rows, positive.
+        The weights of the rows; a row of weight 0 says nothing.
     n_classes : int
-        K, of which each has a row.
+        K, of which each has a row that counts.
 
     Returns
     -------

@@ -15,6 +15,7 @@ from dubito._kernels.tree_paths import group_sums
 from dubito._sklearn import HasMethods, Interval, StrOptions, fit_context
 from dubito.belief import Bounds
 from dubito.decision.rules import choose_set
+from dubito.dichotomies._calibrator_maps import is_evidential
 from dubito.dichotomies._class_rows import ClassRows, read_class_rows
 from dubito.dichotomies._estimator_nodes import has_probabilities
 from dubito.dichotomies._external import as_scores, fit_external, read_external
@@ -23,7 +24,8 @@ from dubito.dichotomies._holdout import rows_aside
 from dubito.dichotomies._leaf_rows import in_leaf_order
 from dubito.dichotomies._many_classes import ManyClassesMixin
 from dubito.dichotomies._node_fits import fit_nodes
-from dubito.dichotomies._node_maps import fit_node_maps, gives_bounds, read_internal
+from dubito.dichotomies._node_maps import fit_node_maps, read_internal
+from dubito.dichotomies._top import can_search, search_top, top_columns
 from dubito.dichotomies._tree_model import TreeModel, over_rows
 from dubito.dichotomies.tree import DichotomyTree
 
@@ -38,15 +40,16 @@ if TYPE_CHECKING:
 
 def defines_bounds(model: NestedDichotomyClassifier) -> bool:
     """Say whether the model defines bounds; where not, say what would."""
-    if model.external is not None:
-        if gives_bounds(model.external):
+    external, internal = read_external(model.external), read_internal(model.internal)
+    if external is not None:
+        if is_evidential(external):
             return True
         raise AttributeError(
-            f"external={model.external!r} gives probabilities and no bounds, and moves those of the "
-            "tree out of the bounds of its nodes; use external=None with an evidential internal "
-            "calibrator, or an evidential external one."
+            f"external={model.external!r} gives probabilities and no bounds, and moves those of "
+            "the tree out of the bounds of its nodes; use external=None with an evidential "
+            "internal calibrator, or an evidential external one."
         )
-    if gives_bounds(model.internal):
+    if internal is not None and is_evidential(internal):
         return True
     raise AttributeError(
         f"internal={model.internal!r} gives no bounds; use an evidential calibrator, as in "
@@ -88,7 +91,7 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
         Part of the rows that is set aside for external calibration; the tree does without.
     dtype : dtype, default=None
         float32 or float64 to compute node models with; None is that of the rows. float32 takes half
-        of the memory and of the time.
+        of the memory and less time; log-odds of nodes are then right to about three digits.
     n_jobs : int, default=None
         Jobs for fits and predictions, by joblib: threads, unless ``joblib.parallel_config`` says
         otherwise. It changes no result.
@@ -211,10 +214,10 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
         self.classes_, self._features = rows.classes, rows.kind
         chance = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         aside_rng, tree_rng, row_rng = np.random.default_rng(chance).spawn(3)
-        inside = rows
+        aside = np.zeros(len(rows.codes), dtype=bool)
         if external is not None:
-            aside = rows_aside(rows, self.external_size, aside_rng, why="for external calibration")
-            inside = rows.without(aside)
+            aside = self._set_aside(rows, aside_rng)
+        inside = rows.without(aside)
         self.tree_ = make_tree(self.structure, inside, self.estimator, tree_rng)
         self._model = self._fit_tree(inside, internal, row_rng)
         self.internal_ = self._model.maps
@@ -230,6 +233,17 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
             f"{type(self.estimator).__name__} has no predict_proba, and its margins are no "
             'log-odds; use internal="platt" to make probabilities of them.'
         )
+
+    def _set_aside(self, rows: ClassRows, rng: Generator) -> BoolArray:
+        """Return the rows that the external calibrator is fitted on, and the tree is not."""
+        aside = rows_aside(rows, self.external_size, rng)
+        if not aside.any():
+            raise ValueError(
+                f"no row can be set aside for external calibration: external_size="
+                f"{self.external_size} of {len(aside)} rows, of which each of {len(self.classes_)} "
+                "classes keeps one. Give more rows, a larger external_size, or external=None."
+            )
+        return aside
 
     def _fit_external(
         self, external: BaseCalibrator, rows: ClassRows, aside: BoolArray
@@ -256,7 +270,8 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
             rows,
             tree,
             weighted=data.weighted,
-            n_folds=0 if internal is None else self.internal_cv,
+            internal=internal,
+            n_folds=self.internal_cv,
             n_jobs=self.n_jobs,
             rng=rng,
         )
@@ -281,6 +296,16 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
         if self.external_ is None:
             return self._model.log_proba(X)
         return self.external_.predict_log_proba(as_scores(self.external_, self._model.log_proba(X)))
+
+    def _top(self, k: int, X: Any) -> FloatArray:
+        model = self._model
+        if self.external_ is not None or not can_search(model, k):
+            return super()._top(k, X)
+        columns, best, done = search_top(model, X, k)
+        proba = np.exp(best)
+        if not done.all():
+            columns[~done], proba[~done] = top_columns(model.proba(X[~done]), k)
+        return np.stack([columns, proba], axis=1)
 
     def predict_proba_at_depth(self, X: Any, depth: int) -> FloatArray:
         """Return probabilities of the groups of classes into which a cut parts the tree.

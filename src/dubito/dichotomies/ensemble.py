@@ -23,16 +23,16 @@ from dubito.dichotomies.classifier import NestedDichotomyClassifier, defines_bou
 
 if TYPE_CHECKING:
     from dubito._checks import BoolArray, FloatArray
-    from dubito.dichotomies._class_rows import ClassRows
     from dubito.decision.rules import SetRule
+    from dubito.dichotomies._class_rows import ClassRows
 
 
 def _has_bounds(ensemble: NestedDichotomyEnsemble) -> bool:
     """Say whether the ensemble defines bounds; where not, say what would."""
     if ensemble.pooling != "arithmetic":
         raise AttributeError(
-            f"pooling={ensemble.pooling!r} has no bounds: those of a product of trees are not known; "
-            'use pooling="arithmetic".'
+            f"pooling={ensemble.pooling!r} has no bounds: those of a product of trees are not "
+            'known; use pooling="arithmetic".'
         )
     return defines_bounds(ensemble._tree())
 
@@ -57,7 +57,8 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
     pooling : {"geometric", "arithmetic"}, default="geometric"
         Which mean.
     temperature : "auto" or float, default="auto"
-        :math:`1/\beta` of the geometric mean; "auto" is fitted on rows that no tree has seen.
+        :math:`1/\beta` of the geometric mean; "auto" is fitted on rows that no tree has seen, and
+        1 where there are none to spare: every class keeps a row.
     holdout_size : float, default=0.1
         Part of the rows that is set aside for it.
     n_jobs : int, default=None
@@ -155,19 +156,14 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
         self.classes_, self._features = rows.classes, rows.kind
         chance = check_random_state(self.random_state)
         seeds = chance.randint(np.iinfo(np.int32).max, size=self.n_estimators + 1)
-        inside, aside = rows, None
-        if self._fits_temperature:
-            rng = np.random.default_rng(seeds[-1])
-            aside = rows_aside(rows, self.holdout_size, rng, why="for the temperature")
-            inside = rows.without(aside)
-        self.estimators_ = [self._fit_member(tree, inside, int(seed)) for seed in seeds[:-1]]
+        aside = np.zeros(len(rows.codes), dtype=bool)
+        if self.pooling == "geometric" and self.temperature == "auto":
+            aside = rows_aside(rows, self.holdout_size, np.random.default_rng(seeds[0]))
+        inside = rows.without(aside)
+        self.estimators_ = [self._fit_member(tree, inside, int(seed)) for seed in seeds[1:]]
         self._slope = self._fit_slope(rows, aside)
         self.temperature_ = 1 / self._slope if self._slope > 0 else np.inf
         return self
-
-    @property
-    def _fits_temperature(self) -> bool:
-        return self.pooling == "geometric" and self.temperature == "auto"
 
     def _fit_member(
         self, tree: NestedDichotomyClassifier, rows: ClassRows, seed: int
@@ -178,9 +174,9 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
                 setattr(member, name, getattr(self, name))
         return member._fit_rows(rows)
 
-    def _fit_slope(self, rows: ClassRows, aside: BoolArray | None) -> float:
+    def _fit_slope(self, rows: ClassRows, aside: BoolArray) -> float:
         """Return the power of the geometric mean."""
-        if aside is None:
+        if not aside.any():
             return 1.0 if isinstance(self.temperature, str) else 1 / float(self.temperature)
         pooled = over_rows(self._mean_log, rows.X[aside], len(self.classes_), self.n_jobs)
         calibrator = fit_external(

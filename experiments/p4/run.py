@@ -1,0 +1,119 @@
+"""Reproduce Tables 2 to 5, Figure 3 and claims of P4: `python experiments/p4/run.py --quick`.
+
+Finished rounds are kept, so that the same command goes on where it was stopped.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+HERE = Path(__file__).resolve().parent
+if str(HERE.parents[1]) not in sys.path:  # run as a script: only this folder is there
+    sys.path.insert(0, str(HERE.parents[1]))
+
+from experiments.common.options import parse_parts  # noqa: E402
+from experiments.common.pictures import draw_or_say_why_not  # noqa: E402
+from experiments.common.rounds import Task, carry_out  # noqa: E402
+from experiments.common.store import Store  # noqa: E402
+from experiments.common.tables import insert  # noqa: E402
+from experiments.p4 import depths, figures, many, protocol, tables  # noqa: E402
+from experiments.p4.data import DATASETS  # noqa: E402
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Sequence
+
+
+class Part(NamedTuple):
+    """An experiment: module, settings and datasets, rounds in full and quickly, and its tables."""
+
+    module: Any
+    settings: Any
+    datasets: tuple[str, ...]
+    rounds: int
+    quick_rounds: int
+    render: Callable[..., str]
+
+
+#: Rounds of the first three are folds, ten to a repetition; of the others, random trees.
+PARTS = {
+    "described": Part(
+        protocol,
+        protocol.Settings("described", ("logistic", "gaussian")),
+        DATASETS,
+        100,
+        2,
+        tables.render_described,
+    ),
+    "redone": Part(
+        protocol,
+        protocol.Settings("redone", ("liblinear", "multinomial", "tree"), as_redone=True),
+        DATASETS,
+        100,
+        1,
+        tables.render_redone,
+    ),
+    "boosted": Part(
+        protocol,
+        protocol.Settings("boosted", ("boosting",)),
+        DATASETS,
+        100,
+        1,
+        tables.render_boosted,
+    ),
+    "sector": Part(
+        many, many.Settings("sector", ("sector",)), ("sector",), 10, 1, tables.render_sector
+    ),
+    "synthetic": Part(
+        many,
+        many.Settings("synthetic", ("dense", "sparse")),
+        ("dense", "sparse"),
+        2,
+        1,
+        tables.render_synthetic,
+    ),
+    "depths": Part(depths, depths.Settings(), ("dense",), 5, 2, tables.render_depths),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Parse, run, print the tables; return the exit code."""
+    options = _parse(arguments)
+    tasks = {name: _task(name, options) for name in options.parts}
+    code = carry_out(list(tasks.values()), title="P4", jobs=options.jobs, quiet=options.quiet)
+    if code:
+        return code
+    results = {name: task.results() for name, task in tasks.items()}
+    for name in results:
+        text = PARTS[name].render(results)
+        print(f"## {name}\n\n{text}\n")
+        if options.write_readme:
+            insert(HERE / "README.md", name, text)
+    if "depths" in results:
+        draw_or_say_why_not(partial(figures.draw_all, results), options.out / "figures")
+    return 0
+
+
+def _task(name: str, options: argparse.Namespace) -> Task:
+    part = PARTS[name]
+    rounds = options.rounds or (part.quick_rounds if options.quick else part.rounds)
+    settings = part.settings.quick() if options.quick else part.settings
+    work = settings.work(rounds, part.datasets)
+    return Task(work, part.module.run_cell, Store(options.out, settings))
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    return parse_parts(
+        arguments,
+        paper="P4",
+        here=HERE,
+        parts=PARTS,
+        quick="a few folds of a few rows, and small problems",
+    )[1]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,232 @@
+"""From finished rounds to tables: paper and ours side by side, claims, and many classes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from experiments.common.published import claims_table, comes_out, read_claims, read_expected
+from experiments.common.tables import markdown
+from experiments.p4 import depths, measures
+from experiments.p4.many import POOLINGS
+from experiments.p4.schemes import BASE_NAMES, FAMILIES, FAMILY_NAMES, HEADINGS, SCHEMES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from experiments.common.published import Expected
+    from experiments.p4.measures import Numbers, Results
+    from experiments.p4.protocol import Floats
+
+HERE = Path(__file__).resolve().parent
+EXPECTED = HERE / "expected.csv"
+CLAIMS = HERE / "claims.csv"
+TITLES = {"nll": "NLL (Tables 2 and 4)", "accuracy": "Accuracy (Tables 3 and 5)"}
+
+
+# Tables 2 to 5
+
+
+def render_described(results: Mapping[str, Results]) -> str:
+    """Return the tables with base learners as the paper describes them."""
+    return _tables(results["described"], "described")
+
+
+def render_boosted(results: Mapping[str, Results]) -> str:
+    """Return the same of boosted trees, which take longest."""
+    return _tables(results["boosted"], "described")
+
+
+def render_redone(results: Mapping[str, Results]) -> str:
+    """Return the tables with base learners as they seem to have been."""
+    return _tables(results["redone"], "redone")
+
+
+def _tables(results: Results, reasons: str) -> str:
+    found = measures.of_tables(results)
+    blocks = [_came(found)]
+    for measure, title in TITLES.items():
+        blocks += ["", f"**{title}.**", "", *_side_by_side(results, found, measure)]
+    blocks += ["", *_missed(found, reasons), "", *_uncut(results), "", *_claims(found)]
+    return "\n".join(blocks)
+
+
+def _seen(found: Numbers) -> dict[str, Expected]:
+    return {q: one for q, one in read_expected(EXPECTED, "table").items() if q in found}
+
+
+def _came(found: Numbers) -> str:
+    expected = _seen(found)
+    came = {q: comes_out(one, found[q]) for q, one in expected.items()}
+    parts = [
+        f"{FAMILY_NAMES[family].lower()} {sum(of)} of {len(of)}"
+        for family in FAMILY_NAMES
+        if (of := [ok for q, ok in came.items() if q.startswith(f"{family}.")])
+    ]
+    return (
+        "Paper / ours, means of folds with their standard deviations, ours in italics where the "
+        "means differ by more than half of the paper's standard deviation and more than 0.01. "
+        f"**{sum(came.values())} of {len(came)} come out**: {', '.join(parts)}."
+    )
+
+
+def _side_by_side(results: Results, found: Numbers, measure: str) -> list[str]:
+    """Return a table, a line for each base learner and dataset."""
+    expected, spreads = _seen(found), measures.read_column(EXPECTED, "sd")
+    lines = []
+    for (base, dataset), rounds in measures.grouped(results, "base", "dataset").items():
+        cells = []
+        for scheme in SCHEMES:
+            q = f"{FAMILIES[base]}.{dataset}.{scheme}.{measure}"
+            if q not in found:
+                cells.append("")
+                continue
+            ours = _with_sd(found[q])
+            if q not in expected:
+                cells.append(f"- / {ours}")
+                continue
+            mark = "" if comes_out(expected[q], found[q]) else "*"
+            cells.append(f"{expected[q].printed} ({spreads[q]}) / {mark}{ours}{mark}")
+        lines.append([f"{BASE_NAMES[base]}: {dataset}", str(len(rounds)), *cells])
+    return markdown(["", "folds", *HEADINGS.values()], lines)
+
+
+def _missed(found: Numbers, reasons: str) -> list[str]:
+    """Return the numbers that do not come out, and what may be the reason."""
+    likely = measures.read_column(EXPECTED, reasons)
+    lines = [
+        [
+            one.words,
+            one.printed,
+            _with_sd(found[q]),
+            f"{found[q].mean() - one.value:+.3f}",
+            likely.get(q, "not known"),
+        ]
+        for q, one in _seen(found).items()
+        if not comes_out(one, found[q])
+    ]
+    if not lines:
+        return ["**What does not come out.** Nothing."]
+    head = ["", "paper", "ours", "difference", "likely reason"]
+    return ["**What does not come out.**", "", *markdown(head, lines)]
+
+
+def _uncut(results: Results) -> list[str]:
+    """Return log losses without the paper's cut, calibration errors, and CPU time."""
+    lines = []
+    for (base, dataset), rounds in measures.grouped(results, "base", "dataset").items():
+        of = measures.of_schemes(rounds)
+        cells = [
+            f"{_short(of[f'{s}.uncut'].mean())} / {of[f'{s}.ece'].mean():.3f}"
+            if s in rounds[0]["schemes"]
+            else ""
+            for s in SCHEMES
+        ]
+        seconds = np.mean([one["seconds"] for one in rounds])
+        lines.append([f"{BASE_NAMES[base]}: {dataset}", *cells, f"{seconds:.1f}"])
+    words = (
+        "**Not cut**: our NLL when probabilities are not raised to 1e-15 / expected calibration "
+        "error; and CPU seconds of a fold with all six schemes."
+    )
+    return [words, "", *markdown(["", *HEADINGS.values(), "seconds"], lines)]
+
+
+def _claims(found: Numbers) -> list[str]:
+    numbers = measures.of_claims(found)
+    asked = [claim for family in FAMILY_NAMES for claim in read_claims(CLAIMS, family)]
+    return claims_table([claim for claim in asked if claim.quantity in numbers], numbers)
+
+
+# Many classes
+
+
+def render_sector(results: Mapping[str, Results]) -> str:
+    """Return the schemes on the part of sector that is at hand, and the paper's on all of it."""
+    return "\n".join([*_schemes_of(results["sector"]), "", *_ensembles_of(results["sector"])])
+
+
+def render_synthetic(results: Mapping[str, Results]) -> str:
+    """Return the schemes on the problems made up, and what structure and ensembles are worth."""
+    found = results["synthetic"]
+    return "\n".join([*_schemes_of(found), "", *_ensembles_of(found)])
+
+
+def _schemes_of(results: Results) -> list[str]:
+    """Return what single trees reach with each scheme, and the paper's where it has it."""
+    printed = read_expected(EXPECTED, "sector")
+    trees = [one for one in results if one["structure"] != "ensemble"]
+    blocks = []
+    for measure, digits in {"nll": 3, "accuracy": 3, "ece": 3, "fit": 1}.items():
+        lines = []
+        for key, rounds in measures.grouped(trees, "dataset", "base", "structure").items():
+            dataset, base, structure = key
+            of = measures.of_schemes(rounds)
+            cells = [_with_sd(of[f"{s}.{measure}"], digits=digits) for s in SCHEMES]
+            name = f"{dataset}: {BASE_NAMES[base]}, {structure}"
+            lines.append([name, str(len(rounds)), *cells])
+            family = f"{FAMILIES[base]}.{dataset}"
+            theirs = [printed.get(f"{family}.{s}.{measure}") for s in SCHEMES]
+            if structure == "random" and any(theirs):
+                cells = [one.printed if one else "-" for one in theirs]
+                lines.append([f"{dataset}: {FAMILIES[base]}, the paper on all rows", "10", *cells])
+        title = {"nll": "NLL", "accuracy": "Accuracy", "ece": "ECE", "fit": "CPU seconds of a fit"}
+        head = ["", "trees", *HEADINGS.values()]
+        blocks += ["", f"**{title[measure]}** (standard deviation).", "", *markdown(head, lines)]
+    return blocks[1:]
+
+
+def _ensembles_of(results: Results) -> list[str]:
+    """Return what five clustered trees reach, pooled in either way."""
+    lines = []
+    for key, rounds in measures.grouped(results, "dataset", "structure").items():
+        dataset, structure = key
+        if structure != "ensemble":
+            continue
+        of = measures.of_schemes(rounds)
+        for pooling in POOLINGS:
+            numbers = [_with_sd(of[f"{pooling}.{m}"]) for m in ("nll", "accuracy", "ece")]
+            seconds = _with_sd(of[f"{pooling}.fit"], digits=1)
+            lines.append([dataset, pooling, str(len(rounds)), *numbers, seconds])
+    head = ["", "pooling", "ensembles", "NLL", "accuracy", "ECE", "CPU seconds of a fit"]
+    return ["**Ensembles** of five clustered trees.", "", *markdown(head, lines)]
+
+
+# Figure 3
+
+
+def render_depths(results: Mapping[str, Results]) -> str:
+    """Return Figure 3 in numbers, and the claims about it."""
+    found = measures.of_depths(results["depths"])
+    lines = [
+        [str(depth), *(_with_sd(found[f"{s}.{m}"][:, at], digits=1) for s, m in _columns())]
+        for at, depth in enumerate(depths.DEPTHS)
+    ]
+    deepest = [one["depth"] for one in results["depths"]]
+    classes = results["depths"][0]["classes"]
+    words = (
+        f"**Figure 3 in numbers**, in points: {len(deepest)} random trees over "
+        f"{classes:,} classes, {min(deepest)} to {max(deepest)} deep. Under-confident by: "
+        "accuracy less mean confidence."
+    )
+    head = ["depth", *(f"{HEADINGS[s]}: {_WORDS[m]}" for s, m in _columns())]
+    numbers = measures.of_depth_claims(found)
+    claims = claims_table(read_claims(CLAIMS, "depths"), numbers)
+    return "\n".join([words, "", *markdown(head, lines), "", *claims])
+
+
+_WORDS = {"accuracy": "accuracy", "ece": "ECE", "under": "under-confident by"}
+
+
+def _columns() -> list[tuple[str, str]]:
+    return [(scheme, measure) for scheme in depths.SCHEMES for measure in _WORDS]
+
+
+def _with_sd(values: Floats, *, digits: int = 3) -> str:
+    """Write a mean and, of several rounds, their standard deviation."""
+    sd = f" ({values.std(ddof=1):.{min(digits, 2)}f})" if len(values) > 1 else ""
+    return f"{values.mean():.{digits}f}{sd}"
+
+
+def _short(value: float) -> str:
+    return f"{value:.3f}" if value < 100 else f"{float(f'{value:.3g}'):,.0f}"

@@ -1,0 +1,445 @@
+"""Maps of all nodes at once against one calibrator for each node."""
+
+import pickle
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from scipy.special import expit, logit
+from sklearn.base import clone
+
+from dubito.calibration import (
+    BetaCalibrator,
+    BinningCalibrator,
+    EvidentialBinningCalibrator,
+    EvidentialIsotonicCalibrator,
+    EvidentialJointCalibrator,
+    EvidentialLogisticCalibrator,
+    IsotonicCalibrator,
+    MatrixCalibrator,
+    PlattCalibrator,
+    TemperatureCalibrator,
+    VectorCalibrator,
+)
+from dubito.calibration.errors import CalibrationInputError
+from dubito.dichotomies._node_maps import fit_node_maps, gives_bounds, read_internal
+
+QUERIES = np.array([-1e4, -30.0, -4.0, -2.0, -0.5, -0.25, 0.0, 0.3, 1.0, 3.5, 30.0, 1e4])
+
+#: A side of a node: scores, many of them tied, with whole weights.
+SIDE = st.lists(st.tuples(st.integers(-8, 8), st.integers(1, 3)), min_size=2, max_size=12)
+NODE = st.tuples(SIDE, SIDE)
+NODES = st.lists(NODE, min_size=1, max_size=4)
+CONSTANT = [([(1, 1), (1, 2)], [(1, 1), (1, 1), (1, 3)])]
+SEPARABLE = [([(-8, 1), (-6, 2)], [(5, 1), (8, 1), (7, 1)])]
+WRONG_WAY = [([(5, 1), (8, 1)], [(-8, 1), (-6, 2)])]
+
+EXACT = [
+    PlattCalibrator(),
+    IsotonicCalibrator(),
+    IsotonicCalibrator(smoothing=0.25, input="logits"),
+    EvidentialIsotonicCalibrator(),
+]
+GENERIC = [
+    PlattCalibrator(ridge=1.0),
+    PlattCalibrator(input="proba"),
+    IsotonicCalibrator(input="proba"),
+    BetaCalibrator(),
+    BinningCalibrator(n_bins=2),
+    TemperatureCalibrator(),
+    VectorCalibrator(),
+    MatrixCalibrator(),
+    EvidentialBinningCalibrator(n_bins=3),
+    EvidentialLogisticCalibrator(input="proba"),
+]
+
+
+class Packed:
+    """Nodes as the classifier hands them over; rows of all nodes lie one after the other."""
+
+    def __init__(self, nodes):
+        sides = [[np.array(side, dtype=float).reshape(-1, 2) for side in node] for node in nodes]
+        self.nodes = [np.concatenate(pair) for pair in sides]
+        self.middle = np.array([len(left) for left, _ in sides], dtype=np.intp)
+        self.ptr = np.cumsum([0, *map(len, self.nodes)])
+        rows = np.concatenate(self.nodes)
+        self.cross, self.weight = 0.5 * rows[:, 0], rows[:, 1]
+
+    def fit(self, internal, **options):
+        where = {"weight": self.weight, "first": self.ptr[:-1]}
+        return fit_node_maps(internal, self.cross, self.ptr, self.middle, **where, **options)
+
+    def by_hand(self, calibrator):
+        """Return one fitted calibrator for each node."""
+        return [clone(calibrator).set_params(classes=[0, 1]).fit(*self.of(t)) for t in self.all]
+
+    @property
+    def all(self):
+        return range(len(self.nodes))
+
+    def of(self, t):
+        part = slice(self.ptr[t], self.ptr[t + 1])
+        event = np.arange(self.ptr[t + 1] - self.ptr[t]) >= self.middle[t]
+        return self.cross[part], event.astype(int), self.weight[part]
+
+    @property
+    def queries(self):
+        return np.repeat(QUERIES[:, None], len(self.nodes), axis=1)
+
+
+def gaussian_nodes(sizes, seed=0, gap=2.0):
+    """Nodes of normal scores, `sizes` rows on each side."""
+    rng = np.random.default_rng(seed)
+    return Packed(
+        [
+            [
+                np.column_stack([2 * rng.normal(mean, 1.5, size), np.ones(size)])
+                for mean in (-gap, gap)
+            ]
+            for size in sizes
+        ]
+    )
+
+
+@pytest.mark.parametrize("calibrator", EXACT, ids=repr)
+@settings(max_examples=30)
+@given(nodes=NODES)
+@example(nodes=CONSTANT)
+@example(nodes=SEPARABLE)
+@example(nodes=WRONG_WAY)
+def test_probabilities_are_those_of_a_calibrator_at_each_node(calibrator, nodes):
+    packed = Packed(nodes)
+    log_odds = packed.fit(calibrator).log_odds(packed.queries)
+    for t, one in enumerate(packed.by_hand(calibrator)):
+        expected = one.predict_proba(QUERIES)[:, 1]
+        np.testing.assert_allclose(expit(log_odds[:, t]), expected, rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["platt", "isotonic"])
+def test_names_are_the_calibrators_as_they_come(name):
+    packed = gaussian_nodes([5, 40])
+    calibrator = {"platt": PlattCalibrator(), "isotonic": IsotonicCalibrator()}[name]
+    assert repr(read_internal(name)) == repr(calibrator)
+    got, expected = packed.fit(name), packed.fit(calibrator)
+    np.testing.assert_array_equal(got.log_odds(packed.queries), expected.log_odds(packed.queries))
+
+
+@settings(max_examples=30)
+@given(nodes=NODES)
+@example(nodes=CONSTANT)
+@example(nodes=WRONG_WAY)
+def test_evidential_isotonic_bounds_are_exactly_those_at_each_node(nodes):
+    packed = Packed(nodes)
+    lower, upper = packed.fit(EvidentialIsotonicCalibrator()).bounds(packed.queries)
+    for t, one in enumerate(packed.by_hand(EvidentialIsotonicCalibrator())):
+        bounds = one.predict_bounds(QUERIES)
+        np.testing.assert_allclose(lower[:, t], bounds.lower[:, 1], atol=1e-13)
+        np.testing.assert_allclose(upper[:, t], bounds.upper[:, 1], atol=1e-13)
+
+
+@settings(max_examples=15)
+@given(nodes=st.lists(NODE, min_size=1, max_size=2))
+@example(nodes=CONSTANT)
+@example(nodes=SEPARABLE)
+@example(nodes=WRONG_WAY)
+def test_evidential_logistic_bounds_are_those_at_each_node(nodes):
+    packed = Packed(nodes)
+    check_logistic_bounds(packed, QUERIES)
+
+
+@pytest.mark.parametrize("gap", [0.2, 2.0, 8.0])
+def test_evidential_logistic_bounds_of_many_rows(gap):
+    queries = np.concatenate([QUERIES, np.random.default_rng(3).normal(0, 4, 30)])
+    check_logistic_bounds(gaussian_nodes([20, 300, 3000], gap=gap), queries)
+
+
+@pytest.mark.parametrize("distinct", [1, 3, 12, 13, 400])
+def test_few_rows_stand_for_many(distinct):
+    """Softplus sums of every slope up to the steepest are the same, and no weight is negative."""
+    from dubito._kernels.condensed_rows_compiled import condense
+
+    rng = np.random.default_rng(distinct)
+    x = np.sort(rng.choice(rng.normal(size=distinct), size=500))
+    points = np.stack([x, rng.uniform(0.5, 2, 500)])
+    fewer = condense(points, 3.0)
+    assert fewer.shape[1] <= 12 * np.ceil(3.0 * np.ptp(x) / 4 + 1)
+    assert (fewer[1] > 0).all()
+    for slope in (-3.0, -0.4, 0.0, 1.7, 3.0):
+        for level in (-6.0, 0.5, 20.0):
+            many, few = (w @ np.logaddexp(0, level + slope * z) for z, w in (points, fewer))
+            np.testing.assert_allclose(few, many, rtol=1e-12)
+
+
+def test_evidential_logistic_bounds_of_a_lopsided_node():
+    rng = np.random.default_rng(0)
+    many = np.column_stack([rng.normal(2, 2, 2000), np.ones(2000)])
+    check_logistic_bounds(Packed([[[(-2, 1), (1, 1)], many]]), QUERIES)
+
+
+def check_logistic_bounds(packed, queries):
+    table = np.repeat(queries[:, None], len(packed.nodes), axis=1)
+    maps = packed.fit(EvidentialLogisticCalibrator())
+    lower, upper = maps.bounds(table)
+    proba = expit(maps.log_odds(table))
+    for t, one in enumerate(packed.by_hand(EvidentialLogisticCalibrator())):
+        bounds = one.predict_bounds(queries)
+        np.testing.assert_allclose(lower[:, t], bounds.lower[:, 1], atol=1e-8)
+        np.testing.assert_allclose(upper[:, t], bounds.upper[:, 1], atol=1e-8)
+        np.testing.assert_allclose(
+            proba[:, t], one.predict_proba(queries)[:, 1], rtol=1e-8, atol=1e-12
+        )
+
+
+@pytest.mark.parametrize("calibrator", GENERIC, ids=repr)
+def test_any_other_calibrator_is_fitted_at_each_node(calibrator):
+    packed = gaussian_nodes([4, 25])
+    maps = packed.fit(calibrator)
+    proba = expit(maps.log_odds(packed.queries[2:-2]))
+    reads = expit if calibrator.input == "proba" else np.asarray
+    for t in packed.all:
+        scores, event, weight = packed.of(t)
+        one = clone(calibrator).fit(reads(scores), event, weight)
+        expected = one.predict_proba(reads(QUERIES[2:-2]))[:, 1]
+        np.testing.assert_allclose(proba[:, t], expected, atol=1e-9)
+        if maps.has_bounds:
+            bounds = one.predict_bounds(reads(QUERIES))
+            upper = maps.bounds(packed.queries)[1][:, t]
+            np.testing.assert_allclose(upper, bounds.upper[:, 1], atol=1e-13)
+
+
+@pytest.mark.parametrize("calibrator", [PlattCalibrator(), TemperatureCalibrator()], ids=repr)
+def test_affine_maps_say_so(calibrator):
+    packed = gaussian_nodes([4, 25])
+    maps = packed.fit(calibrator)
+    slope, intercept = maps.affine
+    np.testing.assert_allclose(
+        slope * packed.queries + intercept, maps.log_odds(packed.queries), rtol=1e-10, atol=1e-10
+    )
+
+
+def test_slopes_that_would_lose_digits_are_not_offered():
+    packed = Packed([[[(0, 1), (1, 1)], [(1, 1), (3, 1)]]])
+    packed.cross += 1e9
+    assert packed.fit("platt").affine is None
+
+
+def test_no_calibration_keeps_scores():
+    packed = gaussian_nodes([3])
+    maps = packed.fit(None)
+    np.testing.assert_array_equal(maps.log_odds(packed.queries), packed.queries)
+    np.testing.assert_array_equal(maps.bounds(packed.queries)[0], expit(packed.queries))
+    assert not maps.has_bounds
+    assert maps.affine is None
+
+
+ALL = ["platt", "isotonic", IsotonicCalibrator(smoothing=0), EvidentialLogisticCalibrator()]
+ALL += [EvidentialIsotonicCalibrator(), EvidentialBinningCalibrator(), BetaCalibrator()]
+
+
+@pytest.mark.parametrize("internal", ALL, ids=repr)
+def test_nodes_without_scores_stay_as_they_are(internal):
+    packed = gaussian_nodes([6, 1, 9])
+    packed.cross[packed.ptr[1] : packed.ptr[2]] = np.nan
+    maps, full = packed.fit(internal), gaussian_nodes([6, 1, 9]).fit(internal)
+    log_odds = maps.log_odds(packed.queries)
+    np.testing.assert_array_equal(log_odds[:, 1], QUERIES)
+    np.testing.assert_array_equal(log_odds[:, [0, 2]], full.log_odds(packed.queries)[:, [0, 2]])
+    if maps.has_bounds:
+        lower, upper = maps.bounds(packed.queries)
+        assert (lower[:, 1] == 0).all()
+        assert (upper[:, 1] == 1).all()
+        assert (upper[:, 2] < 1).any()
+
+
+@pytest.mark.parametrize("internal", ALL, ids=repr)
+def test_extreme_scores_have_finite_log_odds_within_their_bounds(internal):
+    packed = gaussian_nodes([4, 60], gap=9.0)
+    extreme = np.array([-np.inf, -1e308, -1e300, -800.0, 800.0, 1e300, 1e308, np.inf])
+    table = np.repeat(extreme[:, None], 2, axis=1)
+    maps = packed.fit(internal)
+    log_odds = maps.log_odds(table)
+    lower, upper = maps.bounds(table)
+    assert np.isfinite(log_odds).all()
+    assert (np.diff(log_odds, axis=0) >= 0).all()
+    assert (lower <= upper).all()
+    assert (lower >= 0).all()
+    assert (upper <= 1).all()
+
+
+@pytest.mark.parametrize("internal", ALL, ids=repr)
+def test_extreme_scores_may_be_calibrated_on(internal):
+    packed = gaussian_nodes([5, 5])
+    packed.cross[[0, 9]] = -1e308, np.inf
+    assert np.isfinite(packed.fit(internal).log_odds(packed.queries)).all()
+
+
+@settings(max_examples=20)
+@given(nodes=NODES)
+@example(nodes=SEPARABLE)
+@pytest.mark.parametrize(
+    "calibrator",
+    [EvidentialLogisticCalibrator(), EvidentialIsotonicCalibrator(), EvidentialBinningCalibrator()],
+    ids=repr,
+)
+def test_bounds_contain_the_probability(calibrator, nodes):
+    packed = Packed(nodes)
+    maps = packed.fit(calibrator)
+    lower, upper = maps.bounds(packed.queries)
+    proba = expit(maps.log_odds(packed.queries))
+    assert (lower <= proba + 1e-12).all()
+    assert (proba <= upper + 1e-12).all()
+
+
+@pytest.mark.parametrize(
+    "calibrator", [IsotonicCalibrator(smoothing=0), BinningCalibrator(n_bins=9)], ids=repr
+)
+def test_certainty_is_cut_at_half_the_share_of_one_more_row(calibrator):
+    packed = gaussian_nodes([20], gap=9.0)
+    proba = expit(packed.fit(calibrator).log_odds(packed.queries))[:, 0]
+    expected = clone(calibrator).fit(*packed.of(0)).predict_proba(QUERIES)[:, 1]
+    cut = 0.5 / 41
+    if calibrator.get_params().get("smoothing") == 0:
+        assert {0.0, 1.0} <= set(expected)
+        expected = np.clip(expected, cut, 1 - cut)
+    np.testing.assert_allclose(proba, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("internal", ALL, ids=repr)
+def test_rows_are_independent_and_survive_pickling(internal):
+    packed = gaussian_nodes([3, 30])
+    maps = packed.fit(internal)
+    table = np.random.default_rng(5).normal(0, 3, (150, 2))
+    # A product with a matrix is summed in another order for one row than for many.
+    same = np.testing.assert_array_equal
+    if isinstance(internal, BetaCalibrator):
+        same = partial(np.testing.assert_allclose, rtol=1e-13)
+    for read in (lambda m, s: m.log_odds(s), lambda m, s: np.hstack(m.bounds(s))):
+        whole = read(maps, table)
+        rows = [read(maps, table[i : i + 1]) for i in (0, 63, 64, 149)]
+        same(np.concatenate(rows), whole[[0, 63, 64, 149]])
+        np.testing.assert_array_equal(read(maps, np.asfortranarray(table)), whole)
+        np.testing.assert_array_equal(read(pickle.loads(pickle.dumps(maps)), table), whole)  # noqa: S301
+
+
+@pytest.mark.parametrize("internal", [*ALL[3:6], BetaCalibrator()], ids=repr)
+def test_the_number_of_jobs_changes_nothing(internal):
+    packed = gaussian_nodes([2, 30, 5, 8, 3])
+    one, two = packed.fit(internal, n_jobs=1), packed.fit(internal, n_jobs=2)
+    np.testing.assert_array_equal(one.log_odds(packed.queries), two.log_odds(packed.queries))
+    np.testing.assert_array_equal(one.bounds(packed.queries), two.bounds(packed.queries))
+
+
+@settings(max_examples=20)
+@given(nodes=st.lists(NODE, min_size=2, max_size=4))
+def test_weights_are_copies_and_nodes_are_independent(nodes):
+    """Weight 2 is the row twice; a node's map is the same among others and alone."""
+    packed = Packed(nodes)
+    twice = Packed(
+        [[[(s, 1) for s, w in side for _ in range(w)] for side in node] for node in nodes]
+    )
+    for internal in ("platt", "isotonic"):
+        together = packed.fit(internal).log_odds(packed.queries)
+        np.testing.assert_allclose(
+            together, twice.fit(internal).log_odds(packed.queries), rtol=1e-7, atol=1e-9
+        )
+        alone = Packed(nodes[1:2]).fit(internal).log_odds(packed.queries[:, :1])
+        np.testing.assert_array_equal(together[:, 1:2], alone)
+
+
+def test_sigmoids_carry_their_certificate():
+    packed = gaussian_nodes([2, 50, 4000])
+    assert (packed.fit("platt").coef[:, 4] < 1e-12).all()
+
+
+def test_rows_of_a_node_may_begin_anywhere():
+    """Weights are found by `first`: nodes share rows."""
+    packed = gaussian_nodes([4, 6])
+    weight = np.concatenate([np.full(3, 9.0), packed.weight[8:] * 2, packed.weight[:8] * 3])
+    first = np.array([3 + 12, 3])
+    where = {"weight": weight, "first": first}
+    maps = fit_node_maps("platt", packed.cross, packed.ptr, packed.middle, **where)
+    packed.weight = np.concatenate([packed.weight[:8] * 3, packed.weight[8:] * 2])
+    np.testing.assert_array_equal(
+        maps.log_odds(packed.queries), packed.fit("platt").log_odds(packed.queries)
+    )
+
+
+def test_float32_scores_are_read_as_they_are():
+    packed = gaussian_nodes([7])
+    packed.cross = packed.cross.astype(np.float32)
+    maps = packed.fit("isotonic")
+    table = packed.queries.astype(np.float32)
+    assert maps.log_odds(table).dtype == np.float64
+    np.testing.assert_array_equal(maps.log_odds(table), maps.log_odds(table.astype(float)))
+
+
+@pytest.mark.parametrize(
+    ("internal", "bounds"),
+    [
+        (None, False),
+        ("platt", False),
+        (BetaCalibrator(), False),
+        (EvidentialIsotonicCalibrator(), True),
+        (EvidentialLogisticCalibrator(), True),
+        (EvidentialBinningCalibrator(), True),
+    ],
+    ids=repr,
+)
+def test_who_gives_bounds_is_known_before_the_fit(internal, bounds):
+    assert gives_bounds(internal) is bounds
+    assert gaussian_nodes([3]).fit(internal).has_bounds is bounds
+
+
+@pytest.mark.parametrize(
+    ("internal", "message"),
+    [
+        ("sigmoid", "must be None, 'platt', 'isotonic' or a calibrator.*Got 'sigmoid'"),
+        (3, "Got 3 instead"),
+        (PlattCalibrator, r"Pass an instance: PlattCalibrator\(\)"),
+        (IsotonicCalibrator(smoothing=-1), "'smoothing' parameter of IsotonicCalibrator"),
+    ],
+    ids=repr,
+)
+def test_what_is_no_calibrator_is_refused(internal, message):
+    with pytest.raises(ValueError, match=message):
+        gaussian_nodes([3]).fit(internal)
+
+
+@pytest.mark.parametrize(
+    ("calibrator", "node"),
+    [
+        (EvidentialLogisticCalibrator(targets="raw"), 1),
+        (EvidentialJointCalibrator(input=[]), "[01]"),
+    ],
+    ids=repr,
+)
+def test_a_calibrator_that_fails_names_the_node(calibrator, node):
+    easy = Packed([[[(-1, 1), (2, 1)], [(1, 1), (4, 1)]], *SEPARABLE])
+    with pytest.raises(CalibrationInputError, match=f"cannot calibrate node {node} of the tree"):
+        easy.fit(calibrator)
+
+
+def test_raw_targets_are_calibrated_where_they_can_be():
+    packed = gaussian_nodes([40], gap=0.5)
+    calibrator = EvidentialLogisticCalibrator(targets="raw")
+    lower, _ = packed.fit(calibrator).bounds(packed.queries)
+    expected = packed.by_hand(calibrator)[0].predict_bounds(QUERIES).lower[:, 1]
+    np.testing.assert_allclose(lower[:, 0], expected, atol=1e-13)
+
+
+def test_a_tree_without_nodes_has_empty_maps():
+    empty = {"weight": np.ones(3), "first": np.zeros(0, dtype=np.intp)}
+    nothing = np.zeros(0, dtype=np.intp)
+    for internal in [None, *ALL]:
+        maps = fit_node_maps(internal, np.zeros(0), np.zeros(1, dtype=np.intp), nothing, **empty)
+        assert maps.log_odds(np.zeros((4, 0))).shape == (4, 0)
+
+
+def test_isotonic_log_odds_are_those_of_the_probability():
+    packed = gaussian_nodes([30], gap=1.0)
+    expected = packed.by_hand(IsotonicCalibrator())[0].predict_proba(QUERIES)[:, 1]
+    np.testing.assert_allclose(
+        packed.fit("isotonic").log_odds(packed.queries)[:, 0], logit(expected), atol=1e-12
+    )

@@ -1,0 +1,207 @@
+"""P4's published numbers, tables and figures from quick rounds, and options."""
+
+import builtins
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+ROOT = Path(__file__).parents[2]
+sys.path.append(str(ROOT))
+
+from experiments.common.published import comes_out, read_claims, read_expected  # noqa: E402
+from experiments.common.tables import insert  # noqa: E402
+from experiments.p4 import (  # noqa: E402
+    data,
+    depths,
+    figures,
+    many,
+    measures,
+    protocol,
+    run,
+    schemes,
+    tables,
+)
+from experiments.p4.data import Rows  # noqa: E402
+
+P4 = ROOT / "experiments" / "p4"
+EXPECTED, CLAIMS = P4 / "expected.csv", P4 / "claims.csv"
+PRINTED = read_expected(EXPECTED, "table")
+
+
+def some_rows(n_classes=4, n=18, seed=0):
+    """Counts, as multinomial naive Bayes wants them, of classes that overlap."""
+    rng = np.random.default_rng(seed)
+    rates = rng.uniform(1, 6, size=(n_classes, 5))
+    y = np.repeat(np.arange(n_classes), n)
+    return Rows(rng.poisson(rates[y]).astype(float), y)
+
+
+@pytest.fixture
+def few_rows(monkeypatch):
+    """Small data in place of every dataset."""
+    rows = some_rows()
+    monkeypatch.setattr(protocol, "rows_of", lambda *_, **__: rows)
+    texts = [Rows(sp.csr_array(some.X), some.y) for some in (rows, some_rows(seed=1))]
+    monkeypatch.setattr(data, "sector", lambda: texts)
+    small = {
+        "dense": data.Problem(120, 8, 4, sparse=False, test_rows=40),
+        "sparse": data.Problem(120, 8, 60, sparse=True, test_rows=40),
+    }
+    for module in (data, many, depths):
+        monkeypatch.setattr(module, "QUICK_PROBLEMS", small)
+
+
+# Published numbers
+
+
+def test_every_cell_of_tables_2_to_5_is_there():
+    kinds = {(f, s) for f in ("bayes", "boosted") for s in schemes.SCHEMES}
+    kinds |= {("logistic", s) for s in schemes.TABLES_2_3}
+    asked = {
+        f"{f}.{d}.{s}.{m}" for f, s in kinds for d in data.DATASETS for m in ("nll", "accuracy")
+    }
+    assert set(PRINTED) == asked
+    assert len(read_expected(EXPECTED, "sector")) == 2 * (6 + 2)
+    spreads = measures.read_column(EXPECTED, "sd")
+    for q, one in PRINTED.items():
+        assert one.tolerance == pytest.approx(max(float(spreads[q]) / 2, 0.01))
+    assert PRINTED["logistic.micromass.baseline.nll"][0] == "5.918"
+    assert PRINTED["boosted.letter.both_isotonic.accuracy"][0] == "0.884"
+
+
+@pytest.mark.parametrize("dataset", data.DATASETS)
+def test_boosted_trees_of_the_paper_say_0_or_1(dataset):
+    """Every row it gets wrong costs -log(1e-15), and no row it gets right costs anything."""
+    nll, accuracy = (PRINTED[f"boosted.{dataset}.baseline.{m}"].value for m in ("nll", "accuracy"))
+    assert nll / (1 - accuracy) == pytest.approx(-np.log(protocol.LEAST), rel=0.005)
+
+
+def as_printed(base, *, change=None, rounds=3):
+    """Rounds that reach what is printed; what is not printed is 0.5."""
+    family = schemes.FAMILIES[base]
+
+    def of(dataset, scheme, measure):
+        one = PRINTED.get(f"{family}.{dataset}.{scheme}.{measure}")
+        return (change or {}).get((dataset, scheme, measure), one.value if one else 0.5)
+
+    names = dict.fromkeys(measures.MEASURES)
+    return [
+        {
+            "dataset": d,
+            "base": base,
+            "seconds": 1.0,
+            "schemes": {s: {m: of(d, s, m) for m in names} for s in schemes.SCHEMES},
+        }
+        for r in range(rounds)
+        for d in data.DATASETS
+    ]
+
+
+def test_the_papers_own_numbers_come_out_and_others_do_not():
+    text = tables.render_described({"described": as_printed("gaussian")})
+    assert "**36 of 36 come out**: naive bayes 36 of 36." in text
+    assert "**What does not come out.** Nothing." in text
+    assert "| Gaussian naive Bayes: optdigits | 3 | 4.252 (0.92) / 4.252 (0.00) |" in text
+    change = {("letter", "platt", "nll"): 2.5}
+    text = tables.render_redone({"redone": as_printed("multinomial", change=change)})
+    assert "**35 of 36 come out**" in text
+    assert "2.165 (0.06) / *2.500 (0.00)*" in text
+    assert "| naive Bayes, letter: NLL, Internal PS | 2.165 | 2.500 (0.00) | +0.335 |" in text
+
+
+def test_the_papers_claims_hold_for_its_own_numbers():
+    for base, family in (("gaussian", "bayes"), ("boosting", "boosted")):
+        found = measures.of_claims(measures.of_tables(as_printed(base)))
+        for claim in read_claims(CLAIMS, family):
+            assert found[claim.quantity].mean() > 0, claim
+    found = measures.of_claims(measures.of_tables(as_printed("logistic")))
+    assert found["logistic.external.nll.least"][0] == pytest.approx(100 * 0.001 / 0.302)
+
+
+def test_reasons_are_given_for_numbers_that_exist():
+    for column in ("described", "redone"):
+        assert set(measures.read_column(EXPECTED, column)) <= set(PRINTED)
+    far = PRINTED["bayes.letter.platt.nll"]
+    assert not comes_out(far, np.array([2.2, 2.2]))
+
+
+# The whole
+
+
+@pytest.fixture
+def calls(few_rows, monkeypatch):  # noqa: ARG001
+    """Quick rounds on few rows; returns the list of them."""
+    made = []
+
+    def counted(function):
+        def run_cell(cell, settings):
+            made.append((settings.name, cell))
+            return function(cell, settings)
+
+        return run_cell
+
+    monkeypatch.setattr(figures, "DPI", 30)
+    for module in (protocol, many, depths):
+        monkeypatch.setattr(module, "run_cell", counted(module.run_cell))
+    return made
+
+
+def test_all_parts_are_run_and_drawn_once(calls, tmp_path, capsys):
+    options = ["--quick", "--out", str(tmp_path), "--quiet"]
+    assert run.main(options) == 0
+    said = capsys.readouterr()
+    assert len(calls) == len(set(calls)) == 2 * 3 * 2 + 3 * 3 + 3 + 5 + 2 * 3 + 2
+    for part in run.PARTS:
+        assert f"## {part}\n" in said.out
+    for family in (*schemes.FAMILY_NAMES, "depths"):
+        for claim in read_claims(CLAIMS, family):
+            assert f"| {claim.name} | {claim.statement} |" in said.out
+    assert "| sector: bayes, the paper on all rows | 10 | 3.795 | 1.408 |" in said.out
+    assert "| dense | geometric | 1 |" in said.out
+    drawn = {path.name for path in (tmp_path / "figures").iterdir()}
+    assert drawn == {"figure_3.png", "figure_3_ece.png"}
+    assert run.main(options) == 0
+    assert capsys.readouterr().out == said.out
+    assert len(calls) == 2 * 3 * 2 + 3 * 3 + 3 + 5 + 2 * 3 + 2
+
+
+def test_without_matplotlib_the_tables_are_still_printed(calls, monkeypatch, tmp_path, capsys):  # noqa: ARG001
+    real = builtins.__import__
+
+    def without(name, *args, **kwargs):
+        if name.startswith("matplotlib"):
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    assert run.main(["--quick", "--parts", "depths", "--out", str(tmp_path)]) == 0
+    said = capsys.readouterr()
+    assert "**Figure 3 in numbers**" in said.out
+    assert said.err.startswith("figures left out: they need matplotlib")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--parts", "described,told"], "unknown: told"),
+        (["--rounds", "0"], "at least 1"),
+        (["--write-readme", "--quick"], "needs all rounds"),
+        (["--write-readme", "--rounds", "1"], "needs all rounds"),
+    ],
+)
+def test_wrong_options_are_refused(options, words, capsys):
+    with pytest.raises(SystemExit) as stop:
+        run.main(options)
+    assert stop.value.code == 2
+    assert words in capsys.readouterr().err
+
+
+def test_the_readme_has_a_place_for_each_part(tmp_path):
+    copy = tmp_path / "README.md"
+    copy.write_text((P4 / "README.md").read_text(encoding="utf-8"), encoding="utf-8")
+    for part in run.PARTS:
+        insert(copy, part, f"table of {part}")
+    assert all(f"table of {part}\n" in copy.read_text(encoding="utf-8") for part in run.PARTS)

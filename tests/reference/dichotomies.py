@@ -1,0 +1,260 @@
+"""Nested dichotomies by their definition (P4): recursive, a scikit-learn model for each node.
+
+Trees are nested pairs of labels, nodes are named by the turns that lead to them ("" is the root,
+"LR" the right child of its left child), numbers are kept in dictionaries by node or label, and
+bounds and decisions are sought among all combinations of the ends of the nodes' intervals. Shares
+no code with dubito; calibrators of nodes are whatever the caller passes.
+"""
+
+from __future__ import annotations
+
+import warnings
+from itertools import product
+
+import numpy as np
+from scipy import sparse
+from scipy.special import expit, logsumexp, xlogy
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+
+
+class NotCertifiedError(AssertionError):
+    """No optimum that can be trusted was found."""
+
+
+def in_pairs(nested):
+    """Split groups of more than two in halves, the first being the larger; a lone member stays."""
+    if not isinstance(nested, (tuple, list)):
+        return nested
+    if len(nested) == 1:
+        return in_pairs(nested[0])
+    middle = (len(nested) + 1) // 2
+    halves = (nested[:middle], nested[middle:]) if len(nested) > 2 else nested
+    return tuple(in_pairs(half) for half in halves)
+
+
+def leaves(pair):
+    """Labels from left to right."""
+    return leaves(pair[0]) + leaves(pair[1]) if isinstance(pair, tuple) else [pair]
+
+
+def nodes(pair, name=""):
+    """Name of each node with the labels at its left and its right, in preorder."""
+    if not isinstance(pair, tuple):
+        return []
+    here = (name, leaves(pair[0]), leaves(pair[1]))
+    return [here, *nodes(pair[0], name + "L"), *nodes(pair[1], name + "R")]
+
+
+def path_products(pair, right, name="", here=1.0):
+    """Probability of each label, from the probability of the right side at each node (P4, p. 2)."""
+    if not isinstance(pair, tuple):
+        return {pair: here}
+    return {
+        **path_products(pair[0], right, name + "L", here * (1 - right[name])),
+        **path_products(pair[1], right, name + "R", here * right[name]),
+    }
+
+
+def node_odds(pair, log_proba):
+    """Log-odds of the right side of each node, from log probabilities by label."""
+    return {
+        name: logsumexp([log_proba[label] for label in right], axis=0)
+        - logsumexp([log_proba[label] for label in left], axis=0)
+        for name, left, right in nodes(pair)
+    }
+
+
+def node_losses(pair, log_proba, y):
+    """Summed log loss of each node over the rows that reach it."""
+    odds, losses = node_odds(pair, log_proba), {}
+    for name, left, right in nodes(pair):
+        here = np.isin(y, left + right)
+        event = np.isin(y[here], right)
+        p = expit(odds[name][here])
+        losses[name] = -(xlogy(event, p) + xlogy(~event, 1 - p)).sum()
+    return losses
+
+
+def every_corner(pair, intervals):
+    """Probabilities by label for every choice of ends of the nodes' intervals."""
+    names = [name for name, _, _ in nodes(pair)]
+    for ends in product([0, 1], repeat=len(names)):
+        right = {name: intervals[name][end] for name, end in zip(names, ends, strict=True)}
+        yield path_products(pair, right)
+
+
+def class_bounds(pair, intervals):
+    """Least and greatest probability of each label, by label."""
+    corners = list(every_corner(pair, intervals))
+    return {
+        label: tuple(f([corner[label] for corner in corners], axis=0) for f in (np.min, np.max))
+        for label in leaves(pair)
+    }
+
+
+def maximal(pair, intervals, tie=1e-12):
+    """Whether no other label is the more probable one at every corner, by label.
+
+    The difference of two labels' probabilities is linear in each node's, so corners decide.
+    """
+    corners = list(every_corner(pair, intervals))
+    kept = {}
+    for b in leaves(pair):
+        leads = [
+            np.min([corner[a] - corner[b] for corner in corners], axis=0)
+            for a in leaves(pair)
+            if a != b
+        ]
+        kept[b] = np.max(leads, axis=0) <= tie
+    return kept
+
+
+def best_first(proba, k):
+    """Columns of the k largest of a row, the first column of equal ones first."""
+    return sorted(range(len(proba)), key=lambda j: (-proba[j], j))[:k]
+
+
+class NestedDichotomy:
+    """A clone of `estimator` at each node, and of `calibrator` where one is given.
+
+    Rows are put in the order of the leaves, those of one label as they come; the fold of a row is
+    its place in that order modulo `n_folds`. A calibrator sees the log-odds that models fitted to
+    the other folds give; a node with one row at a side has none.
+    """
+
+    def __init__(self, nested, estimator, *, calibrator=None, n_folds=3):
+        self.pair = in_pairs(nested)
+        self.estimator, self.calibrator, self.n_folds = estimator, calibrator, n_folds
+
+    def fit(self, X, y, weight=None):
+        order = np.concatenate([np.flatnonzero(y == label) for label in leaves(self.pair)])
+        X, y = X[order], y[order]
+        weight = np.ones(len(y)) if weight is None else np.asarray(weight)[order]
+        fold = np.arange(len(y)) % self.n_folds
+        self.models, self.maps = {}, {}
+        for name, left, right in nodes(self.pair):
+            here = np.isin(y, left + right)
+            event = np.isin(y[here], right).astype(int)
+            rows = X[here], event, weight[here]
+            self.models[name] = fitted(self.estimator, *rows)
+            if self.calibrator is not None and min(event.sum(), (1 - event).sum()) > 1:
+                self.maps[name] = self._calibrated(*rows, fold[here])
+        return self
+
+    def _calibrated(self, X, event, weight, fold):
+        scores = np.empty(len(event))
+        for left_out in range(self.n_folds):
+            out = fold == left_out
+            if out.any():
+                model = fitted(self.estimator, X[~out], event[~out], weight[~out])
+                scores[out] = log_odds(model, X[out])
+        return clone(self.calibrator).fit(scores, event, sample_weight=weight)
+
+    def right(self, X):
+        """Probability of the right side of each node, by name."""
+        found = {}
+        for name, model in self.models.items():
+            odds = log_odds(model, X)
+            calibrated = name in self.maps
+            found[name] = self.maps[name].predict_proba(odds)[:, 1] if calibrated else expit(odds)
+        return found
+
+    def intervals(self, X):
+        """Bounds of the right side of each node, by name; [0, 1] where nothing is calibrated."""
+        found = {}
+        for name, model in self.models.items():
+            odds = log_odds(model, X)
+            if name in self.maps:
+                bounds = self.maps[name].predict_bounds(odds)
+                found[name] = bounds.lower[:, 1], bounds.upper[:, 1]
+            else:
+                found[name] = np.zeros(len(odds)), np.ones(len(odds))
+        return found
+
+    def proba(self, X):
+        """Probability of each label, by label."""
+        return path_products(self.pair, self.right(X))
+
+
+def fitted(estimator, X, event, weight):
+    """A clone fitted to the rows; weights are passed where they say something."""
+    options = {} if (weight == 1).all() else {"sample_weight": weight}
+    with warnings.catch_warnings():
+        # At its tightest the line search of a solver ends in rounding, which is as far as one gets.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return clone(estimator).fit(X, event, **options)
+
+
+def log_odds(model, X):
+    """Log-odds of the event; those of a logistic regression before they are rounded to 0 and 1."""
+    if isinstance(model, LogisticRegression):
+        return model.decision_function(X)
+    with np.errstate(divide="ignore"):
+        if hasattr(model, "predict_log_proba"):
+            log_proba = model.predict_log_proba(X)
+        else:
+            log_proba = np.log(model.predict_proba(X))
+    return log_proba[:, 1] - log_proba[:, 0]
+
+
+def tight_logistic(**options):
+    """Logistic regression as scikit-learn solves it when asked for the optimum.
+
+    Newton's method gets there; at the same tolerance L-BFGS stops up to 0.06 of log-odds away.
+    """
+    solver = LogisticRegression(solver="newton-cholesky", tol=1e-10, max_iter=10_000)
+    return solver.set_params(**options)
+
+
+def newton_logistic(X, event, *, C=1.0, weight=None):
+    """Optimum of L2 logistic regression with a free intercept for columns of any scale.
+
+    Newton's method on columns divided by their largest entry, where scikit-learn's solvers stop
+    early. Returns coefficients and intercept; the certificate is Newton's decrement, twice what the
+    objective could still fall by.
+    """
+    X = X.toarray() if sparse.issparse(X) else np.asarray(X, dtype=float)
+    unit = np.abs(X).max(axis=0)
+    unit[unit == 0] = 1.0
+    design = np.column_stack([X / unit, np.ones(len(X))])
+    penalty = np.append(1 / (C * unit**2), 0.0)
+    weight = np.ones(len(X)) if weight is None else np.asarray(weight, dtype=float)
+    beta, sign = np.zeros(design.shape[1]), np.where(event, 1.0, -1.0)
+
+    def value(at):
+        return weight @ np.logaddexp(0, -sign * (design @ at)) + 0.5 * penalty @ at**2
+
+    for _ in range(500):
+        p = expit(design @ beta)
+        gradient = design.T @ (weight * (p - (sign > 0))) + penalty * beta
+        hessian = (design.T * (weight * p * (1 - p))) @ design + np.diag(penalty)
+        scale = 1 / np.sqrt(np.diag(hessian))
+        step = scale * np.linalg.lstsq(hessian * np.outer(scale, scale), scale * gradient)[0]
+        if gradient @ step < 1e-18 * weight.sum():
+            beta = beta - step  # so near, a step squares the error
+            return beta[:-1] / unit, beta[-1]
+        length = 1.0
+        while value(beta - length * step) > value(beta) and length > 1e-6:
+            length /= 2
+        beta = beta - length * step
+    raise NotCertifiedError(f"the decrement is still {gradient @ step}")
+
+
+class Witness(ClassifierMixin, BaseEstimator):
+    """Logistic regression of all columns but the first, which names rows; it keeps a diary."""
+
+    diary: list = []  # noqa: RUF012 - shared by all copies on purpose
+
+    def fit(self, X, y, sample_weight=None):
+        self.diary.append(frozenset(X[:, 0].astype(int).tolist()))
+        self.model_ = tight_logistic().fit(X[:, 1:], y, sample_weight)
+        self.classes_ = self.model_.classes_
+        return self
+
+    def predict_proba(self, X):
+        return self.model_.predict_proba(X[:, 1:])
+
+    def predict(self, X):
+        return self.model_.predict(X[:, 1:])
