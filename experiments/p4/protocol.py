@@ -32,7 +32,7 @@ LEAST = 1e-15
 N_BINS = 15
 
 #: Raise when a change makes older results wrong: their folder is then left alone.
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ __all__ = [
     "calibration",
     "datasets",
     "decision",
+    "dichotomies",
     "discriminant",
     "evidence",
     "metrics",

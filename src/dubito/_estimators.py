@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import update_wrapper
+from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,10 +11,35 @@ import numpy as np
 from dubito.decision.rules import choose_set
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
 
     from dubito._checks import BoolArray
     from dubito.decision.rules import SetRule
+
+
+class _Offered:
+    """A method that some settings of an estimator have and others do not."""
+
+    def __init__(self, function: Callable[..., Any], check: Callable[[Any], object]) -> None:
+        self._function, self._check = function, check
+        update_wrapper(self, function)  # type: ignore[arg-type]
+
+    def __get__(self, model: Any, owner: type | None = None) -> Callable[..., Any]:
+        if model is None:
+            return self._function
+        self._check(model)
+        return MethodType(self._function, model)
+
+
+def offered_if(check: Callable[[Any], object]) -> Callable[[Callable[..., Any]], Any]:
+    """Offer a method where `check(model)` raises no AttributeError.
+
+    As scikit-learn's ``available_if``, but the error that is seen is the one that `check` raises:
+    why there is no such method, and what to do.
+    """
+    return lambda function: _Offered(function, check)
 
 
 class CautiousMixin:

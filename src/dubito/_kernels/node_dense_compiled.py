@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     FloatArray = npt.NDArray[np.float64]
 
 _MOST_STEPS = 100
-_MOST_PRODUCTS = 200
+_MOST_PRODUCTS = 1000
 #: Rows that are taken at once: their features stay in the cache while they are used twice.
 _BLOCK = 512
 #: Rows for each column in the Hessian that is factored, and the most columns it may have.

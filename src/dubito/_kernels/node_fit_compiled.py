@@ -41,21 +41,47 @@ def _can_cross_fit(n, n_left, n_folds):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _gram_of(X, penalty, intercept):  # type: ignore[no-untyped-def]
+def _serves(gram, weight):  # type: ignore[no-untyped-def]
+    """Say whether steps by a Gram matrix are right to some digits, for curvatures of any size.
+
+    It squares what features are in units of their penalty: beyond some size digits are lost.
+    """
+    total = 0.0
+    for i in range(len(weight)):
+        total += 0.25 * weight[i] * gram[i, i]
+    eps = np.finfo(gram.dtype).eps
+    return eps * total <= eps**0.25
+
+
+@compiled()
+def _centre_of(X):  # type: ignore[no-untyped-def]
+    """Return the mean of the rows, in double."""
+    centre = np.zeros(X.shape[1])
+    for i in range(len(X)):
+        centre += X[i]
+    return centre / len(X)
+
+
+@compiled()
+def _gram_of(X, weight, penalty, intercept):  # type: ignore[no-untyped-def]
     """Return the Gram matrix of rows in units in which every column has penalty 1.
 
-    It is empty where there are too many rows for it.
+    With an intercept rows are taken from their mean, which it makes up for. The matrix is empty
+    where there are too many rows for it, or where it would not serve.
     """
     n, p = X.shape
     width = p - 1 if intercept else p
+    nothing = np.empty((0, 0), X.dtype)
     if n > min(_ROWS_PER_COLUMN * width, _MOST_DENSE_ROWS):
-        return np.empty((0, 0), X.dtype)
+        return nothing
+    centre = _centre_of(X) if intercept else np.zeros(p)
     scaled = np.empty((n, width), X.dtype)
     for j in range(width):
         unit = 1.0 / math.sqrt(penalty[j])
         for i in range(n):
-            scaled[i, j] = X[i, j] * unit
-    return np.dot(scaled, scaled.T)
+            scaled[i, j] = (X[i, j] - centre[j]) * unit
+    gram = np.dot(scaled, scaled.T)
+    return gram if _serves(gram, weight) else nothing
 
 
 @compiled()
@@ -70,7 +96,7 @@ def _fit_dense(X, gram, sides, settings, w, odds):  # type: ignore[no-untyped-de
     rows = np.dot(alpha.astype(X.dtype), X)
     w[:width] = rows[:width] / penalty[:width]
     if intercept:
-        w[width] = constant
+        w[width] = constant - np.dot(_centre_of(X)[:width], w[:width])
     return decrement, steps
 
 
@@ -91,7 +117,7 @@ def fit_dense_node(X, place, weight, settings, n_folds):  # type: ignore[no-unty
     w = np.zeros(p)
     if intercept:
         w[p - 1] = prior_odds(n_left, weight)
-    gram = _gram_of(X, penalty, intercept)
+    gram = _gram_of(X, weight, penalty, intercept)
     decrement, work = _fit_dense(X, gram, (n_left, weight), settings, w, odds)
     cross = np.full(n if n_folds > 1 else 0, np.nan)
     if _can_cross_fit(n, n_left, n_folds):
@@ -133,9 +159,12 @@ def fit_sparse_node(entries, place, weight, settings, n_folds, scratch):  # type
     width = len(columns)
     odds, w = np.empty(n), np.empty(width + 1)
     start_at_prior((n_left, weight), intercept, w)
-    by_rows = n <= _MOST_SPARSE_ROWS
-    gram = gram_of_rows(rows, width) if by_rows else np.empty((0, 0))
-    room = np.empty((6, 0 if by_rows else width + 1))
+    gram = np.empty((0, 0))
+    if n <= _MOST_SPARSE_ROWS:
+        gram = gram_of_rows(rows, width)
+        if not _serves(gram, weight):
+            gram = np.empty((0, 0))
+    room = np.empty((7, 0 if len(gram) > 0 else width + 1))
     decrement, work = _fit_sparse(rows, gram, (n_left, weight), settings, w, odds, room)
     cross = np.full(n if n_folds > 1 else 0, np.nan)
     if _can_cross_fit(n, n_left, n_folds):

@@ -12,6 +12,7 @@ import numpy as np
 
 from dubito._kernels.jit import compiled
 from dubito._kernels.node_rows_compiled import enough, prior_odds, row_terms, search_plane
+from dubito._kernels.small_systems_compiled import factor, solve
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 _MOST_STEPS = 100
 _MOST_PRODUCTS = 500
+#: Columns whose part of the Hessian is factored.
+_HEAVY = 16
 
 
 @compiled()
@@ -116,37 +119,114 @@ def _times_hessian(rows, curvature, direction, rise, product):  # type: ignore[n
 
 
 @compiled()
-def _newton_step(rows, curvature, slopes, accuracy, rise, scratch):  # type: ignore[no-untyped-def] # noqa: PLR0917
-    """Write the step by conjugate gradients into the first row of scratch, and its rise.
+def _heaviest(diagonal, count, rank):  # type: ignore[no-untyped-def]
+    """Return the columns of greatest curvature, the intercept first; write the rank of each.
+
+    `rank` is as long as the diagonal; columns that are not among them have -1.
+    """
+    width = len(diagonal) - 1
+    count = min(count, width)
+    heavy, columns = np.empty(count), np.empty(count, np.int64)
+    found = 0
+    for j in range(width):
+        if found == count and (count == 0 or diagonal[j] <= heavy[count - 1]):
+            continue
+        place = min(found, count - 1)
+        while place > 0 and diagonal[j] > heavy[place - 1]:
+            heavy[place], columns[place] = heavy[place - 1], columns[place - 1]
+            place -= 1
+        heavy[place], columns[place] = diagonal[j], j
+        found = min(found + 1, count)
+    rank[:] = -1
+    rank[width] = 0
+    for q in range(found):
+        rank[columns[q]] = q + 1
+    chosen = np.empty(found + 1, np.int64)
+    chosen[0] = width
+    chosen[1:] = columns[:found]
+    return chosen
+
+
+@compiled()
+def _factor_block(rows, curvature, chosen, rank):  # type: ignore[no-untyped-def]
+    """Return the Cholesky factor of the Hessian of the heaviest columns and the intercept.
+
+    Words that are in most texts go with each other and with the intercept: apart from them the
+    Hessian is nearly diagonal.
+    """
+    indptr, local, data = rows
+    bend, intercept = curvature
+    m = len(chosen)
+    block, lower = np.zeros((m, m)), np.zeros((m, m))
+    places, values = np.empty(m, np.int64), np.empty(m)
+    for i in range(len(bend)):
+        places[0], values[0], found = 0, 1.0, 1
+        for e in range(indptr[i], indptr[i + 1]):
+            q = rank[local[e]]
+            if q > 0 and found < m:
+                places[found], values[found] = q, data[e]
+                found += 1
+        for a in range(found):
+            share = bend[i] * values[a]
+            for b in range(a + 1):
+                block[max(places[a], places[b]), min(places[a], places[b])] += share * values[b]
+    for a in range(m):
+        block[a, a] += 1e-300 if a == 0 else 1.0
+        if not intercept and a > 0:
+            block[a, 0] = 0.0
+    if not factor(block, 0.0, lower):
+        lower[:] = 0.0
+        for a in range(m):
+            lower[a, a] = np.sqrt(block[a, a])
+    return lower
+
+
+@compiled()
+def _precondition(residual, diagonal, block, out):  # type: ignore[no-untyped-def]
+    """Write what the block and, for the other columns, the diagonal make of a residual."""
+    chosen, lower = block
+    for j in range(len(residual)):
+        out[j] = residual[j] / diagonal[j]
+    heavy = residual[chosen]
+    solution = np.empty(len(chosen))
+    solve(lower, heavy, solution)
+    for a in range(len(chosen)):
+        out[chosen[a]] = solution[a]
+
+
+@compiled()
+def _newton_step(rows, curvature, slopes, block, accuracy, scratch):  # type: ignore[no-untyped-def] # noqa: PLR0917
+    """Write the step by conjugate gradients into the first row of scratch; return its rise.
 
     Curvatures come with whether there is an intercept.
     """
     gradient, diagonal = slopes
     step, residual, direction, product = scratch[0], scratch[1], scratch[2], scratch[3]
+    nearer = scratch[6]
+    n = len(curvature[0])
+    rise, rise_of_direction = np.zeros(n), np.empty(n)
     step[:] = 0.0
-    rise[:] = 0.0
-    rise_of_direction = np.empty(len(rise))
-    size = 0.0
     for j in range(len(gradient)):
         residual[j] = -gradient[j]
-        direction[j] = residual[j] / diagonal[j]
-        size += residual[j] * direction[j]
+    _precondition(residual, diagonal, block, nearer)
+    direction[:] = nearer
+    size = np.dot(residual, nearer)
     small_enough = accuracy * accuracy * size
     products = 0
     while products < _MOST_PRODUCTS and size > small_enough:
         products += 1
         _times_hessian(rows, curvature, direction, rise_of_direction, product)
         length = size / np.dot(direction, product)
-        before, size = size, 0.0
         for j in range(len(step)):
             step[j] += length * direction[j]
             residual[j] -= length * product[j]
-            size += residual[j] * residual[j] / diagonal[j]
+        _precondition(residual, diagonal, block, nearer)
+        before, size = size, np.dot(residual, nearer)
         ratio = size / before
         for j in range(len(step)):
-            direction[j] = residual[j] / diagonal[j] + ratio * direction[j]
+            direction[j] = nearer[j] + ratio * direction[j]
         rise += length * rise_of_direction
-    return products
+    return rise, products
 
 
 @compiled()
@@ -156,14 +236,15 @@ def fit_sparse(rows, sides, settings, w, odds, scratch):  # type: ignore[no-unty
     `sides` and `settings` are those of `fit_by_rows`.
 
     `w` holds the start and gets the fit, with the intercept last; `odds` gets the log-odds of
-    the rows. `scratch` has six rows as long as w.
+    the rows. `scratch` has seven rows as long as w.
     """
     indptr, local, data = rows
     n_left, weight = sides
     intercept, tolerance = settings
     n = len(odds)
     width = len(w) - 1
-    pull, bend, rise = np.empty(n), np.empty(n), np.empty(n)
+    pull, bend = np.empty(n), np.empty(n)
+    chosen, rank = np.empty(0, np.int64), np.empty(width + 1, np.int64)
     gradient, diagonal, step = scratch[4], scratch[5], scratch[0]
     for i in range(n):
         odds[i] = w[width]
@@ -177,7 +258,12 @@ def fit_sparse(rows, sides, settings, w, odds, scratch):  # type: ignore[no-unty
             gradient[width] = 0.0
         accuracy = min(0.03, max(0.1 * decrement, 0.01))
         slopes = (gradient, diagonal)
-        total += _newton_step(rows, (bend, intercept), slopes, accuracy, rise, scratch)
+        if len(chosen) == 0:
+            chosen = _heaviest(diagonal, _HEAVY, rank)
+        curvature = (bend, intercept)
+        block = (chosen, _factor_block(rows, curvature, chosen, rank))
+        rise, products = _newton_step(rows, curvature, slopes, block, accuracy, scratch)
+        total += products
         slope = np.dot(gradient, step)
         decrement = np.sqrt(max(-slope, 0.0))
         q0, q1, q2 = 0.0, 0.0, 0.0

@@ -16,3 +16,14 @@ def sparse_scores(indptr, indices, data, starts, nodes, weights, intercept, out)
             column = indices[e]
             for q in range(starts[column], starts[column + 1]):
                 scores[nodes[q]] += value * weights[q]
+
+
+@compiled()
+def put_by_column(columns, values, node, free, rows):  # type: ignore[no-untyped-def]
+    """Write the weights of a node where the next free places of their columns are."""
+    nodes, weights = rows
+    for q in range(len(columns)):
+        place = free[columns[q]]
+        nodes[place] = node
+        weights[place] = values[q]
+        free[columns[q]] = place + 1

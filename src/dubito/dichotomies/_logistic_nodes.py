@@ -13,8 +13,6 @@ from dubito.dichotomies._linear_nodes import DenseLinearNodes, SparseLinearNodes
 from dubito.dichotomies._parallel import count_tasks, plan_tasks, run_tasks
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from dubito._checks import FloatArray, IntArray
     from dubito.dichotomies._leaf_rows import LeafRows, Spans
     from dubito.dichotomies.tree import DichotomyTree
@@ -145,8 +143,14 @@ def _standardise(rows: LeafRows, *, intercept: bool) -> _Standard:
     step = max(_BLOCK // max(p, 1), 1)
     for begin in range(0, n, step):
         block = source[rows.index[begin : begin + step]] - shift
-        squares += (block * block).sum(axis=0)
+        with np.errstate(over="ignore"):
+            squares += (block * block).sum(axis=0)
         X[begin : begin + step, :p] = block
+    if not np.isfinite(squares).all():
+        raise ValueError(
+            f"X has values of up to {np.abs(source).max():.1e}, whose squares are not finite; "
+            "logistic nodes need features on another scale, as StandardScaler gives them."
+        )
     spread = np.sqrt(squares / n)
     # What is left of a constant feature is the rounding of its mean.
     scale = np.where(spread > 16 * np.finfo(np.float64).eps * np.abs(shift), spread, 1.0)
@@ -163,26 +167,54 @@ def _standardise(rows: LeafRows, *, intercept: bool) -> _Standard:
 def _fit_sparse(
     rows: LeafRows, spans: Spans, settings: LogisticSettings, n_folds: int, n_jobs: int | None
 ) -> tuple[SparseLinearNodes, FloatArray]:
+    p = rows.source.shape[1]
+    tasks, done = _fit_sparse_groups(rows, spans, settings, n_folds, n_jobs)
+    cross = _unpack([group[2] for group in done], tasks, spans) if n_folds else np.empty(0)
+    intercept = np.empty(len(spans.first))
+    fitted: list[Any] = [None] * len(intercept)
+    for task in tasks:
+        columns, constants, _ = done.pop(0)
+        intercept[task] = constants
+        for node, weights in zip(task, columns, strict=True):
+            fitted[node] = weights
+    return SparseLinearNodes(_by_column(fitted, p), intercept), cross
+
+
+def _fit_sparse_groups(
+    rows: LeafRows, spans: Spans, settings: LogisticSettings, n_folds: int, n_jobs: int | None
+) -> tuple[list[IntArray], list[Any]]:
+    """Fit all nodes; return which nodes are in each group, and what each group gives."""
     X = rows.gather()
-    p = X.shape[1]
     entries = X.indptr[spans.last] - X.indptr[spans.first]
-    weight = rows.weight * settings.C
-    # Unsigned: a place that cannot be negative is looked up without a test.
-    shared = (X.indptr, X.indices.astype(np.uint32), X.data, weight, *spans)
     # A node without entries has work to do as well.
     tasks = _plan((entries + spans.sizes).astype(np.float64), n_jobs)
-    common = (p, settings.fit_intercept, _TOLERANCE[X.dtype], n_folds)
-    done = run_tasks(_fit_sparse_group, shared, [(task, *common) for task in tasks], n_jobs=n_jobs)
+    # Unsigned: a place that cannot be negative is looked up without a test.
+    indices = X.indices.astype(np.uint32)
+    shared = (X.indptr, indices, X.data, rows.weight * settings.C, *spans)
+    common = (X.shape[1], settings.fit_intercept, _TOLERANCE[X.dtype], n_folds)
+    return tasks, run_tasks(
+        _fit_sparse_group, shared, [(task, *common) for task in tasks], n_jobs=n_jobs
+    )
 
-    cross = _unpack([d[-1] for d in done], tasks, spans) if n_folds else np.empty(0)
-    nodes = np.concatenate([np.repeat(task, d[0]) for task, d in zip(tasks, done, strict=True)])
-    columns = np.concatenate([d[1] for d in done])
-    values = np.concatenate([d[2] for d in done])
-    intercept = np.empty(len(spans.first))
-    for task, group in zip(tasks, done, strict=True):
-        intercept[task] = group[3]
-    coef = sp.csr_array((values, (columns, nodes)), shape=(p, len(intercept)))
-    return SparseLinearNodes(coef, intercept), cross
+
+def _by_column(fitted: list[Any], p: int) -> sp.csr_array:
+    """Return the weights of all nodes as (p, nodes), in the memory of the result.
+
+    What each node gives is let go as soon as it has been written.
+    """
+    from dubito._kernels.sparse_scores_compiled import put_by_column  # noqa: PLC0415 - slow
+
+    counts = np.zeros(p, dtype=np.int64)
+    for columns, _ in fitted:
+        counts[columns] += 1
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    nodes = np.empty(indptr[-1], dtype=np.int32)
+    weights = np.empty(indptr[-1], dtype=fitted[0][1].dtype)
+    free = indptr[:-1].copy()
+    for node, (columns, values) in enumerate(fitted):
+        put_by_column(columns, values, node, free, (nodes, weights))
+        fitted[node] = None
+    return sp.csr_array((weights, nodes, indptr), shape=(p, len(fitted)))
 
 
 def _fit_sparse_group(  # noqa: PLR0917
@@ -194,13 +226,13 @@ def _fit_sparse_group(  # noqa: PLR0917
     middle: IntArray,
     last: IntArray,
     task: tuple[IntArray, int, bool, float, int],
-) -> tuple[npt.NDArray[Any], ...]:
-    """Fit some nodes; return how many columns each has, these, their weights, and more."""
+) -> tuple[list[Any], FloatArray, FloatArray]:
+    """Fit some nodes; return their columns and weights, intercepts, and out-of-fold log-odds."""
     from dubito._kernels.node_fit_compiled import fit_sparse_node  # noqa: PLC0415 - slow to import
 
     nodes, p, intercept, tolerance, n_folds = task
     place = np.full(p, -1, np.int32)
-    columns, weights, constants, cross = [], [], [], []
+    fitted, constants, cross = [], [], []
     for node in nodes:
         a, m, b = int(first[node]), int(middle[node]), int(last[node])
         begin, end = indptr[a], indptr[b]
@@ -209,17 +241,10 @@ def _fit_sparse_group(  # noqa: PLR0917
         present, w, scores, _, _ = fit_sparse_node(
             entries, (a, m - a), weight[a:b], (intercept, tolerance), n_folds, place
         )
-        columns.append(present)
-        weights.append(w[:-1].astype(data.dtype))
+        fitted.append((present, w[:-1].astype(data.dtype)))
         constants.append(w[-1])
         cross.append(scores)
-    sizes = np.array([len(present) for present in columns])
-    return (
-        sizes,
-        *(np.concatenate(a) for a in (columns, weights)),
-        np.array(constants),
-        np.concatenate(cross),
-    )
+    return fitted, np.array(constants), np.concatenate(cross)
 
 
 def _unpack(cross: list[FloatArray], tasks: list[IntArray], spans: Spans) -> FloatArray:

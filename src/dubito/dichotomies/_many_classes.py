@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from dubito._checks import FloatArray
 
 
+#: Below this a probability has lost digits, or all of them.
+_ROUNDS_TO_ZERO = 1e-300
+
+
 class ManyClassesMixin(CautiousMixin):
     """`predict` and its kin for models that give `_log_proba` and `_proba` of a chunk of rows."""
 
@@ -101,7 +105,13 @@ class ManyClassesMixin(CautiousMixin):
 
     def _top(self, k: int, X: Any) -> FloatArray:
         """Return columns and probabilities of the k best classes, (n, 2, k)."""
-        return np.stack(top_columns(self._proba(X), k), axis=1)
+        columns, best = top_columns(self._proba(X), k)
+        # Probabilities that round to 0 say nothing of the order; their logarithms do.
+        deep = best[:, -1] < _ROUNDS_TO_ZERO
+        if deep.any():
+            columns[deep], best[deep] = top_columns(self._log_proba(X[deep]), k)
+            best[deep] = np.exp(best[deep])
+        return np.stack([columns, best], axis=1)
 
     def _proba(self, X: Any) -> FloatArray:
         raise NotImplementedError

@@ -44,7 +44,7 @@ def search_top(model: TreeModel, X: FloatArray, k: int) -> tuple[IntArray, Float
     nodes = cast("DenseLinearNodes", model.nodes)
     affine = cast("tuple[FloatArray, FloatArray]", model.maps.affine)
     shape = nodes.intercept.shape
-    best, columns = np.empty((len(X), k)), np.empty((len(X), k), dtype=np.int64)
+    best, columns = np.zeros((len(X), k)), np.zeros((len(X), k), dtype=np.int64)
     budget = len(model.order) // _PART
     done = best_first_of_rows(
         np.ascontiguousarray(X - nodes.shift, dtype=nodes.coef.dtype),

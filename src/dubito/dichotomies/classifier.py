@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state, get_tags
-from sklearn.utils.metaestimators import available_if
 
+from dubito._estimators import offered_if
 from dubito._kernels.tree_paths import group_sums
 from dubito._sklearn import HasMethods, Interval, StrOptions, fit_context
 from dubito.belief import Bounds
@@ -25,7 +25,7 @@ from dubito.dichotomies._leaf_rows import in_leaf_order
 from dubito.dichotomies._many_classes import ManyClassesMixin
 from dubito.dichotomies._node_fits import fit_nodes
 from dubito.dichotomies._node_maps import fit_node_maps, read_internal
-from dubito.dichotomies._top import can_search, search_top, top_columns
+from dubito.dichotomies._top import can_search, search_top
 from dubito.dichotomies._tree_model import TreeModel, over_rows
 from dubito.dichotomies.tree import DichotomyTree
 
@@ -227,7 +227,14 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
         return self
 
     def _check_estimator(self, internal: BaseCalibrator | None) -> None:
-        if self.estimator is None or has_probabilities(self.estimator) or internal is not None:
+        if self.estimator is None or has_probabilities(self.estimator):
+            return
+        if not hasattr(self.estimator, "decision_function"):
+            raise ValueError(
+                f"estimator must be a classifier with predict_proba or decision_function; got "
+                f"{self.estimator!r}, which has neither."
+            )
+        if internal is not None:
             return
         raise ValueError(
             f"{type(self.estimator).__name__} has no predict_proba, and its margins are no "
@@ -302,10 +309,10 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
         if self.external_ is not None or not can_search(model, k):
             return super()._top(k, X)
         columns, best, done = search_top(model, X, k)
-        proba = np.exp(best)
+        found = np.stack([columns, np.exp(best)], axis=1)
         if not done.all():
-            columns[~done], proba[~done] = top_columns(model.proba(X[~done]), k)
-        return np.stack([columns, proba], axis=1)
+            found[~done] = super()._top(k, X[~done])
+        return found
 
     def predict_proba_at_depth(self, X: Any, depth: int) -> FloatArray:
         """Return probabilities of the groups of classes into which a cut parts the tree.
@@ -332,7 +339,7 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
     def _group_proba(self, group: IntArray, X: Any) -> FloatArray:
         return group_sums(self._proba(X), group)
 
-    @available_if(defines_bounds)
+    @offered_if(defines_bounds)
     def predict_bounds(self, X: Any) -> Bounds:
         """Return lower and upper probabilities of each class.
 
@@ -354,7 +361,7 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
         bounds = self.external_.predict_bounds(as_scores(self.external_, self._model.log_proba(X)))
         return np.stack([bounds.lower, bounds.upper], axis=1)
 
-    @available_if(defines_bounds)
+    @offered_if(defines_bounds)
     def predict_set(self, X: Any, rule: SetRule = None, **options: Any) -> BoolArray:
         """Return the classes that remain possible.
 
@@ -363,20 +370,24 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
         X : array-like or sparse matrix of shape (n, p)
         rule : str or callable, default=None
             None and "maximality": the classes that no other is more probable than whatever the
-            nodes are within their bounds; exact, and in time linear in the number of classes.
+            nodes are within their bounds; exact, and in time linear in the number of classes. Two
+            classes are compared below the node that parts them: how probable they both are on the
+            way to it does not matter, even where it may be nothing.
             Other rules of `dubito.decision`, and functions, act on the bounds of classes, which
             hold more distributions than the tree.
         **options
-            Passed on to a rule on bounds, as in ``loss=L``.
+            Passed on to a rule on bounds, as in ``loss=L``; with any, None is maximality on the
+            bounds of classes. With an external calibrator None is interval dominance on its bounds.
 
         Returns
         -------
         ndarray of bool, shape (n, K)
             Never an empty row; columns as in ``classes_``.
         """
-        if rule in {None, "maximality"} and not options and self.external is None:
+        in_tree = rule in {None, "maximality"} and self.external is None
+        if in_tree and not options:
             return self._over_rows(self._maximal, X)
-        return choose_set(self.predict_bounds(X), rule, **options)
+        return choose_set(self.predict_bounds(X), "maximality" if in_tree else rule, **options)
 
     def _maximal(self, X: Any) -> BoolArray:
         return self._model.maximal(X)

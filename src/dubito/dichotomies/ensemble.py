@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import check_random_state
-from sklearn.utils.metaestimators import available_if
 
+from dubito._estimators import offered_if
 from dubito._kernels.softmax import log_softmax
 from dubito._sklearn import HasMethods, Interval, StrOptions, fit_context
 from dubito.belief import Bounds
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from dubito._checks import BoolArray, FloatArray
     from dubito.decision.rules import SetRule
     from dubito.dichotomies._class_rows import ClassRows
+
+
+#: Rows that a temperature is fitted on where nothing else is asked for.
+_HOLDOUT_ROWS = 1000
 
 
 def _has_bounds(ensemble: NestedDichotomyEnsemble) -> bool:
@@ -59,8 +63,9 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
     temperature : "auto" or float, default="auto"
         :math:`1/\beta` of the geometric mean; "auto" is fitted on rows that no tree has seen, and
         1 where there are none to spare: every class keeps a row.
-    holdout_size : float, default=0.1
-        Part of the rows that is set aside for it.
+    holdout_size : "auto" or float, default="auto"
+        Part of the rows that is set aside for it; "auto" is a tenth, and 1,000 rows at most, which
+        tell one number well.
     n_jobs : int, default=None
         Jobs, as in `NestedDichotomyClassifier`: trees are fitted one after the other, their nodes
         side by side.
@@ -100,8 +105,8 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
         "estimator": [HasMethods(["fit", "predict"]), None],
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
         "pooling": [StrOptions({"geometric", "arithmetic"})],
-        "temperature": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
-        "holdout_size": [Interval(Real, 0, 1, closed="neither")],
+        "temperature": [StrOptions({"auto"}), Interval(Real, 1e-100, 1e100, closed="both")],
+        "holdout_size": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="neither")],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
     }
@@ -113,7 +118,7 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
         n_estimators: int = 10,
         pooling: str = "geometric",
         temperature: str | float = "auto",
-        holdout_size: float = 0.1,
+        holdout_size: str | float = "auto",
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
@@ -158,12 +163,17 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
         seeds = chance.randint(np.iinfo(np.int32).max, size=self.n_estimators + 1)
         aside = np.zeros(len(rows.codes), dtype=bool)
         if self.pooling == "geometric" and self.temperature == "auto":
-            aside = rows_aside(rows, self.holdout_size, np.random.default_rng(seeds[0]))
+            aside = rows_aside(rows, self._share_aside(rows), np.random.default_rng(seeds[0]))
         inside = rows.without(aside)
         self.estimators_ = [self._fit_member(tree, inside, int(seed)) for seed in seeds[1:]]
         self._slope = self._fit_slope(rows, aside)
         self.temperature_ = 1 / self._slope if self._slope > 0 else np.inf
         return self
+
+    def _share_aside(self, rows: ClassRows) -> float:
+        if isinstance(self.holdout_size, str):
+            return min(0.1, _HOLDOUT_ROWS / len(rows.codes))
+        return float(self.holdout_size)
 
     def _fit_member(
         self, tree: NestedDichotomyClassifier, rows: ClassRows, seed: int
@@ -211,7 +221,7 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
             total += member._proba(X)
         return total / len(self.estimators_)
 
-    @available_if(_has_bounds)
+    @offered_if(_has_bounds)
     def predict_bounds(self, X: Any) -> Bounds:
         """Return lower and upper probabilities of each class: means of the trees'.
 
@@ -233,7 +243,7 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
             total += member._both_bounds(X)
         return total / len(self.estimators_)
 
-    @available_if(_has_bounds)
+    @offered_if(_has_bounds)
     def predict_set(self, X: Any, rule: SetRule = None, **options: Any) -> BoolArray:
         """Return the classes that remain possible, by a rule on the bounds.
 
