@@ -181,3 +181,16 @@ def test_the_picture_of_the_discriminant_is_drawn(tmp_path):
     sizes = [float(size) for size in re.findall(r"([\d.]+) classes on average", ran.stdout)]
     assert sizes == sorted(sizes)
     assert sizes[0] == 1 < sizes[-1]
+
+
+@pytest.mark.slow
+def test_the_picture_of_dichotomies_is_drawn(tmp_path):
+    picture = tmp_path / "tree.png"
+    ran = run_python(ROOT / "examples" / "dichotomies.py", "--picture", picture)
+    assert picture.stat().st_size > 10_000
+    errors = [float(error) for error in re.findall(r"calibration error ([\d.]+)", ran.stdout)]
+    assert errors[1] < errors[0] / 2
+    losses = re.findall(r"log loss ([\d.]+) with one tree, ([\d.]+) with", ran.stdout)
+    (one, several), (arithmetic_one, arithmetic_several) = ((float(a), float(b)) for a, b in losses)
+    assert several < one / 5
+    assert several < arithmetic_several < arithmetic_one

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from experiments.p4.data import Rows, rows_of
-from experiments.p4.schemes import SCHEMES, TABLES_2_3, dichotomies, redone
+from experiments.p4.schemes import SCHEMES, TABLES_2_3, ZERO, dichotomies, redone
 from experiments.p4.sharing import remembering
 from sklearn.model_selection import StratifiedKFold
 
@@ -52,7 +52,7 @@ class Settings:
         return {
             "version": VERSION,
             "seed": self.seed,
-            "as_redone": self.as_redone,
+            "as_redone": {"zero": ZERO} if self.as_redone else False,
             "folds": self.folds,
             "n_trees": self.n_trees,
             "per_class": self.per_class,

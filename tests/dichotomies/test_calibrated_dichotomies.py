@@ -162,7 +162,7 @@ class SlowLogistic(LogisticRegression):
 @pytest.mark.parametrize(
     ("quick", "slow"),
     [
-        (GaussianNB(var_smoothing=1e-3), SlowBayes(var_smoothing=1e-3)),
+        (GaussianNB(var_smoothing=1), SlowBayes(var_smoothing=1)),
         (MultinomialNB(alpha=0.5), SlowCounts(alpha=0.5)),
         (LogisticRegression(C=0.01), SlowLogistic(C=0.01, tol=1e-10, max_iter=10_000)),
     ],
@@ -170,7 +170,8 @@ class SlowLogistic(LogisticRegression):
 )
 @pytest.mark.parametrize("internal", ["platt", "isotonic", EvidentialLogisticCalibrator()], ids=str)
 def test_short_cuts_lead_to_the_same_place(quick, slow, internal):
-    rows, labels = DIGITS[:200, 2:20], DIGIT[:200]
+    # Little pixels: log-odds of naive Bayes stay far from where probabilities round to 0 and 1.
+    rows, labels = DIGITS[:200, 2:20] / 8, DIGIT[:200]
     options = {"internal": internal, "external": None, "random_state": 5, "structure": "random"}
     first = NestedDichotomyClassifier(quick, **options).fit(rows, labels)
     second = NestedDichotomyClassifier(slow, **options).fit(rows, labels)

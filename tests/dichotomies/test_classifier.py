@@ -132,9 +132,7 @@ def test_a_taxonomy_loses_leaves_without_rows():
         GaussianNB(priors=[0.5, 0.5]),
         MultinomialNB(),
         MultinomialNB(alpha=0.1, fit_prior=False),
-        DecisionTreeClassifier(max_depth=3, random_state=0),
         LinearDiscriminantAnalysis(shrinkage=0.1, solver="lsqr"),
-        KNeighborsClassifier(7),
         make_pipeline(StandardScaler(), LogisticRegression()),
     ],
     ids=lambda estimator: str(estimator)[:40],
@@ -147,6 +145,24 @@ def test_any_classifier_at_the_nodes(estimator):
     for label, found in by_label(model, model.predict_proba(rows)).items():
         np.testing.assert_allclose(found, by_hand[label], atol=1e-6)
     np.testing.assert_allclose(model.predict_proba(rows).sum(axis=1), 1.0)
+
+
+@pytest.mark.parametrize(
+    "estimator", [DecisionTreeClassifier(max_depth=3, random_state=0), KNeighborsClassifier(7)]
+)
+def test_a_classifier_that_is_sure_is_not_believed_to_the_last(estimator):
+    """Where a node gives 0 or 1 to its own rows, half of its least other probability is least."""
+    rows = X[:, 10:40] + np.random.default_rng(0).random((len(X), 30))
+    small = np.isin(Y, np.unique(Y)[:2])
+    pair = tuple(np.unique(Y)[:2].tolist())
+    model = NestedDichotomyClassifier(estimator, structure=pair).fit(rows[small], Y[small])
+    plain = estimator.fit(rows[small], Y[small]).predict_proba(rows)
+    own = plain[small]
+    floor = np.clip(0.5 * own[own > 0].min(), 1e-16, 0.01)
+    assert (own == 0).any()
+    raised = np.maximum(plain, floor)
+    wanted = raised / raised.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.predict_proba(rows), wanted, atol=1e-12)
 
 
 def test_boosted_trees():

@@ -55,16 +55,15 @@ FITS = {
 }
 
 
-def assert_same_answers(one, other, features):
-    """Not one bit differs."""
+def assert_same_answers(one, other, features, *, rtol=0.0):
+    """Not one bit differs, unless rounding may."""
     for method in ("predict_proba", "predict_log_proba"):
-        np.testing.assert_array_equal(
-            getattr(one, method)(features), getattr(other, method)(features)
-        )
+        ours, theirs = (getattr(model, method)(features) for model in (one, other))
+        np.testing.assert_allclose(ours, theirs, rtol=rtol, atol=0)
     if hasattr(one, "predict_bounds"):
         ours, theirs = one.predict_bounds(features), other.predict_bounds(features)
-        np.testing.assert_array_equal(ours.lower, theirs.lower)
-        np.testing.assert_array_equal(ours.upper, theirs.upper)
+        np.testing.assert_allclose(ours.lower, theirs.lower, rtol=rtol, atol=rtol)
+        np.testing.assert_allclose(ours.upper, theirs.upper, rtol=rtol, atol=rtol)
 
 
 @pytest.mark.parametrize("name", FITS)
@@ -73,7 +72,8 @@ def test_a_cluster_fits_the_same_model(client, name):
     here = clone(model).fit(features[::2], y[::2])
     with client.as_current(), parallel_config(backend="dask"):
         there = clone(model).fit(features[::2], y[::2])
-    assert_same_answers(here, there, features)
+    # A kernel that this process has compiled and one that a worker loads may round differently.
+    assert_same_answers(here, there, features, rtol=1e-10)
 
 
 @pytest.mark.parametrize("name", FITS)

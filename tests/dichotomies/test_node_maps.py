@@ -231,7 +231,8 @@ def test_no_calibration_keeps_scores():
     np.testing.assert_array_equal(maps.log_odds(packed.queries), packed.queries)
     np.testing.assert_array_equal(maps.bounds(packed.queries)[0], expit(packed.queries))
     assert not maps.has_bounds
-    assert maps.affine is None
+    slope, intercept = maps.affine
+    np.testing.assert_array_equal(slope * packed.queries + intercept, packed.queries)
 
 
 ALL = ["platt", "isotonic", IsotonicCalibrator(smoothing=0), EvidentialLogisticCalibrator()]

@@ -167,10 +167,19 @@ def test_groups_are_cut_anywhere_with_equal_chances():
 def test_what_was_redone_averages_over_folds(scheme):
     rows = some_rows()
     model = schemes.redone("multinomial", scheme, 0, np.arange(4)).fit(*rows)
-    inside = isinstance(model.estimator, CalibratedClassifierCV)
-    assert inside == ("internal" in schemes.SCHEMES[scheme])
+    inside = "internal" in schemes.SCHEMES[scheme]
+    assert inside == isinstance(getattr(model.estimator, "estimator", None), CalibratedClassifierCV)
     assert (model.external_ is not None) == ("external" in schemes.SCHEMES[scheme])
     assert model.internal is None
+
+
+def test_trees_grown_in_full_are_believed():
+    """A row that a tree gets wrong costs as much as the cut allows, and the others nothing."""
+    rows, held = some_rows(), some_rows(seed=1)
+    model = schemes.redone("tree", "baseline", 0, np.arange(4)).fit(*rows)
+    found = protocol.measured(model.predict_log_proba(held.X), held.y)
+    assert found["accuracy"] < 1
+    assert found["nll"] == pytest.approx(-np.log(protocol.LEAST) * (1 - found["accuracy"]))
 
 
 def test_schemes_and_bases_have_names():

@@ -84,6 +84,13 @@ def test_single_labels_score_their_accuracy(data):
     )
 
 
+def test_a_label_that_was_never_seen_is_in_no_set():
+    X, y = np.array([[0.0], [1.0], [0.1], [5.0]]), np.array(["a", "b", "a", "c"])
+    model = NearMeans().fit(X[:2], y[:2])
+    assert metrics.coverage_scorer(model, X, y) == 0.75
+    assert metrics.u80_scorer(model, X, y) == 0.75
+
+
 def test_search_finds_the_rewarded_caution(data):
     grid = {"slack": [0.0, 0.2, 10.0]}
     search = GridSearchCV(NearMeans(), grid, scoring=SCORERS, refit="u80_scorer", cv=3).fit(*data)

@@ -26,6 +26,8 @@ _BLOCK = 512
 #: Rows for each column in the Hessian that is factored, and the most columns it may have.
 _ROWS_PER_COLUMN = 64
 _MOST_FACTORED = 400
+#: Multiples of the first modulo the second, a prime, are as good as random.
+_STRIDE, _MODULUS = 40_503, 65_537
 #: Columns of a Hessian that cost as much as a product with it, where all rows are in it.
 _PRODUCTS_PER_COLUMN = 8
 
@@ -57,12 +59,14 @@ def _factor(X, bend, penalty, every):  # type: ignore[no-untyped-def]
     hessian = np.diag(penalty)
     scaled = np.empty((_BLOCK, p), X.dtype)
     filled = 0
-    for i in range(every // 2, len(X), every):
+    for first in range(0, len(X), every):
+        # Any of the next so many rows, by a rule without a period: rows of a fold have one.
+        i = min(first + (first // every * _STRIDE) % _MODULUS % every, len(X) - 1)
         root = X.dtype.type(np.sqrt(every * bend[i]))
         for j in range(p):
             scaled[filled, j] = X[i, j] * root
         filled += 1
-        if filled == _BLOCK or i + every >= len(X):
+        if filled == _BLOCK or first + every >= len(X):
             rows = scaled[:filled]
             hessian += np.dot(rows.T, rows)
             filled = 0

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     FloatArray = npt.NDArray[np.float64]
 
 #: Curvature of a row is kept above this share of its weight, so that its root can be divided by.
-_LEAST_CURVATURE = 1e-20
+_LEAST_CURVATURE = 1e-40
 #: Rows whose exponentials are taken at once.
 _BLOCK = 256
 #: Newton steps in the plane of the weights and the step, taken above this decrement.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _FIXED_WORK = 100.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class EvidentialSigmoidMaps(NodeMaps):
     """Platt's sigmoids with tables of what their likelihood leaves open.
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _ROUNDING = 1e-16
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CalibratorMaps(NodeMaps):
     """A fitted calibrator for each node, None for an uncalibrated one.
 
@@ -45,7 +45,7 @@ class CalibratorMaps(NodeMaps):
         return out
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class EvidentialCalibratorMaps(CalibratorMaps):
     """A fitted calibrator with bounds for each node."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -79,7 +80,8 @@ def _dtypes(dtype: Any) -> list[Any]:
     """Return the types that rows may have; others become the first."""
     if dtype is None:
         return [np.float64, np.float32]
-    wanted = np.dtype(dtype)
-    if wanted not in (np.float64, np.float32):
-        raise ValueError(f"dtype must be float32, float64 or None; got {dtype!r}.")
-    return [wanted.type]
+    allowed = (np.float64, np.float32)
+    with suppress(TypeError):
+        if np.dtype(dtype) in allowed:
+            return [np.dtype(dtype).type]
+    raise ValueError(f"dtype must be float32, float64 or None; got {dtype!r}.")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dubito.dichotomies.tree import DichotomyTree
 
 #: Probabilities of a node below this are raised to it: a path through a zero would stay zero.
-LEAST = float(np.finfo(np.float64).eps)
+LEAST = 1e-16
 
 
 class FittedNode(NamedTuple):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 #: The least log-probability that is calibrated.
-_LEAST = float(np.log(np.finfo(np.float64).eps))
+_LEAST = float(np.log(1e-16))
 
 
 def read_external(external: Any) -> BaseCalibrator | None:

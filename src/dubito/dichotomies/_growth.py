@@ -38,7 +38,8 @@ def make_tree(structure: Any, data: ClassRows, estimator: Any, rng: Generator) -
         return _given_tree(structure, data.classes)
     if structure == "clustered":
         n_classes = len(data.classes)
-        centroids = class_centroids(data.X, data.codes, data.weight, n_classes)
+        with np.errstate(over="ignore", invalid="ignore"):  # node models refuse such features
+            centroids = class_centroids(data.X, data.codes, data.weight, n_classes)
         return clustered_tree(data.classes, centroids, rng)
     if structure == "random_pair":
         return grow_tree(data.classes, random_pair_split(rng, _Judge(data, estimator, rng).decide))

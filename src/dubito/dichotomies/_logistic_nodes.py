@@ -79,7 +79,24 @@ def fit_logistic_nodes(
     """
     spans = rows.spans(tree)
     fit = _fit_sparse if sp.issparse(rows.source) else _fit_dense
-    return fit(rows, spans, settings, n_folds, n_jobs)
+    model, cross = fit(rows, spans, settings, n_folds, n_jobs)
+    _check_finite(model.intercept, cross, spans)
+    return model, cross
+
+
+def _check_finite(intercept: FloatArray, cross: FloatArray, spans: Spans) -> None:
+    """Refuse fits that went wrong: out of fold only a side of a single row may leave no score."""
+    lost = ~np.isfinite(intercept)
+    if len(cross):
+        sums = np.add.reduceat(cross, spans.packed()[:-1])
+        alone = np.minimum(spans.n_left, spans.sizes - spans.n_left) < 2
+        lost |= ~np.isfinite(sums) & ~alone
+    if lost.any():
+        raise FloatingPointError(
+            f"logistic regression failed at {lost.sum()} of {len(lost)} nodes, the first with "
+            f"{spans.sizes[np.argmax(lost)]} rows; are there features or weights of extreme size? "
+            "StandardScaler often helps."
+        )
 
 
 def _plan(work: FloatArray, n_jobs: int | None) -> list[IntArray]:

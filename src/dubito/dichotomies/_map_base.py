@@ -77,6 +77,9 @@ class NodeMaps(metaclass=ABCMeta):
     #: Whether the maps know lower and upper probabilities that differ.
     has_bounds: ClassVar[bool] = False
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
     @abstractmethod
     def log_odds(self, scores: FloatArray) -> FloatArray:
         """Return calibrated log-odds (n, nodes) of log-odds (n, nodes); always finite."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from sklearn.naive_bayes import GaussianNB, MultinomialNB
@@ -73,7 +73,7 @@ def fit_nodes(
     weight = rows.weight if weighted else None
     model, cross = fit(rows.gather(), weight, rows.offset, tree, estimator, n_folds=n_folds or None)
     if cross is None or isinstance(internal, _BY_RANK):
-        return model, cross
+        return UncutNodes(model), cross
     return CutNodes(model), _cut(cross)
 
 
@@ -87,15 +87,29 @@ def _naive_bayes(estimator: Any) -> Callable[..., Any] | None:
 
 
 @dataclass(frozen=True)
-class CutNodes:
-    """Naive Bayes nodes, whose log-odds are cut where probabilities would round to 0 or 1.
+class UncutNodes:
+    """Naive Bayes nodes, whose log-odds are cut after calibration.
 
     Features that repeat each other are counted as often as they do, and log-odds of millions come
-    of it: a few wrong ones would leave a calibration map nothing to tell the others apart by. What
-    is cut is what ``predict_proba`` of scikit-learn rounds away.
+    of it. What is cut is what ``predict_proba`` of scikit-learn rounds away: no class is
+    impossible.
     """
 
     model: NodeModel
+    #: Log-odds are kept within this once they are calibrated.
+    largest: ClassVar[float] = -float(np.log(LEAST))
+
+    def scores(self, X: Any) -> FloatArray:
+        """Return the log-odds of the right side, (n, nodes)."""
+        return self.model.scores(X)
+
+
+class CutNodes(UncutNodes):
+    """Naive Bayes nodes, whose log-odds are cut before calibration.
+
+    A few wrong ones among millions would leave a map that goes by their size nothing to tell the
+    others apart by; one that goes by their order is better without.
+    """
 
     def scores(self, X: Any) -> FloatArray:
         """Return the log-odds of the right side, (n, nodes)."""
@@ -103,5 +117,4 @@ class CutNodes:
 
 
 def _cut(scores: FloatArray) -> FloatArray:
-    largest = -np.log(LEAST)
-    return np.clip(scores, -largest, largest)
+    return np.clip(scores, -UncutNodes.largest, UncutNodes.largest)

@@ -31,7 +31,7 @@ class IdentityMaps(NodeMaps):
         return np.ones(1), np.zeros(1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SigmoidMaps(NodeMaps):
     """Log-odds slope (s - centre) / scale + level: columns 0 to 3 of `coef`, in this order.
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dubito._checks import FloatArray, IntArray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class IsotonicMaps(NodeMaps):
     """Values of each node, linear between knots: columns ``start[t]:start[t + 1]`` of `knots`.
 
@@ -47,7 +47,7 @@ class IsotonicMaps(NodeMaps):
         return isotonic_log_odds(contiguous(scores), self.knots, self.start, self.cut)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class EvidentialIsotonicMaps(NodeMaps):
     """Belief and plausibility of each node, steps between the scores seen.
 

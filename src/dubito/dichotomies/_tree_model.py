@@ -42,7 +42,9 @@ class TreeModel:
         return self.left, self.right, self.order
 
     def _log_odds(self, X: Any) -> FloatArray:
-        return self.maps.log_odds(self.nodes.scores(X))
+        odds = self.maps.log_odds(self.nodes.scores(X))
+        largest = getattr(self.nodes, "largest", None)
+        return odds if largest is None else np.clip(odds, -largest, largest)
 
     def log_proba(self, X: Any) -> FloatArray:
         """Return log-probabilities (n, K)."""

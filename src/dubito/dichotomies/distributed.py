@@ -10,6 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 from dubito.belief import Bounds
 from dubito.dichotomies._parallel import one_blas_thread
 
+__all__ = ["score_blocks"]
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

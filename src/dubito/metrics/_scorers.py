@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from dubito.metrics._sets import coverage, discounted_accuracy, mean_set_size, u65, u80
 
 if TYPE_CHECKING:
@@ -56,7 +58,8 @@ class SetScorer:
     ) -> float:
         """Return the metric of the estimator's sets for `X` against the labels `y`.
 
-        A pipeline is asked through its transformers, a search through its best estimator.
+        A pipeline is asked through its transformers, a search through its best estimator. A label
+        that the estimator has never seen, as of a rare class in another fold, is in no set.
         """
         estimator, X = _reach_through(estimator, X)
         if not hasattr(estimator, "predict_set"):
@@ -70,8 +73,8 @@ class SetScorer:
                 f"{self.name} needs the estimator's classes_ to tell the columns of its sets; "
                 f"{type(estimator).__name__} has none. Set it in fit."
             )
-        sets = estimator.predict_set(X)
-        return self.metric(y, sets, classes=estimator.classes_, sample_weight=sample_weight)
+        sets, classes = _with_unseen(estimator.predict_set(X), estimator.classes_, y)
+        return self.metric(y, sets, classes=classes, sample_weight=sample_weight)
 
     def set_score_request(self, *, sample_weight: bool | None) -> SetScorer:
         """Return this scorer with its wish for weights said to scikit-learn's metadata routing."""
@@ -100,6 +103,17 @@ def _reach_through(estimator: Any, X: Any) -> tuple[Any, Any]:
         else:
             break
     return estimator, X
+
+
+def _with_unseen(
+    sets: npt.NDArray[np.bool_], classes: npt.NDArray[Any], y: npt.ArrayLike
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[Any]]:
+    """Return sets and classes with an empty column for each label that is in y alone."""
+    unseen = np.setdiff1d(np.asarray(y), classes)
+    if len(unseen) == 0:
+        return sets, classes
+    nowhere = np.zeros((len(sets), len(unseen)), dtype=bool)
+    return np.hstack([sets, nowhere]), np.concatenate([classes, unseen])
 
 
 def _neg_mean_set_size(
