@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from reference.dichotomies import newton_logistic
 from scipy import sparse
 from scipy.special import expit
 
 from dubito.datasets import make_many_classes
 from dubito.dichotomies import NestedDichotomyClassifier
+
+from reference.dichotomies import newton_logistic
 
 
 def draw(n=60, p=80, seed=1):
