@@ -24,9 +24,9 @@ from dubito.calibration import (
     VectorCalibrator,
 )
 from dubito.calibration.errors import CalibrationInputError
-from dubito.dichotomies._node_maps import fit_node_maps, gives_bounds, read_internal
+from dubito.dichotomies._node_maps import fit_node_maps, read_internal
 
-QUERIES = np.array([-1e4, -30.0, -4.0, -2.0, -0.5, -0.25, 0.0, 0.3, 1.0, 3.5, 30.0, 1e4])
+from reference.packed_nodes import QUERIES, Packed, gaussian_nodes
 
 #: A side of a node: scores, many of them tied, with whole weights.
 SIDE = st.lists(st.tuples(st.integers(-8, 8), st.integers(1, 3)), min_size=2, max_size=12)
@@ -54,53 +54,6 @@ GENERIC = [
     EvidentialBinningCalibrator(n_bins=3),
     EvidentialLogisticCalibrator(input="proba"),
 ]
-
-
-class Packed:
-    """Nodes as the classifier hands them over; rows of all nodes lie one after the other."""
-
-    def __init__(self, nodes):
-        sides = [[np.array(side, dtype=float).reshape(-1, 2) for side in node] for node in nodes]
-        self.nodes = [np.concatenate(pair) for pair in sides]
-        self.middle = np.array([len(left) for left, _ in sides], dtype=np.intp)
-        self.ptr = np.cumsum([0, *map(len, self.nodes)])
-        rows = np.concatenate(self.nodes)
-        self.cross, self.weight = 0.5 * rows[:, 0], rows[:, 1]
-
-    def fit(self, internal, **options):
-        where = {"weight": self.weight, "first": self.ptr[:-1]}
-        return fit_node_maps(internal, self.cross, self.ptr, self.middle, **where, **options)
-
-    def by_hand(self, calibrator):
-        """Return one fitted calibrator for each node."""
-        return [clone(calibrator).set_params(classes=[0, 1]).fit(*self.of(t)) for t in self.all]
-
-    @property
-    def all(self):
-        return range(len(self.nodes))
-
-    def of(self, t):
-        part = slice(self.ptr[t], self.ptr[t + 1])
-        event = np.arange(self.ptr[t + 1] - self.ptr[t]) >= self.middle[t]
-        return self.cross[part], event.astype(int), self.weight[part]
-
-    @property
-    def queries(self):
-        return np.repeat(QUERIES[:, None], len(self.nodes), axis=1)
-
-
-def gaussian_nodes(sizes, seed=0, gap=2.0):
-    """Nodes of normal scores, `sizes` rows on each side."""
-    rng = np.random.default_rng(seed)
-    return Packed(
-        [
-            [
-                np.column_stack([2 * rng.normal(mean, 1.5, size), np.ones(size)])
-                for mean in (-gap, gap)
-            ]
-            for size in sizes
-        ]
-    )
 
 
 @pytest.mark.parametrize("calibrator", EXACT, ids=repr)
@@ -388,8 +341,7 @@ def test_float32_scores_are_read_as_they_are():
     ],
     ids=repr,
 )
-def test_who_gives_bounds_is_known_before_the_fit(internal, bounds):
-    assert gives_bounds(internal) is bounds
+def test_who_gives_bounds(internal, bounds):
     assert gaussian_nodes([3]).fit(internal).has_bounds is bounds
 
 

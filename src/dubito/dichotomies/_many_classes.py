@@ -10,7 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dubito._estimators import CautiousMixin
+from dubito._estimators import CautiousMixin, offered_if
+from dubito.belief import Bounds
+from dubito.decision.rules import choose_set
 from dubito.dichotomies._top import top_columns
 from dubito.dichotomies._tree_model import over_rows
 
@@ -19,15 +21,31 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from dubito._checks import FloatArray
+    from dubito._checks import BoolArray, FloatArray
+    from dubito.decision.rules import SetRule
 
 
 #: Below this a probability has lost digits, or all of them.
 _ROUNDS_TO_ZERO = 1e-300
 
 
+def require_bounds(model: ManyClassesMixin) -> None:
+    """Raise an AttributeError that says what to do where a model defines no bounds."""
+    model._require_bounds()
+
+
 class ManyClassesMixin(CautiousMixin):
-    """`predict` and its kin for models that give `_log_proba` and `_proba` of a chunk of rows."""
+    """`predict` and its kin, for models that give answers about a chunk of rows.
+
+    Those are `_proba`, `_log_proba` and `_both_bounds`, (n, 2, K), where `_require_bounds` lets
+    it be asked.
+    """
+
+    if TYPE_CHECKING:
+        _proba: Callable[[Any], FloatArray]
+        _log_proba: Callable[[Any], FloatArray]
+        _both_bounds: Callable[[Any], FloatArray]
+        _require_bounds: Callable[[], None]
 
     classes_: npt.NDArray[Any]
     n_jobs: int | None
@@ -113,11 +131,40 @@ class ManyClassesMixin(CautiousMixin):
             best[deep] = np.exp(best[deep])
         return np.stack([columns, best], axis=1)
 
-    def _proba(self, X: Any) -> FloatArray:
-        raise NotImplementedError
+    @offered_if(require_bounds)
+    def predict_bounds(self, X: Any) -> Bounds:
+        """Return lower and upper probabilities of each class.
 
-    def _log_proba(self, X: Any) -> FloatArray:
-        raise NotImplementedError
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, p)
+
+        Returns
+        -------
+        Bounds
+            With ``lower`` and ``upper`` of shape (n, K). They hold the probability between them.
+        """
+        both = self._over_rows(self._both_bounds, X)
+        return Bounds(both[:, 0], both[:, 1])
+
+    @offered_if(require_bounds)
+    def predict_set(self, X: Any, rule: SetRule = None, **options: Any) -> BoolArray:
+        """Return the classes that remain possible, by a rule on the bounds.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, p)
+        rule : str or callable, default "interval_dominance"
+            A rule of `dubito.decision` by name, or a function of the bounds.
+        **options
+            Passed on to the rule, as in ``loss=L``.
+
+        Returns
+        -------
+        ndarray of bool, shape (n, K)
+            Never an empty row; columns as in ``classes_``.
+        """
+        return choose_set(self.predict_bounds(X), rule, **options)
 
     def _fitted_classes(self) -> npt.NDArray[Any]:
         check_is_fitted(self)

@@ -20,7 +20,7 @@ from dubito.calibration import (
 )
 from dubito.calibration._base import BaseCalibrator
 from dubito.dichotomies._belief_maps import EvidentialSigmoidMaps
-from dubito.dichotomies._calibrator_maps import fit_calibrators, is_evidential
+from dubito.dichotomies._calibrator_maps import fit_calibrators
 from dubito.dichotomies._map_base import NodeMaps, NodeRows
 from dubito.dichotomies._platt_maps import IdentityMaps, SigmoidMaps
 from dubito.dichotomies._step_maps import EvidentialIsotonicMaps, IsotonicMaps
@@ -28,7 +28,7 @@ from dubito.dichotomies._step_maps import EvidentialIsotonicMaps, IsotonicMaps
 if TYPE_CHECKING:
     from dubito._checks import FloatArray, IntArray
 
-__all__ = ["NodeMaps", "fit_node_maps", "gives_bounds", "read_internal"]
+__all__ = ["NodeMaps", "fit_node_maps", "read_internal"]
 
 _NAMED: dict[str, Any] = {"platt": PlattCalibrator, "isotonic": IsotonicCalibrator}
 
@@ -56,12 +56,6 @@ def read_internal(internal: Any) -> BaseCalibrator | None:
         "The 'internal' parameter must be None, 'platt', 'isotonic' or a calibrator of "
         f"dubito.calibration for two classes. Got {internal!r} instead.{hint}"
     )
-
-
-def gives_bounds(internal: Any) -> bool:
-    """Say whether maps of `internal` will know lower and upper probabilities."""
-    calibrator = read_internal(internal)
-    return calibrator is not None and is_evidential(calibrator)
 
 
 def fit_node_maps(

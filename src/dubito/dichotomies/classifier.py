@@ -13,7 +13,6 @@ from sklearn.utils import check_random_state, get_tags
 from dubito._estimators import offered_if
 from dubito._kernels.tree_paths import group_sums
 from dubito._sklearn import HasMethods, Interval, StrOptions, fit_context
-from dubito.belief import Bounds
 from dubito.decision.rules import choose_set
 from dubito.dichotomies._calibrator_maps import is_evidential
 from dubito.dichotomies._class_rows import ClassRows, read_class_rows
@@ -22,7 +21,7 @@ from dubito.dichotomies._external import as_scores, fit_external, read_external
 from dubito.dichotomies._growth import STRUCTURES, make_tree
 from dubito.dichotomies._holdout import rows_aside
 from dubito.dichotomies._leaf_rows import in_leaf_order
-from dubito.dichotomies._many_classes import ManyClassesMixin
+from dubito.dichotomies._many_classes import ManyClassesMixin, require_bounds
 from dubito.dichotomies._node_fits import fit_nodes
 from dubito.dichotomies._node_maps import fit_node_maps, read_internal
 from dubito.dichotomies._top import can_search, search_top
@@ -36,25 +35,6 @@ if TYPE_CHECKING:
     from dubito._checks import BoolArray, FloatArray, IntArray
     from dubito.calibration._base import BaseCalibrator
     from dubito.decision.rules import SetRule
-
-
-def defines_bounds(model: NestedDichotomyClassifier) -> bool:
-    """Say whether the model defines bounds; where not, say what would."""
-    external, internal = read_external(model.external), read_internal(model.internal)
-    if external is not None:
-        if is_evidential(external):
-            return True
-        raise AttributeError(
-            f"external={model.external!r} gives probabilities and no bounds, and moves those of "
-            "the tree out of the bounds of its nodes; use external=None with an evidential "
-            "internal calibrator, or an evidential external one."
-        )
-    if internal is not None and is_evidential(internal):
-        return True
-    raise AttributeError(
-        f"internal={model.internal!r} gives no bounds; use an evidential calibrator, as in "
-        "internal=EvidentialLogisticCalibrator()."
-    )
 
 
 class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator):
@@ -339,21 +319,22 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
     def _group_proba(self, group: IntArray, X: Any) -> FloatArray:
         return group_sums(self._proba(X), group)
 
-    @offered_if(defines_bounds)
-    def predict_bounds(self, X: Any) -> Bounds:
-        """Return lower and upper probabilities of each class.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, p)
-
-        Returns
-        -------
-        Bounds
-            With ``lower`` and ``upper`` of shape (n, K). They hold the probability between them.
-        """
-        both = self._over_rows(self._both_bounds, X)
-        return Bounds(both[:, 0], both[:, 1])
+    def _require_bounds(self) -> None:
+        external, internal = read_external(self.external), read_internal(self.internal)
+        if external is None and internal is not None and is_evidential(internal):
+            return
+        if external is not None and is_evidential(external):
+            return
+        if external is not None:
+            raise AttributeError(
+                f"external={self.external!r} gives probabilities and no bounds, and moves those of "
+                "the tree out of the bounds of its nodes; use external=None with an evidential "
+                "internal calibrator, or an evidential external one."
+            )
+        raise AttributeError(
+            f"internal={self.internal!r} gives no bounds; use an evidential calibrator, as in "
+            "internal=EvidentialLogisticCalibrator()."
+        )
 
     def _both_bounds(self, X: Any) -> FloatArray:
         if self.external_ is None:
@@ -361,7 +342,7 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
         bounds = self.external_.predict_bounds(as_scores(self.external_, self._model.log_proba(X)))
         return np.stack([bounds.lower, bounds.upper], axis=1)
 
-    @offered_if(defines_bounds)
+    @offered_if(require_bounds)
     def predict_set(self, X: Any, rule: SetRule = None, **options: Any) -> BoolArray:
         """Return the classes that remain possible.
 

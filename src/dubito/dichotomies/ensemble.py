@@ -9,36 +9,22 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import check_random_state
 
-from dubito._estimators import offered_if
 from dubito._kernels.softmax import log_softmax
 from dubito._sklearn import HasMethods, Interval, StrOptions, fit_context
-from dubito.belief import Bounds
 from dubito.calibration import TemperatureCalibrator
-from dubito.decision.rules import choose_set
 from dubito.dichotomies._external import fit_external
 from dubito.dichotomies._holdout import rows_aside
 from dubito.dichotomies._many_classes import ManyClassesMixin
 from dubito.dichotomies._tree_model import over_rows
-from dubito.dichotomies.classifier import NestedDichotomyClassifier, defines_bounds
+from dubito.dichotomies.classifier import NestedDichotomyClassifier
 
 if TYPE_CHECKING:
     from dubito._checks import BoolArray, FloatArray
-    from dubito.decision.rules import SetRule
     from dubito.dichotomies._class_rows import ClassRows
 
 
 #: Rows that a temperature is fitted on where nothing else is asked for.
 _HOLDOUT_ROWS = 1000
-
-
-def _has_bounds(ensemble: NestedDichotomyEnsemble) -> bool:
-    """Say whether the ensemble defines bounds; where not, say what would."""
-    if ensemble.pooling != "arithmetic":
-        raise AttributeError(
-            f"pooling={ensemble.pooling!r} has no bounds: those of a product of trees are not "
-            'known; use pooling="arithmetic".'
-        )
-    return defines_bounds(ensemble._tree())
 
 
 class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
@@ -221,46 +207,19 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
             total += member._proba(X)
         return total / len(self.estimators_)
 
-    @offered_if(_has_bounds)
-    def predict_bounds(self, X: Any) -> Bounds:
-        """Return lower and upper probabilities of each class: means of the trees'.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, p)
-
-        Returns
-        -------
-        Bounds
-            With ``lower`` and ``upper`` of shape (n, K). They hold the probability between them.
-        """
-        both = self._over_rows(self._both_bounds, X)
-        return Bounds(both[:, 0], both[:, 1])
+    def _require_bounds(self) -> None:
+        if self.pooling != "arithmetic":
+            raise AttributeError(
+                f"pooling={self.pooling!r} has no bounds: those of a product of trees are not "
+                'known; use pooling="arithmetic".'
+            )
+        self._tree()._require_bounds()
 
     def _both_bounds(self, X: Any) -> FloatArray:
         total = self.estimators_[0]._both_bounds(X)
         for member in self.estimators_[1:]:
             total += member._both_bounds(X)
         return total / len(self.estimators_)
-
-    @offered_if(_has_bounds)
-    def predict_set(self, X: Any, rule: SetRule = None, **options: Any) -> BoolArray:
-        """Return the classes that remain possible, by a rule on the bounds.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, p)
-        rule : str or callable, default "interval_dominance"
-            A rule of `dubito.decision` by name, or a function of the bounds.
-        **options
-            Passed on to the rule, as in ``loss=L``.
-
-        Returns
-        -------
-        ndarray of bool, shape (n, K)
-            Never an empty row; columns as in ``classes_``.
-        """
-        return choose_set(self.predict_bounds(X), rule, **options)
 
     def _reading(self) -> dict[str, Any]:
         return self._tree()._reading()
