@@ -1,6 +1,5 @@
 """P1's tables and figures from made-up rounds; stopping and going on."""
 
-import builtins
 import sys
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import pytest
 ROOT = Path(__file__).parents[2]
 sys.path.append(str(ROOT))
 
-from experiments.common.tables import insert  # noqa: E402
 from experiments.p1 import (  # noqa: E402
     claims,
     comparison,
@@ -125,15 +123,8 @@ def test_an_interrupt_keeps_what_is_done_and_says_how_to_go_on(fake, monkeypatch
     assert len(fake) == len(set(fake)) == 10
 
 
-def test_without_matplotlib_the_tables_are_still_printed(fake, monkeypatch, tmp_path, capsys):  # noqa: ARG001
-    real = builtins.__import__
-
-    def without(name, *args, **kwargs):
-        if name.startswith("matplotlib"):
-            raise ImportError(name)
-        return real(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+@pytest.mark.usefixtures("without_matplotlib")
+def test_without_matplotlib_the_tables_are_still_printed(fake, tmp_path, capsys):  # noqa: ARG001
     options = ["--quick", "--rounds", "2", "--parts", "rates", "--out", str(tmp_path)]
     assert run.main(options) == 0
     said = capsys.readouterr()
@@ -165,30 +156,6 @@ def test_multiclass_tables_say_where_joint_is_best():
     assert "| better / worse |  | 2 / 0 | 1 / 1 |" in text
     assert "On 180 test rows of 6 rounds it differs from the most probable one on 12" in text
     assert "in 6 of 6 rounds" in text
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--parts", "rates,frontier"], "unknown: frontier"),
-        (["--rounds", "0"], "at least 1"),
-        (["--write-readme", "--quick"], "needs all rounds"),
-        (["--write-readme", "--rounds", "99"], "needs all rounds"),
-    ],
-)
-def test_wrong_options_are_refused(options, words, capsys):
-    with pytest.raises(SystemExit) as stop:
-        run.main(options)
-    assert stop.value.code == 2
-    assert words in capsys.readouterr().err
-
-
-def test_the_readme_has_a_place_for_each_part(tmp_path):
-    copy = tmp_path / "README.md"
-    copy.write_text((ROOT / "experiments" / "p1" / "README.md").read_text(encoding="utf-8"))
-    for part in run.PARTS:
-        insert(copy, part, f"table of {part}")
-    assert all(f"table of {part}\n" in copy.read_text() for part in run.PARTS)
 
 
 def test_every_figure_has_a_colour_for_each_method():

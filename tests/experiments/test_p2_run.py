@@ -1,6 +1,5 @@
 """P2's tables and figures from quick rounds; stopping and going on; without torch or matplotlib."""
 
-import builtins
 import sys
 from dataclasses import asdict
 from itertools import pairwise
@@ -13,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 sys.path.append(str(ROOT))
 
 from experiments.common import published  # noqa: E402
-from experiments.common.tables import Estimate, insert  # noqa: E402
+from experiments.common.tables import Estimate  # noqa: E402
 from experiments.p2 import (  # noqa: E402
     canvas,
     figures,
@@ -173,15 +172,8 @@ def test_without_torch_the_rest_is_done_and_what_is_missing_is_told(
     assert "needs torch" in capsys.readouterr().err
 
 
-def test_without_matplotlib_the_tables_are_still_printed(fake, monkeypatch, tmp_path, capsys):  # noqa: ARG001
-    real = builtins.__import__
-
-    def without(name, *args, **kwargs):
-        if name.startswith("matplotlib"):
-            raise ImportError(name)
-        return real(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+@pytest.mark.usefixtures("without_matplotlib")
+def test_without_matplotlib_the_tables_are_still_printed(fake, tmp_path, capsys):  # noqa: ARG001
     assert run.main(["--quick", "--parts", "heart", "--out", str(tmp_path)]) == 0
     said = capsys.readouterr()
     assert "**Table 2**" in said.out
@@ -267,30 +259,6 @@ def test_a_set_of_the_first_and_third_class_is_a_seventh_region():
     six, seven = np.ones((7, 3), dtype=int), np.ones((7, 3), dtype=int)
     six[4] = 0
     np.testing.assert_array_equal(measures.of_trio([one(six), one(seven)])["no_13"], [100, 0])
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--parts", "heart,brain"], "unknown: brain"),
-        (["--rounds", "0"], "at least 1"),
-        (["--write-readme", "--quick"], "needs all rounds"),
-        (["--write-readme", "--rounds", "29"], "needs all rounds"),
-    ],
-)
-def test_wrong_options_are_refused(options, words, capsys):
-    with pytest.raises(SystemExit) as stop:
-        run.main(options)
-    assert stop.value.code == 2
-    assert words in capsys.readouterr().err
-
-
-def test_the_readme_has_a_place_for_each_part(tmp_path):
-    copy = tmp_path / "README.md"
-    copy.write_text((P2 / "README.md").read_text(encoding="utf-8"), encoding="utf-8")
-    for part in run.PARTS:
-        insert(copy, part, f"table of {part}")
-    assert all(f"table of {part}\n" in copy.read_text(encoding="utf-8") for part in run.PARTS)
 
 
 def test_ensembles_are_compared_with_averaged_probabilities():

@@ -1,6 +1,5 @@
 """P3's tables and figures from quick rounds; stopping and going on; without matplotlib."""
 
-import builtins
 import sys
 from pathlib import Path
 
@@ -11,7 +10,6 @@ ROOT = Path(__file__).parents[2]
 sys.path.append(str(ROOT))
 
 from experiments.common.published import read_claims, read_expected  # noqa: E402
-from experiments.common.tables import insert  # noqa: E402
 from experiments.p3 import data, figures, measures, protocol, run, tables, times  # noqa: E402
 
 P3 = ROOT / "experiments" / "p3"
@@ -108,43 +106,12 @@ def test_what_is_beyond_the_paper_can_be_run_alone(tmp_path, capsys):
     assert "**Differences**" not in said
 
 
-def test_without_matplotlib_the_tables_are_still_printed(fake, monkeypatch, tmp_path, capsys):  # noqa: ARG001
-    real = builtins.__import__
-
-    def without(name, *args, **kwargs):
-        if name.startswith("matplotlib"):
-            raise ImportError(name)
-        return real(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+@pytest.mark.usefixtures("without_matplotlib")
+def test_without_matplotlib_the_tables_are_still_printed(fake, tmp_path, capsys):  # noqa: ARG001
     assert run.main(["--quick", "--parts", "times", "--out", str(tmp_path)]) == 0
     said = capsys.readouterr()
     assert "**Time of a prediction**" in said.out
     assert said.err.startswith("figures left out: they need matplotlib")
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--parts", "table,chair"], "unknown: chair"),
-        (["--rounds", "0"], "at least 1"),
-        (["--write-readme", "--quick"], "needs all rounds"),
-        (["--write-readme", "--rounds", "9"], "needs all rounds"),
-    ],
-)
-def test_wrong_options_are_refused(options, words, capsys):
-    with pytest.raises(SystemExit) as stop:
-        run.main(options)
-    assert stop.value.code == 2
-    assert words in capsys.readouterr().err
-
-
-def test_the_readme_has_a_place_for_each_part(tmp_path):
-    copy = tmp_path / "README.md"
-    copy.write_text((P3 / "README.md").read_text(encoding="utf-8"), encoding="utf-8")
-    for part in run.PARTS:
-        insert(copy, part, f"table of {part}")
-    assert all(f"table of {part}\n" in copy.read_text(encoding="utf-8") for part in run.PARTS)
 
 
 # Published numbers

@@ -1,6 +1,5 @@
 """P4's published numbers, tables and figures from quick rounds, and options."""
 
-import builtins
 import sys
 from pathlib import Path
 
@@ -12,7 +11,6 @@ ROOT = Path(__file__).parents[2]
 sys.path.append(str(ROOT))
 
 from experiments.common.published import comes_out, read_claims, read_expected  # noqa: E402
-from experiments.common.tables import insert  # noqa: E402
 from experiments.p4 import (  # noqa: E402
     data,
     depths,
@@ -168,40 +166,9 @@ def test_all_parts_are_run_and_drawn_once(calls, tmp_path, capsys):
     assert len(calls) == 2 * 3 * 2 + 3 * 3 + 3 + 5 + 2 * 3 + 2
 
 
-def test_without_matplotlib_the_tables_are_still_printed(calls, monkeypatch, tmp_path, capsys):  # noqa: ARG001
-    real = builtins.__import__
-
-    def without(name, *args, **kwargs):
-        if name.startswith("matplotlib"):
-            raise ImportError(name)
-        return real(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+@pytest.mark.usefixtures("without_matplotlib")
+def test_without_matplotlib_the_tables_are_still_printed(calls, tmp_path, capsys):  # noqa: ARG001
     assert run.main(["--quick", "--parts", "depths", "--out", str(tmp_path)]) == 0
     said = capsys.readouterr()
     assert "**Figure 3 in numbers**" in said.out
     assert said.err.startswith("figures left out: they need matplotlib")
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--parts", "described,told"], "unknown: told"),
-        (["--rounds", "0"], "at least 1"),
-        (["--write-readme", "--quick"], "needs all rounds"),
-        (["--write-readme", "--rounds", "1"], "needs all rounds"),
-    ],
-)
-def test_wrong_options_are_refused(options, words, capsys):
-    with pytest.raises(SystemExit) as stop:
-        run.main(options)
-    assert stop.value.code == 2
-    assert words in capsys.readouterr().err
-
-
-def test_the_readme_has_a_place_for_each_part(tmp_path):
-    copy = tmp_path / "README.md"
-    copy.write_text((P4 / "README.md").read_text(encoding="utf-8"), encoding="utf-8")
-    for part in run.PARTS:
-        insert(copy, part, f"table of {part}")
-    assert all(f"table of {part}\n" in copy.read_text(encoding="utf-8") for part in run.PARTS)
