@@ -20,7 +20,7 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
 	touch $@
 
-demo: $(READY)  ## Three weak detectors, one honest answer
+demo: $(READY)  ## Calibrate three ways, write the report, say what is worth knowing
 	@$(BIN)/python examples/demo.py
 
 # The workers use every core already; threads of linear algebra below them only queue.
@@ -59,9 +59,11 @@ experiments: $(READY)  ## Reproductions of the papers' tables, one folder each
 	@$(if $(RUNS),,echo "no experiments yet: they come with the papers' methods")
 	@set -e; for run in $(RUNS); do echo "== $$run"; $(BIN)/python $$run; done
 
-docs: $(READY)  ## Check every example in the documentation
-	$(BIN)/python -m pytest README.md docs -q
+docs: export OPENBLAS_NUM_THREADS := 1
+docs: $(READY)  ## The documentation, every gallery example run, to docs/_build/html
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
 
 clean:
-	rm -rf $(VENV) .venv-oldest .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage dist
+	rm -rf $(VENV) .venv-oldest .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage dist docs/_build docs/gallery
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
