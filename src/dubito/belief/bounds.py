@@ -137,6 +137,9 @@ class Bounds:
     def __reduce__(self) -> tuple[object, tuple[FloatArray, FloatArray]]:
         return _restore, (self.lower, self.upper)
 
+    def __setstate__(self, state: tuple[None, dict[str, FloatArray]]) -> None:
+        self._keep(**state[1])  # skops restores slots by this, pickle by `_restore`
+
     def __iter__(self) -> Iterator[Bounds]:
         return (self[i] for i in range(len(self)))
 
