@@ -31,9 +31,13 @@ PROMISED = {
         bounds_from_weights""",
     "dubito.metrics": """expected_calibration_error classwise_calibration_error
         smooth_calibration_error brier_decomposition utility_discounted_accuracy u65 u80
-        discounted_accuracy coverage mean_set_size error_reject_curve aurc reject_cost_curve""",
+        discounted_accuracy coverage mean_set_size error_reject_curve aurc reject_cost_curve
+        reliability_curve evaluate""",
+    "dubito.pipeline": """CautiousPipeline""",
     "dubito.plots": """ContourDisplay DecisionRegionDisplay ErrorRejectDisplay EvidenceDisplay
-        MassDisplay TreeDisplay""",
+        MassDisplay ReliabilityDisplay TreeDisplay""",
+    "dubito.report": """collect render write_report""",
+    "dubito.saving": """ModelFileError Saved Stamp load read_stamp save""",
     "dubito.datasets": """load list_datasets make_waveform make_gaussian_trio make_gaussian_pair
         make_many_classes""",
 }
@@ -98,6 +102,8 @@ def test_rooms_open_on_first_use_and_unknown_ones_are_refused():
         ("from dubito import calibration, discriminant, evidence", "numba torch matplotlib jinja2"),
         ("from dubito import dichotomies, plots", "numba torch matplotlib jinja2 dask distributed"),
         ("import dubito.dichotomies.distributed", "numba torch matplotlib jinja2 dask distributed"),
+        ("from dubito import pipeline, report, saving", "numba torch jinja2 altair skops pandas"),
+        ("from dubito.cli import build_app; build_app()", "numba torch sklearn pandas pyarrow"),
     ],
 )
 def test_imports_stay_light(statement, absent):
@@ -156,41 +162,3 @@ def test_links_in_the_documents_lead_somewhere():
     for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
         for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
-
-
-def test_the_demo_runs_and_draws(tmp_path):
-    picture = tmp_path / "demo.png"
-    ran = run_python(ROOT / "examples" / "demo.py", "--picture", picture)
-    assert picture.stat().st_size > 10_000
-    accuracy = dict(re.findall(r"^  (\w+) +([\d.]+)%", ran.stdout, flags=re.MULTILINE))
-    assert float(accuracy["fused"]) > max(float(accuracy[n]) for n in ("top", "middle", "bottom"))
-    assert ran.stderr == ""
-
-
-def test_the_picture_of_evidence_is_drawn(tmp_path):
-    picture = tmp_path / "evidence.png"
-    ran = run_python(ROOT / "examples" / "evidence.py", "--picture", picture)
-    assert picture.stat().st_size > 10_000
-    assert ran.stdout.count("doubt is conflict") == ran.stdout.count("Doubt here is lack") == 1
-
-
-def test_the_picture_of_the_discriminant_is_drawn(tmp_path):
-    picture = tmp_path / "sets.png"
-    ran = run_python(ROOT / "examples" / "discriminant.py", "--picture", picture)
-    assert picture.stat().st_size > 10_000
-    sizes = [float(size) for size in re.findall(r"([\d.]+) classes on average", ran.stdout)]
-    assert sizes == sorted(sizes)
-    assert sizes[0] == 1 < sizes[-1]
-
-
-@pytest.mark.slow
-def test_the_picture_of_dichotomies_is_drawn(tmp_path):
-    picture = tmp_path / "tree.png"
-    ran = run_python(ROOT / "examples" / "dichotomies.py", "--picture", picture)
-    assert picture.stat().st_size > 10_000
-    errors = [float(error) for error in re.findall(r"calibration error ([\d.]+)", ran.stdout)]
-    assert errors[1] < errors[0] / 2
-    losses = re.findall(r"log loss ([\d.]+) with one tree, ([\d.]+) with", ran.stdout)
-    (one, several), (arithmetic_one, arithmetic_several) = ((float(a), float(b)) for a, b in losses)
-    assert several < one / 5
-    assert several < arithmetic_several < arithmetic_one

@@ -23,7 +23,10 @@ __all__ = [
     "discriminant",
     "evidence",
     "metrics",
+    "pipeline",
     "plots",
+    "report",
+    "saving",
 ]
 
 

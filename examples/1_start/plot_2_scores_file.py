@@ -1,0 +1,111 @@
+"""
+A file of scores and nothing else
+=================================
+
+Some other program made the scores, and a table of them is all you have: one column for each class,
+and for some rows the truth. This is what ``dubito calibrate`` and ``dubito predict`` do in a
+terminal, done in Python.
+
+The guide says more: :doc:`/calibration`.
+"""
+
+# %%
+# Here the other program is a naive Bayes classifier that tells three kinds of wave apart. It writes
+# its log-probabilities into two files; the first has the truth in a column ``wave``.
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pandas as pd
+from sklearn.naive_bayes import GaussianNB
+
+from dubito.datasets import make_waveform
+
+X, y = make_waveform(2_500, random_state=0)
+wave = np.array(["calm", "ripple", "swell"])[y]
+model = GaussianNB().fit(X[:200], wave[:200])
+scores = pd.DataFrame(model.predict_joint_log_proba(X), columns=model.classes_).round(3)
+
+folder = TemporaryDirectory()
+known, new = Path(folder.name, "scores.csv"), Path(folder.name, "new.csv")
+scores.assign(wave=wave)[200:500].to_csv(known, index=False)
+scores[500:].to_csv(new, index=False)
+
+# %%
+# Calibrate
+# ---------
+# From here on the files are all we know. In a terminal:
+#
+# .. code-block:: console
+#
+#    $ dubito calibrate scores.csv --label wave -o waves.skops
+#
+# In Python, ``input`` says what the columns hold, here logarithms of probabilities:
+
+from dubito.calibration import EvidentialMultinomialCalibrator
+
+table = pd.read_csv(known)
+columns = ["calm", "ripple", "swell"]
+calibrator = EvidentialMultinomialCalibrator(targets="light", input="logits")
+calibrator.fit(table[columns], table["wave"])
+print(table.head(3))
+
+# %%
+# Decide
+# ------
+# .. code-block:: console
+#
+#    $ dubito predict waves.skops new.csv -o decisions.csv --reject-cost 0.2
+
+from dubito.decision import reject
+
+rows = pd.read_csv(new)[columns]
+bounds = calibrator.predict_bounds(rows)
+decisions = pd.DataFrame({"decision": calibrator.predict(rows)})
+decisions["probability"] = calibrator.predict_proba(rows).max(axis=1)
+decisions["lower"], decisions["upper"] = bounds.lower.max(axis=1), bounds.upper.max(axis=1)
+decisions["rejected"] = reject(bounds, cost=0.2)
+print(decisions.head().round(2))
+
+# %%
+# Was it worth it?
+# ----------------
+# Of simulated waves we know the truth of the new rows too. Naive Bayes is far too sure of itself;
+# calibrated, it is right about as often as it says, and knows which rows to leave to a person.
+
+import matplotlib.pyplot as plt
+from scipy.special import softmax
+from sklearn.metrics import log_loss
+
+from dubito.plots import ReliabilityDisplay
+
+truth = wave[500:]
+forecasts = {
+    "as they came": softmax(rows, axis=1),
+    "calibrated": calibrator.predict_proba(rows),
+}
+figure, ax = plt.subplots(figsize=(5, 4.4), layout="constrained")
+for name, proba in forecasts.items():
+    print(f"{name}: log loss {log_loss(truth, proba):.2f}")
+    ReliabilityDisplay.from_predictions(truth, proba, classes=columns, name=name, n_bins=10, ax=ax)
+
+wrong = decisions["decision"] != truth
+rejected = decisions["rejected"]
+print(f"all decided: {wrong.mean():.1%} wrong")
+print(f"{rejected.mean():.0%} left to a person: {wrong[~rejected].mean():.1%} of the others wrong")
+
+# %%
+# Keep
+# ----
+# What is saved can be loaded by Python and by the command line alike. A model file holds no code
+# that would run on loading; :doc:`/saving` says what is checked.
+
+from dubito import saving
+
+path = Path(folder.name, "waves.skops")
+saving.save(calibrator, path, kind="scores", columns=columns, label="wave", rows=len(table))
+stamp = saving.read_stamp(path)
+print(f"{stamp.kind} of {', '.join(stamp.columns)}, fitted on {stamp.rows} rows")
+folder.cleanup()
+plt.show()

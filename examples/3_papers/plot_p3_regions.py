@@ -1,0 +1,46 @@
+"""
+P3: sets that grow where means are uncertain
+============================================
+
+Figure 2 of Y. C. Carranza Alarcón and S. Destercke, *Imprecise Gaussian discriminant
+classification*, ISIPTA 2019, in its manner: which set of classes is decided for over the plane, by
+linear (ILDA) and quadratic (IQDA) discriminants, as the box of each mean grows.
+
+The paper's tables beside ours: :doc:`/reproduction/p3`.
+"""
+
+# %%
+# Fifteen rows of each of three classes, of means and covariances of their own; the data are ours.
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+rng = np.random.default_rng(0)
+centres = {"a": (0.0, 0.0), "b": (2.5, 0.5), "c": (1.0, 2.5)}
+spreads = {"a": [[1.0, 0.6], [0.6, 1.0]], "b": [[0.6, -0.2], [-0.2, 0.8]]}
+spreads["c"] = [[1.2, -0.5], [-0.5, 0.6]]
+X = np.vstack([rng.multivariate_normal(centres[k], spreads[k], size=15) for k in "abc"])
+y = np.repeat(list("abc"), 15)
+
+# %%
+# Models in rows, ``c`` growing to the right. The box around each mean reaches as far as ``c``
+# divided by the number of rows of the class.
+
+from dubito.discriminant import ImpreciseGaussianDiscriminant
+from dubito.plots import DecisionRegionDisplay
+
+figure, axes = plt.subplots(2, 2, figsize=(11, 8), layout="constrained")
+undecided = {}
+for line, (kind, name) in zip(axes, {"tied": "ILDA", "full": "IQDA"}.items(), strict=True):
+    for ax, c in zip(line, (2.0, 5.0), strict=True):
+        model = ImpreciseGaussianDiscriminant(covariance_type=kind, c=c).fit(X, y)
+        DecisionRegionDisplay.from_estimator(model, X, y=y, grid_resolution=80, ax=ax)
+        ax.set_title(f"{name}, c = {c:g}")
+        undecided[name, c] = np.mean(model.predict_set(X).sum(axis=1) > 1)
+
+# %%
+# How many of the rows themselves get more than one class:
+
+for (name, c), share in undecided.items():
+    print(f"{name}, c = {c:g}: {share:.0%} undecided")
+plt.show()
