@@ -102,7 +102,7 @@ def test_rooms_open_on_first_use_and_unknown_ones_are_refused():
         ("from dubito import calibration, discriminant, evidence", "numba torch matplotlib jinja2"),
         ("from dubito import dichotomies, plots", "numba torch matplotlib jinja2 dask distributed"),
         ("import dubito.dichotomies.distributed", "numba torch matplotlib jinja2 dask distributed"),
-        ("from dubito import pipeline, report, saving", "numba torch jinja2 altair skops pandas"),
+        ("from dubito import pipeline, report, saving", "numba torch matplotlib jinja2 altair skops"),
         ("from dubito.cli import build_app; build_app()", "numba torch sklearn pandas pyarrow"),
     ],
 )
@@ -161,4 +161,5 @@ def test_ci_runs_the_commands_of_the_readme():
 def test_links_in_the_documents_lead_somewhere():
     for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
         for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
-            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+            outside = target.startswith("https://")  # not ours to check, and no network here
+            assert outside or (page.parent / target).exists(), f"{page.name} links to {target}"

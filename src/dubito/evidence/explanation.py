@@ -157,7 +157,7 @@ class Explanation:
     def to_pandas(self) -> Any:
         """Return `table` as a pandas DataFrame."""
         try:
-            import pandas as pd  # type: ignore[import-untyped]  # noqa: PLC0415
+            import pandas as pd  # noqa: PLC0415
         except ImportError as error:
             raise ImportError(
                 "to_pandas needs pandas: pip install pandas, or use the columns of .table."

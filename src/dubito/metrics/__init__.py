@@ -12,7 +12,10 @@ from dubito.metrics._calibration_error import (
     classwise_calibration_error,
     expected_calibration_error,
 )
+from dubito.metrics._estimates import Estimate
+from dubito.metrics._evaluate import evaluate
 from dubito.metrics._reject_cost import RejectCostCurve, reject_cost_curve
+from dubito.metrics._reliability import ReliabilityCurve, reliability_curve
 from dubito.metrics._scorers import (
     coverage_scorer,
     discounted_accuracy_scorer,
@@ -35,7 +38,9 @@ __all__ = [
     "AmbiguousLabelWarning",
     "BrierDecomposition",
     "ErrorRejectCurve",
+    "Estimate",
     "RejectCostCurve",
+    "ReliabilityCurve",
     "aurc",
     "brier_decomposition",
     "classwise_calibration_error",
@@ -44,10 +49,12 @@ __all__ = [
     "discounted_accuracy",
     "discounted_accuracy_scorer",
     "error_reject_curve",
+    "evaluate",
     "expected_calibration_error",
     "mean_set_size",
     "neg_mean_set_size_scorer",
     "reject_cost_curve",
+    "reliability_curve",
     "smooth_calibration_error",
     "u65",
     "u65_scorer",

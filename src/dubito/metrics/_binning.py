@@ -32,7 +32,7 @@ def sum_ties(values: FloatArray, *columns: FloatArray) -> tuple[FloatArray, ...]
     ([0.1, 0.5], [2.0, 4.0])
     """
     distinct, group = np.unique(values, return_inverse=True)
-    return (distinct, *(_sum_by(group, column) for column in columns))
+    return (distinct, *(sum_by(group, column) for column in columns))
 
 
 def bin_event(event: Event, n_bins: int, strategy: str) -> Bins:
@@ -41,16 +41,33 @@ def bin_event(event: Event, n_bins: int, strategy: str) -> Bins:
     placed = place(event.probability, event.weight, _check_n_bins(n_bins))
     occupied = np.bincount(placed) > 0
     of_row = (np.cumsum(occupied) - 1)[placed]
-    weight = _sum_by(of_row, event.weight)
+    weight = sum_by(of_row, event.weight)
     return Bins(
         of_row=of_row,
         share=weight / weight.sum(),
-        forecast=_sum_by(of_row, event.weight * event.probability) / weight,
-        frequency=_sum_by(of_row, event.weight * event.happened) / weight,
+        forecast=sum_by(of_row, event.weight * event.probability) / weight,
+        frequency=sum_by(of_row, event.weight * event.happened) / weight,
     )
 
 
-def _sum_by(group: IntArray, column: FloatArray) -> FloatArray:
+def bin_edges(event: Event, bins: Bins, n_bins: int, strategy: str) -> FloatArray:
+    """Return where each occupied bin begins and ends, (M, 2).
+
+    Bins of equal width have edges of their own; those of equal weight reach from their smallest to
+    their largest forecast.
+    """
+    low = np.full(len(bins.share), np.inf)
+    high = np.full(len(bins.share), -np.inf)
+    np.minimum.at(low, bins.of_row, event.probability)
+    np.maximum.at(high, bins.of_row, event.probability)
+    if strategy == "uniform":
+        number = equal_width(low, event.weight, n_bins)
+        low, high = number / n_bins, (number + 1) / n_bins
+    return np.column_stack((low, high))
+
+
+def sum_by(group: IntArray, column: FloatArray) -> FloatArray:
+    """Return the sums of a column over rows of the same group."""
     return np.asarray(np.bincount(group, weights=column), dtype=np.float64)
 
 
@@ -60,7 +77,8 @@ def _check_n_bins(n_bins: Any) -> int:
     return int(n_bins)
 
 
-def _equal_width(probability: FloatArray, _weight: FloatArray, n_bins: int) -> IntArray:
+def equal_width(probability: FloatArray, _weight: FloatArray, n_bins: int) -> IntArray:
+    """Return each forecast's bin of equal width."""
     # Comparing with the edges themselves: 0.29 * 100 rounds below 29, and 0.29 would slip a bin.
     inner_edges = np.arange(1, n_bins) / n_bins
     placed: IntArray = np.searchsorted(inner_edges, probability, side="right")
@@ -70,7 +88,7 @@ def _equal_width(probability: FloatArray, _weight: FloatArray, n_bins: int) -> I
 def _equal_weight(probability: FloatArray, weight: FloatArray, n_bins: int) -> IntArray:
     # Equal forecasts go together, to the bin that holds the middle of their joint weight.
     _, group = np.unique(probability, return_inverse=True)
-    mass = _sum_by(group, weight)
+    mass = sum_by(group, weight)
     middle = (np.cumsum(mass) - mass / 2) / mass.sum()
     # A middle that falls on an edge belongs to the upper bin, whichever way rounding pushed it.
     of_group = np.floor(n_bins * middle + 1e-9).astype(np.intp)
@@ -79,6 +97,6 @@ def _equal_weight(probability: FloatArray, weight: FloatArray, n_bins: int) -> I
 
 
 _PLACEMENTS: dict[str, Callable[[FloatArray, FloatArray, int], IntArray]] = {
-    "uniform": _equal_width,
+    "uniform": equal_width,
     "quantile": _equal_weight,
 }

@@ -41,8 +41,8 @@ def brier_decomposition(
     :math:`\bar p_b, \bar o_b` and overall mean :math:`\bar o`:
 
     .. math::
-        \mathrm{reliability} &= \textstyle\sum_b s_b (\bar p_b - \bar o_b)^2 \\
-        \mathrm{resolution} &= \textstyle\sum_b s_b (\bar o_b - \bar o)^2
+        \mathrm{reliability} &= \sum_b s_b (\bar p_b - \bar o_b)^2 \\
+        \mathrm{resolution} &= \sum_b s_b (\bar o_b - \bar o)^2
             - \mathrm{E}[(p - \bar p_b)^2] + 2\,\mathrm{E}[(p - \bar p_b)(o - \bar o_b)] \\
         \mathrm{uncertainty} &= \bar o (1 - \bar o)
 

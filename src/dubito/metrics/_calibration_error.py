@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dubito.metrics._binning import bin_event
-from dubito.metrics._forecasts import Event, class_events, judged_event, read_forecasts
+from dubito.metrics._forecasts import Event, Forecasts, class_events, judged_event, read_forecasts
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -24,7 +24,7 @@ def expected_calibration_error(
 ) -> float:
     r"""Measure how far confidence is from frequency, on average over bins (ECE).
 
-    Rows are sorted into bins :math:`B_1, \dots, B_M` of the forecast probability, and
+    Rows are sorted into bins :math:`B_1, \ldots, B_M` of the forecast probability, and
 
     .. math:: \mathrm{ECE} = \sum_{b=1}^{M} \frac{w(B_b)}{w}
               \bigl|\mathrm{freq}(B_b) - \mathrm{conf}(B_b)\bigr|,
@@ -82,7 +82,7 @@ def expected_calibration_error(
     0.15
     """
     event = judged_event(read_forecasts(y, proba, classes, sample_weight))
-    return _binned_error(event, n_bins, strategy)
+    return binned_error(event, n_bins, strategy)
 
 
 def classwise_calibration_error(
@@ -136,10 +136,15 @@ def classwise_calibration_error(
     >>> round(classwise_calibration_error([0, 0, 2], proba), 6)
     0.133333
     """
-    forecasts = read_forecasts(y, proba, classes, sample_weight)
-    return float(np.mean([_binned_error(e, n_bins, strategy) for e in class_events(forecasts)]))
+    return classwise_error(read_forecasts(y, proba, classes, sample_weight), n_bins, strategy)
 
 
-def _binned_error(event: Event, n_bins: int, strategy: str) -> float:
+def classwise_error(forecasts: Forecasts, n_bins: int, strategy: str) -> float:
+    """Return the mean over classes of the binned error of each."""
+    return float(np.mean([binned_error(e, n_bins, strategy) for e in class_events(forecasts)]))
+
+
+def binned_error(event: Event, n_bins: int, strategy: str) -> float:
+    """Return the mean distance between frequency and mean forecast, over bins."""
     bins = bin_event(event, n_bins, strategy)
     return float(bins.share @ np.abs(bins.frequency - bins.forecast))

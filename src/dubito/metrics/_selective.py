@@ -130,6 +130,11 @@ def aurc(
     0.5208
     """
     _, weight, wrong = ranked_rows(y, y_pred, confidence, sample_weight)
+    return area(weight, wrong)
+
+
+def area(weight: FloatArray, wrong: FloatArray) -> float:
+    """Return the area under the risk-coverage curve of rows ranked by rising confidence."""
     return float(np.average(_selective_risk(weight, wrong), weights=weight))
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dubito._checks import BoolArray, FloatArray, name_rows
+from dubito._checks import BoolArray, FloatArray, IntArray, name_rows
 from dubito._kernels.utility import ALPHA, utility_of_size
 from dubito._labels import as_labels, label_columns
 from dubito.belief import Bounds, MassBatch
@@ -67,7 +67,7 @@ def utility_discounted_accuracy(
     ...                                   classes=["a", "b", "c"]), 4)
     0.55
     """
-    return _mean_utility(_judge(y, sets, classes, sample_weight), _check_alpha(alpha))
+    return _mean_utility(judge(y, sets, classes, sample_weight), _check_alpha(alpha))
 
 
 def u65(
@@ -108,7 +108,7 @@ def u65(
     >>> round(u65([0, 1], [[True, True], [False, True]]), 4)
     0.825
     """
-    return _mean_utility(_judge(y, sets, classes, sample_weight), ALPHA["u65"])
+    return _mean_utility(judge(y, sets, classes, sample_weight), ALPHA["u65"])
 
 
 def u80(
@@ -149,7 +149,7 @@ def u80(
     >>> round(u80([0, 1], [[True, True], [False, True]]), 4)
     0.9
     """
-    return _mean_utility(_judge(y, sets, classes, sample_weight), ALPHA["u80"])
+    return _mean_utility(judge(y, sets, classes, sample_weight), ALPHA["u80"])
 
 
 def discounted_accuracy(
@@ -189,7 +189,7 @@ def discounted_accuracy(
     >>> discounted_accuracy([0, 1], [[True, True], [False, True]])
     0.75
     """
-    return _mean_utility(_judge(y, sets, classes, sample_weight), 1.0)
+    return _mean_utility(judge(y, sets, classes, sample_weight), 1.0)
 
 
 def coverage(
@@ -227,7 +227,7 @@ def coverage(
     >>> coverage([0, 1], [[True, True], [True, False]])
     0.5
     """
-    judged = _judge(y, sets, classes, sample_weight)
+    judged = judge(y, sets, classes, sample_weight)
     return float(np.average(judged.hit, weights=judged.weight))
 
 
@@ -257,33 +257,45 @@ def mean_set_size(sets: npt.ArrayLike, *, sample_weight: npt.ArrayLike | None = 
     >>> mean_set_size([[True, True], [False, True]])
     1.5
     """
-    weight, members = counted_rows(sample_weight, sets=_check_sets(sets))
+    weight, members = counted_rows(sample_weight, sets=check_sets(sets))
     return float(np.average(members.sum(axis=1), weights=weight))
 
 
-class _JudgedSets(NamedTuple):
+class JudgedSets(NamedTuple):
+    """Whether each set holds the truth, how large it is, and the rows' weights."""
+
     hit: BoolArray
     size: npt.NDArray[np.int_]
     weight: FloatArray
 
 
-def _judge(
+def judge(
     y: npt.ArrayLike,
     sets: npt.ArrayLike,
     classes: npt.ArrayLike | None,
     sample_weight: npt.ArrayLike | None,
-) -> _JudgedSets:
+) -> JudgedSets:
+    """Check what the user gave and match labels to columns."""
     weight, labels, members = counted_rows(
-        sample_weight, y=as_labels(y, "y"), sets=_check_sets(sets)
+        sample_weight, y=as_labels(y, "y"), sets=check_sets(sets)
     )
-    column = label_columns(labels, members.shape[1], classes)
+    return judge_members(members, label_columns(labels, members.shape[1], classes), weight)
+
+
+def judge_members(members: BoolArray, column: IntArray, weight: FloatArray) -> JudgedSets:
+    """Judge sets that were checked, with the column of each row's label."""
     hit = members[np.arange(len(members)), column]
-    return _JudgedSets(hit, members.sum(axis=1), weight)
+    return JudgedSets(hit, members.sum(axis=1), weight)
 
 
-def _mean_utility(judged: _JudgedSets, alpha: float) -> float:
+def utility(judged: JudgedSets, alpha: float) -> FloatArray:
+    """Return what each set is worth."""
     worth = utility_of_size(np.maximum(judged.size, 1), alpha)  # an empty set is never a hit
-    return float(np.average(judged.hit * worth, weights=judged.weight))
+    return np.asarray(judged.hit * worth)
+
+
+def _mean_utility(judged: JudgedSets, alpha: float) -> float:
+    return float(np.average(utility(judged, alpha), weights=judged.weight))
 
 
 def _check_alpha(alpha: Any) -> float:
@@ -298,7 +310,8 @@ def _check_alpha(alpha: Any) -> float:
     return number
 
 
-def _check_sets(sets: npt.ArrayLike) -> BoolArray:
+def check_sets(sets: npt.ArrayLike) -> BoolArray:
+    """Return label sets as a boolean array."""
     way_out = (
         "sets must be a boolean (n, K) array, True where a row's set holds the class, "
         "as predict_set gives it"

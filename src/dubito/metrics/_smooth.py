@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dubito.metrics._binning import sum_ties
-from dubito.metrics._forecasts import judged_event, read_forecasts
+from dubito.metrics._forecasts import Event, judged_event, read_forecasts
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -72,16 +72,20 @@ def smooth_calibration_error(
     >>> round(smooth_calibration_error([1, 0], [0.49, 0.51]), 6)
     0.0051
     """
-    event = judged_event(read_forecasts(y, proba, classes, sample_weight))
+    return smooth_error(judged_event(read_forecasts(y, proba, classes, sample_weight)))
+
+
+def smooth_error(event: Event) -> float:
+    """Return the smooth calibration error of one event."""
     position, residual = sum_ties(event.probability, event.weight * event.surplus)
-    return _lipschitz_supremum(position, residual / event.weight.sum())
+    return lipschitz_supremum(position, residual / event.weight.sum())
 
 
-def _lipschitz_supremum(position: FloatArray, residual: FloatArray) -> float:
+def lipschitz_supremum(position: FloatArray, residual: FloatArray) -> float:
     r"""Maximise :math:`\sum_i r_i \omega_i` over 1-Lipschitz values in [-1, 1] at rising positions.
 
     The linear programme's dual is total-variation denoising of the partial sums
-    :math:`R_i = r_1 + \dots + r_i`, with gaps :math:`d_i` between neighbouring positions:
+    :math:`R_i = r_1 + \ldots + r_i`, with gaps :math:`d_i` between neighbouring positions:
 
     .. math:: \min_h \sum_{i=1}^{m} |h_i - h_{i-1}| + \sum_{i=1}^{m-1} d_i |R_i - h_i|,
               \qquad h_0 = 0,\ h_m = R_m.

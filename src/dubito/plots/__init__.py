@@ -10,6 +10,7 @@ from dubito.plots.decision_region import DecisionRegionDisplay
 from dubito.plots.error_reject import ErrorRejectDisplay
 from dubito.plots.evidence import EvidenceDisplay
 from dubito.plots.mass import MassDisplay
+from dubito.plots.reliability import ReliabilityDisplay
 from dubito.plots.tree import TreeDisplay
 
 __all__ = [
@@ -18,5 +19,6 @@ __all__ = [
     "ErrorRejectDisplay",
     "EvidenceDisplay",
     "MassDisplay",
+    "ReliabilityDisplay",
     "TreeDisplay",
 ]

@@ -1,0 +1,330 @@
+"""Do forecasts come true as often as they say? The reliability diagram, with bands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+
+from dubito._checks import FloatArray, as_float_array, check_choice
+from dubito.metrics import ReliabilityCurve
+from dubito.metrics._binning import equal_width
+from dubito.metrics._forecasts import read_forecasts
+from dubito.metrics._intervals import check_confidence
+from dubito.metrics._reliability import chosen_event, curve_of
+from dubito.plots._axes import DrawsOnAxes
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    from matplotlib.axes import Axes
+
+    from dubito.metrics._forecasts import Event
+
+#: Line and marker tell curves apart where colours cannot.
+_STYLES = (("-", "o"), ("--", "s"), ("-.", "D"), (":", "^"))
+_PERFECT = "as often as forecast"
+_N_BARS = 20
+
+
+class _Words(NamedTuple):
+    """What the axes say."""
+
+    x: str
+    y: str
+
+
+_EVENTS = {
+    "top": _Words("probability of the predicted class", "how often it was the true one"),
+    "class": _Words("forecast probability", "how often it came true"),
+}
+
+
+class ReliabilityDisplay(DrawsOnAxes):
+    r"""How often forecasts came true, against what they said.
+
+    On the diagonal they came true as often as they said; below it they promise too much, above it
+    too little. The band around a curve is what `dubito.metrics.reliability_curve` gives: where it
+    holds the diagonal, chance alone may have done it. Make one with `from_estimator` or
+    `from_predictions`.
+
+    Parameters
+    ----------
+    curves : dict of str to ReliabilityCurve
+        By name, as `dubito.metrics.reliability_curve` gives them.
+    histograms : dict of str to array-like, optional
+        Share of the rows in each of some bins of equal width on [0, 1], by the same names.
+    of : {"top", "class"}, default="top"
+        What was forecast, for the words at the axes: the predicted class, or one class.
+
+    Attributes
+    ----------
+    curves : dict of str to ReliabilityCurve
+        The curves.
+    histograms : dict of str to ndarray
+        How the forecasts are spread.
+    ax_, figure_ : matplotlib axes and figure
+        Where the last drawing was made.
+    histogram_ax_ : matplotlib axes or None
+        Where the histograms were drawn.
+    lines_ : dict of str to matplotlib line
+        The curves, after `plot`.
+    bands_ : dict of str to matplotlib collection
+        Their bands, after `plot`, where bands were asked for.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from dubito.plots import ReliabilityDisplay
+    >>> y = ["no"] * 8 + ["yes"] * 2 + ["no"] * 6 + ["yes"] * 4
+    >>> display = ReliabilityDisplay.from_predictions(
+    ...     y, [0.2] * 10 + [0.9] * 10, name="bold", ax=Figure().subplots()
+    ... )
+    >>> display.lines_["bold"].get_xydata().round(2).tolist()
+    [[0.2, 0.2], [0.9, 0.4]]
+    """
+
+    def __init__(
+        self,
+        *,
+        curves: Mapping[str, ReliabilityCurve],
+        histograms: Mapping[str, npt.ArrayLike] | None = None,
+        of: str = "top",
+    ) -> None:
+        if not isinstance(curves, Mapping) or not curves:
+            raise TypeError(f"curves must map names to curves, at least one; got {curves!r}.")
+        for key, curve in curves.items():
+            if not isinstance(curve, ReliabilityCurve):
+                raise TypeError(
+                    f"curve {key!r} must be a ReliabilityCurve, as "
+                    f"dubito.metrics.reliability_curve gives; got {type(curve).__name__}."
+                )
+        self.curves = {str(key): curve for key, curve in curves.items()}
+        self.histograms = {
+            str(key): as_float_array(shares, "histograms", ndim=1)
+            for key, shares in ({} if histograms is None else histograms).items()
+        }
+        self.of = check_choice(of, "of", tuple(_EVENTS))
+
+    @classmethod
+    def from_estimator(  # noqa: PLR0913 - what is computed, and how it is drawn
+        cls,
+        classifier: Any,
+        X: Any,
+        y: npt.ArrayLike,
+        *,
+        class_: Any = None,
+        n_bins: int = 15,
+        strategy: str = "quantile",
+        confidence: float = 0.95,
+        sample_weight: npt.ArrayLike | None = None,
+        name: str | None = None,
+        ax: Axes | None = None,
+        band: bool = True,
+        histogram: bool | Axes = False,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw the curve of a fitted classifier for rows it was not fitted on.
+
+        Parameters
+        ----------
+        classifier : estimator
+            Fitted, with ``predict_proba`` and ``classes_``.
+        X : array-like
+            Rows, as the classifier takes them.
+        y : array-like of shape (n,)
+            Their labels.
+        class_ : label or list of labels, optional
+            Classes whose probabilities are judged, a curve for each. By default it is that of the
+            predicted class, whichever it is.
+        n_bins, strategy, confidence, sample_weight
+            As in `dubito.metrics.reliability_curve`.
+        name : str, optional
+            What the legend says; by default the classifier's own name. Before several classes it
+            stands as well.
+        ax, band, histogram, **kwargs
+            As in `plot`.
+
+        Returns
+        -------
+        ReliabilityDisplay
+        """
+        owner = type(classifier).__name__
+        if not (hasattr(classifier, "predict_proba") and hasattr(classifier, "classes_")):
+            raise TypeError(
+                f"{owner} has no predict_proba or no classes_: a fitted classifier with "
+                "probabilities is needed. dubito.calibration.CalibratedClassifier makes one of any "
+                "scores, and from_predictions takes probabilities made elsewhere."
+            )
+        return cls.from_predictions(
+            y,
+            classifier.predict_proba(X),
+            classes=classifier.classes_,
+            class_=class_,
+            n_bins=n_bins,
+            strategy=strategy,
+            confidence=confidence,
+            sample_weight=sample_weight,
+            name=owner if name is None else name,
+            ax=ax,
+            band=band,
+            histogram=histogram,
+            **kwargs,
+        )
+
+    @classmethod
+    def from_predictions(  # noqa: PLR0913 - what is computed, and how it is drawn
+        cls,
+        y: npt.ArrayLike,
+        proba: npt.ArrayLike,
+        *,
+        classes: npt.ArrayLike | None = None,
+        class_: Any = None,
+        n_bins: int = 15,
+        strategy: str = "quantile",
+        confidence: float = 0.95,
+        sample_weight: npt.ArrayLike | None = None,
+        name: str | None = None,
+        ax: Axes | None = None,
+        band: bool = True,
+        histogram: bool | Axes = False,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw the curve of probabilities that were forecast elsewhere.
+
+        Parameters
+        ----------
+        y : array-like of shape (n,)
+            True labels.
+        proba : array-like of shape (n, K) or (n,)
+            Probabilities of all classes, or of the second of two, which is then judged.
+        classes : array-like of shape (K,), optional
+            Label of each column, as in ``classes_``. Without it integers in 0..K-1 are column
+            numbers, and otherwise exactly K distinct labels are taken in sorted order.
+        class_, n_bins, strategy, confidence, sample_weight, name
+            As in `from_estimator`; the name is "forecasts" by default.
+        ax, band, histogram, **kwargs
+            As in `plot`.
+
+        Returns
+        -------
+        ReliabilityDisplay
+        """
+        level = check_confidence(confidence)
+        forecasts = read_forecasts(y, proba, classes, sample_weight)
+        events = {
+            key: chosen_event(forecasts, None, label, classes)
+            for key, label in _asked(class_, name).items()
+        }
+        display = cls(
+            curves={key: curve_of(e, n_bins, strategy, level) for key, e in events.items()},
+            histograms={key: _spread(event) for key, event in events.items()},
+            of="top" if class_ is None and forecasts.proba.ndim == 2 else "class",
+        )
+        return display.plot(ax, band=band, histogram=histogram, **kwargs)
+
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        band: bool = True,
+        histogram: bool | Axes = False,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw the diagonal, the curves, their bands and, if asked for, histograms beneath.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; new axes by default. Several displays may share them, to be compared.
+        band : bool, default=True
+            Whether to draw what chance may do to each bin: a bar at each point, and the area
+            between the bars.
+        histogram : bool or matplotlib axes, default=False
+            Whether to draw beneath how the forecasts are spread, on space that is taken from `ax`;
+            or the axes to draw it on: a second display takes those of the first,
+            ``histogram=first.histogram_ax_``.
+        **kwargs
+            Passed on to ``ax.plot`` for the curves.
+
+        Returns
+        -------
+        ReliabilityDisplay
+            Itself.
+        """
+        self._take(ax)
+        self.lines_: dict[str, Any] = {}
+        self.bands_: dict[str, Any] = {}
+        drawn = _mark_diagonal(self.ax_)
+        for place, (key, curve) in enumerate(self.curves.items()):
+            line, marker = _STYLES[(drawn + place) % len(_STYLES)]
+            style = {"linestyle": line, "marker": marker, "markersize": 4, "label": key, **kwargs}
+            (self.lines_[key],) = self.ax_.plot(curve.mean_probability, curve.frequency, **style)
+            if band:
+                self.bands_[key] = _draw_band(self.ax_, curve, self.lines_[key].get_color())
+        words = _EVENTS[self.of]
+        self.ax_.set(xlabel=words.x, ylabel=words.y, xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
+        self.ax_.legend(loc="upper left")
+        self.histogram_ax_: Any = self._draw_histograms(histogram)
+        return self
+
+    def _draw_histograms(self, histogram: bool | Axes) -> Any:
+        if histogram is False or not self.histograms:
+            return None
+        below = _axes_beneath(self.ax_) if histogram is True else histogram
+        for key, shares in self.histograms.items():
+            edges = np.linspace(0, 1, len(shares) + 1)
+            line = self.lines_[key]
+            style = {"color": line.get_color(), "linestyle": line.get_linestyle()}
+            below.stairs(shares, edges, **style)
+            below.stairs(shares, edges, fill=True, color=line.get_color(), alpha=0.15)
+        below.set(xlabel=self.ax_.get_xlabel() or below.get_xlabel(), ylabel="share")
+        below.set_ylim(bottom=0)
+        self.ax_.set_xlabel("")
+        return below
+
+
+def _asked(class_: Any, name: str | None) -> dict[str, Any]:
+    """Return the class of each curve by the curve's name; None is the predicted class."""
+    if class_ is None:
+        return {"forecasts" if name is None else name: None}
+    several = isinstance(class_, list | tuple | np.ndarray)
+    labels = list(class_) if several else [class_]
+    if not labels:
+        raise ValueError("class_ must name at least one class; got none.")
+    return {str(k) if name is None else f"{name}, {k}": k for k in labels}
+
+
+def _spread(event: Event) -> FloatArray:
+    """Return the share of rows in bars of equal width."""
+    bar = equal_width(event.probability, event.weight, _N_BARS)
+    return np.bincount(bar, weights=event.weight, minlength=_N_BARS) / event.weight.sum()
+
+
+def _mark_diagonal(ax: Axes) -> int:
+    """Draw the diagonal unless it is there, and return how many curves are."""
+    before = [line.get_label() for line in ax.lines]
+    if _PERFECT in before:
+        return len(before) - 1
+    ax.plot([0, 1], [0, 1], color="0.4", linewidth=1, linestyle=":", label=_PERFECT)
+    return len(before)
+
+
+def _draw_band(ax: Axes, curve: ReliabilityCurve, colour: Any) -> Any:
+    x = curve.mean_probability
+    ax.vlines(x, curve.lower, curve.upper, color=colour, alpha=0.5, linewidth=1)
+    return ax.fill_between(x, curve.lower, curve.upper, color=colour, alpha=0.12, linewidth=0)
+
+
+def _axes_beneath(ax: Axes) -> Any:
+    """Take a strip off the lower end of axes, with the same x."""
+    place = ax.get_subplotspec()
+    if place is None:
+        raise ValueError(
+            "histogram=True takes space from axes in a grid, such as those of plt.subplots(), and "
+            "these stand alone. Pass the axes to draw the histogram on, as histogram=axes."
+        )
+    halves = place.subgridspec(2, 1, height_ratios=(4, 1), hspace=0.1)
+    ax.set_subplotspec(halves[0])
+    ax.tick_params(labelbottom=False)
+    return ax.figure.add_subplot(halves[1], sharex=ax)
