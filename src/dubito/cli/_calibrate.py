@@ -1,0 +1,138 @@
+"""`dubito calibrate`: from a table of scores and labels to a calibrated model in a file."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dubito.cli._console import Console, check_choice
+from dubito.cli._options import Columns, Force, Json, Quiet, Seed
+
+#: Name on the command line -> class in `dubito.calibration`.
+METHODS = {
+    "evidential-multinomial": "EvidentialMultinomialCalibrator",
+    "evidential-logistic": "EvidentialLogisticCalibrator",
+    "evidential-isotonic": "EvidentialIsotonicCalibrator",
+    "evidential-binning": "EvidentialBinningCalibrator",
+    "joint": "EvidentialJointCalibrator",
+    "platt": "PlattCalibrator",
+    "isotonic": "IsotonicCalibrator",
+    "binning": "BinningCalibrator",
+    "beta": "BetaCalibrator",
+    "temperature": "TemperatureCalibrator",
+    "vector": "VectorCalibrator",
+    "matrix": "MatrixCalibrator",
+}
+INPUTS = ("margin", "logits", "proba")
+#: The methods whose targets can be chosen, each with its default here. "light" is not P0's own
+#: choice, but what the library recommends beyond two classes: see docs/calibration.md.
+TARGETS = {
+    "evidential-multinomial": "light",
+    "evidential-logistic": "smoothed",
+    "joint": "smoothed",
+}
+
+
+def calibrate(  # noqa: PLR0913 - a command's options
+    scores: Annotated[Path, typer.Argument(help="Table of scores and labels: CSV or Parquet.")],
+    *,
+    label: Annotated[
+        str, typer.Option("--label", "-y", metavar="COLUMN", help="Column of the true labels.")
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="Model file, as in model.skops.")
+    ],
+    columns: Columns = None,
+    method: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help=f"One of {', '.join(METHODS)} (scores of several classifiers: joint). By default "
+            "evidential-logistic for two classes and evidential-multinomial for more.",
+        ),
+    ] = None,
+    input: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND",
+            help="What the scores are: margin (any number, higher is more likely; the default), "
+            "logits (before a softmax) or proba (probabilities).",
+        ),
+    ] = None,
+    targets: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND",
+            help="How far evidential-multinomial, evidential-logistic and joint trust single rows: "
+            "smoothed (as published), light or raw. By default light for many classes, smoothed "
+            "for two.",
+        ),
+    ] = None,
+    classes: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B,C",
+            help="The class each column is about, in the order of the columns. Not needed where "
+            "columns are named after classes, as in cat, p_cat or cat_score.",
+        ),
+    ] = None,
+    positive: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LABEL",
+            help="With one column of scores: the class that higher scores mean. By default the "
+            "second in sorted order.",
+        ),
+    ] = None,
+    cv: Annotated[
+        int,
+        typer.Option(min=0, help="Folds of the cross-validation behind the numbers; 0: none."),
+    ] = 5,
+    seed: Seed = 0,
+    force: Force = False,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Turn scores into calibrated probabilities with honest bounds.
+
+    The model is fitted on all rows. The numbers printed are from rows held out of the fit, before
+    and after it: before, probabilities are taken as they are, and margins and logits go through a
+    softmax (one column: a logistic function).
+    """
+    check_choice("--method", method, METHODS)
+    check_choice("--input", input, INPUTS)
+    check_choice("--targets", targets, ("smoothed", "light", "raw"))
+    from dubito.cli import _calibrating  # noqa: PLC0415 - heavy
+    from dubito.cli._matching import Said  # noqa: PLC0415
+    from dubito.cli._tables import split_names  # noqa: PLC0415
+    from dubito.cli._writer import check_output  # noqa: PLC0415
+    from dubito.saving import save  # noqa: PLC0415
+
+    console = Console(quiet=quiet, json=json)
+    check_output(output, force=force)
+    said = Said(columns, split_names(classes) if classes else None, positive)
+    how = _calibrating.How(method, input, targets)
+    task = _calibrating.read_task(scores, label, said, how)
+    folds, why = _calibrating.choose_folds(task, cv)
+    console.say(_calibrating.opening(task, default=method is None))
+    for note in task.notes:
+        console.note(f"note: {note}")
+    with console.progress(folds + 1, "Calibrating", unit="fits") as advance:
+        numbers = _calibrating.judge(task, folds, seed, advance)
+        model = task.fitted()
+        advance(1)
+    save(
+        model,
+        output,
+        columns=task.match.columns,
+        kind="scores",
+        label=label,
+        method=task.method,
+        rows=len(task.codes),
+        options=task.options(),
+        force=force,
+    )
+    console.say(f"{_calibrating.closing(task, numbers, folds, why)} · saved {output}")
+    console.result(
+        {"model": str(output), **task.described(), "folds": folds, "why": why, **numbers}
+    )

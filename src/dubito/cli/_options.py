@@ -1,0 +1,38 @@
+"""Options that several commands take, spelled the same on each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Label = Annotated[
+    str | None, typer.Option("--label", "-y", metavar="COLUMN", help="Column of the true labels.")
+]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        metavar="A,B,C",
+        help="Columns to use, in this order; patterns such as 'c*' too (quote them).",
+    ),
+]
+Output = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="FILE", help="File to write.")
+]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite the output if it exists.")]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="No text and no progress bar: errors only.")
+]
+Json = Annotated[
+    bool, typer.Option("--json", help="One JSON object on stdout in place of text, nothing else.")
+]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of everything that is drawn by chance.")]
+Trust = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="TYPE",
+        help="A type in the model file that you trust besides those of dubito and scikit-learn; "
+        "may be repeated.",
+    ),
+]

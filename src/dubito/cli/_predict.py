@@ -1,0 +1,104 @@
+"""`dubito predict`: a table in, a table of decisions out, in chunks."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dubito.cli._console import CliError, Console, check_choice
+from dubito.cli._options import Force, Json, Quiet, Trust
+
+RULES = ("interval_dominance", "maximality", "e_admissibility", "weak_dominance", "set_utility")
+STRATEGIES = ("pessimistic", "optimistic", "pignistic", "probabilistic")
+PARTS = ("proba", "bounds", "set")
+
+
+def predict(  # noqa: PLR0913 - a command's options
+    model: Annotated[Path, typer.Argument(help="Model file.")],
+    table: Annotated[Path, typer.Argument(help="Rows to decide on: CSV or Parquet.")],
+    *,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="File to write: .csv, .csv.gz or .parquet. Without it, CSV on stdout.",
+        ),
+    ] = None,
+    reject_cost: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            help="Cost of handing a row to a person, where a wrong answer costs 1: adds the "
+            "column 'rejected'.",
+        ),
+    ] = None,
+    strategy: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help=f"Which risk counts for rejecting: one of {', '.join(STRATEGIES)}. Models "
+            "without bounds go by their probabilities.",
+        ),
+    ] = "pessimistic",
+    rule: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help=f"Which classes stay in the set: one of {', '.join(RULES)}. The model's own rule "
+            "by default.",
+        ),
+    ] = None,
+    keep: Annotated[
+        str | None,
+        typer.Option(metavar="A,B", help="Columns to copy from the table, such as an id."),
+    ] = None,
+    without: Annotated[
+        str | None,
+        typer.Option(metavar="A,B", help=f"Columns to leave out: {', '.join(PARTS)}."),
+    ] = None,
+    trust: Trust = None,
+    force: Force = False,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Decide on each row: class, probabilities, bounds, and whether to doubt.
+
+    Columns: row (from 0), those kept, prediction (the most probable class), p_CLASS, lower_CLASS
+    and upper_CLASS, set (classes that remain possible, with | between), set_size, and rejected.
+    """
+    check_choice("--strategy", strategy, STRATEGIES)
+    check_choice("--rule", rule, RULES)
+    left_out = [part.strip() for part in without.split(",")] if without else []
+    for part in left_out:
+        check_choice("--without", part, PARTS)
+    if json and output is None:
+        raise CliError(
+            "--json and the table cannot both go to stdout. Name a file for the table: -o FILE."
+        )
+    from dubito.cli._deciding import Decider, Settings, decide_table  # noqa: PLC0415 - heavy
+    from dubito.cli._tables import Table  # noqa: PLC0415
+    from dubito.cli._writer import TableWriter  # noqa: PLC0415
+    from dubito.saving import load  # noqa: PLC0415
+
+    console = Console(quiet=quiet, json=json)
+    writer = TableWriter(output, force=force)
+    saved = load(model, trusted=trust or ())
+    rows = Table(table)
+    settings = Settings(
+        cost=reject_cost,
+        strategy=strategy,
+        rule=rule,
+        keep=rows.select(keep) if keep else [],
+        without=frozenset(left_out),
+        short=writer.is_text,
+    )
+    decider = Decider(saved, settings)
+    with writer, console.progress(rows.estimated_rows, "Predicting") as advance:
+        decide_table(decider, rows, writer, advance)
+    wrote = f" · wrote {output}" if output else ""
+    for note in decider.notes():
+        console.note(f"note: {note}")
+    (console.say if output else console.note)(f"{decider.summary()}{wrote}")
+    console.result({"output": str(output), **decider.described()})

@@ -1,0 +1,93 @@
+"""`dubito report`: one page that says how far a saved model can be trusted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dubito.cli._console import CliError, Console
+from dubito.cli._options import (  # noqa: TC001 - typer reads them
+    Force,
+    Json,
+    Label,
+    Output,
+    Quiet,
+    Seed,
+    Trust,
+)
+
+
+def report(  # noqa: PLR0913 - a command's options
+    model: Annotated[Path, typer.Argument(help="A model saved by dubito.")],
+    test: Annotated[Path, typer.Argument(help="CSV or Parquet: rows it has not seen, labelled.")],
+    *,
+    label: Label = None,
+    output: Output = None,
+    compare: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="MODEL", help="Another model to put beside it; may be repeated."),
+    ] = None,
+    reject_cost: Annotated[
+        float,
+        typer.Option(min=0, max=1, help="What asking a person costs where a mistake costs 1."),
+    ] = 0.2,
+    title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
+    seed: Seed = 0,
+    trust: Trust = None,
+    force: Force = False,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Write an HTML page about a model: how often right, how often it doubts, what doubt buys.
+
+    The page needs no network and can be sent by mail. The column of labels is the one the model
+    was fitted with, unless --label names another. It needs the extra "report" of the package.
+    """
+    from dubito.cli._tables import Table  # noqa: PLC0415 - heavy
+    from dubito.cli._test_rows import labelled_chunks, load_models, trained_on  # noqa: PLC0415
+    from dubito.cli._writer import check_output  # noqa: PLC0415
+
+    console = Console(quiet=quiet, json=json)
+    target = Path("report.html") if output is None else output
+    check_output(target, force=force)
+    _refuse_without_extra()
+    from dubito.report import collect, write_report  # noqa: PLC0415 - needs the extra
+
+    Table(test)  # a file that is no table is told before models are loaded
+    models = load_models([model, *(compare or [])], trust or [])
+    chunks = {
+        name: next(labelled_chunks(saved, test, label, whole=True))
+        for name, saved in models.items()
+    }
+    with console.progress(None, "collecting", unit="steps"):
+        collected = collect(
+            {name: saved.model for name, saved in models.items()},
+            {name: chunk.X for name, chunk in chunks.items()},
+            next(iter(chunks.values())).y,
+            title=title,
+            reject_cost=reject_cost,
+            random_state=seed,
+        )
+        write_report(collected, target, force=force)
+    for line in collected["summary"]["lines"]:
+        console.say(line)
+    remembered = trained_on(models, test)
+    if remembered:
+        console.note(remembered)
+    console.say(f"Report: {target.resolve()} (open it in a browser)")
+    facts = {"rows": collected["rows"], "trained_on_this_file": bool(remembered)}
+    console.result({"file": str(target)} | facts | collected["summary"])
+
+
+def _refuse_without_extra() -> None:
+    """Say what to install before anything is read."""
+    from importlib.util import find_spec  # noqa: PLC0415
+
+    missing = [name for name in ("altair", "jinja2", "vl_convert") if find_spec(name) is None]
+    if missing:
+        raise CliError(
+            f"a report needs {', '.join(missing)}, which is not installed: pip install "
+            '"dubito[report]"'
+        )

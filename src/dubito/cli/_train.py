@@ -1,0 +1,304 @@
+"""`dubito train`: a cautious model from a table, with an honest account of how good it is."""
+
+from __future__ import annotations
+
+import warnings
+from contextlib import contextmanager
+from pathlib import Path  # noqa: TC003 - typer reads it
+from time import perf_counter
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dubito.cli._console import CliError, Console
+from dubito.cli._options import (  # noqa: TC001 - typer reads them
+    Columns,
+    Force,
+    Json,
+    Output,
+    Quiet,
+    Seed,
+)
+from dubito.cli._recipes import RECIPES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import numpy.typing as npt
+
+    from dubito._checks import IntArray
+    from dubito.cli._recipes import Recipe
+    from dubito.cli._training_data import TrainingData
+    from dubito.metrics import Estimate
+
+#: Folds within a model, for calibration and for tuning.
+INNER_FOLDS = 5
+
+#: What is told of a model; `dubito evaluate` tells all.
+TOLD = ("accuracy", "log_loss", "ece", "mean_set_size", "u80")
+
+_MODELS = "; ".join(f"{name} ({recipe.summary})" for name, recipe in RECIPES.items())
+
+
+def train(  # noqa: PLR0913 - a command's options
+    data: Annotated[Path, typer.Argument(help="CSV or Parquet: one row for each case.")],
+    *,
+    target: Annotated[
+        str | None,
+        typer.Option("--target", "--label", "-y", metavar="COLUMN", help="Column of the classes."),
+    ] = None,
+    model: Annotated[
+        str, typer.Option("--model", "-m", metavar="NAME", help=f"One of {_MODELS}.")
+    ] = "evidential-logistic",
+    columns: Columns = None,
+    output: Output = None,
+    cv: Annotated[
+        int, typer.Option(min=0, help="Folds to measure the model by; 0 does not measure.")
+    ] = 5,
+    set_aside: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Keep a part of the rows out of the training, and write it here to test on.",
+        ),
+    ] = None,
+    aside: Annotated[
+        float, typer.Option(min=0.01, max=0.99, help="Share of the rows to set aside.")
+    ] = 0.3,
+    impute: Annotated[
+        bool, typer.Option("--impute", help="Fill empty cells; else they are an error.")
+    ] = False,
+    as_classes: Annotated[
+        bool, typer.Option("--as-classes", help="Take numbers for classes, however many.")
+    ] = False,
+    seed: Seed = 0,
+    force: Force = False,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Train a model on a table, measure it on rows it has not seen, and save it.
+
+    Numbers are standardised where the model wants it and texts become one feature for each value,
+    all inside the saved model: `dubito predict` takes tables like this one. A text that training
+    had not counts as none of those it had. Columns that count the rows, hold one value only or a
+    different text almost everywhere are left out, and said.
+    """
+    console = Console(quiet=quiet, json=json)
+    recipe = _recipe(model)
+    target, output = _given(target, output, data)
+    _refuse_outputs([output, *([set_aside] if set_aside else [])], data, force=force)
+    if cv == 1:
+        raise CliError("--cv 1 leaves nothing to learn from. Give 2 or more folds, or 0 for none.")
+    from dubito.cli import _training_data as training  # noqa: PLC0415 - heavy
+
+    rows = training.read_training_data(
+        data, target, columns, impute=impute, numbers_are_classes=as_classes
+    )
+    tested = None
+    if set_aside is not None:
+        rows, tested = training.set_aside(rows, aside, seed)
+    facts = _tell_rows(rows, target, model, console)
+    for note in recipe.takes_long(len(rows.y), len(facts["classes"])):
+        console.note(f"note: {note}")
+    build = _builder(recipe, model, rows, impute=impute, seed=seed)
+    started = perf_counter()
+    fitted, measured, notes = _fit_and_measure(build, rows, cv, seed, console)
+    for note in notes:
+        console.note(f"note: {note}")
+    options = {"impute": impute, "seed": seed, "values": rows.text_values()}
+    options["data"] = training.digest(data)
+    with _written_aside(set_aside, data, tested, force=force):
+        _save(fitted, output, rows, options, target=target, model=model, force=force)
+    seconds = perf_counter() - started
+    _tell_files(output, set_aside, tested, seconds, console)
+    files = {"file": str(output), "set_aside": None if set_aside is None else str(set_aside)}
+    console.result(facts | measured | {"notes": notes, "seconds": round(seconds, 3)} | files)
+
+
+@contextmanager
+def _written_aside(
+    path: Path | None, data: Path, rows: IntArray | None, *, force: bool
+) -> Iterator[None]:
+    """Write the rows set aside, as they stand in the table, if what follows goes well."""
+    if path is None:
+        yield
+        return
+    from dubito.cli._tables import Table  # noqa: PLC0415 - heavy
+    from dubito.cli._writer import TableWriter  # noqa: PLC0415
+
+    table = Table(data)
+    with TableWriter(path, force=force) as writer:
+        writer.write(table.read(types=dict.fromkeys(table.names, "as_is")).iloc[rows])
+        yield
+
+
+def _tell_files(
+    output: Path, aside: Path | None, tested: IntArray | None, seconds: float, console: Console
+) -> None:
+    console.say(f"Saved {output} after {seconds:.1f} s.")
+    if aside is None or tested is None:
+        console.say(f"Next: dubito predict {output} NEW.csv -o decisions.csv")
+    else:
+        console.say(f"Set aside {len(tested):,} rows that it has not seen: {aside}.")
+        console.say(f"Next: dubito report {output} {aside} -o report.html")
+
+
+def _recipe(name: str) -> Recipe:
+    if name in RECIPES:
+        return RECIPES[name]
+    from difflib import get_close_matches  # noqa: PLC0415 - rarely needed
+
+    near = get_close_matches(name, RECIPES, n=1)
+    hint = f" Did you mean {near[0]}?" if near else ""
+    raise CliError(
+        f"there is no model {name!r}.{hint} The models are {', '.join(RECIPES)}; "
+        "dubito train --help says what each is."
+    )
+
+
+def _given(target: str | None, output: Path | None, data: Path) -> tuple[str, Path]:
+    """Ask for what must be said, before anything is read."""
+    from dubito.cli._tables import Table, listed  # noqa: PLC0415 - heavy
+
+    if target is None:
+        names = listed(Table(data).names)
+        raise CliError(
+            f"which column holds the classes? Say --target COLUMN. The columns are {names}."
+        )
+    if output is None:
+        raise CliError("where shall the model be saved? Say -o model.skops.")
+    return target, output
+
+
+def _refuse_outputs(outputs: list[Path], data: Path, *, force: bool) -> None:
+    """Refuse files that cannot be written, or that would overwrite each other, before the work."""
+    from dubito.cli._writer import check_output  # noqa: PLC0415 - heavy
+
+    places = [path.resolve() for path in (data, *outputs)]
+    for place, path in zip(places[1:], outputs, strict=True):
+        if places.count(place) > 1:
+            raise CliError(
+                f"{path} is named twice: each file that is read or written needs a name."
+            )
+        check_output(path, force=force)
+
+
+def _tell_rows(rows: TrainingData, target: str, model: str, console: Console) -> dict[str, Any]:
+    from dubito.cli._tables import listed  # noqa: PLC0415 - heavy
+    from dubito.cli._training_data import tell_left_out  # noqa: PLC0415
+
+    classes, counts = rows.class_counts()
+    kinds = list(rows.types.values())
+    console.say(
+        f"Read {len(rows.y):,} rows, {len(kinds)} columns ({kinds.count('number')} of numbers, "
+        f"{kinds.count('text')} of text), {len(classes):,} classes in column {target!r} "
+        f"({listed(classes.tolist())})."
+    )
+    if rows.left_out:
+        console.say(tell_left_out(rows.left_out))
+    single = classes[counts == 1].tolist()
+    if single:
+        console.say(
+            f"Classes with one row: {listed(single)}. They are learnt from, but cannot be tested."
+        )
+    console.say(f"Training {model} ({RECIPES[model].summary}) …")
+    return {
+        "model": model,
+        "rows": len(rows.y),
+        "columns": rows.types,
+        "left_out": rows.left_out,
+        "target": target,
+        "classes": classes.tolist(),
+    }
+
+
+def _builder(
+    recipe: Recipe, model: str, rows: TrainingData, *, impute: bool, seed: int
+) -> Callable[[npt.NDArray[Any]], Any]:
+    """Return what makes a model for rows with given labels."""
+    from dubito.cli._recipes import Table  # noqa: PLC0415
+
+    def build(y: npt.NDArray[Any]) -> Any:
+        import numpy as np  # noqa: PLC0415
+
+        folds = min(INNER_FOLDS, int(np.unique(y, return_counts=True)[1].max()))
+        if folds < 2 and recipe.needs_pairs:
+            raise CliError(
+                f"{model} sets rows aside for calibration or tuning, and among {len(y)} rows no "
+                "class has two of them. Give more rows, or --model evidential-logistic, or --cv 0."
+            )
+        return recipe.build(Table(rows.types, impute, folds, seed))
+
+    return build
+
+
+def _fit_and_measure(
+    build: Callable[[npt.NDArray[Any]], Any],
+    rows: TrainingData,
+    cv: int,
+    seed: int,
+    console: Console,
+) -> tuple[Any, dict[str, Any], list[str]]:
+    """Fit on all rows, after folds of them; return the model, its measures and what was said."""
+    from dubito.cli._cross_validation import cross_validate, folds_of  # noqa: PLC0415 - heavy
+    from dubito.cli._measures import as_plain  # noqa: PLC0415
+
+    folds = folds_of(rows.y, cv, seed)
+    with _heard() as notes, console.progress(len(folds) + 1, "training", unit="fits") as done:
+        estimates = cross_validate(build, rows, folds, done)
+        fitted = build(rows.y).fit(rows.X, rows.y)
+        done(1)
+    _tell_measures(estimates, len(folds), cv, console)
+    measured = {"folds": len(folds), "cross_validation": as_plain(estimates)}
+    return fitted, measured, notes
+
+
+def _tell_measures(estimates: dict[str, Estimate], folds: int, cv: int, console: Console) -> None:
+    from dubito.cli._measures import show  # noqa: PLC0415
+
+    if estimates:
+        console.say(f"On rows a model had not seen ({folds} folds):")
+        console.say(show({"": estimates}, TOLD))
+    elif cv:
+        console.say("Not measured: no class has two rows, one to learn from and one to test.")
+
+
+@contextmanager
+def _heard() -> Iterator[list[str]]:
+    """Collect warnings, each kind once, in place of showing them in the midst of a run."""
+    heard: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        # Small classes are absent from some folds within a model; that is provided for.
+        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+        yield heard
+    kinds = {warning.category: str(warning.message) for warning in reversed(caught)}
+    for kind, message in reversed(kinds.items()):
+        times = sum(warning.category is kind for warning in caught)
+        first = message.strip().splitlines()[0]
+        heard.append(f"{first} (said {times} times)" if times > 1 else first)
+
+
+def _save(
+    fitted: Any,
+    output: Path,
+    rows: TrainingData,
+    options: dict[str, Any],
+    *,
+    target: str,
+    model: str,
+    force: bool,
+) -> None:
+    from dubito import saving  # noqa: PLC0415 - heavy
+
+    saving.save(
+        fitted,
+        output,
+        columns=rows.types,
+        kind="features",
+        label=target,
+        method=model,
+        rows=len(rows.y),
+        options=options,
+        force=force,
+    )

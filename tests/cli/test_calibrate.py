@@ -1,0 +1,446 @@
+"""`dubito calibrate`: columns and classes found, honest numbers, a model file."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import softmax
+from sklearn.metrics import log_loss
+
+import dubito.calibration
+from dubito import saving
+from dubito.calibration import EvidentialMultinomialCalibrator
+from dubito.cli._calibrate import METHODS
+
+
+@pytest.fixture
+def two(in_folder):
+    """200 rows of one score, higher for "spam"."""
+    rng = np.random.default_rng(1)
+    spam = rng.permutation(np.arange(200) % 2)
+    frame = pd.DataFrame({"score": 2.0 * spam - 1 + rng.normal(size=200)})
+    frame["y"] = np.where(spam == 1, "spam", "ham")
+    frame.to_csv(in_folder / "two.csv", index=False)
+    return frame
+
+
+def calibrated(dubito_command, *arguments):
+    """Calibrate to m.skops and return what JSON says and the saved model."""
+    said = dubito_command("calibrate", *arguments, "-o", "m.skops", "--force", "--json")
+    assert said.exit_code == 0, said.output
+    assert said.stderr == ""
+    return json.loads(said.stdout), saving.load("m.skops")
+
+
+def test_it_says_what_it_read_and_what_it_gained(dubito_command, scores, in_folder):
+    said = dubito_command("calibrate", "scores.csv", "--label", "y", "-o", "model.skops")
+    assert said.exit_code == 0
+    first, last = said.stdout.splitlines()
+    assert first == (
+        "Read 300 rows, 3 classes (columns cat, cow, dog). Calibrating: evidential-multinomial "
+        "(the default for many classes), scores taken as margin …"
+    )
+    before = log_loss(scores["y"], softmax(scores[["cat", "cow", "dog"]].to_numpy(), axis=1))
+    assert last.startswith(f"log loss {before:.3f} → ")
+    assert last.endswith(" (5-fold cross-validation) · saved model.skops")
+    assert said.stderr == ""
+    assert [path.name for path in in_folder.iterdir()] == ["scores.csv", "model.skops"]
+
+
+def test_the_model_is_the_calibrator_of_all_rows(dubito_command, scores):
+    told, (model, stamp) = calibrated(dubito_command, "scores.csv", "-y", "y")
+    table = scores[["cat", "cow", "dog"]].to_numpy()
+    same = EvidentialMultinomialCalibrator(targets="light").fit(table, scores["y"].to_numpy())
+    np.testing.assert_array_equal(model.predict_proba(table), same.predict_proba(table))
+    assert (stamp.kind, stamp.columns, stamp.label) == ("scores", ("cat", "cow", "dog"), "y")
+    assert (stamp.method, stamp.rows) == ("evidential-multinomial", 300)
+    assert stamp.classes == told["classes"] == ["cat", "cow", "dog"]
+    assert stamp.options == {"input": "margin", "targets": "light"}
+
+
+def test_the_numbers_are_of_rows_held_out(dubito_command, in_folder):
+    """Labels by chance: isotonic regression learns them by heart, and held-out rows tell."""
+    rng = np.random.default_rng(0)
+    noise = pd.DataFrame({"score": rng.normal(size=60), "y": rng.permutation([0, 1] * 30)})
+    noise.to_csv(in_folder / "noise.csv", index=False)
+    told, (model, _) = calibrated(dubito_command, "noise.csv", "-y", "y", "--method", "isotonic")
+    by_heart = log_loss(noise["y"], model.predict_proba(noise["score"].to_numpy()))
+    assert by_heart < np.log(2) < told["log_loss_after"]
+
+
+def test_numbers_depend_on_the_seed_alone(dubito_command, scores):  # noqa: ARG001
+    runs = [
+        calibrated(dubito_command, "scores.csv", "-y", "y", "--method", "vector", "--seed", seed)[0]
+        for seed in (3, 3, 4)
+    ]
+    assert runs[0] == runs[1]
+    assert runs[0]["log_loss_after"] != runs[2]["log_loss_after"]
+    assert runs[0]["log_loss_before"] == runs[2]["log_loss_before"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.usefixtures("two")
+def test_every_method_by_name(dubito_command, method):
+    told, (model, _) = calibrated(dubito_command, "two.csv", "-y", "y", "--method", method)
+    assert type(model).__name__ == METHODS[method]
+    assert told["method"] == method
+    assert told["log_loss_after"] < told["log_loss_before"]
+
+
+@pytest.mark.usefixtures("scores")
+def test_targets_may_be_the_papers(dubito_command, refused):
+    call = ("scores.csv", "-y", "y")
+    told, (model, _) = calibrated(dubito_command, *call, "--targets", "smoothed")
+    assert model.targets == told["targets"] == "smoothed"
+    said = refused("calibrate", *call, "-o", "n.skops", "--method", "platt", "--targets", "light")
+    assert said == (
+        "--targets goes with evidential-multinomial, evidential-logistic, joint, not with platt."
+    )
+
+
+def test_every_calibrator_has_a_name():
+    known = {name for name in dubito.calibration.__all__ if name.endswith("Calibrator")}
+    assert set(METHODS.values()) == known
+
+
+@pytest.mark.usefixtures("two")
+def test_two_classes_and_which_is_the_positive(dubito_command):
+    said = dubito_command("calibrate", "two.csv", "-y", "y", "-o", "m.skops")
+    assert said.stdout.startswith(
+        "Read 200 rows, 2 classes (column score). Calibrating: evidential-logistic (the default "
+        "for two classes), scores taken as margin, higher meaning spam …\n"
+    )
+    told, (model, stamp) = calibrated(
+        dubito_command, "two.csv", "-y", "y", "--positive", "ham", "--method", "platt"
+    )
+    assert stamp.classes == told["classes"] == ["spam", "ham"]
+    assert model.predict_proba([[3.0]])[0, 1] < 0.5, "the scores are higher for spam all the same"
+
+
+@pytest.mark.parametrize(
+    ("rename", "columns"),
+    [
+        (str, ["a", "ab", "b"]),
+        ("p_{}".format, ["p_a", "p_ab", "p_b"]),
+        ("{}_score".format, ["a_score", "ab_score", "b_score"]),
+        ("class a: {}!".format, ["class a: a!", "class a: ab!", "class a: b!"]),
+    ],
+)
+def test_columns_are_named_after_classes(dubito_command, make_scores, in_folder, rename, columns):
+    frame = make_scores(60, ("a", "ab", "b"))
+    frame.columns = [*(rename(name) for name in frame.columns[:3]), "y"]
+    frame[["y", *columns[::-1]]].to_csv(in_folder / "t.csv", index=False)
+    told, _ = calibrated(dubito_command, "t.csv", "-y", "y", "--method", "temperature")
+    assert told["columns"] == columns
+    assert told["classes"] == ["a", "ab", "b"]
+    assert told["log_loss_after"] < 0.5
+
+
+@pytest.mark.usefixtures("in_folder")
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "csv.gz", "parquet"])
+@pytest.mark.parametrize(
+    ("names", "classes"),
+    [
+        (("2", "10", "1"), [1, 2, 10]),
+        (("02", "10", "01"), ["01", "02", "10"]),
+        (("yes, sir", 'a "b"'), ['a "b"', "yes, sir"]),
+        (("True", "False"), ["False", "True"]),
+    ],
+)
+def test_string_labels_in_every_kind_of_file(dubito_command, make_scores, suffix, names, classes):
+    frame, path = make_scores(60, names), f"t.{suffix}"
+    if suffix == "parquet":
+        frame.to_parquet(path)
+    else:
+        frame.to_csv(path, index=False, sep="\t" if suffix == "tsv" else ",")
+    told, (_, stamp) = calibrated(dubito_command, path, "-y", "y", "--method", "temperature")
+    assert told["classes"] == stamp.classes == classes
+    assert told["columns"] == [str(name) for name in classes]
+
+
+def test_labels_of_parquet_keep_their_types(dubito_command, make_scores, in_folder):
+    frame = make_scores(60, ("False", "True")).assign(y=lambda t: t["y"] == "True")
+    frame.to_parquet(in_folder / "t.parquet")
+    told, _ = calibrated(dubito_command, "t.parquet", "-y", "y")
+    assert told["classes"] == [False, True]
+
+
+def test_columns_left_out_are_told(dubito_command, make_scores, in_folder):
+    make_scores(60, id=range(60), note="x").to_csv(in_folder / "t.csv", index=False)
+    said = dubito_command("calibrate", "t.csv", "-y", "y", "-o", "m.skops")
+    assert said.stderr == "note: left out: id.\n"
+    told, _ = calibrated(dubito_command, "t.csv", "-y", "y")
+    assert told["left_out"] == ["id"]
+    assert told["notes"] == ["left out: id."]
+
+
+@pytest.mark.usefixtures("scores")
+def test_quiet_says_nothing(dubito_command):
+    said = dubito_command("calibrate", "scores.csv", "-y", "y", "-o", "m.skops", "--quiet")
+    assert said.exit_code == 0
+    assert said.output == ""
+
+
+def test_probabilities_must_be_said_to_be_so(dubito_command, scores, in_folder):
+    names = ["cat", "cow", "dog"]
+    scores[names] = softmax(scores[names], axis=1)
+    scores.to_csv(in_folder / "p.csv", index=False)
+    said = dubito_command("calibrate", "p.csv", "-y", "y", "-o", "m.skops")
+    assert "scores taken as margin" in said.stdout
+    assert said.stderr == (
+        "note: the scores look like probabilities but are taken as margins. If they are "
+        "probabilities, say --input proba.\n"
+    )
+    told, (model, _) = calibrated(dubito_command, "p.csv", "-y", "y", "--input", "proba")
+    assert model.input == "proba"
+    assert told["notes"] == []
+    assert told["log_loss_before"] == pytest.approx(log_loss(scores["y"], scores[names]))
+
+
+def test_semicolons_and_decimal_commas_are_understood_and_told(dubito_command, scores, in_folder):
+    scores.to_csv(in_folder / "eu.csv", index=False, sep=";", decimal=",")
+    plain, _ = calibrated(dubito_command, "scores.csv", "-y", "y")
+    told, _ = calibrated(dubito_command, "eu.csv", "-y", "y")
+    assert told["notes"] == ["eu.csv is separated by semicolons, decimal commas."]
+    assert told["log_loss_after"] == pytest.approx(plain["log_loss_after"])
+
+
+def test_several_classifiers_at_once(dubito_command, two, in_folder):
+    two.assign(other=two["score"][::-1].to_numpy()).to_csv(in_folder / "t.csv", index=False)
+    said = dubito_command("calibrate", "t.csv", "-y", "y", "-o", "m.skops", "--method", "joint")
+    assert said.stdout.startswith(
+        "Read 200 rows, 2 classifiers (score, other) of 2 classes. Calibrating: joint, scores "
+        "taken as margin, higher meaning spam …\nlog loss "
+    )
+    assert " (best of 2 alone) → " in said.stdout
+    assert saving.load("m.skops").stamp.columns == ("score", "other")
+
+
+@pytest.mark.parametrize(
+    ("rare", "folds", "words"),
+    [
+        (3, 3, "(3-fold cross-validation: class cow has only 3 rows) · saved m.skops"),
+        (1, 0, "no held-out numbers (class cow has only 1 row) · saved m.skops"),
+    ],
+)
+def test_a_rare_class_has_fewer_folds_and_that_is_told(dubito_command, scores, rare, folds, words):
+    common, cows = scores[scores["y"] != "cow"], scores[scores["y"] == "cow"]
+    pd.concat([common, cows[:rare]]).to_csv("t.csv", index=False)
+    said = dubito_command("calibrate", "t.csv", "-y", "y", "-o", "m.skops")
+    assert said.stdout.rstrip().endswith(words)
+    told, _ = calibrated(dubito_command, "t.csv", "-y", "y")
+    assert told["folds"] == folds
+    assert (told["ece_after"] is None) == (folds == 0)
+
+
+@pytest.mark.usefixtures("scores")
+def test_no_cross_validation_when_none_is_wanted(dubito_command):
+    said = dubito_command("calibrate", "scores.csv", "-y", "y", "--cv", 0, "-o", "m.skops")
+    assert said.stdout.endswith("no held-out numbers (not asked for) · saved m.skops\n")
+
+
+def test_classes_without_rows_are_said(dubito_command, refused, scores, in_folder):
+    scores = scores[scores["y"] != "cow"]
+    scores.columns = ["p_cat", "p_cow", "p_dog", "y"]
+    scores.to_csv(in_folder / "t.csv", index=False)
+    assert refused("calibrate", "t.csv", "-y", "y", "-o", "m.skops") == (
+        "no row has the label of 1 column (p_cow). Where these are scores of classes, name the "
+        "classes of all columns (p_cat, p_cow, p_dog) with --classes; else choose the columns "
+        "with --columns."
+    )
+    told, _ = calibrated(dubito_command, "t.csv", "-y", "y", "--classes", "cat,cow,dog")
+    assert told["classes"] == ["cat", "cow", "dog"]
+    told, _ = calibrated(dubito_command, "t.csv", "-y", "y", "--columns", "p_cat,p_dog")
+    assert told["classes"] == ["cat", "dog"]
+
+
+def test_classes_may_be_said_in_the_order_of_the_columns(dubito_command, scores, in_folder):
+    scores.columns = ["s1", "s2", "s3", "y"]
+    scores.to_csv(in_folder / "t.csv", index=False)
+    told, _ = calibrated(
+        dubito_command, "t.csv", "-y", "y", "--columns", "s3,s1,s2", "--classes", "dog,cat,cow"
+    )
+    assert told["columns"] == ["s3", "s1", "s2"]
+    assert told["classes"] == ["dog", "cat", "cow"]
+    assert told["log_loss_after"] < 0.5
+
+
+def test_whole_numbers_stay_numbers_when_classes_are_said(
+    dubito_command, make_scores, refused, in_folder
+):
+    frame = make_scores(60, ("1", "2", "3"))[lambda t: t["y"] != "3"]
+    frame.columns = ["a", "b", "c", "y"]
+    frame.to_csv(in_folder / "t.csv", index=False)
+    told, _ = calibrated(dubito_command, "t.csv", "-y", "y", "--classes", "1,2,3")
+    assert told["classes"] == [1, 2, 3]
+    said = refused("calibrate", "t.csv", "-y", "y", "-o", "n.skops", "--classes", "1,2,x")
+    assert said == "--classes must name labels such as 1, 2: whole numbers. It names 1, 2, x."
+
+
+def test_thousands_of_classes(dubito_command, make_scores, in_folder):
+    names = tuple(str(k) for k in range(1500))
+    make_scores(3000, names).to_parquet(in_folder / "t.parquet")
+    told, _ = calibrated(
+        dubito_command, "t.parquet", "-y", "y", "--method", "temperature", "--cv", 2
+    )
+    assert len(told["classes"]) == 1500
+
+
+class TestRefusals:
+    """Every one is a single line on stderr with exit code 2, and leaves no file."""
+
+    @pytest.fixture(autouse=True)
+    def _nothing_is_written(self, in_folder):
+        yield
+        assert not (in_folder / "m.skops").exists()
+
+    @pytest.fixture
+    def calibrate(self, refused, scores):
+        """Calibrate a changed table and return the message."""
+
+        def call(*options, change=lambda frame: frame, label="y"):
+            change(scores).to_csv("t.csv", index=False)
+            return refused("calibrate", "t.csv", "--label", label, "-o", "m.skops", *options)
+
+        return call
+
+    def test_no_such_label_column(self, calibrate):
+        assert calibrate(label="Y") == (
+            "column 'Y' is missing from t.csv. Its columns are cat, cow, dog, y."
+        )
+
+    def test_nan_scores(self, calibrate):
+        def spoil(frame):
+            frame.loc[[17, 40], "cow"] = [np.nan, np.inf]
+            return frame
+
+        assert calibrate(change=spoil) == (
+            "t.csv has 2 rows with empty cells, nan or infinite numbers (first: row 17, column "
+            "'cow'). Drop or fill these rows first."
+        )
+
+    def test_a_word_among_the_scores(self, calibrate):
+        assert calibrate(
+            "--columns", "cat,cow,dog", change=lambda t: t.assign(cow=["?", *t["cow"][1:]])
+        ).startswith("column 'cow' of t.csv holds '?' in row 0, which is not a number.")
+
+    def test_missing_labels(self, calibrate):
+        assert calibrate(change=lambda t: t.assign(y=[None, *t["y"][1:]])) == (
+            "column 'y' of t.csv has no label in row 0. Drop such rows first."
+        )
+
+    def test_no_rows(self, calibrate):
+        assert calibrate(change=lambda t: t[:0]) == (
+            "t.csv has no rows below its column names. Calibration needs some."
+        )
+
+    def test_one_row(self, calibrate):
+        assert "there is nothing to learn from" in calibrate(change=lambda t: t[:1])
+
+    def test_one_label(self, calibrate):
+        assert calibrate(change=lambda t: t.assign(y="cat")) == (
+            "all rows have the label cat: there is nothing to learn from."
+        )
+        assert calibrate("--columns", "cat", change=lambda t: t.assign(y="cat")) == (
+            "all rows have the label cat: there is nothing to learn from. If the other class is "
+            "only rare here, say --classes A,B."
+        )
+
+    def test_no_scores(self, calibrate):
+        assert calibrate(change=lambda t: t[["y"]]) == (
+            "t.csv has no column of numbers besides 'y': no scores."
+        )
+
+    def test_columns_not_named_after_labels(self, calibrate):
+        renamed = {"cat": "a", "cow": "b", "dog": "c"}
+        assert calibrate(change=lambda t: t.rename(columns=renamed)) == (
+            "the columns a, b, c are not named after the labels cat, cow, dog. Say which class "
+            "each column is about with --classes, in the order of the columns, and choose columns "
+            "with --columns."
+        )
+
+    def test_two_sets_of_columns(self, calibrate):
+        def both(frame):
+            named = frame.drop(columns="y")
+            return pd.concat([named.add_prefix("p_"), named.add_prefix("z_"), frame["y"]], axis=1)
+
+        assert calibrate(change=both) == (
+            "several sets of columns are named after the classes: p_cat, … or z_cat, …. Choose "
+            "with --columns."
+        )
+
+    def test_two_classes_and_columns_of_other_names(self, calibrate):
+        said = calibrate(change=lambda t: t.assign(y=np.arange(len(t)) % 2))
+        assert said.startswith("which columns hold the scores? Of two classes (0, 1) there may")
+        assert "--method joint" in said
+
+    def test_one_column_for_three_classes(self, calibrate):
+        assert calibrate("--columns", "cat") == (
+            "one column of scores (cat) is enough for two classes, but the labels are cat, cow, "
+            "dog."
+        )
+        assert calibrate("--method", "joint") == (
+            "--method joint takes scores of several classifiers of two classes, but the labels "
+            "are cat, cow, dog."
+        )
+
+    def test_a_column_named_after_the_other_class(self, calibrate):
+        def one(frame):
+            return pd.DataFrame({"p_cat": frame["cat"], "y": frame["y"].replace("cow", "dog")})
+
+        assert calibrate(change=one) == (
+            "do higher scores in 'p_cat' mean 'cat'? Say --positive cat, or --positive dog."
+        )
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            (["--positive", "cat"], "--positive says what one column of scores is about"),
+            (["--classes", "cat,cow"], "--classes names 2 classes (cat, cow) for 3 columns of"),
+            (["--classes", "cat,cow,owl"], "--classes lacks dog, which occurs among the labels"),
+            (["--columns", "cat,cow,dig"], "column 'dig' is missing from t.csv. Did you mean 'dog"),
+            (["--method", "plat"], "--method must be one of evidential-multinomial, "),
+            (["--input", "logit"], "--input must be one of margin, logits, proba. Got 'logit'."),
+            (["--cv", 1], "--cv 1 leaves no rows to fit on."),
+        ],
+    )
+    def test_options_that_do_not_fit(self, calibrate, options, message):
+        assert calibrate(*options).startswith(message)
+
+    @pytest.mark.usefixtures("scores")
+    def test_scores_that_are_not_what_was_said(self, dubito_command):
+        call = ("calibrate", "scores.csv", "-y", "y", "-o", "m.skops", "--input", "proba")
+        said = dubito_command(*call)
+        assert said.exit_code == 2
+        assert said.stderr.startswith("error: scores must lie in [0, 1]; not so in rows ")
+        assert "margin" in said.stderr
+
+    def test_a_positive_class_that_is_not_there(self, calibrate):
+        def one(frame):
+            return pd.DataFrame({"s": frame["cat"], "y": frame["y"].replace("cow", "dog")})
+
+        assert calibrate("--positive", "cow", change=one) == (
+            "--positive cow is not among the labels cat, dog."
+        )
+
+    @pytest.mark.parametrize(
+        ("content", "message"),
+        [
+            (b"", "t.csv is empty."),
+            (bytes(range(256)), "t.csv holds binary data."),
+            (b"PK\x03\x04", "t.csv is a spreadsheet, a model file or a zip archive"),
+        ],
+    )
+    def test_files_that_are_no_tables(self, refused, in_folder, content, message):
+        (in_folder / "t.csv").write_bytes(content)
+        assert refused("calibrate", "t.csv", "-y", "y", "-o", "m.skops").startswith(message)
+
+    def test_outputs_that_cannot_be(self, refused, scores, in_folder):
+        del scores
+        (in_folder / "file").write_text("")
+        call = ("calibrate", "scores.csv", "-y", "y", "-o")
+        assert refused(*call, "file") == (
+            "file exists already. Add --force to overwrite it, or name another file."
+        )
+        assert refused(*call, "file/m.skops") == "there is no folder file to write m.skops into."

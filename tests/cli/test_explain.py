@@ -1,0 +1,246 @@
+"""`dubito explain`: what is told of a row, by every kind of model, and what is refused."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from dubito.cli import build_app
+from dubito.cli._recipes import RECIPES
+from dubito.saving import load
+
+
+def flats(n=90, seed=0):
+    """Flats of three kinds, told apart by size, rent and quarter."""
+    rng = np.random.default_rng(seed)
+    kind = rng.permutation(np.arange(n) % 3)
+    quarter = np.where(rng.random(n) < 0.7, np.array(["north", "south", "port"])[kind], "north")
+    size, rent = rng.normal(50 + 12 * kind, 9).round(1), rng.normal(900 + 150 * kind, 140).round()
+    names = np.array(["attic", "loft", "villa"])
+    return pd.DataFrame({"size": size, "rent": rent, "quarter": quarter, "kind": names[kind]})
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """Train models of flats, each once."""
+    folder, made = tmp_path_factory.mktemp("flats"), {}
+    flats().to_csv(folder / "flats.csv", index=False)
+
+    def model(name):
+        if name not in made:
+            made[name] = folder / f"{name}.skops"
+            arguments = ["train", folder / "flats.csv", "-y", "kind", "-m", name, "--cv", 0]
+            ran = CliRunner().invoke(build_app(), [*map(str, arguments), "-o", str(made[name])])
+            assert ran.exit_code == 0, ran.output
+        return made[name]
+
+    return model
+
+
+@pytest.fixture
+def new(in_folder):
+    """Flats not seen before, in new.csv."""
+    frame = flats(40, seed=1)
+    frame.to_csv(in_folder / "new.csv", index=False)
+    return frame
+
+
+@pytest.fixture
+def explain(dubito_command):
+    """Return what is said of one row, and the facts behind it."""
+
+    def call(*arguments):
+        said = dubito_command("explain", *arguments)
+        assert said.exit_code == 0, said.output
+        rows = json.loads(dubito_command("explain", *arguments, "--json").stdout)["rows"]
+        return said.stdout, rows
+
+    return call
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_what_every_model_tells(name, trained, new, explain):
+    text, (facts,) = explain(trained(name), "new.csv", "--row", 17)
+    model, stamp = load(trained(name))
+    X = new[list(stamp.columns)].iloc[[17]]
+    proba, bounds = model.predict_proba(X)[0], model.predict_bounds(X)
+    best = int(np.argmax(proba))
+    assert text.startswith(f"row 17: most probable is {stamp.classes[best]} ({proba[best]:.2f}).")
+    assert facts["row"] == 17
+    assert facts["prediction"] == stamp.classes[best]
+    assert facts["set"] == [
+        c for c, kept in zip(stamp.classes, model.predict_set(X)[0], strict=True) if kept
+    ]
+    told = {one["class"]: one for one in facts["classes"]}
+    for k, label in enumerate(stamp.classes):
+        assert told[label]["probability"] == pytest.approx(proba[k])
+        assert told[label]["lower"] == pytest.approx(bounds.lower[0, k])
+        assert told[label]["upper"] == pytest.approx(bounds.upper[0, k])
+    doubt = facts["doubt"]
+    assert doubt["total"] == pytest.approx(1 - bounds.lower[0, best])
+    parts = doubt["too_little_evidence"] + doubt["evidence_for_others"]
+    assert parts == pytest.approx(doubt["total"])
+    assert f"Doubt about {stamp.classes[best]}: " in text
+
+
+@pytest.mark.usefixtures("new")
+def test_the_digits_of_doubt_add_up(trained, explain):
+    rows = [option for i in range(40) for option in ("--row", i)]
+    text, facts = explain(trained("nested"), "new.csv", *rows)
+    assert [one["row"] for one in facts] == list(range(40))
+    lines = [line for line in text.splitlines() if line.startswith("Doubt about") and "=" in line]
+    assert len(lines) > 20
+    for line in lines:
+        total, rest = line.removesuffix(".").split(": ")[1].split(" = ")
+        parts = [float(part.split()[0]) for part in rest.split(" + ")]
+        assert sum(parts) == pytest.approx(float(total), abs=1e-9)
+        assert min(parts) >= 0
+
+
+def test_evidential_models_tell_the_evidence(trained, new, explain):
+    text, (facts,) = explain(trained("evidential-logistic"), "new.csv", "--row", 3)
+    model, _ = load(trained("evidential-logistic"))
+    X = new[["size", "rent", "quarter"]].iloc[[3]]
+    assert model.explain(X).text() in text
+    assert {piece["feature"] for piece in facts["evidence"]} == {"size", "rent", "quarter"}
+    weights = model.weights(X)[0]
+    assert [piece["weight"] for piece in facts["evidence"]] == pytest.approx(
+        weights.ravel().tolist()
+    )
+    assert facts["conflict"] == pytest.approx(model.conflict(X)[0])
+
+
+def test_discriminants_tell_how_far_other_classes_are(trained, new, explain):
+    text, (facts,) = explain(trained("imprecise"), "new.csv", "--row", 3)
+    model, stamp = load(trained("imprecise"))
+    needed = model.critical_c(new[["size", "rent", "quarter"]].iloc[[3]], max_c=1000)[0]
+    assert facts["imprecision"] == model[-1].c_
+    for one in facts["critical_c"]:
+        own = needed[stamp.classes.index(one["class"])]
+        assert one["c"] == pytest.approx(own) if one["c"] is not None else own > 10 * model[-1].c_
+    assert f"The model's imprecision is {model[-1].c_:.2f}." in text
+    first = facts["critical_c"][0]
+    assert f"possible: {first['class']} from {first['c']:.2f} on" in text
+
+
+def test_nested_models_tell_the_splits(trained, new, explain):
+    text, (facts,) = explain(trained("nested"), "new.csv", "--row", 3)
+    model, stamp = load(trained("nested"))
+    proba = model.predict_proba(new[["size", "rent", "quarter"]].iloc[[3]])[0]
+    shares = [split["probability"] for split in facts["splits"]]
+    assert np.prod(shares) == pytest.approx(proba.max())
+    assert facts["splits"][-1]["for"] == [stamp.classes[int(proba.argmax())]]
+    assert f"The splits on the way to {facts['prediction']}:" in text
+
+
+def test_ensembles_tell_how_many_agree(trained, new, explain):
+    text, (facts,) = explain(trained("nested-ensemble"), "new.csv", "--row", 3)
+    model, _ = load(trained("nested-ensemble"))
+    X = model[:-1].transform(new[["size", "rent", "quarter"]].iloc[[3]])
+    agree = sum(tree.predict(X)[0] == facts["prediction"] for tree in model[-1].estimators_)
+    assert (facts["trees_that_agree"], facts["trees"]) == (agree, 10)
+    assert f"{agree} of 10 trees find {facts['prediction']} most probable." in text
+
+
+def test_a_fusion_tells_what_its_members_say(trained, new, explain):
+    text, (facts,) = explain(trained("fusion"), "new.csv", "--row", 3)
+    model, _ = load(trained("fusion"))
+    X = new[["size", "rent", "quarter"]].iloc[[3]]
+    assert facts["conflict"] == pytest.approx(model.conflict(X)[0])
+    assert [one["member"] for one in facts["members"]] == ["svm", "bayes", "forest"]
+    alone = model.members_[2].predict_proba(X)[0]
+    assert facts["members"][2]["probability"] == pytest.approx(alone.max())
+    assert f"They contradict each other by {facts['conflict']:.2f}" in text
+
+
+def test_values_given_by_name_are_a_row(trained, new, explain):
+    by_row, (row,) = explain(trained("nested"), "new.csv", "--row", 0)
+    first = new.iloc[0]
+    values = [f"rent={first['rent']}", f"quarter={first['quarter']}", f"size={first['size']}"]
+    by_name, (given,) = explain(trained("nested"), *values)
+    assert by_name == by_row.replace("row 0:", "row as given:")
+    assert {**row, "row": "as given"} == given
+
+
+@pytest.mark.usefixtures("new")
+def test_row_0_is_told_by_default(trained, explain):
+    text, _ = explain(trained("nested"), "new.csv")
+    assert text.startswith("row 0: ")
+
+
+def test_an_unseen_text_is_noticed(trained, explain):
+    text, (facts,) = explain(trained("nested"), "size=60", "rent=1000", "quarter=hill")
+    assert text.splitlines()[-1] == (
+        "note: quarter = hill did not occur in training; it counts as none of the values there."
+    )
+    assert facts["unseen_values"] == {"quarter": "hill"}
+
+
+@pytest.mark.usefixtures("scores")
+def test_scores_are_explained_too(saved_models, explain):
+    text, _ = explain(saved_models["evidential-multinomial"], "cat=1", "cow=0", "dog=-1")
+    assert text.startswith("row as given: most probable is cat")
+    text, (facts,) = explain(saved_models["platt"], "scores.csv", "--row", 2)
+    assert "This model gives no bounds" in text
+    assert "doubt" not in facts
+    assert set(facts["classes"][0]) == {"class", "probability"}
+
+
+def test_a_class_is_named_as_it_is(in_folder, dubito_command, explain):
+    flats().assign(kind=np.arange(90) % 7 + 1).to_csv(in_folder / "d.csv", index=False)
+    assert dubito_command("train", "d.csv", "-y", "kind", "-o", "m.skops", "--cv", 0).exit_code == 0
+    text, (facts,) = explain("m.skops", "d.csv")
+    assert facts["prediction"] in range(1, 8)
+    assert len(facts["classes"]) == 5
+    assert "  and 2 less probable classes" in text
+
+
+def test_values_that_do_not_fit(trained, refused):
+    model = trained("nested")
+    assert refused("explain", model, "size=60") == (
+        "values are missing for rent, quarter. The model needs all of size, rent, quarter."
+    )
+    assert refused("explain", model, "size=60", "rent=1", "quartier=x").startswith(
+        "the model has no column 'quartier'. Did you mean 'quarter'?"
+    )
+    assert refused("explain", model, "size=big", "rent=1", "quarter=x") == (
+        "size=big: column 'size' takes numbers."
+    )
+    assert refused("explain", model, "size=1", "size=2") == (
+        "'size' is given twice. Give each column one value."
+    )
+    assert "'rent' has no '='" in refused("explain", model, "size=1", "rent")
+    assert "row as given, column 'size'" in refused(
+        "explain", model, "size=", "rent=1", "quarter=x"
+    )
+    assert refused("explain", model, "size=1", "rent=1", "quarter=x", "--row", 1).startswith(
+        "--row"
+    )
+
+
+def test_rows_that_are_not_there(trained, new, refused):
+    model = trained("nested")
+    assert refused("explain", model, "new.csv", "--row", 40) == (
+        "new.csv has no row 40: its rows are 0 to 39."
+    )
+    new[:0].to_csv("none.csv", index=False)
+    assert refused("explain", model, "none.csv") == "none.csv has no row 0: it has no rows."
+    new.drop(columns="rent").to_csv("less.csv", index=False)
+    assert refused("explain", model, "less.csv").startswith(
+        "column 'rent' is missing from less.csv."
+    )
+    new.assign(rent=np.inf).to_csv("inf.csv", index=False)
+    assert "row 3, column 'rent'" in refused("explain", model, "inf.csv", "--row", 3)
+
+
+def test_files_that_are_no_tables_or_models(trained, new, in_folder, refused):
+    assert refused("explain", trained("nested"), "nw.csv") == (
+        "there is no file nw.csv. Did you mean new.csv?"
+    )
+    assert refused("explain", trained("nested"), 5) == "row 5 of which table? Say TABLE --row 5."
+    (in_folder / "empty.csv").touch()
+    assert "empty.csv is empty" in refused("explain", trained("nested"), "empty.csv")
+    assert "new.csv" in refused("explain", "new.csv", "new.csv")
+    assert len(new) == 40

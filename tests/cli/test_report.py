@@ -1,0 +1,92 @@
+"""`dubito report`: the page is written, the lines worth knowing are said."""
+
+import json
+import os
+from importlib import util
+
+import pytest
+
+from dubito.report import collect
+from dubito.saving import load
+
+
+@pytest.fixture
+def model(saved_models):
+    return saved_models["evidential-multinomial"]
+
+
+def test_it_says_three_lines_and_where_the_page_is(model, scores, in_folder, dubito_command):
+    said = dubito_command("report", model, "scores.csv", "-o", "r.html", "--title", "Three animals")
+    assert said.exit_code == 0, said.output
+    *lines, where = said.stdout.splitlines()
+    X = scores[["cat", "cow", "dog"]].to_numpy()
+    assert lines == collect(load(model).model, X, scores["y"])["summary"]["lines"]
+    assert len(lines) == 3
+    assert where == f"Report: {in_folder / 'r.html'} (open it in a browser)"
+    page = (in_folder / "r.html").read_text(encoding="utf-8")
+    assert "<html" in page
+    assert "Three animals" in page
+
+
+@pytest.mark.usefixtures("scores")
+def test_the_cost_of_asking_is_passed_on(model, dubito_command):
+    said = dubito_command("report", model, "scores.csv", "--reject-cost", 0.05, "--json")
+    facts = json.loads(said.stdout)
+    assert facts["file"] == "report.html"
+    assert facts["reject_cost"] == 0.05
+    assert facts["rows"] == 300
+    assert "costs 0.05" in facts["lines"][1]
+
+
+@pytest.mark.usefixtures("scores")
+def test_models_side_by_side(model, saved_models, in_folder, dubito_command):
+    said = dubito_command("report", model, "scores.csv", "--compare", saved_models["platt"])
+    assert said.exit_code == 0, said.output
+    page = (in_folder / "report.html").read_text(encoding="utf-8")
+    assert "evidential-multinomial" in page
+    assert "platt" in page
+
+
+@pytest.mark.usefixtures("scores")
+def test_it_never_overwrites_without_force(model, in_folder, refused, dubito_command):
+    (in_folder / "report.html").write_text("mine", encoding="utf-8")
+    assert refused("report", model, "scores.csv") == (
+        "report.html exists already. Add --force to overwrite it, or name another file."
+    )
+    assert (in_folder / "report.html").read_text(encoding="utf-8") == "mine"
+    assert dubito_command("report", model, "scores.csv", "--force").exit_code == 0
+    assert "<html" in (in_folder / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.usefixtures("scores")
+def test_a_folder_that_cannot_be_written_is_told_first(model, refused, monkeypatch):
+    said = ["report", model, "scores.csv", "-o"]
+    assert refused(*said, "no/r.html") == "there is no folder no to write r.html into."
+    monkeypatch.setattr(os, "access", lambda _, mode: mode != os.W_OK)
+    assert "may not be written to" in refused(*said, "r.html")
+
+
+@pytest.mark.usefixtures("scores")
+def test_without_the_extra_it_says_what_to_install(model, refused, monkeypatch):
+    find = util.find_spec
+    monkeypatch.setattr(util, "find_spec", lambda name: None if name == "altair" else find(name))
+    assert refused("report", model, "scores.csv") == (
+        'a report needs altair, which is not installed: pip install "dubito[report]"'
+    )
+
+
+@pytest.mark.usefixtures("scores")
+def test_a_cost_beyond_a_mistake_is_refused(model, dubito_command):
+    said = dubito_command("report", model, "scores.csv", "--reject-cost", 1.5)
+    assert said.exit_code == 2
+    assert "--reject-cost" in said.stderr
+
+
+def test_bad_rows(model, scores, refused, in_folder):
+    scores.drop(columns="cow").to_csv("a.csv", index=False)
+    assert refused("report", model, "a.csv").startswith("column 'cow' is missing from a.csv.")
+    scores.assign(y="fox").to_csv("b.csv", index=False)
+    assert "'fox'" in refused("report", model, "b.csv")
+    scores.assign(cow=scores["cow"].where(scores.index != 17)).to_csv("c.csv", index=False)
+    assert "row 17, column 'cow'" in refused("report", model, "c.csv")
+    assert not (in_folder / "report.html").exists()

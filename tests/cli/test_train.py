@@ -1,0 +1,296 @@
+"""`dubito train`: what it learns from, what it refuses, and that its numbers are honest."""
+
+import json
+import os
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from dubito.cli import _recipes, _train
+from dubito.cli._cross_validation import folds_of
+from dubito.cli._recipes import RECIPES, Recipe
+from dubito.metrics import evaluate
+from dubito.saving import load
+
+
+def patients(n, seed=0):
+    """Two columns of numbers, one of text, and labels that follow them with some noise."""
+    rng = np.random.default_rng(seed)
+    city = rng.choice(["Rome", "Pisa", "Bari"], n)
+    frame = pd.DataFrame(
+        {"age": rng.normal(50, 10, n).round(1), "ldl": rng.normal(5, 1, n).round(2)}
+    )
+    risk = (frame["age"] - 50) / 10 + (frame["ldl"] - 5) + (city == "Rome") + rng.logistic(size=n)
+    return frame.assign(city=city, y=np.where(risk > 0.3, "ill", "well"))
+
+
+@pytest.fixture(autouse=True)
+def small_forests(monkeypatch):
+    """Ten trees are as good as a hundred here."""
+
+    def forest(table):
+        return RandomForestClassifier(10, random_state=table.seed)
+
+    monkeypatch.setattr(_recipes, "_forest", forest)
+
+
+@pytest.fixture
+def data(in_folder):
+    """80 patients in data.csv, and the table."""
+    frame = patients(80)
+    frame.to_csv(in_folder / "data.csv", index=False)
+    return frame
+
+
+def write(frame, name="data.csv"):
+    frame.to_csv(name, index=False)
+
+
+def test_it_tells_what_it_read_and_how_good_the_model_is(data, dubito_command):
+    said = dubito_command("train", "data.csv", "--target", "y", "-o", "m.skops")
+    assert said.exit_code == 0, said.output
+    first, second, third, *_ = said.stdout.splitlines()
+    assert first == (
+        "Read 80 rows, 3 columns (2 of numbers, 1 of text), 2 classes in column 'y' (ill, well)."
+    )
+    assert second.startswith("Training evidential-logistic (")
+    assert third == "On rows a model had not seen (5 folds):"
+    assert "right (accuracy)" in said.stdout
+    assert "u80" in said.stdout
+    assert "95% interval" in said.stdout
+    assert said.stdout.splitlines()[-1] == "Next: dubito predict m.skops NEW.csv -o decisions.csv"
+    model, stamp = load("m.skops")
+    assert dict(zip(stamp.columns, stamp.column_types, strict=True)) == {
+        "age": "number",
+        "ldl": "number",
+        "city": "text",
+    }
+    assert (stamp.kind, stamp.label, stamp.method, stamp.rows) == (
+        "features", "y", "evidential-logistic", 80
+    )  # fmt: skip
+    assert stamp.classes == ["ill", "well"]
+    assert model.predict_bounds(data[["age", "ldl", "city"]]).lower.shape == (80, 2)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_every_model_takes_raw_tables_and_has_bounds(name, data, dubito_command):
+    options = ["--model", name, "--cv", 2, "--json", "-o", "m.skops"]
+    said = dubito_command("train", "data.csv", "-y", "y", *options)
+    assert said.exit_code == 0, said.output
+    facts = json.loads(said.stdout)
+    assert facts["model"] == name
+    assert facts["folds"] == 2
+    measured = facts["cross_validation"]
+    assert measured["accuracy"]["value"] > 0.5
+    assert 1 <= measured["mean_set_size"]["value"] <= 2
+    model, _ = load("m.skops")
+    X = data[["age", "ldl", "city"]].assign(city="Oslo")  # never seen
+    bounds, proba = model.predict_bounds(X), model.predict_proba(X)
+    assert np.isfinite(proba).all()
+    assert (bounds.lower <= bounds.upper + 1e-12).all()
+    assert model.predict_set(X).any(axis=1).all()
+
+
+def test_the_numbers_are_those_of_models_that_have_not_seen_the_rows(data, dubito_command):
+    options = ["--columns", "age,ldl", "--cv", 4, "--seed", 3, "--json", "-o", "m.skops"]
+    measured = json.loads(dubito_command("train", "data.csv", "-y", "y", *options).stdout)
+    X, y = data[["age", "ldl"]], data["y"].to_numpy()
+    proba = np.empty((80, 2))
+    for train, test in folds_of(y, 4, seed=3):
+        model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000))
+        proba[test] = model.fit(X.iloc[train], y[train]).predict_proba(X.iloc[test])
+    ours = evaluate(y, proba, classes=["ill", "well"])
+    for key in ("accuracy", "log_loss", "ece"):
+        assert measured["cross_validation"][key]["value"] == pytest.approx(ours[key].value)
+
+
+@pytest.mark.usefixtures("in_folder")
+def test_labels_by_chance_are_not_praised(dubito_command):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(60, 200)), columns=[f"c{j}" for j in range(200)])
+    write(frame.assign(y=rng.permutation(np.arange(60) % 2)))
+    said = dubito_command("train", "data.csv", "-y", "y", "-o", "m.skops", "--json")
+    accuracy = json.loads(said.stdout)["cross_validation"]["accuracy"]["value"]
+    model, _ = load("m.skops")
+    assert (model.predict(frame) == pd.read_csv("data.csv")["y"]).all()  # it knows them by heart
+    assert accuracy < 0.75
+
+
+def test_folds_leave_no_class_unknown_and_judge_each_row_once():
+    y = np.array(["a"] * 7 + ["b"] * 2 + ["once"] + ["c"] * 4)
+    folds = folds_of(y, 5, seed=0)
+    assert len(folds) == 5
+    for train, test in folds:
+        assert set(y[train]) == set(y)
+        assert not set(train) & set(test)
+        assert "once" not in y[test]
+    judged = np.concatenate([test for _, test in folds])
+    assert sorted(judged) == [i for i in range(len(y)) if y[i] != "once"]
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_impute_fills_them_and_so_does_the_model(name, data, dubito_command):
+    data.loc[[3, 4], "age"] = np.nan
+    data.loc[7, "city"] = None
+    write(data)
+    options = ["-y", "y", "-o", "m.skops", "--impute", "--cv", 0, "-m", name]
+    assert dubito_command("train", "data.csv", *options).exit_code == 0
+    model, stamp = load("m.skops")
+    assert stamp.options["impute"] is True
+    X = data[["age", "ldl", "city"]]
+    filled = X.assign(age=X["age"].fillna(X["age"].median()))
+    np.testing.assert_allclose(model.predict_proba(X), model.predict_proba(filled))
+    said = dubito_command("predict", "m.skops", "data.csv", "-o", "out.csv")
+    assert said.exit_code == 0, said.output
+
+
+@pytest.mark.usefixtures("in_folder")
+@pytest.mark.parametrize("labels", [[3, 7], [True, False], ["a b", "è"]], ids=str)
+def test_labels_keep_their_type_from_parquet(labels, dubito_command):
+    rng = np.random.default_rng(0)
+    y = [labels[i % 2] for i in range(40)]
+    pl.DataFrame({"a": rng.normal(size=40), "b": np.arange(40) % 2, "y": y}).write_parquet(
+        "d.parquet"
+    )
+    said = dubito_command("train", "d.parquet", "-y", "y", "-o", "m.skops", "--json")
+    assert said.exit_code == 0, said.output
+    assert json.loads(said.stdout)["classes"] == sorted(labels)
+    assert json.loads(said.stdout)["cross_validation"]["accuracy"]["value"] == 1
+    assert load("m.skops").stamp.classes == sorted(labels)
+    assert dubito_command("evaluate", "m.skops", "d.parquet").exit_code == 0
+
+
+@pytest.mark.usefixtures("in_folder")
+def test_a_class_with_one_row_is_said(dubito_command):
+    frame = patients(40)
+    frame.loc[3, "y"] = "rare"
+    write(frame)
+    said = dubito_command(
+        "train", "data.csv", "-y", "y", "-m", "imprecise-quadratic", "-o", "m.skops"
+    )
+    assert said.exit_code == 0, said.output
+    assert "Classes with one row: rare. They are learnt from, but cannot be tested." in said.stdout
+    # What the model warns of is told once, not in the midst of a progress bar.
+    assert said.stderr.count("note: ") == 1
+    assert "class 'rare' without spread of its own" in said.stderr
+    assert load("m.skops").stamp.classes == ["ill", "rare", "well"]
+
+
+@pytest.mark.usefixtures("in_folder")
+def test_one_row_of_each_class(dubito_command, refused):
+    write(pd.DataFrame({"a": [1.0, 2, 4], "y": ["u", "v", "w"]}))
+    said = ["train", "data.csv", "-y", "y", "-o", "m.skops"]
+    assert "Not measured: no class has two rows" in dubito_command(*said).stdout
+    message = _last_line(dubito_command(*said, "--force", "-m", "calibrated-svm"))
+    assert message.startswith("error: calibrated-svm sets rows aside for calibration or tuning")
+    assert refused(*said) == (
+        "m.skops exists already. Add --force to overwrite it, or name another file."
+    )
+
+
+@pytest.mark.usefixtures("in_folder")
+@pytest.mark.parametrize("name", RECIPES)
+def test_six_rows_are_enough(name, dubito_command):
+    write(pd.DataFrame({"a": [1.0, 2, 4, 5, 7, 9], "b": list("uvuvww"), "y": [0, 0, 0, 1, 1, 1]}))
+    said = dubito_command("train", "data.csv", "-y", "y", "-o", "m.skops", "-m", name)
+    assert said.exit_code == 0, said.output
+    assert "(3 folds)" in said.stdout
+
+
+@pytest.mark.usefixtures("data")
+def test_an_unknown_model_is_told_with_the_known(refused):
+    message = refused("train", "data.csv", "-y", "y", "-m", "nestd", "-o", "m.skops")
+    assert message.startswith("there is no model 'nestd'. Did you mean nested? The models are evid")
+
+
+@pytest.mark.usefixtures("data")
+def test_what_must_be_said_is_asked_for(refused):
+    assert refused("train", "data.csv", "-y", "y") == (
+        "where shall the model be saved? Say -o model.skops."
+    )
+    assert refused("train", "data.csv", "-y", "y", "-o", "m.skops", "--cv", 1).startswith("--cv 1")
+
+
+@pytest.mark.usefixtures("data")
+def test_an_output_that_cannot_be_written_is_told_first(refused, monkeypatch):
+    said = ["train", "data.csv", "-y", "y", "-o"]
+    assert refused(*said, "no/m.skops") == "there is no folder no to write m.skops into."
+    assert refused(*said, ".") == ". is a folder. Name a file to write."
+    monkeypatch.setattr(os, "access", lambda _, mode: mode != os.W_OK)
+    assert "may not be written to" in refused(*said, "m.skops")
+
+
+@pytest.mark.usefixtures("in_folder")
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "data.csv is empty"),
+        (b"a,b,y\n", "data.csv has column names and no rows"),
+        (b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "data.csv"),
+        (b"a,a,y\n1,2,u\n2,1,v\n", "several columns named a"),
+        (b"a,b,y\n1,2,u\n2,1\n", "data.csv"),
+    ],
+    ids=["empty", "header", "binary", "twins", "ragged"],
+)
+def test_files_that_are_no_tables(content, words, in_folder, refused):
+    (in_folder / "data.csv").write_bytes(content)
+    assert words in refused("train", "data.csv", "-y", "y", "-o", "m.skops")
+    assert not (in_folder / "m.skops").exists()
+
+
+@pytest.mark.usefixtures("in_folder")
+def test_no_file_and_a_folder(in_folder, refused):
+    assert refused("train", "data.csv", "-y", "y", "-o", "m.skops") == "there is no file data.csv."
+    (in_folder / "data.csv").mkdir()
+    assert "is a folder" in refused("train", "data.csv", "-y", "y", "-o", "m.skops")
+
+
+@pytest.mark.usefixtures("data")
+def test_interrupted_it_writes_nothing(dubito_command, monkeypatch, in_folder):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_train, "_fit_and_measure", stop)
+    said = dubito_command("train", "data.csv", "-y", "y", "-o", "m.skops")
+    assert said.exit_code == 130
+    assert said.stderr.startswith("interrupted: no")
+    assert [file.name for file in in_folder.iterdir()] == ["data.csv"]
+
+
+@pytest.mark.usefixtures("data")
+def test_quiet_says_nothing(dubito_command):
+    said = dubito_command("train", "data.csv", "-y", "y", "-o", "m.skops", "--quiet", "--cv", 0)
+    assert (said.exit_code, said.stdout, said.stderr) == (0, "", "")
+
+
+@pytest.mark.usefixtures("data")
+def test_a_model_that_must_compile_says_so(dubito_command, monkeypatch, tmp_path):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "none"))
+    options = ["-y", "y", "-o", "m.skops", "--cv", 0, "--force"]
+    assert "compiled when first used" in dubito_command("train", "data.csv", *options).stderr
+    (tmp_path / "none").mkdir()
+    (tmp_path / "none" / "evidence_compiled.bounds.nbi").touch()
+    assert dubito_command("train", "data.csv", *options).stderr == ""
+
+
+def test_what_takes_long_is_said(monkeypatch):
+    monkeypatch.setattr(Recipe, "compiles_first", lambda _: False)
+    assert RECIPES["calibrated-svm"].takes_long(20_000, 200) == []
+    assert RECIPES["calibrated-svm"].takes_long(50_000, 2) == [
+        "50,000 rows take long; calibrated-boosting is quicker."
+    ]
+    assert RECIPES["fusion"].takes_long(100, 1000) == [
+        "1,000 classes take long; nested is made for many."
+    ]
+    assert RECIPES["nested"].takes_long(10**6, 10**4) == []
+
+
+def _last_line(said):
+    assert said.exit_code == 2
+    return said.stderr.splitlines()[-1]
