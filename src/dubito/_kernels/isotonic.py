@@ -1,6 +1,6 @@
 r"""Isotonic regression of events on scores, and the profile likelihood of its value at a score.
 
-Distinct scores :math:`x_0<\dots<x_{m-1}` have :math:`k_i` successes and :math:`r_i` failures (sums
+Distinct scores :math:`x_0<\ldots<x_{m-1}` have :math:`k_i` successes and :math:`r_i` failures (sums
 of weights). The likelihood of a non-decreasing f is :math:`\prod_i f_i^{k_i}(1-f_i)^{r_i}`; pooling
 adjacent violators (PAV) maximises it.
 

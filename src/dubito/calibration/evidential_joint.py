@@ -45,7 +45,7 @@ def _has_contour(calibrator: Any) -> bool:
 class EvidentialJointCalibrator(TwoClassMass, BaseCalibrator):
     r"""Calibrate several classifiers together, with belief and plausibility from the likelihood.
 
-    Two classes (P1): the scores :math:`s_1,\dots,s_J` of J binary classifiers go into one logistic
+    Two classes (P1): the scores :math:`s_1,\ldots,s_J` of J binary classifiers go into one logistic
     regression, :math:`\theta=\sigma(b+\sum_ja_js_j)`, whose slopes have any sign. The contour of
     :math:`\theta` is the profile likelihood (eq. 10), and (eq. 3)
 
@@ -134,7 +134,7 @@ class EvidentialJointCalibrator(TwoClassMass, BaseCalibrator):
     once by 0.1. Use a ridge there.
 
     Deviations from the paper: positive slopes mean class 1, where the paper writes
-    :math:`1/(1+e^{\sigma_0+\sigma_1s_1+\dots})`; targets are smoothed unless asked; the integrals
+    :math:`1/(1+e^{\sigma_0+\sigma_1s_1+\ldots})`; targets are smoothed unless asked; the integrals
     are by an adaptive rule along the path of constrained maxima, one for each row, in place of a
     maximisation for each value of :math:`\theta`.
 

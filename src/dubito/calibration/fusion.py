@@ -128,25 +128,25 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
     -----
     What the answers mean:
 
-    ============  =========================================  ================================
-    method        ``predict_proba``                          ``predict_bounds``
-    ============  =========================================  ================================
-    joint         the most likely probability given the      belief and plausibility from the
-                  scores of all members                      likelihood of all coefficients
-    independent:
-    contour       normalised product of the contours         an interval sure to hold belief
-                  :math:`pl(k)\propto\prod_ipl_i(k)`,        and plausibility under Dempster's
-                  which is what Dempster's rule makes of     rule; exact for two classes and
-                  the normalised contours                    for precise members without discount
-    dempster,     pignistic probability of the combined      its belief and plausibility
-    cautious      mass
-    masses:
-    dempster,     normalised plausibilities of the combined  its belief and plausibility
-    cautious      mass
-    contour       the same by Dempster's rule                the same where all members have
-                                                             totals, without discount; else an
-                                                             interval, as with "independent"
-    ============  =========================================  ================================
+    ===========  ========  ====================================  ===============================
+    method       rule      ``predict_proba``                     ``predict_bounds``
+    ===========  ========  ====================================  ===============================
+    joint        --        the most likely probability given     belief and plausibility from
+                           the scores of all members             the likelihood of all
+                                                                 coefficients
+    independent  contour   normalised product of the contours    an interval sure to hold belief
+                           :math:`pl(k)\propto\prod_ipl_i(k)`,   and plausibility under
+                           which is what Dempster's rule makes   Dempster's rule; exact for two
+                           of the normalised contours            classes and for precise members
+                                                                 without discount
+    independent  others    pignistic probability of the          its belief and plausibility
+                           combined mass
+    masses       contour   the same by Dempster's rule           the same where all members have
+                                                                 totals, without discount; else
+                                                                 an interval, as "independent"
+    masses       others    normalised plausibilities of the      its belief and plausibility
+                           combined mass
+    ===========  ========  ====================================  ===============================
 
     With "masses" the probability is that which evidential classifiers have (P2, eq. 9): one member
     is left as it is, and Dempster's rule makes the normalised product of the members'. It never

@@ -27,7 +27,7 @@ def make_waveform(
     r"""Draw Breiman's waveforms: random mixtures of two of three triangular waves, with noise.
 
     With the waves :math:`h_1(i) = \max(6 - |i - 11|, 0)`, :math:`h_2(i) = h_1(i - 4)` and
-    :math:`h_3(i) = h_1(i + 4)` at :math:`i = 1, \dots, 21`,
+    :math:`h_3(i) = h_1(i + 4)` at :math:`i = 1, \ldots, 21`,
 
     .. math:: x_i = u\,a(i) + (1 - u)\,b(i) + \varepsilon_i, \qquad
         u \sim U(0, 1),\; \varepsilon_i \sim N(0, 1),

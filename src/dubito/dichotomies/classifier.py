@@ -90,7 +90,7 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
         The fitted external calibrator.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of features, where X has them.
 
     See Also

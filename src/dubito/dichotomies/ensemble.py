@@ -68,7 +68,7 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
         :math:`1/\beta`; 1 for the arithmetic mean, which has none.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of features, where X has them.
 
     Notes

@@ -23,9 +23,9 @@ def bounds_from_weights(w_plus: npt.ArrayLike, w_minus: npt.ArrayLike) -> Bounds
     :math:`1-e^{-w}`). With :math:`q_k=1-e^{-w^-_k}`,
 
     .. math::
-        Bel(k)&=e^{-w^-_k}\bigl(e^{w^+_k}-1+\textstyle\prod_{l\ne k}q_l\bigr)/D,\qquad
+        Bel(k)&=e^{-w^-_k}\bigl(e^{w^+_k}-1+\prod_{l\ne k}q_l\bigr)/D,\qquad
         Pl(k)=e^{w^+_k-w^-_k}/D,\\
-        D&=\textstyle\sum_ke^{-w^-_k}(e^{w^+_k}-1)+1-\prod_kq_k .
+        D&=\sum_ke^{-w^-_k}(e^{w^+_k}-1)+1-\prod_kq_k .
 
     Parameters
     ----------

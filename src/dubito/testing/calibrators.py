@@ -243,6 +243,7 @@ def assert_refuses(error: type[Exception], call: Callable[..., Any], *arguments:
     raise AssertionError(f"{call} accepted what it should refuse: {arguments!r}")
 
 
+#: The checks that `check_calibrator` runs, for ``pytest.mark.parametrize``.
 CALIBRATOR_CHECKS: tuple[Check, ...] = (
     check_contract,
     check_input_is_left_alone,

@@ -1,0 +1,96 @@
+"""How the documentation is built: `sphinx-build -W --keep-going -b html docs docs/_build/html`.
+
+The pages are Markdown, and their examples run as tests. The reference is made from docstrings, the
+gallery by running everything in the folders of `examples/`. Nothing is fetched, neither while
+building nor while reading.
+"""  # noqa: INP001
+
+import re
+import sys
+from importlib.metadata import version as installed_version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent / "_extensions"))
+
+project = "dubito"
+author = "The dubito developers"
+release = version = installed_version("dubito")
+
+extensions = [
+    "mathml",
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx_gallery.gen_gallery",
+]
+templates_path = ["_templates"]
+exclude_patterns = ["_build"]
+source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
+
+# Pages
+myst_heading_anchors = 3
+
+# Reference
+default_role = "py:obj"
+autosummary_generate = True
+autosummary_imported_members = True
+autosummary_ignore_module_all = False
+autodoc_typehints = "none"  # the docstrings say it in words
+autodoc_mock_imports = [] if find_spec("torch") else ["torch"]
+numpydoc_show_class_members = False
+add_module_names = False
+toc_object_entries_show_parents = "hide"
+
+# Gallery
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "subsection_order": ["../examples/1_start", "../examples/2_deeper", "../examples/3_papers"],
+    "within_subsection_order": "FileNameSortKey",
+    "ignore_pattern": r"^(?!plot_)\w+\.py$",  # scripts to be run by hand
+    "backreferences_dir": "gallery/backreferences",
+    "doc_module": ("dubito",),
+    "capture_repr": (),
+    "download_all_examples": False,
+    "write_computation_times": False,
+    "show_signature": False,
+}
+
+# Looks
+html_theme = "furo"
+html_title = "dubito"
+html_static_path = ["_static"]
+html_css_files = ["dubito.css"]
+html_math_renderer = "mathml"
+pygments_dark_style = "github-dark"
+html_copy_source = False
+html_show_sourcelink = False
+html_show_copyright = False
+
+_ADDED = re.compile(r"set_\w+_request|get_metadata_routing|set_callbacks")
+
+
+def _link_names(_app: Any, docname: str, source: list[str]) -> None:
+    """Turn the names listed under each room of `api.md` into links to their pages."""
+    if docname != "api":
+        return
+    parts = re.split(r"^(## dubito[\w.]+)$", source[0], flags=re.MULTILINE)
+    for place in range(2, len(parts), 2):
+        room = parts[place - 1].removeprefix("## ")
+        parts[place] = re.sub(r"`(\w+)`", rf"{{py:obj}}`~{room}.\1`", parts[place])
+    source[0] = "".join(parts)
+
+
+def _skip(_app: Any, _what: str, name: str, member: Any, *_rest: Any) -> bool | None:
+    """Leave out what scikit-learn adds to every estimator, and fields that the class has listed."""
+    is_field = type(member).__name__ == "_tuplegetter"
+    return True if is_field or _ADDED.fullmatch(name) else None
+
+
+def setup(app: Any) -> None:
+    """Add what no extension does."""
+    app.connect("source-read", _link_names)
+    app.connect("autodoc-skip-member", _skip)

@@ -1,0 +1,125 @@
+"""Ask the models once and keep every number of the report in a plain dict."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dubito import __version__
+from dubito._checks import check_choice, check_unit_interval
+from dubito.decision.rejection import STRATEGIES, reject
+from dubito.report._answers import Answers, ask, named_models, named_tables, picked, read_rows
+from dubito.report._classes import collect_confusions, collect_sets
+from dubito.report._doubt import collect_doubt
+from dubito.report._numbers import collect_numbers
+from dubito.report._rejecting import collect_rejecting
+from dubito.report._reliability import collect_reliability
+from dubito.report._summary import collect_summary
+from dubito.report._words import distinct_names
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from dubito._checks import BoolArray
+
+#: Changes when the dict that `render` reads does.
+FORMAT = 1
+
+
+def collect(  # noqa: PLR0913 - who is asked, about what, and how it is told
+    models: Any,
+    X: Any,
+    y: npt.ArrayLike,
+    *,
+    title: str | None = None,
+    strategy: str = "pessimistic",
+    reject_cost: float = 0.2,
+    doubtful_rows: int = 20,
+    row_names: Any = None,
+    random_state: int = 0,
+) -> dict[str, Any]:
+    """Collect what a report tells of one classifier, and of others beside it.
+
+    Parameters
+    ----------
+    models : estimator, or dict of str to estimator
+        Fitted classifiers, or calibrators with scores in place of X; anything with ``classes_``
+        and ``predict_proba`` or ``predict_bounds``. The report is about the first; the others are
+        compared with it and must know the same classes.
+    X : array-like, or dict of str to array-like
+        Rows that no model was fitted on: one table for all, or one for each model by name.
+    y : array-like of shape (n,)
+        Their true labels.
+    title : str, optional
+        Heading of the page.
+    strategy : {"pessimistic", "optimistic", "pignistic", "probabilistic"}, default "pessimistic"
+        Which risk decides whether a row is declined; see `dubito.decision.reject`. Models without
+        bounds decline by Chow's rule, which is "probabilistic".
+    reject_cost : float in [0, 1], default 0.2
+        What declining costs where a wrong label costs 1, to a thousandth. The summary is about
+        this cost; the slider starts there.
+    doubtful_rows : int, default 20
+        How many of the least certain rows are told one by one.
+    row_names : sequence of n labels, optional
+        What to call the rows; by default the index of a pandas table, or numbers from 0.
+    random_state : int, default 0
+        Seeds the resamples behind the intervals, and the choice of rows where there are more than
+        50 million probabilities and a sample must do. Same input, same report.
+
+    Returns
+    -------
+    dict
+        Of numbers, strings, lists and dicts alone: ``json.dumps`` takes it, and `render` makes the
+        page of it. ``collected["summary"]["lines"]`` are the three sentences worth knowing.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from dubito.report import collect
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = LogisticRegression(max_iter=500).fit(X[::2], y[::2])
+    >>> for line in collect(model, X[1::2], y[1::2])["summary"]["lines"]:
+    ...     print(line)
+    It is right in 96.0% of 75 cases (95% interval: 88.8% to 99.2%).
+    Where a mistake costs 1 and asking a person costs 0.2, it doubts 24.0% of the cases and would
+    ask in 18.
+    Doubt does not pay at this price: of the answers it gives 0% are wrong instead of 4.0% without
+    asking, but a case costs 0.048 on average instead of 0.040.
+    """
+    check_choice(strategy, "strategy", STRATEGIES)
+    cost = check_unit_interval(reject_cost, "reject_cost")
+    by_name = named_models(models)
+    tables = named_tables(X, list(by_name))
+    first, model = next(iter(by_name.items()))
+    rows, sample = read_rows(model, tables[first], y, row_names, random_state)
+    shown = distinct_names(by_name)
+    answers = [
+        ask(name, by_name[key], picked(tables[key], sample), rows.classes)
+        for key, name in zip(by_name, shown, strict=True)
+    ]
+    labels = distinct_names(rows.classes.tolist())
+    numbers = collect_numbers(answers, rows, random_state)
+    rejecting = collect_rejecting(answers, rows, strategy, cost)
+    declined = _declined(answers[0], strategy, rejecting["start"])
+    return {
+        "format": FORMAT,
+        "dubito": __version__,
+        "title": title if title is not None else f"How far to trust {shown[0]}",
+        "rows": len(rows),
+        "rows_given": rows.n_given,
+        "classes": len(labels),
+        "methods": shown,
+        "has_bounds": [model.has_bounds for model in answers],
+        "summary": collect_summary(len(rows), numbers, rejecting),
+        "rejecting": rejecting,
+        "reliability": collect_reliability(answers, rows, labels),
+        "sets": collect_sets(answers[0], rows),
+        "confusions": collect_confusions(answers[0], rows, labels),
+        "doubt": collect_doubt(answers[0], rows, labels, declined, doubtful_rows),
+        "numbers": numbers,
+    }
+
+
+def _declined(model: Answers, strategy: str, cost: float) -> BoolArray:
+    by = model.strategy(strategy)
+    return reject(model.proba if by == "probabilistic" else model.bounds, cost, by)

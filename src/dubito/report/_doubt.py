@@ -1,0 +1,149 @@
+r"""The least certain rows, and whether evidence is lacking there or speaks for other classes.
+
+The doubt about a row is what its predicted class lacks to be certain,
+:math:`1-l=(u-l)+(1-u)`: the first part is what the bounds leave open, too little evidence; the
+second is what speaks for other classes, conflicting evidence.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dubito.evidence import Explanation
+from dubito.evidence._wording import shown_value
+from dubito.report._answers import picked
+from dubito.report._words import distinct_names, plain
+
+if TYPE_CHECKING:
+    from dubito._checks import BoolArray, FloatArray, IntArray
+    from dubito.report._answers import Answers, Rows
+
+MOST_NAMED_IN_SET = 5
+MOST_PIECES = 8
+LACK, CONFLICT = "too little evidence", "conflicting evidence"
+
+
+def collect_doubt(
+    model: Answers, rows: Rows, labels: list[str], declined: BoolArray, most: int
+) -> dict[str, Any]:
+    """Return the least certain rows, and how doubt divides among all and the declined."""
+    every = np.arange(len(rows))
+    lower, upper = (bound[every, model.predicted] for bound in _both(model))
+    lack, conflict = upper - lower, 1 - upper
+    doubt = 1 - lower
+    lacking = lack >= conflict
+    least = _least_certain(doubt, lacking, most)
+    return {
+        "told_apart": model.has_bounds,
+        "mean_lack": float(lack.mean()),
+        "mean_conflict": float(conflict.mean()),
+        "declined_lack": int((declined & lacking).sum()),
+        "declined_conflict": int((declined & ~lacking).sum()),
+        "rows": _rows(model, rows, labels, least),
+    }
+
+
+def _least_certain(doubt: FloatArray, lacking: BoolArray, most: int) -> IntArray:
+    """Return the most doubtful rows of both causes, half of each where there are enough."""
+    order = np.argsort(-doubt, kind="stable")
+    order = order[doubt[order] > 0]
+    lack, conflict = order[lacking[order]], order[~lacking[order]]
+    n_lack = max(most - len(conflict), min(most // 2, len(lack)))
+    chosen = np.append(lack[:n_lack], conflict[: max(most - n_lack, 0)])
+    return chosen[np.argsort(-doubt[chosen], kind="stable")][:most]
+
+
+def _both(model: Answers) -> tuple[FloatArray, FloatArray]:
+    return model.bounds.lower, model.bounds.upper
+
+
+def _rows(model: Answers, rows: Rows, labels: list[str], least: IntArray) -> list[dict[str, Any]]:
+    if not len(least):
+        return []
+    X = picked(model.X, least)
+    names = distinct_names([rows.names[i] for i in least])
+    own = {
+        f"own_{word}": _own(model.model, word, X, len(least)) for word in ("ignorance", "conflict")
+    }
+    evidence = _evidence(model, X, names, model.predicted[least])
+    told = []
+    for place, i in enumerate(least.tolist()):
+        k = int(model.predicted[i])
+        lower, upper = float(model.bounds.lower[i, k]), float(model.bounds.upper[i, k])
+        members = np.flatnonzero(model.sets[i])
+        members = members[np.argsort(-model.proba[i, members], kind="stable")]
+        told.append(
+            {
+                "name": names[place],
+                "truth": labels[rows.column[i]],
+                "predicted": labels[k],
+                "right": bool(k == rows.column[i]),
+                "set": [labels[j] for j in members[:MOST_NAMED_IN_SET]],
+                "set_size": len(members),
+                "probability": float(model.proba[i, k]),
+                "lower": lower,
+                "upper": upper,
+                "lack": upper - lower,
+                "conflict": 1 - upper,
+                "cause": _cause(model, lower, upper),
+                **{word: values[place] for word, values in own.items() if values},
+                "evidence": evidence[place] if evidence else None,
+            }
+        )
+    return told
+
+
+def _cause(model: Answers, lower: float, upper: float) -> str | None:
+    if not model.has_bounds:
+        return None
+    return LACK if upper - lower >= 1 - upper else CONFLICT
+
+
+def _own(model: Any, word: str, X: Any, n: int) -> list[float | None]:
+    """Return the model's own ignorance or conflict, where it has such a measure."""
+    if not hasattr(model, word):
+        return []
+    values = np.asarray(getattr(model, word)(X), dtype=float)
+    return [plain(value) for value in values] if values.shape == (n,) else []
+
+
+def _evidence(
+    model: Answers, X: Any, names: list[str], predicted: IntArray
+) -> list[dict[str, Any]]:
+    """Return what a model with `explain` says of rows: in words, and the weightiest pieces."""
+    told = model.model.explain(X) if hasattr(model.model, "explain") else None
+    if not isinstance(told, Explanation):
+        return []
+    told = Explanation(
+        weights=told.weights,
+        names=told.names,
+        classes=told.classes,
+        values=told.values,
+        rows=np.array(names, dtype=object),
+    )
+    return [
+        {
+            "text": told.text(i, max_pieces=MOST_PIECES),
+            "pieces": _pieces(told, i, int(predicted[i])),
+        }
+        for i in range(len(told))
+    ]
+
+
+def _pieces(told: Explanation, i: int, k: int) -> list[dict[str, Any]]:
+    """Return the pieces that say most for or against the predicted class."""
+    weights = told.weights[i]
+    # Two classes each have their own part; of more, a class has signed weights.
+    signed = weights[:, k] - weights[:, 1 - k] if weights.shape[1] == 2 else weights[:, k]
+    order = np.argsort(-np.abs(signed), kind="stable")[:MOST_PIECES]
+    return [
+        {
+            "name": distinct_names([told.names[j]])[0],
+            "value": None if told.values[i, j] is None else shown_value(told.values[i, j]),
+            "weight": float(signed[j]),
+        }
+        for j in order
+        if signed[j]
+    ]

@@ -1,0 +1,166 @@
+"""Every figure of the page: its chart, what it shows in words, and the numbers behind it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dubito._checks import counted
+from dubito.report import _charts, _cost_charts
+from dubito.report._doubt import LACK
+from dubito.report._reliability import MOST_METHODS
+from dubito.report._words import cases, money, percent
+
+#: Longer tables of numbers would bury the page.
+MOST_ROWS_IN_TABLE = 60
+
+
+def make_figures(collected: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the figures by name; those with nothing to show are left out."""
+    rejecting, reliability = collected["rejecting"], collected["reliability"]
+    figures = {
+        "error_reject": _figure(
+            "Errors left as more cases are declined",
+            "Line chart",
+            _said_of_rejecting(collected),
+            _cost_charts.error_reject(rejecting, MOST_METHODS),
+        ),
+        "costs": _figure(
+            "What a case costs",
+            "Line chart over the cost of declining",
+            _said_of_costs(collected),
+            _cost_charts.cost_curves(rejecting, MOST_METHODS),
+        ),
+        "reliability": _figure(
+            "All classes: the one it predicts",
+            "Line chart of how often the predicted class is right, over how probable it was said "
+            "to be; honest probabilities lie on the diagonal",
+            [_said_of_curve(curve) for curve in reliability["top"]],
+            _charts.reliability(reliability["top"]),
+            _reliability_table(reliability["top"]),
+        ),
+        "classes": _figure(
+            "One class at a time",
+            "Line chart of how often a class is the true one, over how probable it was said to be",
+            ["The class is chosen in the list above the chart."],
+            _charts.class_reliability(reliability["classes"]),
+        ),
+    }
+    if collected["sets"]["single"] < 1:
+        figures["sets"] = _figure(
+            "How many classes are left open",
+            "Bar chart",
+            [_said_of_sets(collected["sets"])],
+            _charts.set_sizes(collected["sets"]),
+            _sets_table(collected["sets"]),
+        )
+    if collected["confusions"]["map"]:
+        figures["confusions"] = _figure(
+            "What was predicted for each true class",
+            "Heat map",
+            [_said_of_confusions(collected["confusions"])],
+            _charts.confusion_map(collected["confusions"]["map"]),
+        )
+    if collected["doubt"]["told_apart"] and collected["doubt"]["rows"]:
+        figures["doubt"] = _figure(
+            "What the doubt is made of, row by row",
+            "Bar chart",
+            [_said_of_doubt(collected["doubt"])],
+            _charts.doubt_bars(collected["doubt"]["rows"]),
+        )
+    return figures
+
+
+def _figure(
+    title: str,
+    kind: str,
+    says: list[str],
+    spec: dict[str, Any],
+    table: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return a figure: listeners are told all it says, the caption has the first sentence."""
+    told = {"title": title, "kind": kind, "says": " ".join(says), "caption": says[0]}
+    return {**told, "spec": spec, "table": table}
+
+
+def _said_of_rejecting(collected: dict[str, Any]) -> list[str]:
+    told = []
+    for method in collected["rejecting"]["methods"][:MOST_METHODS]:
+        curve = method["curve"]
+        half = min(curve, key=lambda point: abs(point["declined"] - 0.5))
+        told.append(
+            f"{method['name']}: {percent(curve[0]['error'])} wrong when nothing is declined, "
+            f"{percent(half['error'])} of the rest when {percent(half['declined'])} are."
+        )
+    return told
+
+
+def _said_of_costs(collected: dict[str, Any]) -> list[str]:
+    rejecting = collected["rejecting"]
+    at, start = rejecting["costs"].index(rejecting["start"]), rejecting["start"]
+    return [
+        f"{method['name']}: {money(method['cost'][at])} where declining costs {start:g}, "
+        f"{money(method['never'])} when nothing is declined."
+        for method in rejecting["methods"][:MOST_METHODS]
+    ]
+
+
+def _said_of_curve(curve: dict[str, Any]) -> str:
+    points = curve["points"]
+    outside = sum(not point["low"] <= point["said"] <= point["high"] for point in points)
+    worst = max(points, key=lambda point: abs(point["said"] - point["happened"]))
+    return (
+        f"{curve['method']}: {outside or 'none'} of {counted(len(points), 'point')} off the "
+        f"diagonal by more than chance; farthest off, it said {percent(worst['said'])} and was "
+        f"right in {percent(worst['happened'])}."
+    )
+
+
+def _said_of_sets(sets: dict[str, Any]) -> str:
+    return (
+        f"One class is named in {percent(sets['single'])} of the cases, {sets['mean']:.2f} classes "
+        f"on average; {percent(sets['held'])} of the sets hold the true class."
+    )
+
+
+def _said_of_confusions(confusions: dict[str, Any]) -> str:
+    if not confusions["mistaken"]:
+        return "No case is mistaken."
+    worst = confusions["mistaken"][0]
+    return (
+        f"The most frequent mistake: {worst['truth']} taken for {worst['predicted']}, "
+        f"in {cases(worst['rows'])}."
+    )
+
+
+def _said_of_doubt(doubt: dict[str, Any]) -> str:
+    n = len(doubt["rows"])
+    lacking = sum(row["cause"] == LACK for row in doubt["rows"])
+    return (
+        f"The most doubtful rows of both causes: {_of(lacking, n)} for too little evidence, "
+        f"{_of(n - lacking, n)} for conflicting evidence."
+    )
+
+
+def _of(some: int, n: int) -> str:
+    return f"{some or 'none'} of {n}"
+
+
+def _reliability_table(curves: list[dict[str, Any]]) -> dict[str, Any] | None:
+    rows = [
+        [
+            curve["method"],
+            percent(point["said"]),
+            percent(point["happened"]),
+            f"{percent(point['low'])} to {percent(point['high'])}",
+            f"{point['rows']:,}",
+        ]
+        for curve in curves
+        for point in curve["points"]
+    ]
+    head = ["Method", "It said", "Came true", "95% interval", "Cases"]
+    return {"head": head, "rows": rows} if len(rows) <= MOST_ROWS_IN_TABLE else None
+
+
+def _sets_table(sets: dict[str, Any]) -> dict[str, Any]:
+    rows = [[bar["size"], f"{bar['rows']:,}", f"{bar['held']:,}"] for bar in sets["bars"]]
+    return {"head": ["Classes left open", "Cases", "Holding the true class"], "rows": rows}

@@ -1,0 +1,136 @@
+"""From the collected dict to one HTML page that needs nothing else."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dubito.report import _words
+from dubito.report._collect import FORMAT
+from dubito.report._reliability import MOST_METHODS
+from dubito.report._stops import slider_stops
+from dubito.saving._writing import refuse_overwriting, write_whole
+
+if TYPE_CHECKING:
+    import os
+
+
+def render(collected: dict[str, Any]) -> str:
+    """Make one HTML page of what was collected.
+
+    The page holds its charts, styles and scripts: it works without a network, follows light and
+    dark, and fits a phone. The same dict gives the same page, byte for byte.
+
+    Parameters
+    ----------
+    collected : dict
+        As `collect` returns it, or read back from JSON.
+
+    Returns
+    -------
+    str
+        About a megabyte, nearly all of it the library that draws the charts.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from dubito.report import collect, render
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = LogisticRegression(max_iter=500).fit(X[::2], y[::2])
+    >>> page = render(collect(model, X[1::2], y[1::2], title="Irises"))
+    >>> "<title>Irises</title>" in page
+    True
+    """
+    _check_format(collected)
+    jinja2 = _import("jinja2")
+    _import("altair")
+    _import("vl_convert")
+    from markupsafe import Markup  # noqa: PLC0415 - comes with Jinja
+
+    from dubito.report._figures import make_figures  # noqa: PLC0415 - Altair is an extra
+    from dubito.report._spec import CONFIG, DASHES  # noqa: PLC0415
+
+    environment = jinja2.Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    )
+    environment.filters |= {name: getattr(_words, name) for name in ("percent", "money", "cases")}
+    template = environment.from_string(_text("page.html.jinja"))
+    return template.render(
+        c=collected,
+        figures=make_figures(collected),
+        stops=slider_stops(collected),
+        config=CONFIG,
+        dashes=[" ".join(map(str, dash)) for dash in DASHES[:MOST_METHODS]],
+        style=Markup(_text("page.css")),  # noqa: S704 - our own
+        library=Markup(_library()),  # noqa: S704 - Vega's own
+    )
+
+
+def write_report(
+    collected: dict[str, Any], path: str | os.PathLike[str], *, force: bool = False
+) -> None:
+    """Write the page into a file: all of it or, where something fails, nothing.
+
+    Parameters
+    ----------
+    collected : dict
+        As `collect` returns it.
+    path : path
+        Where to write. Its folder must exist.
+    force : bool, default False
+        Replace a file that is there already.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from dubito.report import collect, write_report
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = LogisticRegression(max_iter=500).fit(X[::2], y[::2])
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "irises.html"
+    ...     write_report(collect(model, X[1::2], y[1::2]), path)
+    ...     path.read_text(encoding="utf-8")[:15]
+    '<!DOCTYPE html>'
+    """
+    target = Path(path)
+    refuse_overwriting(target, force=force)  # before the work
+    write_whole(target, render(collected).encode(), force=force)
+
+
+def _check_format(collected: Any) -> None:
+    found = collected.get("format") if isinstance(collected, dict) else None
+    if found != FORMAT:
+        raise ValueError(
+            f"collected must be what dubito.report.collect returns (format {FORMAT}); got "
+            f"{'format ' + repr(found) if found else type(collected).__name__}. Collect again."
+        )
+
+
+def _import(name: str) -> Any:
+    try:
+        return __import__(name)
+    except ImportError as error:
+        raise ImportError(
+            f'a report is drawn with {name}, which is not installed: pip install "dubito[report]"'
+        ) from error
+
+
+def _text(name: str) -> str:
+    return resources.files("dubito.report").joinpath(name).read_text(encoding="utf-8")
+
+
+@cache
+def _library() -> str:
+    """Return Vega, Vega-Lite and Vega-Embed as one script, of the version Altair writes for."""
+    import altair as alt  # noqa: PLC0415 - an extra
+    import vl_convert  # noqa: PLC0415
+
+    version = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
+    script = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=version)
+    return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")
