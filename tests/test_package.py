@@ -102,7 +102,10 @@ def test_rooms_open_on_first_use_and_unknown_ones_are_refused():
         ("from dubito import calibration, discriminant, evidence", "numba torch matplotlib jinja2"),
         ("from dubito import dichotomies, plots", "numba torch matplotlib jinja2 dask distributed"),
         ("import dubito.dichotomies.distributed", "numba torch matplotlib jinja2 dask distributed"),
-        ("from dubito import pipeline, report, saving", "numba torch matplotlib jinja2 altair skops"),
+        (
+            "from dubito import pipeline, report, saving",
+            "numba torch matplotlib jinja2 altair skops",
+        ),
         ("from dubito.cli import build_app; build_app()", "numba torch sklearn pandas pyarrow"),
     ],
 )
