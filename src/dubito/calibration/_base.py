@@ -305,6 +305,11 @@ class AffineMixin(metaclass=ABCMeta):
         return ""
 
 
+def is_evidential(calibrator: BaseCalibrator) -> bool:
+    """Say whether a calibrator has bounds that differ."""
+    return type(calibrator)._bounds is not BaseCalibrator._bounds
+
+
 def _refuse_continuous(labels: npt.NDArray[Any]) -> None:
     """Refuse measurements where classes are meant."""
     if labels.dtype.kind == "f" and (labels != np.floor(labels)).any():

@@ -9,12 +9,11 @@ from sklearn.pipeline import Pipeline
 
 from dubito import saving
 from dubito.belief import Bounds
-from dubito.calibration._base import BaseCalibrator
+from dubito.calibration._base import BaseCalibrator, is_evidential
 from dubito.cli._console import CliError
 from dubito.cli._inputs import label_column, model_inputs, model_types, told_in, truth
 from dubito.cli._tables import Table, chunk_rows
 from dubito.cli._training_data import digest
-from dubito.dichotomies._calibrator_maps import is_evidential
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import expit
 from sklearn.base import clone
 
-from dubito.calibration._base import AffineMixin, BaseCalibrator
+from dubito.calibration._base import AffineMixin, BaseCalibrator, is_evidential
 from dubito.calibration.errors import CalibrationInputError
 from dubito.dichotomies._map_base import NodeMaps, NodeRows, finite
 from dubito.dichotomies._parallel import count_tasks, plan_tasks, run_tasks
@@ -60,11 +60,6 @@ class EvidentialCalibratorMaps(CalibratorMaps):
                 bounds = calibrator.predict_bounds(_read(calibrator, scores[:, node]))
                 lower[:, node], upper[:, node] = bounds.lower[:, 1], bounds.upper[:, 1]
         return lower, upper
-
-
-def is_evidential(calibrator: BaseCalibrator) -> bool:
-    """Say whether a calibrator has bounds that differ."""
-    return type(calibrator)._bounds is not BaseCalibrator._bounds
 
 
 def fit_calibrators(calibrator: BaseCalibrator, rows: NodeRows, *, n_jobs: int | None) -> NodeMaps:

@@ -13,8 +13,8 @@ from sklearn.utils import check_random_state, get_tags
 from dubito._estimators import offered_if
 from dubito._kernels.tree_paths import group_sums
 from dubito._sklearn import HasMethods, Interval, StrOptions, fit_context
+from dubito.calibration._base import is_evidential
 from dubito.decision.rules import choose_set
-from dubito.dichotomies._calibrator_maps import is_evidential
 from dubito.dichotomies._class_rows import ClassRows, read_class_rows
 from dubito.dichotomies._estimator_nodes import has_probabilities
 from dubito.dichotomies._external import as_scores, fit_external, read_external
