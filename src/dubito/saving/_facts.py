@@ -13,7 +13,7 @@ import numpy as np
 
 from dubito._checks import check_choice
 from dubito.saving._errors import ModelFileError
-from dubito.saving._stamp import COLUMN_TYPES, LABEL_TYPES, Label
+from dubito.saving._stamp import COLUMN_TYPES, LABEL_TYPES, Label, Stamp
 
 
 def plain_classes(model: Any) -> list[Label]:
@@ -61,11 +61,26 @@ def describe_columns(model: Any, columns: Any) -> tuple[tuple[str, ...], tuple[s
 
 
 def _refuse_other_count(model: Any, n_names: int) -> None:
+    if n_names not in _column_counts(model):
+        wanted = getattr(model, "n_features_in_", None)
+        raise ValueError(f"columns has {n_names} names, but the model was fitted on {wanted}.")
+
+
+def _column_counts(model: Any) -> set[int]:
+    """Return how many columns may be named for a model: none, or as many as it takes."""
     wanted = getattr(model, "n_features_in_", None)
     # A joint calibrator counts classifiers, each with one column or one per class.
-    allowed = (0, None, wanted) if wanted is None else (0, wanted, wanted * len(model.classes_))
-    if n_names not in allowed:
-        raise ValueError(f"columns has {n_names} names, but the model was fitted on {wanted}.")
+    return {0} if wanted is None else {0, wanted, wanted * len(model.classes_)}
+
+
+def is_described_by(model: Any, stamp: Stamp) -> bool:
+    """Say whether a stamp tells the classes of a model, and as many columns as it takes."""
+    classes = plain_classes(model)
+    return (
+        list(map(type, classes)) == list(map(type, stamp.classes))
+        and classes == stamp.classes
+        and len(stamp.columns) in _column_counts(model)
+    )
 
 
 def plain_options(options: Mapping[str, Any] | None) -> dict[str, Any]:

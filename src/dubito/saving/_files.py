@@ -11,16 +11,25 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import dubito
 from dubito._checks import check_choice
-from dubito.saving._archive import SCHEMA, STAMP, checksum, pack, read_zip, unpack
+from dubito.saving._archive import (
+    STAMP,
+    checksum,
+    pack,
+    read_zip,
+    refuse_bombs,
+    unpack,
+)
 from dubito.saving._errors import ModelFileError
 from dubito.saving._facts import (
     check_rows,
     check_text,
     current_versions,
     describe_columns,
+    is_described_by,
     plain_classes,
     plain_options,
 )
+from dubito.saving._parts import limit_jobs, parts_of, refuse_odd_parts
 from dubito.saving._schema import read_uses
 from dubito.saving._skops import skops_io
 from dubito.saving._stamp import FORMAT, KINDS, Stamp, covered, from_raw, parse, to_json
@@ -46,10 +55,10 @@ class Saved(NamedTuple):
 
 
 class _File(NamedTuple):
-    """A model file whose checksum is right: all its bytes, its schema, and its stamp."""
+    """A model file whose checksum is right: all its bytes, its members, and its stamp."""
 
     content: bytes
-    schema: bytes
+    members: dict[str, bytes]
     stamp: Stamp
 
 
@@ -157,17 +166,17 @@ def save(  # noqa: PLR0913
 def load(path: AnyPath, *, trusted: Iterable[str | type] = ()) -> Saved:
     """Load a model that `save` wrote, if it is made of trusted types alone.
 
-    Nothing of the file is run, and no object is made, before every type it names has been looked
-    at. Trusted are the types that skops trusts (scikit-learn's estimators, arrays, plain values),
-    the classes of dubito's models, and those in `trusted`.
+    No object is made before every type that the file names has been looked at, and none is handed
+    out before what it holds has been. Trusted are arrays, plain values, common estimators of
+    scikit-learn, the classes of dubito's models, and what is named in `trusted`; no functions.
 
     Parameters
     ----------
     path : path
         The file.
     trusted : list of str or type, default ()
-        Further types to trust, by their full names, as in ``["xgboost.sklearn.XGBClassifier"]``.
-        Name only types of files whose makers you know.
+        Further types and functions to trust, by their full names, as in
+        ``["xgboost.sklearn.XGBClassifier"]``. Name only those of files whose makers you know.
 
     Returns
     -------
@@ -198,7 +207,8 @@ def load(path: AnyPath, *, trusted: Iterable[str | type] = ()) -> Saved:
     io = skops_io()
     names = full_names(trusted)
     file = _read(path)
-    uses = read_uses(file.schema, str(path))
+    uses = read_uses(file.members, str(path))
+    _refuse_repetition(file, uses, str(path))
     model = _constructed(io, file, uses, names, str(path))
     _warn_of_other_versions(file.stamp, str(path))
     return Saved(model, file.stamp)
@@ -253,7 +263,7 @@ def _read(path: AnyPath) -> _File:
         raise ModelFileError(
             f"{path} is damaged: its checksum is not that of its content. Get or make it again."
         )
-    return _File(content, members[SCHEMA], from_raw(raw, str(path)))
+    return _File(content, members, from_raw(raw, str(path)))
 
 
 def _dumped(io: ModuleType, model: Any) -> bytes:
@@ -286,19 +296,34 @@ def _constructed(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InconsistentVersionWarning)  # one of our own follows
             model = io.loads(file.content, trusted=allowed)
-            in_order = not trees or trees_are_in_order(model, len(trees))
+            refuse_odd_parts(model, trusted, path)
+            in_order = not trees or trees_are_in_order(parts_of(model), len(trees))
+            described = is_described_by(model, file.stamp)
+            limit_jobs(model)
     except ModelFileError:
         raise
     except Exception as error:
         raise ModelFileError(_failure(error, file.stamp, path)) from error
     if not in_order:
         raise ModelFileError(refusal(sorted({use.name for use in uses} & CHECKED.keys()), path))
+    if not described:
+        raise ModelFileError(
+            f"{path} was not loaded: its stamp tells of other classes or columns than its model "
+            "has. Somebody changed it; get or make it again."
+        )
     return model
+
+
+def _refuse_repetition(file: _File, uses: Sequence[Use], path: str) -> None:
+    """Refuse a file whose members are read so often that they fill the memory."""
+    reads = {use.number: len(file.members.get(use.file, "")) for use in uses if use.file}
+    refuse_bombs(sum(reads.values()), len(file.content), path)
 
 
 def _failure(error: Exception, stamp: Stamp, path: str) -> str:
     """Say why a file that names nothing bad cannot be loaded all the same."""
-    what = f"({type(error).__name__}: {error})"
+    told = "".join(letter if letter.isprintable() else " " for letter in str(error))[:300]
+    what = f"({type(error).__name__}: {told})"
     if isinstance(error, ImportError):
         return f"{path} cannot be loaded: it needs a package that is not installed {what}."
     if stamp.dubito != dubito.__version__:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, dataclass, fields
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from dubito.saving._errors import ModelFileError
@@ -17,6 +19,8 @@ FORMAT = 1
 
 KINDS = ("features", "scores")
 COLUMN_TYPES = ("number", "text")
+
+_VERSION = re.compile(r"[A-Za-z0-9.+!_-]{1,60}")
 
 Label = str | int | float | bool
 LABEL_TYPES = (str, int, float, bool)
@@ -134,7 +138,7 @@ def _migrated(raw: dict[str, Any], path: str) -> dict[str, Any]:
 
 def _writer(raw: dict[str, Any]) -> str:
     named = raw.get("dubito")
-    return f"dubito {named}" if isinstance(named, str) else "an unknown dubito"
+    return f"dubito {named}" if _is_version(named) else "an unknown dubito"
 
 
 def _is_text(value: Any) -> bool:
@@ -145,22 +149,32 @@ def _is_text_or_none(value: Any) -> bool:
     return value is None or isinstance(value, str)
 
 
+def _is_version(value: Any) -> bool:
+    return isinstance(value, str) and _VERSION.fullmatch(value) is not None
+
+
+def _is_label(value: Any) -> bool:
+    return isinstance(value, LABEL_TYPES) and (not isinstance(value, float) or isfinite(value))
+
+
 def _is_list_of(allowed: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, list) and all(map(allowed, value))
 
 
 _CHECKS: dict[str, Callable[[Any], bool]] = {
     "format": lambda value: type(value) is int,
-    "dubito": _is_text,
-    "versions": lambda value: isinstance(value, dict) and all(map(_is_text, value.values())),
+    "dubito": _is_version,
+    "versions": lambda value: (
+        isinstance(value, dict) and all(map(_is_version, [*value, *value.values()]))
+    ),
     "saved": _is_text,
     "kind": KINDS.__contains__,
-    "columns": _is_list_of(_is_text),
+    "columns": lambda value: _is_list_of(_is_text)(value) and len(set(value)) == len(value),
     "column_types": _is_list_of(COLUMN_TYPES.__contains__),
     "label": _is_text_or_none,
-    "classes": _is_list_of(lambda value: isinstance(value, LABEL_TYPES)),
+    "classes": lambda value: bool(value) and _is_list_of(_is_label)(value),
     "method": _is_text_or_none,
-    "rows": lambda value: value is None or type(value) is int,
+    "rows": lambda value: value is None or (type(value) is int and value >= 0),
     "options": lambda value: isinstance(value, dict),
     "sha256": _is_text,
 }

@@ -6,11 +6,13 @@ itself. Those of a file are looked at here: forged ones could crash the process 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _TREE = "sklearn.tree._tree.Tree"
 _PREDICTOR = "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor"
@@ -19,8 +21,8 @@ _PREDICTOR = "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor"
 CHECKED = {_TREE: frozenset({"TreeNode"}), _PREDICTOR: frozenset({"ObjectNode"})}
 
 
-def trees_are_in_order(model: Any, n_trees: int) -> bool:
-    """Say whether all trees inside a model can be followed safely.
+def trees_are_in_order(parts: Iterable[Any], n_trees: int) -> bool:
+    """Say whether all trees among the parts of a model can be followed safely.
 
     `n_trees` is how many the file named. All must be found where trees belong, in classifiers that
     check the columns they are given; one hidden elsewhere is missing in the count.
@@ -38,7 +40,7 @@ def trees_are_in_order(model: Any, n_trees: int) -> bool:
     forests = (RandomForestClassifier, ExtraTreesClassifier)
     single = (DecisionTreeClassifier, ExtraTreeClassifier)
     found: set[int] = set()
-    for part in _parts(model):
+    for part in parts:
         if isinstance(part, single):
             trees = _trees_of_one(part)
         elif isinstance(part, HistGradientBoostingClassifier):
@@ -53,26 +55,6 @@ def trees_are_in_order(model: Any, n_trees: int) -> bool:
             return False
         found.update(map(id, trees))
     return len(found) == n_trees
-
-
-def _parts(model: Any) -> Iterator[Any]:
-    """Walk over all that a model holds, each object once."""
-    seen: set[int] = set()
-    waiting = [model]
-    while waiting:
-        part = waiting.pop()
-        if id(part) in seen:
-            continue
-        seen.add(id(part))
-        yield part
-        if isinstance(part, Mapping):
-            waiting.extend(part.values())
-        elif isinstance(part, list | tuple | set):
-            waiting.extend(part)
-        elif isinstance(part, np.ndarray):
-            waiting.extend(part.ravel().tolist() if part.dtype == object else [])
-        elif not isinstance(part, type):
-            waiting.extend(getattr(part, "__dict__", {}).values())
 
 
 def _trees_of_one(owner: Any) -> list[Any] | None:

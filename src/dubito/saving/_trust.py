@@ -1,22 +1,28 @@
 """Which types a model file may name, and how objects of them may be made.
 
-Four kinds are trusted: what skops trusts by itself; classes of dubito's model rooms; a short list
-of helpers of numpy, scipy and scikit-learn that hold plain values; and what the user names. All but
-the user's may be made only in the ways in which `save` writes them.
+Trusted are plain values and arrays; the estimators of scikit-learn that are vouched for; classes of
+dubito's model rooms; a short list of helpers of numpy, scipy and scikit-learn that hold plain
+values; and what the user names. All but the user's may be made only in the ways in which `save`
+writes them. Functions, and whatever else could be called, are never trusted unasked.
 """
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from dubito.saving._errors import ModelFileError
 from dubito.saving._trees import CHECKED
+from dubito.saving._vouched import vouched_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from dubito.saving._schema import Use
+
+#: What Python calls a type. Anything else is not repeated to the user, who may paste it somewhere.
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 
 #: The rooms whose classes models are made of. Other rooms read, write, download or plot.
 MODEL_ROOMS = (
@@ -68,6 +74,45 @@ HELPERS: dict[str, frozenset[str]] = {
     ),
 }
 
+_NUMBERS = frozenset(
+    {
+        *(f"numpy.float{bits}" for bits in (16, 32, 64)),
+        *(f"numpy.{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)),
+        *("numpy.bool", "numpy.bool_", "numpy.longdouble", "numpy.longlong", "numpy.ulonglong"),
+    }
+)
+
+#: Loader -> the plain values it may make. Types stand beside the keys of every dict; elsewhere
+#: `refuse_odd_parts` lets numbers' types pass alone.
+_PLAIN: dict[str, frozenset[str]] = {
+    "BytearrayNode": frozenset({"builtins.bytearray"}),
+    "BytesNode": frozenset({"builtins.bytes"}),
+    "DictNode": frozenset({"builtins.dict", "collections.OrderedDict"}),
+    "ListNode": frozenset({"builtins.list"}),
+    "MaskedArrayNode": frozenset({"numpy.ma.MaskedArray", "numpy.ma.core.MaskedArray"}),
+    "NdArrayNode": frozenset({"numpy.ndarray", "numpy.str_", *_NUMBERS}),
+    "RandomGeneratorNode": frozenset({"numpy.random._generator.Generator"}),
+    "RandomStateNode": frozenset({"numpy.random.mtrand.RandomState"}),
+    "SetNode": frozenset({"builtins.set"}),
+    "SliceNode": frozenset({"builtins.slice"}),
+    "TupleNode": frozenset({"builtins.tuple"}),
+    "TypeNode": frozenset(
+        {"builtins.bool", "builtins.float", "builtins.int", "builtins.str", "numpy.str_", *_NUMBERS}
+    ),
+}
+
+#: Modules whose small objects skops trusts by itself, and by which loaders.
+_LOSSES = {
+    "_loss": "LossNode",  # as compiled modules of scikit-learn before 1.7 call themselves
+    "sklearn._loss._loss": "LossNode",
+    "sklearn._loss.link": "ObjectNode",
+    "sklearn._loss.loss": "ObjectNode",
+    "sklearn.ensemble._hist_gradient_boosting.binning": "ObjectNode",
+    "sklearn.linear_model._sgd_fast": "LossNode",
+}
+
+_WITH_TREES = ("sklearn.ensemble.", "sklearn.tree.")
+
 #: Modules that run, open or fetch things: how to allow them is not even told.
 _NO_PART_OF_A_MODEL = frozenset(
     {
@@ -97,6 +142,8 @@ def model_class(name: str) -> type | None:
 
 def loaders_of(name: str) -> frozenset[str]:
     """Return by which loaders objects of a type may be made without the user's word."""
+    if name in vouched_names():
+        return frozenset({"ObjectNode"})
     if name in HELPERS or name in CHECKED:
         return HELPERS.get(name) or CHECKED[name]
     kind = model_class(name)
@@ -110,22 +157,41 @@ def loaders_of(name: str) -> frozenset[str]:
 def allowed_names(
     untrusted: Iterable[str], uses: Sequence[Use], trusted: Sequence[str], path: str
 ) -> list[str]:
-    """Return the types to load beyond those skops trusts, or refuse the file."""
-    names = sorted(untrusted)
-    refused = [name for name in names if name not in trusted and not _is_allowed(name, uses)]
+    """Return the types to load beyond those skops trusts, or refuse the file.
+
+    skops may trust more than is trusted here, and find names where none are looked for here: both
+    must have nothing to say against the file.
+    """
+    names = set(untrusted)
+    found = {use.name for use in uses}
+    refused = {use.name for use in uses if not _is_allowed(use, skops_trusts=use.name not in names)}
+    refused |= names - found
+    refused -= set(trusted)
+    if any(name.startswith(_WITH_TREES) for name in refused):
+        # They could not be looked through in there: all is asked for at once.
+        refused |= (CHECKED.keys() & found) - set(trusted)
     if refused:
-        raise ModelFileError(refusal(refused, path))
-    return names
+        raise ModelFileError(refusal(sorted(refused), path))
+    return sorted(names)
 
 
-def _is_allowed(name: str, uses: Sequence[Use]) -> bool:
-    loaders = {use.loader for use in uses if use.name == name}
-    return bool(loaders) and loaders <= loaders_of(name)
+def _is_allowed(use: Use, *, skops_trusts: bool) -> bool:
+    if use.loader == "JsonNode" or use.name in _PLAIN.get(use.loader, ()):
+        return True
+    if skops_trusts and _LOSSES.get(use.name.rpartition(".")[0]) == use.loader:
+        return True
+    return use.loader in loaders_of(use.name)
 
 
-def refusal(names: Sequence[str], path: str) -> str:
+def refusal(names: Sequence[str], path: str, why: str | None = None) -> str:
     """Say which types stand in the way, and how to allow them where an honest model may need it."""
-    found = f"{path} was not loaded: it names {', '.join(names)}."
+    if not all(map(_NAME.fullmatch, names)):
+        return (
+            f"{path} was not loaded: it names what has no name in Python. The file may have been "
+            "made to do harm."
+        )
+    named = ", ".join(names)
+    found = f"{path} was not loaded: {why or f'it names {named}'}."
     if any(name.partition(".")[0] in _NO_PART_OF_A_MODEL for name in names):
         return f"{found} No model needs that; the file may have been made to do harm."
     if any(name.partition(".")[0] == "dubito" for name in names):
