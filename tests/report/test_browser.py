@@ -5,14 +5,14 @@ import shutil
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_breast_cancer
+from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dubito.evidence import EvidentialClassifier
 from dubito.report import collect, write_report
-from dubito.report._words import money, percent
+from dubito.report._words import money, percent, same_cost
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 for extra in ("altair", "jinja2", "vl_convert"):
@@ -51,7 +51,12 @@ def files(tmp_path_factory, collected, nasty_report):
     folder = tmp_path_factory.mktemp("pages")
     write_report(collected, folder / "tumours.html")
     write_report(nasty_report, folder / "nasty.html")
-    return {"tumours": folder / "tumours.html", "nasty": folder / "nasty.html"}
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    X, y = load_iris(return_X_y=True)
+    X = pd.DataFrame(X, columns=[f"{'long ' * 8}{j}" for j in range(4)])
+    model = EvidentialClassifier(LogisticRegression(max_iter=500)).fit(X, y)
+    write_report(collect(model, X, y, doubtful_rows=2), folder / "irises.html")
+    return {file.stem: file for file in folder.iterdir()}
 
 
 @pytest.fixture
@@ -91,11 +96,12 @@ def expected_cells(collected, at):
     for method in collected["rejecting"]["methods"]:
         saved = method["never"] - method["cost"][at]
         words = f"{money(abs(saved))} {'less' if saved > 0 else 'more'}"
+        same = same_cost(method["cost"][at], method["never"])
         cells += [
             percent(method["declined"][at]),
             percent(method["error"][at]),
             money(method["cost"][at]),
-            words if abs(saved) >= 0.0005 else "the same",
+            "the same" if same else words,
         ]
     return cells
 
@@ -187,8 +193,10 @@ def test_evidence_opens_row_by_row(opened, collected):
     told = collected["doubt"]["rows"][0]["evidence"]
     headline, *_, conclusion = told["text"].splitlines()
     assert first.locator("p").all_inner_texts() == [headline, conclusion]
+    assert told["others"] == 1  # says less than 0.01 for or against
     assert [text.split(" = ")[0] for text in first.locator("li").all_inner_texts()] == [
-        piece["name"] for piece in told["pieces"]
+        *(piece["name"] for piece in told["pieces"]),
+        "1 other\n0.00",
     ]
 
 
@@ -211,6 +219,33 @@ def test_the_page_fits_light_and_dark(opened, name, size):
         assert (brightness(ground) > brightness(ink)) == (scheme == "light")
         grounds.add(ground)
     assert len(grounds) == 2
+
+
+def test_wide_tables_say_that_there_is_more_and_scroll_by_keyboard(opened):
+    page = opened(size=PHONE)
+    table = page.locator("#doubt .scroll").first
+    hint = "caption => getComputedStyle(caption, '::after').content"
+    assert "Scroll sideways" in table.locator("caption span").evaluate(hint)
+    shades = table.evaluate("box => getComputedStyle(box).backgroundAttachment")
+    assert shades == "local, local, scroll, scroll"
+    table.focus()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("box => box.scrollLeft > 0", arg=table.element_handle())
+    page.set_viewport_size(DESK)
+    page.wait_for_function("box => !box.classList.contains('more')", arg=table.element_handle())
+    assert table.locator("caption span").evaluate(hint) == "none"
+
+
+@pytest.mark.parametrize("name", ["nasty", "irises"])
+def test_the_page_fits_on_paper(opened, name):
+    page = opened(name)
+    page.set_viewport_size({"width": 720, "height": 1000})
+    page.emulate_media(media="print")
+    page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+    beyond = """() => [...document.querySelectorAll("table, pre")]
+        .filter(one => one.getBoundingClientRect().left + one.scrollWidth > 720)
+        .map(one => one.textContent.slice(0, 80))"""
+    assert page.evaluate(beyond) == []
 
 
 def brightness(colour):

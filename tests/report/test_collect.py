@@ -4,10 +4,9 @@ import json
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
-from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dubito.calibration import (
@@ -19,10 +18,10 @@ from dubito.calibration import (
 )
 from dubito.decision import reject
 from dubito.discriminant import ImpreciseGaussianDiscriminant
-from dubito.evidence import EvidentialClassifier
 from dubito.metrics import evaluate
 from dubito.pipeline import CautiousPipeline
 from dubito.report import _answers, _numbers, collect
+from dubito.report._stops import slider_stops
 
 LETTERS = np.array(["a", "b", "c", "d"], dtype=object)
 
@@ -113,6 +112,30 @@ def test_the_summary_says_whether_doubt_pays(told, ignorance, cost, doubts, buys
     assert buys in third
 
 
+@pytest.mark.parametrize(
+    ("n", "asked", "sure_and_wrong", "says"),
+    [
+        (60, 5, 0, "a case costs 0.017 on average with or without asking."),  # exactly
+        (5000, 6, 1199, "a case costs 0.240 on average with or without asking."),  # as it reads
+        (3000, 2, 0, "a case costs 0.00013 on average instead of 0.00033 (60% less)."),
+    ],
+)
+def test_equal_costs_are_said_to_be_equal(told, n, asked, sure_and_wrong, says):
+    column = np.zeros(n, dtype=int)
+    column[0] = 1  # asking helps here
+    column[asked : asked + sure_and_wrong] = 1
+    proba = np.tile([1.0, 0.0], (n, 1))
+    proba[:asked] = [0.7, 0.3]
+    X = np.arange(n)[:, None]
+    collected = collect(told.precise([0, 1], proba), X, column, reject_cost=0.2)
+    line = collected["summary"]["lines"][2]
+    assert collected["summary"]["declined_rows"] == asked
+    assert line.endswith(says)
+    equal = "with or without" in says
+    assert line.startswith("Doubt makes no difference to the cost at this price") == equal
+    assert (slider_stops(collected)["cells"][20][3] == "the same") == equal
+
+
 def test_the_numbers_are_those_of_evaluate(letters, monkeypatch):
     monkeypatch.undo()
     model, X, y = letters
@@ -141,34 +164,6 @@ def test_the_best_is_marked_only_where_one_end_is_better(told):
     best = {row["key"]: row["best"] for row in collect(models, X, column)["numbers"]}
     assert best["accuracy"] == best["log_loss"] == [1]
     assert best["mean_set_size"] == best["coverage"] == []
-
-
-def test_doubt_is_divided_into_too_little_and_conflicting(letters):
-    model, X, y = letters
-    doubt = collect(model, X, y, doubtful_rows=8)["doubt"]
-    lower = model.predict_bounds(X).lower.max(axis=1)
-    assert len(doubt["rows"]) == 8
-    for row in doubt["rows"]:
-        assert row["lack"] + row["conflict"] == pytest.approx(1 - lower[int(row["name"])])
-        assert row["lack"] == pytest.approx(0.15)
-        lacking = row["lack"] >= row["conflict"]
-        assert row["cause"] == ("too little evidence" if lacking else "conflicting evidence")
-    # Half of each cause, each the most doubtful of its kind, and all in falling order.
-    causes = [row["cause"] for row in doubt["rows"]]
-    assert causes.count("too little evidence") == causes.count("conflicting evidence") == 4
-    assert doubt["rows"][0]["lower"] == pytest.approx(lower.min())
-    assert [row["lower"] for row in doubt["rows"]] == sorted(row["lower"] for row in doubt["rows"])
-    declined = reject(model.predict_bounds(X), 0.2).sum()
-    assert doubt["declined_lack"] + doubt["declined_conflict"] == declined
-
-
-def test_where_one_cause_is_rare_the_other_fills_the_list(told):
-    X, proba, column = told.rows(100, 3)
-    model = told.cautious([0, 1, 2], proba, ignorance=0.9)
-    rows = collect(model, X, column, doubtful_rows=10)["doubt"]["rows"]
-    assert {row["cause"] for row in rows} == {"too little evidence"}
-    assert len(rows) == 10
-    assert collect(model, X, column, doubtful_rows=0)["doubt"]["rows"] == []
 
 
 def test_confusions_and_sets_are_counted(told):
@@ -295,37 +290,6 @@ def test_of_too_many_rows_a_sample_is_drawn_and_said(letters, monkeypatch):
         assert row["lower"] == pytest.approx(bounds.lower[int(row["name"])].max())
 
 
-def test_an_evidential_classifier_tells_its_reasons():
-    pd = pytest.importorskip("pandas")
-    data = load_breast_cancer(as_frame=True)
-    X, y = data.data.iloc[:, :5], data.target.map({0: "malignant", 1: "benign"})
-    X.index = pd.Index([f"no. {i}" for i in range(len(X))])
-    estimator = make_pipeline(StandardScaler(), LogisticRegression())
-    model = EvidentialClassifier(estimator).fit(X[::2], y[::2])
-    collected = collect(model, X[1::2], y[1::2], doubtful_rows=4)
-    assert_plain(collected)
-    for row in collected["doubt"]["rows"]:
-        one = X.loc[[row["name"]]]
-        assert row["own_conflict"] == pytest.approx(model.conflict(one)[0])
-        assert row["own_ignorance"] == pytest.approx(model.ignorance(one)[0])
-        assert row["evidence"]["text"] == model.explain(one).text(max_pieces=8)
-        names = [piece["name"] for piece in row["evidence"]["pieces"]]
-        assert set(names) <= set(X.columns)
-        total = sum(piece["weight"] for piece in row["evidence"]["pieces"])
-        k = list(model.classes_).index(row["predicted"])
-        weights = model.weights(one)[0].sum(axis=0)
-        assert total == pytest.approx(weights[k] - weights[1 - k])
-
-
-def test_reasons_for_one_of_several_classes():
-    X, y = load_iris(return_X_y=True)
-    model = EvidentialClassifier(LogisticRegression(max_iter=500)).fit(X[::2], y[::2])
-    for row in collect(model, X[1::2], y[1::2])["doubt"]["rows"]:
-        weights = model.weights(X[1::2][[int(row["name"])]])[0][:, int(row["predicted"])]
-        pieces = {piece["name"]: piece["weight"] for piece in row["evidence"]["pieces"]}
-        assert pieces == pytest.approx({f"x{j}": w for j, w in enumerate(weights)})
-
-
 @pytest.mark.parametrize("kind", ["calibrator", "classifier", "fusion", "pipeline", "precise"])
 def test_every_kind_of_model(kind):
     X, y = load_iris(return_X_y=True)
@@ -352,21 +316,18 @@ def test_every_kind_of_model(kind):
     assert collected["methods"] == [type(model).__name__]
 
 
-def test_long_and_equal_names_stay_apart(told):
-    X, proba, column = told.rows(100, len(told.nasty))
-    labels = np.array(told.nasty, dtype=object)
-    collected = collect(told.precise(labels, proba), X, labels[column])
-    shown = collected["confusions"]["map"]["labels"]
-    assert len(set(shown)) == len(labels)
-    assert max(map(len, shown)) < 80
-    assert "(empty)" in shown
-
-
 @pytest.mark.parametrize(
     ("change", "error", "words"),
     [
         ({"strategy": "bold"}, ValueError, "strategy must be one of"),
         ({"reject_cost": 2}, ValueError, "reject_cost must be a number in"),
+        ({"reject_cost": True}, TypeError, "reject_cost must be a number .* Got True"),
+        ({"reject_cost": "0.2"}, TypeError, "reject_cost must be a number .* Got '0.2'"),
+        ({"reject_cost": float("nan")}, ValueError, "reject_cost must be a number .* Got nan"),
+        ({"title": 5}, TypeError, "title must be a text. Got 5"),
+        ({"doubtful_rows": -1}, ValueError, "doubtful_rows must be a whole number, 0 or more"),
+        ({"doubtful_rows": 2.5}, ValueError, "doubtful_rows must be a whole number.* Got 2.5"),
+        ({"doubtful_rows": True}, ValueError, "doubtful_rows must be a whole number.* Got True"),
         ({"models": {}}, ValueError, "models is empty"),
         ({"models": object()}, TypeError, "has no classes_"),
         ({"y": ["a", "z"] * 150}, ValueError, "labels that classes does not list: 'z'"),

@@ -10,7 +10,10 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_iris
+from sklearn.linear_model import LogisticRegression
 
+from dubito.evidence import EvidentialClassifier
 from dubito.report import _numbers, _render, collect, render, write_report
 
 for module in ("altair", "jinja2", "vl_convert"):
@@ -77,6 +80,8 @@ def test_the_page_is_ordered_for_those_who_listen(collected):
     assert all(below <= above + 1 for above, below in pairwise(levels))
     assert len(page.all("caption")) == len(page.all("table")) > 3
     assert all(cell.get("scope") in {"row", "col"} for cell in page.all("th"))
+    scopes = [cell["scope"] for cell in page.all("th")]
+    assert scopes.count("row") == len(page.all("tr")) - len(page.all("thead"))
     charts = [place["data-chart"] for place in page.all("div") if "data-chart" in place]
     assert charts == list(specs_of(render(collected)))
     images = [place for place in page.all("div") if place.get("role") == "img"]
@@ -169,6 +174,101 @@ def test_without_bounds_the_page_does_not_pretend_to_know_the_cause(told):
     assert "Mostly too little evidence" not in page
 
 
+@pytest.fixture(scope="module")
+def reasoned():
+    """A page on two classes and one on three, of a model that has measures of its own."""
+    X, y = load_iris(return_X_y=True)
+    pages = {}
+    for n_classes in (2, 3):
+        some = y >= 3 - n_classes
+        model = EvidentialClassifier(LogisticRegression(max_iter=500)).fit(X[some], y[some])
+        pages[n_classes] = collect(model, X[some], y[some], doubtful_rows=6)
+    return pages
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_every_part_of_the_doubt_is_explained_in_words(reasoned, n_classes):
+    page = Outline(render(reasoned[n_classes]))
+    words = {word["id"] for word in page.all("dt") if "id" in word}
+    assert words == {f"word-{w}" for w in ("doubt", "lack", "others", "ignorance", "conflict")}
+    heads = [link["href"].removeprefix("#") for link in page.all("a")]
+    # Of two classes, the ignorance is the too little evidence once more.
+    assert words - set(heads) == ({"word-ignorance"} if n_classes == 2 else set())
+    row = reasoned[2]["doubt"]["rows"][0]
+    assert row["own_ignorance"] == pytest.approx(row["lack"])
+    assert not {"Conflict", "Conflicting", "Ignorance", "Too little"} & set(page.text["th"])
+
+
+def test_a_class_that_is_not_left_open_is_not_said_to_be_impossible(told):
+    X, proba, column = told.rows(60, 3)
+    single = render(collect(told.precise([0, 1, 2], proba), X, column))
+    open_sets = render(collect(told.cautious([0, 1, 2], proba, ignorance=0.3), X, column))
+    assert "Left open</th>" not in single
+    assert "Left open</th>" in open_sets
+    assert "the others are not impossible" in open_sets
+    assert "do not exclude." not in open_sets
+
+
+def test_probabilities_outside_their_bounds_are_said(told):
+    X, proba, column = told.rows(60, 3)
+    model = told.cautious([0, 1, 2], proba, ignorance=0.2)
+    inside = collect(model, X, column)
+    assert inside["doubt"]["outside"] == 0
+    assert "lies outside them" not in render(inside)
+    flat = np.full((60, 3), 1 / 3)
+    flat[:, 0] += 1e-6
+    model.predict_proba, bounds = (lambda X: flat[X[:, -1]]), model.predict_bounds(X)
+    model.predict_bounds = lambda X: bounds[X[:, -1]]
+    outside = collect(model, X, column)
+    low, high = bounds.lower[:, 0], bounds.upper[:, 0]
+    share = np.mean((flat[:, 0] < low) | (flat[:, 0] > high))
+    assert 0 < share < 1
+    assert outside["doubt"]["outside"] == pytest.approx(share)
+    assert f"In {share:.1%} of the cases the probability of the predicted" in render(outside)
+
+
+def test_it_is_said_where_the_count_of_rows_begins(told):
+    X, proba, column = told.rows(60, 3)
+    model, says = told.precise([0, 1, 2], proba), "number in the table, counted from 0"
+    assert says in render(collect(model, X, column))
+    assert says not in render(collect(model, X, column, row_names=range(1, 61)))
+
+
+def test_words_that_are_not_used_are_not_explained(told):
+    X, proba, column = told.rows(60, 3)
+    page = Outline(render(collect(told.precise([0, 1, 2], proba), X, column)))
+    assert not [word for word in page.all("dt") if "id" in word]
+    page = Outline(render(collect(told.cautious([0, 1, 2], proba, ignorance=0.2), X, column)))
+    assert {word.get("id") for word in page.all("dt")} >= {"word-doubt", "word-lack", "word-others"}
+    assert not [w for w in page.all("dt") if w.get("id") in {"word-ignorance", "word-conflict"}]
+
+
+def test_pieces_of_evidence_that_are_not_listed_are_counted(reasoned):
+    collected = json.loads(json.dumps(reasoned[2]))
+    assert "others together" not in render(collected)
+    evidence = collected["doubt"]["rows"][0]["evidence"]
+    evidence |= {"others": 3, "others_weight": -0.25}
+    assert "<span>3 others together</span>" in (page := render(collected))
+    assert "<span>0.25 against</span>" in page
+    evidence |= {"others": 1, "others_weight": 0.001}
+    assert re.search(r"<span>1 other</span><i [^>]*></i><span>0\.00</span>", render(collected))
+
+
+def test_the_map_of_confusions_has_its_numbers_in_a_table(collected):
+    page = render(collected)
+    table = page.split('id="figure-confusions"')[1].split("</figure>")[0]
+    cells = re.findall(r'<td class="number">(\d+)</td>', table)
+    assert list(map(int, cells)) == [
+        count for row in collected["confusions"]["map"]["counts"] for count in row
+    ]
+
+
+def test_without_javascript_the_page_says_so_at_its_beginning(collected):
+    page = render(collected)
+    assert page.count("<noscript>") == 2
+    assert page.index("This browser runs no JavaScript") < page.index("<main")
+
+
 def test_a_sample_and_methods_beyond_the_colours_are_said(told, monkeypatch):
     X, proba, column = told.rows(60, 3)
     models = {f"no. {i}": told.precise([0, 1, 2], proba) for i in range(8)}
@@ -180,6 +280,8 @@ def test_a_sample_and_methods_beyond_the_colours_are_said(told, monkeypatch):
 
 def test_colours_can_be_read_in_light_and_in_dark():
     css = resources.files("dubito.report").joinpath("page.css").read_text(encoding="utf-8")
+    from dubito.report._charts import STRONGEST  # Altair is an extra
+
     light, dark = css.split("prefers-color-scheme: dark")
     for part in (light, dark.split("prefers-reduced-motion")[0]):
         colours = dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", part))
@@ -188,6 +290,17 @@ def test_colours_can_be_read_in_light_and_in_dark():
                 assert contrast(colours[name], colours[ground]) >= 4.5, (name, ground)
         for name in ("m0", "m1", "m2", "m3", "m4", "m5", "bad", "lack", "clash"):
             assert contrast(colours[name], colours["page"]) >= 3, name
+        for name in ("m0", "bad"):  # numbers on the strongest tiles of the map of confusions
+            tile = mixed(colours[name], colours["page"], STRONGEST)
+            assert contrast(colours["ink"], tile) >= 4.5, name
+
+
+def mixed(colour, ground, opacity):
+    """The colour of something half transparent on a ground."""
+    parts = [[int(c[i : i + 2], 16) for i in (1, 3, 5)] for c in (colour, ground)]
+    return "#" + "".join(
+        f"{round(opacity * a + (1 - opacity) * b):02x}" for a, b in zip(*parts, strict=True)
+    )
 
 
 def contrast(first, second):

@@ -57,10 +57,11 @@ class Answers:
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of a report: the columns of their true classes, and what they are called."""
+    """The rows of a report: true classes by column, numbers in the given table, and names."""
 
     column: IntArray
     classes: npt.NDArray[Any]
+    numbers: IntArray
     names: list[str]
     n_given: int
 
@@ -110,9 +111,9 @@ def read_rows(
     names = _row_names(X, n, row_names)
     most = max(MOST_CELLS // len(classes), 1)
     if n <= most:
-        return Rows(column, classes, names, n), None
+        return Rows(column, classes, np.arange(n), names, n), None
     kept = np.sort(np.random.default_rng(random_state).choice(n, most, replace=False))
-    return Rows(column[kept], classes, [names[i] for i in kept], n), kept
+    return Rows(column[kept], classes, kept, [names[i] for i in kept], n), kept
 
 
 def ask(name: str, model: Any, X: Any, classes: npt.NDArray[Any]) -> Answers:

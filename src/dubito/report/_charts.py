@@ -18,6 +18,8 @@ from dubito.report._spec import (
     whole,
 )
 
+#: Opacity of the strongest tile: the number on it can still be read.
+STRONGEST = 0.45
 DIAGONAL = [{"said": 0, "happened": 0}, {"said": 1, "happened": 1}]
 
 
@@ -162,7 +164,7 @@ def confusion_map(confusions: dict[str, Any]) -> dict[str, Any]:
         ],
     )
     wrong = alt.Scale(domain=[False, True], range=["var(--m0)", "var(--bad)"])
-    strength = alt.Scale(type="sqrt", domain=[0, 1], range=[0.04, 0.6])
+    strength = alt.Scale(type="sqrt", domain=[0, 1], range=[0.04, STRONGEST])
     tiles = base.mark_rect(stroke="var(--page)", strokeWidth=1).encode(
         alt.Color("wrong:N", scale=wrong, legend=None),
         alt.Opacity("share:Q", scale=strength, legend=None),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 from dubito import __version__
@@ -14,7 +15,7 @@ from dubito.report._numbers import collect_numbers
 from dubito.report._rejecting import collect_rejecting
 from dubito.report._reliability import collect_reliability
 from dubito.report._summary import collect_summary
-from dubito.report._words import distinct_names
+from dubito.report._words import distinct_names, straight
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -60,7 +61,8 @@ def collect(  # noqa: PLR0913 - who is asked, about what, and how it is told
     doubtful_rows : int, default 20
         How many of the least certain rows are told one by one.
     row_names : sequence of n labels, optional
-        What to call the rows; by default the index of a pandas table, or numbers from 0.
+        What to call the rows; by default the index of a pandas table, or numbers from 0. Where a
+        name is not the only one of its kind, the row's number from 0 is added.
     random_state : int, default 0
         Seeds the resamples behind the intervals, and the choice of rows where there are more than
         50 million probabilities and a sample must do. Same input, same report.
@@ -87,6 +89,7 @@ def collect(  # noqa: PLR0913 - who is asked, about what, and how it is told
     asking, but a case costs 0.048 on average instead of 0.040.
     """
     check_choice(strategy, "strategy", STRATEGIES)
+    _check_told(title, reject_cost, doubtful_rows)
     cost = check_unit_interval(reject_cost, "reject_cost")
     by_name = named_models(models)
     tables = named_tables(X, list(by_name))
@@ -104,7 +107,7 @@ def collect(  # noqa: PLR0913 - who is asked, about what, and how it is told
     return {
         "format": FORMAT,
         "dubito": __version__,
-        "title": title if title is not None else f"How far to trust {shown[0]}",
+        "title": f"How far to trust {shown[0]}" if title is None else straight(title),
         "rows": len(rows),
         "rows_given": rows.n_given,
         "classes": len(labels),
@@ -118,6 +121,18 @@ def collect(  # noqa: PLR0913 - who is asked, about what, and how it is told
         "doubt": collect_doubt(answers[0], rows, labels, declined, doubtful_rows),
         "numbers": numbers,
     }
+
+
+def _check_told(title: Any, reject_cost: Any, doubtful_rows: Any) -> None:
+    if title is not None and not isinstance(title, str):
+        raise TypeError(f"title must be a text. Got {title!r} instead.")
+    if isinstance(reject_cost, bool) or not isinstance(reject_cost, Real):
+        raise TypeError(f"reject_cost must be a number in [0, 1]. Got {reject_cost!r} instead.")
+    whole = isinstance(doubtful_rows, Integral) and not isinstance(doubtful_rows, bool)
+    if not whole or doubtful_rows < 0:
+        raise ValueError(
+            f"doubtful_rows must be a whole number, 0 or more. Got {doubtful_rows!r} instead."
+        )
 
 
 def _declined(model: Answers, strategy: str, cost: float) -> BoolArray:

@@ -7,21 +7,24 @@ second is what speaks for other classes, conflicting evidence.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dubito.decision._risk import TIE
 from dubito.evidence import Explanation
 from dubito.evidence._wording import shown_value
+from dubito.evidence.explanation import SMALLEST_SHOWN
 from dubito.report._answers import picked
-from dubito.report._words import distinct_names, plain
+from dubito.report._words import plain, shown_name, straight
 
 if TYPE_CHECKING:
     from dubito._checks import BoolArray, FloatArray, IntArray
     from dubito.report._answers import Answers, Rows
 
 MOST_NAMED_IN_SET = 5
-MOST_PIECES = 8
+MOST_PIECES = 10
 LACK, CONFLICT = "too little evidence", "conflicting evidence"
 
 
@@ -33,14 +36,17 @@ def collect_doubt(
     lower, upper = (bound[every, model.predicted] for bound in _both(model))
     lack, conflict = upper - lower, 1 - upper
     doubt = 1 - lower
+    said = model.proba[every, model.predicted]
     lacking = lack >= conflict
     least = _least_certain(doubt, lacking, most)
     return {
         "told_apart": model.has_bounds,
+        "outside": float(((said < lower - TIE) | (said > upper + TIE)).mean()),
         "mean_lack": float(lack.mean()),
         "mean_conflict": float(conflict.mean()),
         "declined_lack": int((declined & lacking).sum()),
         "declined_conflict": int((declined & ~lacking).sum()),
+        "numbered": all(rows.names[i] == str(rows.numbers[i]) for i in least),
         "rows": _rows(model, rows, labels, least),
     }
 
@@ -63,7 +69,7 @@ def _rows(model: Answers, rows: Rows, labels: list[str], least: IntArray) -> lis
     if not len(least):
         return []
     X = picked(model.X, least)
-    names = distinct_names([rows.names[i] for i in least])
+    names = _names(rows, least)
     own = {
         f"own_{word}": _own(model.model, word, X, len(least)) for word in ("ignorance", "conflict")
     }
@@ -93,6 +99,16 @@ def _rows(model: Answers, rows: Rows, labels: list[str], least: IntArray) -> lis
             }
         )
     return told
+
+
+def _names(rows: Rows, least: IntArray) -> list[str]:
+    """Name rows; with their number in the table where the name alone would not tell them apart."""
+    shown = [shown_name(rows.names[i]) for i in least]
+    often, seen = Counter(rows.names), Counter(shown)
+    return [
+        f"{name} (row {rows.numbers[i]})" if often[rows.names[i]] > 1 or seen[name] > 1 else name
+        for name, i in zip(shown, least.tolist(), strict=True)
+    ]
 
 
 def _cause(model: Answers, lower: float, upper: float) -> str | None:
@@ -125,25 +141,27 @@ def _evidence(
     )
     return [
         {
-            "text": told.text(i, max_pieces=MOST_PIECES),
-            "pieces": _pieces(told, i, int(predicted[i])),
+            "text": straight(told.text(i, max_pieces=MOST_PIECES)),
+            **_pieces(told, i, int(predicted[i])),
         }
         for i in range(len(told))
     ]
 
 
-def _pieces(told: Explanation, i: int, k: int) -> list[dict[str, Any]]:
-    """Return the pieces that say most for or against the predicted class."""
+def _pieces(told: Explanation, i: int, k: int) -> dict[str, Any]:
+    """Return the pieces that say most for or against the predicted class, and the rest's sum."""
     weights = told.weights[i]
     # Two classes each have their own part; of more, a class has signed weights.
     signed = weights[:, k] - weights[:, 1 - k] if weights.shape[1] == 2 else weights[:, k]
-    order = np.argsort(-np.abs(signed), kind="stable")[:MOST_PIECES]
-    return [
+    order = np.argsort(-np.abs(signed), kind="stable")
+    n_shown = min(int((np.abs(signed) >= SMALLEST_SHOWN).sum()), MOST_PIECES)
+    shown, rest = order[:n_shown], order[n_shown:]
+    pieces = [
         {
-            "name": distinct_names([told.names[j]])[0],
-            "value": None if told.values[i, j] is None else shown_value(told.values[i, j]),
+            "name": shown_name(told.names[j]),
+            "value": None if (value := told.values[i, j]) is None else straight(shown_value(value)),
             "weight": float(signed[j]),
         }
-        for j in order
-        if signed[j]
+        for j in shown
     ]
+    return {"pieces": pieces, "others": len(rest), "others_weight": float(signed[rest].sum())}

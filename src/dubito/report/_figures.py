@@ -43,6 +43,7 @@ def make_figures(collected: dict[str, Any]) -> dict[str, dict[str, Any]]:
             "Line chart of how often a class is the true one, over how probable it was said to be",
             ["The class is chosen in the list above the chart."],
             _charts.class_reliability(reliability["classes"]),
+            _class_reliability_table(reliability["classes"]),
         ),
     }
     if collected["sets"]["single"] < 1:
@@ -59,6 +60,7 @@ def make_figures(collected: dict[str, Any]) -> dict[str, dict[str, Any]]:
             "Heat map",
             [_said_of_confusions(collected["confusions"])],
             _charts.confusion_map(collected["confusions"]["map"]),
+            _confusions_table(collected["confusions"]["map"]),
         )
     if collected["doubt"]["told_apart"] and collected["doubt"]["rows"]:
         figures["doubt"] = _figure(
@@ -145,20 +147,41 @@ def _of(some: int, n: int) -> str:
     return f"{some or 'none'} of {n}"
 
 
+RELIABILITY = ["It said", "Came true", "95% interval", "Cases"]
+
+
 def _reliability_table(curves: list[dict[str, Any]]) -> dict[str, Any] | None:
-    rows = [
+    rows = [[curve["method"], *cells] for curve in curves for cells in _reliability_cells(curve)]
+    head = ["Method", *RELIABILITY]
+    return {"head": head, "rows": rows} if len(rows) <= MOST_ROWS_IN_TABLE else None
+
+
+def _class_reliability_table(classes: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """Return the curves of all classes, of the first method alone."""
+    curves = [(one["label"], one["curves"][0]) for one in classes]
+    rows = [[label, *cells] for label, curve in curves for cells in _reliability_cells(curve)]
+    head = [f"Class ({curves[0][1]['method']})", *RELIABILITY]
+    return {"head": head, "rows": rows} if len(rows) <= MOST_ROWS_IN_TABLE else None
+
+
+def _reliability_cells(curve: dict[str, Any]) -> list[list[str]]:
+    return [
         [
-            curve["method"],
             percent(point["said"]),
             percent(point["happened"]),
             f"{percent(point['low'])} to {percent(point['high'])}",
             f"{point['rows']:,}",
         ]
-        for curve in curves
         for point in curve["points"]
     ]
-    head = ["Method", "It said", "Came true", "95% interval", "Cases"]
-    return {"head": head, "rows": rows} if len(rows) <= MOST_ROWS_IN_TABLE else None
+
+
+def _confusions_table(confusions: dict[str, Any]) -> dict[str, Any]:
+    labels, counts = confusions["labels"], confusions["counts"]
+    rows = [
+        [label, *(f"{count:,}" for count in row)] for label, row in zip(labels, counts, strict=True)
+    ]
+    return {"head": ["True class, and what was predicted", *labels], "rows": rows}
 
 
 def _sets_table(sets: dict[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dubito.report._words import between, cases, money, percent
+from dubito.report._words import between, cases, money, percent, same_cost
 
 JUDGED = {
     "pessimistic": "lower probability",
@@ -56,6 +56,6 @@ def _cells(method: dict[str, Any], at: int) -> list[str]:
 
 
 def _saved(cost: float, never: float) -> str:
-    if abs(cost - never) < 0.0005:
+    if same_cost(cost, never):
         return "the same"
     return f"{money(abs(never - cost))} {'less' if cost < never else 'more'}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dubito.report._words import between, cases, money, percent
+from dubito.report._words import between, cases, money, percent, same_cost
 
 
 def collect_summary(
@@ -54,6 +54,9 @@ def _buys(outcome: dict[str, Any]) -> str:
             f"of the answers it gives {percent(outcome['error'])} are wrong instead of "
             f"{percent(never)} without asking"
         )
+    if same_cost(now, never):
+        price = f"a case costs {money(now)} on average with or without asking"
+        return f"Doubt makes no difference to the cost at this price: {left}, but {price}."
     price = f"a case costs {money(now)} on average instead of {money(never)}"
     if now < never:
         return f"Doubt pays: {left}, and {price} ({1 - now / never:.0%} less)."

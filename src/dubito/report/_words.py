@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import Any
+from unicodedata import bidirectional
 
 from dubito.evidence._wording import short
 
 #: Longer names are cut off.
 LONGEST_NAME = 60
+#: Characters that turn the text behind them round, and keep turned text to itself.
+TURNS = dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A)])
+ISOLATED = "\N{FIRST STRONG ISOLATE}", "\N{POP DIRECTIONAL ISOLATE}"
 #: Stands where there is no number.
 NOTHING = "\N{EN DASH}"
 
@@ -29,8 +34,29 @@ def percent(share: float | None) -> str:
 
 
 def money(cost: float | None) -> str:
-    """Show a cost, where an error costs 1."""
-    return NOTHING if cost is None else f"{cost:.3f}"
+    """Show a cost, where an error costs 1; of a small one, two digits that say something.
+
+    >>> money(0.2), money(0.0), money(0.0012), money(0.00034), money(None) == NOTHING
+    ('0.200', '0.000', '0.0012', '0.00034', True)
+    """
+    if cost is None:
+        return NOTHING
+    digits = 1 - math.floor(math.log10(cost)) if 0 < cost < 0.01 else 3
+    return f"{cost:.{min(digits, 6)}f}"
+
+
+def same_cost(cost: float, other: float) -> bool:
+    """Whether two costs read as equal, or differ by what would read as 0%.
+
+    >>> same_cost(0.2 * 5 / 60, 1 / 60), same_cost(0.2196, 0.2194), same_cost(0.00034, 0.00017)
+    (True, True, False)
+    """
+    return money(cost) == money(other) or abs(cost - other) < 0.005 * other
+
+
+def number(value: float | None) -> str:
+    """Show a number that is neither a share nor a cost."""
+    return NOTHING if value is None else f"{value:.3f}"
 
 
 def between(low: float | None, high: float | None) -> str:
@@ -53,12 +79,28 @@ def plain(value: Any) -> float | None:
     return number if abs(number) < float("inf") else None
 
 
+def shown_name(name: Any) -> str:
+    """Show a name in one line that is not too long and leaves the words around it in order."""
+    shown = short(straight(str(name)), LONGEST_NAME) or "(empty)"
+    from_right = any(bidirectional(letter) in {"R", "AL"} for letter in shown)
+    return shown.join(ISOLATED) if from_right else shown
+
+
+def straight(text: str) -> str:
+    """Return a text without characters that turn text round.
+
+    >>> straight("a \N{RIGHT-TO-LEFT OVERRIDE}taken for b")
+    'a taken for b'
+    """
+    return text.translate(TURNS)
+
+
 def distinct_names(names: Any) -> list[str]:
     """Return short names that differ where the names do.
 
     >>> distinct_names(["a", " b  c", "", "x" * 90 + "1", "x" * 90 + "2"])[:3]
     ['a', 'b c', '(empty)']
     """
-    shown = [short(name, LONGEST_NAME) or "(empty)" for name in names]
+    shown = [shown_name(name) for name in names]
     times = Counter(shown)
     return [f"{name} (no. {i})" if times[name] > 1 else name for i, name in enumerate(shown)]
