@@ -360,6 +360,15 @@ class TestRefusals:
             "with --columns."
         )
 
+    def test_a_label_without_a_column(self, calibrate):
+        assert calibrate(change=lambda t: t.assign(y=["?", *t["y"][1:]])) == (
+            "no column of numbers is named after the label ?, as there are for cat, cow, dog. "
+            "Correct the labels, or give each its column of scores."
+        )
+        assert calibrate(change=lambda t: t.assign(cow="high")).startswith(
+            "no column of numbers is named after the label cow, as there are for cat, dog."
+        )
+
     def test_two_sets_of_columns(self, calibrate):
         def both(frame):
             named = frame.drop(columns="y")

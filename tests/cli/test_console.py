@@ -1,5 +1,6 @@
 """What every command says, where, and with which exit code."""
 
+import itertools
 import json
 import re
 import subprocess
@@ -64,6 +65,30 @@ class TestDubito:
         said = dubito_command(command, "p9", "--no-such-option")
         assert said.exit_code == 2
         assert "Traceback" not in said.output
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ("calibrat", "no such command 'calibrat'. Did you mean 'calibrate'? root --help"),
+            ("predict", "missing argument 'model'. root predict --help lists what there is."),
+            ("train t.csv --cv x", "invalid value for '--cv': "),
+            ("evaluate m t --no-such", "no such option: --no-such. root evaluate --help"),
+            ("train t.csv --impute true", "got unexpected extra argument"),
+        ],
+    )
+    def test_wrong_words_are_told_in_one_line(self, refused, arguments, message):
+        assert refused(*arguments.split()).startswith(message)
+
+    @pytest.mark.parametrize("command", cli.COMMANDS)
+    def test_help_is_wrapped_by_the_terminal_and_flags_take_nothing(
+        self, dubito_command, command, monkeypatch
+    ):
+        monkeypatch.setenv("COLUMNS", "500")
+        said = dubito_command(command, "--help").stdout
+        assert said.count("<bool>") <= 1, "typer's own --help"
+        prose = [line.strip() for line in said.partition("╭")[0].splitlines()]
+        for line, after in itertools.pairwise(prose):
+            assert not (line and after), "a paragraph is one line on a wide terminal"
 
     def test_it_runs_as_a_module(self):
         ran = subprocess.run(

@@ -1,6 +1,7 @@
 """`dubito explain`: what is told of a row, by every kind of model, and what is refused."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -74,6 +75,10 @@ def test_what_every_model_tells(name, trained, new, explain):
         c for c, kept in zip(stamp.classes, model.predict_set(X)[0], strict=True) if kept
     ]
     told = {one["class"]: one for one in facts["classes"]}
+    assert [label for label in stamp.classes if told[label]["could_be_best"]] == facts["set"]
+    only = facts["set"] == [stamp.classes[best]]
+    verdict = "It is clearly the most probable.\n" if only else "Could be the best answer: "
+    assert verdict in text
     for k, label in enumerate(stamp.classes):
         assert told[label]["probability"] == pytest.approx(proba[k])
         assert told[label]["lower"] == pytest.approx(bounds.lower[0, k])
@@ -99,6 +104,21 @@ def test_the_digits_of_doubt_add_up(trained, explain):
         assert min(parts) >= 0
 
 
+def test_lack_of_evidence_is_rounded_as_ignorance_is(in_folder, dubito_command, explain):
+    frame = flats(60).query("kind != 'loft'")
+    frame.to_csv(in_folder / "two.csv", index=False)
+    dubito_command("train", "two.csv", "-y", "kind", "-o", "m.skops", "--cv", 0)
+    rows = [option for i in range(40) for option in ("--row", i)]
+    text, _ = explain("m.skops", "two.csv", *rows)
+    lack = re.findall(r"= (\d\.\d\d) too little evidence", text)
+    assert len(lack) > 20
+    pairs = re.findall(
+        r"= (\d\.\d\d) too little.*\n(?:(?!Doubt).*\n)*?.*ignorance (\d\.\d\d)", text
+    )
+    assert len(pairs) == len(lack)
+    assert [pair for pair in pairs if pair[0] != pair[1]] == []
+
+
 def test_evidential_models_tell_the_evidence(trained, new, explain):
     text, (facts,) = explain(trained("evidential-logistic"), "new.csv", "--row", 3)
     model, _ = load(trained("evidential-logistic"))
@@ -122,7 +142,7 @@ def test_discriminants_tell_how_far_other_classes_are(trained, new, explain):
         assert one["c"] == pytest.approx(own) if one["c"] is not None else own > 10 * model[-1].c_
     assert f"The model's imprecision is {model[-1].c_:.2f}." in text
     first = facts["critical_c"][0]
-    assert f"possible: {first['class']} from {first['c']:.2f} on" in text
+    assert f"could be the best answer: {first['class']} from {first['c']:.2f} on" in text
 
 
 def test_nested_models_tell_the_splits(trained, new, explain):

@@ -311,6 +311,7 @@ class TestOddTables:
         assert _set_words(["a", "b c"])(sets).to_pylist() == ["a|b c", "a", "b c"]
         words = _set_words(["a|b", "é"])(sets).to_pylist()
         assert words == ['["a|b", "é"]', '["a|b"]', '["é"]']
+        assert _set_words(["[1]", "2"])(sets).to_pylist()[1:] == ['["[1]"]', '["2"]']
         assert _set_words([1, 2])(sets[:0]).to_pylist() == []
 
     def test_thousands_of_classes(self, dubito_command, decided, make_scores):
@@ -334,6 +335,7 @@ class TestRefusals:
         [
             (["--strategy", "hopeful"], "--strategy must be one of pessimistic, optimistic,"),
             (["--rule", "maximalty"], "--rule must be one of interval_dominance, maximality,"),
+            (["--reject-cost", "inf"], "--reject-cost must be a number such as 0.2. Got inf."),
             (["--without", "p"], "--without must be one of proba, bounds, set. Got 'p'."),
         ],
     )

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from importlib import util
 
 import pytest
@@ -36,6 +37,16 @@ def test_the_cost_of_asking_is_passed_on(model, dubito_command):
     assert facts["reject_cost"] == 0.05
     assert facts["rows"] == 300
     assert "costs 0.05" in facts["lines"][1]
+
+
+def test_rows_are_called_by_a_column(model, make_scores, in_folder, dubito_command, refused):
+    make_scores(60, id=[f"{k:04d}-x" for k in range(60)]).to_csv("t.csv", index=False)
+    assert dubito_command("report", model, "t.csv", "--names", "id").exit_code == 0
+    page = (in_folder / "report.html").read_text(encoding="utf-8")
+    assert len(set(re.findall(r"\d{4}-x", page))) >= 20
+    assert refused("report", model, "t.csv", "--names", "ids", "--force").startswith(
+        "column 'ids' is missing from t.csv. Did you mean 'id'?"
+    )
 
 
 @pytest.mark.usefixtures("scores")

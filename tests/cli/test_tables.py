@@ -65,6 +65,7 @@ class TestReading:
             ("t.tsv", PLAIN.replace(",", "\t"), "separated by tabs"),
             ("t.csv", PLAIN.replace(",", ";"), "separated by semicolons"),
             ("t.txt", PLAIN.replace(",", "\t"), "separated by tabs"),
+            ("t.csv", PLAIN.replace(",", "|"), "separated by vertical bars"),
             (
                 "t.csv",
                 PLAIN.replace(",", ";").replace("0.5", "0,5"),
@@ -174,6 +175,13 @@ class TestSelecting:
         )
         assert refusal(table.read, ["z"]).startswith("column 'z' is missing from t.csv.")
 
+    def test_a_file_that_is_one_column_says_so(self):
+        missing = Table(write("t.csv", "a#b\n1#2\n")).missing("a", "The model needs it.")
+        assert str(missing) == (
+            "column 'a' is missing from t.csv. The model needs it. All of t.csv is one column, "
+            "'a#b': are its cells separated by commas, semicolons or tabs?"
+        )
+
     def test_many_names_are_told_by_the_first_and_last(self):
         assert listed([f"c{k}" for k in range(1000)]) == "c0 … c999"
         assert listed(["", "a"]) == "(no name), a"
@@ -187,13 +195,15 @@ class TestRefusing:
         [
             (b"", "t.csv is empty. A table needs a first line with the column names."),
             (b"\n\n", "t.csv is empty. A table needs a first line with the column names."),
+            (b'{"a": 1}', "t.csv has one line only. A table needs a first line with the column"),
             (bytes(range(256)), "t.csv holds binary data. dubito reads tables as CSV or Parquet."),
             (b"PK\x03\x04rest", "t.csv is a spreadsheet, a model file or a zip archive"),
             ("a,b\n1,2\n".encode("utf-16"), "t.csv is text in UTF-16. Save it as CSV in UTF-8."),
             (b"PAR1 and then nothing", "t.csv is a damaged Parquet file"),
             (b"\x1f\x8b and then nothing", "t.csv could not be read"),
             (b"a,b,a\n1,2,3\n", "t.csv has several columns named a. Give each column its own name"),
-            (b"a,b\n1,2\n3\n", "t.csv has 1 cells in row 1, but 2 columns. Correct the line"),
+            (b"a,b\n1,2\n3\n", "t.csv has 1 cell in row 1, but 2 columns. Correct the line"),
+            (b"a\n1\n3,4\n", "t.csv has 2 cells in row 1, but 1 column. Correct the line"),
             (b"a,b\n1,2\n3,4,5\n", "t.csv has 3 cells in row 1, but 2 columns. Correct the line"),
         ],
     )
@@ -205,6 +215,7 @@ class TestRefusing:
         assert refusal(Table, "score.csv") == (
             "there is no file score.csv. Did you mean scores.csv?"
         )
+        assert refusal(Table, "-").startswith("dubito reads a table twice, so not from stdin")
         assert refusal(Table, "nowhere/t.csv") == "there is no file nowhere/t.csv."
 
     def test_a_folder(self, tmp_path):
@@ -235,6 +246,10 @@ class TestRefusing:
     def test_another_encoding(self):
         table = Table(write("t.csv", "a,b\n1,x\n2,café\n".encode("latin-1")))
         assert refusal(table.read) == "t.csv is not UTF-8 text in row 1. Save it as CSV in UTF-8."
+        written = write("t.csv", "a,né\n1,2\n".encode("latin-1"))
+        assert refusal(Table, written) == (
+            "t.csv is not UTF-8 text in its first line. Save it as CSV in UTF-8."
+        )
 
     def test_a_quote_left_open(self, monkeypatch):
         monkeypatch.setattr(_csv, "_BLOCK", 64)

@@ -2,6 +2,7 @@
 
 import json
 import os
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -11,8 +12,10 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from dubito.cli import _recipes, _train
+from dubito.cli._console import Console
 from dubito.cli._cross_validation import folds_of
 from dubito.cli._recipes import RECIPES, Recipe
 from dubito.metrics import evaluate
@@ -261,6 +264,20 @@ def test_interrupted_it_writes_nothing(dubito_command, monkeypatch, in_folder):
     assert said.exit_code == 130
     assert said.stderr.startswith("interrupted: no")
     assert [file.name for file in in_folder.iterdir()] == ["data.csv"]
+
+
+@pytest.mark.parametrize(("rows", "threads"), [(_train.WORTH_THREADS, 2), (100, 1)])
+def test_small_work_stays_on_one_thread(rows, threads):
+    class Watched:
+        def fit(self, *_):
+            pools = threadpool_info()
+            self.threads = {p["num_threads"] for p in pools if p["user_api"] == "openmp"}
+            return self
+
+    data = SimpleNamespace(X=None, y=np.zeros(rows))
+    with threadpool_limits(2, user_api="openmp"):
+        fitted, *_ = _train._fit_and_measure(lambda _: Watched(), data, 0, 0, Console(quiet=True))
+    assert fitted.threads == {threads}
 
 
 @pytest.mark.usefixtures("data")

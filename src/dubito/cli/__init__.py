@@ -46,15 +46,21 @@ def build_app() -> typer.Typer:
     """Return the commands."""
     import typer  # noqa: PLC0415 - the module itself must load without it
 
-    from dubito.cli._console import about, guarded  # noqa: PLC0415
+    from dubito.cli._console import Commands, about, guarded  # noqa: PLC0415
 
-    app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+    app = typer.Typer(cls=Commands, add_completion=False, pretty_exceptions_enable=False)
     app.callback()(about)
     for name in COMMANDS:
         module = import_module(f"dubito.cli._{name}")
         settings = getattr(module, "CONTEXT", None)
-        app.command(context_settings=settings)(guarded(getattr(module, name)))
+        command = getattr(module, name)
+        app.command(help=_unwrapped(command.__doc__), context_settings=settings)(guarded(command))
     return app
+
+
+def _unwrapped(text: str) -> str:
+    """Return paragraphs on a line each, to be wrapped as wide as the terminal is."""
+    return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
 
 
 def _leave(signum: int, _frame: FrameType | None) -> None:

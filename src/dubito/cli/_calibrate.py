@@ -105,11 +105,11 @@ def calibrate(  # noqa: PLR0913 - a command's options
     from dubito.cli import _calibrating  # noqa: PLC0415 - heavy
     from dubito.cli._matching import Said  # noqa: PLC0415
     from dubito.cli._tables import split_names  # noqa: PLC0415
-    from dubito.cli._writer import check_output  # noqa: PLC0415
+    from dubito.cli._writer import check_outputs  # noqa: PLC0415
     from dubito.saving import save  # noqa: PLC0415
 
     console = Console(quiet=quiet, json=json)
-    check_output(output, force=force)
+    check_outputs([output], [scores], force=force)
     said = Said(columns, split_names(classes) if classes else None, positive)
     how = _calibrating.How(method, input, targets)
     task = _calibrating.read_task(scores, label, said, how)

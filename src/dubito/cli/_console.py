@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
 import typer
 
 import dubito
+from dubito.cli._options import FLAG
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -42,12 +43,30 @@ class CliError(Exception):
         self.code = code
 
 
+class Commands(typer.core.TyperGroup):
+    """All commands; wrong options are told in one line too, and none at all shows the help."""
+
+    def main(self, *args: Any, **settings: Any) -> Any:
+        """Run the command that was given, and leave."""
+        given = settings.get("args")
+        settings["args"] = list(sys.argv[1:] if given is None else given) or ["--help"]
+        try:
+            code = super().main(*args, **settings | {"standalone_mode": False})
+        except Exception as error:
+            if not hasattr(error, "format_message"):  # the parser's
+                raise
+            typer.echo(f"error: {_misused(error)}", err=True)
+            code = 2
+        sys.exit(code)
+
+
 def about(
     *,
     version: Annotated[
         bool,
         typer.Option(
             "--version",
+            metavar=FLAG,
             is_eager=True,
             callback=lambda asked: _print_version() if asked else None,
             help="Print the version and exit.",
@@ -120,6 +139,14 @@ def _debugging() -> bool:
 def _is_the_parsers(error: Exception) -> bool:
     """Whether typer, or click below it, speaks: exit codes and wrong options are theirs."""
     return type(error).__module__.split(".")[0] in ("click", "typer")
+
+
+def _misused(error: Any) -> str:
+    """Say what the parser says, in one line."""
+    message = " ".join(error.format_message().split())
+    end = "" if message.endswith((".", "?")) else "."
+    command = error.ctx.command_path if error.ctx else "dubito"
+    return f"{message[:1].lower()}{message[1:]}{end} {command} --help lists what there is."
 
 
 def _worded(error: Exception) -> tuple[str, int]:

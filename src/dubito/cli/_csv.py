@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
+from dubito._checks import counted
 from dubito.cli._console import CliError
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ _LINES = 50
 _ZIP = b"PK\x03\x04"
 _GZIP = b"\x1f\x8b"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
-_SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
+_SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 
 _BAD_CELL = re.compile(
     r"In CSV column #(\d+): (?:Row #(\d+): )?CSV conversion error to \w+: (invalid value '(.*)')?",
@@ -72,6 +73,22 @@ class Dialect:
             return ""
         comma = ", decimal commas" if self.decimal == "," else ""
         return f"separated by {_SEPARATORS[self.separator]}{comma}"
+
+
+def unlike_text(kind: pa.DataType) -> str:
+    """Say what cells of this type are that cannot be written as text; nothing where they can.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from dubito.cli._csv import unlike_text
+    >>> unlike_text(pa.list_(pa.int64())), unlike_text(pa.int64())
+    ('lists or records', '')
+    """
+    if pa.types.is_nested(kind):
+        return "lists or records"
+    raw = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
+    return "bytes" if any(is_raw(kind) for is_raw in raw) else ""
 
 
 def recognise(path: Path) -> Dialect:
@@ -196,6 +213,10 @@ def _told(path: Path, names: list[str]) -> Iterator[None]:
     """Turn what the reader says into what the person at the terminal can use."""
     try:
         yield
+    except UnicodeDecodeError as error:  # of the column names
+        raise CliError(
+            f"{path} is not UTF-8 text in its first line. Save it as CSV in UTF-8."
+        ) from error
     except pa.ArrowInvalid as error:
         _tell(path, names, str(error), error)
     except OSError as error:  # the file was there: its gzip stream is damaged
@@ -215,12 +236,14 @@ def _tell(path: Path, names: list[str], message: str, error: Exception) -> NoRet
         ) from error
     if line := _RAGGED.search(message):
         raise CliError(
-            f"{path} has {line[3]} cells{_row(line[1])}, but {line[2]} columns. Correct the line; "
-            "a cell that holds the separator must be in quotes."
+            f"{path} has {counted(int(line[3]), 'cell')}{_row(line[1])}, but "
+            f"{counted(int(line[2]), 'column')}. Correct the line; a cell that holds the separator "
+            "must be in quotes."
         ) from error
     if "Empty CSV" in message:
         raise CliError(
-            f"{path} is empty. A table needs a first line with the column names."
+            f"{path} has one line only. A table needs a first line with the column names, and the "
+            "rows below it."
         ) from error
     if "straddl" in message:
         raise CliError(

@@ -90,12 +90,12 @@ def _write(
 ) -> None:
     from contextlib import ExitStack  # noqa: PLC0415
 
-    from dubito.cli._writer import TableWriter  # noqa: PLC0415 - heavy
+    from dubito.cli._writer import TableWriter, check_outputs  # noqa: PLC0415 - heavy
 
     dubito.datasets._lookup.find_dataset(name)  # an unknown name is told before an existing file
-    if test is not None and test.resolve() == output.resolve():
-        raise CliError(f"{test} cannot hold both parts. Name two files.")
-    writers = {path: TableWriter(path, force=force) for path in (output, test) if path is not None}
+    files = [output, *([test] if test else [])]
+    check_outputs(files, [], force=force)
+    writers = {path: TableWriter(path, force=force) for path in files}
     data = dubito.datasets.load(name)
     whole = _table(data)
     parts = [whole] if test is None else [whole.iloc[rows] for rows in _parts(data, seed)]

@@ -239,9 +239,9 @@ def _row_columns(frame: Any, keep: list[str], decided: dict[str, Any]) -> dict[s
 
 
 def _set_words(classes: list[Any]) -> Callable[[Sets], pa.Array]:
-    """Return the function that writes sets: a|b, or JSON lists where a class is named with |."""
+    """Return what writes sets: a|b, or JSON lists where a class is named with | or from [ on."""
     texts = [str(name) for name in classes]
-    if any(BETWEEN in text for text in texts):
+    if any(BETWEEN in text or text.startswith("[") for text in texts):
         alone = [json.dumps([name], ensure_ascii=False) for name in classes]
 
         def join(members: list[int]) -> str:

@@ -46,8 +46,8 @@ def explain(
     dubito explain model.skops age=31 ldl=7.9
 
     All models tell probabilities, bounds and what their doubt is made of; some tell more:
-    evidential ones what speaks for what, imprecise ones how far other classes are from being
-    possible, nested ones the splits on the way, a fusion what each member says.
+    evidential ones what speaks for what, imprecise ones how far other classes are from
+    being the best answer, nested ones the splits on the way, a fusion what each member says.
     """
     from dubito import saving  # noqa: PLC0415 - heavy
     from dubito.cli._explaining import explain_rows  # noqa: PLC0415

@@ -114,7 +114,8 @@ def _what(asked: Asked) -> Told:
     opening = f"row {asked.name}: most probable is {best} ({asked.proba[asked.best]:.2f})."
     told = [_class_facts(asked, k) for k in order]
     facts: dict[str, Any] = {"prediction": best, "classes": told}
-    table = side_by_side([tuple(told[0]), *map(_cells, told)])
+    head = tuple(name.replace("_", " ") for name in told[0])
+    table = side_by_side([head, *map(_cells, told)])
     if asked.bounds is None or asked.possible is None:
         nothing = "This model gives no bounds, so it cannot tell what its doubt is made of."
         return [opening, table, *_others(asked), nothing], facts
@@ -128,7 +129,9 @@ def _what(asked: Asked) -> Told:
         "evidence_for_others": against,
     }
     verdict = (
-        "No other class is possible." if len(possible) == 1 else f"Possible: {_named(possible)}."
+        "It is clearly the most probable."
+        if possible == [best]
+        else f"Could be the best answer: {_named(possible)}."
     )
     return [f"{opening} {verdict}", table, *_others(asked), _in_parts(best, lack, against)], facts
 
@@ -141,13 +144,16 @@ def _cells(facts: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _in_parts(label: Any, lack: float, against: float) -> str:
-    """Say what doubt is made of, so that the digits shown add up."""
-    total, others = round(100 * (lack + against)), round(100 * against)
+    """Say what doubt is made of, so that the digits shown add up.
+
+    The lack is rounded as everywhere else: evidential models tell it once more, as ignorance.
+    """
+    total, lacking = round(lack + against, 2), round(lack, 2)
     if total == 0:
         return f"Doubt about {label}: less than 0.01."
     return (
-        f"Doubt about {label}: {total / 100:.2f} = {(total - others) / 100:.2f} too little "
-        f"evidence + {others / 100:.2f} evidence for others."
+        f"Doubt about {label}: {total:.2f} = {lacking:.2f} too little evidence + "
+        f"{total - lacking:.2f} evidence for others."
     )
 
 
@@ -156,7 +162,7 @@ def _class_facts(asked: Asked, k: int) -> dict[str, Any]:
     if asked.bounds is not None and asked.possible is not None:
         facts["lower"] = float(asked.bounds.lower[0, k])
         facts["upper"] = float(asked.bounds.upper[0, k])
-        facts["possible"] = bool(asked.possible[k])
+        facts["could_be_best"] = bool(asked.possible[k])
     return facts
 
 
@@ -187,11 +193,15 @@ def _evidence(asked: Asked) -> Told:
         "ignorance": float(explanation.ignorance[0]),
         "conflict": float(explanation.conflict[0]),
     }
-    return ["The evidence:", explanation.text()], facts
+    heading = (
+        "The evidence (ignorance: what it leaves open between all classes; conflict: how far it "
+        "contradicts itself):"
+    )
+    return [heading, explanation.text()], facts
 
 
 def _imprecision(asked: Asked) -> Told:
-    """Tell how much more imprecision would make other classes possible, of discriminants."""
+    """Tell how much more imprecision would let other classes be best, of discriminants."""
     core = asked.core
     if not hasattr(core, "critical_c"):
         return [], {}
@@ -204,8 +214,8 @@ def _imprecision(asked: Asked) -> Told:
         for k in order
     ]  # fmt: skip
     line = (
-        f"The model's imprecision is {core.c_:.2f}. Imprecision at which each class becomes "
-        f"possible: {'; '.join(told)}."
+        f"The model's imprecision is {core.c_:.2f}. Imprecision from which on each class could be "
+        f"the best answer: {'; '.join(told)}."
     )
     facts = [
         {"class": asked.classes[k], "c": float(needed[k]) if math.isfinite(needed[k]) else None}

@@ -9,6 +9,7 @@ import numpy as np
 
 from dubito._checks import counted, name_rows
 from dubito.cli._console import CliError
+from dubito.cli._csv import unlike_text
 from dubito.cli._tables import Table, listed
 
 if TYPE_CHECKING:
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from dubito.saving import Saved
+
+#: Floats are whole numbers up to here, and 64 bits hold all integers of so many digits.
+_EXACT, _DIGITS = 2**53, 18
 
 
 def model_types(saved: Saved, table: Table) -> dict[str, str]:
@@ -227,7 +231,7 @@ def class_positions(values: Iterable[Any], classes: Sequence[Any]) -> list[int |
 def as_classes(column: pd.Series, path: str | Path) -> npt.NDArray[Any]:
     """Return labels as classes: whole numbers as such, everything else as it is written.
 
-    Text such as 01 or 1.5 stays text: only what an integer is written like becomes one.
+    Text such as 01 or 1.5 stays text: only 1 and 1.0, how whole numbers are written, become one.
 
     Parameters
     ----------
@@ -243,17 +247,25 @@ def as_classes(column: pd.Series, path: str | Path) -> npt.NDArray[Any]:
     refuse_no_label(column, path)
     codes, distinct = column.factorize()
     values = np.asarray(distinct)
-    if values.dtype.kind == "f" and (values == np.floor(values)).all():
+    if values.dtype.kind == "f" and ((values == np.floor(values)) & (abs(values) < _EXACT)).all():
         values = values.astype(np.int64)  # whole numbers, beside cells that were empty elsewhere
     elif values.dtype.kind not in "biuf":
         values = np.asarray([str(value) for value in values])
-        if all(_is_integer(value) for value in values):
-            values = values.astype(np.int64)
+        whole = [value.removesuffix(".0") for value in values]  # as pandas writes floats
+        if all(_is_integer(value) for value in whole):
+            values = np.asarray(whole, dtype=np.int64)
     return values[codes]
 
 
 def refuse_no_label(column: pd.Series, path: str | Path) -> None:
-    """Refuse rows without a label."""
+    """Refuse rows without a label, and columns whose cells are no labels."""
+    kind = getattr(column.dtype, "pyarrow_dtype", None)
+    held = "" if kind is None else unlike_text(kind)
+    if held:
+        raise CliError(
+            f"column {column.name!r} of {path} holds {held}, and labels are text or whole numbers. "
+            "Turn it into such a column, or name another."
+        )
     missing = column.index[column.isna().to_numpy()]
     if len(missing):
         raise CliError(
@@ -265,9 +277,7 @@ def refuse_no_label(column: pd.Series, path: str | Path) -> None:
 def _unnamed_columns(saved: Saved, table: Table) -> dict[str, str]:
     """Return a table's numbers for a model that was fitted on a plain array."""
     needed = getattr(saved.model, "n_features_in_", None)
-    numbers = [
-        name for name in table.names if table.types[name] == "number" and name != saved.stamp.label
-    ]
+    numbers = [name for name in table.number_columns() if name != saved.stamp.label]
     if needed is not None and len(numbers) != needed:
         raise CliError(
             f"the model was fitted on {needed} columns without names, but {table.path} has "
@@ -292,4 +302,5 @@ def _as_read(value: Any) -> str:
 
 def _is_integer(text: str) -> bool:
     digits = text.removeprefix("-")
-    return digits.isascii() and digits.isdigit() and (text == "0" or digits[0] != "0")
+    plain = digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS
+    return plain and (text == "0" or digits[0] != "0")

@@ -145,7 +145,7 @@ def _as_said(
 
 def _offered(table: Table, label: str, said: Said) -> tuple[list[str], list[str]]:
     """Return the columns of numbers besides the label, and those chosen with --columns."""
-    numbers = [name for name in table.names if table.types[name] == "number" and name != label]
+    numbers = [name for name in table.number_columns() if name != label]
     if said.columns is None:
         chosen = numbers
     else:
@@ -233,6 +233,13 @@ def _affixes(columns: list[str], texts: list[str]) -> list[tuple[str, str]]:
 
 
 def _unmatched(columns: list[str], labels: Sequence[Any]) -> CliError:
+    found = [label for label in labels if str(label) in columns]
+    if len(found) > 1:
+        lacking = [label for label in labels if label not in found]
+        return CliError(
+            f"no column of numbers is named after the label {listed(lacking)}, as there are for "
+            f"{listed(found)}. Correct the labels, or give each its column of scores."
+        )
     if len(labels) == 2:
         return CliError(
             f"which columns hold the scores? Of two classes ({listed(labels)}) there may be one "

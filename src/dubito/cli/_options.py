@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+#: What a flag takes, as the help tells it: nothing.
+FLAG = ""
+
 Label = Annotated[
     str | None, typer.Option("--label", "-y", metavar="COLUMN", help="Column of the true labels.")
 ]
@@ -20,12 +23,18 @@ Columns = Annotated[
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="FILE", help="File to write.")
 ]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite the output if it exists.")]
+Force = Annotated[
+    bool, typer.Option("--force", metavar=FLAG, help="Overwrite the output if it exists.")
+]
 Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="No text and no progress bar: errors only.")
+    bool,
+    typer.Option("--quiet", "-q", metavar=FLAG, help="No text and no progress bar: errors only."),
 ]
 Json = Annotated[
-    bool, typer.Option("--json", help="One JSON object on stdout in place of text, nothing else.")
+    bool,
+    typer.Option(
+        "--json", metavar=FLAG, help="One JSON object on stdout in place of text, nothing else."
+    ),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of everything that is drawn by chance.")]
 Trust = Annotated[

@@ -1,5 +1,6 @@
 """`dubito predict`: a table in, a table of decisions out, in chunks."""
 
+from math import isfinite
 from pathlib import Path
 from typing import Annotated
 
@@ -66,10 +67,13 @@ def predict(  # noqa: PLR0913 - a command's options
     """Decide on each row: class, probabilities, bounds, and whether to doubt.
 
     Columns: row (from 0), those kept, prediction (the most probable class), p_CLASS, lower_CLASS
-    and upper_CLASS, set (classes that remain possible, with | between), set_size, and rejected.
+    and upper_CLASS, set (classes that could be the best answer, with | between), set_size, and
+    rejected.
     """
     check_choice("--strategy", strategy, STRATEGIES)
     check_choice("--rule", rule, RULES)
+    if reject_cost is not None and not isfinite(reject_cost):
+        raise CliError(f"--reject-cost must be a number such as 0.2. Got {reject_cost}.")
     left_out = [part.strip() for part in without.split(",")] if without else []
     for part in left_out:
         check_choice("--without", part, PARTS)
@@ -79,10 +83,11 @@ def predict(  # noqa: PLR0913 - a command's options
         )
     from dubito.cli._deciding import Decider, Settings, decide_table  # noqa: PLC0415 - heavy
     from dubito.cli._tables import Table  # noqa: PLC0415
-    from dubito.cli._writer import TableWriter  # noqa: PLC0415
+    from dubito.cli._writer import TableWriter, check_outputs  # noqa: PLC0415
     from dubito.saving import load  # noqa: PLC0415
 
     console = Console(quiet=quiet, json=json)
+    check_outputs([output] if output else [], [model, table], force=force)
     writer = TableWriter(output, force=force)
     saved = load(model, trusted=trust or ())
     rows = Table(table)

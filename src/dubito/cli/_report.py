@@ -34,6 +34,13 @@ def report(  # noqa: PLR0913 - a command's options
         typer.Option(min=0, max=1, help="What asking a person costs where a mistake costs 1."),
     ] = 0.2,
     title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
+    names: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column to call rows by on the page, such as an id; else they count from 0.",
+        ),
+    ] = None,
     seed: Seed = 0,
     trust: Trust = None,
     force: Force = False,
@@ -47,15 +54,16 @@ def report(  # noqa: PLR0913 - a command's options
     """
     from dubito.cli._tables import Table  # noqa: PLC0415 - heavy
     from dubito.cli._test_rows import labelled_chunks, load_models, trained_on  # noqa: PLC0415
-    from dubito.cli._writer import check_output  # noqa: PLC0415
+    from dubito.cli._writer import check_outputs  # noqa: PLC0415
 
     console = Console(quiet=quiet, json=json)
     target = Path("report.html") if output is None else output
-    check_output(target, force=force)
+    check_outputs([target], [model, test, *(compare or [])], force=force)
     _refuse_without_extra()
     from dubito.report import collect, write_report  # noqa: PLC0415 - needs the extra
 
-    Table(test)  # a file that is no table is told before models are loaded
+    table = Table(test)  # a file that is no table is told before models are loaded
+    called = None if names is None else table.read([names], {names: "as_is"})[names].astype(str)
     models = load_models([model, *(compare or [])], trust or [])
     chunks = {
         name: next(labelled_chunks(saved, test, label, whole=True))
@@ -68,6 +76,7 @@ def report(  # noqa: PLR0913 - a command's options
             next(iter(chunks.values())).y,
             title=title,
             reject_cost=reject_cost,
+            row_names=called,
             random_state=seed,
         )
         write_report(collected, target, force=force)

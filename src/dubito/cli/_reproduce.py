@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from dubito.cli._console import CliError
+from dubito.cli._options import FLAG
 
 #: Options not listed here go to the experiment as they are.
 CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True}
@@ -25,12 +26,13 @@ def reproduce(
     paper: Annotated[str, typer.Argument(help="The paper's experiments, as in p0.")],
     *,
     quick: Annotated[
-        bool, typer.Option("--quick", help="A small part of it, in a minute or so.")
+        bool, typer.Option("--quick", metavar=FLAG, help="A small part of it, in a minute or so.")
     ] = False,
     resume: Annotated[
         bool,
         typer.Option(
             "--resume",
+            metavar=FLAG,
             help="Keep finished parts in experiments/PAPER/results, and go on from those there.",
         ),
     ] = False,
@@ -38,7 +40,9 @@ def reproduce(
     out: Annotated[
         Path | None, typer.Option(help="The same with a folder of your own for finished parts.")
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", metavar=FLAG, help="No progress bar.")
+    ] = False,
 ) -> None:
     """Run a paper's experiments and print its table beside ours.
 

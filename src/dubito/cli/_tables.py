@@ -22,6 +22,8 @@ from dubito.cli._console import CliError
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
+    import numpy as np
+    import numpy.typing as npt
     import pandas as pd
 
 #: Cells a chunk may hold: 32 MiB of numbers.
@@ -105,6 +107,43 @@ class Table:
             found.update(dict.fromkeys(matches))
         return list(found)
 
+    def number_columns(self) -> list[str]:
+        """Return the columns of numbers, and those of text in which most cells are numbers.
+
+        The latter are read as numbers by whoever needs them, so that the odd cell is told.
+        """
+        mostly = self._mostly_numbers(self._texts())
+        return [name for name in self.names if self.types[name] == "number" or name in mostly]
+
+    def are_numbers(self, column: pd.Series) -> npt.NDArray[np.bool_]:
+        """Return which cells of a column of text read as numbers, as this file writes them."""
+        import pandas as pd  # noqa: PLC0415 - heavy
+
+        decimal = str.maketrans({".": "?", self._dialect.decimal: "."})
+        numbers = pd.to_numeric(column.str.translate(decimal), errors="coerce")
+        return numbers.notna().to_numpy(dtype=bool)
+
+    def _mostly_numbers(self, names: list[str]) -> set[str]:
+        """Return the columns of text in which more than half of the first cells are numbers."""
+        chunks = self.chunks(names, dict.fromkeys(names, "text"), chunk_rows(len(names)))
+        first = next(chunks, None) if names else None
+        if first is None:
+            return set()
+        cells = {name: first[name].dropna() for name in names}
+        return {
+            name
+            for name, column in cells.items()
+            if 2 * self.are_numbers(column).sum() > len(column)
+        }
+
+    def _texts(self) -> list[str]:
+        """Return the columns of text; those of dates, truth values or lists in Parquet are none."""
+        if self._parquet:
+            return [
+                field.name for field in self._parquet_file().schema_arrow if _is_text(field.type)
+            ]
+        return [name for name, kind in self.types.items() if kind == "text"]
+
     def missing(self, name: str, why: str = "", taken: Collection[str] = ()) -> CliError:
         """Return the error for a column that is not there.
 
@@ -125,6 +164,11 @@ class Table:
         near = difflib.get_close_matches(name, free, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         why = why or f"Its columns are {listed(self.names)}."
+        if len(self.names) == 1:
+            why += (
+                f" All of {self.path} is one column, {self.names[0]!r}: are its cells separated by "
+                "commas, semicolons or tabs?"
+            )
         return CliError(f"column {name!r} is missing from {self.path}.{hint} {why}")
 
     def read(
@@ -265,6 +309,8 @@ def listed(names: Sequence[object], most: int = 8) -> str:
 def _refuse_no_file(path: Path) -> None:
     if path.is_dir():
         raise CliError(f"{path} is a folder, not a table. Name a CSV or Parquet file.")
+    if str(path) == "-":
+        raise CliError("dubito reads a table twice, so not from stdin: save it, and name the file.")
     if not path.exists():
         near = difflib.get_close_matches(path.name, _neighbours(path), n=1, cutoff=0.8)
         hint = f" Did you mean {path.with_name(near[0])}?" if near else ""
@@ -295,6 +341,11 @@ def _is_number(kind: pa.DataType) -> bool:
         or pa.types.is_decimal(kind)
         or pa.types.is_null(kind)
     )
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _cast(array: pa.Array, kind: str, name: str, path: Path, start: int) -> pa.Array:

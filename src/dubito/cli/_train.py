@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dubito.cli._console import CliError, Console
-from dubito.cli._options import (  # noqa: TC001 - typer reads them
+from dubito.cli._options import (
+    FLAG,
     Columns,
     Force,
     Json,
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 
 #: Folds within a model, for calibration and for tuning.
 INNER_FOLDS = 5
+
+#: Rows from which on boosted trees gain from several threads.
+WORTH_THREADS = 10_000
 
 #: What is told of a model; `dubito evaluate` tells all.
 TOLD = ("accuracy", "log_loss", "ece", "mean_set_size", "u80")
@@ -66,10 +70,12 @@ def train(  # noqa: PLR0913 - a command's options
         float, typer.Option(min=0.01, max=0.99, help="Share of the rows to set aside.")
     ] = 0.3,
     impute: Annotated[
-        bool, typer.Option("--impute", help="Fill empty cells; else they are an error.")
+        bool,
+        typer.Option("--impute", metavar=FLAG, help="Fill empty cells; else they are an error."),
     ] = False,
     as_classes: Annotated[
-        bool, typer.Option("--as-classes", help="Take numbers for classes, however many.")
+        bool,
+        typer.Option("--as-classes", metavar=FLAG, help="Take numbers for classes, however many."),
     ] = False,
     seed: Seed = 0,
     force: Force = False,
@@ -86,11 +92,12 @@ def train(  # noqa: PLR0913 - a command's options
     console = Console(quiet=quiet, json=json)
     recipe = _recipe(model)
     target, output = _given(target, output, data)
-    _refuse_outputs([output, *([set_aside] if set_aside else [])], data, force=force)
+    from dubito.cli import _training_data as training  # noqa: PLC0415 - heavy
+    from dubito.cli._writer import check_outputs  # noqa: PLC0415
+
+    check_outputs([output, *([set_aside] if set_aside else [])], [data], force=force)
     if cv == 1:
         raise CliError("--cv 1 leaves nothing to learn from. Give 2 or more folds, or 0 for none.")
-    from dubito.cli import _training_data as training  # noqa: PLC0415 - heavy
-
     rows = training.read_training_data(
         data, target, columns, impute=impute, numbers_are_classes=as_classes
     )
@@ -98,7 +105,7 @@ def train(  # noqa: PLR0913 - a command's options
     if set_aside is not None:
         rows, tested = training.set_aside(rows, aside, seed)
     facts = _tell_rows(rows, target, model, console)
-    for note in recipe.takes_long(len(rows.y), len(facts["classes"])):
+    for note in (*rows.notes, *recipe.takes_long(len(rows.y), len(facts["classes"]))):
         console.note(f"note: {note}")
     build = _builder(recipe, model, rows, impute=impute, seed=seed)
     started = perf_counter()
@@ -170,19 +177,6 @@ def _given(target: str | None, output: Path | None, data: Path) -> tuple[str, Pa
     return target, output
 
 
-def _refuse_outputs(outputs: list[Path], data: Path, *, force: bool) -> None:
-    """Refuse files that cannot be written, or that would overwrite each other, before the work."""
-    from dubito.cli._writer import check_output  # noqa: PLC0415 - heavy
-
-    places = [path.resolve() for path in (data, *outputs)]
-    for place, path in zip(places[1:], outputs, strict=True):
-        if places.count(place) > 1:
-            raise CliError(
-                f"{path} is named twice: each file that is read or written needs a name."
-            )
-        check_output(path, force=force)
-
-
 def _tell_rows(rows: TrainingData, target: str, model: str, console: Console) -> dict[str, Any]:
     from dubito.cli._tables import listed  # noqa: PLC0415 - heavy
     from dubito.cli._training_data import tell_left_out  # noqa: PLC0415
@@ -244,13 +238,26 @@ def _fit_and_measure(
     from dubito.cli._measures import as_plain  # noqa: PLC0415
 
     folds = folds_of(rows.y, cv, seed)
-    with _heard() as notes, console.progress(len(folds) + 1, "training", unit="fits") as done:
+    with (
+        _few_threads(len(rows.y)),
+        _heard() as notes,
+        console.progress(len(folds) + 1, "training", unit="fits") as done,
+    ):
         estimates = cross_validate(build, rows, folds, done)
         fitted = build(rows.y).fit(rows.X, rows.y)
         done(1)
     _tell_measures(estimates, len(folds), cv, console)
     measured = {"folds": len(folds), "cross_validation": as_plain(estimates)}
     return fitted, measured, notes
+
+
+@contextmanager
+def _few_threads(rows: int) -> Iterator[None]:
+    """Keep small work on one thread: on a busy machine threads wait for each other for minutes."""
+    from threadpoolctl import threadpool_limits  # noqa: PLC0415
+
+    with threadpool_limits(1 if rows < WORTH_THREADS else None, user_api="openmp"):
+        yield
 
 
 def _tell_measures(estimates: dict[str, Estimate], folds: int, cv: int, console: Console) -> None:

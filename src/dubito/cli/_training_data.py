@@ -10,6 +10,7 @@ import numpy as np
 from dubito._checks import counted
 from dubito.cli._console import CliError
 from dubito.cli._inputs import as_classes, refuse_missing
+from dubito.cli._mixed_columns import mixed_columns
 from dubito.cli._recipes import MOST_VALUES
 from dubito.cli._tables import Table, listed
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
     import pandas as pd
+
+    from dubito.cli._mixed_columns import Mixed
 
 #: A numeric target is taken for a measurement, and refused unless --as-classes is given, when it
 #: has more than `MOST_FRACTIONS` distinct values that are not all whole, or more than
@@ -34,12 +37,13 @@ ROWS_TO_COUNT = 20
 
 
 class TrainingData(NamedTuple):
-    """Features, labels, what the columns hold, and which were left out and why."""
+    """Features, labels, what the columns hold, which were left out and why, and notes."""
 
     X: pd.DataFrame
     y: npt.NDArray[Any]
     types: dict[str, str]
     left_out: dict[str, str]
+    notes: tuple[str, ...] = ()
 
     def class_counts(self) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
         """Return the classes and the rows of each."""
@@ -93,7 +97,13 @@ def read_training_data(
         _refuse_measurements(y, target, path)
     if y.dtype.kind == "f":  # classes of fractions are names, as they are in a CSV file
         y = y.astype(np.str_)
-    left_out = _constant(frame) if columns is not None else _of_no_use(frame)
+    mixed, notes = mixed_columns(table, frame), []
+    if columns is None:
+        _refuse_slips(mixed, path)
+        left_out = _of_no_use(frame, mixed)
+    else:
+        left_out = _constant(frame)
+        notes = [f"column {name!r} {it.told}: it is taken as text." for name, it in mixed.items()]
     X = frame.drop(columns=list(left_out))
     if X.empty:
         told = "; ".join(f"{name!r} {why}" for name, why in left_out.items())
@@ -104,7 +114,7 @@ def read_training_data(
     refuse_missing(X, path, empty_allowed=True)  # infinite numbers
     if not impute:
         _refuse_empty_cells(X, path)
-    return TrainingData(X, y, {name: _kind(X[name]) for name in X}, left_out)
+    return TrainingData(X, y, {name: _kind(X[name]) for name in X}, left_out, tuple(notes))
 
 
 def _kind(column: pd.Series) -> str:
@@ -156,7 +166,21 @@ def _constant(frame: pd.DataFrame) -> dict[str, str]:
     }
 
 
-def _of_no_use(frame: pd.DataFrame) -> dict[str, str]:
+def _refuse_slips(mixed: Mapping[str, Mixed], path: Path) -> None:
+    """Refuse a column of numbers that a few cells make one of text."""
+    slips = {name: it.told for name, it in mixed.items() if it.few}
+    if not slips:
+        return
+    name, *others = slips
+    more = f" The same goes for {listed([repr(other) for other in others])}." if others else ""
+    raise CliError(
+        f"column {name!r} of {path} {slips[name]}.{more} Correct or empty the cells that are no "
+        "numbers (--impute fills empty ones). To leave the column out, or to take it as text, name "
+        "the columns to use: --columns."
+    )
+
+
+def _of_no_use(frame: pd.DataFrame, mixed: Mapping[str, Mixed]) -> dict[str, str]:
     """Return the columns that say nothing about rows to come, and why."""
     left_out = _constant(frame)
     for name in frame:
@@ -168,7 +192,7 @@ def _of_no_use(frame: pd.DataFrame) -> dict[str, str]:
             else _like_a_count(frame[name])
         )
         if why:
-            left_out[name] = why
+            left_out[name] = f"{why} ({mixed[name].told})" if name in mixed else why
     return left_out
 
 

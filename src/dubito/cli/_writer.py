@@ -15,8 +15,10 @@ import pyarrow.compute as pc
 from pyarrow import csv, parquet
 
 from dubito.cli._console import CliError
+from dubito.cli._csv import unlike_text
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from types import TracebackType
 
     import pandas as pd
@@ -120,6 +122,7 @@ class CsvSink:
     def write(self, table: pa.Table) -> None:
         """Write rows, after the column names the first time."""
         if self._fresh:
+            _refuse_unwritable(table.schema)
             self._stream.write(_header(table.schema.names))
             self._fresh = False
         style = "needed" if _needs_quotes(table) else "none"
@@ -168,6 +171,30 @@ class ParquetSink:
             self._writer.close()
 
 
+def check_outputs(outputs: Sequence[Path], inputs: Sequence[Path], *, force: bool) -> None:
+    """Refuse outputs that would overwrite each other or an input, or that cannot be written.
+
+    Parameters
+    ----------
+    outputs, inputs : sequence of Path
+        The files of one command. Not even `force` lets a file be read and written.
+    force : bool
+        Overwrite outputs that are there.
+
+    Raises
+    ------
+    CliError
+        Before the work starts.
+    """
+    places = [path.resolve() for path in (*inputs, *outputs)]
+    for path in outputs:
+        if places.count(path.resolve()) > 1:
+            raise CliError(
+                f"{path} is named twice: each file that is read or written needs a name of its own."
+            )
+        check_output(path, force=force)
+
+
 def check_output(path: Path, *, force: bool) -> None:
     """Refuse an output that is there already, or that cannot be written, before the work starts."""
     if path.is_dir():
@@ -198,6 +225,17 @@ def _suffix(path: Path) -> str:
         if path.name.lower().endswith(suffix):
             return suffix
     raise CliError(f"{path} must end in {', '.join(_SUFFIXES)}: the name says what to write.")
+
+
+def _refuse_unwritable(schema: pa.Schema) -> None:
+    """Refuse columns that have no place in a CSV file."""
+    for field in schema:
+        held = unlike_text(field.type)
+        if held:
+            raise CliError(
+                f"column {field.name!r} holds {held}, which have no place in a CSV file. Write to "
+                "a .parquet file instead, or leave the column out."
+            )
 
 
 def _header(names: list[str]) -> bytes:
