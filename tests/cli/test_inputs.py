@@ -112,8 +112,11 @@ def test_a_model_that_fills_empty_cells_gets_them():
     assert "1 row with infinite numbers" in refusal(model_inputs, model, frame, path="new.csv")
 
 
-def test_complete_rows_pass():
-    refuse_missing(pd.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"], "c": [1, 2]}), "t.csv")
+def test_complete_rows_pass_and_the_same_with_a_hole_do_not():
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"], "c": [1, 2]})
+    assert refuse_missing(frame, "t.csv") is None
+    frame.loc[1, "b"] = None
+    assert "'b'" in refusal(refuse_missing, frame, "t.csv")
 
 
 @pytest.mark.parametrize(
