@@ -96,3 +96,9 @@ def saved_models(tmp_path_factory):
         )
         assert ran.exit_code == 0, ran.output
     return models
+
+
+@pytest.fixture
+def model(saved_models):
+    """A model with bounds, of three score columns."""
+    return saved_models["evidential-multinomial"]
