@@ -102,3 +102,14 @@ def saved_models(tmp_path_factory):
 def model(saved_models):
     """A model with bounds, of three score columns."""
     return saved_models["evidential-multinomial"]
+
+
+@pytest.fixture
+def two(in_folder):
+    """200 rows of one score, higher for "spam"."""
+    rng = np.random.default_rng(1)
+    spam = rng.permutation(np.arange(200) % 2)
+    frame = pd.DataFrame({"score": 2.0 * spam - 1 + rng.normal(size=200)})
+    frame["y"] = np.where(spam == 1, "spam", "ham")
+    frame.to_csv(in_folder / "two.csv", index=False)
+    return frame

@@ -12,7 +12,7 @@ from dubito.belief import Bounds
 from dubito.calibration._base import BaseCalibrator, is_evidential
 from dubito.cli._console import CliError
 from dubito.cli._inputs import label_column, model_inputs, model_types, told_in, truth
-from dubito.cli._tables import Table, chunk_rows
+from dubito.cli._tables import Table, chunk_rows, listed
 from dubito.cli._training_data import digest
 
 if TYPE_CHECKING:
@@ -59,15 +59,9 @@ def _refuse_other_classes(models: dict[str, Saved]) -> None:
     for name, saved in others:
         if set(saved.stamp.classes) != set(own.stamp.classes):
             raise CliError(
-                f"{first} and {name} know different classes ("
-                f"{_few(own.stamp.classes)}; {_few(saved.stamp.classes)}). Models can be compared "
-                "on the same classes only."
+                f"{first} and {name} know different classes ({listed(own.stamp.classes)}; "
+                f"{listed(saved.stamp.classes)}). Models can be compared on the same classes only."
             )
-
-
-def _few(classes: Sequence[Any]) -> str:
-    shown = ", ".join(map(str, classes[:5]))
-    return shown if len(classes) <= 5 else f"{shown} and {len(classes) - 5} more"
 
 
 def gives_bounds(model: Any) -> bool:
