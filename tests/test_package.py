@@ -23,6 +23,7 @@ PROMISED = {
         TemperatureCalibrator VectorCalibrator MatrixCalibrator EvidentialLogisticCalibrator
         EvidentialIsotonicCalibrator EvidentialBinningCalibrator EvidentialMultinomialCalibrator
         EvidentialJointCalibrator CalibratedClassifier EvidentialFusion""",
+    "dubito.conformal": "",
     "dubito.decision": """interval_dominance maximality e_admissibility maximin maximax hurwicz
         pignistic_choice minimax_regret owa set_utility reject""",
     "dubito.dichotomies": """DichotomyTree NestedDichotomyClassifier NestedDichotomyEnsemble""",
@@ -79,17 +80,24 @@ def test_public_names_are_documented_and_explained(module):
             assert "Examples\n---" in inspect.getdoc(thing), f"{module}.{name} has no example"
 
 
-def test_every_room_with_public_names_is_in_the_list():
-    rooms = {f"dubito.{name}" for name in dubito.__all__ if name != "__version__"}
-    assert rooms == set(PROMISED)
-    assert rooms <= set(documented_names())
+def test_every_package_with_public_names_is_in_the_list():
+    packages = {f"dubito.{name}" for name in dubito._PACKAGES}
+    assert packages == set(PROMISED)
+    assert packages <= set(documented_names())
 
 
-def test_rooms_open_on_first_use_and_unknown_ones_are_refused():
+def test_packages_open_on_first_use_and_unknown_ones_are_refused():
     assert dubito.metrics.u80_scorer is importlib.import_module("dubito.metrics").u80_scorer
     assert dir(dubito) == sorted(dubito.__all__)
-    with pytest.raises(AttributeError, match="its rooms are belief, calibration, datasets"):
+    with pytest.raises(AttributeError, match="its packages are belief, calibration, conformal"):
         _ = dubito.kitchen
+
+
+@pytest.mark.parametrize("name", dubito._SHORTCUTS)
+def test_what_most_people_come_for_is_at_the_top(name):
+    home = importlib.import_module(f"dubito.{dubito._SHORTCUTS[name]}")
+    assert getattr(dubito, name) is getattr(home, name)
+    assert name in home.__all__
 
 
 @pytest.mark.parametrize(

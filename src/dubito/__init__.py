@@ -1,7 +1,7 @@
 """dubito: classifiers that know when to doubt.
 
 Calibrated probabilities, honest lower and upper bounds, set-valued or reject decisions, and the
-evidence behind each of them. The rooms are imported on first use, so ``import dubito`` is light:
+evidence behind each of them. Packages are imported on first use, so ``import dubito`` is light:
 
 >>> import dubito
 >>> dubito.belief.MassFunction({"flu": 0.6, ("flu", "cold"): 0.4}).pl("cold")
@@ -13,10 +13,10 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "__version__",
+_PACKAGES = [
     "belief",
     "calibration",
+    "conformal",
     "datasets",
     "decision",
     "dichotomies",
@@ -29,12 +29,31 @@ __all__ = [
     "saving",
 ]
 
+#: What most people come for, and the package that holds it.
+_SHORTCUTS = {
+    "CalibratedClassifier": "calibration",
+    "EvidentialClassifier": "evidence",
+    "EvidentialFusion": "calibration",
+    "ImpreciseGaussianDiscriminant": "discriminant",
+    "NestedDichotomyClassifier": "dichotomies",
+    "NestedDichotomyEnsemble": "dichotomies",
+    "load": "saving",
+    "save": "saving",
+}
+
+__all__ = ["__version__", *_PACKAGES, *_SHORTCUTS]  # noqa: PLE0604 - names, all of them
+
 
 def __getattr__(name: str) -> Any:
-    if name in __all__:
+    if name in _PACKAGES:
         return import_module(f"dubito.{name}")
-    rooms = ", ".join(__all__[1:])
-    raise AttributeError(f"module 'dubito' has no attribute {name!r}; its rooms are {rooms}.")
+    if name in _SHORTCUTS:
+        return getattr(import_module(f"dubito.{_SHORTCUTS[name]}"), name)
+    packages, names = ", ".join(_PACKAGES), ", ".join(_SHORTCUTS)
+    raise AttributeError(
+        f"module 'dubito' has no attribute {name!r}; its packages are {packages}, and it offers "
+        f"{names} directly."
+    )
 
 
 def __dir__() -> list[str]:

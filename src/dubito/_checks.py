@@ -6,6 +6,7 @@ Every message names what was given, what is allowed and, where it helps, the way
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,10 @@ SUM_TOLERANCE = 1e-5
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.intp]
+
+
+class NotSupportedError(TypeError):
+    """What was asked has no meaning for this model; the message says why, and what to do."""
 
 
 def name_rows(rows: npt.ArrayLike, *, shown: int = 3) -> str:
@@ -139,6 +144,25 @@ def check_unit_interval(value: Any, name: str) -> float:
     if not 0.0 <= number <= 1.0:
         raise ValueError(f"{name} must be a number in [0, 1]. Got {value!r} instead.")
     return number
+
+
+def check_level(level: Any) -> float | None:
+    """Return a confidence level in (0, 1), or None, which stands for belief and plausibility."""
+    if level is None:
+        return None
+    number = float(level) if isinstance(level, Real) else np.nan  # True is 1, which is refused
+    if not 0.0 < number < 1.0:
+        hint = f" For {number:g} % pass {number / 100:g}." if 1.0 < number < 100.0 else ""
+        raise ValueError(
+            "level must be None, for belief and plausibility, or a number between 0 and 1, as in "
+            f"level=0.9. Got {level!r} instead.{hint}"
+        )
+    return number
+
+
+def no_level(model: Any, why: str) -> NotSupportedError:
+    """Return the error for a level asked of a model whose bounds cannot promise one."""
+    return NotSupportedError(f"{type(model).__name__} has no bounds at a confidence level: {why}")
 
 
 def check_proba(proba: Any, name: str = "proba") -> FloatArray:

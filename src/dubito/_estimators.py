@@ -60,7 +60,9 @@ class CautiousMixin:
         proba = self.predict_proba(X)  # type: ignore[attr-defined]
         return self.classes_[np.argmax(proba, axis=1)]  # type: ignore[attr-defined]
 
-    def predict_set(self, X: Any, rule: SetRule = None, **options: Any) -> BoolArray:
+    def predict_set(
+        self, X: Any, rule: SetRule = None, *, level: float | None = None, **options: Any
+    ) -> BoolArray:
         """Return the classes that remain possible, by a rule on the bounds.
 
         Parameters
@@ -70,6 +72,9 @@ class CautiousMixin:
         rule : str or callable, default "interval_dominance"
             A rule of `dubito.decision` by name ("interval_dominance", "maximality",
             "e_admissibility", "weak_dominance", "set_utility") or a function of the bounds.
+        level : float, optional
+            The confidence level of the bounds, as in `predict_bounds`. It is no coverage: the set
+            need not hold the label so often (`dubito.conformal` promises that).
         **options
             Passed on to the rule, as in ``loss=L``.
 
@@ -79,4 +84,5 @@ class CautiousMixin:
             Never an empty row; columns as in ``classes_``. With a ``loss`` of other acts than
             naming a class: (n, acts).
         """
-        return choose_set(self.predict_bounds(X), rule, **options)  # type: ignore[attr-defined]
+        bounds = self.predict_bounds(X, level=level)  # type: ignore[attr-defined]
+        return choose_set(bounds, rule, **options)

@@ -1,4 +1,4 @@
-"""Lower and upper probabilities of the classes: what every model of the house can give."""
+"""Lower and upper probabilities of the classes: what every model of dubito can give."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from dubito._checks import (
     SUM_TOLERANCE,
     FloatArray,
     as_float_array,
+    check_level,
     check_proba,
     counted,
     name_rows,
@@ -30,6 +31,14 @@ class Bounds:
         :math:`0\le\text{lower}\le\text{upper}\le1`, and in each row
         :math:`\sum_k\text{lower}_k\le1\le\sum_k\text{upper}_k`: some probability lies between.
         Excess within 1e-5 is taken for rounding and mended.
+    level : float, optional
+        The confidence level that the bounds promise to hold the true probability at; None where
+        they are belief and plausibility, or make no such promise.
+
+    Notes
+    -----
+    Bounds unpack into two arrays, ``lower, upper = bounds``. A row or several are picked by index,
+    and ``len(bounds)`` is the number of rows.
 
     Examples
     --------
@@ -39,14 +48,20 @@ class Bounds:
     array([[0.3, 0.3]])
     >>> bounds.pignistic()
     array([[0.35, 0.65]])
+    >>> lower, upper = bounds
+    >>> upper
+    array([[0.5, 0.8]])
     """
 
-    __slots__ = ("lower", "upper")
+    __slots__ = ("level", "lower", "upper")
 
     lower: FloatArray
     upper: FloatArray
+    level: float | None
 
-    def __init__(self, lower: npt.ArrayLike, upper: npt.ArrayLike) -> None:
+    def __init__(
+        self, lower: npt.ArrayLike, upper: npt.ArrayLike, level: float | None = None
+    ) -> None:
         low = as_float_array(lower, "lower", ndim=2)
         high = as_float_array(upper, "upper", ndim=2)
         if low.shape != high.shape:
@@ -65,15 +80,16 @@ class Bounds:
         high = np.clip(high, 0.0, 1.0)
         high = np.minimum(high / np.minimum(high.sum(axis=1, keepdims=True), 1.0), 1.0)
         low = np.clip(low, 0.0, high)
-        self._keep(low / np.maximum(low.sum(axis=1, keepdims=True), 1.0), high)
+        low = low / np.maximum(low.sum(axis=1, keepdims=True), 1.0)
+        self._keep(low, high, check_level(level))
 
     @classmethod
-    def _trusted(cls, lower: FloatArray, upper: FloatArray) -> Bounds:
-        """Build without checks from arrays made inside the house."""
-        return object.__new__(cls)._keep(lower, upper)
+    def _trusted(cls, lower: FloatArray, upper: FloatArray, level: float | None = None) -> Bounds:
+        """Build without checks from arrays made by dubito itself."""
+        return object.__new__(cls)._keep(lower, upper, level)
 
-    def _keep(self, lower: FloatArray, upper: FloatArray) -> Bounds:
-        self.lower, self.upper = lower, upper
+    def _keep(self, lower: FloatArray, upper: FloatArray, level: float | None = None) -> Bounds:
+        self.lower, self.upper, self.level = lower, upper, level
         self.lower.flags.writeable = self.upper.flags.writeable = False
         return self
 
@@ -101,7 +117,7 @@ class Bounds:
         excess = self.upper.sum(axis=1, keepdims=True) - 1
         upper = np.minimum(self.upper, self.lower + np.maximum(spare, 0.0))
         lower = np.maximum(self.lower, self.upper - np.maximum(excess, 0.0))
-        return Bounds._trusted(np.minimum(lower, upper), upper)
+        return Bounds._trusted(np.minimum(lower, upper), upper, self.level)
 
     @property
     def width(self) -> FloatArray:
@@ -132,26 +148,69 @@ class Bounds:
     def __getitem__(self, rows: Any) -> Bounds:
         picked = pick_rows(len(self), rows)
         kept = np.atleast_1d(picked)
-        return Bounds._trusted(self.lower[kept], self.upper[kept])
+        return Bounds._trusted(self.lower[kept], self.upper[kept], self.level)
 
-    def __reduce__(self) -> tuple[object, tuple[FloatArray, FloatArray]]:
-        return _restore, (self.lower, self.upper)
+    def __reduce__(self) -> tuple[object, tuple[FloatArray, FloatArray, float | None]]:
+        return _restore, (self.lower, self.upper, self.level)
 
-    def __setstate__(self, state: tuple[None, dict[str, FloatArray]]) -> None:
+    def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
         self._keep(**state[1])  # skops restores slots by this, pickle by `_restore`
 
-    def __iter__(self) -> Iterator[Bounds]:
-        return (self[i] for i in range(len(self)))
+    def __iter__(self) -> Iterator[FloatArray]:
+        return iter((self.lower, self.upper))
+
+    def to_pandas(self, classes: Any = None, index: Any = None) -> Any:
+        """Return a DataFrame with two columns for each class, its lower and its upper bound.
+
+        Parameters
+        ----------
+        classes : sequence of K labels, optional
+            Names of the classes, as ``model.classes_``; 0..K-1 by default.
+        index : sequence of n, optional
+            Names of the rows, as ``X.index``.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns are pairs (class, "lower" or "upper"), so ``frame["yes"]`` has one class's
+            two bounds and ``frame.xs("lower", axis=1, level="bound")`` all lower ones.
+            ``frame.attrs["level"]`` is the confidence level.
+
+        Examples
+        --------
+        >>> from dubito.belief import Bounds
+        >>> Bounds([[0.2, 0.5]], [[0.5, 0.8]]).to_pandas(["no", "yes"])
+        class    no         yes
+        bound lower upper lower upper
+        0       0.2   0.5   0.5   0.8
+        """
+        try:
+            import pandas as pd  # noqa: PLC0415 - not everyone has it
+        except ImportError as error:
+            raise ImportError("to_pandas needs pandas: pip install pandas.") from error
+        names = range(self.lower.shape[1]) if classes is None else list(classes)
+        if len(names) != self.lower.shape[1]:
+            raise ValueError(
+                f"classes has {len(names)} labels, but the bounds have "
+                f"{counted(self.lower.shape[1], 'class')}; pass one label for each, as "
+                "model.classes_."
+            )
+        columns = pd.MultiIndex.from_product([names, ["lower", "upper"]], names=["class", "bound"])
+        values = np.stack([self.lower, self.upper], axis=2).reshape(len(self), -1)
+        frame = pd.DataFrame(values, index=index, columns=columns)
+        frame.attrs["level"] = self.level
+        return frame
 
     def __repr__(self) -> str:
         n, k = self.lower.shape
         mean = f", mean width {self.width.mean():.3g}" if n else ""
-        return f"Bounds({counted(n, 'row')}, {counted(k, 'class')}{mean})"
+        level = "" if self.level is None else f", level {self.level:g}"
+        return f"Bounds({counted(n, 'row')}, {counted(k, 'class')}{mean}{level})"
 
 
-def _restore(lower: FloatArray, upper: FloatArray) -> Bounds:
+def _restore(lower: FloatArray, upper: FloatArray, level: float | None = None) -> Bounds:
     """Rebuild pickled bounds as they were."""
-    return Bounds._trusted(lower, upper)
+    return Bounds._trusted(lower, upper, level)
 
 
 def _reject_rows(bad: npt.ArrayLike, what: str) -> None:

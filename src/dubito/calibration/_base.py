@@ -10,7 +10,15 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from dubito._checks import FloatArray, IntArray, check_rows_match, check_sample_weight, counted
+from dubito._checks import (
+    FloatArray,
+    IntArray,
+    check_level,
+    check_rows_match,
+    check_sample_weight,
+    counted,
+    no_level,
+)
 from dubito._estimators import CautiousMixin
 from dubito._labels import as_labels, label_columns
 from dubito._sklearn import Interval, StrOptions, check_feature_names, fit_context
@@ -31,8 +39,8 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
     """Scores in, probabilities and bounds out.
 
     A calibrator writes two hooks: `_fit(table, y, weight)` and `_proba(table)`; an evidential one
-    also `_bounds(table)`. There `table` is an (n, columns) array of finite scores, `y` are
-    column numbers and `weight` are positive.
+    also `_bounds(table)` and `_level_bounds(table, level)`. There `table` is an (n, columns) array
+    of finite scores, `y` are column numbers and `weight` are positive.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -125,23 +133,31 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
         """
         return np.concatenate([self._log_proba(part) for part in self._parts(scores)])
 
-    def predict_bounds(self, scores: Any) -> Bounds:
+    def predict_bounds(self, scores: Any, level: float | None = None) -> Bounds:
         """Return lower and upper probabilities of each class.
-
-        Those of a precise calibrator are equal.
 
         Parameters
         ----------
         scores : array-like
             As in `fit`.
+        level : float, optional
+            None: belief and plausibility; those of a precise calibrator are equal. A number in
+            (0, 1), as 0.9: bounds that hold the true probability of a class given the scores at
+            least so often, if the form of the map is right.
 
         Returns
         -------
         Bounds
             Of shape (n, K); columns as in ``classes_``.
         """
-        lower, upper = zip(*(self._bounds(part) for part in self._parts(scores)), strict=True)
-        return Bounds(np.concatenate(lower), np.concatenate(upper))
+        level = check_level(level)
+        parts = self._parts(scores)
+        if level is None:
+            pairs = [self._bounds(part) for part in parts]
+        else:
+            pairs = [self._level_bounds(part, level) for part in parts]
+        lower, upper = (np.concatenate(side) for side in zip(*pairs, strict=True))
+        return Bounds(lower, upper, level)
 
     @abstractmethod
     def _fit(self, table: FloatArray, y: IntArray, weight: FloatArray) -> None:
@@ -160,6 +176,18 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
         """Return lower and upper probabilities, each (n, K)."""
         proba = self._proba(table)
         return proba, proba
+
+    def _level_bounds(
+        self,
+        table: FloatArray,  # noqa: ARG002 - evidential calibrators use both
+        level: float,  # noqa: ARG002
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return bounds (n, K) that hold the true probability at a confidence level."""
+        raise no_level(
+            self,
+            "it keeps no likelihood to read them from. Use an evidential calibrator, such as "
+            "EvidentialLogisticCalibrator or EvidentialIsotonicCalibrator, or level=None.",
+        )
 
     def _read_scores(self, scores: Any) -> FloatArray:
         """Return scores as a table, checked: rows first, classes last."""

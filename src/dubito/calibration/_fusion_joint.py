@@ -57,6 +57,10 @@ class JointCombination:
         """Return what the likelihood makes of belief and plausibility."""
         return self.calibrator.predict_bounds(self._table(inputs))
 
+    def level_bounds(self, inputs: Inputs, level: float) -> Bounds:
+        """Return bounds that hold the true probability at a confidence level."""
+        return self.calibrator.predict_bounds(self._table(inputs), level)
+
     def mass(self, inputs: Inputs) -> MassBatch:
         """Return the masses of two classes."""
         return self.calibrator.predict_mass(self._table(inputs))

@@ -36,6 +36,9 @@ class EvidentialMap(BinaryMap, Protocol):
     def bounds(self, score: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return belief and plausibility of the event for each score, each (n,)."""
 
+    def level_bounds(self, score: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+        """Return bounds that hold the event's probability at a confidence level, each (n,)."""
+
     def contour(self, score: FloatArray, theta: FloatArray) -> FloatArray:
         """Return the plausibility of each probability of the event at each score, (n, t)."""
 
@@ -85,6 +88,20 @@ class LiftedEvidentialCalibrator(TwoClassMass, LiftedCalibrator):
         pairs = [m.bounds(odds[:, k]) for k, m in enumerate(self.maps_)]
         lower, upper = (np.stack(side, axis=1) for side in zip(*pairs, strict=True))
         return lift_bounds(lower, upper)
+
+    def _level_bounds(self, table: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+        """Return each class's own interval against the rest, widened to hold its probability.
+
+        The interval of the map of class k holds :math:`P(k|s)` at the level where the map's form
+        is right; normalising over the classes would add the others' doubts to it.
+        """
+        odds = self._log_odds(table)
+        pairs = [m.level_bounds(odds[:, k], level) for k, m in enumerate(self.maps_)]
+        lower, upper = (np.stack(side, axis=1) for side in zip(*pairs, strict=True))
+        if len(self.maps_) == 1:
+            lower, upper = lift_bounds(lower, upper)
+        proba = self._proba(table)
+        return np.minimum(lower, proba), np.maximum(upper, proba)
 
     def contour(self, scores: Any, theta: npt.ArrayLike) -> FloatArray:
         r"""Return the contour: how plausible each value of the probability is at each score.

@@ -246,12 +246,13 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         """Return the scores that the only pair's estimator gives."""
         return self._scores(self.pairs_[0].estimator, X)
 
-    def _answers(self, method: str, X: Any) -> Iterable[Any]:
+    def _answers(self, method: str, X: Any, **options: Any) -> Iterable[Any]:
         """Ask every pair for a prediction."""
         check_is_fitted(self)
         return (
             getattr(calibrator, method)(
-                X if estimator is None else as_read_by(calibrator, self._scores(estimator, X))
+                X if estimator is None else as_read_by(calibrator, self._scores(estimator, X)),
+                **options,
             )
             for estimator, calibrator in self.pairs_
         )
@@ -270,25 +271,28 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         """
         return np.mean(list(self._answers("predict_proba", X)), axis=0)
 
-    def predict_bounds(self, X: Any) -> Bounds:
+    def predict_bounds(self, X: Any, level: float | None = None) -> Bounds:
         """Return lower and upper probabilities of each class.
 
         Parameters
         ----------
         X : array-like
             As in `fit`.
+        level : float, optional
+            None: belief and plausibility. A number in (0, 1), as 0.9: bounds that hold the true
+            probability given the scores at least so often, as the calibrator's do. With
+            ``ensemble=True`` those of the folds are averaged, which keeps the promise roughly.
 
         Returns
         -------
         Bounds
             Of shape (n, K).
         """
-        bounds = list(self._answers("predict_bounds", X))
+        bounds = list(self._answers("predict_bounds", X, level=level))
         if len(bounds) == 1:
             return bounds[0]
-        return Bounds(
-            np.mean([b.lower for b in bounds], axis=0), np.mean([b.upper for b in bounds], axis=0)
-        )
+        lower, upper = (np.mean(side, axis=0) for side in zip(*bounds, strict=True))
+        return Bounds(lower, upper, level)
 
     @available_if(lambda self: _defines_mass(self))  # noqa: PLW0108 (defined below)
     def predict_mass(self, X: Any) -> MassBatch:

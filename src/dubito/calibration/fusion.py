@@ -10,6 +10,7 @@ from sklearn.utils import get_tags, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from dubito._checks import check_level, no_level
 from dubito._estimators import CautiousMixin
 from dubito._rows import read_rows
 from dubito._sklearn import (
@@ -278,13 +279,16 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         inputs = self._inputs(X)
         return self._combination.proba(inputs)
 
-    def predict_bounds(self, X: Any) -> Bounds:
-        """Return belief and plausibility of each class, given all members.
+    def predict_bounds(self, X: Any, level: float | None = None) -> Bounds:
+        """Return lower and upper probabilities of each class, given all members.
 
         Parameters
         ----------
         X : array-like
             As in `fit`.
+        level : float, optional
+            None: belief and plausibility. A number in (0, 1), as 0.9, with ``method="joint"``:
+            bounds that hold the true probability given the members' scores at least so often.
 
         Returns
         -------
@@ -292,7 +296,16 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
             Of shape (n, K).
         """
         inputs = self._inputs(X)
-        return self._combination.bounds(inputs)
+        level = check_level(level)
+        if level is None:
+            return self._combination.bounds(inputs)
+        if isinstance(self._combination, JointCombination):
+            return self._combination.level_bounds(inputs, level)
+        raise no_level(
+            self,
+            f"method={self.method!r} multiplies beliefs of members as if they were independent, "
+            'which no level survives. Use method="joint", or level=None.',
+        )
 
     @available_if(_defines_mass)
     def predict_mass(self, X: Any) -> MassBatch:

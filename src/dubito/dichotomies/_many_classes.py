@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from dubito._checks import check_level, no_level
 from dubito._estimators import CautiousMixin, offered_if
 from dubito.belief import Bounds
 from dubito.decision.rules import choose_set
@@ -132,18 +133,22 @@ class ManyClassesMixin(CautiousMixin):
         return np.stack([columns, best], axis=1)
 
     @offered_if(require_bounds)
-    def predict_bounds(self, X: Any) -> Bounds:
+    def predict_bounds(self, X: Any, level: float | None = None) -> Bounds:
         """Return lower and upper probabilities of each class.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, p)
+        level : float, optional
+            None: products of the nodes' beliefs and plausibilities.
 
         Returns
         -------
         Bounds
             With ``lower`` and ``upper`` of shape (n, K). They hold the probability between them.
         """
+        if check_level(level) is not None:
+            raise no_level(self, "not written yet.")
         both = self._over_rows(self._both_bounds, X)
         return Bounds(both[:, 0], both[:, 1])
 

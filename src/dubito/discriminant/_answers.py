@@ -10,7 +10,7 @@ from joblib import effective_n_jobs
 from scipy.special import log_softmax
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dubito._checks import check_rows_match, check_sample_weight, counted
+from dubito._checks import check_level, check_rows_match, check_sample_weight, counted, no_level
 from dubito._estimators import CautiousMixin
 from dubito._labels import as_labels, label_columns
 from dubito._rows import frames_to_the_user
@@ -91,12 +91,15 @@ class DiscriminantAnswers(CautiousMixin):
         self._count_unsettled(cut)
         return bounds
 
-    def predict_bounds(self, X: Any) -> Bounds:
+    def predict_bounds(self, X: Any, level: float | None = None) -> Bounds:
         """Return lower and upper posteriors of the classes.
 
         Parameters
         ----------
         X : array-like of shape (n, p)
+        level : None
+            The bounds are as wide as `c` makes the boxes of the means; no confidence level can be
+            asked for.
 
         Returns
         -------
@@ -104,6 +107,12 @@ class DiscriminantAnswers(CautiousMixin):
             Smallest and largest posterior of each class over all means in the boxes, priors and
             covariances.
         """
+        if check_level(level) is not None:
+            raise no_level(
+                self,
+                "its bounds are as wide as the boxes of the class means, which c sets. Ask for "
+                "level=None, or calibrate it by CalibratedClassifier, whose bounds have levels.",
+            )
         low, high = self.log_density_bounds(X)
         return Bounds._trusted(*posterior_bounds(low, high, self._model.priors))
 

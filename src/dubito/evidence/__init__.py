@@ -7,8 +7,9 @@ itself. `EvidentialClassifier` reads a scikit-learn classifier so; `EvidenceMode
 `dubito.evidence.torch` those of torch.
 """
 
+from dubito._checks import NotSupportedError
 from dubito.evidence.classifier import EvidentialClassifier
-from dubito.evidence.errors import NotSupportedError, OneVsRestWarning
+from dubito.evidence.errors import OneVsRestWarning
 from dubito.evidence.explanation import Explanation
 from dubito.evidence.model import EvidenceModel
 from dubito.evidence.weights import (

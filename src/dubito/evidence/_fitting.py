@@ -12,11 +12,11 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import indexable
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from dubito._checks import FloatArray, check_sample_weight
+from dubito._checks import FloatArray, NotSupportedError, check_sample_weight
 from dubito._labels import as_labels
 from dubito._rows import frames_to_the_user, warn_unweighted
 from dubito._sklearn import BaseSearchCV, pick
-from dubito.evidence.errors import NotSupportedError, OneVsRestWarning
+from dubito.evidence.errors import OneVsRestWarning
 
 if TYPE_CHECKING:
     import numpy.typing as npt

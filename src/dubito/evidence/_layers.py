@@ -28,9 +28,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC, LinearSVC, NuSVC
 from sklearn.utils.validation import validate_data
 
-from dubito._checks import counted
+from dubito._checks import NotSupportedError, counted
 from dubito._sklearn import BaseSearchCV
-from dubito.evidence.errors import NotSupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,7 +10,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from dubito._checks import FloatArray, counted
+from dubito._checks import FloatArray, NotSupportedError, check_level, counted, no_level
 from dubito._estimators import CautiousMixin
 from dubito._rows import read_rows
 from dubito._sklearn import HasMethods, StrOptions, check_feature_names, fit_context
@@ -23,7 +23,6 @@ from dubito.evidence._fitting import (
 )
 from dubito.evidence._layers import read_last_layer, refuse_unreadable
 from dubito.evidence._provenance import input_columns, shown_values
-from dubito.evidence.errors import NotSupportedError
 from dubito.evidence.explanation import Explanation
 from dubito.evidence.model import EvidenceModel
 
@@ -236,19 +235,28 @@ class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         phi = self.features(X)
         return self.model_.proba(phi)
 
-    def predict_bounds(self, X: Any) -> Bounds:
+    def predict_bounds(self, X: Any, level: float | None = None) -> Bounds:
         """Return belief and plausibility of each class, for any number of classes.
 
         Parameters
         ----------
         X : array-like or sparse matrix
             As in `fit`.
+        level : None
+            Weights of evidence measure how much the features say, not how sure the fit is: no
+            confidence level can be asked for.
 
         Returns
         -------
         Bounds
             Of shape (n, K).
         """
+        if check_level(level) is not None:
+            raise no_level(
+                self,
+                "weights of evidence measure how much the features say, not how far the fit may "
+                "be off. Use CalibratedClassifier with an evidential calibrator, or level=None.",
+            )
         phi = self.features(X)
         return self.model_.bounds(phi)
 

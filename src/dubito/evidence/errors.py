@@ -1,8 +1,4 @@
-"""What the evidence room refuses, and what it warns of."""
-
-
-class NotSupportedError(TypeError):
-    """A model has no last linear layer that evidence could be read from."""
+"""What models of evidence warn of."""
 
 
 class OneVsRestWarning(UserWarning):

@@ -25,6 +25,7 @@ except ModuleNotFoundError as error:
 from torch import nn
 from torch.nn import functional
 
+from dubito._checks import NotSupportedError
 from dubito.evidence import _torch_belief as belief
 from dubito.evidence._torch_belief import (
     TensorBounds,
@@ -41,7 +42,6 @@ from dubito.evidence._torch_weights import (
     signed_weights,
     totals,
 )
-from dubito.evidence.errors import NotSupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

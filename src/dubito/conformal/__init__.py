@@ -1,0 +1,3 @@
+"""Sets with guaranteed coverage, and rows unlike any seen."""
+
+__all__: list[str] = []
