@@ -214,6 +214,16 @@ class EvidentialJointCalibrator(TwoClassMass, BaseCalibrator):
     def _bounds(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
         return self.model_.bounds(self._joint_scores(table), effective_n_jobs(self.n_jobs))
 
+    def _level_bounds(self, table: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+        """Return the model's bounds at the level, widened to hold its probabilities.
+
+        The estimate may come from other targets than the bounds, or from a ridge.
+        """
+        scores = self._joint_scores(table)
+        lower, upper = self.model_.level_bounds(scores, level, effective_n_jobs(self.n_jobs))
+        proba = self.model_.proba(scores)
+        return np.minimum(lower, proba), np.maximum(upper, proba)
+
     @available_if(_has_contour)
     def contour(self, scores: Any, theta: npt.ArrayLike) -> FloatArray:
         r"""Return the contour: how plausible each value of the probability is at each row.
