@@ -65,6 +65,9 @@ class CautiousMixin:
     ) -> BoolArray:
         """Return the classes that remain possible, by a rule on the bounds.
 
+        The set promises no coverage: how often it holds the label is not controlled, which is what
+        `dubito.conformal` does.
+
         Parameters
         ----------
         X : array-like
@@ -73,8 +76,7 @@ class CautiousMixin:
             A rule of `dubito.decision` by name ("interval_dominance", "maximality",
             "e_admissibility", "weak_dominance", "set_utility") or a function of the bounds.
         level : float, optional
-            The confidence level of the bounds, as in `predict_bounds`. It is no coverage: the set
-            need not hold the label so often (`dubito.conformal` promises that).
+            The confidence level of the bounds, as in `predict_bounds`. It is not that of the set.
         **options
             Passed on to the rule, as in ``loss=L``.
 

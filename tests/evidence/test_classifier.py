@@ -62,9 +62,12 @@ def test_shapes_and_the_contract(wine):
     assert wine.weights(X_WINE).shape == (n, n_features, n_classes)
     bounds = wine.predict_bounds(X_WINE)
     assert bounds.lower.shape == (n, n_classes)
-    assert (bounds.upper >= wine.predict_proba(X_WINE)).all()
+    proba = wine.predict_proba(X_WINE)
+    assert (bounds.upper >= proba).all()
+    assert (bounds.lower <= proba).all()
     np.testing.assert_array_equal(wine.predict_set(X_WINE), interval_dominance(bounds))
-    np.testing.assert_allclose(wine.predict_mass(X_WINE).bounds().lower, bounds.lower, atol=1e-14)
+    belief = wine.predict_mass(X_WINE).bounds().lower
+    np.testing.assert_allclose(bounds.lower, np.minimum(belief, proba), atol=1e-14)
     assert wine.conflict(X_WINE).shape == wine.ignorance(X_WINE).shape == (n,)
     plus, minus = wine.totals(X_WINE)
     np.testing.assert_allclose(np.maximum(wine.weights(X_WINE), 0).sum(axis=1), plus)
@@ -90,6 +93,32 @@ def test_belief_is_below_probability_for_two_classes_but_not_always_for_more():
     model = EvidenceModel(coef, np.zeros(10), np.zeros(2))
     np.testing.assert_allclose(model.proba([[1.0, 1.0]]), 0.1)
     assert model.bounds([[1.0, 1.0]]).lower[0, 0] > 0.15
+
+
+def test_bounds_hold_the_probability_where_the_belief_exceeds_it():
+    # Many classes and few rows: beliefs above normalised plausibilities are common.
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(150, 2)), np.arange(150) % 15
+    X[:, 0] += y == 3
+    ev = EvidentialClassifier(LogisticRegression(C=100, max_iter=5000)).fit(X, y)
+    bounds, proba = ev.predict_bounds(X), ev.predict_proba(X)
+    belief, plausibility = ev.model_.bounds(ev.features(X))
+    assert (belief > proba + 0.01).any()
+    np.testing.assert_array_equal(bounds.lower, np.minimum(belief, proba))
+    np.testing.assert_array_equal(bounds.upper, plausibility)
+    np.testing.assert_array_equal(ev.predict_set(X), interval_dominance(bounds))
+    # What is said in words goes with the sets.
+    told, sets = ev.explain(X[:40]), ev.predict_set(X[:40])
+    alone = ["leaves one class" in told.text(i) for i in range(40)]
+    np.testing.assert_array_equal(alone, sets.sum(axis=1) == 1)
+
+
+def test_a_level_is_refused_with_the_way_out(wine):
+    with pytest.raises(NotSupportedError, match="level=None") as refused:
+        wine.predict_bounds(X_WINE, level=0.9)
+    assert "CalibratedClassifier" in str(refused.value)
+    with pytest.raises(NotSupportedError, match="no bounds at a confidence level"):
+        wine.predict_set(X_WINE, level=0.9)
 
 
 def test_permuting_classes_or_features_permutes_the_answers():

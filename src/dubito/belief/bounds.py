@@ -119,6 +119,22 @@ class Bounds:
         lower = np.maximum(self.lower, self.upper - np.maximum(excess, 0.0))
         return Bounds._trusted(np.minimum(lower, upper), upper, self.level)
 
+    def including(self, proba: FloatArray) -> Bounds:
+        """Return bounds widened, where needed, to hold probabilities (n, K) whose rows sum to 1.
+
+        Of more than two classes a normalised plausibility may be less than the belief.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dubito.belief import Bounds
+        >>> Bounds([[0.5, 0.1]], [[0.8, 0.5]]).including(np.array([[0.4, 0.6]]))[0].lower
+        array([[0.4, 0.1]])
+        """
+        return Bounds._trusted(
+            np.minimum(self.lower, proba), np.maximum(self.upper, proba), self.level
+        )
+
     @property
     def width(self) -> FloatArray:
         """Upper minus lower, (n, K): what is not known."""

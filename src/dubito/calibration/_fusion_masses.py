@@ -65,8 +65,9 @@ class TotalsCombination:
         return softmax_rows(plus - minus)
 
     def bounds(self, inputs: Inputs) -> Bounds:
-        """Return belief and plausibility."""
-        return Bounds._trusted(*evidence.bounds(*self._combined(inputs)))
+        """Return the smaller of belief and probability, and the plausibility."""
+        plus, minus = self._combined(inputs)
+        return Bounds._trusted(*evidence.bounds(plus, minus)).including(softmax_rows(plus - minus))
 
     def mass(self, inputs: Inputs) -> MassBatch:
         """Return the combined masses of few classes."""
@@ -119,10 +120,12 @@ class MassCombination:
         return np.concatenate([plausibility_transform(mass) for mass in self._masses(inputs)])
 
     def bounds(self, inputs: Inputs) -> Bounds:
-        """Return belief and plausibility, or bounds on them."""
+        """Return the smaller of belief and probability, and the plausibility, or bounds on them."""
         if self.inner.rule == "contour":
             return self.inner.bounds(self._on_all_classes(inputs))
-        parts = [mass.bounds() for mass in self._masses(inputs)]
+        parts = [
+            mass.bounds().including(plausibility_transform(mass)) for mass in self._masses(inputs)
+        ]
         lower, upper = zip(*((part.lower, part.upper) for part in parts), strict=True)
         return Bounds(np.concatenate(lower), np.concatenate(upper))
 

@@ -152,7 +152,8 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
     With "masses" the probability is that which evidential classifiers have (P2, eq. 9): one member
     is left as it is, and Dempster's rule makes the normalised product of the members'. It never
     exceeds the plausibility, but with more than two classes and much conflict may be less than the
-    belief. A member that has not seen some classes leaves them open.
+    belief: the lower bound is then the probability. A member that has not seen some classes leaves
+    them open.
 
     With more than two classes joint calibration gives no member a negative weight. The cost of its
     bounds grows with classes times calibration rows; where that is much, it takes the quadratic

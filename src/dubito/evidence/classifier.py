@@ -89,10 +89,12 @@ class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
     are zero. Leave out what the model does not use, as a constant column or those that an L1
     penalty set to zero, for it would speak with that share.
 
-    ``lower <= predict_proba <= upper`` holds for two classes. For more the upper bound holds
-    always, but the belief may exceed the probability, the more so the more classes there are: a
-    normalised plausibility need not lie between belief and plausibility. Decisions by sets are
-    made on the bounds alone.
+    ``lower <= predict_proba <= upper`` always holds. For two classes the bounds are belief and
+    plausibility. For more the belief may exceed the probability, the more so the more classes
+    there are, for a normalised plausibility need not lie between belief and plausibility: there
+    ``lower`` is the probability. The belief itself is that of `predict_mass`, and of
+    ``model_.bounds(ev.features(X))`` for any number of classes. Sets by rules on the bounds may
+    thus be larger than by rules on `predict_mass`; neither promises coverage.
 
     Examples
     --------
@@ -236,7 +238,7 @@ class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         return self.model_.proba(phi)
 
     def predict_bounds(self, X: Any, level: float | None = None) -> Bounds:
-        """Return belief and plausibility of each class, for any number of classes.
+        """Return lower and upper probabilities of each class, for any number of classes.
 
         Parameters
         ----------
@@ -249,7 +251,8 @@ class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         Returns
         -------
         Bounds
-            Of shape (n, K).
+            Of shape (n, K): the smaller of belief and probability, and the plausibility. With two
+            classes the belief is never the larger.
         """
         if check_level(level) is not None:
             raise no_level(
@@ -258,7 +261,7 @@ class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
                 "be off. Use CalibratedClassifier with an evidential calibrator, or level=None.",
             )
         phi = self.features(X)
-        return self.model_.bounds(phi)
+        return self.model_.bounds(phi).including(self.model_.proba(phi))
 
     def predict_mass(self, X: Any) -> MassBatch:
         """Return the mass functions of all evidence together.

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dubito._checks import FloatArray, as_float_array, counted, pick_rows
+from dubito._kernels.softmax import softmax_rows
 from dubito.decision import interval_dominance
 from dubito.evidence._wording import (
     LONGEST_LABEL,
@@ -71,7 +72,8 @@ class Explanation:
     totals : tuple of two ndarrays of shape (n, K)
         All the evidence for each class, and all against it.
     bounds : Bounds
-        Belief and plausibility of each class, given all of it.
+        Belief and plausibility of each class, given all of it. The belief may exceed the
+        probability, which `EvidentialClassifier.predict_bounds` does not let it.
     conflict, ignorance : ndarray of shape (n,)
         How far the pieces contradict one another, in [0, 1], and the mass that rules nothing out.
 
@@ -189,7 +191,8 @@ class Explanation:
         Notes
         -----
         There is doubt while more than one class survives `dubito.decision.interval_dominance`: no
-        belief exceeds the others' plausibilities. It comes from lack of evidence as far as belief
+        lower bound, the belief or the probability if that is smaller, exceeds the others'
+        plausibilities. It comes from lack of evidence as far as belief
         names no single class, :math:`1-\sum_kBel(k)` (for two classes, the ignorance), and from
         conflict as far as the pieces contradict one another, :math:`\kappa`. One of them is named
         alone when, with the two digits shown, it is at least three times the other (which is then
@@ -277,7 +280,7 @@ class Explanation:
 
     def _doubt(self, i: int) -> str:
         order = self._by_plausibility(i)
-        left = order[interval_dominance(self.bounds[i])[0][order]]
+        left = order[self._possible(i)[order]]
         if len(left) == 1:
             winner = short(self.classes[left[0]], LONGEST_LABEL)
             return f"The evidence leaves one class: {winner}.{self._next(i, order)}"
@@ -289,6 +292,12 @@ class Explanation:
             f"Doubt between {self._named(left)} is {cause}: {share(unsettled)} of the belief "
             "names no single class."
         )
+
+    def _possible(self, i: int) -> AnyArray:
+        """Return which classes `EvidentialClassifier.predict_set` leaves, (K,)."""
+        plus, minus = self.totals
+        held = self.bounds[i].including(softmax_rows(plus[[i]] - minus[[i]]))
+        return interval_dominance(held)[0]
 
     def _next(self, i: int, order: AnyArray) -> str:
         """Name the class that comes second, and why it does where it comes close."""
