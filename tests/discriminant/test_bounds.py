@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 from scipy.stats import multivariate_normal
 from sklearn.base import clone
 
@@ -22,10 +23,11 @@ PRIORS = {2: [[0.2, 0.6], [0.5, 0.9]], 3: [[0.1, 0.5], [0.2, 0.3], [0.4, 0.5]]}
 def options_of(rng, seed, kind, counts):
     """Everything that can be set, and boxes that reach from 0.01 to 2 standard deviations."""
     reach = np.exp(rng.uniform(np.log(0.01), np.log(2)))
+    box = ("scaled", "standard_error", "raw")[seed % 3]
     return {
         "covariance_type": kind,
-        "box": "raw" if seed % 3 == 2 else "scaled",
-        "c": reach * counts.min(),
+        "box": box,
+        "c": reach * counts.min() ** (0.5 if box == "standard_error" else 1.0),
         "priors": PRIORS.get(len(counts)) if seed % 2 else None,
         "prior_imprecision": 3.0 * (seed % 4 == 0),
         "covariance_imprecision": 2.0 * (seed % 5 == 4),
@@ -87,7 +89,7 @@ def test_the_cases_are_many_and_hard():
     assert len(sizes) > 1000
     assert np.bincount(sizes)[1:5].min() > 20
     assert 0.2 < np.mean(sizes > 1) < 0.8
-    reach = [(r.half_widths() / r.deviations).max() for r in references if r.e[0] != 1]
+    reach = [(r.half_widths() / r.deviations).max() for r in references if r.box != "raw"]
     assert min(reach) < 0.05
     assert max(reach) > 1
     condition = [np.linalg.cond(c) for r in references for c in r.covariances]
@@ -176,6 +178,48 @@ def test_boxes_are_c_over_the_count():
         deviation = np.sqrt((middle**2).sum(axis=0) / n)
         expected = 0.7 * deviation / [[5], [8]]
         np.testing.assert_allclose(scaled.fit(X, y).half_widths_, expected)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_boxes_of_standard_errors(kind):
+    rng = np.random.default_rng(6)
+    X, y = draw_classes(rng, 3, [5, 8])
+    model = ImpreciseGaussianDiscriminant(covariance_type=kind, c=0.7, box="standard_error")
+    for weight in (None, rng.integers(1, 4, size=len(y))):
+        counts = np.bincount(y, weight)
+        model.fit(X, y, sample_weight=weight)
+        errors = [
+            np.sqrt(np.diag(covariance) / count)
+            for covariance, count in zip(gaussians(model), counts, strict=True)
+        ]
+        np.testing.assert_allclose(model.half_widths_, 0.7 * np.array(errors))
+
+
+@pytest.mark.parametrize("kind", ["tied", "full"])
+def test_how_often_boxes_hold_the_true_means(kind):
+    # c standard errors hold a coordinate as often as Student's t is within c, however many the
+    # rows; boxes of c / n the more seldom the more rows there are.
+    rng = np.random.default_rng(11)
+    truth, root = np.array([[0.0, 0.0], [1.5, -1.0]]), np.array([[1.0, 0.0], [0.6, 0.8]])
+    held = {}
+    for n in (10, 100):
+        y = np.repeat([0, 1], n)
+        for box in ("raw", "standard_error"):
+            model = ImpreciseGaussianDiscriminant(
+                covariance_type=kind, box=box, c=2.0, divisor="unbiased"
+            )
+            within = []
+            for _ in range(300):
+                X = truth[y] + rng.normal(size=(2 * n, 2)) @ root.T
+                model.fit(X, y)
+                within.append(np.abs(model.means_ - truth) <= model.half_widths_)
+            held[box, n] = np.mean(within)
+        freedom = 2 * n - 2 if kind == "tied" else n - 1
+        expected = 1 - 2 * stats.t(freedom).sf(2.0)
+        # Coordinates of a mean correlate: 600 independent draws at least.
+        assert abs(held["standard_error", n] - expected) < 4 * np.sqrt(0.05 * 0.95 / 600)
+    assert held["raw", 10] < 0.55
+    assert held["raw", 100] < 0.25
 
 
 @pytest.mark.parametrize("kind", ["diag", "spherical"])

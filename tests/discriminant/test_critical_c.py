@@ -16,6 +16,7 @@ KINDS = ["tied", "full", "diag", "spherical"]
 OPTIONS = {
     "scaled": {"box": "scaled"},
     "raw": {"box": "raw"},
+    "standard_error": {"box": "standard_error"},
     "Dirichlet": {"box": "scaled", "prior_imprecision": 2.0},
     "intervals": {"priors": [[0.1, 0.5], [0.2, 0.3], [0.3, 0.5]]},
     "covariance": {"box": "scaled", "covariance_imprecision": 2.0},

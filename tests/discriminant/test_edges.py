@@ -19,7 +19,7 @@ from dubito.discriminant import (
 from reference.discriminant import ImpreciseGaussians, draw_between, draw_classes
 
 KINDS = ["tied", "full", "diag", "spherical"]
-BOXES = ["raw", "scaled"]
+BOXES = ["raw", "scaled", "standard_error"]
 
 
 def draw(seed=0, n_features=4, counts=(8, 11, 9)):
@@ -80,7 +80,10 @@ def test_a_class_of_one_row(kind, box):
             model.fit(X, y)
     assert_sound(model, rows)
     assert_as_enumerated(model, X, y, rows, **options)
-    np.testing.assert_allclose(model.half_widths_[3], 10 * model.half_widths_[1] * 1.1)
+    if box != "standard_error":
+        np.testing.assert_allclose(model.half_widths_[3], 10 * model.half_widths_[1] * 1.1)
+    else:  # the pooled deviation, of one row
+        assert (model.half_widths_[3] > 2 * model.half_widths_[1]).all()
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -21,7 +21,7 @@ from dubito.discriminant import ImpreciseGaussianDiscriminant
 from reference.discriminant import divides_by_freedom, draw_between, draw_classes
 
 KINDS = ["tied", "full", "diag", "spherical"]
-BOXES = ["raw", "scaled"]
+BOXES = ["raw", "scaled", "standard_error"]
 
 
 def draw(seed=0, n_features=5, counts=(9, 12, 20)):
@@ -226,10 +226,11 @@ AWAY = np.array([2.0, 0.0, 1.0])
 SHIFT = np.array([3.0, -50.0, 1e3, 0.0, 7.0])
 
 
+@pytest.mark.parametrize("box", ["scaled", "standard_error"])
 @pytest.mark.parametrize("kind", ["tied", "full", "diag"])
-def test_units_of_features_are_nothing_to_a_scaled_box(kind):
+def test_units_of_features_are_nothing_to_a_box_in_deviations(kind, box):
     X, y, rows = draw()
-    model = ImpreciseGaussianDiscriminant(covariance_type=kind, box="scaled", c=3.0).fit(X, y)
+    model = ImpreciseGaussianDiscriminant(covariance_type=kind, box=box, c=3.0).fit(X, y)
     other = clone(model).fit(X * SCALES, y)
     assert_same(answers(other, rows * SCALES), answers(model, rows))
     ours, theirs = other.log_density_bounds(rows * SCALES), model.log_density_bounds(rows)

@@ -34,7 +34,9 @@ def test_a_raw_box_wider_than_a_feature_is_told():
         ImpreciseGaussianDiscriminant().fit(tumours.data, tumours.target)
 
 
-@pytest.mark.parametrize("options", [{"box": "scaled"}, {"c": 0.0}, {"c": "auto"}])
+@pytest.mark.parametrize(
+    "options", [{"box": "scaled"}, {"box": "standard_error"}, {"c": 0.0}, {"c": "auto"}]
+)
 def test_other_boxes_are_not(options):
     tumours = load_breast_cancer()
     assert said_in_fit(tumours.data, tumours.target, **options) == []

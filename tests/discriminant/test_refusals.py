@@ -7,6 +7,7 @@ import pytest
 from scipy.sparse import csr_matrix
 from sklearn.exceptions import NotFittedError
 
+from dubito._checks import NotSupportedError
 from dubito.discriminant import ImpreciseGaussianDiscriminant
 
 from reference.discriminant import draw_classes
@@ -113,6 +114,15 @@ def test_rules_losses_and_paths_that_make_no_sense():
     for limit in (-1.0, np.nan):
         with pytest.raises(ValueError, match="max_c"):
             model.critical_c(X, max_c=limit)
+
+
+def test_a_level_is_refused_with_the_way_out():
+    model = ImpreciseGaussianDiscriminant().fit(X, Y)
+    for ask in (model.predict_bounds, model.predict_set):
+        with pytest.raises(NotSupportedError, match=r'box="standard_error".*CalibratedClassifier'):
+            ask(X, level=0.9)
+        with pytest.raises(ValueError, match=r"For 90 % pass 0.9"):
+            ask(X, level=90)
 
 
 def test_weights_that_make_no_sense():

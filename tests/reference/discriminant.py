@@ -150,7 +150,14 @@ class ImpreciseGaussians:
             _covariance(covariance_type, scatter, count - freedom, pooled)
             for scatter, count in zip(scatters, self.counts, strict=True)
         ]
-        self.c, self.e = c, self.deviations if box == "scaled" else np.ones(X.shape[1])
+        self.c, self.box = c, box
+        # Half widths for c = 1.
+        if box == "standard_error":
+            own = np.sqrt([np.diag(covariance) for covariance in self.covariances])
+            self.e = own / np.sqrt(self.counts[:, None])
+        else:
+            unit = self.deviations if box == "scaled" else np.ones(X.shape[1])
+            self.e = unit / self.counts[:, None]
         units = 1 + 0 * self.deviations if covariance_type == "spherical" else self.deviations
         forms = [_root(covariance, units, tol) for covariance in self.covariances]
         self.roots, log_dets = zip(*forms, strict=True)
@@ -176,7 +183,7 @@ class ImpreciseGaussians:
         return other
 
     def half_widths(self):
-        return self.c * self.e / self.counts[:, None]
+        return self.c * self.e
 
     def distances(self, x):
         """Least and greatest squared distance to each class, (K,) each."""

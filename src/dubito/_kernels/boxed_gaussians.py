@@ -1,7 +1,8 @@
 r"""Gaussian classes whose means lie in boxes: what the compiled kernels work on.
 
 Distances are in energies, :math:`-2\log` of prior times density: small is probable. Class k's mean
-lies within :math:`c\,e_i/n_k` of its sample mean along feature i.
+lies within :math:`c\,e_{ki}w_k` of its sample mean along feature i: of units e and a width w that
+is :math:`1/n_k`, or :math:`1/\sqrt{n_k}` for boxes of c standard errors.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ class BoxedGaussians(NamedTuple):
     Few arrays, since every one of them takes time to compile.
     """
 
-    #: (K, 6): 1 / n_k; energy beside the distance, with the upper and with the lower prior; log of
-    #: the factor within which the covariance is known; dimensions with spread; the longest way
-    #: from the centre to a corner for c = 1, or more.
+    #: (K, 6): width w_k of the box; energy beside the distance, with the upper and with the lower
+    #: prior; log of the factor within which the covariance is known; dimensions with spread; the
+    #: longest way from the centre to a corner for c = 1, or more.
     table: FloatArray
     shapes: IntArray  # (K,) which covariance
-    units: FloatArray  # (p,) half widths of the boxes for c / n_k = 1
+    units: FloatArray  # (S, p) half widths of the boxes for c w_k = 1
     origins: FloatArray  # (S, p) what is taken from a row before it is turned to the axes
     roots: FloatArray  # (K, p) of the precisions of diagonal covariances
     axes: FloatArray  # (S, p, p) A with precision A A'
@@ -54,19 +55,20 @@ def boxed_gaussians(
     counts: FloatArray,
     axes: FloatArray,
     units: FloatArray,
+    widths: FloatArray,
     *,
     log_scales: FloatArray,
     ranks: FloatArray,
 ) -> BoxedGaussians:
     """Prepare classes; `axes` is (S, p, p) with S = 1 or K, or (K, p) where diagonal.
 
-    Nothing is added to the distances before `with_offsets`.
+    `units` is (S, p), `widths` is (K,). Nothing is added to the distances before `with_offsets`.
     """
     n_classes, p = means.shape
     table = np.zeros((n_classes, 6))
-    table[:, WIDTH], table[:, LOG_SCALE], table[:, RANK] = 1.0 / counts, log_scales, ranks
+    table[:, WIDTH], table[:, LOG_SCALE], table[:, RANK] = widths, log_scales, ranks
     if axes.ndim == 2:
-        table[:, REACH] = np.sqrt(((axes * units) ** 2).sum(axis=1)) / counts
+        table[:, REACH] = np.sqrt(((axes * units) ** 2).sum(axis=1)) * widths
         none = np.empty((0, p))
         cube = np.empty((0, p, p))
         shapes = np.arange(n_classes)
@@ -74,12 +76,12 @@ def boxed_gaussians(
     tied = len(axes) == 1
     shapes = np.zeros(n_classes, dtype=np.intp) if tied else np.arange(n_classes)
     origins = np.average(means, axis=0, weights=counts)[None, :] if tied else means
-    turned = units[:, None] * axes
+    turned = units[:, :, None] * axes
     centres = (means - origins[0]) @ axes[0] if tied else np.zeros((n_classes, p))
     quads = np.ascontiguousarray(turned @ turned.transpose(0, 2, 1))
     others = np.abs(quads).sum(axis=2) - np.diagonal(quads, axis1=1, axis2=2)
     lifts = diagonal_majorants(quads)
-    table[:, REACH] = np.sqrt(lifts.sum(axis=1))[shapes] / counts
+    table[:, REACH] = np.sqrt(lifts.sum(axis=1))[shapes] * widths
     return BoxedGaussians(
         table,
         shapes,

@@ -49,7 +49,7 @@ _BASE, _POINT, _SLOPE, _CORNER, _SOLVER = 0, 1, 2, 3, 4
 @compiled(inline="always")
 def make_room(classes: BoxedGaussians) -> Room:
     """Make space for one row at a time."""
-    n_classes, p = len(classes.table), len(classes.units)
+    n_classes, p = len(classes.table), classes.units.shape[1]
     searched = p if len(classes.roots) == 0 else 0  # diagonal covariances need no search
     return Room(
         np.empty(n_classes),
@@ -80,7 +80,7 @@ def place(classes: BoxedGaussians, row: FloatArray, room: Room) -> None:
         else:
             combine_rows(classes.axes[s], way, placed)
     if not diagonal and len(classes.origins) == 1:
-        _pull(classes.axes[0], room.placed[0], classes.units, room.work[_BASE])
+        _pull(classes.axes[0], room.placed[0], classes.units[0], room.work[_BASE])
     for k in range(len(room.distances)):
         placed = room.placed[classes.shapes[k]]
         if diagonal:
@@ -114,7 +114,7 @@ def _pull_of(classes: BoxedGaussians, room: Room, k: int) -> FloatArray:
             for i in range(len(pull)):
                 pull[i] = base[i] - mean[i]
         else:
-            _pull(classes.axes[k], room.placed[k], classes.units, pull)
+            _pull(classes.axes[k], room.placed[k], classes.units[k], pull)
         room.pulled[k] = True
     return pull
 
@@ -124,7 +124,7 @@ def nearest_of(classes: BoxedGaussians, room: Room, k: int, c: float) -> tuple[f
     """Return the smallest squared distance, its gap, and how fast it changes with c."""
     width = classes.table[k, WIDTH]
     if len(classes.roots):
-        return _nearest_diagonal(room.placed[k], classes.roots[k], classes.units, width, c)
+        return _nearest_diagonal(room.placed[k], classes.roots[k], classes.units[k], width, c)
     pull, distance = _pull_of(classes, room, k), room.distances[k]
     if c == 0.0:
         return distance, 0.0, -2.0 * width * np.abs(pull).sum()
@@ -177,8 +177,9 @@ def corner_terms(classes: BoxedGaussians, room: Room, k: int, c: float) -> tuple
     linear, square = 0.0, 0.0
     if len(classes.roots):
         placed, root, width = room.placed[k], classes.roots[k], classes.table[k, WIDTH]
+        units = classes.units[k]
         for i in range(len(root)):
-            side = root[i] * classes.units[i] * width
+            side = root[i] * units[i] * width
             linear += 2.0 * placed[i] * side
             square += side * side
         return linear, square

@@ -99,7 +99,7 @@ class DiscriminantAnswers(CautiousMixin):
         X : array-like of shape (n, p)
         level : None
             The bounds are as wide as `c` makes the boxes of the means; no confidence level can be
-            asked for.
+            asked for. With ``box="standard_error"`` c is a number of standard errors.
 
         Returns
         -------
@@ -107,17 +107,26 @@ class DiscriminantAnswers(CautiousMixin):
             Smallest and largest posterior of each class over all means in the boxes, priors and
             covariances.
         """
+        self._refuse_level(level)
+        low, high = self.log_density_bounds(X)
+        return Bounds._trusted(*posterior_bounds(low, high, self._model.priors))
+
+    def _refuse_level(self, level: float | None) -> None:
         if check_level(level) is not None:
             raise no_level(
                 self,
                 "its bounds are as wide as the boxes of the class means, which c sets. Ask for "
-                "level=None, or calibrate it by CalibratedClassifier, whose bounds have levels.",
+                'level=None (with box="standard_error" the boxes are c standard errors of the '
+                "means), or calibrate it by CalibratedClassifier, whose bounds have levels.",
             )
-        low, high = self.log_density_bounds(X)
-        return Bounds._trusted(*posterior_bounds(low, high, self._model.priors))
 
-    def predict_set(self, X: Any, rule: SetRule = None, **options: Any) -> BoolArray:
+    def predict_set(
+        self, X: Any, rule: SetRule = None, *, level: float | None = None, **options: Any
+    ) -> BoolArray:
         """Return the classes that remain possible.
+
+        The set promises no coverage: how often it holds the label is not controlled, which is what
+        `dubito.conformal` does.
 
         Parameters
         ----------
@@ -127,6 +136,8 @@ class DiscriminantAnswers(CautiousMixin):
             means, covariances and priors. Other rules of `dubito.decision` by name
             ("interval_dominance", "e_admissibility", "weak_dominance", "set_utility"), and
             functions, act on `predict_bounds`, which hold less: their sets may be larger.
+        level : None
+            As in `predict_bounds`.
         **options
             ``loss=L``, (acts, K), or what else a rule takes.
 
@@ -136,6 +147,7 @@ class DiscriminantAnswers(CautiousMixin):
             Never an empty row; columns as in ``classes_``. With a ``loss`` of other acts than
             naming a class: (n, acts).
         """
+        self._refuse_level(level)
         if not (rule is None or (isinstance(rule, str) and rule == "maximality")):
             return super().predict_set(X, rule, **options)
         loss = options.pop("loss", None)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dubito._kernels.boxed_gaussians import BoxedGaussians, boxed_gaussians
+from dubito._kernels.boxed_gaussians import WIDTH, BoxedGaussians, boxed_gaussians
 from dubito._kernels.imprecise_gaussian import critical_c, energy_bounds, possible_sets
-from dubito.discriminant._moments import Moments, class_moments
+from dubito.discriminant._moments import Moments, class_moments, standard_deviations
 
 if TYPE_CHECKING:
     from dubito._checks import BoolArray, FloatArray, IntArray
@@ -64,9 +64,13 @@ class GaussianModel(NamedTuple):
 
     moments: Moments
     priors: Priors
-    units: FloatArray
     boxed: BoxedGaussians
     log_volumes: FloatArray  # (K,) minus twice the log density at no distance
+
+    def half_widths(self, c: float) -> FloatArray:
+        """Return half widths of the boxes of the means, (K, p)."""
+        widths = self.boxed.table[:, WIDTH, None]
+        return np.asarray(c * widths * self.boxed.units[self.boxed.shapes])
 
     def log_joint(self, rows: FloatArray) -> FloatArray:
         """Return log prior times density at the sample means, but for a constant of each row."""
@@ -132,7 +136,7 @@ def learn(
     log_volumes = moments.log_det + np.full(n_classes, dimension * np.log(2 * np.pi))
     behind = moments.counts.sum() if settings.covariance_type == "tied" else moments.counts
     scales = np.log1p(settings.covariance_imprecision / behind) * (rank > 0)
-    units = moments.spread if settings.box == "scaled" else np.ones(X.shape[1])
+    units, widths = box_of(settings, moments)
     with np.errstate(divide="ignore"):  # a class of prior zero is infinitely far away
         near, far = (log_volumes - 2 * np.log(bound) for bound in (priors.upper, priors.lower))
     boxed = boxed_gaussians(
@@ -140,7 +144,17 @@ def learn(
         moments.counts,
         moments.axes,
         units,
+        widths,
         log_scales=np.broadcast_to(scales, n_classes).astype(np.float64),
         ranks=rank,
     )
-    return GaussianModel(moments, priors, units, boxed.with_offsets(near, far), log_volumes)
+    return GaussianModel(moments, priors, boxed.with_offsets(near, far), log_volumes)
+
+
+def box_of(settings: Settings, moments: Moments) -> tuple[FloatArray, FloatArray]:
+    """Return units (S, p) and widths (K,) of the boxes: half widths are c times their product."""
+    n_shapes, p = len(moments.axes), moments.means.shape[1]
+    if settings.box == "standard_error":
+        return standard_deviations(moments), 1.0 / np.sqrt(moments.counts)
+    units = moments.spread if settings.box == "scaled" else np.ones(p)
+    return np.tile(units, (n_shapes, 1)), 1.0 / moments.counts

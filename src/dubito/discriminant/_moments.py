@@ -144,6 +144,20 @@ def class_moments(
     return Moments(counts, means, spread, *fitted, sample.borrowed)
 
 
+def standard_deviations(moments: Moments) -> FloatArray:
+    """Return the roots of the covariances' diagonals, (S, p): those of each feature, 0 if constant.
+
+    A class without a covariance of its own has those of the pooled one it borrows.
+    """
+    covariance, p = moments.covariance, moments.means.shape[1]
+    if moments.axes.ndim == 3:
+        matrices = covariance[None] if covariance.ndim == 2 else covariance
+        variance = np.diagonal(matrices, axis1=1, axis2=2)
+    else:
+        variance = covariance if covariance.ndim == 2 else np.tile(covariance[:, None], (1, p))
+    return np.sqrt(np.ascontiguousarray(variance))
+
+
 _Fitted = tuple["FloatArray", "FloatArray", "FloatArray", IntArray]
 
 

@@ -34,10 +34,10 @@ _NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 class ImpreciseGaussianDiscriminant(DiscriminantAnswers, ClassifierMixin, BaseEstimator):
     r"""Linear or quadratic discriminant analysis that says when it cannot tell classes apart.
 
-    The mean of class k is known only up to the box :math:`\bar x_k\pm c\,e/n_k` around its sample
-    mean (P3: what a near-ignorant prior makes of :math:`n_k` rows). At a row x the density of each
-    class then lies between those of the farthest and of the nearest mean of the box, and class a
-    is preferred to b only when
+    The mean of class k is known only up to the box :math:`\bar x_k\pm c/n_k` around its sample mean
+    (P3: what a near-ignorant prior makes of :math:`n_k` rows; see `box` for others). At a row x the
+    density of each class then lies between those of the farthest and of the nearest mean of the
+    box, and class a is preferred to b only when
 
     .. math:: \log\pi_a+\inf\log p_a(x)>\log\pi_b+\sup\log p_b(x).
 
@@ -50,13 +50,16 @@ class ImpreciseGaussianDiscriminant(DiscriminantAnswers, ClassifierMixin, BaseEs
         One covariance for all classes, pooled within them, or one for each: all of it,
         :math:`S_k`, its diagonal, or one variance for all features, :math:`\mathrm{tr}S_k/p`.
     c : float, "auto" or array-like, default=1.0
-        Imprecision: half the width of the boxes times :math:`n_k`, in units of `box`. "auto": the
-        c of largest `scoring` in cross-validation among 0, 0.01, ..., 5.5, or among those listed.
-    box : {"raw", "scaled"}, default="raw"
-        Units of c along each feature. "raw": the feature's own, as published; the sets then depend
-        on whether lengths are in metres or millimetres, and a `WideBoxWarning` says where a box is
-        wider than the spread of a feature. "scaled": the pooled standard deviation within classes;
-        the sets then do not.
+        Imprecision: the half widths that `box` makes of it grow with it. "auto": the c of largest
+        `scoring` in cross-validation among 0, 0.01, ..., 5.5, or among those listed.
+    box : {"raw", "scaled", "standard_error"}, default="raw"
+        Half width of the boxes along feature j. "raw": :math:`c/n_k`, as published; the sets then
+        depend on whether lengths are in metres or millimetres, and a `WideBoxWarning` says where a
+        box is wider than the spread of a feature. "scaled": :math:`c\,s_j/n_k` with the pooled
+        standard deviation :math:`s_j` within classes; the sets then do not. "standard_error":
+        :math:`c\,s_{kj}/\sqrt{n_k}`, c standard errors of the mean, with :math:`s_{kj}^2` on the
+        diagonal of the covariance that class k is given: the box shrinks as the error of the mean
+        does, not faster.
     priors : array-like of shape (K,) or (K, 2), or mapping of labels, optional
         Prior probabilities of the classes, or a lower and an upper one for each, in the order of
         ``classes_``; class frequencies by default.
@@ -127,6 +130,13 @@ class ImpreciseGaussianDiscriminant(DiscriminantAnswers, ClassifierMixin, BaseEs
     `SingularCovarianceWarning` says so, and `shrinkage` avoids it. A class with a single row takes
     the pooled covariance.
 
+    How often the posteriors of the true means lie within `predict_bounds` depends on `box`. A mean
+    misses its sample by :math:`1/\sqrt{n_k}`, so that boxes of :math:`1/n_k` hold it the more
+    seldom the more rows there are. Boxes of c standard errors hold each coordinate of each mean
+    with the normal probability of c (0.68 for 1, 0.95 for 2), however many the rows; that is no
+    joint promise for all coordinates and classes, nor for posteriors, and says nothing of
+    covariances and priors, which are taken as estimated. ``docs/discriminant.md`` has numbers.
+
     Weights count rows: the box of a class with weights that sum to 2 is as wide as that of one
     with two rows.
 
@@ -157,7 +167,7 @@ class ImpreciseGaussianDiscriminant(DiscriminantAnswers, ClassifierMixin, BaseEs
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "covariance_type": [StrOptions({"tied", "full", "diag", "spherical"})],
         "c": [_NOT_NEGATIVE, StrOptions({"auto"}), "array-like"],
-        "box": [StrOptions({"raw", "scaled"})],
+        "box": [StrOptions({"raw", "scaled", "standard_error"})],
         "priors": ["array-like", dict, None],
         "prior_imprecision": [_NOT_NEGATIVE],
         "covariance_imprecision": [_NOT_NEGATIVE],
@@ -293,7 +303,7 @@ class ImpreciseGaussianDiscriminant(DiscriminantAnswers, ClassifierMixin, BaseEs
         self.covariance_, self.rank_ = moments.covariance, moments.rank
         self.priors_ = priors.precise
         self.prior_bounds_ = Bounds(priors.lower[None], priors.upper[None])
-        self.half_widths_ = self.c_ * self._model.units / moments.counts[:, None]
+        self.half_widths_ = self._model.half_widths(self.c_)
 
     def _warn(self) -> None:
         model = self._model
