@@ -81,7 +81,7 @@ def test_separated_classes_have_no_raw_estimate(case):
     scores, y = np.array(SEPARATED[case][0]), np.array(SEPARATED[case][1])
     assert separable(scores, y)
     raw = EvidentialJointCalibrator(targets="raw", classes=[0, 1])
-    with pytest.raises(CalibrationInputError, match='targets="smoothed"'):
+    with pytest.raises(CalibrationInputError, match='targets="light"'):
         raw.fit(scores, y)
     for targets in ("smoothed", "light"):
         model = clone(raw).set_params(targets=targets).fit(scores, y)
@@ -118,7 +118,7 @@ def test_raw_targets_are_refused_where_no_estimate_exists_and_only_there(scores,
     y = np.array(labels[: len(scores)], dtype=int)
     model = EvidentialJointCalibrator(targets="raw", classes=[0, 1])
     if separable(scores, y):
-        with pytest.raises(CalibrationInputError, match='targets="smoothed"'):
+        with pytest.raises(CalibrationInputError, match='targets="light"'):
             model.fit(scores, y)
     else:
         assert_sound(model.fit(scores, y), scores)
@@ -127,7 +127,7 @@ def test_raw_targets_are_refused_where_no_estimate_exists_and_only_there(scores,
 def test_a_ridge_gives_separated_classes_an_estimate_but_not_one_class():
     scores, y = xor_and_a_plane()
     assert_sound(EvidentialJointCalibrator(targets="raw", ridge=0.1).fit(scores, y), scores)
-    with pytest.raises(CalibrationInputError, match='targets="smoothed"'):
+    with pytest.raises(CalibrationInputError, match='targets="light"'):
         EvidentialJointCalibrator(targets="raw", ridge=0.1, classes=[0, 1]).fit(scores, 0 * y)
 
 

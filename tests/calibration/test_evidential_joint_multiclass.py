@@ -293,7 +293,7 @@ def test_separated_classes_have_no_raw_estimate():
     scores, _ = draw(30, 3, 3)
     y = scores.sum(axis=1).argmax(axis=1)
     raw = EvidentialJointCalibrator(targets="raw", classes=range(3))
-    with pytest.raises(CalibrationInputError, match='targets="smoothed"'):
+    with pytest.raises(CalibrationInputError, match='targets="light"'):
         raw.fit(scores, y)
     # Separated only by weights of which one is negative: no obstacle to slopes that are not.
     other = (scores * [[1], [1], [-1]]).sum(axis=1).argmax(axis=1)

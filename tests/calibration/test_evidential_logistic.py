@@ -289,7 +289,7 @@ SEPARATED = {
 @pytest.mark.parametrize("case", SEPARATED)
 def test_separated_scores_have_no_raw_estimate(case):
     s, y = SEPARATED[case]
-    with pytest.raises(CalibrationInputError, match=r'separates the classes.*targets="smoothed"'):
+    with pytest.raises(CalibrationInputError, match=r'separates the classes.*targets="light"'):
         EvidentialLogisticCalibrator(targets="raw").fit(s, y)
     bounds = EvidentialLogisticCalibrator().fit(s, y).predict_bounds(s)
     assert (bounds.width > 0.05).all()

@@ -23,13 +23,14 @@ def class_targets(y, n_classes, targets, weight):
     """What the likelihood predicts: rows of classes that sum to 1.
 
     "smoothed" is P0's eq. 25, one more row of each class beside those of one's own class; "light" a
-    quarter of a row, of no class, beside all rows; "raw" 0 and 1.
+    quarter of a row, of no class, beside all rows; a number so many of those; "raw" 0 and 1.
     """
     own = np.eye(n_classes)[y]
     if targets == "raw":
         return own
-    if targets == "light":
-        share = 0.25 / (weight.sum() + 0.25)
+    if targets == "light" or not isinstance(targets, str):
+        pseudo = 0.25 if targets == "light" else targets
+        share = pseudo / (weight.sum() + pseudo)
         return (1 - share) * own + share / n_classes
     count = (weight @ own)[y][:, None]
     return (count * own + 1) / (count + n_classes)

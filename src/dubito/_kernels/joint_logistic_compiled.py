@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     Likelihood: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
 
 #: Beyond this the logistic density is below 5e-18: nothing is left to integrate.
-_FAR = 40.0
+FAR = 40.0
 
 #: What a Newton step promises to gain, twice, when the model it comes from can be believed.
 _NEAR = 3e-6
@@ -105,7 +105,7 @@ def _within(lower: FloatArray, gradient: FloatArray, axis: FloatArray, step: Flo
 
 
 @compiled()
-def _profile(likelihood: Likelihood, axis: FloatArray, beta: FloatArray, work: FloatArray) -> float:
+def profile(likelihood: Likelihood, axis: FloatArray, beta: FloatArray, work: FloatArray) -> float:
     """Move β within its plane e'β = ξ to the least fall, and return that.
 
     Newton's method, with the diagonal lifted whenever a step does not gain: the fall is convex. The
@@ -166,7 +166,7 @@ def _visit(
     off = xi - dot(axis, beta)
     for a in range(len(beta)):
         beta[a] += off * axis[a]
-    value = _profile(likelihood, axis, beta, work)
+    value = profile(likelihood, axis, beta, work)
     append(path, xi, beta)
     return value
 
@@ -185,12 +185,12 @@ def _outward(
     """
     best, length, sign = query
     path, kept = np.empty((MEMORY, len(axis) + 1)), np.empty((MEMORY, len(axis) + 1))
-    here = sign * max(sign * best, -_FAR)
+    here = sign * max(sign * best, -FAR)
     width = min(4.0 * length, 3.0)
     _begin(axis, sign * min(0.1, 0.1 * width / length), path)
     area = 0.0
-    while sign * here < _FAR:
-        end = sign * min(sign * here + width, _FAR)
+    while sign * here < FAR:
+        end = sign * min(sign * here + width, FAR)
         middle, half = 0.5 * (here + end), 0.5 * (end - here)
         kept[:] = path
         kronrod, gauss, contour = 0.0, 0.0, 0.0

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     Model: TypeAlias = tuple[FloatArray, FloatArray, float]
 
 #: Beyond this the logistic density is below 5e-18: nothing is left to integrate.
-_FAR = 40.0
+FAR = 40.0
 
 
 @compiled()
-def _profile(likelihood: Likelihood, axes: Pair, zeta: float, b: float) -> Pair:
+def profile(likelihood: Likelihood, axes: Pair, zeta: float, b: float) -> Pair:
     """Maximise over b by safeguarded Newton steps; return b and the negative log-likelihood."""
     points, totals, _ = likelihood
     c, s = axes
@@ -86,7 +86,7 @@ def _loss(likelihood: Likelihood, axes: Pair, zeta: float, b: float) -> float:
 
 
 @compiled()
-def _start(x: float, model: Model) -> tuple[float, Pair, Triple, float]:
+def query_axes(x: float, model: Model) -> tuple[float, Pair, Triple, float]:
     """Return norm and axes of a query, (ζ, b, db/dζ) at the optimum, and the deviation of η."""
     optimum, hessian, _ = model
     norm = math.hypot(1.0, x)
@@ -119,7 +119,7 @@ def _panel(
         k = i if i < 8 else 14 - i
         eta = middle - half * NODES[k] if i < 8 else middle + half * NODES[k]
         zeta = eta / norm
-        b, value = _profile(likelihood, axes, zeta, b_last + tilt * (zeta - zeta_last))
+        b, value = profile(likelihood, axes, zeta, b_last + tilt * (zeta - zeta_last))
         if zeta != zeta_last:
             tilt = (b - b_last) / (zeta - zeta_last)
         zeta_last, b_last = zeta, b
@@ -136,17 +136,17 @@ def _panel(
 def _outward(likelihood: Likelihood, x: float, model: Model) -> Pair:
     """Integrate pl(η)σ'(η) from the estimate downwards and upwards."""
     tolerance = model[2]
-    norm, axes, optimum, deviation = _start(x, model)
+    norm, axes, optimum, deviation = query_axes(x, model)
     best = optimum[0] * norm
     below = 0.0
     area = 0.0
     for sign in (-1.0, 1.0):
         below, area = area, 0.0
-        here = sign * max(sign * best, -_FAR)
+        here = sign * max(sign * best, -FAR)
         path = optimum
         width = min(4.0 * deviation, 3.0)
-        while sign * here < _FAR:
-            end = sign * min(sign * here + width, _FAR)
+        while sign * here < FAR:
+            end = sign * min(sign * here + width, FAR)
             fine, coarse, contour, path_end = _panel(likelihood, norm, axes, path, (here, end))
             error = abs(fine - coarse)
             if error > tolerance and width > 1e-9 * min(deviation, 1.0):
@@ -178,11 +178,11 @@ def contours(
     """Return the profile likelihood, relative to the best, of log-odds `etas` at each query."""
     out = np.empty((len(queries), len(etas)))
     for i in range(len(queries)):
-        norm, axes, optimum, _ = _start(queries[i], model)
+        norm, axes, optimum, _ = query_axes(queries[i], model)
         for j in range(len(etas)):
             zeta = etas[j] / norm
             b = optimum[1] + optimum[2] * (zeta - optimum[0])
-            _, value = _profile(likelihood, axes, zeta, b)
+            _, value = profile(likelihood, axes, zeta, b)
             out[i, j] = math.exp(min(likelihood[2] - value, 0.0))
     return out
 
@@ -198,7 +198,7 @@ def slope_reach(likelihood: Likelihood, model: Model, drop: float) -> float:
         b = -optimum[0]
         for _ in range(60):
             slope = optimum[1] + sign * step
-            b, value = _profile(likelihood, (0.0, 1.0), slope, b)
+            b, value = profile(likelihood, (0.0, 1.0), slope, b)
             if value - likelihood[2] >= drop:
                 break
             step *= 1.5

@@ -127,7 +127,7 @@ def belief_and_plausibility(
 
     theta = expit(evidence.optimum[0] + evidence.optimum[1] * x)
     distinct, where = np.unique(x, return_inverse=True)
-    below, above = interpolated(exact, distinct, _landmarks(evidence.optimum))[where].T
+    below, above = interpolated(exact, distinct, landmarks(evidence.optimum))[where].T
     return np.clip(theta - below, 0.0, theta), np.clip(theta + above, theta, 1.0)
 
 
@@ -141,7 +141,7 @@ def contour_of(evidence: LogisticEvidence, x: FloatArray, theta: FloatArray) -> 
     return out
 
 
-def _landmarks(optimum: FloatArray) -> FloatArray:
+def landmarks(optimum: FloatArray) -> FloatArray:
     """Return where a steep curve rises, and the middle of the data: no panel may step over them."""
     level, slope = optimum
     log_odds = np.array([-40.0, -16.0, -8.0, -4.0, 0.0, 4.0, 8.0, 16.0, 40.0])
@@ -152,21 +152,23 @@ def _landmarks(optimum: FloatArray) -> FloatArray:
 def interpolated(
     exact: Callable[[FloatArray], FloatArray], x: FloatArray, cuts: FloatArray
 ) -> FloatArray:
-    """Return `exact` at sorted distinct points, by interpolation where they are many.
+    """Return `exact` at sorted distinct points, (n, columns), by interpolation where they are many.
 
     Panels are taken in asinh(x): queries far out are as smooth there as those among the data.
     """
+    if len(x) <= 2 * _DEGREE:
+        return exact(x)
     position = np.arcsinh(x)
     nodes = np.cos(np.arange(_DEGREE + 1) * np.pi / _DEGREE)
     checks = np.array([-0.55, 0.05, 0.6])  # between nodes
     to_series = np.linalg.inv(chebyshev.chebvander(nodes, _DEGREE))
     ends = np.unique(np.concatenate([[0], np.searchsorted(x, cuts), [len(x)]]))
     stack = list(pairwise(ends.tolist()))
-    out = np.empty((len(x), 2))
+    parts: dict[int, FloatArray] = {}
     while stack:
         start, stop = stack.pop()
         if stop - start <= 2 * _DEGREE:
-            out[start:stop] = exact(x[start:stop])
+            parts[start] = exact(x[start:stop])
             continue
         low, high = position[start], position[stop - 1]
         middle, half = 0.5 * (low + high), 0.5 * (high - low)
@@ -174,8 +176,8 @@ def interpolated(
         series = to_series @ values[: _DEGREE + 1]
         missed = chebyshev.chebval(checks, series).T - values[_DEGREE + 1 :]
         if max(np.abs(series[-3:]).max(), np.abs(missed).max()) < _CONVERGED:
-            out[start:stop] = chebyshev.chebval((position[start:stop] - middle) / half, series).T
+            parts[start] = chebyshev.chebval((position[start:stop] - middle) / half, series).T
         else:
             cut = int(np.searchsorted(position[start:stop], middle)) + start
             stack += [(start, cut), (cut, stop)]
-    return out
+    return np.concatenate([parts[start] for start in sorted(parts)])

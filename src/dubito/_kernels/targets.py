@@ -27,7 +27,16 @@ def target_table(y: IntArray, weight: FloatArray, n_classes: int, targets: str) 
     if targets == "raw":
         return own
     if targets == "light":
-        share = LIGHT / (float(weight.sum()) + LIGHT)
-        return (1 - share) * own + share / n_classes
+        return shrunk_table(float(weight.sum()), n_classes, LIGHT)
     count = np.bincount(y, weights=weight, minlength=n_classes)[:, None]
     return np.asarray((count * own + 1) / (count + n_classes))
+
+
+def shrunk_table(total: float, n_classes: int, pseudo: float) -> FloatArray:
+    r"""Return the targets :math:`(1-\epsilon)e_y+\epsilon/K` of the rows of each class, (K, K).
+
+    With :math:`\epsilon=c/(n+c)` they stand for c (`pseudo`) observations of unknown label beside
+    rows of n (`total`) weight.
+    """
+    share = pseudo / (total + pseudo)
+    return (1 - share) * np.eye(n_classes) + share / n_classes

@@ -15,6 +15,12 @@ from dubito._kernels.joint_logistic import (
     joint_evidence,
     quadratic_evidence,
 )
+from dubito._kernels.joint_logistic_level import (
+    JointLevels,
+    joint_levels,
+    level_bounds,
+    quadratic_levels,
+)
 from dubito._kernels.logistic import standardisation, standardised
 from dubito._kernels.targets import target_table
 from dubito.calibration._joint_settings import (
@@ -42,6 +48,7 @@ class BinaryJointModel:
     bias: bool
     likelihood: str
     evidence: JointEvidence
+    levels: JointLevels
 
     @property
     def n_iter(self) -> int:
@@ -77,6 +84,16 @@ class BinaryJointModel:
         )
         return np.column_stack([1 - upper, lower]), np.column_stack([1 - lower, upper])
 
+    def level_bounds(
+        self, margins: FloatArray, level: float, threads: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return bounds that hold the probabilities at a confidence level, each (n, 2)."""
+        exact = self.likelihood == "exact"
+        lower, upper = level_bounds(
+            self.levels, self._design(margins), level, exact=exact, threads=threads
+        )
+        return np.column_stack([1 - upper, lower]), np.column_stack([1 - lower, upper])
+
     def contour(self, margins: FloatArray, theta: FloatArray, threads: int) -> FloatArray:
         """Return the plausibility of each probability of the second class, (n, t)."""
         return contour_of(self.evidence, self._design(margins), theta, threads=threads)
@@ -103,13 +120,17 @@ def fit_binary(
         check_estimate_exists(advantages, np.full(open_ended.shape[1], -np.inf))
     target = target_table(y, weight, 2, settings.targets)[y, 1]
     evidence = joint_evidence(design, target, weight, penalty)
+    levels = joint_levels(design, y == 1, weight)
     likelihood = choose_likelihood(settings.likelihood, len(design) * design.shape[1] ** 2, _CHEAP)
+    if likelihood == "quadratic":
+        evidence, levels = quadratic_evidence(evidence), quadratic_levels(levels)
     return BinaryJointModel(
         centre=centre,
         scale=scale,
         bias=settings.bias,
         likelihood=likelihood,
-        evidence=evidence if likelihood == "exact" else quadratic_evidence(evidence),
+        evidence=evidence,
+        levels=levels,
     )
 
 

@@ -76,6 +76,6 @@ def check_estimate_exists(advantages: FloatArray, lower: FloatArray) -> None:
         return
     raise CalibrationInputError(
         "some combination of the scores separates the classes, so with raw targets no "
-        'maximum-likelihood estimate exists; use targets="smoothed", which always has one, a '
+        'maximum-likelihood estimate exists; use targets="light", which always has one, a '
         "ridge, or more calibration rows."
     )

@@ -65,16 +65,17 @@ class EvidentialJointCalibrator(TwoClassMass, BaseCalibrator):
 
     Parameters
     ----------
-    targets : {"smoothed", "light", "raw"}, default="smoothed"
-        What the likelihood is asked to predict. "smoothed": :math:`(n_k+1)/(n_k+K)` for a row's
-        own class k and :math:`1/(n_k+K)` for each other (Platt's for two classes). "light": a
-        quarter of a pseudo-observation in all, much better beyond two classes. "raw": plain 1, 0,
-        which have no maximum-likelihood estimate when some combination of the scores separates the
-        classes; this raises `CalibrationInputError`.
+    targets : {"light", "smoothed", "raw"}, default="smoothed"
+        What the likelihood is asked to predict. "light": a quarter of a pseudo-observation of
+        unknown label in all. "smoothed": :math:`(n_k+1)/(n_k+K)` for a row's own class k and
+        :math:`1/(n_k+K)` for each other (Platt's for two classes), as published; nearly uniform
+        where classes are many and rows few. "raw": plain 1, 0, which have no maximum-likelihood
+        estimate when some combination of the scores separates the classes; this raises
+        `CalibrationInputError`.
     ridge : float, default=0
         Adds :math:`\frac12\mathrm{ridge}\sum_j\tilde a_j^2` over slopes of standardised scores to
-        the negative log-likelihood: helps where rows are few beside classifiers. The bounds are
-        then those of the penalised likelihood.
+        the negative log-likelihood: helps where rows are few beside classifiers. Belief and
+        plausibility are then those of the penalised likelihood; bounds at a level have no ridge.
     bias : bool or "auto", default="auto"
         Whether classes have biases; "auto" is True for two classes, as in the paper, and False for
         more.
@@ -134,7 +135,7 @@ class EvidentialJointCalibrator(TwoClassMass, BaseCalibrator):
     once by 0.1. Use a ridge there.
 
     Deviations from the paper: positive slopes mean class 1, where the paper writes
-    :math:`1/(1+e^{\sigma_0+\sigma_1s_1+\ldots})`; targets are smoothed unless asked; the integrals
+    :math:`1/(1+e^{\sigma_0+\sigma_1s_1+\ldots})`; targets are light unless asked; the integrals
     are by an adaptive rule along the path of constrained maxima, one for each row, in place of a
     maximisation for each value of :math:`\theta`.
 

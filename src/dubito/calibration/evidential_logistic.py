@@ -11,16 +11,17 @@ from scipy.special import expit
 from dubito._kernels.logistic import (
     LogisticFit,
     fit_logistic,
-    smoothed_targets,
     standardisation,
     standardised,
 )
+from dubito._kernels.logistic_level import LogisticLevels, level_bounds, logistic_levels
 from dubito._kernels.logistic_profile import (
     LogisticEvidence,
     belief_and_plausibility,
     contour_of,
     logistic_evidence,
 )
+from dubito._kernels.targets import target_table
 from dubito._sklearn import StrOptions
 from dubito.calibration._lifting import LiftedEvidentialCalibrator
 from dubito.calibration.errors import CalibrationInputError
@@ -47,10 +48,13 @@ class EvidentialLogisticCalibrator(LiftedEvidentialCalibrator):
 
     Parameters
     ----------
-    targets : {"smoothed", "raw"}, default="smoothed"
-        Platt's targets :math:`(n_++1)/(n_++2)` and :math:`1/(n_-+2)`, or plain 1 and 0. Raw
-        targets have no maximum-likelihood estimate when some threshold separates the classes,
-        ties at the threshold included; this raises `CalibrationInputError`.
+    targets : {"light", "smoothed", "raw"}, default="smoothed"
+        What the likelihood is asked to predict. "light": a quarter of a pseudo-observation of
+        unknown label in all, :math:`(1-\epsilon)y+\epsilon/2` with
+        :math:`\epsilon=\frac14/(n+\frac14)`. "smoothed": Platt's, as published,
+        :math:`(n_++1)/(n_++2)` and :math:`1/(n_-+2)`. "raw": plain 1 and 0, which have no
+        maximum-likelihood estimate when some threshold separates the classes, ties at the
+        threshold included; this raises `CalibrationInputError`.
     input : {"margin", "logits", "proba"}, default="margin"
         What the scores are. Probabilities are turned into log-odds.
     floor : float or "auto", default="auto"
@@ -109,7 +113,7 @@ class EvidentialLogisticCalibrator(LiftedEvidentialCalibrator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LiftedEvidentialCalibrator._parameter_constraints,
-        "targets": [StrOptions({"smoothed", "raw"})],
+        "targets": [StrOptions({"light", "smoothed", "raw"})],
     }
 
     def __init__(
@@ -137,9 +141,8 @@ class EvidentialLogisticCalibrator(LiftedEvidentialCalibrator):
         x = standardised(score, centre, scale)
         if self.targets == "raw":
             _check_overlap(x, event)
-            target = event.astype(float)
-        else:
-            target = smoothed_targets(event, weight)
+        column = event.astype(np.intp)
+        target = target_table(column, weight, 2, self.targets)[column, 1]
         design = np.column_stack([np.ones(len(x)), x])
         fit = fit_logistic(design, target, weight, np.zeros(2), np.zeros(2))
         return EvidentialSigmoidMap(
@@ -147,6 +150,7 @@ class EvidentialLogisticCalibrator(LiftedEvidentialCalibrator):
             scale=scale,
             fit=fit,
             evidence=logistic_evidence(x, target, weight, fit.coef),
+            levels=logistic_levels(x, event, weight, fit.coef),
         )
 
 
@@ -158,6 +162,7 @@ class EvidentialSigmoidMap:
     scale: float
     fit: LogisticFit
     evidence: LogisticEvidence
+    levels: LogisticLevels
 
     @property
     def slope(self) -> float:
@@ -178,6 +183,10 @@ class EvidentialSigmoidMap:
         """Return belief and plausibility of the event for each score."""
         return belief_and_plausibility(self.evidence, standardised(score, self.centre, self.scale))
 
+    def level_bounds(self, score: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+        """Return bounds that hold the event's probability at a confidence level, each (n,)."""
+        return level_bounds(self.levels, standardised(score, self.centre, self.scale), level)
+
     def contour(self, score: FloatArray, theta: FloatArray) -> FloatArray:
         """Return the plausibility of each probability at each score, (n, len(theta))."""
         x = standardised(score, self.centre, self.scale)
@@ -190,7 +199,7 @@ def _check_overlap(x: FloatArray, event: BoolArray) -> None:
     On a line it exists exactly when each class has a score strictly beyond some score of the other
     on either side, or when scores are constant and both classes are seen.
     """
-    advice = 'use targets="smoothed", which always has an estimate, or more calibration rows.'
+    advice = 'use targets="light", which always has an estimate, or more calibration rows.'
     if event.all() or not event.any():
         raise CalibrationInputError(
             f"with raw targets a calibration set of one class has no estimate; {advice}"
