@@ -23,7 +23,7 @@ PROMISED = {
         TemperatureCalibrator VectorCalibrator MatrixCalibrator EvidentialLogisticCalibrator
         EvidentialIsotonicCalibrator EvidentialBinningCalibrator EvidentialMultinomialCalibrator
         EvidentialJointCalibrator CalibratedClassifier EvidentialFusion""",
-    "dubito.conformal": "",
+    "dubito.conformal": """ConformalClassifier""",
     "dubito.decision": """interval_dominance maximality e_admissibility maximin maximax hurwicz
         pignistic_choice minimax_regret owa set_utility reject""",
     "dubito.dichotomies": """DichotomyTree NestedDichotomyClassifier NestedDichotomyEnsemble""",

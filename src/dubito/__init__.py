@@ -32,6 +32,7 @@ _PACKAGES = [
 #: What most people come for, and the package that holds it.
 _SHORTCUTS = {
     "CalibratedClassifier": "calibration",
+    "ConformalClassifier": "conformal",
     "EvidentialClassifier": "evidence",
     "EvidentialFusion": "calibration",
     "ImpreciseGaussianDiscriminant": "discriminant",

@@ -42,6 +42,27 @@ def offered_if(check: Callable[[Any], object]) -> Callable[[Callable[..., Any]],
     return lambda function: _Offered(function, check)
 
 
+class MethodAndParameter:
+    """A method whose name is also that of a parameter, as ``score`` of a conformal classifier.
+
+    The parameter is kept in the ``__dict__`` of the instance, where `get_params` must look for it;
+    the attribute is always the method.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        update_wrapper(self, function)  # type: ignore[arg-type]
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, model: Any, owner: type | None = None) -> Callable[..., Any]:
+        return self._function if model is None else MethodType(self._function, model)
+
+    def __set__(self, model: Any, value: Any) -> None:
+        vars(model)[self._name] = value
+
+
 class CautiousMixin:
     """`predict` and `predict_set` for models with `predict_proba` and `predict_bounds`."""
 

@@ -87,7 +87,10 @@ def test_answers_are_the_same_in_another_process(tmp_path):
 
 
 def test_every_public_estimator_is_in_the_zoo():
-    rooms = [getattr(dubito, name) for name in ("calibration", "dichotomies", "discriminant")]
+    rooms = [
+        getattr(dubito, name)
+        for name in ("calibration", "conformal", "dichotomies", "discriminant")
+    ]
     rooms += [dubito.evidence, sys.modules["dubito.pipeline"]]
     public = {
         thing

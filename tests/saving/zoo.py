@@ -33,6 +33,7 @@ from dubito.calibration import (
     VectorCalibrator,
 )
 from dubito.calibration._base import BaseCalibrator
+from dubito.conformal import ConformalClassifier
 from dubito.dichotomies import DichotomyTree, NestedDichotomyClassifier, NestedDichotomyEnsemble
 from dubito.discriminant import ImpreciseGaussianDiscriminant
 from dubito.evidence import EvidentialClassifier
@@ -174,6 +175,16 @@ MODELS = {
             GridSearchCV(linear(), {"C": [0.1, 1.0]}, cv=3), VectorCalibrator(), cv=3
         )
     ),
+    "conformal": lambda: on_iris(ConformalClassifier(linear(), class_conditional=True)),
+    "conformal-split": lambda: on_iris(
+        ConformalClassifier(
+            GaussianNB(), score="cumulative", randomized=True, cv=0.3, random_state=0
+        )
+    ),
+    "conformal-frozen": lambda: on_iris(
+        ConformalClassifier(FrozenEstimator(LinearSVC().fit(X, NAMES)))
+    ),
+    "conformal-full": lambda: on_iris(ConformalClassifier(GaussianNB(), cv="full")),
     "fusion-joint": fused,
     "fusion-independent": lambda: fused(method="independent"),
     "fusion-dempster": lambda: fused(method="independent", rule="dempster", discount=0.1),
@@ -245,7 +256,10 @@ def fitted(name):
 def answers(model, rows):
     """Return all that a model says of some rows, by the name of the question."""
     said = {"predict": model.predict(rows), "classes": np.asarray(model.classes_)}
-    for question in ("predict_proba", "predict_bounds", "predict_set", "conflict", "critical_c"):
+    for question in (
+        *("predict_proba", "predict_bounds", "predict_set", "predict_contour"),
+        *("conflict", "critical_c"),
+    ):
         if hasattr(model, question):
             said[question] = getattr(model, question)(rows)
     if "predict_bounds" in said:

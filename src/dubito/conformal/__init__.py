@@ -1,3 +1,6 @@
 """Sets with guaranteed coverage, and rows unlike any seen."""
 
-__all__: list[str] = []
+from dubito.conformal.classifier import ConformalClassifier
+from dubito.conformal.errors import SmallCalibrationWarning
+
+__all__ = ["ConformalClassifier", "SmallCalibrationWarning"]

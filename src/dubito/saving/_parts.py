@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from dubito._estimators import MethodAndParameter
 from dubito.saving._errors import ModelFileError
 from dubito.saving._numbers import numbers_are_in_order
 from dubito.saving._trust import refusal
@@ -143,11 +144,12 @@ def _odd(kind: type, name: str, value: Any) -> str | None:
 
 
 def _is_of_class(kind: type, name: str) -> bool:
+    """Say whether a value of this name would stand in the place of something of the class."""
     try:
-        inspect.getattr_static(kind, name)
+        found = inspect.getattr_static(kind, name)
     except AttributeError:
         return False
-    return True
+    return not isinstance(found, MethodAndParameter)
 
 
 def _is_choice(value: Any, allowed: frozenset[Any]) -> bool:

@@ -29,6 +29,7 @@ MODEL_ROOMS = (
     "_kernels",
     "belief",
     "calibration",
+    "conformal",
     "dichotomies",
     "discriminant",
     "evidence",
