@@ -32,8 +32,8 @@ PROMISED = {
         bounds_from_weights""",
     "dubito.metrics": """expected_calibration_error classwise_calibration_error
         smooth_calibration_error brier_decomposition utility_discounted_accuracy u65 u80
-        discounted_accuracy coverage mean_set_size error_reject_curve aurc reject_cost_curve
-        reliability_curve evaluate""",
+        discounted_accuracy coverage class_coverage coverage_by_size mean_set_size
+        error_reject_curve aurc reject_cost_curve reliability_curve evaluate""",
     "dubito.pipeline": """CautiousPipeline""",
     "dubito.plots": """ContourDisplay DecisionRegionDisplay ErrorRejectDisplay EvidenceDisplay
         MassDisplay ReliabilityDisplay TreeDisplay""",

@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from dubito.metrics import (
+    class_coverage,
     coverage,
+    coverage_by_size,
     discounted_accuracy,
     mean_set_size,
     u65,
@@ -134,3 +136,29 @@ def test_rows_must_match():
 def test_alpha_out_of_range_is_refused(alpha):
     with pytest.raises(ValueError, match=r"alpha must be a number in \[0, 3\] .* Got "):
         utility_discounted_accuracy([0], [[True, False]], alpha=alpha)
+
+
+@given(judged=judged_sets(), seed=st.integers(0, 100))
+@quick
+def test_coverage_by_class_and_by_size_row_by_row(judged, seed):
+    y, sets = judged
+    classes, n_classes = np.arange(sets.shape[1]), sets.shape[1]
+    weight = np.random.default_rng(seed).integers(1, 4, len(y))
+    hit, size = sets[np.arange(len(y)), y], sets.sum(axis=1)
+    of_class = class_coverage(y, sets, classes=classes, sample_weight=weight)
+    for k in range(n_classes):
+        rows = y == k
+        if rows.any():
+            assert of_class[k] == pytest.approx(np.average(hit[rows], weights=weight[rows]))
+        else:
+            assert np.isnan(of_class[k])
+    by_size = coverage_by_size(y, sets, classes=classes, sample_weight=weight)
+    assert by_size.size.tolist() == sorted(set(size.tolist()))
+    for s, held, fraction in zip(*by_size, strict=True):
+        rows = size == s
+        assert held == pytest.approx(np.average(hit[rows], weights=weight[rows]))
+        assert fraction == pytest.approx(weight[rows].sum() / weight.sum())
+    whole = coverage(y, sets, classes=classes, sample_weight=weight)
+    assert by_size.coverage @ by_size.fraction == pytest.approx(whole)
+    shown = np.bincount(y, weights=weight, minlength=n_classes)
+    assert np.nan_to_num(of_class) @ shown / shown.sum() == pytest.approx(whole)

@@ -12,6 +12,7 @@ from dubito.metrics._calibration_error import (
     classwise_calibration_error,
     expected_calibration_error,
 )
+from dubito.metrics._coverage import SizeCoverage, class_coverage, coverage_by_size
 from dubito.metrics._estimates import Estimate
 from dubito.metrics._evaluate import evaluate
 from dubito.metrics._reject_cost import RejectCostCurve, reject_cost_curve
@@ -22,6 +23,8 @@ from dubito.metrics._scorers import (
     neg_mean_set_size_scorer,
     u65_scorer,
     u80_scorer,
+    worst_class_coverage_scorer,
+    worst_size_coverage_scorer,
 )
 from dubito.metrics._selective import ErrorRejectCurve, aurc, error_reject_curve
 from dubito.metrics._sets import (
@@ -41,10 +44,13 @@ __all__ = [
     "Estimate",
     "RejectCostCurve",
     "ReliabilityCurve",
+    "SizeCoverage",
     "aurc",
     "brier_decomposition",
+    "class_coverage",
     "classwise_calibration_error",
     "coverage",
+    "coverage_by_size",
     "coverage_scorer",
     "discounted_accuracy",
     "discounted_accuracy_scorer",
@@ -61,4 +67,6 @@ __all__ = [
     "u80",
     "u80_scorer",
     "utility_discounted_accuracy",
+    "worst_class_coverage_scorer",
+    "worst_size_coverage_scorer",
 ]

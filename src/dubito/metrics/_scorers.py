@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dubito.metrics._coverage import class_coverage, coverage_by_size
 from dubito.metrics._sets import coverage, discounted_accuracy, mean_set_size, u65, u80
 
 if TYPE_CHECKING:
@@ -122,8 +123,18 @@ def _neg_mean_set_size(
     return -mean_set_size(sets, sample_weight=sample_weight)
 
 
+def _worst_class_coverage(y: npt.ArrayLike, sets: npt.ArrayLike, **options: Any) -> float:
+    return float(np.nanmin(class_coverage(y, sets, **options)))
+
+
+def _worst_size_coverage(y: npt.ArrayLike, sets: npt.ArrayLike, **options: Any) -> float:
+    return float(coverage_by_size(y, sets, **options).coverage.min())
+
+
 u65_scorer = SetScorer("u65_scorer", u65)
 u80_scorer = SetScorer("u80_scorer", u80)
 discounted_accuracy_scorer = SetScorer("discounted_accuracy_scorer", discounted_accuracy)
 coverage_scorer = SetScorer("coverage_scorer", coverage)
 neg_mean_set_size_scorer = SetScorer("neg_mean_set_size_scorer", _neg_mean_set_size)
+worst_class_coverage_scorer = SetScorer("worst_class_coverage_scorer", _worst_class_coverage)
+worst_size_coverage_scorer = SetScorer("worst_size_coverage_scorer", _worst_size_coverage)

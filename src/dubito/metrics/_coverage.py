@@ -1,0 +1,134 @@
+"""Coverage of label sets by group: class by class, and by the size of the set."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from dubito._labels import as_labels, label_columns
+from dubito.metrics._rows import counted_rows
+from dubito.metrics._sets import check_sets, judge
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from dubito._checks import FloatArray
+
+
+class SizeCoverage(NamedTuple):
+    """Coverage of the sets of each size that occurs; as `coverage_by_size` returns it."""
+
+    size: npt.NDArray[np.int_]
+    coverage: FloatArray
+    fraction: FloatArray
+
+
+def class_coverage(
+    y: npt.ArrayLike,
+    sets: npt.ArrayLike,
+    *,
+    classes: npt.ArrayLike | None = None,
+    sample_weight: npt.ArrayLike | None = None,
+) -> FloatArray:
+    r"""Fraction of the rows of each class whose set holds it: the mean of :math:`1[k\in Y]`.
+
+    Sets that hold the truth in 90 % of all rows may miss a rare class most of the time.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        True labels.
+    sets : array-like of bool, shape (n, K)
+        Label sets, as ``predict_set`` gives them.
+    classes : array-like of shape (K,), default=None
+        The label of each column; see `utility_discounted_accuracy`.
+    sample_weight : array-like of shape (n,), default=None
+        Row weights: 2 counts as the row twice, 0 as no row.
+
+    Returns
+    -------
+    ndarray of shape (K,)
+        In [0, 1]; nan for a class without rows. Weighted by the frequency of the classes its mean
+        is `coverage`.
+
+    See Also
+    --------
+    dubito.conformal.ConformalClassifier : ``class_conditional=True`` promises it for each class.
+
+    References
+    ----------
+    Vovk (2012), Conditional validity of inductive conformal predictors.
+
+    Examples
+    --------
+    >>> from dubito.metrics import class_coverage
+    >>> sets = [[True, False, False], [True, True, False], [True, False, False]]
+    >>> class_coverage([0, 1, 1], sets, classes=[0, 1, 2])
+    array([1. , 0.5, nan])
+    """
+    weight, labels, members = counted_rows(
+        sample_weight, y=as_labels(y, "y"), sets=check_sets(sets)
+    )
+    n_classes = members.shape[1]
+    column = label_columns(labels, n_classes, classes)
+    return _means_by(column, members[np.arange(len(column)), column], weight, n_classes)
+
+
+def coverage_by_size(
+    y: npt.ArrayLike,
+    sets: npt.ArrayLike,
+    *,
+    classes: npt.ArrayLike | None = None,
+    sample_weight: npt.ArrayLike | None = None,
+) -> SizeCoverage:
+    """Coverage of the sets of each size.
+
+    Sets that adapt to how hard a row is hold the truth equally often whatever their size; where
+    small sets miss it, they are too sure.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        True labels.
+    sets : array-like of bool, shape (n, K)
+        Label sets, as ``predict_set`` gives them. An empty set covers nothing.
+    classes : array-like of shape (K,), default=None
+        The label of each column; see `utility_discounted_accuracy`.
+    sample_weight : array-like of shape (n,), default=None
+        Row weights: 2 counts as the row twice, 0 as no row.
+
+    Returns
+    -------
+    SizeCoverage
+        A named tuple of arrays, one entry for each size that occurs, smallest first: `size`,
+        `coverage`, and `fraction`, how many of the rows have a set of this size. The mean of
+        `coverage` weighted by `fraction` is that of all rows.
+
+    References
+    ----------
+    Angelopoulos, Bates, Jordan and Malik (2021), Uncertainty sets for image classifiers using
+    conformal prediction (size-stratified coverage).
+
+    Examples
+    --------
+    >>> from dubito.metrics import coverage_by_size
+    >>> sets = [[True, False], [True, True], [True, False], [False, True]]
+    >>> by_size = coverage_by_size([0, 1, 1, 1], sets)
+    >>> by_size.size, by_size.coverage.round(2), by_size.fraction
+    (array([1, 2]), array([0.67, 1.  ]), array([0.75, 0.25]))
+    """
+    judged = judge(y, sets, classes, sample_weight)
+    size, place = np.unique(judged.size, return_inverse=True)
+    means = _means_by(place, judged.hit, judged.weight, len(size))
+    fraction = np.bincount(place, weights=judged.weight, minlength=len(size))
+    return SizeCoverage(size, means, fraction / judged.weight.sum())
+
+
+def _means_by(
+    group: npt.NDArray[np.int_], hit: npt.NDArray[np.bool_], weight: FloatArray, n_groups: int
+) -> FloatArray:
+    """Return the weighted mean of each group; nan for a group without rows."""
+    total = np.bincount(group, weights=weight, minlength=n_groups)
+    held = np.bincount(group, weights=weight * hit, minlength=n_groups)
+    return np.divide(held, total, out=np.full(n_groups, np.nan), where=total > 0)
