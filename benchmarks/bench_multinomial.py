@@ -70,4 +70,12 @@ def comparisons() -> list[Comparison]:
             target=1,
             repeats=3,
         ),
+        Comparison(
+            task="Bounds at level 0.9, 100,000 rows, K=10",
+            rival="belief and plausibility of the same rows (Gumbel)",
+            ours=lambda: smooth.predict_bounds(scores, level=0.9),
+            theirs=lambda: smooth.predict_bounds(scores),
+            target=0.5,
+            repeats=3,
+        ),
     ]

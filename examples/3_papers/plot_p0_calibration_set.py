@@ -34,7 +34,10 @@ scores = machine.decision_function(X_rest)
 from dubito.calibration import EvidentialMultinomialCalibrator
 
 SIZES, LEVEL = (25, 100, 400), 0.2
-calibrators = {n: EvidentialMultinomialCalibrator().fit(scores[:n], y_rest[:n]) for n in SIZES}
+calibrators = {
+    n: EvidentialMultinomialCalibrator(targets="smoothed").fit(scores[:n], y_rest[:n])
+    for n in SIZES
+}
 for n, calibrator in calibrators.items():
     low, high = calibrator.level_set(LEVEL)
     print(f"{n} rows: slope {calibrator.slope_:.2f}, at level {LEVEL} from {low:.2f} to {high:.2f}")

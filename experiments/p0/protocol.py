@@ -220,7 +220,9 @@ def combine(
 def calibrator(one: Scored, coupling: str, n_nodes: int) -> EvidentialMultinomialCalibrator:
     """Fit a calibrator to a classifier's validation half."""
     classes = np.arange(one.validation.shape[1])
-    fresh = EvidentialMultinomialCalibrator(coupling=coupling, n_nodes=n_nodes, classes=classes)
+    fresh = EvidentialMultinomialCalibrator(
+        coupling=coupling, targets="smoothed", n_nodes=n_nodes, classes=classes
+    )
     return fresh.fit(one.validation, one.labels)
 
 

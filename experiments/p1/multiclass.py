@@ -173,7 +173,7 @@ def each_alone(scores: Scores) -> Floats:
     """Calibrate each classifier by itself on all held-out rows; return the sum of log shares."""
     total = np.zeros(scores.test.shape[::2])
     for j in range(scores.test.shape[1]):
-        fresh = EvidentialMultinomialCalibrator(classes=classes_of(scores))
+        fresh = EvidentialMultinomialCalibrator(targets="smoothed", classes=classes_of(scores))
         one = fresh.fit(scores.calibration[:, j], scores.labels)
         # The softmax of slope times score: its constant is the same for all classes of a row.
         total += one.slope_ * scores.test[:, j]

@@ -30,7 +30,7 @@ def draw(n, n_classes, *, seed=0, sharp=1.5):
 def fitted(coupling, n, n_classes, **options):
     scores, y = draw(n, n_classes)
     model = EvidentialMultinomialCalibrator(
-        coupling=coupling, classes=np.arange(n_classes), **options
+        coupling=coupling, targets="smoothed", classes=np.arange(n_classes), **options
     )
     return model.fit(scores, y)
 
@@ -258,7 +258,7 @@ def test_nodes_integrate_over_levels_and_slopes():
     scores, y = draw(8, 3)
     pull = multinomial.target_pull(scores, y, np.ones(8), "smoothed")
     fit = multinomial.fit_likelihood(scores, np.ones(8), pull)
-    model = EvidentialMultinomialCalibrator(classes=range(3)).fit(scores, y)
+    model = EvidentialMultinomialCalibrator(targets="smoothed", classes=range(3)).fit(scores, y)
     for refine in (0, 2):
         nodes = level_nodes(fit, 16, refine=refine)
         # Both are the length of a random level set.

@@ -59,7 +59,7 @@ def test_slope_is_the_maximum_of_the_likelihood(targets, n, n_classes):
 @pytest.mark.parametrize(("n", "sharp"), [(1, 1.0), (3, -2.0), (5, 0.0), (40, 1.0), (300, 3.0)])
 def test_contour_and_level_sets_are_exact(n, sharp):
     scores, y = draw(n, 4, sharp=sharp)
-    model = EvidentialMultinomialCalibrator(classes=range(4)).fit(scores, y)
+    model = EvidentialMultinomialCalibrator(targets="smoothed", classes=range(4)).fit(scores, y)
     value = likelihood(scores, y)
     theta = model.slope_ * np.array([0, 0.5, 0.9, 1, 1.1, 2]) + np.array([0, 0, 0, 0, 0.1, 1])
     expected = [np.exp(value(model.slope_) - value(t)) for t in theta]
@@ -94,10 +94,10 @@ def test_contour_and_level_set_take_numbers_and_tables():
             model.level_set(gamma)
 
 
-def test_separable_data_need_smoothed_targets():
+def test_separable_data_need_pseudo_observations():
     scores = np.random.default_rng(0).normal(size=(20, 3))
     y = scores.argmax(axis=1)
-    with pytest.raises(CalibrationInputError, match="smoothed"):
+    with pytest.raises(CalibrationInputError, match='targets="light"'):
         EvidentialMultinomialCalibrator(targets="raw", classes=range(3)).fit(scores, y)
     model = EvidentialMultinomialCalibrator(classes=range(3)).fit(scores, y)
     assert 0 < model.slope_ < np.inf

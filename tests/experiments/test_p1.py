@@ -221,7 +221,8 @@ def test_each_alone_is_the_product_of_calibrated_probabilities():
     made = multiclass.Scores(scores[:60], y[:60], scores[60:], y[60:], [])
     total = multiclass.each_alone(made)
     alone = [
-        multiclass.EvidentialMultinomialCalibrator().fit(scores[:60, j], y[:60]) for j in range(2)
+        multiclass.EvidentialMultinomialCalibrator(targets="smoothed").fit(scores[:60, j], y[:60])
+        for j in range(2)
     ]
     product = np.prod([one.predict_proba(scores[60:, j]) for j, one in enumerate(alone)], axis=0)
     share = np.exp(total) / np.exp(total).sum(axis=1, keepdims=True)

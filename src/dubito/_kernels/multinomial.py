@@ -53,14 +53,24 @@ class Side(NamedTuple):
 #: Pseudo-observations of unknown label behind "light" targets, in rows.
 LIGHT = 0.25
 
+#: The side of an estimate on which nothing is known, or nothing is to be known.
+_NOWHERE = Side(np.zeros(1), np.zeros((0, 8)), np.zeros(1))
 
-def target_pull(scores: FloatArray, y: IntArray, weight: FloatArray, targets: str) -> float:
+
+def target_pull(
+    scores: FloatArray,
+    y: IntArray,
+    weight: FloatArray,
+    targets: str,
+    *,
+    pseudo: float = LIGHT,
+) -> float:
     r"""Return :math:`\sum_iw_it_i^\top(s_i-\max_ks_{ik})`, the linear term of the likelihood.
 
     Targets are one on the true class ("raw"); :math:`(n_y+1)/(n_y+K)` there and
     :math:`1/(n_y+K)` on each other, with :math:`n_y` the weight of the rows of class y
     ("smoothed", P0, eq. 25); or :math:`(1-\epsilon)e_y+\epsilon/K` with
-    :math:`\epsilon=c/(n+c)` and c a quarter of a row ("light").
+    :math:`\epsilon=c/(n+c)` and c pseudo-observations, a quarter of a row unless said ("light").
     """
     n_classes = scores.shape[1]
     top = scores.max(axis=1)
@@ -71,33 +81,29 @@ def target_pull(scores: FloatArray, y: IntArray, weight: FloatArray, targets: st
         [(scores[rows] - top[rows, None]).sum(axis=1) for rows in _blocks(scores)]
     )
     if targets == "light":
-        share = LIGHT / (float(weight.sum()) + LIGHT)
+        share = pseudo / (float(weight.sum()) + pseudo)
         return float(weight @ ((1 - share) * true + share * total / n_classes))
     count = np.bincount(y, weights=weight, minlength=n_classes)[y]
     return float(weight @ ((total + count * true) / (count + n_classes)))
 
 
-def fit_likelihood(scores: FloatArray, weight: FloatArray, pull: float) -> Fit:
-    """Fit the slope and follow the likelihood on both sides of it."""
-    top = scores.max(axis=1)
-    reach = float(np.max(top - scores.min(axis=1)))
+def fit_likelihood(
+    scores: FloatArray, weight: FloatArray, pull: float, *, tolerance: float = 1e-11
+) -> Fit:
+    """Fit the slope and follow the likelihood on both sides of it.
+
+    The excess is followed to `tolerance`, relative to one plus the excess.
+    """
+    reach = _reach(scores)
     if reach == 0.0:
-        empty = Side(np.zeros(1), np.zeros((0, 8)), np.zeros(1))
-        return Fit(0.0, 0.0, 0, reach, empty, empty)
-
-    # The slope is sought in units of one over the widest row, so that its size is no concern.
-    def derivatives(theta: FloatArray) -> FloatArray:
-        out = _log_partition(theta, scores, top, weight, 1 / reach)
-        out[:, 0] -= theta * (pull / reach)
-        out[:, 1] -= pull / reach
-        return out
-
+        return Fit(0.0, 0.0, 0, reach, _NOWHERE, _NOWHERE)
+    derivatives = _in_units_of_reach(scores, weight, pull, reach)
     theta, n_iter = _newton(derivatives)
     at = derivatives(np.array([theta]))[0]
     gradient = float(at[1] if theta > 0 else min(at[1], 0.0)) / float(weight.sum())
-    noise = 1e-15 * float(weight.sum()) * np.log(scores.shape[1])
-    above = _follow(derivatives, theta, at, sign=1.0, tolerance=1e-11 + noise)
-    below = _follow(derivatives, theta, at, sign=-1.0, tolerance=1e-11 + noise)
+    tolerance += _rounding(scores, weight)
+    above = _follow(derivatives, theta, at, sign=1.0, tolerance=tolerance)
+    below = _follow(derivatives, theta, at, sign=-1.0, tolerance=tolerance)
     return Fit(
         theta / reach,
         abs(gradient),
@@ -106,6 +112,63 @@ def fit_likelihood(scores: FloatArray, weight: FloatArray, pull: float) -> Fit:
         below._replace(knots=below.knots / reach),
         above._replace(knots=above.knots / reach),
     )
+
+
+def fit_without_maximum(
+    scores: FloatArray, weight: FloatArray, pull: float = 0.0, *, tolerance: float = 1e-11
+) -> Fit:
+    """Follow a likelihood that rises with the slope for ever, from far out downwards.
+
+    It does where the true class has the largest score in every row (`pull` is 0). The slope is one
+    at which no more than `tolerance` is missing to the supremum, and there is nothing above.
+    """
+    reach = _reach(scores)
+    if reach == 0.0:
+        return Fit(0.0, 0.0, 0, reach, _NOWHERE, _NOWHERE)
+    derivatives = _in_units_of_reach(scores, weight, pull, reach)
+    ties = np.concatenate(
+        [
+            (scores[rows] == scores[rows].max(axis=1, keepdims=True)).sum(1)
+            for rows in _blocks(scores)
+        ]
+    )
+    limit = float(weight @ np.log(ties))
+    tolerance += _rounding(scores, weight)
+    theta, n_iter = 1.0, 1
+    while (at := derivatives(np.array([theta]))[0])[0] - limit > tolerance and theta < 1e290:
+        theta, n_iter = 2.0 * theta, n_iter + 1
+    below = _follow(derivatives, theta, at, sign=-1.0, tolerance=tolerance)
+    below = below._replace(knots=below.knots / reach)
+    gradient = abs(float(at[1])) / float(weight.sum())
+    return Fit(theta / reach, gradient, n_iter, reach, below, _NOWHERE)
+
+
+def _reach(scores: FloatArray) -> float:
+    """Return the width of the widest row of scores."""
+    return float(np.max(scores.max(axis=1) - scores.min(axis=1)))
+
+
+def _rounding(scores: FloatArray, weight: FloatArray) -> float:
+    """Return how far rounding moves the likelihood."""
+    return 1e-15 * float(weight.sum()) * float(np.log(scores.shape[1]))
+
+
+def _in_units_of_reach(
+    scores: FloatArray, weight: FloatArray, pull: float, reach: float
+) -> Callable[[FloatArray], FloatArray]:
+    """Return the likelihood with three derivatives, in slopes times the widest row.
+
+    In these units the size of the slope is no concern.
+    """
+    top = scores.max(axis=1)
+
+    def derivatives(theta: FloatArray) -> FloatArray:
+        out = _log_partition(theta, scores, top, weight, 1 / reach)
+        out[:, 0] -= theta * (pull / reach)
+        out[:, 1] -= pull / reach
+        return out
+
+    return derivatives
 
 
 def _blocks(scores: FloatArray) -> list[slice]:

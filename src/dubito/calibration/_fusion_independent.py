@@ -132,7 +132,7 @@ def _calibrated(fusion: EvidentialFusion, estimator: Any, split: Any) -> Calibra
     calibrator = fusion.calibrator
     if calibrator is None:
         coupling = "gumbel" if fusion.rule == "contour" else "inverse_cdf"
-        calibrator = EvidentialMultinomialCalibrator(coupling=coupling, targets="light")
+        calibrator = EvidentialMultinomialCalibrator(coupling=coupling)
     return CalibratedClassifier(
         estimator, calibrator, cv=split, ensemble=fusion.cv == "disjoint", n_jobs=fusion.n_jobs
     )

@@ -67,7 +67,7 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         A classifier with ``decision_function`` or ``predict_proba``. One that is fitted already
         comes as ``FrozenEstimator(model)`` and is left as it is: then all rows calibrate, and
         they must be rows it was not trained on. None: X are the scores themselves.
-    calibrator : calibrator, default ``EvidentialMultinomialCalibrator(targets="light")``
+    calibrator : calibrator, default ``EvidentialMultinomialCalibrator()``
         One of `dubito.calibration`. The default has one slope for all classes: it cannot shift
         scores that are too high for one class, as after training with class weights; of those
         with bounds, the binary ones can. Its ``input`` becomes "proba" where the estimator is asked
@@ -108,11 +108,11 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
     >>> clf = CalibratedClassifier(LinearSVC(), EvidentialMultinomialCalibrator())
     >>> clf = clf.fit(X[::3], y[::3])
     >>> clf.predict_bounds(X[[0, 77]]).lower.round(1)
-    array([[0.9, 0. , 0. ],
-           [0.1, 0.4, 0.5]])
+    array([[1. , 0. , 0. ],
+           [0. , 0.4, 0.5]])
     >>> clf.predict_set(X[[0, 77]])
     array([[ True, False, False],
-           [False,  True,  True]])
+           [False, False,  True]])
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -228,7 +228,7 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
     def _named_calibrator(self) -> BaseCalibrator:
         """Return the calibrator, or the one that is meant where none is named."""
         if self.calibrator is None:
-            return EvidentialMultinomialCalibrator(targets="light")
+            return EvidentialMultinomialCalibrator()
         return self.calibrator
 
     def _take_feature_names(self, fitted: Any) -> Self:

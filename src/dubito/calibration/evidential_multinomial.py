@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from dubito._kernels import couplings, multinomial
+from dubito._kernels import couplings, multinomial, slope_levels
 from dubito._kernels.level_nodes import level_nodes
 from dubito._kernels.softmax import softmax_rows
 from dubito._sklearn import Interval, StrOptions
@@ -66,13 +66,12 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
     n_nodes : int, default=16
         Points of each panel of the rule that integrates over the level. Couplings whose
         integrands have kinks lay them in shorter panels; "envelope" takes four times as many.
-    targets : {"smoothed", "light", "raw"}, default="smoothed"
-        What the likelihood is asked to predict. "smoothed" is the paper's (eq. 25): K
+    targets : {"light", "smoothed", "raw"}, default="light"
+        What the likelihood is asked to predict. "light" has a quarter of a pseudo-observation in
+        all, as `TemperatureCalibrator` has. "smoothed" is the paper's (eq. 25): K
         pseudo-observations for every class, which flatten probabilities where rows per class are
-        few beside K. "light" has a quarter of a pseudo-observation in all, as
-        `TemperatureCalibrator` has: better probabilities with many classes or few rows. Both always
-        have a maximum; "raw" ones have none where the true class has the largest score in every
-        row, which is then an error.
+        few beside K. Both always have a maximum; "raw" ones have none where the true class has the
+        largest score in every row, which is then an error. Bounds with a level do not depend on it.
     input : {"margin", "logits", "proba"}, default="margin"
         What the scores are. Probabilities are calibrated through their logarithms.
     floor : float or "auto", default="auto"
@@ -115,7 +114,17 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
     widest of the fit.
 
     With many more classes than rows of each, smoothed targets are nearly uniform, whatever the
-    scores say: prefer light ones there.
+    scores say; therefore light ones are the default, where the paper has smoothed ones.
+
+    Bounds with a level are the least and greatest :math:`p_k(\theta)` over an interval of slopes:
+    the hull of :math:`\{\theta:pl(\theta)\ge e^{-t^2/2}\}`, with :math:`t^2` the quantile of
+    :math:`\chi^2_1` at the level, of two likelihoods, one of raw labels and one with half a
+    pseudo-observation. In simulations with the right form (2 to 10 classes, 10 to 1,000 rows,
+    slopes from weak to very strong) level 0.9 held the true probability in 85 % to 98 % of 150 or
+    300 draws, 2 to 3 % of it error of the simulation. Where raw labels have no maximum, because
+    the true class always comes first, no large slope is excluded. `coupling` does not matter here.
+    With two classes the map has no intercept: where the score's zero is not the point of even
+    odds its form is wrong, and the level means nothing; use `EvidentialLogisticCalibrator`.
 
     Constant scores say nothing of the slope: :math:`pl(\theta)=1` throughout, `slope_` is 0, the
     level set is :math:`[0,\infty)` and the bounds hold all that any slope would say.
@@ -135,11 +144,13 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
     >>> calibrator = EvidentialMultinomialCalibrator().fit(scores, y)
     >>> row = [[1.0, 0.5, -1.0]]
     >>> calibrator.predict_proba(row).round(2)
-    array([[0.56, 0.35, 0.09]])
+    array([[0.82, 0.18, 0.  ]])
     >>> bounds = calibrator.predict_bounds(row)
     >>> bounds.lower.round(2)
-    array([[0.5 , 0.31, 0.05]])
-    >>> calibrator.predict_set([[1.0, 0.9, -1.0]])
+    array([[0.71, 0.08, 0.  ]])
+    >>> calibrator.predict_bounds(row, level=0.9).lower.round(2)
+    array([[0.66, 0.02, 0.  ]])
+    >>> calibrator.predict_set([[1.0, 1.0, -1.0]])
     array([[ True,  True, False]])
     """
 
@@ -157,7 +168,7 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
         *,
         coupling: str = "gumbel",
         n_nodes: int = 16,
-        targets: str = "smoothed",
+        targets: str = "light",
         input: str = "margin",
         floor: float | str = "auto",
         classes: npt.ArrayLike | None = None,
@@ -174,9 +185,10 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
             raise CalibrationInputError(
                 "the true class has the largest score in every row, so the likelihood grows with "
                 'the slope for ever and has no maximum with targets="raw"; use '
-                'targets="smoothed".'
+                'targets="light".'
             )
         self._fitted = multinomial.fit_likelihood(scores, weight, pull)
+        self._levels = slope_levels.fit_levels(scores, y, weight)
         self.slope_ = self._fitted.slope
         self.gradient_norm_ = self._fitted.gradient
         self.n_iter_ = self._fitted.n_iter
@@ -306,5 +318,13 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
     def _bounds(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
         scores = self._prepared(table)
         lower, upper = couplings.bounds(scores, self.nodes_, self.coupling)
+        p = softmax_rows(self.slope_ * scores)
+        return np.minimum(lower, p), np.maximum(upper, p)
+
+    def _level_bounds(self, table: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+        scores = self._prepared(table)
+        lower, upper = slope_levels.envelope(
+            scores, slope_levels.slope_interval(self._levels, level)
+        )
         p = softmax_rows(self.slope_ * scores)
         return np.minimum(lower, p), np.maximum(upper, p)
