@@ -49,7 +49,7 @@ def members():
 
 
 def calibrated():
-    calibrator = EvidentialMultinomialCalibrator(coupling="inverse_cdf")
+    calibrator = EvidentialMultinomialCalibrator(coupling="inverse_cdf", targets="smoothed")
     return CalibratedClassifier(GaussianNB(), calibrator, cv=3)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dubito._kernels.joint_softmax import (
+    CERTIFIED,
     SoftmaxEvidence,
     SoftmaxFit,
     fit_softmax_model,
@@ -25,6 +26,7 @@ from dubito.calibration._joint_settings import (
     choose_likelihood,
     root_mean_square,
 )
+from dubito.calibration.errors import CalibrationInputError
 
 if TYPE_CHECKING:
     from dubito._checks import FloatArray, IntArray
@@ -96,7 +98,7 @@ def fit_softmax(
         lower = np.where(bounded, 0.0, -np.inf)
         check_estimate_exists(advantages[:, penalty == 0], lower[penalty == 0])
     target = target_table(y, weight, n_classes, settings.targets)[y, 1:]
-    fit = fit_softmax_model(rows, target, weight, penalty, bounded)
+    fit = _certified(fit_softmax_model(rows, target, weight, penalty, bounded))
     evidence = softmax_evidence(rows, weight, penalty, bounded, fit)
     # A path for every pair of classes, each of some dozen passes over rows, classes and Hessian.
     likelihood = choose_likelihood(settings.likelihood, n * n_classes**3 * (p**2 + 15), _CHEAP)
@@ -104,6 +106,18 @@ def fit_softmax(
         evidence = quadratic_evidence(evidence, fit.hessian, penalty)
     return SoftmaxJointModel(
         scale=scale, bias=settings.bias, likelihood=likelihood, fit=fit, evidence=evidence
+    )
+
+
+def _certified(fit: SoftmaxFit) -> SoftmaxFit:
+    """Return a fit that is the optimum; refuse one that is not."""
+    if fit.gradient_norm <= CERTIFIED:
+        return fit
+    raise CalibrationInputError(
+        f"the joint fit did not reach the maximum of the likelihood: its gradient is still "
+        f"{fit.gradient_norm:.1e} for each row, where at most {CERTIFIED:.0e} is allowed. Some "
+        "classifiers are copies of each other to rounding; use a ridge, such as ridge=1, fewer "
+        "classifiers or more calibration rows."
     )
 
 
