@@ -22,7 +22,7 @@ PROMISED = {
     "dubito.calibration": """PlattCalibrator IsotonicCalibrator BinningCalibrator BetaCalibrator
         TemperatureCalibrator VectorCalibrator MatrixCalibrator EvidentialLogisticCalibrator
         EvidentialIsotonicCalibrator EvidentialBinningCalibrator EvidentialMultinomialCalibrator
-        EvidentialJointCalibrator CalibratedClassifier EvidentialFusion""",
+        EvidentialJointCalibrator VennAbersCalibrator CalibratedClassifier EvidentialFusion""",
     "dubito.conformal": """ConformalClassifier""",
     "dubito.decision": """interval_dominance maximality e_admissibility maximin maximax hurwicz
         pignistic_choice minimax_regret owa set_utility reject""",

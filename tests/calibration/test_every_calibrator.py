@@ -21,6 +21,7 @@ from dubito.calibration import (
     EvidentialMultinomialCalibrator,
     PlattCalibrator,
     VectorCalibrator,
+    VennAbersCalibrator,
 )
 from dubito.calibration._base import BaseCalibrator
 from dubito.calibration._scores import read_scores
@@ -57,6 +58,7 @@ VARIANTS = [
     *(kind(input="logits") for kind in CALIBRATORS),
     EvidentialMultinomialCalibrator(coupling="envelope"),
     EvidentialMultinomialCalibrator(coupling="inverse_cdf"),
+    VennAbersCalibrator(multiclass="ovo"),
 ]
 EVIDENTIAL = [kind for kind in CALIBRATORS if "Evidential" in str(kind.__mro__)]
 
@@ -67,7 +69,7 @@ def named(calibrator):
 
 def test_all_calibrators_of_the_contract_are_here():
     promised = """Platt Isotonic Binning Beta Temperature Vector Matrix EvidentialLogistic
-        EvidentialIsotonic EvidentialBinning EvidentialMultinomial EvidentialJoint"""
+        EvidentialIsotonic EvidentialBinning EvidentialMultinomial EvidentialJoint VennAbers"""
     found = {name for kind in CALIBRATORS for name in (kind.__name__, kind.__base__.__name__)}
     assert found >= {f"{n}Calibrator" for n in promised.split()}
 

@@ -10,7 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.polynomial.legendre import leggauss
 
-from dubito._kernels.bernoulli import belief_interval, contour, total_contour
+from dubito._kernels.bernoulli import (
+    belief_interval,
+    clopper_pearson,
+    contour,
+    total_contour,
+)
 from dubito.calibration import BinningCalibrator, EvidentialBinningCalibrator
 
 COUNTS = st.floats(0, 1e6)
@@ -170,3 +175,55 @@ def test_three_classes_bound_the_normalised_probabilities():
     np.testing.assert_allclose(bounds.lower[:, 0], one[0] / (one[0] + rest[1] + other[1]))
     assert fitted.contour(scores, [0.2, 0.5]).shape == (300, 3, 2)
     assert not hasattr(fitted, "predict_mass")
+
+
+# --- bounds at a level -------------------------------------------------------------------------
+
+
+@settings(deadline=None)
+@given(COUNTS, COUNTS, st.floats(0.01, 0.999))
+def test_limits_of_clopper_and_pearson(k, r, level):
+    tail = (1 - level) / 2
+    lower, upper = clopper_pearson(np.array([k]), np.array([r]), level)
+    expected = scipy.stats.beta.ppf(tail, k, r + 1) if k > 1e-6 else lower[0]
+    assert lower[0] == pytest.approx(expected, rel=1e-9, abs=1e-12)
+    expected = scipy.stats.beta.ppf(1 - tail, k + 1, r) if r > 1e-6 else upper[0]
+    assert upper[0] == pytest.approx(expected, rel=1e-9, abs=1e-12)
+    assert 0 <= lower[0] <= (k / (k + r) if k + r else 0.5) <= upper[0] <= 1
+
+
+def test_limits_hold_every_binomial_probability():
+    n, theta = 12, np.linspace(0.01, 0.99, 197)
+    k = np.arange(n + 1)
+    lower, upper = clopper_pearson(k * 1.0, n - k * 1.0, 0.8)
+    chance = scipy.stats.binom.pmf(k[:, None], n, theta)
+    held = (lower[:, None] <= theta) & (theta <= upper[:, None])
+    assert ((chance * held).sum(axis=0) >= 0.8).all()
+
+
+def test_empty_bins_say_nothing_at_any_level():
+    options = {"n_bins": 3, "strategy": "uniform"}
+    fitted = EvidentialBinningCalibrator(**options).fit([0.0, 0.5, 9.0], [0, 0, 1])
+    bounds = fitted.predict_bounds([4.5], level=0.9)
+    np.testing.assert_array_equal([bounds.lower[0], bounds.upper[0]], [[0, 0], [1, 1]])
+
+
+def test_bounds_at_a_level_hold_the_mean_of_the_bin():
+    rng = np.random.default_rng(0)
+    n, rounds = 100, 400
+    held = []
+    grid = np.linspace(-1, 1, 2001)[:-1]
+    truth = 1 / (1 + np.exp(-2 * grid))
+    for _ in range(rounds):
+        score = rng.uniform(-1, 1, n)
+        event = rng.random(n) < 1 / (1 + np.exp(-2 * score))
+        calibrator = EvidentialBinningCalibrator(
+            n_bins=5, strategy="uniform", input="margin", classes=[False, True]
+        )
+        fitted = calibrator.fit(np.append(score, [-1, 1]), np.append(event, [False, True]))
+        (bins,) = (m.bins for m in fitted.maps_)
+        place = bins.find(grid)
+        means = np.bincount(place, truth) / np.bincount(place)
+        lower, upper = fitted.maps_[0].level_bounds(grid[:: len(grid) // 5][:5] + 0.1, 0.9)
+        held.append((lower <= means) & (means <= upper))
+    assert np.mean(held) > 0.9

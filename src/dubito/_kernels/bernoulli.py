@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betainc, gammaln, xlog1py, xlogy
+from scipy.special import betainc, betaincinv, gammaln, xlog1py, xlogy
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -46,6 +46,28 @@ def belief_interval(successes: FloatArray, failures: FloatArray) -> tuple[FloatA
     # The upper tail by reflection: 1 - betainc would cancel.
     above = total * betainc(failures + 1, successes + 1, frequency(failures, successes))
     return np.maximum(estimate - below, 0.0), np.minimum(estimate + above, 1.0)
+
+
+def clopper_pearson(
+    successes: FloatArray, failures: FloatArray, level: float
+) -> tuple[FloatArray, FloatArray]:
+    r"""Return the limits that hold the probability of a success at a level (Clopper and Pearson).
+
+    The :math:`\alpha/2` quantile of Beta(k, r+1) and the :math:`1-\alpha/2` quantile of
+    Beta(k+1, r), with :math:`\alpha` = 1 - level; 0 without a success, 1 without a failure. Exact,
+    never below the level, for counts; for sums of weights by the same formula.
+    """
+    scale = _MOST / np.maximum(successes + failures, _MOST)
+    successes, failures = scale * successes, scale * failures
+    lower = _lower_limit(successes, failures, 0.5 * (1 - level))
+    return lower, 1 - _lower_limit(failures, successes, 0.5 * (1 - level))
+
+
+def _lower_limit(successes: FloatArray, failures: FloatArray, tail: float) -> FloatArray:
+    """Return the `tail` quantile of Beta(k, r+1); 0 where k is 0."""
+    some = successes > 0
+    quantile = betaincinv(np.where(some, successes, 1.0), failures + 1, tail)
+    return np.where(some, np.minimum(quantile, frequency(successes, failures)), 0.0)
 
 
 def contour(theta: FloatArray, successes: FloatArray, failures: FloatArray) -> FloatArray:

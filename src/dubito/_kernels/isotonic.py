@@ -40,6 +40,14 @@ every θ between their values has plausibility 1; below all scores so has every 
 :math:`[v_{lo},v_{hi}]` the values of plausibility 1. The integrals are differences of incomplete
 beta functions; they are computed by Gauss-Legendre rules in log-odds, piece by piece, which loses
 no digits when powers are large and pieces narrow.
+
+**Bounds at a confidence level** are the ends of :math:`\{\theta:-2\log\mathrm{pl}\le D\}` with D
+a quantile of the likelihood ratio (`isotonic_limit`): the lower end lies in the
+piece in which the contour falls below exp(-D/2). Both ends rise with s, since every f does.
+
+**A row added at s** with outcome 1 multiplies the contour by θ, one with outcome 0 by 1-θ. The
+value fitted at s is then where the product is largest: within one piece at
+:math:`(a+1)/(a+b+1)` or :math:`a/(a+b+1)`, clipped to the piece.
 """
 
 from __future__ import annotations
@@ -50,8 +58,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import isotonic_regression
 
+from dubito._kernels.bernoulli import clopper_pearson
+from dubito._kernels.isotonic_limit import flatness, ratio_quantile
+
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
+IntArray = npt.NDArray[np.intp]
 
 #: More weight than this in all is taken for this much: the bounds of a block
 #: that has it all are then 1e-7 apart at most, and closer ones would be lost in rounding.
@@ -102,12 +114,97 @@ def belief_steps(successes: FloatArray, failures: FloatArray) -> tuple[FloatArra
     """
     from dubito._kernels.isotonic_compiled import lower_beliefs  # noqa: PLC0415
 
-    scale = min(1.0, _MOST / (successes.sum() + failures.sum()))
+    scale = _MOST / max(successes.sum() + failures.sum(), _MOST)
     below, above = both_sides(scale * successes, scale * failures)
     belief = np.concatenate([[0.0], lower_beliefs(below)])
     plausibility = np.concatenate([1 - lower_beliefs(above)[::-1], [1.0]])
     # Both rise with the score; rounding may not.
     return np.maximum.accumulate(belief), np.minimum.accumulate(plausibility[::-1])[::-1]
+
+
+def cut_bounds(
+    at_or_left: IntArray,
+    left: IntArray,
+    successes: FloatArray,
+    failures: FloatArray,
+    level: float,
+) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of the contour's cut at a confidence level, each (n,).
+
+    Positions are told by how many distinct scores lie at or left of them, and strictly left.
+    """
+    from dubito._kernels.isotonic_compiled import lower_cuts  # noqa: PLC0415
+
+    m = len(successes)
+    if m == 0:
+        return np.zeros(len(left)), np.ones(len(left))
+    scale = _MOST / max(successes.sum() + failures.sum(), _MOST)
+    below, above = both_sides(scale * successes, scale * failures)
+    drop = 0.5 * ratio_quantile(level, flatness(below[3], successes + failures))
+    low, high = _met(at_or_left, m), _met(left, m)
+    lower, upper = np.empty(m + 1), np.empty(m + 1)
+    lower[low] = lower_cuts(low - 1, drop, below)
+    upper[high] = 1.0 - lower_cuts(m - 1 - high, drop, above)
+    return lower[at_or_left], upper[left]
+
+
+def _met(positions: IntArray, m: int) -> IntArray:
+    """Return which of the positions 0..m occur, ascending."""
+    met = np.zeros(m + 1, dtype=bool)
+    met[positions] = True
+    return np.flatnonzero(met)
+
+
+def neighbour_bounds(
+    at_or_left: IntArray,
+    left: IntArray,
+    successes: FloatArray,
+    failures: FloatArray,
+    level: float,
+) -> tuple[FloatArray, FloatArray]:
+    r"""Return bounds that hold any non-decreasing f at a confidence level, each (n,).
+
+    The nearest :math:`\lceil n^{2/3}\rceil` rows at or left of s have probabilities of at most
+    f(s), so their Clopper-Pearson lower limit holds f(s) at least as often as for equal ones; the
+    upper limit is that of the rows at or right of it. Ties come together; n is the sum of weights.
+    """
+    total = successes + failures
+    # A little less than the number, lest sums that are rounded take one row more.
+    reach = np.ceil(total.sum() ** (2 / 3)) * (1 - 1e-12)
+    m = len(total)
+    lower, upper = np.empty(m + 1), np.empty(m + 1)
+    low, high = _met(at_or_left, m), _met(left, m)
+    lower[low] = _window_limits(low, successes, total, reach, level)
+    upper[high] = 1 - _window_limits(m - high, failures[::-1], total[::-1], reach, level)
+    return lower[at_or_left], upper[left]
+
+
+def _window_limits(
+    ends: IntArray, successes: FloatArray, total: FloatArray, reach: float, level: float
+) -> FloatArray:
+    """Return lower Clopper-Pearson limits of the rows of weight `reach` that end before `ends`."""
+    weight = np.concatenate([[0.0], np.cumsum(total)])
+    events = np.concatenate([[0.0], np.cumsum(successes)])
+    start = np.searchsorted(weight, weight[ends] - reach, side="right") - 1
+    first = np.maximum(start, 0)
+    k, n = events[ends] - events[first], weight[ends] - weight[first]
+    # Windows of equal counts, as most are without weights, have one limit.
+    pairs, row = np.unique(k + 1j * n, return_inverse=True)
+    k, n = pairs.real, pairs.imag
+    return clopper_pearson(k, np.maximum(n - k, 0.0), level)[0][row]
+
+
+def inserted_steps(successes: FloatArray, failures: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the values fitted at a score with a failure, and with a success, of weight 1 added.
+
+    Steps as of `belief_steps`, each (m + 1,).
+    """
+    from dubito._kernels.isotonic_compiled import lower_inserted  # noqa: PLC0415
+
+    below, above = both_sides(successes, failures)
+    with_failure = np.concatenate([[0.0], lower_inserted(below)])
+    with_success = np.concatenate([1 - lower_inserted(above)[::-1], [1.0]])
+    return with_failure, with_success
 
 
 def contours(place: npt.NDArray[np.intp], theta: FloatArray, sides: tuple[Any, Any]) -> FloatArray:

@@ -32,6 +32,10 @@ _SIX_NODES, _SIX_WEIGHTS = np.polynomial.legendre.leggauss(6)
 _FOUR_NODES, _FOUR_WEIGHTS = np.polynomial.legendre.leggauss(4)
 
 
+# Log-odds this far below others are those of a probability of 0; exp overflows soon after.
+_DEEPEST = 700.0
+
+
 @compiled()
 def suffix_chains(successes, failures):  # type: ignore[no-untyped-def]
     """Pool adjacent violators of every suffix at once.
@@ -259,3 +263,84 @@ def lower_contours(lasts, theta, fit):  # type: ignore[no-untyped-def]
             else:
                 contour[row, column] = 0.0
     return contour
+
+
+@compiled()
+def _depth_of_drop(drop, top, power, copower):  # type: ignore[no-untyped-def]
+    """Return how far below the log-odds of `top` one piece has fallen by `drop` in logarithm.
+
+    At depth d a piece has fallen by h(d) = (a+b) log(1 + (1-top)(exp(d) - 1)) - b d, convex and
+    increasing for d > 0. Newton's method starts at the root of its second-order expansion; from
+    the second point on it comes down to the root from above.
+    """
+    a, b, co_top = power, copower, 1.0 - top
+    slope, curvature = max(a - (a + b) * top, 0.0), (a + b) * top * co_top
+    depth = 2.0 * drop / (slope + math.sqrt(slope * slope + 2.0 * curvature * drop))
+    depth = min(depth, _DEEPEST)
+    for _ in range(60):
+        swell = co_top * math.expm1(depth)
+        fallen = (a + b) * math.log1p(swell) - b * depth
+        step = (fallen - drop) / (a - (a + b) * top / (1.0 + swell))
+        depth -= step
+        if abs(step) <= 1e-14 * depth or depth >= _DEEPEST:
+            break
+    return depth
+
+
+@compiled()
+def _root_of_piece(piece, target):  # type: ignore[no-untyped-def]
+    """Return the θ of a piece at which the log contour is `target`."""
+    top, bottom, power, copower, log_pl = piece
+    drop = log_pl - target
+    if drop <= 0.0:
+        return top
+    if copower == 0.0:
+        return max(top * math.exp(-drop / power), bottom)
+    depth = _depth_of_drop(drop, top, power, copower)
+    if depth >= _DEEPEST:
+        return bottom
+    return min(max(top / (1.0 + (1.0 - top) * math.expm1(depth)), bottom), top)
+
+
+@compiled()
+def lower_cuts(lasts, drop, fit):  # type: ignore[no-untyped-def]
+    """Return the least θ whose log contour is at least -drop, for each position; 0 at -1."""
+    m = len(fit[0])
+    path = np.empty((m, 3))
+    pieces = np.empty((m + 1, 5))
+    cuts = np.zeros(len(lasts))
+    for row in range(len(lasts)):
+        if lasts[row] < 0:
+            continue
+        # Listing ends with the piece in which the logarithm falls below -drop.
+        count = _list_pieces(lasts[row], fit, -drop, path, pieces)
+        if count > 0:
+            cuts[row] = _root_of_piece(pieces[count - 1], -drop)
+    return cuts
+
+
+@compiled()
+def lower_inserted(fit):  # type: ignore[no-untyped-def]
+    """Return the value fitted at a score with scores 0..j at or left of it, with a failure added.
+
+    A failure there multiplies the contour by 1-θ, whose maximum on one piece is at a/(a+b+1),
+    clipped to the piece. The product is log-concave in the log-odds: the first piece that holds
+    its own maximum has that of all.
+    """
+    m = len(fit[0])
+    value, block = fit[4], fit[5]
+    path = np.empty((m, 3))
+    pieces = np.empty((m + 1, 5))
+    fitted = np.zeros(m)
+    for j in range(m):
+        # (1-θ) pl(θ) exceeds 1-v at the maximum: less plausible values need not be listed.
+        estimate = value[block[j]]
+        floor = math.log1p(-estimate) - 1.0 if estimate < 1.0 else -math.inf
+        count = _list_pieces(j, fit, floor, path, pieces)
+        for i in range(count):
+            top, bottom, power, copower, _ = pieces[i]
+            best = power / (power + copower + 1.0)
+            fitted[j] = min(max(best, bottom), top)
+            if best >= bottom:
+                break
+    return fitted

@@ -15,6 +15,7 @@ from dubito.calibration.matrix import MatrixCalibrator
 from dubito.calibration.platt import PlattCalibrator
 from dubito.calibration.temperature import TemperatureCalibrator
 from dubito.calibration.vector import VectorCalibrator
+from dubito.calibration.venn_abers import VennAbersCalibrator
 
 __all__ = [
     "BetaCalibrator",
@@ -32,4 +33,5 @@ __all__ = [
     "PlattCalibrator",
     "TemperatureCalibrator",
     "VectorCalibrator",
+    "VennAbersCalibrator",
 ]

@@ -36,6 +36,12 @@ class EvidentialBinningMap:
         place = self.bins.find(score)
         return self.lower[place], self.upper[place]
 
+    def level_bounds(self, score: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+        """Return limits of the mean probability of each score's bin at a level, each (n,)."""
+        lower, upper = bernoulli.clopper_pearson(self.bins.successes, self.bins.failures, level)
+        place = self.bins.find(score)
+        return lower[place], upper[place]
+
     def contour(self, score: FloatArray, theta: FloatArray) -> FloatArray:
         """Return the plausibility of each probability θ for each score, (n, len(theta))."""
         successes, failures = self.bins.successes[:, None], self.bins.failures[:, None]
@@ -62,6 +68,12 @@ class EvidentialBinningCalibrator(LiftedEvidentialCalibrator):
 
     `predict_proba` gives the middle of belief and plausibility, their pignistic probability: never
     0 or 1, as :math:`\hat\theta` is in a bin with one class only, and 1/2 in a bin without rows.
+
+    ``predict_bounds(scores, level=0.9)`` gives the limits of Clopper and Pearson in the bin of each
+    score, widened to hold the probability: quantiles of Beta(k, n-k+1) and Beta(k+1, n-k), 0 and 1
+    without rows. They hold the **mean probability of the bin** at least so often, if the bins were
+    chosen without looking at the labels, as a fixed `n_bins` does; the probability at a score of
+    its own differs from that mean by as much as it changes within the bin.
 
     More than two classes: one map for each class against the rest; bounds are the exact range of
     the normalised probabilities.
@@ -98,6 +110,9 @@ class EvidentialBinningCalibrator(LiftedEvidentialCalibrator):
     Xu, P., Davoine, F., Zha, H. and Denœux, T. (2016). Evidential calibration of binary SVM
     classifiers. International Journal of Approximate Reasoning 72.
 
+    Clopper, C. J. and Pearson, E. S. (1934). The use of confidence or fiducial limits illustrated
+    in the case of the binomial. Biometrika 26.
+
     Examples
     --------
     >>> from dubito.calibration import EvidentialBinningCalibrator
@@ -105,6 +120,8 @@ class EvidentialBinningCalibrator(LiftedEvidentialCalibrator):
     >>> calibrator = EvidentialBinningCalibrator(n_bins=2).fit(scores, [0, 0, 0, 0, 1, 1])
     >>> calibrator.predict_bounds([-5]).upper
     array([[1.  , 0.25]])
+    >>> calibrator.predict_bounds([-5], level=0.9).upper.round(3)
+    array([[1.   , 0.632]])
     >>> calibrator.contour([-5], [0.0, 0.5])
     array([[1.   , 0.125]])
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -11,14 +11,17 @@ from dubito._kernels.isotonic import (
     belief_steps,
     both_sides,
     contours,
+    cut_bounds,
+    neighbour_bounds,
     pool_ties,
 )
+from dubito.calibration._base import BaseCalibrator
 from dubito.calibration._lifting import LiftedEvidentialCalibrator
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from dubito._checks import BoolArray, FloatArray
+    from dubito._checks import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -26,7 +29,8 @@ class EvidentialIsotonicMap:
     """Counts at the distinct scores, and belief and plausibility on the steps between.
 
     ``lower[j]`` is the belief at scores with j knots at or left of them, ``upper[j]`` the
-    plausibility at scores with j knots strictly left of them.
+    plausibility at scores with j knots strictly left of them. `exact` tells which bounds at a level
+    are meant.
     """
 
     knots: FloatArray
@@ -34,6 +38,7 @@ class EvidentialIsotonicMap:
     failures: FloatArray
     lower: FloatArray
     upper: FloatArray
+    exact: bool = False
 
     def proba(self, score: FloatArray) -> FloatArray:
         """Return the pignistic probability of the event for each score, (n,)."""
@@ -42,15 +47,26 @@ class EvidentialIsotonicMap:
 
     def bounds(self, score: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return belief and plausibility of the event for each score, each (n,)."""
-        at_or_left = np.searchsorted(self.knots, score, side="right")
-        left = np.searchsorted(self.knots, score, side="left")
+        at_or_left, left = self._places(score)
         return self.lower[at_or_left], self.upper[left]
+
+    def level_bounds(self, score: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+        """Return bounds that hold the event's probability at a confidence level, each (n,)."""
+        read = neighbour_bounds if self.exact else cut_bounds
+        return read(*self._places(score), self.successes, self.failures, level)
 
     def contour(self, score: FloatArray, theta: FloatArray) -> FloatArray:
         """Return the plausibility of each probability θ for each score, (n, len(theta))."""
-        at_or_left = np.searchsorted(self.knots, score, side="right")
-        left = np.searchsorted(self.knots, score, side="left")
+        at_or_left, left = self._places(score)
         return contours(left + at_or_left, theta, both_sides(self.successes, self.failures))
+
+    def _places(self, score: FloatArray) -> tuple[IntArray, IntArray]:
+        """Return how many knots lie at or left of each score, and strictly left."""
+        left = np.searchsorted(self.knots, score)
+        if len(self.knots) == 0:
+            return left, left
+        # A second search would cost as much again: only a knot at the score makes a difference.
+        return left + (self.knots[np.minimum(left, len(self.knots) - 1)] == score), left
 
 
 class EvidentialIsotonicCalibrator(LiftedEvidentialCalibrator):
@@ -83,11 +99,29 @@ class EvidentialIsotonicCalibrator(LiftedEvidentialCalibrator):
     0 or 1, as the isotonic estimate is beyond the last error of the classifier. The estimate itself
     is that of `IsotonicCalibrator`.
 
+    **Bounds at a level.** ``predict_bounds(scores, level=0.9)`` gives, widened to hold the
+    probability, the ends of
+
+    .. math:: \{\theta:-2\log\mathrm{pl}(\theta;s)\le D\},
+
+    D the quantile of the limit law of the likelihood ratio of a monotone function at a point where
+    it rises (Banerjee and Wellner, 2001): 1.60 at 0.9, 2.26 at 0.95, about 0.6 times that of
+    chi-square. Towards the quantile of chi-square it is raised where the fit has few blocks: few
+    rows cannot tell a slope from none. So bounds at 0.9 held the probability in 0.87 to 0.98 of
+    cases from 10 rows on in simulations, and in 0.85 where it was the same at all scores. Both ends
+    rise with s. With ``exact=True`` they are
+    the lower Clopper-Pearson limit of the :math:`\lceil n^{2/3}\rceil` nearest rows at or below s
+    and the upper limit of as many at or above it: never below the level, for any n and any
+    non-decreasing probability, and about twice as wide; they may fall as s rises. With weights n is
+    their sum.
+
     More than two classes: one map for each class against the rest; bounds are the exact range of
-    the normalised probabilities.
+    the normalised probabilities, those at a level each class's own.
 
     Parameters
     ----------
+    exact : bool, default=False
+        Whether bounds at a level must hold it for every n, at about twice the width.
     input : {"margin", "logits", "proba"}, default="margin"
         What the scores are. Bounds see only their order.
     floor : float or "auto", default="auto"
@@ -112,6 +146,9 @@ class EvidentialIsotonicCalibrator(LiftedEvidentialCalibrator):
     Xu, P., Davoine, F., Zha, H. and Denœux, T. (2016). Evidential calibration of binary SVM
     classifiers. International Journal of Approximate Reasoning 72.
 
+    Banerjee, M. and Wellner, J. A. (2001). Likelihood ratio tests for monotone functions. Annals of
+    Statistics 29.
+
     Barlow, R. E., Bartholomew, D. J., Bremner, J. M. and Brunk, H. D. (1972). Statistical
     inference under order restrictions. Wiley.
 
@@ -125,22 +162,33 @@ class EvidentialIsotonicCalibrator(LiftedEvidentialCalibrator):
     array([0.   , 0.167, 0.521])
     >>> bounds.upper[:, 1].round(3)
     array([0.479, 0.833, 1.   ])
+    >>> calibrator.predict_bounds([-2, 0, 2], level=0.9).lower[:, 1].round(3)
+    array([0.   , 0.09 , 0.356])
     >>> calibrator.contour([0], [0.25, 0.5, 0.75])
     array([[0.75, 1.  , 0.75]])
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BaseCalibrator._parameter_constraints,
+        "exact": ["boolean"],
+    }
+
     def __init__(
         self,
         *,
+        exact: bool = False,
         input: str = "margin",
         floor: float | str = "auto",
         classes: npt.ArrayLike | None = None,
     ) -> None:
         super().__init__(input=input, floor=floor, classes=classes)
+        self.exact = exact
 
     def _fit_map(
         self, score: FloatArray, event: BoolArray, weight: FloatArray
     ) -> EvidentialIsotonicMap:
         distinct, successes, failures = pool_ties(score, event, weight)
         lower, upper = belief_steps(successes, failures)
-        return EvidentialIsotonicMap(distinct, successes, failures, lower, upper)
+        return EvidentialIsotonicMap(
+            distinct, successes, failures, lower, upper, exact=bool(self.exact)
+        )
