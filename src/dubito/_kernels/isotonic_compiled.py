@@ -126,6 +126,32 @@ def _log_ratio(theta, top, power, copower):  # type: ignore[no-untyped-def]
 
 
 @compiled()
+def _next_piece(top, fit, path, state):  # type: ignore[no-untyped-def]
+    """Return the state of the piece below `top`, and its bottom, power and copower.
+
+    The state is how many blocks of `path` are held at θ, the first block from the left that is, and
+    the successes and failures from there to the last score.
+    """
+    _, k, r, starts, value, _, _, _ = fit
+    depth, left, power_left, copower_left = state
+    # Blocks on the right that reach θ are free of it, those on the left that exceed it are held
+    # down to it.
+    while depth > 0 and path[depth - 1, 0] >= top:
+        depth -= 1
+    while left > 0 and value[left - 1] >= top:
+        left -= 1
+        power_left += k[starts[left]]
+        copower_left += r[starts[left]]
+    bottom = value[left - 1] if left > 0 else 0.0
+    power, copower = power_left, copower_left
+    if depth > 0:
+        bottom = max(bottom, path[depth - 1, 0])
+        power += path[depth - 1, 1]
+        copower += path[depth - 1, 2]
+    return (depth, left, power_left, copower_left), bottom, power, copower
+
+
+@compiled()
 def _list_pieces(last, fit, floor, path, pieces):  # type: ignore[no-untyped-def]
     """List the pieces of the lower side of the contour, downwards from the estimate.
 
@@ -134,28 +160,13 @@ def _list_pieces(last, fit, floor, path, pieces):  # type: ignore[no-untyped-def
     that at top times (θ/top)^a ((1-θ)/(1-top))^b. Listing ends at 0 or where the logarithm is
     below `floor`. Returns the number of rows.
     """
-    _, k, r, starts, value, block, held_k, held_r = fit
-    depth = _free_path(last, fit, path)
-    left = block[last]
-    top = value[left]
-    power_left, copower_left = held_k[last], held_r[last]
+    _, _, _, _, value, block, held_k, held_r = fit
+    state = _free_path(last, fit, path), block[last], held_k[last], held_r[last]
+    top = value[block[last]]
     log_pl = 0.0
     count = 0
     while top > 0.0 and log_pl > floor:
-        # Blocks on the right that reach θ are free of it, those on the left that exceed it are
-        # held down to it.
-        while depth > 0 and path[depth - 1, 0] >= top:
-            depth -= 1
-        while left > 0 and value[left - 1] >= top:
-            left -= 1
-            power_left += k[starts[left]]
-            copower_left += r[starts[left]]
-        bottom = value[left - 1] if left > 0 else 0.0
-        power, copower = power_left, copower_left
-        if depth > 0:
-            bottom = max(bottom, path[depth - 1, 0])
-            power += path[depth - 1, 1]
-            copower += path[depth - 1, 2]
+        state, bottom, power, copower = _next_piece(top, fit, path, state)
         pieces[count] = top, bottom, power, copower, log_pl
         count += 1
         if bottom > 0.0:
@@ -328,19 +339,18 @@ def lower_inserted(fit):  # type: ignore[no-untyped-def]
     its own maximum has that of all.
     """
     m = len(fit[0])
-    value, block = fit[4], fit[5]
+    _, _, _, _, value, block, held_k, held_r = fit
     path = np.empty((m, 3))
-    pieces = np.empty((m + 1, 5))
-    fitted = np.zeros(m)
+    fitted = np.empty(m)
     for j in range(m):
-        # (1-θ) pl(θ) exceeds 1-v at the maximum: less plausible values need not be listed.
-        estimate = value[block[j]]
-        floor = math.log1p(-estimate) - 1.0 if estimate < 1.0 else -math.inf
-        count = _list_pieces(j, fit, floor, path, pieces)
-        for i in range(count):
-            top, bottom, power, copower, _ = pieces[i]
+        state = _free_path(j, fit, path), block[j], held_k[j], held_r[j]
+        top = value[block[j]]
+        while top > 0.0:
+            state, bottom, power, copower = _next_piece(top, fit, path, state)
             best = power / (power + copower + 1.0)
-            fitted[j] = min(max(best, bottom), top)
             if best >= bottom:
+                top = min(best, top)
                 break
+            top = bottom
+        fitted[j] = top
     return fitted
