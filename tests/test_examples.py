@@ -113,6 +113,17 @@ def test_sets_of_the_discriminant_grow(run_script):
     assert sizes[-1] > 1.1
 
 
+def test_a_model_aware_of_novelty_declines_what_it_never_saw(run_script, capsys):
+    told = run_script("2_deeper/plot_7_unfamiliar_rows.py")
+    alone, aware = (told["plain"], told["aware"])
+    far = np.array([[6.0, -4.0]])
+    assert aware.predict_bounds(far).width.min() > 0.8 > alone.predict_bounds(far).width.max()
+    assert told["touched"] <= 0.05
+    printed = capsys.readouterr().out
+    wrong = [int(share) for share in re.findall(r"(\d+)% wrong", printed)]
+    assert wrong[1] < wrong[0] / 5
+
+
 @pytest.mark.slow
 def test_calibration_and_more_trees_help_many_classes(run_script):
     told = run_script("2_deeper/plot_5_many_classes.py")

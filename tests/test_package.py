@@ -23,7 +23,7 @@ PROMISED = {
         TemperatureCalibrator VectorCalibrator MatrixCalibrator EvidentialLogisticCalibrator
         EvidentialIsotonicCalibrator EvidentialBinningCalibrator EvidentialMultinomialCalibrator
         EvidentialJointCalibrator VennAbersCalibrator CalibratedClassifier EvidentialFusion""",
-    "dubito.conformal": """ConformalClassifier""",
+    "dubito.conformal": """ConformalClassifier NoveltyAwareClassifier""",
     "dubito.decision": """interval_dominance maximality e_admissibility maximin maximax hurwicz
         pignistic_choice minimax_regret owa set_utility reject""",
     "dubito.dichotomies": """DichotomyTree NestedDichotomyClassifier NestedDichotomyEnsemble""",
@@ -108,6 +108,7 @@ def test_what_most_people_come_for_is_at_the_top(name):
         ("from dubito import metrics", "numba torch matplotlib jinja2 sklearn pandas"),
         ("from dubito import datasets", "numba torch matplotlib jinja2"),
         ("from dubito import calibration, discriminant, evidence", "numba torch matplotlib jinja2"),
+        ("from dubito import conformal", "numba torch matplotlib jinja2"),
         ("from dubito import dichotomies, plots", "numba torch matplotlib jinja2 dask distributed"),
         ("import dubito.dichotomies.distributed", "numba torch matplotlib jinja2 dask distributed"),
         (

@@ -38,6 +38,7 @@ _SHORTCUTS = {
     "ImpreciseGaussianDiscriminant": "discriminant",
     "NestedDichotomyClassifier": "dichotomies",
     "NestedDichotomyEnsemble": "dichotomies",
+    "NoveltyAwareClassifier": "conformal",
     "load": "saving",
     "save": "saving",
 }

@@ -6,12 +6,16 @@ import inspect
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from sklearn import get_config
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 from sklearn.utils import indexable
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import has_fit_parameter
 
 from dubito._checks import FloatArray, check_sample_weight
 from dubito._labels import as_labels
-from dubito._sklearn import check_y
+from dubito._sklearn import BaseSearchCV, check_y
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -31,6 +35,36 @@ def read_rows(
     if sample_weight is None:
         return X, labels, None
     return X, labels, check_sample_weight(sample_weight, len(labels))
+
+
+def fitted_copy(
+    estimator: Any, X: Any, y: npt.NDArray[Any], weight: FloatArray | None, *, instead: str
+) -> Any:
+    """Return a copy fitted with the weights that it, or steps of a pipeline, can take.
+
+    Where it can take none, a warning says that they are used for `instead` alone.
+    """
+    if weight is None:
+        return clone(estimator).fit(X, y)
+    last = estimator
+    while isinstance(last, Pipeline | BaseSearchCV):
+        last = last.steps[-1][1] if isinstance(last, Pipeline) else last.estimator
+    if not has_fit_parameter(last, "sample_weight"):
+        warn_unweighted(last, instead)
+    if get_config()["enable_metadata_routing"] and last is not estimator:
+        return clone(estimator).fit(X, y, sample_weight=weight)  # who gets it is said elsewhere
+    return clone(estimator).fit(X, y, **dict.fromkeys(_weight_parameters(estimator), weight))
+
+
+def _weight_parameters(estimator: Any) -> list[str]:
+    """Return the names by which `fit` takes weights: of a pipeline, those of its steps."""
+    if isinstance(estimator, Pipeline):
+        return [
+            f"{step}__{name}" for step, part in estimator.steps for name in _weight_parameters(part)
+        ]
+    if isinstance(estimator, BaseSearchCV):
+        return _weight_parameters(estimator.estimator)
+    return ["sample_weight"] if has_fit_parameter(estimator, "sample_weight") else []
 
 
 def warn_unweighted(estimator: Any, instead: str) -> None:

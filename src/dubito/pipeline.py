@@ -72,6 +72,7 @@ class CautiousPipeline(Pipeline):
     predict_set = _passed_on("predict_set", "the classes that remain possible")
     predict_mass = _passed_on("predict_mass", "a mass function for each row")
     predict_contour = _passed_on("predict_contour", "the p-value of each class")
+    familiarity = _passed_on("familiarity", "how familiar each row is: a p-value")
     predict_topk = _passed_on("predict_topk", "the k most probable classes, best first")
     critical_c = _passed_on("critical_c", "the imprecision each class needs to become possible")
     conflict = _passed_on("conflict", "how far pieces of evidence, or members, contradict")

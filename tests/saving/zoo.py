@@ -33,7 +33,7 @@ from dubito.calibration import (
     VectorCalibrator,
 )
 from dubito.calibration._base import BaseCalibrator
-from dubito.conformal import ConformalClassifier
+from dubito.conformal import ConformalClassifier, NoveltyAwareClassifier
 from dubito.dichotomies import DichotomyTree, NestedDichotomyClassifier, NestedDichotomyEnsemble
 from dubito.discriminant import ImpreciseGaussianDiscriminant
 from dubito.evidence import EvidentialClassifier
@@ -144,6 +144,25 @@ def evidential_table():
     return model.fit(table, y), table.iloc[:20]
 
 
+def novelty_table():
+    """Return a model of unfamiliar rows whose detector reads an encoded table."""
+    table, y = mixed_table()
+    words = OneHotEncoder(handle_unknown="ignore")
+    columns = ColumnTransformer(
+        [("numbers", SimpleImputer(), ["age", "pulse"]), ("words", words, ["town"])]
+    )
+    model = make_pipeline(columns, linear())
+    calibrated = CalibratedClassifier(model, EvidentialLogisticCalibrator(), cv=3)
+    return NoveltyAwareClassifier(calibrated, rate=0.3).fit(table, y), table.iloc[:20]
+
+
+def sparse_novelty():
+    """Return a model of unfamiliar rows that compares wide sparse rows by angle."""
+    rows, y = many_rows()
+    wide = sparse.csr_matrix(np.hstack([rows, np.zeros((len(y), 600))]))
+    return NoveltyAwareClassifier(MultinomialNB(), rate=0.3).fit(wide, y), wide[:20]
+
+
 TREE = (((0, 1), (2, 3)), (4, 5))
 
 MODELS = {
@@ -211,6 +230,14 @@ MODELS = {
     "discriminant-priors": lambda: on_iris(
         ImpreciseGaussianDiscriminant(prior_imprecision=2.0, covariance_imprecision=1.0), NUMBERS
     ),
+    "novelty": lambda: on_iris(NoveltyAwareClassifier(linear(), rate=0.5)),
+    "novelty-frozen": lambda: on_iris(
+        NoveltyAwareClassifier(
+            FrozenEstimator(make_pipeline(StandardScaler(), linear()).fit(X, NAMES)), rate=0.5
+        )
+    ),
+    "novelty-table": novelty_table,
+    "novelty-sparse": sparse_novelty,
     "nested": nested,
     "nested-words": lambda: nested(words=True),
     "nested-bayes": lambda: nested(estimator=MultinomialNB()),
@@ -258,7 +285,7 @@ def answers(model, rows):
     said = {"predict": model.predict(rows), "classes": np.asarray(model.classes_)}
     for question in (
         *("predict_proba", "predict_bounds", "predict_set", "predict_contour"),
-        *("conflict", "critical_c"),
+        *("conflict", "critical_c", "familiarity"),
     ):
         if hasattr(model, question):
             said[question] = getattr(model, question)(rows)

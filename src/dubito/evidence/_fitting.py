@@ -6,16 +6,13 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn import get_config
-from sklearn.base import clone
-from sklearn.pipeline import Pipeline
 from sklearn.utils import indexable
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import check_is_fitted
 
 from dubito._checks import FloatArray, NotSupportedError, check_sample_weight
 from dubito._labels import as_labels
-from dubito._rows import frames_to_the_user, warn_unweighted
-from dubito._sklearn import BaseSearchCV, pick
+from dubito._rows import fitted_copy, frames_to_the_user
+from dubito._sklearn import pick
 from dubito.evidence.errors import OneVsRestWarning
 
 if TYPE_CHECKING:
@@ -50,27 +47,7 @@ def read_unlabelled_rows(X: Any, sample_weight: Any) -> tuple[Any, FloatArray | 
 
 def fitted(estimator: Any, X: Any, y: npt.NDArray[Any], weight: FloatArray | None) -> Any:
     """Return a fitted copy."""
-    if weight is None:
-        return clone(estimator).fit(X, y)
-    last = estimator
-    while isinstance(last, Pipeline | BaseSearchCV):
-        last = last.steps[-1][1] if isinstance(last, Pipeline) else last.estimator
-    if not has_fit_parameter(last, "sample_weight"):
-        warn_unweighted(last, "the means of the features")
-    if get_config()["enable_metadata_routing"] and last is not estimator:
-        return clone(estimator).fit(X, y, sample_weight=weight)  # who gets it is said elsewhere
-    return clone(estimator).fit(X, y, **dict.fromkeys(_weight_parameters(estimator), weight))
-
-
-def _weight_parameters(estimator: Any) -> list[str]:
-    """Return the names by which `fit` takes weights: of a pipeline, those of its steps."""
-    if isinstance(estimator, Pipeline):
-        return [
-            f"{step}__{name}" for step, part in estimator.steps for name in _weight_parameters(part)
-        ]
-    if isinstance(estimator, BaseSearchCV):
-        return _weight_parameters(estimator.estimator)
-    return ["sample_weight"] if has_fit_parameter(estimator, "sample_weight") else []
+    return fitted_copy(estimator, X, y, weight, instead="the means of the features")
 
 
 def mean_features(phi: Any, weight: FloatArray | None) -> FloatArray:

@@ -1,0 +1,507 @@
+"""Rows unlike any seen: bounds, masses and sets that widen where the training rows end."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import KFold, check_cv
+from sklearn.utils import get_tags, indexable
+from sklearn.utils.validation import check_is_fitted
+
+from dubito._checks import (
+    FloatArray,
+    NotSupportedError,
+    check_level,
+    check_sample_weight,
+    name_rows,
+    no_level,
+)
+from dubito._estimators import CautiousMixin, offered_if
+from dubito._rows import fitted_copy, frames_to_the_user, read_rows
+from dubito._sklearn import HasMethods, Interval, fit_context, pick
+from dubito.belief import Bounds, Frame, MassBatch, discount
+from dubito.conformal._neighbours import NeighbourDistances
+from dubito.conformal._preparation import preparation_of
+from dubito.conformal.errors import FewRowsWarning
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy.typing as npt
+
+    from dubito._checks import BoolArray, IntArray
+    from dubito.decision.rules import SetRule
+
+#: Held-out scores this close to a row's, relatively, tie with it: detectors round by batch.
+_TIE = 1e-9
+
+#: The coverage of a `ConformalClassifier` unless another is named, and the rounding of 1 less it.
+_COVERAGE, _ROUNDING = 0.9, 1e-12
+
+
+class NoveltyAwareClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+    r"""Widen the bounds of a classifier for rows unlike any it was fitted on.
+
+    Bounds and calibrated probabilities speak of rows like the training rows. Far from those they
+    can be narrow and wrong. A novelty detector gives each row a score :math:`d(x)`, and its
+    *familiarity* is the conformal p-value of that score among the scores :math:`d_i` of n held-out
+    training rows,
+
+    .. math:: u(x) = \frac{1 + \#\{i: d_i \ge d(x)\}}{n + 1}.
+
+    A row that is less familiar than `rate` is doubted: with reliability
+    :math:`\alpha(x)=\min(1, u(x)/\text{rate})` the bounds become :math:`\alpha\,\text{lower}` and
+    :math:`1-\alpha(1-\text{upper})`, and mass functions are discounted (Shafer 1976). Of new rows
+    that come from where the training rows came from, a fraction of about `rate` is touched.
+
+    Parameters
+    ----------
+    estimator : classifier or FrozenEstimator
+        Any classifier with ``predict_bounds`` or ``predict_proba``. Probabilities without bounds
+        count as bounds of width zero. A fitted one comes as ``FrozenEstimator(model)`` and is left
+        as it is: the rows passed to `fit` are then those that count as familiar.
+    detector : novelty detector, optional
+        An estimator with ``fit`` and ``score_samples``, where higher means more normal:
+        `IsolationForest`, ``LocalOutlierFactor(novelty=True)``, `OneClassSVM`, `GaussianMixture`,
+        `KernelDensity`. By default the mean distance to the 5 nearest training rows after scaling
+        (for sparse rows with many columns, after scaling rows to unit length).
+    rate : float, default 0.02
+        The fraction of ordinary rows that may be doubted. It takes at least 1/rate rows.
+    cv : int, splitter or iterable, default 5
+        Folds in which the detector is fitted on some rows and scores the others, so that no row
+        is its own neighbour. An int makes shuffled folds, always the same. Rows that belong
+        together, as several of one patient, come as ``list(GroupKFold().split(X, y, groups))``.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+    estimator_ : classifier
+        The fitted one.
+    detector_ : novelty detector
+        Fitted on all rows.
+    preparation_ : Pipeline or None
+        The transformers of the estimator, fitted for the detector.
+    held_out_scores_ : ndarray of shape (n,)
+        Novelty scores of the held-out rows, ascending.
+    n_features_in_, feature_names_in_
+        Those of the estimator, where it has them.
+
+    Warns
+    -----
+    FewRowsWarning
+        Where there are so few rows that no p-value can fall below `rate`: nothing is doubted.
+
+    Notes
+    -----
+    The detector reads what the last step of the estimator reads. Where the estimator is a
+    `Pipeline`, or holds one, as ``CalibratedClassifier(make_pipeline(...))`` does, rows go through
+    its transformers first, so that tables of numbers and words, and texts, can be compared. In the
+    folds the transformers are fitted anew, unless frozen. Otherwise the detector reads X.
+
+    The promise is that of the p-value: if new rows and training rows are exchangeable,
+    :math:`P(u(x) \le \text{rate})\le\text{rate}` for a detector that is fitted apart from the
+    held-out rows. With folds it holds approximately, and to the safe side where more rows make
+    rows less novel, as with distances to neighbours. Nothing is promised for the others: how many
+    unfamiliar rows are found depends on the detector.
+
+    `sample_weight` goes to the estimator. For the detector rows of weight 0 are absent and all
+    others count alike.
+
+    References
+    ----------
+    Bates, Candès, Lei, Romano and Sesia (2023), Testing for outliers with conformal p-values.
+    Shafer (1976), A mathematical theory of evidence, chapter 11 (discounting).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from dubito.conformal import NoveltyAwareClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(400, 2))
+    >>> y = X[:, 0] + rng.logistic(size=400) > 0
+    >>> aware = NoveltyAwareClassifier(LogisticRegression()).fit(X, y)
+    >>> aware.familiarity([[1.0, 0.0], [1.0, 9.0]]).round(3)
+    array([0.86 , 0.002])
+    >>> bounds = aware.predict_bounds([[1.0, 0.0], [1.0, 9.0]])
+    >>> bounds.lower.round(2)
+    array([[0.25, 0.75],
+           [0.07, 0.05]])
+    >>> bounds.upper.round(2)
+    array([[0.25, 0.75],
+           [0.95, 0.93]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "estimator": [HasMethods(["fit", "predict"])],
+        "detector": [HasMethods(["fit"]), None],
+        "rate": [Interval(Real, 0, 1, closed="neither")],
+        "cv": ["cv_object"],
+    }
+
+    def __init__(
+        self, estimator: Any, *, detector: Any = None, rate: float = 0.02, cv: Any = 5
+    ) -> None:
+        self.estimator = estimator
+        self.detector = detector
+        self.rate = rate
+        self.cv = cv
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the estimator, unless frozen, and the detector; score held-out rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, features), or what the estimator reads
+        y : array-like of shape (n,)
+            A frozen estimator needs none.
+        sample_weight : array-like of shape (n,), optional
+            Passed to the estimator, or to the steps of a pipeline, where they take it.
+
+        Returns
+        -------
+        self
+        """
+        _refuse_unsure(self.estimator)
+        _refuse_scoreless(self.detector)
+        if isinstance(self.estimator, FrozenEstimator) and y is None:
+            check_is_fitted(self.estimator.estimator)
+            (X,) = indexable(X)
+            labels, weight = None, None
+            if sample_weight is not None:
+                weight = check_sample_weight(sample_weight, _n_rows(X))
+            self.estimator_ = self.estimator
+        else:
+            X, labels, weight = read_rows(self, X, y, sample_weight)
+            self.estimator_ = self._fitted_estimator(X, labels, weight)
+        self.classes_ = self.estimator_.classes_
+        self._take_feature_names()
+        self._fit_detector(X, labels, np.flatnonzero(_counted(_n_rows(X), weight)))
+        return self
+
+    def _fitted_estimator(self, X: Any, y: npt.NDArray[Any], weight: FloatArray | None) -> Any:
+        if isinstance(self.estimator, FrozenEstimator):
+            check_is_fitted(self.estimator.estimator)
+            return self.estimator
+        return fitted_copy(
+            self.estimator, X, y, weight, instead="leaving out rows of weight 0 from the detector"
+        )
+
+    def _fit_detector(self, X: Any, y: npt.NDArray[Any] | None, rows: IntArray) -> None:
+        """Score each row by a detector fitted on other folds, then fit one on all rows."""
+        if len(rows) < 2:
+            raise ValueError(
+                f"{type(self).__name__} compares rows with each other and needs at least 2; got "
+                f"n_samples={len(rows)}."
+            )
+        unfitted = preparation_of(self.estimator_)
+        detector = NeighbourDistances() if self.detector is None else self.detector
+        scores = []
+        for train, test in self._folds(X, y, rows):
+            preparation, seen = _prepare(unfitted, pick(X, train), None if y is None else y[train])
+            fitted = clone(detector).fit(seen)
+            scores.append(_novelty(fitted, _prepared(preparation, pick(X, test))))
+        self.held_out_scores_ = np.sort(np.concatenate(scores))
+        everything = len(rows) == _n_rows(X)
+        self.preparation_, seen = _prepare(
+            unfitted,
+            X if everything else pick(X, rows),
+            y if y is None or everything else y[rows],
+        )
+        self.detector_ = clone(detector).fit(seen)
+        self._warn_of_few_rows()
+
+    def _folds(
+        self, X: Any, y: npt.NDArray[Any] | None, rows: IntArray
+    ) -> Iterable[tuple[IntArray, IntArray]]:
+        """Yield rows to fit a detector on, and rows to score by it, of those that count."""
+        if self.cv is None or isinstance(self.cv, Integral):
+            n_folds = min(5 if self.cv is None else int(self.cv), len(rows))
+            # Shuffled, for tables are often sorted; not stratified, for classes may be rare.
+            shuffled = KFold(n_folds, shuffle=True, random_state=0).split(rows)
+            return ((rows[train], rows[test]) for train, test in shuffled)
+        counts = np.isin(np.arange(_n_rows(X)), rows)
+        folds = check_cv(self.cv, y, classifier=True).split(X, y)
+        return ((train[counts[train]], test[counts[test]]) for train, test in folds)
+
+    def _warn_of_few_rows(self) -> None:
+        n = len(self.held_out_scores_)
+        needed = int(np.ceil(1 / self.rate))
+        if self.rate * (n + 1) <= 1 + 1e-12:
+            warnings.warn(
+                f"{n} held-out rows give p-values of at least 1/{n + 1}, so none falls below "
+                f"rate={self.rate:g} and no row is doubted. Fit on at least {needed} rows, or "
+                f"raise rate above {1 / (n + 1):.2g}.",
+                FewRowsWarning,
+                stacklevel=frames_to_the_user(),
+            )
+
+    def _take_feature_names(self) -> None:
+        for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)  # of an earlier fit
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
+
+    def familiarity(self, X: Any) -> FloatArray:
+        """Return how familiar rows are: p-values of their novelty among held-out training rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix
+            As in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            In (0, 1]; 0.01 means that one in a hundred ordinary rows is as novel or more.
+        """
+        check_is_fitted(self)
+        novelty = _novelty(self.detector_, _prepared(self.preparation_, X))
+        ties = np.where(np.isfinite(novelty), novelty - _TIE * np.abs(novelty), novelty)
+        n = len(self.held_out_scores_)
+        as_novel = n - np.searchsorted(self.held_out_scores_, ties, side="left")
+        return np.asarray((1.0 + as_novel) / (n + 1.0), dtype=np.float64)
+
+    def _reliability(self, X: Any) -> FloatArray:
+        """Return the factor (n, 1) by which what the estimator says is kept."""
+        return np.minimum(self.familiarity(X) / self.rate, 1.0)[:, None]
+
+    @offered_if(lambda self: self._inner().predict_proba)
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the probabilities of the estimator.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix
+            As in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+        """
+        check_is_fitted(self)
+        return self.estimator_.predict_proba(X)
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the labels that the estimator predicts.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix
+            As in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        check_is_fitted(self)
+        return self.estimator_.predict(X)
+
+    def predict_bounds(self, X: Any, level: float | None = None) -> Bounds:
+        """Return the bounds of the estimator, wider for unfamiliar rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix
+            As in `fit`.
+        level : float, optional
+            Passed on to the estimator. Widening keeps what its bounds promise.
+
+        Returns
+        -------
+        Bounds
+            Of shape (n, K).
+        """
+        check_is_fitted(self)
+        bounds = self._bounds_inside(X, check_level(level))
+        kept = self._reliability(X)
+        return Bounds(kept * bounds.lower, 1.0 - kept * (1.0 - bounds.upper), bounds.level)
+
+    def _bounds_inside(self, X: Any, level: float | None) -> Bounds:
+        """Return the estimator's bounds, of width zero where it has probabilities alone."""
+        if hasattr(self.estimator_, "predict_bounds"):
+            passed = {} if level is None else {"level": level}
+            return self.estimator_.predict_bounds(X, **passed)
+        if level is not None:
+            raise no_level(
+                self,
+                f"{type(self._inner()).__name__} gives probabilities without bounds. Calibrate it "
+                "first, as NoveltyAwareClassifier(CalibratedClassifier(model)) with an evidential "
+                "calibrator, or use level=None.",
+            )
+        return Bounds.precise(self.estimator_.predict_proba(X))
+
+    @offered_if(lambda self: self._offers_mass())
+    def predict_mass(self, X: Any) -> MassBatch:
+        """Return the mass functions of the estimator, discounted for unfamiliar rows.
+
+        Probabilities without bounds are masses of single classes.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix
+            As in `fit`.
+
+        Returns
+        -------
+        MassBatch
+        """
+        check_is_fitted(self)
+        if hasattr(self.estimator_, "predict_mass"):
+            inside = self.estimator_.predict_mass(X)
+        else:
+            frame = Frame(self.classes_.tolist())
+            proba = Bounds.precise(self.estimator_.predict_proba(X)).lower
+            inside = MassBatch(frame, np.eye(len(frame), dtype=bool), proba)
+        return discount(inside, 1.0 - self._reliability(X))
+
+    def _offers_mass(self) -> None:
+        inner = self._inner()
+        if hasattr(inner, "predict_bounds"):
+            _ = inner.predict_mass
+
+    @offered_if(lambda self: self._inner().predict_contour)
+    def predict_contour(self, X: Any) -> FloatArray:
+        r"""Return the conformal p-values of the estimator, raised for unfamiliar rows.
+
+        :math:`1-\alpha(1-\pi_k)`, which is never below :math:`\pi_k`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix
+            As in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+        """
+        check_is_fitted(self)
+        return 1.0 - self._reliability(X) * (1.0 - self.estimator_.predict_contour(X))
+
+    def predict_set(
+        self,
+        X: Any,
+        rule: SetRule = None,
+        *,
+        level: float | None = None,
+        coverage: float | None = None,
+        **options: Any,
+    ) -> BoolArray:
+        """Return the classes that remain possible, more of them for unfamiliar rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix
+            As in `fit`.
+        rule : str or callable, default "interval_dominance"
+            A rule of `dubito.decision` on the widened bounds, by name, or a function of them.
+        level : float, optional
+            The confidence level of the bounds, as in `predict_bounds`.
+        coverage : float, default 0.9 where the estimator is a `ConformalClassifier`
+            Its sets with this coverage, and every class whose raised p-value exceeds
+            ``1 - coverage``; not with a rule. Other estimators promise no coverage.
+        **options
+            Passed on to the rule, as in ``loss=L``.
+
+        Returns
+        -------
+        ndarray of bool, shape (n, K)
+            Never an empty row; columns as in ``classes_``.
+        """
+        check_is_fitted(self)
+        conformal = hasattr(self._inner(), "predict_contour")
+        if rule is None and level is None and conformal:
+            inside = self.estimator_.predict_set(X, coverage=coverage, **options)
+            limit = 1.0 - (_COVERAGE if coverage is None else coverage) + _ROUNDING
+            return inside | (self.predict_contour(X) > limit)
+        if coverage is not None:
+            raise _no_coverage(self._inner(), conformal=conformal)
+        return super().predict_set(X, rule, level=level, **options)
+
+    def _inner(self) -> Any:
+        """Return the estimator, fitted if it is, without its freezer."""
+        inner = getattr(self, "estimator_", self.estimator)
+        return inner.estimator if isinstance(inner, FrozenEstimator) else inner
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "detector_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = get_tags(self.estimator).input_tags
+        if self.detector is not None and preparation_of(self.estimator) is None:
+            read = get_tags(self.detector).input_tags  # both read X
+            tags.input_tags.sparse = tags.input_tags.sparse and read.sparse
+            tags.input_tags.allow_nan = tags.input_tags.allow_nan and read.allow_nan
+        return tags
+
+
+def _n_rows(X: Any) -> int:
+    return X.shape[0] if hasattr(X, "shape") else len(X)
+
+
+def _counted(n: int, weight: FloatArray | None) -> BoolArray:
+    """Mark the rows whose weight is not 0."""
+    return np.ones(n, dtype=bool) if weight is None else weight > 0
+
+
+def _prepare(unfitted: Any, X: Any, y: npt.NDArray[Any] | None) -> tuple[Any, Any]:
+    """Return the transformers fitted to rows, and what they make of them."""
+    if unfitted is None:
+        return None, X
+    preparation = clone(unfitted)
+    return preparation, preparation.fit_transform(X, y)
+
+
+def _prepared(preparation: Any, X: Any) -> Any:
+    return X if preparation is None else preparation.transform(X)
+
+
+def _novelty(detector: Any, rows: Any) -> FloatArray:
+    """Return novelty scores, higher for rows less normal."""
+    novelty = -np.asarray(detector.score_samples(rows), dtype=np.float64)
+    if np.isnan(novelty).any():
+        raise ValueError(
+            f"{type(detector).__name__}.score_samples gives nan in "
+            f"{name_rows(np.flatnonzero(np.isnan(novelty)))}. Use another detector, or one in a "
+            "pipeline that scales the rows."
+        )
+    return novelty
+
+
+def _refuse_unsure(estimator: Any) -> None:
+    """Ask for a classifier with bounds or probabilities."""
+    if not (hasattr(estimator, "predict_bounds") or hasattr(estimator, "predict_proba")):
+        name = type(estimator).__name__
+        raise NotSupportedError(
+            f"{name} has neither predict_bounds nor predict_proba, so there is nothing to widen. "
+            f"Calibrate it: NoveltyAwareClassifier(CalibratedClassifier({name}(...)))."
+        )
+
+
+def _refuse_scoreless(detector: Any) -> None:
+    """Ask for a detector that scores new rows."""
+    if detector is not None and not hasattr(detector, "score_samples"):
+        raise TypeError(
+            f"detector must have score_samples, higher for more normal rows, as IsolationForest() "
+            f"or LocalOutlierFactor(novelty=True) do; {detector!r} has none."
+        )
+
+
+def _no_coverage(inner: Any, *, conformal: bool) -> Exception:
+    """Return the error for a coverage that cannot be had."""
+    if conformal:
+        return ValueError(
+            "coverage was given together with rule or level: these decide by the bounds, which "
+            "promise no coverage. Pass coverage alone."
+        )
+    return NotSupportedError(
+        f"coverage= needs conformal p-values, which {type(inner).__name__} has not. Wrap it, as in "
+        "NoveltyAwareClassifier(ConformalClassifier(model)), or choose the set by rule=."
+    )
