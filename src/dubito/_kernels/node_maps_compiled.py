@@ -63,14 +63,14 @@ def _standardise(score: FloatArray, weight: FloatArray, x: FloatArray) -> tuple[
 
 
 @compiled()
-def _targets(x: FloatArray, weight: FloatArray, middle: int) -> Targets:
-    """Return what the objective needs of Platt's targets: sums of them, and of them times x."""
-    n_left, n_right = weight[:middle].sum(), weight[middle:].sum()
-    left, right = 1.0 / (n_left + 2.0), (n_right + 1.0) / (n_right + 2.0)
-    sum_tx = 0.0
+def _targets(x: FloatArray, weight: FloatArray, middle: int, sides: FloatArray) -> Targets:
+    """Return what the objective needs of the sides' targets: sums of them, and of them times x."""
+    total, sum_tx = 0.0, 0.0
     for i in range(len(x)):
-        sum_tx += weight[i] * (left if i < middle else right) * x[i]
-    return left * n_left + right * n_right, sum_tx
+        target = weight[i] * (sides[0] if i < middle else sides[1])
+        total += target
+        sum_tx += target * x[i]
+    return total, sum_tx
 
 
 @compiled(fastmath={"contract"}, inline="always")
@@ -140,10 +140,9 @@ def _newton_step(here: Local) -> tuple[float, float]:
 
 @compiled()
 def _fit_sigmoid(
-    x: FloatArray, weight: FloatArray, middle: int, room: Room
+    x: FloatArray, weight: FloatArray, targets: Targets, room: Room
 ) -> tuple[float, float, float]:
     """Return slope, level and the certificate: the largest gradient for each unit of weight."""
-    targets = _targets(x, weight, middle)
     total = weight.sum()
     slope, level = 0.0, 0.0
     here = _expand(x, weight, targets, (slope, level), room)
@@ -165,10 +164,11 @@ def _fit_sigmoid(
 
 
 @compiled()
-def fit_sigmoids(packed: Packed) -> FloatArray:
-    """Fit Platt's sigmoid at each node; return (centre, scale, slope, level, gradient) of each.
+def fit_sigmoids(packed: Packed, sides: FloatArray) -> FloatArray:
+    """Fit a sigmoid at each node; return (centre, scale, slope, level, gradient) of each.
 
-    Log-odds are slope (s - centre) / scale + level; an uncalibrated node has the identity.
+    `sides` are the targets of the left and of the right side of each node, (nodes, 2). Log-odds are
+    slope (s - centre) / scale + level; an uncalibrated node has the identity.
     """
     scores, ptr, middle, weight, first = packed
     n_nodes = len(middle)
@@ -183,7 +183,8 @@ def fit_sigmoids(packed: Packed) -> FloatArray:
         if n > 0 and not np.isnan(score).any():
             x = buffer[:n]
             out[t, 0], out[t, 1] = _standardise(score, w, x)
-            out[t, 2], out[t, 3], out[t, 4] = _fit_sigmoid(x, w, middle[t], room)
+            targets = _targets(x, w, middle[t], sides[t])
+            out[t, 2], out[t, 3], out[t, 4] = _fit_sigmoid(x, w, targets, room)
     return out
 
 

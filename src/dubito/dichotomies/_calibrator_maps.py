@@ -52,12 +52,19 @@ class EvidentialCalibratorMaps(CalibratorMaps):
     has_bounds: ClassVar[bool] = True
 
     def bounds(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return lower and upper probabilities; those of an uncalibrated node are 0 and 1."""
+        """Return belief and plausibility; those of an uncalibrated node are 0 and 1."""
+        return self._asked(scores, None)
+
+    def level_bounds(self, scores: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+        """Return the calibrators' own bounds at a level."""
+        return self._asked(scores, level)
+
+    def _asked(self, scores: FloatArray, level: float | None) -> tuple[FloatArray, FloatArray]:
         scores = finite(scores)
         lower, upper = np.zeros(scores.shape), np.ones(scores.shape)
         for node, calibrator in enumerate(self.calibrators):
             if calibrator is not None:
-                bounds = calibrator.predict_bounds(_read(calibrator, scores[:, node]))
+                bounds = calibrator.predict_bounds(_read(calibrator, scores[:, node]), level=level)
                 lower[:, node], upper[:, node] = bounds.lower[:, 1], bounds.upper[:, 1]
         return lower, upper
 

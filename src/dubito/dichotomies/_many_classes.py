@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dubito._checks import check_level, no_level
+from dubito._checks import check_level
 from dubito._estimators import CautiousMixin, offered_if
 from dubito.belief import Bounds
 from dubito.decision.rules import choose_set
@@ -38,14 +38,14 @@ def require_bounds(model: ManyClassesMixin) -> None:
 class ManyClassesMixin(CautiousMixin):
     """`predict` and its kin, for models that give answers about a chunk of rows.
 
-    Those are `_proba`, `_log_proba` and `_both_bounds`, (n, 2, K), where `_require_bounds` lets
-    it be asked.
+    Those are `_proba`, `_log_proba` and `_both_bounds(level, X)`, (n, 2, K), where
+    `_require_bounds` lets it be asked.
     """
 
     if TYPE_CHECKING:
         _proba: Callable[[Any], FloatArray]
         _log_proba: Callable[[Any], FloatArray]
-        _both_bounds: Callable[[Any], FloatArray]
+        _both_bounds: Callable[[float | None, Any], FloatArray]
         _require_bounds: Callable[[], None]
 
     classes_: npt.NDArray[Any]
@@ -140,27 +140,36 @@ class ManyClassesMixin(CautiousMixin):
         ----------
         X : array-like or sparse matrix of shape (n, p)
         level : float, optional
-            None: products of the nodes' beliefs and plausibilities.
+            None: products of the nodes' beliefs and plausibilities. A number in (0, 1), as 0.9:
+            bounds that hold the true probability given the nodes' scores at least so often, where
+            the form of the nodes' calibration maps is right. External calibrators, where they
+            have bounds, are asked for theirs.
 
         Returns
         -------
         Bounds
             With ``lower`` and ``upper`` of shape (n, K). They hold the probability between them.
         """
-        if check_level(level) is not None:
-            raise no_level(self, "not written yet.")
-        both = self._over_rows(self._both_bounds, X)
-        return Bounds(both[:, 0], both[:, 1])
+        level = check_level(level)
+        both = self._over_rows(partial(self._both_bounds, level), X)
+        return Bounds(both[:, 0], both[:, 1], level)
 
     @offered_if(require_bounds)
-    def predict_set(self, X: Any, rule: SetRule = None, **options: Any) -> BoolArray:
+    def predict_set(
+        self, X: Any, rule: SetRule = None, *, level: float | None = None, **options: Any
+    ) -> BoolArray:
         """Return the classes that remain possible, by a rule on the bounds.
+
+        The set promises no coverage: how often it holds the label is not controlled, which is what
+        `dubito.conformal` does.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, p)
         rule : str or callable, default "interval_dominance"
             A rule of `dubito.decision` by name, or a function of the bounds.
+        level : float, optional
+            The confidence level of the bounds, as in `predict_bounds`. It is not that of the set.
         **options
             Passed on to the rule, as in ``loss=L``.
 
@@ -169,7 +178,7 @@ class ManyClassesMixin(CautiousMixin):
         ndarray of bool, shape (n, K)
             Never an empty row; columns as in ``classes_``.
         """
-        return choose_set(self.predict_bounds(X), rule, **options)
+        return choose_set(self.predict_bounds(X, level=level), rule, **options)
 
     def _fitted_classes(self) -> npt.NDArray[Any]:
         check_is_fitted(self)

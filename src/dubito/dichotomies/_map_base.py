@@ -63,6 +63,12 @@ class NodeRows:
         sums = np.concatenate([[0.0], np.cumsum(self.weight)])
         return sums[self.first + self.sizes] - sums[self.first]
 
+    def side_weights(self) -> FloatArray:
+        """Return the weights of the left and of the right side of each node, (nodes, 2)."""
+        sums = np.concatenate([[0.0], np.cumsum(self.weight)])
+        ends = sums[np.stack([self.first, self.first + self.middle, self.first + self.sizes])]
+        return np.diff(ends, axis=0).T
+
     def of(self, node: int) -> tuple[FloatArray, BoolArray, FloatArray]:
         """Return scores, whether each row is on the right side, and weights of a node's rows."""
         scores = self.cross[self.ptr[node] : self.ptr[node + 1]]
@@ -91,6 +97,13 @@ class NodeMaps(metaclass=ABCMeta):
         """
         proba = expit(self.log_odds(scores))
         return proba, proba
+
+    def level_bounds(self, scores: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+        """Return bounds that hold the probability of the right side at a level, each (n, nodes).
+
+        They need not hold the estimate. Those of an uncalibrated node are 0 and 1.
+        """
+        raise NotImplementedError  # asked only of maps with bounds
 
     @property
     def affine(self) -> tuple[FloatArray, FloatArray] | None:

@@ -108,7 +108,8 @@ def _packed_maps(calibrator: Any, rows: NodeRows, n_jobs: int | None) -> NodeMap
     if kind is IsotonicCalibrator:
         return IsotonicMaps.fit(rows, smoothing=calibrator.smoothing)
     if kind is EvidentialIsotonicCalibrator:
-        return EvidentialIsotonicMaps.fit(rows, n_jobs=n_jobs)
-    if kind is EvidentialLogisticCalibrator and calibrator.targets == "smoothed":
-        return EvidentialSigmoidMaps.fit(rows, n_jobs=n_jobs)
+        return EvidentialIsotonicMaps.fit(rows, exact=bool(calibrator.exact), n_jobs=n_jobs)
+    # Raw targets may have no estimate; the calibrator refuses that.
+    if kind is EvidentialLogisticCalibrator and calibrator.targets != "raw":
+        return EvidentialSigmoidMaps.fit(rows, targets=calibrator.targets, n_jobs=n_jobs)
     return None

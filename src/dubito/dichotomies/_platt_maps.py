@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from dubito._kernels.targets import target_table
 from dubito.dichotomies._map_base import NodeMaps, NodeRows, contiguous, finite
 
 if TYPE_CHECKING:
@@ -31,6 +32,13 @@ class IdentityMaps(NodeMaps):
         return np.ones(1), np.zeros(1)
 
 
+def side_targets(rows: NodeRows, targets: str) -> FloatArray:
+    """Return what the rows of both sides of each node are asked to be predicted as, (nodes, 2)."""
+    sides = np.arange(2)
+    tables = [target_table(sides, weights, 2, targets)[:, 1] for weights in rows.side_weights()]
+    return np.array(tables).reshape(-1, 2)
+
+
 @dataclass(frozen=True, repr=False)
 class SigmoidMaps(NodeMaps):
     """Log-odds slope (s - centre) / scale + level: columns 0 to 3 of `coef`, in this order.
@@ -42,11 +50,11 @@ class SigmoidMaps(NodeMaps):
     coef: FloatArray
 
     @classmethod
-    def fit(cls, rows: NodeRows) -> Self:
-        """Fit Platt's sigmoids, those of ``PlattCalibrator()``, at all nodes in one pass."""
+    def fit(cls, rows: NodeRows, targets: str = "smoothed") -> Self:
+        """Fit sigmoids at all nodes in one pass; with smoothed targets they are Platt's."""
         from dubito._kernels.node_maps_compiled import fit_sigmoids  # noqa: PLC0415 - loads numba
 
-        return cls(fit_sigmoids(rows.packed))
+        return cls(fit_sigmoids(rows.packed, side_targets(rows, targets)))
 
     @classmethod
     def from_lines(cls, lines: Sequence[tuple[float, float]]) -> Self:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
-from dubito._kernels.isotonic import belief_steps
+from dubito._kernels.isotonic import belief_steps, cut_bounds, neighbour_bounds
 from dubito.dichotomies._map_base import NodeMaps, NodeRows, contiguous, finite
 from dubito.dichotomies._parallel import count_tasks, plan_tasks, run_tasks
 
@@ -51,19 +52,22 @@ class IsotonicMaps(NodeMaps):
 class EvidentialIsotonicMaps(NodeMaps):
     """Belief and plausibility of each node, steps between the scores seen.
 
-    ``knots[start[t]:start[t + 1]]`` are the scores of node t; its steps, one more than those, begin
-    at column ``start[t] + t`` of `steps`: beliefs, plausibilities.
+    Columns ``start[t]:start[t + 1]`` of `pools` are the scores of node t, with the weights of its
+    right and of its left side there; its steps, one more than those, begin at column
+    ``start[t] + t`` of `steps`: beliefs, plausibilities. Bounds at a level are computed when they
+    are asked for; `exact` says which, as that of the calibrator.
     """
 
     has_bounds: ClassVar[bool] = True
 
-    knots: FloatArray
+    pools: FloatArray  # (3, all): places, weights of the right side, of the left side
     start: IntArray
     steps: FloatArray  # (2, all)
+    exact: bool
 
     @classmethod
-    def fit(cls, rows: NodeRows, *, n_jobs: int | None) -> Self:
-        """Fit the maps of ``EvidentialIsotonicCalibrator()`` at all nodes."""
+    def fit(cls, rows: NodeRows, *, exact: bool, n_jobs: int | None) -> Self:
+        """Fit the maps of ``EvidentialIsotonicCalibrator(exact=exact)`` at all nodes."""
         from dubito._kernels.node_maps_compiled import pool_ties  # noqa: PLC0415 - loads numba
 
         pools, count = pool_ties(rows.packed)
@@ -75,13 +79,26 @@ class EvidentialIsotonicMaps(NodeMaps):
         for task, results in zip(tasks, done, strict=True):
             for node, result in zip(task, results, strict=True):
                 steps[:, start[node] + node : start[node + 1] + node + 1] = result
-        return cls(pools[0].copy(), start, steps)
+        return cls(pools, start, steps, exact)
 
     def bounds(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return belief and plausibility; those of an uncalibrated node are 0 and 1."""
         from dubito._kernels.node_maps_compiled import step_bounds  # noqa: PLC0415
 
-        return step_bounds(contiguous(scores), self.knots, self.start, self.steps)
+        return step_bounds(contiguous(scores), self.pools[0], self.start, self.steps)
+
+    def level_bounds(self, scores: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+        """Return the ends of the cut of each node's contour, or Clopper-Pearson limits."""
+        lower, upper = np.zeros(scores.shape), np.ones(scores.shape)
+        read = neighbour_bounds if self.exact else cut_bounds
+        for node, (first, last) in enumerate(pairwise(self.start)):
+            if first < last:
+                places, right, left = self.pools[:, first:last]
+                score = scores[:, node]
+                before = np.searchsorted(places, score)
+                at_or_before = np.searchsorted(places, score, side="right")
+                lower[:, node], upper[:, node] = read(at_or_before, before, right, left, level)
+        return lower, upper
 
     def log_odds(self, scores: FloatArray) -> FloatArray:
         """Return the log-odds of the middle of belief and plausibility, which is never 0 or 1."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from joblib import effective_n_jobs
+from scipy.special import expit
 
 from dubito._kernels.tree_paths import class_bounds, class_proba, log_class_proba, maximal_classes
 from dubito.dichotomies._parallel import run_tasks
@@ -28,7 +29,7 @@ _CHUNK = 1 << 22
 class TreeModel:
     """Node models with their calibration maps, and the paths from nodes to classes.
 
-    ``order`` holds the column of each leaf, ``left`` and ``right`` are those of the tree.
+    ``order`` holds the column of each leaf; ``left``, ``right`` and ``depth`` are the tree's.
     """
 
     nodes: NodeModel
@@ -36,13 +37,16 @@ class TreeModel:
     left: IntArray
     right: IntArray
     order: IntArray
+    depth: int
 
     @property
     def _paths(self) -> tuple[IntArray, IntArray, IntArray]:
         return self.left, self.right, self.order
 
     def _log_odds(self, X: Any) -> FloatArray:
-        odds = self.maps.log_odds(self.nodes.scores(X))
+        return self._kept(self.maps.log_odds(self.nodes.scores(X)))
+
+    def _kept(self, odds: FloatArray) -> FloatArray:
         largest = getattr(self.nodes, "largest", None)
         return odds if largest is None else np.clip(odds, -largest, largest)
 
@@ -54,14 +58,27 @@ class TreeModel:
         """Return probabilities (n, K)."""
         return class_proba(self._log_odds(X), *self._paths)
 
-    def bounds(self, X: Any) -> FloatArray:
+    def bounds(self, X: Any, level: float | None) -> FloatArray:
         """Return lower and upper probabilities, (n, 2, K)."""
-        node_bounds = self.maps.bounds(self.nodes.scores(X))
-        return np.stack(class_bounds(*node_bounds, *self._paths), axis=1)
+        return np.stack(class_bounds(*self._node_bounds(X, level), *self._paths), axis=1)
 
-    def maximal(self, X: Any) -> BoolArray:
+    def maximal(self, X: Any, level: float | None) -> BoolArray:
         """Return the classes that no other dominates, (n, K)."""
-        return maximal_classes(*self.maps.bounds(self.nodes.scores(X)), *self._paths)
+        return maximal_classes(*self._node_bounds(X, level), *self._paths)
+
+    def _node_bounds(self, X: Any, level: float | None) -> tuple[FloatArray, FloatArray]:
+        r"""Return bounds of the right side of each node, each (n, nodes).
+
+        At a level they hold its probability with :math:`1-(1-\text{level})/d`, d the number of
+        nodes on the longest path: a path has all its nodes' probabilities in their bounds at the
+        level (Bonferroni). They are widened to hold the estimate.
+        """
+        scores = self.nodes.scores(X)
+        if level is None:
+            return self.maps.bounds(scores)
+        lower, upper = self.maps.level_bounds(scores, 1 - (1 - level) / max(self.depth, 1))
+        proba = expit(self._kept(self.maps.log_odds(scores)))
+        return np.minimum(lower, proba), np.maximum(upper, proba)
 
 
 def over_rows(

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state, get_tags
 
+from dubito._checks import check_level
 from dubito._estimators import offered_if
 from dubito._kernels.tree_paths import group_sums
 from dubito._sklearn import HasMethods, Interval, StrOptions, fit_context
@@ -108,7 +109,11 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
     would drive them to probability zero.
 
     Bounds of a class are products of its nodes' bounds. They are exact: nodes are free in their
-    intervals, and a path meets each once.
+    intervals, and a path meets each once. At a confidence level each node has bounds at
+    :math:`1-(1-\text{level})/d`, with d the depth of the tree, so that all nodes of a path hold
+    their probabilities at the level; the product then holds that of the class. The promise is that
+    of the calibrators: of the probability given the scores of the nodes, where the form of the map
+    is right; not of what other models would know of the row.
 
     References
     ----------
@@ -272,7 +277,7 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
             first=spans.first,
             n_jobs=self.n_jobs,
         )
-        return TreeModel(nodes, maps, tree.left, tree.right, order)
+        return TreeModel(nodes, maps, tree.left, tree.right, order, tree.depth)
 
     def _proba(self, X: Any) -> FloatArray:
         if self.external_ is None:
@@ -336,15 +341,20 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
             "internal=EvidentialLogisticCalibrator()."
         )
 
-    def _both_bounds(self, X: Any) -> FloatArray:
+    def _both_bounds(self, level: float | None, X: Any) -> FloatArray:
         if self.external_ is None:
-            return self._model.bounds(X)
-        bounds = self.external_.predict_bounds(as_scores(self.external_, self._model.log_proba(X)))
-        return np.stack([bounds.lower, bounds.upper], axis=1)
+            return self._model.bounds(X, level)
+        scores = as_scores(self.external_, self._model.log_proba(X))
+        return np.stack([*self.external_.predict_bounds(scores, level=level)], axis=1)
 
     @offered_if(require_bounds)
-    def predict_set(self, X: Any, rule: SetRule = None, **options: Any) -> BoolArray:
+    def predict_set(
+        self, X: Any, rule: SetRule = None, *, level: float | None = None, **options: Any
+    ) -> BoolArray:
         """Return the classes that remain possible.
+
+        The set promises no coverage: how often it holds the label is not controlled, which is what
+        `dubito.conformal` does.
 
         Parameters
         ----------
@@ -356,6 +366,8 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
             way to it does not matter, even where it may be nothing.
             Other rules of `dubito.decision`, and functions, act on the bounds of classes, which
             hold more distributions than the tree.
+        level : float, optional
+            The confidence level of the bounds, as in `predict_bounds`. It is not that of the set.
         **options
             Passed on to a rule on bounds, as in ``loss=L``; with any, None is maximality on the
             bounds of classes. With an external calibrator None is interval dominance on its bounds.
@@ -367,11 +379,12 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
         """
         in_tree = rule in {None, "maximality"} and self.external is None
         if in_tree and not options:
-            return self._over_rows(self._maximal, X)
-        return choose_set(self.predict_bounds(X), "maximality" if in_tree else rule, **options)
+            return self._over_rows(partial(self._maximal, check_level(level)), X)
+        bounds = self.predict_bounds(X, level=level)
+        return choose_set(bounds, "maximality" if in_tree else rule, **options)
 
-    def _maximal(self, X: Any) -> BoolArray:
-        return self._model.maximal(X)
+    def _maximal(self, level: float | None, X: Any) -> BoolArray:
+        return self._model.maximal(X, level)
 
     def _reading(self) -> dict[str, Any]:
         allow_nan = self.estimator is not None and get_tags(self.estimator).input_tags.allow_nan

@@ -22,8 +22,8 @@ _METHODS: dict[str, tuple[str, ...]] = {
     "predict": (),
     "predict_proba": (),
     "predict_log_proba": (),
-    "predict_bounds": (),
-    "predict_set": ("rule",),
+    "predict_bounds": ("level",),
+    "predict_set": ("rule", "level"),
     "predict_topk": ("k", "return_proba"),
     "predict_proba_at_depth": ("depth",),
 }
@@ -49,7 +49,7 @@ def score_blocks(
         Sends the model ahead to all workers, better for a model of more than ten megabytes; then
         this client alone can compute the result. None: the model travels in the plan, once.
     **settings
-        Given to the method: ``rule=``, ``k=``, ``return_proba=``, ``depth=``.
+        Given to the method: ``level=``, ``rule=``, ``k=``, ``return_proba=``, ``depth=``.
 
     Returns
     -------

@@ -74,7 +74,10 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
     Notes
     -----
     P4 has one tree. Bounds are defined for the arithmetic mean, where they are means of the
-    trees' bounds, and exact, as trees are free of each other.
+    trees' bounds, and exact, as trees are free of each other. At a confidence level each of M trees
+    has bounds at :math:`1-(1-\text{level})/M`, so that all of them hold at the level; their means
+    then hold the mean of the trees' true probabilities, each given the scores of its own nodes.
+    That is cautious, for the trees see the same rows and mostly err together.
 
     Examples
     --------
@@ -215,10 +218,12 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
             )
         self._tree()._require_bounds()
 
-    def _both_bounds(self, X: Any) -> FloatArray:
-        total = self.estimators_[0]._both_bounds(X)
+    def _both_bounds(self, level: float | None, X: Any) -> FloatArray:
+        if level is not None:
+            level = 1 - (1 - level) / len(self.estimators_)
+        total = self.estimators_[0]._both_bounds(level, X)
         for member in self.estimators_[1:]:
-            total += member._both_bounds(X)
+            total += member._both_bounds(level, X)
         return total / len(self.estimators_)
 
     def _reading(self) -> dict[str, Any]:
