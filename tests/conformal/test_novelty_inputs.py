@@ -172,6 +172,19 @@ def test_sparse_rows_with_few_columns_are_those_of_the_dense_table(pack):
     ).shape == (200,)
 
 
+@pytest.mark.parametrize("pack", [sparse.csr_matrix, sparse.csr_array])
+def test_sparse_rows_with_many_columns_are_compared_by_angle(pack):
+    rng = np.random.default_rng(0)
+    rows = rng.random((60, 600)) * (rng.random((60, 600)) < 0.05)
+    new = np.concatenate([rows[:5] * 7, np.zeros((1, 600))])  # lengths do not matter; one is empty
+    found = -NeighbourDistances().fit(pack(rows)).score_samples(pack(new))
+    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    cosines = -np.sort(-(unit[:5] @ unit.T), axis=1)[:, :5]
+    wanted = np.sqrt(np.maximum(2 - 2 * cosines, 0)).mean(axis=1)
+    np.testing.assert_allclose(found[:5], wanted, atol=1e-7)
+    assert found[5] == pytest.approx(np.sqrt(2))
+
+
 def test_missing_values_are_means_for_the_default_detector():
     rows = X.copy()
     rows[::7, 1] = np.nan

@@ -113,7 +113,7 @@ class NeighbourDistances(BaseEstimator):
 
     def _scaled(self, rows: Any) -> Any:
         if self.by_angle_:
-            empty = np.asarray(np.diff(rows.indptr) == 0) | (abs(rows).sum(axis=1).A1 == 0)
+            empty = np.asarray(abs(rows).sum(axis=1)).ravel() == 0
             return sparse.csr_matrix(sparse.hstack([normalize(rows), empty[:, None].astype(float)]))
         scaled = self.scaler_.transform(rows)
         values = scaled.data if sparse.issparse(scaled) else scaled
