@@ -2,6 +2,7 @@
 
 import pickle
 
+import dask.array as dask_array
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -18,7 +19,9 @@ from dubito.calibration import (
 from dubito.datasets import make_many_classes
 from dubito.decision import interval_dominance
 from dubito.dichotomies import NestedDichotomyClassifier, NestedDichotomyEnsemble
+from dubito.dichotomies.distributed import score_blocks
 from dubito.pipeline import CautiousPipeline
+from dubito.saving import load, save
 
 from reference.packed_nodes import QUERIES, Packed, gaussian_nodes
 
@@ -139,6 +142,22 @@ def test_rows_alone_and_copies_have_the_same_bounds(tree):
     np.testing.assert_allclose(tree.predict_bounds(rows[7:8], level=0.9).lower, bounds.lower[7:8])
     copy = pickle.loads(pickle.dumps(tree))  # noqa: S301 - our own
     np.testing.assert_array_equal(copy.predict_bounds(rows, level=0.9).upper, bounds.upper)
+
+
+def test_a_saved_tree_has_the_same_bounds(tree, tmp_path):
+    bounds = tree.predict_bounds(X[:20], level=0.9)
+    save(tree, tmp_path / "tree.skops")
+    again = load(tmp_path / "tree.skops").model.predict_bounds(X[:20], level=0.9)
+    np.testing.assert_array_equal(again.lower, bounds.lower)
+    np.testing.assert_array_equal(again.upper, bounds.upper)
+
+
+def test_blocks_of_rows_take_the_level(tree):
+    rows = dask_array.from_array(X[:40], chunks=(15, X.shape[1]))
+    lower, _ = score_blocks(tree, rows, method="predict_bounds", level=0.9)
+    np.testing.assert_allclose(lower.compute(), tree.predict_bounds(X[:40], level=0.9).lower)
+    sets = score_blocks(tree, rows, method="predict_set", level=0.9)
+    np.testing.assert_array_equal(sets.compute(), tree.predict_set(X[:40], level=0.9))
 
 
 def test_an_external_calibrator_is_asked_for_its_level():

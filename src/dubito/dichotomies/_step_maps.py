@@ -54,7 +54,7 @@ class EvidentialIsotonicMaps(NodeMaps):
 
     Columns ``start[t]:start[t + 1]`` of `pools` are the scores of node t, with the weights of its
     right and of its left side there; its steps, one more than those, begin at column
-    ``start[t] + t`` of `steps`: beliefs, plausibilities. Bounds at a level are computed when they
+    ``start[t] + t`` of `beliefs`: beliefs, plausibilities. Bounds at a level are computed when they
     are asked for; `exact` says which, as that of the calibrator.
     """
 
@@ -62,7 +62,7 @@ class EvidentialIsotonicMaps(NodeMaps):
 
     pools: FloatArray  # (3, all): places, weights of the right side, of the left side
     start: IntArray
-    steps: FloatArray  # (2, all)
+    beliefs: FloatArray  # (2, all)
     exact: bool
 
     @classmethod
@@ -85,7 +85,7 @@ class EvidentialIsotonicMaps(NodeMaps):
         """Return belief and plausibility; those of an uncalibrated node are 0 and 1."""
         from dubito._kernels.node_maps_compiled import step_bounds  # noqa: PLC0415
 
-        return step_bounds(contiguous(scores), self.pools[0], self.start, self.steps)
+        return step_bounds(contiguous(scores), self.pools[0], self.start, self.beliefs)
 
     def level_bounds(self, scores: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
         """Return the ends of the cut of each node's contour, or Clopper-Pearson limits."""
