@@ -26,7 +26,7 @@ from dubito.calibration import (
     PlattCalibrator,
 )
 from dubito.evidence import EvidentialClassifier
-from dubito.report import collect, write_report
+from dubito.report import write_report
 from dubito.saving import save
 
 
@@ -57,9 +57,10 @@ def main() -> None:
     for model in models.values():
         model.fit(X_train, y_train)
 
-    collected = collect(models, X_test, y_test, title="Benign or malignant?", reject_cost=0.2)
     report, table, saved = out / "report.html", out / "tumours.csv", out / "tumours.skops"
-    write_report(collected, report, force=True)
+    collected = write_report(
+        models, X_test, y_test, report, title="Benign or malignant?", reject_cost=0.2, force=True
+    )
     X_test.assign(diagnosis=y_test).to_csv(table, index=False)
     first = models["sigmoid with evidence"]
     save(first, saved, label="diagnosis", rows=len(X_train), force=True)

@@ -37,7 +37,7 @@ PROMISED = {
     "dubito.pipeline": """CautiousPipeline""",
     "dubito.plots": """ContourDisplay DecisionRegionDisplay ErrorRejectDisplay EvidenceDisplay
         MassDisplay ReliabilityDisplay TreeDisplay""",
-    "dubito.report": """collect render write_report""",
+    "dubito.report": """collect render write_page write_report""",
     "dubito.saving": """ModelFileError Saved Stamp load read_stamp save""",
     "dubito.datasets": """load list_datasets make_waveform make_gaussian_trio make_gaussian_pair
         make_many_classes""",

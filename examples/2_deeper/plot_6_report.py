@@ -35,19 +35,20 @@ models = {
 # %%
 # The page
 # --------
-# ``collect`` asks the models, ``write_report`` makes one file that any browser opens, offline too.
+# ``write_report`` asks the models and makes one file that any browser opens, offline too.
 # The picture below is its beginning, for the tumours of ``make demo``.
 #
 # .. image:: /images/report.png
 #    :alt: The report: how often it is right, when it doubts, and what doubt buys
 #    :width: 80%
 
-from dubito.report import collect, write_report
+from dubito.report import write_report
 
-collected = collect(models, X_test, y_test, title="Whose wine is it?", reject_cost=0.2)
 with TemporaryDirectory() as folder:
     report = Path(folder, "report.html")
-    write_report(collected, report)
+    collected = write_report(
+        models, X_test, y_test, report, title="Whose wine is it?", reject_cost=0.2
+    )
     print(f"{report.name}: {report.stat().st_size / 1e6:.1f} MB")
 
 # %%

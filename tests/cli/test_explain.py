@@ -85,7 +85,7 @@ def test_what_every_model_tells(name, trained, new, explain):
         assert told[label]["upper"] == pytest.approx(bounds.upper[0, k])
     doubt = facts["doubt"]
     assert doubt["total"] == pytest.approx(1 - bounds.lower[0, best])
-    parts = doubt["too_little_evidence"] + doubt["evidence_for_others"]
+    parts = doubt["between_the_bounds"] + doubt["left_to_other_classes"]
     assert parts == pytest.approx(doubt["total"])
     assert f"Doubt about {stamp.classes[best]}: " in text
 
@@ -104,18 +104,18 @@ def test_the_digits_of_doubt_add_up(trained, explain):
         assert min(parts) >= 0
 
 
-def test_lack_of_evidence_is_rounded_as_ignorance_is(in_folder, dubito_command, explain):
+def test_the_width_of_the_bounds_is_rounded_as_ignorance_is(in_folder, dubito_command, explain):
     frame = flats(60).query("kind != 'loft'")
     frame.to_csv(in_folder / "two.csv", index=False)
     dubito_command("train", "two.csv", "-y", "kind", "-o", "m.skops", "--cv", 0)
     rows = [option for i in range(40) for option in ("--row", i)]
     text, _ = explain("m.skops", "two.csv", *rows)
-    lack = re.findall(r"= (\d\.\d\d) too little evidence", text)
-    assert len(lack) > 20
+    width = re.findall(r"= (\d\.\d\d) between belief and plausibility", text)
+    assert len(width) > 20
     pairs = re.findall(
-        r"= (\d\.\d\d) too little.*\n(?:(?!Doubt).*\n)*?.*ignorance (\d\.\d\d)", text
+        r"= (\d\.\d\d) between belief.*\n(?:(?!Doubt).*\n)*?.*ignorance (\d\.\d\d)", text
     )
-    assert len(pairs) == len(lack)
+    assert len(pairs) == len(width)
     assert [pair for pair in pairs if pair[0] != pair[1]] == []
 
 

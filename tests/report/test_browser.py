@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dubito.evidence import EvidentialClassifier
-from dubito.report import collect, write_report
+from dubito.report import collect, write_page
 from dubito.report._words import money, percent, same_cost
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -49,13 +49,13 @@ def collected():
 @pytest.fixture(scope="module")
 def files(tmp_path_factory, collected, nasty_report):
     folder = tmp_path_factory.mktemp("pages")
-    write_report(collected, folder / "tumours.html")
-    write_report(nasty_report, folder / "nasty.html")
+    write_page(collected, folder / "tumours.html")
+    write_page(nasty_report, folder / "nasty.html")
     pd = pytest.importorskip("pandas", reason="pandas is not installed")
     X, y = load_iris(return_X_y=True)
     X = pd.DataFrame(X, columns=[f"{'long ' * 8}{j}" for j in range(4)])
     model = EvidentialClassifier(LogisticRegression(max_iter=500)).fit(X, y)
-    write_report(collect(model, X, y, doubtful_rows=2), folder / "irises.html")
+    write_page(collect(model, X, y, doubtful_rows=2), folder / "irises.html")
     return {file.stem: file for file in folder.iterdir()}
 
 
@@ -111,7 +111,7 @@ def assert_at(page, collected, at):
     method, cost = collected["rejecting"]["methods"][0], collected["rejecting"]["costs"][at]
     says = page.locator("output").inner_text()
     assert f"At a cost of {cost:g} it decides" in says
-    assert f"lower probability of at least {100 * (1 - cost):g}%" in says
+    assert f"belief of at least {100 * (1 - cost):g}%" in says
     assert f"declines {percent(method['declined'][at])} (" in says
     assert f"A case costs {money(method['cost'][at])} on average" in says
     if method["error"][at] is None:

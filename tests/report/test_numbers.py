@@ -286,7 +286,7 @@ def test_the_summary_tells_the_numbers_at_the_asked_cost(rows):
     assert (summary["cost"], summary["never"]) == (first["cost"][at], first["never"])
     assert f"would ask in {sum(declined)}." in summary["lines"][1]
     doubt = told["doubt"]
-    assert doubt["declined_lack"] + doubt["declined_conflict"] == sum(declined)
+    assert doubt["declined_wide"] + doubt["declined_others"] == sum(declined)
 
 
 def assert_points(points, said, happened):
@@ -356,11 +356,11 @@ def test_doubt_row_by_row(rows, collected):
     column, _, _, sets = rows
     proba, lower, upper = answers(rows)[0]
     top = [first_largest(p) for p in proba]
-    lack = [upper[i][k] - lower[i][k] for i, k in enumerate(top)]
-    conflict = [1 - upper[i][k] for i, k in enumerate(top)]
+    width = [upper[i][k] - lower[i][k] for i, k in enumerate(top)]
+    others = [1 - upper[i][k] for i, k in enumerate(top)]
     doubt = collected["doubt"]
-    assert doubt["mean_lack"] == pytest.approx(sum(lack) / N)
-    assert doubt["mean_conflict"] == pytest.approx(sum(conflict) / N)
+    assert doubt["mean_width"] == pytest.approx(sum(width) / N)
+    assert doubt["mean_others"] == pytest.approx(sum(others) / N)
     told = doubt["rows"]
     assert len(told) == 12
     for row in told:
@@ -370,16 +370,14 @@ def test_doubt_row_by_row(rows, collected):
         assert row["right"] == (k == column[i])
         assert row["probability"] == pytest.approx(proba[i][k])
         assert (row["lower"], row["upper"]) == pytest.approx((lower[i][k], upper[i][k]))
-        assert (row["lack"], row["conflict"]) == pytest.approx((lack[i], conflict[i]))
+        assert (row["width"], row["others"]) == pytest.approx((width[i], others[i]))
         assert set(row["set"]) == {CLASSES[j] for j in range(K) if sets[i][j]}
         assert row["set_size"] == sets[i].sum()
     shown = [1 - lower[int(row["name"])][top[int(row["name"])]] for row in told]
     assert shown == sorted(shown, reverse=True)
     causes = Counter(row["cause"] for row in told)
-    for cause, lacking in (("too little evidence", True), ("conflicting evidence", False)):
-        of_kind = [
-            1 - lower[i][k] for i, k in enumerate(top) if (lack[i] >= conflict[i]) == lacking
-        ]
+    for cause, wide in (("wide bounds", True), ("other classes", False)):
+        of_kind = [1 - lower[i][k] for i, k in enumerate(top) if (width[i] >= others[i]) == wide]
         least = sorted(of_kind, reverse=True)[: causes[cause]]
         mine = [d for d, row in zip(shown, told, strict=True) if row["cause"] == cause]
         assert mine == pytest.approx(least)

@@ -14,7 +14,7 @@ from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 
 from dubito.evidence import EvidentialClassifier
-from dubito.report import _numbers, _render, collect, render, write_report
+from dubito.report import _numbers, _render, collect, render, write_page
 
 for module in ("altair", "jinja2", "vl_convert"):
     pytest.importorskip(module, reason="the extra is not installed: pip install dubito[report]")
@@ -170,8 +170,8 @@ def test_pages_leave_out_what_there_is_nothing_to_say_of(told, doubts):
 def test_without_bounds_the_page_does_not_pretend_to_know_the_cause(told):
     X, proba, column = told.rows(60, 3)
     page = render(collect(told.precise([0, 1, 2], proba), X, column))
-    assert "cannot tell too little evidence from conflicting evidence" in page
-    assert "Mostly too little evidence" not in page
+    assert "cannot tell how sure these probabilities are themselves" in page
+    assert "Mostly wide bounds" not in page
 
 
 @pytest.fixture(scope="module")
@@ -190,12 +190,14 @@ def reasoned():
 def test_every_part_of_the_doubt_is_explained_in_words(reasoned, n_classes):
     page = Outline(render(reasoned[n_classes]))
     words = {word["id"] for word in page.all("dt") if "id" in word}
-    assert words == {f"word-{w}" for w in ("doubt", "lack", "others", "ignorance", "conflict")}
+    assert words == {
+        f"word-{w}" for w in ("bounds", "doubt", "wide", "others", "ignorance", "conflict")
+    }
     heads = [link["href"].removeprefix("#") for link in page.all("a")]
-    # Of two classes, the ignorance is the too little evidence once more.
+    # Of two classes, the ignorance is the width of the bounds once more.
     assert words - set(heads) == ({"word-ignorance"} if n_classes == 2 else set())
     row = reasoned[2]["doubt"]["rows"][0]
-    assert row["own_ignorance"] == pytest.approx(row["lack"])
+    assert row["own_ignorance"] == pytest.approx(row["width"])
     assert not {"Conflict", "Conflicting", "Ignorance", "Too little"} & set(page.text["th"])
 
 
@@ -239,7 +241,7 @@ def test_words_that_are_not_used_are_not_explained(told):
     page = Outline(render(collect(told.precise([0, 1, 2], proba), X, column)))
     assert not [word for word in page.all("dt") if "id" in word]
     page = Outline(render(collect(told.cautious([0, 1, 2], proba, ignorance=0.2), X, column)))
-    assert {word.get("id") for word in page.all("dt")} >= {"word-doubt", "word-lack", "word-others"}
+    assert {word.get("id") for word in page.all("dt")} >= {"word-doubt", "word-wide", "word-others"}
     assert not [w for w in page.all("dt") if w.get("id") in {"word-ignorance", "word-conflict"}]
 
 
@@ -288,7 +290,7 @@ def test_colours_can_be_read_in_light_and_in_dark():
         for ground in ("page", "card", "mark"):
             for name in ("ink", "soft", "link"):
                 assert contrast(colours[name], colours[ground]) >= 4.5, (name, ground)
-        for name in ("m0", "m1", "m2", "m3", "m4", "m5", "bad", "lack", "clash"):
+        for name in ("m0", "m1", "m2", "m3", "m4", "m5", "bad", "wide", "other"):
             assert contrast(colours[name], colours["page"]) >= 3, name
         for name in ("m0", "bad"):  # numbers on the strongest tiles of the map of confusions
             tile = mixed(colours[name], colours["page"], STRONGEST)
@@ -317,17 +319,17 @@ def luminance(colour):
 
 def test_a_report_is_written_whole_and_replaces_nothing_unasked(collected, tmp_path):
     path = tmp_path / "report.html"
-    write_report(collected, path)
+    write_page(collected, path)
     assert path.read_text(encoding="utf-8") == render(collected)
     path.write_text("mine")
     with pytest.raises(FileExistsError, match=r"report\.html already exists"):
-        write_report(collected, path)
+        write_page(collected, path)
     assert path.read_text() == "mine"
-    write_report(collected, str(path), force=True)
+    write_page(collected, str(path), force=True)
     assert path.read_text(encoding="utf-8") == render(collected)
     assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
     with pytest.raises(FileNotFoundError, match="there is no folder"):
-        write_report(collected, tmp_path / "nowhere" / "report.html")
+        write_page(collected, tmp_path / "nowhere" / "report.html")
 
 
 @pytest.mark.parametrize("wrong", [{}, {"format": 99}, [1], None])

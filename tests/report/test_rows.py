@@ -22,31 +22,31 @@ def few_resamples(monkeypatch):
     monkeypatch.setattr(_numbers, "RESAMPLES", 10)
 
 
-def test_doubt_is_divided_into_too_little_and_conflicting(told):
+def test_doubt_is_divided_into_wide_bounds_and_other_classes(told):
     X, proba, column = told.rows(300, 4)
     model, y = told.cautious(LETTERS, proba, ignorance=0.15), LETTERS[column]
     doubt = collect(model, X, y, doubtful_rows=8)["doubt"]
     lower = model.predict_bounds(X).lower.max(axis=1)
     assert len(doubt["rows"]) == 8
     for row in doubt["rows"]:
-        assert row["lack"] + row["conflict"] == pytest.approx(1 - lower[int(row["name"])])
-        assert row["lack"] == pytest.approx(0.15)
-        lacking = row["lack"] >= row["conflict"]
-        assert row["cause"] == ("too little evidence" if lacking else "conflicting evidence")
+        assert row["width"] + row["others"] == pytest.approx(1 - lower[int(row["name"])])
+        assert row["width"] == pytest.approx(0.15)
+        wide = row["width"] >= row["others"]
+        assert row["cause"] == ("wide bounds" if wide else "other classes")
     # Half of each cause, each the most doubtful of its kind, and all in falling order.
     causes = [row["cause"] for row in doubt["rows"]]
-    assert causes.count("too little evidence") == causes.count("conflicting evidence") == 4
+    assert causes.count("wide bounds") == causes.count("other classes") == 4
     assert doubt["rows"][0]["lower"] == pytest.approx(lower.min())
     assert [row["lower"] for row in doubt["rows"]] == sorted(row["lower"] for row in doubt["rows"])
     declined = reject(model.predict_bounds(X), 0.2).sum()
-    assert doubt["declined_lack"] + doubt["declined_conflict"] == declined
+    assert doubt["declined_wide"] + doubt["declined_others"] == declined
 
 
 def test_where_one_cause_is_rare_the_other_fills_the_list(told):
     X, proba, column = told.rows(100, 3)
     model = told.cautious([0, 1, 2], proba, ignorance=0.9)
     rows = collect(model, X, column, doubtful_rows=10)["doubt"]["rows"]
-    assert {row["cause"] for row in rows} == {"too little evidence"}
+    assert {row["cause"] for row in rows} == {"wide bounds"}
     assert len(rows) == 10
     assert collect(model, X, column, doubtful_rows=0)["doubt"]["rows"] == []
 

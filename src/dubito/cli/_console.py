@@ -95,6 +95,23 @@ def check_choice(option: str, given: str | None, allowed: Iterable[str]) -> None
         raise CliError(f"{option} must be one of {', '.join(words)}. Got {given!r}.{hint}")
 
 
+def check_fraction(option: str, given: float | None) -> None:
+    """Refuse what is not between 0 and 1; None is nothing given.
+
+    Parameters
+    ----------
+    option : str
+        As it is spelled: ``--level``.
+    given : float or None
+        What was said.
+    """
+    if given is not None and not 0 < given < 1:
+        hint = f" For {given:g} % say {given / 100:g}." if 1 < given < 100 else ""
+        raise CliError(
+            f"{option} must be a number between 0 and 1, as in 0.9. Got {given:g}.{hint}"
+        )
+
+
 def guarded(command: Callable[P, R]) -> Callable[P, R]:
     """Return the command with faults told in one line, and exit codes.
 

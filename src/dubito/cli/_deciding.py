@@ -12,11 +12,12 @@ import pyarrow as pa
 
 from dubito._checks import counted
 from dubito._estimators import CautiousMixin
+from dubito._promises import bounds_meaning, is_conformal, is_novelty_aware
 from dubito.belief import Bounds
 from dubito.cli._console import CliError
 from dubito.cli._inputs import model_inputs, model_types, told_in
 from dubito.cli._tables import Table, chunk_rows, listed
-from dubito.cli._test_rows import gives_bounds
+from dubito.cli._test_rows import DEFAULT_COVERAGE, check_promises, gives_bounds
 from dubito.decision import choose_set, reject
 
 if TYPE_CHECKING:
@@ -46,10 +47,14 @@ class Settings:
         Which risk counts for rejecting.
     rule : str or None
         Rule for sets; None is the model's own.
+    level : float or None
+        Confidence level of the bounds; None: belief and plausibility.
+    coverage : float or None
+        Coverage of the sets of a conformal model.
     keep : list of str
         Columns to copy.
     without : frozenset of str
-        "proba", "bounds", "set": what not to write.
+        "proba", "bounds", "set", "familiarity": what not to write.
     short : bool
         Write seven digits, as for text.
     """
@@ -57,6 +62,8 @@ class Settings:
     cost: float | None = None
     strategy: str = "pessimistic"
     rule: str | None = None
+    level: float | None = None
+    coverage: float | None = None
     keep: list[str] = field(default_factory=list)
     without: frozenset[str] = frozenset()
     short: bool = False
@@ -76,13 +83,20 @@ class Decider:
     def __init__(self, saved: Saved, settings: Settings) -> None:
         self.saved, self.settings = saved, settings
         self.classes = saved.stamp.classes
-        self.rows = self.rejected = self.in_sets = 0
+        self.rows = self.rejected = self.in_sets = self.unfamiliar = 0
         #: Text column -> rows with a word that was not there when the model was fitted.
         self.strange: Counter[str] = Counter()
         self._names = pa.array(self.classes)
         self._in_set = _set_words(self.classes)
         self.has_proba = hasattr(saved.model, "predict_proba")
         self.has_bounds = gives_bounds(saved.model)
+        check_promises(saved.model, settings.level, settings.coverage)
+        self.meaning = bounds_meaning(saved.model, settings.level)
+        #: Coverage that the sets promise; None where they promise none.
+        self.coverage: float | None = None
+        if is_conformal(saved.model) and settings.rule is None:
+            self.coverage = settings.coverage or DEFAULT_COVERAGE
+        self.knows_familiar = is_novelty_aware(saved.model)
         if settings.cost is not None and not self.has_proba:
             raise CliError(
                 f"{type(saved.model).__name__} gives classes only, no probabilities to weigh the "
@@ -102,6 +116,8 @@ class Decider:
         if "proba" not in wanted.without:
             columns |= self._numbers("p_", proba)
         if bounds is not None and "bounds" not in wanted.without:
+            if wanted.level is not None:
+                columns["level"] = np.full(len(proba), wanted.level)
             columns |= self._numbers("lower_", bounds.lower)
             columns |= self._numbers("upper_", bounds.upper)
         if bounds is not None:
@@ -110,6 +126,8 @@ class Decider:
             self.in_sets += int(sizes.sum())
             if "set" not in wanted.without:
                 columns |= {"set": self._in_set(sets), "set_size": sizes}
+        if self.knows_familiar:
+            columns |= self._familiarity(X)
         if wanted.cost is not None:
             columns["rejected"] = self._rejected(proba, bounds, wanted.cost)
             self.rejected += int(columns["rejected"].sum())
@@ -134,10 +152,15 @@ class Decider:
     def summary(self) -> str:
         """Say in one line what was decided."""
         parts = ["1 row" if self.rows == 1 else f"{self.rows:,} rows"]
+        if self.has_bounds:
+            parts.append(self.meaning.both)
         if self.settings.cost is not None and self.rows:
             parts.append(f"{self.rejected / self.rows:.1%} rejected")
         if self.has_bounds and self.rows:
-            parts.append(f"mean set {self.in_sets / self.rows:.2f}")
+            promised = "" if self.coverage is None else f" at coverage {self.coverage:g}"
+            parts.append(f"mean set {self.in_sets / self.rows:.2f}{promised}")
+        if self.knows_familiar:
+            parts.append(f"{self.unfamiliar:,} unlike the rows it was trained on")
         if not self.has_bounds:
             parts.append("no bounds: this model gives none")
         return " · ".join(parts)
@@ -149,7 +172,10 @@ class Decider:
         return {
             "rows": self.rows,
             "classes": self.classes,
-            "bounds": self.has_bounds,
+            "bounds": self.meaning.both if self.has_bounds else None,
+            "level": self.settings.level,
+            "coverage": self.coverage,
+            "unfamiliar": self.unfamiliar if self.knows_familiar else None,
             "rejected": None if self.settings.cost is None else self.rejected,
             "rejected_share": share,
             "mean_set_size": size,
@@ -165,13 +191,25 @@ class Decider:
         if not len(X):
             nothing = np.empty((0, len(self.classes)))
             return Bounds(nothing, nothing)
-        return self.saved.model.predict_bounds(X)
+        if self.settings.level is None:
+            return self.saved.model.predict_bounds(X)
+        return self.saved.model.predict_bounds(X, level=self.settings.level)
 
     def _sets(self, X: Any, bounds: Bounds) -> Sets:
         model, rule = self.saved.model, self.settings.rule
-        if not len(X) or type(model).predict_set is CautiousMixin.predict_set:
+        by_bounds = type(model).predict_set is CautiousMixin.predict_set
+        if not len(X) or (by_bounds and self.coverage is None):
             return choose_set(bounds, rule)  # what the model would do, its bounds being known
-        return model.predict_set(X, rule=rule)
+        if self.coverage is not None:
+            return model.predict_set(X, coverage=self.coverage)
+        level = {} if self.settings.level is None else {"level": self.settings.level}
+        return model.predict_set(X, rule=rule, **level)
+
+    def _familiarity(self, X: Any) -> dict[str, Any]:
+        model = self.saved.model
+        familiarity = np.asarray(model.familiarity(X)) if len(X) else np.empty(0)
+        self.unfamiliar += int((familiarity < model.rate).sum())
+        return {} if "familiarity" in self.settings.without else {"familiarity": familiarity}
 
     def _rejected(
         self, proba: npt.NDArray[np.float64], bounds: Bounds | None, cost: float

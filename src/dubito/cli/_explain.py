@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dubito.cli._console import CliError, Console
-from dubito.cli._options import Json, Quiet, Trust  # noqa: TC001 - typer reads them
+from dubito.cli._console import CliError, Console, check_fraction
+from dubito.cli._options import Json, Level, Quiet, Trust  # noqa: TC001 - typer reads them
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,6 +35,7 @@ def explain(
         list[int] | None,
         typer.Option(min=0, help="Row of the table, from 0; may be repeated. Row 0 by default."),
     ] = None,
+    level: Level = None,
     trust: Trust = None,
     quiet: Quiet = False,
     json: Json = False,
@@ -52,9 +53,12 @@ def explain(
     from dubito import saving  # noqa: PLC0415 - heavy
     from dubito.cli._explaining import explain_rows  # noqa: PLC0415
     from dubito.cli._inputs import model_inputs, told_in  # noqa: PLC0415
+    from dubito.cli._test_rows import check_promises  # noqa: PLC0415
 
+    check_fraction("--level", level)
     console = Console(quiet=quiet, json=json)
     saved = saving.load(model, trusted=trust or ())
+    check_promises(saved.model, level, None)
     if _is_table(what, saved):
         place, frame = what[0], _rows_of_table(saved, Path(what[0]), row or [0])
     else:
@@ -63,7 +67,7 @@ def explain(
         place, frame = "the command line", _row_of_values(saved, what)
     X = model_inputs(saved, frame, path=place)
     with told_in(place):
-        explained = explain_rows(saved, X, frame)
+        explained = explain_rows(saved, X, frame, level)
     console.say("\n\n".join(text for text, _ in explained))
     console.result({"model": str(model), "rows": [facts for _, facts in explained]})
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from sklearn.pipeline import Pipeline
 
+from dubito._promises import bounds_meaning, is_conformal, is_novelty_aware
 from dubito.cli._measures import side_by_side
-from dubito.cli._test_rows import gives_bounds
+from dubito.cli._test_rows import DEFAULT_COVERAGE, gives_bounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from dubito._checks import BoolArray, FloatArray
+    from dubito._promises import BoundsMeaning
     from dubito.belief import Bounds
     from dubito.saving import Saved
 
@@ -38,6 +40,7 @@ class Asked(NamedTuple):
     proba: FloatArray
     bounds: Bounds | None
     possible: BoolArray | None
+    meaning: BoundsMeaning
 
     @property
     def best(self) -> int:
@@ -45,20 +48,35 @@ class Asked(NamedTuple):
         return int(np.argmax(self.proba))
 
     @property
+    def conformal(self) -> bool:
+        """Whether the set holds the true class at a promised rate."""
+        return is_conformal(self.model)
+
+    @property
+    def inner(self) -> Any:
+        """The model that gives the reasons, without what is wrapped around it."""
+        model = self.model
+        while (is_conformal(model) or is_novelty_aware(model)) and hasattr(model, "estimator_"):
+            model = model.estimator_
+        return model
+
+    @property
     def core(self) -> Any:
         """The model itself, without its preparation."""
-        return self.model.steps[-1][1] if isinstance(self.model, Pipeline) else self.model
+        return self.inner.steps[-1][1] if isinstance(self.inner, Pipeline) else self.inner
 
     @property
     def prepared(self) -> Any:
         """The row as the model itself takes it."""
-        return self.model[:-1].transform(self.X) if isinstance(self.model, Pipeline) else self.X
+        return self.inner[:-1].transform(self.X) if isinstance(self.inner, Pipeline) else self.X
 
 
 Told = tuple[list[str], dict[str, Any]]
 
 
-def explain_rows(saved: Saved, X: Any, frame: pd.DataFrame) -> list[tuple[str, dict[str, Any]]]:
+def explain_rows(
+    saved: Saved, X: Any, frame: pd.DataFrame, level: float | None = None
+) -> list[tuple[str, dict[str, Any]]]:
     """Explain each row, in words and as plain facts.
 
     Parameters
@@ -69,6 +87,8 @@ def explain_rows(saved: Saved, X: Any, frame: pd.DataFrame) -> list[tuple[str, d
         Rows as the model takes them.
     frame : DataFrame
         The same rows by column name; its index names them.
+    level : float or None
+        Confidence level of the bounds.
 
     Returns
     -------
@@ -76,7 +96,8 @@ def explain_rows(saved: Saved, X: Any, frame: pd.DataFrame) -> list[tuple[str, d
     """
     classes = list(saved.stamp.classes)
     proba = np.asarray(saved.model.predict_proba(X))
-    bounds, sets = _doubt(saved.model, X)
+    bounds, sets = _doubt(saved.model, X, level)
+    meaning = bounds_meaning(saved.model, level)
     explained = []
     for i, name in enumerate(frame.index):
         asked = Asked(
@@ -87,15 +108,18 @@ def explain_rows(saved: Saved, X: Any, frame: pd.DataFrame) -> list[tuple[str, d
             proba[i],
             None if bounds is None else bounds[i],
             None if sets is None else sets[i],
+            meaning,
         )
         explained.append(_explained(saved, asked, frame.iloc[i]))
     return explained
 
 
-def _doubt(model: Any, X: Any) -> tuple[Bounds | None, BoolArray | None]:
+def _doubt(model: Any, X: Any, level: float | None) -> tuple[Bounds | None, BoolArray | None]:
     if not gives_bounds(model):
         return None, None
-    return model.predict_bounds(X), np.asarray(model.predict_set(X))
+    at = {} if level is None else {"level": level}
+    asked = {"coverage": DEFAULT_COVERAGE} if is_conformal(model) else at
+    return model.predict_bounds(X, **at), np.asarray(model.predict_set(X, **asked))
 
 
 def _explained(saved: Saved, asked: Asked, row: pd.Series) -> tuple[str, dict[str, Any]]:
@@ -114,26 +138,42 @@ def _what(asked: Asked) -> Told:
     opening = f"row {asked.name}: most probable is {best} ({asked.proba[asked.best]:.2f})."
     told = [_class_facts(asked, k) for k in order]
     facts: dict[str, Any] = {"prediction": best, "classes": told}
-    head = tuple(name.replace("_", " ") for name in told[0])
+    head = tuple(_head(asked.meaning, name) for name in told[0])
     table = side_by_side([head, *map(_cells, told)])
     if asked.bounds is None or asked.possible is None:
         nothing = "This model gives no bounds, so it cannot tell what its doubt is made of."
         return [opening, table, *_others(asked), nothing], facts
     possible = [asked.classes[k] for k in np.flatnonzero(asked.possible)]
     lower, upper = (float(side[0, asked.best]) for side in (asked.bounds.lower, asked.bounds.upper))
-    lack, against = upper - lower, 1 - upper
+    width, others = upper - lower, 1 - upper
     facts["set"] = possible
+    facts["bounds"] = asked.meaning.both
+    facts["level"] = asked.meaning.level
     facts["doubt"] = {
         "total": 1 - lower,
-        "too_little_evidence": lack,
-        "evidence_for_others": against,
+        "between_the_bounds": width,
+        "left_to_other_classes": others,
     }
-    verdict = (
-        "It is clearly the most probable."
-        if possible == [best]
-        else f"Could be the best answer: {_named(possible)}."
-    )
-    return [f"{opening} {verdict}", table, *_others(asked), _in_parts(best, lack, against)], facts
+    said = [f"{opening} {_verdict(asked, possible, best)}", table, *_others(asked)]
+    return [*said, _in_parts(best, width, others, asked.meaning)], facts
+
+
+def _verdict(asked: Asked, possible: list[Any], best: Any) -> str:
+    """Say what the set is, and what it promises."""
+    if asked.conformal:
+        return f"The set with coverage {DEFAULT_COVERAGE:g}: {_named(possible)}."
+    if possible == [best]:
+        return "It is clearly the most probable."
+    return f"Could be the best answer: {_named(possible)}."
+
+
+def _head(meaning: BoundsMeaning, name: str) -> str:
+    """Name a column of the table: bounds by what they are."""
+    named = {
+        "belief": {"lower": "belief", "upper": "plausibility"},
+        "level": {"lower": f"lower at {meaning.level}", "upper": f"upper at {meaning.level}"},
+    }
+    return named.get(meaning.kind, {}).get(name, name.replace("_", " "))
 
 
 def _cells(facts: dict[str, Any]) -> tuple[str, ...]:
@@ -143,17 +183,17 @@ def _cells(facts: dict[str, Any]) -> tuple[str, ...]:
     return str(label), *(shown[x] if isinstance(x, bool) else f"{abs(x):.2f}" for x in rest)
 
 
-def _in_parts(label: Any, lack: float, against: float) -> str:
+def _in_parts(label: Any, width: float, others: float, meaning: BoundsMeaning) -> str:
     """Say what doubt is made of, so that the digits shown add up.
 
-    The lack is rounded as everywhere else: evidential models tell it once more, as ignorance.
+    The width is rounded as everywhere else: evidential models tell it once more, as ignorance.
     """
-    total, lacking = round(lack + against, 2), round(lack, 2)
+    total, between = round(width + others, 2), round(width, 2)
     if total == 0:
         return f"Doubt about {label}: less than 0.01."
     return (
-        f"Doubt about {label}: {total:.2f} = {lacking:.2f} too little evidence + "
-        f"{total - lacking:.2f} evidence for others."
+        f"Doubt about {label}: {total:.2f} = {between:.2f} between {meaning.lower} and "
+        f"{meaning.upper} + {total - between:.2f} left to other classes."
     )
 
 
@@ -162,7 +202,7 @@ def _class_facts(asked: Asked, k: int) -> dict[str, Any]:
     if asked.bounds is not None and asked.possible is not None:
         facts["lower"] = float(asked.bounds.lower[0, k])
         facts["upper"] = float(asked.bounds.upper[0, k])
-        facts["could_be_best"] = bool(asked.possible[k])
+        facts["in_the_set" if asked.conformal else "could_be_best"] = bool(asked.possible[k])
     return facts
 
 
@@ -175,9 +215,9 @@ def _others(asked: Asked) -> list[str]:
 
 def _evidence(asked: Asked) -> Told:
     """Tell what speaks for what, of models that weigh evidence."""
-    if not hasattr(asked.model, "explain"):
+    if not hasattr(asked.inner, "explain"):
         return [], {}
-    explanation = asked.model.explain(asked.X)
+    explanation = asked.inner.explain(asked.X)
     table = explanation.table
     columns = {
         name: np.asarray(table[name]).tolist() for name in ("feature", "value", "class", "weight")
@@ -194,8 +234,9 @@ def _evidence(asked: Asked) -> Told:
         "conflict": float(explanation.conflict[0]),
     }
     heading = (
-        "The evidence (ignorance: what it leaves open between all classes; conflict: how far it "
-        "contradicts itself):"
+        "The evidence (ignorance: what the values of this row leave open between all classes, as "
+        "average values do; conflict: how far they contradict each other; neither counts the rows "
+        "that were seen):"
     )
     return [heading, explanation.text()], facts
 
@@ -278,7 +319,25 @@ def _members(asked: Asked) -> Told:
     return lines, {"members": facts, "conflict": conflict}
 
 
+def _familiarity(asked: Asked) -> Told:
+    """Tell whether the row is like those of the training, of models that know."""
+    if not is_novelty_aware(asked.model):
+        return [], {}
+    familiarity, rate = float(asked.model.familiarity(asked.X)[0]), float(asked.model.rate)
+    verdict = (
+        "unlike the rows it was trained on, so that its bounds are widened"
+        if familiarity < rate
+        else "like rows it was trained on"
+    )
+    line = (
+        f"Familiarity {familiarity:.3f}, {verdict} (of ordinary rows, such a fraction is as "
+        "unusual or more)."
+    )
+    return [line], {"familiarity": familiarity, "unfamiliar": familiarity < rate}
+
+
 _REASONS: tuple[Callable[[Asked], Told], ...] = (
+    _familiarity,
     _evidence,
     _imprecision,
     _splits,

@@ -36,6 +36,21 @@ Json = Annotated[
         "--json", metavar=FLAG, help="One JSON object on stdout in place of text, nothing else."
     ),
 ]
+Level = Annotated[
+    float | None,
+    typer.Option(
+        metavar="FRACTION",
+        help="Confidence level of the bounds: 0.9 means that they hold the true probability 9 "
+        "times in 10. Without it they are belief and plausibility.",
+    ),
+]
+Coverage = Annotated[
+    float | None,
+    typer.Option(
+        metavar="FRACTION",
+        help="How often sets hold the true class; for conformal models, 0.9 by default.",
+    ),
+]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of everything that is drawn by chance.")]
 Trust = Annotated[
     list[str] | None,

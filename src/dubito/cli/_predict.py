@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 
-from dubito.cli._console import CliError, Console, check_choice
-from dubito.cli._options import Force, Json, Quiet, Trust
+from dubito.cli._console import CliError, Console, check_choice, check_fraction
+from dubito.cli._options import Coverage, Force, Json, Level, Quiet, Trust
 
 RULES = ("interval_dominance", "maximality", "e_admissibility", "weak_dominance", "set_utility")
 STRATEGIES = ("pessimistic", "optimistic", "pignistic", "probabilistic")
-PARTS = ("proba", "bounds", "set")
+PARTS = ("proba", "bounds", "set", "familiarity")
 
 
 def predict(  # noqa: PLR0913 - a command's options
@@ -27,6 +27,8 @@ def predict(  # noqa: PLR0913 - a command's options
             help="File to write: .csv, .csv.gz or .parquet. Without it, CSV on stdout.",
         ),
     ] = None,
+    level: Level = None,
+    coverage: Coverage = None,
     reject_cost: Annotated[
         float | None,
         typer.Option(
@@ -67,11 +69,16 @@ def predict(  # noqa: PLR0913 - a command's options
     """Decide on each row: class, probabilities, bounds, and whether to doubt.
 
     Columns: row (from 0), those kept, prediction (the most probable class), p_CLASS, lower_CLASS
-    and upper_CLASS, set (classes that could be the best answer, with | between), set_size, and
-    rejected.
+    and upper_CLASS (with --level after a column level), set (classes that could be the best
+    answer, with | between; of conformal models, sets with the coverage asked for), set_size,
+    familiarity (of models trained with --novelty), and rejected.
     """
     check_choice("--strategy", strategy, STRATEGIES)
     check_choice("--rule", rule, RULES)
+    check_fraction("--level", level)
+    check_fraction("--coverage", coverage)
+    if rule is not None and coverage is not None:
+        raise CliError("--rule and --coverage both choose the sets. Say one of them.")
     if reject_cost is not None and not isfinite(reject_cost):
         raise CliError(f"--reject-cost must be a number such as 0.2. Got {reject_cost}.")
     left_out = [part.strip() for part in without.split(",")] if without else []
@@ -95,6 +102,8 @@ def predict(  # noqa: PLR0913 - a command's options
         cost=reject_cost,
         strategy=strategy,
         rule=rule,
+        level=level,
+        coverage=coverage,
         keep=rows.select(keep) if keep else [],
         without=frozenset(left_out),
         short=writer.is_text,

@@ -7,11 +7,13 @@ from typing import Annotated
 
 import typer
 
-from dubito.cli._console import CliError, Console
+from dubito.cli._console import CliError, Console, check_fraction
 from dubito.cli._options import (  # noqa: TC001 - typer reads them
+    Coverage,
     Force,
     Json,
     Label,
+    Level,
     Output,
     Quiet,
     Seed,
@@ -33,6 +35,8 @@ def report(  # noqa: PLR0913 - a command's options
         float,
         typer.Option(min=0, max=1, help="What asking a person costs where a mistake costs 1."),
     ] = 0.2,
+    level: Level = None,
+    coverage: Coverage = None,
     title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
     names: Annotated[
         str | None,
@@ -53,18 +57,28 @@ def report(  # noqa: PLR0913 - a command's options
     was fitted with, unless --label names another. It needs the extra "report" of the package.
     """
     from dubito.cli._tables import Table  # noqa: PLC0415 - heavy
-    from dubito.cli._test_rows import labelled_chunks, load_models, trained_on  # noqa: PLC0415
+    from dubito.cli._test_rows import (  # noqa: PLC0415
+        DEFAULT_COVERAGE,
+        check_promises,
+        labelled_chunks,
+        load_models,
+        trained_on,
+    )
     from dubito.cli._writer import check_outputs  # noqa: PLC0415
 
+    check_fraction("--level", level)
+    check_fraction("--coverage", coverage)
     console = Console(quiet=quiet, json=json)
     target = Path("report.html") if output is None else output
     check_outputs([target], [model, test, *(compare or [])], force=force)
     _refuse_without_extra()
-    from dubito.report import collect, write_report  # noqa: PLC0415 - needs the extra
+    from dubito.report import collect, write_page  # noqa: PLC0415 - needs the extra
 
     table = Table(test)  # a file that is no table is told before models are loaded
     called = None if names is None else table.read([names], {names: "as_is"})[names].astype(str)
     models = load_models([model, *(compare or [])], trust or [])
+    for saved in models.values():
+        check_promises(saved.model, level, coverage)
     chunks = {
         name: next(labelled_chunks(saved, test, label, whole=True))
         for name, saved in models.items()
@@ -76,10 +90,12 @@ def report(  # noqa: PLR0913 - a command's options
             next(iter(chunks.values())).y,
             title=title,
             reject_cost=reject_cost,
+            level=level,
+            coverage=coverage or DEFAULT_COVERAGE,
             row_names=called,
             random_state=seed,
         )
-        write_report(collected, target, force=force)
+        write_page(collected, target, force=force)
     for line in collected["summary"]["lines"]:
         console.say(line)
     remembered = trained_on(models, test)

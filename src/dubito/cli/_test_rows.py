@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from dubito import saving
+from dubito._promises import is_conformal
 from dubito.belief import Bounds
 from dubito.calibration._base import BaseCalibrator, is_evidential
 from dubito.cli._console import CliError
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from dubito._checks import BoolArray, FloatArray
     from dubito.saving import Saved
 
+#: Coverage of the sets of conformal models unless another is asked for.
+DEFAULT_COVERAGE = 0.9
 #: Probabilities (rows x classes) that are kept of one model: 1.2 GB with its bounds.
 MOST_CELLS = 50_000_000
 
@@ -77,6 +80,21 @@ def gives_bounds(model: Any) -> bool:
         return is_evidential(core)
     pairs = getattr(core, "pairs_", None)  # of a CalibratedClassifier
     return pairs is None or any(is_evidential(pair.calibrator) for pair in pairs)
+
+
+def check_promises(model: Any, level: float | None, coverage: float | None) -> None:
+    """Refuse a level or a coverage that a model cannot promise, and say what can."""
+    name = type(model).__name__
+    if level is not None and not gives_bounds(model):
+        raise CliError(
+            f"{name} gives no bounds, so none at a level. Make a model that does, as dubito "
+            "calibrate does by default, or leave --level out."
+        )
+    if coverage is not None and not is_conformal(model):
+        raise CliError(
+            f"{name} has no sets with a promised coverage. Make a model that has: dubito calibrate "
+            "--method conformal, or dubito train --conformal; or leave --coverage out."
+        )
 
 
 class Chunk(NamedTuple):
@@ -141,7 +159,15 @@ class Answers(NamedTuple):
     sets: BoolArray | None
 
 
-def answers_of(saved: Saved, path: Path, label: str | None, done: Callable[[int], None]) -> Answers:
+def answers_of(
+    saved: Saved,
+    path: Path,
+    label: str | None,
+    done: Callable[[int], None],
+    *,
+    level: float | None = None,
+    coverage: float | None = None,
+) -> Answers:
     """Ask a model about all rows of a file, some at a time.
 
     Parameters
@@ -154,6 +180,10 @@ def answers_of(saved: Saved, path: Path, label: str | None, done: Callable[[int]
         The column of labels.
     done : callable
         Told how many rows more are done.
+    level : float or None
+        Confidence level of the bounds.
+    coverage : float or None
+        Coverage of the sets, of conformal models.
 
     Returns
     -------
@@ -163,6 +193,8 @@ def answers_of(saved: Saved, path: Path, label: str | None, done: Callable[[int]
     parts: list[list[Any]] = []
     cells = 0
     cautious = gives_bounds(saved.model)
+    at = {} if level is None else {"level": level}
+    chosen = {"coverage": coverage or DEFAULT_COVERAGE} if is_conformal(saved.model) else at
     for chunk in labelled_chunks(saved, path, label):
         cells += len(chunk.y) * len(saved.stamp.classes)
         if cells > MOST_CELLS:
@@ -174,12 +206,12 @@ def answers_of(saved: Saved, path: Path, label: str | None, done: Callable[[int]
         with told_in(path):
             asked = [chunk.y, saved.model.predict_proba(chunk.X)]
             if cautious:
-                bounds = saved.model.predict_bounds(chunk.X)
-                asked += [bounds.lower, bounds.upper, saved.model.predict_set(chunk.X)]
+                bounds = saved.model.predict_bounds(chunk.X, **at)
+                asked += [bounds.lower, bounds.upper, saved.model.predict_set(chunk.X, **chosen)]
         parts.append(asked)
         done(len(chunk.y))
     y, proba, *doubt = (np.concatenate(part) for part in zip(*parts, strict=True))
     if not cautious:
         return Answers(y, proba, None, None)
     lower, upper, sets = doubt
-    return Answers(y, proba, Bounds(lower, upper), sets)
+    return Answers(y, proba, Bounds(lower, upper, level), sets)

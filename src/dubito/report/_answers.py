@@ -11,6 +11,7 @@ import numpy as np
 
 from dubito._checks import BoolArray, FloatArray, IntArray, check_proba, check_rows_match
 from dubito._labels import as_labels, label_columns
+from dubito._promises import bounds_meaning, is_conformal
 from dubito._sklearn import pick
 from dubito.belief import Bounds
 from dubito.decision import choose_set
@@ -18,6 +19,8 @@ from dubito.decision._risk import TIE
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from dubito._promises import BoundsMeaning
 
 #: A report looks at no more probabilities (rows x classes) than this: 400 MB for each model.
 MOST_CELLS = 50_000_000
@@ -34,6 +37,7 @@ class Answers:
     bounds: Bounds
     sets: BoolArray
     has_bounds: bool
+    meaning: BoundsMeaning
 
     @cached_property
     def predicted(self) -> IntArray:
@@ -116,10 +120,21 @@ def read_rows(
     return Rows(column[kept], classes, kept, [names[i] for i in kept], n), kept
 
 
-def ask(name: str, model: Any, X: Any, classes: npt.NDArray[Any]) -> Answers:
+def ask(
+    name: str,
+    model: Any,
+    X: Any,
+    classes: npt.NDArray[Any],
+    *,
+    level: float | None = None,
+    coverage: float = 0.9,
+) -> Answers:
     """Ask one model, and put its columns into the order of `classes`."""
     order = _order(name, model, classes)
-    bounds: Bounds | None = model.predict_bounds(X) if hasattr(model, "predict_bounds") else None
+    at = {} if level is None else {"level": level}
+    bounds: Bounds | None = (
+        model.predict_bounds(X, **at) if hasattr(model, "predict_bounds") else None
+    )
     if hasattr(model, "predict_proba"):
         proba = check_proba(model.predict_proba(X), f"predict_proba of {name!r}")
     elif bounds is not None:
@@ -134,16 +149,19 @@ def ask(name: str, model: Any, X: Any, classes: npt.NDArray[Any]) -> Answers:
     else:
         known, has_bounds = bounds.tightened(), True
     # One class each where there are no bounds: models may still have sets of their own.
-    sets = np.asarray(model.predict_set(X)) if hasattr(model, "predict_set") else choose_set(known)
+    asked = {"coverage": coverage} if is_conformal(model) else at
+    own_sets = hasattr(model, "predict_set")
+    sets = np.asarray(model.predict_set(X, **asked)) if own_sets else choose_set(known)
     if sets.dtype != bool or sets.shape != proba.shape:
         raise ValueError(
             f"predict_set of {name!r} must give a boolean array of shape {proba.shape}; got "
             f"{sets.dtype} of shape {sets.shape}."
         )
     if not np.array_equal(order, np.arange(len(order))):
-        known = Bounds(known.lower[:, order], known.upper[:, order])
+        known = Bounds(known.lower[:, order], known.upper[:, order], known.level)
         proba, sets = proba[:, order], sets[:, order]
-    return Answers(name, model, X, proba, known, sets, has_bounds)
+    meaning = bounds_meaning(model, level)
+    return Answers(name, model, X, proba, known, sets, has_bounds, meaning)
 
 
 def _order(name: str, model: Any, classes: npt.NDArray[Any]) -> IntArray:

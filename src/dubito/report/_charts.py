@@ -6,7 +6,7 @@ from typing import Any
 
 import altair as alt
 
-from dubito.report._doubt import CONFLICT, LACK
+from dubito.report._doubt import OTHERS, WIDE
 from dubito.report._spec import (
     colours,
     dashes,
@@ -176,7 +176,7 @@ def confusion_map(confusions: dict[str, Any]) -> dict[str, Any]:
 
 def doubt_bars(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Draw the doubt about the least certain rows, divided into its two parts."""
-    parts = ((LACK, "lack"), (CONFLICT, "conflict"))
+    parts = ((WIDE, "width"), (OTHERS, "others"))
     values = [
         {"row": i, "name": row["name"], "part": words, "place": place, "share": round(row[key], 5)}
         for i, row in enumerate(rows)
@@ -188,7 +188,7 @@ def doubt_bars(rows: list[dict[str, Any]]) -> dict[str, Any]:
         axis=alt.Axis(format="%", tickCount=5),
         title="Doubt about the predicted class",
     )
-    colours = alt.Scale(domain=[LACK, CONFLICT], range=["var(--lack)", "var(--clash)"])
+    colours = alt.Scale(domain=[WIDE, OTHERS], range=["var(--wide)", "var(--other)"])
     bars = (
         alt.Chart(alt.NamedData("parts"))
         .mark_bar()

@@ -6,11 +6,13 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 from dubito import __version__
-from dubito._checks import check_choice, check_unit_interval
+from dubito._checks import check_choice, check_level, check_unit_interval
 from dubito.decision.rejection import STRATEGIES, reject
 from dubito.report._answers import Answers, ask, named_models, named_tables, picked, read_rows
 from dubito.report._classes import collect_confusions, collect_sets
+from dubito.report._coverage import collect_coverage
 from dubito.report._doubt import collect_doubt
+from dubito.report._familiarity import collect_familiarity
 from dubito.report._numbers import collect_numbers
 from dubito.report._rejecting import collect_rejecting
 from dubito.report._reliability import collect_reliability
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from dubito._checks import BoolArray
 
 #: Changes when the dict that `render` reads does.
-FORMAT = 1
+FORMAT = 2
 
 
 def collect(  # noqa: PLR0913 - who is asked, about what, and how it is told
@@ -34,6 +36,8 @@ def collect(  # noqa: PLR0913 - who is asked, about what, and how it is told
     title: str | None = None,
     strategy: str = "pessimistic",
     reject_cost: float = 0.2,
+    level: float | None = None,
+    coverage: float = 0.9,
     doubtful_rows: int = 20,
     row_names: Any = None,
     random_state: int = 0,
@@ -58,8 +62,13 @@ def collect(  # noqa: PLR0913 - who is asked, about what, and how it is told
     reject_cost : float in [0, 1], default 0.2
         What declining costs where a wrong label costs 1, to a thousandth. The summary is about
         this cost; the slider starts there.
+    level : float in (0, 1), optional
+        Confidence level of the bounds; without it they are belief and plausibility. All models
+        that have bounds must have such a level.
+    coverage : float in (0, 1), default 0.9
+        Coverage of the sets of conformal models; the sets of others promise none.
     doubtful_rows : int, default 20
-        How many of the least certain rows are told one by one.
+        How many of the least certain rows, and of the least familiar ones, are told one by one.
     row_names : sequence of n labels, optional
         What to call the rows; by default the index of a pandas table, or numbers from 0. Where a
         name is not the only one of its kind, the row's number from 0 is added.
@@ -71,7 +80,8 @@ def collect(  # noqa: PLR0913 - who is asked, about what, and how it is told
     -------
     dict
         Of numbers, strings, lists and dicts alone: ``json.dumps`` takes it, and `render` makes the
-        page of it. ``collected["summary"]["lines"]`` are the three sentences worth knowing.
+        page of it. ``collected["summary"]["lines"]`` are the sentences worth knowing: three, and
+        one each on coverage and on unfamiliar rows where the model tells of them.
 
     Examples
     --------
@@ -91,19 +101,30 @@ def collect(  # noqa: PLR0913 - who is asked, about what, and how it is told
     check_choice(strategy, "strategy", STRATEGIES)
     _check_told(title, reject_cost, doubtful_rows)
     cost = check_unit_interval(reject_cost, "reject_cost")
+    level = check_level(level)
+    share = check_coverage(coverage)
     by_name = named_models(models)
     tables = named_tables(X, list(by_name))
     first, model = next(iter(by_name.items()))
     rows, sample = read_rows(model, tables[first], y, row_names, random_state)
     shown = distinct_names(by_name)
     answers = [
-        ask(name, by_name[key], picked(tables[key], sample), rows.classes)
+        ask(
+            name,
+            by_name[key],
+            picked(tables[key], sample),
+            rows.classes,
+            level=level,
+            coverage=share,
+        )
         for key, name in zip(by_name, shown, strict=True)
     ]
     labels = distinct_names(rows.classes.tolist())
     numbers = collect_numbers(answers, rows, random_state)
     rejecting = collect_rejecting(answers, rows, strategy, cost)
     declined = _declined(answers[0], strategy, rejecting["start"])
+    covered = collect_coverage(answers[0], rows, labels, share)
+    familiar = collect_familiarity(answers[0], rows, labels, doubtful_rows)
     return {
         "format": FORMAT,
         "dubito": __version__,
@@ -113,14 +134,27 @@ def collect(  # noqa: PLR0913 - who is asked, about what, and how it is told
         "classes": len(labels),
         "methods": shown,
         "has_bounds": [model.has_bounds for model in answers],
-        "summary": collect_summary(len(rows), numbers, rejecting),
+        "bounds": [model.meaning._asdict() for model in answers],
+        "summary": collect_summary(len(rows), numbers, rejecting, covered, familiar),
         "rejecting": rejecting,
         "reliability": collect_reliability(answers, rows, labels),
         "sets": collect_sets(answers[0], rows),
         "confusions": collect_confusions(answers[0], rows, labels),
         "doubt": collect_doubt(answers[0], rows, labels, declined, doubtful_rows),
+        "coverage": covered,
+        "familiarity": familiar,
         "numbers": numbers,
     }
+
+
+def check_coverage(coverage: Any) -> float:
+    """Return the coverage of sets as a number between 0 and 1."""
+    number = float(coverage) if isinstance(coverage, Real) else float("nan")
+    if not 0.0 < number < 1.0:
+        raise ValueError(
+            f"coverage must be a number between 0 and 1, as in 0.9. Got {coverage!r} instead."
+        )
+    return number
 
 
 def _check_told(title: Any, reject_cost: Any, doubtful_rows: Any) -> None:

@@ -1,8 +1,8 @@
-r"""The least certain rows, and whether evidence is lacking there or speaks for other classes.
+r"""The least certain rows, and whether their bounds are wide or other classes are probable too.
 
 The doubt about a row is what its predicted class lacks to be certain,
-:math:`1-l=(u-l)+(1-u)`: the first part is what the bounds leave open, too little evidence; the
-second is what speaks for other classes, conflicting evidence.
+:math:`1-l=(u-l)+(1-u)`: the first part is the width of the bounds, the second what is left to
+other classes even at the upper bound. Neither counts how many rows like this one were seen.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 MOST_NAMED_IN_SET = 5
 MOST_PIECES = 10
-LACK, CONFLICT = "too little evidence", "conflicting evidence"
+WIDE, OTHERS = "wide bounds", "other classes"
 
 
 def collect_doubt(
@@ -34,30 +34,30 @@ def collect_doubt(
     """Return the least certain rows, and how doubt divides among all and the declined."""
     every = np.arange(len(rows))
     lower, upper = (bound[every, model.predicted] for bound in _both(model))
-    lack, conflict = upper - lower, 1 - upper
+    width, others = upper - lower, 1 - upper
     doubt = 1 - lower
     said = model.proba[every, model.predicted]
-    lacking = lack >= conflict
-    least = _least_certain(doubt, lacking, most)
+    wide = width >= others
+    least = _least_certain(doubt, wide, most)
     return {
         "told_apart": model.has_bounds,
         "outside": float(((said < lower - TIE) | (said > upper + TIE)).mean()),
-        "mean_lack": float(lack.mean()),
-        "mean_conflict": float(conflict.mean()),
-        "declined_lack": int((declined & lacking).sum()),
-        "declined_conflict": int((declined & ~lacking).sum()),
+        "mean_width": float(width.mean()),
+        "mean_others": float(others.mean()),
+        "declined_wide": int((declined & wide).sum()),
+        "declined_others": int((declined & ~wide).sum()),
         "numbered": all(rows.names[i] == str(rows.numbers[i]) for i in least),
         "rows": _rows(model, rows, labels, least),
     }
 
 
-def _least_certain(doubt: FloatArray, lacking: BoolArray, most: int) -> IntArray:
+def _least_certain(doubt: FloatArray, is_wide: BoolArray, most: int) -> IntArray:
     """Return the most doubtful rows of both causes, half of each where there are enough."""
     order = np.argsort(-doubt, kind="stable")
     order = order[doubt[order] > 0]
-    lack, conflict = order[lacking[order]], order[~lacking[order]]
-    n_lack = max(most - len(conflict), min(most // 2, len(lack)))
-    chosen = np.append(lack[:n_lack], conflict[: max(most - n_lack, 0)])
+    wide, others = order[is_wide[order]], order[~is_wide[order]]
+    n_wide = max(most - len(others), min(most // 2, len(wide)))
+    chosen = np.append(wide[:n_wide], others[: max(most - n_wide, 0)])
     return chosen[np.argsort(-doubt[chosen], kind="stable")][:most]
 
 
@@ -69,7 +69,7 @@ def _rows(model: Answers, rows: Rows, labels: list[str], least: IntArray) -> lis
     if not len(least):
         return []
     X = picked(model.X, least)
-    names = _names(rows, least)
+    names = shown_rows(rows, least)
     own = {
         f"own_{word}": _own(model.model, word, X, len(least)) for word in ("ignorance", "conflict")
     }
@@ -91,8 +91,8 @@ def _rows(model: Answers, rows: Rows, labels: list[str], least: IntArray) -> lis
                 "probability": float(model.proba[i, k]),
                 "lower": lower,
                 "upper": upper,
-                "lack": upper - lower,
-                "conflict": 1 - upper,
+                "width": upper - lower,
+                "others": 1 - upper,
                 "cause": _cause(model, lower, upper),
                 **{word: values[place] for word, values in own.items() if values},
                 "evidence": evidence[place] if evidence else None,
@@ -101,7 +101,7 @@ def _rows(model: Answers, rows: Rows, labels: list[str], least: IntArray) -> lis
     return told
 
 
-def _names(rows: Rows, least: IntArray) -> list[str]:
+def shown_rows(rows: Rows, least: IntArray) -> list[str]:
     """Name rows; with their number in the table where the name alone would not tell them apart."""
     shown = [shown_name(rows.names[i]) for i in least]
     often, seen = Counter(rows.names), Counter(shown)
@@ -114,7 +114,7 @@ def _names(rows: Rows, least: IntArray) -> list[str]:
 def _cause(model: Answers, lower: float, upper: float) -> str | None:
     if not model.has_bounds:
         return None
-    return LACK if upper - lower >= 1 - upper else CONFLICT
+    return WIDE if upper - lower >= 1 - upper else OTHERS
 
 
 def _own(model: Any, word: str, X: Any, n: int) -> list[float | None]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from dubito._checks import counted
 from dubito.report import _charts, _cost_charts
-from dubito.report._doubt import LACK
+from dubito.report._doubt import WIDE
 from dubito.report._reliability import MOST_METHODS
 from dubito.report._words import cases, money, percent
 
@@ -136,10 +136,10 @@ def _said_of_confusions(confusions: dict[str, Any]) -> str:
 
 def _said_of_doubt(doubt: dict[str, Any]) -> str:
     n = len(doubt["rows"])
-    lacking = sum(row["cause"] == LACK for row in doubt["rows"])
+    wide = sum(row["cause"] == WIDE for row in doubt["rows"])
     return (
-        f"The most doubtful rows of both causes: {_of(lacking, n)} for too little evidence, "
-        f"{_of(n - lacking, n)} for conflicting evidence."
+        f"The most doubtful rows of both kinds: {_of(wide, n)} mostly for wide bounds, "
+        f"{_of(n - wide, n)} mostly for other classes."
     )
 
 

@@ -53,7 +53,7 @@ MEANINGS = {
     ),
     "u65": Meaning("u65", "a pair that holds the truth earns 0.65: a mild reward", "high"),
     "u80": Meaning("u80", "a pair that holds the truth earns 0.80: caution is welcome", "high"),
-    "mean_width": Meaning("Width of bounds", "upper minus lower probability, on average"),
+    "mean_width": Meaning("Width of bounds", "upper minus lower bound, on average"),
 }
 
 

@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dubito.report import _words
-from dubito.report._collect import FORMAT
+from dubito.report._collect import FORMAT, collect
 from dubito.report._reliability import MOST_METHODS
 from dubito.report._stops import slider_stops
 from dubito.saving._writing import refuse_overwriting, write_whole
 
 if TYPE_CHECKING:
     import os
+
+    import numpy.typing as npt
 
 
 def render(collected: dict[str, Any]) -> str:
@@ -69,10 +71,10 @@ def render(collected: dict[str, Any]) -> str:
     )
 
 
-def write_report(
+def write_page(
     collected: dict[str, Any], path: str | os.PathLike[str], *, force: bool = False
 ) -> None:
-    """Write the page into a file: all of it or, where something fails, nothing.
+    """Write the page of what was collected: all of it or, where something fails, nothing.
 
     Parameters
     ----------
@@ -82,6 +84,42 @@ def write_report(
         Where to write. Its folder must exist.
     force : bool, default False
         Replace a file that is there already.
+    """
+    target = Path(path)
+    refuse_overwriting(target, force=force)  # before the work
+    write_whole(target, render(collected).encode(), force=force)
+
+
+def write_report(
+    models: Any,
+    X: Any,
+    y: npt.ArrayLike,
+    path: str | os.PathLike[str],
+    *,
+    force: bool = False,
+    **options: Any,
+) -> dict[str, Any]:
+    """Write a page about one classifier, and others beside it: `collect`, then `write_page`.
+
+    Parameters
+    ----------
+    models : estimator, or dict of str to estimator
+        Fitted; the report is about the first.
+    X : array-like, or dict of str to array-like
+        Rows that no model was fitted on.
+    y : array-like of shape (n,)
+        Their true labels.
+    path : path
+        Where to write. Its folder must exist.
+    force : bool, default False
+        Replace a file that is there already.
+    **options
+        As for `collect`: ``title=``, ``level=``, ``coverage=``, ``reject_cost=`` and more.
+
+    Returns
+    -------
+    dict
+        What was collected; ``["summary"]["lines"]`` are the sentences worth knowing.
 
     Examples
     --------
@@ -89,18 +127,22 @@ def write_report(
     >>> from tempfile import TemporaryDirectory
     >>> from sklearn.datasets import load_iris
     >>> from sklearn.linear_model import LogisticRegression
-    >>> from dubito.report import collect, write_report
+    >>> from dubito.report import write_report
     >>> X, y = load_iris(return_X_y=True)
     >>> model = LogisticRegression(max_iter=500).fit(X[::2], y[::2])
     >>> with TemporaryDirectory() as folder:
     ...     path = Path(folder) / "irises.html"
-    ...     write_report(collect(model, X[1::2], y[1::2]), path)
+    ...     collected = write_report(model, X[1::2], y[1::2], path)
     ...     path.read_text(encoding="utf-8")[:15]
     '<!DOCTYPE html>'
+    >>> collected["summary"]["lines"][0]
+    'It is right in 96.0% of 75 cases (95% interval: 88.8% to 99.2%).'
     """
     target = Path(path)
     refuse_overwriting(target, force=force)  # before the work
-    write_whole(target, render(collected).encode(), force=force)
+    collected = collect(models, X, y, **options)
+    write_page(collected, target, force=force)
+    return collected
 
 
 def _check_format(collected: Any) -> None:

@@ -6,12 +6,8 @@ from typing import Any
 
 from dubito.report._words import between, cases, money, percent, same_cost
 
-JUDGED = {
-    "pessimistic": "lower probability",
-    "optimistic": "upper probability",
-    "pignistic": "probability",
-    "probabilistic": "probability",
-}
+#: Which of the bounds a strategy goes by; the others go by the probability.
+JUDGED = {"pessimistic": "lower", "optimistic": "upper"}
 
 
 def slider_stops(collected: dict[str, Any]) -> dict[str, Any]:
@@ -21,7 +17,7 @@ def slider_stops(collected: dict[str, Any]) -> dict[str, Any]:
     return {
         "step": rejecting["step"],
         "start": rejecting["costs"].index(rejecting["start"]),
-        "judged": JUDGED[first["strategy"]],
+        "judged": _judged(collected["bounds"][0], first["strategy"]),
         "never": money(first["never"]),
         "words": [_words(first, cost, at, n) for at, cost in enumerate(rejecting["costs"])],
         "cells": [
@@ -29,6 +25,10 @@ def slider_stops(collected: dict[str, Any]) -> dict[str, Any]:
             for at in range(len(rejecting["costs"]))
         ],
     }
+
+
+def _judged(meaning: dict[str, Any], strategy: str) -> str:
+    return str(meaning[JUDGED[strategy]]) if strategy in JUDGED else "probability"
 
 
 def _words(method: dict[str, Any], cost: float, at: int, n: int) -> list[str]:

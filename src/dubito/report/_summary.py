@@ -1,4 +1,4 @@
-"""Three sentences worth knowing: how often right, how often it doubts, what doubt buys."""
+"""The sentences worth knowing: how often right, how often it doubts, what doubt buys, and more."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ from dubito.report._words import between, cases, money, percent, same_cost
 
 
 def collect_summary(
-    n: int, numbers: list[dict[str, Any]], rejecting: dict[str, Any]
+    n: int,
+    numbers: list[dict[str, Any]],
+    rejecting: dict[str, Any],
+    coverage: dict[str, Any] | None,
+    familiarity: dict[str, Any] | None,
 ) -> dict[str, Any]:
     """Return the sentences and the numbers in them, for the first method."""
     right = next(row["cells"][0] for row in numbers if row["key"] == "accuracy")
@@ -25,6 +29,7 @@ def collect_summary(
         "never": method["never"],
     }
     lines = [_right(n, right), _doubts(n, outcome), _buys(outcome)]
+    lines += [part["line"] for part in (coverage, familiarity) if part is not None]
     return {"lines": lines, "right": right, **outcome}
 
 
