@@ -74,9 +74,10 @@ def test_numbers_are_those_of_the_library(
 def test_a_table_for_people(wine_models, dubito_command):
     said = dubito_command("evaluate", wine_models["evidential-logistic"], "test.csv")
     assert said.exit_code == 0, said.output
-    head, names, *lines = said.stdout.splitlines()
+    head, names, *lines, bounds = said.stdout.splitlines()
     assert head == "test.csv: 89 rows, 3 classes; 95% intervals in brackets."
     assert names.split() == ["95%", "interval", "better"]
+    assert bounds == "Bounds are belief and plausibility."
     assert lines[0].split(maxsplit=2)[:2] == ["right", "(accuracy)"]
     assert lines[0].endswith("higher")
     assert next(line for line in lines if "log loss" in line).endswith("lower")

@@ -68,6 +68,10 @@ def test_the_columns_are_what_the_model_says(decided, model, scores):
         "rows": 300,
         "classes": CLASSES,
         "bounds": True,
+        "bounds_are": "belief and plausibility",
+        "level": None,
+        "coverage": None,
+        "unfamiliar": None,
         "rejected": int(rejected.sum()),
         "rejected_share": rejected.mean(),
         "mean_set_size": sets.sum(axis=1).mean(),
@@ -80,8 +84,8 @@ def test_it_says_how_often_it_doubts(dubito_command, decided, model):
     told, _ = decided(model, "scores.csv", "--reject-cost", 0.2)
     said = dubito_command("predict", model, "scores.csv", "-o", "e.csv", "--reject-cost", 0.2)
     assert said.stdout == (
-        f"300 rows · {told['rejected_share']:.1%} rejected · mean set {told['mean_set_size']:.2f} "
-        "· wrote e.csv\n"
+        f"300 rows · belief and plausibility · {told['rejected_share']:.1%} rejected · "
+        f"mean set {told['mean_set_size']:.2f} · wrote e.csv\n"
     )
     assert said.stderr == ""
     quiet = dubito_command("predict", model, "scores.csv", "-o", "f.csv", "--quiet")
@@ -105,7 +109,7 @@ def test_stdout_is_the_table_and_stderr_the_summary(dubito_command, decided, mod
     decided(model, "scores.csv")
     said = dubito_command("predict", model, "scores.csv")
     assert said.stdout == Path("d.csv").read_text()
-    assert said.stderr.startswith("300 rows · mean set ")
+    assert said.stderr.startswith("300 rows · belief and plausibility · mean set ")
 
 
 @pytest.mark.parametrize("rows", [1, 7, 299, 300])
@@ -283,7 +287,7 @@ class TestOddTables:
     def test_one_row(self, dubito_command, model):
         Path("t.csv").write_text("cat,cow,dog\n1,2,3\n")
         said = dubito_command("predict", model, "t.csv", "-o", "d.csv")
-        assert said.stdout == "1 row · mean set 1.00 · wrote d.csv\n"
+        assert said.stdout == "1 row · belief and plausibility · mean set 1.00 · wrote d.csv\n"
 
     @pytest.mark.parametrize("name", ["d.csv", "d.parquet"])
     def test_no_rows_are_an_empty_table(self, decided, dubito_command, model, name):

@@ -152,14 +152,14 @@ class Decider:
     def summary(self) -> str:
         """Say in one line what was decided."""
         parts = ["1 row" if self.rows == 1 else f"{self.rows:,} rows"]
-        if self.has_bounds:
+        if self.has_bounds and self.rows:
             parts.append(self.meaning.both)
         if self.settings.cost is not None and self.rows:
             parts.append(f"{self.rejected / self.rows:.1%} rejected")
         if self.has_bounds and self.rows:
             promised = "" if self.coverage is None else f" at coverage {self.coverage:g}"
             parts.append(f"mean set {self.in_sets / self.rows:.2f}{promised}")
-        if self.knows_familiar:
+        if self.knows_familiar and self.rows:
             parts.append(f"{self.unfamiliar:,} unlike the rows it was trained on")
         if not self.has_bounds:
             parts.append("no bounds: this model gives none")
@@ -172,7 +172,8 @@ class Decider:
         return {
             "rows": self.rows,
             "classes": self.classes,
-            "bounds": self.meaning.both if self.has_bounds else None,
+            "bounds": self.has_bounds,
+            "bounds_are": self.meaning.both if self.has_bounds else None,
             "level": self.settings.level,
             "coverage": self.coverage,
             "unfamiliar": self.unfamiliar if self.knows_familiar else None,

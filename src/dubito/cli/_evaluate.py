@@ -87,9 +87,9 @@ def evaluate(  # noqa: PLR0913 - a command's options
     rows, n_classes = len(answers.y), len(saved.stamp.classes)
     counted = "1 row" if rows == 1 else f"{rows:,} rows"
     console.say(f"{test}: {counted}, {n_classes:,} classes; 95% intervals in brackets.")
+    console.say(show(estimates))
     for line in kinds_of_bounds(models, level):
         console.say(line)
-    console.say(show(estimates))
     for name, facts in covered.items():
         console.say(tell_coverage(facts, name if len(models) > 1 else None))
     remembered = trained_on(models, test)
