@@ -33,6 +33,8 @@ def troubled_files(in_folder, dubito_command, make_scores):
     (in_folder / "folder").mkdir()
     made = dubito_command("calibrate", "scores.csv", "--label", "y", "--cv", 0, "-o", "model.skops")
     assert made.exit_code == 0, made.output
+    plain = ["calibrate", "scores.csv", "--label", "y", "--cv", 0, "--method", "platt"]
+    assert dubito_command(*plain, "-o", "plain.skops").exit_code == 0
     whole = (in_folder / "model.skops").read_bytes()
     (in_folder / "damaged.skops").write_bytes(whole[: len(whole) // 2])
     return in_folder

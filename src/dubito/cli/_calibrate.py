@@ -8,7 +8,7 @@ import typer
 from dubito.cli._console import Console, check_choice
 from dubito.cli._options import Columns, Force, Json, Quiet, Seed
 
-#: Name on the command line -> class in `dubito.calibration`.
+#: Name on the command line -> class in `dubito.calibration`, or `dubito.conformal`.
 METHODS = {
     "evidential-multinomial": "EvidentialMultinomialCalibrator",
     "evidential-logistic": "EvidentialLogisticCalibrator",
@@ -22,6 +22,8 @@ METHODS = {
     "temperature": "TemperatureCalibrator",
     "vector": "VectorCalibrator",
     "matrix": "MatrixCalibrator",
+    "venn-abers": "VennAbersCalibrator",
+    "conformal": "ConformalClassifier",
 }
 INPUTS = ("margin", "logits", "proba")
 #: The methods whose targets can be chosen, each with its default here. "light" is not P0's own
@@ -47,8 +49,9 @@ def calibrate(  # noqa: PLR0913 - a command's options
         str | None,
         typer.Option(
             metavar="NAME",
-            help=f"One of {', '.join(METHODS)} (scores of several classifiers: joint). By default "
-            "evidential-logistic for two classes and evidential-multinomial for more.",
+            help=f"One of {', '.join(METHODS)} (scores of several classifiers: joint; sets that "
+            "hold the true class as often as promised: conformal). By default evidential-logistic "
+            "for two classes and evidential-multinomial for more.",
         ),
     ] = None,
     input: Annotated[

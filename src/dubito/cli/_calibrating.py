@@ -17,6 +17,7 @@ from dubito.cli._console import CliError
 from dubito.cli._inputs import as_classes, label_codes, refuse_missing
 from dubito.cli._matching import Match, Said, match_classifiers, match_columns
 from dubito.cli._tables import Table, listed
+from dubito.conformal import ConformalClassifier
 from dubito.metrics import expected_calibration_error
 
 if TYPE_CHECKING:
@@ -63,10 +64,13 @@ class Task:
 
     def fitted(self, rows: Any = slice(None)) -> Any:
         """Return the calibrator, fitted to some rows."""
-        maker = getattr(dubito.calibration, METHODS[self.method])
+        conformal = self.method == "conformal"
+        method = default_method(self.match.classes) if conformal else self.method
+        maker = getattr(dubito.calibration, METHODS[method])
         labels = np.asarray(self.match.classes)[self.codes[rows]]
         calibrator = maker(classes=self.match.classes, **self.options())
-        return calibrator.fit(self.scores[rows], labels)
+        model = ConformalClassifier(calibrator) if conformal else calibrator
+        return model.fit(self.scores[rows], labels)
 
     def options(self) -> dict[str, str]:
         """Return the calibrator's options, besides the classes."""
@@ -91,6 +95,11 @@ class How(NamedTuple):
     method: str | None
     input: str | None
     targets: str | None
+
+
+def default_method(classes: list[Any]) -> str:
+    """Return the method for scores of these classes, when none is named."""
+    return "evidential-logistic" if len(classes) == 2 else "evidential-multinomial"
 
 
 def read_task(path: Path, label: str, said: Said, how: How) -> Task:
@@ -123,8 +132,7 @@ def read_task(path: Path, label: str, said: Said, how: How) -> Task:
     match = find(table, label, labels, said)
     frame = table.read(match.columns, dict.fromkeys(match.columns, "number"))
     refuse_missing(frame, path)
-    default = "evidential-logistic" if len(match.classes) == 2 else "evidential-multinomial"
-    method = how.method or default
+    method = how.method or default_method(match.classes)
     task = Task(
         scores=frame.to_numpy(),
         codes=label_codes(column, match.classes, path=path),

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
+from dubito._promises import is_conformal
 from dubito.belief import Bounds
+from dubito.cli._test_rows import DEFAULT_COVERAGE
 from dubito.metrics import evaluate
 
 if TYPE_CHECKING:
@@ -96,7 +98,9 @@ def cross_validate(
         model = build(y).fit(rows.X.iloc[train], y)
         X = rows.X.iloc[test]
         bounds = model.predict_bounds(X)
-        parts.append((model.predict_proba(X), bounds.lower, bounds.upper, model.predict_set(X)))
+        asked = {"coverage": DEFAULT_COVERAGE} if is_conformal(model) else {}
+        sets = model.predict_set(X, **asked)
+        parts.append((model.predict_proba(X), bounds.lower, bounds.upper, sets))
         done(1)
     proba, lower, upper, sets = (np.concatenate(part) for part in zip(*parts, strict=True))
     judged = np.concatenate([test for _, test in folds])

@@ -19,13 +19,16 @@ if TYPE_CHECKING:
 
 def kinds_of_bounds(models: dict[str, Saved], level: float | None) -> list[str]:
     """Say what the bounds of models are; nothing for models without."""
-    return [
-        f"{name}: {bounds_meaning(saved.model, level).both}."
-        if len(models) > 1
-        else f"Bounds are {bounds_meaning(saved.model, level).both}."
+    kinds = {
+        name: bounds_meaning(saved.model, level).both
         for name, saved in models.items()
         if gives_bounds(saved.model)
-    ]
+    }
+    if level is not None and kinds:
+        return [f"Bounds are at level {level:g}."]
+    if len(set(kinds.values())) == 1:
+        return [f"Bounds are {next(iter(kinds.values()))}."]
+    return [f"Bounds of {name} are {words}." for name, words in kinds.items()]
 
 
 def coverage_facts(

@@ -6,7 +6,7 @@ import warnings
 from contextlib import contextmanager
 from pathlib import Path  # noqa: TC003 - typer reads it
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -39,7 +39,7 @@ INNER_FOLDS = 5
 WORTH_THREADS = 10_000
 
 #: What is told of a model; `dubito evaluate` tells all.
-TOLD = ("accuracy", "log_loss", "ece", "mean_set_size", "u80")
+TOLD = ("accuracy", "log_loss", "ece", "coverage", "mean_set_size", "u80")
 
 _MODELS = "; ".join(f"{name} ({recipe.summary})" for name, recipe in RECIPES.items())
 
@@ -77,6 +77,23 @@ def train(  # noqa: PLR0913 - a command's options
         bool,
         typer.Option("--as-classes", metavar=FLAG, help="Take numbers for classes, however many."),
     ] = False,
+    conformal: Annotated[
+        bool,
+        typer.Option(
+            "--conformal",
+            metavar=FLAG,
+            help="Sets that hold the true class as often as asked: predict --coverage 0.9.",
+        ),
+    ] = False,
+    novelty: Annotated[
+        bool,
+        typer.Option(
+            "--novelty",
+            metavar=FLAG,
+            help="Notice rows unlike those of the training, and widen their bounds: predict then "
+            "writes the familiarity of each row.",
+        ),
+    ] = False,
     seed: Seed = 0,
     force: Force = False,
     quiet: Quiet = False,
@@ -104,15 +121,20 @@ def train(  # noqa: PLR0913 - a command's options
     tested = None
     if set_aside is not None:
         rows, tested = training.set_aside(rows, aside, seed)
-    facts = _tell_rows(rows, target, model, console)
+    wrappers = Wrappers(conformal, novelty)
+    facts = _tell_rows(rows, target, model, wrappers, console)
     for note in (*rows.notes, *recipe.takes_long(len(rows.y), len(facts["classes"]))):
         console.note(f"note: {note}")
-    build = _builder(recipe, model, rows, impute=impute, seed=seed)
+    build = _builder(recipe, model, rows, wrappers, impute=impute, seed=seed)
     started = perf_counter()
     fitted, measured, notes = _fit_and_measure(build, rows, cv, seed, console)
+    if conformal and measured["folds"]:
+        observed = measured["cross_validation"]["coverage"]["value"]
+        console.say(f"Coverage of the sets: promised 90.0%, observed {observed:.1%}.")
     for note in notes:
         console.note(f"note: {note}")
     options = {"impute": impute, "seed": seed, "values": rows.text_values()}
+    options |= {"conformal": conformal, "novelty": novelty}
     options["data"] = training.digest(data)
     with _written_aside(set_aside, data, tested, force=force):
         _save(fitted, output, rows, options, target=target, model=model, force=force)
@@ -120,6 +142,36 @@ def train(  # noqa: PLR0913 - a command's options
     _tell_files(output, set_aside, tested, seconds, console)
     files = {"file": str(output), "set_aside": None if set_aside is None else str(set_aside)}
     console.result(facts | measured | {"notes": notes, "seconds": round(seconds, 3)} | files)
+
+
+class Wrappers(NamedTuple):
+    """What is put around the model: sets with a coverage, an eye for unfamiliar rows."""
+
+    conformal: bool
+    novelty: bool
+
+    def around(self, model: Any, folds: int) -> Any:
+        """Return the model with what is asked for around it."""
+        from dubito.conformal import (  # noqa: PLC0415 - heavy
+            ConformalClassifier,
+            NoveltyAwareClassifier,
+        )
+
+        if self.conformal:
+            model = ConformalClassifier(model, cv=folds)
+        return NoveltyAwareClassifier(model, cv=folds) if self.novelty else model
+
+    def words(self) -> str:
+        """Say what is put around the model."""
+        said = [
+            words
+            for wanted, words in (
+                (self.conformal, "conformal sets"),
+                (self.novelty, "an eye for unfamiliar rows"),
+            )
+            if wanted
+        ]
+        return f" with {' and '.join(said)}" if said else ""
 
 
 @contextmanager
@@ -177,7 +229,9 @@ def _given(target: str | None, output: Path | None, data: Path) -> tuple[str, Pa
     return target, output
 
 
-def _tell_rows(rows: TrainingData, target: str, model: str, console: Console) -> dict[str, Any]:
+def _tell_rows(
+    rows: TrainingData, target: str, model: str, wrappers: Wrappers, console: Console
+) -> dict[str, Any]:
     from dubito.cli._tables import listed  # noqa: PLC0415 - heavy
     from dubito.cli._training_data import tell_left_out  # noqa: PLC0415
 
@@ -195,9 +249,10 @@ def _tell_rows(rows: TrainingData, target: str, model: str, console: Console) ->
         console.say(
             f"Classes with one row: {listed(single)}. They are learnt from, but cannot be tested."
         )
-    console.say(f"Training {model} ({RECIPES[model].summary}) …")
+    console.say(f"Training {model} ({RECIPES[model].summary}){wrappers.words()} …")
     return {
         "model": model,
+        **wrappers._asdict(),
         "rows": len(rows.y),
         "columns": rows.types,
         "left_out": rows.left_out,
@@ -207,7 +262,7 @@ def _tell_rows(rows: TrainingData, target: str, model: str, console: Console) ->
 
 
 def _builder(
-    recipe: Recipe, model: str, rows: TrainingData, *, impute: bool, seed: int
+    recipe: Recipe, model: str, rows: TrainingData, wrappers: Wrappers, *, impute: bool, seed: int
 ) -> Callable[[npt.NDArray[Any]], Any]:
     """Return what makes a model for rows with given labels."""
     from dubito.cli._recipes import Table  # noqa: PLC0415
@@ -216,12 +271,14 @@ def _builder(
         import numpy as np  # noqa: PLC0415
 
         folds = min(INNER_FOLDS, int(np.unique(y, return_counts=True)[1].max()))
-        if folds < 2 and recipe.needs_pairs:
+        if folds < 2 and (recipe.needs_pairs or any(wrappers)):
             raise CliError(
-                f"{model} sets rows aside for calibration or tuning, and among {len(y)} rows no "
-                "class has two of them. Give more rows, or --model evidential-logistic, or --cv 0."
+                f"{model}{wrappers.words()} sets rows aside for calibration or tuning, and among "
+                f"{len(y)} rows no class has two of them. Give more rows, or --model "
+                "evidential-logistic, or --cv 0."
             )
-        return recipe.build(Table(rows.types, impute, folds, seed))
+        built = recipe.build(Table(rows.types, impute, folds, seed))
+        return wrappers.around(built, folds)
 
     return build
 
