@@ -121,7 +121,7 @@ def is_novelty_aware(model: Any) -> bool:
 
 def _innermost(model: Any) -> Any:
     """Return what makes the bounds: the last step, the calibrator, the model that is wrapped."""
-    while True:
+    while not hasattr(model, "_bounds_meaning"):
         if getattr(model, "steps", None):
             model = model.steps[-1][1]
         elif getattr(model, "pairs_", None):  # of a CalibratedClassifier
@@ -129,4 +129,5 @@ def _innermost(model: Any) -> Any:
         elif is_novelty_aware(model) and hasattr(model, "estimator_"):
             model = model.estimator_
         else:
-            return model
+            break
+    return model

@@ -331,7 +331,10 @@ class TestRefusals:
             (["--strategy", "hopeful"], "--strategy must be one of pessimistic, optimistic,"),
             (["--rule", "maximalty"], "--rule must be one of interval_dominance, maximality,"),
             (["--reject-cost", "inf"], "--reject-cost must be a number such as 0.2. Got inf."),
-            (["--without", "p"], "--without must be one of proba, bounds, set. Got 'p'."),
+            (
+                ["--without", "p"],
+                "--without must be one of proba, bounds, set, familiarity. Got 'p'.",
+            ),
         ],
     )
     @pytest.mark.usefixtures("scores")

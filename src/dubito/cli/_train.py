@@ -152,14 +152,11 @@ class Wrappers(NamedTuple):
 
     def around(self, model: Any, folds: int) -> Any:
         """Return the model with what is asked for around it."""
-        from dubito.conformal import (  # noqa: PLC0415 - heavy
-            ConformalClassifier,
-            NoveltyAwareClassifier,
-        )
+        import dubito  # noqa: PLC0415 - loads what is asked for
 
         if self.conformal:
-            model = ConformalClassifier(model, cv=folds)
-        return NoveltyAwareClassifier(model, cv=folds) if self.novelty else model
+            model = dubito.ConformalClassifier(model, cv=folds)
+        return dubito.NoveltyAwareClassifier(model, cv=folds) if self.novelty else model
 
     def words(self) -> str:
         """Say what is put around the model."""

@@ -161,6 +161,9 @@ class ConformalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     refit_: FullRefit | None
 
+    #: What the bounds are, for reports (`dubito._promises`).
+    _bounds_meaning: ClassVar[str] = "conformal"
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods(["fit", "predict"])],
         "score": [StrOptions(set(SCORES))],

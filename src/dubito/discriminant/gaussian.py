@@ -164,6 +164,9 @@ class ImpreciseGaussianDiscriminant(DiscriminantAnswers, ClassifierMixin, BaseEs
            [28.64,  2.31,  0.  ]])
     """
 
+    #: What the bounds are, for reports (`dubito._promises`).
+    _bounds_meaning: ClassVar[str] = "box"
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "covariance_type": [StrOptions({"tied", "full", "diag", "spherical"})],
         "c": [_NOT_NEGATIVE, StrOptions({"auto"}), "array-like"],

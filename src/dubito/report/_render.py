@@ -84,6 +84,19 @@ def write_page(
         Where to write. Its folder must exist.
     force : bool, default False
         Replace a file that is there already.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from dubito.report import collect, write_page
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = LogisticRegression(max_iter=500).fit(X[::2], y[::2])
+    >>> collected = collect(model, X[1::2], y[1::2], title="Irises")
+    >>> with TemporaryDirectory() as folder:
+    ...     write_page(collected, Path(folder) / "irises.html")
     """
     target = Path(path)
     refuse_overwriting(target, force=force)  # before the work
