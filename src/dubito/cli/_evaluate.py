@@ -83,7 +83,8 @@ def evaluate(  # noqa: PLR0913 - a command's options
             random_state=seed,
         )
         if answers.sets is not None and is_conformal(saved.model):
-            covered[name] = coverage_facts(answers, saved.stamp.classes, coverage)
+            observed = estimates[name]["coverage"]
+            covered[name] = coverage_facts(answers, saved.stamp.classes, coverage, observed)
     rows, n_classes = len(answers.y), len(saved.stamp.classes)
     counted = "1 row" if rows == 1 else f"{rows:,} rows"
     console.say(f"{test}: {counted}, {n_classes:,} classes; 95% intervals in brackets.")

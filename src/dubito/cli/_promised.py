@@ -8,12 +8,13 @@ import numpy as np
 
 from dubito._promises import bounds_meaning
 from dubito.cli._test_rows import DEFAULT_COVERAGE, gives_bounds
-from dubito.metrics._intervals import share_interval
+from dubito.metrics import class_coverage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dubito.cli._test_rows import Answers
+    from dubito.metrics import Estimate
     from dubito.saving import Saved
 
 
@@ -32,29 +33,19 @@ def kinds_of_bounds(models: dict[str, Saved], level: float | None) -> list[str]:
 
 
 def coverage_facts(
-    answers: Answers, classes: Sequence[Any], coverage: float | None
+    answers: Answers, classes: Sequence[Any], promised: float | None, observed: Estimate
 ) -> dict[str, Any]:
     """Return the coverage promised and observed, overall and of the least covered class."""
-    place = {label: k for k, label in enumerate(classes)}
-    column = np.array([place[label] for label in answers.y.tolist()])
-    held = np.asarray(answers.sets)[np.arange(len(column)), column]
-    seen = np.bincount(column, minlength=len(classes))
-    shares = np.divide(
-        np.bincount(column[held], minlength=len(classes)),
-        seen,
-        out=np.full(len(classes), np.inf),
-        where=seen > 0,
-    )
-    worst = int(np.argmin(shares))
-    low, high = share_interval(float(held.mean()), len(held), 0.95)
+    shares = class_coverage(answers.y, np.asarray(answers.sets), classes=classes)
+    worst = int(np.nanargmin(shares))
     return {
-        "promised": coverage or DEFAULT_COVERAGE,
-        "observed": float(held.mean()),
-        "low": float(low),
-        "high": float(high),
+        "promised": promised or DEFAULT_COVERAGE,
+        "observed": observed.value,
+        "low": observed.low,
+        "high": observed.high,
         "worst_class": classes[worst],
         "worst_observed": float(shares[worst]),
-        "worst_rows": int(seen[worst]),
+        "worst_rows": int((answers.y == classes[worst]).sum()),
     }
 
 
