@@ -90,7 +90,7 @@ def test_targets_may_be_the_papers(dubito_command, refused):
 
 def test_every_calibrator_has_a_name():
     known = {name for name in dubito.calibration.__all__ if name.endswith("Calibrator")}
-    assert set(METHODS.values()) == known
+    assert {name for name in METHODS.values() if name.endswith("Calibrator")} == known
 
 
 @pytest.mark.usefixtures("two")

@@ -201,6 +201,9 @@ class Explanation:
         Where one class survives and the next is at least a third as plausible, the same is said of
         that one.
 
+        Lack of evidence is about the values of the row: near the average they speak for no class.
+        It does not say how many rows like this one were seen; `dubito.NoveltyAwareClassifier` does.
+
         Beyond two classes what speaks against one class speaks for the others: the weights of a
         piece sum to 0, so that a piece alone may hold some conflict.
         """
