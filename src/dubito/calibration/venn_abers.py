@@ -122,6 +122,9 @@ class VennAbersCalibrator(LiftedEvidentialCalibrator):
     array([0.333, 0.5  , 0.667])
     """
 
+    #: What the bounds are, for reports (`dubito._promises`).
+    _bounds_meaning: ClassVar[str] = "venn_abers"
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseCalibrator._parameter_constraints,
         "multiclass": [StrOptions({"ovr", "ovo"})],

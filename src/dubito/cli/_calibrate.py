@@ -26,13 +26,8 @@ METHODS = {
     "conformal": "ConformalClassifier",
 }
 INPUTS = ("margin", "logits", "proba")
-#: The methods whose targets can be chosen, each with its default here. "light" is not P0's own
-#: choice, but what the library recommends beyond two classes: see docs/calibration.md.
-TARGETS = {
-    "evidential-multinomial": "light",
-    "evidential-logistic": "smoothed",
-    "joint": "smoothed",
-}
+#: The methods whose targets can be chosen.
+TARGETS = ("evidential-multinomial", "evidential-logistic", "joint")
 
 
 def calibrate(  # noqa: PLR0913 - a command's options
@@ -67,8 +62,7 @@ def calibrate(  # noqa: PLR0913 - a command's options
         typer.Option(
             metavar="KIND",
             help="How far evidential-multinomial, evidential-logistic and joint trust single rows: "
-            "smoothed (as published), light or raw. By default light for many classes, smoothed "
-            "for two.",
+            "smoothed (as published), light (the default) or raw.",
         ),
     ] = None,
     classes: Annotated[

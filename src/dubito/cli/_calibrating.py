@@ -49,7 +49,7 @@ class Task:
     input : str
         What the scores are.
     targets : str or None
-        What the likelihood is asked to predict, where the method has that choice.
+        What the likelihood is asked to predict, where that was said.
     notes : list of str
         What whoever reads the output should know.
     """
@@ -139,7 +139,7 @@ def read_task(path: Path, label: str, said: Said, how: How) -> Task:
         match=match,
         method=method,
         input=how.input or "margin",
-        targets=how.targets or TARGETS.get(method),
+        targets=how.targets,
         notes=[],
     )
     if how.targets is not None and method not in TARGETS:
