@@ -3,7 +3,7 @@
 from dubito.calibration.beta import BetaCalibrator
 from dubito.calibration.binning import BinningCalibrator
 from dubito.calibration.classifier import CalibratedClassifier
-from dubito.calibration.errors import CalibrationInputError
+from dubito.calibration.errors import CalibrationInputError, MisfitWarning
 from dubito.calibration.evidential_binning import EvidentialBinningCalibrator
 from dubito.calibration.evidential_isotonic import EvidentialIsotonicCalibrator
 from dubito.calibration.evidential_joint import EvidentialJointCalibrator
@@ -30,6 +30,7 @@ __all__ = [
     "EvidentialMultinomialCalibrator",
     "IsotonicCalibrator",
     "MatrixCalibrator",
+    "MisfitWarning",
     "PlattCalibrator",
     "TemperatureCalibrator",
     "VectorCalibrator",

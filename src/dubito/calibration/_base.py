@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dubito._checks import (
+    BoolArray,
     FloatArray,
     IntArray,
     check_level,
@@ -23,6 +24,7 @@ from dubito._estimators import CautiousMixin
 from dubito._labels import as_labels, label_columns
 from dubito._sklearn import Interval, StrOptions, check_feature_names, fit_context
 from dubito.belief import Bounds
+from dubito.calibration._misfit import events_of, misfit_fraction, warn_of_misfit
 from dubito.calibration._scores import INPUTS, log_scores, read_scores, smallest_share
 from dubito.calibration.errors import CalibrationInputError
 
@@ -51,6 +53,9 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
 
     #: Numbers a prediction holds at once for each row and class.
     _working_set: ClassVar[int] = 4
+
+    #: Whether bounds at a level rest on a form that calibration rows can contradict.
+    _assumes_form: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -100,6 +105,9 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
             table, columns, weight = table[counts], columns[counts], weight[counts]
         self.floor_ = self._choose_floor(table)
         self._fit(table, columns, weight)
+        if self._assumes_form:
+            pairs = self._fitted_events(table, columns)
+            self.misfit_ = float(np.mean([misfit_fraction(*pair, weight) for pair in pairs]))
         return self
 
     def predict_proba(self, scores: Any) -> FloatArray:
@@ -156,6 +164,7 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
             pairs = [self._bounds(part) for part in parts]
         else:
             pairs = [self._level_bounds(part, level) for part in parts]
+            warn_of_misfit(self)
         lower, upper = (np.concatenate(side) for side in zip(*pairs, strict=True))
         return Bounds(lower, upper, level)
 
@@ -188,6 +197,10 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
             "it keeps no likelihood to read them from. Use an evidential calibrator, such as "
             "EvidentialLogisticCalibrator or EvidentialIsotonicCalibrator, or level=None.",
         )
+
+    def _fitted_events(self, table: FloatArray, y: IntArray) -> list[tuple[FloatArray, BoolArray]]:
+        """Return events and their fitted probabilities, by which the form is checked."""
+        return events_of(self._proba(table), y)
 
     def _read_scores(self, scores: Any) -> FloatArray:
         """Return scores as a table, checked: rows first, classes last."""

@@ -106,6 +106,9 @@ class EvidentialJointCalibrator(TwoClassMass, BaseCalibrator):
     n_iter_, gradient_norm_ : int, float
         Newton steps, and the certificate: the largest component of the (projected) gradient at the
         estimate, in standardised units, for each unit of weight.
+    misfit_ : float
+        Fraction of calibration rows, of at most 32, at which the interval of the fitted probability
+        and an isotonic one are disjoint. Above 1/6 bounds at a level come with a `MisfitWarning`.
     n_features_in_ : int
         J.
 
@@ -179,6 +182,8 @@ class EvidentialJointCalibrator(TwoClassMass, BaseCalibrator):
         "input": [StrOptions(set(INPUTS)), list, tuple],
         "n_jobs": [Integral, None],
     }
+
+    _assumes_form: ClassVar[bool] = True
 
     def __init__(
         self,

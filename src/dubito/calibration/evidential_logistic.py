@@ -74,6 +74,9 @@ class EvidentialLogisticCalibrator(LiftedEvidentialCalibrator):
     n_iter_, gradient_norm_ : ndarray of shape (1,) or (K,)
         Newton steps, and the certificate: the largest component of the gradient at the estimate,
         in standardised units, for each unit of weight.
+    misfit_ : float
+        Fraction of calibration rows, of at most 32, at which the interval of the fitted probability
+        and an isotonic one are disjoint. Above 1/6 bounds at a level come with a `MisfitWarning`.
     maps_ : list of EvidentialSigmoidMap
         The fitted maps.
 
@@ -116,6 +119,8 @@ class EvidentialLogisticCalibrator(LiftedEvidentialCalibrator):
         "targets": [StrOptions({"light", "smoothed", "raw"})],
     }
 
+    _assumes_form: ClassVar[bool] = True
+
     def __init__(
         self,
         *,
@@ -133,6 +138,12 @@ class EvidentialLogisticCalibrator(LiftedEvidentialCalibrator):
         self.intercept_ = np.array([m.intercept for m in self.maps_])
         self.n_iter_ = np.array([m.fit.n_iter for m in self.maps_])
         self.gradient_norm_ = np.array([m.fit.gradient_norm for m in self.maps_])
+
+    def _fitted_events(self, table: FloatArray, y: IntArray) -> list[tuple[FloatArray, BoolArray]]:
+        """Return each map's own event: it is their form that is assumed."""
+        odds = self._log_odds(table)
+        first = 1 if len(self.maps_) == 1 else 0
+        return [(m.proba(odds[:, k]), y == first + k) for k, m in enumerate(self.maps_)]
 
     def _fit_map(
         self, score: FloatArray, event: BoolArray, weight: FloatArray

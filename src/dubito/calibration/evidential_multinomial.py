@@ -90,6 +90,9 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
         scores; 0 at the guard.
     n_iter_ : int
         Newton steps.
+    misfit_ : float
+        Fraction of calibration rows, of at most 32, at which the interval of the fitted probability
+        and an isotonic one are disjoint. Above 1/6 bounds at a level come with a `MisfitWarning`.
     nodes_ : Nodes
         Level sets and weights of the rule.
     classes_ : ndarray of shape (K,)
@@ -162,6 +165,8 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
     }
 
     _working_set: ClassVar[int] = 32
+
+    _assumes_form: ClassVar[bool] = True
 
     def __init__(
         self,
