@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 #: Rows at which intervals are compared.
 _ROWS = 32
 
-#: Level of both intervals, and the fraction of disjoint ones that is reported. In simulations with
-#: the right form (two to ten classes, 10 to 2,000 rows) fewer than one fit in a hundred exceeded it.
+#: Level of both intervals, and the fraction of disjoint ones that is reported. With the right form
+#: (two to ten classes, 10 to 2,000 rows) fewer than one fit in a hundred exceeded it, simulated.
 _LEVEL = 0.9
 _FRACTION = 1 / 6
 
