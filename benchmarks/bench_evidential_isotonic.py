@@ -89,4 +89,20 @@ def comparisons() -> list[Comparison]:
             target=0.01,
             repeats=3,
         ),
+        Comparison(
+            task="Isotonic bounds at level 0.9, 10,000 rows to fit, 10,000 new rows",
+            rival="belief and plausibility, the same call without a level",
+            ours=lambda: (
+                EvidentialIsotonicCalibrator()
+                .fit(many[:10_000], many_event[:10_000])
+                .predict_bounds(many_new[:10_000], level=0.9)
+            ),
+            theirs=lambda: (
+                EvidentialIsotonicCalibrator()
+                .fit(many[:10_000], many_event[:10_000])
+                .predict_bounds(many_new[:10_000])
+            ),
+            target=0.5,
+            repeats=3,
+        ),
     ]

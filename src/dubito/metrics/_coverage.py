@@ -131,4 +131,4 @@ def _means_by(
     """Return the weighted mean of each group; nan for a group without rows."""
     total = np.bincount(group, weights=weight, minlength=n_groups)
     held = np.bincount(group, weights=weight * hit, minlength=n_groups)
-    return np.divide(held, total, out=np.full(n_groups, np.nan), where=total > 0)
+    return np.asarray(np.divide(held, total, out=np.full(n_groups, np.nan), where=total > 0))
