@@ -39,7 +39,8 @@ lines = np.linspace(-4, 4, 41)
 square = np.stack(np.meshgrid(lines, lines), axis=-1).reshape(-1, 2)
 margins = {}
 for size in (200, 15):
-    calibrator = EvidentialJointCalibrator().fit(scores(X[90 : 90 + size]), y[90 : 90 + size])
+    calibrator = EvidentialJointCalibrator(targets="smoothed")
+    calibrator.fit(scores(X[90 : 90 + size]), y[90 : 90 + size])
     bounds = calibrator.predict_bounds(scores(square))
     support = {
         "optimistic": bounds.upper,

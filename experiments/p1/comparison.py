@@ -118,7 +118,8 @@ def supports_of(
     largest pignistic probability, choose the same.
     """
     together = np.concatenate(calibration)
-    joint = EvidentialJointCalibrator(classes=[0, 1], n_jobs=1).fit(scores[together], y[together])
+    options: dict[str, Any] = {"targets": "smoothed", "classes": [0, 1]}  # Platt's, as published
+    joint = EvidentialJointCalibrator(n_jobs=1, **options).fit(scores[together], y[together])
     found = {
         "joint": joint.predict_bounds(scores[test]).upper,
         "joint_probabilistic": joint.predict_proba(scores[test]),
@@ -126,7 +127,7 @@ def supports_of(
     every = {"independent": calibration, "independent_all": [together] * len(calibration)}
     for name, rows in every.items():
         alone = [
-            EvidentialLogisticCalibrator(classes=[0, 1]).fit(scores[r, j], y[r])
+            EvidentialLogisticCalibrator(**options).fit(scores[r, j], y[r])
             for j, r in enumerate(rows)
         ]
         masses = [one.predict_mass(scores[test, j]) for j, one in enumerate(alone)]

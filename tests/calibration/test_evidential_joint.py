@@ -65,7 +65,7 @@ def test_bounds_are_those_of_the_definition(n, n_scores):
 
 
 @pytest.mark.parametrize(("n", "n_scores"), [(12, 1), (45, 2), (45, 5), (150, 3), (500, 5)])
-@pytest.mark.parametrize("targets", ["raw", "light"])
+@pytest.mark.parametrize("targets", ["raw", "smoothed"])
 def test_other_targets(n, n_scores, targets):
     scores, y = draw(n, n_scores)
     model = EvidentialJointCalibrator(targets=targets).fit(scores, y)
@@ -131,7 +131,7 @@ def test_contour_is_the_profile_likelihood(n, n_scores, targets):
 @pytest.mark.parametrize(("n", "n_scores"), [(12, 2), (12, 5), (500, 3)])
 def test_level_sets_are_nested_intervals_about_the_estimate(n, n_scores):
     scores, y = draw(n, n_scores)
-    model = EvidentialJointCalibrator().fit(scores, y)
+    model = EvidentialJointCalibrator(targets="smoothed").fit(scores, y)
     rows = queries(scores)
     for row, share in zip(rows, model.predict_proba(rows)[:, 1], strict=True):
         below, above = share * np.linspace(0, 1, 101), 1 - (1 - share) * np.linspace(1, 0, 101)

@@ -34,12 +34,17 @@ def platt_targets(y):
     return np.where(y, (positive + 1) / (positive + 2), 1 / (negative + 2))
 
 
+def light_targets(y):
+    share = 0.25 / (len(y) + 0.25)
+    return (1 - share) * y + share / 2
+
+
 class BruteForce:
     """The definition, by generic optimisers and quadrature."""
 
     def __init__(self, s, y, targets):
         self.s = s
-        self.t = platt_targets(y) if targets == "smoothed" else y.astype(float)
+        self.t = {"smoothed": platt_targets, "light": light_targets, "raw": np.float64}[targets](y)
         start = minimize(lambda c: self.nll(*c), [0.0, 1.0], method="BFGS").x
         for _ in range(50):
             eta = start[0] + start[1] * s
@@ -101,7 +106,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("targets", ["smoothed", "raw"])
+@pytest.mark.parametrize("targets", ["light", "smoothed", "raw"])
 @pytest.mark.parametrize("case", CASES)
 def test_bounds_are_those_of_brute_force(case, targets):
     s, y = CASES[case]
@@ -167,7 +172,7 @@ def test_theta_outside_the_unit_interval_is_refused():
 
 def test_probability_is_platts_own():
     s, y = CASES["n=60"]
-    calibrator = EvidentialLogisticCalibrator().fit(s, y)
+    calibrator = EvidentialLogisticCalibrator(targets="smoothed").fit(s, y)
     platt = PlattCalibrator(ridge=0).fit(s, y)
     np.testing.assert_allclose(calibrator.predict_proba(s), platt.predict_proba(s), atol=1e-12)
     np.testing.assert_allclose(calibrator.slope_, platt.slope_)
@@ -234,7 +239,7 @@ def test_more_rows_tighten_to_the_precise_calibrator():
 
 def test_evidence_at_infinity_is_that_for_the_sign_of_the_slope():
     s, y = draw(25, slope=0.3, seed=8)
-    reference = BruteForce(s, y, "smoothed")
+    reference = BruteForce(s, y, "light")
     null = minimize_scalar(lambda level: reference.nll(level, 0.0)).fun
     plausibility_of_no_slope = np.exp(reference.nll(*reference.best) - null)
     bounds = EvidentialLogisticCalibrator().fit(s, y).predict_bounds([1e12, -1e12])
@@ -326,12 +331,13 @@ def test_constant_scores_say_what_a_share_says(targets):
     np.testing.assert_allclose(bounds.upper[:, 1], share + above, atol=1e-9)
 
 
+@pytest.mark.parametrize(("targets", "share"), [("smoothed", 21 / 22), ("light", 20.125 / 20.25)])
 @pytest.mark.parametrize("label", [0, 1])
-def test_one_class_and_smoothed_targets(label):
-    calibrator = EvidentialLogisticCalibrator(classes=[0, 1])
+def test_one_class_still_has_an_estimate(label, targets, share):
+    calibrator = EvidentialLogisticCalibrator(targets=targets, classes=[0, 1])
     calibrator.fit(np.linspace(-1, 1, 20), np.full(20, label))
     np.testing.assert_allclose(calibrator.slope_, 0, atol=1e-12)
-    np.testing.assert_allclose(calibrator.predict_proba([0.0])[0, label], 21 / 22)
+    np.testing.assert_allclose(calibrator.predict_proba([0.0])[0, label], share)
     near, far = calibrator.predict_bounds([0.0, 100.0]).width[:, 1]
     assert near < far
 

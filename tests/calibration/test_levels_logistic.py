@@ -9,11 +9,20 @@ import pytest
 from scipy.optimize import brentq
 from scipy.special import expit, logit
 from scipy.stats import chi2
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
 
-from dubito._kernels import logistic_profile
+from dubito._kernels import joint_logistic_level, logistic_level, logistic_profile
+from dubito._kernels import logistic as logistic_fits
 from dubito.calibration import (
+    BetaCalibrator,
+    CalibratedClassifier,
+    EvidentialFusion,
     EvidentialJointCalibrator,
     EvidentialLogisticCalibrator,
+    PlattCalibrator,
 )
 
 from reference.levels import joint_bounds, one_score_bounds
@@ -293,3 +302,62 @@ def test_bounds_hold_the_truth_as_often_as_promised(n, n_scores, gap, prior):
     assert (held.mean(axis=0) >= np.array(LEVELS) - 0.03 - 2.0 * error).all()
     if n >= 100:
         assert ratio < 1.3
+
+
+def test_a_calibrated_classifier_passes_the_level_on():
+    scores, y, _ = draw(120, 2, gap=1.5)
+    for calibrator in (logistic(), joint()):
+        model = CalibratedClassifier(LogisticRegression(), calibrator, cv=4).fit(scores, y)
+        narrow, wide = (model.predict_bounds(scores[:9], level=level) for level in (0.5, 0.95))
+        estimate = model.predict_proba(scores[:9])
+        assert wide.level == 0.95
+        assert ((wide.lower <= narrow.lower) & (narrow.lower <= estimate)).all()
+        assert ((estimate <= narrow.upper) & (narrow.upper <= wide.upper)).all()
+        assert (wide.width > narrow.width).all()
+
+
+def test_joint_fusion_has_the_bounds_of_joint_calibration():
+    scores, y, _ = draw(200, 2, gap=1.2)
+    fit, rest = slice(0, 80), slice(80, 200)
+    members = [LogisticRegression().fit(scores[fit, [j]].reshape(-1, 1), y[fit]) for j in (0, 1)]
+    named = [(str(j), FrozenEstimator(m), [j]) for j, m in enumerate(members)]
+    fusion = EvidentialFusion(named).fit(scores[rest], y[rest])
+    margins = np.column_stack([m.decision_function(scores[:, [j]]) for j, m in enumerate(members)])
+    same = joint(ridge=1.0).fit(margins[rest], y[rest])
+    ours, theirs = fusion.predict_bounds(scores, level=0.9), same.predict_bounds(margins, level=0.9)
+    np.testing.assert_allclose(ours.lower, theirs.lower, atol=1e-9)
+    np.testing.assert_allclose(ours.upper, theirs.upper, atol=1e-9)
+    assert ours.level == 0.9
+
+
+FITS = [
+    PlattCalibrator(),
+    PlattCalibrator(ridge="auto"),
+    BetaCalibrator(),
+    EvidentialLogisticCalibrator(),
+    EvidentialJointCalibrator(),
+]
+
+
+@pytest.mark.parametrize("calibrator", FITS, ids=repr)
+def test_a_fit_that_stops_too_early_says_so(calibrator, monkeypatch):
+    scores, y, _ = draw(40, 1)
+    fit = clone(calibrator).fit(scores, y)
+    assert np.max(fit.gradient_norm_) < 1e-9
+    monkeypatch.setattr(logistic_fits, "_MAX_STEPS", 1)
+    with pytest.warns(ConvergenceWarning, match=f"{type(calibrator).__name__} stopped before"):
+        clone(calibrator).fit(scores, y)
+
+
+def test_likelihoods_behind_a_level_have_certificates_too(monkeypatch):
+    scores, y = np.array([-1.0, 1.0, -1.0, 1.0, 3.0]), np.array([0, 0, 1, 1, 1])
+    real = logistic_level.fit_logistic
+
+    def unfinished(*args, **options):
+        return real(*args, **options)._replace(gradient_norm=1e-3)
+
+    for module, model in ((logistic_level, logistic()), (joint_logistic_level, joint())):
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "fit_logistic", unfinished)
+            with pytest.warns(ConvergenceWarning, match="the gradient is 1.0e-03"):
+                model.fit(scores, y)

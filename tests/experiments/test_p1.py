@@ -144,7 +144,10 @@ def test_independent_calibration_multiplies_contours_and_probabilities():
     test = np.arange(42, 60)
     found = comparison.supports_of(scores, y, rows, test)
     assert sorted(found) == sorted(comparison.METHODS)
-    fitted = [EvidentialLogisticCalibrator().fit(scores[r, j], y[r]) for j, r in enumerate(rows)]
+    fitted = [
+        EvidentialLogisticCalibrator(targets="smoothed").fit(scores[r, j], y[r])
+        for j, r in enumerate(rows)
+    ]
     upper = np.prod([f.predict_bounds(scores[test, j]).upper for j, f in enumerate(fitted)], axis=0)
     proba = np.prod([f.predict_proba(scores[test, j]) for j, f in enumerate(fitted)], axis=0)
     shares = found["independent"] / upper  # Dempster's rule divides by one less the conflict

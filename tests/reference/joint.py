@@ -93,7 +93,7 @@ class JointLogistic:
     Coefficients are kept for standardised scores; `slope` and `intercept` are in their own units.
     """
 
-    def __init__(self, scores, y, *, targets="smoothed", ridge=0.0, weight=None, bias=True):
+    def __init__(self, scores, y, *, targets="light", ridge=0.0, weight=None, bias=True):
         scores, y = np.asarray(scores, dtype=float), np.asarray(y, dtype=int)
         self.weight = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=float)
         self.target = class_targets(y, 2, targets, self.weight)[:, 1]
@@ -176,7 +176,7 @@ class JointMultinomial:
     Parameters are the J slopes, then with `bias` those of all classes but the last.
     """
 
-    def __init__(self, scores, y, *, targets="smoothed", bias=False, weight=None):
+    def __init__(self, scores, y, *, targets="light", bias=False, weight=None):
         scores, y = np.asarray(scores, dtype=float), np.asarray(y, dtype=int)
         self.n_slopes, self.n_classes = scores.shape[1:]
         self.bias = bias

@@ -65,8 +65,7 @@ def joint_evidence(
     """
     span = scaled = np.eye(design.shape[1])
     if not penalty.any():
-        span, size = seen_directions(design, weight)
-        scaled = span * (np.sqrt(weight.sum()) / size)  # directions hardly seen count like others
+        span, scaled = seen_directions(design, weight)
     seen = design @ scaled
     ridge = penalty if penalty.any() else np.zeros(span.shape[1])
     fit = _NOTHING_SEEN
@@ -98,10 +97,14 @@ def quadratic_evidence(evidence: JointEvidence) -> JointEvidence:
 
 
 def seen_directions(design: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return an orthonormal basis (p, rank) of the directions rows have, and their sizes there."""
+    """Return an orthonormal basis (p, rank) of the directions rows have, and that basis scaled.
+
+    On the scaled one rows have mean square 1: directions hardly seen count like others.
+    """
     _, size, axes = np.linalg.svd(design * np.sqrt(weight)[:, None], full_matrices=False)
     seen = size > _UNSEEN * size[0]
-    return axes[seen].T, size[seen]
+    span = axes[seen].T
+    return span, span * (np.sqrt(weight.sum()) / size[seen])
 
 
 def outside_span(evidence: JointEvidence, design: FloatArray) -> BoolArray:

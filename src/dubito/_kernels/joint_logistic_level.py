@@ -41,6 +41,7 @@ class JointLevels(NamedTuple):
     raw_place: FloatArray  # (rank,): raw coefficients from the first estimate, whitened
     raw_whiten: FloatArray  # (p, rank): axes where the raw curvature is the identity
     separated: bool  # whether plain targets have no estimate
+    gradient_norm: float  # the certificate of both fits
 
     @property
     def likelihoods(self) -> tuple[tuple[FloatArray, ...], tuple[FloatArray, ...]]:
@@ -51,16 +52,17 @@ class JointLevels(NamedTuple):
 
 def joint_levels(design: FloatArray, event: BoolArray, weight: FloatArray) -> JointLevels:
     """Fit both likelihoods to a design (n, p), events and positive weights."""
-    rank = len(seen_directions(design, weight)[1])
+    _, scaled = seen_directions(design, weight)
+    rank = scaled.shape[1]
     target, raw = level_targets(event, weight, rank)
     shrunk = joint_evidence(design, target, weight, np.zeros(design.shape[1]))
-    rows, nothing = shrunk.rows.T, np.zeros(rank)
+    nothing = np.zeros(rank)
     if not rank:  # rows that are all zero, without a bias: the log-odds are 0
         none = np.zeros((design.shape[1], 0))
-        return JointLevels(shrunk, shrunk.at, shrunk.coef, nothing, none, separated=False)
-    at = np.linalg.pinv(shrunk.whiten) @ shrunk.coef
-    fit = fit_logistic(rows, raw, weight, nothing, nothing, start=at)
-    eta = rows @ fit.coef
+        return JointLevels(shrunk, shrunk.at, shrunk.coef, nothing, none, False, 0.0)
+    seen = design @ scaled
+    fit = fit_logistic(seen, raw, weight, nothing, nothing, start=shrunk.fit.coef)
+    coef, eta, rows = scaled @ fit.coef, seen @ fit.coef, shrunk.rows.T
     curvature = (rows * (weight * expit(eta) * expit(-eta))[:, None]).T @ rows
     values, axes = np.linalg.eigh(curvature)
     white = axes / np.sqrt(np.maximum(values, 1e-14))
@@ -69,10 +71,11 @@ def joint_levels(design: FloatArray, event: BoolArray, weight: FloatArray) -> Jo
     return JointLevels(
         shrunk=shrunk,
         raw_at=np.stack([weight, shrunk.at[1], part, raw]),
-        raw_coef=shrunk.whiten @ fit.coef,
-        raw_place=fit.coef - at,
+        raw_coef=coef,
+        raw_place=np.linalg.pinv(shrunk.whiten) @ (coef - shrunk.coef),
         raw_whiten=shrunk.whiten @ white,
         separated=bool(values.min() < _FLAT),
+        gradient_norm=max(shrunk.fit.gradient_norm, fit.gradient_norm),
     )
 
 

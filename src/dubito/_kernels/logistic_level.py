@@ -38,6 +38,7 @@ class LogisticLevels(NamedTuple):
 
     shrunk: LogisticEvidence
     raw: LogisticEvidence
+    gradient_norm: float  # the certificate of both fits
 
 
 def level_targets(
@@ -64,12 +65,13 @@ def logistic_levels(
     """Fit both likelihoods of standardised scores, from coefficients that are nearly right."""
     design = np.column_stack([np.ones(len(x)), x])
     nothing = np.zeros(2)
-    both = []
+    both, gradients = [], []
     for target in level_targets(event, weight, 1 + int(np.ptp(x) > 0)):
         fit = fit_logistic(design, target, weight, nothing, nothing, start=start)
         both.append(logistic_evidence(x, target, weight, fit.coef))
+        gradients.append(fit.gradient_norm)
         start = fit.coef
-    return LogisticLevels(*both)
+    return LogisticLevels(both[0], both[1], max(gradients))
 
 
 def level_bounds(
@@ -79,13 +81,14 @@ def level_bounds(
     from dubito._kernels.logistic_level_compiled import level_ends  # noqa: PLC0415 - loads numba
 
     t = deviations_at(level)
-    shrunk, raw = ((e.likelihood, e.model) for e in levels)
+    both = levels.shrunk, levels.raw
+    shrunk, raw = ((e.likelihood, e.model) for e in both)
 
     def exact(queries: FloatArray) -> FloatArray:
         return expit(level_ends(shrunk, raw, queries, t))
 
     distinct, where = np.unique(x, return_inverse=True)
-    cuts = np.concatenate([landmarks(e.optimum) for e in levels])
+    cuts = np.concatenate([landmarks(e.optimum) for e in both])
     ends = interpolated(exact, distinct, np.sort(cuts))[where]
     lower, upper = ends[:, [0, 2]].min(axis=1), ends[:, [1, 3]].max(axis=1)
     return np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0)

@@ -61,6 +61,11 @@ class BinaryJointModel:
         return self.evidence.fit.gradient_norm
 
     @property
+    def certificate(self) -> float:
+        """The largest gradient norm of all fits: of the estimate, and of bounds at a level."""
+        return max(self.gradient_norm, self.levels.gradient_norm)
+
+    @property
     def slope(self) -> FloatArray:
         """Slope of each classifier in its own units."""
         inner = self.evidence.coef[1:] if self.bias else self.evidence.coef

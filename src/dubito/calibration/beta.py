@@ -17,6 +17,7 @@ from dubito._kernels.logistic import (
     smoothed_targets,
 )
 from dubito._sklearn import Interval, StrOptions
+from dubito.calibration._certificates import check_certificate
 from dubito.calibration._lifting import LiftedCalibrator
 from dubito.calibration.platt import SigmoidMap, fit_sigmoid
 
@@ -115,6 +116,7 @@ class BetaCalibrator(LiftedCalibrator):
         self.ridge_ = np.array([m.ridge for m in self.maps_])
         self.n_iter_ = np.array([m.fit.n_iter for m in self.maps_])
         self.gradient_norm_ = np.array([m.fit.gradient_norm for m in self.maps_])
+        check_certificate(self, self.gradient_norm_)
 
     def _fit_map(self, score: FloatArray, event: BoolArray, weight: FloatArray) -> BetaMap:
         if self.input == "margin":

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from dubito._checks import counted
 from dubito._sklearn import Interval, StrOptions
 from dubito.calibration._base import BaseCalibrator
+from dubito.calibration._certificates import check_certificate
 from dubito.calibration._joint_binary import fit_binary
 from dubito.calibration._joint_settings import JointSettings
 from dubito.calibration._joint_softmax import fit_softmax
@@ -52,6 +53,13 @@ class EvidentialJointCalibrator(TwoClassMass, BaseCalibrator):
     .. math:: \mathrm{Bel}=\hat\theta-\int_0^{\hat\theta}pl(u)\,du,\qquad
         \mathrm{Pl}=\hat\theta+\int_{\hat\theta}^1pl(u)\,du.
 
+    ``predict_bounds(scores, level=0.9)`` holds the true probability at least nine times in ten if
+    the model's form is right. For two classes it is the hull of the cuts
+    :math:`\{\theta:-2\log pl(\theta)\le\chi^2_1(0.9)\}` of two likelihoods without a ridge: of raw
+    targets, and of p/2 pseudo-observations of unknown label beside the rows, p the number of
+    coefficients. Where a combination of the scores separates the classes, the end on that side is 0
+    or 1.
+
     K > 2 classes (ours): class k has the utility :math:`u_k=\sum_ja_js_{jk}`, with
     :math:`a_j\ge0`, plus a bias :math:`b_k` where asked for; the probabilities are their softmax.
     With :math:`\Gamma(\gamma)` the coefficients of relative likelihood at least :math:`\gamma`,
@@ -65,7 +73,7 @@ class EvidentialJointCalibrator(TwoClassMass, BaseCalibrator):
 
     Parameters
     ----------
-    targets : {"light", "smoothed", "raw"}, default="smoothed"
+    targets : {"light", "smoothed", "raw"}, default="light"
         What the likelihood is asked to predict. "light": a quarter of a pseudo-observation of
         unknown label in all. "smoothed": :math:`(n_k+1)/(n_k+K)` for a row's own class k and
         :math:`1/(n_k+K)` for each other (Platt's for two classes), as published; nearly uniform
@@ -158,11 +166,14 @@ class EvidentialJointCalibrator(TwoClassMass, BaseCalibrator):
     >>> scores = rng.normal(size=(40, 2)) + np.outer(y, [2, 1])
     >>> calibrator = EvidentialJointCalibrator().fit(scores, y)
     >>> calibrator.predict_proba([[2.0, 1.0], [0.5, 0.5]]).round(2)
-    array([[0.14, 0.86],
-           [0.73, 0.27]])
+    array([[0.03, 0.97],
+           [0.87, 0.13]])
     >>> calibrator.predict_bounds([[2.0, 1.0], [0.5, 0.5]]).lower.round(2)
-    array([[0.06, 0.73],
-           [0.57, 0.15]])
+    array([[0.  , 0.87],
+           [0.68, 0.04]])
+    >>> calibrator.predict_bounds([[2.0, 1.0], [0.5, 0.5]], level=0.9).lower.round(2)
+    array([[0.  , 0.76],
+           [0.57, 0.01]])
 
     Two classifiers of three classes: scores have shape (n, 2, 3).
 
@@ -170,7 +181,7 @@ class EvidentialJointCalibrator(TwoClassMass, BaseCalibrator):
     >>> scores = rng.normal(size=(30, 2, 3)) + 2 * np.eye(3)[y][:, None, :]
     >>> calibrator = EvidentialJointCalibrator().fit(scores, y)
     >>> calibrator.predict_bounds([[[2, 1, 0], [1, 2, 0]]]).upper.round(2)
-    array([[0.57, 0.58, 0.15]])
+    array([[0.71, 0.95, 0.02]])
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -188,7 +199,7 @@ class EvidentialJointCalibrator(TwoClassMass, BaseCalibrator):
     def __init__(
         self,
         *,
-        targets: str = "smoothed",
+        targets: str = "light",
         ridge: float = 0.0,
         bias: bool | str = "auto",
         likelihood: str = "auto",
@@ -213,6 +224,8 @@ class EvidentialJointCalibrator(TwoClassMass, BaseCalibrator):
         self.likelihood_ = self.model_.likelihood
         self.n_iter_ = self.model_.n_iter
         self.gradient_norm_ = self.model_.gradient_norm
+        if len(self.classes_) == 2:
+            check_certificate(self, self.model_.certificate)
 
     def _proba(self, table: FloatArray) -> FloatArray:
         return self.model_.proba(self._joint_scores(table))

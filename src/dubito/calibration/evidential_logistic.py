@@ -23,6 +23,7 @@ from dubito._kernels.logistic_profile import (
 )
 from dubito._kernels.targets import target_table
 from dubito._sklearn import StrOptions
+from dubito.calibration._certificates import check_certificate
 from dubito.calibration._lifting import LiftedEvidentialCalibrator
 from dubito.calibration.errors import CalibrationInputError
 
@@ -46,9 +47,14 @@ class EvidentialLogisticCalibrator(LiftedEvidentialCalibrator):
     .. math:: \mathrm{Bel}=\hat\theta-\int_0^{\hat\theta}pl_s(u)\,du,\qquad
         \mathrm{Pl}=\hat\theta+\int_{\hat\theta}^1pl_s(u)\,du.
 
+    ``predict_bounds(scores, level=0.9)`` holds the true probability at least nine times in ten if
+    it is a sigmoid of the score: it is the hull of the cuts
+    :math:`\{\theta:-2\log pl_s(\theta)\le\chi^2_1(0.9)\}` of two likelihoods, of raw targets and
+    of one pseudo-observation of unknown label beside the rows, whatever ``targets`` is.
+
     Parameters
     ----------
-    targets : {"light", "smoothed", "raw"}, default="smoothed"
+    targets : {"light", "smoothed", "raw"}, default="light"
         What the likelihood is asked to predict. "light": a quarter of a pseudo-observation of
         unknown label in all, :math:`(1-\epsilon)y+\epsilon/2` with
         :math:`\epsilon=\frac14/(n+\frac14)`. "smoothed": Platt's, as published,
@@ -82,11 +88,12 @@ class EvidentialLogisticCalibrator(LiftedEvidentialCalibrator):
 
     Notes
     -----
-    Bounds are exact to about 1e-9: no draws, no grid. Scaling and shifting scores changes
-    nothing; negating them and swapping the classes gives the mirror image. ``predict_proba`` is the
-    estimate :math:`\hat\theta`, that of ``PlattCalibrator(ridge=0)`` with smoothed targets, and
-    lies within the bounds. Constant scores have slope 0. Weights count as rows: the bounds
-    tighten as they grow.
+    Bounds are exact to about 1e-9: no draws, no grid. Where a threshold separates the classes, the
+    bounds at a level reach 0 or 1 on its sides, and both within the gap. Scaling and shifting
+    scores changes nothing; negating them and swapping the classes gives the mirror image.
+    ``predict_proba`` is the estimate :math:`\hat\theta`, that of ``PlattCalibrator(ridge=0)`` with
+    smoothed targets, and lies within the bounds. Constant scores have slope 0. Weights count as
+    rows: the bounds tighten as they grow.
 
     Deviations from the paper: the positive-slope form in place of
     :math:`1/(1+e^{\sigma_0+\sigma_1s})`; the integrals by quadrature in place of a discretised
@@ -107,11 +114,21 @@ class EvidentialLogisticCalibrator(LiftedEvidentialCalibrator):
     >>> calibrator = EvidentialLogisticCalibrator().fit(scores, y)
     >>> bounds = calibrator.predict_bounds([-1.0, 0.1, 1.0])
     >>> bounds.lower.round(2)
-    array([[0.43, 0.08],
-           [0.26, 0.28],
-           [0.1 , 0.42]])
+    array([[0.62, 0.01],
+           [0.21, 0.24],
+           [0.01, 0.59]])
+
+    Bounds that hold the true probability nine times in ten, wider with so few rows:
+
+    >>> calibrator.predict_bounds([-1.0, 0.1, 1.0], level=0.9).lower.round(2)
+    array([[0.43, 0.  ],
+           [0.11, 0.13],
+           [0.  , 0.41]])
+
+    How plausible each probability is:
+
     >>> calibrator.contour([0.1], [0.25, 0.5, 0.75]).round(2)
-    array([[0.39, 1.  , 0.44]])
+    array([[0.53, 1.  , 0.64]])
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -124,7 +141,7 @@ class EvidentialLogisticCalibrator(LiftedEvidentialCalibrator):
     def __init__(
         self,
         *,
-        targets: str = "smoothed",
+        targets: str = "light",
         input: str = "margin",
         floor: float | str = "auto",
         classes: npt.ArrayLike | None = None,
@@ -138,6 +155,7 @@ class EvidentialLogisticCalibrator(LiftedEvidentialCalibrator):
         self.intercept_ = np.array([m.intercept for m in self.maps_])
         self.n_iter_ = np.array([m.fit.n_iter for m in self.maps_])
         self.gradient_norm_ = np.array([m.fit.gradient_norm for m in self.maps_])
+        check_certificate(self, [self.gradient_norm_, [m.levels.gradient_norm for m in self.maps_]])
 
     def _fitted_events(self, table: FloatArray, y: IntArray) -> list[tuple[FloatArray, BoolArray]]:
         """Return each map's own event: it is their form that is assumed."""

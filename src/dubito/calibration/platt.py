@@ -20,6 +20,7 @@ from dubito._kernels.logistic import (
 )
 from dubito._sklearn import Interval, StrOptions
 from dubito.calibration._base import AffineMixin
+from dubito.calibration._certificates import check_certificate
 from dubito.calibration._lifting import LiftedCalibrator
 
 if TYPE_CHECKING:
@@ -118,6 +119,7 @@ class PlattCalibrator(AffineMixin, LiftedCalibrator):
         self.ridge_ = np.array([m.ridge for m in self.maps_])
         self.n_iter_ = np.array([m.fit.n_iter for m in self.maps_])
         self.gradient_norm_ = np.array([m.fit.gradient_norm for m in self.maps_])
+        check_certificate(self, self.gradient_norm_)
 
     def _fit_map(self, score: FloatArray, event: BoolArray, weight: FloatArray) -> SigmoidMap:
         return fit_sigmoid(score, event, weight, ridge=self.ridge, identity=self.input != "margin")
