@@ -62,13 +62,28 @@ def refit_task(n: int, rows: int, target: float) -> Comparison:
     s, y = draw(n)
     positive, negative = y.sum(), (~y).sum()
     t = np.where(y, (positive + 1) / (positive + 2), 1 / (negative + 2))
-    fitted = EvidentialLogisticCalibrator().fit(s, y)
+    fitted = EvidentialLogisticCalibrator(targets="smoothed").fit(s, y)
     query = np.linspace(-3, 3, rows)
     return Comparison(
         task=f"Evidential logistic bounds of {rows} rows from {n:,} calibration rows",
         rival="one optimiser call for each row and node (scipy, 32 nodes a side)",
         ours=lambda: fitted.predict_bounds(query),
         theirs=lambda: refit_bounds(fitted, s, t, query),
+        target=target,
+        repeats=3,
+    )
+
+
+def level_task(n: int, rows: int, target: float) -> Comparison:
+    """Bounds at a level against belief and plausibility of the same rows."""
+    s, y = draw(n)
+    fitted = EvidentialLogisticCalibrator().fit(s, y)
+    query = np.random.default_rng(1).normal(scale=3, size=rows)
+    return Comparison(
+        task=f"Evidential logistic bounds at level 0.9 of {rows:,} rows, {n:,} calibration rows",
+        rival="ours with level=None: belief and plausibility",
+        ours=lambda: fitted.predict_bounds(query, level=0.9),
+        theirs=lambda: fitted.predict_bounds(query),
         target=target,
         repeats=3,
     )
@@ -87,6 +102,8 @@ def comparisons() -> list[Comparison]:
     return [
         refit_task(200, 10, target=5),
         refit_task(5_000, 4, target=50),
+        level_task(200, 20, target=0.5),
+        level_task(1_000, 100_000, target=0.5),
         Comparison(
             task="Evidential logistic, fit on 100,000 rows and bounds of 100,000",
             rival="scikit-learn's sigmoid, which gives no bounds",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -54,7 +55,7 @@ def contour_task(n: int, n_classifiers: int, rows: int, target: float) -> Compar
     scores, y = draw(n, n_classifiers)
     query = draw(rows, n_classifiers)[0]
     theta = np.linspace(0.005, 0.995, 100)
-    fitted = EvidentialJointCalibrator().fit(scores, y)
+    fitted = EvidentialJointCalibrator(targets="smoothed").fit(scores, y)
     return Comparison(
         task=f"Joint contour at 100 probabilities, {n_classifiers} scores, {n:,} calibration rows",
         rival="one optimiser call (scipy's BFGS with gradient) for each",
@@ -70,7 +71,7 @@ def bounds_task(n: int, n_classifiers: int, rows: int, target: float) -> Compari
     scores, y = draw(n, n_classifiers)
     query = draw(rows, n_classifiers)[0]
     theta = np.linspace(0.005, 0.995, 100)
-    fitted = EvidentialJointCalibrator().fit(scores, y)
+    fitted = EvidentialJointCalibrator(targets="smoothed").fit(scores, y)
     return Comparison(
         task=f"Joint bounds (ours exact), {n_classifiers} scores, {n:,} calibration rows",
         rival="one optimiser call (scipy's BFGS with gradient) at each of 100 probabilities",
@@ -79,6 +80,43 @@ def bounds_task(n: int, n_classifiers: int, rows: int, target: float) -> Compari
         target=target,
         repeats=2,
     )
+
+
+def level_task() -> Comparison:
+    """Bounds at a level against belief and plausibility of the same rows."""
+    scores, y = draw(1_000, 3)
+    query = draw(200, 3)[0]
+    fitted = EvidentialJointCalibrator().fit(scores, y)
+    return Comparison(
+        task="Joint bounds at level 0.9, 3 scores, 1,000 calibration rows",
+        rival="ours with level=None: belief and plausibility",
+        ours=lambda: fitted.predict_bounds(query, level=0.9),
+        theirs=lambda: fitted.predict_bounds(query),
+        target=0.5,
+        repeats=3,
+    )
+
+
+def millisecond_task() -> Comparison:
+    """Bounds at a level against a millisecond of CPU time for each row."""
+    scores, y = draw(1_000, 3)
+    query = draw(200, 3)[0]
+    fitted = EvidentialJointCalibrator(n_jobs=1).fit(scores, y)
+    return Comparison(
+        task="Joint bounds at level 0.9, 3 scores, 1,000 calibration rows, one core",
+        rival="a millisecond for each row",
+        ours=lambda: fitted.predict_bounds(query, level=0.9),
+        theirs=lambda: _work_for(1e-3 * len(query)),
+        target=1,
+        repeats=3,
+    )
+
+
+def _work_for(seconds: float) -> None:
+    """Keep a core busy for so long."""
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
 
 
 def multiclass_task() -> Comparison:
@@ -103,5 +141,7 @@ def comparisons() -> list[Comparison]:
         contour_task(45, 3, 20, target=500),
         bounds_task(45, 3, 20, target=500),
         bounds_task(1_000, 10, 4, target=200),
+        level_task(),
+        millisecond_task(),
         multiclass_task(),
     ]

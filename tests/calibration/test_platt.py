@@ -18,9 +18,9 @@ from dubito._kernels.logistic import (
     RIDGES,
     fit_logistic,
     leave_one_out_loss,
-    smoothed_targets,
     standardisation,
 )
+from dubito._kernels.targets import event_targets
 from dubito.calibration import PlattCalibrator
 
 
@@ -189,7 +189,7 @@ def test_separable_scores_are_not_certain(ridge):
 def test_constant_scores_have_no_slope():
     calibrator = PlattCalibrator(ridge=0).fit(np.full(10, 3.7), np.arange(10) < 6)
     assert calibrator.slope_[0] == 0
-    expected = smoothed_targets(np.arange(10) < 6, np.ones(10)).mean()
+    expected = event_targets(np.arange(10) < 6, np.ones(10), "smoothed").mean()
     np.testing.assert_allclose(calibrator.predict_proba([3.7, 1e9])[:, 1], expected)
 
 

@@ -59,13 +59,6 @@ def standardised(score: FloatArray, centre: float, scale: float) -> FloatArray:
     return (score - centre) / scale if scale > 0 else np.zeros_like(score)
 
 
-def smoothed_targets(event: BoolArray, weight: FloatArray) -> FloatArray:
-    """Return Platt's targets: (n₊+1)/(n₊+2) for events, 1/(n₋+2) for the rest."""
-    positive = weight[event].sum()
-    negative = weight[~event].sum()
-    return np.where(event, (positive + 1) / (positive + 2), 1 / (negative + 2))
-
-
 def fit_logistic(
     design: FloatArray,
     target: FloatArray,

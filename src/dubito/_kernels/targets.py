@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     FloatArray = npt.NDArray[np.float64]
     IntArray = npt.NDArray[np.intp]
+    BoolArray = npt.NDArray[np.bool_]
 
 
 def target_table(y: IntArray, weight: FloatArray, n_classes: int, targets: str) -> FloatArray:
@@ -30,6 +31,12 @@ def target_table(y: IntArray, weight: FloatArray, n_classes: int, targets: str) 
         return shrunk_table(float(weight.sum()), n_classes, LIGHT)
     count = np.bincount(y, weights=weight, minlength=n_classes)[:, None]
     return np.asarray((count * own + 1) / (count + n_classes))
+
+
+def event_targets(event: BoolArray, weight: FloatArray, targets: str) -> FloatArray:
+    """Return the target of each row of two classes, (n,), from `target_table`."""
+    column = event.astype(np.intp)
+    return target_table(column, weight, 2, targets)[column, 1]
 
 
 def shrunk_table(total: float, n_classes: int, pseudo: float) -> FloatArray:

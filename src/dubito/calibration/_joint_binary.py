@@ -22,7 +22,7 @@ from dubito._kernels.joint_logistic_level import (
     quadratic_levels,
 )
 from dubito._kernels.logistic import standardisation, standardised
-from dubito._kernels.targets import target_table
+from dubito._kernels.targets import event_targets
 from dubito.calibration._joint_settings import (
     SMALLEST,
     JointSettings,
@@ -123,7 +123,7 @@ def fit_binary(
         open_ended = design[:, penalty == 0]
         advantages = np.where(y == 1, 1, -1)[:, None] * open_ended
         check_estimate_exists(advantages, np.full(open_ended.shape[1], -np.inf))
-    target = target_table(y, weight, 2, settings.targets)[y, 1]
+    target = event_targets(y == 1, weight, settings.targets)
     evidence = joint_evidence(design, target, weight, penalty)
     levels = joint_levels(design, y == 1, weight)
     likelihood = choose_likelihood(settings.likelihood, len(design) * design.shape[1] ** 2, _CHEAP)

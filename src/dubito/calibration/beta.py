@@ -14,8 +14,8 @@ from dubito._kernels.logistic import (
     choose_ridge,
     fit_logistic,
     leave_one_out_loss,
-    smoothed_targets,
 )
+from dubito._kernels.targets import event_targets
 from dubito._sklearn import Interval, StrOptions
 from dubito.calibration._certificates import check_certificate
 from dubito.calibration._lifting import LiftedCalibrator
@@ -216,7 +216,7 @@ def _fit_beta(
     def fit_with(strength: float, first: FloatArray | None = None) -> LogisticFit:
         return fit_logistic(
             design,
-            event.astype(float) if strength > 0 else smoothed_targets(event, weight),
+            event.astype(float) if strength > 0 else event_targets(event, weight, "smoothed"),
             weight,
             _penalty(strength),
             prior,

@@ -21,7 +21,7 @@ from dubito._kernels.logistic_profile import (
     contour_of,
     logistic_evidence,
 )
-from dubito._kernels.targets import target_table
+from dubito._kernels.targets import event_targets
 from dubito._sklearn import StrOptions
 from dubito.calibration._certificates import check_certificate
 from dubito.calibration._lifting import LiftedEvidentialCalibrator
@@ -155,7 +155,8 @@ class EvidentialLogisticCalibrator(LiftedEvidentialCalibrator):
         self.intercept_ = np.array([m.intercept for m in self.maps_])
         self.n_iter_ = np.array([m.fit.n_iter for m in self.maps_])
         self.gradient_norm_ = np.array([m.fit.gradient_norm for m in self.maps_])
-        check_certificate(self, [self.gradient_norm_, [m.levels.gradient_norm for m in self.maps_]])
+        levels = [m.levels.gradient_norm for m in self.maps_]
+        check_certificate(self, np.append(self.gradient_norm_, levels))
 
     def _fitted_events(self, table: FloatArray, y: IntArray) -> list[tuple[FloatArray, BoolArray]]:
         """Return each map's own event: it is their form that is assumed."""
@@ -170,8 +171,7 @@ class EvidentialLogisticCalibrator(LiftedEvidentialCalibrator):
         x = standardised(score, centre, scale)
         if self.targets == "raw":
             _check_overlap(x, event)
-        column = event.astype(np.intp)
-        target = target_table(column, weight, 2, self.targets)[column, 1]
+        target = event_targets(event, weight, self.targets)
         design = np.column_stack([np.ones(len(x)), x])
         fit = fit_logistic(design, target, weight, np.zeros(2), np.zeros(2))
         return EvidentialSigmoidMap(

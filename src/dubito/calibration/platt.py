@@ -14,10 +14,10 @@ from dubito._kernels.logistic import (
     choose_ridge,
     fit_logistic,
     leave_one_out_loss,
-    smoothed_targets,
     standardisation,
     standardised,
 )
+from dubito._kernels.targets import event_targets
 from dubito._sklearn import Interval, StrOptions
 from dubito.calibration._base import AffineMixin
 from dubito.calibration._certificates import check_certificate
@@ -176,7 +176,9 @@ def fit_sigmoid(
     design = np.column_stack([standardised(score, centre, scale), np.ones(len(score))])
     if ridge == 0:
         nothing = np.zeros(2)
-        fit = fit_logistic(design, smoothed_targets(event, weight), weight, nothing, nothing)
+        fit = fit_logistic(
+            design, event_targets(event, weight, "smoothed"), weight, nothing, nothing
+        )
         return SigmoidMap(centre=centre, scale=scale, ridge=0.0, fit=fit)
 
     if identity:
