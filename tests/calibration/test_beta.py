@@ -182,3 +182,11 @@ def test_enormous_logits_are_certain_not_confusing(ridge):
     assert fitted.gradient_norm_.max() < 1e-6
     assert (fitted.predict_proba(logits)[:3, 1] < 0.201).all()
     assert (fitted.predict_proba(logits)[3:, 1] > 0.799).all()
+
+
+def test_logits_that_differ_by_rounding_only_are_constant():
+    # Their logarithms are equal; a slope in units of so small a difference put both rows at 1.
+    for spread in (1.4e-45, 1e-20, 1e-14):
+        model = BetaCalibrator(input="logits").fit([0.0, -spread], [1, 0])
+        assert model.gradient_norm_ < 1e-9
+        np.testing.assert_allclose(model.predict_proba([0.0, -spread]), 0.5, atol=1e-9)

@@ -293,7 +293,7 @@ def test_a_calibrator_that_reads_probabilities_asks_for_them():
         ("proba", ["proba", "proba"]),
         (["proba", "margin"], ["proba", "margin"]),
     ):
-        calibrator = EvidentialJointCalibrator(input=input)
+        calibrator = EvidentialJointCalibrator(targets="smoothed", input=input)
         fusion = EvidentialFusion(members, calibrator=calibrator, cv=3).fit(X, y)
         assert fusion.calibrator_.input == asked
         assert fusion.calibrator_.targets == "smoothed"

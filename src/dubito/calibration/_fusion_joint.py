@@ -119,7 +119,7 @@ def fit_joint(
     """Score the same held-out rows by all members; calibrate all together, and each alone."""
     shared = fusion.calibrator
     if shared is None:
-        shared = EvidentialJointCalibrator(targets="light", ridge=_RIDGE)
+        shared = EvidentialJointCalibrator(ridge=_RIDGE)
     kinds = shared._inputs(len(members))
     sources = [
         _source(member, kind, X, weight, fusion.classes_)

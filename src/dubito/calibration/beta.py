@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 #: Log-odds beyond this count as this: larger ones say no more and drown the other columns.
 _CERTAIN = 1e5
 
+#: Logits that differ by less have the same logarithms of probabilities but for rounding: constant.
+_RESOLVED = 1e-12
+
 
 class BetaCalibrator(LiftedCalibrator):
     r"""Beta calibration: :math:`\operatorname{logit}p=a\ln q-b\ln(1-q)+c` with :math:`a,b\ge0`.
@@ -143,8 +146,9 @@ def _through(sigmoid: SigmoidMap) -> _Start:
 
 def _beside(sigmoid: SigmoidMap) -> _Start:
     """Read logits as they are; the sigmoid says where a and b start."""
-    unit = max(sigmoid.slope, 1 / sigmoid.scale) if sigmoid.scale > 0 else 1.0
-    if sigmoid.slope > 0:
+    spread = sigmoid.scale > _RESOLVED
+    unit = max(sigmoid.slope, 1 / sigmoid.scale) if spread else 1.0
+    if spread and sigmoid.slope > 0:
         prior = [sigmoid.slope / unit, sigmoid.slope / unit, sigmoid.intercept]
     else:
         prior = [0.0, 0.0, sigmoid.fit.coef[1]]
