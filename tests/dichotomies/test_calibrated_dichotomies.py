@@ -268,7 +268,9 @@ def test_calibration_pays_where_nodes_are_overconfident():
     assert loss["isotonic", "vector"] < loss[None, "vector"]
 
 
-@pytest.mark.parametrize("internal", EVIDENTIAL, ids=str)
+@pytest.mark.parametrize(
+    "internal", [*EVIDENTIAL, EvidentialLogisticCalibrator(targets="smoothed")], ids=str
+)
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_bounds_are_those_of_all_corners(internal, seed):
     X, y, new = alike_within_classes(seed)
@@ -284,7 +286,7 @@ def test_bounds_are_those_of_all_corners(internal, seed):
         clear = np.all([interval[0] > 1e-9 for interval in intervals.values()], axis=0)
         clear &= np.all([interval[1] < 1 - 1e-9 for interval in intervals.values()], axis=0)
         np.testing.assert_array_equal(sets[clear, label], kept[label][clear])
-    if isinstance(internal, EvidentialLogisticCalibrator):
+    if getattr(internal, "targets", None) == "smoothed":  # light ones reach 0 and 1 more often
         assert clear.mean() > 0.5
 
 
