@@ -149,7 +149,7 @@ def _level_tables(
     edges, series = [np.empty(0)] * len(levels), [np.empty((0, 4, DEGREE + 1))] * len(levels)
     for node, (own, gap) in enumerate(zip(levels, gaps, strict=True)):
         if own is not None:
-            both = ((e.likelihood, e.model) for e in own)
+            both = ((e.likelihood, e.model) for e in (own.shrunk, own.raw))
             frames[node], edges[node], series[node] = tabulate_levels(*both, gap, t)
     start = np.cumsum([0, *map(len, edges)])
     none = np.empty((0, 4, DEGREE + 1))  # there may be no nodes
