@@ -1,5 +1,7 @@
 """Rows of every kind: mixed tables, texts, frames, holes, scores; transformers within models."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -238,3 +240,14 @@ def test_the_search_keeps_a_bounded_number_of_rows():
     ranks = [np.argsort(np.argsort(model.score_samples(new))) for model in (capped, full)]
     assert np.corrcoef(ranks)[0, 1] > 0.7
     assert ranks[0][-1] == ranks[1][-1] == 0
+
+
+@pytest.mark.parametrize("pack", [np.asarray, sparse.csr_matrix])
+def test_no_table_of_all_distances_is_built(pack):
+    rows = pack(np.random.default_rng(0).normal(size=(6000, 3)))
+    detector = NeighbourDistances().fit(rows)
+    tracemalloc.start()
+    detector.score_samples(rows)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 8 * 6000 * 6000 / 2  # bytes of half of them

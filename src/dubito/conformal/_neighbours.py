@@ -28,10 +28,10 @@ class NeighbourDistances(BaseEstimator):
     r"""Minus the mean distance to the nearest training rows, after scaling.
 
     Dense rows, and sparse ones with up to 500 columns (tables with one-hot columns), have each
-    column divided by its standard deviation, and the distance is Euclidean. Centring would not
-    change a distance, so sparse rows stay sparse. A column that is constant in training is left
-    in its own units: it adds nothing between rows that share the constant, and much for a row that
-    does not. Missing values (nan) count as the column's mean.
+    column divided by its standard deviation, and the distance is Euclidean. A column that is
+    constant in training is left in its own units: it adds nothing between rows that share the
+    constant, and much for a row that does not. Missing values (nan) count as the column's mean, in
+    sparse rows as 0.
 
     Sparse rows with more columns are text or counts. Their lengths say how long a text is, and
     division by standard deviations would let the rarest words decide, so they are scaled to unit
@@ -116,10 +116,9 @@ class NeighbourDistances(BaseEstimator):
             empty = np.asarray(abs(rows).sum(axis=1)).ravel() == 0
             return sparse.csr_matrix(sparse.hstack([normalize(rows), empty[:, None].astype(float)]))
         scaled = self.scaler_.transform(rows)
-        values = scaled.data if sparse.issparse(scaled) else scaled
-        np.nan_to_num(values, copy=False, nan=0.0)
-        np.clip(values, -_LARGEST, _LARGEST, out=values)
-        return scaled
+        scaled = scaled.toarray() if sparse.issparse(scaled) else scaled  # a chunk, few columns
+        np.nan_to_num(scaled, copy=False, nan=0.0)
+        return np.clip(scaled, -_LARGEST, _LARGEST, out=scaled)
 
 
 def _are_numbers(X: Any) -> bool:
