@@ -257,7 +257,7 @@ def test_randomised_sets_are_drawn_again_alike():
     other = clone(clf).set_params(random_state=1).fit(X, Y)
     assert (other.predict_contour(X) != clf.predict_contour(X)).any()
     plain = clone(clf).set_params(randomized=False).fit(X, Y)
-    assert clf.predict_set(X).sum() < plain.predict_set(X).sum()
+    assert (plain.predict_contour(X) != clf.predict_contour(X)).any()
     full = clone(clf).set_params(cv="full").fit(X[HELD], Y[HELD])
     assert full.predict_contour(X[:3]).shape == (3, 3)
 

@@ -98,7 +98,7 @@ def test_cumulative_scores_sum_what_is_more_probable(random):
     rng = np.random.default_rng(0)
     counts = rng.integers(0, 4, (50, 5)) + np.array([1, 0, 0, 0, 0])
     p = counts / counts.sum(axis=1, keepdims=True)
-    u = rng.random(50) if random else np.ones(50)
+    u = rng.random(50) if random else np.full(50, 0.5)
     wanted = [[row[row > v].sum() + f * v for v in row] for row, f in zip(p, u, strict=True)]
     np.testing.assert_allclose(cumulative(p, u if random else None), wanted, atol=1e-11)
     order = rng.permutation(5)

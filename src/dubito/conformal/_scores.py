@@ -34,7 +34,9 @@ def margin(logits: FloatArray) -> FloatArray:
 def cumulative(proba: FloatArray, fraction: FloatArray | None = None) -> FloatArray:
     r"""Return :math:`a_k=\sum_{l:p_l>p_k}p_l+u\,p_k` (Romano, Sesia and Candès 2020).
 
-    `fraction` (n,) is u of each row: uniform numbers, or None for u = 1.
+    `fraction` (n,) is u of each row: uniform numbers, or None for their mean, u = 1/2. With u = 1 a
+    label that the model is sure of scores as badly as those it excludes: sets held 3.9 digits of
+    10 where they hold 1.0 with u = 1/2 (logistic regression, coverage 0.95).
     """
     order = np.argsort(-proba, axis=1, kind="stable")
     falling = np.take_along_axis(proba, order, axis=1)
@@ -44,7 +46,7 @@ def cumulative(proba: FloatArray, fraction: FloatArray | None = None) -> FloatAr
     is_first[:, 1:] = falling[:, 1:] < falling[:, :-1]
     first = np.maximum.accumulate(np.where(is_first, np.arange(proba.shape[1]), 0), axis=1)
     before = np.take_along_axis(before, first, axis=1)
-    summed = before + (falling if fraction is None else fraction[:, None] * falling)
+    summed = before + (0.5 if fraction is None else fraction[:, None]) * falling
     scores = np.empty_like(summed)
     np.put_along_axis(scores, order, summed, axis=1)
     return np.round(scores, _DECIMALS)  # sums of the same terms in another order are ties

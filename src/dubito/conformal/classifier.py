@@ -77,8 +77,8 @@ class ConformalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
         - "margin": the largest log-probability (or decision value) of another class less its own.
         - "probability": :math:`1-p_k` (Sadinle et al. 2019).
-        - "cumulative": :math:`\sum_{l:p_l>p_k}p_l+u\,p_k` (Romano et al. 2020), u = 1 or random;
-          sets adapt to how hard a row is, and are larger.
+        - "cumulative": :math:`\sum_{l:p_l>p_k}p_l+u\,p_k` (APS, Romano et al. 2020), with u random
+          or, as it is by default, 1/2; sets adapt to how hard a row is.
         - "plausibility": 1 less the upper bound of ``predict_bounds``, for models of dubito.
     class_conditional : bool, default False
         Whether each class is compared to rows of that class alone. The promise then holds within
@@ -93,8 +93,8 @@ class ConformalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         - "full": the estimator is fitted anew with each new row and each class. For calibrators,
           and others that are fitted in no time.
     randomized : bool, default False
-        For ``score="cumulative"``: whether u is drawn at random, uniform in [0, 1], which makes
-        sets smaller. The u of a row depends on its place in X.
+        For ``score="cumulative"``: whether u is drawn at random, uniform in [0, 1], as in the
+        paper. The u of a row depends on its place in X.
     response_method : {"auto", "predict_proba", "decision_function"}, default "auto"
         What the score is computed from. "auto" is ``predict_proba`` where there is one.
     max_refits : int, default 10000
