@@ -124,6 +124,13 @@ def test_a_model_aware_of_novelty_declines_what_it_never_saw(run_script, capsys)
     assert wrong[1] < wrong[0] / 5
 
 
+def test_conformal_sets_stay_at_what_was_promised(run_script):
+    told = run_script("2_deeper/plot_8_sets_with_a_promise.py")
+    assert min(told["held"]["conformal"]) > 0.86
+    assert max(told["held"]["by bounds"]) < 0.8
+    assert told["size"]["by bounds"][-1] < 1.01 < told["size"]["conformal"][-1]
+
+
 @pytest.mark.slow
 def test_calibration_and_more_trees_help_many_classes(run_script):
     told = run_script("2_deeper/plot_5_many_classes.py")
