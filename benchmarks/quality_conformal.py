@@ -187,7 +187,7 @@ def quality(name: str) -> str:
 
 def speed() -> str:
     """Return the table of CPU times."""
-    shapes = [(2_000, 10_000, 10), (2_000, 2_000, 100)]
+    shapes = [(2_000, 10_000, 10), (2_000, 500, 100)]
     lines = [
         "## Time",
         "",
