@@ -135,6 +135,21 @@ def multiclass_task() -> Comparison:
     )
 
 
+def multiclass_level_task() -> Comparison:
+    """Bounds at a confidence level against belief and plausibility of the same rows."""
+    scores, y = draw(300, 3, 5)
+    query = draw(20, 3, 5)[0]
+    fitted = EvidentialJointCalibrator(likelihood="exact").fit(scores, y)
+    return Comparison(
+        task="Joint bounds at level 0.9, 3 classifiers of 5 classes, 300 calibration rows",
+        rival="belief and plausibility of the same rows",
+        ours=lambda: fitted.predict_bounds(query, level=0.9),
+        theirs=lambda: fitted.predict_bounds(query),
+        target=0.5,
+        repeats=3,
+    )
+
+
 def comparisons() -> list[Comparison]:
     """Return the claims of joint calibration."""
     return [
@@ -144,4 +159,5 @@ def comparisons() -> list[Comparison]:
         level_task(),
         millisecond_task(),
         multiclass_task(),
+        multiclass_level_task(),
     ]

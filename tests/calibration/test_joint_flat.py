@@ -13,13 +13,7 @@ from dubito.calibration import (
     _joint_softmax,
 )
 
-
-def near_copies(seed, *, n=6, n_classifiers=10, n_classes=3, noise=1e-2):
-    """Few rows of many classifiers that say nearly the same."""
-    rng = np.random.default_rng(seed)
-    y = rng.integers(n_classes, size=n)
-    base = rng.normal(size=(n, 1, n_classes)) + np.eye(n_classes)[y][:, None]
-    return base + noise * rng.normal(size=(n, n_classifiers, n_classes)), y
+from reference.joint import near_copies
 
 
 def light_loss(slope, scores, y):

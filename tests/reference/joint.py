@@ -397,3 +397,11 @@ class Program:
             x[free] += step[: free.sum()]
             multiplier += unit * step[-1] if tight else 0.0
         return None
+
+
+def near_copies(seed, *, n=6, n_classifiers=10, n_classes=3, noise=1e-2):
+    """Few rows of many classifiers that say nearly the same."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(n_classes, size=n)
+    base = rng.normal(size=(n, 1, n_classes)) + np.eye(n_classes)[y][:, None]
+    return base + noise * rng.normal(size=(n, n_classifiers, n_classes)), y

@@ -35,7 +35,7 @@ _FEW = 5
 _OUTSIDE = 1e-4
 
 #: The curvature such directions get, relative to the largest.
-_LIFT = 1e-6
+_LIFT = 1e-8
 
 #: Slopes of standardised scores that are zero but for rounding.
 _NOTHING = 1e-11
@@ -273,14 +273,14 @@ def lower_and_upper(
 
     n, n_classes, _ = queries.shape
     lower, upper = np.zeros((n, n_classes)), np.ones((n, n_classes))
-    known = ~_far_outside(evidence, queries)
+    known = ~far_outside(evidence, queries)
     if known.any():
         found = over_blocks(block, (queries[known],), threads=threads)
         lower[known], upper[known] = np.moveaxis(found, 1, 0)
     return lower, upper
 
 
-def _far_outside(evidence: SoftmaxEvidence, queries: FloatArray) -> npt.NDArray[np.bool_]:
+def far_outside(evidence: SoftmaxEvidence, queries: FloatArray) -> npt.NDArray[np.bool_]:
     """Mark queries outside the rows' span where this leaves many directions open.
 
     Anything is possible there, or nearly, for slopes may still not be negative; following the paths

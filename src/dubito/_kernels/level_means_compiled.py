@@ -35,7 +35,7 @@ _CUTS = 6
 
 
 @compiled()
-def _chance(
+def chance_at(
     problem: Problem,
     functionals: tuple[FloatArray, FloatArray],
     sign: float,
@@ -74,7 +74,7 @@ def _panel(
     for i in range(15):
         k = i if i < 8 else 14 - i
         level = middle - half * NODES[k] if i < 8 else middle + half * NODES[k]
-        chance, bend = _chance(problem, functionals, sign, level, paths)
+        chance, bend = chance_at(problem, functionals, sign, level, paths)
         kink = min(kink, bend)
         density = chance * level * math.exp(-0.5 * level * level)
         kronrod += KRONROD[k] * density
@@ -94,7 +94,7 @@ def _next_end(curved: FloatArray, here: float, end: float) -> tuple[bool, float]
 
 
 @compiled()
-def _begin(
+def begin(
     problem: Problem,
     functionals: tuple[FloatArray, FloatArray],
     paths: tuple[FloatArray, FloatArray, IntArray],
@@ -137,7 +137,7 @@ def _mean(
     n_paths, p = len(functionals[0]), len(problem[1])
     curved, kept = np.empty((n_paths, MEMORY, p + 2)), np.empty((n_paths, MEMORY, p + 2))
     paths = (curved, np.empty((n_paths, 2 * p + 2, 4)), np.empty(n_paths, dtype=np.intp))
-    fastest = _begin(problem, functionals, paths)
+    fastest = begin(problem, functionals, paths)
     here, width, cut = 0.0, min(2.2, 4.0 / (fastest + 1e-300)), _DEEPEST
     total, n_cuts = 0.0, 0
     while True:
@@ -161,7 +161,7 @@ def _mean(
         here, cut = end, _DEEPEST
         left = chance if sign > 0.0 else 1.0 - chance  # what it can still lose, or gain
         if every or left < 1e-12 or here >= _DEEPEST:
-            chance, _ = _chance(problem, functionals, sign, here, paths)
+            chance, _ = chance_at(problem, functionals, sign, here, paths)
             return total + chance * math.exp(-0.5 * here * here)
         if error < 0.1 * tolerance:
             width *= 2.0

@@ -50,6 +50,12 @@ _FAILURES = 15
 #: What a functional is taken to reach where its path was lost: too much rather than too little.
 _LOST = 700.0
 
+#: Squared length of the step still to take, beyond which a path counts as lost.
+_DOUBTFUL = 1e-2
+
+#: Growth with the level that is put down to rounding where a functional is at its own maximum.
+_SHORT = 1e-7
+
 #: A functional that grows more slowly with the level has reached its own maximum.
 _FLAT = 1e-10
 
@@ -381,6 +387,42 @@ def follow(problem: Problem, functional: Functional, level: float, path: FloatAr
     for a in range(p):
         beta[a] = path[0, a + 2]
     return _evaluate(functional, beta, gradient, bend)
+
+
+@compiled()
+def missing_at(problem: Problem, functional: Functional, level: float, path: FloatArray) -> float:
+    r"""Return how much the maximum at a level may exceed what a path has reached there.
+
+    For any :math:`\beta'` in the level set, convexity of D and concavity of f give
+    :math:`\lambda(f(\beta')-f(\beta))\le\frac12r^2-D(\beta)-\rho^\top(\beta'-\beta)`, where
+    :math:`\rho=D'-\lambda f'` for the coefficients off their bounds is 0 at the maximum. Its part
+    is at most :math:`\rho^\top M^{-1}\rho`, with M the curvature of :math:`D-\lambda f`, as long
+    as that is small; where it is not, the path is lost.
+    """
+    likelihood, bounds, _, work = problem
+    p = len(bounds)
+    multiplier = path[0, 1]
+    if path[0, 0] < 0.0:
+        return 0.0  # it has been given up already, and counts as unlimited
+    beta, still, pair = np.empty(p), np.zeros(p), np.zeros((2, p))
+    gradients, curvatures = np.empty((2, p)), np.empty((2, p, p))
+    for a in range(p):
+        beta[a] = path[0, a + 2]
+    depth = fall(likelihood, beta, work)
+    slope(likelihood, beta, work, gradients[0], curvatures[0])
+    _evaluate(functional, beta, gradients[1], curvatures[1])
+    if multiplier == np.inf:  # it has reached the maximum of f itself
+        return 0.0 if _pull_of(problem, gradients[1], beta) < _SHORT else _LOST
+    held = np.empty(p, dtype=np.bool_)
+    for a in range(p):
+        held[a] = beta[a] <= bounds[a] and gradients[0, a] >= multiplier * gradients[1, a]
+    _newton_pair((gradients, curvatures), multiplier, held, still, pair)
+    decrement = 0.0
+    for a in range(p):
+        decrement += pair[0, a] * (multiplier * gradients[1, a] - gradients[0, a])
+    if not decrement < _DOUBTFUL or not multiplier > 0.0:
+        return _LOST
+    return (max(0.5 * level * level - depth, 0.0) + max(decrement, 0.0)) / multiplier
 
 
 @compiled()

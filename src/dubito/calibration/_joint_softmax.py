@@ -16,6 +16,7 @@ from dubito._kernels.joint_softmax import (
     quadratic_evidence,
     softmax_evidence,
 )
+from dubito._kernels.joint_softmax_level import SoftmaxLevels, fit_levels, level_bounds
 from dubito._kernels.softmax import softmax_rows
 from dubito._kernels.targets import target_table
 from dubito.calibration._joint_settings import (
@@ -44,6 +45,7 @@ class SoftmaxJointModel:
     likelihood: str
     fit: SoftmaxFit
     evidence: SoftmaxEvidence
+    levels: SoftmaxLevels
 
     @property
     def n_iter(self) -> int:
@@ -78,6 +80,14 @@ class SoftmaxJointModel:
         proba = self.proba(scores)
         return np.minimum(lower, proba), np.maximum(upper, proba)
 
+    def level_bounds(
+        self, scores: FloatArray, level: float, threads: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return bounds that hold the probabilities at a confidence level, each (n, K)."""
+        if self.levels.gradient_norm > CERTIFIED:
+            raise _not_certified(self.levels.gradient_norm)
+        return level_bounds(self.levels, self._queries(scores), level, threads=threads)
+
     def _queries(self, scores: FloatArray) -> FloatArray:
         return queries_of(scores, self.scale, bias=self.bias)
 
@@ -102,20 +112,28 @@ def fit_softmax(
     evidence = softmax_evidence(rows, weight, penalty, bounded, fit)
     # A path for every pair of classes, each of some dozen passes over rows, classes and Hessian.
     likelihood = choose_likelihood(settings.likelihood, n * n_classes**3 * (p**2 + 15), _CHEAP)
-    if likelihood == "quadratic":
-        evidence = quadratic_evidence(evidence, fit.hessian, penalty)
+    quadratic = likelihood == "quadratic"
     return SoftmaxJointModel(
-        scale=scale, bias=settings.bias, likelihood=likelihood, fit=fit, evidence=evidence
+        scale=scale,
+        bias=settings.bias,
+        likelihood=likelihood,
+        fit=fit,
+        evidence=quadratic_evidence(evidence, fit.hessian, penalty) if quadratic else evidence,
+        levels=fit_levels(rows, y, weight, bounded, quadratic=quadratic),
     )
 
 
 def _certified(fit: SoftmaxFit) -> SoftmaxFit:
     """Return a fit that is the optimum; refuse one that is not."""
-    if fit.gradient_norm <= CERTIFIED:
-        return fit
-    raise CalibrationInputError(
+    if fit.gradient_norm > CERTIFIED:
+        raise _not_certified(fit.gradient_norm)
+    return fit
+
+
+def _not_certified(gradient_norm: float) -> CalibrationInputError:
+    return CalibrationInputError(
         f"the joint fit did not reach the maximum of the likelihood: its gradient is still "
-        f"{fit.gradient_norm:.1e} for each row, where at most {CERTIFIED:.0e} is allowed. Some "
+        f"{gradient_norm:.1e} for each row, where at most {CERTIFIED:.0e} is allowed. Some "
         "classifiers are copies of each other to rounding; use a ridge, such as ridge=1, fewer "
         "classifiers or more calibration rows."
     )

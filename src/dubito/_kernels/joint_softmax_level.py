@@ -1,0 +1,112 @@
+r"""Bounds of a softmax model of several classifiers that hold the probability at a level.
+
+They are the hull of what two likelihoods allow at :math:`\{\beta:D(\beta)\le t^2/2\}`, with
+:math:`t^2` the quantile of :math:`\chi^2_1` at the level: that of the labels as they are, and one
+with p/2 pseudo-observations for p coefficients; neither has a ridge. The upper probability is exact
+for each; the lower one, :math:`1/\sum_l\exp\max(u_l-u_k)`, is never above the least.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from dubito._kernels.joint_softmax import (
+    SoftmaxEvidence,
+    far_outside,
+    fit_softmax_model,
+    quadratic_evidence,
+    softmax_evidence,
+)
+from dubito._kernels.logistic_level import deviations_at
+from dubito._kernels.targets import shrunk_table
+from dubito._kernels.threads import over_blocks
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    FloatArray = npt.NDArray[np.float64]
+    IntArray = npt.NDArray[np.intp]
+
+#: Pseudo-observations, in rows, that stand for none: so that labels that the scores separate have
+#: an estimate, as their limit, far out.
+_LIMIT = 1e-7
+
+#: Pseudo-observations for paths that get lost there, where the likelihood is all but flat. They
+#: lower it by no more than so many times the mean advantage of the true classes in utility; where
+#: that exceeds 30, every row has its class for sure. The cut is made deeper by as much.
+_SLIGHT, _ADVANTAGE = 1e-3, 30.0
+
+#: A bound this close to 0 or 1 may be that of a lost path.
+_LOST = 1e-12
+
+
+class SoftmaxLevels(NamedTuple):
+    """The two likelihoods whose cuts bound a probability."""
+
+    raw: SoftmaxEvidence
+    nearly_raw: SoftmaxEvidence  # for paths that get lost in the first
+    shrunken: SoftmaxEvidence
+    gradient_norm: float  # the largest one of the fits
+
+
+def fit_levels(
+    rows: FloatArray,
+    y: IntArray,
+    weight: FloatArray,
+    bounded: npt.NDArray[np.bool_],
+    *,
+    quadratic: bool,
+) -> SoftmaxLevels:
+    """Fit both likelihoods to rows (n, K-1, p), as `fit_softmax_model` takes them."""
+    n_classes = rows.shape[1] + 1
+    total, nothing = float(weight.sum()), np.zeros(rows.shape[2])
+    flat = rows.reshape(-1, rows.shape[2])
+    n_seen = int(np.linalg.matrix_rank(flat.T @ flat, hermitian=True))
+    found, norms = [], []
+    for pseudo in (_LIMIT, _SLIGHT, 0.5 * n_seen):
+        target = shrunk_table(total, n_classes, pseudo)[y, 1:]
+        fit = fit_softmax_model(rows, target, weight, nothing, bounded)
+        evidence = softmax_evidence(rows, weight, nothing, bounded, fit)
+        if quadratic:
+            evidence = quadratic_evidence(evidence, fit.hessian, nothing)
+        found.append(evidence)
+        norms.append(fit.gradient_norm)
+    return SoftmaxLevels(found[0], found[1], found[2], max(norms))
+
+
+def level_bounds(
+    levels: SoftmaxLevels, queries: FloatArray, level: float, *, threads: int = 1
+) -> tuple[FloatArray, FloatArray]:
+    """Return bounds of the probability of every class at queries (m, K, p), each (m, K)."""
+    t = deviations_at(level)
+    lower, upper = _cut(levels.raw, queries, t, threads)
+    lost = ((lower < _LOST) | (upper > 1.0 - _LOST)).any(axis=1)
+    if lost.any():
+        deeper = float(np.sqrt(t * t + 2.0 * _SLIGHT * _ADVANTAGE))
+        again = _cut(levels.nearly_raw, queries[lost], deeper, threads)
+        # Both hold what the plain likelihood allows.
+        lower[lost] = np.maximum(lower[lost], again[0])
+        upper[lost] = np.minimum(upper[lost], again[1])
+    other = _cut(levels.shrunken, queries, t, threads)
+    return np.minimum(lower, other[0]), np.maximum(upper, other[1])
+
+
+def _cut(
+    evidence: SoftmaxEvidence, queries: FloatArray, t: float, threads: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return what one likelihood allows at a level; rows that it says nothing of, 0 and 1."""
+    from dubito._kernels.level_cuts_compiled import cut  # noqa: PLC0415 - loads numba
+
+    n, n_classes, _ = queries.shape
+    lower, upper = np.zeros((n, n_classes)), np.ones((n, n_classes))
+    known = ~far_outside(evidence, queries)
+    if known.any():
+        found = over_blocks(
+            lambda part: cut(evidence.likelihood, evidence.bounds, part, evidence.coef, t),
+            (queries[known],),
+            threads=threads,
+        )
+        lower[known], upper[known] = found[:, 0], found[:, 1]
+    return lower, upper
