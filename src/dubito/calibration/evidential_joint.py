@@ -145,8 +145,8 @@ class EvidentialJointCalibrator(TwoClassMass, BaseCalibrator):
     not vanish is refused. With fewer rows than classifiers belief and plausibility are less exact,
     on either side: utilities were seen to be off by 0.02 and once by 0.1. Use a ridge there.
 
-    Bounds of more classes with a level: the upper one is exact, the lower one conservative as above.
-    What a path may be short of its maximum is added, so they are right or too wide; against a
+    Bounds of more classes with a level: the upper one is exact, the lower one conservative. What
+    a path may be short of its maximum is added, so they are right or too wide; against a
     generic optimiser they were too narrow by at most 1e-7, with fewer rows than classifiers too.
 
     Deviations from the paper: positive slopes mean class 1, where the paper writes
