@@ -147,12 +147,7 @@ def test_the_probability_lies_between_the_bounds(name, n_classes):
 
 @everywhere
 @every_model
-def test_levels_are_kept_and_nested_or_refused_with_a_way_out(name, n_classes, request):
-    if n_classes > 2 and name in {"EvidentialJointCalibrator", "joint"}:
-        unwritten = "levels of joint calibration with more than two classes are being written"
-        request.applymarker(
-            pytest.mark.xfail(raises=AttributeError, strict=False, reason=unwritten)
-        )
+def test_levels_are_kept_and_nested_or_refused_with_a_way_out(name, n_classes):
     try:
         found = [asked(name, n_classes, level) for level in LEVELS]
     except NotSupportedError as error:
