@@ -1,0 +1,47 @@
+"""No solver returns in silence where its certificate is not met."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from dubito._kernels import multinomial, quasi_newton
+from dubito.calibration import (
+    EvidentialMultinomialCalibrator,
+    MatrixCalibrator,
+    TemperatureCalibrator,
+    VectorCalibrator,
+    _shrinkage,
+    temperature,
+)
+
+
+def draw():
+    rng = np.random.default_rng(0)
+    y = rng.integers(3, size=60)
+    return rng.normal(size=(60, 3)) + np.eye(3)[y], y
+
+
+def test_newton_that_runs_out_of_steps_warns(monkeypatch):
+    monkeypatch.setattr(multinomial, "_MAX_NEWTON", 2)
+    with pytest.warns(ConvergenceWarning, match="EvidentialMultinomialCalibrator did not reach"):
+        model = EvidentialMultinomialCalibrator().fit(*draw())
+    assert model.gradient_norm_ > 1e-6
+
+
+@pytest.mark.parametrize("kind", [VectorCalibrator, MatrixCalibrator])
+def test_quasi_newton_that_runs_out_of_steps_warns(monkeypatch, kind):
+    def short(*args, **options):
+        return quasi_newton.minimise(*args, **{**options, "max_iter": 1})
+
+    monkeypatch.setattr(_shrinkage, "minimise", short)
+    with pytest.warns(ConvergenceWarning, match=f"{kind.__name__} did not reach the optimum"):
+        kind(ridge=0.1).fit(*draw())
+
+
+def test_a_temperature_off_its_optimum_warns(monkeypatch):
+    real = temperature.fit_slope
+    monkeypatch.setattr(temperature, "fit_slope", lambda *a: real(*a)._replace(gradient=1e-3))
+    with pytest.warns(ConvergenceWarning, match="gradient of its mean loss is 1.0e-03"):
+        TemperatureCalibrator().fit(*draw())
