@@ -1,0 +1,102 @@
+"""More than two classes whose log-probabilities are linear in the scores: one slope, or several."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from experiments.validity.cells import LEVEL, QUICK_SIZES, SIZES, Cell, Kind, Tallies, grid
+from experiments.validity.laplace import softmax_interval
+from scipy.special import softmax
+
+from dubito.calibration import EvidentialJointCalibrator, EvidentialMultinomialCalibrator
+
+if TYPE_CHECKING:
+    from experiments.validity.cells import Floats, Ints, Settings
+
+
+class Truth(NamedTuple):
+    """Utility of class k is the sum of each classifier's Gaussian score for k times its slope."""
+
+    n_classes: int
+    slopes: tuple[float, ...]
+
+    def scores(self, n: int, rng: np.random.Generator, scale: float = 1.0) -> Floats:
+        """Draw the scores (n, J, K) of J classifiers that see the same things in part."""
+        shape = (n, len(self.slopes), self.n_classes)
+        common = rng.normal(size=(n, 1, self.n_classes))
+        return scale * (np.sqrt(0.5) * common + np.sqrt(0.5) * rng.normal(size=shape))
+
+    def proba(self, scores: Floats) -> Floats:
+        """Return the true probabilities (n, K)."""
+        return softmax(np.einsum("njk,j->nk", scores, self.slopes), axis=1)
+
+    def labels(self, scores: Floats, rng: np.random.Generator) -> Ints:
+        """Draw labels."""
+        return draw_labels(self.proba(scores), rng)
+
+
+def draw_labels(proba: Floats, rng: np.random.Generator) -> Ints:
+    """Draw a label from each row of probabilities."""
+    drawn = (rng.random((len(proba), 1)) > proba.cumsum(axis=1)).sum(axis=1)
+    return np.minimum(drawn, proba.shape[1] - 1)
+
+
+TRUTHS = {
+    "slope_weak_3": Truth(3, (0.5,)),
+    "slope_3": Truth(3, (2.0,)),
+    "slope_5": Truth(5, (2.0,)),
+    "slope_10": Truth(10, (2.0,)),
+    "slope_strong_3": Truth(3, (8.0,)),
+    "slope_strong_10": Truth(10, (8.0,)),
+    "joint_3": Truth(3, (1.5, 1.0)),
+    "joint_strong_3": Truth(3, (5.0, 2.0)),
+}
+#: Cells in which belief and plausibility are asked for too.
+BELIEF = ("slope_3", "slope_5", "slope_10", "joint_3")
+#: Scores of extreme rows are drawn so many times as wide.
+EXTREME_SCALE = 3.0
+TYPICAL_ROWS, EXTREME_ROWS = 3, 2
+
+
+def cells(*, quick: bool) -> list[Cell]:
+    """List the cells; joint calibration of 1000 rows is left to its benchmark."""
+    if quick:
+        return grid(("slope_3", "joint_3"), QUICK_SIZES)
+    return [c for c in grid(tuple(TRUTHS), SIZES) if not (c.case.startswith("joint") and c.n > 300)]
+
+
+def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
+    """Count how often the bounds of a class of a new row hold its true probability."""
+    rng, truth, tallies = settings.generator(cell), TRUTHS[cell.case], Tallies()
+    levels = (LEVEL, None) if cell.case in BELIEF else (LEVEL,)
+    for _ in range(settings.replicates):
+        scores = truth.scores(cell.n, rng)
+        y = truth.labels(scores, rng)
+        calibrator = _make_calibrator(truth).fit(_given(scores), y)
+        queries = {
+            "typical": truth.scores(TYPICAL_ROWS, rng),
+            "extreme": truth.scores(EXTREME_ROWS, rng, EXTREME_SCALE),
+        }
+        for query, rows in queries.items():
+            for level in levels:
+                bounds = calibrator.predict_bounds(_given(rows), level=level)
+                # Features of class k are its J scores.
+                laplace = level and softmax_interval(
+                    scores.transpose(0, 2, 1), y, rows.transpose(0, 2, 1), level
+                )
+                method = "belief" if level is None else "level"
+                tallies.add_bounds(Kind(method, query, level), bounds, truth.proba(rows), laplace)
+    return tallies.result(cell)
+
+
+def _make_calibrator(truth: Truth) -> Any:
+    classes = np.arange(truth.n_classes)
+    if len(truth.slopes) == 1:
+        return EvidentialMultinomialCalibrator(classes=classes)
+    return EvidentialJointCalibrator(targets="light", ridge=1, classes=classes, n_jobs=1)
+
+
+def _given(scores: Floats) -> Floats:
+    """Return scores in the shape that the calibrators take: (n, K) of one, (n, J, K) of several."""
+    return scores[:, 0] if scores.shape[1] == 1 else scores
