@@ -138,6 +138,20 @@ class Tallies:
         width = None if reference is None else reference[1] - reference[0]
         self.add(kind, holds(lower, upper, truth), upper - lower, width)
 
+    def add_queries(
+        self,
+        kind: Kind,
+        queries: dict[str, slice],
+        bounds: Any,
+        truth: Floats,
+        reference: tuple[Floats, Floats] | None = None,
+    ) -> None:
+        """Add the bounds of several kinds of rows that were asked about at once."""
+        lower, upper = bounds
+        for name, part in queries.items():
+            cut = None if reference is None else (reference[0][part], reference[1][part])
+            self.add_bounds(kind._replace(query=name), (lower[part], upper[part]), truth[part], cut)
+
     def result(self, cell: Cell) -> dict[str, Any]:
         """Return what a cell found."""
         records = [kind._asdict() | tally.record() for kind, tally in self._tallies.items()]
@@ -146,5 +160,5 @@ class Tallies:
 
 def holds(lower: Floats, upper: Floats, truth: Floats) -> Bools:
     """Say where the truth lies between the bounds; rounding of the last digits is no miss."""
-    slack = 1e-9
+    slack = 1e-9 * np.minimum(truth, 1 - truth) + 1e-15
     return (lower <= truth + slack) & (truth <= upper + slack)

@@ -29,6 +29,7 @@ ISOTONIC_LEVELS = (LEVEL, 0.5, 0.95)
 N_BINS = 5
 #: Rows asked about, away from the ends and at them, where a monotone map has one side only.
 TYPICAL_ROWS, EXTREME = 3, (0.01, 0.99)
+QUERIES = {"typical": slice(TYPICAL_ROWS), "extreme": slice(TYPICAL_ROWS, None)}
 
 
 def cells(*, quick: bool) -> list[Cell]:
@@ -42,20 +43,16 @@ def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
     for _ in range(settings.replicates):
         scores = rng.random(cell.n)
         y = (rng.random(cell.n) < truth(scores)).astype(int)
-        queries = {
-            "typical": rng.uniform(0.1, 0.9, TYPICAL_ROWS),
-            "extreme": np.array(EXTREME),
-        }
+        rows = np.append(rng.uniform(0.1, 0.9, TYPICAL_ROWS), EXTREME)
         for exact in (False, True):
             calibrator = EvidentialIsotonicCalibrator(exact=exact, classes=[0, 1]).fit(scores, y)
             method = "exact" if exact else "level"
             levels = ISOTONIC_LEVELS if cell.case == "sigmoid" and not exact else (LEVEL,)
-            for query, rows in queries.items():
-                for level in levels:
-                    bounds = calibrator.predict_bounds(rows, level=level)
-                    pair = bounds.lower[:, 1], bounds.upper[:, 1]
-                    tallies.add_bounds(Kind(method, query, level), pair, truth(rows))
-        _add_bins(tallies, scores, y, queries["typical"], truth)
+            for level in levels:
+                bounds = calibrator.predict_bounds(rows, level=level)
+                pair = bounds.lower[:, 1], bounds.upper[:, 1]
+                tallies.add_queries(Kind(method, "", level), QUERIES, pair, truth(rows))
+        _add_bins(tallies, scores, y, rows[:TYPICAL_ROWS], truth)
     return tallies.result(cell)
 
 

@@ -21,11 +21,11 @@ class Truth(NamedTuple):
     n_classes: int
     slopes: tuple[float, ...]
 
-    def scores(self, n: int, rng: np.random.Generator, scale: float = 1.0) -> Floats:
+    def scores(self, n: int, rng: np.random.Generator) -> Floats:
         """Draw the scores (n, J, K) of J classifiers that see the same things in part."""
         shape = (n, len(self.slopes), self.n_classes)
         common = rng.normal(size=(n, 1, self.n_classes))
-        return scale * (np.sqrt(0.5) * common + np.sqrt(0.5) * rng.normal(size=shape))
+        return np.sqrt(0.5) * (common + rng.normal(size=shape))
 
     def proba(self, scores: Floats) -> Floats:
         """Return the true probabilities (n, K)."""
@@ -54,9 +54,10 @@ TRUTHS = {
 }
 #: Cells in which belief and plausibility are asked for too.
 BELIEF = ("slope_3", "slope_5", "slope_10", "joint_3")
-#: Scores of extreme rows are drawn so many times as wide.
+#: Scores of extreme rows are so many times as large.
 EXTREME_SCALE = 3.0
 TYPICAL_ROWS, EXTREME_ROWS = 3, 2
+QUERIES = {"typical": slice(TYPICAL_ROWS), "extreme": slice(TYPICAL_ROWS, None)}
 
 
 def cells(*, quick: bool) -> list[Cell]:
@@ -69,24 +70,20 @@ def cells(*, quick: bool) -> list[Cell]:
 def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
     """Count how often the bounds of a class of a new row hold its true probability."""
     rng, truth, tallies = settings.generator(cell), TRUTHS[cell.case], Tallies()
-    levels = (LEVEL, None) if cell.case in BELIEF else (LEVEL,)
     for _ in range(settings.replicates):
         scores = truth.scores(cell.n, rng)
         y = truth.labels(scores, rng)
         calibrator = _make_calibrator(truth).fit(_given(scores), y)
-        queries = {
-            "typical": truth.scores(TYPICAL_ROWS, rng),
-            "extreme": truth.scores(EXTREME_ROWS, rng, EXTREME_SCALE),
-        }
-        for query, rows in queries.items():
-            for level in levels:
-                bounds = calibrator.predict_bounds(_given(rows), level=level)
-                # Features of class k are its J scores.
-                laplace = level and softmax_interval(
-                    scores.transpose(0, 2, 1), y, rows.transpose(0, 2, 1), level
-                )
-                method = "belief" if level is None else "level"
-                tallies.add_bounds(Kind(method, query, level), bounds, truth.proba(rows), laplace)
+        typical, extreme = truth.scores(TYPICAL_ROWS, rng), truth.scores(EXTREME_ROWS, rng)
+        rows = np.concatenate([typical, EXTREME_SCALE * extreme])
+        proba = truth.proba(rows)
+        bounds = calibrator.predict_bounds(_given(rows), level=LEVEL)
+        # Features of class k are its J scores.
+        laplace = softmax_interval(scores.transpose(0, 2, 1), y, rows.transpose(0, 2, 1), LEVEL)
+        tallies.add_queries(Kind("level", "", LEVEL), QUERIES, bounds, proba, laplace)
+        if cell.case in BELIEF:
+            bounds = calibrator.predict_bounds(_given(rows))
+            tallies.add_queries(Kind("belief", "", None), QUERIES, bounds, proba)
     return tallies.result(cell)
 
 

@@ -27,8 +27,9 @@ WEIGHTS, CORRELATION = np.array([1.0, 0.7, 0.4]), 0.5
 MORE_LEVELS, MORE_LEVELS_CASE = (0.5, 0.95), "medium_half"
 #: An extreme row is as far from the centre as one row in so many.
 ONE_IN = 1000
-#: Rows asked about in a replicate.
+#: Rows asked about in a replicate, and where those of each kind are.
 TYPICAL_ROWS, EXTREME_ROWS = 3, 2
+QUERIES = {"typical": slice(TYPICAL_ROWS), "extreme": slice(TYPICAL_ROWS, None)}
 
 
 @dataclass(frozen=True)
@@ -115,19 +116,15 @@ def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
     for _ in range(settings.replicates):
         scores, y = truth.rows(cell.n, rng)
         calibrator = make_calibrator(cell.case).fit(scores, y)
-        queries = {
-            "typical": truth.scores(TYPICAL_ROWS, rng),
-            "extreme": truth.extremes(EXTREME_ROWS, rng),
-        }
-        for query, rows in queries.items():
-            proba = truth.proba(rows)[:, 1]
-            for level in levels:
-                pair = _of_class_1(calibrator.predict_bounds(rows, level=level))
-                laplace = _of_class_1(sigmoid_interval(scores, y, rows, level))
-                tallies.add_bounds(Kind("level", query, level), pair, proba, laplace)
-            if len(levels) > 1:
-                pair = _of_class_1(calibrator.predict_bounds(rows))
-                tallies.add_bounds(Kind("belief", query, None), pair, proba)
+        rows = np.vstack([truth.scores(TYPICAL_ROWS, rng), truth.extremes(EXTREME_ROWS, rng)])
+        proba = truth.proba(rows)[:, 1]
+        for level in levels:
+            pair = _of_class_1(calibrator.predict_bounds(rows, level=level))
+            laplace = _of_class_1(sigmoid_interval(scores, y, rows, level))
+            tallies.add_queries(Kind("level", "", level), QUERIES, pair, proba, laplace)
+        if len(levels) > 1:
+            pair = _of_class_1(calibrator.predict_bounds(rows))
+            tallies.add_queries(Kind("belief", "", None), QUERIES, pair, proba)
     return tallies.result(cell)
 
 
