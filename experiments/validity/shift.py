@@ -29,7 +29,7 @@ ROWS = 50
 def proba(X: Floats) -> Floats:
     """Return the true probabilities: linear log-odds where rows are seen, other ones beyond."""
     z = X[:, 0] + 0.5 * X[:, 1]
-    p = expit(2 * np.where(np.abs(X[:, 2]) < 2, z, -z))
+    p = expit(2 * np.where(np.abs(X[:, 2]) < 3, z, -z))
     return np.column_stack([1 - p, p])
 
 
