@@ -12,7 +12,13 @@ sys.path.append(str(ROOT))
 from experiments.common.tables import insert  # noqa: E402
 
 #: A part of each paper's experiments, and fewer rounds than all.
-PAPERS = {"p1": ("rates", 99), "p2": ("heart", 29), "p3": ("table", 9), "p4": ("described", 1)}
+PAPERS = {
+    "p1": ("rates", 99),
+    "p2": ("heart", 29),
+    "p3": ("table", 9),
+    "p4": ("described", 1),
+    "validity": ("sets", 9),
+}
 
 
 @pytest.fixture(params=PAPERS)

@@ -1,4 +1,4 @@
-"""`dubito reproduce`: a paper's experiments, run in a checkout."""
+"""`dubito reproduce`: experiments of a paper, or of validity, run in a checkout."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ INTERRUPTED = 130
 
 def reproduce(
     context: typer.Context,
-    paper: Annotated[str, typer.Argument(help="The paper's experiments, as in p0.")],
+    paper: Annotated[str, typer.Argument(help="A paper's experiments, p0 to p4, or validity.")],
     *,
     quick: Annotated[
         bool, typer.Option("--quick", metavar=FLAG, help="A small part of it, in a minute or so.")
@@ -44,7 +44,10 @@ def reproduce(
         bool, typer.Option("--quiet", "-q", metavar=FLAG, help="No progress bar.")
     ] = False,
 ) -> None:
-    """Run a paper's experiments and print its table beside ours.
+    """Run a paper's experiments and print its table beside ours; or see how often promises are kept.
+
+    p0 to p4 are the papers. validity are simulations with a known truth: how often bounds hold the
+    true probability, and sets the true label.
 
     Without --resume and --out all of it is computed anew. Interrupt it at any time: what is
     finished is kept, and the last line says how to go on.
