@@ -50,14 +50,14 @@ class Part(NamedTuple):
 
 
 PARTS = {
-    "two_classes": Part(two_classes, 500, 40),
-    "more_classes": Part(more_classes, 400, 40),
-    "monotone": Part(monotone, 500, 40),
-    "discriminant": Part(discriminant, 300, 20),
+    "two_classes": Part(two_classes, 300, 40),
+    "more_classes": Part(more_classes, 300, 40),
+    "monotone": Part(monotone, 300, 40),
+    "discriminant": Part(discriminant, 200, 20),
     "trees": Part(trees, 150, 10),
     "sets": Part(sets, 200, 10),
     "misfit": Part(misfit, 300, 20),
-    "shift": Part(shift, 100, 5),
+    "shift": Part(shift, 60, 5),
 }
 
 
