@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-DPI = 110
+DPI = 100
+TICKS = (10, 30, 100, 300, 1000)
 #: What belief and plausibility of a regular likelihood tend to hold.
 BELIEF_LIMIT = 2 * norm.cdf(np.sqrt(np.pi / 2)) - 1
 
@@ -172,6 +173,8 @@ def _draw(
                 *zip(*some, strict=True), style, marker=marker, ms=4, lw=1.2, label=line.words
             )
     axes.set_xscale("log")
+    axes.set_xticks(TICKS, [str(n) for n in TICKS], minor=False)
+    axes.minorticks_off()
     axes.grid(alpha=0.25)
     axes.legend(fontsize=7.5, loc="best")
 
