@@ -13,7 +13,7 @@ from zlib import crc32
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -26,6 +26,10 @@ SIZES = (10, 15, 30, 100, 300, 1000)
 QUICK_SIZES = (15, 100)
 #: The level of most cells.
 LEVEL = 0.9
+#: Coverage may be so much below what is promised.
+ALLOWED = 0.03
+#: How many times as many replicates a cell that looks short has.
+SECOND_LOOK = 4
 
 
 class Cell(NamedTuple):
@@ -101,6 +105,10 @@ class Tally:
             "ratio": self._ratio(widths),
         }
 
+    def is_short(self, promise: float | None) -> bool:
+        """Say whether coverage is below what is promised by more than is allowed."""
+        return promise is not None and float(np.mean(self.hits)) < promise - ALLOWED
+
     def _ratio(self, widths: Floats) -> float | None:
         """Divide the median width by the reference's, over rows where the reference exists."""
         if not self.references:
@@ -118,6 +126,15 @@ class Tallies:
 
     def __init__(self) -> None:
         self._tallies: defaultdict[Kind, Tally] = defaultdict(Tally)
+
+    def replicates(self, count: int) -> Iterator[int]:
+        """Count the replicates: some, and more of them where a promise looks broken.
+
+        With a few hundred a cell that keeps its promise falls short by chance now and then.
+        """
+        yield from range(count)
+        if any(tally.is_short(kind.promise) for kind, tally in self._tallies.items()):
+            yield from range(count, SECOND_LOOK * count)
 
     def add(
         self, kind: Kind, hits: npt.ArrayLike, width: Any = None, reference: Any = None

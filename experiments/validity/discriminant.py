@@ -42,7 +42,7 @@ def cells(*, quick: bool) -> list[Cell]:
 def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
     """Count how often the bounds of a class hold its true posterior probability."""
     rng, tallies = settings.generator(cell), Tallies()
-    for _ in range(settings.replicates):
+    for _ in tallies.replicates(settings.replicates):
         y = np.repeat(np.arange(len(MEANS)), cell.n)
         X = draw(y, rng)
         queries = {

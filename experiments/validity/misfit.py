@@ -64,7 +64,7 @@ def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
     rng, tallies = settings.generator(cell), Tallies()
     truth, columns = CASES[cell.case]
     promise = LEVEL if cell.case.startswith("right") else None
-    for _ in range(settings.replicates):
+    for _ in tallies.replicates(settings.replicates):
         scores = rng.normal(size=(cell.n, columns))
         proba = truth(scores)
         y = more_classes.draw_labels(proba, rng)

@@ -40,7 +40,7 @@ def cells(*, quick: bool) -> list[Cell]:
 def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
     """Count how often the bounds hold the true probability, or the mean of a bin."""
     rng, truth, tallies = settings.generator(cell), TRUTHS[cell.case], Tallies()
-    for _ in range(settings.replicates):
+    for _ in tallies.replicates(settings.replicates):
         scores = rng.random(cell.n)
         y = (rng.random(cell.n) < truth(scores)).astype(int)
         rows = np.append(rng.uniform(0.1, 0.9, TYPICAL_ROWS), EXTREME)

@@ -70,7 +70,7 @@ def cells(*, quick: bool) -> list[Cell]:
 def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
     """Count how often the bounds of a class of a new row hold its true probability."""
     rng, truth, tallies = settings.generator(cell), TRUTHS[cell.case], Tallies()
-    for _ in range(settings.replicates):
+    for _ in tallies.replicates(settings.replicates):
         scores = truth.scores(cell.n, rng)
         y = truth.labels(scores, rng)
         calibrator = _make_calibrator(truth).fit(_given(scores), y)

@@ -48,7 +48,7 @@ def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
 
 def _run_sets(cell: Cell, settings: Settings) -> dict[str, Any]:
     rng, tallies = settings.generator(cell), Tallies()
-    for _ in range(settings.replicates):
+    for _ in tallies.replicates(settings.replicates):
         X, y = _rows_of_all_classes(cell, rng)
         new, labels = _rows(cell.case, ROWS, rng)
         best = discriminant.posterior(new) * PRIORS[cell.case]
@@ -118,7 +118,7 @@ def _run_venn_abers(cell: Cell, settings: Settings) -> dict[str, Any]:
         two_classes.truth_of("one_medium_half"),
         Tallies(),
     )
-    for _ in range(settings.replicates):
+    for _ in tallies.replicates(settings.replicates):
         scores, y = truth.rows(cell.n, rng)
         rows = truth.scores(ROWS, rng)
         calibrator = VennAbersCalibrator(classes=[0, 1]).fit(scores[:, 0], y)

@@ -41,7 +41,7 @@ def cells(*, quick: bool) -> list[Cell]:
 def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
     """Count familiar rows, and bounds that hold the probability given the features."""
     rng, tallies = settings.generator(cell), Tallies()
-    for _ in range(settings.replicates):
+    for _ in tallies.replicates(settings.replicates):
         X = rng.normal(size=(cell.n, FEATURES))
         y = draw_labels(proba(X), rng)
         calibrated = CalibratedClassifier(

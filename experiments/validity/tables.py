@@ -5,10 +5,12 @@ from __future__ import annotations
 import csv
 from fnmatch import fnmatchcase
 from pathlib import Path
+from statistics import mode
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from experiments.common.tables import markdown
+from experiments.validity.cells import ALLOWED, SECOND_LOOK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -16,8 +18,6 @@ if TYPE_CHECKING:
     Results = Sequence[Mapping[str, Any]]
 
 REASONS = Path(__file__).resolve().parent / "reasons.csv"
-#: Coverage may be so much below what is promised.
-ALLOWED = 0.03
 #: Median width over that of the Laplace interval, with at least so many rows.
 WIDEST, FROM_ROWS = 1.3, 100
 
@@ -77,10 +77,13 @@ def render_part(rows: Sequence[Row]) -> str:
         lines.append([case.replace("_", " "), method, query, wanted, *cells])
     head = ["truth", "method", "rows asked about", "promised", *(f"n = {n}" for n in sizes)]
     error = max(row.error for row in rows if np.isfinite(row.error))
+    count = mode(row.replicates for row in rows)
     words = (
-        f"Coverage over {max(row.replicates for row in rows)} replicates; standard errors are at "
-        f"most {error:.3f}. In brackets the median width over that of the Laplace interval."
+        f"Coverage over {count} replicates, or {SECOND_LOOK * count} where a promise looked broken; "
+        f"standard errors are at most {error:.3f}."
     )
+    if any(row.ratio is not None for row in rows):
+        words += " In brackets the median width over that of the Laplace interval."
     return "\n".join([words, "", *markdown(head, lines)])
 
 
@@ -153,4 +156,6 @@ def reason_of(row: Row, patterns: Sequence[Mapping[str, str]]) -> str:
             fnmatchcase(str(getattr(row, name)), pattern[name]) for name in names
         ):
             return pattern["reason"]
+    if row.promise is not None and row.is_short and row.coverage + 2 * row.error >= row.promise:
+        return "chance: within two standard errors of what is promised"
     return "not known"

@@ -85,7 +85,7 @@ def cells(*, quick: bool) -> list[Cell]:
 def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
     """Count how often the bounds of a class hold its true probability."""
     rng, truth, tallies = settings.generator(cell), TRUTHS[cell.case], Tallies()
-    for _ in range(settings.replicates):
+    for _ in tallies.replicates(settings.replicates):
         X, y = _rows_of_all_classes(truth, cell.n, rng)
         query = rng.normal(size=(ROWS, 1))
         for name, estimator in NODES.items():

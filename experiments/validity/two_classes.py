@@ -113,7 +113,7 @@ def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
     """Count how often the bounds of a new row hold its true probability."""
     rng, truth, tallies = settings.generator(cell), truth_of(cell.case), Tallies()
     levels = (LEVEL, *MORE_LEVELS) if cell.case.endswith(MORE_LEVELS_CASE) else (LEVEL,)
-    for _ in range(settings.replicates):
+    for _ in tallies.replicates(settings.replicates):
         scores, y = truth.rows(cell.n, rng)
         calibrator = make_calibrator(cell.case).fit(scores, y)
         rows = np.vstack([truth.scores(TYPICAL_ROWS, rng), truth.extremes(EXTREME_ROWS, rng)])

@@ -161,6 +161,14 @@ def test_no_ratio_where_the_reference_rarely_exists():
     assert tallies.result(Cell("case", 10))["records"][0]["ratio"] is None
 
 
+def test_a_cell_that_looks_short_gets_more_replicates():
+    for hit, promise, count in [(True, 0.9, 5), (False, None, 5), (False, 0.9, 20)]:
+        tallies = Tallies()
+        for _ in tallies.replicates(5):
+            tallies.add(Kind("level", "typical", promise), hit)
+        assert tallies.result(Cell("case", 10))["records"][0]["replicates"] == count
+
+
 def test_random_numbers_of_a_cell_do_not_depend_on_others():
     settings = Settings("part", 5)
     first, again, other = (settings.generator(Cell("case", n)).random() for n in (10, 10, 15))
