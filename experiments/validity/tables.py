@@ -79,8 +79,8 @@ def render_part(rows: Sequence[Row]) -> str:
     error = max(row.error for row in rows if np.isfinite(row.error))
     count = mode(row.replicates for row in rows)
     words = (
-        f"Coverage over {count} replicates, or {SECOND_LOOK * count} where one looked broken; "
-        f"standard errors are at most {error:.3f}."
+        f"Coverage over {count} replicates, or {SECOND_LOOK * count} where a promise looked "
+        f"broken; standard errors are at most {error:.3f}."
     )
     if any(row.ratio is not None for row in rows):
         words += " In brackets the median width over that of the Laplace interval."
