@@ -55,7 +55,7 @@ PARTS = {
     "monotone": Part(monotone, 300, 40),
     "discriminant": Part(discriminant, 200, 20),
     "trees": Part(trees, 150, 10),
-    "sets": Part(sets, 200, 10),
+    "sets": Part(sets, 100, 10),
     "misfit": Part(misfit, 300, 20),
     "shift": Part(shift, 60, 5),
 }

@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 from scipy.special import expit
 from scipy.stats import beta, chi2
 
-from dubito._kernels.isotonic import both_sides, cut_bounds, neighbour_bounds
+from dubito._kernels.isotonic import (
+    both_sides,
+    cut_bounds,
+    neighbour_bounds,
+    widened_bounds,
+)
 from dubito._kernels.isotonic_limit import flatness, ratio_quantile
 from dubito.calibration import EvidentialIsotonicCalibrator
 
@@ -59,6 +64,12 @@ def test_quantiles_lie_between_the_limit_law_and_chi_square():
     assert ratio_quantile(0.9, 1.0) == pytest.approx(chi2.ppf(0.9, 1))
 
 
+def cuts_of(fitted_map, score, level):
+    """Cuts as they are, without the widening near the first and last rows."""
+    places = fitted_map._places(score)
+    return cut_bounds(*places, fitted_map.successes, fitted_map.failures, level)
+
+
 # --- cuts --------------------------------------------------------------------------------------
 
 
@@ -67,7 +78,7 @@ def test_quantiles_lie_between_the_limit_law_and_chi_square():
 def test_ends_are_where_the_contour_falls_below_the_cut(rows, level):
     fitted = fit(rows)
     (fitted_map,) = fitted.maps_
-    lower, upper = fitted_map.level_bounds(QUERIES, level)
+    lower, upper = cuts_of(fitted_map, QUERIES, level)
     cut = np.exp(-0.5 * cut_of(fitted, level))
     for query, low, high in zip(QUERIES, lower, upper, strict=True):
         grid = np.linspace(0, 1, 301)
@@ -88,9 +99,9 @@ def test_ends_rise_with_the_score_and_part_with_the_level(rows):
     fitted = fit(rows)
     inner = fitted.predict_bounds(QUERIES, level=0.5)
     outer = fitted.predict_bounds(QUERIES, level=0.95)
-    for bounds in (inner, outer):
-        assert (np.diff(bounds.lower[:, 1]) >= -1e-12).all()
-        assert (np.diff(bounds.upper[:, 1]) >= -1e-12).all()
+    for level in (0.5, 0.95):
+        for end in cuts_of(fitted.maps_[0], QUERIES, level):
+            assert (np.diff(end) >= -1e-12).all()
     assert (outer.lower <= inner.lower + 1e-12).all()
     assert (outer.upper >= inner.upper - 1e-12).all()
     assert outer.level == 0.95
@@ -123,13 +134,13 @@ def test_a_weight_of_two_is_a_row_twice(exact):
 
 def test_one_class_leaves_the_other_possible():
     fitted = EvidentialIsotonicCalibrator(classes=[0, 1]).fit([1.0, 2.0, 3.0], [1, 1, 1])
-    bounds = fitted.predict_bounds([0.0, 1.0, 1.5, 3.0, 4.0], level=0.9)
-    np.testing.assert_array_equal(bounds.upper[:, 1], 1)
+    lower, upper = cuts_of(fitted.maps_[0], np.array([0.0, 1.0, 1.5, 3.0, 4.0]), 0.9)
+    np.testing.assert_array_equal(upper, 1)
     # With j events at or below s the contour is θ^j, and there is one block.
     seen = np.array([np.nan, 1, 1, 3, 3])
     expected = np.exp(-0.5 * chi2.ppf(0.9, 1) / seen)
-    np.testing.assert_allclose(bounds.lower[1:, 1], expected[1:])
-    assert bounds.lower[0, 1] == 0
+    np.testing.assert_allclose(lower[1:], expected[1:])
+    assert lower[0] == 0
 
 
 @pytest.mark.parametrize("weight", [1e-90, 1e-9, 1e9, 1e17, 1e99])
@@ -214,6 +225,39 @@ def test_cuts_hold_the_probability(name, n):
     share, width = held(cut_bounds, n, SMOOTH[name], rounds, seed=n)
     assert share > 0.86  # the error of a share from so many rounds is 0.006
     assert width < 1.7 * n ** (-1 / 3)
+
+
+@pytest.mark.parametrize("n", [30, 300])
+@pytest.mark.parametrize("slope", [0.0, 0.8])
+def test_near_the_ends_cuts_are_too_narrow_and_widened_ones_are_not(n, slope):
+    """Isotonic fits err there whatever n: at the first row the least mean of runs is taken."""
+    rng = np.random.default_rng(n)
+    ends = np.array([0.02, 0.98])
+    truth = 0.1 + slope * ends
+    held_by = {cut_bounds: 0, widened_bounds: 0}
+    for _ in range(300):
+        score = np.sort(rng.random(n))
+        event = (rng.random(n) < 0.1 + slope * score).astype(float)
+        place = np.searchsorted(score, ends)
+        for read in held_by:
+            lower, upper = read(place, place, event, 1 - event, 0.9)
+            held_by[read] += ((lower <= truth) & (truth <= upper)).mean() / 300
+    assert held_by[widened_bounds] > 0.9
+    if n == 300:
+        assert held_by[cut_bounds] < 0.85
+
+
+@settings(deadline=None, max_examples=40)
+@given(ROWS)
+def test_widened_bounds_lie_between_cuts_and_exact_ones(rows):
+    (fitted_map,) = fit(rows).maps_
+    (exact_map,) = fit(rows, exact=True).maps_
+    lower, upper = fitted_map.level_bounds(QUERIES, 0.9)
+    inner, outer = cuts_of(fitted_map, QUERIES, 0.9), exact_map.level_bounds(QUERIES, 0.9)
+    assert ((lower == inner[0]) | (lower == outer[0])).all()
+    assert ((upper == inner[1]) | (upper == outer[1])).all()
+    assert (lower <= inner[0]).all()
+    assert (upper >= inner[1]).all()
 
 
 @pytest.mark.parametrize("n", [10, 100, 700])

@@ -155,6 +155,30 @@ def _met(positions: IntArray, m: int) -> IntArray:
     return np.flatnonzero(met)
 
 
+def widened_bounds(
+    at_or_left: IntArray,
+    left: IntArray,
+    successes: FloatArray,
+    failures: FloatArray,
+    level: float,
+) -> tuple[FloatArray, FloatArray]:
+    r"""Return the ends of the contour's cut, widened near the first and last rows, each (n,).
+
+    Near the first rows isotonic fits are too low, the least mean of all runs that begin there, and
+    near the last too high, whatever n (Woodroofe and Sun, 1993): the limit law does not hold. Where
+    fewer than :math:`\lceil n^{2/3}\rceil` rows lie at or left of s, the upper end is at least that
+    of `neighbour_bounds`; where as few lie at or right of it, the lower end is at most theirs. The
+    other end errs to the safe side.
+    """
+    lower, upper = cut_bounds(at_or_left, left, successes, failures, level)
+    outer_lower, outer_upper = neighbour_bounds(at_or_left, left, successes, failures, level)
+    weight = np.concatenate([[0.0], np.cumsum(successes + failures)])
+    reach = _window(weight[-1])
+    first, last = weight[at_or_left] < reach, weight[-1] - weight[left] < reach
+    upper = np.where(first, np.maximum(upper, outer_upper), upper)
+    return np.where(last, np.minimum(lower, outer_lower), lower), upper
+
+
 def neighbour_bounds(
     at_or_left: IntArray,
     left: IntArray,
@@ -169,14 +193,21 @@ def neighbour_bounds(
     upper limit is that of the rows at or right of it. Ties come together; n is the sum of weights.
     """
     total = successes + failures
-    # A little less than the number, lest sums that are rounded take one row more.
-    reach = np.ceil(total.sum() ** (2 / 3)) * (1 - 1e-12)
+    reach = _window(total.sum())
     m = len(total)
     lower, upper = np.empty(m + 1), np.empty(m + 1)
     low, high = _met(at_or_left, m), _met(left, m)
     lower[low] = _window_limits(low, successes, total, reach, level)
     upper[high] = 1 - _window_limits(m - high, failures[::-1], total[::-1], reach, level)
     return lower[at_or_left], upper[left]
+
+
+def _window(weight: float) -> float:
+    """Return the weight of the neighbours that are asked: a little less than a whole number.
+
+    Otherwise sums that are rounded might take one row more.
+    """
+    return float(np.ceil(weight ** (2 / 3)) * (1 - 1e-12))
 
 
 def _window_limits(
