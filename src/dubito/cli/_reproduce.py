@@ -44,7 +44,7 @@ def reproduce(
         bool, typer.Option("--quiet", "-q", metavar=FLAG, help="No progress bar.")
     ] = False,
 ) -> None:
-    """Run a paper's experiments and print its table beside ours; or see how often promises are kept.
+    """Run a paper's experiments and print its table beside ours, or simulations of validity.
 
     p0 to p4 are the papers. validity are simulations with a known truth: how often bounds hold the
     true probability, and sets the true label.
