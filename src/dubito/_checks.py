@@ -160,6 +160,15 @@ def check_level(level: Any) -> float | None:
     return number
 
 
+def level_of_each(level: float, n: int) -> float:
+    """Return the level at which each of n bounds must hold so that all hold at once (Bonferroni).
+
+    >>> level_of_each(0.9, 2)
+    0.95
+    """
+    return min(1 - (1 - level) / n, float(np.nextafter(1.0, 0.0)))
+
+
 def no_level(model: Any, why: str) -> NotSupportedError:
     """Return the error for a level asked of a model whose bounds cannot promise one."""
     return NotSupportedError(f"{type(model).__name__} has no bounds at a confidence level: {why}")

@@ -100,10 +100,10 @@ def bounds_meaning(model: Any, level: float | None = None) -> BoundsMeaning:
     return BoundsMeaning(
         "level",
         level,
-        f"lower bound (level {level:g})",
-        f"upper bound (level {level:g})",
-        f"bounds at level {level:g}",
-        f"They hold the true probability of a class, given its scores, in {100 * level:g}% of "
+        f"lower bound (level {level:.15g})",
+        f"upper bound (level {level:.15g})",
+        f"bounds at level {level:.15g}",
+        f"They hold the true probability of a class, given its scores, in {100 * level:.15g}% of "
         "the cases or more, if the model has the right form and the cases are of the kind it was "
         "fitted on.",
     )

@@ -113,7 +113,7 @@ def _positive_part(values: FloatArray, weight: FloatArray) -> FloatArray:
     total = np.einsum("q,qij->ij", weight, np.maximum(values, 0.0))
     first, last = _BASIS_ENDS @ values.reshape(PANEL, -1)
     first, last = first.reshape(total.shape), last.reshape(total.shape)
-    crossed = first * last < 0
+    crossed = np.sign(first) * np.sign(last) < 0  # the values' own product may overflow
     if weight.any() and crossed.any():
         total[crossed] = _cut_integral(values[:, crossed], weight)
     return total

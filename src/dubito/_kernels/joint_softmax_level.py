@@ -20,6 +20,7 @@ from dubito._kernels.joint_softmax import (
     softmax_evidence,
 )
 from dubito._kernels.logistic_level import deviations_at
+from dubito._kernels.softmax import softmax_rows
 from dubito._kernels.targets import shrunk_table
 from dubito._kernels.threads import over_blocks
 
@@ -38,8 +39,12 @@ _LIMIT = 1e-7
 #: that exceeds 30, every row has its class for sure. The cut is made deeper by as much.
 _SLIGHT, _ADVANTAGE = 1e-3, 30.0
 
-#: A bound this close to 0 or 1 may be that of a lost path.
-_LOST = 1e-12
+#: A bound this close to 0 or 1 may be that of a lost path; where the estimate is as close as the
+#: second number, it does not matter.
+_LOST, _MATTERS = 1e-12, 1e-6
+
+#: A path that is lost at one depth is often found a little deeper: parts of t, or of the least t.
+_DEEPER, _SHALLOW = (0.0, 0.01, 0.03, 0.1), 0.1
 
 
 class SoftmaxLevels(NamedTuple):
@@ -81,20 +86,38 @@ def level_bounds(
 ) -> tuple[FloatArray, FloatArray]:
     """Return bounds of the probability of every class at queries (m, K, p), each (m, K)."""
     t = deviations_at(level)
-    lower, upper = _cut(levels.raw, queries, t, threads)
-    lost = ((lower < _LOST) | (upper > 1.0 - _LOST)).any(axis=1)
-    if lost.any():
-        deeper = float(np.sqrt(t * t + 2.0 * _SLIGHT * _ADVANTAGE))
-        again = _cut(levels.nearly_raw, queries[lost], deeper, threads)
-        # Both hold what the plain likelihood allows.
-        lower[lost] = np.maximum(lower[lost], again[0])
-        upper[lost] = np.minimum(upper[lost], again[1])
-    other = _cut(levels.shrunken, queries, t, threads)
+    slight = float(np.sqrt(t * t + 2.0 * _SLIGHT * _ADVANTAGE))
+    deeper = [part * max(t, _SHALLOW) for part in _DEEPER]
+    raw = [(levels.raw, t), *((levels.nearly_raw, slight + more) for more in deeper)]
+    shrunken = [(levels.shrunken, t + more) for more in deeper]
+    pairs = [_narrowest(cuts, queries, threads) for cuts in (raw, shrunken)]
+    (lower, upper), other = pairs
     return np.minimum(lower, other[0]), np.maximum(upper, other[1])
 
 
+def _narrowest(
+    cuts: list[tuple[SoftmaxEvidence, float]], queries: FloatArray, threads: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return the first cut, and for rows with lost paths what it and the next ones leave.
+
+    All of them hold what the first would, were none of its paths lost: the others are deeper.
+    """
+    lower, upper = _cut(*cuts[0], queries, threads)
+    proba = softmax_rows(queries @ cuts[0][0].coef)
+    for evidence, depth in cuts[1:]:
+        lost = (lower < _LOST) & (proba > _MATTERS)
+        lost |= (upper > 1.0 - _LOST) & (proba < 1.0 - _MATTERS)
+        rows = np.flatnonzero(lost.any(axis=1))
+        if len(rows) == 0:
+            break
+        again = _cut(evidence, depth, queries[rows], threads)
+        lower[rows] = np.maximum(lower[rows], again[0])
+        upper[rows] = np.minimum(upper[rows], again[1])
+    return lower, upper
+
+
 def _cut(
-    evidence: SoftmaxEvidence, queries: FloatArray, t: float, threads: int
+    evidence: SoftmaxEvidence, t: float, queries: FloatArray, threads: int
 ) -> tuple[FloatArray, FloatArray]:
     """Return what one likelihood allows at a level; rows that it says nothing of, 0 and 1."""
     from dubito._kernels.level_cuts_compiled import cut  # noqa: PLC0415 - loads numba
@@ -108,5 +131,6 @@ def _cut(
             (queries[known],),
             threads=threads,
         )
-        lower[known], upper[known] = found[:, 0], found[:, 1]
+        lower[known] = np.where(np.isnan(found[:, 0]), 0.0, found[:, 0])
+        upper[known] = np.where(np.isnan(found[:, 1]), 1.0, found[:, 1])
     return lower, upper

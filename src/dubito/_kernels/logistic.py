@@ -55,8 +55,14 @@ def standardisation(score: FloatArray, weight: FloatArray) -> tuple[float, float
 
 
 def standardised(score: FloatArray, centre: float, scale: float) -> FloatArray:
-    """Return scores in units of `scale` from `centre`; zeros where the scale is 0."""
-    return (score - centre) / scale if scale > 0 else np.zeros_like(score)
+    """Return scores in units of `scale` from `centre`; zeros where the scale is 0.
+
+    Scores that would overflow are taken no further out than 1e300.
+    """
+    if scale <= 0:
+        return np.zeros_like(score)
+    with np.errstate(over="ignore"):
+        return np.clip((score - centre) / scale, -1e300, 1e300)
 
 
 def fit_logistic(

@@ -203,6 +203,22 @@ def _gap(s: FloatArray) -> tuple[float, int]:
 
 
 @compiled()
+def _in_units(
+    scores: FloatArray, interval: tuple[float, float], s: FloatArray
+) -> tuple[float, float]:
+    """Write scores in units of the widest gap, a power of 2; return the slopes in these units.
+
+    Derivatives of A would overflow, or vanish, with the cube of the scores.
+    """
+    low, high = interval
+    widest = -scores.min()
+    unit = math.ldexp(1.0, math.frexp(widest)[1] - 1) if widest > 0.0 else 1.0
+    for j in range(len(s)):
+        s[j] = scores[j] / unit
+    return min(low * unit, 1e300), min(high * unit, 1e300) if high < np.inf else np.inf
+
+
+@compiled()
 def envelope(
     scores: FloatArray, interval: tuple[float, float], lower: FloatArray, upper: FloatArray
 ) -> None:
@@ -214,9 +230,10 @@ def envelope(
     e, binade = np.empty(n_classes), np.empty(n_classes)
     power = (e, binade, binade.view(np.int64))
     knots, data = np.empty(_DEPTH), np.empty((_DEPTH, 4))
-    low, high = interval
+    s = np.empty(n_classes)
     for i in range(n):
-        s, down, up = scores[i], lower[i], upper[i]
+        down, up = lower[i], upper[i]
+        low, high = _in_units(scores[i], interval, s)
         gap, ties = _gap(s)
         if ties == n_classes:
             down[:] = up[:] = 1.0 / n_classes

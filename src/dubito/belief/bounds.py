@@ -220,7 +220,7 @@ class Bounds:
     def __repr__(self) -> str:
         n, k = self.lower.shape
         mean = f", mean width {self.width.mean():.3g}" if n else ""
-        level = "" if self.level is None else f", level {self.level:g}"
+        level = "" if self.level is None else f", level {self.level:.15g}"
         return f"Bounds({counted(n, 'row')}, {counted(k, 'class')}{mean}{level})"
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from dubito._checks import NotSupportedError
+from dubito._checks import NotSupportedError, level_of_each
 from dubito._kernels.isotonic import inserted_steps, pool_ties
 from dubito._sklearn import StrOptions
 from dubito.calibration._base import BaseCalibrator
@@ -173,7 +173,7 @@ class VennAbersCalibrator(LiftedEvidentialCalibrator):
         if not self.one_against_one_:
             return super()._level_bounds(table, level)
         # All pairs of a class hold at once if each misses so rarely.
-        of_pairs = 1 - (1 - level) / (len(self.classes_) - 1)
+        of_pairs = level_of_each(level, len(self.classes_) - 1)
         proba = self._proba(table)
         lower, upper = self._couple(table, lambda m, margin: m.level_bounds(margin, of_pairs))
         return np.minimum(lower, proba), np.maximum(upper, proba)

@@ -26,7 +26,7 @@ def kinds_of_bounds(models: dict[str, Saved], level: float | None) -> list[str]:
         if gives_bounds(saved.model)
     }
     if level is not None and kinds:
-        return [f"Bounds are at level {level:g}."]
+        return [f"Bounds are at level {level:.15g}."]
     if len(set(kinds.values())) == 1:
         return [f"Bounds are {next(iter(kinds.values()))}."]
     return [f"Bounds of {name} are {words}." for name, words in kinds.items()]

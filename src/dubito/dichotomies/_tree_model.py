@@ -9,6 +9,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from scipy.special import expit
 
+from dubito._checks import level_of_each
 from dubito._kernels.tree_paths import class_bounds, class_proba, log_class_proba, maximal_classes
 from dubito.dichotomies._parallel import run_tasks
 
@@ -76,7 +77,8 @@ class TreeModel:
         scores = self.nodes.scores(X)
         if level is None:
             return self.maps.bounds(scores)
-        lower, upper = self.maps.level_bounds(scores, 1 - (1 - level) / max(self.depth, 1))
+        of_node = level_of_each(level, max(self.depth, 1))
+        lower, upper = self.maps.level_bounds(scores, of_node)
         proba = expit(self._kept(self.maps.log_odds(scores)))
         return np.minimum(lower, proba), np.maximum(upper, proba)
 

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import check_random_state
 
+from dubito._checks import level_of_each
 from dubito._kernels.softmax import log_softmax
 from dubito._sklearn import HasMethods, Interval, StrOptions, fit_context
 from dubito.calibration import TemperatureCalibrator
@@ -220,7 +221,7 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
 
     def _both_bounds(self, level: float | None, X: Any) -> FloatArray:
         if level is not None:
-            level = 1 - (1 - level) / len(self.estimators_)
+            level = level_of_each(level, len(self.estimators_))
         total = self.estimators_[0]._both_bounds(level, X)
         for member in self.estimators_[1:]:
             total += member._both_bounds(level, X)
