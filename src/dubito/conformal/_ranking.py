@@ -130,8 +130,8 @@ def warn_small(
     needed = int(np.ceil(1 / (1 - coverage) - 1 - 1e-9))
     rows = f"rows{' of each class' * class_conditional} of equal weight"
     warnings.warn(
-        f"coverage={coverage:.15g} needs {needed} or more {rows} to calibrate on; {found}. Use more "
-        "rows or less coverage.",
+        f"coverage={coverage:.15g} needs {needed} or more {rows} to calibrate on; {found}. Use "
+        "more rows or less coverage.",
         SmallCalibrationWarning,
         stacklevel=frames_to_the_user(),
     )
