@@ -25,7 +25,7 @@ def draw():
 
 def test_newton_that_runs_out_of_steps_warns(monkeypatch):
     monkeypatch.setattr(multinomial, "_MAX_NEWTON", 2)
-    with pytest.warns(ConvergenceWarning, match="EvidentialMultinomialCalibrator did not reach"):
+    with pytest.warns(ConvergenceWarning, match="EvidentialMultinomialCalibrator stopped before"):
         model = EvidentialMultinomialCalibrator().fit(*draw())
     assert model.gradient_norm_ > 1e-6
 
@@ -36,12 +36,12 @@ def test_quasi_newton_that_runs_out_of_steps_warns(monkeypatch, kind):
         return quasi_newton.minimise(*args, **{**options, "max_iter": 1})
 
     monkeypatch.setattr(_shrinkage, "minimise", short)
-    with pytest.warns(ConvergenceWarning, match=f"{kind.__name__} did not reach the optimum"):
+    with pytest.warns(ConvergenceWarning, match=f"{kind.__name__} stopped before its optimum"):
         kind(ridge=0.1).fit(*draw())
 
 
 def test_a_temperature_off_its_optimum_warns(monkeypatch):
     real = temperature.fit_slope
     monkeypatch.setattr(temperature, "fit_slope", lambda *a: real(*a)._replace(gradient=1e-3))
-    with pytest.warns(ConvergenceWarning, match="gradient of its mean loss is 1.0e-03"):
+    with pytest.warns(ConvergenceWarning, match="the gradient is 1.0e-03 for each unit of weight"):
         TemperatureCalibrator().fit(*draw())

@@ -7,6 +7,8 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
+from dubito._kernels.joint_softmax import lower_and_upper
+from dubito._kernels.joint_softmax_level import stepped_bounds
 from dubito.calibration import (
     CalibrationInputError,
     EvidentialJointCalibrator,
@@ -59,3 +61,28 @@ def test_a_fit_without_its_certificate_is_refused(monkeypatch):
     )
     with pytest.raises(CalibrationInputError, match=r"gradient is still 1.0e-03.*use a ridge"):
         EvidentialJointCalibrator(classes=range(3)).fit(scores, y)
+
+
+def test_levels_in_steps_hold_the_exact_bounds():
+    rng = np.random.default_rng(0)
+    y = np.arange(45) % 3
+    scores = rng.normal(size=(45, 2, 3)) + np.eye(3)[y][:, None]
+    model = EvidentialJointCalibrator(likelihood="exact").fit(scores, y).model_
+    assert not model.flat
+    queries = model._queries(scores[:4])
+    lower, upper = lower_and_upper(model.evidence, queries)
+    low, high = stepped_bounds(model.evidence, queries)
+    assert (low <= lower + 1e-9).all()
+    assert (high >= upper - 1e-9).all()
+    assert max((lower - low).max(), (high - upper).max()) < 1 / 32
+
+
+def test_flat_likelihoods_are_asked_in_steps():
+    scores, y = near_copies(3)
+    model = EvidentialJointCalibrator(classes=range(3), likelihood="exact").fit(scores, y)
+    assert model.model_.flat
+    low, high = stepped_bounds(model.model_.evidence, model.model_._queries(scores[:2]))
+    bounds, proba = model.predict_bounds(scores[:2]), model.predict_proba(scores[:2])
+    np.testing.assert_allclose(bounds.lower, np.minimum(low, proba), atol=1e-12)
+    np.testing.assert_allclose(bounds.upper, np.minimum(np.maximum(high, proba), 1), atol=1e-12)
+    assert not EvidentialJointCalibrator(classes=range(3), ridge=1.0).fit(scores, y).model_.flat

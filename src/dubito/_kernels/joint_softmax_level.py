@@ -46,6 +46,9 @@ _LOST, _MATTERS = 1e-12, 1e-6
 #: A path that is lost at one depth is often found a little deeper: parts of t, or of the least t.
 _DEEPER, _SHALLOW = (0.0, 0.01, 0.03, 0.1), 0.1
 
+#: Parts of equal mass that the levels are divided into where each is certified.
+_PARTS = 32
+
 
 class SoftmaxLevels(NamedTuple):
     """The two likelihoods whose cuts bound a probability."""
@@ -113,6 +116,28 @@ def _narrowest(
         again = _cut(evidence, depth, queries[rows], threads)
         lower[rows] = np.maximum(lower[rows], again[0])
         upper[rows] = np.minimum(upper[rows], again[1])
+    return lower, upper
+
+
+def stepped_bounds(
+    evidence: SoftmaxEvidence, queries: FloatArray, *, threads: int = 1
+) -> tuple[FloatArray, FloatArray]:
+    r"""Return lower and upper probabilities over all levels, not too narrow but rather too wide.
+
+    Upper probabilities rise with the level r of relative likelihood :math:`e^{-r^2/2}`. Levels are
+    divided into parts of equal mass, and on each the bound at its end is taken, where what the
+    maximum may exceed the path by is included: too wide by at most the mass of a part. For
+    likelihoods that are flat in some directions, where `lower_and_upper` may lose its way.
+    """
+    lower, upper = np.zeros(queries.shape[:2]), np.full(queries.shape[:2], 1.0 / _PARTS)
+    low, high = np.zeros_like(lower), np.ones_like(upper)
+    for part in range(_PARTS - 1, 0, -1):
+        level = float(np.sqrt(-2.0 * np.log1p(-part / _PARTS)))
+        found = _cut(evidence, level, queries, threads)
+        # A path that is lost here may have been found at a deeper level, whose bounds are wider.
+        low, high = np.maximum(low, found[0]), np.minimum(high, found[1])
+        lower += low / _PARTS
+        upper += high / _PARTS
     return lower, upper
 
 

@@ -24,7 +24,7 @@ from dubito._estimators import CautiousMixin
 from dubito._labels import as_labels, label_columns
 from dubito._sklearn import Interval, StrOptions, check_feature_names, fit_context
 from dubito.belief import Bounds
-from dubito.calibration._misfit import events_of, misfit_fraction, warn_of_misfit
+from dubito.calibration._misfit import event_of, misfit_fraction, warn_of_misfit
 from dubito.calibration._scores import INPUTS, log_scores, read_scores, smallest_share
 from dubito.calibration.errors import CalibrationInputError
 
@@ -200,7 +200,10 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
 
     def _fitted_events(self, table: FloatArray, y: IntArray) -> list[tuple[FloatArray, BoolArray]]:
         """Return events and their fitted probabilities, by which the form is checked."""
-        return events_of(self._proba(table), y)
+        runs = zip(self._runs(table), self._runs(y), strict=True)
+        pairs = [event_of(self._proba(part), labels) for part, labels in runs]
+        proba, event = zip(*pairs, strict=True)
+        return [(np.concatenate(proba), np.concatenate(event))]
 
     def _read_scores(self, scores: Any) -> FloatArray:
         """Return scores as a table, checked: rows first, classes last."""
@@ -229,10 +232,13 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
         return table
 
     def _parts(self, scores: Any) -> Iterator[FloatArray]:
-        """Cut scores into runs of rows that keep memory bounded."""
-        table = self._read(scores)
+        """Check scores, and cut them into runs of rows that keep memory bounded."""
+        return self._runs(self._read(scores))
+
+    def _runs(self, rows: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
+        """Cut rows into runs that keep memory bounded."""
         step = max(1, _CHUNK // (self._working_set * len(self.classes_)))
-        return (table[i : i + step] for i in range(0, len(table), step))
+        return (rows[i : i + step] for i in range(0, len(rows), step))
 
     def _read_labels(
         self, labels: npt.NDArray[Any], n_columns: int

@@ -16,7 +16,12 @@ from dubito._kernels.joint_softmax import (
     quadratic_evidence,
     softmax_evidence,
 )
-from dubito._kernels.joint_softmax_level import SoftmaxLevels, fit_levels, level_bounds
+from dubito._kernels.joint_softmax_level import (
+    SoftmaxLevels,
+    fit_levels,
+    level_bounds,
+    stepped_bounds,
+)
 from dubito._kernels.softmax import softmax_rows
 from dubito._kernels.targets import target_table
 from dubito.calibration._joint_settings import (
@@ -43,6 +48,7 @@ class SoftmaxJointModel:
     scale: FloatArray
     bias: bool
     likelihood: str
+    flat: bool  # the likelihood does not change in some directions
     fit: SoftmaxFit
     evidence: SoftmaxEvidence
     levels: SoftmaxLevels
@@ -76,7 +82,8 @@ class SoftmaxJointModel:
 
     def bounds(self, scores: FloatArray, threads: int) -> tuple[FloatArray, FloatArray]:
         """Return lower and upper probabilities, each (n, K)."""
-        lower, upper = lower_and_upper(self.evidence, self._queries(scores), threads=threads)
+        reach = stepped_bounds if self.flat else lower_and_upper
+        lower, upper = reach(self.evidence, self._queries(scores), threads=threads)
         proba = self.proba(scores)
         return np.minimum(lower, proba), np.maximum(upper, proba)
 
@@ -117,6 +124,7 @@ def fit_softmax(
         scale=scale,
         bias=settings.bias,
         likelihood=likelihood,
+        flat=n < p and not quadratic and not penalty.any(),
         fit=fit,
         evidence=quadratic_evidence(evidence, fit.hessian, penalty) if quadratic else evidence,
         levels=fit_levels(rows, y, weight, bounded, quadratic=quadratic),

@@ -60,12 +60,15 @@ def misfit_fraction(proba: FloatArray, event: BoolArray, weight: FloatArray) -> 
     return float(disjoint.mean())
 
 
-def events_of(proba: FloatArray, y: IntArray) -> list[tuple[FloatArray, BoolArray]]:
-    """Return the event that is checked: the second of two classes, or the most probable of more."""
+def event_of(proba: FloatArray, y: IntArray) -> tuple[FloatArray, BoolArray]:
+    """Return the fitted probability of the event that is checked, and where it took place.
+
+    It is the second of two classes, or the most probable one of more.
+    """
     if proba.shape[1] == 2:
-        return [(proba[:, 1], y == 1)]
+        return proba[:, 1], y == 1
     top = proba.argmax(axis=1)
-    return [(proba[np.arange(len(top)), top], y == top)]
+    return proba[np.arange(len(top)), top], y == top
 
 
 def warn_of_misfit(calibrator: Any) -> None:

@@ -24,7 +24,7 @@ from dubito._kernels.quasi_newton import Minimum, minimise
 from dubito._kernels.softmax import Slope, fit_slope
 from dubito._sklearn import Interval, StrOptions
 from dubito.calibration._base import BaseCalibrator
-from dubito.calibration._convergence import warn_unless_converged
+from dubito.calibration._certificates import check_certificate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -224,7 +224,7 @@ class ShrunkenCalibrator(BaseCalibrator):
         self.base_slope_ = float(slope.theta / unit)
         self.ridge_ = strengths
         self.gradient_norm_ = fit.gradient_norm / model.total
-        warn_unless_converged(type(self).__name__, max(self.gradient_norm_, slope.gradient))
+        check_certificate(self, max(self.gradient_norm_, slope.gradient))
         self.n_iter_ = fit.n_iter
         self._keep(fit.x, slope.theta, scale, unit)
 

@@ -15,7 +15,7 @@ from dubito._kernels.softmax import softmax_rows
 from dubito._sklearn import Interval, StrOptions
 from dubito.belief import Bounds, Frame, MassBatch
 from dubito.calibration._base import BaseCalibrator
-from dubito.calibration._convergence import warn_unless_converged
+from dubito.calibration._certificates import check_certificate
 from dubito.calibration._monte_carlo import draw_levels, monte_carlo
 from dubito.calibration.errors import CalibrationInputError
 
@@ -198,7 +198,7 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
         self.slope_ = self._fitted.slope
         self.gradient_norm_ = self._fitted.gradient
         fits = (self._fitted, *self._levels)
-        warn_unless_converged(type(self).__name__, max(fit.gradient for fit in fits))
+        check_certificate(self, max(fit.gradient for fit in fits))
         self.n_iter_ = self._fitted.n_iter
         self.nodes_ = level_nodes(self._fitted, self.n_nodes, refine=_REFINE[self.coupling])
 

@@ -10,7 +10,7 @@ import numpy as np
 from dubito._kernels.softmax import fit_slope, log_softmax, softmax_rows
 from dubito._sklearn import Interval, StrOptions
 from dubito.calibration._base import AffineMixin, BaseCalibrator
-from dubito.calibration._convergence import warn_unless_converged
+from dubito.calibration._certificates import check_certificate
 from dubito.calibration._shrinkage import AUTO_PSEUDO, in_safe_units
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class TemperatureCalibrator(AffineMixin, BaseCalibrator):
         self.slope_ = float(fit.theta / unit)
         self.temperature_ = float(unit / fit.theta) if fit.theta > 0 else np.inf
         self.gradient_norm_ = float(fit.gradient)
-        warn_unless_converged(type(self).__name__, self.gradient_norm_)
+        check_certificate(self, self.gradient_norm_)
         self.n_iter_ = fit.n_iter
 
     def _proba(self, table: FloatArray) -> FloatArray:
