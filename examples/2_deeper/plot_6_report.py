@@ -69,9 +69,9 @@ for number in collected["numbers"]:
 print(pd.DataFrame(shown).T.to_string())
 
 # %%
-# The rows it knows least about, and whether they lack evidence or their evidence conflicts:
+# The most doubtful rows, and whether their bounds are wide or other classes are probable too:
 
 doubtful = pd.DataFrame(collected["doubt"]["rows"])
-print(doubtful[["name", "predicted", "truth", "probability", "lack", "conflict", "cause"]].head())
+print(doubtful[["name", "predicted", "truth", "probability", "width", "others", "cause"]].head())
 
 # sphinx_gallery_thumbnail_path = 'images/report.png'  # noqa: ERA001

@@ -169,9 +169,13 @@ def level_of_each(level: float, n: int) -> float:
     return min(1 - (1 - level) / n, float(np.nextafter(1.0, 0.0)))
 
 
-def no_level(model: Any, why: str) -> NotSupportedError:
+class NoLevelError(NotSupportedError):
+    """A confidence level was asked of a model whose bounds cannot promise one."""
+
+
+def no_level(model: Any, why: str) -> NoLevelError:
     """Return the error for a level asked of a model whose bounds cannot promise one."""
-    return NotSupportedError(f"{type(model).__name__} has no bounds at a confidence level: {why}")
+    return NoLevelError(f"{type(model).__name__} has no bounds at a confidence level: {why}")
 
 
 def check_proba(proba: Any, name: str = "proba") -> FloatArray:

@@ -86,8 +86,8 @@ class CautiousMixin:
     ) -> BoolArray:
         """Return the classes that remain possible, by a rule on the bounds.
 
-        The set promises no coverage: how often it holds the label is not controlled, which is what
-        `dubito.conformal` does.
+        The set promises no coverage: how often it holds the label is not controlled.
+        `dubito.conformal.ConformalClassifier` makes sets for which it is.
 
         Parameters
         ----------

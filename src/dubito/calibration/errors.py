@@ -6,4 +6,9 @@ class CalibrationInputError(ValueError):
 
 
 class MisfitWarning(UserWarning):
-    """Bounds at a level come from a parametric map whose form the calibration rows contradict."""
+    """Bounds at a level come from a parametric map whose form the calibration rows contradict.
+
+    They need not hold the true probability so often. `misfit_` of the calibrator is the fraction of
+    rows looked at where its interval and an isotonic one are disjoint; the warning comes above 1/6.
+    Use `EvidentialIsotonicCalibrator`, which assumes no form, or a map with more parameters.
+    """

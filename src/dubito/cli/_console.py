@@ -34,6 +34,13 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
+#: Which commands make models whose bounds have levels.
+LEVELS = (
+    "From the command line: leave --level out, or make a model by dubito calibrate, or by dubito "
+    "train with --model calibrated-forest, calibrated-svm, calibrated-boosting, nested or fusion, "
+    "without --conformal."
+)
+
 
 class CliError(Exception):
     """Something the person at the terminal can mend: what, where, and what to do."""
@@ -172,6 +179,8 @@ def _worded(error: Exception) -> tuple[str, int]:
         return f'this needs {error.name}: pip install "dubito[cli,report]"', 2
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return f"{error.filename}: {error.strerror[:1].lower()}{error.strerror[1:]}.", 2
+    if type(error).__name__ == "NoLevelError":  # not imported: numpy comes with it
+        return f"{error} {LEVELS}", 2
     if isinstance(error, (ValueError, OSError)) or _is_ours(error):
         return str(error) or type(error).__name__, 2
     if isinstance(error, MemoryError):

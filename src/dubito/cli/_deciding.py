@@ -210,7 +210,9 @@ class Decider:
         model = self.saved.model
         familiarity = np.asarray(model.familiarity(X)) if len(X) else np.empty(0)
         self.unfamiliar += int((familiarity < model.rate).sum())
-        return {} if "familiarity" in self.settings.without else {"familiarity": familiarity}
+        if "familiarity" in self.settings.without:
+            return {}
+        return {"familiarity": familiarity.astype(np.float32 if self.settings.short else float)}
 
     def _rejected(
         self, proba: npt.NDArray[np.float64], bounds: Bounds | None, cost: float

@@ -145,7 +145,7 @@ def train(  # noqa: PLR0913 - a command's options
 
 
 class Wrappers(NamedTuple):
-    """What is put around the model: sets with a coverage, an eye for unfamiliar rows."""
+    """What is put around the model: sets with a coverage, the familiarity of rows."""
 
     conformal: bool
     novelty: bool
@@ -164,7 +164,7 @@ class Wrappers(NamedTuple):
             words
             for wanted, words in (
                 (self.conformal, "conformal sets"),
-                (self.novelty, "an eye for unfamiliar rows"),
+                (self.novelty, "the familiarity of each row"),
             )
             if wanted
         ]

@@ -160,8 +160,8 @@ class ManyClassesMixin(CautiousMixin):
     ) -> BoolArray:
         """Return the classes that remain possible, by a rule on the bounds.
 
-        The set promises no coverage: how often it holds the label is not controlled, which is what
-        `dubito.conformal` does.
+        The set promises no coverage: how often it holds the label is not controlled.
+        `dubito.conformal.ConformalClassifier` makes sets for which it is.
 
         Parameters
         ----------

@@ -353,8 +353,8 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
     ) -> BoolArray:
         """Return the classes that remain possible.
 
-        The set promises no coverage: how often it holds the label is not controlled, which is what
-        `dubito.conformal` does.
+        The set promises no coverage: how often it holds the label is not controlled.
+        `dubito.conformal.ConformalClassifier` makes sets for which it is.
 
         Parameters
         ----------

@@ -125,8 +125,8 @@ class DiscriminantAnswers(CautiousMixin):
     ) -> BoolArray:
         """Return the classes that remain possible.
 
-        The set promises no coverage: how often it holds the label is not controlled, which is what
-        `dubito.conformal` does.
+        The set promises no coverage: how often it holds the label is not controlled.
+        `dubito.conformal.ConformalClassifier` makes sets for which it is.
 
         Parameters
         ----------
