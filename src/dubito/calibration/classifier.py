@@ -70,8 +70,10 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
     calibrator : calibrator, default ``EvidentialMultinomialCalibrator()``
         One of `dubito.calibration`. The default has one slope for all classes: it cannot shift
         scores that are too high for one class, as after training with class weights; of those
-        with bounds, the binary ones can. Its ``input`` becomes "proba" where the estimator is asked
-        for probabilities, and its ``classes`` those of the estimator.
+        with bounds, the binary ones can. Where two classes have equal scores it gives them equal
+        probabilities whatever the rows say, and its bounds have no width: for two classes and a
+        level pass ``EvidentialLogisticCalibrator()``. The ``input`` of a calibrator becomes "proba"
+        where the estimator is asked for probabilities, its ``classes`` those of the estimator.
     cv : int, splitter or iterable, default 5-fold, stratified
         How to get scores for rows the estimator was not trained on. Not used with a frozen
         estimator. Splitters that need groups come as ``list(splitter.split(X, y, groups))``.
