@@ -88,6 +88,17 @@ def test_more_classes_by_the_most_probable(n):
         assert np.mean(np.array(wrong) > 1 / 6) >= 0.9
 
 
+def test_offsets_of_classes_are_seen_though_the_most_probable_fits():
+    rng = np.random.default_rng(1)
+    wrong = []
+    for _ in range(15):
+        scores = 1.5 * rng.normal(size=(300, 5))
+        proba = softmax(1.2 * scores + np.array([1, -1, 0.5, 1, -1]), axis=1)
+        y = (rng.random((300, 1)) > proba.cumsum(axis=1)).sum(axis=1)
+        wrong.append(EvidentialMultinomialCalibrator(classes=range(5)).fit(scores, y).misfit_)
+    assert np.mean(np.array(wrong) > 1 / 6) >= 0.9
+
+
 def test_bounds_at_a_level_come_with_a_warning():
     score, event = draw(1000, steep, 0)
     fitted = EvidentialLogisticCalibrator(targets="light").fit(score, event)

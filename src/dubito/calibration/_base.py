@@ -11,7 +11,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dubito._checks import (
-    BoolArray,
     FloatArray,
     IntArray,
     check_level,
@@ -24,7 +23,7 @@ from dubito._estimators import CautiousMixin
 from dubito._labels import as_labels, label_columns
 from dubito._sklearn import Interval, StrOptions, check_feature_names, fit_context
 from dubito.belief import Bounds
-from dubito.calibration._misfit import event_of, misfit_fraction, warn_of_misfit
+from dubito.calibration._misfit import events_of, frequent_classes, misfit_of, warn_of_misfit
 from dubito.calibration._scores import INPUTS, log_scores, read_scores, smallest_share
 from dubito.calibration.errors import CalibrationInputError
 
@@ -106,8 +105,7 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
         self.floor_ = self._choose_floor(table)
         self._fit(table, columns, weight)
         if self._assumes_form:
-            pairs = self._fitted_events(table, columns)
-            self.misfit_ = float(np.mean([misfit_fraction(*pair, weight) for pair in pairs]))
+            self.misfit_ = self._misfit(table, columns, weight)
         return self
 
     def predict_proba(self, scores: Any) -> FloatArray:
@@ -198,12 +196,13 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
             "EvidentialLogisticCalibrator or EvidentialIsotonicCalibrator, or level=None.",
         )
 
-    def _fitted_events(self, table: FloatArray, y: IntArray) -> list[tuple[FloatArray, BoolArray]]:
-        """Return events and their fitted probabilities, by which the form is checked."""
+    def _misfit(self, table: FloatArray, y: IntArray, weight: FloatArray) -> float:
+        """Return the fraction of rows that contradict the form of the map."""
+        classes = frequent_classes(y, weight, len(self.classes_))
         runs = zip(self._runs(table), self._runs(y), strict=True)
-        pairs = [event_of(self._proba(part), labels) for part, labels in runs]
-        proba, event = zip(*pairs, strict=True)
-        return [(np.concatenate(proba), np.concatenate(event))]
+        pairs = [events_of(self._proba(part), labels, classes) for part, labels in runs]
+        proba, event = (np.concatenate(side) for side in zip(*pairs, strict=True))
+        return misfit_of(proba, event, weight)
 
     def _read_scores(self, scores: Any) -> FloatArray:
         """Return scores as a table, checked: rows first, classes last."""

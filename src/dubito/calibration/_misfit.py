@@ -9,7 +9,8 @@ probability at each row. Where it does not meet the interval of the fitted proba
           H=\sum_iw_i\,p_i(1-p_i)\,x_ix_i^\mathsf T,
 
 one of the two is wrong. The fraction of such rows among at most 32, spread evenly over the weight,
-is the misfit. More than two classes: the event is that the most probable class is the true one.
+is the misfit. More than two classes: that of the event that the most probable class is the true
+one, or the mean over the events of the most frequent classes, whichever is larger.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
 #: Rows at which intervals are compared.
 _ROWS = 32
+
+#: Of more classes than this the most frequent ones are looked at.
+_CLASSES = 10
 
 #: Level of both intervals, and the fraction of disjoint ones that is reported. With the right form
 #: (two to ten classes, 10 to 2,000 rows) fewer than one fit in a hundred exceeded it, simulated.
@@ -60,15 +64,28 @@ def misfit_fraction(proba: FloatArray, event: BoolArray, weight: FloatArray) -> 
     return float(disjoint.mean())
 
 
-def event_of(proba: FloatArray, y: IntArray) -> tuple[FloatArray, BoolArray]:
-    """Return the fitted probability of the event that is checked, and where it took place.
+def events_of(proba: FloatArray, y: IntArray, classes: IntArray) -> tuple[FloatArray, BoolArray]:
+    """Return fitted probabilities of the events that are checked, and where they took place.
 
-    It is the second of two classes, or the most probable one of more.
+    One column for the second of two classes; of more, one for the most probable class, and one for
+    each of `classes`.
     """
     if proba.shape[1] == 2:
-        return proba[:, 1], y == 1
+        return proba[:, 1:], (y == 1)[:, None]
     top = proba.argmax(axis=1)
-    return proba[np.arange(len(top)), top], y == top
+    fitted = np.column_stack([proba[np.arange(len(top)), top], proba[:, classes]])
+    return fitted, np.column_stack([y == top, y[:, None] == classes])
+
+
+def frequent_classes(y: IntArray, weight: FloatArray, n_classes: int) -> IntArray:
+    """Return the classes of the largest weight, of which events are checked."""
+    return np.argsort(-np.bincount(y, weight, n_classes), kind="stable")[:_CLASSES]
+
+
+def misfit_of(proba: FloatArray, event: BoolArray, weight: FloatArray) -> float:
+    """Return the misfit of the first event, or the mean of the others' if that is larger."""
+    first, *others = (misfit_fraction(p, e, weight) for p, e in zip(proba.T, event.T, strict=True))
+    return max(first, float(np.mean(others)) if others else 0.0)
 
 
 def warn_of_misfit(calibrator: Any) -> None:

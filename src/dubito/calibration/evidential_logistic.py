@@ -25,6 +25,7 @@ from dubito._kernels.targets import event_targets
 from dubito._sklearn import StrOptions
 from dubito.calibration._certificates import check_certificate
 from dubito.calibration._lifting import LiftedEvidentialCalibrator
+from dubito.calibration._misfit import misfit_fraction
 from dubito.calibration.errors import CalibrationInputError
 
 if TYPE_CHECKING:
@@ -158,11 +159,15 @@ class EvidentialLogisticCalibrator(LiftedEvidentialCalibrator):
         levels = [m.levels.gradient_norm for m in self.maps_]
         check_certificate(self, np.append(self.gradient_norm_, levels))
 
-    def _fitted_events(self, table: FloatArray, y: IntArray) -> list[tuple[FloatArray, BoolArray]]:
-        """Return each map's own event: it is their form that is assumed."""
+    def _misfit(self, table: FloatArray, y: IntArray, weight: FloatArray) -> float:
+        """Return the mean over the maps, each of which assumes its own form."""
         odds = self._log_odds(table)
         first = 1 if len(self.maps_) == 1 else 0
-        return [(m.proba(odds[:, k]), y == first + k) for k, m in enumerate(self.maps_)]
+        fractions = [
+            misfit_fraction(m.proba(odds[:, k]), y == first + k, weight)
+            for k, m in enumerate(self.maps_)
+        ]
+        return float(np.mean(fractions))
 
     def _fit_map(
         self, score: FloatArray, event: BoolArray, weight: FloatArray
