@@ -15,6 +15,7 @@ from dubito.calibration import (
     EvidentialMultinomialCalibrator,
     VennAbersCalibrator,
 )
+from dubito.calibration.errors import MisfitWarning
 
 ALMOST_ONE = 1 - 1e-15
 
@@ -47,6 +48,18 @@ def test_one_slope_knows_no_units(unit):
         got = other.predict_bounds(scores * unit, level=level)
         np.testing.assert_allclose(got.lower, wanted.lower, atol=1e-7)
         np.testing.assert_allclose(got.upper, wanted.upper, atol=1e-7)
+
+
+def test_a_weight_that_leaves_no_slope_but_zero():
+    """The level sets are then narrower than any row can tell."""
+    scores, y = np.eye(3)[[0, 1, 2, 0, 1]], [0, 1, 2, 1, 1]
+    weight = [1, 1, 1, 1e12, 1]
+    model = EvidentialMultinomialCalibrator().fit(scores, y, sample_weight=weight)
+    with pytest.warns(MisfitWarning):
+        at_level = model.predict_bounds(scores, level=0.9)
+    for lower, upper in (model.predict_bounds(scores), at_level):
+        np.testing.assert_allclose(lower, 1 / 3, atol=1e-5)
+        np.testing.assert_allclose(upper, 1 / 3, atol=1e-5)
 
 
 def test_a_level_divided_among_many_stays_below_one():
