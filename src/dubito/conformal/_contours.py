@@ -90,7 +90,7 @@ def confidence_sets(contour: FloatArray, coverage: float, *, allow_empty: bool) 
 def nested_masses(contour: FloatArray, most: int) -> tuple[BoolArray, FloatArray]:
     r"""Return the focal sets (F, K) and masses (n, F) with a raised contour; at most n F numbers.
 
-    With :math:`\pi_{(1)}\ge\pi_{(2)}\ge\dots` the j classes that come first have the mass
+    With :math:`\pi_{(1)}\ge\pi_{(2)}\ge\ldots` the j classes that come first have the mass
     :math:`\pi_{(j)}-\pi_{(j+1)}`, where :math:`\pi_{(K+1)}=0`.
     """
     n, n_classes = contour.shape

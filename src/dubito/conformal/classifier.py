@@ -53,6 +53,26 @@ _WORKING_SET = 8
 _MOST_MASSES = 2**26
 
 
+def _accuracy(self: ConformalClassifier, X: Any, y: Any, sample_weight: Any = None) -> float:
+    """Return the accuracy of `predict`, as in every classifier of scikit-learn.
+
+    The parameter ``score`` has the same name and is kept apart.
+
+    Parameters
+    ----------
+    X : array-like
+        As in `fit`.
+    y : array-like of shape (n,)
+        True labels.
+    sample_weight : array-like of shape (n,), optional
+
+    Returns
+    -------
+    float
+    """
+    return ClassifierMixin.score(self, X, y, sample_weight)
+
+
 class ConformalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     r"""Label sets that hold the true label as often as promised, around any classifier.
 
@@ -200,7 +220,7 @@ class ConformalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.random_state = random_state
 
     # A parameter here, and the accuracy in all classifiers of scikit-learn: both are kept.
-    score = MethodAndParameter(ClassifierMixin.score)
+    score = MethodAndParameter(_accuracy)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters, as in scikit-learn.
@@ -455,7 +475,7 @@ class ConformalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def predict_mass(self, X: Any) -> MassBatch:
         r"""Return the consonant mass function of each row, whose contour is the raised one.
 
-        Nested sets: with :math:`\pi_{(1)}\ge\pi_{(2)}\ge\dots` the j classes that come first have
+        Nested sets: with :math:`\pi_{(1)}\ge\pi_{(2)}\ge\ldots` the j classes that come first have
         the mass :math:`\pi_{(j)}-\pi_{(j+1)}`.
 
         Parameters
