@@ -13,6 +13,7 @@ import numpy as np
 from experiments.validity import discriminant, two_classes
 from experiments.validity.cells import LEVEL, QUICK_SIZES, SIZES, Cell, Kind, Tallies, grid
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.model_selection import StratifiedShuffleSplit
 
 from dubito.calibration import (
     CalibratedClassifier,
@@ -85,11 +86,12 @@ def _add_dominance(tallies: Tallies, train: tuple[Floats, Ints], test: tuple[Flo
 def _add_conformal(tallies: Tallies, train: tuple[Floats, Ints], test: tuple[Floats, Ints]) -> None:
     """Add conformal sets: split, cross, full, and valid within each class."""
     new, labels = test
+    halves = StratifiedShuffleSplit(1, test_size=0.5, random_state=0)  # all classes in each
     ways: dict[str, dict[str, Any]] = {
-        "conformal, split": {"cv": 0.5, "random_state": 0},
+        "conformal, split": {"cv": halves},
         "conformal, cross": {"cv": 5},
-        "conformal, cumulative": {"cv": 0.5, "random_state": 0, "score": "cumulative"},
-        "conformal, by class": {"cv": 0.5, "random_state": 0, "class_conditional": True},
+        "conformal, cumulative": {"cv": halves, "score": "cumulative"},
+        "conformal, by class": {"cv": halves, "class_conditional": True},
     }
     if len(train[0]) <= FULL_MOST:
         ways["conformal, full"] = {"cv": "full"}
