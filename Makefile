@@ -50,9 +50,10 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 
 bench: export OPENBLAS_NUM_THREADS := 1
-bench: $(READY)  ## Quality and speed against named rivals, to QUALITY.md, FUSION.md, NOVELTY.md, RESULTS.md
+bench: $(READY)  ## Quality and speed against named rivals, to the tables beside the scripts
 	$(BIN)/python benchmarks/quality.py
 	$(BIN)/python benchmarks/quality_fusion.py
+	$(BIN)/python benchmarks/quality_conformal.py
 	$(BIN)/python benchmarks/quality_novelty.py
 	$(BIN)/python benchmarks/run.py
 
