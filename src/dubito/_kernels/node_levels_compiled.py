@@ -34,6 +34,10 @@ _CONVERGED = 1e-8
 #: Panels are not halved below this: bounds there are the widest on the panel.
 _NARROWEST = 1e-3
 
+#: At an angle this close to the left edge of a panel the panel before counts too: where the ends of
+#: cuts jump, at the scores of `gap`, they do so there.
+_BESIDE = 1e-9
+
 #: Rows that are looked up together, node by node: the node's table then stays at hand.
 _ROWS = 64
 
@@ -141,6 +145,13 @@ def tabulate_levels(
 
 
 @compiled()
+def _hull(series: FloatArray, place: float) -> Pair:
+    """Return the hull of both cuts at a place of a panel."""
+    low = min(clenshaw(series[0], place), clenshaw(series[2], place))
+    return low, max(clenshaw(series[1], place), clenshaw(series[3], place))
+
+
+@compiled()
 def sigmoid_level_bounds(
     scores: FloatArray, coef: FloatArray, tables: LevelTables
 ) -> tuple[FloatArray, FloatArray]:
@@ -166,8 +177,10 @@ def sigmoid_level_bounds(
                     panel += 1
                 end = edges[panel + 1] if panel + 1 < start[t + 1] else 0.5 * np.pi
                 place = 2.0 * (psi - edges[panel]) / (end - edges[panel]) - 1.0
-                low = min(clenshaw(series[panel, 0], place), clenshaw(series[panel, 2], place))
-                high = max(clenshaw(series[panel, 1], place), clenshaw(series[panel, 3], place))
+                low, high = _hull(series[panel], place)
+                if panel > start[t] and psi - edges[panel] < _BESIDE:
+                    low_before, high_before = _hull(series[panel - 1], 1.0)
+                    low, high = min(low, low_before), max(high, high_before)
                 lower[i, t] = min(max(min(low, high), 0.0), 1.0)  # rounding may cross them
                 upper[i, t] = max(min(max(low, high), 1.0), 0.0)
     return lower, upper

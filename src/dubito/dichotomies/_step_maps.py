@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
-from dubito._kernels.isotonic import belief_steps, cut_bounds, neighbour_bounds
+from dubito._kernels.isotonic import belief_steps, neighbour_bounds, widened_bounds
 from dubito.dichotomies._map_base import NodeMaps, NodeRows, contiguous, finite
 from dubito.dichotomies._parallel import count_tasks, plan_tasks, run_tasks
 
@@ -90,7 +90,7 @@ class EvidentialIsotonicMaps(NodeMaps):
     def level_bounds(self, scores: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
         """Return the ends of the cut of each node's contour, or Clopper-Pearson limits."""
         lower, upper = np.zeros(scores.shape), np.ones(scores.shape)
-        read = neighbour_bounds if self.exact else cut_bounds
+        read = neighbour_bounds if self.exact else widened_bounds
         for node, (first, last) in enumerate(pairwise(self.start)):
             if first < last:
                 places, right, left = self.pools[:, first:last]
