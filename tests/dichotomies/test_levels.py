@@ -58,6 +58,7 @@ def test_nodes_have_the_bounds_of_a_calibrator(calibrator, level):
         assert (bounds.width[3:9, 1] > 0.01).all()
 
 
+@pytest.mark.filterwarnings("ignore::dubito.calibration.MisfitWarning")  # any rows are drawn
 @pytest.mark.parametrize("calibrator", EVIDENTIAL, ids=repr)
 @settings(max_examples=10)
 @given(nodes=st.lists(st.tuples(SIDE, SIDE), min_size=1, max_size=2))
