@@ -25,6 +25,7 @@ from dubito._kernels.softmax import Slope, fit_slope
 from dubito._sklearn import Interval, StrOptions
 from dubito.calibration._base import BaseCalibrator
 from dubito.calibration._certificates import check_certificate
+from dubito.calibration._log_odds_bounds import LogOddsSpread, holding
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,6 +39,12 @@ AUTO_PSEUDO = 0.25
 
 # Strengths beyond: a standard deviation of 30, or of a thousandth, in log-odds.
 WEAKEST, STRONGEST = 1e-3, 1e6
+
+# Groups of parameters: a third one are entries off the diagonal.
+_BIAS = 1
+
+# Squared standard errors from its minimum within which one Newton step ends a fit.
+_NEAR = 1e-3
 
 
 @dataclass(frozen=True)
@@ -55,6 +62,7 @@ class ShrunkenMap(Protocol):
     total: float
     refresh: int
     tolerance: float  # of the gradient per row: Newton's last step is for free, others are a pass
+    newton: bool  # whether the metric is the Hessian, or that of a sample of rows
 
     def objective(self, x: FloatArray) -> tuple[float, FloatArray]:
         """Return the negative log-likelihood and its gradient."""
@@ -67,6 +75,12 @@ class ShrunkenMap(Protocol):
 
     def start(self, strengths: FloatArray) -> FloatArray:
         """Return parameters to start from at given strengths."""
+
+    def level_strengths(self) -> FloatArray:
+        """Return the strength of each group that bounds at a level do not exceed."""
+
+    def spread(self, x: FloatArray, strengths: FloatArray) -> LogOddsSpread:
+        """Return how sure the map with parameters x is at given strengths."""
 
 
 def fit_map(model: ShrunkenMap, ridge: float | str) -> tuple[Minimum, FloatArray]:
@@ -155,6 +169,46 @@ def _leap(moved: FloatArray, before: FloatArray, pull: FloatArray) -> FloatArray
     return np.where(moved == 0.0, pull, leap)
 
 
+def belief_spread(model: ShrunkenMap, x: FloatArray, strengths: FloatArray) -> LogOddsSpread:
+    """Return how sure the fitted map is, slopes and biases having a deviation of a log-odd."""
+    weaker = strengths.copy()
+    weaker[: _BIAS + 1] = np.clip(strengths[: _BIAS + 1], WEAKEST, 1.0)
+    return model.spread(x, weaker)
+
+
+def level_spread(model: ShrunkenMap, x: FloatArray, strengths: FloatArray) -> LogOddsSpread:
+    """Return how sure a map near the fitted one is, with strengths that keep the promise."""
+    weaker = np.clip(strengths, WEAKEST, model.level_strengths())
+    if model.newton:
+        # The gradient at x with weaker strengths is what the penalties differ by.
+        difference = (strengths - weaker)[model.groups] * x
+        step = model.metric(x, weaker[model.groups]).solve(difference)
+        near = difference @ step <= _NEAR
+        x = x + step if near else solve_map(model, weaker, x).x
+    return model.spread(x, weaker)
+
+
+def shared_excess(
+    model: ShrunkenMap, x: FloatArray, strengths: FloatArray, direction: FloatArray
+) -> Callable[[float], float]:
+    """Return twice the rise of the objective from x along a direction, less its linear part.
+
+    Slopes are penalised for departures from their mean alone, as the covariance has it.
+    """
+    penalty = strengths[model.groups] * (model.groups != 0)
+    slopes = direction[model.groups == 0]
+    apart = strengths[0] * float(np.sum((slopes - slopes.mean()) ** 2))
+    value, gradient = model.objective(x)
+    first = float(gradient @ direction)
+    second = apart + float(penalty @ (direction * direction))
+
+    def excess(a: float) -> float:
+        rise = model.objective(x + a * direction)[0] - value - a * first
+        return 2 * rise + second * a * a
+
+    return excess
+
+
 def dense_metric(hessian: FloatArray, penalty: FloatArray) -> Metric:
     """Return the metric of a full Hessian."""
     diagonal = hessian.diagonal() + penalty
@@ -168,6 +222,14 @@ def dense_metric(hessian: FloatArray, penalty: FloatArray) -> Metric:
         return linalg.cho_solve((factor, True), gradient, check_finite=False)
 
     return Metric(solve, inverse_diagonal)
+
+
+def dense_inverse(hessian: FloatArray, penalty: FloatArray) -> FloatArray:
+    """Return the inverse of a full Hessian with a penalty, lifted where it is singular."""
+    diagonal = hessian.diagonal() + penalty
+    factor = _cholesky(hessian, diagonal, 1e-10 * max(diagonal.max(), 1e-290))
+    inverse, _ = linalg.lapack.dpotri(factor, lower=1)
+    return np.tril(inverse) + np.tril(inverse, -1).T
 
 
 def _cholesky(hessian: FloatArray, diagonal: FloatArray, lift: float) -> FloatArray:
@@ -227,6 +289,19 @@ class ShrunkenCalibrator(BaseCalibrator):
         check_certificate(self, max(self.gradient_norm_, slope.gradient))
         self.n_iter_ = fit.n_iter
         self._keep(fit.x, slope.theta, scale, unit)
+        self._unit = unit
+        self._belief = belief_spread(model, fit.x, strengths)
+        self._level = level_spread(model, fit.x, strengths)
+
+    def _bounds(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return holding(self._proba(table), self._belief.belief(self._scores_in_unit(table)))
+
+    def _level_bounds(self, table: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+        bounds = self._level.at_level(self._scores_in_unit(table), level)
+        return holding(self._proba(table), bounds)
+
+    def _scores_in_unit(self, table: FloatArray) -> FloatArray:
+        return np.ascontiguousarray(self._log_scores(table, normalised=True)) / self._unit
 
     @abstractmethod
     def _model(self, u: FloatArray, labels: Labels, slope: Slope, scale: float) -> ShrunkenMap:

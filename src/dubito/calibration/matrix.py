@@ -7,8 +7,21 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy import linalg
 
-from dubito._kernels.softmax import matrix_hessian, matrix_value, softmax_rows, spread_rows
+from dubito._kernels.softmax import (
+    Blocks,
+    matrix_hessian,
+    matrix_value,
+    softmax_rows,
+    spread_rows,
+)
+from dubito._kernels.softmax_covariance import DenseMatrix, KroneckerMatrix
 from dubito.calibration._base import AffineMixin
+from dubito.calibration._log_odds_bounds import (
+    LogOddsSpread,
+    shared_slope,
+    slope_strength,
+    split_shared_slope,
+)
 from dubito.calibration._shrinkage import (
     STRONGEST,
     WEAKEST,
@@ -16,11 +29,13 @@ from dubito.calibration._shrinkage import (
     Metric,
     ShrunkenCalibrator,
     ShrunkenMap,
+    dense_inverse,
     dense_metric,
     maximise_evidence,
+    shared_excess,
     solve_map,
 )
-from dubito.calibration.vector import DiagonalMap
+from dubito.calibration.vector import DiagonalMap, class_covariance
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -32,6 +47,11 @@ if TYPE_CHECKING:
 _DENSE_PARAMETERS = 1100
 #: Multiplications that a Hessian may cost; more rows are sampled.
 _HESSIAN_COST = 4e9
+
+#: Classes up to which bounds have the full covariance: 0.8 MB of it are kept with 24.
+_COVARIANCE_CLASSES = 24
+#: Prior variance in log-odds of all entries off the diagonal of a row together, at most.
+_OFF_DIAGONAL_VARIANCE = 9.0
 
 #: Steps between approximate Hessians: one lasts, for the fit starts close.
 _RARELY = 10_000
@@ -101,6 +121,19 @@ class MatrixCalibrator(AffineMixin, ShrunkenCalibrator):
     scaling finds, that off the diagonal maximises the evidence of a quadratic model around it,
     and limited-memory BFGS runs in the metric of a Kronecker product. A pass costs O(nK²).
 
+    **Bounds.** ``predict_bounds`` reads log-odds of a class against the rest with standard errors,
+    by the delta method from the Hessian. The strengths that the evidence chooses are too sure of
+    themselves for bounds: those of slopes and biases count as at most 1, a prior deviation of one
+    log-odd, and the slope θ as unknown; along θ the likelihood itself is followed, down and up.
+    Belief and plausibility are integrals of that contour, around the probabilities.
+    ``level=0.9`` caps the strength off the diagonal as well, at max(1, (K-1)/9), lets slopes
+    deviate by up to two log-odds, and gives the interval around the map fitted with those
+    strengths, widened to hold the probability. In simulations (2 to 10 classes, 30 to 1,000 rows,
+    truths off the temperature map; ``experiments/validity``) it held the true
+    probability in 0.87 or more of the rows and classes. Kept for
+    it are the covariance, up to 24 classes in full, O(K⁴) numbers; beyond, that of the Kronecker
+    product and of slope and bias class by class, O(K²), around the map as fitted.
+
     Examples
     --------
     >>> import numpy as np
@@ -112,6 +145,9 @@ class MatrixCalibrator(AffineMixin, ShrunkenCalibrator):
     >>> calibrator = MatrixCalibrator().fit(scores, y)
     >>> round(float(calibrator.matrix_[0, 1] - calibrator.matrix_[2, 1]), 1)
     0.5
+    >>> bounds = calibrator.predict_bounds([[1.0, 0.5, -1.0]], level=0.9)
+    >>> bounds.lower.round(2), bounds.upper.round(2)
+    (array([[0.6 , 0.28, 0.07]]), array([[0.64, 0.32, 0.09]]))
     """
 
     def __init__(
@@ -157,6 +193,7 @@ class FullMap:
         self._affordable = max(int(_HESSIAN_COST / cost), 2 * n_classes)
         self.refresh = 1 if self._dense and n <= self._affordable else _RARELY
         self.tolerance = 1e-11 if self.refresh == 1 else 1e-8
+        self.newton = self._dense and n_classes <= _COVARIANCE_CLASSES
         self._targets = _target_sums(u, labels)
         self._spectrum: Spectrum | None = None
 
@@ -175,6 +212,50 @@ class FullMap:
             features, weight, p = self._sample(x)
             return dense_metric(matrix_hessian(features, weight, p), penalty)
         return kronecker_metric(self._spectrum_at(x), penalty)
+
+    def level_strengths(self) -> FloatArray:
+        """Return the strength of each group that bounds at a level do not exceed."""
+        n_classes = self._u.shape[1]
+        slope = slope_strength(self._theta * self._scale)
+        return np.array([slope, 1.0, max(1.0, (n_classes - 1) / _OFF_DIAGONAL_VARIANCE)])
+
+    def spread(self, x: FloatArray, strengths: FloatArray) -> LogOddsSpread:
+        """Return how sure the map is, by a Kronecker product where classes are many."""
+        matrix, bias = self._parameters(x)
+        n_classes = len(bias)
+        if not self.newton:
+            covariance, direction = self._structured_covariance(x, strengths)
+            shared = shared_slope(direction, (n_classes, 2))
+            return LogOddsSpread(matrix, bias, self._scale, covariance, shared)
+        plain = dense_inverse(matrix_hessian(*self._sample(x)), strengths[self.groups])
+        slopes = (self.groups == _DIAGONAL).astype(np.float64)
+        fixed, direction = split_shared_slope(plain @ slopes, slopes, strengths[_DIAGONAL])
+        shared = shared_slope(
+            direction, (n_classes, n_classes + 1), shared_excess(self, x, strengths, direction)
+        )
+        full = DenseMatrix.of(plain - np.outer(fixed, fixed), n_classes)
+        return LogOddsSpread(matrix, bias, self._scale, full, shared)
+
+    def _structured_covariance(
+        self, x: FloatArray, strengths: FloatArray
+    ) -> tuple[KroneckerMatrix, FloatArray]:
+        """Return the covariance of all entries as if of the kind off the diagonal, and blocks.
+
+        The blocks are those of vector scaling. Both count what the rows do not tell of slopes and
+        biases: their sum is too large rather than too small.
+        """
+        features, weight, p = self._sample(x)
+        values, left, right = self._spectrum_at(x)
+        variances = np.ascontiguousarray(1 / (values + strengths[_OFF])).T
+        spread = p * (1 - p) * weight[:, None]
+        scores = features[:, :-1]
+        sums = Blocks(
+            np.einsum("ij,ij->j", spread, scores**2),
+            np.einsum("ij,ij->j", spread, scores),
+            spread.sum(axis=0),
+        )
+        blocks, direction = class_covariance(sums, 1.0, strengths)
+        return KroneckerMatrix(variances, left, right, blocks), direction
 
     def choose(self) -> tuple[FloatArray, FloatArray]:
         """Return the strengths with the greatest evidence, on rows that may be a sample."""

@@ -15,14 +15,23 @@ from dubito._kernels.softmax import (
     softmax_rows,
     spread_rows,
 )
+from dubito._kernels.softmax_covariance import ClassBlocks, DenseDiagonal
 from dubito.calibration._base import AffineMixin
+from dubito.calibration._log_odds_bounds import (
+    LogOddsSpread,
+    shared_slope,
+    slope_strength,
+    split_shared_slope,
+)
 from dubito.calibration._shrinkage import (
     Labels,
     Metric,
     ShrunkenCalibrator,
     ShrunkenMap,
+    dense_inverse,
     dense_metric,
     maximise_evidence,
+    shared_excess,
     solve_map,
 )
 
@@ -110,6 +119,18 @@ class VectorCalibrator(AffineMixin, ShrunkenCalibrator):
     parameters by much less than their standard errors. At 50,000 rows of 1,000 classes strengths
     and fit take about fifteen passes.
 
+    **Bounds.** ``predict_bounds`` reads log-odds of a class against the rest with standard errors,
+    by the delta method from the Hessian. The strengths that the evidence chooses are too sure of
+    themselves for bounds: those of slopes and biases count as at most 1, a prior deviation of one
+    log-odd, and the slope θ as unknown; along θ the likelihood itself is followed, down and up.
+    Belief and plausibility are integrals of that contour, around the probabilities.
+    ``level=0.9`` lets slopes deviate by up to two log-odds and gives the interval around the map
+    fitted with those strengths, widened to hold the probability. In simulations (2 to 10 classes,
+    30 to 1,000 rows, truths off the temperature map; ``experiments/validity``) it held the true
+    probability in 0.87 or more of the rows and classes. Kept for
+    it is the covariance, up to 200 classes in full; beyond, class by class, around the map as
+    fitted.
+
     Examples
     --------
     >>> import numpy as np
@@ -120,6 +141,8 @@ class VectorCalibrator(AffineMixin, ShrunkenCalibrator):
     >>> calibrator = VectorCalibrator(input="logits").fit(logits, y)
     >>> calibrator.bias_.round(0) + 0.0
     array([ 1.,  0., -1.])
+    >>> calibrator.predict_bounds([[0.0, 0.0, 0.0]], level=0.9).lower.round(2)
+    array([[0.64, 0.25, 0.08]])
     """
 
     def __init__(
@@ -166,6 +189,7 @@ class DiagonalMap:
         # The Hessian of a sample is taken once; blocks come with the gradient, and cost nothing.
         self.refresh = 20 if self._dense and n > self._affordable else 1
         self.tolerance = 1e-11 if self._dense and self.refresh == 1 else 1e-8
+        self.newton = self._dense
         self._targets = _target_sums(u, labels)
         self._last: tuple[FloatArray, tuple[float, FloatArray, Blocks]] | None = None
 
@@ -177,6 +201,34 @@ class DiagonalMap:
         """Return the Hessian, that of a sample of many rows; class by class for many classes."""
         if not self._dense:
             return block_metric(self._derivatives(x)[2], self._scale, penalty)
+        return dense_metric(self._hessian(x), penalty)
+
+    def level_strengths(self) -> FloatArray:
+        """Return the strength of slopes and of biases that bounds at a level do not exceed."""
+        return np.array([slope_strength(self._theta * self._scale), 1.0])
+
+    def spread(self, x: FloatArray, strengths: FloatArray) -> LogOddsSpread:
+        """Return how sure the map is; class by class where classes are many."""
+        slope, bias = self._parameters(x)
+        n_classes = len(slope)
+        if not self._dense:
+            blocks = self._derivatives(x)[2]
+            covariance, direction = class_covariance(blocks, self._scale, strengths)
+            shared = shared_slope(direction, (n_classes, 2))
+            return LogOddsSpread(slope, bias, self._scale, covariance, shared)
+        plain = dense_inverse(self._hessian(x), strengths[self.groups])
+        slopes = (self.groups == 0).astype(np.float64)
+        fixed, direction = split_shared_slope(plain @ slopes, slopes, strengths[0])
+        shared = shared_slope(
+            direction.reshape(2, n_classes).T,
+            (n_classes, 2),
+            shared_excess(self, x, strengths, direction),
+        )
+        full = DenseDiagonal.of(plain - np.outer(fixed, fixed), n_classes)
+        return LogOddsSpread(slope, bias, self._scale, full, shared)
+
+    def _hessian(self, x: FloatArray) -> FloatArray:
+        """Return the Hessian, that of a sample of many rows."""
         slope, bias = self._parameters(x)
         rows = spread_rows(len(self._u), self._affordable)
         weight = self._labels.weight[rows]
@@ -185,7 +237,7 @@ class DiagonalMap:
         n_classes = len(slope)
         hessian[:n_classes] /= self._scale
         hessian[:, :n_classes] /= self._scale
-        return dense_metric(hessian, penalty)
+        return hessian
 
     def choose(self) -> tuple[FloatArray, FloatArray]:
         """Return the strengths with the greatest evidence, and the parameters there."""
@@ -270,6 +322,23 @@ def block_metric(blocks: Blocks, scale: float, penalty: FloatArray) -> Metric:
         return np.concatenate([(c * first - b * second) / determinant, bias - bias.mean()])
 
     return Metric(solve, lambda: np.concatenate([c / determinant, a / determinant]))
+
+
+def class_covariance(
+    blocks: Blocks, scale: float, strengths: FloatArray
+) -> tuple[ClassBlocks, FloatArray]:
+    """Return the covariance of slope and bias of each class, other classes left out of it.
+
+    The direction (K, 2) of the shared slope comes with it.
+    """
+    a, c = blocks.slope / scale**2 + strengths[0], blocks.bias + strengths[1]
+    b = blocks.both / scale
+    determinant = np.maximum(a * c - b * b, 1e-12 * a * c)
+    slope, both, bias = c / determinant, -b / determinant, a / determinant
+    slopes = np.repeat([1.0, 0.0], len(a))
+    fixed, direction = split_shared_slope(np.concatenate([slope, both]), slopes, strengths[0])
+    covariance = ClassBlocks(slope, both, bias, *fixed.reshape(2, -1))
+    return covariance, direction.reshape(2, -1).T
 
 
 def _target_sums(u: FloatArray, labels: Labels) -> tuple[FloatArray, FloatArray]:
