@@ -191,7 +191,7 @@ def test_what_is_asked_of_the_estimator():
     assert both.response_method_ == "predict_proba"
     told = CalibratedClassifier(LogisticRegression(), response_method="predict_proba").fit(X, y)
     assert told.pairs_[0].calibrator.input == "proba"
-    assert told.calibrator is None
+    assert told.calibrator == "auto"
 
 
 def test_what_cannot_be_asked_is_refused():
@@ -220,7 +220,7 @@ def test_what_cannot_be_asked_is_refused():
     with pytest.raises(ValueError, match="two classes; y has 50 rows and shows one class"):
         CalibratedClassifier(SVC()).fit(X[:50], y[:50])
     with pytest.raises(ValueError, match="'calibrator' parameter of CalibratedClassifier"):
-        CalibratedClassifier(SVC(), "platt").fit(X, y)
+        CalibratedClassifier(SVC(), "sigmoidal").fit(X, y)
 
 
 @pytest.mark.parametrize("estimator", [LinearSVC(), GaussianNB()], ids=["margin", "proba"])

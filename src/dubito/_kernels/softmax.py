@@ -63,6 +63,15 @@ def fit_slope(u: FloatArray, y: IntArray, weight: FloatArray, pseudo: float) -> 
     return _halley(u, y, weight, share, start)
 
 
+def slope_loss(
+    u: FloatArray, y: IntArray, weight: FloatArray, pseudo: float, theta: float
+) -> float:
+    """Return the negative log-likelihood that `fit_slope` minimises."""
+    from dubito._kernels.softmax_compiled import temperature_sums  # noqa: PLC0415
+
+    return float(temperature_sums(u, y, weight, pseudo / (weight.sum() + pseudo), theta)[0])
+
+
 def _pilot_rows(u: FloatArray) -> int:
     return min(_PILOT_ROWS, max(_CHUNK // u.shape[1], _FEWEST_PILOT_ROWS))
 

@@ -1,5 +1,6 @@
 """From scores to calibrated probabilities, beliefs and bounds, for any classifier."""
 
+from dubito.calibration.auto import AutoCalibrator
 from dubito.calibration.beta import BetaCalibrator
 from dubito.calibration.binning import BinningCalibrator
 from dubito.calibration.classifier import CalibratedClassifier
@@ -18,6 +19,7 @@ from dubito.calibration.vector import VectorCalibrator
 from dubito.calibration.venn_abers import VennAbersCalibrator
 
 __all__ = [
+    "AutoCalibrator",
     "BetaCalibrator",
     "BinningCalibrator",
     "CalibratedClassifier",

@@ -13,6 +13,7 @@ the data determine, :math:`\lambda_g=\gamma_g/\lVert x_g\rVert^2` (MacKay, 1992)
 from __future__ import annotations
 
 from abc import abstractmethod
+from copy import copy
 from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -83,12 +84,15 @@ class ShrunkenMap(Protocol):
         """Return how sure the map with parameters x is at given strengths."""
 
 
-def fit_map(model: ShrunkenMap, ridge: float | str) -> tuple[Minimum, FloatArray]:
-    """Fit a map; return its parameters and the strength of each group."""
+def fit_map(model: ShrunkenMap, ridge: float | str | FloatArray) -> tuple[Minimum, FloatArray]:
+    """Fit a map; return its parameters and the strength of each group.
+
+    `ridge` is "auto", one strength, or one for each group.
+    """
     if isinstance(ridge, str):
         strengths, start = model.choose()
     else:
-        strengths = np.full(int(model.groups.max()) + 1, float(ridge))
+        strengths = np.broadcast_to(ridge, int(model.groups.max()) + 1).astype(np.float64)
         start = model.start(strengths)
     return solve_map(model, strengths, start), strengths
 
@@ -276,13 +280,35 @@ class ShrunkenCalibrator(BaseCalibrator):
         self.ridge = ridge
 
     def _fit(self, table: FloatArray, y: IntArray, weight: FloatArray) -> None:
+        model, x = self._estimate(table, y, weight, self.ridge)
+        self._belief = belief_spread(model, x, self.ridge_)
+        self._level = level_spread(model, x, self.ridge_)
+
+    def left_out_proba(
+        self, table: FloatArray, y: IntArray, weight: FloatArray, left: FloatArray
+    ) -> FloatArray:
+        """Return probabilities of rows left out, by a fit to others with the same strengths."""
+        other = copy(self)
+        other._estimate(table, y, weight, self.ridge_)
+        return other._proba(left)
+
+    def _estimate(
+        self,
+        table: FloatArray,
+        y: IntArray,
+        weight: FloatArray,
+        ridge: float | str | FloatArray,
+    ) -> tuple[ShrunkenMap, FloatArray]:
+        """Fit the parameters; return the likelihood and where its penalised maximum is."""
         u, unit = in_safe_units(self._log_scores(table, normalised=True))
-        pseudo = AUTO_PSEUDO if isinstance(self.ridge, str) else min(self.ridge, AUTO_PSEUDO)
+        pseudo = AUTO_PSEUDO
+        if not isinstance(ridge, str):
+            pseudo = min(float(np.max(ridge)), AUTO_PSEUDO)
         slope = fit_slope(u, y, weight, pseudo)
         share = pseudo / (weight.sum() + pseudo)
         scale = float(np.sqrt(np.average(_mean_square(u), weights=weight))) or 1.0
         model = self._model(u, Labels(y, weight, share), slope, scale)
-        fit, strengths = fit_map(model, self.ridge)
+        fit, strengths = fit_map(model, ridge)
         self.base_slope_ = float(slope.theta / unit)
         self.ridge_ = strengths
         self.gradient_norm_ = fit.gradient_norm / model.total
@@ -290,8 +316,7 @@ class ShrunkenCalibrator(BaseCalibrator):
         self.n_iter_ = fit.n_iter
         self._keep(fit.x, slope.theta, scale, unit)
         self._unit = unit
-        self._belief = belief_spread(model, fit.x, strengths)
-        self._level = level_spread(model, fit.x, strengths)
+        return model, fit.x
 
     def _bounds(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
         return holding(self._proba(table), self._belief.belief(self._scores_in_unit(table)))

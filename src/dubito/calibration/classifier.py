@@ -32,6 +32,7 @@ from dubito.calibration._cross_fit import (
     source_of,
     weight_of,
 )
+from dubito.calibration._named import CALIBRATORS, named_calibrator
 from dubito.calibration._responses import (
     RESPONSES,
     as_read_by,
@@ -41,7 +42,6 @@ from dubito.calibration._responses import (
 )
 from dubito.calibration.errors import CalibrationInputError
 from dubito.calibration.evidential_joint import EvidentialJointCalibrator
-from dubito.calibration.evidential_multinomial import EvidentialMultinomialCalibrator
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -67,13 +67,12 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         A classifier with ``decision_function`` or ``predict_proba``. One that is fitted already
         comes as ``FrozenEstimator(model)`` and is left as it is: then all rows calibrate, and
         they must be rows it was not trained on. None: X are the scores themselves.
-    calibrator : calibrator, default ``EvidentialMultinomialCalibrator()``
-        One of `dubito.calibration`. The default has one slope for all classes: it cannot shift
-        scores that are too high for one class, as after training with class weights; of those
-        with bounds, the binary ones can. Where two classes have equal scores it gives them equal
-        probabilities whatever the rows say, and its bounds have no width: for two classes and a
-        level pass ``EvidentialLogisticCalibrator()``. The ``input`` of a calibrator becomes "proba"
-        where the estimator is asked for probabilities, its ``classes`` those of the estimator.
+    calibrator : str or calibrator, default "auto"
+        A name, for default parameters, or one of `dubito.calibration`: "auto" (`AutoCalibrator`,
+        which fits as rich a map as the rows allow), "platt", "isotonic", "beta", "bins",
+        "temperature", "vector", "matrix", "venn-abers", or "evidential-logistic", "-isotonic",
+        "-bins", "-multinomial", "-joint". Its ``input`` becomes what the estimator's scores are,
+        its ``classes`` those of the estimator.
     cv : int, splitter or iterable, default 5-fold, stratified
         How to get scores for rows the estimator was not trained on. Not used with a frozen
         estimator. Splitters that need groups come as ``list(splitter.split(X, y, groups))``.
@@ -105,13 +104,12 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
     --------
     >>> from sklearn.datasets import load_iris
     >>> from sklearn.svm import LinearSVC
-    >>> from dubito.calibration import CalibratedClassifier, EvidentialMultinomialCalibrator
+    >>> from dubito.calibration import CalibratedClassifier
     >>> X, y = load_iris(return_X_y=True)
-    >>> clf = CalibratedClassifier(LinearSVC(), EvidentialMultinomialCalibrator())
-    >>> clf = clf.fit(X[::3], y[::3])
+    >>> clf = CalibratedClassifier(LinearSVC()).fit(X[::3], y[::3])
     >>> clf.predict_bounds(X[[0, 77]]).lower.round(1)
     array([[1. , 0. , 0. ],
-           [0. , 0.4, 0.5]])
+           [0. , 0.3, 0.4]])
     >>> clf.predict_set(X[[0, 77]])
     array([[ True, False, False],
            [False, False,  True]])
@@ -119,7 +117,7 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods(["fit", "predict"]), None],
-        "calibrator": [BaseCalibrator, None],
+        "calibrator": [BaseCalibrator, StrOptions(set(CALIBRATORS))],
         "cv": ["cv_object"],
         "ensemble": ["boolean"],
         "response_method": [StrOptions({"auto", *RESPONSES})],
@@ -129,7 +127,7 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
     def __init__(
         self,
         estimator: Any = None,
-        calibrator: BaseCalibrator | None = None,
+        calibrator: str | BaseCalibrator = "auto",
         *,
         cv: Any = None,
         ensemble: bool = False,
@@ -168,7 +166,7 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         known: npt.NDArray[Any] | None = None,
     ) -> Self:
         """Fit to checked labels; `known` are all classes where y or the estimator may lack some."""
-        calibrator = self._named_calibrator()
+        calibrator = named_calibrator(self.calibrator)
         if self.estimator is None:
             _refuse_features(X, y, calibrator, known)
             fresh = clone(calibrator)
@@ -215,7 +213,7 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         """Take fitted estimators, and fit a calibrator to the held-out scores of each."""
         self.classes_ = known
         self.response_method_ = response
-        fresh = clone(self._named_calibrator()).set_params(classes=known)
+        fresh = clone(named_calibrator(self.calibrator)).set_params(classes=known)
         if response == "predict_proba":
             fresh.set_params(input="proba")
         self.pairs_ = [
@@ -226,12 +224,6 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
             for (model, scores), rows in zip(scored, tests, strict=True)
         ]
         return self._take_feature_names(self.pairs_[0].estimator)
-
-    def _named_calibrator(self) -> BaseCalibrator:
-        """Return the calibrator, or the one that is meant where none is named."""
-        if self.calibrator is None:
-            return EvidentialMultinomialCalibrator()
-        return self.calibrator
 
     def _take_feature_names(self, fitted: Any) -> Self:
         """Keep what the fitted part knows of its features."""
@@ -353,9 +345,10 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        inner = self.calibrator if self.estimator is None else self.estimator
-        if inner is not None:
-            tags.input_tags = get_tags(inner).input_tags
+        inner = self.estimator
+        if inner is None:
+            inner = named_calibrator(self.calibrator)
+        tags.input_tags = get_tags(inner).input_tags
         return tags
 
 
@@ -379,7 +372,7 @@ def _defines_mass(classifier: CalibratedClassifier) -> bool:
     """Whether the calibrator, fitted if there is one, gives masses."""
     if hasattr(classifier, "pairs_"):
         return hasattr(classifier.pairs_[0].calibrator, "predict_mass")
-    return hasattr(classifier.calibrator, "predict_mass")
+    return hasattr(named_calibrator(classifier.calibrator), "predict_mass")
 
 
 def _only_scales(calibrator: BaseCalibrator) -> bool:
@@ -390,7 +383,7 @@ def _only_scales(calibrator: BaseCalibrator) -> bool:
 def _is_affine(classifier: CalibratedClassifier) -> bool:
     """Whether one linear layer calibrates the estimator's scores, as far as is known."""
     if not hasattr(classifier, "pairs_"):
-        return hasattr(classifier.calibrator, "affine_logits")
+        return hasattr(named_calibrator(classifier.calibrator), "affine_logits")
     estimator, calibrator = classifier.pairs_[0]
     return (
         len(classifier.pairs_) == 1
