@@ -112,7 +112,7 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
            [0. , 0.3, 0.4]])
     >>> clf.predict_set(X[[0, 77]])
     array([[ True, False, False],
-           [False, False,  True]])
+           [False,  True,  True]])
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
