@@ -18,6 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
+from dubito._responses import class_scores
 from dubito.calibration import (
     CalibratedClassifier,
     CalibrationInputError,
@@ -29,7 +30,6 @@ from dubito.calibration import (
     PlattCalibrator,
     TemperatureCalibrator,
 )
-from dubito.calibration._responses import class_scores
 
 X, y = load_iris(return_X_y=True)
 X = StandardScaler().fit_transform(X)
@@ -87,7 +87,7 @@ def test_folds_may_overlap_or_leave_rows_out():
 
 
 def test_a_frozen_model_is_left_as_it_is_and_all_rows_calibrate():
-    model = SVC().fit(X[TRAIN], y[TRAIN])
+    model = LinearSVC().fit(X[TRAIN], y[TRAIN])
     frozen = CalibratedClassifier(FrozenEstimator(model), PlattCalibrator()).fit(X[REST], y[REST])
     bare = PlattCalibrator().fit(model.decision_function(X[REST]), y[REST])
     assert frozen.pairs_[0].estimator.estimator is model
@@ -182,8 +182,8 @@ def test_masses_are_absent_where_they_are_not_defined():
 def test_what_is_asked_of_the_estimator():
     proba = EvidentialMultinomialCalibrator(input="proba")
     asked = {
-        "decision_function": CalibratedClassifier(SVC()),
-        "predict_proba": CalibratedClassifier(GaussianNB()),
+        "decision_function": CalibratedClassifier(LinearSVC()),
+        "predict_proba": CalibratedClassifier(KNeighborsClassifier()),
     }
     for method, clf in asked.items():
         assert clf.fit(X, y).response_method_ == method
@@ -209,8 +209,8 @@ def test_what_cannot_be_asked_is_refused():
             clf.fit(X, y)
     for pairwise in (SVC(decision_function_shape="ovo"), make_pipeline(StandardScaler(), SVC())):
         pairwise.set_params(**{k: "ovo" for k in pairwise.get_params() if k.endswith("on_shape")})
-        with pytest.raises(CalibrationInputError, match="for each pair of classes"):
-            CalibratedClassifier(pairwise).fit(X, y)
+        with pytest.raises(ValueError, match="for each pair of classes"):
+            CalibratedClassifier(pairwise, response_method="decision_function").fit(X, y)
     with pytest.raises(CalibrationInputError, match="4 columns and y shows 3 labels"):
         CalibratedClassifier().fit(X, y)
     with pytest.raises(NotFittedError):
@@ -235,11 +235,11 @@ def test_a_class_missing_from_a_fold(estimator, ensemble):
 
 def test_scores_of_classes_not_seen():
     two = LinearSVC().fit(X[:100], y[:100])
-    margins = class_scores(two, X, method="decision_function", classes=np.arange(3))
+    margins = class_scores(two, X, way="decision_function", classes=np.arange(3))
     np.testing.assert_allclose(margins[:, 1] - margins[:, 0], two.decision_function(X))
     np.testing.assert_allclose(margins[:, 2], margins.min(axis=1))
     proba = class_scores(
-        GaussianNB().fit(X[:100], y[:100]), X, method="predict_proba", classes=np.arange(3)
+        GaussianNB().fit(X[:100], y[:100]), X, way="predict_proba", classes=np.arange(3)
     )
     assert (proba[:, 2] == 0).all()
 

@@ -107,13 +107,13 @@ def test_margins_and_probabilities_by_hand():
     tables = []
     for train, test in folds:
         svm, bayes = LinearSVC().fit(X[train], y[train]), GaussianNB().fit(X[train], y[train])
-        columns = in_columns(svm.decision_function(X[test])), bayes.predict_proba(X[test])
+        columns = in_columns(svm.decision_function(X[test])), bayes.predict_log_proba(X[test])
         tables.append(np.stack(columns, axis=1))
     truth = np.concatenate([y[test] for _, test in folds])
-    by_hand = light("margin", "proba").fit(np.concatenate(tables), truth)
-    assert fusion.calibrator_.input == ["margin", "proba"]
+    by_hand = light("margin", "log_proba").fit(np.concatenate(tables), truth)
+    assert fusion.calibrator_.input == ["margin", "log_proba"]
     svm, bayes = LinearSVC().fit(X, y), GaussianNB().fit(X, y)
-    whole = np.stack([in_columns(svm.decision_function(X)), bayes.predict_proba(X)], axis=1)
+    whole = np.stack([in_columns(svm.decision_function(X)), bayes.predict_log_proba(X)], axis=1)
     assert_same_answers(fusion, by_hand, X, whole)
 
 
@@ -121,12 +121,12 @@ def test_three_classes_by_hand():
     words = np.array(["barolo", "grignolino", "barbera"])[y3]
     calibrator = EvidentialJointCalibrator(ridge=0.5)
     fusion = EvidentialFusion(pair(), calibrator=calibrator, cv=3).fit(X3, words)
-    methods = ["decision_function", "predict_proba"]
+    methods = ["decision_function", "predict_log_proba"]
     held_out, whole = [], []
     for (_, member), method in zip(pair(), methods, strict=True):
         held_out.append(cross_val_predict(member, X3, words, cv=StratifiedKFold(3), method=method))
         whole.append(getattr(member.fit(X3, words), method)(X3))
-    by_hand = EvidentialJointCalibrator(ridge=0.5, input=["margin", "proba"])
+    by_hand = EvidentialJointCalibrator(ridge=0.5, input=["margin", "log_proba"])
     by_hand.fit(np.stack(held_out, axis=1), words)
     assert_same_answers(fusion, by_hand, X3, np.stack(whole, axis=1))
     assert set(fusion.predict(X3)) == set(words)
@@ -278,7 +278,7 @@ def test_members_without_classifiers_bring_scores():
 def test_a_calibrated_member_is_a_classifier_with_probabilities():
     calibrated = CalibratedClassifier(LinearSVC(), TemperatureCalibrator(), cv=3)
     fusion = EvidentialFusion([("calibrated", calibrated), ("bayes", GaussianNB())]).fit(X, y)
-    assert fusion.calibrator_.input == ["proba", "proba"]
+    assert fusion.calibrator_.input == ["proba", "log_proba"]
     inner = fusion.members_[0].pairs_[0].estimator
     np.testing.assert_array_equal(
         inner.predict_proba(X), clone(calibrated).fit(X, y).predict_proba(X)
@@ -291,7 +291,7 @@ def test_a_calibrator_that_reads_probabilities_asks_for_them():
     for input, asked in (
         ("logits", ["logits", "logits"]),
         ("proba", ["proba", "proba"]),
-        (["proba", "margin"], ["proba", "margin"]),
+        (["proba", "margin"], ["proba", "logits"]),
     ):
         calibrator = EvidentialJointCalibrator(targets="smoothed", input=input)
         fusion = EvidentialFusion(members, calibrator=calibrator, cv=3).fit(X, y)

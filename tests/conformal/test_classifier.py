@@ -289,8 +289,10 @@ def test_refusals_name_the_way_out():
         ConformalClassifier(LinearSVC(), score="cumulative").fit(X, Y)
     with pytest.raises(ValueError, match='randomized=True is for score="cumulative"'):
         ConformalClassifier(GaussianNB(), randomized=True).fit(X, Y)
-    with pytest.raises(NotSupportedError, match="decision_function_shape"):
-        ConformalClassifier(SVC(decision_function_shape="ovo")).fit(X, Y)
+    with pytest.raises(ValueError, match="for each pair of classes"):
+        ConformalClassifier(
+            SVC(decision_function_shape="ovo"), response_method="decision_function"
+        ).fit(X, Y)
     with pytest.raises(ValueError, match="labels that classes does not list: 'other'"):
         ConformalClassifier(FrozenEstimator(GaussianNB().fit(X, Y))).fit(X[:2], ["other"] * 2)
     with pytest.raises(ValueError, match="The 'score' parameter of ConformalClassifier must be"):

@@ -24,7 +24,7 @@ from dubito._labels import as_labels, label_columns
 from dubito._sklearn import Interval, StrOptions, check_feature_names, fit_context
 from dubito.belief import Bounds
 from dubito.calibration._misfit import events_of, frequent_classes, misfit_of, warn_of_misfit
-from dubito.calibration._scores import INPUTS, log_scores, read_scores, smallest_share
+from dubito.calibration._scores import INPUTS, floor_of, log_scores, read_scores
 from dubito.calibration.errors import CalibrationInputError
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
         counts = weight > 0
         if not counts.all():
             table, columns, weight = table[counts], columns[counts], weight[counts]
-        self.floor_ = self._choose_floor(table)
+        self.floor_ = self._choose_floor(table, columns, weight)
         self._fit(table, columns, weight)
         if self._assumes_form:
             self.misfit_ = self._misfit(table, columns, weight)
@@ -208,10 +208,10 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
         """Return scores as a table, checked: rows first, classes last."""
         return read_scores(scores, self.input)
 
-    def _choose_floor(self, table: FloatArray) -> Any:
+    def _choose_floor(self, table: FloatArray, y: IntArray, weight: FloatArray) -> Any:
         """Return the least probability that is believed."""
         if isinstance(self.floor, str):
-            return smallest_share(table, self.input)
+            return floor_of(table, self.input, y, weight)
         return float(self.floor)
 
     def _log_scores(self, table: FloatArray, *, normalised: bool = False) -> FloatArray:
@@ -346,6 +346,8 @@ class AffineMixin(metaclass=ABCMeta):
             return ""
         if self.input == "proba":
             return "the logarithm of probabilities is taken first"
+        if self.input == "log_proba":
+            return "probabilities below floor_ are raised to it first"
         if self.input == "logits" and len(self.classes_) > 2:
             return f"logits of {len(self.classes_)} classes are normalised first"
         return ""

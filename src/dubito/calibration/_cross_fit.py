@@ -16,9 +16,9 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
 
+from dubito._responses import class_scores
 from dubito._rows import warn_unweighted
 from dubito._sklearn import pick
-from dubito.calibration._responses import class_scores
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from dubito._checks import BoolArray, FloatArray, IntArray
+    from dubito._responses import Response
 
     Rows = IntArray | slice
     Fold = tuple[IntArray, IntArray]
@@ -36,7 +37,7 @@ class Source(NamedTuple):
 
     estimator: Any
     X: Any
-    response: str
+    response: Response
     weight: FloatArray | None
 
 
@@ -55,7 +56,7 @@ class Scored(NamedTuple):
     scores: FloatArray
 
 
-def source_of(estimator: Any, X: Any, response: str, weight: FloatArray | None) -> Source:
+def source_of(estimator: Any, X: Any, response: Response, weight: FloatArray | None) -> Source:
     """Return a classifier with what it needs; a warning where it cannot take the weights."""
     if weight is None or isinstance(estimator, FrozenEstimator):
         return Source(estimator, X, response, None)
@@ -98,7 +99,7 @@ def _fit_and_score(
         estimator = clone(estimator).fit(_rows_of(X, job.train), y[job.train], **passed)
     scores = None
     if job.test is not None:
-        scores = class_scores(estimator, _rows_of(X, job.test), method=response, classes=classes)
+        scores = class_scores(estimator, _rows_of(X, job.test), way=response.way, classes=classes)
     return (estimator if keep else None), scores
 
 

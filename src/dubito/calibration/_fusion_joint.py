@@ -127,10 +127,7 @@ def fit_joint(
     ]
     plans, rows = _plans(fusion, sources, X, y, weight)
     scored = carry_out(plans, y, classes=fusion.classes_, n_jobs=fusion.n_jobs)
-    read = [
-        "proba" if source.response == "predict_proba" else kind
-        for source, kind in zip(sources, kinds, strict=True)
-    ]
+    read = [source.response.kind for source in sources]
     joint = clone(shared).set_params(classes=fusion.classes_, input=read)
     table = joint_table([scores for _, scores in scored], joint)
     joint.fit(table, y[rows], weight_of(weight, rows))
@@ -154,7 +151,7 @@ def _source(
     estimator = member.estimator
     if estimator is None:
         estimator = FrozenEstimator(GivenScores(classes))
-    response = choose_response(estimator, kind, "auto")
+    response = choose_response(estimator, kind, "auto", n_classes=len(classes))
     return source_of(estimator, features_of(X, member.columns), response, weight)
 
 

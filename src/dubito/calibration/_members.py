@@ -12,8 +12,10 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from dubito._checks import counted
 from dubito._sklearn import pick
 from dubito.calibration.classifier import CalibratedClassifier
+from dubito.calibration.errors import CalibrationInputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,6 +43,11 @@ class GivenScores:
     def decision_function(self, X: Any) -> FloatArray:
         """Return the scores as they came."""
         table = np.asarray(X, dtype=np.float64)
+        if table.shape[1] not in ({1, 2} if len(self.classes_) == 2 else {len(self.classes_)}):
+            raise CalibrationInputError(
+                f"a member without a classifier has {counted(table.shape[1], 'column')} for "
+                f"{counted(len(self.classes_), 'class')}; one for each class is needed."
+            )
         return table[:, 0] if table.shape[1] == 1 else table
 
 

@@ -219,7 +219,7 @@ class BinningCalibrator(LiftedCalibrator):
         self.n_bins_ = np.array([len(m.values) for m in self.maps_])
 
     def _fit_map(self, score: FloatArray, event: BoolArray, weight: FloatArray) -> BinningMap:
-        binner = ScoreBinner(self.n_bins, self.strategy, self.input == "proba")
+        binner = ScoreBinner(self.n_bins, self.strategy, self.input in ("proba", "log_proba"))
         bins = binner.count(score, event, weight)
         values = frequency(bins.successes + self.smoothing, bins.failures + self.smoothing)
         return BinningMap(bins, values)

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dubito._checks import FloatArray, counted
 from dubito._estimators import CautiousMixin
+from dubito._responses import Response, class_scores
 from dubito._rows import read_rows
 from dubito._sklearn import HasMethods, StrOptions, fit_context
 from dubito.belief import Bounds, MassBatch
@@ -37,7 +38,7 @@ from dubito.calibration._responses import (
     RESPONSES,
     as_read_by,
     choose_response,
-    class_scores,
+    input_for,
     input_of,
 )
 from dubito.calibration.errors import CalibrationInputError
@@ -81,9 +82,16 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         rows. The calibrator sees every row, so its bounds are as narrow as the data allow. True:
         one estimator and calibrator for each fold, whose answers are averaged (an average of
         belief functions is one).
-    response_method : {"auto", "decision_function", "predict_proba"}, default "auto"
-        What to ask the estimator for. "auto" is ``predict_proba`` for a calibrator with
-        ``input="proba"``, ``decision_function`` for others, and whichever there is otherwise.
+    response_method : {"auto", "decision_function", "predict_proba", "predict_log_proba"}, \
+default "auto"
+        What to ask the estimator for. "auto" asks for what loses least and knows what it is, also
+        inside a pipeline, a search or a frozen model: logits of logistic regression, LDA, and
+        boosting (scikit-learn's, LightGBM's, XGBoost's); exact log-probabilities of naive Bayes,
+        QDA and scikit-learn's networks; of `SVC` with more than two classes the margin of each
+        class over its nearest rival, :math:`\min_jd_{kj}` of its pairwise margins, which
+        say more than the votes of its ``decision_function``; of others ``decision_function``, taken
+        as margins, or else ``predict_proba``. A calibrator with ``input="proba"`` is given
+        probabilities where there are any.
     n_jobs : int, optional
         Folds fitted at a time.
 
@@ -91,7 +99,11 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
     ----------
     classes_ : ndarray of shape (K,)
     pairs_ : list of (estimator, calibrator)
-        One pair, or one for each fold with ``ensemble=True``.
+        One pair, or one for each fold with ``ensemble=True``. ``pairs_[0].calibrator.input`` is
+        what the scores were taken for.
+    response_method_ : str
+        What the estimator is asked for: a method, or "pairwise_margins" (`SVC`), "raw_score"
+        (LightGBM), "output_margin" (XGBoost).
     n_features_in_, feature_names_in_
         Those of the estimator, where it has them.
 
@@ -175,7 +187,6 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
             self.pairs_ = [Pair(None, fresh.fit(X, y, weight))]
             self.classes_ = fresh.classes_
             return self._take_feature_names(fresh)
-        response = choose_response(self.estimator, input_of(calibrator), self.response_method)
         frozen = isinstance(self.estimator, FrozenEstimator)
         if frozen:
             check_is_fitted(self.estimator.estimator)
@@ -183,6 +194,9 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
             refuse_one_class(type(self).__name__, y, weight)
         if known is None:
             known = self.estimator.classes_ if frozen else np.unique(y[counted_rows(y, weight)])
+        response = choose_response(
+            self.estimator, input_of(calibrator), self.response_method, n_classes=len(known)
+        )
         source = source_of(self.estimator, X, response, weight)
         plans, tests = self._plans(source, y, weight)
         scored = carry_out(plans, y, classes=known, n_jobs=self.n_jobs)
@@ -208,14 +222,13 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         weight: FloatArray | None,
         *,
         known: npt.NDArray[Any],
-        response: str,
+        response: Response,
     ) -> Self:
         """Take fitted estimators, and fit a calibrator to the held-out scores of each."""
         self.classes_ = known
-        self.response_method_ = response
+        self.response_method_ = response.way
         fresh = clone(named_calibrator(self.calibrator)).set_params(classes=known)
-        if response == "predict_proba":
-            fresh.set_params(input="proba")
+        fresh.set_params(input=input_for(fresh, response.kind))
         self.pairs_ = [
             Pair(
                 model,
@@ -234,7 +247,7 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         return self
 
     def _scores(self, estimator: Any, X: Any) -> FloatArray:
-        return class_scores(estimator, X, method=self.response_method_, classes=self.classes_)
+        return class_scores(estimator, X, way=self.response_method_, classes=self.classes_)
 
     def _own_scores(self, X: Any) -> FloatArray:
         """Return the scores that the only pair's estimator gives."""
@@ -391,4 +404,5 @@ def _is_affine(classifier: CalibratedClassifier) -> bool:
         and (classifier.response_method_ == "decision_function" or _only_scales(calibrator))
         and len(estimator.classes_) == len(classifier.classes_)  # else scores are made up
         and hasattr(calibrator, "affine_logits")
+        and not calibrator._not_affine()
     )

@@ -151,6 +151,6 @@ class EvidentialBinningCalibrator(LiftedEvidentialCalibrator):
     def _fit_map(
         self, score: FloatArray, event: BoolArray, weight: FloatArray
     ) -> EvidentialBinningMap:
-        binner = ScoreBinner(self.n_bins, self.strategy, self.input == "proba")
+        binner = ScoreBinner(self.n_bins, self.strategy, self.input in ("proba", "log_proba"))
         bins = binner.count(score, event, weight)
         return EvidentialBinningMap(bins, *bernoulli.belief_interval(bins.successes, bins.failures))

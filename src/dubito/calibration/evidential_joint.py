@@ -20,10 +20,11 @@ from dubito.calibration._joint_softmax import fit_softmax
 from dubito.calibration._scores import (
     INPUTS,
     binary_log_odds,
+    check_log_probabilities,
     check_probabilities,
     finite_scores,
+    floor_of,
     log_scores,
-    smallest_share,
 )
 from dubito.calibration._two_classes import TwoClassMass, read_theta
 from dubito.calibration.errors import CalibrationInputError
@@ -304,13 +305,15 @@ class EvidentialJointCalibrator(TwoClassMass, BaseCalibrator):
         for j, kind in enumerate(self._inputs(table.shape[1])):
             if kind == "proba":
                 check_probabilities(table[:, j])
+            elif kind == "log_proba":
+                check_log_probabilities(table[:, j])
         return table
 
-    def _choose_floor(self, table: FloatArray) -> FloatArray:
+    def _choose_floor(self, table: FloatArray, y: IntArray, weight: FloatArray) -> FloatArray:
         kinds = self._inputs(table.shape[1])
         if not isinstance(self.floor, str):
             return np.full(len(kinds), float(self.floor))
-        return np.array([smallest_share(table[:, j], kind) for j, kind in enumerate(kinds)])
+        return np.array([floor_of(table[:, j], kind, y, weight) for j, kind in enumerate(kinds)])
 
     def _read(self, scores: Any) -> FloatArray:
         check_is_fitted(self)

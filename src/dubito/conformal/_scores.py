@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import Pipeline
 
-from dubito._checks import NotSupportedError, counted
+from dubito._checks import NotSupportedError
 from dubito._labels import label_columns
+from dubito._responses import METHODS, class_scores, known_response
 from dubito.conformal._contours import largest_other
 
 if TYPE_CHECKING:
@@ -18,9 +17,6 @@ if TYPE_CHECKING:
     from dubito._checks import FloatArray
 
 SCORES = ("margin", "probability", "cumulative", "plausibility")
-
-#: What a model may be asked for.
-_RESPONSES = ("predict_log_proba", "predict_proba", "decision_function", "predict_bounds")
 
 #: Decimals of cumulative sums of probabilities that are no rounding.
 _DECIMALS = 12
@@ -86,6 +82,9 @@ def choose_response(estimator: Any, score: str, wanted: str) -> str:
             f"{name} has neither predict_proba nor decision_function, so its classes cannot be "
             "ranked. Use a classifier that has one of them."
         )
+    known = known_response(estimator) if wanted == "auto" and score == "margin" else None
+    if known is not None and (known.way not in METHODS or hasattr(estimator, known.way)):
+        return known.way  # differences of logits are those of log-probabilities, and lose nothing
     response = has[0] if wanted == "auto" else wanted
     if response not in has:
         raise TypeError(f'{name} has no {response}; it has {has[0]}: say response_method="auto".')
@@ -108,42 +107,28 @@ def class_table(model: Any, X: Any, method: str, classes: npt.NDArray[Any]) -> F
 
     A class that the model has not seen gets probability 0, and the logit minus infinity.
     """
-    if method not in _RESPONSES:  # a model file may name anything
-        raise ValueError(f"{method!r} is no method to predict by.")
-    with np.errstate(divide="ignore"):  # logarithms of 0
-        said = getattr(model, method)(X)
-    table = np.asarray(said.upper if method == "predict_bounds" else said, dtype=np.float64)
-    known = np.asarray(model.classes_)
-    if method == "decision_function":
-        _refuse_pairwise(model)
-        if len(known) == 2 and table.size == len(table):  # one column, for the second class
-            table = np.column_stack([-0.5 * table.ravel(), 0.5 * table.ravel()])
-    if table.shape[1] != len(known):
-        raise ValueError(
-            f"{type(model).__name__}.{method} gives {counted(table.shape[1], 'column')} for "
-            f"{counted(len(known), 'class')}; one for each class is needed."
-        )
+    if method == "predict_bounds":
+        table = _upper_bounds(model, X, classes)
+    else:
+        absent = 0.0 if method == "predict_proba" else -np.inf
+        table = class_scores(model, X, way=method, classes=classes, absent=absent)
     if np.isnan(table).any():
         raise ValueError(f"{type(model).__name__}.{method} gives nan, which has no rank.")
+    if table.shape[1] == 1:  # of the second of two classes
+        table = np.hstack([-0.5 * table, 0.5 * table])
+    return table
+
+
+def _upper_bounds(model: Any, X: Any, classes: npt.NDArray[Any]) -> FloatArray:
+    upper = np.asarray(model.predict_bounds(X).upper, dtype=np.float64)
+    known = np.asarray(model.classes_)
     if np.array_equal(known, classes):
-        return table
-    absent = -np.inf if method in ("decision_function", "predict_log_proba") else 0.0
-    full = np.full((len(table), len(classes)), absent)
-    full[:, label_columns(known, len(classes), classes)] = table
+        return upper
+    full = np.zeros((len(upper), len(classes)))
+    full[:, label_columns(known, len(classes), classes)] = upper
     return full
 
 
 def _log(proba: FloatArray) -> FloatArray:
     with np.errstate(divide="ignore"):
         return np.log(proba)
-
-
-def _refuse_pairwise(model: Any) -> None:
-    """Refuse scores of pairs of classes, which three classes would not tell by their number."""
-    inner = model.estimator if isinstance(model, FrozenEstimator) else model
-    last = inner.steps[-1][1] if isinstance(inner, Pipeline) else inner
-    if getattr(last, "decision_function_shape", "ovr") == "ovo" and len(model.classes_) > 2:
-        raise NotSupportedError(
-            f"{type(last).__name__} gives a score for each pair of classes; one for each class is "
-            'needed: decision_function_shape="ovr".'
-        )

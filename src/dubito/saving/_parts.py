@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from dubito._estimators import MethodAndParameter
+from dubito._responses import WAYS
 from dubito.saving._errors import ModelFileError
 from dubito.saving._numbers import numbers_are_in_order
 from dubito.saving._trust import refusal
@@ -27,9 +28,7 @@ RESPONSES = frozenset(
         *("stack_method", "stack_method_"),
     }
 )
-_METHODS = frozenset(
-    {None, "auto", "decision_function", "predict", "predict_log_proba", "predict_proba"}
-)
+_METHODS = frozenset({None, "auto", "predict", *WAYS})
 
 #: Attributes by which further attributes are read, pickles opened or sums worked out, and what they
 #: may say unasked.
