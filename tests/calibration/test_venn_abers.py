@@ -110,7 +110,14 @@ def test_one_against_the_rest_is_normalised():
         ]
     )
     expected = events / events.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(fitted.predict_proba(scores), expected, atol=1e-12)
+    np.testing.assert_allclose(fitted.predict_proba(scores), mixed(expected, y), atol=1e-12)
+
+
+def mixed(proba, y):
+    """Return probabilities, or bounds, with the base rate mixed in at the weight of one row."""
+    n, n_classes = len(y), len(np.unique(y))
+    base = (np.bincount(y) + 1) / (n + n_classes)
+    return (n * proba + (base if proba.ndim == 2 else base[0])) / (n + 1)
 
 
 @pytest.mark.parametrize("kind", ["margin", "logits", "proba"])
@@ -135,11 +142,12 @@ def test_one_against_one_couples_pairs(kind):
         high[:, k] += 1 / bounds.upper[:, 1]
     expected = 1 / inverse
     proba = expected / expected.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(fitted.predict_proba(scores), proba, atol=1e-9)
+    np.testing.assert_allclose(fitted.predict_proba(scores), mixed(proba, y), atol=1e-9)
     low, high = 1 / low, 1 / high
     bounds = fitted.predict_bounds(scores)
     others = high.sum(axis=1) - high[:, 0]
-    np.testing.assert_allclose(bounds.lower[:, 0], low[:, 0] / (low[:, 0] + others), atol=1e-9)
+    expected = mixed(low[:, 0] / (low[:, 0] + others), y)
+    np.testing.assert_allclose(bounds.lower[:, 0], expected, atol=1e-9)
 
 
 def test_pairs_that_were_never_seen_are_open():

@@ -101,11 +101,25 @@ def test_two_classes_and_which_is_the_positive(dubito_command):
         "Read 200 rows, 2 classes (column score). Calibrating: evidential-logistic (the default "
         "for two classes), scores taken as margin, higher meaning spam …\n"
     )
-    told, (model, stamp) = calibrated(
-        dubito_command, "two.csv", "-y", "y", "--positive", "ham", "--method", "platt"
-    )
-    assert stamp.classes == told["classes"] == ["spam", "ham"]
+
+
+@pytest.mark.filterwarnings("default::dubito.calibration.LabelMismatchWarning")
+def test_scores_that_point_the_wrong_way_are_told_once(dubito_command, scores, in_folder):
+    command = ["calibrate", "two.csv", "-y", "y", "--positive", "ham", "--method", "platt"]
+    said = dubito_command(*command, "-o", "m.skops")
+    assert said.exit_code == 0
+    assert said.stderr.count("warning:") == 1
+    assert "Higher must mean ham: negate the scores, or swap the classes" in said.stderr
+    model, stamp = saving.load("m.skops")
+    assert stamp.classes == ["spam", "ham"]
     assert model.predict_proba([[3.0]])[0, 1] < 0.5, "the scores are higher for spam all the same"
+
+    turned = scores.rename(columns={"cat": "cow", "cow": "dog", "dog": "cat"})
+    turned.to_csv(in_folder / "turned.csv", index=False)
+    said = dubito_command("calibrate", "turned.csv", "-y", "y", "-o", "t.skops")
+    assert said.exit_code == 0
+    assert said.stderr.count("warning:") == 1
+    assert "fits cat, not cow" in said.stderr
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from dubito.calibration.auto import AutoCalibrator
 from dubito.calibration.beta import BetaCalibrator
 from dubito.calibration.binning import BinningCalibrator
 from dubito.calibration.classifier import CalibratedClassifier
-from dubito.calibration.errors import CalibrationInputError, MisfitWarning
+from dubito.calibration.errors import CalibrationInputError, LabelMismatchWarning, MisfitWarning
 from dubito.calibration.evidential_binning import EvidentialBinningCalibrator
 from dubito.calibration.evidential_isotonic import EvidentialIsotonicCalibrator
 from dubito.calibration.evidential_joint import EvidentialJointCalibrator
@@ -31,6 +31,7 @@ __all__ = [
     "EvidentialLogisticCalibrator",
     "EvidentialMultinomialCalibrator",
     "IsotonicCalibrator",
+    "LabelMismatchWarning",
     "MatrixCalibrator",
     "MisfitWarning",
     "PlattCalibrator",

@@ -24,6 +24,7 @@ from dubito._labels import as_labels, label_columns
 from dubito._sklearn import Interval, StrOptions, check_feature_names, fit_context
 from dubito.belief import Bounds
 from dubito.calibration._misfit import events_of, frequent_classes, misfit_of, warn_of_misfit
+from dubito.calibration._mismatch import find_mismatch, warn_of_mismatch
 from dubito.calibration._scores import INPUTS, floor_of, log_scores, read_scores
 from dubito.calibration.errors import CalibrationInputError
 
@@ -102,6 +103,7 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
         counts = weight > 0
         if not counts.all():
             table, columns, weight = table[counts], columns[counts], weight[counts]
+        self._warn_of_mismatch(table, columns, weight)
         self.floor_ = self._choose_floor(table, columns, weight)
         self._fit(table, columns, weight)
         if self._assumes_form:
@@ -195,6 +197,10 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
             "it keeps no likelihood to read them from. Use an evidential calibrator, such as "
             "EvidentialLogisticCalibrator or EvidentialIsotonicCalibrator, or level=None.",
         )
+
+    def _warn_of_mismatch(self, table: FloatArray, y: IntArray, weight: FloatArray) -> None:
+        """Warn where scores point away from the labels, or columns fit other labels."""
+        warn_of_mismatch(self, find_mismatch(table, y, weight, len(self.classes_)), self.classes_)
 
     def _misfit(self, table: FloatArray, y: IntArray, weight: FloatArray) -> float:
         """Return the fraction of rows that contradict the form of the map."""
@@ -294,8 +300,8 @@ class AffineMixin(metaclass=ABCMeta):
         With one column of scores z is the log-odds of ``classes_[1]``, and ``predict_proba`` is
         its sigmoid. Otherwise ``predict_proba`` is the softmax of z, but for `PlattCalibrator`
         with more than two classes: there z are the log-odds of each class against the rest, and
-        ``predict_proba`` divides their sigmoids by their sum. The class that comes first is the
-        same, the probabilities are not.
+        ``predict_proba`` divides their sigmoids by their sum and mixes in the base rate. The class
+        that comes first is the same, but where two are within 1/(n+1); the probabilities are not.
 
         Returns
         -------

@@ -4,6 +4,15 @@ With :math:`q_k\in[l_k,u_k]` the probability of class k against the rest, the li
 :math:`p_k=q_k/\sum_jq_j`, and its exact range over the box is
 
 .. math:: \frac{l_k}{l_k+\sum_{j\ne k}u_j}\;\le\;p_k\;\le\;\frac{u_k}{u_k+\sum_{j\ne k}l_j}.
+
+Maps that are fitted apart may agree that a class is impossible, and be wrong together: so
+probabilities of more than two classes are mixed with the base rate at the weight of one row,
+
+.. math:: (1-\epsilon)\,p_k+\epsilon\,b_k,\qquad\epsilon=\frac1{n+1},\quad b_k=\frac{n_k+1}{n+K},
+
+and their bounds alike, which so hold them; n are the rows of the fit, or their weight, :math:`n_k`
+those of class k. No probability is then 0, and a log loss is finite. Bounds at a level are those of
+the maps, widened where they do not hold the mixed probability.
 """
 
 from __future__ import annotations
@@ -51,6 +60,8 @@ class LiftedCalibrator(BaseCalibrator):
     """
 
     maps_: list[Any]
+    base_rate_: FloatArray
+    base_weight_: float
 
     @abstractmethod
     def _fit_map(self, score: FloatArray, event: BoolArray, weight: FloatArray) -> BinaryMap:
@@ -64,6 +75,20 @@ class LiftedCalibrator(BaseCalibrator):
             for k in range(odds.shape[1])
         ]
 
+        self._keep_base_rate(y, weight)
+
+    def _keep_base_rate(self, y: IntArray, weight: FloatArray) -> None:
+        """Keep what probabilities of more than two classes are mixed with, and how far."""
+        n_classes, n = len(self.classes_), float(weight.sum())
+        self.base_rate_ = (np.bincount(y, weight, n_classes) + 1) / (n + n_classes)
+        self.base_weight_ = 1 / (n + 1) if n_classes > 2 else 0.0
+
+    def _mixed(self, proba: FloatArray) -> FloatArray:
+        """Mix probabilities, or bounds of them, with the base rate."""
+        if self.base_weight_ == 0:
+            return proba
+        return (1 - self.base_weight_) * proba + self.base_weight_ * self.base_rate_
+
     def _log_odds(self, table: FloatArray) -> FloatArray:
         """Return log-odds of each event: (n, 1) for two classes, (n, K) for more."""
         if len(self.classes_) == 2:
@@ -73,7 +98,7 @@ class LiftedCalibrator(BaseCalibrator):
     def _proba(self, table: FloatArray) -> FloatArray:
         odds = self._log_odds(table)
         events = np.stack([m.proba(odds[:, k]) for k, m in enumerate(self.maps_)], axis=1)
-        return lift_proba(events)
+        return self._mixed(lift_proba(events))
 
 
 class LiftedEvidentialCalibrator(TwoClassMass, LiftedCalibrator):
@@ -87,7 +112,8 @@ class LiftedEvidentialCalibrator(TwoClassMass, LiftedCalibrator):
         odds = self._log_odds(table)
         pairs = [m.bounds(odds[:, k]) for k, m in enumerate(self.maps_)]
         lower, upper = (np.stack(side, axis=1) for side in zip(*pairs, strict=True))
-        return lift_bounds(lower, upper)
+        lower, upper = lift_bounds(lower, upper)
+        return self._mixed(lower), self._mixed(upper)
 
     def _level_bounds(self, table: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
         """Return each class's own interval against the rest, widened to hold its probability.

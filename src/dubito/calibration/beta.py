@@ -51,14 +51,15 @@ class BetaCalibrator(LiftedCalibrator):
         more. "auto" chooses between 0.05 and 50 by analytic
         leave-one-out; the share of the ridge vanishes as rows are added. 0 has no ridge, but
         Platt's smoothed targets, which keep separable scores finite.
-    input : {"margin", "logits", "proba"}, default="margin"
+    input : {"margin", "logits", "proba", "log_proba"}, default="margin"
         What the scores are. Margins have no probability q: they are first mapped to log-odds by
         the fitted sigmoid, so their unit and origin do not matter, and a, b, c refine that map. A
         sigmoid that falls is not followed: a, b ≥ 0 keep the order of the scores.
     floor : float or "auto", default="auto"
         Probabilities below it are raised to it before their logarithm is taken. "auto" is half of
         the smallest positive one in the fit, within 1e-16 and 0.01: what a forest calls impossible
-        is then a little less likely than what it has seen once.
+        is then a little less likely than what it has seen once; for log-probabilities it is the
+        power of 1e-16 that fits the rows best by one slope, so that a few absurd ones count little.
     classes : array-like of shape (K,), optional
         The label of each column of scores, where y may lack some.
 
@@ -80,7 +81,8 @@ class BetaCalibrator(LiftedCalibrator):
     -----
     The map never decreases. :math:`\ln q` and :math:`\ln(1-q)` are computed from the log-odds,
     so they stay finite at any score. The paper drops a coefficient that turns out negative and
-    refits; here the constrained optimum is found, which may differ.
+    refits; here the constrained optimum is found, which may differ. More than two classes have one
+    map each against the rest, normalised, and mixed with the base rate at the weight 1/(n+1).
 
     References
     ----------

@@ -143,7 +143,8 @@ class BinningCalibrator(LiftedCalibrator):
     with λ the `smoothing`: Laplace's rule of succession for λ = 1, frequencies for λ = 0. A bin
     without rows has p = 1/2, as it has for any λ > 0.
 
-    More than two classes: one map for each class against the rest, normalised.
+    More than two classes: one map for each class against the rest, normalised, and mixed with the
+    base rate at the weight 1/(n+1) of one row, so that none is 0.
 
     Parameters
     ----------
@@ -160,12 +161,13 @@ class BinningCalibrator(LiftedCalibrator):
     smoothing : float, default=1.0
         Events, and as many non-events, added to every bin. Any positive value keeps probabilities
         off 0 and 1.
-    input : {"margin", "logits", "proba"}, default="margin"
+    input : {"margin", "logits", "proba", "log_proba"}, default="margin"
         What the scores are.
     floor : float or "auto", default="auto"
         Probabilities below it are raised to it before their logarithm is taken. "auto" is half of
         the smallest positive one in the fit, within 1e-16 and 0.01: what a forest calls impossible
-        is then a little less likely than what it has seen once.
+        is then a little less likely than what it has seen once; for log-probabilities it is the
+        power of 1e-16 that fits the rows best by one slope, so that a few absurd ones count little.
     classes : array-like of shape (K,), optional
         Labels in the order of the columns, needed when `y` lacks some.
 

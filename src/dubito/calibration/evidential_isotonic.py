@@ -118,18 +118,20 @@ class EvidentialIsotonicCalibrator(LiftedEvidentialCalibrator):
     their sum.
 
     More than two classes: one map for each class against the rest; bounds are the exact range of
-    the normalised probabilities, those at a level each class's own.
+    the normalised probabilities, both mixed with the base rate at the weight 1/(n+1) of one row, so
+    that none is 0; those at a level are each class's own.
 
     Parameters
     ----------
     exact : bool, default=False
         Whether bounds at a level must hold it for every n, at about twice the width.
-    input : {"margin", "logits", "proba"}, default="margin"
+    input : {"margin", "logits", "proba", "log_proba"}, default="margin"
         What the scores are. Bounds see only their order.
     floor : float or "auto", default="auto"
         Probabilities below it are raised to it before their logarithm is taken. "auto" is half of
         the smallest positive one in the fit, within 1e-16 and 0.01: what a forest calls impossible
-        is then a little less likely than what it has seen once.
+        is then a little less likely than what it has seen once; for log-probabilities it is the
+        power of 1e-16 that fits the rows best by one slope, so that a few absurd ones count little.
     classes : array-like of shape (K,), optional
         Labels in the order of the columns, needed when `y` lacks some.
 

@@ -17,6 +17,7 @@ from dubito.calibration._certificates import check_certificate
 from dubito.calibration._joint_binary import fit_binary
 from dubito.calibration._joint_settings import JointSettings
 from dubito.calibration._joint_softmax import fit_softmax
+from dubito.calibration._mismatch import find_mismatch, warn_of_mismatch
 from dubito.calibration._scores import (
     INPUTS,
     binary_log_odds,
@@ -92,11 +93,12 @@ class EvidentialJointCalibrator(TwoClassMass, BaseCalibrator):
         What bounds are made from: the likelihood, or its quadratic at the estimate (Laplace), which
         costs the same for any number of calibration rows and is off by about 1/n. "auto" is exact
         unless a row would take more than about ten milliseconds; ``likelihood_`` tells.
-    input : {"margin", "logits", "proba"} or a list of them, default="margin"
+    input : {"margin", "logits", "proba", "log_proba"} or a list of them, default="margin"
         What the scores are; a list says it for each classifier.
     floor : float or "auto", default="auto"
         Probabilities below it are raised to it before their logarithm is taken. "auto" is half of
-        the smallest positive one a classifier gave in the fit, within 1e-16 and 0.01.
+        the smallest positive one a classifier gave in the fit, within 1e-16 and 0.01; for
+        log-probabilities the power of 1e-16 that fits the rows best by one slope.
     classes : array-like of shape (K,), optional
         The labels in the order of the columns, where y may lack some.
     n_jobs : int, default=-1
@@ -308,6 +310,11 @@ class EvidentialJointCalibrator(TwoClassMass, BaseCalibrator):
             elif kind == "log_proba":
                 check_log_probabilities(table[:, j])
         return table
+
+    def _warn_of_mismatch(self, table: FloatArray, y: IntArray, weight: FloatArray) -> None:
+        for j in range(table.shape[1]):
+            found = find_mismatch(table[:, j], y, weight, len(self.classes_))
+            warn_of_mismatch(self, found, self.classes_, f"scores of classifier {j}")
 
     def _choose_floor(self, table: FloatArray, y: IntArray, weight: FloatArray) -> FloatArray:
         kinds = self._inputs(table.shape[1])

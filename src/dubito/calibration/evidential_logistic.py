@@ -62,12 +62,13 @@ class EvidentialLogisticCalibrator(LiftedEvidentialCalibrator):
         :math:`(n_++1)/(n_++2)` and :math:`1/(n_-+2)`. "raw": plain 1 and 0, which have no
         maximum-likelihood estimate when some threshold separates the classes, ties at the
         threshold included; this raises `CalibrationInputError`.
-    input : {"margin", "logits", "proba"}, default="margin"
+    input : {"margin", "logits", "proba", "log_proba"}, default="margin"
         What the scores are. Probabilities are turned into log-odds.
     floor : float or "auto", default="auto"
         Probabilities below it are raised to it before their logarithm is taken. "auto" is half of
         the smallest positive one in the fit, within 1e-16 and 0.01: what a forest calls impossible
-        is then a little less likely than what it has seen once.
+        is then a little less likely than what it has seen once; for log-probabilities it is the
+        power of 1e-16 that fits the rows best by one slope, so that a few absurd ones count little.
     classes : array-like of shape (K,), optional
         The label of each column of scores, where y may lack some.
 
@@ -99,7 +100,8 @@ class EvidentialLogisticCalibrator(LiftedEvidentialCalibrator):
     Deviations from the paper: the positive-slope form in place of
     :math:`1/(1+e^{\sigma_0+\sigma_1s})`; the integrals by quadrature in place of a discretised
     contour. More than two classes, which the paper does not treat, have one map each against the
-    rest, and the bounds are those of the normalised shares.
+    rest, and the bounds are those of the normalised probabilities, both mixed with the base rate at
+    the weight 1/(n+1) of one row.
 
     References
     ----------

@@ -73,12 +73,13 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
         pseudo-observations for every class, which flatten probabilities where rows per class are
         few beside K. Both always have a maximum; "raw" ones have none where the true class has the
         largest score in every row, which is then an error. Bounds with a level do not depend on it.
-    input : {"margin", "logits", "proba"}, default="margin"
+    input : {"margin", "logits", "proba", "log_proba"}, default="margin"
         What the scores are. Probabilities are calibrated through their logarithms.
     floor : float or "auto", default="auto"
         Probabilities below it are raised to it before their logarithm is taken. "auto" is half of
         the smallest positive one in the fit, within 1e-16 and 0.01: what a forest calls impossible
-        is then a little less likely than what it has seen once.
+        is then a little less likely than what it has seen once; for log-probabilities it is the
+        power of 1e-16 that fits the rows best by one slope, so that a few absurd ones count little.
     classes : array-like of shape (K,), optional
         The labels in the order of the columns; needed where y lacks some.
 

@@ -43,19 +43,21 @@ class IsotonicCalibrator(LiftedCalibrator):
     Laplace's rule for λ = 1. In trials with 100 to 10,000 rows λ = 1 had a lower log loss than
     Platt's smoothed targets or clipping at 1/n, except where scores nearly separate the classes.
 
-    More than two classes: one map for each class against the rest, normalised.
+    More than two classes: one map for each class against the rest, normalised, and mixed with the
+    base rate at the weight 1/(n+1) of one row, so that none is 0.
 
     Parameters
     ----------
     smoothing : float, default=1.0
         Weight added at each end. Any positive value keeps probabilities off 0 and 1; with 0 the
         map is that of scikit-learn's ``IsotonicRegression(out_of_bounds="clip")``.
-    input : {"margin", "logits", "proba"}, default="margin"
+    input : {"margin", "logits", "proba", "log_proba"}, default="margin"
         What the scores are. Probabilities are mapped as log-odds, and interpolated as such.
     floor : float or "auto", default="auto"
         Probabilities below it are raised to it before their logarithm is taken. "auto" is half of
         the smallest positive one in the fit, within 1e-16 and 0.01: what a forest calls impossible
-        is then a little less likely than what it has seen once.
+        is then a little less likely than what it has seen once; for log-probabilities it is the
+        power of 1e-16 that fits the rows best by one slope, so that a few absurd ones count little.
     classes : array-like of shape (K,), optional
         Labels in the order of the columns, needed when `y` lacks some.
 

@@ -76,7 +76,7 @@ class MatrixCalibrator(AffineMixin, ShrunkenCalibrator):
 
     Parameters
     ----------
-    input : {"margin", "logits", "proba"}, default="margin"
+    input : {"margin", "logits", "proba", "log_proba"}, default="margin"
         What the scores are: any scores where higher means likelier, logits, or probabilities,
         of which the logarithm is taken. Of logits the log softmax is taken, so that a constant
         added to a row changes nothing; added to a row of margins it does.
@@ -88,7 +88,8 @@ class MatrixCalibrator(AffineMixin, ShrunkenCalibrator):
     floor : float or "auto", default="auto"
         Probabilities below it are raised to it before their logarithm is taken. "auto" is half of
         the smallest positive one in the fit, within 1e-16 and 0.01: what a forest calls impossible
-        is then a little less likely than what it has seen once.
+        is then a little less likely than what it has seen once; for log-probabilities it is the
+        power of 1e-16 that fits the rows best by one slope, so that a few absurd ones count little.
     classes : array-like of shape (K,), optional
         Labels of the columns, where y lacks some of them.
 

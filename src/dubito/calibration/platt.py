@@ -49,13 +49,14 @@ class PlattCalibrator(AffineMixin, LiftedCalibrator):
         1), and for margins, which have no natural unit, towards the constant map at the share of
         events. "auto" chooses :math:`\lambda` between 0.05 and 50 by analytic leave-one-out. Its
         share of the objective vanishes as rows are added.
-    input : {"margin", "logits", "proba"}, default="margin"
+    input : {"margin", "logits", "proba", "log_proba"}, default="margin"
         What the scores are. Probabilities are turned into log-odds: a sigmoid of probabilities
         cannot be the identity.
     floor : float or "auto", default="auto"
         Probabilities below it are raised to it before their logarithm is taken. "auto" is half of
         the smallest positive one in the fit, within 1e-16 and 0.01: what a forest calls impossible
-        is then a little less likely than what it has seen once.
+        is then a little less likely than what it has seen once; for log-probabilities it is the
+        power of 1e-16 that fits the rows best by one slope, so that a few absurd ones count little.
     classes : array-like of shape (K,), optional
         The label of each column of scores, where y may lack some.
 
@@ -77,7 +78,8 @@ class PlattCalibrator(AffineMixin, LiftedCalibrator):
     -----
     Scaling and shifting margins changes nothing (up to rounding). Constant scores have slope 0. A
     calibration set of one class gives a constant map that grows surer of it with every row. More
-    than two classes have one map each against the rest, normalised.
+    than two classes have one map each against the rest, normalised, and mixed with the
+    base rate at the weight 1/(n+1) of one row, so that none is 0.
 
     References
     ----------

@@ -65,8 +65,9 @@ class VennAbersCalibrator(LiftedEvidentialCalibrator):
     same likelihood.
 
     More than two classes, ``multiclass="ovr"``: one map for each class against the rest,
-    normalised; bounds are the exact range of the normalised probabilities. ``"ovo"``: one map for
-    each pair of classes, on the difference of their scores and the rows of the two. With
+    normalised; bounds are the exact range of the normalised probabilities. Both are mixed with the
+    base rate at the weight 1/(n+1) of one row. ``"ovo"``: one map for each pair of classes, on
+    the difference of their scores and the rows of the two. With
     :math:`r_{kj}` the probability of k among k and j,
 
     .. math:: p_k=\Bigl(\sum_{j\ne k}\frac1{r_{kj}}-(K-2)\Bigr)^{-1},
@@ -79,7 +80,7 @@ class VennAbersCalibrator(LiftedEvidentialCalibrator):
     ----------
     multiclass : {"ovr", "ovo"}, default="ovr"
         How more than two classes are reduced to two: one against the rest, or one against one.
-    input : {"margin", "logits", "proba"}, default="margin"
+    input : {"margin", "logits", "proba", "log_proba"}, default="margin"
         What the scores are. With two classes only their order matters.
     floor : float or "auto", default="auto"
         Probabilities below it are raised to it before their logarithm is taken. "auto" is half of
@@ -156,17 +157,18 @@ class VennAbersCalibrator(LiftedEvidentialCalibrator):
             rows = (y == first) | (y == second)
             margin = scores[rows, second] - scores[rows, first]
             self.maps_.append(self._fit_map(margin, y[rows] == second, weight[rows]))
+        self._keep_base_rate(y, weight)
 
     def _proba(self, table: FloatArray) -> FloatArray:
         if not self.one_against_one_:
             return super()._proba(table)
-        return lift_proba(self._couple(table, _twice_proba)[0])
+        return self._mixed(lift_proba(self._couple(table, _twice_proba)[0]))
 
     def _bounds(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
         if not self.one_against_one_:
             return super()._bounds(table)
         proba = self._proba(table)
-        lower, upper = lift_bounds(*self._couple(table, VennAbersMap.bounds))
+        lower, upper = map(self._mixed, lift_bounds(*self._couple(table, VennAbersMap.bounds)))
         return np.minimum(lower, proba), np.maximum(upper, proba)  # but for rounding, they hold it
 
     def _level_bounds(self, table: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:

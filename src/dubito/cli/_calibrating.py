@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,6 +13,7 @@ from sklearn.model_selection import StratifiedKFold
 
 import dubito.calibration
 from dubito._checks import counted
+from dubito.calibration import LabelMismatchWarning
 from dubito.cli._calibrate import METHODS, TARGETS
 from dubito.cli._console import CliError
 from dubito.cli._inputs import as_classes, label_codes, refuse_missing
@@ -188,7 +190,10 @@ def judge(
     after = np.empty((len(task.codes), len(task.match.classes)))
     splits = StratifiedKFold(folds, shuffle=True, random_state=seed)
     for rows, held in splits.split(task.scores, task.codes):
-        after[held] = task.fitted(rows).predict_proba(task.scores[held])
+        with warnings.catch_warnings():  # the fit to all rows says it once
+            warnings.simplefilter("ignore", LabelMismatchWarning)
+            model = task.fitted(rows)
+        after[held] = model.predict_proba(task.scores[held])
         advance(1)
     return {
         "log_loss_before": _log_loss(task, before),

@@ -240,6 +240,7 @@ def read_layer(estimator: Any) -> LastLayer:
     """Return the last linear layer, whose outputs are those of `decision_function`."""
     if not _calibrates(estimator):
         return _linear(estimator)
+    _refuse_pairs(estimator)
     _refuse_calibrator(estimator, estimator.estimator)
     model, matrix, offset = estimator.affine_logits()
     return read_layer(model).scaled(matrix, offset)
@@ -255,12 +256,21 @@ def _linear(estimator: Any) -> LastLayer:
 @read_layer.register(SVC)
 @read_layer.register(NuSVC)
 def _support_vectors(estimator: Any) -> LastLayer:
-    if len(estimator.classes_) > 2:
-        raise NotSupportedError(
-            f"{_shown(estimator)} has one output for each pair of its {len(estimator.classes_)} "
-            "classes. Use LinearSVC, which has one for each class."
-        )
+    _refuse_pairs(estimator)
     return _linear(estimator)
+
+
+def _refuse_pairs(fitted: Any) -> None:
+    """Refuse a support vector machine of more than two classes, alone or calibrated."""
+    model = fitted
+    while (inside := _inside(model)) is not None:
+        model = inside
+    n_classes = len(fitted.classes_)
+    if isinstance(model, SVC | NuSVC) and n_classes > 2:
+        raise NotSupportedError(
+            f"{_shown(model)} has one output for each pair of its {n_classes} classes. Use "
+            "LinearSVC, which has one for each class."
+        )
 
 
 @read_layer.register(MLPClassifier)
