@@ -103,6 +103,7 @@ def test_two_classes_and_which_is_the_positive(dubito_command):
     )
 
 
+@pytest.mark.usefixtures("two")
 @pytest.mark.filterwarnings("default::dubito.calibration.LabelMismatchWarning")
 def test_scores_that_point_the_wrong_way_are_told_once(dubito_command, scores, in_folder):
     command = ["calibrate", "two.csv", "-y", "y", "--positive", "ham", "--method", "platt"]

@@ -150,6 +150,8 @@ def _calibrates(estimator: Any) -> bool:
 
 def _refuse_calibrator(estimator: Any, inner: Any) -> None:
     """Refuse a calibrated classifier that is not linear in what the model inside it puts out."""
+    if hasattr(estimator, "classes_"):
+        _refuse_pairs(estimator)
     if not hasattr(inner, "decision_function") and not _is_scaled_network(estimator, inner):
         refuse_unreadable(inner)  # then passing it alone is no way out
         raise NotSupportedError(
@@ -240,7 +242,6 @@ def read_layer(estimator: Any) -> LastLayer:
     """Return the last linear layer, whose outputs are those of `decision_function`."""
     if not _calibrates(estimator):
         return _linear(estimator)
-    _refuse_pairs(estimator)
     _refuse_calibrator(estimator, estimator.estimator)
     model, matrix, offset = estimator.affine_logits()
     return read_layer(model).scaled(matrix, offset)
