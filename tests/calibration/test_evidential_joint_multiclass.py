@@ -11,6 +11,7 @@ from dubito.calibration import (
     CalibrationInputError,
     EvidentialJointCalibrator,
     EvidentialMultinomialCalibrator,
+    LabelMismatchWarning,
 )
 
 from reference.joint import JointMultinomial
@@ -212,7 +213,8 @@ def test_slopes_of_useless_and_of_contradicting_classifiers():
     scores, y = draw(2_000, 3, 3)
     scores[:, 1] = np.random.default_rng(4).normal(size=(2_000, 3))
     scores[:, 2] = np.random.default_rng(5).normal(size=(2_000, 3)) - 0.5 * np.eye(3)[y]
-    model = EvidentialJointCalibrator().fit(scores, y)
+    with pytest.warns(LabelMismatchWarning, match="scores of classifier 2"):
+        model = EvidentialJointCalibrator().fit(scores, y)
     assert model.slope_[0] > 1
     assert 0 <= model.slope_[1] < 0.1
     assert model.slope_[2] == 0

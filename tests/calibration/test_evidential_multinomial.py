@@ -14,6 +14,7 @@ from dubito._kernels import couplings
 from dubito.calibration import (
     CalibrationInputError,
     EvidentialMultinomialCalibrator,
+    LabelMismatchWarning,
     TemperatureCalibrator,
 )
 from dubito.testing.calibrators import draw_scores
@@ -184,7 +185,8 @@ def test_constant_scores_leave_every_slope_possible(coupling, targets):
 
 def test_scores_that_speak_against_themselves_have_slope_zero():
     scores, y = draw(200, 3, sharp=-2.0)
-    model = EvidentialMultinomialCalibrator().fit(scores, y)
+    with pytest.warns(LabelMismatchWarning, match="negate the scores"):
+        model = EvidentialMultinomialCalibrator().fit(scores, y)
     assert model.slope_ == 0
     np.testing.assert_allclose(model.predict_proba(scores[:5]), 1 / 3)
     assert sound(model, scores).width.max() < 0.05

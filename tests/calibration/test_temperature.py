@@ -12,7 +12,12 @@ from scipy.special import log_softmax, softmax
 
 from dubito._kernels.lanes_compiled import exp_in_place
 from dubito._kernels.softmax_compiled import temperature_sums
-from dubito.calibration import MatrixCalibrator, TemperatureCalibrator, VectorCalibrator
+from dubito.calibration import (
+    LabelMismatchWarning,
+    MatrixCalibrator,
+    TemperatureCalibrator,
+    VectorCalibrator,
+)
 
 
 def draw(n, n_classes, *, seed=0, slope=0.6):
@@ -125,7 +130,8 @@ def test_separable_scores_without_pseudo_observations_stay_finite():
 
 def test_scores_that_point_away_give_even_probabilities():
     u, y = draw(60, 3)
-    model = TemperatureCalibrator().fit(-u, y)
+    with pytest.warns(LabelMismatchWarning, match="negate the scores"):
+        model = TemperatureCalibrator().fit(-u, y)
     assert model.slope_ == 0
     assert model.temperature_ == np.inf
     np.testing.assert_array_equal(model.predict_proba(u), np.full(u.shape, 1 / 3))
