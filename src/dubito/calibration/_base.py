@@ -103,11 +103,20 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
         counts = weight > 0
         if not counts.all():
             table, columns, weight = table[counts], columns[counts], weight[counts]
-        self._warn_of_mismatch(table, columns, weight)
+        if not getattr(self, "_trusts_labels", False):
+            self._warn_of_mismatch(table, columns, weight)
         self.floor_ = self._choose_floor(table, columns, weight)
         self._fit(table, columns, weight)
         if self._assumes_form:
             self.misfit_ = self._misfit(table, columns, weight)
+        return self
+
+    def _trusting_labels(self) -> Self:
+        """Return the calibrator, which then does not look whether scores fit the labels.
+
+        For parts of another calibrator, which has looked.
+        """
+        self._trusts_labels = True
         return self
 
     def predict_proba(self, scores: Any) -> FloatArray:

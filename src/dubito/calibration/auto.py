@@ -52,9 +52,9 @@ class AutoCalibrator(TwoClassMass, BaseCalibrator):
 
     Parameters
     ----------
-    input : {"margin", "logits", "proba"}, default="margin"
+    input : {"margin", "logits", "proba", "log_proba"}, default="margin"
         What the scores are: any scores where higher means likelier, logits, or probabilities,
-        of which the logarithm is taken.
+        of which the logarithm is taken, or their logarithms.
     floor : float or "auto", default="auto"
         Probabilities below it are raised to it before their logarithm is taken. "auto" is half of
         the smallest positive one in the fit, within 1e-16 and 0.01: what a forest calls impossible
@@ -162,7 +162,7 @@ class AutoCalibrator(TwoClassMass, BaseCalibrator):
         """Return the second step, to be fitted."""
         n_classes = len(self.classes_)
         kind = MatrixCalibrator if n_classes <= _MATRIX_CLASSES else VectorCalibrator
-        return kind(classes=np.arange(n_classes))
+        return kind(classes=np.arange(n_classes))._trusting_labels()
 
     def _features(self, u: FloatArray) -> FloatArray:
         """Return what the second step reads: log-probabilities, or the margin of two classes."""
@@ -171,7 +171,8 @@ class AutoCalibrator(TwoClassMass, BaseCalibrator):
 
     def _fresh_isotonic(self) -> IsotonicCalibrator:
         """Return the isotonic map, to be fitted."""
-        return IsotonicCalibrator(input="logits", classes=np.arange(len(self.classes_)))
+        fresh = IsotonicCalibrator(input="logits", classes=np.arange(len(self.classes_)))
+        return fresh._trusting_labels()
 
     def _proba(self, table: FloatArray) -> FloatArray:
         u = self._scores(table)
