@@ -97,14 +97,14 @@ def _response_of_class(kind: type, model: Any) -> Response | None:
     """Return how models of a class are best asked, None where the class is not known."""
     library, name = kind.__module__.partition(".")[0], kind.__name__
     if library == "sklearn" and name in _SOFTMAX:
-        return Response("decision_function", "margin" if _one_against_rest(model) else "logits")
+        return Response("decision_function", "margin" if _gives_margins(model) else "logits")
     if library == "sklearn" and name in _SUPPORT_VECTORS:
         return Response(PAIRWISE, "margin")
     if name in _EXACT_LOGARITHMS.get(library, ()):
         return Response("predict_log_proba", "log_proba")
     way = _BOOSTED.get(name, "")
     if way and way in inspect.signature(model.predict).parameters:
-        return Response(way, "margin" if _one_against_rest(model) else "logits")
+        return Response(way, "margin" if _gives_margins(model) else "logits")
     return None
 
 
@@ -125,10 +125,11 @@ def kind_of(estimator: Any, method: str) -> str:
     return "proba" if method == "predict_proba" else "log_proba"
 
 
-def _one_against_rest(model: Any) -> bool:
-    """Say whether each class has a logistic model of its own, whose log-odds are no logits."""
-    said = {getattr(model, name, None) for name in ("solver", "multi_class", "objective")}
-    return bool(said & {"liblinear", "ovr", "multiclassova", "multiclass_ova", "ova"})
+def _gives_margins(model: Any) -> bool:
+    """Say whether outputs are no logits: each class against the rest, or half of the log-odds."""
+    said = {getattr(model, name, None) for name in ("solver", "multi_class", "objective", "loss")}
+    others = {"liblinear", "ovr", "multiclassova", "multiclass_ova", "ova", "exponential"}
+    return not others.isdisjoint(one for one in said if isinstance(one, str))
 
 
 def _model_inside(estimator: Any, *, frozen: bool = False) -> Any:

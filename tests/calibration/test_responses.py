@@ -84,6 +84,7 @@ GRID = {"C": [0.1, 1.0]}
         (LogisticRegression(solver="liblinear"), "decision_function", "margin"),
         (HistGradientBoostingClassifier(), "decision_function", "logits"),
         (GradientBoostingClassifier(), "decision_function", "logits"),
+        (GradientBoostingClassifier(loss="exponential"), "decision_function", "margin"),
         (LinearDiscriminantAnalysis(), "decision_function", "logits"),
         (QuadraticDiscriminantAnalysis(), "predict_log_proba", "log_proba"),
         (GaussianNB(), "predict_log_proba", "log_proba"),

@@ -50,9 +50,10 @@ _LOG_RATE = 8.0
 #: classifier are no mistake of its user.
 _FAR_BETTER = 4.0
 
-#: Scores that are looked at: rows beyond them are left out, and columns of more classes are not
-#: compared with all labels.
-_SCORES = 2**20
+#: Scores that are looked at, and the fewest and most rows: ranks of all would cost more than a fit.
+_SCORES = 2**17
+_FEWEST_ROWS, _MOST_ROWS = 200, 10_000
+#: Columns of more classes are not compared with all labels.
 _CLASSES = 1000
 
 
@@ -83,7 +84,8 @@ def find_mismatch(
         Positive.
     n_classes : int
     """
-    rows = spread_rows(len(table), max(1, _SCORES // table.shape[1]))
+    enough = np.clip(_SCORES // table.shape[1], _FEWEST_ROWS, _MOST_ROWS)
+    rows = spread_rows(len(table), int(enough))
     table, y, weight = table[rows], y[rows], weight[rows]
     # Weights count for what they say of each other: their scale may be anything.
     weight = weight * (weight.sum() / (weight @ weight))
