@@ -19,7 +19,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC, LinearSVC
 
 from dubito import calibration
 from dubito.calibration import (
@@ -56,7 +56,7 @@ def scored(name, n_classes, labels):
     scores, y = draw_scores(80, n_classes)
     if name == "EvidentialJointCalibrator":
         scores = np.stack([scores, draw_scores(80, n_classes, seed=1)[0]], axis=1)
-    y = np.array(["no", "yes", "maybe", "later"])[y] if labels == "words" else y
+    y = np.array(["a no", "a yes", "later", "maybe"])[y] if labels == "words" else y
     return CALIBRATORS[name]().fit(scores, y), scores[:20]
 
 
@@ -178,6 +178,9 @@ MODELS = {
         )
     ),
     "calibrated-frozen": lambda: frozen(EvidentialMultinomialCalibrator()),
+    "calibrated-pairs": lambda: on_iris(
+        CalibratedClassifier(make_pipeline(StandardScaler(), SVC()), VectorCalibrator(), cv=3)
+    ),
     "calibrated-forest": lambda: on_iris(
         CalibratedClassifier(RandomForestClassifier(5, random_state=0), BinningCalibrator(), cv=3)
     ),

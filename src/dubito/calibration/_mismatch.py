@@ -203,7 +203,7 @@ def _moved_columns(found: Mismatch, classes: npt.NDArray[Any]) -> str:
     order = np.asarray(found.order)
     moved = np.flatnonzero(order != np.arange(len(order)))
     named = [f"column {order[k]} fits {classes[k]!s}, not {classes[order[k]]!s}" for k in moved[:3]]
-    more = f" and {len(moved) - 3} others" if len(moved) > 3 else ""
+    more = f" ({len(moved)} columns in all)" if len(moved) > 3 else ""
     return (
         f"{', '.join(named)}{more} (mean place of the own class {found.now:.2f} of 0 to 1, and "
         f"{found.then:.2f} so). Name the classes in the order of the columns (classes=), or put "
