@@ -56,6 +56,8 @@ bench: $(READY)  ## Quality and speed against named rivals, to the tables beside
 	$(BIN)/python benchmarks/quality_conformal.py
 	$(BIN)/python benchmarks/quality_novelty.py
 	$(BIN)/python benchmarks/quality_reading.py
+	$(BIN)/python benchmarks/quality_reject.py
+	$(BIN)/python benchmarks/quality_discriminant.py
 	$(BIN)/python benchmarks/run.py
 
 experiments: $(READY)  ## Reproductions of the papers' tables, one folder each

@@ -83,7 +83,11 @@ class PerRow(Comparison):
 
 
 #: As the paper and the public implementation have it: covariances divided by degrees of freedom.
-discriminant = partial(ImpreciseGaussianDiscriminant, divisor="unbiased")
+discriminant = partial(
+    ImpreciseGaussianDiscriminant, divisor="unbiased", box="raw", shrinkage=None, c=1.0
+)
+#: The paper's rule for sets.
+RULE = "maximality"
 
 
 def complete_rows(name: str) -> tuple[Floats, Ints]:
@@ -111,10 +115,10 @@ def set_tasks(name: str, covariance_type: str, targets: list[float]) -> Iterator
         fitted = discriminant(covariance_type=covariance_type, c=1.0).fit(X, y)
     model = learn(X, y, tied=covariance_type == "tied")
     few = X[np.random.default_rng(0).permutation(len(X))[:4]]
-    doubtful = X[fitted.predict_set(X).sum(axis=1) > 1][:3]
+    doubtful = X[fitted.predict_set(X, RULE).sum(axis=1) > 1][:3]
     task = f"Imprecise discriminant sets, {name} (p={X.shape[1]}, K={y.max() + 1}), c=1"
     task += f", {covariance_type} covariance"
-    say_microseconds(task, partial(fitted.predict_set, X), len(X))
+    say_microseconds(task, partial(fitted.predict_set, X, RULE), len(X))
     exact = (BRANCHING, SCIPY) if X.shape[1] > 13 else (LISTING, CORNERS)
     for (rival, road), target in zip([*BY_CVXOPT, exact], targets, strict=True):
         if cvxopt is None and road is not exact[1]:
@@ -124,7 +128,7 @@ def set_tasks(name: str, covariance_type: str, targets: list[float]) -> Iterator
         yield PerRow(
             task=task,
             rival=rival,
-            ours=partial(fitted.predict_set, X),
+            ours=partial(fitted.predict_set, X, RULE),
             theirs=partial(road.sets, model, few),
             our_rows=len(X),
             their_rows=len(few),
@@ -141,7 +145,7 @@ def check_sets(
     rows: Floats,
 ) -> None:
     """Stop unless the sets of both are the same; of the public way's, print how many are."""
-    same = (road.sets(model, rows) == fitted.predict_set(rows)).all(axis=1)
+    same = (road.sets(model, rows) == fitted.predict_set(rows, RULE)).all(axis=1)
     if road is PUBLIC:
         print(f"{task}: {same.sum()} of {len(same)} sets of the public way are exact")
     elif not same.all():
@@ -202,11 +206,11 @@ def many_classes_task() -> Comparison:
     fitted = discriminant(c=1.0).fit(X, y)
     task = "Imprecise discriminant sets, p=20, K=1,000, c=1"
     check_sets(task, SCIPY, model, fitted, few)
-    say_microseconds(task, partial(fitted.predict_set, rows), len(rows))
+    say_microseconds(task, partial(fitted.predict_set, rows, RULE), len(rows))
     return PerRow(
         task=task,
         rival=BRANCHING,
-        ours=partial(fitted.predict_set, rows),
+        ours=partial(fitted.predict_set, rows, RULE),
         theirs=partial(SCIPY.sets, model, few),
         our_rows=len(rows),
         their_rows=len(few),
@@ -223,7 +227,7 @@ def path_task() -> Comparison:
         models = [discriminant(c=float(c)).fit(X, y) for c in GRID]
 
     def one_by_one() -> list[float]:
-        return [model.predict_set(X).sum(axis=1).mean() for model in models]
+        return [model.predict_set(X, RULE).sum(axis=1).mean() for model in models]
 
     path = models[0].c_path(X, y, cs=GRID)
     np.testing.assert_allclose(path.mean_set_size, one_by_one(), rtol=1e-12)

@@ -37,10 +37,11 @@ clf, X_new, y_new = train(seed=2)
 print(f"{clf.score(X_new, y_new):.1%} right if it must always answer")
 
 # %%
-# Two temperaments
-# ----------------
+# Two temperaments, and the default between them
+# ----------------------------------------------
 # The optimist declines where even the upper bound of the best class leaves too much risk; the
-# pessimist already where the lower bound does. Between them lies what sixty rows cannot settle.
+# pessimist already where the lower bound does. Between them lies what sixty rows cannot settle. By
+# default the pignistic probability decides, which lies between the bounds.
 
 from dubito.decision import reject
 
@@ -48,10 +49,10 @@ COST = 0.2
 
 
 def judge(clf, X_new, y_new):
-    """Return what each temperament declines, gets wrong and costs."""
+    """Return what each strategy declines, gets wrong and costs."""
     wrong = clf.predict(X_new) != y_new
     found = {"always answers": {"declined": 0.0, "wrong": wrong.mean(), "cost": wrong.mean()}}
-    for strategy in ("optimistic", "pessimistic"):
+    for strategy in ("optimistic", "pignistic", "pessimistic"):
         declined = reject(clf.predict_bounds(X_new), cost=COST, strategy=strategy)
         cost = (wrong & ~declined).mean() + COST * declined.mean()
         found[strategy] = {
@@ -91,9 +92,9 @@ print("most wrong in any split:")
 print(tables["wrong"].groupby(level=0).max().round(3))
 
 # %%
-# Declining pays, for both. The pessimist asks twice as often as the optimist and errs half as often
+# Declining pays, for all. The pessimist asks twice as often as the optimist and errs half as often
 # when he answers; his questions cost a little more than the errors that they save. What he buys
 # is an insurance against splits in which sixty rows mislead. With more rows to calibrate on the
-# bounds close, and the two become one.
+# bounds close, and all three become one.
 
 plt.show()

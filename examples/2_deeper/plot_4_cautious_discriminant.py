@@ -21,7 +21,7 @@ data = load_iris(as_frame=True)
 X = data.data[["sepal length (cm)", "petal width (cm)"]]
 y = data.target_names[data.target]
 few = X.index % 4 == 0
-model = ImpreciseGaussianDiscriminant(covariance_type="full", box="scaled", c=1.0)
+model = ImpreciseGaussianDiscriminant(covariance_type="full", c=1.0)
 model.fit(X[few], y[few])
 
 # %%
@@ -36,9 +36,9 @@ print(model.classes_)
 print(model.critical_c(flowers).round(2))
 
 # %%
-# With ``c=1`` the sets are all classes whose critical ``c`` is at most 1:
+# By maximality, the sets for ``c=1`` are all classes whose critical ``c`` is at most 1:
 
-for flower in model.predict_set(flowers):
+for flower in model.predict_set(flowers, "maximality"):
     print(" or ".join(model.classes_[flower]))
 
 # %%

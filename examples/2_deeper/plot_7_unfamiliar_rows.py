@@ -78,8 +78,8 @@ plt.show()
 # %%
 # What it is worth
 # ----------------
-# A row is declined where its lower bound does not reach 1 - cost. The new rows have moved: the
-# second feature has another meaning there, and the model cannot know.
+# A row is declined where the probability between its bounds does not reach 1 - cost. The new rows
+# have moved: the second feature has another meaning there, and the model cannot know.
 
 from dubito.decision import reject
 

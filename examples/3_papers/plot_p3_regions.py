@@ -33,10 +33,13 @@ figure, axes = plt.subplots(2, 2, figsize=(11, 8), layout="constrained")
 undecided = {}
 for line, (kind, name) in zip(axes, {"tied": "ILDA", "full": "IQDA"}.items(), strict=True):
     for ax, c in zip(line, (2.0, 5.0), strict=True):
-        model = ImpreciseGaussianDiscriminant(covariance_type=kind, c=c).fit(X, y)
-        DecisionRegionDisplay.from_estimator(model, X, y=y, grid_resolution=80, ax=ax)
+        model = ImpreciseGaussianDiscriminant(covariance_type=kind, c=c, box="raw", shrinkage=None)
+        rule = "maximality"  # as the paper has it
+        DecisionRegionDisplay.from_estimator(
+            model.fit(X, y), X, y=y, rule=rule, grid_resolution=80, ax=ax
+        )
         ax.set_title(f"{name}, c = {c:g}")
-        undecided[name, c] = np.mean(model.predict_set(X).sum(axis=1) > 1)
+        undecided[name, c] = np.mean(model.predict_set(X, rule).sum(axis=1) > 1)
 
 # %%
 # How many of the rows themselves get more than one class:

@@ -9,7 +9,7 @@ from experiments.common.pictures import blank
 from experiments.common.store import whole
 from experiments.p3 import measures
 from experiments.p3.data import TABLE_1
-from experiments.p3.protocol import DIVISOR, TABLE
+from experiments.p3.protocol import DIVISOR, PUBLISHED, RULE, TABLE
 
 from dubito.discriminant import ImpreciseGaussianDiscriminant
 from dubito.plots import DecisionRegionDisplay
@@ -77,10 +77,10 @@ def regions(classes: str) -> Figure:
     for axes, (kind, name) in zip(figure.subplots(2, len(CS)), MODELS.items(), strict=True):
         for place, c in zip(axes, CS, strict=True):
             model = ImpreciseGaussianDiscriminant(
-                covariance_type=kind, c=c, divisor=DIVISOR, n_jobs=1
+                covariance_type=kind, c=c, **PUBLISHED, divisor=DIVISOR, n_jobs=1
             ).fit(X, y)
             DecisionRegionDisplay.from_estimator(
-                model, X, y=y, grid_resolution=RESOLUTION, ax=place
+                model, X, y=y, rule=RULE, grid_resolution=RESOLUTION, ax=place
             )
             place.set_title(f"{name}, c = {c:g}")
     return figure

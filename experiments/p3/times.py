@@ -11,7 +11,7 @@ from time import process_time
 from typing import TYPE_CHECKING, Any
 
 from experiments.p3.data import rows_of
-from experiments.p3.protocol import DIVISOR, MODELS, TABLE, Cell
+from experiments.p3.protocol import DIVISOR, MODELS, PUBLISHED, RULE, TABLE, Cell
 from sklearn.model_selection import train_test_split
 
 from dubito.discriminant import ImpreciseGaussianDiscriminant
@@ -61,7 +61,7 @@ def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
     found = {}
     for model in settings.models:
         classifier = ImpreciseGaussianDiscriminant(
-            **MODELS[model],
+            **{**PUBLISHED, **MODELS[model]},
             c="auto",
             scoring="u80",
             cv=settings.inner_folds,
@@ -79,8 +79,8 @@ def timed(classifier: ImpreciseGaussianDiscriminant, X: Any) -> dict[str, float]
     """Return the CPU time of a row's set, in seconds, of many rows at once and of one by itself."""
     return {
         "c": float(classifier.c_),
-        "row": seconds(lambda: classifier.predict_set(X)) / len(X),
-        "alone": seconds(lambda: classifier.predict_set(X[:1])),
+        "row": seconds(lambda: classifier.predict_set(X, RULE)) / len(X),
+        "alone": seconds(lambda: classifier.predict_set(X[:1], RULE)),
     }
 
 

@@ -50,7 +50,9 @@ def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
             "extreme": draw(rng.integers(len(MEANS), size=ROWS), rng, EXTREME_SCALE),
         }
         for name, options in MODELS.items():
-            model = ImpreciseGaussianDiscriminant(covariance_type=cell.case, n_jobs=1, **options)
+            model = ImpreciseGaussianDiscriminant(
+                covariance_type=cell.case, shrinkage=None, n_jobs=1, **options
+            )
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", WideBoxWarning)
                 model.fit(X, y)

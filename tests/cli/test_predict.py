@@ -328,7 +328,7 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            (["--strategy", "hopeful"], "--strategy must be one of pessimistic, optimistic,"),
+            (["--strategy", "hopeful"], "--strategy must be one of pignistic, pessimistic,"),
             (["--rule", "maximalty"], "--rule must be one of interval_dominance, maximality,"),
             (["--reject-cost", "inf"], "--reject-cost must be a number such as 0.2. Got inf."),
             (

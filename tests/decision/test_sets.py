@@ -190,7 +190,7 @@ def test_an_empty_set_listed_without_mass_is_nothing(rule):
     np.testing.assert_array_equal(rule(listed, loss), rule(plain, loss))
     np.testing.assert_array_equal(rule(listed), rule(plain))
     assert owa(listed, loss).tolist() == owa(plain, loss).tolist()
-    assert reject(listed, 0.4, loss=loss).all()
+    assert reject(listed, 0.4, "pessimistic", loss=loss).all()
 
 
 @pytest.mark.parametrize("rule", SET_RULES)

@@ -129,9 +129,10 @@ def test_sets_follow_the_level(tree):
     by_bounds = tree.predict_set(rows, "interval_dominance", level=0.9)
     bounds = tree.predict_bounds(rows, level=0.9)
     np.testing.assert_array_equal(by_bounds, interval_dominance(bounds))
-    in_tree = tree.predict_set(rows, level=0.9)
+    np.testing.assert_array_equal(tree.predict_set(rows, level=0.9), by_bounds)
+    in_tree = tree.predict_set(rows, "maximality", level=0.9)
     assert (in_tree <= by_bounds).all()
-    assert (tree.predict_set(rows, level=0.5) <= in_tree).all()
+    assert (tree.predict_set(rows, "maximality", level=0.5) <= in_tree).all()
     assert in_tree.any(axis=1).all()
     with pytest.raises(ValueError, match="level must be None"):
         tree.predict_set(rows, level=1.0)

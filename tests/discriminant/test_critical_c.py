@@ -7,10 +7,10 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import KFold, RepeatedKFold, StratifiedKFold
 
-from dubito.discriminant import ImpreciseGaussianDiscriminant
 from dubito.metrics import coverage, mean_set_size, u65, u80
 
 from reference.discriminant import ImpreciseGaussians, draw_between, draw_classes
+from reference.published import published
 
 KINDS = ["tied", "full", "diag", "spherical"]
 OPTIONS = {
@@ -37,7 +37,7 @@ def test_critical_c_is_the_root_that_enumeration_finds(kind, options):
     entered = []
     for n_features in (1, 2, 4):
         X, y, rows = draw(KINDS.index(kind), n_features, 4)
-        model = ImpreciseGaussianDiscriminant(covariance_type=kind, **OPTIONS[options]).fit(X, y)
+        model = published(covariance_type=kind, **OPTIONS[options]).fit(X, y)
         reference = ImpreciseGaussians(X, y, covariance_type=kind, **OPTIONS[options])
         expected = np.array([reference.critical_c(x) for x in rows])
         ours = model.critical_c(rows)
@@ -51,7 +51,7 @@ def test_critical_c_is_the_root_that_enumeration_finds(kind, options):
 @pytest.mark.parametrize("p", [6, 9, 12])
 def test_enumerated_sets_on_both_sides(kind, p):
     X, y, rows = draw(3 + KINDS.index(kind), p, 5)
-    model = ImpreciseGaussianDiscriminant(covariance_type=kind, box="scaled").fit(X, y)
+    model = published(covariance_type=kind, box="scaled").fit(X, y)
     reference = ImpreciseGaussians(X, y, covariance_type=kind, box="scaled")
     critical = model.critical_c(rows)
     assert np.isfinite(critical).all()
@@ -67,13 +67,13 @@ def test_enumerated_sets_on_both_sides(kind, p):
 @pytest.mark.parametrize("kind", KINDS)
 def test_sets_are_those_of_critical_c(kind, options):
     X, y, rows = draw(11 + KINDS.index(kind), 14, 60, counts=(5, 9, 30))
-    model = ImpreciseGaussianDiscriminant(covariance_type=kind, **OPTIONS[options]).fit(X, y)
+    model = published(covariance_type=kind, **OPTIONS[options]).fit(X, y)
     critical = model.critical_c(rows)
     between = np.quantile(critical[critical > 0], [0.02, 0.2, 0.4, 0.6, 0.8, 0.95])
     sizes = set()
     for c in [0.0, *between * (1 + 1e-6)]:
         other = clone(model).set_params(c=c).fit(X, y)
-        sets = other.predict_set(rows)
+        sets = other.predict_set(rows, "maximality")
         np.testing.assert_array_equal(sets, critical <= c)
         np.testing.assert_allclose(other.critical_c(rows), critical, rtol=1e-9, atol=1e-12)
         sizes |= set(sets.sum(axis=1))
@@ -83,14 +83,14 @@ def test_sets_are_those_of_critical_c(kind, options):
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_needs_more_than_the_limit_is_infinite(kind):
     X, y, rows = draw(20, 8, 40)
-    model = ImpreciseGaussianDiscriminant(covariance_type=kind, box="scaled").fit(X, y)
+    model = published(covariance_type=kind, box="scaled").fit(X, y)
     critical = model.critical_c(rows)
     limit = np.median(critical[critical > 0])
     limited = model.critical_c(rows, max_c=limit)
     np.testing.assert_array_equal(np.isinf(limited), critical > limit)
     within = critical <= limit
     np.testing.assert_allclose(limited[within], critical[within], rtol=1e-9, atol=1e-12)
-    precise = clone(model).set_params(c=0.0).fit(X, y).predict_set(rows)
+    precise = clone(model).set_params(c=0.0).fit(X, y).predict_set(rows, "maximality")
     np.testing.assert_array_equal(model.critical_c(rows, max_c=0.0), np.where(precise, 0, np.inf))
 
 
@@ -111,9 +111,9 @@ def as_table(path):
 def test_a_path_has_the_scores_of_the_sets(kind):
     X, y, _ = draw(30, 5, 1)
     weight = np.random.default_rng(0).integers(1, 4, size=len(y))
-    model = ImpreciseGaussianDiscriminant(covariance_type=kind, box="scaled").fit(X, y)
+    model = published(covariance_type=kind, box="scaled").fit(X, y)
     cs = np.array([0.0, 0.3, 1.0, 2.5, 7.0, 20.0])
-    sets = [clone(model).set_params(c=c).fit(X, y).predict_set(X) for c in cs]
+    sets = [clone(model).set_params(c=c).fit(X, y).predict_set(X, "maximality") for c in cs]
     path = model.c_path(X, y, cs)
     np.testing.assert_array_equal(path.c, cs)
     np.testing.assert_allclose(as_table(path), [scores_by_hand(y, s) for s in sets], rtol=1e-12)
@@ -131,7 +131,7 @@ def test_a_path_has_the_scores_of_the_sets(kind):
 def test_the_default_path_is_the_papers_grid():
     X, y, _ = draw(31, 3, 1)
     names = np.array(["ash", "beech", "cedar"])[y]
-    model = ImpreciseGaussianDiscriminant().fit(X, names)
+    model = published().fit(X, names)
     path = model.c_path(X, names)
     assert path.c[0] == 0
     assert path.c[1] == pytest.approx(0.01)
@@ -139,7 +139,7 @@ def test_the_default_path_is_the_papers_grid():
     assert (np.diff(path.c) > 0).all()
     assert all(part.shape == path.c.shape for part in path)
     np.testing.assert_allclose(path.u65[0], (model.predict(X) == names).mean())
-    sets = clone(model).set_params(c=path.c[100]).fit(X, names).predict_set(X)
+    sets = clone(model).set_params(c=path.c[100]).fit(X, names).predict_set(X, "maximality")
     assert path.u80[100] == pytest.approx(u80(names, sets, classes=model.classes_))
 
 
@@ -147,7 +147,9 @@ def sets_across_folds(model, X, y, folds, c):
     """Return the sets of every row by the model that has not seen it."""
     sets = np.zeros((len(y), len(np.unique(y))), dtype=bool)
     for train, test in folds.split(X, y):
-        sets[test] = clone(model).set_params(c=c).fit(X[train], y[train]).predict_set(X[test])
+        sets[test] = (
+            clone(model).set_params(c=c).fit(X[train], y[train]).predict_set(X[test], "maximality")
+        )
     return sets
 
 
@@ -155,9 +157,7 @@ def sets_across_folds(model, X, y, folds, c):
 @pytest.mark.parametrize("kind", KINDS)
 def test_c_is_chosen_by_cross_validated_utility(kind, scoring):
     X, y, rows = draw(40, 4, 20, counts=(20, 25, 30))
-    model = ImpreciseGaussianDiscriminant(
-        covariance_type=kind, box="scaled", c="auto", scoring=scoring
-    ).fit(X, y)
+    model = published(covariance_type=kind, box="scaled", c="auto", scoring=scoring).fit(X, y)
     path = model.c_path_
     values = getattr(path, scoring)
     assert model.c_ in path.c
@@ -168,7 +168,9 @@ def test_c_is_chosen_by_cross_validated_utility(kind, scoring):
         np.testing.assert_allclose(as_table(path)[i], scores_by_hand(y, sets), rtol=1e-12)
     plain = clone(model).set_params(c=float(model.c_)).fit(X, y)
     assert not hasattr(plain, "c_path_")
-    np.testing.assert_array_equal(model.predict_set(rows), plain.predict_set(rows))
+    np.testing.assert_array_equal(
+        model.predict_set(rows, "maximality"), plain.predict_set(rows, "maximality")
+    )
     np.testing.assert_array_equal(model.half_widths_, plain.half_widths_)
 
 
@@ -179,9 +181,9 @@ def test_no_c_of_the_whole_grid_is_better(kind, score):
     for seed, distance in enumerate([0.3, 1.0, 2.0, 4.0]):
         rng = np.random.default_rng([seed, KINDS.index(kind)])
         X, y = draw_classes(rng, 3, (12, 15, 20), condition=10, distance=distance)
-        model = ImpreciseGaussianDiscriminant(
-            covariance_type=kind, box="scaled", c="auto", scoring=score.__name__
-        ).fit(X, y)
+        model = published(covariance_type=kind, box="scaled", c="auto", scoring=score.__name__).fit(
+            X, y
+        )
         critical = np.empty((len(y), 3))
         for train, test in StratifiedKFold(5).split(X, y):
             fold = clone(model).set_params(c=1.0).fit(X[train], y[train])
@@ -196,11 +198,11 @@ def test_no_c_of_the_whole_grid_is_better(kind, score):
 def test_folds_of_ones_own():
     X, y, _ = draw(41, 3, 1, counts=(20, 25, 30))
     folds = KFold(4, shuffle=True, random_state=0)
-    model = ImpreciseGaussianDiscriminant(c="auto", box="scaled", cv=folds).fit(X, y)
+    model = published(c="auto", box="scaled", cv=folds).fit(X, y)
     i = len(model.c_path_.c) // 3
     sets = sets_across_folds(model, X, y, folds, model.c_path_.c[i])
     np.testing.assert_allclose(as_table(model.c_path_)[i], scores_by_hand(y, sets), rtol=1e-12)
-    three = ImpreciseGaussianDiscriminant(c="auto", box="scaled", cv=3).fit(X, y)
+    three = published(c="auto", box="scaled", cv=3).fit(X, y)
     sets = sets_across_folds(three, X, y, StratifiedKFold(3), 0.0)
     assert three.c_path_.u80[0] == pytest.approx(u80(y, sets))
 
@@ -208,12 +210,12 @@ def test_folds_of_ones_own():
 def test_repeated_folds_count_every_time():
     X, y, _ = draw(42, 3, 1, counts=(12, 15, 20))
     folds = RepeatedKFold(n_splits=3, n_repeats=2, random_state=0)
-    model = ImpreciseGaussianDiscriminant(c="auto", box="scaled", cv=folds).fit(X, y)
+    model = published(c="auto", box="scaled", cv=folds).fit(X, y)
     i = len(model.c_path_.c) // 3
     sets, truth = [], []
     for train, test in folds.split(X, y):
         fold = clone(model).set_params(c=model.c_path_.c[i]).fit(X[train], y[train])
-        sets.append(fold.predict_set(X[test]))
+        sets.append(fold.predict_set(X[test], "maximality"))
         truth.append(y[test])
     expected = scores_by_hand(np.concatenate(truth), np.concatenate(sets))
     np.testing.assert_allclose(as_table(model.c_path_)[i], expected, rtol=1e-12)
@@ -222,11 +224,11 @@ def test_repeated_folds_count_every_time():
 def test_listed_c_are_tried_and_no_others():
     X, y, _ = draw(43, 3, 1, counts=(20, 25, 30))
     listed = [4.0, 0.5, 2.0]
-    model = ImpreciseGaussianDiscriminant(c=listed, box="scaled").fit(X, y)
+    model = published(c=listed, box="scaled").fit(X, y)
     tried = model.c_path_.c  # up to where no larger one can win
     np.testing.assert_array_equal(tried, sorted(listed)[: len(tried)])
     assert model.c_ in tried
-    auto = ImpreciseGaussianDiscriminant(c="auto", box="scaled").fit(X, y).c_path_
+    auto = published(c="auto", box="scaled").fit(X, y).c_path_
     both = np.intersect1d(tried, auto.c)
     assert len(both) > 0
     ours, theirs = (as_table(p)[np.searchsorted(p.c, both)] for p in (model.c_path_, auto))
@@ -235,23 +237,23 @@ def test_listed_c_are_tried_and_no_others():
 
 def test_a_path_does_not_outlive_its_fit():
     X, y, _ = draw(44, 2, 1)
-    model = ImpreciseGaussianDiscriminant(c="auto").fit(X, y)
+    model = published(c="auto").fit(X, y)
     assert not hasattr(model.set_params(c=1.0).fit(X, y), "c_path_")
 
 
 def test_classes_too_rare_for_the_folds():
     rng = np.random.default_rng(6)
     X, y = rng.normal(size=(40, 2)), np.repeat([0, 1, 2], [20, 19, 1])
-    model = ImpreciseGaussianDiscriminant(c="auto").fit(X, y)
+    model = published(c="auto").fit(X, y)
     # The only row of its class is judged by models that have never seen the class.
     assert model.c_path_.coverage.max() < 1
-    assert model.predict_set(X).shape == (40, 3)
+    assert model.predict_set(X, "maximality").shape == (40, 3)
 
 
 def test_caution_pays_where_classes_overlap():
     rng = np.random.default_rng(5)
     y = np.repeat([0, 1], 12)
     X = rng.normal(size=(24, 2)) + 0.8 * y[:, None]
-    model = ImpreciseGaussianDiscriminant(c="auto", scoring="u80").fit(X, y)
+    model = published(c="auto", scoring="u80").fit(X, y)
     assert model.c_ > 0
     assert model.c_path_.u80.max() > model.c_path_.u80[0]

@@ -10,13 +10,13 @@ import pytest
 from sklearn.base import clone
 
 from dubito.discriminant import (
-    ImpreciseGaussianDiscriminant,
     SingularCovarianceWarning,
     UnsettledWarning,
     WideBoxWarning,
 )
 
 from reference.discriminant import ImpreciseGaussians, draw_between, draw_classes
+from reference.published import published
 
 KINDS = ["tied", "full", "diag", "spherical"]
 BOXES = ["raw", "scaled", "standard_error"]
@@ -50,11 +50,15 @@ def assert_sound(model, rows):
     assert np.isfinite(density.lower).all()
     assert (density.lower <= density.upper).all()
     assert not np.isnan(model.predict_log_proba(rows)).any()
-    sets, critical = model.predict_set(rows), model.critical_c(rows)
+    sets, critical = model.predict_set(rows, "maximality"), model.critical_c(rows)
     assert sets[np.arange(len(proba)), proba.argmax(axis=1)].all()
     assert (critical >= 0).all()
     np.testing.assert_array_equal(critical.min(axis=1), 0)
-    assert model.predict_set(rows, loss=1 - np.eye(len(model.classes_))).any(axis=1).all()
+    assert (
+        model.predict_set(rows, "maximality", loss=1 - np.eye(len(model.classes_)))
+        .any(axis=1)
+        .all()
+    )
 
 
 def assert_as_enumerated(model, X, y, rows, **options):
@@ -63,7 +67,9 @@ def assert_as_enumerated(model, X, y, rows, **options):
     ours = model.log_density_bounds(rows)
     np.testing.assert_allclose(ours.lower, lower, rtol=1e-8)
     np.testing.assert_allclose(ours.upper, upper, rtol=1e-8, atol=1e-8)
-    np.testing.assert_array_equal(model.predict_set(rows), [reference.maximal(x) for x in rows])
+    np.testing.assert_array_equal(
+        model.predict_set(rows, "maximality"), [reference.maximal(x) for x in rows]
+    )
 
 
 @pytest.mark.parametrize("box", BOXES)
@@ -72,7 +78,7 @@ def test_a_class_of_one_row(kind, box):
     X, y, rows = draw()
     X, y = np.vstack([X, X[:1] + 1]), np.r_[y, 3]
     options = {"covariance_type": kind, "box": box, "c": 0.8}
-    model = ImpreciseGaussianDiscriminant(**options)
+    model = published(**options)
     if kind == "tied":
         model.fit(X, y)
     else:
@@ -91,7 +97,7 @@ def test_a_class_of_equal_rows(kind):
     X, y, rows = draw()
     X = np.where((y == 1)[:, None], X[y == 1][:1], X)
     options = {"covariance_type": kind, "box": "scaled"}
-    model = quietly(ImpreciseGaussianDiscriminant(**options), X, y)
+    model = quietly(published(**options), X, y)
     assert_sound(model, rows)
     assert_as_enumerated(model, X, y, rows, **options)
 
@@ -100,7 +106,7 @@ def test_a_class_of_equal_rows(kind):
 @pytest.mark.parametrize("kind", ["tied", "full", "diag"])
 def test_a_constant_feature_is_nothing(kind, box):
     X, y, rows = draw()
-    model = ImpreciseGaussianDiscriminant(covariance_type=kind, box=box, c=2.0).fit(X, y)
+    model = published(covariance_type=kind, box=box, c=2.0).fit(X, y)
     constant = clone(model).fit(np.insert(X, 2, 0.1, axis=1), y)
     assert (constant.rank_ == 4).all()
     for value in (0.1, -7.0, 1e6):  # whatever a new row has there
@@ -108,7 +114,9 @@ def test_a_constant_feature_is_nothing(kind, box):
         np.testing.assert_allclose(
             constant.log_density_bounds(wider), model.log_density_bounds(rows), rtol=1e-9
         )
-        np.testing.assert_array_equal(constant.predict_set(wider), model.predict_set(rows))
+        np.testing.assert_array_equal(
+            constant.predict_set(wider, "maximality"), model.predict_set(rows, "maximality")
+        )
         np.testing.assert_allclose(
             constant.critical_c(wider), model.critical_c(rows), rtol=1e-8, atol=1e-10
         )
@@ -119,7 +127,7 @@ def test_a_constant_feature_counts_in_a_sphere(box):
     X, y, rows = draw()
     X = np.insert(X, 2, 3.0, axis=1)
     options = {"covariance_type": "spherical", "box": box}
-    model = ImpreciseGaussianDiscriminant(**options).fit(X, y)
+    model = published(**options).fit(X, y)
     assert_as_enumerated(model, X, y, np.insert(rows, 2, 3.0, axis=1), **options)
 
 
@@ -129,7 +137,7 @@ def test_a_feature_constant_in_one_class(kind, box):
     X, y, rows = draw(1)
     X[y == 0, 1] = 0.5
     options = {"covariance_type": kind, "box": box, "c": 0.5}
-    model = ImpreciseGaussianDiscriminant(**options)
+    model = published(**options)
     if kind in ("full", "diag"):
         with pytest.warns(SingularCovarianceWarning, match="class 0 has rank 3 of 4"):
             model.fit(X, y)
@@ -146,7 +154,7 @@ def test_a_copied_feature(kind, box):
     X, y, rows = draw(2)
     X, rows = (np.column_stack([part, 3 * part[:, 0] - 1]) for part in (X, rows))
     options = {"covariance_type": kind, "box": box, "c": 0.5}
-    model = quietly(ImpreciseGaussianDiscriminant(**options), X, y)
+    model = quietly(published(**options), X, y)
     assert_as_enumerated(model, X, y, rows, **options)
 
 
@@ -157,7 +165,7 @@ def test_more_features_than_rows(kind, box):
     X, y = rng.normal(size=(9, 11)), np.repeat([0, 1, 2], 3)
     rows = rng.normal(size=(8, 11))
     options = {"covariance_type": kind, "box": box, "c": 0.4}
-    model = quietly(ImpreciseGaussianDiscriminant(**options), X, y)
+    model = quietly(published(**options), X, y)
     if kind in ("tied", "full"):
         np.testing.assert_array_equal(model.rank_, 6 if kind == "tied" else 2)
     assert_sound(model, rows)
@@ -169,9 +177,7 @@ def test_hundreds_of_features_and_few_rows():
     X, y = rng.normal(size=(30, 200)), np.repeat([0, 1, 2], 10)
     for kind in KINDS:
         for options in ({}, {"shrinkage": "auto"}):
-            model = ImpreciseGaussianDiscriminant(
-                covariance_type=kind, box="scaled", c=0.01, max_nodes=5, **options
-            )
+            model = published(covariance_type=kind, box="scaled", c=0.01, max_nodes=5, **options)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UnsettledWarning)  # boxes of 2**200 vertices
                 assert_sound(quietly(model, X, y), X[::10])
@@ -180,23 +186,23 @@ def test_hundreds_of_features_and_few_rows():
 def test_no_spread_at_all_leaves_the_priors():
     X, y = np.repeat([[1.0, 2.0], [3.0, 4.0]], [3, 2], axis=0), [0, 0, 0, 1, 1]
     for kind in KINDS:
-        model = ImpreciseGaussianDiscriminant(covariance_type=kind)
+        model = published(covariance_type=kind)
         with pytest.warns(SingularCovarianceWarning, match="spread"):
             model.fit(X, y)
         np.testing.assert_allclose(model.predict_proba(X), [[0.6, 0.4]] * 5)
-        np.testing.assert_array_equal(model.predict_set(X), [[True, False]] * 5)
+        np.testing.assert_array_equal(model.predict_set(X, "maximality"), [[True, False]] * 5)
         assert np.isinf(model.critical_c(X)[:, 1]).all()
         even = quietly(clone(model).set_params(priors=[0.5, 0.5]), X, y)
-        assert even.predict_set(X).all()
+        assert even.predict_set(X, "maximality").all()
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_class_between_two_others_of_one_feature(kind):
     X = np.array([[-4.0], [-3.0], [-0.5], [0.5], [3.0], [4.0]])
-    model = ImpreciseGaussianDiscriminant(covariance_type=kind, c=1.0).fit(X, [0, 0, 1, 1, 2, 2])
+    model = published(covariance_type=kind, c=1.0).fit(X, [0, 0, 1, 1, 2, 2])
     rows = np.linspace(-5, 5, 41)[:, None]
     assert_sound(model, rows)
-    sets = model.predict_set(rows)
+    sets = model.predict_set(rows, "maximality")
     np.testing.assert_array_equal(sets, sets[::-1, ::-1])
     assert sets[20].tolist() == [False, True, False]
     np.testing.assert_allclose(
@@ -209,11 +215,11 @@ def test_many_classes(kind):
     rng = np.random.default_rng(5)
     X, y = draw_classes(rng, 3, [9] * 25, condition=10)
     rows = draw_between(rng, X, y, 30)
-    model = ImpreciseGaussianDiscriminant(covariance_type=kind, c=1.0, box="scaled").fit(X, y)
+    model = published(covariance_type=kind, c=1.0, box="scaled").fit(X, y)
     assert_sound(model, rows)
     lower, upper = model.log_density_bounds(rows)  # the priors are all alike
     others = np.array([np.delete(lower, k, axis=1).max(axis=1) for k in range(25)]).T
-    sets = model.predict_set(rows)
+    sets = model.predict_set(rows, "maximality")
     np.testing.assert_array_equal(sets, upper >= others)
     assert 1 < sets.sum(axis=1).mean() < 24
 
@@ -222,7 +228,7 @@ def test_many_classes(kind):
 @pytest.mark.parametrize("box", BOXES)
 def test_rows_far_from_every_class(kind, box):
     X, y, rows = draw(6)
-    model = ImpreciseGaussianDiscriminant(covariance_type=kind, box=box, c=2.0).fit(X, y)
+    model = published(covariance_type=kind, box=box, c=2.0).fit(X, y)
     for far in (1e6, 1e30, 1e100):
         beyond = X.mean(axis=0) + far * (rows - X.mean(axis=0))
         assert_sound(model, beyond)
@@ -232,7 +238,9 @@ def test_rows_far_from_every_class(kind, box):
     away = X.mean(axis=0) + 1e4 * X.std(axis=0) * np.sign(rows)
     options = {"covariance_type": kind, "box": box, "c": 2.0}
     reference = ImpreciseGaussians(X, y, **options)
-    np.testing.assert_array_equal(model.predict_set(away), [reference.maximal(x) for x in away])
+    np.testing.assert_array_equal(
+        model.predict_set(away, "maximality"), [reference.maximal(x) for x in away]
+    )
     critical = model.critical_c(away)
     assert np.isfinite(critical).all()
     for x, entry in zip(away[:4], critical, strict=False):
@@ -244,36 +252,42 @@ def test_rows_far_from_every_class(kind, box):
 @pytest.mark.parametrize("kind", KINDS)
 def test_tiny_and_huge_imprecision(kind):
     X, y, rows = draw(7)
-    precise = ImpreciseGaussianDiscriminant(covariance_type=kind, c=0.0).fit(X, y)
+    precise = published(covariance_type=kind, c=0.0).fit(X, y)
     for c in (1e-300, 1e-100, 1e-15):
         model = clone(precise).set_params(c=c).fit(X, y)
         assert_sound(model, rows)
-        np.testing.assert_array_equal(model.predict_set(rows), precise.predict_set(rows))
+        np.testing.assert_array_equal(
+            model.predict_set(rows, "maximality"), precise.predict_set(rows, "maximality")
+        )
     for c in (1e15, 1e100):
         model = clone(precise).set_params(c=c).fit(X, y)
         assert_sound(model, rows)
-        assert model.predict_set(rows).all()
+        assert model.predict_set(rows, "maximality").all()
 
 
 @pytest.mark.parametrize("unit", [1e-100, 1e-20, 1e20, 1e100])
 def test_units_out_of_all_proportion(unit):
     X, y, rows = draw(8)
     for kind in KINDS:
-        model = ImpreciseGaussianDiscriminant(covariance_type=kind, box="scaled").fit(X, y)
+        model = published(covariance_type=kind, box="scaled").fit(X, y)
         other = clone(model).fit(X * unit, y)
         assert_sound(other, rows * unit)
-        np.testing.assert_array_equal(other.predict_set(rows * unit), model.predict_set(rows))
+        np.testing.assert_array_equal(
+            other.predict_set(rows * unit, "maximality"), model.predict_set(rows, "maximality")
+        )
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_single_precision_order_in_memory_and_read_only_arrays(kind):
     X, y, rows = draw()
-    model = ImpreciseGaussianDiscriminant(covariance_type=kind, box="scaled").fit(X, y)
+    model = published(covariance_type=kind, box="scaled").fit(X, y)
     plain = model.predict_bounds(rows)
     for part in (X, y, rows):
         part.flags.writeable = False
     locked = clone(model).fit(np.asfortranarray(X), y)
-    np.testing.assert_array_equal(locked.predict_set(rows), model.predict_set(rows))
+    np.testing.assert_array_equal(
+        locked.predict_set(rows, "maximality"), model.predict_set(rows, "maximality")
+    )
     np.testing.assert_allclose(
         locked.predict_bounds(np.asfortranarray(rows)).lower, plain.lower, atol=1e-12
     )
@@ -283,15 +297,18 @@ def test_single_precision_order_in_memory_and_read_only_arrays(kind):
     assert single.lower.dtype == np.float64
     np.testing.assert_allclose(single.lower, plain.lower, atol=1e-3)
     listed = clone(model).fit(X.tolist(), y.tolist())
-    np.testing.assert_array_equal(listed.predict_set(rows.tolist()), model.predict_set(rows))
+    np.testing.assert_array_equal(
+        listed.predict_set(rows.tolist(), "maximality"), model.predict_set(rows, "maximality")
+    )
 
 
 def test_whole_numbers_and_truth_values():
     X = np.array([[0, 1], [1, 3], [2, 0], [5, 6], [6, 4], [8, 8]])
-    model = ImpreciseGaussianDiscriminant().fit(X, [False, False, False, True, True, True])
+    model = published().fit(X, [False, False, False, True, True, True])
     assert model.predict(X).dtype == bool
     np.testing.assert_array_equal(
-        model.predict_set(X), clone(model).fit(1.0 * X, [0, 0, 0, 1, 1, 1]).predict_set(X)
+        model.predict_set(X, "maximality"),
+        clone(model).fit(1.0 * X, [0, 0, 0, 1, 1, 1]).predict_set(X, "maximality"),
     )
 
 
@@ -300,7 +317,7 @@ def test_weights_between_whole_numbers_and_rows_left_out():
     weight = np.random.default_rng(0).uniform(0.5, 3, size=len(y))
     weight[::5] = 0
     options = {"covariance_type": "full", "box": "scaled", "c": 2.0}
-    model = ImpreciseGaussianDiscriminant(**options).fit(X, y, sample_weight=weight)
+    model = published(**options).fit(X, y, sample_weight=weight)
     assert_as_enumerated(model, X, y, rows, weight=weight, **options)
     kept = weight > 0
     less = clone(model).fit(X[kept], y[kept], sample_weight=weight[kept])
@@ -313,7 +330,7 @@ def test_weights_between_whole_numbers_and_rows_left_out():
 def test_a_box_wider_than_its_class_is_said():
     X, y, _ = draw(9)
     X = (X - X.mean(axis=0)) / X.std(axis=0) * [1e-3, 1.0, 1.0, 1.0]
-    model = ImpreciseGaussianDiscriminant(c=1.0)
+    model = published(c=1.0)
     with pytest.warns(WideBoxWarning, match=r"feature 0: .*box='scaled'") as caught:
         model.fit(X, y)
     assert "np." not in str(caught[0].message)

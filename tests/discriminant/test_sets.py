@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from dubito.decision import interval_dominance
-from dubito.discriminant import ImpreciseGaussianDiscriminant, UnsettledWarning
+from dubito.discriminant import UnsettledWarning
 
 from reference.discriminant import ImpreciseGaussians, draw_between, draw_classes
+from reference.published import published
 
 KINDS = ["tied", "full", "diag", "spherical"]
 ZERO_ONE = 1 - np.eye(3)
@@ -41,7 +42,7 @@ def problem(seed, n_features=4, counts=(6, 9, 12), **options):
     rng = np.random.default_rng([seed, n_features])
     X, y = draw_classes(rng, n_features, counts, condition=1e4 if seed % 3 == 1 else 10)
     options = {"box": "scaled", "c": 1.5, **options}
-    model = ImpreciseGaussianDiscriminant(**options).fit(X, y)
+    model = published(**options).fit(X, y)
     return model, ImpreciseGaussians(X, y, **options), draw_between(rng, X, y, 25)
 
 
@@ -51,7 +52,7 @@ def test_maximal_acts_equal_enumeration(kind, priors):
     model, reference, rows = problem(KINDS.index(kind), covariance_type=kind, **PRIORS[priors])
     sizes = set()
     for loss in LOSSES.values():
-        sets = model.predict_set(rows, loss=loss)
+        sets = model.predict_set(rows, "maximality", loss=loss)
         np.testing.assert_array_equal(sets, [reference.maximal(x, loss) for x in rows])
         assert sets.any(axis=1).all()
         sizes |= set(sets.sum(axis=1))
@@ -73,18 +74,19 @@ def test_random_losses_and_priors(n_classes, n_acts, seed):
     model, reference, rows = problem(seed, 3, rng.integers(5, 12, size=n_classes), **options)
     loss = rng.normal(size=(n_acts, n_classes))
     np.testing.assert_array_equal(
-        model.predict_set(rows[:5], loss=loss), [reference.maximal(x, loss) for x in rows[:5]]
+        model.predict_set(rows[:5], "maximality", loss=loss),
+        [reference.maximal(x, loss) for x in rows[:5]],
     )
     np.testing.assert_array_equal(
-        model.predict_set(rows[:5]), [reference.maximal(x) for x in rows[:5]]
+        model.predict_set(rows[:5], "maximality"), [reference.maximal(x) for x in rows[:5]]
     )
 
 
 def test_rules():
     model, _, rows = problem(0, covariance_type="full")
-    sets = model.predict_set(rows)
+    sets = model.predict_set(rows, "maximality")
     np.testing.assert_array_equal(sets, model.predict_set(rows, rule="maximality"))
-    np.testing.assert_array_equal(sets, model.predict_set(rows, loss=ZERO_ONE))
+    np.testing.assert_array_equal(sets, model.predict_set(rows, "maximality", loss=ZERO_ONE))
     np.testing.assert_array_equal(
         model.predict_set(rows, rule="interval_dominance"),
         interval_dominance(model.predict_bounds(rows)),
@@ -104,7 +106,10 @@ def test_maximality_is_sharper_than_rules_on_bounds_and_holds_the_most_probable(
     smaller = 0
     for seed in range(4):
         model, _, rows = problem(seed, covariance_type=kind, prior_imprecision=1.0)
-        sets, coarse = model.predict_set(rows), model.predict_set(rows, "interval_dominance")
+        sets, coarse = (
+            model.predict_set(rows, "maximality"),
+            model.predict_set(rows, "interval_dominance"),
+        )
         assert (sets <= coarse).all()
         smaller += (sets.sum(axis=1) < coarse.sum(axis=1)).sum()
         best = model.predict_proba(rows).argmax(axis=1)
@@ -118,9 +123,9 @@ def test_twin_classes_stay_together():
     twins, labels = np.vstack([X, X[y == 0]]), np.r_[y, np.full(8, 2)]
     for kind in KINDS:
         for c in (0.0, 0.01, 2.0):
-            model = ImpreciseGaussianDiscriminant(covariance_type=kind, c=c).fit(twins, labels)
+            model = published(covariance_type=kind, c=c).fit(twins, labels)
             rows = np.vstack([draw_between(rng, twins, labels, 20), 1e3 * X])
-            sets = model.predict_set(rows)
+            sets = model.predict_set(rows, "maximality")
             np.testing.assert_array_equal(sets[:, 0], sets[:, 2])
             assert sets.any(axis=1).all()
             critical = model.critical_c(rows)
@@ -131,9 +136,9 @@ def test_twin_classes_stay_together():
 def test_a_row_between_mirrored_classes_is_of_both():
     X = np.array([[-3.0, 0.0], [-1.0, 0.0], [-2.0, 1.0], [-2.0, -1.0]])
     for kind in KINDS:
-        model = ImpreciseGaussianDiscriminant(covariance_type=kind, c=0.0)
+        model = published(covariance_type=kind, c=0.0)
         model.fit(np.vstack([X, -X]), np.repeat([0, 1], 4))
-        sizes = model.predict_set([[0.0, 0.4], [-1e-3, 0.0]]).sum(axis=1)
+        sizes = model.predict_set([[0.0, 0.4], [-1e-3, 0.0]], "maximality").sum(axis=1)
         np.testing.assert_array_equal(sizes, [2, 1])
         np.testing.assert_array_equal(model.critical_c([[0.0, 0.4]]), 0)
 
@@ -141,7 +146,7 @@ def test_a_row_between_mirrored_classes_is_of_both():
 def test_much_imprecision_leaves_all_classes():
     for kind in KINDS:
         model, _, rows = problem(1, covariance_type=kind, c=1e6)
-        assert model.predict_set(rows).all()
+        assert model.predict_set(rows, "maximality").all()
         bounds = model.predict_bounds(rows)
         np.testing.assert_allclose(bounds.lower, 0, atol=1e-12)
         np.testing.assert_allclose(bounds.upper, 1, atol=1e-12)
@@ -150,8 +155,8 @@ def test_much_imprecision_leaves_all_classes():
 def test_a_class_without_prior_is_never_chosen():
     rng = np.random.default_rng(4)
     X, y = draw_classes(rng, 3, [8, 11, 9])
-    model = ImpreciseGaussianDiscriminant(priors=[0.5, 0.5, 0.0], c=3.0).fit(X, y)
-    sets, bounds = model.predict_set(X), model.predict_bounds(X)
+    model = published(priors=[0.5, 0.5, 0.0], c=3.0).fit(X, y)
+    sets, bounds = model.predict_set(X, "maximality"), model.predict_bounds(X)
     assert not sets[:, 2].any()
     np.testing.assert_array_equal(bounds.upper[:, 2], 0)
     assert np.isinf(model.critical_c(X)[:, 2]).all()
@@ -180,13 +185,13 @@ def test_a_search_cut_short_errs_on_the_safe_side():
     loss, cut = LOSSES["reject"], 0
     for seed in range(6):
         X, y, rows = hard(seed)
-        exact = ImpreciseGaussianDiscriminant(**WIDE).fit(X, y)
+        exact = published(**WIDE).fit(X, y)
         short = clone(exact).set_params(max_nodes=1).fit(X, y)
-        sets = exact.predict_set(rows)
+        sets = exact.predict_set(rows, "maximality")
         reference = ImpreciseGaussians(X, y, **WIDE)
         np.testing.assert_array_equal(sets, [reference.maximal(x) for x in rows])
         assert (unsettled(short.predict_set, rows) >= sets).all()
-        acts = exact.predict_set(rows, loss=loss)
+        acts = exact.predict_set(rows, "maximality", loss=loss)
         assert (unsettled(short.predict_set, rows, loss=loss) >= acts).all()
         lower = exact.log_density_bounds(rows).lower
         outer = unsettled(short.log_density_bounds, rows).lower
@@ -202,11 +207,11 @@ def test_a_class_just_out_of_reach_is_kept_by_a_search_cut_short():
     kept = []
     for seed in range(3):
         X, y, rows = hard(seed)
-        critical = ImpreciseGaussianDiscriminant(**WIDE).fit(X, y).critical_c(rows)
+        critical = published(**WIDE).fit(X, y).critical_c(rows)
         for i, k in np.argwhere(critical > 6)[:6]:
-            exact = ImpreciseGaussianDiscriminant(**{**WIDE, "c": critical[i, k] * (1 - 1e-6)})
+            exact = published(**{**WIDE, "c": critical[i, k] * (1 - 1e-6)})
             short = clone(exact).set_params(max_nodes=1).fit(X, y)
-            assert not exact.fit(X, y).predict_set(rows[[i]])[0, k]
+            assert not exact.fit(X, y).predict_set(rows[[i]], "maximality")[0, k]
             kept.append(unsettled(short.predict_set, rows[[i]])[0, k])
             assert short.n_unsettled_ >= kept[-1]
     assert sum(kept) > 5
@@ -214,7 +219,7 @@ def test_a_class_just_out_of_reach_is_kept_by_a_search_cut_short():
 
 def test_a_search_cut_short_is_counted_and_said_once():
     X, y, rows = hard(0)
-    model = ImpreciseGaussianDiscriminant(**WIDE, max_nodes=1).fit(X, y)
+    model = published(**WIDE, max_nodes=1).fit(X, y)
     assert model.n_unsettled_ == 0
     with pytest.warns(UnsettledWarning, match="max_nodes") as caught:
         model.log_density_bounds(rows)

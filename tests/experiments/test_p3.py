@@ -110,7 +110,7 @@ def test_counts_of_a_fold_are_those_of_predict_set(model):
     n = len(test[1])
 
     def worth(measure, c):
-        return n * measure(test[1], _fixed(model, c).fit(*train).predict_set(test[0]))
+        return n * measure(test[1], _fixed(model, c).fit(*train).predict_set(test[0], "maximality"))
 
     assert found["tuned"]["u80"]["u80"] == pytest.approx(np.mean([worth(u80, c) for c in best]))
     for c, total in list(zip(found["grid"], found["path"]["u65"], strict=True))[::20]:
@@ -121,7 +121,10 @@ def test_counts_of_a_fold_are_those_of_predict_set(model):
 
 def _fixed(model, c):
     return ImpreciseGaussianDiscriminant(
-        **protocol.MODELS[model], c=c, divisor="unbiased", n_jobs=1
+        **{"box": "raw", "shrinkage": None, **protocol.MODELS[model]},
+        c=c,
+        divisor="unbiased",
+        n_jobs=1,
     )
 
 

@@ -111,7 +111,7 @@ def assert_at(page, collected, at):
     method, cost = collected["rejecting"]["methods"][0], collected["rejecting"]["costs"][at]
     says = page.locator("output").inner_text()
     assert f"At a cost of {cost:g} it decides" in says
-    assert f"belief of at least {100 * (1 - cost):g}%" in says
+    assert f"pignistic probability, between its bounds, of at least {100 * (1 - cost):g}%" in says
     assert f"declines {percent(method['declined'][at])} (" in says
     assert f"A case costs {money(method['cost'][at])} on average" in says
     if method["error"][at] is None:

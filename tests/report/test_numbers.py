@@ -243,7 +243,8 @@ def test_every_stop_of_the_slider(rows, strategy):
 
 def test_the_pignistic_strategy_is_the_metric_of_the_pignistic_probability(rows):
     column, proba, bounds, _ = rows
-    method = report(rows, strategy="pignistic")["rejecting"]["methods"][0]
+    method = report(rows)["rejecting"]["methods"][0]  # the default
+    assert method["strategy"] == "pignistic"
     sure = bounds.tightened().pignistic().max(axis=1)
     curve = reject_cost_curve(column, proba.argmax(axis=1), sure, costs=np.arange(101) / 100)
     np.testing.assert_allclose(method["declined"], curve.rejection)
@@ -256,7 +257,7 @@ def test_the_pignistic_strategy_is_the_metric_of_the_pignistic_probability(rows)
 def test_the_error_reject_curve_has_the_points_of_all_thresholds(rows, collected):
     column, _, bounds, _ = rows
     # To the last digit, for confidences that differ there are two thresholds.
-    levels = bounds.tightened().lower.max(axis=1).tolist(), None
+    levels = bounds.tightened().pignistic().max(axis=1).tolist(), None
     for place, (method, known) in enumerate(
         zip(collected["rejecting"]["methods"], answers(rows), strict=True)
     ):
@@ -277,7 +278,7 @@ def test_the_error_reject_curve_has_the_points_of_all_thresholds(rows, collected
 
 
 def test_the_summary_tells_the_numbers_at_the_asked_cost(rows):
-    told = report(rows, reject_cost=0.35)
+    told = report(rows, reject_cost=0.35, strategy="pessimistic")
     summary, first = told["summary"], told["rejecting"]["methods"][0]
     at = told["rejecting"]["costs"].index(0.35)
     declined = declined_by_loop("pessimistic", *answers(rows)[0], 0.35)

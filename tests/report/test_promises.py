@@ -100,10 +100,13 @@ def test_words_on_the_page_name_belief_or_the_level(rows):
 
     X, proba, column = rows
     page = render(collect(Levelled(proba), X, CLASSES[column]))
+    assert "decides where a class has a pignistic probability, between its bounds, of at" in page
+    page = render(collect(Levelled(proba), X, CLASSES[column], strategy="pessimistic"))
     assert "decides where a class has a belief of at least" in page
     assert "They have no confidence level" in page
     assert "level 0." not in re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
-    page = render(collect(Levelled(proba), X, CLASSES[column], level=0.9))
+    insured = collect(Levelled(proba), X, CLASSES[column], level=0.9, strategy="pessimistic")
+    page = render(insured)
     assert "has a lower bound (level 0.9) of at least" in page
     assert "They hold the true probability of a class, given its scores, in 90% of the" in page
     assert "elief" not in re.sub(r"<(script|style).*?</\1>", "", page, flags=re.DOTALL)

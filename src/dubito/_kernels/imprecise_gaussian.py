@@ -19,8 +19,8 @@ BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.int64]
 
 
-#: A relative gap above this is more than rounding: the search was cut short.
-_OPEN = 1e-9
+#: A relative gap above this counts as a search cut short; a smaller one moves no bound visibly.
+_OPEN = 1e-6
 
 #: What rounding may do to distances, relative to the largest of a box.
 _ROUNDING = 1e-14

@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 
 from dubito._checks import counted
-from dubito._estimators import CautiousMixin
 from dubito._promises import bounds_meaning, is_conformal, is_novelty_aware
 from dubito.belief import Bounds
 from dubito.cli._console import CliError
@@ -46,7 +45,7 @@ class Settings:
     strategy : str
         Which risk counts for rejecting.
     rule : str or None
-        Rule for sets; None is the model's own.
+        Rule for sets; None is interval dominance, as in every model's `predict_set`.
     level : float or None
         Confidence level of the bounds; None: belief and plausibility.
     coverage : float or None
@@ -60,7 +59,7 @@ class Settings:
     """
 
     cost: float | None = None
-    strategy: str = "pessimistic"
+    strategy: str = "pignistic"
     rule: str | None = None
     level: float | None = None
     coverage: float | None = None
@@ -198,11 +197,11 @@ class Decider:
 
     def _sets(self, X: Any, bounds: Bounds) -> Sets:
         model, rule = self.saved.model, self.settings.rule
-        by_bounds = type(model).predict_set is CautiousMixin.predict_set
-        if not len(X) or (by_bounds and self.coverage is None):
-            return choose_set(bounds, rule)  # what the model would do, its bounds being known
-        if self.coverage is not None:
+        if self.coverage is not None and len(X):
             return model.predict_set(X, coverage=self.coverage)
+        if not len(X) or rule != "maximality":
+            return choose_set(bounds, rule)  # what every model does, its bounds being known
+        # Some models decide maximality by more than their bounds.
         level = {} if self.settings.level is None else {"level": self.settings.level}
         return model.predict_set(X, rule=rule, **level)
 

@@ -10,7 +10,7 @@ from dubito.cli._console import CliError, Console, check_choice, check_fraction
 from dubito.cli._options import Coverage, Force, Json, Level, Quiet, Trust
 
 RULES = ("interval_dominance", "maximality", "e_admissibility", "weak_dominance", "set_utility")
-STRATEGIES = ("pessimistic", "optimistic", "pignistic", "probabilistic")
+STRATEGIES = ("pignistic", "pessimistic", "optimistic", "probabilistic")
 PARTS = ("proba", "bounds", "set", "familiarity")
 
 
@@ -41,16 +41,17 @@ def predict(  # noqa: PLR0913 - a command's options
         str,
         typer.Option(
             metavar="NAME",
-            help=f"Which risk counts for rejecting: one of {', '.join(STRATEGIES)}. Models "
+            help=f"Which risk counts for rejecting: one of {', '.join(STRATEGIES)}. "
+            "pessimistic rejects more rows, as insurance against bounds that are wide. Models "
             "without bounds go by their probabilities.",
         ),
-    ] = "pessimistic",
+    ] = "pignistic",
     rule: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help=f"Which classes stay in the set: one of {', '.join(RULES)}. The model's own rule "
-            "by default.",
+            help=f"Which classes stay in the set: one of {', '.join(RULES)}. By default "
+            "interval_dominance; of conformal models, sets with coverage.",
         ),
     ] = None,
     keep: Annotated[

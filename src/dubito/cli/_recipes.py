@@ -111,12 +111,7 @@ def _evidential_logistic(table: Table) -> Any:
 def _imprecise(table: Table, covariance_type: str = "tied") -> Any:
     from dubito.discriminant import ImpreciseGaussianDiscriminant  # noqa: PLC0415
 
-    # One-hot features sum to 1, so that their covariance is singular: it is shrunken then.
-    shrinkage = "auto" if "text" in table.types.values() else None
-    model = ImpreciseGaussianDiscriminant(
-        covariance_type=covariance_type, c="auto", shrinkage=shrinkage
-    )
-    return _cautious(table, model)
+    return _cautious(table, ImpreciseGaussianDiscriminant(covariance_type=covariance_type))
 
 
 def _tree(table: Table) -> Any:

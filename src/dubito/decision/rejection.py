@@ -16,14 +16,14 @@ STRATEGIES = ("optimistic", "pessimistic", "pignistic", "probabilistic")
 def reject(
     belief: Belief,
     cost: float,
-    strategy: str = "pessimistic",
+    strategy: str = "pignistic",
     *,
     loss: npt.ArrayLike | None = None,
 ) -> BoolArray:
     r"""Say which rows to reject because every act is expected to cost more than rejecting.
 
-    A row is rejected when the cost of rejecting lies below the risk of every act (P1, 2.1). A
-    tie is decided, not rejected.
+    A row is rejected when the cost of rejecting lies below the risk of every act (Minary et al.
+    2017, 2.1). A tie is decided, not rejected.
 
     Parameters
     ----------
@@ -31,10 +31,12 @@ def reject(
     cost : float
         Cost of rejecting, on the scale of the loss: for 0/1 loss between 0 (reject whatever is
         not certain) and 1 (never reject).
-    strategy : {"optimistic", "pessimistic", "pignistic", "probabilistic"}, default "pessimistic"
-        Which risk counts: lower, upper, or the expected loss under the pignistic probability.
-        With 0/1 loss a row is rejected when the largest plausibility, belief or pignistic
-        probability stays below 1 - cost. "probabilistic" is P1's word for the last, meant for
+    strategy : {"pignistic", "pessimistic", "optimistic", "probabilistic"}, default "pignistic"
+        Which risk counts: the expected loss under the pignistic probability, the upper risk, or
+        the lower. With 0/1 loss a row is rejected when the largest pignistic probability, belief
+        or plausibility stays below 1 - cost. "pessimistic" is insurance: it costs more on rows
+        like those the model was calibrated on, and less where the model is wrong about them.
+        "probabilistic" is another word for "pignistic" (Minary et al. 2017), meant for
         ``predict_proba``: probabilities are their own pignistic probability.
     loss : array-like of shape (acts, K), optional
         Loss of each act when each class is true; 0/1 loss for naming a class by default.
@@ -53,9 +55,11 @@ def reject(
     --------
     >>> from dubito.belief import Bounds
     >>> from dubito.decision import reject
-    >>> bounds = Bounds([[0.7, 0.1], [0.4, 0.2]], [[0.9, 0.3], [0.8, 0.6]])
+    >>> bounds = Bounds([[0.6, 0.1], [0.4, 0.2]], [[0.9, 0.4], [0.8, 0.6]])
     >>> reject(bounds, cost=0.3)
     array([False,  True])
+    >>> reject(bounds, cost=0.3, strategy="pessimistic")
+    array([ True,  True])
     >>> reject(bounds, cost=0.3, strategy="optimistic")
     array([False, False])
     """

@@ -359,29 +359,29 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, p)
-        rule : str or callable, default=None
-            None and "maximality": the classes that no other is more probable than whatever the
-            nodes are within their bounds; exact, and in time linear in the number of classes. Two
+        rule : str or callable, default "interval_dominance"
+            A rule of `dubito.decision` by name ("interval_dominance", "maximality",
+            "e_admissibility", "weak_dominance", "set_utility") or a function of the bounds.
+            "maximality" is decided in the tree, which says more than the bounds of classes do: the
+            classes that no other is more probable than whatever the nodes are within their bounds;
+            exact, in time linear in the number of classes, and no larger than the default sets. Two
             classes are compared below the node that parts them: how probable they both are on the
             way to it does not matter, even where it may be nothing.
-            Other rules of `dubito.decision`, and functions, act on the bounds of classes, which
-            hold more distributions than the tree.
         level : float, optional
             The confidence level of the bounds, as in `predict_bounds`. It is not that of the set.
         **options
-            Passed on to a rule on bounds, as in ``loss=L``; with any, None is maximality on the
-            bounds of classes. With an external calibrator None is interval dominance on its bounds.
+            Passed on to a rule on bounds, as in ``loss=L``; with any, or with an external
+            calibrator, "maximality" goes by the bounds of classes.
 
         Returns
         -------
         ndarray of bool, shape (n, K)
             Never an empty row; columns as in ``classes_``.
         """
-        in_tree = rule in {None, "maximality"} and self.external is None
+        in_tree = isinstance(rule, str) and rule == "maximality" and self.external is None
         if in_tree and not options:
             return self._over_rows(partial(self._maximal, check_level(level)), X)
-        bounds = self.predict_bounds(X, level=level)
-        return choose_set(bounds, "maximality" if in_tree else rule, **options)
+        return choose_set(self.predict_bounds(X, level=level), rule, **options)
 
     def _maximal(self, level: float | None, X: Any) -> BoolArray:
         return self._model.maximal(X, level)

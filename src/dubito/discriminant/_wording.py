@@ -67,7 +67,7 @@ def describe_wide(half_widths: FloatArray, spread: FloatArray, features: Labels)
         f"{_named(wide, features, 'feature')}: the box of a mean is wider than the spread within "
         f"classes (±{widest[worst]:.2g} against {spread[worst]:.2g} for {name!r}), so "
         "sets may hold most classes. With box='raw' that depends on the units of the features: "
-        "consider box='scaled', c='auto' or a smaller c."
+        "consider box='inscribed', c='auto' or a smaller c."
     )
 
 

@@ -34,7 +34,7 @@ def collect(  # noqa: PLR0913 - who is asked, about what, and how it is told
     y: npt.ArrayLike,
     *,
     title: str | None = None,
-    strategy: str = "pessimistic",
+    strategy: str = "pignistic",
     reject_cost: float = 0.2,
     level: float | None = None,
     coverage: float = 0.9,
@@ -56,7 +56,7 @@ def collect(  # noqa: PLR0913 - who is asked, about what, and how it is told
         Their true labels.
     title : str, optional
         Heading of the page.
-    strategy : {"pessimistic", "optimistic", "pignistic", "probabilistic"}, default "pessimistic"
+    strategy : {"pignistic", "pessimistic", "optimistic", "probabilistic"}, default "pignistic"
         Which risk decides whether a row is declined; see `dubito.decision.reject`. Models without
         bounds decline by Chow's rule, which is "probabilistic".
     reject_cost : float in [0, 1], default 0.2

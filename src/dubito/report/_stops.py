@@ -6,7 +6,7 @@ from typing import Any
 
 from dubito.report._words import between, cases, money, percent, same_cost
 
-#: Which of the bounds a strategy goes by; the others go by the probability.
+#: Which of the bounds a strategy goes by; "probabilistic" goes by the probability itself.
 JUDGED = {"pessimistic": "lower", "optimistic": "upper"}
 
 
@@ -28,7 +28,11 @@ def slider_stops(collected: dict[str, Any]) -> dict[str, Any]:
 
 
 def _judged(meaning: dict[str, Any], strategy: str) -> str:
-    return str(meaning[JUDGED[strategy]]) if strategy in JUDGED else "probability"
+    if strategy in JUDGED:
+        return str(meaning[JUDGED[strategy]])
+    return (
+        "pignistic probability, between its bounds," if strategy == "pignistic" else "probability"
+    )
 
 
 def _words(method: dict[str, Any], cost: float, at: int, n: int) -> list[str]:
