@@ -1,8 +1,9 @@
 """Measure what sets of discriminants are worth, and write the table to DISCRIMINANT.md.
 
-Part of `make bench`. The rival is scikit-learn's linear discriminant with automatic shrinkage, whose probabilities name
-the sets of largest expected utility. With names of tables the script prints and writes nothing:
-`python benchmarks/quality_discriminant.py digits breast_cancer wine` for choices.
+Part of `make bench`. The rival is scikit-learn's linear discriminant with automatic shrinkage,
+whose probabilities name the sets of largest expected utility. With names of tables the script
+prints and writes nothing: `python benchmarks/quality_discriminant.py digits breast_cancer wine` for
+choices.
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ HEAD = """# Sets of discriminants, measured
 
 Mean utilities u65 / u80 of sets on test rows, higher is better; written by `make bench`
 (`benchmarks/quality_discriminant.py`). Each table is split at random {seeds} times into training
-rows (so many a class as the column says, in the proportions of the classes, or half of the rows, at
-most 1,000) and at most 500 test rows. c = 0.75 and the box of the default were chosen on digits, breast
-cancer and wine, which are not among these {tables} tables. Methods with two numbers from one set
-earn both with the same sets; those marked * are told which utility counts.
+rows (so many a class as the column says, in the proportions of the classes, or half of the rows,
+at most 1,000) and at most 500 test rows. c = 0.75 and the box of the default were chosen on digits,
+breast cancer and wine, which are not among these {tables} tables. Methods marked * are told which
+utility counts; the others earn both with the same sets.
 
 """
 

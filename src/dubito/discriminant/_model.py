@@ -157,7 +157,7 @@ def box_of(settings: Settings, moments: Moments) -> tuple[FloatArray, FloatArray
     if settings.box in {"inscribed", "standard_error"}:
         errors = 1.0 / np.sqrt(moments.counts)
         if settings.box == "inscribed":  # in a ball of radius 1, a cube has sides of 2 / sqrt(q)
-            errors = errors / np.sqrt(max(np.count_nonzero(moments.spread), 1))
+            errors /= max(int(np.count_nonzero(moments.spread)), 1) ** 0.5
         return standard_deviations(moments), errors
     units = moments.spread if settings.box == "scaled" else np.ones(p)
     return np.tile(units, (n_shapes, 1)), 1.0 / moments.counts
