@@ -145,7 +145,8 @@ def test_members_may_be_frozen_calibrated_or_bare_scores():
     scores = fitted.decision_function(X)
     frozen = independent([("a", FrozenEstimator(fitted))]).fit(X[REST], y[REST])
     bare = independent([("a", None)]).fit(scores[REST], y[REST])
-    alone = CalibratedClassifier(FrozenEstimator(fitted)).fit(X[REST], y[REST])
+    alone = CalibratedClassifier(FrozenEstimator(fitted), EvidentialMultinomialCalibrator())
+    alone.fit(X[REST], y[REST])
     one = independent([("a", alone)]).fit(X[REST], y[REST])
     upper = alone.predict_bounds(X).upper
     expected = upper / upper.sum(axis=1, keepdims=True)

@@ -104,6 +104,9 @@ ODD = {
         fitted(CalibratedClassifier(GaussianNB(), PlattCalibrator(), cv=2)),
         response_method_="set_params",
     ),
+    "calibrator": lambda: spoilt(
+        fitted(CalibratedClassifier(GaussianNB(), cv=2)), calibrator="set_params"
+    ),
     "threshold": lambda: spoilt(
         FixedThresholdClassifier(LinearSVC()).fit(X[:100], NAMES[:100]), response_method="fit"
     ),

@@ -178,6 +178,7 @@ MODELS = {
         )
     ),
     "calibrated-frozen": lambda: frozen(EvidentialMultinomialCalibrator()),
+    "calibrated-default": lambda: on_iris(CalibratedClassifier(LinearSVC(), cv=3)),
     "calibrated-pairs": lambda: on_iris(
         CalibratedClassifier(make_pipeline(StandardScaler(), SVC()), VectorCalibrator(), cv=3)
     ),
