@@ -39,6 +39,7 @@ LEVEL_LINES = (
     Line("one slope, 3 classes", "more_classes", "slope_3", "level"),
     Line("one slope, 10 classes", "more_classes", "slope_10", "level"),
     Line("joint, 3 classes", "more_classes", "joint_3", "level"),
+    Line("matrix, 4 classes", "maps", "matrix_4", "level"),
     Line("isotonic", "monotone", "sigmoid", "level"),
     Line("isotonic, exact=True", "monotone", "sigmoid", "exact"),
     Line("bins, for the bin's mean", "monotone", "sigmoid", "bin mean"),

@@ -110,6 +110,33 @@ def softmax_interval(
     return expit(centre - half), expit(centre + half)
 
 
+def oracle_interval(
+    seen: tuple[Floats, Floats], asked: tuple[Floats, Floats], precision: Floats, level: float
+) -> tuple[Floats, Floats]:
+    """Return the interval (q, K) of one who knows the law that true parameters are drawn from.
+
+    The Gaussian posterior has the curvature of the likelihood at the truth and of the law, so it
+    exists for any rows; its middle is put at the truth, since widths alone are compared.
+
+    Parameters
+    ----------
+    seen, asked : tuple of (n, K, p) and (n, K)
+        Features, in which logits are linear, and true probabilities.
+    precision : (p,)
+        One over the variance of each parameter.
+    """
+    features, p = seen
+    apart = (features - np.einsum("nk,nkp->np", p, features)[:, None]) * np.sqrt(p)[:, :, None]
+    flat = apart.reshape(-1, apart.shape[2])
+    covariance = np.linalg.inv(flat.T @ flat + np.diag(precision))
+    query, q = asked
+    centred = query - np.einsum("qk,qkp->qp", q, query)[:, None]
+    slope = centred / np.maximum(1 - q, 1e-300)[:, :, None]
+    error = np.sqrt(np.einsum("qkp,qkp->qk", slope @ covariance, slope))
+    half = norm.ppf((1 + level) / 2) * error
+    return expit(logit(q) - half), expit(logit(q) + half)
+
+
 def proportion_interval(successes: Floats, rows: Floats, level: float) -> tuple[Floats, Floats]:
     """Return the interval of a proportion by its log-odds; nan where one outcome was not seen."""
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -22,6 +22,7 @@ from experiments.common.tables import insert  # noqa: E402
 from experiments.validity import (  # noqa: E402
     discriminant,
     figures,
+    maps,
     misfit,
     monotone,
     more_classes,
@@ -52,6 +53,7 @@ class Part(NamedTuple):
 PARTS = {
     "two_classes": Part(two_classes, 300, 40),
     "more_classes": Part(more_classes, 300, 40),
+    "maps": Part(maps, 300, 20),
     "monotone": Part(monotone, 300, 40),
     "discriminant": Part(discriminant, 200, 20),
     "trees": Part(trees, 150, 10),

@@ -7,8 +7,10 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
 from typer.testing import CliRunner
 
+from dubito import save
 from dubito.cli import build_app
 
 
@@ -82,6 +84,13 @@ def scores(in_folder):
     return frame
 
 
+def save_plain(path):
+    """Save a classifier without bounds, of the three score columns."""
+    frame = scores_of(300)
+    model = LogisticRegression().fit(frame.drop(columns="y"), frame["y"])
+    save(model, path, label="y")
+
+
 @pytest.fixture(scope="session")
 def saved_models(tmp_path_factory):
     """Model files by name: with bounds, and without."""
@@ -95,6 +104,8 @@ def saved_models(tmp_path_factory):
             app, [str(a) for a in (*arguments, "--method", method, "-o", models[method])]
         )
         assert ran.exit_code == 0, ran.output
+    models["plain"] = folder / "plain.skops"
+    save_plain(models["plain"])
     return models
 
 

@@ -102,16 +102,16 @@ def test_without_bounds_measures_of_doubt_are_left_out(saved_models, scores, dub
         saved_models["evidential-multinomial"],
         "scores.csv",
         "--compare",
-        saved_models["platt"],
+        saved_models["plain"],
     ]
     said = dubito_command("evaluate", *both)
     assert said.exit_code == 0, said.output
-    assert said.stderr == "note: platt gives no bounds; measures of doubt are left out.\n"
+    assert said.stderr == "note: plain gives no bounds; measures of doubt are left out.\n"
     u80 = next(line for line in said.stdout.splitlines() if line.strip().startswith("u80"))
     assert u80.split()[-2:] == ["-", "higher"]
     facts = json.loads(dubito_command("evaluate", *both, "--json").stdout)["models"]
     assert "u80" in facts["evidential-multinomial"]
-    assert "u80" not in facts["platt"]
+    assert "u80" not in facts["plain"]
     expected = ours(saved_models["evidential-multinomial"], scores, label="y")
     assert facts["evidential-multinomial"]["u80"]["value"] == pytest.approx(expected["u80"].value)
 

@@ -202,7 +202,7 @@ def test_an_unseen_text_is_noticed(trained, explain):
 def test_scores_are_explained_too(saved_models, explain):
     text, _ = explain(saved_models["evidential-multinomial"], "cat=1", "cow=0", "dog=-1")
     assert text.startswith("row as given: most probable is cat")
-    text, (facts,) = explain(saved_models["platt"], "scores.csv", "--row", 2)
+    text, (facts,) = explain(saved_models["plain"], "scores.csv", "--row", 2)
     assert "This model gives no bounds" in text
     assert "doubt" not in facts
     assert set(facts["classes"][0]) == {"class", "probability"}

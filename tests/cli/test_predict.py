@@ -198,7 +198,7 @@ def test_rules_and_strategies_are_the_librarys(decided, model):
 def test_a_precise_model_has_no_bounds_and_rejects_by_its_probabilities(
     dubito_command, decided, saved_models
 ):
-    model = saved_models["platt"]
+    model = saved_models["plain"]
     told, table = decided(model, "scores.csv", "--reject-cost", 0.2)
     assert table.columns.tolist() == [
         "row",

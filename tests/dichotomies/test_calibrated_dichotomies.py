@@ -363,7 +363,6 @@ def test_a_calibrator_of_the_whole_may_have_the_bounds():
         ({}, "internal"),
         ({"internal": "platt"}, "internal"),
         ({"internal": IsotonicCalibrator()}, "internal"),
-        ({"external": TemperatureCalibrator()}, "external"),
     ],
     ids=str,
 )

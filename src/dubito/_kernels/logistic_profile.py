@@ -27,12 +27,16 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     FloatArray = npt.NDArray[np.float64]
+    BoolArray = npt.NDArray[np.bool_]
 
 #: Nodes that replace the rows of a panel.
 _MOMENTS = 12
 
 #: Fall of the log-likelihood within which the replaced rows must be exact: pl is 1e-14 there.
 _DROP = 32.0
+
+#: Standard errors of the slope within which fewer rows must do as all of them.
+_DEVIATIONS = 10.0
 
 #: Difference of the two rules on a panel; the finer rule, which is used, is far closer.
 _TOLERANCE = 1e-9
@@ -103,6 +107,33 @@ def _same_moments(points: FloatArray, width: float) -> FloatArray:
     shares = np.stack(moments, axis=1) @ basis
     positions = x[0] + width * (first[:, None] + 0.5 * (1 + np.cos(angle)))
     return np.stack([positions.ravel(), shares.ravel()])
+
+
+def fewer_rows(
+    x: FloatArray, event: BoolArray, weight: FloatArray, coef: tuple[float, float]
+) -> tuple[FloatArray, BoolArray, FloatArray]:
+    """Return scores, events and weights of few rows with the same likelihood.
+
+    Slopes that the rows do not rule out vary by less than 1 within a panel; where rows say little
+    of the slope, or all scores are one, nothing is gained and all are kept.
+    """
+    level, slope = coef
+    spread = weight * expit(level + slope * x) * expit(-level - slope * x)
+    total = spread.sum()
+    around = spread @ (x - spread @ x / total) ** 2 if total > 0 else 0.0
+    doubt = _DEVIATIONS / np.sqrt(around) if around > 0 else np.inf
+    if doubt > max(abs(slope), 1.0):
+        return x, event, weight
+    width = 1 / max(abs(slope) + doubt, 2.0)
+    parts = []
+    for side in (False, True):
+        chosen = event == side
+        order = np.argsort(x[chosen], kind="stable")
+        points = np.stack([x[chosen][order], weight[chosen][order]])
+        parts.append(_same_moments(points, width) if points.size else points)
+    label = np.repeat([False, True], [part.shape[1] for part in parts])
+    positions, weights = np.hstack(parts)
+    return (positions, label, weights) if 2 * len(label) < len(x) else (x, event, weight)
 
 
 def belief_and_plausibility(

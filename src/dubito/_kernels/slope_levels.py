@@ -45,10 +45,15 @@ class SlopeLevels(NamedTuple):
 def fit_levels(scores: FloatArray, y: IntArray, weight: FloatArray) -> SlopeLevels:
     """Fit both likelihoods; that of raw labels has no maximum where they always come first."""
     pull = target_pull(scores, y, weight, "raw")
-    fit = fit_without_maximum if pull == 0.0 else fit_likelihood
     shrunken = target_pull(scores, y, weight, "light", pseudo=PSEUDO)
+    return from_pulls(scores, weight, pull, shrunken)
+
+
+def from_pulls(scores: FloatArray, weight: FloatArray, raw: float, shrunken: float) -> SlopeLevels:
+    """Fit both likelihoods, given their linear terms."""
+    fit = fit_without_maximum if raw == 0.0 else fit_likelihood
     return SlopeLevels(
-        fit(scores, weight, pull, tolerance=_TOLERANCE),
+        fit(scores, weight, raw, tolerance=_TOLERANCE),
         fit_likelihood(scores, weight, shrunken, tolerance=_TOLERANCE),
     )
 

@@ -17,7 +17,6 @@ from dubito._checks import (
     check_rows_match,
     check_sample_weight,
     counted,
-    no_level,
 )
 from dubito._estimators import CautiousMixin
 from dubito._labels import as_labels, label_columns
@@ -40,9 +39,9 @@ _CHUNK = 2**22
 class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     """Scores in, probabilities and bounds out.
 
-    A calibrator writes two hooks: `_fit(table, y, weight)` and `_proba(table)`; an evidential one
-    also `_bounds(table)` and `_level_bounds(table, level)`. There `table` is an (n, columns) array
-    of finite scores, `y` are column numbers and `weight` are positive.
+    A calibrator writes four hooks: `_fit(table, y, weight)`, `_proba(table)`, `_bounds(table)` and
+    `_level_bounds(table, level)`. There `table` is an (n, columns) array of finite scores, `y` are
+    column numbers and `weight` are positive. Bounds hold the probability.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -53,6 +52,9 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
 
     #: Numbers a prediction holds at once for each row and class.
     _working_set: ClassVar[int] = 4
+
+    #: Whether the calibrator is known for its bounds: tree nodes keep those of such alone.
+    _evidential: ClassVar[bool] = False
 
     #: Whether bounds at a level rest on a form that calibration rows can contradict.
     _assumes_form: ClassVar[bool] = False
@@ -114,7 +116,7 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
     def _trusting_labels(self) -> Self:
         """Return the calibrator, which then does not look whether scores fit the labels.
 
-        For parts of another calibrator, which has looked.
+        Nor does it warn of a wrong form: for parts of another calibrator, which does both.
         """
         self._trusts_labels = True
         return self
@@ -158,9 +160,9 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
         scores : array-like
             As in `fit`.
         level : float, optional
-            None: belief and plausibility; those of a precise calibrator are equal. A number in
-            (0, 1), as 0.9: bounds that hold the true probability of a class given the scores at
-            least so often, if the form of the map is right.
+            None: belief and plausibility. A number in (0, 1), as 0.9: bounds that hold the true
+            probability of a class given the scores at least so often, if the form of the map is
+            right.
 
         Returns
         -------
@@ -173,7 +175,8 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
             pairs = [self._bounds(part) for part in parts]
         else:
             pairs = [self._level_bounds(part, level) for part in parts]
-            warn_of_misfit(self)
+            if not getattr(self, "_trusts_labels", False):
+                warn_of_misfit(self, self._current_misfit())
         lower, upper = (np.concatenate(side) for side in zip(*pairs, strict=True))
         return Bounds(lower, upper, level)
 
@@ -190,22 +193,13 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
         with np.errstate(divide="ignore"):
             return np.log(self._proba(table))
 
+    @abstractmethod
     def _bounds(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return lower and upper probabilities, each (n, K)."""
-        proba = self._proba(table)
-        return proba, proba
+        """Return belief and plausibility, each (n, K), around the probabilities."""
 
-    def _level_bounds(
-        self,
-        table: FloatArray,  # noqa: ARG002 - evidential calibrators use both
-        level: float,  # noqa: ARG002
-    ) -> tuple[FloatArray, FloatArray]:
+    @abstractmethod
+    def _level_bounds(self, table: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
         """Return bounds (n, K) that hold the true probability at a confidence level."""
-        raise no_level(
-            self,
-            "it keeps no likelihood to read them from. Use an evidential calibrator, such as "
-            "EvidentialLogisticCalibrator or EvidentialIsotonicCalibrator, or level=None.",
-        )
 
     def _warn_of_mismatch(self, table: FloatArray, y: IntArray, weight: FloatArray) -> None:
         """Warn where scores point away from the labels, or columns fit other labels."""
@@ -218,6 +212,10 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
         pairs = [events_of(self._proba(part), labels, classes) for part, labels in runs]
         proba, event = (np.concatenate(side) for side in zip(*pairs, strict=True))
         return misfit_of(proba, event, weight)
+
+    def _current_misfit(self) -> float:
+        """Return the misfit, which may be found out where it is first asked for."""
+        return float(getattr(self, "misfit_", 0.0))
 
     def _read_scores(self, scores: Any) -> FloatArray:
         """Return scores as a table, checked: rows first, classes last."""
@@ -369,8 +367,11 @@ class AffineMixin(metaclass=ABCMeta):
 
 
 def is_evidential(calibrator: BaseCalibrator) -> bool:
-    """Say whether a calibrator has bounds that differ."""
-    return type(calibrator)._bounds is not BaseCalibrator._bounds
+    """Say whether a calibrator is one of the evidential ones, by its class.
+
+    All calibrators have bounds; maps of many tree nodes keep them of evidential ones alone.
+    """
+    return calibrator._evidential
 
 
 def _refuse_continuous(labels: npt.NDArray[Any]) -> None:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from dubito._kernels.log_odds import belief_of_log_odds, cut_of_level, level_of_log_odds
+from dubito._kernels.softmax import softmax_rows
 from dubito._kernels.softmax_covariance import log_odds
 
 if TYPE_CHECKING:
@@ -40,8 +41,8 @@ _SHARED = 10.0
 
 #: Cuts at which the likelihood along the shared slope is followed: the mean of a Rayleigh variable,
 #: for belief, and those of levels 0.5, 0.9 and 0.99.
-_BELIEF_CUT = np.sqrt(np.pi / 2)
-_CUTS = np.array([cut_of_level(0.5), _BELIEF_CUT, cut_of_level(0.9), cut_of_level(0.99)])
+BELIEF_CUT = np.sqrt(np.pi / 2)
+_CUTS = np.array([cut_of_level(0.5), BELIEF_CUT, cut_of_level(0.9), cut_of_level(0.99)])
 #: How closely.
 _TOLERANCE = 0.01
 
@@ -83,6 +84,15 @@ class LogOddsSpread:
     covariance: Covariance
     shared: SharedSlope
 
+    def proba(self, u: FloatArray) -> FloatArray:
+        """Return the probabilities of the map, (n, K)."""
+        return softmax_rows(self._logits(u))
+
+    def _logits(self, u: FloatArray) -> FloatArray:
+        logits = u * self.matrix if self.matrix.ndim == 1 else u @ self.matrix.T
+        logits += self.bias
+        return logits
+
     def log_odds(self, u: FloatArray, cut: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return log-odds of each class against the rest, and standard errors down and up.
 
@@ -102,10 +112,10 @@ class LogOddsSpread:
         step = max(1, _CHUNK // (self.covariance.numbers_per_row() + 8 * u.shape[1]))
         for i in range(0, len(u), step):
             part, rows = u[i : i + step], slice(i, i + step)
-            logits = part * self.matrix if self.matrix.ndim == 1 else part @ self.matrix.T
-            logits += self.bias
             scores = part / self.size
-            found = log_odds(self.covariance.of_rows(scores), logits, self.shared.of_rows(scores))
+            found = log_odds(
+                self.covariance.of_rows(scores), self._logits(part), self.shared.of_rows(scores)
+            )
             eta[rows] = found.value
             falls = found.along < 0
             square = found.along**2
@@ -115,7 +125,7 @@ class LogOddsSpread:
 
     def belief(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return belief and plausibility of each class, each (n, K)."""
-        return belief_of_log_odds(*self.log_odds(u, _BELIEF_CUT))
+        return belief_of_log_odds(*self.log_odds(u, BELIEF_CUT))
 
     def at_level(self, u: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
         """Return the interval of each class's probability at a confidence level, each (n, K)."""

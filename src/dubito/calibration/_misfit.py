@@ -88,14 +88,13 @@ def misfit_of(proba: FloatArray, event: BoolArray, weight: FloatArray) -> float:
     return max(first, float(np.mean(others)) if others else 0.0)
 
 
-def warn_of_misfit(calibrator: Any) -> None:
+def warn_of_misfit(calibrator: Any, misfit: float) -> None:
     """Warn where the fraction of disjoint intervals is large."""
-    misfit = getattr(calibrator, "misfit_", 0.0)
     if misfit <= _FRACTION:
         return
     advice = (
-        "Use EvidentialIsotonicCalibrator, which assumes no form, or a map with more parameters: "
-        "EvidentialLogisticCalibrator has an offset that one slope has not."
+        "Use IsotonicCalibrator, which assumes no form, or a map with more parameters: "
+        "PlattCalibrator and VectorCalibrator have offsets that one slope has not."
     )
     if getattr(calibrator, "targets", None) == "smoothed":
         advice = f'Try targets="light" first: smoothed ones move probabilities. {advice}'

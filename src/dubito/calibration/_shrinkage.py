@@ -22,11 +22,13 @@ import numpy as np
 from scipy import linalg
 
 from dubito._kernels.quasi_newton import Minimum, minimise
-from dubito._kernels.softmax import Slope, fit_slope
+from dubito._kernels.softmax import Slope, fit_slope, spread_rows
 from dubito._sklearn import Interval, StrOptions
 from dubito.calibration._base import BaseCalibrator
 from dubito.calibration._certificates import check_certificate
 from dubito.calibration._log_odds_bounds import LogOddsSpread, holding
+from dubito.calibration._misfit import events_of, frequent_classes, misfit_of
+from dubito.calibration._two_classes import TwoClassMass
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,6 +45,10 @@ WEAKEST, STRONGEST = 1e-3, 1e6
 
 # Groups of parameters: a third one are entries off the diagonal.
 _BIAS = 1
+
+# Rows on which the form of a map is checked: a fit should not wait for it. And how many it takes.
+_FORM_ROWS = 4000
+_ROWS_PER_PARAMETER = 5
 
 # Squared standard errors from its minimum within which one Newton step ends a fit.
 _NEAR = 1e-3
@@ -260,13 +266,15 @@ def in_safe_units(u: FloatArray) -> tuple[FloatArray, float]:
     return u / unit, unit
 
 
-class ShrunkenCalibrator(BaseCalibrator):
+class ShrunkenCalibrator(TwoClassMass, BaseCalibrator):
     """A calibrator that fits a map shrunken towards temperature scaling."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseCalibrator._parameter_constraints,
         "ridge": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
     }
+
+    _assumes_form: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -315,8 +323,21 @@ class ShrunkenCalibrator(BaseCalibrator):
         check_certificate(self, max(self.gradient_norm_, slope.gradient))
         self.n_iter_ = fit.n_iter
         self._keep(fit.x, slope.theta, scale, unit)
-        self._unit = unit
+        self._unit, self._n_parameters = unit, len(model.groups)
         return model, fit.x
+
+    def _misfit(self, table: FloatArray, y: IntArray, weight: FloatArray) -> float:
+        """Return the fraction of rows, of a sample where they are many, against the form.
+
+        Of the map for bounds: that of the evidence is off on purpose where rows are few. With few
+        rows for each parameter it follows each of them, and nothing can be told.
+        """
+        if weight.sum() < _ROWS_PER_PARAMETER * self._n_parameters:
+            return 0.0
+        rows = spread_rows(len(table), _FORM_ROWS)
+        u, y, weight = self._scores_in_unit(table[rows]), y[rows], weight[rows]
+        classes = frequent_classes(y, weight, len(self.classes_))
+        return misfit_of(*events_of(self._level.proba(u), y, classes), weight)
 
     def _bounds(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
         return holding(self._proba(table), self._belief.belief(self._scores_in_unit(table)))

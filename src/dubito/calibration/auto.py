@@ -181,6 +181,10 @@ class AutoCalibrator(TwoClassMass, BaseCalibrator):
             proba += self.weights_[1] * self.isotonic_.predict_proba(u)
         return proba + self.weights_[2] * self.base_rate_
 
+    def _misfit(self, table: FloatArray, y: IntArray, weight: FloatArray) -> float:  # noqa: ARG002
+        """Return that of the second step, on which bounds at a level rest."""
+        return self.map_.misfit_
+
     def _bounds(self, table: FloatArray) -> Pair:
         return self._pooled_bounds(table, None, belief_interval(self._counts, self._others()))
 

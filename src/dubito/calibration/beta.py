@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -18,7 +19,12 @@ from dubito._kernels.logistic import (
 from dubito._kernels.targets import event_targets
 from dubito._sklearn import Interval, StrOptions
 from dubito.calibration._certificates import check_certificate
-from dubito.calibration._lifting import LiftedCalibrator
+from dubito.calibration._curve_bounds import CurveSpread, curve_spread
+from dubito.calibration._kept import WithoutCache
+from dubito.calibration._lifting import LiftedEvidentialCalibrator
+from dubito.calibration._log_odds_bounds import holding
+from dubito.calibration._misfit import misfit_fraction
+from dubito.calibration._sigmoid_bounds import KEPT_ROWS, EventRows, kept_rows
 from dubito.calibration.platt import SigmoidMap, fit_sigmoid
 
 if TYPE_CHECKING:
@@ -29,11 +35,14 @@ if TYPE_CHECKING:
 #: Log-odds beyond this count as this: larger ones say no more and drown the other columns.
 _CERTAIN = 1e5
 
+#: Strength of a prior deviation of their own size for a and b.
+_WEAKEST = 1.0
+
 #: Logits that differ by less have the same logarithms of probabilities but for rounding: constant.
 _RESOLVED = 1e-12
 
 
-class BetaCalibrator(LiftedCalibrator):
+class BetaCalibrator(LiftedEvidentialCalibrator):
     r"""Beta calibration: :math:`\operatorname{logit}p=a\ln q-b\ln(1-q)+c` with :math:`a,b\ge0`.
 
     q is the probability to be corrected, :math:`\sigma(s)` for logits. Small q are corrected with
@@ -100,7 +109,7 @@ class BetaCalibrator(LiftedCalibrator):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **LiftedCalibrator._parameter_constraints,
+        **LiftedEvidentialCalibrator._parameter_constraints,
         "ridge": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
     }
 
@@ -122,6 +131,9 @@ class BetaCalibrator(LiftedCalibrator):
         self.n_iter_ = np.array([m.fit.n_iter for m in self.maps_])
         self.gradient_norm_ = np.array([m.fit.gradient_norm for m in self.maps_])
         check_certificate(self, self.gradient_norm_)
+
+    def _current_misfit(self) -> float:
+        return float(np.mean([m.misfit for m in self.maps_]))
 
     def _fit_map(self, score: FloatArray, event: BoolArray, weight: FloatArray) -> BetaMap:
         if self.input == "margin":
@@ -173,7 +185,7 @@ class _Reader:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BetaMap:
+class BetaMap(WithoutCache):
     """A fitted beta map; its coefficients are those of centred and scaled columns."""
 
     reader: _Reader
@@ -181,6 +193,55 @@ class BetaMap:
     unit: float
     ridge: float
     fit: LogisticFit
+    rows: EventRows  # scores read as log-odds
+    misfit_of_many: float | None = None
+
+    @cached_property
+    def belief_spread(self) -> CurveSpread:
+        """How sure the fitted map is, made where it is first asked for."""
+        return self._spread(self.fit.coef)
+
+    @cached_property
+    def level_spread(self) -> CurveSpread:
+        """How sure the map of the weakest ridge is, which ridges chosen do not move."""
+        design, event, weight = self._design_rows()
+        target, prior = event_targets(event, weight, "light"), self.fit.coef
+        penalty = np.array([_WEAKEST, _WEAKEST, 0.0])
+        fit = fit_logistic(design, target, weight, penalty, prior, nonnegative=(0, 1))
+        return self._spread(fit.coef)
+
+    @cached_property
+    def misfit(self) -> float:
+        """Fraction of rows that contradict the form of the map; of many known from the fit."""
+        if self.misfit_of_many is not None:
+            return self.misfit_of_many
+        odds, event, weight = self.rows
+        return misfit_fraction(self._proba_at(odds), event, weight)
+
+    def bounds(self, score: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return belief and plausibility of the event for each score, each (n,)."""
+        bounds = self.belief_spread.belief(self._design(self.reader(score)))
+        return holding(self.proba(score), bounds)
+
+    def level_bounds(self, score: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+        """Return bounds that hold the event's probability at a confidence level, each (n,)."""
+        bounds = self.level_spread.at_level(self._design(self.reader(score)), level)
+        return holding(self.proba(score), bounds)
+
+    def contour(self, score: FloatArray, theta: FloatArray) -> FloatArray:
+        """Return the plausibility of each probability at each score, (n, len(theta))."""
+        return self.belief_spread.contour(self._design(self.reader(score)), theta)
+
+    def _spread(self, coef: FloatArray) -> CurveSpread:
+        design, _, weight = self._design_rows()
+        return curve_spread(design, weight, coef, np.array([_WEAKEST, _WEAKEST, 0.0]))
+
+    def _design_rows(self) -> EventRows:
+        odds, event, weight = self.rows
+        return EventRows(self._design(odds), event, weight)
+
+    def _design(self, odds: FloatArray) -> FloatArray:
+        return _design(odds, self.centre, self.unit)
 
     @property
     def coef(self) -> FloatArray:
@@ -190,7 +251,10 @@ class BetaMap:
 
     def proba(self, score: FloatArray) -> FloatArray:
         """Return the probability of the event for each score."""
-        return expit(_design(self.reader(score), self.centre, self.unit) @ self.fit.coef)
+        return self._proba_at(self.reader(score))
+
+    def _proba_at(self, odds: FloatArray) -> FloatArray:
+        return expit(self._design(odds) @ self.fit.coef)
 
 
 def _logarithms(odds: FloatArray) -> FloatArray:
@@ -237,4 +301,15 @@ def _fit_beta(
         chosen, fit = choose_ridge(fit_with, loss_of)
     else:
         chosen, fit = float(ridge), fit_with(float(ridge))
-    return BetaMap(reader=start.reader, centre=centre, unit=start.unit, ridge=chosen, fit=fit)
+    # Along log-odds the fitted curve is nowhere steeper than a or b, nor rows more than 1 apart.
+    steepest = max(float(np.abs(fit.coef[:2]).max()) * start.unit, 1.0)
+    few = len(odds) <= KEPT_ROWS
+    return BetaMap(
+        reader=start.reader,
+        centre=centre,
+        unit=start.unit,
+        ridge=chosen,
+        fit=fit,
+        rows=kept_rows(odds, event, weight, (float(fit.coef[2]), steepest)),
+        misfit_of_many=None if few else misfit_fraction(expit(design @ fit.coef), event, weight),
+    )

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from scipy.special import logit, xlogy
 
-from dubito._kernels.bernoulli import frequency
+from dubito._kernels import bernoulli
 from dubito._kernels.isotonic import pool_ties, sums
 from dubito._sklearn import Interval, StrOptions
 from dubito.calibration._base import BaseCalibrator
-from dubito.calibration._lifting import LiftedCalibrator
+from dubito.calibration._lifting import LiftedEvidentialCalibrator
+from dubito.calibration._log_odds_bounds import holding
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -44,6 +45,21 @@ class Bins:
     def find(self, score: FloatArray) -> IntArray:
         """Return the bin of each score; scores beyond those seen are in the first or last bin."""
         return np.searchsorted(self.edges, score, side="right")
+
+    def belief(self) -> tuple[FloatArray, FloatArray]:
+        """Return belief and plausibility of the event in each bin."""
+        return bernoulli.belief_interval(self.successes, self.failures)
+
+    def level_bounds(self, score: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+        """Return limits of the mean probability of each score's bin at a level, each (n,)."""
+        lower, upper = bernoulli.clopper_pearson(self.successes, self.failures, level)
+        place = self.find(score)
+        return lower[place], upper[place]
+
+    def contour(self, score: FloatArray, theta: FloatArray) -> FloatArray:
+        """Return the plausibility of each probability θ for each score, (n, len(theta))."""
+        successes, failures = self.successes[:, None], self.failures[:, None]
+        return bernoulli.contour(theta, successes, failures)[self.find(score)]
 
     def leave_one_out_loss(self) -> float:
         r"""Return the log loss of Laplace's rule with each row's own weight left out.
@@ -132,8 +148,22 @@ class BinningMap:
         """Return the probability of the event for each score, (n,)."""
         return self.values[self.bins.find(score)]
 
+    def bounds(self, score: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return belief and plausibility of the event for each score, each (n,)."""
+        place = self.bins.find(score)
+        lower, upper = self.bins.belief()
+        return holding(self.values[place], (lower[place], upper[place]))
 
-class BinningCalibrator(LiftedCalibrator):
+    def level_bounds(self, score: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+        """Return limits of the mean probability of each score's bin at a level, each (n,)."""
+        return holding(self.proba(score), self.bins.level_bounds(score, level))
+
+    def contour(self, score: FloatArray, theta: FloatArray) -> FloatArray:
+        """Return the plausibility of each probability θ for each score, (n, len(theta))."""
+        return self.bins.contour(score, theta)
+
+
+class BinningCalibrator(LiftedEvidentialCalibrator):
     r"""Frequencies of the event in bins of the score (histogram binning).
 
     In a bin with k events among n rows (or such weights) the probability is
@@ -223,5 +253,7 @@ class BinningCalibrator(LiftedCalibrator):
     def _fit_map(self, score: FloatArray, event: BoolArray, weight: FloatArray) -> BinningMap:
         binner = ScoreBinner(self.n_bins, self.strategy, self.input in ("proba", "log_proba"))
         bins = binner.count(score, event, weight)
-        values = frequency(bins.successes + self.smoothing, bins.failures + self.smoothing)
+        values = bernoulli.frequency(
+            bins.successes + self.smoothing, bins.failures + self.smoothing
+        )
         return BinningMap(bins, values)

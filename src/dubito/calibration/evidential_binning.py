@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from dubito._kernels import bernoulli
 from dubito.calibration._base import BaseCalibrator
 from dubito.calibration._lifting import LiftedEvidentialCalibrator
 from dubito.calibration.binning import BIN_CONSTRAINTS, Bins, ScoreBinner
@@ -38,14 +37,11 @@ class EvidentialBinningMap:
 
     def level_bounds(self, score: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
         """Return limits of the mean probability of each score's bin at a level, each (n,)."""
-        lower, upper = bernoulli.clopper_pearson(self.bins.successes, self.bins.failures, level)
-        place = self.bins.find(score)
-        return lower[place], upper[place]
+        return self.bins.level_bounds(score, level)
 
     def contour(self, score: FloatArray, theta: FloatArray) -> FloatArray:
         """Return the plausibility of each probability θ for each score, (n, len(theta))."""
-        successes, failures = self.bins.successes[:, None], self.bins.failures[:, None]
-        return bernoulli.contour(theta, successes, failures)[self.bins.find(score)]
+        return self.bins.contour(score, theta)
 
 
 class EvidentialBinningCalibrator(LiftedEvidentialCalibrator):
@@ -128,6 +124,8 @@ class EvidentialBinningCalibrator(LiftedEvidentialCalibrator):
     array([[1.   , 0.125]])
     """
 
+    _evidential: ClassVar[bool] = True
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseCalibrator._parameter_constraints,
         **BIN_CONSTRAINTS,
@@ -155,4 +153,4 @@ class EvidentialBinningCalibrator(LiftedEvidentialCalibrator):
     ) -> EvidentialBinningMap:
         binner = ScoreBinner(self.n_bins, self.strategy, self.input in ("proba", "log_proba"))
         bins = binner.count(score, event, weight)
-        return EvidentialBinningMap(bins, *bernoulli.belief_interval(bins.successes, bins.failures))
+        return EvidentialBinningMap(bins, *bins.belief())

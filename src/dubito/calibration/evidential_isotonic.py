@@ -175,6 +175,8 @@ class EvidentialIsotonicCalibrator(LiftedEvidentialCalibrator):
     array([[0.75, 1.  , 0.75]])
     """
 
+    _evidential: ClassVar[bool] = True
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseCalibrator._parameter_constraints,
         "exact": ["boolean"],

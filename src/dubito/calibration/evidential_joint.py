@@ -192,6 +192,8 @@ class EvidentialJointCalibrator(TwoClassMass, BaseCalibrator):
     array([[0.71, 0.95, 0.02]])
     """
 
+    _evidential: ClassVar[bool] = True
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseCalibrator._parameter_constraints,
         "targets": [StrOptions({"smoothed", "light", "raw"})],

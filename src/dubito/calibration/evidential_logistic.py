@@ -14,18 +14,14 @@ from dubito._kernels.logistic import (
     standardisation,
     standardised,
 )
-from dubito._kernels.logistic_level import LogisticLevels, level_bounds, logistic_levels
-from dubito._kernels.logistic_profile import (
-    LogisticEvidence,
-    belief_and_plausibility,
-    contour_of,
-    logistic_evidence,
-)
+from dubito._kernels.logistic_level import LogisticLevels, logistic_levels
+from dubito._kernels.logistic_profile import LogisticEvidence, logistic_evidence
 from dubito._kernels.targets import event_targets
 from dubito._sklearn import StrOptions
 from dubito.calibration._certificates import check_certificate
 from dubito.calibration._lifting import LiftedEvidentialCalibrator
 from dubito.calibration._misfit import misfit_fraction
+from dubito.calibration._sigmoid_bounds import SigmoidBounds
 from dubito.calibration.errors import CalibrationInputError
 
 if TYPE_CHECKING:
@@ -134,6 +130,8 @@ class EvidentialLogisticCalibrator(LiftedEvidentialCalibrator):
     array([[0.53, 1.  , 0.64]])
     """
 
+    _evidential: ClassVar[bool] = True
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LiftedEvidentialCalibrator._parameter_constraints,
         "targets": [StrOptions({"light", "smoothed", "raw"})],
@@ -191,7 +189,7 @@ class EvidentialLogisticCalibrator(LiftedEvidentialCalibrator):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvidentialSigmoidMap:
+class EvidentialSigmoidMap(SigmoidBounds):
     """A fitted sigmoid with its likelihood; coefficients are those of standardised scores."""
 
     centre: float
@@ -215,18 +213,9 @@ class EvidentialSigmoidMap:
         x = standardised(score, self.centre, self.scale)
         return expit(self.fit.coef[0] + self.fit.coef[1] * x)
 
-    def bounds(self, score: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return belief and plausibility of the event for each score."""
-        return belief_and_plausibility(self.evidence, standardised(score, self.centre, self.scale))
-
-    def level_bounds(self, score: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-        """Return bounds that hold the event's probability at a confidence level, each (n,)."""
-        return level_bounds(self.levels, standardised(score, self.centre, self.scale), level)
-
-    def contour(self, score: FloatArray, theta: FloatArray) -> FloatArray:
-        """Return the plausibility of each probability at each score, (n, len(theta))."""
-        x = standardised(score, self.centre, self.scale)
-        return contour_of(self.evidence, x, theta)
+    def standardised(self, score: FloatArray) -> FloatArray:
+        """Return standardised scores."""
+        return standardised(score, self.centre, self.scale)
 
 
 def _check_overlap(x: FloatArray, event: BoolArray) -> None:

@@ -17,6 +17,7 @@ from dubito.belief import Bounds, Frame, MassBatch
 from dubito.calibration._base import BaseCalibrator
 from dubito.calibration._certificates import check_certificate
 from dubito.calibration._monte_carlo import draw_levels, monte_carlo
+from dubito.calibration._slope_bounds import prepared, slope_at_level, slope_belief
 from dubito.calibration.errors import CalibrationInputError
 
 if TYPE_CHECKING:
@@ -158,6 +159,8 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
     >>> calibrator.predict_set([[1.0, 1.0, -1.0]])
     array([[ True,  True, False]])
     """
+
+    _evidential: ClassVar[bool] = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseCalibrator._parameter_constraints,
@@ -314,26 +317,13 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
         return Bounds(*monte_carlo(prepared, ends, self.coupling, random))
 
     def _prepared(self, table: FloatArray) -> FloatArray:
-        scores = self._log_scores(table)
-        scores = scores - scores.max(axis=1, keepdims=True)
-        if self.nodes_.relative:
-            reach = -scores.min(axis=1, keepdims=True)
-            scores /= np.where(reach > 0, reach, 1.0)
-        return scores
+        return prepared(self._log_scores(table), self.nodes_)
 
     def _proba(self, table: FloatArray) -> FloatArray:
         return softmax_rows(self.slope_ * self._prepared(table))
 
     def _bounds(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
-        scores = self._prepared(table)
-        lower, upper = couplings.bounds(scores, self.nodes_, self.coupling)
-        p = softmax_rows(self.slope_ * scores)
-        return np.minimum(lower, p), np.maximum(upper, p)
+        return slope_belief(self._prepared(table), self.nodes_, self.slope_, self.coupling)
 
     def _level_bounds(self, table: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-        scores = self._prepared(table)
-        lower, upper = slope_levels.envelope(
-            scores, slope_levels.slope_interval(self._levels, level)
-        )
-        p = softmax_rows(self.slope_ * scores)
-        return np.minimum(lower, p), np.maximum(upper, p)
+        return slope_at_level(self._prepared(table), self._levels, self.slope_, level)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from dubito._kernels.isotonic import interpolate, isotonic_fit, pool_ties
+from dubito._kernels.isotonic import belief_steps, interpolate, isotonic_fit, pool_ties
 from dubito._sklearn import Interval
 from dubito.calibration._base import BaseCalibrator
-from dubito.calibration._lifting import LiftedCalibrator
+from dubito.calibration._kept import WithoutCache
+from dubito.calibration._lifting import LiftedEvidentialCalibrator
+from dubito.calibration._log_odds_bounds import holding
+from dubito.calibration.evidential_isotonic import EvidentialIsotonicMap
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -18,18 +22,42 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class IsotonicMap:
-    """Fitted values at the distinct scores, linear between them, flat beyond."""
+class IsotonicMap(WithoutCache):
+    """Fitted values at the distinct scores, linear between them, flat beyond.
+
+    Bounds are those of `EvidentialIsotonicCalibrator` from the same counts, made where they are
+    first asked for, and widened to hold the fitted values.
+    """
 
     knots: FloatArray
     values: FloatArray
+    successes: FloatArray
+    failures: FloatArray
+
+    @cached_property
+    def evidential(self) -> EvidentialIsotonicMap:
+        """All monotone functions, weighed by their likelihood."""
+        steps = belief_steps(self.successes, self.failures)
+        return EvidentialIsotonicMap(self.knots, self.successes, self.failures, *steps)
+
+    def bounds(self, score: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return belief and plausibility of the event for each score, each (n,)."""
+        return holding(self.proba(score), self.evidential.bounds(score))
+
+    def level_bounds(self, score: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+        """Return bounds that hold the event's probability at a confidence level, each (n,)."""
+        return holding(self.proba(score), self.evidential.level_bounds(score, level))
+
+    def contour(self, score: FloatArray, theta: FloatArray) -> FloatArray:
+        """Return the plausibility of each probability θ for each score, (n, len(theta))."""
+        return self.evidential.contour(score, theta)
 
     def proba(self, score: FloatArray) -> FloatArray:
         """Return the probability of the event for each score, (n,)."""
         return interpolate(score, self.knots, self.values)
 
 
-class IsotonicCalibrator(LiftedCalibrator):
+class IsotonicCalibrator(LiftedEvidentialCalibrator):
     r"""Isotonic regression of the event on the score.
 
     Among non-decreasing functions f of the score the one of greatest likelihood
@@ -106,6 +134,7 @@ class IsotonicCalibrator(LiftedCalibrator):
 
     def _fit_map(self, score: FloatArray, event: BoolArray, weight: FloatArray) -> IsotonicMap:
         distinct, successes, failures = pool_ties(score, event, weight)
-        successes[0] += self.smoothing
-        failures[-1] += self.smoothing
-        return IsotonicMap(distinct, isotonic_fit(successes, failures))
+        more, fewer = successes.copy(), failures.copy()
+        more[0] += self.smoothing
+        fewer[-1] += self.smoothing
+        return IsotonicMap(distinct, isotonic_fit(more, fewer), successes, failures)

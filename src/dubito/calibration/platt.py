@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -17,11 +18,17 @@ from dubito._kernels.logistic import (
     standardisation,
     standardised,
 )
+from dubito._kernels.logistic_level import LogisticLevels, logistic_levels
+from dubito._kernels.logistic_profile import LogisticEvidence, logistic_evidence
 from dubito._kernels.targets import event_targets
 from dubito._sklearn import Interval, StrOptions
 from dubito.calibration._base import AffineMixin
 from dubito.calibration._certificates import check_certificate
-from dubito.calibration._lifting import LiftedCalibrator
+from dubito.calibration._kept import WithoutCache
+from dubito.calibration._lifting import LiftedEvidentialCalibrator
+from dubito.calibration._log_odds_bounds import holding
+from dubito.calibration._misfit import misfit_fraction
+from dubito.calibration._sigmoid_bounds import KEPT_ROWS, EventRows, SigmoidBounds, kept_rows
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -29,7 +36,7 @@ if TYPE_CHECKING:
     from dubito._checks import BoolArray, FloatArray, IntArray
 
 
-class PlattCalibrator(AffineMixin, LiftedCalibrator):
+class PlattCalibrator(AffineMixin, LiftedEvidentialCalibrator):
     r"""Sigmoid calibration: :math:`p(s)=\sigma(as+b)`.
 
     Parameters
@@ -99,7 +106,7 @@ class PlattCalibrator(AffineMixin, LiftedCalibrator):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **LiftedCalibrator._parameter_constraints,
+        **LiftedEvidentialCalibrator._parameter_constraints,
         "ridge": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
     }
 
@@ -126,6 +133,9 @@ class PlattCalibrator(AffineMixin, LiftedCalibrator):
     def _fit_map(self, score: FloatArray, event: BoolArray, weight: FloatArray) -> SigmoidMap:
         return fit_sigmoid(score, event, weight, ridge=self.ridge, identity=self.input != "margin")
 
+    def _current_misfit(self) -> float:
+        return float(np.mean([m.misfit for m in self.maps_]))
+
     def _layer(self) -> tuple[FloatArray, FloatArray]:
         if len(self.classes_) > 2:
             return np.diag(self.slope_), self.intercept_.copy()
@@ -133,13 +143,56 @@ class PlattCalibrator(AffineMixin, LiftedCalibrator):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SigmoidMap:
-    """A fitted sigmoid; its coefficients are those of standardised scores."""
+class SigmoidMap(WithoutCache, SigmoidBounds):
+    """A fitted sigmoid; its coefficients are those of standardised scores.
+
+    Bounds are read from the likelihood of `rows`, gathered where they are first asked for: of
+    Platt's targets without a ridge, of light ones with it.
+    """
 
     centre: float
     scale: float
     ridge: float
     fit: LogisticFit
+    rows: EventRows
+    misfit_of_many: float | None = None
+
+    @cached_property
+    def evidence(self) -> LogisticEvidence:  # type: ignore[override]
+        """The likelihood behind belief and plausibility."""
+        x, event, weight = self.rows
+        optimum = self.fit.coef[::-1]
+        if self.ridge == 0:
+            return logistic_evidence(x, event_targets(event, weight, "smoothed"), weight, optimum)
+        target = event_targets(event, weight, "light")
+        design, nothing = np.column_stack([np.ones(len(x)), x]), np.zeros(2)
+        fit = fit_logistic(design, target, weight, nothing, nothing, start=optimum)
+        return logistic_evidence(x, target, weight, fit.coef)
+
+    @cached_property
+    def levels(self) -> LogisticLevels:  # type: ignore[override]
+        """The two likelihoods behind bounds at a level."""
+        return logistic_levels(*self.rows, self.fit.coef[::-1])
+
+    @cached_property
+    def misfit(self) -> float:
+        """Fraction of rows that contradict the form of the map; of many known from the fit."""
+        if self.misfit_of_many is not None:
+            return self.misfit_of_many
+        x, event, weight = self.rows
+        return misfit_fraction(expit(self.fit.coef[0] * x + self.fit.coef[1]), event, weight)
+
+    def bounds(self, score: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return belief and plausibility of the event for each score, each (n,)."""
+        return holding(self.proba(score), super().bounds(score))
+
+    def level_bounds(self, score: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+        """Return bounds that hold the event's probability at a confidence level, each (n,)."""
+        return holding(self.proba(score), super().level_bounds(score, level))
+
+    def standardised(self, score: FloatArray) -> FloatArray:
+        """Return standardised scores."""
+        return standardised(score, self.centre, self.scale)
 
     @property
     def slope(self) -> float:
@@ -175,13 +228,23 @@ def fit_sigmoid(
 ) -> SigmoidMap:
     """Fit one sigmoid; `identity` says that scores are log-odds, which might be right already."""
     centre, scale = standardisation(score, weight)
-    design = np.column_stack([standardised(score, centre, scale), np.ones(len(score))])
+    x = standardised(score, centre, scale)
+    design = np.column_stack([x, np.ones(len(score))])
+
+    def with_rows(fit: LogisticFit, strength: float) -> SigmoidMap:
+        rows = kept_rows(x, event, weight, (fit.coef[1], fit.coef[0]))
+        few = len(x) <= KEPT_ROWS
+        misfit = None if few else misfit_fraction(expit(design @ fit.coef), event, weight)
+        return SigmoidMap(
+            centre=centre, scale=scale, ridge=strength, fit=fit, rows=rows, misfit_of_many=misfit
+        )
+
     if ridge == 0:
         nothing = np.zeros(2)
         fit = fit_logistic(
             design, event_targets(event, weight, "smoothed"), weight, nothing, nothing
         )
-        return SigmoidMap(centre=centre, scale=scale, ridge=0.0, fit=fit)
+        return with_rows(fit, 0.0)
 
     if identity:
         prior = np.array([scale, centre])
@@ -205,4 +268,4 @@ def fit_sigmoid(
         chosen, fit = choose_ridge(fit_with, loss_of)
     else:
         chosen, fit = float(ridge), fit_with(float(ridge))
-    return SigmoidMap(centre=centre, scale=scale, ridge=chosen, fit=fit)
+    return with_rows(fit, chosen)

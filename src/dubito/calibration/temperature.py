@@ -11,7 +11,10 @@ from dubito._kernels.softmax import fit_slope, log_softmax, softmax_rows
 from dubito._sklearn import Interval, StrOptions
 from dubito.calibration._base import AffineMixin, BaseCalibrator
 from dubito.calibration._certificates import check_certificate
+from dubito.calibration._log_odds_bounds import holding
 from dubito.calibration._shrinkage import AUTO_PSEUDO, in_safe_units
+from dubito.calibration._slope_bounds import prepared, slope_at_level, slope_belief, slope_rows
+from dubito.calibration._two_classes import TwoClassMass
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
     from dubito._checks import FloatArray, IntArray
 
 
-class TemperatureCalibrator(AffineMixin, BaseCalibrator):
+class TemperatureCalibrator(TwoClassMass, AffineMixin, BaseCalibrator):
     r"""Temperature scaling: :math:`p=\mathrm{softmax}(\theta u)` with one slope θ ≥ 0.
 
     The slope minimises the negative log-likelihood of log scores u, a convex function of θ.
@@ -86,6 +89,8 @@ class TemperatureCalibrator(AffineMixin, BaseCalibrator):
 
     ignores_shifts: ClassVar[bool] = True
 
+    _working_set: ClassVar[int] = 32
+
     def __init__(
         self,
         *,
@@ -106,6 +111,24 @@ class TemperatureCalibrator(AffineMixin, BaseCalibrator):
         self.gradient_norm_ = float(fit.gradient)
         check_certificate(self, self.gradient_norm_)
         self.n_iter_ = fit.n_iter
+        self._rows = slope_rows(u, y, weight, fit.theta, pseudo)
+        self._unit = unit
+
+    def _bounds(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
+        nodes = self._rows.nodes
+        bounds = slope_belief(self._prepared(table), nodes, self._rows.fit.slope, "gumbel")
+        return holding(self._proba(table), bounds)
+
+    def _level_bounds(self, table: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+        slope, levels = self._rows.fit.slope, self._rows.levels
+        bounds = slope_at_level(self._prepared(table), levels, slope, level)
+        return holding(self._proba(table), bounds)
+
+    def _prepared(self, table: FloatArray) -> FloatArray:
+        return prepared(self._log_scores(table) / self._unit, self._rows.nodes)
+
+    def _current_misfit(self) -> float:
+        return self._rows.misfit(self.slope_ * self._unit)
 
     def _proba(self, table: FloatArray) -> FloatArray:
         u = self._log_scores(table)

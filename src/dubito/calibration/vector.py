@@ -95,6 +95,10 @@ class VectorCalibrator(AffineMixin, ShrunkenCalibrator):
         Slope θ of the temperature map that the fit is shrunken towards.
     ridge_ : ndarray of shape (2,)
         Strengths of the penalty on slopes and on biases.
+    misfit_ : float
+        Fraction of calibration rows, of at most 32, at which the interval of the fitted probability
+        and an isotonic one are disjoint. Above 1/6 bounds at a level come with a `MisfitWarning`.
+        0 where there are fewer than five rows for each parameter.
     gradient_norm_ : float
         Norm of the gradient of the mean penalised negative log-likelihood at the estimate.
     n_iter_ : int

@@ -126,6 +126,8 @@ class VennAbersCalibrator(LiftedEvidentialCalibrator):
     #: What the bounds are, for reports (`dubito._promises`).
     _bounds_meaning: ClassVar[str] = "venn_abers"
 
+    _evidential: ClassVar[bool] = True
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseCalibrator._parameter_constraints,
         "multiclass": [StrOptions({"ovr", "ovo"})],

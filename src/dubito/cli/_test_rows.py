@@ -10,7 +10,6 @@ from sklearn.pipeline import Pipeline
 from dubito import saving
 from dubito._promises import is_conformal
 from dubito.belief import Bounds
-from dubito.calibration._base import BaseCalibrator, is_evidential
 from dubito.cli._console import CliError
 from dubito.cli._inputs import label_column, model_inputs, model_types, told_in, truth
 from dubito.cli._tables import Table, chunk_rows, listed
@@ -68,18 +67,9 @@ def _refuse_other_classes(models: dict[str, Saved]) -> None:
 
 
 def gives_bounds(model: Any) -> bool:
-    """Whether a model has lower and upper probabilities that may differ.
-
-    Precise calibrators have bounds too, which are their probabilities; rows cannot tell, for the
-    bounds of any model may meet on some.
-    """
+    """Whether a model has lower and upper probabilities."""
     core = model.steps[-1][1] if isinstance(model, Pipeline) else model
-    if not hasattr(core, "predict_bounds"):
-        return False
-    if isinstance(core, BaseCalibrator):
-        return is_evidential(core)
-    pairs = getattr(core, "pairs_", None)  # of a CalibratedClassifier
-    return pairs is None or any(is_evidential(pair.calibrator) for pair in pairs)
+    return hasattr(core, "predict_bounds")
 
 
 def check_promises(model: Any, level: float | None, coverage: float | None) -> None:

@@ -328,17 +328,11 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
         external, internal = read_external(self.external), read_internal(self.internal)
         if external is None and internal is not None and is_evidential(internal):
             return
-        if external is not None and is_evidential(external):
-            return
         if external is not None:
-            raise AttributeError(
-                f"external={self.external!r} gives probabilities and no bounds, and moves those of "
-                "the tree out of the bounds of its nodes; use external=None with an evidential "
-                "internal calibrator, or an evidential external one."
-            )
+            return
         raise AttributeError(
             f"internal={self.internal!r} gives no bounds; use an evidential calibrator, as in "
-            "internal=EvidentialLogisticCalibrator()."
+            "internal=EvidentialLogisticCalibrator(), or an external one."
         )
 
     def _both_bounds(self, level: float | None, X: Any) -> FloatArray:
