@@ -102,7 +102,7 @@ def test_offsets_of_classes_are_seen_though_the_most_probable_fits():
 def test_bounds_at_a_level_come_with_a_warning():
     score, event = draw(1000, steep, 0)
     fitted = EvidentialLogisticCalibrator(targets="light").fit(score, event)
-    with pytest.warns(MisfitWarning, match="Use EvidentialIsotonicCalibrator") as caught:
+    with pytest.warns(MisfitWarning, match="Use IsotonicCalibrator") as caught:
         fitted.predict_bounds(score[:5], level=0.9)
     assert "EvidentialLogisticCalibrator: in" in str(caught[0].message)
     assert "targets" not in str(caught[0].message)

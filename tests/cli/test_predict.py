@@ -320,7 +320,7 @@ class TestOddTables:
         table[:120].to_parquet("new.parquet")
         assert _tables.chunk_rows(9 * 5000) < 120, "several chunks"
         told, decisions = decided("m.skops", "new.parquet", name="d.parquet")
-        assert decisions.shape == (120, 5002)
+        assert decisions.shape == (120, 15004)  # with lower and upper of each class, and the set
         assert told["rows"] == 120
 
 
