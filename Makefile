@@ -52,6 +52,7 @@ format: $(READY)
 bench: export OPENBLAS_NUM_THREADS := 1
 bench: $(READY)  ## Quality and speed against named rivals, to the tables beside the scripts
 	$(BIN)/python benchmarks/quality.py
+	$(BIN)/python benchmarks/quality_maps.py
 	$(BIN)/python benchmarks/quality_fusion.py
 	$(BIN)/python benchmarks/quality_conformal.py
 	$(BIN)/python benchmarks/quality_novelty.py

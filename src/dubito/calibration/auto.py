@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from dubito._kernels.bernoulli import belief_interval, clopper_pearson
+from dubito._kernels.softmax import spread_rows
 from dubito.calibration._base import BaseCalibrator
 from dubito.calibration._limited import fit_limited_slope
 from dubito.calibration._pooling import balanced, fit_weights, folds_by_margin
@@ -25,8 +26,10 @@ if TYPE_CHECKING:
 
 #: Classes up to which every score may speak for every class; beyond, a slope and a bias each.
 _MATRIX_CLASSES = 100
-#: Rows from which an isotonic map is tried beside it.
-_POOL_ROWS = 200
+#: Rows, and rows for each class, from which an isotonic map is tried beside it.
+_POOL_ROWS, _POOL_ROWS_PER_CLASS = 200, 30
+#: Rows on which the weights are chosen at most; a fixed random sample of more.
+_MOST_FOLDED = 5000
 _FOLDS = 5
 #: Rows that count for the map, the isotonic map and the base rates before any is seen.
 _PRIOR_ROWS = np.array([4.0, 0.1, 0.02])
@@ -46,8 +49,8 @@ class AutoCalibrator(TwoClassMass, BaseCalibrator):
        beyond 100 classes `VectorCalibrator`): offsets and slopes of classes, and what a score says
        of other classes.
     3. *Pooling.* The probability is the mean :math:`w_1p_\text{map}+w_2p_\text{isotonic}+w_3\pi`
-       with π the base rates. From 200 rows on, up to 100 classes, the weights maximise the
-       likelihood of rows left out in five folds; with fewer rows :math:`w_2=0` and
+       with π the base rates. From 200 rows and 30 for each class on, up to 100 classes, the weights
+       maximise the likelihood of rows left out in five folds; with fewer rows :math:`w_2=0` and
        :math:`w_3=1/(4(n+1))`, so that no class is called impossible after n rows.
 
     Parameters
@@ -131,12 +134,17 @@ class AutoCalibrator(TwoClassMass, BaseCalibrator):
         self.isotonic_: IsotonicCalibrator | None = None
         floor = _BASE_ROWS / (total + 1)
         self.weights_ = np.array([1 - floor, 0.0, floor])
-        if total >= _POOL_ROWS and n_classes <= _MATRIX_CLASSES:
+        if n_classes <= _MATRIX_CLASSES and total >= max(
+            _POOL_ROWS, _POOL_ROWS_PER_CLASS * n_classes
+        ):
             self._pool(u, y, weight)
         self.summary_ = self._sentence(total)
 
     def _pool(self, u: FloatArray, y: IntArray, weight: FloatArray) -> None:
         """Fit the isotonic map and the weights of all three parts, unless rows are too alike."""
+        every = u, y, weight
+        rows = spread_rows(len(u), _MOST_FOLDED)
+        u, y, weight = u[rows], y[rows], weight[rows]
         fold = folds_by_margin(u, y, _FOLDS)
         if not balanced(fold, weight, _FOLDS):
             return
@@ -146,7 +154,7 @@ class AutoCalibrator(TwoClassMass, BaseCalibrator):
             parts = self._left_out(u, y, weight, kept, left)
             likelihood[left] = np.column_stack([p[np.arange(len(p)), y[left]] for p in parts])
         self.weights_ = fit_weights(likelihood, weight, _PRIOR_ROWS)
-        self.isotonic_ = self._fresh_isotonic().fit(u, y, weight)
+        self.isotonic_ = self._fresh_isotonic().fit(*every)
 
     def _left_out(
         self, u: FloatArray, y: IntArray, weight: FloatArray, kept: BoolArray, left: BoolArray
