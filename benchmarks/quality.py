@@ -64,9 +64,9 @@ with 50 rounds): logistic regression, naive Bayes, random forest, gradient boost
 machine, network. {SPLITS} splits: 40 % of the rows, at most {MOST_TRAINING}, train; 20, 100 and
 1,000 other rows calibrate, at least one of each class among them; up to {MOST_TEST} test. A cell is
 a data set, a model and a size, its loss the mean of the splits. Sizes for which a data set has less
-than 60 % of the rows are left out. dubito is `CalibratedClassifier(FrozenEstimator(model))`, no more. Rivals
-get the same model and rows; those that read probabilities get the softmax of the scores of the
-support vector machine.
+than 60 % of the rows are left out. dubito is `CalibratedClassifier(FrozenEstimator(model))`, no
+more. Rivals get the same model and rows; those that read probabilities get the softmax of the
+scores of the support vector machine.
 
 """
 

@@ -26,7 +26,7 @@ _QUANTILES = (0.02, 0.1, 0.25, 0.5, 0.75, 0.9)
 #: A limit must raise the log-likelihood by so much to be believed.
 _GAIN = 4.0
 #: Scores on which the limit is chosen; with more a fixed random sample of rows decides.
-_MOST_SCORES = 2_000_000
+_MOST_SCORES = 300_000
 
 
 class LimitedSlope(NamedTuple):

@@ -9,8 +9,8 @@ import numpy as np
 if TYPE_CHECKING:
     from dubito._checks import FloatArray, IntArray
 
-#: Steps of the fixed-point iteration; weights near 0 shrink slowly, and no longer matter then.
-_STEPS = 200
+#: Steps of the fixed-point iteration, and the change of weights that ends it.
+_STEPS, _CHANGE = 200, 1e-6
 
 
 def folds_by_margin(u: FloatArray, y: IntArray, n_folds: int) -> IntArray:
@@ -26,8 +26,9 @@ def folds_by_margin(u: FloatArray, y: IntArray, n_folds: int) -> IntArray:
 
 
 def balanced(fold: IntArray, weight: FloatArray, n_folds: int) -> bool:
-    """Say whether no fold holds more than half of all rows: many equal rows may crowd one."""
-    return bool(np.bincount(fold, weight, n_folds).max() <= 0.5 * weight.sum())
+    """Say whether every fold has rows and none more than half of them: many may be equal."""
+    held = np.bincount(fold, weight, n_folds)
+    return bool(held.min() > 0 and held.max() <= 0.5 * held.sum())
 
 
 def fit_weights(likelihood: FloatArray, weight: FloatArray, prior: FloatArray) -> FloatArray:
@@ -48,7 +49,9 @@ def fit_weights(likelihood: FloatArray, weight: FloatArray, prior: FloatArray) -
     mix = prior / prior.sum()
     for _ in range(_STEPS):
         part = likelihood * mix
-        part *= (weight / part.sum(axis=1))[:, None]
-        mix = part.sum(axis=0) + prior
-        mix /= mix.sum()
+        new = (weight / part.sum(axis=1)) @ part + prior
+        new /= new.sum()
+        if np.abs(new - mix).max() < _CHANGE:
+            return new
+        mix = new
     return mix

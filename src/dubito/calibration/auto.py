@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
 #: Classes up to which every score may speak for every class; beyond, a slope and a bias each.
 _MATRIX_CLASSES = 100
-#: Rows, and rows for each class, from which an isotonic map is tried beside it.
-_POOL_ROWS, _POOL_ROWS_PER_CLASS = 200, 30
+#: Rows, and rows for each class, from which an isotonic map is tried beside it, and classes up to
+#: which it is.
+_POOL_ROWS, _POOL_ROWS_PER_CLASS, _POOL_CLASSES = 200, 30, 50
 #: Rows on which the weights are chosen at most; a fixed random sample of more.
 _MOST_FOLDED = 5000
 _FOLDS = 5
@@ -49,7 +50,7 @@ class AutoCalibrator(TwoClassMass, BaseCalibrator):
        beyond 100 classes `VectorCalibrator`): offsets and slopes of classes, and what a score says
        of other classes.
     3. *Pooling.* The probability is the mean :math:`w_1p_\text{map}+w_2p_\text{isotonic}+w_3\pi`
-       with π the base rates. From 200 rows and 30 for each class on, up to 100 classes, the weights
+       with π the base rates. From 200 rows and 30 for each class on, up to 50 classes, the weights
        maximise the likelihood of rows left out in five folds; with fewer rows :math:`w_2=0` and
        :math:`w_3=1/(4(n+1))`, so that no class is called impossible after n rows.
 
@@ -134,7 +135,7 @@ class AutoCalibrator(TwoClassMass, BaseCalibrator):
         self.isotonic_: IsotonicCalibrator | None = None
         floor = _BASE_ROWS / (total + 1)
         self.weights_ = np.array([1 - floor, 0.0, floor])
-        if n_classes <= _MATRIX_CLASSES and total >= max(
+        if n_classes <= _POOL_CLASSES and total >= max(
             _POOL_ROWS, _POOL_ROWS_PER_CLASS * n_classes
         ):
             self._pool(u, y, weight)
