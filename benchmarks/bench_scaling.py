@@ -1,4 +1,4 @@
-"""Temperature and vector scaling with many classes against scikit-learn and scipy."""
+"""Temperature and vector scaling with many classes against scikit-learn and scipy; bounds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from comparison import Comparison
 from scipy.optimize import minimize
 from sklearn.calibration import _TemperatureScaling
 
-from dubito.calibration import TemperatureCalibrator, VectorCalibrator
+from dubito.calibration import MatrixCalibrator, TemperatureCalibrator, VectorCalibrator
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -79,6 +79,9 @@ def lbfgs_vector(logits: FloatArray, y: NDArray[np.intp], ours: VectorCalibrator
 def comparisons() -> list[Comparison]:
     """Return the claims of scaling."""
     logits, y = distorted_logits(50_000, 1_000)
+    few, few_y = distorted_logits(2_000, 10)
+    many, _ = distorted_logits(100_000, 10)
+    matrix = MatrixCalibrator(input="logits").fit(few, few_y)
     temperature = TemperatureCalibrator(input="logits")
     vector = VectorCalibrator(input="logits")
     return [
@@ -97,5 +100,21 @@ def comparisons() -> list[Comparison]:
             theirs=lambda: lbfgs_vector(logits, y, vector),
             target=2,
             repeats=1,
+        ),
+        Comparison(
+            task="belief and plausibility of matrix scaling, 100,000 x 10",
+            rival="its own probabilities: at most 20 times as long",
+            ours=lambda: matrix.predict_bounds(many),
+            theirs=lambda: matrix.predict_proba(many),
+            target=0.05,
+            repeats=3,
+        ),
+        Comparison(
+            task="bounds of matrix scaling at a level, 100,000 x 10",
+            rival="its own probabilities: at most 20 times as long",
+            ours=lambda: matrix.predict_bounds(many, level=0.9),
+            theirs=lambda: matrix.predict_proba(many),
+            target=0.05,
+            repeats=3,
         ),
     ]

@@ -88,7 +88,7 @@ def draw_all(rows: Sequence[Row], folder: Path) -> int:
 
 def _figures(rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:
     parts = {row.part for row in rows}
-    if parts & {"two_classes", "more_classes", "monotone", "trees"}:
+    if parts & {"two_classes", "more_classes", "maps", "monotone", "trees"}:
         yield "meaning_levels", levels(rows)
     if "sets" in parts:
         yield "meaning_sets", sets(rows)

@@ -17,6 +17,7 @@ from experiments.validity.more_classes import draw_labels
 from scipy.special import expit, softmax
 
 from dubito.calibration import (
+    AutoCalibrator,
     BetaCalibrator,
     IsotonicCalibrator,
     MatrixCalibrator,
@@ -146,6 +147,10 @@ CASES: dict[str, tuple[Any, Callable[[int, np.random.Generator], Truth], int]] =
     },
     **{
         f"matrix_{k}": (MatrixCalibrator(), lambda k, rng: draw_softmax(k, rng, full=True), k)
+        for k in (2, 4, 10)
+    },
+    **{
+        f"auto_{k}": (AutoCalibrator(), lambda k, rng: draw_softmax(k, rng, full=True), k)
         for k in (2, 4, 10)
     },
     "temperature_4": (TemperatureCalibrator(), draw_slope, 4),

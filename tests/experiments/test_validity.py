@@ -16,6 +16,7 @@ sys.path.append(str(ROOT))
 from experiments.validity import (  # noqa: E402
     discriminant,
     laplace,
+    maps,
     more_classes,
     run,
     tables,
@@ -74,6 +75,54 @@ def test_the_posterior_of_gaussian_classes_is_what_rows_near_a_point_have(rng):
     near = np.linalg.norm(X - point, axis=1) < 0.1
     found = np.bincount(y[near], minlength=3) / near.sum()
     np.testing.assert_allclose(found, discriminant.posterior(point)[0], atol=0.03)
+
+
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_logits_of_true_maps_are_linear_in_their_features(full, n_classes, rng):
+    truth = maps.draw_softmax(n_classes, rng, full=full)
+    scores = maps.draw_scores(500, n_classes, rng)
+    logits = np.log(truth.proba(scores))
+    logits -= logits.mean(axis=1, keepdims=True)
+    features = truth.features(scores)
+    features = features - features.mean(axis=1, keepdims=True)
+    flat = features.reshape(-1, features.shape[2])
+    coef = np.linalg.lstsq(flat, logits.ravel(), rcond=None)[0]
+    np.testing.assert_allclose(flat @ coef, logits.ravel(), atol=1e-8)
+    assert len(truth.precision) == features.shape[2]
+
+
+def test_the_oracle_is_the_posterior_of_a_gaussian_law(rng):
+    """With a law that tells nothing and many rows it is the Laplace interval."""
+    scores = rng.normal(size=(4000, 1))
+    p = expit(1.2 * scores + 0.3)
+    y = (rng.random((4000, 1)) < p).astype(int).ravel()
+    rows = np.array([[-1.0], [0.0], [2.0]])
+    proba = [np.hstack([1 - q, q]) for q in (p, expit(1.2 * rows + 0.3))]
+    features = [maps.diagonal_features(s) for s in (scores, rows)]
+    lower, upper = laplace.oracle_interval(
+        (features[0], proba[0]), (features[1], proba[1]), np.full(4, 1e-6), 0.9
+    )
+    wanted = np.subtract(*laplace.sigmoid_interval(scores, y, rows, 0.9)[::-1])
+    np.testing.assert_allclose(upper - lower, wanted, rtol=0.1)
+    narrower = laplace.oracle_interval(
+        (features[0][:20], proba[0][:20]), (features[1], proba[1]), np.full(4, 4.0), 0.9
+    )
+    wider = laplace.oracle_interval(
+        (features[0][:20], proba[0][:20]), (features[1], proba[1]), np.full(4, 0.1), 0.9
+    )
+    assert (narrower[1] - narrower[0] < wider[1] - wider[0]).all()
+
+
+@pytest.mark.parametrize("case", maps.CASES)
+def test_probabilities_of_every_true_map_sum_to_one(case, rng):
+    _, draw, n_classes = maps.CASES[case]
+    truth = draw(n_classes, rng)
+    scores, y = truth.rows(50, rng)
+    proba = truth.proba(scores)
+    assert proba.shape == (50, n_classes)
+    np.testing.assert_allclose(proba.sum(axis=1), 1.0)
+    assert set(np.unique(y)) <= set(range(n_classes))
 
 
 def test_labels_follow_their_probabilities(rng):

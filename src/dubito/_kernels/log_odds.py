@@ -22,12 +22,13 @@ if TYPE_CHECKING:
 
     FloatArray = npt.NDArray[np.float64]
 
-#: Cuts beyond r = 8 have plausibility 1e-14.
-_FARTHEST = 8.0
-#: Points of a panel of 8, for standard errors up to 1.
-_POINTS = 16
-#: Panels at most: with a standard error above 64, errors of the integrals grow from 1e-9.
-_MOST_PANELS = 64
+#: Cuts beyond r = 9 have plausibility 1e-18.
+_FARTHEST = 9.0
+#: Points of Gauss rules for the density r·exp(-r²/2), each for standard errors up to a limit. The
+#: integrals are then right to 1e-7: the sigmoid's poles are π/s away.
+_GAUSS = ((0.5, 5), (0.75, 6), (1.0, 8), (1.5, 10), (2.0, 14), (3.0, 24), (4.0, 32))
+#: Beyond, panels of 16 points: eight for errors up to 8, then twice as many for twice that.
+_PANEL_POINTS, _FIRST_PANELS, _LAST_LIMIT = 16, 8, 64.0
 
 
 def belief_of_log_odds(
@@ -73,20 +74,44 @@ def cut_of_level(level: float) -> float:
 
 
 @cache
-def _rules() -> tuple[FloatArray, FloatArray, npt.NDArray[np.intp]]:
-    """Return points and weights of rules with 1, 2, 4, ... panels on [0, 8], one after another.
+def _rules() -> tuple[FloatArray, FloatArray, npt.NDArray[np.intp], FloatArray]:
+    """Return points and weights of all rules, one after another, where each begins, and limits.
 
-    Rule i begins at ``start[i]`` and serves standard errors up to 2ⁱ.
+    Rule i serves standard errors up to ``limits[i]``, the last all that are larger.
     """
-    x, w = np.polynomial.legendre.leggauss(_POINTS)
-    points, weights, start = [], [], [0]
-    panels = 1
-    while panels <= _MOST_PANELS:
-        width = _FARTHEST / panels
-        r = (width * (np.arange(panels)[:, None] + 0.5 * (x + 1))).ravel()
-        points.append(r)
-        density = np.tile(0.5 * width * w, panels) * r * np.exp(-0.5 * r * r)
-        weights.append(density / density.sum())
-        start.append(start[-1] + len(r))
+    rules = [_gauss(count) for _, count in _GAUSS]
+    limits = [limit for limit, _ in _GAUSS]
+    panels = _FIRST_PANELS
+    while limits[-1] < _LAST_LIMIT:
+        rules.append(_composite(panels))
+        limits.append(2 * limits[-1])
         panels *= 2
-    return np.concatenate(points), np.concatenate(weights), np.array(start)
+    points, weights = (np.concatenate(side) for side in zip(*rules, strict=True))
+    start = np.cumsum([0, *(len(rule[0]) for rule in rules)])
+    return points, weights, start, np.array(limits)
+
+
+def _composite(panels: int) -> tuple[FloatArray, FloatArray]:
+    """Return points and weights of Gauss-Legendre rules on panels of [0, 9], with the density."""
+    x, w = np.polynomial.legendre.leggauss(_PANEL_POINTS)
+    width = _FARTHEST / panels
+    r = (width * (np.arange(panels)[:, None] + 0.5 * (x + 1))).ravel()
+    density = np.tile(w, panels) * r * np.exp(-0.5 * r * r)
+    return r, density / density.sum()
+
+
+def _gauss(count: int) -> tuple[FloatArray, FloatArray]:
+    """Return the Gauss rule of the density, by Lanczos' method on a fine rule (Golub, Welsch)."""
+    r, weight = _composite(100)
+    basis = [np.sqrt(weight)]
+    diagonal, beside = np.zeros(count), np.zeros(count)
+    for k in range(count):
+        ahead = r * basis[-1]
+        diagonal[k] = ahead @ basis[-1]
+        for known in basis:  # all of them: rounding would let them come back
+            ahead = ahead - (known @ ahead) * known
+        beside[k] = np.linalg.norm(ahead)
+        basis.append(ahead / beside[k])
+    jacobi = np.diag(diagonal) + np.diag(beside[:-1], 1) + np.diag(beside[:-1], -1)
+    points, vectors = np.linalg.eigh(jacobi)
+    return points, vectors[0] ** 2

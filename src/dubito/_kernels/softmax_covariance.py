@@ -75,6 +75,8 @@ def log_odds(covariance: RowCovariance, logits: FloatArray, along: FloatArray) -
     along : array (n, K)
         Derivatives of the logits along the direction kept apart.
     """
+    if isinstance(covariance, _Listed):
+        return covariance.log_odds(logits, along)
     rows, best = np.arange(len(logits)), logits.argmax(axis=1)
     top = logits[rows, best]
     others = logits.copy()
@@ -129,28 +131,46 @@ class DenseMatrix(NamedTuple):
 
     def numbers_per_row(self) -> int:
         """Return how many numbers `of_rows` holds for each row."""
-        return len(self.table) + 2 * self.n_classes**2
+        return 3 * len(self.table) + self.n_classes**2
 
     def of_rows(self, scores: FloatArray) -> RowCovariance:
         """Return the covariance of the logits of each row."""
         n_classes = self.n_classes
         features = np.column_stack([scores, np.ones(len(scores))])
-        full = np.empty((n_classes, n_classes), dtype=np.intp)
-        a, b = np.triu_indices(n_classes)
-        full[a, b] = full[b, a] = np.arange(len(a))
         i, j = np.triu_indices(n_classes + 1)
-        values = (features[:, i] * features[:, j]) @ self.table[:, full.ravel()]
-        return _Full(values.reshape(len(scores), n_classes, n_classes))
+        return _Listed((features[:, i] * features[:, j]) @ self.table, n_classes)
 
 
-class _Full(NamedTuple):
-    values: FloatArray  # (n, K, K)
+class _Listed(NamedTuple):
+    """The covariances of all rows, upper triangles listed."""
+
+    pairs: FloatArray  # (n, K(K+1)/2)
+    n_classes: int
+
+    def full(self) -> FloatArray:
+        """Return them as (n, K, K)."""
+        n_classes = self.n_classes
+        place = np.empty((n_classes, n_classes), dtype=np.intp)
+        a, b = np.triu_indices(n_classes)
+        place[a, b] = place[b, a] = np.arange(len(a))
+        return self.pairs[:, place.ravel()].reshape(-1, n_classes, n_classes)
 
     def diagonal(self) -> FloatArray:
-        return np.einsum("nkk->nk", self.values)
+        return np.einsum("nkk->nk", self.full())
 
     def times(self, vectors: FloatArray) -> FloatArray:
-        return np.einsum("nab,nb->na", self.values, vectors)
+        return np.einsum("nab,nb->na", self.full(), vectors)
+
+    def log_odds(self, logits: FloatArray, along: FloatArray) -> LogOdds:
+        """Return `log_odds`, compiled: the products of small matrices take longer to call."""
+        from dubito._kernels.softmax_covariance_compiled import (  # noqa: PLC0415 - loads numba
+            listed_log_odds,
+        )
+
+        out = LogOdds(*(np.empty(logits.shape) for _ in range(3)))
+        arrays = (np.ascontiguousarray(table) for table in (self.pairs, logits, along))
+        listed_log_odds(*arrays, (out.value, out.variance, out.along))
+        return out
 
 
 class DenseDiagonal(NamedTuple):
