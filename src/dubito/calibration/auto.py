@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from dubito._kernels.bernoulli import belief_interval, clopper_pearson
 from dubito._kernels.softmax import spread_rows
+from dubito.belief import Bounds
 from dubito.calibration._base import BaseCalibrator
 from dubito.calibration._limited import fit_limited_slope
+from dubito.calibration._log_odds_bounds import holding
 from dubito.calibration._pooling import balanced, fit_weights, folds_by_margin
 from dubito.calibration._shrinkage import in_safe_units
 from dubito.calibration._two_classes import TwoClassMass
@@ -95,8 +96,8 @@ class AutoCalibrator(TwoClassMass, BaseCalibrator):
 
     Notes
     -----
-    Bounds are means of the parts' bounds with the same weights: those of matrix and isotonic maps,
-    and binomial ones of the base rates. Limit and weights count as known.
+    Bounds are the means of those of the two maps, with the same weights, widened to hold the
+    probability. Limit and weights count as known.
 
     The number of limits tried, the gain of four units, 200 rows, a quarter of a row and the prior
     weights of the pool were chosen on digits, breast cancer and wine, also with few features, noisy
@@ -112,7 +113,7 @@ class AutoCalibrator(TwoClassMass, BaseCalibrator):
     >>> scores = rng.normal(size=(60, 3)) + 2 * np.eye(3)[y]
     >>> calibrator = AutoCalibrator().fit(scores, y)
     >>> calibrator.predict_proba([[1.0, 0.5, -1.0]]).round(2)
-    array([[0.74, 0.24, 0.01]])
+    array([[0.78, 0.21, 0.01]])
     >>> print(calibrator.summary_)
     temperature 0.538, then matrix scaling; weights 0.996 map, 0.004 base rate (60 rows, 3 classes)
     """
@@ -124,14 +125,13 @@ class AutoCalibrator(TwoClassMass, BaseCalibrator):
     def _fit(self, table: FloatArray, y: IntArray, weight: FloatArray) -> None:
         u, self._unit = in_safe_units(self._log_scores(table, normalised=True))
         total, n_classes = float(weight.sum()), len(self.classes_)
-        self._counts: FloatArray = np.bincount(y, weight, n_classes).astype(np.float64)
         self._limited = fit_limited_slope(u, y, weight)
         self.slope_, self.limit_ = (
             self._limited.slope / self._unit,
             self._limited.limit * self._unit,
         )
         self.map_ = self._fresh_map().fit(self._features(u), y, weight)
-        self.base_rate_ = base_rate(self._counts)
+        self.base_rate_ = base_rate(np.bincount(y, weight, n_classes))
         self.isotonic_: IsotonicCalibrator | None = None
         floor = _BASE_ROWS / (total + 1)
         self.weights_ = np.array([1 - floor, 0.0, floor])
@@ -174,9 +174,17 @@ class AutoCalibrator(TwoClassMass, BaseCalibrator):
         return kind(classes=np.arange(n_classes))._trusting_labels()
 
     def _features(self, u: FloatArray) -> FloatArray:
-        """Return what the second step reads: log-probabilities, or the margin of two classes."""
-        log_proba = self._limited.log_proba(u)
-        return log_proba[:, 1:] - log_proba[:, :1] if len(self.classes_) == 2 else log_proba
+        """Return what the second step reads.
+
+        Log-probabilities, or the margin of two classes. A constant added to a row of margins is
+        information, and stays where they are not limited.
+        """
+        if len(self.classes_) == 2:
+            log_proba = self._limited.log_proba(u)
+            return log_proba[:, 1:] - log_proba[:, :1]
+        if self.input == "margin" and self._limited.limit == np.inf:
+            return self._limited.slope * u
+        return self._limited.log_proba(u)
 
     def _fresh_isotonic(self) -> IsotonicCalibrator:
         """Return the isotonic map, to be fitted."""
@@ -195,37 +203,28 @@ class AutoCalibrator(TwoClassMass, BaseCalibrator):
         return self.map_.misfit_
 
     def _bounds(self, table: FloatArray) -> Pair:
-        return self._pooled_bounds(table, None, belief_interval(self._counts, self._others()))
+        return self._pooled_bounds(table, None)
 
     def _level_bounds(self, table: FloatArray, level: float) -> Pair:
-        return self._pooled_bounds(
-            table, level, clopper_pearson(self._counts, self._others(), level)
-        )
+        return self._pooled_bounds(table, level)
 
-    def _pooled_bounds(self, table: FloatArray, level: float | None, base: Pair) -> Pair:
-        """Return the weighted means of the parts' bounds, widened to hold the probability."""
+    def _pooled_bounds(self, table: FloatArray, level: float | None) -> Pair:
+        """Return the weighted means of the maps' bounds, widened to hold the probability.
+
+        The base rates have no part in it: they keep probabilities off 0 and 1, where the truth may
+        well be.
+        """
         u = self._scores(table)
         bounds = self.map_.predict_bounds(self._features(u), level)
-        lower, upper = (
-            self.weights_[0] * side + self.weights_[2] * rate
-            for side, rate in zip(bounds, base, strict=True)
-        )
         if self.isotonic_ is not None:
-            more = self.isotonic_.predict_bounds(u, level)
-            lower, upper = (
-                lower + self.weights_[1] * more.lower,
-                upper + self.weights_[1] * more.upper,
-            )
-        proba = self._proba(table)
-        return np.clip(lower, 0.0, proba), np.maximum(np.minimum(upper, 1.0), proba)
+            weight = self.weights_[1] / self.weights_[:2].sum()
+            pair = zip(bounds, self.isotonic_.predict_bounds(u, level), strict=True)
+            bounds = Bounds(*((1 - weight) * side + weight * other for side, other in pair))
+        return holding(self._proba(table), (bounds.lower, bounds.upper))
 
     def _scores(self, table: FloatArray) -> FloatArray:
         """Return log scores in the units of the fit."""
         return np.asarray(self._log_scores(table, normalised=True) / self._unit)
-
-    def _others(self) -> FloatArray:
-        """Return the weight of rows of other classes, for each class."""
-        return np.maximum(self._counts.sum() - self._counts, 0.0)
 
     def _sentence(self, total: float) -> str:
         """Say what was chosen."""
