@@ -74,7 +74,7 @@ def test_what_the_last_step_lacks_is_lacking_with_its_own_words():
     with pytest.raises(AttributeError, match="'LogisticRegression' object has no attribute"):
         model.predict_bounds(X)
     assert not hasattr(model, "critical_c")
-    tree = pipeline_of(NestedDichotomyClassifier(random_state=0)).fit(X, NAMES)
+    tree = pipeline_of(NestedDichotomyClassifier(internal=None, random_state=0)).fit(X, NAMES)
     with pytest.raises(AttributeError, match="internal"):
         tree.predict_bounds(X)
 

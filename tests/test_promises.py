@@ -72,13 +72,16 @@ CLASSIFIERS = {
     ),
     "evidence": lambda: EvidentialClassifier(linear()),
     "discriminant": ImpreciseGaussianDiscriminant,
-    "nested": lambda: NestedDichotomyClassifier(
+    "nested": lambda: NestedDichotomyClassifier(random_state=0),
+    "nested, nodes": lambda: NestedDichotomyClassifier(
         internal=EvidentialLogisticCalibrator(), random_state=0
     ),
-    "nested, several": lambda: NestedDichotomyEnsemble(
+    "nested, several": lambda: NestedDichotomyEnsemble(n_estimators=2, random_state=0),
+    "nested, means": lambda: NestedDichotomyEnsemble(
         NestedDichotomyClassifier(internal=EvidentialLogisticCalibrator()),
         n_estimators=2,
         pooling="arithmetic",
+        external=None,
         random_state=0,
     ),
     "conformal": lambda: ConformalClassifier(linear()),

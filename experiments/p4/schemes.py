@@ -120,7 +120,7 @@ def dichotomies(
     return NestedDichotomyClassifier(
         base_model(base, n_trees),
         structure=structure,
-        **SCHEMES[scheme],
+        **{"internal": None, "external": None, **SCHEMES[scheme]},
         internal_cv=INTERNAL_CV,
         n_jobs=1,
         random_state=seed,
@@ -145,6 +145,7 @@ def redone(base: str, scheme: str, seed: int, classes: Ints) -> NestedDichotomyC
     return NestedDichotomyClassifier(
         estimator,
         structure=cut_anywhere(classes, seed),
+        internal=None,
         external=asked.get("external"),
         n_jobs=1,
         random_state=seed,

@@ -219,7 +219,7 @@ def test_the_whole_is_calibrated_on_rows_held_out(diary, size):
     share = np.bincount(y[held], minlength=5) / np.bincount(y)
     assert (np.abs(share - size) <= 1 / np.bincount(y)).all()
     assert len(held) == pytest.approx(size * len(y), abs=1)
-    bare = NestedDichotomyClassifier(Witness(), structure=tree).fit(X[used], y[used])
+    bare = NestedDichotomyClassifier(Witness(), structure=tree, internal=None).fit(X[used], y[used])
     calibrator = VectorCalibrator(input="logits").fit(bare.predict_log_proba(X[held]), y[held])
     wanted = calibrator.predict_proba(bare.predict_log_proba(X))
     np.testing.assert_allclose(model.predict_proba(X), wanted, atol=1e-6)
@@ -360,7 +360,7 @@ def test_a_calibrator_of_the_whole_may_have_the_bounds():
 @pytest.mark.parametrize(
     ("options", "word"),
     [
-        ({}, "internal"),
+        ({"internal": None}, "internal"),
         ({"internal": "platt"}, "internal"),
         ({"internal": IsotonicCalibrator()}, "internal"),
     ],

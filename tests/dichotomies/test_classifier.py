@@ -39,7 +39,9 @@ def by_label(model, table):
 
 @pytest.fixture(scope="module", params=STRUCTURES)
 def fitted(request):
-    return NestedDichotomyClassifier(structure=request.param, random_state=3).fit(X, Y)
+    return NestedDichotomyClassifier(structure=request.param, random_state=3, internal=None).fit(
+        X, Y
+    )
 
 
 def test_rows_sum_to_one(fitted):
@@ -105,7 +107,7 @@ def test_what_a_depth_may_be(fitted, depth):
     "structure", [TREE, DichotomyTree.from_nested(TREE)], ids=["pairs", "tree"]
 )
 def test_a_tree_that_is_given_is_the_tree(structure):
-    model = NestedDichotomyClassifier(structure=structure).fit(X, Y)
+    model = NestedDichotomyClassifier(structure=structure, internal=None).fit(X, Y)
     assert model.tree_ == DichotomyTree.from_nested(TREE)
     by_hand = NestedDichotomy(TREE, tight_logistic()).fit(X, Y).proba(X)
     for label, found in by_label(model, model.predict_proba(X)).items():
@@ -114,13 +116,17 @@ def test_a_tree_that_is_given_is_the_tree(structure):
 
 def test_a_taxonomy_loses_leaves_without_rows():
     wider = ((TREE, ("none", (10, 11))), 12)
-    plain = NestedDichotomyClassifier(structure=TREE, random_state=0).fit(X, Y)
-    model = NestedDichotomyClassifier(structure=((TREE, (10, 11)), 12), random_state=0).fit(X, Y)
+    plain = NestedDichotomyClassifier(structure=TREE, random_state=0, internal=None).fit(X, Y)
+    model = NestedDichotomyClassifier(
+        structure=((TREE, (10, 11)), 12), random_state=0, internal=None
+    ).fit(X, Y)
     assert model.tree_ == plain.tree_
     np.testing.assert_array_equal(model.predict_proba(X), plain.predict_proba(X))
-    named = NestedDichotomyClassifier(structure=wider, random_state=0).fit(X, Y)
+    named = NestedDichotomyClassifier(structure=wider, random_state=0, internal=None).fit(X, Y)
     assert named.tree_.n_classes == 10
-    groups = NestedDichotomyClassifier(structure=((0, 1, 2), (3, 4, 5, 6, 7, 8, 9))).fit(X, Y)
+    groups = NestedDichotomyClassifier(
+        structure=((0, 1, 2), (3, 4, 5, 6, 7, 8, 9)), internal=None
+    ).fit(X, Y)
     assert groups.tree_ == DichotomyTree.from_nested(((0, 1, 2), (3, 4, 5, 6, 7, 8, 9)))
 
 
@@ -140,7 +146,7 @@ def test_a_taxonomy_loses_leaves_without_rows():
 def test_any_classifier_at_the_nodes(estimator):
     # No two numbers are equal: which of equal thresholds a tree takes depends on the order of rows.
     rows = X[:, 10:40] + np.random.default_rng(0).random((len(X), 30))
-    model = NestedDichotomyClassifier(estimator, structure=TREE).fit(rows, Y)
+    model = NestedDichotomyClassifier(estimator, structure=TREE, internal=None).fit(rows, Y)
     by_hand = NestedDichotomy(TREE, estimator).fit(rows, Y).proba(rows)
     for label, found in by_label(model, model.predict_proba(rows)).items():
         np.testing.assert_allclose(found, by_hand[label], atol=1e-6)
@@ -155,7 +161,9 @@ def test_a_classifier_that_is_sure_is_not_believed_to_the_last(estimator):
     rows = X[:, 10:40] + np.random.default_rng(0).random((len(X), 30))
     small = np.isin(Y, np.unique(Y)[:2])
     pair = tuple(np.unique(Y)[:2].tolist())
-    model = NestedDichotomyClassifier(estimator, structure=pair).fit(rows[small], Y[small])
+    model = NestedDichotomyClassifier(estimator, structure=pair, internal=None).fit(
+        rows[small], Y[small]
+    )
     plain = estimator.fit(rows[small], Y[small]).predict_proba(rows)
     own = plain[small]
     floor = np.clip(0.5 * own[own > 0].min(), 1e-16, 0.01)
@@ -168,7 +176,9 @@ def test_a_classifier_that_is_sure_is_not_believed_to_the_last(estimator):
 def test_boosted_trees():
     """P4's other learner; its own answer changes by 0.05 with the order of rows, so no equality."""
     boosted = AdaBoostClassifier(DecisionTreeClassifier(max_depth=3), n_estimators=5)
-    model = NestedDichotomyClassifier(boosted, structure=TREE, random_state=0).fit(X, Y)
+    model = NestedDichotomyClassifier(boosted, structure=TREE, random_state=0, internal=None).fit(
+        X, Y
+    )
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
     assert (model.predict_proba(X) > 0).all()
     assert model.score(X, Y) > 0.95
@@ -177,10 +187,14 @@ def test_boosted_trees():
 def test_every_node_has_a_seed_of_its_own():
     forest = RandomForestClassifier(5, max_features=1)
     first, second = (
-        NestedDichotomyClassifier(forest, structure=TREE, random_state=seed).fit(X, Y)
+        NestedDichotomyClassifier(forest, structure=TREE, random_state=seed, internal=None).fit(
+            X, Y
+        )
         for seed in (0, 0)
     )
-    other = NestedDichotomyClassifier(forest, structure=TREE, random_state=1).fit(X, Y)
+    other = NestedDichotomyClassifier(forest, structure=TREE, random_state=1, internal=None).fit(
+        X, Y
+    )
     np.testing.assert_array_equal(first.predict_proba(X), second.predict_proba(X))
     assert (first.predict_proba(X) != other.predict_proba(X)).any()
 
@@ -191,8 +205,10 @@ def test_names_of_classes_do_not_matter():
     def renamed(nested):
         return tuple(map(renamed, nested)) if isinstance(nested, tuple) else str(names[nested])
 
-    plain = NestedDichotomyClassifier(structure=TREE, random_state=0).fit(X, Y)
-    model = NestedDichotomyClassifier(structure=renamed(TREE), random_state=0).fit(X, names[Y])
+    plain = NestedDichotomyClassifier(structure=TREE, random_state=0, internal=None).fit(X, Y)
+    model = NestedDichotomyClassifier(structure=renamed(TREE), random_state=0, internal=None).fit(
+        X, names[Y]
+    )
     assert model.classes_.tolist() == sorted(names)
     columns = np.searchsorted(model.classes_, names)
     np.testing.assert_allclose(
@@ -202,8 +218,8 @@ def test_names_of_classes_do_not_matter():
 
 def test_the_order_of_rows_does_not_matter():
     shuffled = np.random.default_rng(0).permutation(len(Y))
-    plain = NestedDichotomyClassifier(structure=TREE).fit(X, Y)
-    model = NestedDichotomyClassifier(structure=TREE).fit(X[shuffled], Y[shuffled])
+    plain = NestedDichotomyClassifier(structure=TREE, internal=None).fit(X, Y)
+    model = NestedDichotomyClassifier(structure=TREE, internal=None).fit(X[shuffled], Y[shuffled])
     np.testing.assert_allclose(model.predict_proba(X), plain.predict_proba(X), atol=1e-6)
 
 
@@ -211,8 +227,8 @@ def test_mirrored_sides_do_not_matter():
     def mirrored(nested):
         return tuple(map(mirrored, nested[::-1])) if isinstance(nested, tuple) else nested
 
-    plain = NestedDichotomyClassifier(structure=TREE).fit(X, Y)
-    model = NestedDichotomyClassifier(structure=mirrored(TREE)).fit(X, Y)
+    plain = NestedDichotomyClassifier(structure=TREE, internal=None).fit(X, Y)
+    model = NestedDichotomyClassifier(structure=mirrored(TREE), internal=None).fit(X, Y)
     np.testing.assert_allclose(model.predict_proba(X), plain.predict_proba(X), atol=1e-6)
 
 
@@ -324,7 +340,9 @@ def test_small_problems(n_classes, seed, structure):
     rng = np.random.default_rng(seed)
     y = np.append(np.arange(n_classes), rng.integers(n_classes, size=rng.integers(3 * n_classes)))
     rows = np.round(rng.normal(size=(len(y), 3)) + y[:, None], rng.integers(3))
-    model = NestedDichotomyClassifier(structure=structure, random_state=seed).fit(rows, y)
+    model = NestedDichotomyClassifier(structure=structure, random_state=seed, internal=None).fit(
+        rows, y
+    )
     proba = model.predict_proba(rows)
     np.testing.assert_allclose(logsumexp(model.predict_log_proba(rows), axis=1), 0, atol=1e-12)
     by_hand = NestedDichotomy(model.tree_.to_nested(), tight_logistic()).fit(rows, y).proba(rows)
@@ -350,7 +368,7 @@ def test_two_thousand_classes():
     rng = np.random.default_rng(2)
     y = np.repeat(np.arange(n_classes), 4)
     rows = rng.normal(size=(len(y), 12)) + 4 * rng.normal(size=(n_classes, 12))[y]
-    model = NestedDichotomyClassifier(random_state=0).fit(rows, y)
+    model = NestedDichotomyClassifier(random_state=0, internal=None).fit(rows, y)
     assert model.tree_.depth <= 12
     assert model.score(rows, y) > 0.5
     np.testing.assert_allclose(model.predict_proba(rows[:50]).sum(axis=1), 1.0)

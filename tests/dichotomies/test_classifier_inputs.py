@@ -29,7 +29,7 @@ METHODS = ["predict", "predict_proba", "predict_log_proba"]
 def expected_failures(estimator):
     """Checks that ask for what cannot be: a row twice may be on both sides of a hold-out."""
     if isinstance(estimator, NestedDichotomyEnsemble):
-        drawn = estimator.pooling == "geometric"
+        drawn = estimator.external is not None
     else:
         drawn = estimator.external is not None or estimator.internal is not None
     checks = (f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse"))
@@ -40,6 +40,7 @@ def expected_failures(estimator):
 @parametrize_with_checks(
     [
         NestedDichotomyClassifier(),
+        NestedDichotomyClassifier(internal=None, external=None),
         NestedDichotomyClassifier(structure="random", internal="platt"),
         NestedDichotomyClassifier(structure="random_pair", internal="isotonic"),
         NestedDichotomyClassifier(internal="platt", external="vector"),
@@ -48,7 +49,12 @@ def expected_failures(estimator):
             DecisionTreeClassifier(max_depth=3, random_state=0), structure="class_balanced"
         ),
         NestedDichotomyEnsemble(n_estimators=2),
-        NestedDichotomyEnsemble(n_estimators=2, pooling="arithmetic"),
+        NestedDichotomyEnsemble(
+            NestedDichotomyClassifier(internal=None, external=None),
+            n_estimators=2,
+            pooling="arithmetic",
+            external=None,
+        ),
     ],
     expected_failed_checks=expected_failures,
 )
@@ -175,19 +181,23 @@ def test_numbers_of_any_kind(rows):
 
 def test_one_row_for_each_class():
     rows, labels = 10 * np.eye(5), np.arange(5)
-    for options in ({}, {"internal": "platt"}, {"internal": "isotonic"}):
+    for options in ({}, {"internal": None}, {"internal": "platt"}, {"internal": "isotonic"}):
         model = NestedDichotomyClassifier(random_state=0, **options).fit(rows, labels)
         np.testing.assert_allclose(model.predict_proba(rows).sum(axis=1), 1.0)
         assert (model.predict_proba(rows) > 0).all()
     plain = NestedDichotomyClassifier(random_state=0).fit(rows, labels)
     np.testing.assert_array_equal(plain.predict(rows), labels)
+    lower, upper = plain.predict_bounds(rows)  # nothing is known of how far it can be believed
+    assert (lower == 0).all()
+    assert (upper == 1).all()
     with pytest.raises(ValueError, match="no row can be set aside"):
         NestedDichotomyClassifier(external="vector").fit(rows, labels)
 
 
 @pytest.mark.parametrize("structure", ["clustered", "random", "random_pair", (1, 0)])
 def test_two_classes(structure):
-    model = NestedDichotomyClassifier(structure=structure, random_state=0).fit(X, Y > 0)
+    model = NestedDichotomyClassifier(structure=structure, internal=None, random_state=0)
+    model.fit(X, Y > 0)
     plain = LogisticRegression(tol=1e-10).fit(X, Y > 0)
     np.testing.assert_allclose(model.predict_proba(X), plain.predict_proba(X), atol=1e-5)
     assert model.tree_.n_nodes == 1
@@ -284,9 +294,10 @@ def test_estimators_and_calibrators_that_cannot_serve():
 
 def test_margins_need_a_calibrator():
     with pytest.raises((TypeError, ValueError), match="internal"):
-        NestedDichotomyClassifier(LinearSVC()).fit(X, Y)
-    model = NestedDichotomyClassifier(LinearSVC(), internal="platt", random_state=0).fit(X, Y)
-    assert model.score(X, Y) > 0.95
+        NestedDichotomyClassifier(LinearSVC(), internal=None).fit(X, Y)
+    for options in ({}, {"internal": "platt"}, {"external": "vector"}):
+        model = NestedDichotomyClassifier(LinearSVC(), random_state=0, **options).fit(X, Y)
+        assert model.score(X, Y) > 0.95
 
 
 def test_a_calibrator_as_such():

@@ -37,7 +37,13 @@ def geometric():
 
 @pytest.fixture(scope="module")
 def arithmetic():
-    model = NestedDichotomyEnsemble(n_estimators=3, pooling="arithmetic", random_state=0)
+    model = NestedDichotomyEnsemble(
+        NestedDichotomyClassifier(internal=None),
+        n_estimators=3,
+        pooling="arithmetic",
+        external=None,
+        random_state=0,
+    )
     return model.fit(X[TRAIN], Y[TRAIN])
 
 
@@ -168,7 +174,7 @@ def test_a_tree_that_is_given_makes_equal_members():
     model = NestedDichotomyEnsemble(
         NestedDichotomyClassifier(structure=tree), n_estimators=2, temperature=1.0, random_state=0
     ).fit(X[TRAIN], Y[TRAIN])
-    single = NestedDichotomyClassifier(structure=tree).fit(X[TRAIN], Y[TRAIN])
+    single = NestedDichotomyClassifier(structure=tree, internal=None).fit(X[TRAIN], Y[TRAIN])
     np.testing.assert_allclose(
         model.predict_proba(X[REST]), single.predict_proba(X[REST]), atol=1e-6
     )
@@ -207,7 +213,7 @@ def test_another_classifier_is_that_of_the_nodes():
 def test_means_of_bounds():
     single = NestedDichotomyClassifier(internal=EvidentialLogisticCalibrator())
     model = NestedDichotomyEnsemble(
-        single, n_estimators=2, pooling="arithmetic", random_state=0
+        single, n_estimators=2, pooling="arithmetic", external=None, random_state=0
     ).fit(X[TRAIN], Y[TRAIN])
     rows = X[REST[:100]]
     bounds, proba = model.predict_bounds(rows), model.predict_proba(rows)
@@ -226,14 +232,21 @@ def test_means_of_bounds():
 @pytest.mark.parametrize(
     ("model", "word"),
     [
-        (NestedDichotomyEnsemble(), "arithmetic"),
+        (NestedDichotomyEnsemble(temperature=1.0), 'external="auto"'),
         (
             NestedDichotomyEnsemble(
-                NestedDichotomyClassifier(internal=EvidentialLogisticCalibrator())
+                NestedDichotomyClassifier(internal=EvidentialLogisticCalibrator()),
+                external=None,
+                temperature=0.5,
             ),
-            "arithmetic",
+            'external="auto"',
         ),
-        (NestedDichotomyEnsemble(pooling="arithmetic"), "vidential"),
+        (
+            NestedDichotomyEnsemble(
+                NestedDichotomyClassifier(internal=None), pooling="arithmetic", external=None
+            ),
+            "vidential",
+        ),
     ],
     ids=["default", "geometric", "precise"],
 )

@@ -20,7 +20,7 @@ def draw(n=60, p=80, seed=1):
 
 def off(X, y, **options):
     """Return by how much probabilities of the rows differ from those at the optimum."""
-    model = NestedDichotomyClassifier(structure=(0, 1), **options).fit(X, y)
+    model = NestedDichotomyClassifier(structure=(0, 1), internal=None, **options).fit(X, y)
     dense = X.toarray() if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
     coef, intercept = newton_logistic(dense, y == 1)
     return np.abs(model.predict_proba(X)[:, 1] - expit(dense @ coef + intercept)).max()

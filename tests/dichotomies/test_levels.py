@@ -178,6 +178,7 @@ def test_an_ensemble_shares_the_doubt_among_its_trees():
         NestedDichotomyClassifier(internal=EvidentialBinningCalibrator(), structure="random"),
         n_estimators=3,
         pooling="arithmetic",
+        external=None,
         random_state=0,
     ).fit(X, Y)
     bounds = ensemble.predict_bounds(X[:30], level=0.7)

@@ -105,7 +105,7 @@ def assert_same_nodes(model, by_hand, X, atol=1e-5):
 
 def test_nodes_are_logistic_regressions(case):
     X, y = case
-    model = NestedDichotomyClassifier(structure=TREE).fit(X, y)
+    model = NestedDichotomyClassifier(structure=TREE, internal=None).fit(X, y)
     assert_same_nodes(model, NestedDichotomy(TREE, tight_logistic()).fit(X, y), X)
 
 
@@ -117,7 +117,9 @@ def test_nodes_are_logistic_regressions(case):
 def test_strength_and_intercept(case, C, fit_intercept):
     X, y = case()
     options = {"C": C, "fit_intercept": fit_intercept}
-    model = NestedDichotomyClassifier(LogisticRegression(**options), structure=TREE).fit(X, y)
+    model = NestedDichotomyClassifier(
+        LogisticRegression(**options), structure=TREE, internal=None
+    ).fit(X, y)
     assert_same_nodes(model, NestedDichotomy(TREE, tight_logistic(**options)).fit(X, y), X)
 
 
@@ -125,7 +127,9 @@ def test_strength_and_intercept(case, C, fit_intercept):
 def test_columns_of_any_scale(C):
     X, y = rows_of(200, 13, 8)
     X *= np.geomspace(1e-6, 1e6, 13)
-    model = NestedDichotomyClassifier(LogisticRegression(C=C), structure=TREE).fit(X, y)
+    model = NestedDichotomyClassifier(LogisticRegression(C=C), structure=TREE, internal=None).fit(
+        X, y
+    )
     found = odds_of(model, X)
     for name, left, right in nodes(TREE):
         here = np.isin(y, left + right)
@@ -142,7 +146,7 @@ def test_columns_of_any_scale(C):
 def test_where_columns_are_centred_does_not_matter(offset):
     X, y = rows_of(200, 5, 9)
     shift = offset * np.array([1.0, -1.0, 0.5, 0.0, 2.0])
-    model = NestedDichotomyClassifier(structure=TREE).fit(X + shift, y)
+    model = NestedDichotomyClassifier(structure=TREE, internal=None).fit(X + shift, y)
     by_hand = NestedDichotomy(TREE, tight_logistic()).fit(X, y)
     found = odds_of(model, X + shift)
     for name, node in by_hand.models.items():
@@ -152,7 +156,7 @@ def test_where_columns_are_centred_does_not_matter(offset):
 def test_weights(case):
     X, y = case
     weight = np.random.default_rng(10).gamma(1.0, size=len(y)) + 0.01
-    model = NestedDichotomyClassifier(structure=TREE).fit(X, y, sample_weight=weight)
+    model = NestedDichotomyClassifier(structure=TREE, internal=None).fit(X, y, sample_weight=weight)
     assert_same_nodes(model, NestedDichotomy(TREE, tight_logistic()).fit(X, y, weight), X)
 
 
@@ -161,8 +165,10 @@ def test_a_row_of_weight_two_is_two_rows(case):
     count = np.random.default_rng(11).integers(0, 3, size=len(y))
     count[np.unique(y, return_index=True)[1]] = 1  # every class stays
     twice = np.repeat(np.arange(len(y)), count)
-    weighted = NestedDichotomyClassifier(structure=TREE).fit(X, y, sample_weight=count)
-    repeated = NestedDichotomyClassifier(structure=TREE).fit(X[twice], y[twice])
+    weighted = NestedDichotomyClassifier(structure=TREE, internal=None).fit(
+        X, y, sample_weight=count
+    )
+    repeated = NestedDichotomyClassifier(structure=TREE, internal=None).fit(X[twice], y[twice])
     np.testing.assert_allclose(
         weighted.predict_log_proba(X), repeated.predict_log_proba(X), rtol=1e-5, atol=1e-5
     )
@@ -170,8 +176,8 @@ def test_a_row_of_weight_two_is_two_rows(case):
 
 def test_dense_and_sparse_rows_give_one_model():
     X, y = text_like()
-    thin = NestedDichotomyClassifier(structure=TREE).fit(X, y)
-    full = NestedDichotomyClassifier(structure=TREE).fit(X.toarray(), y)
+    thin = NestedDichotomyClassifier(structure=TREE, internal=None).fit(X, y)
+    full = NestedDichotomyClassifier(structure=TREE, internal=None).fit(X.toarray(), y)
     for model in (thin, full):
         np.testing.assert_allclose(
             model.predict_log_proba(X), full.predict_log_proba(X.toarray()), rtol=1e-5, atol=1e-5
@@ -184,7 +190,7 @@ def test_dense_and_sparse_rows_give_one_model():
 def test_columns_unseen_at_a_node_say_nothing_there():
     X, y = text_like()
     X = sparse.hstack([X, sparse.csr_matrix((len(y), 40))]).tocsr()
-    model = NestedDichotomyClassifier(structure=TREE).fit(X, y)
+    model = NestedDichotomyClassifier(structure=TREE, internal=None).fit(X, y)
     strange = X[:5].toarray()
     strange[:, -40:] = 1e3
     np.testing.assert_allclose(model.predict_proba(strange), model.predict_proba(X[:5]))
@@ -193,14 +199,16 @@ def test_columns_unseen_at_a_node_say_nothing_there():
 @pytest.mark.parametrize("case", [more_rows_than_columns, text_like], ids=lambda c: c.__name__)
 def test_single_precision_is_close(case):
     X, y = case()
-    model = NestedDichotomyClassifier(structure=TREE, dtype=np.float32, random_state=0).fit(X, y)
+    model = NestedDichotomyClassifier(
+        structure=TREE, dtype=np.float32, random_state=0, internal=None
+    ).fit(X, y)
     exact = NestedDichotomy(TREE, tight_logistic()).fit(X, y)
     assert model.predict_proba(X).dtype == np.float64
     assert_same_nodes(model, exact, X, atol=2e-3)
     # Rows given in single precision are no other rows.
-    again = NestedDichotomyClassifier(structure=TREE, dtype=np.float32, random_state=0).fit(
-        X.astype(np.float32), y
-    )
+    again = NestedDichotomyClassifier(
+        structure=TREE, dtype=np.float32, random_state=0, internal=None
+    ).fit(X.astype(np.float32), y)
     np.testing.assert_array_equal(
         again.predict_proba(X.astype(np.float32)), model.predict_proba(X.astype(np.float32))
     )
@@ -223,7 +231,7 @@ def test_other_settings_are_kept(options):
     X, y = more_rows_than_columns()
     estimator = LogisticRegression(random_state=0, tol=1e-8, max_iter=10_000)
     estimator.set_params(**options)
-    model = NestedDichotomyClassifier(estimator, structure=TREE).fit(X, y)
+    model = NestedDichotomyClassifier(estimator, structure=TREE, internal=None).fit(X, y)
     by_hand = NestedDichotomy(TREE, estimator).fit(X, y)
     # Rows come in another order, which a solver that stops at its tolerance can tell.
     assert_same_nodes(model, by_hand, X, atol=1e-4)
@@ -231,14 +239,14 @@ def test_other_settings_are_kept(options):
 
 def test_two_classes_are_one_logistic_regression():
     X, y = rows_of(100, 6, 12, n_classes=2)
-    model = NestedDichotomyClassifier(random_state=0).fit(X, y)
+    model = NestedDichotomyClassifier(random_state=0, internal=None).fit(X, y)
     plain = tight_logistic().fit(X, y)
     np.testing.assert_allclose(model.predict_proba(X), plain.predict_proba(X), atol=1e-6)
 
 
 def test_rows_far_from_all_that_was_seen_have_finite_log_probabilities():
     X, y = separable()
-    model = NestedDichotomyClassifier(structure=TREE).fit(X, y)
+    model = NestedDichotomyClassifier(structure=TREE, internal=None).fit(X, y)
     log_proba = model.predict_log_proba(X[:4] * 1e4)
     assert np.isfinite(log_proba).all()
     assert log_proba.min() < -1e4

@@ -348,7 +348,7 @@ def test_who_gives_bounds(internal, bounds):
 @pytest.mark.parametrize(
     ("internal", "message"),
     [
-        ("sigmoid", "must be None, 'platt', 'isotonic' or a calibrator.*Got 'sigmoid'"),
+        ("sigmoid", "must be 'auto', None, 'platt', 'isotonic' or a calibrator.*Got 'sigmoid'"),
         (3, "Got 3 instead"),
         (PlattCalibrator, r"Pass an instance: PlattCalibrator\(\)"),
         (IsotonicCalibrator(smoothing=-1), "'smoothing' parameter of IsotonicCalibrator"),

@@ -32,10 +32,14 @@ COUNTS = np.random.default_rng(1).poisson(np.exp(X)).astype(float)
 THIN = sparse.csr_matrix(COUNTS)
 
 MODELS = {
-    "logistic": (NestedDichotomyClassifier(random_state=0), X),
-    "random tree": (NestedDichotomyClassifier(structure="random", random_state=0), X),
-    "float32": (NestedDichotomyClassifier(dtype=np.float32, random_state=0), X),
-    "sparse": (NestedDichotomyClassifier(random_state=0), THIN),
+    "default": (NestedDichotomyClassifier(random_state=0), X),
+    "logistic": (NestedDichotomyClassifier(internal=None, random_state=0), X),
+    "random tree": (
+        NestedDichotomyClassifier(structure="random", internal=None, random_state=0),
+        X,
+    ),
+    "float32": (NestedDichotomyClassifier(internal=None, dtype=np.float32, random_state=0), X),
+    "sparse": (NestedDichotomyClassifier(internal=None, random_state=0), THIN),
     "platt": (NestedDichotomyClassifier(internal="platt", random_state=0), X),
     "isotonic": (NestedDichotomyClassifier(internal="isotonic", random_state=0), X),
     "vector": (NestedDichotomyClassifier(external="vector", random_state=0), X),
@@ -47,8 +51,8 @@ MODELS = {
         NestedDichotomyClassifier(internal=EvidentialLogisticCalibrator(), random_state=0),
         X,
     ),
-    "bayes": (NestedDichotomyClassifier(GaussianNB(), random_state=0), X),
-    "counts": (NestedDichotomyClassifier(MultinomialNB(), random_state=0), THIN),
+    "bayes": (NestedDichotomyClassifier(GaussianNB(), internal=None, random_state=0), X),
+    "counts": (NestedDichotomyClassifier(MultinomialNB(), internal=None, random_state=0), THIN),
     "trees": (
         NestedDichotomyClassifier(DecisionTreeClassifier(max_depth=2), random_state=0),
         X,
@@ -112,7 +116,7 @@ def test_of_equals_the_first_class_comes_first(leaves, k):
     tree = DichotomyTree.from_nested(((leaves[0], leaves[1]), (leaves[2], leaves[3])))
     tree = DichotomyTree.from_nested((tree.to_nested(), (leaves[4], leaves[5])))
     y = np.repeat(np.arange(6), [2, 2, 2, 2, 2, 2])
-    model = NestedDichotomyClassifier(structure=tree).fit(np.zeros((12, 2)), y)
+    model = NestedDichotomyClassifier(structure=tree, internal=None).fit(np.zeros((12, 2)), y)
     proba = model.predict_proba(np.zeros((2, 2)))
     np.testing.assert_allclose(proba, 1 / 6)
     labels = model.predict_topk(np.zeros((2, 2)), k)

@@ -115,20 +115,15 @@ def _imprecise(table: Table, covariance_type: str = "tied") -> Any:
 
 
 def _tree(table: Table) -> Any:
-    from dubito.calibration import EvidentialLogisticCalibrator  # noqa: PLC0415
     from dubito.dichotomies import NestedDichotomyClassifier  # noqa: PLC0415
 
-    return NestedDichotomyClassifier(
-        internal=EvidentialLogisticCalibrator(), random_state=table.seed
-    )
+    return _cautious(table, NestedDichotomyClassifier(random_state=table.seed))
 
 
 def _ensemble(table: Table) -> Any:
     from dubito.dichotomies import NestedDichotomyEnsemble  # noqa: PLC0415
 
-    # The arithmetic mean is the one that has bounds.
-    ensemble = NestedDichotomyEnsemble(_tree(table), pooling="arithmetic", random_state=table.seed)
-    return _cautious(table, ensemble)
+    return _cautious(table, NestedDichotomyEnsemble(random_state=table.seed))
 
 
 def _calibrated(table: Table, model: Any, *, scale: bool) -> Any:
@@ -186,16 +181,16 @@ RECIPES = {
         ("boxed_",),
     ),
     "nested": Recipe(
-        "a tree of two-way splits, for many classes",
-        lambda table: _cautious(table, _tree(table)),
-        ("node_", "tree_paths"),
+        "a tree of two-way splits, for many classes, calibrated with bounds",
+        _tree,
+        ("node_", "tree_paths", "couplings_compiled"),
         needs_pairs=False,
         most_classes=math.inf,
     ),
     "nested-ensemble": Recipe(
-        "ten trees of two-way splits, averaged",
+        "ten trees of two-way splits, pooled and calibrated with bounds",
         _ensemble,
-        ("node_", "tree_paths"),
+        ("node_", "tree_paths", "couplings_compiled"),
         needs_pairs=False,
         most_classes=math.inf,
     ),

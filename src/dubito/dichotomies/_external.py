@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from dubito._checks import FloatArray
+    from dubito.dichotomies._class_rows import ClassRows
+    from dubito.dichotomies._holdout import Aside
 
 
 #: The least log-probability that is calibrated.
@@ -30,35 +32,71 @@ def read_external(external: Any) -> BaseCalibrator | None:
     if isinstance(external, type) and issubclass(external, BaseCalibrator):
         hint = f" Pass an instance: {external.__name__}()."
     raise ValueError(
-        "The 'external' parameter must be None, 'vector' or a calibrator of dubito.calibration. "
-        f"Got {external!r} instead.{hint}"
+        "The 'external' parameter must be 'auto', None, 'vector' or a calibrator of "
+        f"dubito.calibration. Got {external!r} instead.{hint}"
     )
 
 
-def fit_external(
-    calibrator: BaseCalibrator,
-    log_proba: FloatArray,
-    labels: npt.NDArray[Any],
-    weight: FloatArray,
-    classes: npt.NDArray[Any],
-) -> BaseCalibrator:
-    """Fit a clone on the log-probabilities of rows that the tree has not seen.
+class Held(NamedTuple):
+    """Rows that a model has not seen: their labels and weights, and all classes there are."""
 
-    It is told all classes: those without a row among them keep their column.
+    labels: npt.NDArray[Any]
+    weight: FloatArray
+    classes: npt.NDArray[Any]
+
+
+def held_rows(rows: ClassRows, aside: Aside) -> Held:
+    """Return the rows of all parts, one part after the other."""
+    held = np.concatenate([np.flatnonzero(part) for part in aside.parts])
+    return Held(rows.classes[rows.codes[held]], rows.weight[held], rows.classes)
+
+
+def fit_external(
+    calibrator: BaseCalibrator, log_proba: FloatArray, held: Held, *, cut: bool
+) -> BaseCalibrator:
+    """Fit a clone on the log-probabilities of rows that the model behind them has not seen.
+
+    It is told all classes: those without a row among them keep their column. `cut` is as in
+    `as_scores`.
     """
     fitted = clone(calibrator)
     if fitted.classes is None:
-        fitted.set_params(classes=classes)
-    return fitted.fit(as_scores(fitted, log_proba), labels, sample_weight=weight)
+        fitted.set_params(classes=held.classes)
+    scores = as_scores(fitted, log_proba, cut=cut)
+    return fitted.fit(scores, held.labels, sample_weight=held.weight)
 
 
-def as_scores(calibrator: BaseCalibrator, log_proba: FloatArray) -> FloatArray:
+def best_external(
+    calibrator: BaseCalibrator, variants: list[FloatArray], held: Held
+) -> tuple[int, BaseCalibrator]:
+    """Return which of several models is best once it is calibrated, and its calibrator.
+
+    That is the one with the least log loss of the rows held out; `variants` are the models'
+    log-probabilities of them.
+    """
+    fitted = [fit_external(calibrator, log_proba, held, cut=False) for log_proba in variants]
+    losses = [
+        _log_loss(one.predict_log_proba(as_scores(one, log_proba, cut=False)), held)
+        for one, log_proba in zip(fitted, variants, strict=True)
+    ]
+    best = int(np.argmin(losses))
+    return best, fitted[best]
+
+
+def _log_loss(log_proba: FloatArray, held: Held) -> float:
+    columns = np.searchsorted(held.classes, held.labels)
+    return -float(held.weight @ log_proba[np.arange(len(columns)), columns])
+
+
+def as_scores(calibrator: BaseCalibrator, log_proba: FloatArray, *, cut: bool) -> FloatArray:
     """Return log-probabilities as the calibrator reads scores: two classes have one column.
 
-    They are cut where probabilities round to zero: naive Bayes is sure by thousands of nats, and a
-    few such rows that are wrong would leave nothing of the others.
+    With `cut` they are cut where probabilities round to zero: naive Bayes is sure by thousands of
+    nats, and a few such rows that are wrong would leave nothing of the others. The nodes that the
+    default comes after are calibrated, and need none.
     """
-    log_proba = np.maximum(log_proba, _LEAST)
+    if cut:
+        log_proba = np.maximum(log_proba, _LEAST)
     if calibrator.input == "proba":
         proba = np.exp(log_proba)
         return proba if log_proba.shape[1] > 2 else proba[:, 1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -11,6 +11,63 @@ if TYPE_CHECKING:
 
     from dubito._checks import BoolArray, IntArray
     from dubito.dichotomies._class_rows import ClassRows
+
+#: With fewer rows a tenth of them is too little to calibrate on: every row is held out in turn.
+_FEW_ROWS = 1000
+_FOLDS = 5
+#: With more rows the final model can do without those held out, and is not fitted again.
+_MANY_ROWS = 20_000
+#: One slope is known well from so many rows, and gains nothing by more.
+_MOST_ROWS = 1000
+#: With fewer rows that can be held out, nothing is calibrated: a slope of so few is mostly chance.
+_LEAST_ROWS = 20
+
+
+class Aside(NamedTuple):
+    """Rows that a calibrator is fitted on, in parts, each of them left out of a fit.
+
+    With ``refit`` the final model is fitted to all rows, and others without each part are fitted
+    for the calibrator alone; else there is one part at most, which the final model does without.
+    """
+
+    parts: list[BoolArray]
+    refit: bool = False
+
+    def inside(self, rows: ClassRows) -> ClassRows:
+        """Return the rows of the final fit."""
+        return rows if self.refit or not self.parts else rows.without(self.parts[0])
+
+
+def plan_aside(rows: ClassRows, rng: Generator) -> Aside:
+    """Return which rows calibrate the whole, where no part of them is asked for.
+
+    Below 1,000 rows all of them in five folds, but for those that are alone in their class; from
+    there on a tenth of the rows, and 1,000 at most. Fewer than 20 rows are none. The final model
+    has all rows, unless they are 20,000 or more.
+    """
+    n = int(np.count_nonzero(rows.weight))
+    if n < _FEW_ROWS:
+        parts = [part for part in in_folds(rows, _FOLDS, rng) if part.any()]
+    else:
+        parts = [rows_aside(rows, min(0.1, _MOST_ROWS / n), rng)]
+    if sum(int(part.sum()) for part in parts) < _LEAST_ROWS:
+        return Aside([])
+    return Aside(parts, refit=n < _MANY_ROWS)
+
+
+def in_folds(rows: ClassRows, n_folds: int, rng: Generator) -> list[BoolArray]:
+    """Return folds of the rows that count; rows that are alone in their class are in none.
+
+    Rows are dealt out class by class, in random order: the folds of a class differ by one row at
+    most, and so do those of all rows.
+    """
+    counted = rng.permutation(np.flatnonzero(rows.weight))
+    sizes = np.bincount(rows.codes[counted], minlength=len(rows.classes))
+    shared = counted[sizes[rows.codes[counted]] > 1]
+    dealt = shared[np.argsort(rows.codes[shared], kind="stable")]
+    fold = np.full(len(rows.codes), -1)
+    fold[dealt] = np.arange(len(dealt)) % n_folds
+    return [fold == number for number in range(n_folds)]
 
 
 def rows_aside(rows: ClassRows, share: float, rng: Generator) -> BoolArray:

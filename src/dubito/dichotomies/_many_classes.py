@@ -35,6 +35,13 @@ def require_bounds(model: ManyClassesMixin) -> None:
     model._require_bounds()
 
 
+def know_nothing(n: int, n_classes: int) -> FloatArray:
+    """Return bounds of 0 and 1, (n, 2, K): no row could be spared to check a model on."""
+    both = np.zeros((n, 2, n_classes))
+    both[:, 1] = 1.0
+    return both
+
+
 class ManyClassesMixin(CautiousMixin):
     """`predict` and its kin, for models that give answers about a chunk of rows.
 

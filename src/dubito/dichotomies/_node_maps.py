@@ -53,7 +53,7 @@ def read_internal(internal: Any) -> BaseCalibrator | None:
     if isinstance(internal, type) and issubclass(internal, BaseCalibrator):
         hint = f" Pass an instance: {internal.__name__}()."
     raise ValueError(
-        "The 'internal' parameter must be None, 'platt', 'isotonic' or a calibrator of "
+        "The 'internal' parameter must be 'auto', None, 'platt', 'isotonic' or a calibrator of "
         f"dubito.calibration for two classes. Got {internal!r} instead.{hint}"
     )
 

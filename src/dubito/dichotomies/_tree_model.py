@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from scipy.special import expit
 from dubito._checks import level_of_each
 from dubito._kernels.tree_paths import class_bounds, class_proba, log_class_proba, maximal_classes
 from dubito.dichotomies._parallel import run_tasks
+from dubito.dichotomies._platt_maps import IdentityMaps
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,6 +44,10 @@ class TreeModel:
     @property
     def _paths(self) -> tuple[IntArray, IntArray, IntArray]:
         return self.left, self.right, self.order
+
+    def without_maps(self) -> TreeModel:
+        """Return the same nodes, uncalibrated."""
+        return replace(self, maps=IdentityMaps())
 
     def _log_odds(self, X: Any) -> FloatArray:
         return self._kept(self.maps.log_odds(self.nodes.scores(X)))

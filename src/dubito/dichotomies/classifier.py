@@ -16,16 +16,15 @@ from dubito._kernels.tree_paths import group_sums
 from dubito._sklearn import HasMethods, Interval, StrOptions, fit_context
 from dubito.calibration._base import is_evidential
 from dubito.decision.rules import choose_set
+from dubito.dichotomies._auto import Calibrators, is_auto, read_calibrators
 from dubito.dichotomies._class_rows import ClassRows, read_class_rows
 from dubito.dichotomies._estimator_nodes import has_probabilities
-from dubito.dichotomies._external import as_scores, fit_external, read_external
+from dubito.dichotomies._external import as_scores, best_external, fit_external, held_rows
 from dubito.dichotomies._growth import STRUCTURES, make_tree
-from dubito.dichotomies._holdout import rows_aside
-from dubito.dichotomies._leaf_rows import in_leaf_order
-from dubito.dichotomies._many_classes import ManyClassesMixin, require_bounds
-from dubito.dichotomies._node_fits import fit_nodes
-from dubito.dichotomies._node_maps import fit_node_maps, read_internal
+from dubito.dichotomies._holdout import Aside, plan_aside, rows_aside
+from dubito.dichotomies._many_classes import ManyClassesMixin, know_nothing, require_bounds
 from dubito.dichotomies._top import can_search, search_top
+from dubito.dichotomies._tree_fit import check_node_model, fit_tree_model
 from dubito.dichotomies._tree_model import TreeModel, over_rows
 from dubito.dichotomies.tree import DichotomyTree
 
@@ -56,20 +55,30 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
         and so is a ``LogisticRegression`` with a ridge: both are at scikit-learn's optimum. The
         nodes of ``GaussianNB`` and ``MultinomialNB`` are had from sums over classes. Of any other
         classifier each node gets a clone.
-    structure : str, DichotomyTree or nested tuples, default="clustered"
+    structure : str, DichotomyTree or nested tuples, default="auto"
         How classes are parted. "clustered": halves of classes that lie near each other, by
-        2-means on class means; "random": any split is as likely as any other (P4);
-        "class_balanced" and "data_balanced": random halves of the classes, or of the rows;
-        "random_pair": by a model of two random classes. Or a tree of labels, say a taxonomy: its
-        leaves without rows are left out.
-    internal : None, "platt", "isotonic" or calibrator, default=None
+        2-means on class means; "clustered_half": the same in a random half of the features;
+        "centroid_pair": to the nearer of the means of two random classes; "random_pair": by a
+        model of two random classes; "random": any split is as likely as any other (P4);
+        "class_balanced" and "data_balanced": random halves of the classes, or of the rows.
+        "auto" is "clustered" for a tree by itself; in an ensemble, where trees gain by being
+        different, "centroid_pair" up to 200 classes and "clustered_half" beyond. Or a tree of
+        labels, say a taxonomy: its leaves without rows are left out.
+    internal : "auto", None, "platt", "isotonic" or calibrator, default="auto"
         Calibration of each node, on log-odds out of fold. An evidential calibrator gives bounds.
-    external : None, "vector" or calibrator, default=None
-        Calibration of the whole, on the log-probabilities of rows set aside.
+        "auto": Platt's sigmoids, where rows held out have a lower log loss with them.
+    external : "auto", None, "vector" or calibrator, default="auto"
+        Calibration of the whole, on the log-probabilities of rows that a tree has not seen.
+        "auto": one slope, ``EvidentialMultinomialCalibrator``, which gives the bounds.
+        Where one of `internal` and `external` is named, the other left at "auto" is None: of
+        None, "platt" and "vector" each asks for one of P4's schemes.
     internal_cv : int, default=3
         Folds for internal calibration.
-    external_size : float, default=0.1
-        Part of the rows that is set aside for external calibration; the tree does without.
+    external_size : "auto" or float, default="auto"
+        Part of the rows that is set aside for external calibration; the tree does without. "auto"
+        is a tenth for a calibrator that is named. For the default it is all rows in five folds
+        below 1,000 rows, then a tenth, and 1,000 rows at most; up to 20,000 rows the tree is
+        fitted again to all of them.
     dtype : dtype, default=None
         float32 or float64 to compute node models with; None is that of the rows. float32 takes half
         of the memory and less time; log-odds of nodes are then right to about three digits.
@@ -88,7 +97,8 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
     internal_ : object
         Calibration maps of the nodes.
     external_ : calibrator or None
-        The fitted external calibrator.
+        The fitted external calibrator. None also where "auto" finds fewer than 20 rows to hold
+        out, as where every class has a single row; all bounds are 0 and 1 then.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -108,12 +118,14 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
     among them are shrunken towards the others by `VectorCalibrator`, where plain vector scaling
     would drive them to probability zero.
 
-    Bounds of a class are products of its nodes' bounds. They are exact: nodes are free in their
-    intervals, and a path meets each once. At a confidence level each node has bounds at
-    :math:`1-(1-\text{level})/d`, with d the depth of the tree, so that all nodes of a path hold
-    their probabilities at the level; the product then holds that of the class. The promise is that
-    of the calibrators: of the probability given the scores of the nodes, where the form of the map
-    is right; not of what other models would know of the row.
+    Bounds by default are those of the slope of the whole, known well from some hundred rows: they
+    serve decisions. With an evidential `internal` alone bounds of a class are products of its
+    nodes' bounds. They are exact: nodes are free in their intervals, and a path meets each once;
+    but with many classes and few rows in each they leave most rows undecided. At a confidence
+    level each node has bounds at :math:`1-(1-\text{level})/d`, with d the depth of the tree, so
+    that all nodes of a path hold their probabilities at the level; the product then holds that of
+    the class. The promise is that of the calibrators: of the probability given the scores, where
+    the form of the map is right; not of what other models would know of the row.
 
     References
     ----------
@@ -125,8 +137,9 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
     >>> from dubito.datasets import make_many_classes
     >>> from dubito.dichotomies import NestedDichotomyClassifier
     >>> X, y = make_many_classes(3000, n_classes=40, n_features=20, random_state=0)
-    >>> model = NestedDichotomyClassifier(external="vector", random_state=0).fit(X[:2000], y[:2000])
-    >>> model.predict_proba(X[2000:]).shape
+    >>> model = NestedDichotomyClassifier(random_state=0).fit(X[:2000], y[:2000])
+    >>> bounds = model.predict_bounds(X[2000:])
+    >>> bounds.lower.shape
     (1000, 40)
     >>> model.predict_topk(X[2000:], 3).shape
     (1000, 3)
@@ -140,7 +153,7 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
         "internal": "no_validation",
         "external": "no_validation",
         "internal_cv": [Interval(Integral, 2, None, closed="left")],
-        "external_size": [Interval(Real, 0, 1, closed="neither")],
+        "external_size": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="neither")],
         "dtype": "no_validation",
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
@@ -150,11 +163,11 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
         self,
         estimator: Any = None,
         *,
-        structure: Any = "clustered",
-        internal: Any = None,
-        external: Any = None,
+        structure: Any = "auto",
+        internal: Any = "auto",
+        external: Any = "auto",
         internal_cv: int = 3,
-        external_size: float = 0.1,
+        external_size: str | float = "auto",
         dtype: npt.DTypeLike | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -188,106 +201,106 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
 
     def _read(self, owner: Any, X: Any, y: Any, sample_weight: Any) -> ClassRows:
         """Check the rows for this tree, or for the ensemble it belongs to."""
-        read_internal(self.internal)
-        read_external(self.external)
+        self._calibrators()
         return read_class_rows(owner, X, y, sample_weight, dtype=self.dtype, **self._reading())
+
+    def _calibrators(self) -> Calibrators:
+        return read_calibrators(self.internal, self.external, self.estimator)
 
     def _fit_rows(self, rows: ClassRows) -> Self:
         """Fit on rows that have been checked."""
-        internal, external = read_internal(self.internal), read_external(self.external)
-        self._check_estimator(internal)
+        calibrators = self._calibrators()
+        check_node_model(self.estimator, calibrators.internal)
         self.classes_, self._features = rows.classes, rows.kind
         chance = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        aside_rng, tree_rng, row_rng = np.random.default_rng(chance).spawn(3)
-        aside = np.zeros(len(rows.codes), dtype=bool)
-        if external is not None:
-            aside = self._set_aside(rows, aside_rng)
-        inside = rows.without(aside)
-        self.tree_ = make_tree(self.structure, inside, self.estimator, tree_rng)
-        self._model = self._fit_tree(inside, internal, row_rng)
+        aside_rng, *final_rngs = np.random.default_rng(chance).spawn(3)
+        aside = self._set_aside(calibrators, rows, aside_rng)
+        self.tree_, self._model = self._grow(aside.inside(rows), calibrators, *final_rngs)
+        self.external_: BaseCalibrator | None = None
+        if aside.parts:
+            self._calibrate(calibrators, rows, aside, aside_rng)
+        elif calibrators.by_default:
+            self._model = self._variants(self._model, calibrators)[-1]
         self.internal_ = self._model.maps
-        self.external_ = None
-        if external is not None:
-            self.external_ = self._fit_external(external, rows, aside)
         return self
 
-    def _check_estimator(self, internal: BaseCalibrator | None) -> None:
-        if self.estimator is None or has_probabilities(self.estimator):
-            return
-        if not hasattr(self.estimator, "decision_function"):
-            raise ValueError(
-                f"estimator must be a classifier with predict_proba or decision_function; got "
-                f"{self.estimator!r}, which has neither."
-            )
-        if internal is not None:
-            return
+    def _calibrate(
+        self, calibrators: Calibrators, rows: ClassRows, aside: Aside, rng: Generator
+    ) -> None:
+        """Fit the external calibrator, and choose between nodes calibrated and as they are."""
+        parts: list[list[FloatArray]] = []
+        for part in aside.parts:
+            model = self._model
+            if aside.refit:
+                _, model = self._grow(rows.without(part), calibrators, *rng.spawn(2))
+            X, n_classes = rows.X[part], len(rows.classes)
+            variants = self._variants(model, calibrators)
+            parts.append([over_rows(one.log_proba, X, n_classes, self.n_jobs) for one in variants])
+        held, external = held_rows(rows, aside), calibrators.external
+        scores = [np.concatenate(of_parts) for of_parts in zip(*parts, strict=True)]
+        assert external is not None  # noqa: S101 - rows are set aside for it
+        if calibrators.by_default:
+            best, self.external_ = best_external(external, scores, held)
+            self._model = self._variants(self._model, calibrators)[best]
+        else:
+            self.external_ = fit_external(external, scores[0], held, cut=True)
+
+    def _variants(self, model: TreeModel, calibrators: Calibrators) -> list[TreeModel]:
+        """Return the models that are chosen from: where nodes need not be calibrated, both."""
+        needed = self.estimator is not None and not has_probabilities(self.estimator)
+        if needed or not calibrators.by_default:
+            return [model]
+        return [model, model.without_maps()]
+
+    def _set_aside(self, calibrators: Calibrators, rows: ClassRows, rng: Generator) -> Aside:
+        """Return the rows that the external calibrator is fitted on."""
+        if calibrators.external is None:
+            return Aside([])
+        if calibrators.by_default and is_auto(self.external_size):
+            return plan_aside(rows, rng)
+        size = 0.1 if is_auto(self.external_size) else float(self.external_size)
+        aside = rows_aside(rows, size, rng)
+        if aside.any():
+            return Aside([aside])
+        if calibrators.by_default:
+            return Aside([])
         raise ValueError(
-            f"{type(self.estimator).__name__} has no predict_proba, and its margins are no "
-            'log-odds; use internal="platt" to make probabilities of them.'
+            f"no row can be set aside for external calibration: external_size={size} of "
+            f"{len(aside)} rows, of which each of {len(self.classes_)} classes keeps one. Give "
+            "more rows, a larger external_size, or external=None."
         )
 
-    def _set_aside(self, rows: ClassRows, rng: Generator) -> BoolArray:
-        """Return the rows that the external calibrator is fitted on, and the tree is not."""
-        aside = rows_aside(rows, self.external_size, rng)
-        if not aside.any():
-            raise ValueError(
-                f"no row can be set aside for external calibration: external_size="
-                f"{self.external_size} of {len(aside)} rows, of which each of {len(self.classes_)} "
-                "classes keeps one. Give more rows, a larger external_size, or external=None."
-            )
-        return aside
-
-    def _fit_external(
-        self, external: BaseCalibrator, rows: ClassRows, aside: BoolArray
-    ) -> BaseCalibrator:
-        """Fit the calibrator on rows that the tree has not seen."""
-        log_proba = over_rows(self._model.log_proba, rows.X[aside], len(self.classes_), self.n_jobs)
-        labels = self.classes_[rows.codes[aside]]
-        return fit_external(external, log_proba, labels, rows.weight[aside], self.classes_)
-
-    def _fit_tree(
-        self,
-        data: ClassRows,
-        internal: BaseCalibrator | None,
-        rng: Generator,
-    ) -> TreeModel:
-        """Fit the nodes, and their maps where they are to be calibrated."""
-        tree = self.tree_
-        columns = {label: column for column, label in enumerate(self.classes_.tolist())}
-        order = np.array([columns[label] for label in tree.leaves.tolist()])
-        place = np.argsort(order)
-        rows = in_leaf_order(data.X, place[data.codes], data.weight, len(order), rng)
-        nodes, cross = fit_nodes(
-            self.estimator,
-            rows,
+    def _grow(
+        self, data: ClassRows, calibrators: Calibrators, tree_rng: Generator, row_rng: Generator
+    ) -> tuple[DichotomyTree, TreeModel]:
+        """Return a tree over the classes, and its nodes fitted to the rows."""
+        tree = make_tree(self.structure, data, self.estimator, tree_rng)
+        model = fit_tree_model(
             tree,
-            weighted=data.weighted,
-            internal=internal,
+            data,
+            self.estimator,
+            calibrators.internal,
             n_folds=self.internal_cv,
             n_jobs=self.n_jobs,
-            rng=rng,
+            rng=row_rng,
         )
-        spans = rows.spans(tree)
-        maps = fit_node_maps(
-            internal,
-            cross,
-            spans.packed(),
-            spans.n_left,
-            weight=rows.weight,
-            first=spans.first,
-            n_jobs=self.n_jobs,
-        )
-        return TreeModel(nodes, maps, tree.left, tree.right, order, tree.depth)
+        return tree, model
+
+    def _scores(self, X: Any) -> FloatArray:
+        """Return what the external calibrator is told of rows."""
+        assert self.external_ is not None  # noqa: S101 - asked only where there is one
+        cut = not self._calibrators().by_default
+        return as_scores(self.external_, self._model.log_proba(X), cut=cut)
 
     def _proba(self, X: Any) -> FloatArray:
         if self.external_ is None:
             return self._model.proba(X)
-        return self.external_.predict_proba(as_scores(self.external_, self._model.log_proba(X)))
+        return self.external_.predict_proba(self._scores(X))
 
     def _log_proba(self, X: Any) -> FloatArray:
         if self.external_ is None:
             return self._model.log_proba(X)
-        return self.external_.predict_log_proba(as_scores(self.external_, self._model.log_proba(X)))
+        return self.external_.predict_log_proba(self._scores(X))
 
     def _top(self, k: int, X: Any) -> FloatArray:
         model = self._model
@@ -325,10 +338,8 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
         return group_sums(self._proba(X), group)
 
     def _require_bounds(self) -> None:
-        external, internal = read_external(self.external), read_internal(self.internal)
-        if external is None and internal is not None and is_evidential(internal):
-            return
-        if external is not None:
+        internal, external, _ = self._calibrators()
+        if external is not None or (internal is not None and is_evidential(internal)):
             return
         raise AttributeError(
             f"internal={self.internal!r} gives no bounds; use an evidential calibrator, as in "
@@ -336,10 +347,12 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
         )
 
     def _both_bounds(self, level: float | None, X: Any) -> FloatArray:
-        if self.external_ is None:
-            return self._model.bounds(X, level)
-        scores = as_scores(self.external_, self._model.log_proba(X))
-        return np.stack([*self.external_.predict_bounds(scores, level=level)], axis=1)
+        if self.external_ is not None:
+            bounds = self.external_.predict_bounds(self._scores(X), level=level)
+            return np.stack([*bounds], axis=1)
+        if self._calibrators().by_default:
+            return know_nothing(X.shape[0], len(self.classes_))
+        return self._model.bounds(X, level)
 
     @offered_if(require_bounds)
     def predict_set(
@@ -365,14 +378,15 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
             The confidence level of the bounds, as in `predict_bounds`. It is not that of the set.
         **options
             Passed on to a rule on bounds, as in ``loss=L``; with any, or with an external
-            calibrator, "maximality" goes by the bounds of classes.
+            calibrator as by default, "maximality" goes by the bounds of classes.
 
         Returns
         -------
         ndarray of bool, shape (n, K)
             Never an empty row; columns as in ``classes_``.
         """
-        in_tree = isinstance(rule, str) and rule == "maximality" and self.external is None
+        named = isinstance(rule, str) and rule == "maximality"
+        in_tree = named and self._calibrators().external is None
         if in_tree and not options:
             return self._over_rows(partial(self._maximal, check_level(level)), X)
         return choose_set(self.predict_bounds(X, level=level), rule, **options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -13,19 +14,20 @@ from dubito._checks import level_of_each
 from dubito._kernels.softmax import log_softmax
 from dubito._sklearn import HasMethods, Interval, StrOptions, fit_context
 from dubito.calibration import TemperatureCalibrator
-from dubito.dichotomies._external import fit_external
-from dubito.dichotomies._holdout import rows_aside
-from dubito.dichotomies._many_classes import ManyClassesMixin
+from dubito.dichotomies._auto import default_external, internal_of_several, is_auto
+from dubito.dichotomies._external import as_scores, fit_external, held_rows, read_external
+from dubito.dichotomies._growth import structure_of_several
+from dubito.dichotomies._holdout import Aside, plan_aside, rows_aside
+from dubito.dichotomies._many_classes import ManyClassesMixin, know_nothing
 from dubito.dichotomies._tree_model import over_rows
 from dubito.dichotomies.classifier import NestedDichotomyClassifier
 
 if TYPE_CHECKING:
-    from dubito._checks import BoolArray, FloatArray
+    from numpy.random import Generator
+
+    from dubito._checks import FloatArray
+    from dubito.calibration._base import BaseCalibrator
     from dubito.dichotomies._class_rows import ClassRows
-
-
-#: Rows that a temperature is fitted on where nothing else is asked for.
-_HOLDOUT_ROWS = 1000
 
 
 class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
@@ -37,22 +39,31 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
     .. math:: p(c\mid x)\propto\prod_{m=1}^Mp_m(c\mid x)^{\beta/M}
 
     keeps what all of them think possible, and is sharper than any of them; their arithmetic mean
-    keeps what one of them does.
+    keeps what one of them does. The mean is calibrated on rows that none of its trees has seen, and
+    bounds are those of its calibrator.
 
     Parameters
     ----------
     estimator : NestedDichotomyClassifier or classifier, default=None
         The tree that is cloned; None is the default one. Another classifier is that of the nodes.
+        What a tree leaves at "auto" is chosen for the pool: a structure that makes trees differ,
+        logistic nodes as they are and others with Platt's sigmoids, no calibration of each whole.
     n_estimators : int, default=10
         Number M of trees.
     pooling : {"geometric", "arithmetic"}, default="geometric"
         Which mean.
+    external : "auto", None, "vector" or calibrator, default="auto"
+        Calibration of the pooled log-probabilities. "auto": one slope, :math:`\beta`, by
+        ``EvidentialMultinomialCalibrator``, which gives the bounds. None: the arithmetic mean as
+        it is, whose bounds are means of the trees'; a temperature for the geometric one.
     temperature : "auto" or float, default="auto"
         :math:`1/\beta` of the geometric mean; "auto" is fitted on rows that no tree has seen, and
-        1 where there are none to spare: every class keeps a row.
+        1 where there are none to spare: every class keeps a row. With a number nothing is fitted
+        unless `external` names a calibrator.
     holdout_size : "auto" or float, default="auto"
-        Part of the rows that is set aside for it; "auto" is a tenth, and 1,000 rows at most, which
-        tell one number well.
+        Part of the rows that is set aside to calibrate on; the trees do without. "auto": all rows
+        in five folds below 1,000 rows, then a tenth, and 1,000 rows at most, which tell one number
+        well; up to 20,000 rows the trees are fitted again to all of them.
     n_jobs : int, default=None
         Jobs, as in `NestedDichotomyClassifier`: trees are fitted one after the other, their nodes
         side by side.
@@ -65,6 +76,9 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
         Labels, in the order of columns.
     estimators_ : list of NestedDichotomyClassifier
         The trees.
+    external_ : calibrator or None
+        The fitted calibrator of the pool; None also where fewer than 20 rows can be held out. The
+        bounds are then 0 and 1.
     temperature_ : float
         :math:`1/\beta`; 1 for the arithmetic mean, which has none.
     n_features_in_ : int
@@ -74,11 +88,12 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    P4 has one tree. Bounds are defined for the arithmetic mean, where they are means of the
-    trees' bounds, and exact, as trees are free of each other. At a confidence level each of M trees
-    has bounds at :math:`1-(1-\text{level})/M`, so that all of them hold at the level; their means
-    then hold the mean of the trees' true probabilities, each given the scores of its own nodes.
-    That is cautious, for the trees see the same rows and mostly err together.
+    P4 has one tree. Bounds speak of the calibration of the pool: how well its slope is known. With
+    ``pooling="arithmetic", external=None`` they are means of the trees' bounds, and exact, as trees
+    are free of each other; with many classes they are too wide to decide by. At a confidence level
+    each of M trees then has bounds at :math:`1-(1-\text{level})/M`, so that all of them hold at the
+    level; their means hold the mean of the trees' true probabilities, each given the scores of its
+    own nodes. That is cautious, for the trees see the same rows and mostly err together.
 
     Examples
     --------
@@ -95,6 +110,7 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
         "estimator": [HasMethods(["fit", "predict"]), None],
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
         "pooling": [StrOptions({"geometric", "arithmetic"})],
+        "external": "no_validation",
         "temperature": [StrOptions({"auto"}), Interval(Real, 1e-100, 1e100, closed="both")],
         "holdout_size": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="neither")],
         "n_jobs": [Integral, None],
@@ -107,6 +123,7 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
         *,
         n_estimators: int = 10,
         pooling: str = "geometric",
+        external: Any = "auto",
         temperature: str | float = "auto",
         holdout_size: str | float = "auto",
         n_jobs: int | None = None,
@@ -115,6 +132,7 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
         self.estimator = estimator
         self.n_estimators = n_estimators
         self.pooling = pooling
+        self.external = external
         self.temperature = temperature
         self.holdout_size = holdout_size
         self.n_jobs = n_jobs
@@ -146,64 +164,117 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
                 f"temperature={self.temperature!r} is that of a geometric mean; "
                 'with pooling="arithmetic" leave it at "auto".'
             )
-        tree = self._tree()
+        calibrator, tree = self._calibrator(), self._tree()
         rows = tree._read(self, X, y, sample_weight)
         self.classes_, self._features = rows.classes, rows.kind
         chance = check_random_state(self.random_state)
         seeds = chance.randint(np.iinfo(np.int32).max, size=self.n_estimators + 1)
-        aside = np.zeros(len(rows.codes), dtype=bool)
-        if self.pooling == "geometric" and self.temperature == "auto":
-            aside = rows_aside(rows, self._share_aside(rows), np.random.default_rng(seeds[0]))
-        inside = rows.without(aside)
-        self.estimators_ = [self._fit_member(tree, inside, int(seed)) for seed in seeds[1:]]
-        self._slope = self._fit_slope(rows, aside)
-        self.temperature_ = 1 / self._slope if self._slope > 0 else np.inf
+        rng = np.random.default_rng(seeds[0])
+        aside = Aside([]) if calibrator is None else self._set_aside(rows, rng)
+        member = self._member(tree, len(rows.classes))
+        self.estimators_ = self._fit_trees(member, aside.inside(rows), seeds[1:])
+        self.external_: BaseCalibrator | None = None
+        if calibrator is not None and aside.parts:
+            pooled = self._pool_aside(member, rows, aside, rng)
+            held = held_rows(rows, aside)
+            self.external_ = fit_external(calibrator, pooled, held, cut=self._named())
+        self.temperature_ = self._found_temperature()
         return self
 
-    def _share_aside(self, rows: ClassRows) -> float:
-        if isinstance(self.holdout_size, str):
-            return min(0.1, _HOLDOUT_ROWS / len(rows.codes))
-        return float(self.holdout_size)
+    def _pool_aside(
+        self, member: NestedDichotomyClassifier, rows: ClassRows, aside: Aside, rng: Generator
+    ) -> FloatArray:
+        """Return the pooled log-probabilities of rows held out, part by part."""
+        parts = []
+        for part in aside.parts:
+            trees = self.estimators_
+            if aside.refit:
+                seeds = rng.integers(np.iinfo(np.int32).max, size=self.n_estimators)
+                trees = self._fit_trees(member, rows.without(part), seeds)
+            pool = partial(self._pool, trees)
+            parts.append(over_rows(pool, rows.X[part], len(rows.classes), self.n_jobs))
+        return np.concatenate(parts)
 
-    def _fit_member(
-        self, tree: NestedDichotomyClassifier, rows: ClassRows, seed: int
-    ) -> NestedDichotomyClassifier:
-        member = clone(tree).set_params(random_state=seed, n_jobs=self.n_jobs)
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self, name):
-                setattr(member, name, getattr(self, name))
-        return member._fit_rows(rows)
+    def _calibrator(self) -> BaseCalibrator | None:
+        """Return the calibrator of the pooled probabilities."""
+        if is_auto(self.external):
+            return default_external() if is_auto(self.temperature) else None
+        if self.external is None and self.pooling == "geometric" and is_auto(self.temperature):
+            return TemperatureCalibrator(input="logits")
+        return read_external(self.external)
 
-    def _fit_slope(self, rows: ClassRows, aside: BoolArray) -> float:
-        """Return the power of the geometric mean."""
-        if not aside.any():
-            return 1.0 if isinstance(self.temperature, str) else 1 / float(self.temperature)
-        pooled = over_rows(self._mean_log, rows.X[aside], len(self.classes_), self.n_jobs)
-        calibrator = fit_external(
-            TemperatureCalibrator(input="logits"),
-            pooled,
-            self.classes_[rows.codes[aside]],
-            rows.weight[aside],
-            self.classes_,
-        )
-        return calibrator.slope_
+    def _set_aside(self, rows: ClassRows, rng: Generator) -> Aside:
+        if is_auto(self.holdout_size):
+            return plan_aside(rows, rng)
+        aside = rows_aside(rows, float(self.holdout_size), rng)
+        return Aside([aside] if aside.any() else [])
 
-    def _mean_log(self, X: Any) -> FloatArray:
-        """Return the mean of the trees' log-probabilities, (n, K)."""
-        total = self.estimators_[0]._log_proba(X)
-        for member in self.estimators_[1:]:
-            total += member._log_proba(X)
-        return total / len(self.estimators_)
+    def _member(self, tree: NestedDichotomyClassifier, n_classes: int) -> NestedDichotomyClassifier:
+        """Return the tree that is fitted again and again.
+
+        What it leaves at "auto" is chosen for the pool: trees that differ, and no calibration of
+        each as a whole where the pool is calibrated.
+        """
+        structure = structure_of_several(tree.structure, n_classes)
+        member = clone(tree).set_params(structure=structure, n_jobs=self.n_jobs)
+        if tree._calibrators().by_default and not self._has_means():
+            member.set_params(internal=internal_of_several(tree.estimator), external=None)
+        return member
+
+    def _has_means(self) -> bool:
+        """Say whether probabilities and bounds are means of the trees' own."""
+        return self.pooling == "arithmetic" and self._calibrator() is None
+
+    def _fit_trees(
+        self, member: NestedDichotomyClassifier, rows: ClassRows, seeds: Any
+    ) -> list[NestedDichotomyClassifier]:
+        trees = []
+        for seed in seeds:
+            tree = clone(member).set_params(random_state=int(seed))
+            for name in ("n_features_in_", "feature_names_in_"):
+                if hasattr(self, name):
+                    setattr(tree, name, getattr(self, name))
+            trees.append(tree._fit_rows(rows))
+        return trees
+
+    def _found_temperature(self) -> float:
+        if not is_auto(self.temperature):
+            return float(self.temperature)
+        if self.external_ is None or self.pooling != "geometric" or self._named():
+            return 1.0
+        slope: float = self.external_.slope_
+        return float(1 / slope) if slope > 0 else np.inf
+
+    def _pool(self, trees: list[NestedDichotomyClassifier], X: Any) -> FloatArray:
+        """Return log-probabilities of the trees' mean before it is calibrated, (n, K)."""
+        total = trees[0]._log_proba(X)
+        for tree in trees[1:]:
+            if self.pooling == "geometric":
+                total += tree._log_proba(X)
+            else:
+                np.logaddexp(total, tree._log_proba(X), out=total)
+        if self.pooling == "arithmetic":
+            return total - np.log(len(trees))
+        slope = 1.0 if is_auto(self.temperature) else 1 / float(self.temperature)
+        return log_softmax(slope / len(trees) * total)
+
+    def _named(self) -> bool:
+        """Say whether a calibrator was asked for, and not a slope alone."""
+        return not (self.external is None or is_auto(self.external))
+
+    def _scores(self, X: Any) -> FloatArray:
+        """Return what the external calibrator is told of rows."""
+        assert self.external_ is not None  # noqa: S101 - asked only where there is one
+        return as_scores(self.external_, self._pool(self.estimators_, X), cut=self._named())
 
     def _log_proba(self, X: Any) -> FloatArray:
-        if self.pooling == "geometric":
-            return log_softmax(self._slope * self._mean_log(X))
-        total = self.estimators_[0]._log_proba(X)
-        for member in self.estimators_[1:]:
-            np.logaddexp(total, member._log_proba(X), out=total)
-        return total - np.log(len(self.estimators_))
+        if self.external_ is None:
+            return self._pool(self.estimators_, X)
+        return self.external_.predict_log_proba(self._scores(X))
 
     def _proba(self, X: Any) -> FloatArray:
+        if self.external_ is not None:
+            return self.external_.predict_proba(self._scores(X))
         if self.pooling == "geometric":
             return np.exp(self._log_proba(X))
         total = self.estimators_[0]._proba(X)
@@ -212,14 +283,23 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
         return total / len(self.estimators_)
 
     def _require_bounds(self) -> None:
-        if self.pooling != "arithmetic":
-            raise AttributeError(
-                f"pooling={self.pooling!r} has no bounds: those of a product of trees are not "
-                'known; use pooling="arithmetic".'
-            )
-        self._tree()._require_bounds()
+        if self._calibrator() is not None:
+            return
+        if self._has_means():
+            self._tree()._require_bounds()
+            return
+        raise AttributeError(
+            f"external={self.external!r} with temperature={self.temperature!r} gives "
+            'probabilities and no bounds; use external="auto" and temperature="auto", or a '
+            "calibrator with bounds as external."
+        )
 
     def _both_bounds(self, level: float | None, X: Any) -> FloatArray:
+        if self.external_ is not None:
+            bounds = self.external_.predict_bounds(self._scores(X), level=level)
+            return np.stack([*bounds], axis=1)
+        if not self._has_means():
+            return know_nothing(X.shape[0], len(self.classes_))
         if level is not None:
             level = level_of_each(level, len(self.estimators_))
         total = self.estimators_[0]._both_bounds(level, X)

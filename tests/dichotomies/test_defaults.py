@@ -1,0 +1,281 @@
+"""What is chosen where nothing is named: calibration, bounds for decisions, trees that differ."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax
+from sklearn.datasets import load_digits
+from sklearn.naive_bayes import GaussianNB
+from sklearn.svm import LinearSVC
+
+from dubito.calibration import EvidentialMultinomialCalibrator, PlattCalibrator
+from dubito.datasets import make_many_classes
+from dubito.decision import reject
+from dubito.dichotomies import NestedDichotomyClassifier, NestedDichotomyEnsemble
+from dubito.dichotomies._auto import read_calibrators
+from dubito.dichotomies._class_rows import ClassRows
+from dubito.dichotomies._growth import structure_of_several
+from dubito.dichotomies._holdout import in_folds, plan_aside
+from dubito.dichotomies._platt_maps import IdentityMaps, SigmoidMaps
+from dubito.dichotomies._structures import centroid_pair_split, half_of_features
+from dubito.metrics import expected_calibration_error
+
+from reference.dichotomies import Witness
+
+DIGITS, DIGIT = load_digits(return_X_y=True)
+TRAIN, REST = np.arange(0, 1797, 6), np.arange(1, 1797, 3)
+
+
+def rows_of(codes, weight=None):
+    codes = np.asarray(codes)
+    weight = np.ones(len(codes)) if weight is None else np.asarray(weight, dtype=float)
+    return ClassRows(np.zeros((len(codes), 1)), codes, weight, np.unique(codes), weighted=False)
+
+
+def many(n_classes=200, n_rows=10, separation=0.6, seed=0):
+    """Return as many rows of each class, and 1,000 others."""
+    X, y = make_many_classes(
+        4 * n_classes * n_rows, n_classes, 64, separation=separation, random_state=seed
+    )
+    order = np.argsort(y, kind="stable")
+    rank = np.arange(len(y)) - np.searchsorted(y[order], y[order])
+    few, rest = order[rank < n_rows], order[rank >= n_rows]
+    rest = np.random.default_rng(seed).permutation(rest)[:1000]
+    return X[few], y[few], X[rest], y[rest]
+
+
+# Which rows calibrate the whole
+
+
+def test_few_rows_are_held_out_in_turn_and_never_the_last_of_a_class():
+    rng = np.random.default_rng(0)
+    codes = rng.permutation(np.repeat(np.arange(30), rng.integers(1, 9, 30)))
+    weight = np.where(rng.random(len(codes)) < 0.1, 0.0, 1.0)
+    weight[np.unique(codes, return_index=True)[1]] = 1.0
+    folds = np.array(in_folds(rows_of(codes, weight), 5, rng))
+    held = folds.sum(axis=0)
+    sizes = np.bincount(codes, weight)
+    np.testing.assert_array_equal(held, (weight > 0) & (sizes[codes] > 1))
+    for fold in folds:
+        assert (np.bincount(codes, weight * ~fold) > 0).all()
+    assert np.ptp(folds.sum(axis=1)) <= 1
+
+
+@pytest.mark.parametrize(
+    ("codes", "n_parts", "n_held", "refit"),
+    [
+        (np.arange(500), 0, 0, None),  # one row of each class: none can be spared
+        (np.arange(300) % 290, 5, 20, True),
+        (np.arange(999) % 9, 5, 999, True),
+        (np.arange(1000) % 9, 1, 100, True),
+        (np.arange(19_999) % 9, 1, 1000, True),
+        (np.arange(20_000) % 9, 1, 1000, False),
+    ],
+    ids=["alone", "hardly", "few", "some", "more", "many"],
+)
+def test_rows_that_calibrate_the_whole(codes, n_parts, n_held, refit):
+    rows = rows_of(codes)
+    aside = plan_aside(rows, np.random.default_rng(0))
+    assert len(aside.parts) == n_parts
+    assert sum(part.sum() for part in aside.parts) == pytest.approx(n_held, abs=1)
+    if n_parts:
+        assert aside.refit is refit
+        assert np.count_nonzero(aside.inside(rows).weight) == len(codes) - n_held * (not refit)
+
+
+def test_every_row_is_scored_by_a_tree_that_has_not_seen_it():
+    rng = np.random.default_rng(3)
+    y = np.arange(90) % 3
+    X = np.column_stack([np.arange(90), rng.normal(size=(90, 4)) + np.eye(3, 4)[y]])
+    Witness.diary.clear()
+    NestedDichotomyEnsemble(
+        NestedDichotomyClassifier(Witness(), structure=(0, (1, 2)), internal=None),
+        n_estimators=1,
+        random_state=0,
+    ).fit(X, y)
+    roots = [seen for seen in Witness.diary if len(seen) > 60]
+    assert len(roots) == 6  # all rows, and five times all but a fold
+    left_out = [set(range(90)) - seen for seen in roots]
+    assert sorted(map(len, left_out)) == [0, 18, 18, 18, 18, 18]
+    assert set().union(*left_out) == set(range(90))
+
+
+# A tree
+
+
+@pytest.mark.parametrize(
+    ("options", "internal", "external"),
+    [
+        ({}, PlattCalibrator, EvidentialMultinomialCalibrator),
+        ({"internal": None}, type(None), type(None)),
+        ({"external": None}, type(None), type(None)),
+        ({"internal": "platt"}, PlattCalibrator, type(None)),
+        (
+            {"external": EvidentialMultinomialCalibrator()},
+            type(None),
+            EvidentialMultinomialCalibrator,
+        ),
+        (
+            {"estimator": LinearSVC(), "external": EvidentialMultinomialCalibrator()},
+            PlattCalibrator,
+            EvidentialMultinomialCalibrator,
+        ),
+    ],
+    ids=str,
+)
+def test_naming_one_calibrator_leaves_out_the_other(options, internal, external):
+    settings = {"internal": "auto", "external": "auto", "estimator": None, **options}
+    found = read_calibrators(**settings)
+    assert type(found.internal) is internal
+    assert type(found.external) is external
+    assert found.by_default is (not options)
+
+
+def test_the_whole_has_the_slope_that_is_best_out_of_fold():
+    """By hand: the same folds are not known, but any give nearly the same slope."""
+    model = NestedDichotomyClassifier(random_state=0).fit(DIGITS[TRAIN], DIGIT[TRAIN])
+    scores = model._model.log_proba(DIGITS[REST])
+
+    def loss(slope):
+        return -log_softmax(slope * scores, axis=1)[np.arange(len(REST)), DIGIT[REST]].mean()
+
+    best = minimize_scalar(loss, bounds=(0.01, 10), method="bounded").fun
+    assert loss(model.external_.slope_) < best + 0.05
+    np.testing.assert_allclose(
+        model.predict_log_proba(DIGITS[REST]),
+        log_softmax(model.external_.slope_ * scores, axis=1),
+        rtol=1e-9,
+        atol=1e-9,
+    )
+
+
+def test_nodes_are_calibrated_where_held_out_rows_gain_by_it():
+    bayes = NestedDichotomyClassifier(GaussianNB(), random_state=0)
+    assert isinstance(bayes.fit(DIGITS[TRAIN], DIGIT[TRAIN]).internal_, SigmoidMaps)
+    X, y, new, truth = many(50, 3, separation=1.0)
+    model = NestedDichotomyClassifier(random_state=0).fit(X, y)
+    assert isinstance(model.internal_, IdentityMaps)
+    assert expected_calibration_error(truth, model.predict_proba(new), classes=model.classes_) < 0.1
+
+
+@pytest.mark.parametrize("estimator", [None, GaussianNB()], ids=["logistic", "bayes"])
+def test_calibrated_by_default(estimator):
+    plain = NestedDichotomyClassifier(estimator, internal=None, random_state=0)
+    model = NestedDichotomyClassifier(estimator, random_state=0)
+    if estimator is None:
+        X, y, new, truth = many()
+    else:
+        X, y, new, truth = DIGITS[TRAIN], DIGIT[TRAIN], DIGITS[REST], DIGIT[REST]
+    errors = [
+        expected_calibration_error(truth, one.fit(X, y).predict_proba(new), classes=one.classes_)
+        for one in (plain, model)
+    ]
+    assert errors[0] > 0.15
+    assert errors[1] < 0.4 * errors[0]
+
+
+# Several trees
+
+
+def test_two_hundred_classes_of_ten_rows():
+    X, y, new, truth = many()
+    model = NestedDichotomyEnsemble(random_state=0).fit(X, y)
+    proba, bounds = model.predict_proba(new), model.predict_bounds(new)
+    right = model.classes_[proba.argmax(axis=1)] == truth
+    assert expected_calibration_error(truth, proba, classes=model.classes_) <= 0.03
+    for strategy, most in (("pignistic", 0.10), ("pessimistic", 0.15)):
+        declined = reject(bounds, 0.2, strategy=strategy)
+        assert declined.mean() <= most
+        assert (~right[~declined]).mean() < 0.02
+        assert (~right[declined]).mean() > 0.2  # the doubtful ones
+    assert (bounds.lower <= proba + 1e-12).all()
+    assert (proba <= bounds.upper + 1e-12).all()
+
+
+@pytest.mark.parametrize("pooling", ["geometric", "arithmetic"])
+def test_bounds_are_those_of_the_calibrated_pool(pooling):
+    model = NestedDichotomyEnsemble(n_estimators=3, pooling=pooling, random_state=0)
+    model.fit(DIGITS[TRAIN], DIGIT[TRAIN])
+    logs = [tree.predict_log_proba(DIGITS[REST]) for tree in model.estimators_]
+    pool = np.mean(logs, axis=0)
+    if pooling == "arithmetic":
+        pool = np.log(np.mean(np.exp(logs), axis=0))
+    for level in (None, 0.9):
+        bounds = model.predict_bounds(DIGITS[REST], level=level)
+        own = model.external_.predict_bounds(pool, level=level)
+        np.testing.assert_allclose(bounds.lower, own.lower, atol=1e-9)
+        np.testing.assert_allclose(bounds.upper, own.upper, atol=1e-9)
+
+
+def test_what_a_member_leaves_open_is_chosen_for_the_pool():
+    few = NestedDichotomyEnsemble(n_estimators=2, random_state=0).fit(DIGITS[TRAIN], DIGIT[TRAIN])
+    assert {tree.structure for tree in few.estimators_} == {"centroid_pair"}
+    assert all(tree.external_ is None for tree in few.estimators_)
+    assert structure_of_several("auto", 201) == "clustered_half"
+    assert structure_of_several("random", 201) == "random"
+    named = NestedDichotomyClassifier(structure="clustered", internal="platt")
+    kept = NestedDichotomyEnsemble(named, n_estimators=2, random_state=0)
+    kept.fit(DIGITS[TRAIN], DIGIT[TRAIN])
+    assert {tree.structure for tree in kept.estimators_} == {"clustered"}
+    assert isinstance(kept.estimators_[0].internal_, SigmoidMaps)
+    bayes = NestedDichotomyEnsemble(GaussianNB(), n_estimators=2, random_state=0)
+    assert isinstance(bayes.fit(DIGITS[TRAIN], DIGIT[TRAIN]).estimators_[0].internal_, SigmoidMaps)
+
+
+def test_no_row_to_spare():
+    X, y = np.eye(6), np.arange(6)
+    model = NestedDichotomyEnsemble(n_estimators=2, random_state=0).fit(X, y)
+    lower, upper = model.predict_bounds(X)
+    assert model.temperature_ == 1.0
+    assert (lower == 0).all()
+    assert (upper == 1).all()
+
+
+# Trees that differ
+
+
+@pytest.mark.parametrize("sparse_rows", [False, True], ids=["dense", "sparse"])
+def test_a_class_goes_to_the_nearer_of_two_centroids(sparse_rows):
+    rng = np.random.default_rng(0)
+    centroids = rng.normal(size=(40, 5))
+    centroids /= np.linalg.norm(centroids, axis=1, keepdims=True)
+    given = sparse.csr_array(centroids) if sparse_rows else centroids
+    left, right = centroid_pair_split(rng, given)(np.arange(5, 40))
+    assert sorted([*left, *right]) == list(range(5, 40))
+    first, second = centroids[left[0]], centroids[right[0]]
+    for side, own, other in ((left, first, second), (right, second, first)):
+        to_own = np.linalg.norm(centroids[side] - own, axis=1)
+        assert (to_own <= np.linalg.norm(centroids[side] - other, axis=1) + 1e-12).all()
+
+
+@pytest.mark.parametrize("value", [0.0, np.nan])
+def test_classes_that_cannot_be_told_apart_part_by_chance(value):
+    split = centroid_pair_split(np.random.default_rng(0), np.full((1000, 2), value))
+    left, right = split(np.arange(1000))
+    assert 400 < len(left) < 600
+    assert sorted([*left, *right]) == list(range(1000))
+
+
+@pytest.mark.parametrize(("width", "kept"), [(1, 1), (2, 1), (7, 3)])
+def test_half_of_the_features(width, kept):
+    centroids = np.arange(3 * width).reshape(3, width)
+    found = half_of_features(centroids, np.random.default_rng(0))
+    assert found.shape == (3, kept)
+    assert {tuple(column) for column in found.T} <= {tuple(column) for column in centroids.T}
+
+
+def test_more_trees_are_worth_more():
+    X, y, new, truth = many()
+    codes = np.searchsorted(np.unique(y), truth)
+
+    def loss(n_trees, structure):
+        tree = NestedDichotomyClassifier(structure=structure)
+        model = NestedDichotomyEnsemble(tree, n_estimators=n_trees, random_state=0).fit(X, y)
+        return -model.predict_log_proba(new)[np.arange(len(codes)), codes].mean()
+
+    five, ten = loss(5, "auto"), loss(10, "auto")
+    assert ten < 0.7 * five
+    assert ten < 0.6 * loss(10, "clustered")
