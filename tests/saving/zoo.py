@@ -23,6 +23,7 @@ from sklearn.svm import SVC, LinearSVC
 
 from dubito import calibration
 from dubito.calibration import (
+    AutoCalibrator,
     BinningCalibrator,
     CalibratedClassifier,
     EvidentialFusion,
@@ -58,6 +59,12 @@ def scored(name, n_classes, labels):
         scores = np.stack([scores, draw_scores(80, n_classes, seed=1)[0]], axis=1)
     y = np.array(["a no", "a yes", "later", "maybe"])[y] if labels == "words" else y
     return CALIBRATORS[name]().fit(scores, y), scores[:20]
+
+
+def pooled(n_classes):
+    """Return the default calibrator with rows enough for all its parts."""
+    scores, y = draw_scores(300, n_classes)
+    return AutoCalibrator().fit(scores, y), scores[:20]
 
 
 def linear():
@@ -171,6 +178,11 @@ MODELS = {
         for name in CALIBRATORS
         for k, labels in ((2, "words"), (2, "numbers"), (4, "words"), (4, "numbers"))
     },
+    "auto-pooled": lambda: pooled(4),
+    "auto-pooled-two-classes": lambda: pooled(2),
+    "calibrated-default": lambda: on_iris(CalibratedClassifier(LinearSVC())),
+    "calibrated-named": lambda: on_iris(CalibratedClassifier(GaussianNB(), "matrix", cv=3)),
+    "calibrated-evidence": lambda: on_iris(CalibratedClassifier(EvidentialClassifier(linear()))),
     "calibrated": lambda: on_iris(CalibratedClassifier(LinearSVC(), PlattCalibrator(), cv=3)),
     "calibrated-ensemble": lambda: on_iris(
         CalibratedClassifier(

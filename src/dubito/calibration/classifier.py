@@ -12,6 +12,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from dubito._calibrator_names import CALIBRATORS
 from dubito._checks import FloatArray, counted
 from dubito._estimators import CautiousMixin
 from dubito._responses import Response, class_scores
@@ -33,7 +34,7 @@ from dubito.calibration._cross_fit import (
     source_of,
     weight_of,
 )
-from dubito.calibration._named import CALIBRATORS, named_calibrator
+from dubito.calibration._named import named_calibrator
 from dubito.calibration._responses import (
     RESPONSES,
     as_read_by,
@@ -320,6 +321,26 @@ default "auto"
         first = masses[0]
         return MassBatch(first.frame, first.focal, np.mean([m.mass for m in masses], axis=0))
 
+    @available_if(lambda self: _gives_reasons(self))  # noqa: PLW0108 (defined below)
+    def explain(self, X: Any) -> Any:
+        """Return the reasons that the estimator gives, where it has ``explain``.
+
+        As `dubito.evidence.EvidentialClassifier` does. They are those of its scores, before
+        calibration: beliefs told there are not the ones of `predict_bounds`.
+
+        Parameters
+        ----------
+        X : array-like
+            As in `fit`; few rows.
+
+        Returns
+        -------
+        Explanation
+            Or whatever else the estimator's ``explain`` returns.
+        """
+        check_is_fitted(self)
+        return self.pairs_[0].estimator.explain(X)
+
     @available_if(lambda self: _is_affine(self))  # noqa: PLW0108 (defined below)
     def affine_logits(self) -> tuple[Any, FloatArray, FloatArray]:
         """Return the fitted estimator, and the linear layer that calibrates its scores.
@@ -386,6 +407,14 @@ def _defines_mass(classifier: CalibratedClassifier) -> bool:
     if hasattr(classifier, "pairs_"):
         return hasattr(classifier.pairs_[0].calibrator, "predict_mass")
     return hasattr(named_calibrator(classifier.calibrator), "predict_mass")
+
+
+def _gives_reasons(classifier: CalibratedClassifier) -> bool:
+    """Whether one estimator gives the scores, and explains them."""
+    if classifier.ensemble:
+        return False
+    fitted = getattr(classifier, "pairs_", None)
+    return hasattr(fitted[0].estimator if fitted else classifier.estimator, "explain")
 
 
 def _only_scales(calibrator: BaseCalibrator) -> bool:

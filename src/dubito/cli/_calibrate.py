@@ -5,29 +5,17 @@ from typing import Annotated
 
 import typer
 
+from dubito._calibrator_names import CALIBRATORS
 from dubito.cli._console import Console, check_choice
 from dubito.cli._options import Columns, Force, Json, Quiet, Seed
 
 #: Name on the command line -> class in `dubito.calibration`, or `dubito.conformal`.
-METHODS = {
-    "evidential-multinomial": "EvidentialMultinomialCalibrator",
-    "evidential-logistic": "EvidentialLogisticCalibrator",
-    "evidential-isotonic": "EvidentialIsotonicCalibrator",
-    "evidential-binning": "EvidentialBinningCalibrator",
-    "joint": "EvidentialJointCalibrator",
-    "platt": "PlattCalibrator",
-    "isotonic": "IsotonicCalibrator",
-    "binning": "BinningCalibrator",
-    "beta": "BetaCalibrator",
-    "temperature": "TemperatureCalibrator",
-    "vector": "VectorCalibrator",
-    "matrix": "MatrixCalibrator",
-    "venn-abers": "VennAbersCalibrator",
-    "conformal": "ConformalClassifier",
-}
+METHODS = {**CALIBRATORS, "conformal": "ConformalClassifier"}
 INPUTS = ("margin", "logits", "proba")
+#: The method for scores of several classifiers of the same classes.
+JOINT = "evidential-joint"
 #: The methods whose targets can be chosen.
-TARGETS = ("evidential-multinomial", "evidential-logistic", "joint")
+TARGETS = ("evidential-multinomial", "evidential-logistic", JOINT)
 
 
 def calibrate(  # noqa: PLR0913 - a command's options
@@ -41,14 +29,14 @@ def calibrate(  # noqa: PLR0913 - a command's options
     ],
     columns: Columns = None,
     method: Annotated[
-        str | None,
+        str,
         typer.Option(
             metavar="NAME",
-            help=f"One of {', '.join(METHODS)} (scores of several classifiers: joint; sets that "
-            "hold the true class as often as promised: conformal). By default evidential-logistic "
-            "for two classes and evidential-multinomial for more.",
+            help=f"One of {', '.join(METHODS)}. By default auto, which fits as rich a map as the "
+            f"rows allow and says what it chose. Scores of several classifiers: {JOINT}; sets that "
+            "hold the true class as often as promised: conformal.",
         ),
-    ] = None,
+    ] = "auto",
     input: Annotated[
         str | None,
         typer.Option(
@@ -61,8 +49,8 @@ def calibrate(  # noqa: PLR0913 - a command's options
         str | None,
         typer.Option(
             metavar="KIND",
-            help="How far evidential-multinomial, evidential-logistic and joint trust single rows: "
-            "smoothed (as published), light (the default) or raw.",
+            help=f"How far {', '.join(TARGETS)} trust single rows: smoothed (as published), light "
+            "(the default) or raw.",
         ),
     ] = None,
     classes: Annotated[
@@ -111,13 +99,14 @@ def calibrate(  # noqa: PLR0913 - a command's options
     how = _calibrating.How(method, input, targets)
     task = _calibrating.read_task(scores, label, said, how)
     folds, why = _calibrating.choose_folds(task, cv)
-    console.say(_calibrating.opening(task, default=method is None))
+    console.say(_calibrating.opening(task))
     for note in task.notes:
         console.note(f"note: {note}")
     with console.progress(folds + 1, "Calibrating", unit="fits") as advance:
         numbers = _calibrating.judge(task, folds, seed, advance)
         model = task.fitted()
         advance(1)
+    chosen = _calibrating.chosen(model)
     save(
         model,
         output,
@@ -126,10 +115,12 @@ def calibrate(  # noqa: PLR0913 - a command's options
         label=label,
         method=task.method,
         rows=len(task.codes),
-        options=task.options(),
+        options=task.options() | chosen,
         force=force,
     )
+    if chosen:
+        console.say(f"Chosen: {chosen['chosen']}.")
     console.say(f"{_calibrating.closing(task, numbers, folds, why)} · saved {output}")
     console.result(
-        {"model": str(output), **task.described(), "folds": folds, "why": why, **numbers}
+        {"model": str(output), **task.described(), **chosen, "folds": folds, "why": why, **numbers}
     )

@@ -14,7 +14,7 @@ from sklearn.model_selection import StratifiedKFold
 import dubito.calibration
 from dubito._checks import counted
 from dubito.calibration import LabelMismatchWarning
-from dubito.cli._calibrate import METHODS, TARGETS
+from dubito.cli._calibrate import JOINT, METHODS, TARGETS
 from dubito.cli._console import CliError
 from dubito.cli._inputs import as_classes, label_codes, refuse_missing
 from dubito.cli._matching import Match, Said, match_classifiers, match_columns
@@ -67,8 +67,7 @@ class Task:
     def fitted(self, rows: Any = slice(None)) -> Any:
         """Return the calibrator, fitted to some rows."""
         conformal = self.method == "conformal"
-        method = default_method(self.match.classes) if conformal else self.method
-        maker = getattr(dubito.calibration, METHODS[method])
+        maker = getattr(dubito.calibration, METHODS["auto" if conformal else self.method])
         labels = np.asarray(self.match.classes)[self.codes[rows]]
         calibrator = maker(classes=self.match.classes, **self.options())
         model = ConformalClassifier(calibrator) if conformal else calibrator
@@ -94,14 +93,9 @@ class Task:
 class How(NamedTuple):
     """What the command line says about the calibration; None where it says nothing."""
 
-    method: str | None
+    method: str
     input: str | None
     targets: str | None
-
-
-def default_method(classes: list[Any]) -> str:
-    """Return the method for scores of these classes, when none is named."""
-    return "evidential-logistic" if len(classes) == 2 else "evidential-multinomial"
 
 
 def read_task(path: Path, label: str, said: Said, how: How) -> Task:
@@ -130,22 +124,21 @@ def read_task(path: Path, label: str, said: Said, how: How) -> Task:
     if not len(truth):
         raise CliError(f"{path} has no rows below its column names. Calibration needs some.")
     labels = np.unique(truth).tolist()
-    find = match_classifiers if how.method == "joint" else match_columns
+    find = match_classifiers if how.method == JOINT else match_columns
     match = find(table, label, labels, said)
     frame = table.read(match.columns, dict.fromkeys(match.columns, "number"))
     refuse_missing(frame, path)
-    method = how.method or default_method(match.classes)
     task = Task(
         scores=frame.to_numpy(),
         codes=label_codes(column, match.classes, path=path),
         match=match,
-        method=method,
+        method=how.method,
         input=how.input or "margin",
         targets=how.targets,
         notes=[],
     )
-    if how.targets is not None and method not in TARGETS:
-        raise CliError(f"--targets goes with {', '.join(TARGETS)}, not with {method}.")
+    if how.targets is not None and how.method not in TARGETS:
+        raise CliError(f"--targets goes with {', '.join(TARGETS)}, not with {how.method}.")
     return replace(task, notes=_notes(task, table, how.input))
 
 
@@ -203,26 +196,30 @@ def judge(
     }
 
 
-def opening(task: Task, *, default: bool) -> str:
+def chosen(model: Any) -> dict[str, str]:
+    """Return what a calibrator that chooses has chosen, in its own words; else nothing."""
+    return {"chosen": model.summary_} if hasattr(model, "summary_") else {}
+
+
+def opening(task: Task) -> str:
     """Say what was read and what is being done."""
     columns, classes = task.match.columns, task.match.classes
-    if task.method == "joint":
+    if task.method == JOINT:
         what = f"{counted(len(columns), 'classifier')} ({_span(columns)}) of 2 classes"
     else:
         of = "column" if len(columns) == 1 else "columns"
         what = f"{len(classes):,} classes ({of} {_span(columns)})"
-    why = f" (the default for {'two' if len(classes) == 2 else 'many'} classes)" if default else ""
     taken = f", scores taken as {task.input}"
-    if len(columns) == 1 or task.method == "joint":
+    if len(columns) == 1 or task.method == JOINT:
         taken += f", higher meaning {classes[1]}"
-    return f"Read {len(task.codes):,} rows, {what}. Calibrating: {task.method}{why}{taken} …"
+    return f"Read {len(task.codes):,} rows, {what}. Calibrating: {task.method}{taken} …"
 
 
 def closing(task: Task, numbers: dict[str, float | None], folds: int, why: str) -> str:
     """Say what came of it."""
     if not folds:
         return f"no held-out numbers ({why})"
-    best = f" (best of {len(task.match.columns)} alone)" if task.method == "joint" else ""
+    best = f" (best of {len(task.match.columns)} alone)" if task.method == JOINT else ""
     return (
         f"log loss {numbers['log_loss_before']:.3f}{best} → {numbers['log_loss_after']:.3f} · "
         f"ECE {numbers['ece_before']:.3f} → {numbers['ece_after']:.3f} "
@@ -246,14 +243,14 @@ def _look_like_probabilities(task: Task) -> bool:
     scores = task.scores
     if scores.min() < 0 or scores.max() > 1:
         return False
-    alone = scores.shape[1] == 1 or task.method == "joint"
+    alone = scores.shape[1] == 1 or task.method == JOINT
     return alone or bool((abs(scores.sum(axis=1) - 1) < _ROUNDING).all())
 
 
 def _as_probabilities(task: Task) -> Floats:
     """Return the scores read as probabilities; of several classifiers, those of the best alone."""
     scores = task.scores
-    if scores.shape[1] > 1 and task.method != "joint":
+    if scores.shape[1] > 1 and task.method != JOINT:
         if task.input != "proba":
             return np.asarray(softmax(scores, axis=1))
         return scores / scores.sum(axis=1, keepdims=True)  # exactly, where they were rounded

@@ -37,8 +37,7 @@ R = TypeVar("R")
 #: Which commands make models whose bounds have levels.
 LEVELS = (
     "From the command line: leave --level out, or make a model by dubito calibrate, or by dubito "
-    "train with --model calibrated-forest, calibrated-svm, calibrated-boosting, nested or fusion, "
-    "without --conformal."
+    "train with its default, another calibrated one, nested or fusion, without --conformal."
 )
 
 

@@ -233,8 +233,9 @@ def _evidence(asked: Asked) -> Told:
         "ignorance": float(explanation.ignorance[0]),
         "conflict": float(explanation.conflict[0]),
     }
+    before = ", before calibration" if hasattr(asked.inner, "pairs_") else ""
     heading = (
-        "The evidence (ignorance: what the values of this row leave open between all classes, as "
+        f"The evidence{before} (ignorance: what the values of this row leave open between all classes, as "
         "average values do; conflict: how far they contradict each other; neither counts the rows "
         "that were seen):"
     )

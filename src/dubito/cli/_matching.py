@@ -105,7 +105,7 @@ def match_classifiers(table: Table, label: str, labels: Sequence[Any], said: Sai
     Match
     """
     numbers, columns = _offered(table, label, said)
-    classes = _two_classes(labels, "--method joint takes scores of several classifiers of")
+    classes = _two_classes(labels, "--method evidential-joint takes scores of several classifiers of")
     return Match(
         columns,
         _positive_last(None, classes, said),
@@ -244,7 +244,7 @@ def _unmatched(columns: list[str], labels: Sequence[Any]) -> CliError:
         return CliError(
             f"which columns hold the scores? Of two classes ({listed(labels)}) there may be one "
             f"column, or one named after each. The columns of numbers are {listed(columns)}: "
-            "choose with --columns. Scores of several classifiers: --method joint."
+            "choose with --columns. Scores of several classifiers: --method evidential-joint."
         )
     return CliError(
         f"the columns {listed(columns)} are not named after the labels {listed(labels)}. Say which "

@@ -99,6 +99,23 @@ def _cautious(table: Table, model: Any) -> Any:
     return CautiousPipeline([("columns", _prepared(table)), ("model", model)])
 
 
+def _calibrated_logistic(table: Table) -> Any:
+    """Return the default: reasons by evidence, probabilities and bounds by calibration."""
+    import warnings  # noqa: PLC0415
+
+    from dubito.calibration import CalibratedClassifier  # noqa: PLC0415
+
+    if table.folds < 2:
+        warnings.warn(
+            "no class has two rows, so that none is left to calibrate on: probabilities are those "
+            "of logistic regression as it is.",
+            UserWarning,
+            stacklevel=2,
+        )
+        return _evidential_logistic(table)
+    return CalibratedClassifier(_evidential_logistic(table), cv=table.folds)
+
+
 def _evidential_logistic(table: Table) -> Any:
     from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
 
@@ -163,9 +180,18 @@ def _fusion(table: Table) -> Any:
     return EvidentialFusion(members, cv=table.folds, random_state=table.seed)
 
 
+#: What is trained unless told otherwise.
+DEFAULT = "calibrated-logistic"
+
 RECIPES = {
+    "calibrated-logistic": Recipe(
+        "logistic regression, calibrated with bounds, and its reasons",
+        _calibrated_logistic,
+        ("evidence_compiled", "isotonic_compiled"),
+        needs_pairs=False,
+    ),
     "evidential-logistic": Recipe(
-        "logistic regression, read as evidence for and against each class",
+        "logistic regression as it is, read as evidence for and against each class",
         _evidential_logistic,
         ("evidence_compiled",),
         needs_pairs=False,

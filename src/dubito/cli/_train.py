@@ -20,7 +20,7 @@ from dubito.cli._options import (
     Quiet,
     Seed,
 )
-from dubito.cli._recipes import RECIPES
+from dubito.cli._recipes import DEFAULT, RECIPES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -53,7 +53,7 @@ def train(  # noqa: PLR0913 - a command's options
     ] = None,
     model: Annotated[
         str, typer.Option("--model", "-m", metavar="NAME", help=f"One of {_MODELS}.")
-    ] = "evidential-logistic",
+    ] = DEFAULT,
     columns: Columns = None,
     output: Output = None,
     cv: Annotated[
@@ -131,17 +131,20 @@ def train(  # noqa: PLR0913 - a command's options
     if conformal and measured["folds"]:
         observed = measured["cross_validation"]["coverage"]["value"]
         console.say(f"Coverage of the sets: promised 90.0%, observed {observed:.1%}.")
+    chosen = _chosen(fitted)
+    if chosen:
+        console.say(f"Calibration: {chosen['calibration']}.")
     for note in notes:
         console.note(f"note: {note}")
     options = {"impute": impute, "seed": seed, "values": rows.text_values()}
     options |= {"conformal": conformal, "novelty": novelty}
-    options["data"] = training.digest(data)
+    options |= {"data": training.digest(data)} | chosen
     with _written_aside(set_aside, data, tested, force=force):
         _save(fitted, output, rows, options, target=target, model=model, force=force)
     seconds = perf_counter() - started
     _tell_files(output, set_aside, tested, seconds, console)
     files = {"file": str(output), "set_aside": None if set_aside is None else str(set_aside)}
-    console.result(facts | measured | {"notes": notes, "seconds": round(seconds, 3)} | files)
+    console.result(facts | measured | chosen | {"notes": notes, "seconds": round(seconds, 3)} | files)
 
 
 class Wrappers(NamedTuple):
@@ -312,6 +315,13 @@ def _few_threads(rows: int) -> Iterator[None]:
 
     with threadpool_limits(1 if rows < WORTH_THREADS else None, user_api="openmp"):
         yield
+
+
+def _chosen(fitted: Any) -> dict[str, str]:
+    """Return what the calibrator of a model has chosen, in its own words, where it chooses."""
+    pairs = getattr(fitted, "pairs_", None)
+    said = getattr(pairs[0].calibrator, "summary_", None) if pairs else None
+    return {} if said is None else {"calibration": said}
 
 
 def _tell_measures(estimates: dict[str, Estimate], folds: int, cv: int, console: Console) -> None:

@@ -14,6 +14,7 @@ from dubito.report._coverage import collect_coverage
 from dubito.report._doubt import collect_doubt
 from dubito.report._familiarity import collect_familiarity
 from dubito.report._numbers import collect_numbers
+from dubito.report._percentages import collect_percentages
 from dubito.report._rejecting import collect_rejecting
 from dubito.report._reliability import collect_reliability
 from dubito.report._summary import collect_summary
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from dubito._checks import BoolArray
 
 #: Changes when the dict that `render` reads does.
-FORMAT = 2
+FORMAT = 3
 
 
 def collect(  # noqa: PLR0913 - who is asked, about what, and how it is told
@@ -80,8 +81,9 @@ def collect(  # noqa: PLR0913 - who is asked, about what, and how it is told
     -------
     dict
         Of numbers, strings, lists and dicts alone: ``json.dumps`` takes it, and `render` makes the
-        page of it. ``collected["summary"]["lines"]`` are the sentences worth knowing: three, and
-        one each on coverage and on unfamiliar rows where the model tells of them.
+        page of it. ``collected["summary"]["lines"]`` are the sentences worth knowing: three, one
+        where percentages cannot be believed (the interval of the calibration error excludes
+        calibration), and one each on coverage and on unfamiliar rows where the model tells of them.
 
     Examples
     --------
@@ -123,6 +125,7 @@ def collect(  # noqa: PLR0913 - who is asked, about what, and how it is told
     numbers = collect_numbers(answers, rows, random_state)
     rejecting = collect_rejecting(answers, rows, strategy, cost)
     declined = _declined(answers[0], strategy, rejecting["start"])
+    wrong = collect_percentages(answers[0], rows, numbers)
     covered = collect_coverage(answers[0], rows, labels, share)
     familiar = collect_familiarity(answers[0], rows, labels, doubtful_rows)
     return {
@@ -135,7 +138,8 @@ def collect(  # noqa: PLR0913 - who is asked, about what, and how it is told
         "methods": shown,
         "has_bounds": [model.has_bounds for model in answers],
         "bounds": [model.meaning._asdict() for model in answers],
-        "summary": collect_summary(len(rows), numbers, rejecting, covered, familiar),
+        "summary": collect_summary(len(rows), numbers, rejecting, wrong, covered, familiar),
+        "percentages": wrong,
         "rejecting": rejecting,
         "reliability": collect_reliability(answers, rows, labels),
         "sets": collect_sets(answers[0], rows),

@@ -41,6 +41,7 @@ def collect_doubt(
     least = _least_certain(doubt, wide, most)
     return {
         "told_apart": model.has_bounds,
+        "before_calibration": hasattr(model.model, "pairs_"),
         "outside": float(((said < lower - TIE) | (said > upper + TIE)).mean()),
         "mean_width": float(width.mean()),
         "mean_others": float(others.mean()),

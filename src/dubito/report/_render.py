@@ -58,7 +58,8 @@ def render(collected: dict[str, Any]) -> str:
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
-    environment.filters |= {name: getattr(_words, name) for name in ("percent", "number", "cases")}
+    shown = ("percent", "points", "number", "cases")
+    environment.filters |= {name: getattr(_words, name) for name in shown}
     template = environment.from_string(_text("page.html.jinja"))
     return template.render(
         c=collected,

@@ -11,6 +11,7 @@ def collect_summary(
     n: int,
     numbers: list[dict[str, Any]],
     rejecting: dict[str, Any],
+    percentages: dict[str, Any] | None,
     coverage: dict[str, Any] | None,
     familiarity: dict[str, Any] | None,
 ) -> dict[str, Any]:
@@ -29,7 +30,7 @@ def collect_summary(
         "never": method["never"],
     }
     lines = [_right(n, right), _doubts(n, outcome), _buys(outcome)]
-    lines += [part["line"] for part in (coverage, familiarity) if part is not None]
+    lines += [part["line"] for part in (percentages, coverage, familiarity) if part is not None]
     return {"lines": lines, "right": right, **outcome}
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unicodedata import bidirectional
 
 from dubito.evidence._wording import short
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 #: Longer names are cut off.
 LONGEST_NAME = 60
@@ -59,9 +62,20 @@ def number(value: float | None) -> str:
     return NOTHING if value is None else f"{value:.3f}"
 
 
-def between(low: float | None, high: float | None) -> str:
-    """Show an interval of shares."""
-    return "" if low is None or high is None else f"{percent(low)} to {percent(high)}"
+def points(difference: float) -> str:
+    """Show a difference between percentages, in percentage points.
+
+    >>> points(0.1312), points(0.0004)
+    ('13.1', '<0.1')
+    """
+    return f"{100 * difference:.1f}" if difference >= 0.0005 else "<0.1"
+
+
+def between(
+    low: float | None, high: float | None, shown: Callable[[float], str] = percent
+) -> str:
+    """Show an interval, of fractions unless told otherwise."""
+    return "" if low is None or high is None else f"{shown(low)} to {shown(high)}"
 
 
 def cases(n: int) -> str:

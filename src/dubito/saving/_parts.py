@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from dubito._calibrator_names import CALIBRATORS
 from dubito._estimators import MethodAndParameter
 from dubito._responses import WAYS
 from dubito.saving._errors import ModelFileError
@@ -138,17 +139,10 @@ def _odd(kind: type, name: str, value: Any) -> str | None:
     if name in RESPONSES and not _is_choice(value, _METHODS):
         return f"the name of a method as its {name} that is none to predict by"
     if name == "calibrator" and isinstance(value, str):
-        return None if value in calibrator_names() else "the name of no calibrator"
+        return None if value in CALIBRATORS else "the name of no calibrator"
     if name in MEMBERS and not all(map(_is_member, _members(value))):
         return f"something else than estimators as its {name}"
     return None
-
-
-def calibrator_names() -> Collection[str]:
-    """Return the names that `CalibratedClassifier` takes for calibrators."""
-    from dubito.calibration._named import CALIBRATORS  # noqa: PLC0415 - models load without it
-
-    return CALIBRATORS.keys()
 
 
 def _is_of_class(kind: type, name: str) -> bool:

@@ -1,0 +1,19 @@
+"""Names of the calibrators: one list, without imports, for Python and for the command line."""
+
+#: Name -> class in `dubito.calibration`.
+CALIBRATORS = {
+    "auto": "AutoCalibrator",
+    "platt": "PlattCalibrator",
+    "isotonic": "IsotonicCalibrator",
+    "beta": "BetaCalibrator",
+    "bins": "BinningCalibrator",
+    "temperature": "TemperatureCalibrator",
+    "vector": "VectorCalibrator",
+    "matrix": "MatrixCalibrator",
+    "venn-abers": "VennAbersCalibrator",
+    "evidential-logistic": "EvidentialLogisticCalibrator",
+    "evidential-isotonic": "EvidentialIsotonicCalibrator",
+    "evidential-bins": "EvidentialBinningCalibrator",
+    "evidential-multinomial": "EvidentialMultinomialCalibrator",
+    "evidential-joint": "EvidentialJointCalibrator",
+}
