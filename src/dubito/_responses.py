@@ -12,7 +12,8 @@ LightGBM                                        `predict`, raw_score  logits
 XGBoost                                         `predict`,            logits
                                                 output_margin
 naive Bayes, QDA, networks of scikit-learn;     `predict_log_proba`   log_proba
-nested dichotomies, discriminants of dubito
+nested dichotomies, discriminants and
+evidential classifiers of dubito
 `SVC`, `NuSVC`                                  pairwise margins      margin
 others with `decision_function`                 `decision_function`   margin
 others                                          `predict_proba`       proba
@@ -64,7 +65,7 @@ _EXACT_LOGARITHMS = {
     },
     "dubito": {
         *("NestedDichotomyClassifier", "NestedDichotomyEnsemble"),
-        "ImpreciseGaussianDiscriminant",
+        *("EvidentialClassifier", "ImpreciseGaussianDiscriminant"),
     },
 }
 _SUPPORT_VECTORS = {"SVC", "NuSVC"}

@@ -10,7 +10,7 @@ from sklearn.metrics import log_loss
 
 import dubito.calibration
 from dubito import saving
-from dubito.calibration import EvidentialMultinomialCalibrator
+from dubito.calibration import AutoCalibrator
 from dubito.cli._calibrate import METHODS
 
 
@@ -25,11 +25,12 @@ def calibrated(dubito_command, *arguments):
 def test_it_says_what_it_read_and_what_it_gained(dubito_command, scores, in_folder):
     said = dubito_command("calibrate", "scores.csv", "--label", "y", "-o", "model.skops")
     assert said.exit_code == 0
-    first, last = said.stdout.splitlines()
+    first, chosen, last = said.stdout.splitlines()
     assert first == (
-        "Read 300 rows, 3 classes (columns cat, cow, dog). Calibrating: evidential-multinomial "
-        "(the default for many classes), scores taken as margin …"
+        "Read 300 rows, 3 classes (columns cat, cow, dog). Calibrating: auto, scores taken as "
+        "margin …"
     )
+    assert chosen == f"Chosen: {saving.load('model.skops').model.summary_}."
     before = log_loss(scores["y"], softmax(scores[["cat", "cow", "dog"]].to_numpy(), axis=1))
     assert last.startswith(f"log loss {before:.3f} → ")
     assert last.endswith(" (5-fold cross-validation) · saved model.skops")
@@ -40,13 +41,13 @@ def test_it_says_what_it_read_and_what_it_gained(dubito_command, scores, in_fold
 def test_the_model_is_the_calibrator_of_all_rows(dubito_command, scores):
     told, (model, stamp) = calibrated(dubito_command, "scores.csv", "-y", "y")
     table = scores[["cat", "cow", "dog"]].to_numpy()
-    same = EvidentialMultinomialCalibrator(targets="light").fit(table, scores["y"].to_numpy())
+    same = AutoCalibrator().fit(table, scores["y"].to_numpy())
     np.testing.assert_array_equal(model.predict_proba(table), same.predict_proba(table))
     assert (stamp.kind, stamp.columns, stamp.label) == ("scores", ("cat", "cow", "dog"), "y")
-    assert (stamp.method, stamp.rows) == ("evidential-multinomial", 300)
+    assert (stamp.method, stamp.rows) == ("auto", 300)
     assert stamp.classes == told["classes"] == ["cat", "cow", "dog"]
-    assert stamp.options == {"input": "margin"}
-    assert model.targets == "light"
+    assert stamp.options == {"input": "margin", "chosen": same.summary_}
+    assert told["chosen"] == same.summary_
 
 
 def test_the_numbers_are_of_rows_held_out(dubito_command, in_folder):
@@ -81,11 +82,14 @@ def test_every_method_by_name(dubito_command, method):
 @pytest.mark.usefixtures("scores")
 def test_targets_may_be_the_papers(dubito_command, refused):
     call = ("scores.csv", "-y", "y")
-    told, (model, _) = calibrated(dubito_command, *call, "--targets", "smoothed")
+    paper = ("--method", "evidential-multinomial", "--targets", "smoothed")
+    told, (model, _) = calibrated(dubito_command, *call, *paper)
     assert model.targets == told["targets"] == "smoothed"
-    said = refused("calibrate", *call, "-o", "n.skops", "--method", "platt", "--targets", "light")
+    assert "chosen" not in told
+    said = refused("calibrate", *call, "-o", "n.skops", "--targets", "light")
     assert said == (
-        "--targets goes with evidential-multinomial, evidential-logistic, joint, not with platt."
+        "--targets goes with evidential-multinomial, evidential-logistic, evidential-joint, not "
+        "with auto."
     )
 
 
@@ -98,8 +102,8 @@ def test_every_calibrator_has_a_name():
 def test_two_classes_and_which_is_the_positive(dubito_command):
     said = dubito_command("calibrate", "two.csv", "-y", "y", "-o", "m.skops")
     assert said.stdout.startswith(
-        "Read 200 rows, 2 classes (column score). Calibrating: evidential-logistic (the default "
-        "for two classes), scores taken as margin, higher meaning spam …\n"
+        "Read 200 rows, 2 classes (column score). Calibrating: auto, scores taken as margin, "
+        "higher meaning spam …\n"
     )
 
 
@@ -213,10 +217,11 @@ def test_semicolons_and_decimal_commas_are_understood_and_told(dubito_command, s
 
 def test_several_classifiers_at_once(dubito_command, two, in_folder):
     two.assign(other=two["score"][::-1].to_numpy()).to_csv(in_folder / "t.csv", index=False)
-    said = dubito_command("calibrate", "t.csv", "-y", "y", "-o", "m.skops", "--method", "joint")
+    together = ("--method", "evidential-joint")
+    said = dubito_command("calibrate", "t.csv", "-y", "y", "-o", "m.skops", *together)
     assert said.stdout.startswith(
-        "Read 200 rows, 2 classifiers (score, other) of 2 classes. Calibrating: joint, scores "
-        "taken as margin, higher meaning spam …\nlog loss "
+        "Read 200 rows, 2 classifiers (score, other) of 2 classes. Calibrating: "
+        "evidential-joint, scores taken as margin, higher meaning spam …\nlog loss "
     )
     assert " (best of 2 alone) → " in said.stdout
     assert saving.load("m.skops").stamp.columns == ("score", "other")

@@ -100,16 +100,16 @@ class TestRefusals:
     def test_two_classes_and_columns_of_other_names(self, calibrate):
         said = calibrate(change=lambda t: t.assign(y=np.arange(len(t)) % 2))
         assert said.startswith("which columns hold the scores? Of two classes (0, 1) there may")
-        assert "--method joint" in said
+        assert "--method evidential-joint" in said
 
     def test_one_column_for_three_classes(self, calibrate):
         assert calibrate("--columns", "cat") == (
             "one column of scores (cat) is enough for two classes, but the labels are cat, cow, "
             "dog."
         )
-        assert calibrate("--method", "joint") == (
-            "--method joint takes scores of several classifiers of two classes, but the labels "
-            "are cat, cow, dog."
+        assert calibrate("--method", "evidential-joint") == (
+            "--method evidential-joint takes scores of several classifiers of two classes, but the "
+            "labels are cat, cow, dog."
         )
 
     def test_a_column_named_after_the_other_class(self, calibrate):
@@ -127,7 +127,7 @@ class TestRefusals:
             (["--classes", "cat,cow"], "--classes names 2 classes (cat, cow) for 3 columns of"),
             (["--classes", "cat,cow,owl"], "--classes lacks dog, which occurs among the labels"),
             (["--columns", "cat,cow,dig"], "column 'dig' is missing from t.csv. Did you mean 'dog"),
-            (["--method", "plat"], "--method must be one of evidential-multinomial, "),
+            (["--method", "plat"], "--method must be one of auto, platt, "),
             (["--input", "logit"], "--input must be one of margin, logits, proba. Got 'logit'."),
             (["--cv", 1], "--cv 1 leaves no rows to fit on."),
         ],

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dubito.cli import build_app
-from dubito.cli._recipes import RECIPES
+from dubito.cli._recipes import DEFAULT, RECIPES
 from dubito.saving import load
 
 
@@ -107,7 +107,8 @@ def test_the_digits_of_doubt_add_up(trained, explain):
 def test_the_width_of_the_bounds_is_rounded_as_ignorance_is(in_folder, dubito_command, explain):
     frame = flats(60).query("kind != 'loft'")
     frame.to_csv(in_folder / "two.csv", index=False)
-    dubito_command("train", "two.csv", "-y", "kind", "-o", "m.skops", "--cv", 0)
+    model = ("--model", "evidential-logistic")  # uncalibrated: bounds are those of the evidence
+    dubito_command("train", "two.csv", "-y", "kind", "-o", "m.skops", "--cv", 0, *model)
     rows = [option for i in range(40) for option in ("--row", i)]
     text, _ = explain("m.skops", "two.csv", *rows)
     width = re.findall(r"= (\d\.\d\d) between belief and plausibility", text)
@@ -130,6 +131,19 @@ def test_evidential_models_tell_the_evidence(trained, new, explain):
         weights.ravel().tolist()
     )
     assert facts["conflict"] == pytest.approx(model.conflict(X)[0])
+
+
+def test_the_default_tells_calibrated_probabilities_and_the_evidence(trained, new, explain):
+    text, (facts,) = explain(trained(DEFAULT), "new.csv", "--row", 3)
+    model, _ = load(trained(DEFAULT))
+    X = new[["size", "rent", "quarter"]].iloc[[3]]
+    assert facts["classes"][0]["probability"] == pytest.approx(model.predict_proba(X).max())
+    inner = model.pairs_[0].estimator
+    assert "The evidence, before calibration (" in text
+    assert inner.explain(X).text() in text
+    assert [piece["weight"] for piece in facts["evidence"]] == pytest.approx(
+        inner.weights(X)[0].ravel().tolist()
+    )
 
 
 def test_discriminants_tell_how_far_other_classes_are(trained, new, explain):

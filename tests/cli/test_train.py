@@ -62,7 +62,7 @@ def test_it_tells_what_it_read_and_how_good_the_model_is(data, dubito_command):
     assert first == (
         "Read 80 rows, 3 columns (2 of numbers, 1 of text), 2 classes in column 'y' (ill, well)."
     )
-    assert second.startswith("Training evidential-logistic (")
+    assert second.startswith("Training calibrated-logistic (")
     assert third == "On rows a model had not seen (5 folds):"
     assert "right (accuracy)" in said.stdout
     assert "u80" in said.stdout
@@ -75,10 +75,17 @@ def test_it_tells_what_it_read_and_how_good_the_model_is(data, dubito_command):
         "city": "text",
     }
     assert (stamp.kind, stamp.label, stamp.method, stamp.rows) == (
-        "features", "y", "evidential-logistic", 80
+        "features", "y", "calibrated-logistic", 80
     )  # fmt: skip
     assert stamp.classes == ["ill", "well"]
-    assert model.predict_bounds(data[["age", "ldl", "city"]]).lower.shape == (80, 2)
+    chosen = model.pairs_[0].calibrator.summary_
+    assert f"Calibration: {chosen}." in said.stdout.splitlines()
+    assert stamp.options["calibration"] == chosen
+    X = data[["age", "ldl", "city"]]
+    for level in (None, 0.9):
+        bounds, proba = model.predict_bounds(X, level=level), model.predict_proba(X)
+        assert ((bounds.lower <= proba) & (proba <= bounds.upper)).all()
+    assert model.explain(X[:1]).names.tolist() == ["age", "ldl", "city"]
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -101,7 +108,7 @@ def test_every_model_takes_raw_tables_and_has_bounds(name, data, dubito_command)
 
 
 def test_the_numbers_are_those_of_models_that_have_not_seen_the_rows(data, dubito_command):
-    options = ["--columns", "age,ldl", "--cv", 4, "--seed", 3, "--json", "-o", "m.skops"]
+    options = ["-m", "evidential-logistic", "--columns", "age,ldl", "--cv", 4, "--seed", 3, "--json", "-o", "m.skops"]
     measured = json.loads(dubito_command("train", "data.csv", "-y", "y", *options).stdout)
     X, y = data[["age", "ldl"]], data["y"].to_numpy()
     proba = np.empty((80, 2))
@@ -189,7 +196,9 @@ def test_a_class_with_one_row_is_said(dubito_command):
 def test_one_row_of_each_class(dubito_command, refused):
     write(pd.DataFrame({"a": [1.0, 2, 4], "y": ["u", "v", "w"]}))
     said = ["train", "data.csv", "-y", "y", "-o", "m.skops"]
-    assert "Not measured: no class has two rows" in dubito_command(*said).stdout
+    told = dubito_command(*said)
+    assert "Not measured: no class has two rows" in told.stdout
+    assert "none is left to calibrate on: probabilities are those of logistic" in told.stderr
     message = _last_line(dubito_command(*said, "--force", "-m", "calibrated-svm"))
     assert message.startswith("error: calibrated-svm sets rows aside for calibration or tuning")
     assert refused(*said) == (
@@ -209,7 +218,7 @@ def test_six_rows_are_enough(name, dubito_command):
 @pytest.mark.usefixtures("data")
 def test_an_unknown_model_is_told_with_the_known(refused):
     message = refused("train", "data.csv", "-y", "y", "-m", "nestd", "-o", "m.skops")
-    assert message.startswith("there is no model 'nestd'. Did you mean nested? The models are evid")
+    assert message.startswith("there is no model 'nestd'. Did you mean nested? The models are cali")
 
 
 @pytest.mark.usefixtures("data")
@@ -289,7 +298,7 @@ def test_quiet_says_nothing(dubito_command):
 @pytest.mark.usefixtures("data")
 def test_a_model_that_must_compile_says_so(dubito_command, monkeypatch, tmp_path):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "none"))
-    options = ["-y", "y", "-o", "m.skops", "--cv", 0, "--force"]
+    options = ["-y", "y", "-o", "m.skops", "--cv", 0, "--force", "-m", "evidential-logistic"]
     assert "compiled when first used" in dubito_command("train", "data.csv", *options).stderr
     (tmp_path / "none").mkdir()
     (tmp_path / "none" / "evidence_compiled.bounds.nbi").touch()

@@ -237,6 +237,21 @@ class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         phi = self.features(X)
         return self.model_.proba(phi)
 
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Return the logarithms of the probabilities, right where these round to 0.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix
+            As in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+        """
+        phi = self.features(X)
+        return self.model_.log_proba(phi)
+
     def predict_bounds(self, X: Any, level: float | None = None) -> Bounds:
         """Return lower and upper probabilities of each class, for any number of classes.
 

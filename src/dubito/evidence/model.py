@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import issparse
-from scipy.special import expit, softmax
+from scipy.special import expit, log_expit, log_softmax, softmax
 
 from dubito._checks import (
     FloatArray,
@@ -306,10 +306,27 @@ class EvidenceModel:
         -------
         ndarray of shape (n, K)
         """
+        logits = self._logits(phi)
+        return expit(logits) if self.binary else softmax(logits, axis=1)
+
+    def log_proba(self, phi: npt.ArrayLike) -> FloatArray:
+        """Return the logarithms of `proba`, right where probabilities round to 0.
+
+        Parameters
+        ----------
+        phi : array-like or sparse matrix of shape (n, J)
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+        """
+        logits = self._logits(phi)
+        return log_expit(logits) if self.binary else log_softmax(logits, axis=1)
+
+    def _logits(self, phi: npt.ArrayLike) -> FloatArray:
+        """Return the outputs of the layer; of two classes the log-odds of each."""
         logits = self._read(phi) @ self.coef.T + self.intercept
-        if self.binary:
-            return expit(np.concatenate([-logits, logits], axis=1))
-        return softmax(logits, axis=1)
+        return np.concatenate([-logits, logits], axis=1) if self.binary else logits
 
     def conflict(self, phi: npt.ArrayLike) -> FloatArray:
         """Return how far the evidence contradicts itself, (n,); see `conflict_from_weights`."""

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 #: Below this, percentages rounded to whole ones are right on average: nothing to warn of.
 LEAST_ERROR = 0.005
+#: From here on 90% may mean 85%, and percentages are not to be relied on at all.
+LARGE_ERROR = 0.05
 
 
 def collect_percentages(
@@ -20,8 +22,9 @@ def collect_percentages(
 ) -> dict[str, Any] | None:
     """Return the calibration error where its interval excludes calibration, else None.
 
-    The interval is that of `dubito.metrics.evaluate`, which allows for what chance adds to a
-    calibration error. ``said`` and ``right`` are the mean probability of the predicted class and
+    ``large`` tells an error of at least five percentage points, by the interval's lower end, from a
+    smaller one. The interval is that of `dubito.metrics.evaluate`, which allows for what chance
+    adds to a calibration error. ``said`` and ``right`` are the mean probability of the predicted class and
     how often it is the true one; their difference says in which direction percentages are wrong.
     """
     error = next(row["cells"][0] for row in numbers if row["key"] == "ece")
@@ -29,16 +32,23 @@ def collect_percentages(
         return None
     said = float(model.proba.max(axis=1).mean())
     right = float(np.mean(model.predicted == rows.column))
-    return {**error, "said": said, "right": right, "line": _line(error, said, right)}
+    return {
+        **error,
+        "large": error["low"] >= LARGE_ERROR,
+        "said": said,
+        "right": right,
+        "line": _line(error, said, right),
+    }
 
 
 def _line(error: dict[str, float], said: float, right: float) -> str:
     """Say how far percentages are from what happens, and in which direction."""
+    verdict = "cannot be believed" if error["low"] >= LARGE_ERROR else "are only roughly right"
     interval = between(error["low"], error["high"], points)
     return (
-        f"Its percentages cannot be believed: they are off by {points(error['value'])} percentage "
-        f"points on average (95% interval: {interval}), more than chance explains. It says "
-        f"{percent(said)} on average and is right in {percent(right)} of the cases: "
+        f"Its percentages {verdict}: they are off by {points(error['value'])} percentage points on "
+        f"average (95% interval: {interval}), more than chance explains. It says {percent(said)} "
+        f"on average and is right in {percent(right)} of the cases: "
         f"{_direction(error['value'], said - right)}."
     )
 
