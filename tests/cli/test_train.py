@@ -108,7 +108,19 @@ def test_every_model_takes_raw_tables_and_has_bounds(name, data, dubito_command)
 
 
 def test_the_numbers_are_those_of_models_that_have_not_seen_the_rows(data, dubito_command):
-    options = ["-m", "evidential-logistic", "--columns", "age,ldl", "--cv", 4, "--seed", 3, "--json", "-o", "m.skops"]
+    options = [
+        "-m",
+        "evidential-logistic",
+        "--columns",
+        "age,ldl",
+        "--cv",
+        4,
+        "--seed",
+        3,
+        "--json",
+        "-o",
+        "m.skops",
+    ]
     measured = json.loads(dubito_command("train", "data.csv", "-y", "y", *options).stdout)
     X, y = data[["age", "ldl"]], data["y"].to_numpy()
     proba = np.empty((80, 2))

@@ -39,7 +39,9 @@ def test_wrong_percentages_have_a_banner_and_a_line_in_short(told, power, words)
     assert summary["lines"][3] == found["line"]
     assert found["line"].startswith("Its percentages cannot be believed")
     assert f"off by {100 * found['value']:.1f} percentage points" in found["line"]
-    assert f"It says {said.mean():.1%} on average and is right in {right.mean():.1%}" in found["line"]
+    assert (
+        f"It says {said.mean():.1%} on average and is right in {right.mean():.1%}" in found["line"]
+    )
     assert found["line"].endswith(words)
     assert found["large"]
     page = render(collected)

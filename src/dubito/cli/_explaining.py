@@ -235,9 +235,9 @@ def _evidence(asked: Asked) -> Told:
     }
     before = ", before calibration" if hasattr(asked.inner, "pairs_") else ""
     heading = (
-        f"The evidence{before} (ignorance: what the values of this row leave open between all classes, as "
-        "average values do; conflict: how far they contradict each other; neither counts the rows "
-        "that were seen):"
+        f"The evidence{before} (ignorance: what the values of this row leave open between all "
+        "classes, as average values do; conflict: how far they contradict each other; neither "
+        "counts the rows that were seen):"
     )
     return [heading, explanation.text()], facts
 

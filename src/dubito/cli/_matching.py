@@ -105,7 +105,9 @@ def match_classifiers(table: Table, label: str, labels: Sequence[Any], said: Sai
     Match
     """
     numbers, columns = _offered(table, label, said)
-    classes = _two_classes(labels, "--method evidential-joint takes scores of several classifiers of")
+    classes = _two_classes(
+        labels, "--method evidential-joint takes scores of several classifiers of"
+    )
     return Match(
         columns,
         _positive_last(None, classes, said),

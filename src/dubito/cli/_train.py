@@ -144,7 +144,9 @@ def train(  # noqa: PLR0913 - a command's options
     seconds = perf_counter() - started
     _tell_files(output, set_aside, tested, seconds, console)
     files = {"file": str(output), "set_aside": None if set_aside is None else str(set_aside)}
-    console.result(facts | measured | chosen | {"notes": notes, "seconds": round(seconds, 3)} | files)
+    console.result(
+        facts | measured | chosen | {"notes": notes, "seconds": round(seconds, 3)} | files
+    )
 
 
 class Wrappers(NamedTuple):

@@ -138,7 +138,7 @@ def collect(  # noqa: PLR0913 - who is asked, about what, and how it is told
         "methods": shown,
         "has_bounds": [model.has_bounds for model in answers],
         "bounds": [model.meaning._asdict() for model in answers],
-        "summary": collect_summary(len(rows), numbers, rejecting, wrong, covered, familiar),
+        "summary": collect_summary(len(rows), numbers, rejecting, [wrong, covered, familiar]),
         "percentages": wrong,
         "rejecting": rejecting,
         "reliability": collect_reliability(answers, rows, labels),

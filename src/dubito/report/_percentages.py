@@ -24,8 +24,9 @@ def collect_percentages(
 
     ``large`` tells an error of at least five percentage points, by the interval's lower end, from a
     smaller one. The interval is that of `dubito.metrics.evaluate`, which allows for what chance
-    adds to a calibration error. ``said`` and ``right`` are the mean probability of the predicted class and
-    how often it is the true one; their difference says in which direction percentages are wrong.
+    adds to a calibration error. ``said`` and ``right`` are the mean probability of the predicted
+    class and how often it is the true one; their difference says in which direction percentages
+    are wrong.
     """
     error = next(row["cells"][0] for row in numbers if row["key"] == "ece")
     if error is None or error["low"] is None or error["low"] < LEAST_ERROR:

@@ -11,11 +11,12 @@ def collect_summary(
     n: int,
     numbers: list[dict[str, Any]],
     rejecting: dict[str, Any],
-    percentages: dict[str, Any] | None,
-    coverage: dict[str, Any] | None,
-    familiarity: dict[str, Any] | None,
+    parts: list[dict[str, Any] | None],
 ) -> dict[str, Any]:
-    """Return the sentences and the numbers in them, for the first method."""
+    """Return the sentences and the numbers in them, for the first method.
+
+    `parts` are further ones with a sentence of their own, None where there is nothing to say.
+    """
     right = next(row["cells"][0] for row in numbers if row["key"] == "accuracy")
     method, cost = rejecting["methods"][0], rejecting["start"]
     at = rejecting["costs"].index(cost)
@@ -30,7 +31,7 @@ def collect_summary(
         "never": method["never"],
     }
     lines = [_right(n, right), _doubts(n, outcome), _buys(outcome)]
-    lines += [part["line"] for part in (percentages, coverage, familiarity) if part is not None]
+    lines += [part["line"] for part in parts if part is not None]
     return {"lines": lines, "right": right, **outcome}
 
 

@@ -71,9 +71,7 @@ def points(difference: float) -> str:
     return f"{100 * difference:.1f}" if difference >= 0.0005 else "<0.1"
 
 
-def between(
-    low: float | None, high: float | None, shown: Callable[[float], str] = percent
-) -> str:
+def between(low: float | None, high: float | None, shown: Callable[[float], str] = percent) -> str:
     """Show an interval, of fractions unless told otherwise."""
     return "" if low is None or high is None else f"{shown(low)} to {shown(high)}"
 
