@@ -141,6 +141,8 @@ def test_the_default_tells_calibrated_probabilities_and_the_evidence(trained, ne
     inner = model.pairs_[0].estimator
     assert "The evidence, before calibration (" in text
     assert inner.explain(X).text() in text
+    assert facts["prediction_before_calibration"] == inner.predict(X)[0]
+    assert ("Calibration makes" in text) == (inner.predict(X)[0] != facts["prediction"])
     assert [piece["weight"] for piece in facts["evidence"]] == pytest.approx(
         inner.weights(X)[0].ravel().tolist()
     )

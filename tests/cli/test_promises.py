@@ -36,7 +36,7 @@ def fish(tmp_path_factory):
     test.loc[:9, ["long", "wide"]] += 50.0
     test.to_csv(folder / "test.csv", index=False)
     for name, flags in {
-        "plain": [],
+        "plain": ["--model", "evidential-logistic"],
         "aware": ["--novelty"],
         "sets": ["--conformal"],
         "both": ["--novelty", "--conformal"],
@@ -170,7 +170,7 @@ def test_rows_unlike_any_seen_are_told(fish, unseen, name):
     assert "familiarity" not in without
     said = run("explain", model, fish / "test.csv", "--row", 3, "--row", 77).stdout
     assert "unlike the rows it was trained on, so that its bounds are widened" in said
-    assert "The evidence (" in said  # the reasons of the model inside
+    assert "The evidence, before calibration (" in said  # the reasons of the model inside
 
 
 @pytest.mark.parametrize("name", ["aware", "both"])

@@ -180,7 +180,6 @@ MODELS = {
     },
     "auto-pooled": lambda: pooled(4),
     "auto-pooled-two-classes": lambda: pooled(2),
-    "calibrated-default": lambda: on_iris(CalibratedClassifier(LinearSVC())),
     "calibrated-named": lambda: on_iris(CalibratedClassifier(GaussianNB(), "matrix", cv=3)),
     "calibrated-evidence": lambda: on_iris(CalibratedClassifier(EvidentialClassifier(linear()))),
     "calibrated": lambda: on_iris(CalibratedClassifier(LinearSVC(), PlattCalibrator(), cv=3)),

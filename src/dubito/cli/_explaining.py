@@ -233,13 +233,22 @@ def _evidence(asked: Asked) -> Told:
         "ignorance": float(explanation.ignorance[0]),
         "conflict": float(explanation.conflict[0]),
     }
-    before = ", before calibration" if hasattr(asked.inner, "pairs_") else ""
+    calibrated = hasattr(asked.inner, "pairs_")
+    before = ", before calibration" if calibrated else ""
     heading = (
         f"The evidence{before} (ignorance: what the values of this row leave open between all "
         "classes, as average values do; conflict: how far they contradict each other; neither "
         "counts the rows that were seen):"
     )
-    return [heading, explanation.text()], facts
+    lines = [heading, explanation.text()]
+    if calibrated:
+        first = _plain(asked.inner.pairs_[0].estimator.predict(asked.X)[0])
+        facts["prediction_before_calibration"] = first
+        if first != asked.classes[asked.best]:
+            lines.append(
+                f"Calibration makes {asked.classes[asked.best]} more probable than {first}."
+            )
+    return lines, facts
 
 
 def _imprecision(asked: Asked) -> Told:

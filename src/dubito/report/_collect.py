@@ -99,6 +99,9 @@ def collect(  # noqa: PLR0913 - who is asked, about what, and how it is told
     ask in 18.
     Doubt does not pay at this price: of the answers it gives 0% are wrong instead of 4.0% without
     asking, but a case costs 0.048 on average instead of 0.040.
+    Its percentages cannot be believed: they are off by 11.2 percentage points on average (95%
+    interval: 7.2 to 13.4), more than chance explains. It says 86.6% on average and is right in
+    96.0% of the cases: it is too modest.
     """
     check_choice(strategy, "strategy", STRATEGIES)
     _check_told(title, reject_cost, doubtful_rows)
