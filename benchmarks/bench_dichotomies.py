@@ -134,7 +134,7 @@ def say_quality(name: str, proba: Floats, y: Ints) -> None:
 def obvious_tasks(problem: Problem, targets: dict[str, float]) -> Iterator[Comparison]:
     """Fits and distributions; the rival's fit stays for its predictions."""
     dense = isinstance(problem.X, np.ndarray)
-    model = NestedDichotomyClassifier(n_jobs=2 if dense else None, random_state=0)
+    model = NestedDichotomyClassifier(n_jobs=2 if dense else None, random_state=0, internal=None)
     model.fit(problem.X, problem.y)
     rival = Obvious(model.tree_)
     fit = Comparison(
@@ -151,7 +151,7 @@ def obvious_tasks(problem: Problem, targets: dict[str, float]) -> Iterator[Compa
         plain = one_thread(rival.fit, problem.X.astype(np.float64), problem.y)
         task = f"{fit.task}, on the clock, both cores, against float64 on one"
         yield WallTime(**vars(replace(fit, task=task, theirs=plain)))
-    single = NestedDichotomyClassifier(random_state=0).fit(problem.X, problem.y)
+    single = NestedDichotomyClassifier(random_state=0, internal=None).fit(problem.X, problem.y)
     yield Comparison(
         task=f"Nested dichotomies, predict_proba of 2,000 rows, {problem.name}",
         rival=OBVIOUS,
@@ -173,7 +173,7 @@ def napkin_tasks(problem: Problem) -> Iterator[Comparison]:
         yield missing(proba_task, NAPKIN, 20)
         return
     model = NestedDichotomyClassifier(
-        LogisticRegression(C=NAPKIN_C), structure="class_balanced", random_state=0
+        LogisticRegression(C=NAPKIN_C), structure="class_balanced", random_state=0, internal=None
     ).fit(problem.X, problem.y)
     model.set_params(structure=model.tree_)
     rival = NapkinSoftmax(model.tree_)
@@ -210,9 +210,10 @@ def omikuji_tasks(problem: Problem, folder: Path) -> Iterator[Comparison]:
         return
     file = folder / "rows.txt"
     write_rows(file, problem.X, problem.y, int(problem.y.max()) + 1)
-    ours = NestedDichotomyEnsemble(
-        LogisticRegression(C=problem.C), n_estimators=problem.trees, random_state=0
+    tree = NestedDichotomyClassifier(
+        LogisticRegression(C=problem.C), structure="clustered", internal=None
     )
+    ours = NestedDichotomyEnsemble(tree, n_estimators=problem.trees, external=None, random_state=0)
     theirs = OmikujiTrees(1)
     yield Comparison(
         task=tasks[1][0],
@@ -237,7 +238,9 @@ def omikuji_tasks(problem: Problem, folder: Path) -> Iterator[Comparison]:
 def vector_task(problem: Problem) -> Comparison:
     """Score rows set aside and fit a map: what external calibration adds to the fit of a tree."""
     n = len(problem.y) // 10
-    model = NestedDichotomyClassifier(random_state=0).fit(problem.X[n:], problem.y[n:])
+    model = NestedDichotomyClassifier(random_state=0, internal=None).fit(
+        problem.X[n:], problem.y[n:]
+    )
     known = np.isin(problem.y[:n], model.classes_)
     X_aside, y_aside = problem.X[:n][known], problem.y[:n][known]
     calibrator = VectorCalibrator(input="logits", classes=model.classes_)
@@ -253,7 +256,7 @@ def vector_task(problem: Problem) -> Comparison:
 
 def top_task(problem: Problem) -> Comparison:
     """Five classes of each row against all of them."""
-    model = NestedDichotomyClassifier(random_state=0).fit(problem.X, problem.y)
+    model = NestedDichotomyClassifier(random_state=0, internal=None).fit(problem.X, problem.y)
 
     def sorted_out() -> Ints:
         proba = model.predict_proba(problem.X_new)
@@ -308,7 +311,7 @@ def say_peak(file: str) -> None:
     accounts, and only Linux lets its count begin anew.
     """
     problem: Problem = pickle.loads(Path(file).read_bytes())  # noqa: S301 - written by this file
-    model = NestedDichotomyClassifier(random_state=0)
+    model = NestedDichotomyClassifier(random_state=0, internal=None)
     few = np.flatnonzero(problem.y < 20)
     model.fit(problem.X[few], problem.y[few])  # loads what is loaded once
     process = Path("/proc/self")
