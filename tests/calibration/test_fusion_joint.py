@@ -41,7 +41,7 @@ def pair():
 
 
 def light(*kinds, classes=None):
-    return EvidentialJointCalibrator(targets="light", ridge=1, input=list(kinds), classes=classes)
+    return EvidentialJointCalibrator(ridge="auto", input=list(kinds), classes=classes)
 
 
 def assert_same_answers(fusion, calibrator, rows, scores):
@@ -247,9 +247,7 @@ def test_conflict_is_that_of_members_calibrated_alone(cv):
 def test_members_calibrated_alone_are_what_they_would_be_without_the_others():
     fusion = EvidentialFusion(pair()).fit(X, y)
     for (_, model), member in zip(pair(), fusion.members_, strict=True):
-        alone = CalibratedClassifier(
-            model, EvidentialJointCalibrator(targets="light", ridge=1)
-        ).fit(X, y)
+        alone = CalibratedClassifier(model, EvidentialJointCalibrator(ridge="auto")).fit(X, y)
         np.testing.assert_array_equal(member.predict_proba(X), alone.predict_proba(X))
         np.testing.assert_array_equal(
             clone(member).fit(X, y).predict_proba(X), alone.predict_proba(X)

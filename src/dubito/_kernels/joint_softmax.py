@@ -95,7 +95,8 @@ def fit_softmax_model(
     r"""Minimise the penalised cross-entropy over coefficients, some of them not negative.
 
     `rows` (n, K-1, p) are utilities against the first class, linear in the coefficients; `target`
-    (n, K-1) the targets of all classes but the first. Projected Newton steps (Bertsekas, 1982).
+    (n, K-1) the targets of all classes but the first; `penalty` (p,), or (p, p). Projected Newton
+    steps (Bertsekas, 1982).
     """
     from dubito._kernels.joint_softmax_compiled import fall, slope  # noqa: PLC0415 - loads numba
 
@@ -103,7 +104,7 @@ def fit_softmax_model(
     # Around coefficients 0 with the targets in place of probabilities, the fall is the objective.
     nothing = np.zeros((n_others, n))
     at = np.stack([weight, np.zeros(n)])
-    linear, quadratic = np.zeros(p), np.diag(penalty)
+    linear, quadratic = np.zeros(p), penalty if penalty.ndim == 2 else np.diag(penalty)
     likelihood = _flat(rows), nothing, np.ascontiguousarray(target.T), at, quadratic, linear
     work = np.empty((3, n_others, n))
     gradient, hessian = np.empty(p), np.empty((p, p))

@@ -38,11 +38,6 @@ if TYPE_CHECKING:
     from dubito.calibration.fusion import EvidentialFusion
 
 
-#: Strength of the default ridge. Members are much alike, and with few rows their slopes run away
-#: without one; with many rows it costs nothing (`docs/calibration.md` has the numbers).
-_RIDGE = 1.0
-
-
 @dataclass(frozen=True)
 class JointCombination:
     """One calibrator, asked with the scores that all members give."""
@@ -119,7 +114,7 @@ def fit_joint(
     """Score the same held-out rows by all members; calibrate all together, and each alone."""
     shared = fusion.calibrator
     if shared is None:
-        shared = EvidentialJointCalibrator(ridge=_RIDGE)
+        shared = EvidentialJointCalibrator(ridge="auto")
     kinds = shared._inputs(len(members))
     sources = [
         _source(member, kind, X, weight, fusion.classes_)

@@ -21,7 +21,7 @@ from dubito._kernels.joint_logistic_level import (
     level_bounds,
     quadratic_levels,
 )
-from dubito._kernels.logistic import standardisation, standardised
+from dubito._kernels.logistic import fit_logistic, standardisation, standardised
 from dubito._kernels.targets import event_targets
 from dubito.calibration._joint_settings import (
     SMALLEST,
@@ -31,9 +31,10 @@ from dubito.calibration._joint_settings import (
     choose_likelihood,
     root_mean_square,
 )
+from dubito.calibration._joint_strength import strengths_by_evidence
 
 if TYPE_CHECKING:
-    from dubito._checks import FloatArray, IntArray
+    from dubito._checks import BoolArray, FloatArray, IntArray
 
 #: Up to so many rows times squared coefficients bounds are exact unless asked for: 5 ms a row.
 _CHEAP = 250_000
@@ -47,7 +48,9 @@ class BinaryJointModel:
     scale: FloatArray
     bias: bool
     likelihood: str
+    ridge: FloatArray  # strength of the slopes' ridge, (1,)
     evidence: JointEvidence
+    belief: JointEvidence  # what bounds are made from
     levels: JointLevels
 
     @property
@@ -84,9 +87,11 @@ class BinaryJointModel:
 
     def bounds(self, margins: FloatArray, threads: int) -> tuple[FloatArray, FloatArray]:
         """Return belief and plausibility, each (n, 2)."""
-        lower, upper = belief_and_plausibility(
-            self.evidence, self._design(margins), threads=threads
-        )
+        design = self._design(margins)
+        lower, upper = belief_and_plausibility(self.belief, design, threads=threads)
+        if self.belief is not self.evidence:  # the estimate has a ridge, the bounds have none
+            theta = expit(design @ self.evidence.coef)
+            lower, upper = np.minimum(lower, theta), np.maximum(upper, theta)
         return np.column_stack([1 - upper, lower]), np.column_stack([1 - lower, upper])
 
     def level_bounds(
@@ -101,7 +106,7 @@ class BinaryJointModel:
 
     def contour(self, margins: FloatArray, theta: FloatArray, threads: int) -> FloatArray:
         """Return the plausibility of each probability of the second class, (n, t)."""
-        return contour_of(self.evidence, self._design(margins), theta, threads=threads)
+        return contour_of(self.belief, self._design(margins), theta, threads=threads)
 
     def _design(self, margins: FloatArray) -> FloatArray:
         return design_of(margins, self.centre, self.scale, bias=self.bias)
@@ -111,32 +116,60 @@ def fit_binary(
     margins: FloatArray, y: IntArray, weight: FloatArray, settings: JointSettings
 ) -> BinaryJointModel:
     """Fit the model to margins (n, J), labels 0 and 1, and positive weights."""
+    bias = settings.bias is not False
     units = [standardisation(column, weight) for column in margins.T]
     centre, scale = np.array(units).T
-    if not settings.bias:
+    if not bias:
         centre, scale = np.zeros_like(centre), root_mean_square(margins, weight)
     scale = np.where(scale < SMALLEST, 0.0, scale)
-    design = design_of(margins, centre, scale, bias=settings.bias)
-    penalty = np.full(design.shape[1], settings.ridge)
-    penalty[: int(settings.bias)] = 0.0
+    design = design_of(margins, centre, scale, bias=bias)
+    target = event_targets(y == 1, weight, settings.targets)
+    slopes = np.arange(design.shape[1]) >= int(bias)
+    ridge = settings.ridge
+    if ridge is None:
+        ridge = _ridge_by_evidence(design, target, weight, slopes)
+    penalty = np.where(slopes, ridge, 0.0)
     if settings.targets == "raw":
         open_ended = design[:, penalty == 0]
         advantages = np.where(y == 1, 1, -1)[:, None] * open_ended
         check_estimate_exists(advantages, np.full(open_ended.shape[1], -np.inf))
-    target = event_targets(y == 1, weight, settings.targets)
-    evidence = joint_evidence(design, target, weight, penalty)
+    belief = evidence = joint_evidence(design, target, weight, penalty)
+    if settings.ridge is None:
+        belief = joint_evidence(design, target, weight, np.zeros(len(penalty)))
     levels = joint_levels(design, y == 1, weight)
     likelihood = choose_likelihood(settings.likelihood, len(design) * design.shape[1] ** 2, _CHEAP)
     if likelihood == "quadratic":
-        evidence, levels = quadratic_evidence(evidence), quadratic_levels(levels)
+        levels = quadratic_levels(levels)
+        if belief is evidence:
+            belief = evidence = quadratic_evidence(evidence)
+        else:
+            belief = quadratic_evidence(belief)
     return BinaryJointModel(
         centre=centre,
         scale=scale,
-        bias=settings.bias,
+        bias=bias,
         likelihood=likelihood,
+        ridge=np.array([float(ridge)]),
         evidence=evidence,
+        belief=belief,
         levels=levels,
     )
+
+
+def _ridge_by_evidence(
+    design: FloatArray, target: FloatArray, weight: FloatArray, slopes: BoolArray
+) -> float:
+    """Return the strength of the slopes' ridge that maximises the evidence."""
+    everything = np.ones(len(slopes), dtype=bool)
+
+    def fit_at(penalty: FloatArray) -> tuple[FloatArray, FloatArray, BoolArray]:
+        ridge = penalty.diagonal()
+        coef = fit_logistic(design, target, weight, ridge, np.zeros(len(ridge))).coef
+        p = expit(design @ coef)
+        hessian = (design * (weight * p * (1 - p))[:, None]).T @ design + penalty
+        return coef, hessian, everything
+
+    return float(strengths_by_evidence(fit_at, np.diag(slopes.astype(float))[None])[0])
 
 
 def design_of(

@@ -25,8 +25,8 @@ class JointSettings(NamedTuple):
     """How a joint model is fitted."""
 
     targets: str
-    ridge: float
-    bias: bool
+    ridge: float | None  # None: by evidence
+    bias: bool | None  # None: by evidence
     likelihood: str
 
 

@@ -32,13 +32,22 @@ from dubito.calibration._joint_settings import (
     choose_likelihood,
     root_mean_square,
 )
+from dubito.calibration._joint_strength import strengths_by_evidence
+from dubito.calibration._shrinkage import WEAKEST
 from dubito.calibration.errors import CalibrationInputError
 
 if TYPE_CHECKING:
-    from dubito._checks import FloatArray, IntArray
+    from dubito._checks import BoolArray, FloatArray, IntArray
 
 #: Up to so many steps, of some nanoseconds each, a row's bounds are exact unless asked for.
 _CHEAP = 1_000_000
+
+#: Up to so many steps a fit, biases are tried.
+_CHEAP_BIASES = 20_000_000
+
+#: Biases whose ridge is stronger, of a prior deviation below a tenth of a log-odd, are left out:
+#: they would change nothing but the width of the bounds.
+_NO_BIAS = 100.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +57,7 @@ class SoftmaxJointModel:
     scale: FloatArray
     bias: bool
     likelihood: str
+    ridge: FloatArray  # strength of the slopes' ridge, and of the biases' where there are any
     flat: bool  # the likelihood does not change in some directions
     fit: SoftmaxFit
     evidence: SoftmaxEvidence
@@ -105,30 +115,87 @@ def fit_softmax(
     """Fit the model to log scores (n, J, K), labels 0..K-1, and positive weights."""
     n, n_classifiers, n_classes = scores.shape
     scale = spread_of(scores, weight)
-    queries = queries_of(scores, scale, bias=settings.bias)
+    bias = settings.bias
+    if bias is None:  # to be tried, where that takes seconds at most
+        bias = n * n_classes * (n_classifiers + n_classes) ** 2 <= _CHEAP_BIASES
+    queries = queries_of(scores, scale, bias=bias)
     rows = np.ascontiguousarray(queries[:, 1:])
     p = rows.shape[2]
     bounded = np.arange(p) < n_classifiers
-    penalty = np.where(bounded, settings.ridge, 0.0)
+    target = target_table(y, weight, n_classes, settings.targets)[y, 1:]
+    if settings.ridge is None:
+        forms = _forms(n_classifiers, n_classes, bias=bias)
+        ridge = _ridge_by_evidence(rows, target, weight, bounded, forms)
+        if settings.bias is None and bias and ridge[1] > _NO_BIAS:
+            return fit_softmax(scores, y, weight, settings._replace(bias=False))
+        estimate = _certified(
+            fit_softmax_model(rows, target, weight, np.tensordot(ridge, forms, axes=1), bounded)
+        )
+    else:
+        ridge = np.array([float(settings.ridge)])
+    penalty = np.where(bounded, settings.ridge or 0.0, 0.0)
     if settings.targets == "raw":
         advantages = (queries[np.arange(n), y][:, None, :] - queries).reshape(-1, p)
         lower = np.where(bounded, 0.0, -np.inf)
         check_estimate_exists(advantages[:, penalty == 0], lower[penalty == 0])
-    target = target_table(y, weight, n_classes, settings.targets)[y, 1:]
-    fit = _certified(fit_softmax_model(rows, target, weight, penalty, bounded))
+    if settings.ridge is None:
+        fit, penalty = _without_ridge(rows, target, weight, bounded)
+    else:
+        estimate = fit = _certified(fit_softmax_model(rows, target, weight, penalty, bounded))
     evidence = softmax_evidence(rows, weight, penalty, bounded, fit)
     # A path for every pair of classes, each of some dozen passes over rows, classes and Hessian.
     likelihood = choose_likelihood(settings.likelihood, n * n_classes**3 * (p**2 + 15), _CHEAP)
     quadratic = likelihood == "quadratic"
     return SoftmaxJointModel(
         scale=scale,
-        bias=settings.bias,
+        bias=bias,
         likelihood=likelihood,
+        ridge=ridge,
         flat=n < p and not quadratic and not penalty.any(),
-        fit=fit,
+        fit=estimate,
         evidence=quadratic_evidence(evidence, fit.hessian, penalty) if quadratic else evidence,
         levels=fit_levels(rows, y, weight, bounded, quadratic=quadratic),
     )
+
+
+def _forms(n_classifiers: int, n_classes: int, *, bias: bool) -> FloatArray:
+    """Return the quadratic forms of the ridges: of slopes, and of biases about their mean.
+
+    Biases are against the first class; about their mean, no class is special.
+    """
+    p = n_classifiers + (n_classes - 1 if bias else 0)
+    forms = np.zeros((1 + bias, p, p))
+    forms[0, :n_classifiers, :n_classifiers] = np.eye(n_classifiers)
+    if bias:
+        forms[1, n_classifiers:, n_classifiers:] = np.eye(n_classes - 1) - 1 / n_classes
+    return forms
+
+
+def _ridge_by_evidence(
+    rows: FloatArray, target: FloatArray, weight: FloatArray, bounded: BoolArray, forms: FloatArray
+) -> FloatArray:
+    """Return the strengths of the ridges that maximise the evidence."""
+
+    def fit_at(penalty: FloatArray) -> tuple[FloatArray, FloatArray, BoolArray]:
+        fit = fit_softmax_model(rows, target, weight, penalty, bounded)
+        return fit.coef, fit.hessian, ~(bounded & (fit.coef <= 0.0))
+
+    return strengths_by_evidence(fit_at, forms)
+
+
+def _without_ridge(
+    rows: FloatArray, target: FloatArray, weight: FloatArray, bounded: BoolArray
+) -> tuple[SoftmaxFit, FloatArray]:
+    """Return the fit that bounds are made from, and its penalty: none, or hardly any.
+
+    Of classifiers that are copies to rounding no optimum can be certified without one.
+    """
+    none = np.zeros(len(bounded))
+    fit = fit_softmax_model(rows, target, weight, none, bounded)
+    if fit.gradient_norm <= CERTIFIED:
+        return fit, none
+    little = np.where(bounded, WEAKEST, 0.0)
+    return _certified(fit_softmax_model(rows, target, weight, little, bounded)), little
 
 
 def _certified(fit: SoftmaxFit) -> SoftmaxFit:

@@ -82,13 +82,16 @@ class EvidentialJointCalibrator(TwoClassMass, BaseCalibrator):
         where classes are many and rows few. "raw": plain 1, 0, which have no maximum-likelihood
         estimate when some combination of the scores separates the classes; this raises
         `CalibrationInputError`.
-    ridge : float, default=0
+    ridge : float or "auto", default=0
         Adds :math:`\frac12\mathrm{ridge}\sum_j\tilde a_j^2` over slopes of standardised scores to
         the negative log-likelihood: helps where rows are few beside classifiers. Belief and
         plausibility are then those of the penalised likelihood; bounds at a level have no ridge.
+        "auto": as strong as makes the evidence largest (MacKay, 1992), for the probabilities
+        alone: no bounds have a ridge.
     bias : bool or "auto", default="auto"
-        Whether classes have biases; "auto" is True for two classes, as in the paper, and False for
-        more.
+        Whether classes have biases; "auto" is True for two classes, as in the paper, and for more
+        False, unless ``ridge="auto"``: then they have a ridge of their own by evidence, about their
+        mean, and are left out where that is stronger than 100, or where trying would take long.
     likelihood : {"auto", "exact", "quadratic"}, default="auto"
         What bounds are made from: the likelihood, or its quadratic at the estimate (Laplace), which
         costs the same for any number of calibration rows and is off by about 1/n. "auto" is exact
@@ -114,6 +117,8 @@ class EvidentialJointCalibrator(TwoClassMass, BaseCalibrator):
         :math:`\hat b`; zero without biases.
     likelihood_ : {"exact", "quadratic"}
         What bounds are made from.
+    ridge_ : ndarray of shape (1,) or (2,)
+        Strength of the slopes' ridge, and of the biases' where ``ridge="auto"`` kept them.
     n_iter_, gradient_norm_ : int, float
         Newton steps, and the certificate: the largest component of the (projected) gradient at the
         estimate, in standardised units, for each unit of weight.
@@ -197,7 +202,7 @@ class EvidentialJointCalibrator(TwoClassMass, BaseCalibrator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseCalibrator._parameter_constraints,
         "targets": [StrOptions({"smoothed", "light", "raw"})],
-        "ridge": [Interval(Real, 0, None, closed="left")],
+        "ridge": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
         "bias": ["boolean", StrOptions({"auto"})],
         "likelihood": [StrOptions({"auto", "exact", "quadratic"})],
         "input": [StrOptions(set(INPUTS)), list, tuple],
@@ -210,7 +215,7 @@ class EvidentialJointCalibrator(TwoClassMass, BaseCalibrator):
         self,
         *,
         targets: str = "light",
-        ridge: float = 0.0,
+        ridge: float | str = 0.0,
         bias: bool | str = "auto",
         likelihood: str = "auto",
         input: str | list[str] = "margin",
@@ -226,12 +231,14 @@ class EvidentialJointCalibrator(TwoClassMass, BaseCalibrator):
         self.n_jobs = n_jobs
 
     def _fit(self, table: FloatArray, y: IntArray, weight: FloatArray) -> None:
-        settings = JointSettings(self.targets, float(self.ridge), self._has_bias(), self.likelihood)
+        ridge = None if isinstance(self.ridge, str) else float(self.ridge)
+        settings = JointSettings(self.targets, ridge, self._has_bias(), self.likelihood)
         fit: Any = fit_binary if len(self.classes_) == 2 else fit_softmax
         self.model_ = fit(self._joint_scores(table), y, weight, settings)
         self.slope_ = self.model_.slope
         self.intercept_ = self.model_.intercept
         self.likelihood_ = self.model_.likelihood
+        self.ridge_ = self.model_.ridge
         self.n_iter_ = self.model_.n_iter
         self.gradient_norm_ = self.model_.gradient_norm
         if len(self.classes_) == 2:
@@ -278,8 +285,13 @@ class EvidentialJointCalibrator(TwoClassMass, BaseCalibrator):
         ]
         return np.concatenate(parts)
 
-    def _has_bias(self) -> bool:
-        return len(self.classes_) == 2 if isinstance(self.bias, str) else bool(self.bias)
+    def _has_bias(self) -> bool | None:
+        """Return whether there are biases; None: the evidence decides."""
+        if not isinstance(self.bias, str):
+            return bool(self.bias)
+        if len(self.classes_) == 2:
+            return True
+        return None if isinstance(self.ridge, str) else False
 
     def _joint_scores(self, table: FloatArray) -> FloatArray:
         """Return margins (n, J) of two classes, or log scores (n, J, K) of more."""

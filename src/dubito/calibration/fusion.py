@@ -93,7 +93,7 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         calibrators of more than two classes need not leave; its answers depend on how much.
     calibrator : calibrator, optional
         By default the method's own with light targets. "joint": `EvidentialJointCalibrator`, by
-        default with ``ridge=1``, which one you pass has only if you say so; its
+        default with ``ridge="auto"``, which one you pass has only if you say so; its
         ``classes`` are set, and its ``input`` becomes "proba" for members asked for probabilities.
         "independent": `EvidentialMultinomialCalibrator`, with ``coupling="inverse_cdf"`` for the
         rules on masses, for that coupling has them; not used for a `CalibratedClassifier`, which
