@@ -93,6 +93,12 @@ class BetaCalibrator(LiftedEvidentialCalibrator):
     refits; here the constrained optimum is found, which may differ. More than two classes have one
     map each against the rest, normalised, and mixed with the base rate at the weight 1/(n+1).
 
+    ``predict_bounds`` has the log-odds with standard errors from the Hessian, a and b with a prior
+    deviation of their own size around each other; in the direction in which both grow the
+    likelihood itself is followed, down and up. That a and b are not negative does not go into it.
+    Belief and plausibility are around the fitted map, ``level=0.9`` around one of the weakest
+    ridge; both are widened to hold the probability.
+
     References
     ----------
     M. Kull, T. Silva Filho, P. Flach, "Beta calibration: a well-founded and easily implemented

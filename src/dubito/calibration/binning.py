@@ -176,6 +176,9 @@ class BinningCalibrator(LiftedEvidentialCalibrator):
     More than two classes: one map for each class against the rest, normalised, and mixed with the
     base rate at the weight 1/(n+1) of one row, so that none is 0.
 
+    ``predict_bounds``, also with ``level=0.9``, is that of `EvidentialBinningCalibrator`, widened
+    to hold the probability.
+
     Parameters
     ----------
     n_bins : int or "auto", default="auto"

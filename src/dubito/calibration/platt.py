@@ -88,6 +88,11 @@ class PlattCalibrator(AffineMixin, LiftedEvidentialCalibrator):
     than two classes have one map each against the rest, normalised, and mixed with the
     base rate at the weight 1/(n+1) of one row, so that none is 0.
 
+    ``predict_bounds`` reads the likelihood as `EvidentialLogisticCalibrator` does, when it is first
+    asked: of Platt's targets without a ridge, of light ones with it; ``level=0.9`` as there. Bounds
+    are widened to hold the probability. Up to 4,096 rows are kept for it, of more a few points with
+    the same likelihood.
+
     References
     ----------
     J. Platt, "Probabilistic outputs for support vector machines and comparisons to regularized

@@ -68,6 +68,11 @@ class TemperatureCalibrator(TwoClassMass, AffineMixin, BaseCalibrator):
     0.408 with them and 0.144 with those here. Guo et al., *On Calibration of Modern Neural
     Networks* (2017), have no such safeguard.
 
+    ``predict_bounds`` reads the likelihood of the slope as `EvidentialMultinomialCalibrator` does,
+    when it is first asked; ``level=0.9`` as there. Classes with equal scores have equal
+    probabilities whatever the rows say: bounds have no width there. Up to 131,072 scores are kept
+    for it, of more a sample whose weights give it the curvature of all rows.
+
     Solved by Halley's method from a subsample's estimate: three or four passes over the rows.
 
     Examples
