@@ -19,12 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from dubito.calibration import (
-    CalibratedClassifier,
-    EvidentialMultinomialCalibrator,
-    IsotonicCalibrator,
-    PlattCalibrator,
-)
+from dubito.calibration import CalibratedClassifier, PlattCalibrator
 from dubito.evidence import EvidentialClassifier
 from dubito.report import write_report
 from dubito.saving import save
@@ -49,10 +44,8 @@ def main() -> None:
         "sigmoid with evidence": EvidentialClassifier(
             CalibratedClassifier(svm, PlattCalibrator(), cv=5)
         ),
-        "temperature with bounds": CalibratedClassifier(
-            svm, EvidentialMultinomialCalibrator(targets="light"), cv=5
-        ),
-        "isotonic": CalibratedClassifier(svm, IsotonicCalibrator(), cv=5),
+        "default": CalibratedClassifier(svm),
+        "isotonic": CalibratedClassifier(svm, "isotonic"),
     }
     for model in models.values():
         model.fit(X_train, y_train)

@@ -21,7 +21,7 @@ from dubito.calibration import CalibratedClassifier
 
 iris = load_iris()
 X, y = iris.data, iris.target_names[iris.target]
-clf = CalibratedClassifier(LinearSVC(), cv=5).fit(X[::3], y[::3])
+clf = CalibratedClassifier(LinearSVC()).fit(X[::3], y[::3])
 
 # %%
 # Three flowers that it has not seen: how probable is each species?

@@ -43,13 +43,13 @@ scores[500:].to_csv(new, index=False)
 #
 # In Python, ``input`` says what the columns hold, here logarithms of probabilities:
 
-from dubito.calibration import EvidentialMultinomialCalibrator
+from dubito.calibration import AutoCalibrator
 
 table = pd.read_csv(known)
 columns = ["calm", "ripple", "swell"]
-calibrator = EvidentialMultinomialCalibrator(targets="light", input="logits")
-calibrator.fit(table[columns], table["wave"])
+calibrator = AutoCalibrator(input="logits").fit(table[columns], table["wave"])
 print(table.head(3))
+print(calibrator.summary_)
 
 # %%
 # Decide
