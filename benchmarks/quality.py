@@ -68,6 +68,14 @@ than 60 % of the rows are left out. dubito is `CalibratedClassifier(FrozenEstima
 more. Rivals get the same model and rows; those that read probabilities get the softmax of the
 scores of the support vector machine.
 
+What chose what: limit, gain, folds, prior weights and row limits of `AutoCalibrator` were chosen on
+digits, breast cancer and wine and on variants of them with few features, noisy labels or merged
+classes; how scores of each kind of model are read on the first three too, but that satimage was
+looked at while ways to limit log-probabilities of naive Bayes were compared.
+
+"Behind" counts the cells in which a method loses more than 5 % to the best of the other libraries'
+methods, with hindsight; ranks are among all eleven.
+
 """
 
 
@@ -201,7 +209,7 @@ def summary(cells: Cells) -> list[str]:
             others = np.delete(table, [0, k], axis=1).min(axis=1)  # dubito is nobody's rival here
             behind = np.mean(table[:, k] > 1.05 * others)
             lines.append(
-                f"| {size} | {len(table)} | {method} | {behind:.0%} | {rank[:, k].mean():.2f} | "
+                f"| {size} | {len(table)} | {method} | {behind:.1%} | {rank[:, k].mean():.2f} | "
                 f"{np.mean(table[:, k] <= temperature):.0%} |"
             )
     return lines
