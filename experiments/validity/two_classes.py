@@ -106,7 +106,7 @@ def make_calibrator(case: str) -> Any:
     """
     if case.startswith("one"):
         return EvidentialLogisticCalibrator(classes=[0, 1])
-    return EvidentialJointCalibrator(targets="light", ridge=1, classes=[0, 1], n_jobs=1)
+    return EvidentialJointCalibrator(targets="light", ridge="auto", classes=[0, 1], n_jobs=1)
 
 
 def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:

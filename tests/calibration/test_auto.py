@@ -205,3 +205,32 @@ def test_bounds_at_a_level_hold_the_truth():
         wide.append((upper - lower).mean())
     assert np.mean(held) >= 0.87
     assert np.mean(wide) < 0.2
+
+
+def test_units_of_margins_mean_nothing():
+    rng = np.random.default_rng(1)
+    y = rng.integers(5, size=400)
+    scores = np.sinh(rng.normal(size=(400, 5)) + 1.5 * np.eye(5)[y])
+    expected = AutoCalibrator().fit(scores, y)
+    assert expected.isotonic_ is not None
+    scaled = AutoCalibrator().fit(1e-3 * scores, y)
+    np.testing.assert_allclose(
+        scaled.predict_proba(1e-3 * scores), expected.predict_proba(scores), atol=1e-10
+    )
+
+
+def test_the_summary_says_why_there_is_no_isotonic_map():
+    rng = np.random.default_rng(0)
+    score = rng.integers(2, size=400).astype(float)
+    y = (rng.uniform(size=400) < 0.3 + 0.4 * score).astype(int)
+    assert "too many equal scores" in AutoCalibrator().fit(score, y).summary_
+
+
+def test_misfit_is_that_of_the_pool():
+    rng = np.random.default_rng(0)
+    score = rng.uniform(-3, 3, size=3000)
+    y = (rng.uniform(size=3000) < np.where(score > 1, 0.9, 0.35)).astype(int)
+    fitted = AutoCalibrator().fit(score, y)
+    assert fitted.map_.misfit_ > 1 / 6
+    assert fitted.misfit_ < 1 / 6
+    fitted.predict_bounds(score[:5], level=0.9)  # without a warning

@@ -200,6 +200,7 @@ def test_the_papers_coupling_depends_on_the_order_of_the_labels():
     np.testing.assert_allclose(plain.upper[:, ::-1], moved.upper, rtol=0, atol=1e-10)
 
 
+@pytest.mark.filterwarnings("ignore::dubito.calibration.LabelMismatchWarning")
 @pytest.mark.parametrize("coupling", COUPLINGS)
 @settings(max_examples=8, deadline=None)
 @given(st.data())

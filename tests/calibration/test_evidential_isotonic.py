@@ -323,3 +323,13 @@ def test_contour_takes_probabilities_in_any_order():
     np.testing.assert_array_equal(pl[:, [1, 2, 3, 0]], fitted.contour([0.5, 1.0], np.sort(theta)))
     with pytest.raises(CalibrationInputError, match=r"probabilities in \[0, 1\]; got 1.5 to 1.5"):
         fitted.contour([0.5], [1.5])
+
+
+@pytest.mark.parametrize("tiny", [1e-18, 1e-100, 1e-300])
+def test_weights_that_rounding_swallows_have_bounds(tiny):
+    weight = [1, tiny, 1, 1, tiny, tiny]
+    fitted = EvidentialIsotonicCalibrator().fit(np.arange(6.0), [0, 1, 0, 1, 0, 1], weight)
+    few = EvidentialIsotonicCalibrator().fit([0.0, 2.0, 3.0], [0, 0, 1])
+    for level in (None, 0.9):
+        found, expected = (m.predict_bounds([1.0], level) for m in (fitted, few))
+        np.testing.assert_allclose(found.lower, expected.lower, atol=1e-6)

@@ -126,6 +126,7 @@ def test_constant_scores_exclude_nothing():
     assert bounds.upper[0, 1] == pytest.approx(best, abs=1e-8)
 
 
+@pytest.mark.filterwarnings("ignore::dubito.calibration.LabelMismatchWarning")
 def test_scores_against_their_labels_leave_slope_zero():
     scores, y = draw(40, 3, slope=-3.0)
     low, high = slope_levels.slope_interval(fitted(scores, y)._levels, 0.9)

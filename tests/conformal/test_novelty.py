@@ -109,7 +109,8 @@ def test_bounds_are_discounted_by_the_formula():
     inside, bounds = model.estimator_.predict_bounds(rows), model.predict_bounds(rows)
     kept = np.minimum(1.0, model.familiarity(rows) / 0.05)[:, None]
     np.testing.assert_allclose(bounds.lower, kept * inside.lower, rtol=1e-12)
-    np.testing.assert_allclose(bounds.upper, 1 - kept * (1 - inside.upper), rtol=1e-12)
+    np.testing.assert_allclose(bounds.upper, 1 - kept * (1 - inside.upper), rtol=1e-12, atol=1e-16)
+    assert (bounds.upper >= inside.upper).all()
     assert kept.min() == pytest.approx(1 / 151 / 0.05)
     assert (kept == 1).sum() > 10
     proba = model.predict_proba(rows)

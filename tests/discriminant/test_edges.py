@@ -331,7 +331,7 @@ def test_a_box_wider_than_its_class_is_said():
     X, y, _ = draw(9)
     X = (X - X.mean(axis=0)) / X.std(axis=0) * [1e-3, 1.0, 1.0, 1.0]
     model = published(c=1.0)
-    with pytest.warns(WideBoxWarning, match=r"feature 0: .*box='scaled'") as caught:
+    with pytest.warns(WideBoxWarning, match=r"feature 0: .*box='inscribed'") as caught:
         model.fit(X, y)
     assert "np." not in str(caught[0].message)
     frame = pd.DataFrame(X, columns=["length", "b", "c", "d"])

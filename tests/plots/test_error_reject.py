@@ -16,7 +16,6 @@ from dubito.belief import Bounds, MassBatch
 from dubito.calibration import (
     CalibratedClassifier,
     EvidentialMultinomialCalibrator,
-    PlattCalibrator,
 )
 from dubito.decision import maximax, maximin, pignistic_choice, reject
 from dubito.metrics import AmbiguousLabelWarning, RejectCostCurve, reject_cost_curve
@@ -130,15 +129,15 @@ def test_any_scikit_learn_classifier_has_the_probabilistic_curve(rows, ax):
         ErrorRejectDisplay.from_estimator(model, X, y, strategies=["pessimistic"], ax=ax)
 
 
-def test_a_precise_calibrator_has_one_curve_unless_asked_for_more(rows, ax):
+def test_a_classifier_without_bounds_has_one_curve(rows, ax):
     X, y = rows
-    precise = CalibratedClassifier(LinearSVC(), PlattCalibrator(), cv=3).fit(X[:40], y[:40])
+    precise = LogisticRegression().fit(X[:40], y[:40])
     display = ErrorRejectDisplay.from_estimator(precise, X[40:], y[40:], ax=ax)
     assert list(display.curves) == ["probabilistic"]
-    both = ["probabilistic", "pessimistic"]
-    display = ErrorRejectDisplay.from_estimator(precise, X[40:], y[40:], ax=ax, strategies=both)
-    assert list(display.curves) == both
-    np.testing.assert_allclose(*display.curves.values(), atol=1e-9)
+    with pytest.raises(ValueError, match="needs bounds"):
+        ErrorRejectDisplay.from_estimator(
+            precise, X[40:], y[40:], ax=ax, strategies=["probabilistic", "pessimistic"]
+        )
 
 
 class OnlyBounds:

@@ -93,6 +93,10 @@ def isotonic_fit(successes: FloatArray, failures: FloatArray) -> FloatArray:
     return np.clip(isotonic_regression(successes / total, weights=total).x, 0.0, 1.0)
 
 
+#: Weights count as at least this part of the largest.
+_LEAST = 1e-12
+
+
 def interpolate(score: FloatArray, knots: FloatArray, values: FloatArray) -> FloatArray:
     """Interpolate linearly between ascending knots, flat beyond them; `values` do not decrease."""
     right = np.clip(np.searchsorted(knots, score), 1, max(len(knots) - 1, 1))
@@ -262,6 +266,11 @@ def both_sides(successes: FloatArray, failures: FloatArray) -> tuple[Any, Any]:
     """Return the fits that the lower and the upper side of the contour are read from."""
     from dubito._kernels.isotonic_compiled import fit_prefixes  # noqa: PLC0415
 
+    # A weight that rounding swallows beside the others would never let the walk along the pieces of
+    # the contour move on; so little more changes nothing.
+    least = _LEAST * max(successes.max(), failures.max())
+    successes = np.where(successes > 0, np.maximum(successes, least), 0.0)
+    failures = np.where(failures > 0, np.maximum(failures, least), 0.0)
     below = fit_prefixes(successes, failures)
     above = fit_prefixes(failures[::-1].copy(), successes[::-1].copy())
     return below, above

@@ -22,6 +22,7 @@ import numpy as np
 from scipy.special import expit, logit, ndtri
 
 from dubito._kernels.isotonic import cut_bounds, pool_ties
+from dubito._rows import frames_to_the_user
 from dubito.calibration.errors import MisfitWarning
 
 if TYPE_CHECKING:
@@ -92,10 +93,14 @@ def warn_of_misfit(calibrator: Any, misfit: float) -> None:
     """Warn where the fraction of disjoint intervals is large."""
     if misfit <= _FRACTION:
         return
-    advice = (
-        "Use IsotonicCalibrator, which assumes no form, or a map with more parameters: "
-        "PlattCalibrator and VectorCalibrator have offsets that one slope has not."
-    )
+    advice = "Use IsotonicCalibrator, which assumes no form"
+    if hasattr(calibrator, "map_"):  # AutoCalibrator's has all parameters already
+        advice += "."
+    else:
+        advice += (
+            ", or a map with more parameters: PlattCalibrator and VectorCalibrator have offsets "
+            "that one slope has not."
+        )
     if getattr(calibrator, "targets", None) == "smoothed":
         advice = f'Try targets="light" first: smoothed ones move probabilities. {advice}'
     warnings.warn(
@@ -104,7 +109,7 @@ def warn_of_misfit(calibrator: Any, misfit: float) -> None:
         "The form of the map is wrong there, and bounds at a level need not hold the true "
         f"probability so often. {advice}",
         MisfitWarning,
-        stacklevel=3,
+        stacklevel=frames_to_the_user(),
     )
 
 

@@ -22,7 +22,10 @@ def folds_by_margin(u: FloatArray, y: IntArray, n_folds: int) -> IntArray:
     rows = np.arange(len(u))
     others = u.copy()
     others[rows, y] = -np.inf
-    return np.unique(u[rows, y] - others.max(axis=1), return_inverse=True)[1] % n_folds
+    margin = u[rows, y] - others.max(axis=1)
+    # Ties must stay ties: differences of equal scores may differ by rounding.
+    unit = float(np.abs(margin).max()) or 1.0
+    return np.unique(np.round(margin / unit, 12), return_inverse=True)[1] % n_folds
 
 
 def balanced(fold: IntArray, weight: FloatArray, n_folds: int) -> bool:

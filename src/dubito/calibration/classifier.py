@@ -83,9 +83,9 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         rows. The calibrator sees every row, so its bounds are as narrow as the data allow. True:
         one estimator and calibrator for each fold, whose answers are averaged (an average of
         belief functions is one).
-    response_method : {"auto", "decision_function", "predict_proba", "predict_log_proba"}, \
-default "auto"
-        What to ask the estimator for. "auto" asks for what loses least and knows what it is, also
+    response_method : str, default "auto"
+        What to ask the estimator for: "decision_function", "predict_proba", "predict_log_proba", or
+        "auto". That asks for what loses least and knows what it is, also
         inside a pipeline, a search or a frozen model: logits of logistic regression, LDA, and
         boosting (scikit-learn's, LightGBM's, XGBoost's); exact log-probabilities of naive Bayes,
         QDA and scikit-learn's networks; of `SVC` with more than two classes the margin of each

@@ -321,7 +321,9 @@ class NoveltyAwareClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin,
         check_is_fitted(self)
         bounds = self._bounds_inside(X, check_level(level))
         kept = self._reliability(X)
-        return Bounds(kept * bounds.lower, 1.0 - kept * (1.0 - bounds.upper), bounds.level)
+        # Rounding must not narrow what a row that is kept whole has.
+        upper = np.maximum(1.0 - kept * (1.0 - bounds.upper), bounds.upper)
+        return Bounds(kept * bounds.lower, upper, bounds.level)
 
     def _bounds_inside(self, X: Any, level: float | None) -> Bounds:
         """Return the estimator's bounds, of width zero where it has probabilities alone."""
