@@ -268,7 +268,7 @@ def both_sides(successes: FloatArray, failures: FloatArray) -> tuple[Any, Any]:
 
     # A weight that rounding swallows beside the others would never let the walk along the pieces of
     # the contour move on; so little more changes nothing.
-    least = _LEAST * max(successes.max(), failures.max())
+    least = _LEAST * max(successes.max(initial=0.0), failures.max(initial=0.0))
     successes = np.where(successes > 0, np.maximum(successes, least), 0.0)
     failures = np.where(failures > 0, np.maximum(failures, least), 0.0)
     below = fit_prefixes(successes, failures)
