@@ -58,8 +58,8 @@ HERE = Path(__file__).parent
 HEAD = f"""# Calibration, measured
 
 Written by `make bench` (`benchmarks/quality.py`; the extra `bench` installs the rivals). Mean log
-loss on test rows, lower is better. {len(DATA)} data sets, none of which chose a constant. Six
-models with scikit-learn's default parameters (features standardised but for the trees; boosting
+loss on test rows, lower is better. {len(DATA)} data sets, not those that chose constants (below).
+Six models with scikit-learn's default parameters (features standardised but for the trees; boosting
 with 50 rounds): logistic regression, naive Bayes, random forest, gradient boosting, support vector
 machine, network. {SPLITS} splits: 40 % of the rows, at most {MOST_TRAINING}, train; 20, 100 and
 1,000 other rows calibrate, at least one of each class among them; up to {MOST_TEST} test. A cell is

@@ -149,20 +149,18 @@ class AutoCalibrator(TwoClassMass, BaseCalibrator):
 
     def _pool(self, u: FloatArray, y: IntArray, weight: FloatArray) -> None:
         """Fit the isotonic map and the weights of all three parts, unless rows are too alike."""
-        every = u, y, weight
         rows = spread_rows(len(u), _MOST_FOLDED)
-        u, y, weight = u[rows], y[rows], weight[rows]
-        fold = folds_by_margin(u, y, _FOLDS)
-        if not balanced(fold, weight, _FOLDS):
+        some_u, some_y, some_weight = u[rows], y[rows], weight[rows]
+        fold = folds_by_margin(some_u, some_y, _FOLDS)
+        if not balanced(fold, some_weight, _FOLDS):
             return
-        likelihood = np.empty((len(u), 3))
+        likelihood = np.empty((len(rows), 3))
         for k in range(_FOLDS):
             kept, left = fold != k, fold == k
-            parts = self._left_out(u, y, weight, kept, left)
-            likelihood[left] = np.column_stack([p[np.arange(len(p)), y[left]] for p in parts])
-        self.weights_ = fit_weights(likelihood, weight, _PRIOR_ROWS)
-        every_u, *labels = every
-        self.isotonic_ = self._fresh_isotonic().fit(self._limited.slope * every_u, *labels)
+            parts = self._left_out(some_u, some_y, some_weight, kept, left)
+            likelihood[left] = np.column_stack([p[np.arange(len(p)), some_y[left]] for p in parts])
+        self.weights_ = fit_weights(likelihood, some_weight, _PRIOR_ROWS)
+        self.isotonic_ = self._fresh_isotonic().fit(self._limited.slope * u, y, weight)
 
     def _left_out(
         self, u: FloatArray, y: IntArray, weight: FloatArray, kept: BoolArray, left: BoolArray
