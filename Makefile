@@ -67,10 +67,10 @@ experiments: $(READY)  ## Reproductions of the papers' tables, one folder each
 
 docs: export OPENBLAS_NUM_THREADS := 1
 docs: $(READY)  ## The documentation, every gallery example run, to docs/_build/html
-	rm -rf docs/api  # generated: a name that is gone must leave no page
+	rm -rf docs/reference/api  # generated: a name that is gone must leave no page
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
 clean:
-	rm -rf $(VENV) .venv-oldest .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage dist docs/_build docs/api docs/gallery
+	rm -rf $(VENV) .venv-oldest .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage dist docs/_build docs/reference/api docs/gallery
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -7,6 +7,8 @@ are off by 1e-2, those of "gumbel" by less than 1e-8 and those of "inverse_cdf" 
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +16,10 @@ from comparison import Comparison
 from scipy.special import softmax
 
 from dubito.calibration import EvidentialMultinomialCalibrator
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from reference.monte_carlo import monte_carlo_bounds
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,7 +38,7 @@ def one_row_of_many(
     model: EvidentialMultinomialCalibrator, scores: NDArray[np.float64], share: int
 ) -> object:
     """Simulate the first of `share` rows: what the others cost is the same."""
-    return model.monte_carlo_bounds(scores[: len(scores) // share], M=10_000, random_state=0)
+    return monte_carlo_bounds(model, scores[: len(scores) // share], draws=10_000, random_state=0)
 
 
 def comparisons() -> list[Comparison]:
@@ -44,13 +50,13 @@ def comparisons() -> list[Comparison]:
         for coupling in ("gumbel", "inverse_cdf")
     }
     smooth = models["gumbel"]
-    nodes = smooth.n_nodes
+    points = smooth.n_points
     return [
         Comparison(
             task="Gumbel bounds, 100,000 rows, K=10",
             rival="as many softmax evaluations (scipy) as nodes",
             ours=lambda: smooth.predict_bounds(scores),
-            theirs=lambda: [softmax(theta * scores, axis=1) for theta in range(nodes)],
+            theirs=lambda: [softmax(theta * scores, axis=1) for theta in range(points)],
             target=0.2,
             repeats=3,
         ),

@@ -30,7 +30,7 @@ from dubito.calibration import (
     PlattCalibrator,
     TemperatureCalibrator,
 )
-from dubito.calibration._lifting import lift_proba
+from dubito.calibration.one_vs_rest import normalise_proba
 from dubito.datasets import load
 from dubito.metrics import aurc
 
@@ -113,7 +113,9 @@ def plain_isotonic(task: Task) -> Floats:
     clf = CalibratedClassifier(FrozenEstimator(model), IsotonicCalibrator(smoothing=0))
     calibrator = clf.fit(X_few, y_few).pairs_[0].calibrator
     odds = calibrator._log_odds(clf._own_scores(X_test))
-    return lift_proba(np.stack([m.proba(odds[:, k]) for k, m in enumerate(calibrator.maps_)], 1))
+    return normalise_proba(
+        np.stack([m.proba(odds[:, k]) for k, m in enumerate(calibrator.maps_)], 1)
+    )
 
 
 def risk(proba: Floats, y: Any) -> float:

@@ -4,7 +4,7 @@
 
 Before: evidential-logistic, uncalibrated. After: calibrated-logistic. Three splits of each data set
 (half of the rows, at most 1,000, to train on), and two simulations of 200 classes with ten rows
-each. The table in docs/command_line.md is made by it; nothing was chosen on these data.
+each. The table in docs/how_to/command_line.md is made by it; nothing was chosen on these data.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pandas as pd
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 
-from dubito.cli._recipes import RECIPES, Table
+from dubito.cli.recipes import RECIPES, ColumnPlan
 from dubito.datasets import load
 from dubito.metrics import expected_calibration_error
 
@@ -58,9 +58,9 @@ def as_table(X):
 def measured(model, X, y, X_test, y_test):
     """Return calibration error, log loss and seconds of a model."""
     folds = min(5, int(np.unique(y, return_counts=True)[1].max()))
-    table = Table(dict.fromkeys(X.columns, "number"), impute=False, folds=folds, seed=0)
+    plan = ColumnPlan(dict.fromkeys(X.columns, "number"), impute=False, folds=folds, seed=0)
     start = time.perf_counter()
-    fitted = RECIPES[model].build(table).fit(X, y)
+    fitted = RECIPES[model].build(plan).fit(X, y)
     seconds = time.perf_counter() - start
     proba = fitted.predict_proba(X_test)
     error = expected_calibration_error(y_test, proba, classes=fitted.classes_)

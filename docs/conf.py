@@ -1,8 +1,7 @@
 """How the documentation is built: `sphinx-build -W --keep-going -b html docs docs/_build/html`.
 
 The pages are Markdown, and their examples run as tests. The reference is made from docstrings, the
-gallery by running everything in the folders of `examples/`. Nothing is fetched, neither while
-building nor while reading.
+gallery by running everything in the folders of `examples/`. Building and reading need no network.
 """  # noqa: INP001
 
 import re
@@ -31,6 +30,7 @@ exclude_patterns = ["_build"]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
 
 # Pages
+myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 
 # Reference
@@ -59,7 +59,7 @@ sphinx_gallery_conf = {
     "show_signature": False,
 }
 
-# Looks
+# Appearance
 html_theme = "furo"
 html_title = "dubito"
 html_static_path = ["_static"]
@@ -71,26 +71,48 @@ html_show_sourcelink = False
 html_show_copyright = False
 
 _ADDED = re.compile(r"set_\w+_request|get_metadata_routing|set_callbacks")
+#: A link to a page outside docs/ that is a line of its own.
+_PAGE_OUTSIDE = re.compile(r"^\[[^\]]*\]\((\.\./\.\./[\w/]+\.md)\)$", re.MULTILINE)
+_EXAMPLE = re.compile(r"\]\((?:\.\./)+examples/([\w/]+)\.py\)")
+_EXAMPLES_FOLDER = re.compile(r"\]\((?:\.\./)+examples\)")
 
 
-def _link_names(_app: Any, docname: str, source: list[str]) -> None:
-    """Turn the names listed under each room of `api.md` into links to their pages."""
-    if docname != "api":
-        return
-    parts = re.split(r"^(## dubito[\w.]+)$", source[0], flags=re.MULTILINE)
+def _replace_links(_app: Any, docname: str, source: list[str]) -> None:
+    """Replace links to files of the repository, which a code host follows, by what Sphinx has.
+
+    A link to a page outside docs/, alone on its line, becomes that page; below other text it comes
+    without its title, as the page has a heading for it. Links to examples go to the gallery. Names
+    listed in the page of the API go to their own pages.
+    """
+    text = _PAGE_OUTSIDE.sub(_include, source[0])
+    text = _EXAMPLE.sub(r"](/gallery/\1.rst)", text)
+    text = _EXAMPLES_FOLDER.sub("](/gallery/index.rst)", text)
+    source[0] = _link_names(text) if docname == "reference/api" else text
+
+
+def _include(link: re.Match[str]) -> str:
+    """Return the directive that includes the page a link leads to."""
+    below = link.start() > 0
+    options = ":start-line: 1\n:heading-offset: 1\n" if below else ""
+    return f"```{{include}} {link[1]}\n{options}:relative-images:\n```"
+
+
+def _link_names(text: str) -> str:
+    """Return the page of the API, the names under each package being links to their pages."""
+    parts = re.split(r"^(## dubito[\w.]+)$", text, flags=re.MULTILINE)
     for place in range(2, len(parts), 2):
-        room = parts[place - 1].removeprefix("## ")
-        parts[place] = re.sub(r"`(\w+)`", rf"{{py:obj}}`~{room}.\1`", parts[place])
-    source[0] = "".join(parts)
+        package = parts[place - 1].removeprefix("## ")
+        parts[place] = re.sub(r"`(\w+)`", rf"{{py:obj}}`~{package}.\1`", parts[place])
+    return "".join(parts)
 
 
 def _skip(_app: Any, _what: str, name: str, member: Any, *_rest: Any) -> bool | None:
-    """Leave out what scikit-learn adds to every estimator, and fields that the class has listed."""
+    """Leave out methods that scikit-learn adds to every estimator, and fields of named tuples."""
     is_field = type(member).__name__ == "_tuplegetter"
     return True if is_field or _ADDED.fullmatch(name) else None
 
 
 def setup(app: Any) -> None:
-    """Add what no extension does."""
-    app.connect("source-read", _link_names)
+    """Connect the functions above to Sphinx."""
+    app.connect("source-read", _replace_links)
     app.connect("autodoc-skip-member", _skip)

@@ -23,6 +23,11 @@ IMAGES = EXAMPLES.parent / "docs" / "images"
 
 #: By name: the script, and which of its figures.
 FIGURES = {
+    "theory_fit": ("1_start/plot_5_belief_functions.py", 1),
+    "theory_contour": ("1_start/plot_5_belief_functions.py", 2),
+    "theory_masses": ("1_start/plot_5_belief_functions.py", 3),
+    "theory_subsets": ("1_start/plot_5_belief_functions.py", 4),
+    "theory_rows": ("1_start/plot_5_belief_functions.py", 5),
     "evidence": ("2_deeper/plot_3_evidence.py", 1),
     "discriminant": ("2_deeper/plot_4_cautious_discriminant.py", 1),
     "dichotomies": ("2_deeper/plot_5_many_classes.py", 2),

@@ -112,7 +112,7 @@ def test_labels_that_may_count_from_one_are_warned_about():
 
 
 def test_a_missing_label_among_words_is_noticed():
-    with pytest.raises(ValueError, match="y has no label in row 1"):
+    with pytest.raises(ValueError, match="y_true has no label in row 1"):
         metrics.coverage(["a", float("nan")], [[1, 0], [0, 1]])
 
 

@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 import dubito
 from dubito import calibration
-from dubito._checks import NotSupportedError
+from dubito._validation import NotSupportedError
 from dubito.calibration import (
     CalibratedClassifier,
     EvidentialFusion,
@@ -28,7 +28,7 @@ from dubito.calibration import (
     EvidentialLogisticCalibrator,
     EvidentialMultinomialCalibrator,
 )
-from dubito.calibration._base import BaseCalibrator
+from dubito.calibration.base import BaseCalibrator
 from dubito.conformal import ConformalClassifier, NoveltyAwareClassifier
 from dubito.dichotomies import NestedDichotomyClassifier, NestedDichotomyEnsemble
 from dubito.discriminant import ImpreciseGaussianDiscriminant

@@ -6,7 +6,7 @@ Take the classifier you have, put it into ``CalibratedClassifier``, and fit. Wha
 probabilities that mean what they say, bounds that say how sure those are, and the choice to name
 two classes or none where one would be a guess.
 
-The guide says more: :doc:`/calibration`.
+The guide says more: :doc:`/how_to/calibration`.
 """
 
 # %%

@@ -6,7 +6,7 @@ Some other program made the scores, and a table of them is all you have: one col
 and for some rows the truth. This is what ``dubito calibrate`` and ``dubito predict`` do in a
 terminal, done in Python.
 
-The guide says more: :doc:`/calibration`.
+The guide says more: :doc:`/how_to/calibration`.
 """
 
 # %%
@@ -99,7 +99,7 @@ print(f"{rejected.mean():.0%} left to a person: {wrong[~rejected].mean():.1%} of
 # Keep
 # ----
 # What is saved can be loaded by Python and by the command line alike. A model file holds no code
-# that would run on loading; :doc:`/saving` says what is checked.
+# that would run on loading; :doc:`/how_to/saving` says what is checked.
 
 from dubito import saving
 

@@ -6,7 +6,7 @@ A weather forecaster is reliable if it rains on seven of ten days that she calle
 same can be asked of a classifier: of the rows it was 70 per cent sure of, how many were right? A
 reliability diagram answers for every degree of sureness at once.
 
-The guide says more: :doc:`/metrics`.
+The guide says more: :doc:`/how_to/metrics`.
 """
 
 # %%

@@ -6,7 +6,7 @@ A wrong answer costs 1. Asking a person costs less, say 0.2, because she is usua
 time is not free. Then a row should be declined when every answer is expected to cost more than
 that. With bounds there is more than one way to expect.
 
-The guide says more: :doc:`/decision`.
+The guide says more: :doc:`/how_to/decision`.
 """
 
 # %%

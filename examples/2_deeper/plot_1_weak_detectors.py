@@ -6,7 +6,7 @@ Each detector sees one third of an 8 x 8 digit. Its probabilities, discounted by
 become belief masses; Dempster's rule fuses them. What comes out is better than any of the three,
 and knows when to doubt.
 
-The guide says more: :doc:`/belief`.
+The guide says more: :doc:`/how_to/belief`.
 """
 
 # %%

@@ -6,7 +6,7 @@ Three specialists look at the same tumour: one at its size, one at its texture, 
 ``EvidentialFusion`` learns what each is worth beside the others and gives one answer with bounds.
 Where the specialists contradict each other it also says how much, and that is where to look twice.
 
-The guide says more: :doc:`/calibration`.
+The guide says more: :doc:`/how_to/calibration`.
 """
 
 # %%

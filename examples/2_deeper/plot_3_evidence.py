@@ -6,7 +6,7 @@ Two tumours are about as probable to be benign or malignant. Of one the model ha
 matters; the other contradicts itself. A probability cannot tell these apart. Read as evidence, the
 same logistic regression can.
 
-The guide says more: :doc:`/evidence`.
+The guide says more: :doc:`/how_to/evidence`.
 """
 
 # %%

@@ -6,7 +6,7 @@ Discriminant analysis takes the mean of every class for known. With a dozen rows
 not. The imprecise Gaussian discriminant lets each mean lie anywhere in a box around the sample mean
 and keeps every class that no other beats for all of these means.
 
-The guide says more: :doc:`/discriminant`.
+The guide says more: :doc:`/how_to/discriminant`.
 """
 
 # %%

@@ -6,7 +6,7 @@ A nested dichotomy splits the classes in two, and each half again, until one is 
 a small problem, so thousands of classes are no trouble. Each probability is a product along a path,
 which has to be calibrated as a whole.
 
-The guide says more: :doc:`/dichotomies`.
+The guide says more: :doc:`/how_to/dichotomies`.
 """
 
 # %%

@@ -5,7 +5,7 @@ A report from Python
 ``dubito report`` makes a page of a saved model and a table. From Python it takes any fitted
 classifiers side by side, and the numbers can be had without the page.
 
-The guide says more: :doc:`/report`.
+The guide says more: :doc:`/how_to/report`.
 """
 
 # %%

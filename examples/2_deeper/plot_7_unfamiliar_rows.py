@@ -6,7 +6,7 @@ A model is as sure far away from its training rows as it is among them, and ofte
 does not help: it was learned among the training rows too. ``NoveltyAwareClassifier`` asks first
 whether a row is like any that was seen, and widens the bounds where it is not.
 
-The guide says more: :doc:`/novelty`.
+The guide says more: :doc:`/how_to/novelty`.
 """
 
 # %%

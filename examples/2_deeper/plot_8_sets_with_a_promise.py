@@ -6,7 +6,7 @@ Sets of the classes that no other beats shrink as rows come in, to the one class
 probable, right or wrong. ``ConformalClassifier`` promises how often its sets hold the true class,
 with few rows and with many, whatever the model is worth.
 
-The guide says more: :doc:`/conformal`.
+The guide says more: :doc:`/how_to/conformal`.
 """
 
 # %%

@@ -6,7 +6,7 @@ Figures 1 to 3 of Ph. Xu, F. Davoine and T. Denœux, *Evidential multinomial log
 multiclass classifier calibration*, Fusion 2015, redrawn: the slope of a softmax is known the better
 the more rows there are to calibrate on, and what is not known of it is carried over to the classes.
 
-The paper's tables beside ours: :doc:`/reproduction/p0`.
+The paper's tables beside ours: :doc:`/results/p0`.
 """
 
 # %%
@@ -70,7 +70,7 @@ left.set_xlim(right=1.4 * left.get_xlim()[1])
 left.legend(loc="upper right")
 ContourDisplay.from_estimator(few, level=LEVEL, ax=middle)
 theta = np.linspace(0, 2 * few.level_set(LEVEL)[1], 401)
-display = ContourDisplay(theta=theta, contour=few.contour(theta))
+display = ContourDisplay(theta=theta, contour=few.slope_contour(theta))
 display.plot_regions(row, right, level=LEVEL, z=Z)
 met = ", ".join(f"R{k + 1}" for k in np.flatnonzero(display.overlapped_))
 right.set_title(f"inside the band z meets {met}", fontsize="medium")

@@ -6,7 +6,7 @@ Figure 1 of P. Minary, F. Pichon, D. Mercier, E. Lefevre and B. Droit, *Evidenti
 of binary SVM classifiers using logistic regression*, SUM 2017, redrawn small: three classifiers are
 calibrated together, on many rows or on few, and reject where deciding is too much of a risk.
 
-The paper's tables beside ours: :doc:`/reproduction/p1`.
+The paper's tables beside ours: :doc:`/results/p1`.
 """
 
 # %%

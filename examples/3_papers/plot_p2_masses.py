@@ -6,7 +6,7 @@ Figures 10 and 12 of T. Denœux, *Logistic regression, neural networks and Demps
 new perspective*, Knowledge-Based Systems 176, 2019, redrawn small: the outputs of a trained network
 hide a mass function, which says where one class is meant, where two or three, and how surely.
 
-The paper's tables beside ours: :doc:`/reproduction/p2`.
+The paper's tables beside ours: :doc:`/results/p2`.
 """
 
 # %%

@@ -6,7 +6,7 @@ Figure 2 of Y. C. Carranza Alarcón and S. Destercke, *Imprecise Gaussian discri
 classification*, ISIPTA 2019, in its manner: which set of classes is decided for over the plane, by
 linear (ILDA) and quadratic (IQDA) discriminants, as the box of each mean grows.
 
-The paper's tables beside ours: :doc:`/reproduction/p3`.
+The paper's tables beside ours: :doc:`/results/p3`.
 """
 
 # %%

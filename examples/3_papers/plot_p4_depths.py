@@ -6,7 +6,7 @@ Figure 3 of T. Leathart, E. Frank, B. Pfahringer and G. Holmes, *On the calibrat
 dichotomies for large multiclass tasks*, redrawn on a small problem: cut a random tree of classes at
 growing depths, and look how reliable it is about the group of classes that a row falls into.
 
-The paper's tables beside ours: :doc:`/reproduction/p4`.
+The paper's tables beside ours: :doc:`/results/p4`.
 """
 
 # %%

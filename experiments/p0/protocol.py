@@ -221,7 +221,7 @@ def calibrator(one: Scored, coupling: str, n_nodes: int) -> EvidentialMultinomia
     """Fit a calibrator to a classifier's validation half."""
     classes = np.arange(one.validation.shape[1])
     fresh = EvidentialMultinomialCalibrator(
-        coupling=coupling, targets="smoothed", n_nodes=n_nodes, classes=classes
+        coupling=coupling, targets="smoothed", n_points=n_nodes, classes=classes
     )
     return fresh.fit(one.validation, one.labels)
 

@@ -1,4 +1,4 @@
-"""Coverage against the number of rows, for `docs/meaning.md`; only here is matplotlib needed."""
+"""Draw coverage against the number of rows, for `docs/explanation/meaning.md`."""
 
 from __future__ import annotations
 

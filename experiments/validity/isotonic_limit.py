@@ -12,7 +12,8 @@ above on the left, from below on the right.
 
 On a grid of step h the slopes are the isotonic regression of the increments. Quantiles fall short
 by a multiple of h (halving h halved the differences between grids, over five grids), so those of
-the same paths on two grids are extrapolated to h = 0. The table of `dubito._kernels.isotonic_limit`
+the same paths on two grids are extrapolated to h = 0. The table of
+`dubito._numerics.isotonic`
 is the column of ratios to chi-square that this prints:
 
     python experiments/validity/isotonic_limit.py --paths 2000000

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-#: Where the pictures of `docs/meaning.md` are.
+#: Where the pictures of `docs/explanation/meaning.md` are.
 IMAGES = HERE.parents[1] / "docs" / "images"
 
 

@@ -1,4 +1,4 @@
-"""Which column does a label belong to? Said by the user, or evident, or refused."""
+"""The column that each label belongs to: by the list `classes`, or inferred where unambiguous."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dubito._checks import name_rows
+from dubito._wording import name_rows, name_some
 from dubito.belief import Frame
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import numpy.typing as npt
 
-    from dubito._checks import BoolArray, IntArray
+    from dubito._typing import BoolArray, IntArray
 
     Labels = npt.NDArray[Any]
 
@@ -24,8 +22,8 @@ class AmbiguousLabelWarning(UserWarning):
     """Labels were taken for column numbers although they may count from 1."""
 
 
-# From here to the caller of a metric: label_columns, its reader, the metric, the user.
-_USER_FRAME = 4
+#: Stack level of a metric's caller, seen from `label_columns`: its caller, the metric, the user.
+_CALLER_OF_METRIC = 4
 
 
 def as_labels(values: npt.ArrayLike, name: str) -> Labels:
@@ -37,7 +35,7 @@ def as_labels(values: npt.ArrayLike, name: str) -> Labels:
             f"got an array of shape {labels.shape}."
         )
     if labels.dtype.kind in "US" and not isinstance(values, np.ndarray):
-        # Among words, numbers and nan became words; take the labels as they were given.
+        # numpy turned numbers and nan in a list with strings into strings; keep them as given.
         as_given = np.asarray(values, dtype=object)
         labels = labels if all(isinstance(label, str) for label in as_given) else as_given
     _refuse_missing(labels, name)
@@ -50,12 +48,15 @@ def _refuse_missing(labels: Labels, name: str) -> None:
         raise ValueError(f"{name} has no label in {name_rows(missing)}. Drop such rows first.")
 
 
-def label_columns(labels: Labels, n_classes: int, classes: npt.ArrayLike | None) -> IntArray:
+def label_columns(
+    labels: Labels, n_classes: int, classes: npt.ArrayLike | None, name: str = "y"
+) -> IntArray:
     """Map labels to column numbers.
 
     With `classes`, by looking them up there. Without, integers in 0..K-1 are column numbers (with
     a warning when exactly 1..K-1 occur, for these may be labels 1..K of which the last is absent);
-    otherwise exactly K distinct labels are taken in sorted order; anything else is refused.
+    otherwise exactly K distinct labels are taken in sorted order; anything else is an error. `name`
+    is what the labels are called in messages.
 
     >>> label_columns(np.array(["b", "a", "b"]), 2, None).tolist()
     [1, 0, 1]
@@ -63,33 +64,33 @@ def label_columns(labels: Labels, n_classes: int, classes: npt.ArrayLike | None)
     [1, 2, 1]
     """
     if classes is not None:
-        return _look_up(labels, _listed_classes(classes, n_classes))
+        return _look_up(labels, _listed_classes(classes, n_classes), name)
     if _are_column_numbers(labels, n_classes):
         columns = labels.astype(np.intp)
         if n_classes > 2 and np.array_equal(np.unique(columns), np.arange(1, n_classes)):
             warnings.warn(
-                f"y shows the labels 1..{n_classes - 1} and is taken for column numbers "
+                f"{name} shows the labels 1..{n_classes - 1} and is taken for column numbers "
                 f"0..{n_classes - 1}. If the labels count from 1, pass classes=, as in "
                 "estimator.classes_.",
                 AmbiguousLabelWarning,
-                stacklevel=_USER_FRAME,
+                stacklevel=_CALLER_OF_METRIC,
             )
         return columns
-    return _look_up(labels, _sorted_classes(labels, n_classes))
+    return _look_up(labels, _sorted_classes(labels, n_classes, name), name)
 
 
-def _look_up(labels: Labels, classes: list[Any]) -> IntArray:
+def _look_up(labels: Labels, classes: list[Any], name: str) -> IntArray:
     column_of = {label: column for column, label in enumerate(classes)}
     if len(column_of) < len(classes):
         twice = [label for column, label in enumerate(classes) if column_of[label] != column]
-        raise ValueError(f"classes must list each label once; repeated: {_in_words(twice)}.")
-    names = labels.tolist()
-    columns = np.fromiter((column_of.get(name, -1) for name in names), np.intp, len(names))
+        raise ValueError(f"classes must list each label once; repeated: {name_some(twice)}.")
+    listed = labels.tolist()
+    columns = np.fromiter((column_of.get(label, -1) for label in listed), np.intp, len(listed))
     if (columns < 0).any():
-        unknown = list(dict.fromkeys(name for name in names if name not in column_of))
+        unknown = list(dict.fromkeys(label for label in listed if label not in column_of))
         raise ValueError(
-            f"y has labels that classes does not list: {_in_words(unknown)}. classes lists "
-            f"{_in_words(classes)}; pass all labels of the columns, as in estimator.classes_."
+            f"{name} has labels that classes does not list: {name_some(unknown)}. classes lists "
+            f"{name_some(classes)}; pass all labels of the columns, as in estimator.classes_."
         )
     return columns
 
@@ -99,17 +100,17 @@ def _listed_classes(classes: npt.ArrayLike, n_classes: int) -> list[Any]:
     listed: list[Any] = as_labels(given, "classes").tolist()
     if len(listed) != n_classes:
         raise ValueError(
-            f"classes lists {len(listed)} labels ({_in_words(listed)}) for {n_classes} columns; "
+            f"classes lists {len(listed)} labels ({name_some(listed)}) for {n_classes} columns; "
             "it must name every column once, in column order."
         )
     return listed
 
 
-def _sorted_classes(labels: Labels, n_classes: int) -> list[Any]:
+def _sorted_classes(labels: Labels, n_classes: int, name: str) -> list[Any]:
     distinct = set(labels.tolist())
     refusal = (
-        f"y shows {len(distinct)} distinct labels ({_in_words(list(distinct))}) for {n_classes} "
-        "columns, so which label belongs to which column is unclear. "
+        f"{name} shows {len(distinct)} distinct labels ({name_some(list(distinct))}) for "
+        f"{n_classes} columns, so which label belongs to which column is unclear. "
         "Pass classes=, one label per column, as in estimator.classes_."
     )
     if len(distinct) != n_classes:
@@ -121,7 +122,7 @@ def _sorted_classes(labels: Labels, n_classes: int) -> list[Any]:
 
 
 def _are_column_numbers(labels: Labels, n_classes: int) -> bool:
-    # Tables with missing values elsewhere often hand integers over as objects or as floats.
+    # pandas gives integers as objects or floats where a table has missing values.
     numbers = np.asarray(labels.tolist()) if labels.dtype == object else labels
     if numbers.dtype.kind not in "biuf":
         return False
@@ -142,8 +143,3 @@ def _is_missing(label: Any) -> bool:
         return True
     except ValueError:  # a collection, compared entry by entry
         return False
-
-
-def _in_words(labels: Sequence[Any], *, shown: int = 5) -> str:
-    words = ", ".join(repr(label) for label in labels[:shown])
-    return words if len(labels) <= shown else f"{words} and {len(labels) - shown} more"

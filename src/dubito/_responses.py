@@ -1,10 +1,10 @@
-"""What a classifier is asked for, and what its answer is: margins, logits or (log-)probabilities.
+"""The scores of a classifier: which method gives them, and what kind of scores they are.
 
-Known from the class of the model, also inside pipelines, searches and frozen estimators; never
-guessed from values:
+Margins, logits, probabilities or their logarithms: determined by the class of the model, also
+inside pipelines, searches and frozen estimators; never guessed from values:
 
 ==============================================  ====================  =========
-model                                           asked by              kind
+model                                           source                kind
 ==============================================  ====================  =========
 logistic regression, boosting, LDA of           `decision_function`   logits
 scikit-learn
@@ -19,8 +19,8 @@ others with `decision_function`                 `decision_function`   margin
 others                                          `predict_proba`       proba
 ==============================================  ====================  =========
 
-Neither LightGBM nor XGBoost is imported: a model is one of theirs by the name of its class and the
-parameter of its `predict`.
+LightGBM and XGBoost are not imported: their models are recognised by the name of the class and the
+parameter of `predict`.
 """
 
 from __future__ import annotations
@@ -33,23 +33,25 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
-from dubito._checks import FloatArray, counted
-from dubito._sklearn import BaseSearchCV
+from dubito._compat import BaseSearchCV
+from dubito._wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import numpy.typing as npt
 
-#: Methods that a user may name.
+    from dubito._typing import FloatArray
+
+#: Methods that a user may choose.
 METHODS = ("decision_function", "predict_proba", "predict_log_proba")
 
-#: Ways to ask that only some models have, chosen for them.
+#: Other sources of scores, which only some models have.
 PAIRWISE, RAW_SCORE, OUTPUT_MARGIN = "pairwise_margins", "raw_score", "output_margin"
 
-WAYS = (*METHODS, PAIRWISE, RAW_SCORE, OUTPUT_MARGIN)
+SOURCES = (*METHODS, PAIRWISE, RAW_SCORE, OUTPUT_MARGIN)
 
-#: The logarithm of the least positive number: log-probabilities are taken no lower.
+#: The logarithm of the smallest positive number, the lower limit of log-probabilities.
 LOWEST = float(np.log(np.finfo(np.float64).smallest_subnormal))
 
 #: Softmax models whose `decision_function` are logits.
@@ -57,7 +59,7 @@ _SOFTMAX = {
     *("LogisticRegression", "LogisticRegressionCV", "LinearDiscriminantAnalysis"),
     *("HistGradientBoostingClassifier", "GradientBoostingClassifier"),
 }
-#: Models whose `predict_log_proba` is right where probabilities round to 0, by library.
+#: Models whose `predict_log_proba` is exact where probabilities round to 0, by library.
 _EXACT_LOGARITHMS = {
     "sklearn": {
         *("GaussianNB", "MultinomialNB", "BernoulliNB", "ComplementNB", "CategoricalNB"),
@@ -71,31 +73,31 @@ _EXACT_LOGARITHMS = {
 _SUPPORT_VECTORS = {"SVC", "NuSVC"}
 _BOOSTED = {"LGBMClassifier": RAW_SCORE, "XGBClassifier": OUTPUT_MARGIN}
 
-#: How far a classifier's probabilities may be from summing to 1: GaussianNB's are off by 1e-5.
+#: Largest rounding error of the sum of a classifier's probabilities: that of GaussianNB is 1e-5.
 _ROUNDING = 1e-3
 
 
 class Response(NamedTuple):
-    """How a classifier is asked, one of `WAYS`, and what its answers are."""
+    """The source of a classifier's scores, one of `SOURCES`, and what the scores are."""
 
-    way: str
+    source: str
     kind: str
 
 
 def known_response(estimator: Any) -> Response | None:
-    """Return the best way to ask a classifier whose class is known, None for any other."""
+    """Return the best scores of a classifier whose class is known, None for any other."""
     model = _model_inside(estimator)
     if model is None:
         return None
     for kind in type(model).__mro__:
         response = _response_of_class(kind, model)
         if response is not None:
-            return response if _answers_as(model, kind) else None
+            return response if _keeps_methods(model, kind) else None
     return None
 
 
 def _response_of_class(kind: type, model: Any) -> Response | None:
-    """Return how models of a class are best asked, None where the class is not known."""
+    """Return the best scores of models of a class, None where the class is not known."""
     library, name = kind.__module__.partition(".")[0], kind.__name__
     if library == "sklearn" and name in _SOFTMAX:
         return Response("decision_function", "margin" if _gives_margins(model) else "logits")
@@ -103,38 +105,94 @@ def _response_of_class(kind: type, model: Any) -> Response | None:
         return Response(PAIRWISE, "margin")
     if name in _EXACT_LOGARITHMS.get(library, ()):
         return Response("predict_log_proba", "log_proba")
-    way = _BOOSTED.get(name, "")
-    if way and way in inspect.signature(model.predict).parameters:
-        return Response(way, "margin" if _gives_margins(model) else "logits")
+    source = _BOOSTED.get(name, "")
+    if source and source in inspect.signature(model.predict).parameters:
+        return Response(source, "margin" if _gives_margins(model) else "logits")
     return None
 
 
-def _answers_as(model: Any, kind: type) -> bool:
-    """Say whether the class of a model leaves the methods of a class it inherits from as they are.
+def _keeps_methods(model: Any, kind: type) -> bool:
+    """Return whether a model inherits its methods from `kind` without overriding them.
 
-    What a subclass says of its own may be anything.
+    Scores of an overriding subclass may be anything.
     """
     own = type(model).__mro__[: type(model).__mro__.index(kind)]
     return not any(method in vars(one) for one in own for method in (*METHODS, "predict"))
 
 
 def kind_of(estimator: Any, method: str) -> str:
-    """Return what a method of a classifier gives."""
+    """Return what the scores of a classifier's method are."""
     if method == "decision_function":
         known = known_response(estimator)
-        return known.kind if known is not None and known.way == method else "margin"
+        return known.kind if known is not None and known.source == method else "margin"
     return "proba" if method == "predict_proba" else "log_proba"
 
 
+def choose_response(estimator: Any, input: str, wanted: str, *, n_classes: int) -> Response:
+    """Return the source of the scores that a calibrator gets, and what they are.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Fitted or not.
+    input : str
+        The calibrator's `input`. "margin", the default, leaves it to the estimator.
+    wanted : str
+        "auto", or a method of the estimator.
+    n_classes : int
+    """
+    has = [method for method in METHODS if hasattr(estimator, method)]
+    name = type(estimator).__name__
+    if not set(has) - {"predict_log_proba"}:
+        raise TypeError(
+            f"{name} has neither decision_function nor predict_proba, so it gives no scores to "
+            "calibrate. Use a classifier that has one of them."
+        )
+    if wanted == "auto":
+        return _best_response(estimator, input, has, n_classes)
+    if wanted not in has:
+        raise TypeError(f'{name} has no {wanted}; it has {has[0]}: say response_method="auto".')
+    if wanted == "decision_function" and input in ("proba", "log_proba"):
+        raise ValueError(
+            f'response_method="decision_function" gives margins, but the calibrator reads '
+            f'input="{input}". Leave its input at "margin", or use response_method="predict_proba".'
+        )
+    return Response(wanted, _interpreted(kind_of(estimator, wanted), input))
+
+
+def _best_response(estimator: Any, input: str, has: list[str], n_classes: int) -> Response:
+    """Return the most precise scores, or those that the calibrator's `input` names."""
+    for kind, method in (("proba", "predict_proba"), ("log_proba", "predict_log_proba")):
+        if input == kind and method in has:
+            return Response(method, kind)
+    known = known_response(estimator)
+    if known is None or (known.source in METHODS and known.source not in has):
+        method = has[0]
+        return Response(method, _interpreted(kind_of(estimator, method), input))
+    source = known.source
+    if source == PAIRWISE and n_classes == 2:
+        source = "decision_function"
+    return Response(source, _interpreted(known.kind, input))
+
+
+def _interpreted(kind: str, input: str) -> str:
+    """Return what scores are: `input` decides for margins, not for probabilities."""
+    if kind == "margin":
+        return input
+    return input if kind == "log_proba" and input == "logits" else kind
+
+
 def _gives_margins(model: Any) -> bool:
-    """Say whether outputs are no logits: each class against the rest, or half of the log-odds."""
-    said = {getattr(model, name, None) for name in ("solver", "multi_class", "objective", "loss")}
+    """Return whether outputs are not logits, but one-against-rest or half of the log-odds."""
+    settings = {
+        getattr(model, name, None) for name in ("solver", "multi_class", "objective", "loss")
+    }
     others = {"liblinear", "ovr", "multiclassova", "multiclass_ova", "ova", "exponential"}
-    return not others.isdisjoint(one for one in said if isinstance(one, str))
+    return not others.isdisjoint(one for one in settings if isinstance(one, str))
 
 
 def _model_inside(estimator: Any, *, frozen: bool = False) -> Any:
-    """Return the classifier that a composite ends in; None where fitting decides which."""
+    """Return the last step of a composite; None where fitting selects the model."""
     if isinstance(estimator, FrozenEstimator):
         return _model_inside(estimator.estimator, frozen=True)
     if isinstance(estimator, Pipeline):
@@ -143,20 +201,20 @@ def _model_inside(estimator: Any, *, frozen: bool = False) -> Any:
         return estimator
     if frozen and hasattr(estimator, "best_estimator_"):
         return _model_inside(estimator.best_estimator_, frozen=True)
-    # Copies fitted to other rows may find other models, and all of them must be asked alike.
+    # Copies fitted on other rows may select other models, but need the same kind of scores.
     return None if _searches_models(estimator) else _model_inside(estimator.estimator)
 
 
 def _searches_models(search: BaseSearchCV) -> bool:
-    """Say whether a search tries several models, and not one with several settings."""
+    """Return whether a search compares several models, and not one with several settings."""
     given = getattr(search, "param_grid", getattr(search, "param_distributions", {}))
     grids = given if isinstance(given, list | tuple) else [given]
-    tried: Iterable[Any] = (values for grid in grids for values in dict(grid).values())
-    return any(hasattr(value, "fit") for values in tried for value in _listed(values))
+    candidates: Iterable[Any] = (values for grid in grids for values in dict(grid).values())
+    return any(hasattr(value, "fit") for values in candidates for value in _listed(values))
 
 
 def _listed(values: Any) -> list[Any]:
-    """Return the values a search tries, none where it draws them from a distribution."""
+    """Return the values of a search's parameter, none for a distribution."""
     return [] if hasattr(values, "rvs") or isinstance(values, str) else list(values)
 
 
@@ -164,16 +222,16 @@ def class_scores(
     estimator: Any,
     X: Any,
     *,
-    way: str,
+    source: str,
     classes: npt.NDArray[Any],
     absent: float | None = None,
 ) -> FloatArray:
-    """Return scores (n, 1) for two margins' classes, (n, K) otherwise, columns as in `classes`.
+    """Return scores with columns as in `classes`: (n, 1) for margins of two classes, else (n, K).
 
-    `absent` is the score of a class that the estimator has not seen; None: probability 0, or the
+    `absent` is the score of a class that the estimator does not know; None: probability 0, or the
     lowest margin of the row.
     """
-    table = _ask(estimator, X, way)
+    table = _own_scores(estimator, X, source)
     known = np.asarray(estimator.classes_)
     if table.ndim == 1 or (table.shape[1] == 1 and len(known) == 2):
         table = table.reshape(-1, 1)
@@ -182,14 +240,14 @@ def class_scores(
         table = np.hstack([-0.5 * table, 0.5 * table])
     if table.shape[1] != len(known):
         raise ValueError(
-            f"{type(estimator).__name__}.{way} gives {counted(table.shape[1], 'column')} for "
+            f"{type(estimator).__name__}.{source} gives {counted(table.shape[1], 'column')} for "
             f"{counted(len(known), 'class')}; one for each class is needed."
         )
     if np.array_equal(known, classes):
         return table
     if absent is None:
         lowest = {"predict_proba": 0.0, "predict_log_proba": LOWEST}
-        unseen = lowest.get(way, table.min(axis=1, keepdims=True))
+        unseen = lowest.get(source, table.min(axis=1, keepdims=True))
     else:
         unseen = absent
     full = np.broadcast_to(unseen, (len(table), len(classes))).copy()
@@ -208,28 +266,28 @@ def _columns_of(estimator: Any, known: npt.NDArray[Any], classes: npt.NDArray[An
     return order[np.searchsorted(classes, known, sorter=order)]
 
 
-def _ask(estimator: Any, X: Any, way: str) -> FloatArray:
-    """Return what a fitted classifier answers, columns as in its own `classes_`."""
-    if way not in WAYS:  # a model file may name anything
-        raise ValueError(f"{way!r} is no way to ask a classifier; those are {', '.join(WAYS)}.")
-    if way == PAIRWISE:
+def _own_scores(estimator: Any, X: Any, source: str) -> FloatArray:
+    """Return the scores of a fitted classifier, columns as in its own `classes_`."""
+    if source not in SOURCES:  # a model file may name anything
+        raise ValueError(f"{source!r} gives no scores; the sources are {', '.join(SOURCES)}.")
+    if source == PAIRWISE:
         return _nearest_rivals(*_last_model(estimator, X))
-    if way in (RAW_SCORE, OUTPUT_MARGIN):
+    if source in (RAW_SCORE, OUTPUT_MARGIN):
         model, X = _last_model(estimator, X)
-        return np.asarray(model.predict(X, **{way: True}), dtype=np.float64)
-    if way == "decision_function":
+        return np.asarray(model.predict(X, **{source: True}), dtype=np.float64)
+    if source == "decision_function":
         _refuse_pairwise(estimator)
     with np.errstate(divide="ignore"):  # logarithms of 0
-        table = np.asarray(getattr(estimator, way)(X), dtype=np.float64)
-    if way == "predict_proba":
-        return _whole(table)
-    if way == "predict_log_proba":
+        table = np.asarray(getattr(estimator, source)(X), dtype=np.float64)
+    if source == "predict_proba":
+        return _normalised(table)
+    if source == "predict_log_proba":
         return np.maximum(table, _least_logarithm(estimator))
     return table
 
 
 def _last_model(estimator: Any, X: Any) -> tuple[Any, Any]:
-    """Return the fitted model that a composite ends in, and the rows as they reach it."""
+    """Return the fitted last step of a composite, and the rows transformed by the steps before."""
     if isinstance(estimator, FrozenEstimator):
         return _last_model(estimator.estimator, X)
     if isinstance(estimator, BaseSearchCV):
@@ -243,10 +301,11 @@ def _last_model(estimator: Any, X: Any) -> tuple[Any, Any]:
 def _nearest_rivals(model: Any, X: Any) -> FloatArray:
     r"""Return :math:`s_k=\min_{j\ne k}d_{kj}`, d the margins of a support vector machine's pairs.
 
-    A class is as likely as its comparison with its nearest rival says. The `decision_function` of
-    scikit-learn counts the comparisons that a class wins, which says little: on digits the log loss
-    after matrix scaling is 0.158 of those and 0.066 of these. Of other functions of the margins
-    their sum had 0.094 and coupled probabilities :math:`1/(1+\sum_j e^{-ad_{kj}})` 0.070 to 0.086.
+    The score of a class is its margin over the closest other class. The `decision_function` of
+    scikit-learn counts the pairs that a class wins, which is less informative: on digits the log
+    loss after matrix scaling is 0.158 for the counts and 0.066 for these margins. Among other
+    functions of the margins, their sum had 0.094 and coupled probabilities :math:`1/(1+\sum_j
+    e^{-ad_{kj}})` 0.070 to 0.086.
     """
     paired = copy.copy(model)
     paired.decision_function_shape = "ovo"
@@ -264,7 +323,7 @@ def _nearest_rivals(model: Any, X: Any) -> FloatArray:
 
 
 def _refuse_pairwise(estimator: Any) -> None:
-    """Refuse scores of pairs of classes, which three classes would not tell by their number."""
+    """Raise for scores of pairs of classes; with three classes their number would not show it."""
     model = _model_inside(estimator)
     if getattr(model, "decision_function_shape", "ovr") == "ovo" and len(estimator.classes_) > 2:
         raise ValueError(
@@ -274,13 +333,13 @@ def _refuse_pairwise(estimator: Any) -> None:
 
 
 def _least_logarithm(estimator: Any) -> float:
-    """Return where logarithms of probabilities end: of 1 - p, at the rounding of p."""
+    """Return the lower limit of log-probabilities; higher where the model computes log(1 - p)."""
     of_two = type(_model_inside(estimator)).__name__ == "MLPClassifier"
     return float(np.log(1e-16)) if of_two and len(estimator.classes_) == 2 else LOWEST
 
 
-def _whole(proba: FloatArray) -> FloatArray:
-    """Mend rows that sum to 1 but for rounding: far out some classifiers lose a few digits."""
+def _normalised(proba: FloatArray) -> FloatArray:
+    """Return probabilities with rounding errors of the row sums removed."""
     total = proba.sum(axis=-1, keepdims=True)
     off = np.abs(total - 1)
     return np.where((off > 1e-9) & (off < _ROUNDING), proba / total, proba)

@@ -1,4 +1,4 @@
-"""Reading the rows that meta-estimators are fitted on."""
+"""Rows, labels and sample weights that meta-estimators are fitted on."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ from sklearn.utils import indexable
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import has_fit_parameter
 
-from dubito._checks import FloatArray, check_sample_weight
+from dubito._compat import BaseSearchCV, check_y
 from dubito._labels import as_labels
-from dubito._sklearn import BaseSearchCV, check_y
+from dubito._validation import check_sample_weight
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from dubito._typing import FloatArray
 
 
 def read_rows(
     estimator: Any, X: Any, y: Any, sample_weight: Any
 ) -> tuple[Any, npt.NDArray[Any], FloatArray | None]:
-    """Return rows that can be picked, their labels, and their weights if there are any."""
+    """Return indexable rows, their labels, and their sample weights if there are any."""
     if y is None:
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None."
@@ -40,9 +42,9 @@ def read_rows(
 def fitted_copy(
     estimator: Any, X: Any, y: npt.NDArray[Any], weight: FloatArray | None, *, instead: str
 ) -> Any:
-    """Return a copy fitted with the weights that it, or steps of a pipeline, can take.
+    """Return a fitted copy of an estimator; it, or steps of a pipeline, get the sample weights.
 
-    Where it can take none, a warning says that they are used for `instead` alone.
+    Where none takes weights, a warning says that they are used for `instead` alone.
     """
     if weight is None:
         return clone(estimator).fit(X, y)
@@ -52,12 +54,12 @@ def fitted_copy(
     if not has_fit_parameter(last, "sample_weight"):
         warn_unweighted(last, instead)
     if get_config()["enable_metadata_routing"] and last is not estimator:
-        return clone(estimator).fit(X, y, sample_weight=weight)  # who gets it is said elsewhere
+        return clone(estimator).fit(X, y, sample_weight=weight)  # routed by scikit-learn
     return clone(estimator).fit(X, y, **dict.fromkeys(_weight_parameters(estimator), weight))
 
 
 def _weight_parameters(estimator: Any) -> list[str]:
-    """Return the names by which `fit` takes weights: of a pipeline, those of its steps."""
+    """Return the parameters of `fit` for sample weights: of a pipeline, those of its steps."""
     if isinstance(estimator, Pipeline):
         return [
             f"{step}__{name}" for step, part in estimator.steps for name in _weight_parameters(part)
@@ -68,7 +70,7 @@ def _weight_parameters(estimator: Any) -> list[str]:
 
 
 def warn_unweighted(estimator: Any, instead: str) -> None:
-    """Say that an estimator cannot take the weights of the rows, and what they are used for."""
+    """Warn that an estimator takes no sample weights, and what they are used for."""
     warnings.warn(
         f"{type(estimator).__name__}.fit takes no sample_weight, so the weights are used for "
         f"{instead} alone.",
@@ -78,7 +80,7 @@ def warn_unweighted(estimator: Any, instead: str) -> None:
 
 
 def frames_to_the_user() -> int:
-    """Return the stack level of whoever called this library, or scikit-learn's wrapper of it."""
+    """Return the stack level of the first caller outside dubito and scikit-learn."""
     frame, depth = inspect.currentframe(), 0
     while frame and frame.f_globals.get("__name__", "").startswith(("dubito.", "sklearn.")):
         frame, depth = frame.f_back, depth + 1

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from dubito._estimators import offered_if
+from dubito.base import offered_if
 
 if TYPE_CHECKING:
     from collections.abc import Callable

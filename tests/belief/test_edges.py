@@ -8,7 +8,7 @@ import numba
 import numpy as np
 import pytest
 
-from dubito._kernels import jit
+from dubito._numerics import jit
 from dubito.belief import (
     Bounds,
     Frame,

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from dubito._kernels import moebius, moebius_compiled
 from dubito.belief import transforms
+from dubito.belief._kernels import moebius, moebius_compiled
 from dubito.testing.strategies import mass_batches
 
 from reference import brute_force

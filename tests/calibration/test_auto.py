@@ -14,8 +14,13 @@ from dubito.calibration import (
     TemperatureCalibrator,
     VectorCalibrator,
 )
-from dubito.calibration._limited import LimitedSlope, fit_limited_slope, limit_gaps
-from dubito.calibration._pooling import fit_weights, folds_by_margin
+from dubito.calibration.auto import (
+    LimitedSlope,
+    fit_limited_slope,
+    fit_weights,
+    folds_by_margin,
+    limit_gaps,
+)
 
 
 def draw(n, n_classes=3, slope=1.5, seed=0):

@@ -11,7 +11,7 @@ from scipy.special import expit, log_expit
 from sklearn.base import clone
 from sklearn.metrics import log_loss
 
-from dubito._kernels.logistic import fit_logistic
+from dubito._numerics.logistic_fit import fit_logistic
 from dubito.calibration import BetaCalibrator, LabelMismatchWarning, PlattCalibrator
 
 

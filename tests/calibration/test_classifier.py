@@ -1,5 +1,7 @@
 """Any classifier, calibrated."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -18,6 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
+from dubito._calibrator_names import CALIBRATORS
 from dubito._responses import class_scores
 from dubito.calibration import (
     CalibratedClassifier,
@@ -235,11 +238,11 @@ def test_a_class_missing_from_a_fold(estimator, ensemble):
 
 def test_scores_of_classes_not_seen():
     two = LinearSVC().fit(X[:100], y[:100])
-    margins = class_scores(two, X, way="decision_function", classes=np.arange(3))
+    margins = class_scores(two, X, source="decision_function", classes=np.arange(3))
     np.testing.assert_allclose(margins[:, 1] - margins[:, 0], two.decision_function(X))
     np.testing.assert_allclose(margins[:, 2], margins.min(axis=1))
     proba = class_scores(
-        GaussianNB().fit(X[:100], y[:100]), X, way="predict_proba", classes=np.arange(3)
+        GaussianNB().fit(X[:100], y[:100]), X, source="predict_proba", classes=np.arange(3)
     )
     assert (proba[:, 2] == 0).all()
 
@@ -263,3 +266,23 @@ def test_frames_strings_and_sparse_matrices():
     assert clf.feature_names_in_.tolist() == list("abcd")
     assert set(clf.predict(frame)) == set(words)
     assert CalibratedClassifier(LinearSVC()).fit(sparse.csr_matrix(X), words).score(X, words) > 0.9
+
+
+def test_prefit_is_answered_with_frozen_estimator():
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match=r"FrozenEstimator\(model\)"):
+        CalibratedClassifier(GaussianNB(), cv="prefit").fit(X, y)
+
+
+def test_unknown_calibrators_are_answered_with_sorted_names():
+    X, y = load_iris(return_X_y=True)
+    names = ", ".join(map(repr, sorted(CALIBRATORS)))
+    with pytest.raises(ValueError, match=re.escape(names)):
+        CalibratedClassifier(GaussianNB(), "isotone").fit(X, y)
+
+
+@pytest.mark.parametrize("ensemble", [False, True])
+def test_logarithms_are_those_of_the_probabilities(ensemble):
+    X, y = load_iris(return_X_y=True)
+    clf = CalibratedClassifier(GaussianNB(), "temperature", ensemble=ensemble).fit(X, y)
+    np.testing.assert_allclose(np.exp(clf.predict_log_proba(X)), clf.predict_proba(X), rtol=1e-9)

@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from dubito._kernels import multinomial, quasi_newton
 from dubito.calibration import (
     EvidentialMultinomialCalibrator,
     MatrixCalibrator,
     TemperatureCalibrator,
     VectorCalibrator,
-    _shrinkage,
+    _penalised_fit,
     temperature,
 )
+from dubito.calibration._kernels import quasi_newton
+from dubito.calibration._kernels import slope_likelihood as multinomial
 
 
 def draw():
@@ -35,7 +36,7 @@ def test_quasi_newton_that_runs_out_of_steps_warns(monkeypatch, kind):
     def short(*args, **options):
         return quasi_newton.minimise(*args, **{**options, "max_iter": 1})
 
-    monkeypatch.setattr(_shrinkage, "minimise", short)
+    monkeypatch.setattr(_penalised_fit, "minimise", short)
     with pytest.warns(ConvergenceWarning, match=f"{kind.__name__} stopped before its optimum"):
         kind(ridge=0.1).fit(*draw())
 
@@ -43,5 +44,5 @@ def test_quasi_newton_that_runs_out_of_steps_warns(monkeypatch, kind):
 def test_a_temperature_off_its_optimum_warns(monkeypatch):
     real = temperature.fit_slope
     monkeypatch.setattr(temperature, "fit_slope", lambda *a: real(*a)._replace(gradient=1e-3))
-    with pytest.warns(ConvergenceWarning, match="the gradient is 1.0e-03 for each unit of weight"):
+    with pytest.warns(ConvergenceWarning, match="the gradient is 1.0e-03 per unit of weight"):
         TemperatureCalibrator().fit(*draw())

@@ -1,5 +1,7 @@
 """Promises that all calibrators keep, through the checks that ship with the library."""
 
+import inspect
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -11,6 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.fixes import parse_version
 
 from dubito import calibration
+from dubito._calibrator_names import CALIBRATORS as NAMES
 from dubito.calibration import (
     BinningCalibrator,
     CalibratedClassifier,
@@ -23,15 +26,15 @@ from dubito.calibration import (
     VectorCalibrator,
     VennAbersCalibrator,
 )
-from dubito.calibration._base import BaseCalibrator
-from dubito.calibration._scores import read_scores
+from dubito.calibration.base import BaseCalibrator
+from dubito.calibration.scores import read_scores
 from dubito.metrics import u80_scorer
 from dubito.testing.calibrators import (
     CALIBRATOR_CHECKS,
-    answers,
     check_calibrator,
-    check_label_order_is_nothing,
+    check_label_order_does_not_matter,
     draw_scores,
+    predictions,
     tables,
 )
 
@@ -77,7 +80,7 @@ def test_all_calibrators_of_the_contract_are_here():
 @pytest.mark.parametrize("check", CALIBRATOR_CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("calibrator", VARIANTS, ids=named)
 def test_promise(calibrator, check):
-    if check is check_label_order_is_nothing and "inverse_cdf" in repr(calibrator):
+    if check is check_label_order_does_not_matter and "inverse_cdf" in repr(calibrator):
         pytest.skip("the paper's coupling depends on the order of the labels; see its own test")
     check(calibrator)
 
@@ -117,7 +120,7 @@ def test_data_frames_and_series(kind, frame):
     series = pd.Series(words) if frame is pd.DataFrame else pl.Series(words)
     fitted = kind().fit(table, series)
     plain = kind().fit(scores, y)
-    for ours, theirs in zip(answers(fitted, table), answers(plain, scores), strict=True):
+    for ours, theirs in zip(predictions(fitted, table), predictions(plain, scores), strict=True):
         np.testing.assert_array_equal(ours, theirs)
     assert set(fitted.predict(table)) <= set(columns)
     if frame is pd.DataFrame:
@@ -194,9 +197,23 @@ def test_logits_and_their_probabilities_agree(kind):
     proba = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
     by_logits = kind(input="logits").fit(scores, y)
     by_proba = kind(input="proba", floor=1e-30).fit(proba, y)
-    for ours, theirs in zip(answers(by_logits, scores), answers(by_proba, proba), strict=True):
+    for ours, theirs in zip(
+        predictions(by_logits, scores), predictions(by_proba, proba), strict=True
+    ):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-7)
 
 
 def test_tables_cover_two_and_more_classes():
     assert [np.unique(y).size for _, y in tables(PlattCalibrator())] == [2, 4]
+
+
+@pytest.mark.parametrize("name", sorted(NAMES))
+def test_same_parameters_have_the_same_order_and_contours_the_same_signature(name):
+    kind = getattr(calibration, NAMES[name])
+    parameters = list(inspect.signature(kind).parameters)
+    common = [p for p in ("ridge", "input", "floor", "classes", "n_jobs") if p in parameters]
+    assert [p for p in parameters if p in common] == common
+    assert inspect.signature(kind).parameters["input"].default == "margin"
+    assert inspect.signature(kind).parameters["floor"].default == "auto"
+    if hasattr(kind, "contour"):
+        assert list(inspect.signature(kind.contour).parameters) == ["self", "scores", "theta"]

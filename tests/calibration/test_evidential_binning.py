@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.polynomial.legendre import leggauss
 
-from dubito._kernels.bernoulli import (
+from dubito._numerics.bernoulli import (
     belief_interval,
     clopper_pearson,
     contour,

@@ -10,9 +10,9 @@ from numpy.polynomial.legendre import leggauss
 from scipy.integrate import trapezoid
 from scipy.special import xlog1py, xlogy
 
-from dubito._kernels.bernoulli import belief_interval
-from dubito._kernels.isotonic import belief_steps, both_sides, isotonic_fit
-from dubito._kernels.isotonic_compiled import piece_integral
+from dubito._numerics.bernoulli import belief_interval
+from dubito._numerics.isotonic import belief_steps, both_sides, isotonic_fit
+from dubito._numerics.isotonic_compiled import piece_integral
 from dubito.calibration import (
     CalibrationInputError,
     EvidentialIsotonicCalibrator,

@@ -14,7 +14,7 @@ from scipy.optimize import brentq, minimize, minimize_scalar
 from scipy.special import expit, logit
 from sklearn.base import clone
 
-from dubito._kernels import logistic_profile
+from dubito._numerics import logistic_profile
 from dubito.calibration import (
     CalibrationInputError,
     EvidentialLogisticCalibrator,

@@ -10,13 +10,13 @@ from scipy.optimize import brentq, minimize_scalar
 from scipy.special import logsumexp
 from sklearn.base import clone
 
-from dubito._kernels import couplings
 from dubito.calibration import (
     CalibrationInputError,
     EvidentialMultinomialCalibrator,
     LabelMismatchWarning,
     TemperatureCalibrator,
 )
+from dubito.calibration._kernels import slope_couplings as couplings
 from dubito.testing.calibrators import draw_scores
 
 COUPLINGS = ("gumbel", "inverse_cdf", "envelope")
@@ -64,7 +64,7 @@ def test_contour_and_level_sets_are_exact(n, sharp):
     value = likelihood(scores, y)
     theta = model.slope_ * np.array([0, 0.5, 0.9, 1, 1.1, 2]) + np.array([0, 0, 0, 0, 0.1, 1])
     expected = [np.exp(value(model.slope_) - value(t)) for t in theta]
-    np.testing.assert_allclose(model.contour(theta), expected, rtol=1e-9, atol=1e-15)
+    np.testing.assert_allclose(model.slope_contour(theta), expected, rtol=1e-9, atol=1e-15)
     levels = np.array([1.0, 0.99, 0.5, 0.1, 1e-3, 1e-8])
     lower, upper = model.level_set(levels)
     assert lower[0] == upper[0] == model.slope_
@@ -83,13 +83,13 @@ def test_contour_and_level_sets_are_exact(n, sharp):
 
 def test_contour_and_level_set_take_numbers_and_tables():
     model = EvidentialMultinomialCalibrator().fit(*draw(30, 3))
-    assert model.contour(model.slope_) == 1.0
-    assert model.contour(np.full((2, 3), model.slope_)).shape == (2, 3)
-    assert model.contour(np.inf) == 0.0
+    assert model.slope_contour(model.slope_) == 1.0
+    assert model.slope_contour(np.full((2, 3), model.slope_)).shape == (2, 3)
+    assert model.slope_contour(np.inf) == 0.0
     low, high = model.level_set(0.5)
     assert low < model.slope_ < high
     with pytest.raises(ValueError, match="negative"):
-        model.contour([-1.0])
+        model.slope_contour([-1.0])
     for gamma in (0.0, 1.5, np.nan):
         with pytest.raises(ValueError, match="gamma"):
             model.level_set(gamma)
@@ -174,7 +174,7 @@ def test_constant_scores_leave_every_slope_possible(coupling, targets):
     model.fit(np.full((5, 3), 7.0), [0, 1, 2, 0, 0])
     assert model.slope_ == 0
     assert model.level_set(0.5) == (0.0, np.inf)
-    assert model.contour(1e9) == 1.0
+    assert model.slope_contour(1e9) == 1.0
     bounds = sound(model, [[3.0, 2.0, 0.0], [1.0, 1.0, 1.0]])
     # Slope 0 gives a third to each class, slope infinity all to the best.
     np.testing.assert_allclose(bounds.upper[0, 0], 1, atol=1e-6)
@@ -229,7 +229,7 @@ def test_mass_agrees_with_the_bounds(n_classes):
 def test_mass_is_that_of_its_levels(n_classes):
     scores, y = draw(15, n_classes)
     model = EvidentialMultinomialCalibrator(coupling="inverse_cdf", classes=range(n_classes))
-    nodes = model.fit(scores, y).nodes_
+    nodes = model.fit(scores, y).quadrature_
     rows = scores - scores.max(axis=1, keepdims=True)
     mass = couplings.inverse_cdf_mass(rows, nodes)
     members = (np.arange(1, 2**n_classes)[:, None] >> np.arange(n_classes)) & 1

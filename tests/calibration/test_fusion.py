@@ -47,6 +47,7 @@ def test_members_are_calibrated_alone_too(fused):
     kappa = fusion.conflict(X)
     assert ((kappa >= 0) & (kappa <= 1)).all()
     assert fusion.predict_set(X).any(axis=1).all()
+    np.testing.assert_allclose(np.exp(fusion.predict_log_proba(X)), fusion.predict_proba(X))
 
 
 def test_nothing_is_told_before_the_fit(fused):

@@ -13,7 +13,6 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from dubito._kernels.contours import combine_contours
 from dubito.belief import MassBatch, TotalConflictError, conflict, dempster
 from dubito.calibration import (
     CalibratedClassifier,
@@ -23,6 +22,7 @@ from dubito.calibration import (
     EvidentialMultinomialCalibrator,
     TemperatureCalibrator,
 )
+from dubito.calibration._kernels.dempster_on_singletons import combine_contours
 from dubito.testing import strategies
 
 X, y = load_wine(return_X_y=True)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import log_loss
 
-from dubito._kernels.isotonic import interpolate
+from dubito._numerics.isotonic import interpolate
 from dubito.calibration import IsotonicCalibrator
 
 ROWS = st.lists(

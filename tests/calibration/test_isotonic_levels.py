@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 from scipy.special import expit
 from scipy.stats import beta, chi2
 
-from dubito._kernels.isotonic import (
+from dubito._numerics.isotonic import (
     both_sides,
     cut_bounds,
+    flatness,
     neighbour_bounds,
+    ratio_quantile,
     widened_bounds,
 )
-from dubito._kernels.isotonic_limit import flatness, ratio_quantile
 from dubito.calibration import EvidentialIsotonicCalibrator
 
 ROOT = Path(__file__).parents[2]

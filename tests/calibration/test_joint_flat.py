@@ -7,13 +7,13 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
-from dubito._kernels.joint_softmax import lower_and_upper
-from dubito._kernels.joint_softmax_level import stepped_bounds
 from dubito.calibration import (
     CalibrationInputError,
     EvidentialJointCalibrator,
     _joint_softmax,
 )
+from dubito.calibration._kernels.joint_softmax import lower_and_upper
+from dubito.calibration._kernels.joint_softmax_level import stepped_bounds
 
 from reference.joint import near_copies
 

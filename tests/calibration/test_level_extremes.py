@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dubito._checks import level_of_each
-from dubito._kernels import joint_softmax_level as softmax_level
-from dubito._kernels.logistic_level import deviations_at
+from dubito._numerics.contour_cut import root_chi2_quantile
+from dubito._validation import level_of_each
 from dubito.belief import Bounds
 from dubito.calibration import (
     EvidentialJointCalibrator,
@@ -15,6 +14,7 @@ from dubito.calibration import (
     EvidentialMultinomialCalibrator,
     VennAbersCalibrator,
 )
+from dubito.calibration._kernels import joint_softmax_level as softmax_level
 from dubito.calibration.errors import MisfitWarning
 
 ALMOST_ONE = 1 - 1e-15
@@ -100,7 +100,7 @@ def test_a_path_lost_at_one_depth_is_looked_for_deeper():
         scores = rng.normal(size=(25, 3, 3)) + 3 * np.eye(3)[y][:, None, :]
         model = EvidentialJointCalibrator(classes=range(3), n_jobs=1).fit(scores, y)
         queries = model.model_._queries(rng.normal(size=(6, 3, 3)))
-        evidence, t = model.model_.levels.raw, deviations_at(0.9)
+        evidence, t = model.model_.levels.raw, root_chi2_quantile(0.9)
         once = softmax_level._cut(evidence, t, queries, 1)
         deeper = softmax_level._cut(evidence, 1.03 * t, queries, 1)
         cuts = [(evidence, t), (evidence, 1.03 * t)]

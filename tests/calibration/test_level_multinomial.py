@@ -8,8 +8,8 @@ from scipy.optimize import brentq, minimize_scalar
 from scipy.special import log_softmax, softmax
 from scipy.stats import chi2
 
-from dubito._kernels import slope_levels
 from dubito.calibration import EvidentialMultinomialCalibrator
+from dubito.calibration._kernels import slope_level as slope_levels
 
 
 def draw(n, n_classes, *, slope=1.5, seed=0):

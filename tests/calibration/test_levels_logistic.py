@@ -14,8 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
-from dubito._kernels import joint_logistic_level, logistic_level, logistic_profile
-from dubito._kernels import logistic as logistic_fits
+from dubito._numerics import logistic_fit as logistic_fits
+from dubito._numerics import logistic_level, logistic_profile
 from dubito.calibration import (
     BetaCalibrator,
     CalibratedClassifier,
@@ -24,6 +24,7 @@ from dubito.calibration import (
     EvidentialLogisticCalibrator,
     PlattCalibrator,
 )
+from dubito.calibration._kernels import joint_logistic_level
 
 from reference.levels import joint_bounds, one_score_bounds
 

@@ -14,7 +14,7 @@ from dubito.calibration import (
     PlattCalibrator,
     VennAbersCalibrator,
 )
-from dubito.calibration._lifting import lift_bounds, lift_proba
+from dubito.calibration.one_vs_rest import normalise_bounds, normalise_proba
 from dubito.testing.calibrators import draw_scores
 
 PRECISE = [BetaCalibrator, BinningCalibrator, IsotonicCalibrator, PlattCalibrator]
@@ -35,7 +35,7 @@ def test_probabilities_are_mixed_with_the_base_rate(kind):
     scores, y = draw_scores(60, 4)
     calibrator = kind().fit(scores, y)
     events = [m.proba(scores[:, k]) for k, m in enumerate(calibrator.maps_)]
-    plain = lift_proba(np.stack(events, axis=1))
+    plain = normalise_proba(np.stack(events, axis=1))
     np.testing.assert_allclose(
         calibrator.predict_proba(scores), (60 * plain + base_rate(y, 4)) / 61, atol=1e-12
     )
@@ -51,7 +51,7 @@ def test_belief_bounds_are_mixed_alike(kind):
     scores, y = draw_scores(60, 4)
     calibrator = kind().fit(scores, y)
     pairs = [m.bounds(scores[:, k]) for k, m in enumerate(calibrator.maps_)]
-    lower, upper = lift_bounds(*(np.stack(side, axis=1) for side in zip(*pairs, strict=True)))
+    lower, upper = normalise_bounds(*(np.stack(side, axis=1) for side in zip(*pairs, strict=True)))
     bounds = calibrator.predict_bounds(scores)
     np.testing.assert_allclose(bounds.lower, (60 * lower + base_rate(y, 4)) / 61, atol=1e-12)
     np.testing.assert_allclose(bounds.upper, (60 * upper + base_rate(y, 4)) / 61, atol=1e-12)

@@ -7,21 +7,21 @@ import pytest
 from scipy.integrate import quad
 from scipy.special import expit, logsumexp
 
-from dubito._kernels.log_odds import belief_of_log_odds
-from dubito._kernels.softmax import softmax_rows
-from dubito._kernels.softmax_covariance import (
-    ClassBlocks,
-    DenseDiagonal,
-    DenseMatrix,
-    KroneckerMatrix,
-    log_odds,
-)
+from dubito._numerics.softmax import softmax_rows
 from dubito.calibration import (
     EvidentialLogisticCalibrator,
     MatrixCalibrator,
     VectorCalibrator,
     matrix,
     vector,
+)
+from dubito.calibration._kernels.log_odds_bounds import belief_of_log_odds
+from dubito.calibration._kernels.softmax_covariance import (
+    ClassBlocks,
+    DenseDiagonal,
+    DenseMatrix,
+    KroneckerMatrix,
+    log_odds,
 )
 
 KINDS = [VectorCalibrator, MatrixCalibrator]

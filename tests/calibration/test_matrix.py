@@ -7,13 +7,14 @@ import pytest
 from scipy.special import log_softmax
 from sklearn.linear_model import LogisticRegression
 
-from dubito._kernels.softmax import matrix_hessian, matrix_value, softmax_rows
+from dubito._numerics.softmax import softmax_rows
 from dubito.calibration import (
     MatrixCalibrator,
     TemperatureCalibrator,
     VectorCalibrator,
     matrix,
 )
+from dubito.calibration._kernels.softmax_models import matrix_hessian, matrix_value
 from dubito.calibration.matrix import kronecker_metric, spectrum
 
 

@@ -23,10 +23,10 @@ from dubito.calibration import (
     PlattCalibrator,
     TemperatureCalibrator,
     VectorCalibrator,
-    _sigmoid_bounds,
-    _slope_bounds,
+    evidential_logistic,
+    temperature,
 )
-from dubito.calibration._curve_bounds import curve_spread
+from dubito.calibration.log_odds_bounds import linear_uncertainty
 
 PLAIN = [
     PlattCalibrator,
@@ -148,7 +148,7 @@ def test_many_rows_are_kept_as_few_with_the_same_likelihood(kind, monkeypatch):
     query = np.linspace(-5, 5, 40)
     few = kind(classes=[0, 1]).fit(scores, y)
     assert len(few.maps_[0].rows.x) < 1000
-    monkeypatch.setattr(_sigmoid_bounds, "KEPT_ROWS", 10**9)
+    monkeypatch.setattr(evidential_logistic, "STORED_ROWS", 10**9)
     every = kind(classes=[0, 1]).fit(scores, y)
     assert len(every.maps_[0].rows.x) == 6000
     for level in (None, 0.9):
@@ -163,7 +163,7 @@ def test_many_rows_are_kept_as_few_with_the_same_likelihood(kind, monkeypatch):
 def test_a_sample_of_many_rows_has_the_likelihood_of_all(monkeypatch):
     scores, y = draw(20_000, 4)
     every = TemperatureCalibrator().fit(scores, y)
-    monkeypatch.setattr(_slope_bounds, "_KEPT_SCORES", 2**13)
+    monkeypatch.setattr(temperature, "_STORED_SCORES", 2**13)
     part = TemperatureCalibrator().fit(scores, y)
     assert len(part._rows.scores) == 2048
     for level in (None, 0.9):
@@ -184,7 +184,7 @@ def test_beta_bounds_are_the_exact_profile_likelihood_with_many_rows():
     hessian = (design * (p * (1 - p))[:, None]).T @ design
     at = model.maps_[0]._design(np.array([-2.0, 0.0, 2.0]))
     deviation = np.sqrt(np.einsum("ij,jk,ik->i", at, np.linalg.inv(hessian), at))
-    _, below, above = model.maps_[0].level_spread.log_odds(at, 1.645)
+    _, below, above = model.maps_[0].level_uncertainty.log_odds(at, 1.645)
     np.testing.assert_allclose(below, deviation, rtol=0.05)
     np.testing.assert_allclose(above, deviation, rtol=0.05)
 
@@ -193,7 +193,7 @@ def test_the_spread_of_a_curve_is_that_of_its_hessian():
     rng = np.random.default_rng(3)
     design = np.column_stack([rng.normal(size=(5000, 2)), np.ones(5000)])
     coef = np.array([0.8, 0.5, -0.2])
-    spread = curve_spread(design, np.ones(5000), coef, np.array([1e-6, 1e-6, 0.0]))
+    spread = linear_uncertainty(design, np.ones(5000), coef, np.array([1e-6, 1e-6, 0.0]))
     p = expit(design @ coef)
     exact = np.linalg.inv((design * (p * (1 - p))[:, None]).T @ design)
     direction = spread.shared.direction[0]

@@ -14,13 +14,13 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 
-from dubito._kernels.logistic import (
+from dubito._numerics.logistic_fit import (
     RIDGES,
     fit_logistic,
     leave_one_out_loss,
     standardisation,
 )
-from dubito._kernels.targets import event_targets
+from dubito._numerics.targets import event_targets
 from dubito.calibration import PlattCalibrator
 
 

@@ -36,7 +36,7 @@ from dubito.calibration import (
     TemperatureCalibrator,
     VectorCalibrator,
 )
-from dubito.calibration._scores import binary_log_odds, class_log_odds, likely_floor, log_scores
+from dubito.calibration.scores import binary_log_odds, class_log_odds, likely_floor, log_scores
 from dubito.metrics import aurc
 
 X, y = load_iris(return_X_y=True)
@@ -141,7 +141,7 @@ def test_support_vector_machines_are_read_by_pairs_of_classes(options):
     model = SVC(**options).fit(X, y)
     expected = nearest_rivals()
     for reader in (model, FrozenEstimator(model), make_pipeline(model)):
-        ours = class_scores(reader, X, way="pairwise_margins", classes=LABELS)
+        ours = class_scores(reader, X, source="pairwise_margins", classes=LABELS)
         np.testing.assert_allclose(ours, expected, atol=1e-12)
     assert model.decision_function_shape == options.get("decision_function_shape", "ovr")
     # One class beats all others where its score is positive: no two can, and votes agree.
@@ -156,8 +156,8 @@ def test_a_pipeline_in_a_search_is_read_by_its_last_step():
     search = GridSearchCV(make_pipeline(StandardScaler(), SVC()), {"svc__C": [1.0]}).fit(X, y)
     scaled = StandardScaler().fit(X)
     model = SVC().fit(scaled.transform(X), y)
-    ours = class_scores(search, X, way="pairwise_margins", classes=LABELS)
-    plain = class_scores(model, scaled.transform(X), way="pairwise_margins", classes=LABELS)
+    ours = class_scores(search, X, source="pairwise_margins", classes=LABELS)
+    plain = class_scores(model, scaled.transform(X), source="pairwise_margins", classes=LABELS)
     np.testing.assert_allclose(ours, plain, atol=1e-12)
 
 
@@ -165,7 +165,7 @@ def test_a_pipeline_in_a_search_is_read_by_its_last_step():
 def test_boosted_trees_of_other_libraries(kind):
     clf = CalibratedClassifier(make_pipeline(StandardScaler(), kind()), IsotonicCalibrator(), cv=3)
     clf.fit(X, y)
-    assert clf.response_method_ == known_response(kind()).way
+    assert clf.response_method_ == known_response(kind()).source
     assert clf.pairs_[0].calibrator.input == "logits"
     pipeline = clf.pairs_[0].estimator
     logits = pipeline[-1]._logits(pipeline[0].transform(X))
@@ -268,17 +268,17 @@ def test_logarithms_of_zero_and_of_classes_not_seen():
     with pytest.warns(UserWarning, match="Maximum iterations"):
         network.fit(X, y)
     network.coefs_[-1] *= 1e5  # sure of everything
-    scores = class_scores(network, X, way="predict_log_proba", classes=LABELS)
+    scores = class_scores(network, X, source="predict_log_proba", classes=LABELS)
     assert np.isfinite(scores).all()
     assert scores.min() == LOWEST
     two = GaussianNB().fit(X[:100], y[:100])
-    scores = class_scores(two, X, way="predict_log_proba", classes=LABELS)
+    scores = class_scores(two, X, source="predict_log_proba", classes=LABELS)
     assert (scores[:, 2] == LOWEST).all()
     three = SVC().fit(X, y)
-    scores = class_scores(three, X, way="pairwise_margins", classes=np.arange(-1, 3))
+    scores = class_scores(three, X, source="pairwise_margins", classes=np.arange(-1, 3))
     np.testing.assert_array_equal(scores[:, 0], scores[:, 1:].min(axis=1))
-    with pytest.raises(ValueError, match="no way to ask"):
-        class_scores(two, X, way="fit", classes=LABELS)
+    with pytest.raises(ValueError, match="gives no scores"):
+        class_scores(two, X, source="fit", classes=LABELS)
 
 
 def test_fusion_and_conformal_sets_read_alike():

@@ -8,13 +8,13 @@ from hypothesis.extra import numpy as hnp
 from scipy.special import log_softmax, logit, softmax
 
 from dubito.calibration import CalibrationInputError, PlattCalibrator
-from dubito.calibration._lifting import lift_bounds, lift_proba
-from dubito.calibration._scores import (
+from dubito.calibration.one_vs_rest import normalise_bounds, normalise_proba
+from dubito.calibration.scores import (
     binary_log_odds,
+    choose_floor,
     class_log_odds,
     log_scores,
     read_scores,
-    smallest_share,
 )
 
 LOGITS = hnp.arrays(np.float64, (3, 4), elements=st.floats(-30, 30))
@@ -70,12 +70,17 @@ def test_two_classes_have_one_margin():
     )
 
 
+def floor_of(proba):
+    y, weight = np.zeros(len(proba), dtype=int), np.ones(len(proba))
+    return choose_floor(proba, "proba", y, weight)
+
+
 def test_the_floor_follows_the_smallest_probability():
     forest = np.array([[0.0, 1.0], [0.01, 0.99]])
-    assert smallest_share(forest, "proba") == 0.005
-    assert smallest_share(forest[:, 1:], "proba") == pytest.approx(0.005)
-    assert smallest_share(np.eye(2), "proba") == 0.01
-    assert smallest_share(np.array([[1e-200, 1.0]]), "proba") == 1e-16
+    assert floor_of(forest) == 0.005
+    assert floor_of(forest[:, 1:]) == pytest.approx(0.005)
+    assert floor_of(np.eye(2)) == 0.01
+    assert floor_of(np.array([[1e-200, 1.0]])) == 1e-16
     fitted = PlattCalibrator(input="proba").fit(forest, [0, 1])
     assert fitted.floor_ == 0.005
     assert PlattCalibrator(input="proba", floor=1e-3).fit(forest, [0, 1]).floor_ == 1e-3
@@ -115,8 +120,8 @@ def test_words_are_no_scores():
 )
 def test_lifted_bounds_hold_the_lifted_probabilities(one, other, share):
     lower, upper = np.minimum(one, other), np.maximum(one, other)
-    low, high = lift_bounds(lower, upper)
-    proba = lift_proba(lower + share * (upper - lower))
+    low, high = normalise_bounds(lower, upper)
+    proba = normalise_proba(lower + share * (upper - lower))
     assert (low <= proba + 1e-12).all()
     assert (proba <= high + 1e-12).all()
 
@@ -124,14 +129,14 @@ def test_lifted_bounds_hold_the_lifted_probabilities(one, other, share):
 def test_lifted_bounds_of_one_class_that_outweighs_the_rest():
     tiny = 1.84574578e-15
     lower, upper = np.full((1, 4), tiny), np.array([[1.0, tiny, tiny, tiny]])
-    np.testing.assert_allclose(lift_bounds(lower, upper)[0][0, 0], 0.25)
+    np.testing.assert_allclose(normalise_bounds(lower, upper)[0][0, 0], 0.25)
 
 
 def test_lifted_bounds_are_reached():
     lower, upper = np.array([[0.1, 0.2, 0.3]]), np.array([[0.2, 0.5, 0.4]])
-    low, high = lift_bounds(lower, upper)
+    low, high = normalise_bounds(lower, upper)
     corners = np.array([[[a, b, c] for a in (0.1, 0.2) for b in (0.2, 0.5) for c in (0.3, 0.4)]])
-    shares = lift_proba(corners[0])
+    shares = normalise_proba(corners[0])
     np.testing.assert_allclose(low[0], shares.min(axis=0))
     np.testing.assert_allclose(high[0], shares.max(axis=0))
-    np.testing.assert_allclose(lift_proba(np.zeros((1, 4))), 0.25)
+    np.testing.assert_allclose(normalise_proba(np.zeros((1, 4))), 0.25)

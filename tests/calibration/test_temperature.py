@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 
-from dubito._kernels.lanes_compiled import exp_in_place
-from dubito._kernels.softmax_compiled import temperature_sums
+from dubito._numerics.vector_math_compiled import exp_in_place
 from dubito.calibration import (
     LabelMismatchWarning,
     MatrixCalibrator,
     TemperatureCalibrator,
     VectorCalibrator,
 )
+from dubito.calibration._kernels.softmax_models_compiled import temperature_sums
 
 
 def draw(n, n_classes, *, seed=0, slope=0.6):

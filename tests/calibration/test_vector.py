@@ -8,13 +8,17 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 from sklearn.linear_model import LogisticRegression
 
-from dubito._kernels.softmax import diagonal_hessian, diagonal_value, diagonal_value_and_blocks
 from dubito.calibration import (
     MatrixCalibrator,
     TemperatureCalibrator,
     VectorCalibrator,
-    _shrinkage,
+    _penalised_fit,
     vector,
+)
+from dubito.calibration._kernels.softmax_models import (
+    diagonal_hessian,
+    diagonal_value,
+    diagonal_value_and_blocks,
 )
 
 
@@ -264,8 +268,8 @@ def test_strengths_that_grow_for_ever_are_found_in_few_fits(monkeypatch):
         fits.append(None)
         return solve_map(*arguments, **keywords)
 
-    solve_map = _shrinkage.solve_map
-    monkeypatch.setattr(_shrinkage, "solve_map", counted)
+    solve_map = _penalised_fit.solve_map
+    monkeypatch.setattr(_penalised_fit, "solve_map", counted)
     model = VectorCalibrator(classes=np.arange(100)).fit(u, y)
     assert len(fits) <= 15
     assert model.ridge_.min() > 100

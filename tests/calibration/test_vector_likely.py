@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from dubito._kernels import softmax as kernels
-from dubito._kernels.softmax import (
+from dubito.calibration import VectorCalibrator, vector
+from dubito.calibration._kernels import softmax_models as kernels
+from dubito.calibration._kernels.softmax_models import (
     diagonal_value_and_blocks,
     likely_scores,
     likely_value_and_blocks,
 )
-from dubito.calibration import VectorCalibrator, vector
 
 N_CLASSES = 250
 

@@ -11,7 +11,7 @@ from sklearn.metrics import log_loss
 import dubito.calibration
 from dubito import saving
 from dubito.calibration import AutoCalibrator
-from dubito.cli._calibrate import METHODS
+from dubito.cli.calibrate import METHODS
 
 
 def calibrated(dubito_command, *arguments):

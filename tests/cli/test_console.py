@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import dubito
 from dubito import cli
 from dubito.calibration import CalibrationInputError
-from dubito.cli._console import CliError, Console, check_choice, guarded
+from dubito.cli.console import CliError, Console, check_choice, guarded
 from dubito.datasets import DatasetError
 
 

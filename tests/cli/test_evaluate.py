@@ -9,7 +9,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from typer.testing import CliRunner
 
-from dubito.cli import _test_rows, build_app
+from dubito.cli import build_app, saved_models
 from dubito.datasets import load as load_dataset
 from dubito.metrics import evaluate
 from dubito.saving import load, save
@@ -57,7 +57,7 @@ def test_numbers_are_those_of_the_library(
     rows_at_once, wine_models, unseen, dubito_command, monkeypatch
 ):
     if rows_at_once:
-        monkeypatch.setattr(_test_rows, "chunk_rows", lambda _: rows_at_once)
+        monkeypatch.setattr(saved_models, "chunk_rows", lambda _: rows_at_once)
     path = wine_models["imprecise"]
     said = dubito_command("evaluate", path, "test.csv", "--n-boot", 50, "--seed", 3, "--json")
     assert said.exit_code == 0, said.output
@@ -242,6 +242,6 @@ def test_models_in_files_of_one_name_are_told_apart(wine_models, unseen, in_fold
 
 @pytest.mark.usefixtures("unseen")
 def test_more_than_fits_is_refused(wine_models, refused, monkeypatch):
-    monkeypatch.setattr(_test_rows, "MOST_CELLS", 30)
+    monkeypatch.setattr(saved_models, "MOST_CELLS", 30)
     message = refused("evaluate", wine_models["imprecise"], "test.csv")
     assert message.startswith("test.csv has more than 10 rows, whose probabilities of 3 classes")

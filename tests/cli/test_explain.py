@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dubito.cli import build_app
-from dubito.cli._recipes import DEFAULT, RECIPES
+from dubito.cli.recipes import DEFAULT, RECIPES
 from dubito.saving import load
 
 

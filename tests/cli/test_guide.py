@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = ["README.md", "docs/index.md", "docs/command_line.md"]
+PAGES = ["README.md", "docs/index.md", "docs/how_to/command_line.md"]
 
 #: Commands that are not run here, and why.
 NOT_RUN = {"reproduce": "takes minutes and needs benchmark files; tests/cli/test_reproduce.py"}
@@ -71,8 +71,8 @@ def test_the_guide_shows_every_command():
 
 
 def test_the_guide_names_every_method_and_model():
-    from dubito.cli._calibrate import METHODS
-    from dubito.cli._recipes import RECIPES
+    from dubito.cli.calibrate import METHODS
+    from dubito.cli.recipes import RECIPES
 
     guide = (ROOT / PAGES[2]).read_text(encoding="utf-8")
     assert [name for name in [*METHODS, *RECIPES] if f"`{name}`" not in guide] == []

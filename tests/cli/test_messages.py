@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 
 from dubito import save
 
-PAGE = Path(__file__).parents[2] / "docs" / "messages.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "messages.md"
 ROW = re.compile(r"^\| (.+?) \| `(dubito .+?)` \| (.+) \|$", re.MULTILINE)
 
 

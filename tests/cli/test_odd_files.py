@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dubito.cli._tables import Table
+from dubito.cli.tables import Table
 from dubito.saving import load
 
 

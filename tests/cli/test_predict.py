@@ -11,8 +11,8 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
 
 from dubito import saving
-from dubito.cli import _csv, _tables
-from dubito.cli._deciding import _set_words
+from dubito.cli import csv_reader, tables
+from dubito.cli.decisions import set_formatter
 from dubito.decision import reject
 from dubito.discriminant import ImpreciseGaussianDiscriminant
 
@@ -117,9 +117,9 @@ def test_chunks_change_nothing(decided, model, scores, monkeypatch, rows):
     scores.to_csv("t.csv", index=False)
     options = (model, "t.csv", "--reject-cost", 0.2)
     told, whole = decided(*options)
-    monkeypatch.setattr(_csv, "_BLOCK", 2**10)
-    monkeypatch.setattr(_tables, "CELLS", rows * (3 + 8 * 3))
-    assert _tables.chunk_rows(3 + 8 * 3) == rows
+    monkeypatch.setattr(csv_reader, "BLOCK_BYTES", 2**10)
+    monkeypatch.setattr(tables, "CELLS", rows * (3 + 8 * 3))
+    assert tables.chunk_rows(3 + 8 * 3) == rows
     told_in_chunks, in_chunks = decided(*options)
     pd.testing.assert_frame_equal(in_chunks, whole, rtol=1e-6)
     assert told_in_chunks == told
@@ -157,7 +157,7 @@ def test_kept_columns_of_parquet_keep_their_types_in_every_chunk(
     numbers = pd.array([None if k > 150 else k for k in range(300)], "Int64")
     words = [None if k < 150 else "x" for k in range(300)]
     scores.assign(id=numbers, word=words).to_parquet("t.parquet")
-    monkeypatch.setattr(_tables, "CELLS", 10 * (3 + 8 * 3))
+    monkeypatch.setattr(tables, "CELLS", 10 * (3 + 8 * 3))
     _, table = decided(model, "t.parquet", "--keep", "id,word", name="d.parquet")
     assert table["id"].dropna().tolist() == list(range(151))
     assert table["word"].isna().sum() == 150
@@ -303,11 +303,11 @@ class TestOddTables:
 
     def test_classes_named_with_the_separator_make_json_lists(self):
         sets = np.array([[True, True], [True, False], [False, True]])
-        assert _set_words(["a", "b c"])(sets).to_pylist() == ["a|b c", "a", "b c"]
-        words = _set_words(["a|b", "é"])(sets).to_pylist()
+        assert set_formatter(["a", "b c"])(sets).to_pylist() == ["a|b c", "a", "b c"]
+        words = set_formatter(["a|b", "é"])(sets).to_pylist()
         assert words == ['["a|b", "é"]', '["a|b"]', '["é"]']
-        assert _set_words(["[1]", "2"])(sets).to_pylist()[1:] == ['["[1]"]', '["2"]']
-        assert _set_words([1, 2])(sets[:0]).to_pylist() == []
+        assert set_formatter(["[1]", "2"])(sets).to_pylist()[1:] == ['["[1]"]', '["2"]']
+        assert set_formatter([1, 2])(sets[:0]).to_pylist() == []
 
     def test_thousands_of_classes(self, dubito_command, decided, make_scores):
         names = tuple(f"c{k}" for k in range(5000))
@@ -318,7 +318,7 @@ class TestOddTables:
         assert said.exit_code == 0
         assert "400 rows, 5,000 classes (columns c0…c4999)" in said.stdout
         table[:120].to_parquet("new.parquet")
-        assert _tables.chunk_rows(9 * 5000) < 120, "several chunks"
+        assert tables.chunk_rows(9 * 5000) < 120, "several chunks"
         told, decisions = decided("m.skops", "new.parquet", name="d.parquet")
         assert decisions.shape == (120, 15004)  # with lower and upper of each class, and the set
         assert told["rows"] == 120

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dubito.cli._reproduce import find_run
+from dubito.cli.reproduce import find_run
 
 ROOT = Path(__file__).parents[2]
 

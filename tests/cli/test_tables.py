@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dubito.cli import _csv
-from dubito.cli._console import CliError
-from dubito.cli._tables import Table, chunk_rows, listed
-from dubito.cli._writer import TableWriter
+from dubito.cli import csv_reader
+from dubito.cli.console import CliError
+from dubito.cli.tables import Table, chunk_rows, listed
+from dubito.cli.writer import TableWriter
 
 PLAIN = "id,score,word\n01,0.5,cat\n02,1,dog\n03,,\n"
 
@@ -117,7 +117,7 @@ class TestReading:
         assert frame.index.tolist() == [0, 1]
 
     def test_text_that_began_like_numbers_is_text(self, monkeypatch):
-        monkeypatch.setattr(_csv, "_BLOCK", 64)
+        monkeypatch.setattr(csv_reader, "BLOCK_BYTES", 64)
         table = Table(write("t.csv", "a\n" + "1\n" * 100 + "x\n"))
         assert table.types == {"a": "number"}
         assert table.read()["a"].tolist() == ["1"] * 100 + ["x"]
@@ -125,7 +125,7 @@ class TestReading:
     @pytest.mark.parametrize("rows", [1, 2, 7, 10, 11])
     @pytest.mark.parametrize("kind", ["csv", "parquet"])
     def test_chunks_are_the_table_cut(self, kind, rows, monkeypatch):
-        monkeypatch.setattr(_csv, "_BLOCK", 40)
+        monkeypatch.setattr(csv_reader, "BLOCK_BYTES", 40)
         frame = pd.DataFrame({"a": np.arange(10) / 4, "b": list("abcdefghij")})
         getattr(frame, f"to_{kind}")(f"t.{kind}", index=False)
         chunks = list(Table(f"t.{kind}").chunks(rows=rows))
@@ -229,7 +229,7 @@ class TestRefusing:
 
     @pytest.mark.parametrize("way", ["read", "chunks"])
     def test_a_cell_that_is_no_number(self, way, monkeypatch):
-        monkeypatch.setattr(_csv, "_BLOCK", 64)
+        monkeypatch.setattr(csv_reader, "BLOCK_BYTES", 64)
         table = Table(write("t.csv", "a,b\n" + "x,1\n" * 50 + "\nx,one\n"))
         assert refusal(lambda: list(getattr(table, way)(["b"], {"b": "number"}))) == (
             "column 'b' of t.csv holds 'one' in row 50, which is not a number. Correct it, or "
@@ -252,7 +252,7 @@ class TestRefusing:
         )
 
     def test_a_quote_left_open(self, monkeypatch):
-        monkeypatch.setattr(_csv, "_BLOCK", 64)
+        monkeypatch.setattr(csv_reader, "BLOCK_BYTES", 64)
         content = 'a,b\n1,"' + "x\n" * 200
         assert "Is a quote left open?" in refusal(lambda: Table(write("t.csv", content)).read())
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,10 +15,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from dubito.cli import _recipes, _train
-from dubito.cli._console import Console
-from dubito.cli._cross_validation import folds_of
-from dubito.cli._recipes import RECIPES, Recipe
+import dubito
+from dubito.cli import recipes
+from dubito.cli import train as train_command
+from dubito.cli.console import Console
+from dubito.cli.measures import folds_of
+from dubito.cli.recipes import RECIPES, Recipe
 from dubito.metrics import evaluate
 from dubito.saving import load
 
@@ -40,7 +43,7 @@ def small_forests(monkeypatch):
     def forest(table):
         return RandomForestClassifier(10, random_state=table.seed)
 
-    monkeypatch.setattr(_recipes, "_forest", forest)
+    monkeypatch.setattr(recipes, "random_forest", forest)
 
 
 @pytest.fixture
@@ -280,14 +283,14 @@ def test_interrupted_it_writes_nothing(dubito_command, monkeypatch, in_folder):
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_train, "_fit_and_measure", stop)
+    monkeypatch.setattr(train_command, "fit_and_measure", stop)
     said = dubito_command("train", "data.csv", "-y", "y", "-o", "m.skops")
     assert said.exit_code == 130
     assert said.stderr.startswith("interrupted: no")
     assert [file.name for file in in_folder.iterdir()] == ["data.csv"]
 
 
-@pytest.mark.parametrize(("rows", "threads"), [(_train.WORTH_THREADS, 2), (100, 1)])
+@pytest.mark.parametrize(("rows", "threads"), [(train_command.WORTH_THREADS, 2), (100, 1)])
 def test_small_work_stays_on_one_thread(rows, threads):
     class Watched:
         def fit(self, *_):
@@ -297,7 +300,9 @@ def test_small_work_stays_on_one_thread(rows, threads):
 
     data = SimpleNamespace(X=None, y=np.zeros(rows))
     with threadpool_limits(2, user_api="openmp"):
-        fitted, *_ = _train._fit_and_measure(lambda _: Watched(), data, 0, 0, Console(quiet=True))
+        fitted, *_ = train_command.fit_and_measure(
+            lambda _: Watched(), data, 0, 0, Console(quiet=True)
+        )
     assert fitted.threads == {threads}
 
 
@@ -313,7 +318,7 @@ def test_a_model_that_must_compile_says_so(dubito_command, monkeypatch, tmp_path
     options = ["-y", "y", "-o", "m.skops", "--cv", 0, "--force", "-m", "evidential-logistic"]
     assert "compiled when first used" in dubito_command("train", "data.csv", *options).stderr
     (tmp_path / "none").mkdir()
-    (tmp_path / "none" / "evidence_compiled.bounds.nbi").touch()
+    (tmp_path / "none" / "evidence_weights_compiled.bounds.nbi").touch()
     assert dubito_command("train", "data.csv", *options).stderr == ""
 
 
@@ -332,3 +337,10 @@ def test_what_takes_long_is_said(monkeypatch):
 def _last_line(said):
     assert said.exit_code == 2
     return said.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_kernels_of_a_model_are_named_as_their_files(name):
+    compiled = [path.stem for path in Path(dubito.__file__).parent.rglob("_kernels/*.py")]
+    for stem in RECIPES[name].kernels:
+        assert any(stem in file for file in compiled), stem

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dubito.cli._training_data import TrainingData, set_aside
+from dubito.cli.training_data import TrainingData, set_aside
 from dubito.saving import load
 
 

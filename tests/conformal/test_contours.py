@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dubito.belief import MassBatch
-from dubito.conformal._contours import (
+from dubito.conformal.contours import (
     confidence_sets,
     consonant_bounds,
     largest_other,
@@ -16,7 +16,7 @@ from dubito.conformal._contours import (
     rank,
     weight_beyond,
 )
-from dubito.conformal._scores import cumulative, margin
+from dubito.conformal.scores import cumulative, margin
 
 ROUND = st.integers(0, 4).map(lambda n: n / 4)  # ties are frequent
 

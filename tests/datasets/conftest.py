@@ -8,9 +8,7 @@ from urllib.error import URLError
 
 import pytest
 
-from dubito.datasets import _openml
-from dubito.datasets._records import Dataset, OpenML
-from dubito.datasets.catalogue import CATALOGUE
+from dubito.datasets.records import CATALOGUE, Dataset, OpenML
 
 TOY_CSV = "size,mood,target\n1.5,Low,b\n,High,a\n2.5,Low,b\n4,High,b\n"
 
@@ -20,7 +18,7 @@ def no_network(monkeypatch):
     def refuse(**_):
         raise URLError("the tests have no network")
 
-    monkeypatch.setattr(_openml, "fetch_openml", refuse)
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", refuse)
 
 
 @pytest.fixture
@@ -30,7 +28,7 @@ def toy_bytes():
 
 @pytest.fixture
 def toy(monkeypatch, toy_bytes):
-    """A dataset of every kind of trouble: a missing value, words, a split, text labels."""
+    """A dataset with a missing value, text cells, an official split and text labels."""
     dataset = Dataset(
         name="toy",
         title="A toy",
@@ -44,7 +42,7 @@ def toy(monkeypatch, toy_bytes):
         origin="the toy shop",
         mirror="the toy mirror",
         licence="none",
-        words={"": float("nan"), "Low": 0.0, "High": 1.0},
+        text_values={"": float("nan"), "Low": 0.0, "High": 1.0},
         openml=OpenML(data_id=77, columns=("size", "mood"), labels={"1": "a", "2": "b"}),
         notes="Mind the gap.",
     )

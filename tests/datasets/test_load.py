@@ -10,7 +10,7 @@ import pytest
 from sklearn.datasets import load_iris
 
 from dubito.datasets import DatasetError, load
-from dubito.datasets.catalogue import CATALOGUE
+from dubito.datasets.records import CATALOGUE
 
 pytestmark = pytest.mark.usefixtures("toy", "places")
 

@@ -6,7 +6,7 @@ from hypothesis.extra import numpy as hnp
 
 from dubito.belief import Bounds, MassBatch, MassFunction
 from dubito.decision import hurwicz, maximax, maximin, minimax_regret, owa, pignistic_choice
-from dubito.decision._risk import as_belief, risk_bounds
+from dubito.decision.risk import as_belief, risk_bounds
 from dubito.testing.strategies import mass_batches, probabilities
 
 from reference import brute_force
@@ -103,12 +103,12 @@ def test_ties_go_to_the_first_act_whatever_the_rounding():
 
 
 def test_owa_weights_have_the_asked_orness_and_largest_entropy():
-    from dubito.decision.choice import _entropic_weights
+    from dubito.decision.choice import entropic_weights
 
     for size in (2, 3, 7):
         rank = np.arange(size)
         for optimism in (0.01, 0.3, 0.5, 0.77, 0.999):
-            w = _entropic_weights(size, optimism)
+            w = entropic_weights(size, optimism)
             assert w.sum() == pytest.approx(1)
             assert w @ (1 - rank / (size - 1)) == pytest.approx(optimism)
             ratios = w[1:] / w[:-1]

@@ -111,7 +111,7 @@ def test_evidential_logistic_bounds_of_many_rows(gap):
 @pytest.mark.parametrize("distinct", [1, 3, 12, 13, 400])
 def test_few_rows_stand_for_many(distinct):
     """Softplus sums of every slope up to the steepest are the same, and no weight is negative."""
-    from dubito._kernels.condensed_rows_compiled import condense
+    from dubito._numerics.condensed_rows_compiled import condense
 
     rng = np.random.default_rng(distinct)
     x = np.sort(rng.choice(rng.normal(size=distinct), size=500))

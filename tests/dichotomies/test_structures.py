@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from dubito._kernels.balanced_means import balanced_tree
+from dubito.dichotomies._kernels.balanced_means import balanced_tree
 from dubito.dichotomies._structures import (
     class_balanced_split,
     class_centroids,

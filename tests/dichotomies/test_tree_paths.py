@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import log_expit
 
-from dubito._kernels.tree_paths import (
+from dubito.dichotomies._kernels.tree_paths import (
     class_bounds,
     class_proba,
     group_sums,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.optimize import linprog
 
-from dubito.discriminant._priors import prior_interval
+from dubito.discriminant.priors import prior_interval
 from dubito.testing.strategies import probabilities
 
 ABC = np.array(["a", "b", "c"])

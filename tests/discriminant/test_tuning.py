@@ -6,7 +6,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_wine
 from sklearn.model_selection import GroupKFold, StratifiedKFold
 
-from dubito.discriminant._path import DEFAULT_CS, ceiling, score_path
+from dubito.discriminant.tuning import DEFAULT_CS, ceiling, score_path
 from dubito.metrics import u65, u80
 
 from reference.published import published
@@ -77,3 +77,24 @@ def test_a_path_comes_in_the_order_asked_for():
     np.testing.assert_array_equal(path.c, [2, 0, 1, 2])
     np.testing.assert_array_equal(path.u65, model.c_path(X, y, [0, 1, 2]).u65[[2, 0, 1, 2]])
     np.testing.assert_array_equal(model.c_path(X, y).c, DEFAULT_CS)
+
+
+def test_c_is_tuned_by_a_function_of_labels_and_sets():
+    names = np.array(["a", "b", "c"])[y]
+    by_name = published(c="auto", box="scaled", scoring="u80").fit(X, names)
+    by_function = clone(by_name).set_params(scoring=u80).fit(X, names)
+    assert by_function.c_ == by_name.c_
+    tried = len(by_name.c_path_.c)
+    np.testing.assert_array_equal(by_function.c_path_.u80[:tried], by_name.c_path_.u80)
+
+    def prefer_large_sets(y_true, sets):
+        assert set(y_true) == set("abc")
+        return sets.sum(axis=1).mean()
+
+    cs = [0, 1, 50]
+    assert published(c=cs, box="scaled", scoring=prefer_large_sets).fit(X, names).c_ == 50
+
+
+def test_a_score_that_is_not_a_number_is_refused():
+    with pytest.raises(ValueError, match="scoring returned nan for the sets of c=0"):
+        published(c="auto", scoring=lambda *_: float("nan")).fit(X, y)

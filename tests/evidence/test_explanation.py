@@ -6,13 +6,14 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from matplotlib.figure import Figure
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dubito.evidence import EvidentialClassifier, Explanation
-from dubito.evidence.explanation import _cause
+from dubito.evidence.explanation import cause_of_doubt
 
 TWO = ("healthy", "disease")
 THREE = ("setosa", "versicolor", "virginica")
@@ -32,9 +33,9 @@ def last_line(explanation, row=0):
 
 
 def test_two_classes_short_of_evidence():
-    told = of_two(("age", -0.4), ("ldl", 0.15), values=np.array([[31, 7.9]], dtype=object))
+    explanation = of_two(("age", -0.4), ("ldl", 0.15), values=np.array([[31, 7.9]], dtype=object))
     # e^0.4-1 = 0.4918 and e^0.15-1 = 0.1618; their sum and 1 make D = 1.6537
-    assert told.text() == (
+    assert explanation.text() == (
         'row 0: "healthy" plausible (0.90), belief 0.30, ignorance 0.60, conflict 0.05\n'
         "  age = 31    +0.40 for healthy\n"
         "  ldl = 7.9   +0.15 for disease\n"
@@ -43,8 +44,8 @@ def test_two_classes_short_of_evidence():
 
 
 def test_two_classes_in_conflict_and_yet_decided():
-    told = of_two(("ldl", 12.25), ("blood pressure", -12.0), values=[[9.125, 110]])
-    assert told.text() == (
+    explanation = of_two(("ldl", 12.25), ("blood pressure", -12.0), values=[[9.125, 110]])
+    assert explanation.text() == (
         'row 0: "disease" plausible (0.56), belief 0.56, ignorance 0.00, conflict 1.00\n'
         "  ldl            = 9.125   +12.25 for disease\n"
         "  blood pressure = 110     +12.00 for healthy\n"
@@ -69,13 +70,21 @@ def test_the_cause_of_doubt_changes_where_the_docstring_says(weight, cause):
 
 
 def test_parts_are_compared_as_they_are_shown():
-    assert _cause(0.15, 0.05) == _cause(0.146, 0.054) == "lack of evidence, not conflict"
-    assert _cause(0.05, 0.15) == _cause(0.054, 0.146) == "conflict, not lack of evidence"
-    assert _cause(0.144, 0.05) == "both lack of evidence and conflict"
+    assert (
+        cause_of_doubt(0.15, 0.05)
+        == cause_of_doubt(0.146, 0.054)
+        == "lack of evidence, not conflict"
+    )
+    assert (
+        cause_of_doubt(0.05, 0.15)
+        == cause_of_doubt(0.054, 0.146)
+        == "conflict, not lack of evidence"
+    )
+    assert cause_of_doubt(0.144, 0.05) == "both lack of evidence and conflict"
 
 
 def test_three_classes():
-    told = Explanation(
+    explanation = Explanation(
         weights=[[[0.25, 0.5, -0.75], [-0.25, 0.125, 0.125], [2.5, -0.5, -2.0]]],
         names=["sepal", "stem", "petal"],
         classes=THREE,
@@ -83,7 +92,7 @@ def test_three_classes():
     )
     # Dempster's rule on the nine simple mass functions, one after the other: pl 0.9475,
     # bel 0.9092, ignorance 0.0023, conflict 0.6117
-    assert told.text() == (
+    assert explanation.text() == (
         'row 0: "setosa" plausible (0.95), belief 0.91, ignorance 0.00, conflict 0.61\n'
         "  petal = 1.4   +2.50 for setosa       +2.00 against virginica\n"
         "  sepal = 5     +0.50 for versicolor   +0.75 against virginica\n"
@@ -93,8 +102,8 @@ def test_three_classes():
 
 
 def test_doubt_between_two_of_three_classes_is_no_ignorance_but_lack_of_evidence():
-    told = Explanation(weights=[[[0.01, 0, -9.0]]], names=["petal"], classes=THREE)
-    assert told.text() == (
+    explanation = Explanation(weights=[[[0.01, 0, -9.0]]], names=["petal"], classes=THREE)
+    assert explanation.text() == (
         'row 0: "setosa" plausible (1.00), belief 0.01, ignorance 0.00, conflict 0.00\n'
         "  petal   +0.01 for setosa   +9.00 against virginica\n"
         "Doubt between setosa and versicolor is lack of evidence, not conflict: 0.99 of the belief "
@@ -111,68 +120,68 @@ def test_doubt_between_two_of_three_classes_is_no_ignorance_but_lack_of_evidence
     ],
 )
 def test_classes_in_doubt_are_named_by_plausibility_but_few(weights, between):
-    told = Explanation(weights=[[weights]], names=["a"], classes=np.arange(6))
-    assert last_line(told).startswith(f"Doubt between {between} is lack of evidence, not")
+    explanation = Explanation(weights=[[weights]], names=["a"], classes=np.arange(6))
+    assert last_line(explanation).startswith(f"Doubt between {between} is lack of evidence, not")
 
 
 def test_smaller_pieces_are_summed_up():
     weights = [0.5, -0.25, 0.125, 0.0625, -0.03125, 0.001, 0.0]
-    told = of_two(*zip("abcdefg", weights, strict=True), values=[range(7)])
-    assert told.text(max_pieces=2).splitlines()[1:-1] == [
+    explanation = of_two(*zip("abcdefg", weights, strict=True), values=[range(7)])
+    assert explanation.text(max_pieces=2).splitlines()[1:-1] == [
         "  a = 0      +0.50 for disease",
         "  b = 1      +0.25 for healthy",
         "  5 others   +0.19 for disease   +0.03 for healthy",
     ]
-    assert told.text().splitlines()[5:-1] == [
+    assert explanation.text().splitlines()[5:-1] == [
         "  e = 4      +0.03 for healthy",
         "  2 others   <0.01 for or against any class",
     ]
-    assert told.text(max_pieces=0).splitlines()[1:-1] == [
+    assert explanation.text(max_pieces=0).splitlines()[1:-1] == [
         "  7 pieces   +0.69 for disease   +0.28 for healthy"
     ]
 
 
 def test_a_target_and_many_classes_are_told_of_one_class():
     weights = np.array([[[2.0, -1.0, -1.0, 0.0], [-0.5, 0.25, 0.5, -0.25], [0.0, 3.0, -3.0, 0.0]]])
-    told = Explanation(weights=weights, names=["a", "b", "c"], classes=list("wxyz"))
-    assert told.text().splitlines()[1:-1] == [
+    explanation = Explanation(weights=weights, names=["a", "b", "c"], classes=list("wxyz"))
+    assert explanation.text().splitlines()[1:-1] == [
         "  c   +3.00 for x",
         "  a   +1.00 against x",
         "  b   +0.25 for x",
     ]
-    assert told.text(target="w").splitlines()[1:-1] == [
+    assert explanation.text(target="w").splitlines()[1:-1] == [
         "  a         +2.00 for w",
         "  b         +0.50 against w",
         "  1 other   <0.01 for or against any class",
     ]
     with pytest.raises(ValueError, match=r"target must be one of the classes w, x, y, z\. Got 'q'"):
-        told.text(target="q")
+        explanation.text(target="q")
 
 
 def test_printing_tells_the_first_rows():
-    told = Explanation(weights=np.ones((7, 1, 2)), names=["a"], classes=["x", "y"])
-    parts = str(told).split("\n\n")
-    assert parts == [*(told.text(i) for i in range(5)), "and 2 rows more"]
-    assert str(told[0]) == told[0].text()
+    explanation = Explanation(weights=np.ones((7, 1, 2)), names=["a"], classes=["x", "y"])
+    parts = str(explanation).split("\n\n")
+    assert parts == [*(explanation.text(i) for i in range(5)), "and 2 rows more"]
+    assert str(explanation[0]) == explanation[0].text()
 
 
 def test_smaller_pieces_of_three_classes():
     weights = np.array([[2, 0, -2], [1, -0.5, -0.5], [0.25, 0.25, -0.5], [-0.001, 0.001, 0]])
-    told = Explanation(weights=[weights], names=list("abcd"), classes=THREE)
-    assert told.text(max_pieces=1).splitlines()[1:-1] == [
+    explanation = Explanation(weights=[weights], names=list("abcd"), classes=THREE)
+    assert explanation.text(max_pieces=1).splitlines()[1:-1] == [
         "  a          +2.00 for setosa   +2.00 against virginica",
         "  3 others   +1.25 for setosa   +1.00 against virginica",
     ]
-    told = Explanation(weights=[weights - 2], names=list("abcd"), classes=THREE)
-    assert told.text(max_pieces=1).splitlines()[1:-1] == [
+    explanation = Explanation(weights=[weights - 2], names=list("abcd"), classes=THREE)
+    assert explanation.text(max_pieces=1).splitlines()[1:-1] == [
         "  a          +4.00 against virginica",
         "  3 others   +7.00 against virginica",
     ]
 
 
 def test_weights_that_would_read_zero_are_not_listed():
-    told = of_two(("a", 1e-5), ("b", -0.0049), ("c", 1e-17))
-    assert told.text() == (
+    explanation = of_two(("a", 1e-5), ("b", -0.0049), ("c", 1e-17))
+    assert explanation.text() == (
         'row 0: "healthy" plausible (1.00), belief 0.00, ignorance 1.00, conflict 0.00\n'
         "  3 pieces   <0.01 for or against any class\n"
         "Doubt here is lack of evidence, not conflict."
@@ -186,8 +195,8 @@ def test_the_class_named_is_the_predicted_one_even_where_rounding_makes_them_equ
 
 
 def test_a_model_without_features_says_nothing():
-    told = Explanation(weights=np.zeros((1, 0, 2)), names=[], classes=TWO)
-    assert len(told.text().splitlines()) == 2
+    explanation = Explanation(weights=np.zeros((1, 0, 2)), names=[], classes=TWO)
+    assert len(explanation.text().splitlines()) == 2
 
 
 @pytest.mark.parametrize(
@@ -203,11 +212,13 @@ def test_a_model_without_features_says_nothing():
 )
 def test_labels_of_any_kind(label, shown):
     others = {str: "z", bool: False}.get(type(label), 9)
-    told = Explanation(weights=[[[9, 0]]], names=["a"], classes=[label, others])
-    assert told.text().startswith(f"row 0: {shown}")
+    explanation = Explanation(weights=[[[9, 0]]], names=["a"], classes=[label, others])
+    assert explanation.text().startswith(f"row 0: {shown}")
     named = shown.removesuffix(" plausible").strip('"')
-    assert told.text().splitlines()[1] == f"  a   +9.00 for {named}"
-    assert last_line(told) == f"The evidence leaves one class: {named.removeprefix('class ')}."
+    assert explanation.text().splitlines()[1] == f"  a   +9.00 for {named}"
+    assert (
+        last_line(explanation) == f"The evidence leaves one class: {named.removeprefix('class ')}."
+    )
 
 
 @pytest.mark.parametrize(
@@ -229,8 +240,8 @@ def test_labels_of_any_kind(label, shown):
     ],
 )
 def test_values_of_any_kind(value, shown):
-    told = of_two(("a", 1.0), values=np.array([[value]], dtype=object))
-    assert told.text().splitlines()[1] == f"  a = {shown}   +1.00 for disease"
+    explanation = of_two(("a", 1.0), values=np.array([[value]], dtype=object))
+    assert explanation.text().splitlines()[1] == f"  a = {shown}   +1.00 for disease"
 
 
 @pytest.mark.parametrize(
@@ -245,21 +256,26 @@ def test_values_of_any_kind(value, shown):
     ],
 )
 def test_rows_keep_their_labels(rows, shown):
-    told = Explanation(weights=np.ones((2, 1, 2)), names=["a"], classes=TWO, rows=rows)
-    for text in (told.text(1), told.text(-1), told[1].text(), told[[False, True]].text()):
+    explanation = Explanation(weights=np.ones((2, 1, 2)), names=["a"], classes=TWO, rows=rows)
+    for text in (
+        explanation.text(1),
+        explanation.text(-1),
+        explanation[1].text(),
+        explanation[[False, True]].text(),
+    ):
         assert text.startswith(shown)
-    assert [one.text() for one in told] == [told.text(0), told.text(1)]
-    for frame in (pd.DataFrame(told.table), pl.DataFrame(told.table)):
+    assert [one.text() for one in explanation] == [explanation.text(0), explanation.text(1)]
+    for frame in (pd.DataFrame(explanation.table), pl.DataFrame(explanation.table)):
         assert frame.shape == (4, 6)
-    assert pl.DataFrame(told.table)["row"].dtype != pl.Object
+    assert pl.DataFrame(explanation.table)["row"].dtype != pl.Object
 
 
 def test_the_table_is_tidy():
     weights = np.array([[[1.0, -1.0, 0.0], [0.5, 0.0, -0.5]], [[2.0, 0.0, -2.0], [0.0, 0.0, 0.0]]])
-    told = Explanation(
+    explanation = Explanation(
         weights=weights, names=["a", "b"], classes=THREE, values=[[1.5, 2.5], [3.5, 4.5]]
     )
-    frame = told.to_pandas()
+    frame = explanation.to_pandas()
     assert list(frame) == ["row", "feature", "value", "class", "weight", "support"]
     assert frame["row"].tolist() == [0] * 6 + [1] * 6
     assert frame["feature"].tolist() == ["a", "a", "a", "b", "b", "b"] * 2
@@ -267,7 +283,7 @@ def test_the_table_is_tidy():
     assert frame["class"].tolist() == list(THREE) * 4
     assert frame["weight"].tolist() == weights.ravel().tolist()
     np.testing.assert_allclose(frame["support"], 1 - np.exp(-np.abs(weights.ravel())))
-    kinds = pl.DataFrame(told.table).dtypes
+    kinds = pl.DataFrame(explanation.table).dtypes
     assert kinds == [pl.Int64, pl.String, pl.Float64, pl.String, pl.Float64, pl.Float64]
 
 
@@ -283,30 +299,30 @@ def test_the_table_is_tidy():
     ],
 )
 def test_values_in_the_table_are_numbers_or_strings(values, expected):
-    told = of_two(("a", 1), ("b", 2), values=np.array(values, dtype=object))
-    for column in (told.table["value"], pl.DataFrame(told.table)["value"].to_list()):
+    explanation = of_two(("a", 1), ("b", 2), values=np.array(values, dtype=object))
+    for column in (explanation.table["value"], pl.DataFrame(explanation.table)["value"].to_list()):
         np.testing.assert_array_equal(column[::2], expected)
 
 
 def test_no_rows():
-    told = Explanation(weights=np.zeros((0, 2, 3)), names=["a", "b"], classes=THREE)
-    assert len(told) == 0
-    assert repr(told) == "Explanation(0 rows, 2 pieces of evidence, 3 classes)"
-    assert all(len(column) == 0 for column in told.table.values())
+    explanation = Explanation(weights=np.zeros((0, 2, 3)), names=["a", "b"], classes=THREE)
+    assert len(explanation) == 0
+    assert repr(explanation) == "Explanation(0 rows, 2 pieces of evidence, 3 classes)"
+    assert all(len(column) == 0 for column in explanation.table.values())
     with pytest.raises(IndexError, match="there is no row 0: 0 rows explained"):
-        told.text()
+        explanation.text()
 
 
 def test_errors_say_what_to_do(monkeypatch):
-    told = of_two(("a", 1.0))
+    explanation = of_two(("a", 1.0))
     with pytest.raises(IndexError, match="there is no row 3: 1 row explained"):
-        told.text(3)
+        explanation.text(3)
     with pytest.raises(TypeError, match=r"row must be a whole number. Got 'anna' instead"):
-        told.text("anna")
+        explanation.text("anna")
     with pytest.raises(ValueError, match=r"max_pieces must be 0 or more. Got -1 instead"):
-        told.text(max_pieces=-1)
+        explanation.text(max_pieces=-1)
     with pytest.raises(TypeError, match="max_pieces must be a whole number"):
-        told.text(max_pieces=None)
+        explanation.text(max_pieces=None)
     with pytest.raises(ValueError, match=r"names must have shape \(1,\) to go with weights of"):
         Explanation(weights=[[[1.0, 0.0]]], names=["a", "b"], classes=TWO)
     with pytest.raises(ValueError, match=r"values must have shape \(1, 1\).*got \(1, 2\)"):
@@ -315,7 +331,7 @@ def test_errors_say_what_to_do(monkeypatch):
         of_two(("a", np.nan))
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match=r"pip install pandas, or use the columns of \.table"):
-        told.to_pandas()
+        explanation.to_pandas()
 
 
 def test_of_a_classifier():
@@ -324,14 +340,26 @@ def test_of_a_classifier():
     table = data.data.set_axis([f"flower {i}" for i in range(150)])
     model = make_pipeline(StandardScaler(), LogisticRegression(C=0.1))
     ev = EvidentialClassifier(model).fit(table, y)
-    told = ev.explain(table)
-    np.testing.assert_allclose(told.bounds.upper, ev.predict_bounds(table).upper, rtol=1e-10)
-    held = np.minimum(told.bounds.lower, ev.predict_proba(table))
+    explanation = ev.explain(table)
+    np.testing.assert_allclose(explanation.bounds.upper, ev.predict_bounds(table).upper, rtol=1e-10)
+    held = np.minimum(explanation.bounds.lower, ev.predict_proba(table))
     np.testing.assert_allclose(held, ev.predict_bounds(table).lower, rtol=1e-10)
-    np.testing.assert_allclose(told.conflict, ev.conflict(table), rtol=1e-10)
-    np.testing.assert_allclose(told.ignorance, ev.ignorance(table), rtol=1e-10)
-    np.testing.assert_array_equal(told.table["value"][::3], table.to_numpy().ravel())
+    np.testing.assert_allclose(explanation.conflict, ev.conflict(table), rtol=1e-10)
+    np.testing.assert_allclose(explanation.ignorance, ev.ignorance(table), rtol=1e-10)
+    np.testing.assert_array_equal(explanation.table["value"][::3], table.to_numpy().ravel())
     predicted = ev.predict(table)
     for i in (0, 50, 77, 149):
-        assert told.text(i).startswith(f'row flower {i}: "{predicted[i]}" plausible')
-    assert "petal width (cm)  = 0.2 " in told.text()
+        assert explanation.text(i).startswith(f'row flower {i}: "{predicted[i]}" plausible')
+    assert "petal width (cm)  = 0.2 " in explanation.text()
+
+
+def test_a_row_is_drawn_as_a_waterfall():
+    weights = [[[1.0, 0.0], [0.0, 0.5]], [[0.0, 2.0], [0.0, 0.25]]]
+    explanation = Explanation(weights=weights, names=["a", "b"], classes=["no", "yes"])
+    display = explanation.plot(1, max_pieces=5, ax=Figure().subplots())
+    np.testing.assert_allclose(display.view.weight, [2.0, 0.25])
+    assert display.view.classes[display.view.target] == "yes"
+    other = explanation.plot(target="no", ax=Figure().subplots())
+    np.testing.assert_allclose(other.view.weight, [1.0, -0.5])
+    with pytest.raises(IndexError, match="there is no row 2"):
+        explanation.plot(2)

@@ -35,11 +35,11 @@ def explanations(draw):
     )
 
 
-@given(told=explanations())
-def test_the_table_adds_up_to_the_totals(told):
-    n, _, k = told.weights.shape
-    frame = told.to_pandas()
-    for total, sign in zip(told.totals, (1, -1), strict=True):
+@given(explanation=explanations())
+def test_the_table_adds_up_to_the_totals(explanation):
+    n, _, k = explanation.weights.shape
+    frame = explanation.to_pandas()
+    for total, sign in zip(explanation.totals, (1, -1), strict=True):
         summed = frame.assign(part=np.maximum(sign * frame["weight"], 0))
         summed = summed.groupby(["row", "class"])["part"].sum().to_numpy().reshape(n, k)
         np.testing.assert_allclose(total, summed, rtol=1e-12)
@@ -52,15 +52,15 @@ HEAD = re.compile(
 
 
 @settings(max_examples=300)
-@given(told=explanations(), max_pieces=st.integers(0, 12))
-def test_the_text_is_short_in_order_and_agrees_with_itself(told, max_pieces):
-    plus, minus = told.totals
-    kept = interval_dominance(told.bounds.including(softmax(plus - minus, axis=1)))
-    for i in range(len(told)):
-        head, *pieces, doubt = told.text(i, max_pieces=max_pieces).splitlines()
+@given(explanation=explanations(), max_pieces=st.integers(0, 12))
+def test_the_text_is_short_in_order_and_agrees_with_itself(explanation, max_pieces):
+    plus, minus = explanation.totals
+    kept = interval_dominance(explanation.bounds.including(softmax(plus - minus, axis=1)))
+    for i in range(len(explanation)):
+        head, *pieces, doubt = explanation.text(i, max_pieces=max_pieces).splitlines()
         named, *numbers = HEAD.fullmatch(head).groups()
         plausibility, belief, ignorance, conflict = map(float, numbers)
-        assert told.bounds.upper[i, int(named)] == told.bounds.upper[i].max()
+        assert explanation.bounds.upper[i, int(named)] == explanation.bounds.upper[i].max()
         assert len(pieces) <= max_pieces + 1
         assert all(line.startswith("  ") and len(line) < 100 for line in pieces)
         assert "-0.00" not in head + doubt
@@ -70,11 +70,11 @@ def test_the_text_is_short_in_order_and_agrees_with_itself(told, max_pieces):
         # Each line begins with a name; pieces named again in the sum would count twice.
         listed = [line.split()[0] for line in pieces if line.split()[0].startswith("x")]
         assert len(set(listed)) == len(listed)
-        about = slice(None) if len(told.classes) < 4 else int(named)  # of many classes, one
-        sizes = [np.abs(told.weights[i, int(name[1:]), about]).max() for name in listed]
+        about = slice(None) if len(explanation.classes) < 4 else int(named)  # of many classes, one
+        sizes = [np.abs(explanation.weights[i, int(name[1:]), about]).max() for name in listed]
         assert sizes == sorted(sizes, reverse=True)
         rest = [int(line.split()[0]) for line in pieces[len(listed) :]]
-        assert sum(rest) + len(listed) == told.weights.shape[1]
+        assert sum(rest) + len(listed) == explanation.weights.shape[1]
         assert doubt.startswith("The evidence leaves one class") == (kept[i].sum() == 1)
         if kept[i].sum() > 1:
             said = re.search(r"(\d\.\d\d) of the belief", doubt)
@@ -89,10 +89,10 @@ def test_a_thousand_classes_need_few_words(scale):
     rng = np.random.default_rng(0)
     weights = scale * rng.normal(size=(2, 300, 1000))
     weights -= weights.mean(axis=2, keepdims=True)
-    told = Explanation(
+    explanation = Explanation(
         weights=weights, names=[f"x{j}" for j in range(300)], classes=np.arange(1000)
     )
     for i in range(2):
-        lines = told.text(i).splitlines()
+        lines = explanation.text(i).splitlines()
         assert len(lines) <= 13
         assert max(map(len, lines)) < 140

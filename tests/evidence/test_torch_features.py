@@ -174,7 +174,7 @@ class TestLeastCommitmentPenalty:
         )
 
     def test_is_the_minimum(self):
-        # P2, (36)-(37): any other share of the coefficients has larger weights.
+        # Denœux 2019, (36)-(37): any other division of the coefficients has larger weights.
         linear, phi = torch.nn.Linear(4, 3, dtype=torch.float64), draw_features(25, 4)
         head = EvidentialHead.from_linear(linear, features=phi)
         least = least_commitment_penalty(linear, phi)

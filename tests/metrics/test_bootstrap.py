@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from dubito.metrics import _bootstrap as bootstrap
-from dubito.metrics import smooth_calibration_error
-from dubito.metrics._estimates import CalibrationError, Resampled
-from dubito.metrics._forecasts import judged_event, read_forecasts
+from dubito.metrics import bootstrap, smooth_calibration_error
+from dubito.metrics.bootstrap import CalibrationError, Resampled
+from dubito.metrics.forecasts import judged_event, read_forecasts
 
 
 def test_resamples_draw_as_many_rows_as_there_are_with_their_weights():

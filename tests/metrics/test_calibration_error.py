@@ -10,8 +10,8 @@ from dubito.metrics import (
     expected_calibration_error,
     smooth_calibration_error,
 )
-from dubito.metrics._binning import bin_event
-from dubito.metrics._forecasts import Event
+from dubito.metrics.binning import bin_event
+from dubito.metrics.forecasts import Event
 
 seeds = st.integers(0, 2**32 - 1)
 quick = settings(deadline=None, max_examples=40)
@@ -79,7 +79,7 @@ def test_quantile_bins_keep_ties_together():
 
 def test_a_last_row_of_hardly_any_weight_opens_no_bin_of_its_own():
     event = Event(np.array([0.1, 0.9]), np.array([False, True]), np.array([1.0, 1e-12]))
-    assert bin_event(event, 1, "quantile").share.tolist() == [1]
+    assert bin_event(event, 1, "quantile").fraction.tolist() == [1]
 
 
 @pytest.mark.parametrize("n", [11, 13, 15, 21, 31])

@@ -247,25 +247,25 @@ def test_thousands_of_classes():
 
 @forecast_metrics
 def test_forecasts_out_of_order_are_refused(metric):
-    with pytest.raises(ValueError, match="y has 2 rows but proba has 3"):
+    with pytest.raises(ValueError, match="y_true has 2 rows but y_proba has 3"):
         metric([0, 1], [0.1, 0.2, 0.3])
-    with pytest.raises(ValueError, match=r"y has no rows; a metric needs at least one"):
+    with pytest.raises(ValueError, match=r"y_true has no rows; a metric needs at least one"):
         metric([], np.empty((0, 2)))
-    with pytest.raises(ValueError, match=r"proba has nan in row 1\. Drop or impute"):
+    with pytest.raises(ValueError, match=r"y_proba has nan in row 1\. Drop or impute"):
         metric([0, 1], [0.1, math.nan])
-    with pytest.raises(ValueError, match="proba has infinite values in row 0"):
+    with pytest.raises(ValueError, match="y_proba has infinite values in row 0"):
         metric([0, 1], [math.inf, 0.1])
-    with pytest.raises(ValueError, match=r"proba must lie in \[0, 1\]; not so in row 1"):
+    with pytest.raises(ValueError, match=r"y_proba must lie in \[0, 1\]; not so in row 1"):
         metric([0, 1], [0.1, 1.5])
     with pytest.raises(ValueError, match=r"must sum to 1; not so in row 0 .*sums to 1\.2"):
         metric([0, 1], [[0.6, 0.6], [0.5, 0.5]])
     with pytest.raises(ValueError, match=r"at least two classes.*1-dimensional"):
         metric([0, 1], [[1.0], [1.0]])
-    with pytest.raises(ValueError, match="proba must be 1-dimensional or 2-dimensional"):
+    with pytest.raises(ValueError, match="y_proba must be 1-dimensional or 2-dimensional"):
         metric([0, 1], np.ones((2, 1, 1)))
-    with pytest.raises(TypeError, match="proba must hold numbers; got"):
+    with pytest.raises(TypeError, match="y_proba must hold numbers; got"):
         metric([0, 1], ["likely", "unlikely"])
-    with pytest.raises(ValueError, match="y must hold one label per row"):
+    with pytest.raises(ValueError, match="y_true must hold one label per row"):
         metric([[0], [1]], [0.1, 0.2])
     with pytest.raises(ValueError, match="sample_weight has 1 rows"):
         metric([0, 1], [0.1, 0.2], sample_weight=[1])

@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dubito.belief import Bounds
-from dubito.decision import _risk, maximax, maximin, pignistic_choice, reject
-from dubito.metrics import _reject_cost, error_reject_curve, reject_cost_curve
+from dubito.decision import maximax, maximin, pignistic_choice, reject
+from dubito.decision.risk import TIE
+from dubito.metrics import error_reject_curve, reject_cost, reject_cost_curve
 from dubito.testing.strategies import bounds, probabilities
 
 seeds = st.integers(0, 2**32 - 1)
@@ -47,7 +48,7 @@ def test_every_point_by_its_definition(seed, n, grain):
 
 def costs_around(risk, rng):
     """Costs at the risks, on both sides of them, where ties begin, and before."""
-    near = [risk, np.nextafter(risk, 0), np.nextafter(risk, 1), risk - _risk.TIE, risk - 3e-13]
+    near = [risk, np.nextafter(risk, 0), np.nextafter(risk, 1), risk - TIE, risk - 3e-13]
     apart = [risk - 3e-12, risk + 3e-12, rng.random(20), np.linspace(0, 1, 11)]
     return np.unique(np.clip(np.concatenate([*near, *apart]), 0, 1))
 
@@ -96,7 +97,7 @@ def test_the_strategies_of_the_paper_on_many_rows():
 
 
 def test_a_tie_is_the_same_here_and_in_decisions():
-    assert _reject_cost.TIE == _risk.TIE
+    assert reject_cost.TIE == TIE
     tenths = np.arange(11) / 10
     for k, confidence in enumerate(tenths):
         curve = reject_cost_curve([0], [0], [confidence], costs=tenths)
@@ -209,18 +210,18 @@ def test_words_and_tables():
     [
         ({"confidence": [0.5, 1.5]}, r"\[0, 1\].*goes from 0.5 to 1.5.*error_reject_curve takes"),
         ({"confidence": [-2.0, 1.0]}, "goes from -2 to 1"),
-        ({"confidence": [0.5]}, "y has 2 rows but confidence has 1"),
+        ({"confidence": [0.5]}, "y_true has 2 rows but confidence has 1"),
         ({"confidence": [0.5, np.nan]}, "confidence has nan in row 1"),
         ({"costs": [0.2, 1.2, -1]}, r"costs must lie in \[0, 1\].*rows 1 and 2 \(1.2\)"),
         ({"costs": 0.2}, "costs must be 1-dimensional"),
         ({"costs": [np.nan]}, "costs has nan"),
-        ({"y_pred": [0]}, "y has 2 rows but y_pred has 1"),
+        ({"y_pred": [0]}, "y_true has 2 rows but y_pred has 1"),
         ({"sample_weight": [0, 0]}, "all zero"),
-        ({"y": [], "y_pred": [], "confidence": []}, "y has no rows"),
+        ({"y_true": [], "y_pred": [], "confidence": []}, "y_true has no rows"),
     ],
 )
 def test_unfit_input_is_refused(wrong, words):
-    given_well = {"y": [0, 1], "y_pred": [0, 1], "confidence": [0.5, 0.6]}
+    given_well = {"y_true": [0, 1], "y_pred": [0, 1], "confidence": [0.5, 0.6]}
     with pytest.raises(ValueError, match=words):
         reject_cost_curve(**{**given_well, **wrong})
 

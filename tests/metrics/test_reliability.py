@@ -16,7 +16,7 @@ from dubito.metrics import (
     expected_calibration_error,
     reliability_curve,
 )
-from dubito.metrics._intervals import share_interval
+from dubito.metrics.intervals import fraction_interval
 
 seeds = st.integers(0, 2**32 - 1)
 quick = settings(deadline=None, max_examples=40)
@@ -83,7 +83,7 @@ def test_the_band_is_scipys_exact_interval(seed, confidence):
 def test_the_band_keeps_its_promise_at_every_probability(n, confidence):
     # Not a simulation: the sum over all outcomes. The bound is the stated confidence itself.
     hits = np.arange(n + 1)
-    low, high = share_interval(hits / n, np.full(n + 1, n), confidence)
+    low, high = fraction_interval(hits / n, np.full(n + 1, n), confidence)
     for p in np.concatenate((np.linspace(0, 1, 101), [0.001, 0.005, 0.995, 0.999])):
         held = binom.pmf(hits, n, p)[(low <= p) & (p <= high)].sum()
         assert held >= confidence - 1e-9
@@ -160,7 +160,7 @@ def test_weights_are_repetitions_in_the_means_but_not_in_the_band(seed):
 def test_the_band_of_weights_is_that_of_kishs_number_of_rows():
     y, p, weight = [1, 0, 1, 1], [0.5] * 4, np.array([1.0, 2.0, 3.0, 2.0])
     curve = reliability_curve(y, p, sample_weight=weight)
-    low, high = share_interval(6 / 8, 64 / 18, 0.95)
+    low, high = fraction_interval(6 / 8, 64 / 18, 0.95)
     assert (curve.lower[0], curve.upper[0]) == pytest.approx((float(low), float(high)))
     in_pounds = reliability_curve(y, p, sample_weight=weight * 2.2)
     for one, other in zip(curve, in_pounds, strict=True):
@@ -251,17 +251,20 @@ def test_a_frequency_of_none_or_all_has_a_band_that_ends_there():
         ({"class_": 3}, "class_ must be one of the classes 0, 1, 2. Got 3 instead"),
         ({"class_": [0, 1]}, r"Got \[0, 1\] instead"),
         ({"class_": "cod"}, "class_ must be one of the classes 0, 1, 2. Got 'cod'"),
-        ({"class_": "hen", "classes": ["cod", "eel", "ray"], "y": ["cod", "ray"]}, "'cod', 'eel'"),
+        (
+            {"class_": "hen", "classes": ["cod", "eel", "ray"], "y_true": ["cod", "ray"]},
+            "'cod', 'eel'",
+        ),
         ({"confidence": 1}, "confidence must be a number between 0 and 1.*Got 1 instead"),
         ({"confidence": "high"}, "Got 'high' instead"),
         ({"n_bins": 0}, "n_bins must be an integer of at least 1"),
         ({"strategy": "kmeans"}, "strategy must be one of"),
-        ({"y": [0]}, "y has 1 rows but proba has 2"),
+        ({"y_true": [0]}, "y_true has 1 rows but y_proba has 2"),
         ({"sample_weight": [0, 0]}, "all zero"),
     ],
 )
 def test_wrong_questions_are_refused(wrong, words):
-    given_well = {"y": [0, 2], "proba": [[0.2, 0.3, 0.5]] * 2}
+    given_well = {"y_true": [0, 2], "y_proba": [[0.2, 0.3, 0.5]] * 2}
     with pytest.raises(ValueError, match=words):
         reliability_curve(**{**given_well, **wrong})
 

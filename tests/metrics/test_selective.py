@@ -94,17 +94,17 @@ def test_tables_are_matched_row_by_row_not_by_index():
 
 @pytest.mark.parametrize("metric", [aurc, error_reject_curve])
 def test_unfit_input_is_refused(metric):
-    with pytest.raises(ValueError, match="y has 2 rows but y_pred has 1"):
+    with pytest.raises(ValueError, match="y_true has 2 rows but y_pred has 1"):
         metric([0, 1], [0], [0.1, 0.2])
-    with pytest.raises(ValueError, match="y has 2 rows but confidence has 1"):
+    with pytest.raises(ValueError, match="y_true has 2 rows but confidence has 1"):
         metric([0, 1], [0, 1], [0.1])
     with pytest.raises(ValueError, match="confidence has nan in row 1"):
         metric([0, 1], [0, 1], [0.1, np.nan])
     with pytest.raises(ValueError, match="confidence must be 1-dimensional"):
         metric([0, 1], [0, 1], [[0.1, 0.9], [0.2, 0.8]])
-    with pytest.raises(ValueError, match="y has no rows"):
+    with pytest.raises(ValueError, match="y_true has no rows"):
         metric([], [], [])
-    with pytest.raises(TypeError, match=r"y\[0\] is 'a', y_pred\[0\] is 0.*same kind"):
+    with pytest.raises(TypeError, match=r"y_true\[0\] is 'a', y_pred\[0\] is 0.*same kind"):
         metric(["a", "b"], [0, 1], [0.1, 0.2])
     with pytest.raises(TypeError, match="same kind"):
         metric([0, 1], pd.Series(["0", "1"]), [0.1, 0.2])

@@ -126,7 +126,7 @@ def test_what_is_no_set_is_refused(judge):
 
 
 def test_rows_must_match():
-    with pytest.raises(ValueError, match="y has 1 rows but sets has 2"):
+    with pytest.raises(ValueError, match="y_true has 1 rows but sets has 2"):
         u80([0], [[True, False], [True, True]])
     with pytest.raises(ValueError, match="sample_weight has 1 rows but the data has 2"):
         mean_set_size([[True, False], [True, True]], sample_weight=[1])

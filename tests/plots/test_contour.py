@@ -41,7 +41,7 @@ def test_the_curve_is_the_calibrators_contour_on_the_given_axes(ax, calibrator):
     assert display.figure_ is ax.figure
     x, y = display.line_.get_data()
     assert display.line_ in ax.lines
-    np.testing.assert_array_equal(y, calibrator.contour(x))
+    np.testing.assert_array_equal(y, calibrator.slope_contour(x))
     assert y.max() > 0.999
     assert max(y[0], y[-1]) < 1e-3
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["n = 80"]
@@ -93,7 +93,7 @@ def test_a_flat_likelihood_is_drawn_flat(ax):
 def test_slopes_can_be_chosen(ax, calibrator):
     theta = [0.0, 1.0, 5.0]
     display = ContourDisplay.from_estimator(calibrator, theta=theta, ax=ax)
-    np.testing.assert_array_equal(display.contour, calibrator.contour(theta))
+    np.testing.assert_array_equal(display.contour, calibrator.slope_contour(theta))
 
 
 @pytest.mark.parametrize("one", [0.3, [0.3], [[0.3]]])

@@ -243,7 +243,7 @@ def test_it_draws_where_it_is_told_and_strategies_differ_without_colour(classifi
     names = [f"SVM, {strategy}" for strategy in display.curves]
     assert [text.get_text() for text in legend.get_texts()] == names
     assert legend.get_title().get_text() == "marked: cost 0.2"
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("share rejected", "error among the accepted")
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("fraction rejected", "error among the accepted")
 
 
 def test_several_displays_share_axes(ax):

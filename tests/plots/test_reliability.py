@@ -180,7 +180,7 @@ def test_wrong_curves_are_refused():
         ({"class_": []}, "class_ must name at least one class"),
         ({"class_": "hen"}, "Got 'hen' instead"),
         ({"n_bins": 0}, "n_bins must be an integer of at least 1"),
-        ({"y": ["cod"]}, "y has 1 rows but proba has 2"),
+        ({"y": ["cod"]}, "y_true has 1 rows but y_proba has 2"),
     ],
 )
 def test_wrong_predictions_are_refused(wrong, words, ax):

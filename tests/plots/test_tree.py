@@ -95,7 +95,7 @@ def test_letters_fit_their_lines():
 
 def test_new_axes_grow_with_the_tree(monkeypatch):
     monkeypatch.setattr(
-        "dubito.plots._axes._pyplot",
+        "dubito.plots._drawing.pyplot",
         lambda: SimpleNamespace(subplots=lambda: (None, Figure().subplots())),
     )
     small, large = (

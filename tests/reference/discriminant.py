@@ -132,7 +132,7 @@ class ImpreciseGaussians:
         covariance_imprecision=0.0,
         weight=None,
         tol=1e-4,
-        divisor="sklearn",
+        divisor="unbiased",
     ):
         X, y = np.asarray(X, dtype=float), np.asarray(y)
         weight = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=float)
@@ -143,7 +143,7 @@ class ImpreciseGaussians:
         for own in members:  # what is constant is so without rounding
             middle[np.ix_(own, np.ptp(X[own], axis=0) == 0)] = 0
         scatters = [(middle[own].T * weight[own]) @ middle[own] for own in members]
-        freedom = 1 if divides_by_freedom(divisor) else 0
+        freedom = 1 if divisor == "unbiased" else 0
         pooled = sum(scatters) / (self.counts.sum() - freedom * len(members))
         self.deviations = np.sqrt(np.diag(pooled))
         self.covariances = [
@@ -261,12 +261,11 @@ class ImpreciseGaussians:
 
 
 @cache
-def divides_by_freedom(divisor):
-    """Whether sums of squares are divided by n - 1, rather than n; scikit-learn is asked."""
-    if divisor != "sklearn":
-        return divisor == "unbiased"
+def scikit_learn_divisor():
+    """Return the divisor of the installed scikit-learn, which changed with version 1.9.1."""
     probe = LinearDiscriminantAnalysis().fit([[-1.0], [1.0], [9.0], [11.0]], [0, 0, 1, 1])
-    return bool(np.isclose(4 * probe.coef_[0, 0] / 10, 2))  # 10 apart, squares of 4 in all
+    # Means 10 apart and a sum of squares of 4, over 2 degrees of freedom or 4 rows.
+    return "unbiased" if np.isclose(4 * probe.coef_[0, 0] / 10, 2) else "likelihood"
 
 
 def _covariance(kind, scatter, divisor, pooled):

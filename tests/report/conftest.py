@@ -1,4 +1,4 @@
-"""Models that say what they are told, and reports on them."""
+"""Models that say what they are fakes, and reports on them."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ class Precise:
 
 
 class Cautious(Precise):
-    """The same, with bounds: a share of belief is left open."""
+    """The same, with bounds: a fraction of the belief is not committed."""
 
     def __init__(self, classes, proba, *, ignorance):
         super().__init__(classes, proba)
@@ -54,19 +54,19 @@ def make_rows(n, n_classes, *, seed=0):
 
 
 @pytest.fixture(scope="session")
-def told():
-    """Everything a test needs to make models of its own."""
+def fakes():
+    """Models with given probabilities, rows for them, and difficult names."""
 
-    class Told:
+    class Fakes:
         precise, cautious, rows, nasty = Precise, Cautious, staticmethod(make_rows), NASTY
 
-    return Told
+    return Fakes
 
 
 @pytest.fixture(scope="session")
-def nasty_report(told):
+def nasty_report(fakes):
     """Collect for two methods, with nasty names wherever names can be."""
-    X, proba, column = told.rows(200, len(NASTY))
+    X, proba, column = fakes.rows(200, len(NASTY))
     labels = np.array(NASTY, dtype=object)
     models = {NASTY[0]: Cautious(labels, proba, ignorance=0.1), NASTY[1]: Precise(labels, proba)}
     names = [f"{NASTY[i % len(NASTY)]} {i}" for i in range(200)]

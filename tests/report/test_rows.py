@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 from dubito.decision import reject
 from dubito.evidence import EvidentialClassifier
-from dubito.report import _answers, _numbers, collect
+from dubito.report import collect, measures, predictions
 
 LETTERS = np.array(["a", "b", "c", "d"], dtype=object)
 
@@ -19,12 +19,12 @@ LETTERS = np.array(["a", "b", "c", "d"], dtype=object)
 @pytest.fixture(autouse=True)
 def few_resamples(monkeypatch):
     """Intervals are not what these tests are about."""
-    monkeypatch.setattr(_numbers, "RESAMPLES", 10)
+    monkeypatch.setattr(measures, "RESAMPLES", 10)
 
 
-def test_doubt_is_divided_into_wide_bounds_and_other_classes(told):
-    X, proba, column = told.rows(300, 4)
-    model, y = told.cautious(LETTERS, proba, ignorance=0.15), LETTERS[column]
+def test_doubt_is_divided_into_wide_bounds_and_other_classes(fakes):
+    X, proba, column = fakes.rows(300, 4)
+    model, y = fakes.cautious(LETTERS, proba, ignorance=0.15), LETTERS[column]
     doubt = collect(model, X, y, doubtful_rows=8)["doubt"]
     lower = model.predict_bounds(X).lower.max(axis=1)
     assert len(doubt["rows"]) == 8
@@ -42,9 +42,9 @@ def test_doubt_is_divided_into_wide_bounds_and_other_classes(told):
     assert doubt["declined_wide"] + doubt["declined_others"] == declined
 
 
-def test_where_one_cause_is_rare_the_other_fills_the_list(told):
-    X, proba, column = told.rows(100, 3)
-    model = told.cautious([0, 1, 2], proba, ignorance=0.9)
+def test_where_one_cause_is_rare_the_other_fills_the_list(fakes):
+    X, proba, column = fakes.rows(100, 3)
+    model = fakes.cautious([0, 1, 2], proba, ignorance=0.9)
     rows = collect(model, X, column, doubtful_rows=10)["doubt"]["rows"]
     assert {row["cause"] for row in rows} == {"wide bounds"}
     assert len(rows) == 10
@@ -97,9 +97,9 @@ def test_reasons_for_one_of_several_classes():
         assert pieces == pytest.approx({f"x{j}": w for j, w in enumerate(weights)})
 
 
-def test_rows_of_the_same_name_go_by_their_number_in_the_table(told, monkeypatch):
-    X, proba, column = told.rows(90, 3)
-    model = told.precise([0, 1, 2], proba)
+def test_rows_of_the_same_name_go_by_their_number_in_the_table(fakes, monkeypatch):
+    X, proba, column = fakes.rows(90, 3)
+    model = fakes.precise([0, 1, 2], proba)
     names = ["twin" if i % 2 else f"own {i}" for i in range(89)] + ["y" * 80]
     doubt = 1 - proba.max(axis=1)
     for most in (6, 90):  # a twin that is alone in the list still has its number
@@ -110,17 +110,17 @@ def test_rows_of_the_same_name_go_by_their_number_in_the_table(told, monkeypatch
                 assert 1 - row["lower"] == pytest.approx(doubt[number])
             else:
                 assert row["name"] in names or row["name"] == "y" * 59 + "…"
-    monkeypatch.setattr(_answers, "MOST_CELLS", 90)  # of a sample, numbers are those of the table
+    monkeypatch.setattr(predictions, "MOST_CELLS", 90)  # sample: numbers are the table's
     for row in collect(model, X, column, row_names=["twin"] * 90)["doubt"]["rows"]:
         number = int(row["name"].removeprefix("twin (row ").removesuffix(")"))
         assert 1 - row["lower"] == pytest.approx(doubt[number])
 
 
-def test_names_cannot_turn_the_words_around_them_round(told):
-    X, proba, column = told.rows(60, 3)
+def test_names_cannot_turn_the_words_around_them_round(fakes):
+    X, proba, column = fakes.rows(60, 3)
     hebrew = "\N{HEBREW LETTER ALEF}\N{HEBREW LETTER BET}"
     labels = np.array(["\u202ecod\u2066", hebrew, "ray"], dtype=object)
-    models = {"\u202emine": told.precise(labels, proba)}
+    models = {"\u202emine": fakes.precise(labels, proba)}
     names = [f"\u202e{i}" for i in range(60)]
     collected = collect(models, X, labels[column], title="\u202eFish", row_names=names)
     assert (collected["title"], collected["methods"]) == ("Fish", ["mine"])
@@ -140,10 +140,10 @@ def test_evidence_cannot_turn_the_words_around_it_round():
     assert not set("\u202e\u2066") & set(json.dumps(collected, ensure_ascii=False))
 
 
-def test_long_and_equal_names_stay_apart(told):
-    X, proba, column = told.rows(100, len(told.nasty))
-    labels = np.array(told.nasty, dtype=object)
-    collected = collect(told.precise(labels, proba), X, labels[column])
+def test_long_and_equal_names_stay_apart(fakes):
+    X, proba, column = fakes.rows(100, len(fakes.nasty))
+    labels = np.array(fakes.nasty, dtype=object)
+    collected = collect(fakes.precise(labels, proba), X, labels[column])
     shown = collected["confusions"]["map"]["labels"]
     assert len(set(shown)) == len(labels)
     assert max(map(len, shown)) < 80

@@ -8,8 +8,8 @@ from zipfile import ZipFile
 
 import numpy as np
 
-from dubito.saving._archive import SCHEMA, STAMP, checksum, pack, unpack
-from dubito.saving._stamp import covered
+from dubito.saving.archive import SCHEMA, STAMP, checksum, pack, unpack
+from dubito.saving.stamp import checksummed_bytes
 
 
 def members_of(path):
@@ -36,7 +36,7 @@ def forge(path, *, schema=None, members=None, stamp=None):
         content[SCHEMA] = json.dumps(parsed).encode()
     if stamp is not None:
         stamp(raw)
-    raw["sha256"] = checksum(content, covered(raw))
+    raw["sha256"] = checksum(content, checksummed_bytes(raw))
     write(path, {**content, STAMP: json.dumps(raw).encode()})
 
 

@@ -30,8 +30,8 @@ from sklearn.svm import SVC, LinearSVC
 
 from dubito.calibration import CalibratedClassifier, PlattCalibrator
 from dubito.pipeline import CautiousPipeline
-from dubito.saving import ModelFileError, _archive, load, save
-from dubito.saving._vouched import vouched_names
+from dubito.saving import ModelFileError, archive, load, save
+from dubito.saving.trust import reviewed_names
 from saving.forging import as_npy, forge, node, nodes_of, value
 from saving.zoo import NAMES, NEW, X
 
@@ -257,10 +257,10 @@ def test_no_more_processes_are_started_than_there_are_cores(given, kept, path):
 def test_who_is_vouched_for_is_an_estimator_that_skops_trusts():
     from skops.io._trusted_types import SKLEARN_ESTIMATOR_TYPE_NAMES
 
-    assert len(vouched_names()) > 60
-    assert vouched_names() <= set(SKLEARN_ESTIMATOR_TYPE_NAMES)
+    assert len(reviewed_names()) > 60
+    assert reviewed_names() <= set(SKLEARN_ESTIMATOR_TYPE_NAMES)
     risky = ("feature_extraction", "neighbors", "cluster", "gaussian_process")
-    assert not [name for name in vouched_names() if name.split(".")[1] in risky]
+    assert not [name for name in reviewed_names() if name.split(".")[1] in risky]
 
 
 def add(schema, name, new):
@@ -360,8 +360,8 @@ def test_a_member_read_many_times_does_not_fill_the_memory(path, monkeypatch):
     big = as_npy(np.zeros(10_000))
     forge(path, schema=read_often, members=lambda members: members.update({"big.npy": big}))
     assert load(path)
-    monkeypatch.setattr(_archive, "MOST_BYTES", 10**6)
-    monkeypatch.setattr(_archive, "MOST_TIMES", 10)
+    monkeypatch.setattr(archive, "MOST_BYTES", 10**6)
+    monkeypatch.setattr(archive, "MOST_TIMES", 10)
     with pytest.raises(ModelFileError, match="would unpack to"):
         load(path)
 

@@ -15,7 +15,7 @@ from sklearn.preprocessing import FunctionTransformer
 from dubito.calibration import CalibratedClassifier, PlattCalibrator
 from dubito.dichotomies import DichotomyTree, NestedDichotomyClassifier
 from dubito.saving import ModelFileError, load, save
-from dubito.saving._trust import HELPERS, MODEL_ROOMS, loaders_of, model_class
+from dubito.saving.trust import HELPERS, MODEL_PACKAGES, loaders_of, model_class
 from saving.forging import forge, node, nodes_of, put, value, values
 
 X = np.array([[-2.0], [-1.0], [0.5], [3.0]])
@@ -54,12 +54,12 @@ def evil_nodes(command):
         "subprocess.Popen": called("subprocess", "Popen", ["sh", "-c", command]),
         "builtins.eval": called("builtins", "eval", f"__import__('os').system({command!r})"),
         "builtins.exec": node("FunctionNode", "builtins", "exec"),
-        "through a room": called("dubito.datasets._load.os", "system", command),
-        "through a name": called("dubito.datasets._load", "os.system", command),
-        "class of another room": called("dubito.datasets._records", "Dataset", command),
-        "imported class": state("dubito.calibration._base", "BaseEstimator"),
-        "function": node("FunctionNode", "dubito.calibration._scores", "read_scores"),
-        "function called": called("dubito.calibration._scores", "read_scores", command),
+        "through a module": called("dubito.datasets.records.os", "system", command),
+        "through a name": called("dubito.datasets.records", "os.system", command),
+        "class of another package": called("dubito.datasets.records", "Dataset", command),
+        "imported class": state("dubito.calibration.base", "BaseEstimator"),
+        "function": node("FunctionNode", "dubito.calibration.scores", "read_scores"),
+        "function called": called("dubito.calibration.scores", "read_scores", command),
         "class as a function": node("FunctionNode", "dubito.calibration.platt", "PlattCalibrator"),
         "class as a value": node("TypeNode", "dubito.calibration.platt", "PlattCalibrator"),
         "class called": called("dubito.calibration.platt", "PlattCalibrator", command),
@@ -231,7 +231,7 @@ def test_only_classes_that_check_what_they_are_given_are_called():
 
 
 def test_no_room_that_touches_files_is_trusted():
-    assert not {"cli", "datasets", "report", "saving", "plots", "testing"} & set(MODEL_ROOMS)
+    assert not {"cli", "datasets", "report", "saving", "plots", "testing"} & set(MODEL_PACKAGES)
 
 
 def test_every_helper_is_a_class():

@@ -9,7 +9,8 @@ from sklearn.exceptions import InconsistentVersionWarning
 
 import dubito
 from dubito.calibration import PlattCalibrator
-from dubito.saving import ModelFileError, _stamp, load, read_stamp, save
+from dubito.saving import ModelFileError, load, read_stamp, save
+from dubito.saving import stamp as stamps
 from saving.forging import forge, node, nodes_of, put, value
 
 MODEL = PlattCalibrator().fit([-2.0, -1.0, 0.5, 3.0], ["no", "no", "yes", "yes"])
@@ -23,7 +24,7 @@ def path(tmp_path):
 
 def test_the_stamp_names_what_wrote_the_file(path):
     stamp = read_stamp(path)
-    assert stamp.format == _stamp.FORMAT
+    assert stamp.format == stamps.FORMAT
     assert stamp.dubito == dubito.__version__
     assert set(stamp.versions) == {"python", "numpy", "scipy", "scikit-learn", "skops"}
     assert stamp.saved.endswith("+00:00")
@@ -45,9 +46,9 @@ def test_an_older_format_is_brought_up_to_date(path, monkeypatch):
         return lambda raw: {new if key == old else key: raw[key] for key in raw}
 
     forge(path, stamp=lambda raw: raw.update(n=raw.pop("rows")))
-    monkeypatch.setattr(_stamp, "FORMAT", 3)
+    monkeypatch.setattr(stamps, "FORMAT", 3)
     steps = {1: rename("n", "n_rows"), 2: rename("n_rows", "rows")}
-    monkeypatch.setattr(_stamp, "MIGRATIONS", steps)
+    monkeypatch.setattr(stamps, "MIGRATIONS", steps)
     model, stamp = load(path)
     assert (stamp.format, stamp.rows) == (3, 4)
     assert model.predict([3.0]) == ["yes"]
@@ -66,8 +67,8 @@ def test_an_unknown_writer_is_told_as_such(path):
 
 
 def test_the_steps_from_older_formats_leave_no_gap():
-    readable = sorted(_stamp.MIGRATIONS)
-    assert readable == list(range(_stamp.FORMAT - len(readable), _stamp.FORMAT))
+    readable = sorted(stamps.MIGRATIONS)
+    assert readable == list(range(stamps.FORMAT - len(readable), stamps.FORMAT))
 
 
 def test_another_scikit_learn_is_warned_of_once(path):

@@ -33,7 +33,7 @@ from dubito.calibration import (
     PlattCalibrator,
     VectorCalibrator,
 )
-from dubito.calibration._base import BaseCalibrator
+from dubito.calibration.base import BaseCalibrator
 from dubito.conformal import ConformalClassifier, NoveltyAwareClassifier
 from dubito.dichotomies import DichotomyTree, NestedDichotomyClassifier, NestedDichotomyEnsemble
 from dubito.discriminant import ImpreciseGaussianDiscriminant

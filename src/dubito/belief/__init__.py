@@ -1,9 +1,9 @@
 """Belief functions: frames, masses, bounds, and the ways to combine, correct and measure them.
 
-`MassFunction` is one mass function a person can read, `MassBatch` many of them as arrays, and
-`Bounds` the belief and plausibility of single classes, which is all most decisions need and the
-only form that scales to thousands of classes. `dubito.belief.transforms` turns masses into
-beliefs, plausibilities, commonalities, implicabilities and weights of evidence and back.
+`MassFunction` is one mass function with labels, `MassBatch` many of them as arrays, and `Bounds`
+the belief and plausibility of single classes, which most decisions need and which scale to
+thousands of classes. `dubito.belief.transforms` turns masses into beliefs, plausibilities,
+commonalities, implicabilities and weights of evidence and back.
 """
 
 from dubito.belief.batch import MassBatch

@@ -1,6 +1,6 @@
-"""How masses are multiplied: dense ones by transforms, listed ones set by set.
+"""Products of mass functions: dense batches by Möbius transforms, others by pairs of focal sets.
 
-Memory stays a small multiple of that of sources and result, however many pairs of sets there are.
+Memory is a small multiple of that of sources and result, for any number of pairs of sets.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dubito._kernels import moebius
+from dubito.belief._kernels import moebius
 from dubito.belief._sets import from_words, group_equal, to_words
 from dubito.belief.batch import MassBatch
 from dubito.belief.frame import DENSE_LIMIT
@@ -17,33 +17,33 @@ from dubito.belief.frame import DENSE_LIMIT
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from dubito._checks import BoolArray, FloatArray
+    from dubito._typing import BoolArray, FloatArray
     from dubito.belief._sets import Words
     from dubito.belief.frame import Frame
 
     Product = Callable[[FloatArray, FloatArray], FloatArray]
     SetOperation = Callable[[Words, Words], Words]
 
-# Numbers held at a time: a few megabytes.
-_AT_A_TIME = 1 << 20
+# Numbers in one block: a few megabytes.
+_BLOCK = 1 << 20
 
 
 def intersect(a: MassBatch, b: MassBatch) -> MassBatch:
-    """Spread the products of masses onto intersections."""
+    """Return the batch whose masses are products, moved to the intersections of the sets."""
     if dense_is_cheaper(a, b):
         return combine_dense(a, b, moebius.intersection_product)
     return _intersect_listed(a, b)
 
 
 def unite(a: MassBatch, b: MassBatch) -> MassBatch:
-    """Spread the products of masses onto unions."""
+    """Return the batch whose masses are products, moved to the unions of the sets."""
     if dense_is_cheaper(a, b):
         return combine_dense(a, b, moebius.union_product)
     return combine_listed(a, b, np.bitwise_or)
 
 
 def dense_is_cheaper(a: MassBatch, b: MassBatch) -> bool:
-    """Whether transforms over all subsets cost less than pairs of focal sets."""
+    """Return whether transforms over all subsets cost less than pairs of focal sets."""
     n_classes, n_rows = len(a.frame), n_rows_of(a, b)
     if n_classes > DENSE_LIMIT:
         return False
@@ -57,7 +57,7 @@ def dense_is_cheaper(a: MassBatch, b: MassBatch) -> bool:
 
 
 def combine_dense(a: MassBatch, b: MassBatch, product: Product) -> MassBatch:
-    """Combine by a product of arrays over all subsets, some rows at a time."""
+    """Return the product of two batches as arrays over all subsets, in blocks of rows."""
     n_rows = n_rows_of(a, b)
     full = np.empty((n_rows, 2 ** len(a.frame)))
     for rows in _row_blocks(n_rows, full.shape[1]):
@@ -68,10 +68,10 @@ def combine_dense(a: MassBatch, b: MassBatch, product: Product) -> MassBatch:
 
 
 def combine_listed(a: MassBatch, b: MassBatch, operation: SetOperation) -> MassBatch:
-    """Combine pair by pair: some sets of a at a time with all of b, so that memory is bounded."""
+    """Return the product by pairs of sets: blocks of sets of a with all of b, in bounded memory."""
     n_rows = n_rows_of(a, b)
     words_a, words_b = to_words(a.focal), to_words(b.focal)
-    step = max(1, _AT_A_TIME // words_b.size)
+    step = max(1, _BLOCK // words_b.size)
     sets, masses = [], []
     for start in range(0, len(words_a), step):
         some = slice(start, start + step)
@@ -88,11 +88,11 @@ def combine_listed(a: MassBatch, b: MassBatch, operation: SetOperation) -> MassB
 
 
 def _intersect_listed(a: MassBatch, b: MassBatch) -> MassBatch:
-    r"""Intersect listed sets, single classes apart: these need no pairs.
+    r"""Return the product onto intersections, single classes treated without pairs of sets.
 
-    :math:`\{k\}` meets a set in :math:`\{k\}` or not at all, so what a source gives to single
-    classes is multiplied by the other's contour, and the rest of it is conflict. Discounted
-    probabilities of thousands of classes combine in O(K) per row.
+    The intersection of :math:`\{k\}` with a set is :math:`\{k\}` or empty, so the mass of a single
+    class is multiplied by the other source's contour, and the rest of it is conflict. Discounted
+    probabilities of thousands of classes are combined in O(K) per row.
     """
     named = _listed_singletons(a) | _listed_singletons(b)
     if not named.any():
@@ -117,7 +117,7 @@ def _listed_singletons(batch: MassBatch) -> BoolArray:
 
 
 def _others(values: FloatArray) -> FloatArray:
-    """Return for each column the sum of the others, without subtracting."""
+    """Return for each column the sum of the other columns, without subtraction."""
     before, after = np.zeros_like(values), np.zeros_like(values)
     before[:, 1:] = np.cumsum(values[:, :-1], axis=1)
     after[:, :-1] = np.cumsum(values[:, :0:-1], axis=1)[:, ::-1]
@@ -125,7 +125,7 @@ def _others(values: FloatArray) -> FloatArray:
 
 
 def n_rows_of(a: MassBatch, b: MassBatch) -> int:
-    """Return the number of rows two batches make together; a single row serves for all."""
+    """Return the number of rows of the product of two batches; a single row is used for all."""
     return len(b) if len(a) == 1 else len(a)
 
 
@@ -135,17 +135,17 @@ def _rows_of(source: MassBatch, rows: slice) -> MassBatch:
 
 
 def _row_blocks(n_rows: int, row_size: int) -> Iterator[slice]:
-    step = max(1, _AT_A_TIME // row_size)
+    step = max(1, _BLOCK // row_size)
     return (slice(start, start + step) for start in range(0, n_rows, step))
 
 
 def _merged(frame: Frame, words: Words, mass: FloatArray) -> MassBatch:
-    """Build a batch from a list of sets that may repeat, adding up where they do."""
+    """Return a batch from a list of sets, adding the masses of equal sets."""
     groups = group_equal(words)
     focal = from_words(groups.sets, len(frame))
     return MassBatch._from_sorted(frame, focal, groups.add_up(mass))
 
 
 def merge_equal_sets(batch: MassBatch, focal: BoolArray) -> MassBatch:
-    """Give the masses of a batch to other focal sets, adding up where these coincide."""
+    """Return a batch with other focal sets, adding the masses of equal sets."""
     return _merged(batch.frame, to_words(focal), batch.mass)

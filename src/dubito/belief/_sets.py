@@ -1,7 +1,7 @@
-"""Lists of sets as 64-bit words: finding equal ones and adding up what belongs to them.
+"""Lists of sets as 64-bit words: grouping equal sets and adding their values.
 
 A set of K classes is a row of ceil(K / 64) words; bit k of the row is set when class k is in it.
-Intersections and unions of sets are those of the words, an eighth of the memory of booleans.
+Intersections and unions of sets are those of the words, an eighth of the memory of boolean arrays.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from dubito._checks import BoolArray, FloatArray, IntArray
+    from dubito._typing import BoolArray, FloatArray, IntArray
 
 Words: TypeAlias = npt.NDArray[np.uint64]
 
-_WORD = np.dtype("<u8")  # little end first, so that bit k of the bytes is bit k of the word
+_WORD = np.dtype("<u8")  # little-endian, so that bit k of the bytes is bit k of the word
 
 
 class SetGroups(NamedTuple):
-    """The distinct sets of a list in bit-mask order, and where the list mentions each."""
+    """The distinct sets of a list in bit-mask order, and the positions of each in the list."""
 
     sets: Words
     order: IntArray
@@ -53,7 +53,7 @@ def group_equal(words: Words) -> SetGroups:
     new = np.ones(len(order), dtype=bool)
     new[1:] = key[order[1:]] != key[order[:-1]]
     if words.shape[1] > 1:
-        if _differ_within(words, order, new):  # two sets share a key: one sort by all words
+        if _differ_within(words, order, new):  # hash collision: sort by all words
             order = np.lexsort(words.T)
             new[1:] = (words[order[1:]] != words[order[:-1]]).any(axis=1)
         else:
@@ -63,20 +63,20 @@ def group_equal(words: Words) -> SetGroups:
 
 
 def _hashed(words: Words) -> npt.NDArray[np.uint64]:
-    """Return one number per set, the same for equal sets and hardly ever for different ones."""
+    """Return a 64-bit hash of each set."""
     odd = np.random.default_rng(0).integers(2**63, size=words.shape[1], dtype=np.uint64) * 2 + 1
     mixed = words ^ (words >> np.uint64(29))
     return np.asarray((mixed * odd).sum(axis=1, dtype=np.uint64))
 
 
 def _differ_within(words: Words, order: IntArray, new: BoolArray) -> bool:
-    """Whether some neighbours of equal key are different sets."""
+    """Return whether different sets have the same key."""
     same_key = np.flatnonzero(~new)
     return bool((words[order[same_key]] != words[order[same_key - 1]]).any())
 
 
 def _in_mask_order(words: Words, order: IntArray, new: BoolArray) -> tuple[IntArray, BoolArray]:
-    """Reorder whole groups by the bit masks of their sets."""
+    """Return the order with groups sorted by the bit masks of their sets."""
     starts = np.flatnonzero(new)
     rank = np.empty(len(starts), dtype=np.intp)
     rank[np.lexsort(words[order[starts]].T)] = np.arange(len(starts))

@@ -1,4 +1,4 @@
-"""What the rules take and give back: single mass functions and batches alike."""
+"""Arguments and results of the combination rules: mass functions or batches of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dubito.belief.batch import MassBatch
 from dubito.belief.errors import TotalConflictError
 from dubito.belief.mass import MassFunction
 
-# Statically all sources are of one kind; at run time a single one may join batches.
+# For type checkers all sources have one type; at run time single ones and batches may be mixed.
 M = TypeVar("M", MassFunction, MassBatch)
 
 
@@ -38,20 +38,20 @@ def as_batches(*sources: MassFunction | MassBatch) -> list[MassBatch]:
 
 
 def as_given(combined: MassBatch, *sources: MassFunction | MassBatch) -> Any:
-    """Return one mass function where all sources were one, else the batch."""
+    """Return a `MassFunction` if all sources are such, else the batch."""
     return MassFunction.from_batch(combined) if all_single(sources) else combined
 
 
 def all_single(sources: tuple[object, ...]) -> bool:
-    """Whether every source is a single mass function."""
+    """Return whether every source is a single mass function."""
     return all(isinstance(source, MassFunction) for source in sources)
 
 
 def normalised(batch: MassBatch, *, single: bool = False) -> MassBatch:
-    """Drop the empty set and divide by what is left."""
-    kept = batch.without_empty_set()
-    left = kept.mass.sum(axis=1, keepdims=True)
-    if not (left > 0).all():
-        rows = np.flatnonzero(~(left[:, 0] > 0))
+    """Return the batch without the empty set, divided by the remaining mass."""
+    rest = batch.without_empty_set()
+    total = rest.mass.sum(axis=1, keepdims=True)
+    if not (total > 0).all():
+        rows = np.flatnonzero(~(total[:, 0] > 0))
         raise TotalConflictError.of_single() if single else TotalConflictError(rows)
-    return MassBatch._trusted(kept.frame, kept.focal, kept.mass / left)
+    return MassBatch._trusted(rest.frame, rest.focal, rest.mass / total)

@@ -7,16 +7,8 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 import numpy as np
 import numpy.typing as npt
 
-from dubito._checks import (
-    SUM_TOLERANCE,
-    BoolArray,
-    FloatArray,
-    as_float_array,
-    check_proba,
-    counted,
-    name_rows,
-    pick_rows,
-)
+from dubito._validation import SUM_TOLERANCE, as_float_array, check_proba, pick_rows
+from dubito._wording import counted, name_rows
 from dubito.belief._sets import from_words, group_equal, to_words
 from dubito.belief.bounds import Bounds
 from dubito.belief.errors import TotalConflictError
@@ -32,6 +24,7 @@ from dubito.belief.frame import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from dubito._typing import BoolArray, FloatArray
     from dubito.belief.mass import MassFunction
 
 
@@ -45,7 +38,7 @@ class MassBatch:
     focal : boolean array-like of shape (F, K)
         The focal sets, each once; an all-False row is the empty set.
     mass : array-like of shape (n, F)
-        Non-negative, rows sum to one; excess within 1e-5 is taken for rounding and mended.
+        Non-negative, rows sum to one; sums within 1e-5 of it are normalised.
 
     Notes
     -----
@@ -86,7 +79,7 @@ class MassBatch:
 
     @classmethod
     def _trusted(cls, frame: Frame, focal: BoolArray, mass: FloatArray) -> MassBatch:
-        """Build without checks from arrays made inside the house."""
+        """Build without checks from arrays that dubito computed."""
         batch = object.__new__(cls)
         batch.frame, batch.focal, batch.mass = frame, focal, mass
         batch.mass.flags.writeable = batch.focal.flags.writeable = False
@@ -97,7 +90,7 @@ class MassBatch:
         """Build from probabilities (n, K): all mass on single classes.
 
         Columns are taken in the order of the frame; names a data frame gives them are not read.
-        Such masses leave nothing to ignorance; `discount` them by how far they are to be trusted.
+        Such masses express no ignorance; `discount` them by how unreliable they are.
 
         Examples
         --------
@@ -166,7 +159,7 @@ class MassBatch:
 
     @classmethod
     def _from_sorted(cls, frame: Frame, focal: BoolArray, mass: FloatArray) -> MassBatch:
-        """Build without checks from distinct sets in bit-mask order; complete lists are known."""
+        """Build without checks from distinct sets in bit-mask order, shared if complete."""
         if len(frame) <= DENSE_LIMIT and len(focal) >= 2 ** len(frame) - 1:
             if len(focal) == 2 ** len(frame):
                 focal = all_subsets(len(frame))
@@ -190,7 +183,7 @@ class MassBatch:
         return len(self.frame) <= DENSE_LIMIT and self.focal is self.frame.subsets()
 
     def without_empty_set(self) -> MassBatch:
-        """Return the masses of the other sets, as they are."""
+        """Return the batch without the empty set, not normalised."""
         if self.is_dense:
             return self
         if len(self.frame) <= DENSE_LIMIT and self.focal is all_subsets(len(self.frame)):
@@ -212,7 +205,7 @@ class MassBatch:
         return MassBatch._from_full(self.frame, self.to_array(), subnormal=False)
 
     def check_normal(self) -> None:
-        """Refuse mass on the empty set."""
+        """Raise an error where there is mass on the empty set."""
         if (self.empty > 0).any():
             rows = name_rows(np.flatnonzero(self.empty > 0))
             raise ValueError(
@@ -257,7 +250,7 @@ class MassBatch:
         return masses, MassBatch._trusted(self.frame, self.focal[~single], self.mass[:, ~single])
 
     def bounds(self) -> Bounds:
-        """Return belief and plausibility of each class, of masses without conflict."""
+        """Return belief and plausibility of each class; mass on the empty set is an error."""
         self.check_normal()
         lower, rest = self._split_singletons()
         return Bounds(lower, lower + rest.contour())
@@ -270,13 +263,13 @@ class MassBatch:
             raise TotalConflictError(np.flatnonzero(~(total > 0)))
         return np.asarray(p / total)
 
-    def _sum_over_members(self, share: FloatArray, *, outside: bool = False) -> FloatArray:
-        """Give each class its share of the mass of each set it is in (or not in), (n, K)."""
+    def _sum_over_members(self, factor: FloatArray, *, outside: bool = False) -> FloatArray:
+        """Return the sum of factor times mass over the sets with (without) each class, (n, K)."""
         total = np.zeros((len(self), len(self.frame)))
-        step = max(1, (1 << 20) // len(self.frame))  # sets at a time: memory stays bounded
+        step = max(1, (1 << 20) // len(self.frame))  # sets in a block, for bounded memory
         for start in range(0, len(self.focal), step):
             part = slice(start, start + step)
-            total += self.mass[:, part] @ ((self.focal[part] ^ outside) * share[part, None])
+            total += self.mass[:, part] @ ((self.focal[part] ^ outside) * factor[part, None])
         return total
 
     def __reduce__(self) -> tuple[object, tuple[Frame, BoolArray | None, FloatArray]]:
@@ -332,7 +325,7 @@ def _check_focal(focal: npt.ArrayLike, n_classes: int) -> BoolArray:
 
 
 def _restore(frame: Frame, focal: BoolArray | None, mass: FloatArray) -> MassBatch:
-    """Rebuild a pickled batch; dense ones do not carry their focal sets along."""
+    """Rebuild a pickled batch; dense ones are pickled without their focal sets."""
     if focal is None:
         return MassBatch._trusted(frame, frame.subsets(), mass)
     if len(focal) == 2 ** min(len(frame), 62) and np.array_equal(focal, all_subsets(len(frame))):
@@ -341,7 +334,7 @@ def _restore(frame: Frame, focal: BoolArray | None, mass: FloatArray) -> MassBat
 
 
 def _make_sum_one(mass: FloatArray) -> None:
-    """Refuse what is no mass, and take small excess in place for the rounding it is."""
+    """Normalise rows that sum to 1 up to rounding, in place; raise an error for others."""
     negative = np.flatnonzero((mass < 0).any(axis=1))
     if len(negative):
         raise ValueError(f"masses must not be negative, as in {name_rows(negative)}.")

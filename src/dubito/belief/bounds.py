@@ -1,4 +1,4 @@
-"""Lower and upper probabilities of the classes: what every model of dubito can give."""
+"""Lower and upper probabilities of the classes."""
 
 from __future__ import annotations
 
@@ -7,19 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from dubito._checks import (
-    SUM_TOLERANCE,
-    FloatArray,
-    as_float_array,
-    check_level,
-    check_proba,
-    counted,
-    name_rows,
-    pick_rows,
-)
+from dubito._validation import SUM_TOLERANCE, as_float_array, check_level, check_proba, pick_rows
+from dubito._wording import counted, name_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from dubito._typing import FloatArray
 
 
 class Bounds:
@@ -30,10 +24,10 @@ class Bounds:
     lower, upper : array-like of shape (n, K)
         :math:`0\le\text{lower}\le\text{upper}\le1`, and in each row
         :math:`\sum_k\text{lower}_k\le1\le\sum_k\text{upper}_k`: some probability lies between.
-        Excess within 1e-5 is taken for rounding and mended.
+        Violations of up to 1e-5 are corrected as rounding.
     level : float, optional
-        The confidence level that the bounds promise to hold the true probability at; None where
-        they are belief and plausibility, or make no such promise.
+        The confidence level at which the bounds contain the true probability; None for belief and
+        plausibility, and other bounds without a level.
 
     Notes
     -----
@@ -81,14 +75,14 @@ class Bounds:
         high = np.minimum(high / np.minimum(high.sum(axis=1, keepdims=True), 1.0), 1.0)
         low = np.clip(low, 0.0, high)
         low = low / np.maximum(low.sum(axis=1, keepdims=True), 1.0)
-        self._keep(low, high, check_level(level))
+        self._set(low, high, check_level(level))
 
     @classmethod
     def _trusted(cls, lower: FloatArray, upper: FloatArray, level: float | None = None) -> Bounds:
         """Build without checks from arrays made by dubito itself."""
-        return object.__new__(cls)._keep(lower, upper, level)
+        return object.__new__(cls)._set(lower, upper, level)
 
-    def _keep(self, lower: FloatArray, upper: FloatArray, level: float | None = None) -> Bounds:
+    def _set(self, lower: FloatArray, upper: FloatArray, level: float | None = None) -> Bounds:
         self.lower, self.upper, self.level = lower, upper, level
         self.lower.flags.writeable = self.upper.flags.writeable = False
         return self
@@ -101,7 +95,7 @@ class Bounds:
         return cls._trusted(checked, checked)
 
     def tightened(self) -> Bounds:
-        r"""Return the closest bounds that say the same.
+        r"""Return the tightest bounds that allow the same probabilities.
 
         A class cannot have more than the others' lower bounds leave, nor less than their upper
         bounds leave: :math:`u'_k=\min(u_k,1-\sum_{j\ne k}l_j)` and
@@ -137,7 +131,7 @@ class Bounds:
 
     @property
     def width(self) -> FloatArray:
-        """Upper minus lower, (n, K): what is not known."""
+        """Upper minus lower bound, (n, K)."""
         return self.upper - self.lower
 
     def contour(self) -> FloatArray:
@@ -145,7 +139,7 @@ class Bounds:
         return self.upper
 
     def pignistic(self) -> FloatArray:
-        r"""Return the one probability that divides every interval at the same ratio, (n, K).
+        r"""Return the probability that divides every interval at the same ratio, (n, K).
 
         :math:`p_k=l_k+\beta(u_k-l_k)` with :math:`\beta=(1-\sum l)/\sum(u-l)` (Cuzzolin's
         intersection probability). It is the pignistic probability whenever the bounds come from
@@ -153,9 +147,10 @@ class Bounds:
         bounds alone do not determine the pignistic probability.
         """
         width = self.width
-        room = width.sum(axis=1)
-        share = np.divide(1 - self.lower.sum(axis=1), room, out=np.zeros_like(room), where=room > 0)
-        p = self.lower + np.clip(share, 0.0, 1.0)[:, None] * width
+        total = width.sum(axis=1)
+        spare = 1 - self.lower.sum(axis=1)
+        beta = np.divide(spare, total, out=np.zeros_like(total), where=total > 0)
+        p = self.lower + np.clip(beta, 0.0, 1.0)[:, None] * width
         return np.asarray(p / p.sum(axis=1, keepdims=True))
 
     def __len__(self) -> int:
@@ -163,14 +158,14 @@ class Bounds:
 
     def __getitem__(self, rows: Any) -> Bounds:
         picked = pick_rows(len(self), rows)
-        kept = np.atleast_1d(picked)
-        return Bounds._trusted(self.lower[kept], self.upper[kept], self.level)
+        some = np.atleast_1d(picked)
+        return Bounds._trusted(self.lower[some], self.upper[some], self.level)
 
     def __reduce__(self) -> tuple[object, tuple[FloatArray, FloatArray, float | None]]:
         return _restore, (self.lower, self.upper, self.level)
 
     def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
-        self._keep(**state[1])  # skops restores slots by this, pickle by `_restore`
+        self._set(**state[1])  # used by skops; pickle uses `_restore`
 
     def __iter__(self) -> Iterator[FloatArray]:
         return iter((self.lower, self.upper))
@@ -201,7 +196,7 @@ class Bounds:
         0       0.2   0.5   0.5   0.8
         """
         try:
-            import pandas as pd  # noqa: PLC0415 - not everyone has it
+            import pandas as pd  # noqa: PLC0415 - optional
         except ImportError as error:
             raise ImportError("to_pandas needs pandas: pip install pandas.") from error
         names = range(self.lower.shape[1]) if classes is None else list(classes)

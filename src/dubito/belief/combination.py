@@ -2,7 +2,7 @@ r"""Rules that combine mass functions from several sources.
 
 Every rule takes mass functions or batches (a single one is used for every row of a batch) and
 returns a `MassFunction` when all sources are one, a `MassBatch` otherwise. Dense batches are
-combined by fast Möbius transforms, listed ones set by set as long as that is cheaper.
+combined by fast Möbius transforms, listed ones set by set where that is cheaper.
 
 =============  ==========================  =====================================================
 rule           sources are taken to be     conflict goes
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dubito._kernels import moebius
+from dubito.belief._kernels import moebius
 from dubito.belief._products import (
     combine_dense,
     combine_listed,
@@ -37,7 +37,7 @@ from dubito.belief.batch import MassBatch
 from dubito.belief.transforms import mass_to_weights, weights_to_log_commonality
 
 if TYPE_CHECKING:
-    from dubito._checks import FloatArray
+    from dubito._typing import FloatArray
     from dubito.belief._sets import Words
 
 
@@ -45,8 +45,8 @@ def dempster(*sources: M) -> M:
     r"""Combine distinct reliable sources by Dempster's rule.
 
     :math:`m(A)=\frac1{1-\kappa}\sum_{B\cap C=A}m_1(B)m_2(C)` for :math:`A\ne\emptyset`, with the
-    conflict :math:`\kappa=\sum_{B\cap C=\emptyset}m_1(B)m_2(C)` (P2, eq. 3-4). Commutative and
-    associative, with the vacuous mass function as neutral element.
+    conflict :math:`\kappa=\sum_{B\cap C=\emptyset}m_1(B)m_2(C)` (Denœux 2019, eq. 3-4). Commutative
+    and associative, with the vacuous mass function as neutral element.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def cautious(*sources: M) -> M:
 
     The weight of evidence of each proper non-empty subset is the largest any source gives
     (Denœux 2008, where the weight is :math:`e^{-w}` and so the smallest), and the result is
-    normalised. Commutative, associative and idempotent: saying it twice adds nothing.
+    normalised. Commutative, associative and idempotent.
 
     Parameters
     ----------
@@ -163,16 +163,16 @@ def cautious(*sources: M) -> M:
     """
     batches = as_batches(*sources)
     weights = reduce(np.maximum, (mass_to_weights(batch.to_array()) for batch in batches))
-    weights[..., 0] = 0.0  # what speaks for the empty set goes with the normalisation
+    weights[..., 0] = 0.0  # normalisation removes the empty set
     log_q = weights_to_log_commonality(weights)
-    log_q -= log_q[:, 1:].max(axis=1, keepdims=True)  # exp may underflow, never all of it
+    log_q -= log_q[:, 1:].max(axis=1, keepdims=True)  # the largest is 0, so that not all underflow
     log_q[:, 0] = -np.inf
     q = np.exp(log_q)
     full = moebius.superset_difference(q)
-    # Sets no source speaks for get rounding noise from the transform; it is not evidence. The
-    # whole frame has no supersets, hence no noise.
-    noise = moebius.ROUNDING * len(batches[0].frame) * q
-    full[:, :-1][full[:, :-1] < noise[:, :-1]] = 0.0
+    # The transform leaves rounding errors on sets without evidence: they are set to 0. The whole
+    # frame has no supersets, hence no rounding error.
+    rounding = moebius.ROUNDING * len(batches[0].frame) * q
+    full[:, :-1][full[:, :-1] < rounding[:, :-1]] = 0.0
     full[:, 0] = 0.0
     combined = MassBatch._from_full(batches[0].frame, full, subnormal=False)
     return as_given(normalised(combined), *sources)
@@ -233,18 +233,18 @@ def dubois_prade(first: M, second: M) -> M:
         if (source.empty > 0).any():
             raise ValueError("dubois_prade needs sources without mass on the empty set.")
     if dense_is_cheaper(a, b):
-        combined = combine_dense(a, b, _intersection_or_union)
+        combined = combine_dense(a, b, _intersection_or_union_product)
     else:
-        combined = combine_listed(a, b, _meet_or_union)
+        combined = combine_listed(a, b, _intersection_or_union_of_sets)
     return as_given(combined, first, second)
 
 
-def _meet_or_union(a: Words, b: Words) -> Words:
-    meet = a & b
-    return np.where(meet.any(axis=-1, keepdims=True), meet, a | b)
+def _intersection_or_union_of_sets(a: Words, b: Words) -> Words:
+    intersection = a & b
+    return np.where(intersection.any(axis=-1, keepdims=True), intersection, a | b)
 
 
-def _intersection_or_union(a: FloatArray, b: FloatArray) -> FloatArray:
+def _intersection_or_union_product(a: FloatArray, b: FloatArray) -> FloatArray:
     together = moebius.intersection_product(a, b)
     together[:, 0] = 0.0
     together += moebius.disjoint_union_product(a, b)

@@ -1,4 +1,4 @@
-"""What to do with a source before it is combined: doubt it, or tell it something."""
+"""Corrections of a source before it is combined: discounting and conditioning."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from dubito._checks import as_float_array, labelled, name_rows
-from dubito._kernels import moebius
+from dubito._validation import as_float_array, labelled
+from dubito._wording import name_rows
+from dubito.belief._kernels import moebius
 from dubito.belief._products import merge_equal_sets
 from dubito.belief._sources import M, as_batches, as_given, normalised
 from dubito.belief.batch import MassBatch
@@ -18,17 +19,17 @@ from dubito.belief.frame import DENSE_LIMIT, Frame, Label, Subset
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dubito._checks import FloatArray
+    from dubito._typing import FloatArray
 
 
 def discount(source: M, rate: npt.ArrayLike | Mapping[Label, float]) -> M:
-    r"""Doubt a source: move part of its mass to larger sets.
+    r"""Return a discounted source: part of its mass is moved to larger sets.
 
     Parameters
     ----------
     source : MassFunction or MassBatch
     rate : float, array-like or mapping
-        How much to doubt, in [0, 1]; 0 changes nothing.
+        The unreliability of the source, in [0, 1]; 0 changes nothing.
 
         - A number, or an (n, 1) column with one per row: Shafer's discounting,
           :math:`m'(A)=(1-\alpha)m(A)` and :math:`m'(\Omega)=(1-\alpha)m(\Omega)+\alpha`.
@@ -55,7 +56,7 @@ def discount(source: M, rate: npt.ArrayLike | Mapping[Label, float]) -> M:
 
 
 def _in_frame_order(rate: npt.ArrayLike | Mapping[Label, float], frame: Frame) -> npt.ArrayLike:
-    """Return rates that come with labels in the order of the frame, others as they are."""
+    """Return labelled rates in the order of the frame, others unchanged."""
     by_label = labelled(rate)
     if by_label is None:
         return rate  # type: ignore[return-value]
@@ -98,17 +99,17 @@ def _discount_all(batch: MassBatch, rates: FloatArray) -> MassBatch:
 
 def _discount_by_class(batch: MassBatch, rates: FloatArray) -> MassBatch:
     rates = np.broadcast_to(rates, (len(batch), len(batch.frame)))
-    doubted = np.flatnonzero(rates.any(axis=0)).tolist()
+    discounted = np.flatnonzero(rates.any(axis=0)).tolist()
     n_classes = len(batch.frame)
-    if n_classes <= DENSE_LIMIT and len(batch.focal) << len(doubted) >= 1 << n_classes:
+    if n_classes <= DENSE_LIMIT and len(batch.focal) << len(discounted) >= 1 << n_classes:
         full = moebius.spread_to_supersets(batch.to_array(), rates)
         return MassBatch._from_full(batch.frame, full, subnormal=bool(full[:, 0].any()))
-    for k in doubted:
-        batch = _let_class_join(batch, k, rates[:, k, None])
+    for k in discounted:
+        batch = _discount_class(batch, k, rates[:, k, None])
     return batch
 
 
-def _let_class_join(batch: MassBatch, k: int, rate: FloatArray) -> MassBatch:
+def _discount_class(batch: MassBatch, k: int, rate: FloatArray) -> MassBatch:
     without = ~batch.focal[:, k]
     if 2 * len(batch.focal) > 1 << DENSE_LIMIT:
         raise ValueError(
@@ -118,21 +119,21 @@ def _let_class_join(batch: MassBatch, k: int, rate: FloatArray) -> MassBatch:
     joined = batch.focal[without]
     joined[:, k] = True
     moved = batch.mass[:, without] * rate
-    kept = batch.mass.copy()
-    kept[:, without] *= 1 - rate
+    rest = batch.mass.copy()
+    rest[:, without] *= 1 - rate
     focal = np.vstack([batch.focal, joined])
-    return merge_equal_sets(MassBatch._trusted(batch.frame, focal, np.hstack([kept, moved])), focal)
+    return merge_equal_sets(MassBatch._trusted(batch.frame, focal, np.hstack([rest, moved])), focal)
 
 
 def condition(source: M, subset: Subset) -> M:
-    r"""Tell a source that the truth lies in a subset: Dempster's conditioning.
+    r"""Return a source conditioned on a subset that holds the true class (Dempster's conditioning).
 
     :math:`m(A|B)=\sum_{C\cap B=A}m(C)/\mathrm{Pl}(B)`, the same as combining with all mass on B.
 
     Raises
     ------
     TotalConflictError
-        Where the source held the subset for impossible, :math:`\mathrm{Pl}(B)=0`.
+        Where the subset is impossible for the source, :math:`\mathrm{Pl}(B)=0`.
 
     Examples
     --------

@@ -1,11 +1,11 @@
-"""Errors with a name for what can go wrong with belief functions."""
+"""Errors of belief functions."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
-from dubito._checks import name_rows
+from dubito._wording import name_rows
 
 _NO_COMMON_CLASS = (
     "{} masses with no common class (conflict 1). Discount the sources or use the disjunctive rule."
@@ -30,7 +30,7 @@ class TotalConflictError(ValueError):
 
     @classmethod
     def of_single(cls) -> TotalConflictError:
-        """Return the error for single mass functions, where rows would mean nothing."""
+        """Return the error for single mass functions, which have no row numbers."""
         return cls([0], _NO_COMMON_CLASS.format("the sources combine"))
 
     def __reduce__(self) -> tuple[type, tuple[list[int], str]]:

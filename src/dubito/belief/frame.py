@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from dubito._wording import name_some
+
 if TYPE_CHECKING:
-    from dubito._checks import BoolArray
+    from dubito._typing import BoolArray
 
 Label: TypeAlias = Hashable
 Subset: TypeAlias = Label | Iterable[Label]
 
-#: Largest frame whose :math:`2^K` subsets are ever listed.
+#: Largest frame whose :math:`2^K` subsets are listed.
 DENSE_LIMIT = 20
 
 
@@ -95,9 +97,8 @@ class Frame:
         try:
             return self._index[label]
         except KeyError:
-            shown = ", ".join(repr(known) for known in self.labels[:10])
-            more = ", …" if len(self) > 10 else ""
-            raise ValueError(f"{label!r} is not in the frame ({shown}{more}).") from None
+            shown = name_some(self.labels, shown=10, rest=", …")
+            raise ValueError(f"{label!r} is not in the frame ({shown}).") from None
 
     def to_mask(self, subset: Subset) -> int:
         """Return the bit mask of a subset: bit k is set when class k is in it."""
@@ -124,7 +125,7 @@ class Frame:
                 f"the row must have one entry for each of the {len(self)} classes; "
                 f"got shape {inside.shape}."
             )
-        return tuple(label for label, kept in zip(self.labels, inside, strict=True) if kept)
+        return tuple(label for label, is_in in zip(self.labels, inside, strict=True) if is_in)
 
     def subsets(self) -> BoolArray:
         """Return all non-empty subsets as a read-only (2^K-1, K) array, in bit-mask order."""
@@ -168,7 +169,7 @@ def _equals_itself(label: Any) -> bool:
 
 
 def _plain(label: Any) -> Label:
-    """Turn numpy scalars into the Python values they print as; refuse what is no label."""
+    """Return a label with numpy scalars as Python values; raise an error for what is no label."""
     if _is_collection(label):
         raise TypeError(f"a label must be a single value; got the collection {label!r}.")
     if not _equals_itself(label):

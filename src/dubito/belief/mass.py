@@ -1,4 +1,4 @@
-"""One mass function, for people: built from a dict, asked by labels, printed readably."""
+"""One mass function, built from a dict, indexed by labels, with a readable printout."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dubito._checks import labelled
+from dubito._validation import labelled
 from dubito.belief.batch import MassBatch
 from dubito.belief.frame import Frame, Label, Subset, members
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from dubito._checks import FloatArray
+    from dubito._typing import FloatArray
 
 
 class MassFunction:
@@ -62,12 +62,12 @@ class MassFunction:
 
     @classmethod
     def from_batch(cls, batch: MassBatch) -> MassFunction:
-        """Take the only row of a batch, without the sets that have no mass."""
+        """Return the mass function of a batch of one row, without the sets of mass 0."""
         if len(batch) != 1:
             raise ValueError(f"a mass function is one row; the batch has {len(batch)}.")
-        kept = np.flatnonzero(batch.mass[0])
+        used = np.flatnonzero(batch.mass[0])
         one = object.__new__(cls)
-        one._row = MassBatch._trusted(batch.frame, batch.focal[kept], batch.mass[:, kept])
+        one._row = MassBatch._trusted(batch.frame, batch.focal[used], batch.mass[:, used])
         return one
 
     @classmethod
@@ -119,7 +119,7 @@ class MassFunction:
         r"""Return :math:`\sum_{A\ni k}m(A)/|A|` over :math:`1-m(\emptyset)`, (K,)."""
         return self._row.pignistic()[0]
 
-    __iter__ = None  # masses are asked by subset, not counted through
+    __iter__ = None  # indexed by subset, hence not iterable
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{subset!r}: {mass:.6g}" for subset, mass in self.masses.items())
@@ -130,7 +130,7 @@ class MassFunction:
             f"m{{{', '.join(map(str, subset))}}} = {mass:.4g}" if subset else f"m(∅) = {mass:.4g}"
             for subset, mass in self.masses.items()
         )
-        if self[()] == 1:  # total conflict: there is nothing to say of the classes
+        if self[()] == 1:  # total conflict: classes have no belief
             return sets
         width = max(len(str(label)) for label in self.frame.labels)
         table = zip(

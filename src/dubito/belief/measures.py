@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from scipy.special import beta, xlogy
 
-from dubito._kernels import moebius
+from dubito.belief._kernels import moebius
 from dubito.belief._products import n_rows_of
 from dubito.belief._sets import from_words, group_equal, to_words
 from dubito.belief._sources import all_single, as_batches
@@ -19,13 +19,13 @@ from dubito.belief.frame import DENSE_LIMIT, all_subsets
 from dubito.belief.mass import MassFunction
 
 if TYPE_CHECKING:
-    from dubito._checks import BoolArray, FloatArray
+    from dubito._typing import BoolArray, FloatArray
 
 Mass: TypeAlias = MassFunction | MassBatch
 
 
 def pignistic(belief: Mass | Bounds) -> FloatArray:
-    r"""Return the pignistic probability: each focal set's mass shared equally by its classes.
+    r"""Return the pignistic probability: masses divided equally among the classes of their sets.
 
     :math:`\mathrm{BetP}(k)=\frac1{1-m(\emptyset)}\sum_{A\ni k}m(A)/|A|`. Bounds do not determine
     it in general; for them see `Bounds.pignistic`.
@@ -44,7 +44,7 @@ def pignistic(belief: Mass | Bounds) -> FloatArray:
 
 
 def plausibility_transform(belief: Mass | Bounds) -> FloatArray:
-    r"""Return the contour divided by its sum: :math:`p(k)=pl(k)/\sum_l pl(l)` (P2, eq. 9).
+    r"""Return the contour divided by its sum: :math:`p(k)=pl(k)/\sum_l pl(l)` (Denœux 2019, eq. 9).
 
     Unlike the pignistic probability it agrees with Dempster's rule: the transform of a
     combination is the normalised product of the transforms.
@@ -160,7 +160,7 @@ def _squared_distance_listed(a: MassBatch, b: MassBatch) -> FloatArray:
     groups = group_equal(to_words(np.vstack([a.focal, b.focal])))
     rows = n_rows_of(a, b)
     both = [np.broadcast_to(m, (rows, m.shape[1])) for m in (a.mass, -b.mass)]
-    delta = groups.add_up(np.hstack(both))  # equal masses cancel here, exactly
+    delta = groups.add_up(np.hstack(both))  # equal masses cancel exactly
     focal = from_words(groups.sets, len(a.frame))
     return np.einsum("nf,nf->n", delta @ _jaccard(focal), delta)
 

@@ -1,4 +1,4 @@
-r"""The six faces of a mass function, by fast Möbius transforms.
+r"""The six equivalent representations of a mass function, by fast Möbius transforms.
 
 Arrays have their last axis over all :math:`2^K` bit masks, the empty set first, as
 `MassBatch.to_array` gives them; leading axes are rows. Each transform costs
@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from dubito._checks import name_rows
-from dubito._kernels import moebius
+from dubito._wording import name_rows
+from dubito.belief._kernels import moebius
 
 if TYPE_CHECKING:
-    from dubito._checks import FloatArray
+    from dubito._typing import FloatArray
 
 __all__ = [
     "belief_to_mass",

@@ -1,8 +1,8 @@
-"""Held-out scores: what classifiers say of rows they were not trained on.
+"""Held-out scores: scores of rows that the classifier was not trained on.
 
-A plan is what one classifier has to do: its jobs train copies of it and score rows, and the copy of
-the last job is the one to be used for new rows. Plans of several classifiers are carried out
-together, so that all their jobs can run at a time.
+The plan of a classifier is a list of jobs, each of which trains a copy of it or scores rows; the
+copy of the last job predicts new rows. Plans of several classifiers are carried out together, so
+that all their jobs can run in parallel.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
 
+from dubito._compat import pick
 from dubito._responses import class_scores
 from dubito._rows import warn_unweighted
-from dubito._sklearn import pick
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import numpy.typing as npt
 
-    from dubito._checks import BoolArray, FloatArray, IntArray
     from dubito._responses import Response
+    from dubito._typing import BoolArray, FloatArray, IntArray
 
     Rows = IntArray | slice
     Fold = tuple[IntArray, IntArray]
 
 
-class Source(NamedTuple):
-    """A classifier, the features it reads, what it is asked for, and its weights of the rows."""
+class ScoredClassifier(NamedTuple):
+    """A classifier, its features, the scores it gives, and its sample weights."""
 
     estimator: Any
     X: Any
@@ -44,37 +44,39 @@ class Source(NamedTuple):
 class Job(NamedTuple):
     """Rows to train a copy on (None: it is fitted already), and rows to score (None: none)."""
 
-    source: Source
+    source: ScoredClassifier
     train: Rows | None
     test: Rows | None
 
 
-class Scored(NamedTuple):
-    """A fitted classifier, and scores of the rows that its plan holds out."""
+class HeldOutScores(NamedTuple):
+    """A fitted classifier, and the scores of the rows that its plan holds out."""
 
     model: Any
     scores: FloatArray
 
 
-def source_of(estimator: Any, X: Any, response: Response, weight: FloatArray | None) -> Source:
-    """Return a classifier with what it needs; a warning where it cannot take the weights."""
+def scored_classifier(
+    estimator: Any, X: Any, response: Response, weight: FloatArray | None
+) -> ScoredClassifier:
+    """Return a classifier with its data; warn if its fit takes no sample weights."""
     if weight is None or isinstance(estimator, FrozenEstimator):
-        return Source(estimator, X, response, None)
+        return ScoredClassifier(estimator, X, response, None)
     if not has_fit_parameter(estimator, "sample_weight"):
         warn_unweighted(estimator, "the calibration")
         weight = None
-    return Source(estimator, X, response, weight)
+    return ScoredClassifier(estimator, X, response, weight)
 
 
-def cross_fit_plan(source: Source, folds: list[Fold], every: Rows) -> list[Job]:
-    """Score each fold by a copy trained on the others; the copy to use is trained on every row."""
+def cross_fit_plan(source: ScoredClassifier, folds: list[Fold], every: Rows) -> list[Job]:
+    """Return a plan: a copy for each fold, trained on the others, and one trained on every row."""
     return [*(Job(source, train, test) for train, test in folds), Job(source, every, None)]
 
 
 def carry_out(
     plans: list[list[Job]], y: npt.NDArray[Any], *, classes: npt.NDArray[Any], n_jobs: int | None
-) -> list[Scored]:
-    """Do all jobs of all plans; the scores of a plan are in the order of its jobs."""
+) -> list[HeldOutScores]:
+    """Return the result of each plan; its scores are in the order of the jobs."""
     work = delayed(_fit_and_score)
     done = iter(
         Parallel(n_jobs=n_jobs)(
@@ -85,31 +87,33 @@ def carry_out(
     for plan in plans:
         parts = [next(done) for _ in plan]
         scores = [part for _, part in parts if part is not None]
-        results.append(Scored(parts[-1][0], np.concatenate(scores)))
+        results.append(HeldOutScores(parts[-1][0], np.concatenate(scores)))
     return results
 
 
 def _fit_and_score(
     job: Job, y: npt.NDArray[Any], classes: npt.NDArray[Any], *, keep: bool
 ) -> tuple[Any, FloatArray | None]:
-    """Return the fitted copy, if it is to be kept, and the scores asked for."""
+    """Return the fitted copy, or None unless `keep`, and the scores of the job's rows."""
     estimator, X, response, weight = job.source
     if job.train is not None:
         passed = {} if weight is None else {"sample_weight": weight[job.train]}
         estimator = clone(estimator).fit(_rows_of(X, job.train), y[job.train], **passed)
     scores = None
     if job.test is not None:
-        scores = class_scores(estimator, _rows_of(X, job.test), way=response.way, classes=classes)
+        scores = class_scores(
+            estimator, _rows_of(X, job.test), source=response.source, classes=classes
+        )
     return (estimator if keep else None), scores
 
 
 def _rows_of(X: Any, rows: Rows) -> Any:
-    """Pick rows; all of them are X itself, of whatever type."""
+    """Return some rows of X; for all rows X itself, of any type."""
     return X if isinstance(rows, slice) else pick(X, rows)
 
 
 def folds_of(cv: Any, X: Any, y: npt.NDArray[Any], weight: FloatArray | None) -> list[Fold]:
-    """Return the folds of all rows, of which those that count are left."""
+    """Return the folds without rows of weight 0."""
     folds = list(check_cv(cv, y, classifier=True).split(X, y))
     if not folds:
         raise ValueError("cv gives no folds; at least one is needed to calibrate on.")
@@ -119,34 +123,34 @@ def folds_of(cv: Any, X: Any, y: npt.NDArray[Any], weight: FloatArray | None) ->
 def counted_folds(
     folds: Iterable[Fold], y: npt.NDArray[Any], weight: FloatArray | None
 ) -> list[Fold]:
-    """Leave out the rows of weight 0."""
+    """Return folds without rows of weight 0."""
     counts = counted_rows(y, weight)
     return [(train[counts[train]], test[counts[test]]) for train, test in folds]
 
 
 def held_out(folds: list[Fold]) -> IntArray:
-    """Return the rows that folds hold out, in their order."""
+    """Return the test rows of all folds, in their order."""
     return np.concatenate([test for _, test in folds])
 
 
 def every_row(y: npt.NDArray[Any], weight: FloatArray | None) -> Rows:
-    """Return all rows that count."""
+    """Return all rows of positive weight."""
     counts = counted_rows(y, weight)
     return slice(None) if counts.all() else np.flatnonzero(counts)
 
 
 def counted_rows(y: npt.NDArray[Any], weight: FloatArray | None) -> BoolArray:
-    """Mark the rows that count: a row of weight 0 is as good as absent."""
+    """Return a mask of the rows of positive weight."""
     return np.ones(len(y), dtype=bool) if weight is None else weight > 0
 
 
 def weight_of(weight: FloatArray | None, rows: Rows) -> FloatArray | None:
-    """Return the weights of some rows, if there are any."""
+    """Return the sample weights of some rows, or None."""
     return None if weight is None else weight[rows]
 
 
-def refuse_one_class(name: str, y: npt.NDArray[Any], weight: FloatArray | None) -> None:
-    """Refuse to train where there is nothing to tell apart."""
+def check_two_classes(name: str, y: npt.NDArray[Any], weight: FloatArray | None) -> None:
+    """Raise if y has fewer than two classes."""
     if len(np.unique(y[counted_rows(y, weight)])) < 2:
         raise ValueError(
             f"{name} needs rows of at least two classes; y has "

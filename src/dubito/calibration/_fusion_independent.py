@@ -1,4 +1,4 @@
-"""Members calibrated alone, whose beliefs are combined as independent evidence (P0, section II)."""
+"""Fusion of members calibrated one by one, as independent evidence (Xu et al. 2015, section II)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import clone
 
-from dubito._kernels.contours import Combined, combine_contours
-from dubito._sklearn import pick
+from dubito._compat import pick
 from dubito.belief import (
     Bounds,
     MassBatch,
@@ -21,15 +20,15 @@ from dubito.belief import (
 )
 from dubito.belief import discount as discounted
 from dubito.calibration._cross_fit import weight_of
-from dubito.calibration._members import Member, disjoint_shares, features_of
+from dubito.calibration._fusion_members import Member, disjoint_parts, features_of
+from dubito.calibration._kernels.dempster_on_singletons import Combined, combine_contours
 from dubito.calibration.classifier import CalibratedClassifier
-from dubito.calibration.evidential_joint import EvidentialJointCalibrator
 from dubito.calibration.evidential_multinomial import EvidentialMultinomialCalibrator
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from dubito._checks import FloatArray
+    from dubito._typing import FloatArray
     from dubito.calibration.fusion import EvidentialFusion
 
     #: Every member with the features it reads.
@@ -69,10 +68,10 @@ class IndependentCombination:
         return np.asarray(conflict(*self._masses(inputs)))
 
     def _combined(self, inputs: Inputs) -> Combined:
-        """Return the combined contours, or say which rows have no class left."""
+        """Return the combined contours; raise where no class remains possible."""
         combined = contour_product(inputs, self.discount)
-        if combined.total.any():
-            raise TotalConflictError(np.flatnonzero(combined.total))
+        if combined.total_conflict.any():
+            raise TotalConflictError(np.flatnonzero(combined.total_conflict))
         return combined
 
     def _masses(self, inputs: Inputs) -> list[MassBatch]:
@@ -81,7 +80,7 @@ class IndependentCombination:
 
 
 def contour_product(inputs: Inputs, discount: float = 0.0) -> Combined:
-    """Multiply the members' contours, one member at a time to keep memory bounded."""
+    """Return the product of the members' contours, one member at a time to bound memory."""
     log_a = log_d = np.zeros((1, 1))
     count = 0
     for member, own in inputs:
@@ -96,11 +95,12 @@ def contour_product(inputs: Inputs, discount: float = 0.0) -> Combined:
 
 
 def check_independent(fusion: EvidentialFusion) -> None:
-    """Refuse a calibrator for several classifiers."""
-    if isinstance(fusion.calibrator, EvidentialJointCalibrator):
+    """Raise for a calibrator of several classifiers."""
+    if fusion.calibrator is not None and fusion.calibrator._reads_members:
         raise TypeError(
-            'method="independent" calibrates each member alone, but EvidentialJointCalibrator is '
-            'for all of them together. Use method="joint", or another calibrator.'
+            'method="independent" calibrates each member alone, but '
+            f"{type(fusion.calibrator).__name__} is for all of them together. "
+            'Use method="joint", or another calibrator.'
         )
 
 
@@ -111,7 +111,7 @@ def fit_independent(
     y: npt.NDArray[Any],
     weight: FloatArray | None,
 ) -> tuple[list[CalibratedClassifier], IndependentCombination]:
-    """Calibrate every member on its rows."""
+    """Return the calibrated members and their combination."""
     fitted = [
         _calibrated(fusion, member.estimator, split)._fit(
             pick(features_of(X, member.columns), rows),
@@ -119,7 +119,7 @@ def fit_independent(
             weight_of(weight, rows),
             known=fusion.classes_,
         )
-        for member, (rows, split) in zip(members, _shares(fusion, y), strict=True)
+        for member, (rows, split) in zip(members, _splits(fusion, y), strict=True)
     ]
     _check_masses(fusion, fitted)
     return fitted, IndependentCombination(fusion.rule, fusion.discount)
@@ -138,28 +138,28 @@ def _calibrated(fusion: EvidentialFusion, estimator: Any, split: Any) -> Calibra
     )
 
 
-def _shares(fusion: EvidentialFusion, y: npt.NDArray[Any]) -> Iterator[tuple[Any, Any]]:
-    """Return for every member its rows, and how it splits them to train and to calibrate."""
+def _splits(fusion: EvidentialFusion, y: npt.NDArray[Any]) -> Iterator[tuple[Any, Any]]:
+    """Yield the rows of each member, and the folds in which it is trained and calibrated."""
     n_members = len(fusion.estimators)
     if fusion.cv != "disjoint":
         # A generator of folds would be used up by the first member.
         folds = list(fusion.cv) if isinstance(fusion.cv, Iterator) else fusion.cv
         yield from [(slice(None), folds)] * n_members
         return
-    for train, test in disjoint_shares(y, n_members, fusion.random_state):
+    for train, test in disjoint_parts(y, n_members, fusion.random_state):
         rows = np.union1d(train, test)
         yield rows, [(np.searchsorted(rows, train), np.searchsorted(rows, test))]
 
 
 def _check_masses(fusion: EvidentialFusion, fitted: list[CalibratedClassifier]) -> None:
-    """Refuse a rule on masses that some member does not have, before anybody predicts."""
+    """Raise if the rule needs masses that some member does not have."""
     if fusion.rule == "contour":
         return
     n_classes = len(fusion.classes_)
     if fusion.rule == "cautious" and fusion.discount == 0 and n_classes > 2:
         raise ValueError(
             'rule="cautious" needs some mass on the whole frame, which calibrators of '
-            f"{n_classes} classes need not leave; say how far to doubt the members, as in "
+            f"{n_classes} classes need not give; set the discount of the members, as in "
             "discount=0.05."
         )
     for member, (name, *_) in zip(fitted, fusion.estimators, strict=True):

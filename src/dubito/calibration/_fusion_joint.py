@@ -1,4 +1,4 @@
-"""Members calibrated together: one calibrator reads the scores of them all (P1)."""
+"""Fusion by one calibrator of the scores of all members (Minary et al., 2017)."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
+from dubito._responses import choose_response
 from dubito.calibration._cross_fit import (
     Job,
-    Source,
+    ScoredClassifier,
     carry_out,
+    check_two_classes,
     counted_folds,
     cross_fit_plan,
     every_row,
     folds_of,
     held_out,
-    refuse_one_class,
-    source_of,
+    scored_classifier,
     weight_of,
 )
 from dubito.calibration._fusion_independent import contour_product
-from dubito.calibration._members import GivenScores, Member, disjoint_shares, features_of
-from dubito.calibration._responses import choose_response
+from dubito.calibration._fusion_members import GivenScores, Member, disjoint_parts, features_of
 from dubito.calibration.classifier import CalibratedClassifier
 from dubito.calibration.evidential_joint import EvidentialJointCalibrator
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from dubito._checks import FloatArray
+    from dubito._typing import FloatArray
     from dubito.belief import Bounds, MassBatch
     from dubito.calibration._cross_fit import Rows
     from dubito.calibration._fusion_independent import Inputs
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class JointCombination:
-    """One calibrator, asked with the scores that all members give."""
+    """One calibrator of the scores of all members."""
 
     calibrator: EvidentialJointCalibrator
 
@@ -49,11 +49,11 @@ class JointCombination:
         return self.calibrator.predict_proba(self._table(inputs))
 
     def bounds(self, inputs: Inputs) -> Bounds:
-        """Return what the likelihood makes of belief and plausibility."""
+        """Return belief and plausibility from the likelihood."""
         return self.calibrator.predict_bounds(self._table(inputs))
 
     def level_bounds(self, inputs: Inputs, level: float) -> Bounds:
-        """Return bounds that hold the true probability at a confidence level."""
+        """Return bounds that include the true probability at a confidence level."""
         return self.calibrator.predict_bounds(self._table(inputs), level)
 
     def mass(self, inputs: Inputs) -> MassBatch:
@@ -61,7 +61,7 @@ class JointCombination:
         return self.calibrator.predict_mass(self._table(inputs))
 
     def conflict(self, inputs: Inputs) -> FloatArray:
-        """Return how far the members, each calibrated alone, contradict each other."""
+        """Return the conflict of the members, each calibrated alone."""
         return contour_product(inputs).conflict
 
     def _table(self, inputs: Inputs) -> FloatArray:
@@ -70,10 +70,9 @@ class JointCombination:
 
 
 def joint_table(scores: list[FloatArray], calibrator: EvidentialJointCalibrator) -> FloatArray:
-    """Put the members' scores side by side, with a column for each class also of two.
+    """Return the members' scores as one table (n, J, K), also for two classes.
 
-    The margin d of two classes becomes (-d/2, d/2), of which the calibrator takes the difference:
-    so members with one column and with two share a table, and no digit is lost.
+    The margin d of two classes becomes (-d/2, d/2), whose difference is exactly d again.
     """
     columns = []
     for own, kind in zip(scores, calibrator.input, strict=True):
@@ -87,9 +86,9 @@ def joint_table(scores: list[FloatArray], calibrator: EvidentialJointCalibrator)
 
 
 def check_joint(fusion: EvidentialFusion) -> None:
-    """Refuse parameters of the other method."""
+    """Raise for parameters of the other methods."""
     calibrator = fusion.calibrator
-    if not isinstance(calibrator, EvidentialJointCalibrator | None):
+    if calibrator is not None and not calibrator._reads_members:
         raise TypeError(
             'method="joint" calibrates all members by one EvidentialJointCalibrator; got '
             f'{type(calibrator).__name__}, which is for one classifier. Use method="independent" '
@@ -111,10 +110,10 @@ def fit_joint(
     y: npt.NDArray[Any],
     weight: FloatArray | None,
 ) -> tuple[list[CalibratedClassifier], JointCombination]:
-    """Score the same held-out rows by all members; calibrate all together, and each alone."""
+    """Return the members, each calibrated alone, and the calibrator of all of them."""
     shared = fusion.calibrator
     if shared is None:
-        shared = EvidentialJointCalibrator(ridge="auto")
+        shared = EvidentialJointCalibrator(ridge="auto", n_jobs=fusion.n_jobs)
     kinds = shared._inputs(len(members))
     sources = [
         _source(member, kind, X, weight, fusion.classes_)
@@ -122,12 +121,14 @@ def fit_joint(
     ]
     plans, rows = _plans(fusion, sources, X, y, weight)
     scored = carry_out(plans, y, classes=fusion.classes_, n_jobs=fusion.n_jobs)
-    read = [source.response.kind for source in sources]
-    joint = clone(shared).set_params(classes=fusion.classes_, input=read)
+    inputs = [source.response.kind for source in sources]
+    joint = clone(shared).set_params(classes=fusion.classes_, input=inputs)
     table = joint_table([scores for _, scores in scored], joint)
     joint.fit(table, y[rows], weight_of(weight, rows))
     alone = [
-        CalibratedClassifier(member.estimator, clone(shared).set_params(input=kind))._adopt(
+        CalibratedClassifier(
+            member.estimator, clone(shared).set_params(input=kind)
+        )._fit_calibrators(
             [own], [rows], y, weight, known=fusion.classes_, response=source.response
         )
         for member, kind, source, own in zip(members, kinds, sources, scored, strict=True)
@@ -141,35 +142,35 @@ def _source(
     X: Any,
     weight: FloatArray | None,
     classes: npt.NDArray[Any],
-) -> Source:
-    """Return what the member reads and is asked for; bare scores are as good as frozen."""
+) -> ScoredClassifier:
+    """Return the member with its data; scores without a classifier count as frozen."""
     estimator = member.estimator
     if estimator is None:
         estimator = FrozenEstimator(GivenScores(classes))
     response = choose_response(estimator, kind, "auto", n_classes=len(classes))
-    return source_of(estimator, features_of(X, member.columns), response, weight)
+    return scored_classifier(estimator, features_of(X, member.columns), response, weight)
 
 
 def _plans(
     fusion: EvidentialFusion,
-    sources: list[Source],
+    sources: list[ScoredClassifier],
     X: Any,
     y: npt.NDArray[Any],
     weight: FloatArray | None,
 ) -> tuple[list[list[Job]], Rows]:
-    """Return every member's plan, and the rows they all score, in the order of the scores.
+    """Return the plan of each member, and the held-out rows in the order of their scores.
 
-    With disjoint parts no member was trained on any of these rows; with folds each is scored by
-    copies that were not.
+    With disjoint parts no member is trained on any of these rows; with folds each row is scored by
+    a copy that was not trained on it.
     """
     rows = every = every_row(y, weight)
     learners = [j for j, s in enumerate(sources) if not isinstance(s.estimator, FrozenEstimator)]
     plans: dict[int, list[Job]] = {}
     if learners:
-        refuse_one_class(type(fusion).__name__, y, weight)
+        check_two_classes(type(fusion).__name__, y, weight)
     if learners and fusion.cv == "disjoint":
-        shares = disjoint_shares(y, len(learners), fusion.random_state)
-        folds = counted_folds(shares, y, weight)
+        parts = disjoint_parts(y, len(learners), fusion.random_state)
+        folds = counted_folds(parts, y, weight)
         rows = held_out(folds)
         for j, (train, _) in zip(learners, folds, strict=True):
             plans[j] = [Job(sources[j], train, rows)]

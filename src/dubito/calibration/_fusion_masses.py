@@ -1,15 +1,17 @@
-r"""Members that define mass functions of their own, combined as they are (P2's outlook).
+r"""Fusion of members that define mass functions themselves (outlook of Denœux 2019).
 
-A member that reads its features as evidence (P2) gives the Dempster sum of simple mass functions,
-:math:`\{k\}^{w^+_k}` for each class and :math:`\overline{\{k\}}^{w^-_k}` against it. With more than
-two classes these 2K sets differ, so the totals :math:`w^\pm_k` are the weights of the canonical
-decomposition of its mass; normalising changes the weight of the empty set alone. Hence
+A member that treats its features as evidence (Denœux 2019) gives the Dempster sum of simple mass
+functions, :math:`\{k\}^{w^+_k}` for each class and :math:`\overline{\{k\}}^{w^-_k}` against it.
+With more than two classes these 2K sets differ, so the totals :math:`w^\pm_k` are the weights of
+the canonical decomposition of its mass; normalising changes the weight of the empty set alone.
+Hence
 
-- Dempster's rule adds the members' totals (P2, eq. 8),
+- Dempster's rule adds the members' totals (Denœux 2019, eq. 8),
 - the cautious rule takes the largest of each, by its definition (Denœux 2008),
 
-and both give a mass of the same form, whose bounds cost O(K). Two classes have two such sets: what
-speaks against one speaks for the other, and these weights are added first.
+and both give a mass of the same form, whose bounds cost O(K). Two classes have only two such
+sets, {k} and its complement, the other class: weights for one and against the other are added
+first.
 """
 
 from __future__ import annotations
@@ -25,30 +27,30 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
 
-from dubito._kernels import evidence
-from dubito._kernels.softmax import softmax_rows
+from dubito._compat import pick
+from dubito._numerics import evidence_weights as evidence
+from dubito._numerics.softmax import softmax_rows
 from dubito._rows import warn_unweighted
-from dubito._sklearn import pick
 from dubito.belief import Bounds, Frame, MassBatch, TotalConflictError, plausibility_transform
 from dubito.belief.frame import DENSE_LIMIT
 from dubito.calibration._cross_fit import (
+    check_two_classes,
     every_row,
-    refuse_one_class,
     weight_of,
 )
 from dubito.calibration._fusion_independent import MASS_RULES, IndependentCombination
-from dubito.calibration._members import Member, check_labels, features_of
+from dubito.calibration._fusion_members import Member, check_labels, features_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     import numpy.typing as npt
 
-    from dubito._checks import FloatArray
+    from dubito._typing import FloatArray
     from dubito.calibration._fusion_independent import Inputs
     from dubito.calibration.fusion import EvidentialFusion
 
-#: Masses of a member held at a time, unless they are asked for: 32 MiB of them.
+#: Masses of a member computed at once where they are not the result: 32 MiB.
 _CHUNK = 2**22
 
 
@@ -77,8 +79,8 @@ class TotalsCombination:
     def conflict(self, inputs: Inputs) -> FloatArray:
         r"""Return the mass of the empty set between the members' masses.
 
-        Plausibilities multiply, :math:`Pl(k)=\prod_iPl_i(k)/(1-\kappa)`: the class with the largest
-        tells :math:`\kappa`.
+        Plausibilities multiply, :math:`Pl(k)=\prod_iPl_i(k)/(1-\kappa)`; :math:`\kappa` is computed
+        from the class with the largest.
         """
         together: FloatArray = np.zeros((2, 1, 1))
         log_product: FloatArray = np.zeros((1, 1))
@@ -98,7 +100,7 @@ class TotalsCombination:
 
 
 def total_weights(member: Any, X: Any) -> FloatArray:
-    """Return weights of evidence for and against each class, (2, n, K), each set named once."""
+    """Return weights of evidence for and against each class, (2, n, K); each set occurs once."""
     weights = np.stack(member.totals(X))
     if weights.shape[2] == 2:
         weights[0] += weights[1][:, ::-1]
@@ -114,7 +116,7 @@ class MassCombination:
     classes: npt.NDArray[Any]
 
     def proba(self, inputs: Inputs) -> FloatArray:
-        """Return normalised plausibilities: of the contour rule they are those of Dempster's."""
+        """Return normalised plausibilities; the contour rule gives those of Dempster's rule."""
         if self.inner.rule == "contour":
             return self.inner.proba(self._on_all_classes(inputs))
         return np.concatenate([plausibility_transform(mass) for mass in self._masses(inputs)])
@@ -137,13 +139,13 @@ class MassCombination:
         """Return the mass of the empty set between the members' masses, or a bound on it."""
         if self.inner.rule == "contour":
             return self.inner.conflict(self._on_all_classes(inputs))
-        return np.concatenate(list(self._in_parts(self.inner.conflict, inputs)))
+        return np.concatenate(list(self._in_chunks(self.inner.conflict, inputs)))
 
     def _masses(self, inputs: Inputs) -> Iterator[MassBatch]:
-        return self._in_parts(self.inner.mass, inputs)
+        return self._in_chunks(self.inner.mass, inputs)
 
-    def _in_parts(self, ask: Callable[[Inputs], Any], inputs: Inputs) -> Iterator[Any]:
-        """Ask for runs of rows that keep memory bounded; errors name rows of the whole."""
+    def _in_chunks(self, compute: Callable[[Inputs], Any], inputs: Inputs) -> Iterator[Any]:
+        """Yield the results of chunks of rows, to bound memory; errors name rows of the whole."""
         pairs = list(self._on_all_classes(inputs))
         n = pairs[0][1].shape[0] if hasattr(pairs[0][1], "shape") else len(pairs[0][1])
         step = max(1, _CHUNK >> len(self.classes))
@@ -151,22 +153,22 @@ class MassCombination:
             rows = slice(start, start + step)
             part = pairs if n <= step else [(member, pick(own, rows)) for member, own in pairs]
             try:
-                yield ask(iter(part))
+                yield compute(iter(part))
             except TotalConflictError as error:
                 raise TotalConflictError(error.rows + start) from None
 
     def _on_all_classes(self, inputs: Inputs) -> Inputs:
-        """Let members that have not seen some classes leave these open."""
+        """Extend members that do not know some classes to all classes."""
         for member, own in inputs:
             same = np.array_equal(member.classes_, self.classes)
             yield (member if same else OnAllClasses(member, self.classes)), own  # type: ignore[misc]
 
 
 class OnAllClasses:
-    r"""A member that has not seen some classes: it cannot exclude them.
+    r"""A member that does not know some classes, extended to all classes.
 
-    The mass of A goes to A and all unseen classes: the least committed mass that is the member's
-    own once the unseen ones are ruled out (Smets' conditional embedding).
+    The mass of A goes to the union of A and all unknown classes: the least committed mass whose
+    conditioning on the known classes is the member's own (Smets' conditional embedding).
     """
 
     def __init__(self, member: Any, classes: npt.NDArray[Any]) -> None:
@@ -174,12 +176,12 @@ class OnAllClasses:
         self.places = np.searchsorted(classes, member.classes_)
 
     def predict_bounds(self, X: Any) -> Bounds:
-        """Return bounds: nothing speaks against unseen classes, nor for any other alone."""
+        """Return bounds: unknown classes are fully plausible, and no class is certain."""
         own = self.member.predict_bounds(X)
         lower = np.zeros((len(own), len(self.classes)))
         upper = np.ones_like(lower)
         upper[:, self.places] = own.upper
-        if len(self.places) == len(self.classes):  # all seen, but in another order
+        if len(self.places) == len(self.classes):  # all known, but in another order
             lower[:, self.places] = own.lower
         return Bounds(lower, upper)
 
@@ -192,7 +194,7 @@ class OnAllClasses:
 
 
 def check_masses(fusion: EvidentialFusion) -> None:
-    """Refuse what is for calibration."""
+    """Raise for parameters of calibration."""
     for name in ("calibrator", "cv"):
         if (given := getattr(fusion, name)) is not None:
             raise ValueError(
@@ -209,12 +211,12 @@ def fit_masses(
     y: npt.NDArray[Any],
     weight: FloatArray | None,
 ) -> tuple[list[Any], TotalsCombination | MassCombination]:
-    """Fit every member that is not frozen on all rows."""
+    """Return the members, fitted on all rows unless frozen, and their combination."""
     for name, estimator, _ in members:
         if estimator is None:
             raise _no_masses(name, "None")
     if not all(isinstance(member.estimator, FrozenEstimator) for member in members):
-        refuse_one_class(type(fusion).__name__, y, weight)
+        check_two_classes(type(fusion).__name__, y, weight)
     rows = every_row(y, weight)
     weights = [_own_weight(member.estimator, weight_of(weight, rows)) for member in members]
     work = delayed(_fitted)
@@ -225,14 +227,14 @@ def fit_masses(
     for (name, *_), model in zip(members, fitted, strict=True):
         if not hasattr(model, "totals") and not hasattr(model, "predict_mass"):
             raise _no_masses(name, repr(model))
-        # One that holds a frozen model may know classes that y lacks.
+        # A member around a frozen model may know classes that y lacks.
         check_labels(name, model.classes_, y)
         fusion.classes_ = np.union1d(fusion.classes_, model.classes_)
     return fitted, _combination(fusion, fitted)
 
 
 def _own_weight(estimator: Any, weight: FloatArray | None) -> FloatArray | None:
-    """Return the weights where the member takes them; a warning where it cannot."""
+    """Return the sample weights, or None with a warning if the member does not take them."""
     if weight is None or isinstance(estimator, FrozenEstimator):
         return None
     if has_fit_parameter(estimator, "sample_weight"):
@@ -242,7 +244,7 @@ def _own_weight(estimator: Any, weight: FloatArray | None) -> FloatArray | None:
 
 
 def _fitted(estimator: Any, X: Any, y: npt.NDArray[Any], weight: FloatArray | None) -> Any:
-    """Return a fitted copy; a frozen model comes back as it is."""
+    """Return a fitted copy; a frozen model unchanged."""
     passed = {} if weight is None else {"sample_weight": weight}
     return clone(estimator).fit(X, y, **passed)
 

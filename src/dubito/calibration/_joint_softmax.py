@@ -1,4 +1,4 @@
-"""The joint model of more than two classes: one slope for each classifier, with its doubts."""
+"""The joint model of more than two classes: a softmax with one slope for each classifier."""
 
 from __future__ import annotations
 
@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dubito._kernels.joint_softmax import (
+from dubito._numerics.softmax import softmax_rows
+from dubito._numerics.targets import target_table
+from dubito.calibration._joint_logistic import (
+    SMALLEST,
+    JointSettings,
+    check_estimate_exists,
+    choose_likelihood,
+    limit_scores,
+    root_mean_square,
+)
+from dubito.calibration._kernels.joint_softmax import (
     CERTIFIED,
     SoftmaxEvidence,
     SoftmaxFit,
@@ -16,38 +26,27 @@ from dubito._kernels.joint_softmax import (
     quadratic_evidence,
     softmax_evidence,
 )
-from dubito._kernels.joint_softmax_level import (
+from dubito.calibration._kernels.joint_softmax_level import (
     SoftmaxLevels,
     fit_levels,
     level_bounds,
     stepped_bounds,
 )
-from dubito._kernels.softmax import softmax_rows
-from dubito._kernels.targets import target_table
-from dubito.calibration._joint_settings import (
-    SMALLEST,
-    JointSettings,
-    brought_near,
-    check_estimate_exists,
-    choose_likelihood,
-    root_mean_square,
-)
-from dubito.calibration._joint_strength import strengths_by_evidence
-from dubito.calibration._shrinkage import WEAKEST
+from dubito.calibration._penalised_fit import WEAKEST, strengths_by_evidence
 from dubito.calibration.errors import CalibrationInputError
 
 if TYPE_CHECKING:
-    from dubito._checks import BoolArray, FloatArray, IntArray
+    from dubito._typing import BoolArray, FloatArray, IntArray
 
-#: Up to so many steps, of some nanoseconds each, a row's bounds are exact unless asked for.
-_CHEAP = 1_000_000
+#: Operations per row, of some nanoseconds each, up to which "auto" is exact.
+_EXACT_COST = 1_000_000
 
-#: Up to so many steps a fit, biases are tried.
-_CHEAP_BIASES = 20_000_000
+#: Operations of a fit up to which biases are tried.
+_BIAS_COST = 20_000_000
 
-#: Biases whose ridge is stronger, of a prior deviation below a tenth of a log-odd, are left out:
-#: they would change nothing but the width of the bounds.
-_NO_BIAS = 100.0
+#: Biases are left out if the evidence gives them a stronger ridge, a prior standard deviation below
+#: 0.1 in log-odds: they would only widen the bounds.
+_STRONGEST_BIAS_RIDGE = 100.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +57,7 @@ class SoftmaxJointModel:
     bias: bool
     likelihood: str
     ridge: FloatArray  # strength of the slopes' ridge, and of the biases' where there are any
-    flat: bool  # the likelihood does not change in some directions
+    flat: bool  # whether the likelihood is constant in some directions
     fit: SoftmaxFit
     evidence: SoftmaxEvidence
     levels: SoftmaxLevels
@@ -70,7 +69,7 @@ class SoftmaxJointModel:
 
     @property
     def gradient_norm(self) -> float:
-        """Largest component of the projected gradient at the estimate for each unit of weight."""
+        """Largest component of the projected gradient at the estimate per unit of sample weight."""
         return self.fit.gradient_norm
 
     @property
@@ -92,15 +91,15 @@ class SoftmaxJointModel:
 
     def bounds(self, scores: FloatArray, threads: int) -> tuple[FloatArray, FloatArray]:
         """Return lower and upper probabilities, each (n, K)."""
-        reach = stepped_bounds if self.flat else lower_and_upper
-        lower, upper = reach(self.evidence, self._queries(scores), threads=threads)
+        compute = stepped_bounds if self.flat else lower_and_upper
+        lower, upper = compute(self.evidence, self._queries(scores), threads=threads)
         proba = self.proba(scores)
         return np.minimum(lower, proba), np.maximum(upper, proba)
 
     def level_bounds(
         self, scores: FloatArray, level: float, threads: int
     ) -> tuple[FloatArray, FloatArray]:
-        """Return bounds that hold the probabilities at a confidence level, each (n, K)."""
+        """Return bounds that include the probabilities at a confidence level, each (n, K)."""
         if self.levels.gradient_norm > CERTIFIED:
             raise _not_certified(self.levels.gradient_norm)
         return level_bounds(self.levels, self._queries(scores), level, threads=threads)
@@ -112,12 +111,12 @@ class SoftmaxJointModel:
 def fit_softmax(
     scores: FloatArray, y: IntArray, weight: FloatArray, settings: JointSettings
 ) -> SoftmaxJointModel:
-    """Fit the model to log scores (n, J, K), labels 0..K-1, and positive weights."""
+    """Return the model fitted to log scores (n, J, K), labels 0..K-1, and positive weights."""
     n, n_classifiers, n_classes = scores.shape
     scale = spread_of(scores, weight)
     bias = settings.bias
-    if bias is None:  # to be tried, where that takes seconds at most
-        bias = n * n_classes * (n_classifiers + n_classes) ** 2 <= _CHEAP_BIASES
+    if bias is None:  # tried where that takes seconds at most
+        bias = n * n_classes * (n_classifiers + n_classes) ** 2 <= _BIAS_COST
     queries = queries_of(scores, scale, bias=bias)
     rows = np.ascontiguousarray(queries[:, 1:])
     p = rows.shape[2]
@@ -126,7 +125,7 @@ def fit_softmax(
     if settings.ridge is None:
         forms = _forms(n_classifiers, n_classes, bias=bias)
         ridge = _ridge_by_evidence(rows, target, weight, bounded, forms)
-        if settings.bias is None and bias and ridge[1] > _NO_BIAS:
+        if settings.bias is None and bias and ridge[1] > _STRONGEST_BIAS_RIDGE:
             return fit_softmax(scores, y, weight, settings._replace(bias=False))
         estimate = _certified(
             fit_softmax_model(rows, target, weight, np.tensordot(ridge, forms, axes=1), bounded)
@@ -143,8 +142,8 @@ def fit_softmax(
     else:
         estimate = fit = _certified(fit_softmax_model(rows, target, weight, penalty, bounded))
     evidence = softmax_evidence(rows, weight, penalty, bounded, fit)
-    # A path for every pair of classes, each of some dozen passes over rows, classes and Hessian.
-    likelihood = choose_likelihood(settings.likelihood, n * n_classes**3 * (p**2 + 15), _CHEAP)
+    # One solution path per pair of classes, of some dozen passes over rows, classes and Hessian.
+    likelihood = choose_likelihood(settings.likelihood, n * n_classes**3 * (p**2 + 15), _EXACT_COST)
     quadratic = likelihood == "quadratic"
     return SoftmaxJointModel(
         scale=scale,
@@ -161,7 +160,7 @@ def fit_softmax(
 def _forms(n_classifiers: int, n_classes: int, *, bias: bool) -> FloatArray:
     """Return the quadratic forms of the ridges: of slopes, and of biases about their mean.
 
-    Biases are against the first class; about their mean, no class is special.
+    Biases are relative to the first class; the form about their mean treats all classes alike.
     """
     p = n_classifiers + (n_classes - 1 if bias else 0)
     forms = np.zeros((1 + bias, p, p))
@@ -186,20 +185,20 @@ def _ridge_by_evidence(
 def _without_ridge(
     rows: FloatArray, target: FloatArray, weight: FloatArray, bounded: BoolArray
 ) -> tuple[SoftmaxFit, FloatArray]:
-    """Return the fit that bounds are made from, and its penalty: none, or hardly any.
+    """Return the fit that bounds are computed from, and its penalty: 0, or the weakest.
 
-    Of classifiers that are copies to rounding no optimum can be certified without one.
+    If classifiers are copies up to rounding, the optimum cannot be certified without a penalty.
     """
     none = np.zeros(len(bounded))
     fit = fit_softmax_model(rows, target, weight, none, bounded)
     if fit.gradient_norm <= CERTIFIED:
         return fit, none
-    little = np.where(bounded, WEAKEST, 0.0)
-    return _certified(fit_softmax_model(rows, target, weight, little, bounded)), little
+    weakest = np.where(bounded, WEAKEST, 0.0)
+    return _certified(fit_softmax_model(rows, target, weight, weakest, bounded)), weakest
 
 
 def _certified(fit: SoftmaxFit) -> SoftmaxFit:
-    """Return a fit that is the optimum; refuse one that is not."""
+    """Return the fit; raise if its gradient is not near 0."""
     if fit.gradient_norm > CERTIFIED:
         raise _not_certified(fit.gradient_norm)
     return fit
@@ -215,7 +214,7 @@ def _not_certified(gradient_norm: float) -> CalibrationInputError:
 
 
 def spread_of(scores: FloatArray, weight: FloatArray) -> FloatArray:
-    """Return how far each classifier's scores differ between classes; 0 where by rounding only."""
+    """Return the spread of each classifier's scores between classes; 0 where it is rounding."""
     centred = scores - scores.mean(axis=2, keepdims=True)
     spread = root_mean_square(centred, weight)
     noise = 1e-13 * np.abs(scores).max(axis=(0, 2))
@@ -228,7 +227,7 @@ def queries_of(scores: FloatArray, scale: FloatArray, *, bias: bool) -> FloatArr
     safe = np.where(scale > 0, scale, 1.0)[:, None]
     with np.errstate(over="ignore"):
         scaled = np.where(scale[:, None] > 0, (scores - scores[:, :, :1]) / safe, 0.0)
-    slopes = brought_near(scaled).transpose(0, 2, 1)
+    slopes = limit_scores(scaled).transpose(0, 2, 1)
     if not bias:
         return np.ascontiguousarray(slopes)
     biases = np.broadcast_to(np.eye(n_classes)[:, 1:], (n, n_classes, n_classes - 1))

@@ -1,59 +1,175 @@
-"""The default calibrator: the map that fits the rows at hand, and how sure it is."""
+r"""The default calibrator: temperature scaling of limited scores, matrix scaling, and pooling.
+
+Scores are limited so that outliers do not dominate the temperature. With :math:`d_k=\max_ju_j-u_k`
+the gap of class k to the best score, the limited score is
+
+.. math:: v_k=-\frac{d_k}{1+d_k/L}:
+
+nearly :math:`-d_k` where the gap is small relative to the limit L, never below :math:`-L`. The
+order of the classes stays. Naive Bayes, whose log-odds of hundreds mean no more than those of ten,
+needs a limit; most classifiers need none, and :math:`L=\infty` is plain temperature scaling.
+
+Pooling is the weighted mean of several maps, with weights that maximise the likelihood of rows left
+out.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from dubito._kernels.softmax import spread_rows
+from dubito._numerics.targets import LIGHT
 from dubito.belief import Bounds
-from dubito.calibration._base import BaseCalibrator
-from dubito.calibration._limited import fit_limited_slope
-from dubito.calibration._log_odds_bounds import holding
-from dubito.calibration._pooling import balanced, fit_weights, folds_by_margin
-from dubito.calibration._shrinkage import in_safe_units
-from dubito.calibration._two_classes import TwoClassMass
+from dubito.calibration._kernels.softmax_models import fit_slope, slope_loss, subsample_rows
+from dubito.calibration.base import BaseCalibrator, TwoClassMassMixin
 from dubito.calibration.isotonic import IsotonicCalibrator
+from dubito.calibration.log_odds_bounds import including
 from dubito.calibration.matrix import MatrixCalibrator
+from dubito.calibration.scores import in_safe_units
 from dubito.calibration.vector import VectorCalibrator
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from dubito._checks import BoolArray, FloatArray, IntArray
+    from dubito._typing import BoolArray, FloatArray, IntArray
 
     Pair = tuple[FloatArray, FloatArray]
 
-#: Classes up to which every score may speak for every class; beyond, a slope and a bias each.
+#: Classes up to which the second step is matrix scaling; beyond, vector scaling.
 _MATRIX_CLASSES = 100
-#: Rows, and rows for each class, from which an isotonic map is tried beside it, and classes up to
-#: which it is.
+#: Fewest rows, fewest rows per class, and most classes for which an isotonic map is pooled.
 _POOL_ROWS, _POOL_ROWS_PER_CLASS, _POOL_CLASSES = 200, 30, 50
-#: Rows on which the weights are chosen at most; a fixed random sample of more.
+#: Rows on which the weights of the maps are chosen; of more, a fixed random sample.
 _MOST_FOLDED = 5000
 _FOLDS = 5
-#: Rows that count for the map, the isotonic map and the base rates before any is seen.
+#: Prior rows of the map, the isotonic map and the base rates.
 _PRIOR_ROWS = np.array([4.0, 0.1, 0.02])
 #: Weight of the base rate where it is not cross-validated, in rows.
 _BASE_ROWS = 0.25
+#: Candidate limits of gaps: these quantiles of all gaps, besides none.
+_QUANTILES = (0.02, 0.1, 0.25, 0.5, 0.75, 0.9)
+#: Increase of the log-likelihood that a limit must bring.
+_GAIN = 4.0
+#: Scores on which the limit is chosen; of more, a fixed random sample of rows.
+_MOST_SCORES = 300_000
+#: Most iterations for the weights of the maps, and the change of weights that ends them.
+_ITERATIONS, _CHANGE = 200, 1e-6
 
 
-class AutoCalibrator(TwoClassMass, BaseCalibrator):
-    r"""Calibration without a choice to make: good with twenty rows and with twenty thousand.
+class LimitedSlope(NamedTuple):
+    """The limit of gaps, infinite for none, and the slope fitted to limited scores."""
 
-    Three steps, each kept as simple as the rows allow:
+    limit: float
+    slope: float
+
+    def log_proba(self, u: FloatArray) -> FloatArray:
+        """Return the log softmax of limited scores times the slope."""
+        z = self.slope * limit_gaps(u, self.limit)
+        # The best score is 0, so that nothing overflows.
+        return z - np.log(np.exp(z).sum(axis=1, keepdims=True))
+
+
+def limit_gaps(u: FloatArray, limit: float) -> FloatArray:
+    """Return limited scores: 0 for the best class of a row, at least -limit for the others."""
+    gaps = u.max(axis=1, keepdims=True) - u
+    return np.asarray(-gaps / (1 + gaps / limit))
+
+
+def fit_limited_slope(u: FloatArray, y: IntArray, weight: FloatArray) -> LimitedSlope:
+    """Return slope and limit of the largest likelihood; no limit unless one is clearly better."""
+    rows = subsample_rows(len(u), max(_MOST_SCORES // u.shape[1], 1000))
+    u, y, weight = u[rows], y[rows], weight[rows]
+    best, least = LimitedSlope(np.inf, 1.0), np.inf
+    for limit in (np.inf, *_candidates(u, weight)):
+        v = np.ascontiguousarray(limit_gaps(u, limit))
+        slope = fit_slope(v, y, weight, LIGHT).theta
+        loss = slope_loss(v, y, weight, LIGHT, slope) + (limit < np.inf) * _GAIN
+        if loss < least:
+            best, least = LimitedSlope(float(limit), slope), loss
+    if best.slope > 0:
+        return best
+    # Higher scores go with other labels: a slope of 0 would hide them from the next steps.
+    typical = float(np.abs(limit_gaps(u, best.limit)).mean())
+    return best._replace(slope=1 / typical if typical > 0 else 1.0)
+
+
+def _candidates(u: FloatArray, weight: FloatArray) -> FloatArray:
+    """Return weighted quantiles of the positive gaps."""
+    gaps = (u.max(axis=1, keepdims=True) - u).ravel()
+    weights = np.repeat(weight, u.shape[1])
+    positive = gaps > 0
+    gaps, weights = gaps[positive], weights[positive]
+    if not len(gaps):
+        return gaps
+    order = np.argsort(gaps)
+    below = np.cumsum(weights[order])
+    at = np.searchsorted(below, np.array(_QUANTILES) * below[-1])
+    return np.unique(gaps[order[np.minimum(at, len(order) - 1)]])
+
+
+def folds_by_margin(u: FloatArray, y: IntArray, n_folds: int) -> IntArray:
+    """Return the fold of each row by the rank of its margin, the true score minus the best other.
+
+    Equal rows are in one fold, so that a row of weight 2 counts as two rows, and the order of rows
+    or classes does not matter.
+    """
+    rows = np.arange(len(u))
+    others = u.copy()
+    others[rows, y] = -np.inf
+    margin = u[rows, y] - others.max(axis=1)
+    # Rounded, because differences of equal scores may differ by rounding.
+    unit = float(np.abs(margin).max()) or 1.0
+    return np.unique(np.round(margin / unit, 12), return_inverse=True)[1] % n_folds
+
+
+def balanced(fold: IntArray, weight: FloatArray, n_folds: int) -> bool:
+    """Return whether every fold has rows and none has more than half of their weight."""
+    held = np.bincount(fold, weight, n_folds)
+    return bool(held.min() > 0 and held.max() <= 0.5 * held.sum())
+
+
+def fit_weights(likelihood: FloatArray, weight: FloatArray, prior: FloatArray) -> FloatArray:
+    r"""Return the weights of maps that maximise the likelihood of left-out rows.
+
+    The maximum of :math:`\sum_iw_i\log\sum_mv_mq_{im}+\sum_m a_m\log v_m` over weights v of the
+    maps, by expectation maximisation.
+
+    Parameters
+    ----------
+    likelihood : ndarray of shape (n, M)
+        Probability q of the true class by each map.
+    weight : ndarray of shape (n,)
+        Sample weights.
+    prior : ndarray of shape (M,)
+        Prior rows a of each map.
+    """
+    mix = prior / prior.sum()
+    for _ in range(_ITERATIONS):
+        part = likelihood * mix
+        new = (weight / part.sum(axis=1)) @ part + prior
+        new /= new.sum()
+        if np.abs(new - mix).max() < _CHANGE:
+            return new
+        mix = new
+    return mix
+
+
+class AutoCalibrator(TwoClassMassMixin, BaseCalibrator):
+    r"""Calibration without settings, for twenty rows as for twenty thousand.
+
+    Three steps, each as simple as the number of rows requires:
 
     1. *Robust temperature.* :math:`p=\mathrm{softmax}(\theta v)`, one slope for all classes, of
        scores whose gap to the best is limited, :math:`v_k=-d_k/(1+d_k/L)`. The limit L is chosen
        among six quantiles of the gaps, and none, by likelihood; it must gain four units.
-    2. *Matrix scaling* of its logarithm, shrunken towards it by evidence (`MatrixCalibrator`;
-       beyond 100 classes `VectorCalibrator`): offsets and slopes of classes, and what a score says
-       of other classes.
+    2. *Matrix scaling* of its logarithm, shrunk to it with strengths by the evidence
+       (`MatrixCalibrator`; beyond 100 classes `VectorCalibrator`): offsets and slopes of classes,
+       and the effect of a score on other classes.
     3. *Pooling.* The probability is the mean :math:`w_1p_\text{map}+w_2p_\text{isotonic}+w_3\pi`
        with π the base rates. From 200 rows and 30 for each class on, up to 50 classes, the weights
        maximise the likelihood of rows left out in five folds; with fewer rows :math:`w_2=0` and
-       :math:`w_3=1/(4(n+1))`, so that no class is called impossible after n rows.
+       :math:`w_3=1/(4(n+1))`, so that no probability is 0.
 
     Parameters
     ----------
@@ -62,15 +178,15 @@ class AutoCalibrator(TwoClassMass, BaseCalibrator):
         of which the logarithm is taken, or their logarithms.
     floor : float or "auto", default="auto"
         Probabilities below it are raised to it before their logarithm is taken. "auto" is half of
-        the smallest positive one in the fit, within 1e-16 and 0.01: what a forest calls impossible
-        is then a little less likely than what it has seen once.
+        the smallest positive one in the fit, within 1e-16 and 0.01: a class without votes in
+        a forest is then a little less likely than one with one vote.
     classes : array-like of shape (K,), optional
-        Labels of the columns, where y lacks some of them.
+        Labels in the order of the columns; needed if y lacks some.
 
     Attributes
     ----------
     summary_ : str
-        What was chosen, in a sentence.
+        One sentence with the choices made.
     limit_ : float
         Limit L of the gaps between scores; infinite where there is none.
     slope_ : float
@@ -92,19 +208,19 @@ class AutoCalibrator(TwoClassMass, BaseCalibrator):
     See Also
     --------
     MatrixCalibrator : The second step alone.
-    CalibratedClassifier : Calibrates any classifier, by this unless told otherwise.
+    CalibratedClassifier : Calibrates any classifier, with this calibrator by default.
 
     Notes
     -----
-    Bounds are the means of those of the two maps, with the same weights, widened to hold the
-    probability. Limit and weights count as known.
+    Bounds are the means of those of the two maps, with the same weights, widened to include
+    the probability. Limit and weights are treated as known.
 
     The number of limits tried, the gain of four units, 200 rows, a quarter of a row and the prior
     weights of the pool were chosen on digits, breast cancer and wine, also with few features, noisy
     labels and merged classes; `benchmarks/QUALITY.md` has the results on other data. Folds do not
-    depend on the order of rows or classes, but that of more than 5,000 rows a fixed sample of
-    positions chooses the weights. Where so many scores are equal that one fold would hold more than
-    half of the rows, there is no isotonic map.
+    depend on the order of rows or classes, except that with more than 5,000 rows the weights are
+    chosen on a fixed sample of positions. There is no isotonic map if so many scores are equal that
+    one fold would have more than half of the rows.
 
     Examples
     --------
@@ -142,48 +258,51 @@ class AutoCalibrator(TwoClassMass, BaseCalibrator):
         self.summary_ = self._sentence(total)
 
     def _has_rows_to_pool(self, total: float) -> bool:
-        """Say whether rows suffice for an isotonic map beside the other."""
+        """Return whether there are enough rows to pool an isotonic map."""
         n_classes = len(self.classes_)
         enough = max(_POOL_ROWS, _POOL_ROWS_PER_CLASS * n_classes)
         return n_classes <= _POOL_CLASSES and total >= enough
 
     def _pool(self, u: FloatArray, y: IntArray, weight: FloatArray) -> None:
-        """Fit the isotonic map and the weights of all three parts, unless rows are too alike."""
-        rows = spread_rows(len(u), _MOST_FOLDED)
+        """Fit the isotonic map and the weights of all parts, unless too many rows are equal."""
+        rows = subsample_rows(len(u), _MOST_FOLDED)
         some_u, some_y, some_weight = u[rows], y[rows], weight[rows]
         fold = folds_by_margin(some_u, some_y, _FOLDS)
         if not balanced(fold, some_weight, _FOLDS):
             return
         likelihood = np.empty((len(rows), 3))
         for k in range(_FOLDS):
-            kept, left = fold != k, fold == k
-            parts = self._left_out(some_u, some_y, some_weight, kept, left)
+            train, left = fold != k, fold == k
+            parts = self._left_out_proba(some_u, some_y, some_weight, train, left)
             likelihood[left] = np.column_stack([p[np.arange(len(p)), some_y[left]] for p in parts])
         self.weights_ = fit_weights(likelihood, some_weight, _PRIOR_ROWS)
         self.isotonic_ = self._fresh_isotonic().fit(self._limited.slope * u, y, weight)
 
-    def _left_out(
-        self, u: FloatArray, y: IntArray, weight: FloatArray, kept: BoolArray, left: BoolArray
+    def _left_out_proba(
+        self, u: FloatArray, y: IntArray, weight: FloatArray, train: BoolArray, left: BoolArray
     ) -> list[FloatArray]:
-        """Return what each part, fitted to the rows kept, says of the rows left out."""
+        """Return probabilities of the rows left out, by each part fitted to the rows `train`."""
         logits = self._limited.slope * u
-        isotonic = self._fresh_isotonic().fit(logits[kept], y[kept], weight[kept])
-        base = base_rate(np.bincount(y[kept], weight[kept], u.shape[1]))
+        isotonic = self._fresh_isotonic().fit(logits[train], y[train], weight[train])
+        base = base_rate(np.bincount(y[train], weight[train], u.shape[1]))
         features = self._features(u)
-        proba = self.map_.left_out_proba(features[kept], y[kept], weight[kept], features[left])
+        proba = self.map_.left_out_proba(features[train], y[train], weight[train], features[left])
         return [proba, isotonic.predict_proba(logits[left]), np.broadcast_to(base, proba.shape)]
 
     def _fresh_map(self) -> MatrixCalibrator | VectorCalibrator:
-        """Return the second step, to be fitted."""
+        """Return the second step, not fitted."""
         n_classes = len(self.classes_)
-        kind = MatrixCalibrator if n_classes <= _MATRIX_CLASSES else VectorCalibrator
+        kind = MatrixCalibrator if self._has_matrix() else VectorCalibrator
         return kind(classes=np.arange(n_classes))._trusting_labels()
 
-    def _features(self, u: FloatArray) -> FloatArray:
-        """Return what the second step reads.
+    def _has_matrix(self) -> bool:
+        """Return whether the second step is matrix scaling."""
+        return len(self.classes_) <= _MATRIX_CLASSES
 
-        Log-probabilities, or the margin of two classes. A constant added to a row of margins is
-        information, and stays where they are not limited.
+    def _features(self, u: FloatArray) -> FloatArray:
+        """Return the input of the second step: log-probabilities, or the margin of two classes.
+
+        Margins that are not limited are not normalised: a constant added to a row is information.
         """
         if len(self.classes_) == 2:
             log_proba = self._limited.log_proba(u)
@@ -193,7 +312,7 @@ class AutoCalibrator(TwoClassMass, BaseCalibrator):
         return self._limited.log_proba(u)
 
     def _fresh_isotonic(self) -> IsotonicCalibrator:
-        """Return the isotonic map, to be fitted."""
+        """Return the isotonic map, not fitted."""
         fresh = IsotonicCalibrator(input="logits", classes=np.arange(len(self.classes_)))
         return fresh._trusting_labels()
 
@@ -206,7 +325,7 @@ class AutoCalibrator(TwoClassMass, BaseCalibrator):
         return proba + self.weights_[2] * self.base_rate_
 
     def _misfit(self, table: FloatArray, y: IntArray, weight: FloatArray) -> float:
-        """Return that of the second step, unless the isotonic map makes up for it."""
+        """Return the misfit of the second step, or that of the pool if it is smaller."""
         misfit = self.map_.misfit_
         return misfit if self.isotonic_ is None else min(misfit, super()._misfit(table, y, weight))
 
@@ -217,10 +336,9 @@ class AutoCalibrator(TwoClassMass, BaseCalibrator):
         return self._pooled_bounds(table, level)
 
     def _pooled_bounds(self, table: FloatArray, level: float | None) -> Pair:
-        """Return the weighted means of the maps' bounds, widened to hold the probability.
+        """Return the weighted means of the maps' bounds, widened to include the probability.
 
-        The base rates have no part in it: they keep probabilities off 0 and 1, where the truth may
-        well be.
+        The base rates are left out: they keep probabilities from 0 and 1, which may be the truth.
         """
         u = self._scores(table)
         bounds = self.map_.predict_bounds(self._features(u), level)
@@ -229,18 +347,18 @@ class AutoCalibrator(TwoClassMass, BaseCalibrator):
             more = self.isotonic_.predict_bounds(self._limited.slope * u, level)
             pair = zip(bounds, more, strict=True)
             bounds = Bounds(*((1 - weight) * side + weight * other for side, other in pair))
-        return holding(self._proba(table), (bounds.lower, bounds.upper))
+        return including(self._proba(table), (bounds.lower, bounds.upper))
 
     def _scores(self, table: FloatArray) -> FloatArray:
         """Return log scores in the units of the fit."""
         return np.asarray(self._log_scores(table, normalised=True) / self._unit)
 
     def _sentence(self, total: float) -> str:
-        """Say what was chosen."""
+        """Return the summary of the choices made."""
         first = f"temperature {1 / self.slope_:.3g}"
         if self.limit_ < np.inf:
             first += f" of scores limited to {self.limit_:.3g} below the best"
-        second = "matrix" if isinstance(self.map_, MatrixCalibrator) else "vector"
+        second = "matrix" if self._has_matrix() else "vector"
         weights = f"{self.weights_[0]:.3f} map"
         if self.isotonic_ is not None:
             weights += f", {self.weights_[1]:.3f} isotonic"

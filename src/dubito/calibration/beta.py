@@ -1,4 +1,4 @@
-"""Beta calibration: a sigmoid whose two halves may be of different steepness."""
+"""Beta calibration: a sigmoid with different slopes for small and large probabilities."""
 
 from __future__ import annotations
 
@@ -10,39 +10,38 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.special import expit, log_expit
 
-from dubito._kernels.logistic import (
+from dubito._compat import Interval, StrOptions
+from dubito._numerics.logistic_fit import (
     LogisticFit,
     choose_ridge,
     fit_logistic,
     leave_one_out_loss,
 )
-from dubito._kernels.targets import event_targets
-from dubito._sklearn import Interval, StrOptions
-from dubito.calibration._certificates import check_certificate
-from dubito.calibration._curve_bounds import CurveSpread, curve_spread
-from dubito.calibration._kept import WithoutCache
-from dubito.calibration._lifting import LiftedEvidentialCalibrator
-from dubito.calibration._log_odds_bounds import holding
-from dubito.calibration._misfit import misfit_fraction
-from dubito.calibration._sigmoid_bounds import KEPT_ROWS, EventRows, kept_rows
+from dubito._numerics.targets import event_targets
+from dubito.calibration.base import UncachedStateMixin
+from dubito.calibration.diagnostics import misfit_fraction
+from dubito.calibration.errors import warn_unless_converged
+from dubito.calibration.evidential_logistic import STORED_ROWS, EventRows, condensed_rows
+from dubito.calibration.log_odds_bounds import LinearUncertainty, including, linear_uncertainty
+from dubito.calibration.one_vs_rest import OneVsRestCalibrator
 from dubito.calibration.platt import SigmoidMap, fit_sigmoid
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from dubito._checks import BoolArray, FloatArray, IntArray
+    from dubito._typing import BoolArray, FloatArray, IntArray
 
-#: Log-odds beyond this count as this: larger ones say no more and drown the other columns.
-_CERTAIN = 1e5
+#: Larger log-odds are clipped: they carry no information and would dominate the other columns.
+_LARGEST_LOG_ODDS = 1e5
 
-#: Strength of a prior deviation of their own size for a and b.
+#: Penalty strength of a prior standard deviation of 1 for a and b in their unit.
 _WEAKEST = 1.0
 
-#: Logits that differ by less have the same logarithms of probabilities but for rounding: constant.
+#: Logits whose standard deviation is smaller count as constant: the difference is rounding.
 _RESOLVED = 1e-12
 
 
-class BetaCalibrator(LiftedEvidentialCalibrator):
+class BetaCalibrator(OneVsRestCalibrator):
     r"""Beta calibration: :math:`\operatorname{logit}p=a\ln q-b\ln(1-q)+c` with :math:`a,b\ge0`.
 
     q is the probability to be corrected, :math:`\sigma(s)` for logits. Small q are corrected with
@@ -51,26 +50,26 @@ class BetaCalibrator(LiftedEvidentialCalibrator):
 
     Parameters
     ----------
-    ridge : "auto" or float, default="auto"
-        Strength :math:`\lambda` of the pull towards sigmoid calibration,
-        :math:`10\lambda[(a-a_0)^2/u^2+(b-a_0)^2/u^2+(d-d_0)^2]`. Slope :math:`a_0` and level
+    ridge : float or "auto", default="auto"
+        Strength :math:`\lambda` of the penalty that shrinks to sigmoid calibration,
+        :math:`10\lambda[(a-a_0)^2/u^2+(b-a_0)^2/u^2+(d-d_0)^2]`. Slope :math:`a_0` and offset
         :math:`d_0`, the log-odds where :math:`\ln q` and :math:`\ln(1-q)` have their means, are
         those of `PlattCalibrator`, fitted first with the same ``ridge``, or of a flat map if that
-        falls; the unit u is :math:`a_0`, or one over the scores' standard deviation where that is
-        more. "auto" chooses between 0.05 and 50 by analytic
-        leave-one-out; the share of the ridge vanishes as rows are added. 0 has no ridge, but
-        Platt's smoothed targets, which keep separable scores finite.
+        decreases; the unit u is :math:`a_0`, or one over the scores' standard deviation where that
+        is more. "auto" chooses between 0.05 and 50 by analytic leave-one-out; the influence of the
+        ridge vanishes as rows are added. 0 has no ridge, but Platt's smoothed targets, which keep
+        separable scores finite.
     input : {"margin", "logits", "proba", "log_proba"}, default="margin"
         What the scores are. Margins have no probability q: they are first mapped to log-odds by
         the fitted sigmoid, so their unit and origin do not matter, and a, b, c refine that map. A
-        sigmoid that falls is not followed: a, b ≥ 0 keep the order of the scores.
+        decreasing sigmoid is replaced by a flat map: a, b ≥ 0 keep the order of the scores.
     floor : float or "auto", default="auto"
         Probabilities below it are raised to it before their logarithm is taken. "auto" is half of
-        the smallest positive one in the fit, within 1e-16 and 0.01: what a forest calls impossible
-        is then a little less likely than what it has seen once; for log-probabilities it is the
-        power of 1e-16 that fits the rows best by one slope, so that a few absurd ones count little.
+        the smallest positive one in the fit, between 1e-16 and 0.01; for log-probabilities it is
+        the power of 1e-16 that fits the rows best by one slope, which limits the influence of a
+        few extreme ones.
     classes : array-like of shape (K,), optional
-        The label of each column of scores, where y may lack some.
+        Labels in the order of the columns; needed if y lacks some.
 
     Attributes
     ----------
@@ -94,10 +93,10 @@ class BetaCalibrator(LiftedEvidentialCalibrator):
     map each against the rest, normalised, and mixed with the base rate at the weight 1/(n+1).
 
     ``predict_bounds`` has the log-odds with standard errors from the Hessian, a and b with a prior
-    deviation of their own size around each other; in the direction in which both grow the
-    likelihood itself is followed, down and up. That a and b are not negative does not go into it.
-    Belief and plausibility are around the fitted map, ``level=0.9`` around one of the weakest
-    ridge; both are widened to hold the probability.
+    deviation of their own size around each other; in the direction in which both grow,
+    standard errors down and up come from the likelihood itself. That a and b are not negative is
+    not used. Belief and plausibility are centred at the fitted map, ``level=0.9`` at that of the
+    weakest ridge; both are widened to include the probability.
 
     References
     ----------
@@ -115,14 +114,14 @@ class BetaCalibrator(LiftedEvidentialCalibrator):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **LiftedEvidentialCalibrator._parameter_constraints,
+        **OneVsRestCalibrator._parameter_constraints,
         "ridge": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
     }
 
     def __init__(
         self,
         *,
-        ridge: str | float = "auto",
+        ridge: float | str = "auto",
         input: str = "margin",
         floor: float | str = "auto",
         classes: npt.ArrayLike | None = None,
@@ -136,54 +135,58 @@ class BetaCalibrator(LiftedEvidentialCalibrator):
         self.ridge_ = np.array([m.ridge for m in self.maps_])
         self.n_iter_ = np.array([m.fit.n_iter for m in self.maps_])
         self.gradient_norm_ = np.array([m.fit.gradient_norm for m in self.maps_])
-        check_certificate(self, self.gradient_norm_)
+        warn_unless_converged(self, self.gradient_norm_)
 
     def _current_misfit(self) -> float:
         return float(np.mean([m.misfit for m in self.maps_]))
 
     def _fit_map(self, score: FloatArray, event: BoolArray, weight: FloatArray) -> BetaMap:
         if self.input == "margin":
-            start = _through(fit_sigmoid(score, event, weight, ridge=self.ridge, identity=False))
+            start = _start_for_margins(
+                fit_sigmoid(score, event, weight, ridge=self.ridge, identity=False)
+            )
         else:
-            score = np.clip(score, -_CERTAIN, _CERTAIN)
-            start = _beside(fit_sigmoid(score, event, weight, ridge=self.ridge, identity=True))
+            score = np.clip(score, -_LARGEST_LOG_ODDS, _LARGEST_LOG_ODDS)
+            start = _start_for_logits(
+                fit_sigmoid(score, event, weight, ridge=self.ridge, identity=True)
+            )
         return _fit_beta(score, event, weight, start, self.ridge)
 
 
-class _Start(NamedTuple):
+class _StartingPoint(NamedTuple):
     """How scores become log-odds, the unit of a and b, and the ridge's centre in these units."""
 
-    reader: _Reader
+    reader: _LogOddsReader
     unit: float
     prior: FloatArray
 
 
-def _through(sigmoid: SigmoidMap) -> _Start:
-    """Read margins through the sigmoid, which is then a = b = 1; from a flat map if it falls."""
+def _start_for_margins(sigmoid: SigmoidMap) -> _StartingPoint:
+    """Return the start for margins, which the sigmoid maps to log-odds, so that a = b = 1."""
     prior = [1.0, 1.0, 0.0] if sigmoid.slope > 0 else [0.0, 0.0, sigmoid.fit.coef[1]]
-    return _Start(_Reader(sigmoid), 1.0, np.array(prior))
+    return _StartingPoint(_LogOddsReader(sigmoid), 1.0, np.array(prior))
 
 
-def _beside(sigmoid: SigmoidMap) -> _Start:
-    """Read logits as they are; the sigmoid says where a and b start."""
+def _start_for_logits(sigmoid: SigmoidMap) -> _StartingPoint:
+    """Return the start for logits, which are used unchanged; the sigmoid gives a and b."""
     spread = sigmoid.scale > _RESOLVED
     unit = max(sigmoid.slope, 1 / sigmoid.scale) if spread else 1.0
     if spread and sigmoid.slope > 0:
         prior = [sigmoid.slope / unit, sigmoid.slope / unit, sigmoid.intercept]
     else:
         prior = [0.0, 0.0, sigmoid.fit.coef[1]]
-    return _Start(_Reader(None), unit, np.array(prior))
+    return _StartingPoint(_LogOddsReader(None), unit, np.array(prior))
 
 
 @dataclass(frozen=True)
-class _Reader:
-    """Reads scores as log-odds: as they are, or through a sigmoid that does not fall."""
+class _LogOddsReader:
+    """Maps scores to log-odds: unchanged, or by a sigmoid if that is increasing."""
 
     sigmoid: SigmoidMap | None
 
     def __call__(self, score: FloatArray) -> FloatArray:
         if self.sigmoid is None:
-            return np.clip(score, -_CERTAIN, _CERTAIN)
+            return np.clip(score, -_LARGEST_LOG_ODDS, _LARGEST_LOG_ODDS)
         if self.sigmoid.slope > 0:
             return self.sigmoid.log_odds(score)
         scale = self.sigmoid.scale
@@ -191,56 +194,56 @@ class _Reader:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BetaMap(WithoutCache):
+class BetaMap(UncachedStateMixin):
     """A fitted beta map; its coefficients are those of centred and scaled columns."""
 
-    reader: _Reader
+    reader: _LogOddsReader
     centre: FloatArray
     unit: float
     ridge: float
     fit: LogisticFit
-    rows: EventRows  # scores read as log-odds
-    misfit_of_many: float | None = None
+    rows: EventRows  # log-odds in place of scores
+    fitted_misfit: float | None = None
 
     @cached_property
-    def belief_spread(self) -> CurveSpread:
-        """How sure the fitted map is, made where it is first asked for."""
-        return self._spread(self.fit.coef)
+    def belief_uncertainty(self) -> LinearUncertainty:
+        """Log-odds of the fitted map with standard errors, computed at the first call."""
+        return self._uncertainty(self.fit.coef)
 
     @cached_property
-    def level_spread(self) -> CurveSpread:
-        """How sure the map of the weakest ridge is, which ridges chosen do not move."""
+    def level_uncertainty(self) -> LinearUncertainty:
+        """Log-odds of the map with the weakest ridge: a chosen ridge would move its centre."""
         design, event, weight = self._design_rows()
         target, prior = event_targets(event, weight, "light"), self.fit.coef
         penalty = np.array([_WEAKEST, _WEAKEST, 0.0])
         fit = fit_logistic(design, target, weight, penalty, prior, nonnegative=(0, 1))
-        return self._spread(fit.coef)
+        return self._uncertainty(fit.coef)
 
     @cached_property
     def misfit(self) -> float:
-        """Fraction of rows that contradict the form of the map; of many known from the fit."""
-        if self.misfit_of_many is not None:
-            return self.misfit_of_many
+        """Fraction of rows that contradict the form; `fitted_misfit` where rows were condensed."""
+        if self.fitted_misfit is not None:
+            return self.fitted_misfit
         odds, event, weight = self.rows
         return misfit_fraction(self._proba_at(odds), event, weight)
 
     def bounds(self, score: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return belief and plausibility of the event for each score, each (n,)."""
-        bounds = self.belief_spread.belief(self._design(self.reader(score)))
-        return holding(self.proba(score), bounds)
+        bounds = self.belief_uncertainty.belief(self._design(self.reader(score)))
+        return including(self.proba(score), bounds)
 
     def level_bounds(self, score: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-        """Return bounds that hold the event's probability at a confidence level, each (n,)."""
-        bounds = self.level_spread.at_level(self._design(self.reader(score)), level)
-        return holding(self.proba(score), bounds)
+        """Return bounds that include the event's probability at a confidence level, each (n,)."""
+        bounds = self.level_uncertainty.at_level(self._design(self.reader(score)), level)
+        return including(self.proba(score), bounds)
 
     def contour(self, score: FloatArray, theta: FloatArray) -> FloatArray:
         """Return the plausibility of each probability at each score, (n, len(theta))."""
-        return self.belief_spread.contour(self._design(self.reader(score)), theta)
+        return self.belief_uncertainty.contour(self._design(self.reader(score)), theta)
 
-    def _spread(self, coef: FloatArray) -> CurveSpread:
+    def _uncertainty(self, coef: FloatArray) -> LinearUncertainty:
         design, _, weight = self._design_rows()
-        return curve_spread(design, weight, coef, np.array([_WEAKEST, _WEAKEST, 0.0]))
+        return linear_uncertainty(design, weight, coef, np.array([_WEAKEST, _WEAKEST, 0.0]))
 
     def _design_rows(self) -> EventRows:
         odds, event, weight = self.rows
@@ -252,8 +255,8 @@ class BetaMap(WithoutCache):
     @property
     def coef(self) -> FloatArray:
         """Return a, b and c."""
-        a, b, level = self.fit.coef * [self.unit, self.unit, 1.0]
-        return np.array([a, b, level - self.centre @ [a, b]])
+        a, b, offset = self.fit.coef * [self.unit, self.unit, 1.0]
+        return np.array([a, b, offset - self.centre @ [a, b]])
 
     def proba(self, score: FloatArray) -> FloatArray:
         """Return the probability of the event for each score."""
@@ -273,15 +276,18 @@ def _design(odds: FloatArray, centre: FloatArray, unit: float) -> FloatArray:
 
 
 def _penalty(strength: float) -> FloatArray:
-    # The weakest strength lets a and b stray by about their own size: the sigmoid has been fitted
-    # to the same rows, and a second look at few of them would sharpen it once more.
+    # The sigmoid was fitted to the same rows: a weaker penalty would overfit few of them.
     return np.full(3, 20 * strength)
 
 
 def _fit_beta(
-    score: FloatArray, event: BoolArray, weight: FloatArray, start: _Start, ridge: str | float
+    score: FloatArray,
+    event: BoolArray,
+    weight: FloatArray,
+    start: _StartingPoint,
+    ridge: str | float,
 ) -> BetaMap:
-    """Fit a and b in their unit, and c."""
+    """Return the fitted map: a and b in their unit, and c."""
     odds = start.reader(score)
     # Centred: the columns of small scores are nearly constant, and so nearly that of c.
     centre = np.average(_logarithms(odds), axis=0, weights=weight)
@@ -307,15 +313,15 @@ def _fit_beta(
         chosen, fit = choose_ridge(fit_with, loss_of)
     else:
         chosen, fit = float(ridge), fit_with(float(ridge))
-    # Along log-odds the fitted curve is nowhere steeper than a or b, nor rows more than 1 apart.
+    # Points are condensed for a curve whose slope in log-odds is at most a or b, and at least 1.
     steepest = max(float(np.abs(fit.coef[:2]).max()) * start.unit, 1.0)
-    few = len(odds) <= KEPT_ROWS
+    few = len(odds) <= STORED_ROWS
     return BetaMap(
         reader=start.reader,
         centre=centre,
         unit=start.unit,
         ridge=chosen,
         fit=fit,
-        rows=kept_rows(odds, event, weight, (float(fit.coef[2]), steepest)),
-        misfit_of_many=None if few else misfit_fraction(expit(design @ fit.coef), event, weight),
+        rows=condensed_rows(odds, event, weight, (float(fit.coef[2]), steepest)),
+        fitted_misfit=None if few else misfit_fraction(expit(design @ fit.coef), event, weight),
     )

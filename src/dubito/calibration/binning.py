@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from scipy.special import logit, xlogy
 
-from dubito._kernels import bernoulli
-from dubito._kernels.isotonic import pool_ties, sums
-from dubito._sklearn import Interval, StrOptions
-from dubito.calibration._base import BaseCalibrator
-from dubito.calibration._lifting import LiftedEvidentialCalibrator
-from dubito.calibration._log_odds_bounds import holding
+from dubito._compat import Interval, StrOptions
+from dubito._numerics import bernoulli
+from dubito._numerics.isotonic import pool_ties, weight_sums
+from dubito.calibration.base import BaseCalibrator
+from dubito.calibration.log_odds_bounds import including
+from dubito.calibration.one_vs_rest import OneVsRestCalibrator
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from dubito._checks import BoolArray, FloatArray, IntArray
+    from dubito._typing import BoolArray, FloatArray, IntArray
 
 #: Neighbouring numbers of bins that "auto" tries differ by about this ratio.
 _TRIAL_RATIO = 1.2
@@ -106,7 +106,7 @@ class ScoreBinner:
             edges = self._uniform_edges(n_bins, distinct)
         place = np.searchsorted(edges, distinct, side="right")
         size = len(edges) + 1
-        return Bins(edges, sums(place, successes, size), sums(place, failures, size))
+        return Bins(edges, weight_sums(place, successes, size), weight_sums(place, failures, size))
 
     def _uniform_edges(self, n_bins: int, distinct: FloatArray) -> FloatArray:
         inner = np.arange(1, n_bins) / n_bins
@@ -152,18 +152,18 @@ class BinningMap:
         """Return belief and plausibility of the event for each score, each (n,)."""
         place = self.bins.find(score)
         lower, upper = self.bins.belief()
-        return holding(self.values[place], (lower[place], upper[place]))
+        return including(self.values[place], (lower[place], upper[place]))
 
     def level_bounds(self, score: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
         """Return limits of the mean probability of each score's bin at a level, each (n,)."""
-        return holding(self.proba(score), self.bins.level_bounds(score, level))
+        return including(self.proba(score), self.bins.level_bounds(score, level))
 
     def contour(self, score: FloatArray, theta: FloatArray) -> FloatArray:
         """Return the plausibility of each probability θ for each score, (n, len(theta))."""
         return self.bins.contour(score, theta)
 
 
-class BinningCalibrator(LiftedEvidentialCalibrator):
+class BinningCalibrator(OneVsRestCalibrator):
     r"""Frequencies of the event in bins of the score (histogram binning).
 
     In a bin with k events among n rows (or such weights) the probability is
@@ -177,7 +177,7 @@ class BinningCalibrator(LiftedEvidentialCalibrator):
     base rate at the weight 1/(n+1) of one row, so that none is 0.
 
     ``predict_bounds``, also with ``level=0.9``, is that of `EvidentialBinningCalibrator`, widened
-    to hold the probability.
+    to include the probability.
 
     Parameters
     ----------
@@ -198,11 +198,11 @@ class BinningCalibrator(LiftedEvidentialCalibrator):
         What the scores are.
     floor : float or "auto", default="auto"
         Probabilities below it are raised to it before their logarithm is taken. "auto" is half of
-        the smallest positive one in the fit, within 1e-16 and 0.01: what a forest calls impossible
-        is then a little less likely than what it has seen once; for log-probabilities it is the
-        power of 1e-16 that fits the rows best by one slope, so that a few absurd ones count little.
+        the smallest positive one in the fit, between 1e-16 and 0.01; for log-probabilities it is
+        the power of 1e-16 that fits the rows best by one slope, which limits the influence of a
+        few extreme ones.
     classes : array-like of shape (K,), optional
-        Labels in the order of the columns, needed when `y` lacks some.
+        Labels in the order of the columns; needed if y lacks some.
 
     Attributes
     ----------

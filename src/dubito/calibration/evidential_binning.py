@@ -1,4 +1,4 @@
-"""Evidential calibration by bins: how sure the counts in a bin make us."""
+"""Evidential calibration by bins: belief and plausibility from the counts in each bin."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from dubito.calibration._base import BaseCalibrator
-from dubito.calibration._lifting import LiftedEvidentialCalibrator
+from dubito.calibration.base import BaseCalibrator
 from dubito.calibration.binning import BIN_CONSTRAINTS, Bins, ScoreBinner
+from dubito.calibration.one_vs_rest import OneVsRestCalibrator
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from dubito._checks import BoolArray, FloatArray, IntArray
+    from dubito._typing import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class EvidentialBinningMap:
         return self.bins.contour(score, theta)
 
 
-class EvidentialBinningCalibrator(LiftedEvidentialCalibrator):
+class EvidentialBinningCalibrator(OneVsRestCalibrator):
     r"""Belief and plausibility from the counts in bins of the score.
 
     In a bin with k events among n rows (or such weights), :math:`\hat\theta=k/n`, the contour of
@@ -66,10 +66,10 @@ class EvidentialBinningCalibrator(LiftedEvidentialCalibrator):
     0 or 1, as :math:`\hat\theta` is in a bin with one class only, and 1/2 in a bin without rows.
 
     ``predict_bounds(scores, level=0.9)`` gives the limits of Clopper and Pearson in the bin of each
-    score, widened to hold the probability: quantiles of Beta(k, n-k+1) and Beta(k+1, n-k), 0 and 1
-    without rows. They hold the **mean probability of the bin** at least so often, if the bins were
-    chosen without looking at the labels, as a fixed `n_bins` does; the probability at a score of
-    its own differs from that mean by as much as it changes within the bin.
+    score, widened to include the probability: quantiles of Beta(k, n-k+1) and Beta(k+1, n-k), 0 and
+    1 without rows. They include the **mean probability of the bin** with at least this frequency,
+    if the bins were chosen without the labels, as with a fixed `n_bins`; the probability at a score
+    differs from that mean by as much as it changes within the bin.
 
     More than two classes: one map for each class against the rest; bounds are the exact range of
     the normalised probabilities, both mixed with the base rate at the weight 1/(n+1) of one row, so
@@ -85,11 +85,11 @@ class EvidentialBinningCalibrator(LiftedEvidentialCalibrator):
         What the scores are.
     floor : float or "auto", default="auto"
         Probabilities below it are raised to it before their logarithm is taken. "auto" is half of
-        the smallest positive one in the fit, within 1e-16 and 0.01: what a forest calls impossible
-        is then a little less likely than what it has seen once; for log-probabilities it is the
-        power of 1e-16 that fits the rows best by one slope, so that a few absurd ones count little.
+        the smallest positive one in the fit, between 1e-16 and 0.01; for log-probabilities it is
+        the power of 1e-16 that fits the rows best by one slope, which limits the influence of a
+        few extreme ones.
     classes : array-like of shape (K,), optional
-        Labels in the order of the columns, needed when `y` lacks some.
+        Labels in the order of the columns; needed if y lacks some.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Evidential isotonic calibration: all monotone functions, weighed by their likelihood."""
+"""Evidential isotonic calibration: bounds from the likelihood of all monotone functions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from dubito._kernels.isotonic import (
+from dubito._numerics.isotonic import (
     belief_steps,
     both_sides,
     contours,
@@ -15,13 +15,13 @@ from dubito._kernels.isotonic import (
     pool_ties,
     widened_bounds,
 )
-from dubito.calibration._base import BaseCalibrator
-from dubito.calibration._lifting import LiftedEvidentialCalibrator
+from dubito.calibration.base import BaseCalibrator
+from dubito.calibration.one_vs_rest import OneVsRestCalibrator
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from dubito._checks import BoolArray, FloatArray, IntArray
+    from dubito._typing import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class EvidentialIsotonicMap:
     """Counts at the distinct scores, and belief and plausibility on the steps between.
 
     ``lower[j]`` is the belief at scores with j knots at or left of them, ``upper[j]`` the
-    plausibility at scores with j knots strictly left of them. `exact` tells which bounds at a level
-    are meant.
+    plausibility at scores with j knots strictly left of them. `exact` selects the bounds at a
+    level.
     """
 
     knots: FloatArray
@@ -51,7 +51,7 @@ class EvidentialIsotonicMap:
         return self.lower[at_or_left], self.upper[left]
 
     def level_bounds(self, score: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-        """Return bounds that hold the event's probability at a confidence level, each (n,)."""
+        """Return bounds that include the event's probability at a confidence level, each (n,)."""
         read = neighbour_bounds if self.exact else widened_bounds
         return read(*self._places(score), self.successes, self.failures, level)
 
@@ -65,11 +65,11 @@ class EvidentialIsotonicMap:
         left = np.searchsorted(self.knots, score)
         if len(self.knots) == 0:
             return left, left
-        # A second search would cost as much again: only a knot at the score makes a difference.
+        # Only a knot at the score makes a difference: this avoids a second search.
         return left + (self.knots[np.minimum(left, len(self.knots) - 1)] == score), left
 
 
-class EvidentialIsotonicCalibrator(LiftedEvidentialCalibrator):
+class EvidentialIsotonicCalibrator(OneVsRestCalibrator):
     r"""Belief and plausibility from the likelihood of every non-decreasing function of the score.
 
     Nothing is assumed but that the probability f(s) of the event does not fall as the score s
@@ -88,10 +88,10 @@ class EvidentialIsotonicCalibrator(LiftedEvidentialCalibrator):
     where :math:`[v_{lo},v_{hi}]` are the values of plausibility 1: one value at a score seen and
     inside a block of the isotonic fit, all between two neighbouring blocks where s separates them,
     and those from 0 to the first value below all scores. Both are exact; how they are computed, and
-    why without any refit, is told in ``dubito._kernels.isotonic``.
+    why without any refit, is described in ``dubito._numerics.isotonic``.
 
     Limits: belief and plausibility never fall as s rises. Below all scores Bel = 0, above all
-    Pl = 1: nothing is claimed where nothing was seen. More rows narrow the interval, at the rate
+    Pl = 1. More rows narrow the interval, at the rate
     :math:`n^{-1/3}` of isotonic regression where f rises and :math:`n^{-1/2}` where it is flat.
     With one row at s of class 1, Bel = 1/2 at and above s, and 0 below.
 
@@ -99,7 +99,7 @@ class EvidentialIsotonicCalibrator(LiftedEvidentialCalibrator):
     0 or 1, as the isotonic estimate is beyond the last error of the classifier. The estimate itself
     is that of `IsotonicCalibrator`.
 
-    **Bounds at a level.** ``predict_bounds(scores, level=0.9)`` gives, widened to hold the
+    **Bounds at a level.** ``predict_bounds(scores, level=0.9)`` gives, widened to include the
     probability, the ends of
 
     .. math:: \{\theta:-2\log\mathrm{pl}(\theta;s)\le D\},
@@ -107,15 +107,14 @@ class EvidentialIsotonicCalibrator(LiftedEvidentialCalibrator):
     D the quantile of the limit law of the likelihood ratio of a monotone function at a point where
     it rises (Banerjee and Wellner, 2001): 1.60 at 0.9, 2.26 at 0.95, about 0.6 times that of
     chi-square. Towards the quantile of chi-square it is raised where the fit has few blocks: few
-    rows cannot tell a slope from none. Near the first and last :math:`\lceil n^{2/3}\rceil` rows,
-    where isotonic fits err on one side whatever n, that end is widened to the one of
-    ``exact=True``. So bounds at 0.9 held the probability in 0.87 to 1 of cases from 10 rows on in
-    simulations (``experiments/validity``), and in 0.84 where it was the same at all scores. Both
-    ends rise with s, but for the borders of those widened. With ``exact=True`` they are
-    the lower Clopper-Pearson limit of the :math:`\lceil n^{2/3}\rceil` nearest rows at or below s
-    and the upper limit of as many at or above it: never below the level, for any n and any
-    non-decreasing probability, and about twice as wide; they may fall as s rises. With weights n is
-    their sum.
+    rows cannot distinguish a slope from none. Near the first and last :math:`\lceil n^{2/3}\rceil`
+    rows, where isotonic fits err on one side whatever n, that end is widened to the one of
+    ``exact=True``. So bounds at 0.9 included the probability in 0.87 to 1 of cases from 10 rows on
+    in simulations (``experiments/validity``), and in 0.84 where it was the same at all scores. Both
+    ends rise with s, but for the borders of those widened. With ``exact=True`` they are the lower
+    Clopper-Pearson limit of the :math:`\lceil n^{2/3}\rceil` nearest rows at or below s and the
+    upper limit of as many at or above it: never below the level, for any n and any non-decreasing
+    probability, and about twice as wide; they may fall as s rises. With weights n is their sum.
 
     More than two classes: one map for each class against the rest; bounds are the exact range of
     the normalised probabilities, both mixed with the base rate at the weight 1/(n+1) of one row, so
@@ -124,16 +123,16 @@ class EvidentialIsotonicCalibrator(LiftedEvidentialCalibrator):
     Parameters
     ----------
     exact : bool, default=False
-        Whether bounds at a level must hold it for every n, at about twice the width.
+        Whether bounds at a level are valid for every n, at about twice the width.
     input : {"margin", "logits", "proba", "log_proba"}, default="margin"
         What the scores are. Bounds see only their order.
     floor : float or "auto", default="auto"
         Probabilities below it are raised to it before their logarithm is taken. "auto" is half of
-        the smallest positive one in the fit, within 1e-16 and 0.01: what a forest calls impossible
-        is then a little less likely than what it has seen once; for log-probabilities it is the
-        power of 1e-16 that fits the rows best by one slope, so that a few absurd ones count little.
+        the smallest positive one in the fit, between 1e-16 and 0.01; for log-probabilities it is
+        the power of 1e-16 that fits the rows best by one slope, which limits the influence of a
+        few extreme ones.
     classes : array-like of shape (K,), optional
-        Labels in the order of the columns, needed when `y` lacks some.
+        Labels in the order of the columns; needed if y lacks some.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Evidential joint calibration: several classifiers, one answer, and how sure it is (P1)."""
+"""Evidential joint calibration of several classifiers (Minary et al., 2017)."""
 
 from __future__ import annotations
 
@@ -8,32 +8,27 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
-from dubito._checks import counted
-from dubito._sklearn import Interval, StrOptions
-from dubito.calibration._base import BaseCalibrator
-from dubito.calibration._certificates import check_certificate
-from dubito.calibration._joint_binary import fit_binary
-from dubito.calibration._joint_settings import JointSettings
+from dubito._compat import Interval, StrOptions
+from dubito._wording import counted
+from dubito.calibration._joint_logistic import JointSettings, fit_binary
 from dubito.calibration._joint_softmax import fit_softmax
-from dubito.calibration._mismatch import find_mismatch, warn_of_mismatch
-from dubito.calibration._scores import (
+from dubito.calibration.base import BaseCalibrator, TwoClassMassMixin, read_theta
+from dubito.calibration.diagnostics import find_mismatch, warn_of_mismatch
+from dubito.calibration.errors import CalibrationInputError, warn_unless_converged
+from dubito.calibration.scores import (
     INPUTS,
     binary_log_odds,
-    check_log_probabilities,
-    check_probabilities,
+    check_kind,
+    choose_floor,
     finite_scores,
-    floor_of,
     log_scores,
 )
-from dubito.calibration._two_classes import TwoClassMass, read_theta
-from dubito.calibration.errors import CalibrationInputError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from dubito._checks import FloatArray, IntArray
+    from dubito._typing import FloatArray, IntArray
 
 
 def _has_contour(calibrator: Any) -> bool:
@@ -45,26 +40,27 @@ def _has_contour(calibrator: Any) -> bool:
     )
 
 
-class EvidentialJointCalibrator(TwoClassMass, BaseCalibrator):
+class EvidentialJointCalibrator(TwoClassMassMixin, BaseCalibrator):
     r"""Calibrate several classifiers together, with belief and plausibility from the likelihood.
 
-    Two classes (P1): the scores :math:`s_1,\ldots,s_J` of J binary classifiers go into one logistic
-    regression, :math:`\theta=\sigma(b+\sum_ja_js_j)`, whose slopes have any sign. The contour of
-    :math:`\theta` is the profile likelihood (eq. 10), and (eq. 3)
+    Two classes (Minary et al., 2017): the scores :math:`s_1,\ldots,s_J` of J binary classifiers go
+    into one logistic regression, :math:`\theta=\sigma(b+\sum_ja_js_j)`, whose slopes have any sign.
+    The contour of :math:`\theta` is the profile likelihood (eq. 10), and (eq. 3)
 
     .. math:: \mathrm{Bel}=\hat\theta-\int_0^{\hat\theta}pl(u)\,du,\qquad
         \mathrm{Pl}=\hat\theta+\int_{\hat\theta}^1pl(u)\,du.
 
-    ``predict_bounds(scores, level=0.9)`` holds the true probability at least nine times in ten if
-    the model's form is right. For two classes it is the hull of the cuts
+    ``predict_bounds(scores, level=0.9)`` includes the true probability at least nine times in ten
+    if the model's form is right. For two classes it is the hull of the cuts
     :math:`\{\theta:-2\log pl(\theta)\le\chi^2_1(0.9)\}` of two likelihoods without a ridge: of raw
-    targets, and of p/2 pseudo-observations of unknown label beside the rows, p the number of
+    targets, and of p/2 pseudo-observations of unknown label added to the rows, p the number of
     coefficients. Where a combination of the scores separates the classes, the end on that side is 0
     or 1.
 
-    K > 2 classes (ours): class k has the utility :math:`u_k=\sum_ja_js_{jk}`, with
-    :math:`a_j\ge0`, plus a bias :math:`b_k` where asked for; the probabilities are their softmax.
-    With :math:`\Gamma(\gamma)` the coefficients of relative likelihood at least :math:`\gamma`,
+    K > 2 classes (not in the paper): class k has the utility :math:`u_k=\sum_ja_js_{jk}`, with
+    :math:`a_j\ge0`, plus a bias :math:`b_k` with ``bias=True``; the probabilities are their
+    softmax. With :math:`\Gamma(\gamma)` the coefficients of relative likelihood at least
+    :math:`\gamma`,
 
     .. math:: \mathrm{upper}_k=\int_0^1\max_{\Gamma(\gamma)}p_k\,d\gamma,\qquad
         \mathrm{lower}_k=\int_0^1\frac{d\gamma}{\sum_l\exp\max_{\Gamma(\gamma)}(u_l-u_k)}.
@@ -76,7 +72,7 @@ class EvidentialJointCalibrator(TwoClassMass, BaseCalibrator):
     Parameters
     ----------
     targets : {"light", "smoothed", "raw"}, default="light"
-        What the likelihood is asked to predict. "light": a quarter of a pseudo-observation of
+        What the likelihood predicts. "light": a quarter of a pseudo-observation of
         unknown label in all. "smoothed": :math:`(n_k+1)/(n_k+K)` for a row's own class k and
         :math:`1/(n_k+K)` for each other (Platt's for two classes), as published; nearly uniform
         where classes are many and rows few. "raw": plain 1, 0, which have no maximum-likelihood
@@ -84,28 +80,29 @@ class EvidentialJointCalibrator(TwoClassMass, BaseCalibrator):
         `CalibrationInputError`.
     ridge : float or "auto", default=0
         Adds :math:`\frac12\mathrm{ridge}\sum_j\tilde a_j^2` over slopes of standardised scores to
-        the negative log-likelihood: helps where rows are few beside classifiers. Belief and
+        the negative log-likelihood: helps where rows are few relative to classifiers. Belief and
         plausibility are then those of the penalised likelihood; bounds at a level have no ridge.
-        "auto": as strong as makes the evidence largest (MacKay, 1992), for the probabilities
-        alone: no bounds have a ridge.
+        "auto": the strength with the largest evidence (MacKay, 1992), for the probabilities only:
+        no bounds have a ridge.
     bias : bool or "auto", default="auto"
         Whether classes have biases; "auto" is True for two classes, as in the paper, and for more
-        False, unless ``ridge="auto"``: then they have a ridge of their own by evidence, about their
-        mean, and are left out where that is stronger than 100, or where trying would take long.
+        False, unless ``ridge="auto"``: then they have a ridge by the evidence, about their mean,
+        and are left out where that is stronger than 100, or where the fit would take long.
     likelihood : {"auto", "exact", "quadratic"}, default="auto"
-        What bounds are made from: the likelihood, or its quadratic at the estimate (Laplace), which
-        costs the same for any number of calibration rows and is off by about 1/n. "auto" is exact
-        unless a row would take more than about ten milliseconds; ``likelihood_`` tells.
+        What bounds are computed from: the likelihood, or its quadratic approximation at the
+        estimate (Laplace), whose cost does not depend on the number of calibration rows and whose
+        error is about 1/n. "auto" is exact unless a row would take more than about ten
+        milliseconds; ``likelihood_`` is the choice.
     input : {"margin", "logits", "proba", "log_proba"} or a list of them, default="margin"
-        What the scores are; a list says it for each classifier.
+        What the scores are; a list has one entry for each classifier.
     floor : float or "auto", default="auto"
         Probabilities below it are raised to it before their logarithm is taken. "auto" is half of
-        the smallest positive one a classifier gave in the fit, within 1e-16 and 0.01; for
+        the smallest positive one of a classifier in the fit, within 1e-16 and 0.01; for
         log-probabilities the power of 1e-16 that fits the rows best by one slope.
     classes : array-like of shape (K,), optional
-        The labels in the order of the columns, where y may lack some.
-    n_jobs : int, default=-1
-        Threads that bounds and contours use; -1: as many as there are processors.
+        Labels in the order of the columns; needed if y lacks some.
+    n_jobs : int, optional
+        Threads for bounds and contours; None: 1, -1: all processors.
 
     Attributes
     ----------
@@ -116,12 +113,12 @@ class EvidentialJointCalibrator(TwoClassMass, BaseCalibrator):
     intercept_ : float, or ndarray of shape (K,) with more than two classes
         :math:`\hat b`; zero without biases.
     likelihood_ : {"exact", "quadratic"}
-        What bounds are made from.
+        What bounds are computed from.
     ridge_ : ndarray of shape (1,) or (2,)
-        Strength of the slopes' ridge, and of the biases' where ``ridge="auto"`` kept them.
+        Strength of the slopes' ridge, and of the biases' where ``ridge="auto"`` includes them.
     n_iter_, gradient_norm_ : int, float
         Newton steps, and the certificate: the largest component of the (projected) gradient at the
-        estimate, in standardised units, for each unit of weight.
+        estimate, for standardised scores, per unit of sample weight.
     misfit_ : float
         Fraction of calibration rows, of at most 32, at which the interval of the fitted probability
         and an isotonic one are disjoint. Above 1/6 bounds at a level come with a `MisfitWarning`.
@@ -136,30 +133,30 @@ class EvidentialJointCalibrator(TwoClassMass, BaseCalibrator):
     Notes
     -----
     Scores are standardised inside, each classifier by itself: rescaling a score changes nothing.
-    A classifier whose scores are constant gets slope 0 and is left out. Classifiers that are nearly
-    copies of each other have slopes that nearly cancel; a ridge keeps them small.
+    A classifier with constant scores has slope 0. Classifiers that are nearly copies of each other
+    have slopes that nearly cancel; a ridge keeps them small.
 
-    The first bounds on a machine compile the kernels, which takes a minute or so and is kept.
+    The first call on a machine compiles the kernels, which takes about a minute and is cached.
 
     Two classes: where the calibration rows do not span the space of scores (copies of a classifier,
     or fewer rows than classifiers) a new row outside their span could have any probability at
-    the same likelihood, and has the bounds 0 and 1; a ridge lets it have others. Bounds are right
-    to about 1e-8.
+    the same likelihood: its bounds are 0 and 1, unless there is a ridge. Bounds are accurate to
+    about 1e-8.
 
-    More classes: bounds are right to about 1e-7 (of the quadratic likelihood too). A path of maxima
-    that cannot be followed, about one in a thousand where slopes meet zero, is taken to have no
-    end: the bounds are then wider than they need be. The same holds for rows outside the span of
-    the calibration rows where that leaves more than five directions open. A fit whose gradient does
-    not vanish is refused. With fewer rows than coefficients and no ridge the likelihood is flat in
-    some directions: there belief and plausibility are made from 31 certified levels, and are too
-    wide by up to 1/32. Use a ridge there.
+    More classes: bounds are accurate to about 1e-7 (of the quadratic likelihood too). If the path
+    of constrained maxima cannot be followed, in about one case of a thousand where slopes reach
+    zero, it is treated as unbounded: the bounds are then too wide. The same holds for rows outside
+    the span of the calibration rows if more than five directions are undetermined. A fit whose
+    gradient is not near 0 raises an error. With fewer rows than coefficients and no ridge the
+    likelihood is flat in some directions: belief and plausibility are then computed from 31
+    certified levels, and are too wide by up to 1/32. Use a ridge there.
 
-    Bounds of more classes with a level: the upper one is exact, the lower one conservative. What
-    a path may be short of its maximum is added, so they are right or too wide; against a
-    generic optimiser they were too narrow by at most 1e-7, with fewer rows than classifiers too.
+    Bounds of more classes with a level: the upper one is exact, the lower one conservative. The
+    certified gap of each maximum is added, so they are right or too wide; compared with a generic
+    optimiser they were too narrow by at most 1e-7, also with fewer rows than classifiers.
 
     Deviations from the paper: positive slopes mean class 1, where the paper writes
-    :math:`1/(1+e^{\sigma_0+\sigma_1s_1+\ldots})`; targets are light unless asked; the integrals
+    :math:`1/(1+e^{\sigma_0+\sigma_1s_1+\ldots})`; targets are light by default; the integrals
     are by an adaptive rule along the path of constrained maxima, one for each row, in place of a
     maximisation for each value of :math:`\theta`.
 
@@ -199,6 +196,8 @@ class EvidentialJointCalibrator(TwoClassMass, BaseCalibrator):
 
     _evidential: ClassVar[bool] = True
 
+    _reads_members: ClassVar[bool] = True
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseCalibrator._parameter_constraints,
         "targets": [StrOptions({"smoothed", "light", "raw"})],
@@ -221,7 +220,7 @@ class EvidentialJointCalibrator(TwoClassMass, BaseCalibrator):
         input: str | list[str] = "margin",
         floor: float | str = "auto",
         classes: npt.ArrayLike | None = None,
-        n_jobs: int | None = -1,
+        n_jobs: int | None = None,
     ) -> None:
         super().__init__(input=input, floor=floor, classes=classes)
         self.targets = targets
@@ -242,7 +241,7 @@ class EvidentialJointCalibrator(TwoClassMass, BaseCalibrator):
         self.n_iter_ = self.model_.n_iter
         self.gradient_norm_ = self.model_.gradient_norm
         if len(self.classes_) == 2:
-            check_certificate(self, self.model_.certificate)
+            warn_unless_converged(self, self.model_.certificate)
 
     def _proba(self, table: FloatArray) -> FloatArray:
         return self.model_.proba(self._joint_scores(table))
@@ -251,9 +250,9 @@ class EvidentialJointCalibrator(TwoClassMass, BaseCalibrator):
         return self.model_.bounds(self._joint_scores(table), effective_n_jobs(self.n_jobs))
 
     def _level_bounds(self, table: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-        """Return the model's bounds at the level, widened to hold its probabilities.
+        """Return the model's bounds at the level, widened to include its probabilities.
 
-        The estimate may come from other targets than the bounds, or from a ridge.
+        The estimate may have other targets than the bounds, or a ridge.
         """
         scores = self._joint_scores(table)
         lower, upper = self.model_.level_bounds(scores, level, effective_n_jobs(self.n_jobs))
@@ -262,17 +261,17 @@ class EvidentialJointCalibrator(TwoClassMass, BaseCalibrator):
 
     @available_if(_has_contour)
     def contour(self, scores: Any, theta: npt.ArrayLike) -> FloatArray:
-        r"""Return the contour: how plausible each value of the probability is at each row.
+        r"""Return the contour: the plausibility of each value of the probability at each score.
 
-        The relative likelihood of :math:`\theta`, 1 for the most plausible (eq. 10).
+        It is the relative likelihood of :math:`\theta`, 1 for the most plausible value (eq. 10).
 
         Parameters
         ----------
         scores : array-like
             As in `fit`.
         theta : array-like of shape (t,)
-            Probabilities of ``classes_[1]``. With more than two classes the method is absent: of
-            the likelihood of small probabilities only a bound is known.
+            Probabilities of ``classes_[1]``. With more than two classes the method is absent:
+            only a bound of the likelihood of small probabilities is known.
 
         Returns
         -------
@@ -281,12 +280,12 @@ class EvidentialJointCalibrator(TwoClassMass, BaseCalibrator):
         values = read_theta(theta)
         parts = [
             self.model_.contour(self._joint_scores(part), values, effective_n_jobs(self.n_jobs))
-            for part in self._parts(scores)
+            for part in self._chunks(scores)
         ]
         return np.concatenate(parts)
 
     def _has_bias(self) -> bool | None:
-        """Return whether there are biases; None: the evidence decides."""
+        """Return whether there are biases; None: by the evidence."""
         if not isinstance(self.bias, str):
             return bool(self.bias)
         if len(self.classes_) == 2:
@@ -319,10 +318,7 @@ class EvidentialJointCalibrator(TwoClassMass, BaseCalibrator):
         if table.ndim < 3:
             table = table.reshape(len(table), -1, 1)
         for j, kind in enumerate(self._inputs(table.shape[1])):
-            if kind == "proba":
-                check_probabilities(table[:, j])
-            elif kind == "log_proba":
-                check_log_probabilities(table[:, j])
+            check_kind(table[:, j], kind)
         return table
 
     def _warn_of_mismatch(self, table: FloatArray, y: IntArray, weight: FloatArray) -> None:
@@ -334,21 +330,28 @@ class EvidentialJointCalibrator(TwoClassMass, BaseCalibrator):
         kinds = self._inputs(table.shape[1])
         if not isinstance(self.floor, str):
             return np.full(len(kinds), float(self.floor))
-        return np.array([floor_of(table[:, j], kind, y, weight) for j, kind in enumerate(kinds)])
+        return np.array(
+            [choose_floor(table[:, j], kind, y, weight) for j, kind in enumerate(kinds)]
+        )
 
-    def _read(self, scores: Any) -> FloatArray:
-        check_is_fitted(self)
-        _, n_classifiers, n_columns = self._read_scores(scores).shape
+    def _check_columns(self, table: FloatArray, scores: Any) -> None:
+        _, n_classifiers, n_columns = table.shape
         known, n_classes = self.n_features_in_, len(self.classes_)
-        if n_classifiers != known or max(n_columns, 2) != n_classes:
-            shape = f"(n, {known})" if n_classes == 2 else f"(n, {known}, {n_classes})"
-            hint = " One row is scores[None, :]." if np.ndim(scores) == 1 else ""
-            raise CalibrationInputError(
-                f"scores has shape {np.shape(scores)}, but {type(self).__name__} was fitted on "
-                f"{counted(known, 'classifier')} of {counted(n_classes, 'class')}; pass scores of "
-                f"shape {shape}.{hint}"
-            )
-        return super()._read(scores)
+        if n_classifiers == known and max(n_columns, 2) == n_classes:
+            return
+        shape = f"(n, {known})" if n_classes == 2 else f"(n, {known}, {n_classes})"
+        hint = " One row is scores[None, :]." if np.ndim(scores) == 1 else ""
+        raise CalibrationInputError(
+            f"scores has shape {np.shape(scores)}, but {type(self).__name__} was fitted on "
+            f"{counted(known, 'classifier')} of {counted(n_classes, 'class')}; pass scores of "
+            f"shape {shape}.{hint}"
+        )
+
+    def _single_input(self) -> str:
+        return self._inputs(1)[0]
+
+    def _single_scores(self, scores: FloatArray) -> FloatArray:
+        return scores[:, None, :]
 
     def _read_labels(
         self, labels: npt.NDArray[Any], n_columns: int
@@ -363,13 +366,13 @@ class EvidentialJointCalibrator(TwoClassMass, BaseCalibrator):
         if self.classes is None and n_columns > 1 and self.n_features_in_ == found != n_columns:
             raise CalibrationInputError(
                 f"scores has {counted(self.n_features_in_, 'classifier')} and "
-                f"{counted(n_columns, 'class')}, but y shows {found}; (n, J, K) is wanted, "
+                f"{counted(n_columns, 'class')}, but y shows {found}; (n, J, K) is needed, "
                 "classifiers before classes: are the axes swapped?"
             )
         return super()._read_labels(labels, n_columns)
 
     def _check_column_names(self) -> None:
-        """Refuse columns named after the two classes: they are not two classifiers."""
+        """Raise if columns are named after the two classes: they are not two classifiers."""
         names = [str(name) for name in getattr(self, "feature_names_in_", [])]
         if len(names) > 1 and sorted(names) == sorted(str(label) for label in self.classes_):
             raise CalibrationInputError(

@@ -1,40 +1,100 @@
-"""Evidential logistic calibration: a sigmoid, and how sure the calibration rows are of it."""
+"""Evidential logistic calibration: a sigmoid, with bounds from its likelihood."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import expit
 
-from dubito._kernels.logistic import (
+from dubito._compat import StrOptions
+from dubito._numerics.logistic_fit import (
     LogisticFit,
     fit_logistic,
     standardisation,
     standardised,
 )
-from dubito._kernels.logistic_level import LogisticLevels, logistic_levels
-from dubito._kernels.logistic_profile import LogisticEvidence, logistic_evidence
-from dubito._kernels.targets import event_targets
-from dubito._sklearn import StrOptions
-from dubito.calibration._certificates import check_certificate
-from dubito.calibration._lifting import LiftedEvidentialCalibrator
-from dubito.calibration._misfit import misfit_fraction
-from dubito.calibration._sigmoid_bounds import SigmoidBounds
-from dubito.calibration.errors import CalibrationInputError
+from dubito._numerics.logistic_level import (
+    LogisticLevels,
+    level_bounds,
+    logistic_levels,
+)
+from dubito._numerics.logistic_profile import (
+    LogisticEvidence,
+    belief_and_plausibility,
+    contour_of,
+    fewer_rows,
+    logistic_evidence,
+)
+from dubito._numerics.targets import event_targets
+from dubito.calibration.diagnostics import misfit_fraction
+from dubito.calibration.errors import CalibrationInputError, warn_unless_converged
+from dubito.calibration.one_vs_rest import OneVsRestCalibrator
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from dubito._checks import BoolArray, FloatArray, IntArray
+    from dubito._typing import BoolArray, FloatArray, IntArray
 
 
-class EvidentialLogisticCalibrator(LiftedEvidentialCalibrator):
+#: Rows up to which a likelihood is stored row by row; more are replaced by a few points.
+STORED_ROWS = 4096
+
+
+class EventRows(NamedTuple):
+    """Rows of a logistic likelihood: scores, whether the event occurred, and sample weights."""
+
+    x: FloatArray
+    event: BoolArray
+    weight: FloatArray
+
+
+def condensed_rows(
+    x: FloatArray, event: BoolArray, weight: FloatArray, coef: tuple[float, float]
+) -> EventRows:
+    """Return rows with the same likelihood as those given, condensed to few if they are many.
+
+    Parameters
+    ----------
+    x, event, weight : array (n,)
+        Scores, whether the event occurred, and sample weights.
+    coef : tuple
+        Intercept and slope of the fitted log-odds.
+    """
+    if len(x) <= STORED_ROWS:
+        return EventRows(x, event, weight)
+    return EventRows(*fewer_rows(x, event, weight, coef))
+
+
+class SigmoidBounds:
+    """Bounds of a sigmoid from its likelihoods `evidence` and `levels` of standardised scores."""
+
+    evidence: LogisticEvidence
+    levels: LogisticLevels
+
+    def standardised(self, score: FloatArray) -> FloatArray:
+        """Return standardised scores."""
+        raise NotImplementedError
+
+    def bounds(self, score: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return belief and plausibility of the event for each score, each (n,)."""
+        return belief_and_plausibility(self.evidence, self.standardised(score))
+
+    def level_bounds(self, score: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+        """Return bounds that include the event's probability at a confidence level, each (n,)."""
+        return level_bounds(self.levels, self.standardised(score), level)
+
+    def contour(self, score: FloatArray, theta: FloatArray) -> FloatArray:
+        """Return the plausibility of each probability at each score, (n, len(theta))."""
+        return contour_of(self.evidence, self.standardised(score), theta)
+
+
+class EvidentialLogisticCalibrator(OneVsRestCalibrator):
     r"""Sigmoid calibration with belief and plausibility from the likelihood.
 
     The probability at score s is :math:`\theta=\sigma(\sigma_0+\sigma_1s)`. Its contour is the
-    profile likelihood, the best that coefficients giving that probability can do,
+    profile likelihood, the largest likelihood of coefficients that give this probability,
 
     .. math:: pl_s(\theta)=\max\{L(\sigma):\sigma_0+\sigma_1s=\operatorname{logit}\theta\}/
         L(\hat\sigma),
@@ -44,15 +104,15 @@ class EvidentialLogisticCalibrator(LiftedEvidentialCalibrator):
     .. math:: \mathrm{Bel}=\hat\theta-\int_0^{\hat\theta}pl_s(u)\,du,\qquad
         \mathrm{Pl}=\hat\theta+\int_{\hat\theta}^1pl_s(u)\,du.
 
-    ``predict_bounds(scores, level=0.9)`` holds the true probability at least nine times in ten if
-    it is a sigmoid of the score: it is the hull of the cuts
+    ``predict_bounds(scores, level=0.9)`` includes the true probability at least nine times in ten
+    if it is a sigmoid of the score: it is the hull of the cuts
     :math:`\{\theta:-2\log pl_s(\theta)\le\chi^2_1(0.9)\}` of two likelihoods, of raw targets and
-    of one pseudo-observation of unknown label beside the rows, whatever ``targets`` is.
+    of one pseudo-observation of unknown label added to the rows, whatever ``targets`` is.
 
     Parameters
     ----------
     targets : {"light", "smoothed", "raw"}, default="light"
-        What the likelihood is asked to predict. "light": a quarter of a pseudo-observation of
+        What the likelihood predicts. "light": a quarter of a pseudo-observation of
         unknown label in all, :math:`(1-\epsilon)y+\epsilon/2` with
         :math:`\epsilon=\frac14/(n+\frac14)`. "smoothed": Platt's, as published,
         :math:`(n_++1)/(n_++2)` and :math:`1/(n_-+2)`. "raw": plain 1 and 0, which have no
@@ -62,11 +122,11 @@ class EvidentialLogisticCalibrator(LiftedEvidentialCalibrator):
         What the scores are. Probabilities are turned into log-odds.
     floor : float or "auto", default="auto"
         Probabilities below it are raised to it before their logarithm is taken. "auto" is half of
-        the smallest positive one in the fit, within 1e-16 and 0.01: what a forest calls impossible
-        is then a little less likely than what it has seen once; for log-probabilities it is the
-        power of 1e-16 that fits the rows best by one slope, so that a few absurd ones count little.
+        the smallest positive one in the fit, between 1e-16 and 0.01; for log-probabilities it is
+        the power of 1e-16 that fits the rows best by one slope, which limits the influence of a
+        few extreme ones.
     classes : array-like of shape (K,), optional
-        The label of each column of scores, where y may lack some.
+        Labels in the order of the columns; needed if y lacks some.
 
     Attributes
     ----------
@@ -86,9 +146,9 @@ class EvidentialLogisticCalibrator(LiftedEvidentialCalibrator):
 
     Notes
     -----
-    Bounds are exact to about 1e-9: no draws, no grid. Where a threshold separates the classes, the
-    bounds at a level reach 0 or 1 on its sides, and both within the gap. Scaling and shifting
-    scores changes nothing; negating them and swapping the classes gives the mirror image.
+    Bounds are exact to about 1e-9, without random draws or a grid. Where a threshold separates the
+    classes, the bounds at a level reach 0 or 1 on its sides, and both within the gap. Scaling and
+    shifting scores changes nothing; negating them and swapping the classes gives the mirror image.
     ``predict_proba`` is the estimate :math:`\hat\theta`, that of ``PlattCalibrator(ridge=0)`` with
     smoothed targets, and lies within the bounds. Constant scores have slope 0. Weights count as
     rows: the bounds tighten as they grow.
@@ -117,7 +177,7 @@ class EvidentialLogisticCalibrator(LiftedEvidentialCalibrator):
            [0.21, 0.24],
            [0.01, 0.59]])
 
-    Bounds that hold the true probability nine times in ten, wider with so few rows:
+    Bounds that include the true probability nine times in ten, wider with few rows:
 
     >>> calibrator.predict_bounds([-1.0, 0.1, 1.0], level=0.9).lower.round(2)
     array([[0.43, 0.  ],
@@ -133,7 +193,7 @@ class EvidentialLogisticCalibrator(LiftedEvidentialCalibrator):
     _evidential: ClassVar[bool] = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **LiftedEvidentialCalibrator._parameter_constraints,
+        **OneVsRestCalibrator._parameter_constraints,
         "targets": [StrOptions({"light", "smoothed", "raw"})],
     }
 
@@ -157,10 +217,10 @@ class EvidentialLogisticCalibrator(LiftedEvidentialCalibrator):
         self.n_iter_ = np.array([m.fit.n_iter for m in self.maps_])
         self.gradient_norm_ = np.array([m.fit.gradient_norm for m in self.maps_])
         levels = [m.levels.gradient_norm for m in self.maps_]
-        check_certificate(self, np.append(self.gradient_norm_, levels))
+        warn_unless_converged(self, np.append(self.gradient_norm_, levels))
 
     def _misfit(self, table: FloatArray, y: IntArray, weight: FloatArray) -> float:
-        """Return the mean over the maps, each of which assumes its own form."""
+        """Return the mean fraction over the maps."""
         odds = self._log_odds(table)
         first = 1 if len(self.maps_) == 1 else 0
         fractions = [
@@ -221,8 +281,8 @@ class EvidentialSigmoidMap(SigmoidBounds):
 def _check_overlap(x: FloatArray, event: BoolArray) -> None:
     """Raise unless the maximum-likelihood estimate exists.
 
-    On a line it exists exactly when each class has a score strictly beyond some score of the other
-    on either side, or when scores are constant and both classes are seen.
+    It exists exactly if the ranges of the scores of both classes overlap in more than a point, or
+    if scores are constant and both classes are present.
     """
     advice = 'use targets="light", which always has an estimate, or more calibration rows.'
     if event.all() or not event.any():

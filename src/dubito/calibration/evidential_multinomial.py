@@ -1,4 +1,4 @@
-"""Evidential multinomial calibration: one slope for K classes, and how sure it is (P0)."""
+"""Evidential multinomial calibration (Xu et al., 2015): one slope for K classes, with bounds."""
 
 from __future__ import annotations
 
@@ -9,28 +9,54 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from dubito._kernels import couplings, multinomial, slope_levels
-from dubito._kernels.level_nodes import level_nodes
-from dubito._kernels.softmax import softmax_rows
-from dubito._sklearn import Interval, StrOptions
-from dubito.belief import Bounds, Frame, MassBatch
-from dubito.calibration._base import BaseCalibrator
-from dubito.calibration._certificates import check_certificate
-from dubito.calibration._monte_carlo import draw_levels, monte_carlo
-from dubito.calibration._slope_bounds import prepared, slope_at_level, slope_belief
-from dubito.calibration.errors import CalibrationInputError
+from dubito._compat import Interval, StrOptions
+from dubito._numerics.softmax import log_softmax, softmax_rows
+from dubito._numerics.targets import class_targets
+from dubito.belief import Frame, MassBatch
+from dubito.calibration._kernels import slope_couplings as couplings
+from dubito.calibration._kernels import slope_level as slope_levels
+from dubito.calibration._kernels import slope_likelihood as multinomial
+from dubito.calibration._kernels.slope_quadrature import QuadraturePoints, quadrature_points
+from dubito.calibration.base import BaseCalibrator
+from dubito.calibration.errors import CalibrationInputError, warn_unless_converged
+from dubito.calibration.log_odds_bounds import including
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from dubito._checks import FloatArray, IntArray
+    from dubito._typing import FloatArray, IntArray
 
-#: How many times more nodes than asked for an integrand with kinks needs, in short panels that are
-#: cut where it vanishes; 0: one smooth rule.
+#: Factor on the number of quadrature points where the integrand has kinks; panels are then short
+#: and end where it vanishes. 0: a rule for smooth integrands.
 _REFINE = {"gumbel": 0, "envelope": 4, "inverse_cdf": 1}
+#: Classes up to which mass functions are listed.
 _MASS_LIMIT = 12
-#: Masses of sets have kinks that no panel is cut at.
+#: The same factor for masses of sets, which have kinks inside panels.
 _MASS_REFINE = 8
+
+
+def shifted_scores(scores: FloatArray, points: QuadraturePoints) -> FloatArray:
+    """Return scores minus the largest of their row, scaled to range 1 for relative points."""
+    scores = scores - scores.max(axis=1, keepdims=True)
+    if points.relative:
+        widest = -scores.min(axis=1, keepdims=True)
+        scores /= np.where(widest > 0, widest, 1.0)
+    return scores
+
+
+def slope_belief(
+    scores: FloatArray, points: QuadraturePoints, slope: float, coupling: str
+) -> tuple[FloatArray, FloatArray]:
+    """Return belief and plausibility at `shifted_scores`, including the probability."""
+    return including(softmax_rows(slope * scores), couplings.bounds(scores, points, coupling))
+
+
+def slope_at_level(
+    scores: FloatArray, levels: slope_levels.SlopeLevels, slope: float, level: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return bounds at a level at `shifted_scores`, including the probability."""
+    interval = slope_levels.slope_interval(levels, level)
+    return including(softmax_rows(slope * scores), slope_levels.envelope(scores, interval))
 
 
 def _has_mass(self: Any) -> bool:
@@ -44,11 +70,11 @@ def _has_mass(self: Any) -> bool:
 
 
 class EvidentialMultinomialCalibrator(BaseCalibrator):
-    r"""Multinomial calibration with one slope, whose uncertainty becomes belief (P0).
+    r"""Multinomial calibration with one slope, with bounds from its likelihood (Xu et al., 2015).
 
     The probabilities are :math:`p_k(\theta)=e^{\theta s_k}/\sum_je^{\theta s_j}` with
     :math:`\theta\ge0` (eq. 21), and the relative likelihood of the calibration rows,
-    :math:`pl(\theta)=L(\theta)/L(\hat\theta)` (eq. 26), says which slopes remain plausible.
+    :math:`pl(\theta)=L(\theta)/L(\hat\theta)` (eq. 26), is the plausibility of each slope.
     Its level sets :math:`\Gamma(\gamma)=[l,u]` and a random number that decides between classes
     (the coupling) make a random set of classes, whose belief and plausibility are the bounds:
     wide with few rows, closing on the probabilities as rows are added.
@@ -60,80 +86,80 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
 
         * "gumbel": the class is :math:`\arg\max_k(\theta s_k+g_k)` with Gumbel noise. Bounds do
           not depend on the order of the labels and rise with the scores.
-        * "inverse_cdf": the paper's (eq. 28-34), the class in whose share of
-          :math:`[0,1]` one uniform number falls. Neighbours in the order of the labels
-          differ from others: permuting labels changes the bounds.
+        * "inverse_cdf": the paper's (eq. 28-34), the class in whose part of
+          :math:`[0,1]`, of length :math:`p_k`, one uniform number falls. The order of the labels
+          matters: permuting them changes the bounds.
         * "envelope": the least and greatest :math:`p_k(\theta)` in :math:`\Gamma(\gamma)`,
           averaged over :math:`\gamma`: the narrowest pair, but not of a belief function.
-    n_nodes : int, default=16
-        Points of each panel of the rule that integrates over the level. Couplings whose
-        integrands have kinks lay them in shorter panels; "envelope" takes four times as many.
+    n_points : int, default=16
+        Quadrature points in each panel of the integral over the level. Couplings whose
+        integrands have kinks have shorter panels; "envelope" takes four times as many.
     targets : {"light", "smoothed", "raw"}, default="light"
-        What the likelihood is asked to predict. "light" has a quarter of a pseudo-observation in
-        all, as `TemperatureCalibrator` has. "smoothed" is the paper's (eq. 25): K
-        pseudo-observations for every class, which flatten probabilities where rows per class are
-        few beside K. Both always have a maximum; "raw" ones have none where the true class has the
-        largest score in every row, which is then an error. Bounds with a level do not depend on it.
+        What the likelihood predicts. "light" has a quarter of a pseudo-observation in all, as
+        `TemperatureCalibrator` has. "smoothed" is the paper's (eq. 25): K pseudo-observations for
+        every class, which flatten probabilities if there are fewer than K rows per class. Both
+        always have a maximum; "raw" ones have none where the true class has the largest score in
+        every row, which is then an error. Bounds with a level do not depend on it.
     input : {"margin", "logits", "proba", "log_proba"}, default="margin"
         What the scores are. Probabilities are calibrated through their logarithms.
     floor : float or "auto", default="auto"
         Probabilities below it are raised to it before their logarithm is taken. "auto" is half of
-        the smallest positive one in the fit, within 1e-16 and 0.01: what a forest calls impossible
-        is then a little less likely than what it has seen once; for log-probabilities it is the
-        power of 1e-16 that fits the rows best by one slope, so that a few absurd ones count little.
+        the smallest positive one in the fit, between 1e-16 and 0.01; for log-probabilities it is
+        the power of 1e-16 that fits the rows best by one slope, which limits the influence of a
+        few extreme ones.
     classes : array-like of shape (K,), optional
-        The labels in the order of the columns; needed where y lacks some.
+        Labels in the order of the columns; needed if y lacks some.
 
     Attributes
     ----------
     slope_ : float
-        :math:`\hat\theta`; 0 where the scores speak against themselves or are constant.
+        :math:`\hat\theta`; 0 where higher scores go with other classes, or scores are constant.
     gradient_norm_ : float
         Certificate: gradient of the mean log-likelihood at `slope_`, in units of the widest row of
-        scores; 0 at the guard.
+        scores; 0 at slope 0.
     n_iter_ : int
         Newton steps.
     misfit_ : float
         Fraction of calibration rows, of at most 32, at which the interval of the fitted probability
         and an isotonic one are disjoint. Above 1/6 bounds at a level come with a `MisfitWarning`.
-    nodes_ : Nodes
-        Level sets and weights of the rule.
+    quadrature_ : QuadraturePoints
+        Level sets and weights of the quadrature over the level.
     classes_ : ndarray of shape (K,)
     n_features_in_ : int
 
     See Also
     --------
-    dubito.decision.interval_dominance : The classes no other beats for sure.
+    dubito.decision.interval_dominance : The classes that no other class dominates.
 
     Notes
     -----
     Deviations from the paper: integrals over the level are done by Gauss-Legendre in r with
-    :math:`\gamma=e^{-r^2/2}`, not by Monte Carlo (eq. 32, kept as `monte_carlo_bounds`); level
-    sets by Newton on the likelihood, not by dichotomy (Algorithm 1); the coupling is by Gumbel
-    noise unless the paper's is asked for, because a belief should not depend on how labels are
-    ordered; lower bounds are given as well as the contour. With two classes all couplings are one.
+    :math:`\gamma=e^{-r^2/2}`, not by Monte Carlo (eq. 32); level sets by Newton on the likelihood,
+    not by dichotomy (Algorithm 1); the coupling is by Gumbel noise by default,
+    because a belief should not depend on the order of the labels; lower bounds are given as well as
+    the contour. With two classes all couplings are one.
 
-    Nodes are laid in panels of `n_nodes`, as many as it takes: one where the likelihood is well
-    shaped, a dozen where it does not exclude slope 0 or the data are nearly separable. Errors,
+    The integral has one panel of `n_points` where the likelihood is nearly Gaussian, and up to a
+    dozen where it does not exclude slope 0 or the data are nearly separable. Errors,
     against rules many times finer: below 1e-8 ("gumbel"), 1e-6 ("envelope") and 3e-5
     ("inverse_cdf"; 1e-6 from some hundred rows), for rows up to a thousand times wider than the
     widest of the fit.
 
-    With many more classes than rows of each, smoothed targets are nearly uniform, whatever the
-    scores say; therefore light ones are the default, where the paper has smoothed ones.
+    With many more classes than rows per class, smoothed targets are nearly uniform whatever the
+    scores are; the default is therefore "light", where the paper has smoothed targets.
 
     Bounds with a level are the least and greatest :math:`p_k(\theta)` over an interval of slopes:
     the hull of :math:`\{\theta:pl(\theta)\ge e^{-t^2/2}\}`, with :math:`t^2` the quantile of
     :math:`\chi^2_1` at the level, of two likelihoods, one of raw labels and one with half a
     pseudo-observation. In simulations with the right form (2 to 10 classes, 10 to 1,000 rows,
-    slopes from weak to very strong) level 0.9 held the true probability in 85 % to 98 % of 150 or
-    300 draws, 2 to 3 % of it error of the simulation. Where raw labels have no maximum, because
-    the true class always comes first, no large slope is excluded. `coupling` does not matter here.
-    With two classes the map has no intercept: where the score's zero is not the point of even
-    odds its form is wrong, and the level means nothing; use `EvidentialLogisticCalibrator`.
+    slopes from weak to very strong) level 0.9 included the true probability in 85 % to 98 % of 150
+    or 300 draws, 2 to 3 % of it error of the simulation. Where raw labels have no maximum, because
+    the true class always has the largest score, no large slope is excluded. `coupling` does not
+    matter here. With two classes the map has no intercept: where the score's zero is not the point
+    of even odds its form is wrong, and the level is not valid; use `EvidentialLogisticCalibrator`.
 
-    Constant scores say nothing of the slope: :math:`pl(\theta)=1` throughout, `slope_` is 0, the
-    level set is :math:`[0,\infty)` and the bounds hold all that any slope would say.
+    Constant scores do not determine the slope: :math:`pl(\theta)=1` for all, `slope_` is 0, the
+    level set is :math:`[0,\infty)` and the bounds include the probabilities of all slopes.
 
     References
     ----------
@@ -165,7 +191,7 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseCalibrator._parameter_constraints,
         "coupling": [StrOptions(set(_REFINE))],
-        "n_nodes": [Interval(Integral, 4, 1000, closed="both")],
+        "n_points": [Interval(Integral, 4, 1000, closed="both")],
         "targets": [StrOptions({"smoothed", "light", "raw"})],
     }
 
@@ -177,7 +203,7 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
         self,
         *,
         coupling: str = "gumbel",
-        n_nodes: int = 16,
+        n_points: int = 16,
         targets: str = "light",
         input: str = "margin",
         floor: float | str = "auto",
@@ -185,28 +211,30 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
     ) -> None:
         super().__init__(input=input, floor=floor, classes=classes)
         self.coupling = coupling
-        self.n_nodes = n_nodes
+        self.n_points = n_points
         self.targets = targets
 
     def _fit(self, table: FloatArray, y: IntArray, weight: FloatArray) -> None:
         scores = self._log_scores(table)
-        pull = multinomial.target_pull(scores, y, weight, self.targets)
-        if pull == 0.0 and np.ptp(scores, axis=1).any():
+        targets = class_targets(y, weight, scores.shape[1], self.targets)
+        linear = multinomial.linear_term(scores, y, weight, targets)
+        if linear == 0.0 and np.ptp(scores, axis=1).any():
             raise CalibrationInputError(
                 "the true class has the largest score in every row, so the likelihood grows with "
-                'the slope for ever and has no maximum with targets="raw"; use '
-                'targets="light".'
+                'the slope and has no maximum with targets="raw"; use targets="light".'
             )
-        self._fitted = multinomial.fit_likelihood(scores, weight, pull)
+        self._fitted = multinomial.fit_likelihood(scores, weight, linear)
         self._levels = slope_levels.fit_levels(scores, y, weight)
         self.slope_ = self._fitted.slope
         self.gradient_norm_ = self._fitted.gradient
         fits = (self._fitted, *self._levels)
-        check_certificate(self, max(fit.gradient for fit in fits))
+        warn_unless_converged(self, max(fit.gradient for fit in fits))
         self.n_iter_ = self._fitted.n_iter
-        self.nodes_ = level_nodes(self._fitted, self.n_nodes, refine=_REFINE[self.coupling])
+        self.quadrature_ = quadrature_points(
+            self._fitted, self.n_points, refine=_REFINE[self.coupling]
+        )
 
-    def contour(self, theta: npt.ArrayLike) -> FloatArray:
+    def slope_contour(self, theta: npt.ArrayLike) -> FloatArray:
         r"""Return the relative likelihood of slopes, :math:`L(\theta)/L(\hat\theta)` (eq. 26).
 
         Parameters
@@ -239,7 +267,7 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
         Parameters
         ----------
         gamma : array-like
-            Levels in (0, 1]; those below 1e-16 are taken for it.
+            Levels in (0, 1]; those below 1e-16 count as 1e-16.
 
         Returns
         -------
@@ -262,10 +290,8 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
     def predict_mass(self, scores: Any) -> MassBatch:
         r"""Return the predictive mass functions, where the coupling gives them.
 
-        Two classes always; up to 12 with ``coupling="inverse_cdf"``, where the set of each level
-        changes only where its number passes an extreme of a cumulative sum. Their belief and
-        plausibility of single classes are those of `predict_bounds`, which integrates them more
-        closely, to 5e-5.
+        For two classes always; for up to 12 with ``coupling="inverse_cdf"``. Belief and
+        plausibility of single classes agree with `predict_bounds`, which is more accurate, to 5e-5.
 
         Parameters
         ----------
@@ -284,46 +310,22 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
             return MassBatch(frame, frame.subsets(), np.column_stack([lower, rest]))
         table = self._read(scores)
         step = max(1, 2**20 // 2 ** len(frame))
-        parts = [self._prepared(table[i : i + step]) for i in range(0, len(table), step)]
-        nodes = level_nodes(self._fitted, self.n_nodes, refine=_MASS_REFINE)
-        mass = np.concatenate([couplings.inverse_cdf_mass(part, nodes) for part in parts])
+        parts = [self._shifted(table[i : i + step]) for i in range(0, len(table), step)]
+        points = quadrature_points(self._fitted, self.n_points, refine=_MASS_REFINE)
+        mass = np.concatenate([couplings.inverse_cdf_mass(part, points) for part in parts])
         return MassBatch(frame, frame.subsets(), mass)
 
-    def monte_carlo_bounds(
-        self, scores: Any, *, M: int = 10_000, random_state: Any = None
-    ) -> Bounds:
-        r"""Estimate the bounds by simulation (eq. 32): for tests and figures, not for use.
-
-        Parameters
-        ----------
-        scores : array-like
-            As in `fit`.
-        M : int, default=10_000
-            Draws, shared by all rows. The standard error of a bound b is at most
-            :math:`\sqrt{b(1-b)/M}`.
-        random_state : int, Generator or None, default=None
-            Where the draws come from.
-
-        Returns
-        -------
-        Bounds
-            Estimates of what `predict_bounds` integrates.
-        """
-        prepared = self._prepared(self._read(scores))
-        random = np.random.default_rng(random_state)
-        low, high = self.level_set(draw_levels(M, random))
-        # On constant scores no slope is ruled out; beyond the last node nothing changes.
-        ends = (low, np.minimum(high, self.nodes_.upper[-1]) if self.nodes_.relative else high)
-        return Bounds(*monte_carlo(prepared, ends, self.coupling, random))
-
-    def _prepared(self, table: FloatArray) -> FloatArray:
-        return prepared(self._log_scores(table), self.nodes_)
+    def _shifted(self, table: FloatArray) -> FloatArray:
+        return shifted_scores(self._log_scores(table), self.quadrature_)
 
     def _proba(self, table: FloatArray) -> FloatArray:
-        return softmax_rows(self.slope_ * self._prepared(table))
+        return softmax_rows(self.slope_ * self._shifted(table))
+
+    def _log_proba(self, table: FloatArray) -> FloatArray:
+        return log_softmax(self.slope_ * self._shifted(table))
 
     def _bounds(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return slope_belief(self._prepared(table), self.nodes_, self.slope_, self.coupling)
+        return slope_belief(self._shifted(table), self.quadrature_, self.slope_, self.coupling)
 
     def _level_bounds(self, table: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-        return slope_at_level(self._prepared(table), self._levels, self.slope_, level)
+        return slope_at_level(self._shifted(table), self._levels, self.slope_, level)

@@ -1,27 +1,20 @@
-"""Several classifiers, one answer."""
+"""EvidentialFusion: several classifiers combined into one."""
 
 from __future__ import annotations
 
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+import numpy as np
 from sklearn.base import ClassifierMixin, MetaEstimatorMixin
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from dubito._checks import check_level, no_level
-from dubito._estimators import CautiousMixin
+from dubito._compat import BaseComposition, Interval, StrOptions, fit_context
 from dubito._rows import read_rows
-from dubito._sklearn import (
-    BaseComposition,
-    Interval,
-    StrOptions,
-    check_feature_names,
-    check_n_features,
-    fit_context,
-)
-from dubito.calibration._base import BaseCalibrator
+from dubito._validation import check_level, no_level
+from dubito.base import CautiousMixin
 from dubito.calibration._fusion_independent import (
     MASS_RULES,
     IndependentCombination,
@@ -35,13 +28,18 @@ from dubito.calibration._fusion_masses import (
     check_masses,
     fit_masses,
 )
-from dubito.calibration._members import all_classes, features_of, read_members
-from dubito.calibration._two_classes import has_two_classes
+from dubito.calibration._fusion_members import (
+    all_classes,
+    check_features,
+    features_of,
+    read_members,
+)
+from dubito.calibration.base import BaseCalibrator, has_two_classes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dubito._checks import FloatArray
+    from dubito._typing import FloatArray
     from dubito.belief import Bounds, MassBatch
     from dubito.calibration._fusion_independent import Inputs
     from dubito.calibration.evidential_joint import EvidentialJointCalibrator
@@ -54,8 +52,8 @@ _METHODS: dict[str, tuple[Callable[..., None], Callable[..., Any]]] = {
 }
 
 
-def _defines_mass(fusion: EvidentialFusion) -> bool:
-    """Whether there are masses to ask for, as far as is known."""
+def _has_mass(fusion: EvidentialFusion) -> bool:
+    """Return whether the method and rule give masses."""
     if fusion.method == "joint":
         return has_two_classes(fusion)
     combination = getattr(fusion, "_combination", None)
@@ -63,7 +61,7 @@ def _defines_mass(fusion: EvidentialFusion) -> bool:
 
 
 class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseComposition):
-    r"""Combine classifiers: one calibrated answer, with belief and plausibility.
+    r"""Combine classifiers into one, with calibrated probabilities, belief and plausibility.
 
     Parameters
     ----------
@@ -73,40 +71,39 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         number, name, slice or mask.
     method : {"joint", "independent", "masses"}, default "joint"
         "joint": one calibrator reads the scores of all members on the same held-out rows, and
-        learns what each is worth beside the others (P1). "independent": each member is calibrated
-        alone, then their beliefs are combined as independent evidence (P0, section II), which
-        counts twice what members share. "masses": the members define mass functions themselves, as
-        `dubito.evidence.EvidentialClassifier` does; they are trained on all rows, and what they
-        say is combined as it is. Nothing is calibrated: `calibrator` and `cv` are refused.
+        estimates a weight for each (Minary et al. 2017). "independent": each member is calibrated
+        alone, then their beliefs are combined as independent evidence (Xu et al. 2015, section
+        II), which counts common evidence twice. "masses": members with mass functions of their
+        own, such as `dubito.evidence.EvidentialClassifier`, are trained on all rows and combined
+        without calibration; `calibrator` and `cv` must not be given.
     rule : {"contour", "dempster", "cautious"}, default "contour"
-        How "independent" and "masses" combine. "contour": the contours multiply (P0, eq. 7), in
-        O(K) per row for any number of classes. "dempster", "cautious": the members' full mass
-        functions are combined, for few classes; the cautious rule counts evidence once that
-        members share, and with more than two classes calibrated members need a `discount` for it.
+        How "independent" and "masses" combine. "contour": the contours multiply (Xu et al. 2015,
+        eq. 7), in O(K) per row for any number of classes. "dempster", "cautious": the members' full
+        mass functions are combined, for few classes; the cautious rule counts common evidence once,
+        and with more than two classes calibrated members need a `discount` for it.
 
         Members with ``totals`` of their weights of evidence that know all classes need no
         `discount` and no limit on classes: with "masses" the totals add up by Dempster's rule,
         which "contour" means there, and the cautious rule takes the largest of each.
     discount : float, default 0
-        How far to doubt every member: this share of its mass goes to the whole frame before
-        anything is combined. The cautious rule is defined only with some mass there, which
-        calibrators of more than two classes need not leave; its answers depend on how much.
+        Fraction of the mass of every member that is moved to the whole frame before the
+        combination. The cautious rule needs some mass there, which calibrators of more than two
+        classes need not give; its result depends on the amount.
     calibrator : calibrator, optional
-        By default the method's own with light targets. "joint": `EvidentialJointCalibrator`, by
-        default with ``ridge="auto"``, which one you pass has only if you say so; its
-        ``classes`` are set, and its ``input`` becomes "proba" for members asked for probabilities.
-        "independent": `EvidentialMultinomialCalibrator`, with ``coupling="inverse_cdf"`` for the
-        rules on masses, for that coupling has them; not used for a `CalibratedClassifier`, which
-        brings its own.
+        "joint": `EvidentialJointCalibrator`, by default with ``ridge="auto"``; its ``classes`` are
+        set, and its ``input`` becomes "proba" for members whose scores are probabilities.
+        "independent": by default `EvidentialMultinomialCalibrator`, with
+        ``coupling="inverse_cdf"`` for rules on masses; a `CalibratedClassifier` has its own.
     cv : int, splitter, iterable or "disjoint", default 5-fold, stratified
         How members that are not frozen get rows to calibrate on. Folds: scores of each fold come
         from copies trained on the others, and members for new rows are trained on all. "disjoint":
-        the rows are parted among the members, each of which trains on one half of its part. The
+        the rows are divided among the members, each of which trains on one half of its part. The
         other halves calibrate: with "independent" each its own member, so that the members'
-        evidence is independent (P0, section V); with "joint" all together, for no member has seen
-        any of them (P1, section 4).
+        evidence is independent (Xu et al. 2015, section V); with "joint" all members, because
+        none was trained on them (Minary et al. 2017, section 4).
     n_jobs : int, optional
-        Members and folds fitted at a time; with "independent" folds of one member.
+        Members and folds fitted in parallel; with "independent" folds of one member. Threads for
+        bounds of the default calibrator of "joint".
     random_state : int or RandomState, optional
         Draws the parts of ``cv="disjoint"``.
 
@@ -127,7 +124,7 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
 
     Notes
     -----
-    What the answers mean:
+    Predictions of each method:
 
     ===========  ========  ====================================  ===============================
     method       rule      ``predict_proba``                     ``predict_bounds``
@@ -135,7 +132,7 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
     joint        --        the most likely probability given     belief and plausibility from
                            the scores of all members             the likelihood of all
                                                                  coefficients
-    independent  contour   normalised product of the contours    an interval sure to hold belief
+    independent  contour   normalised product of the contours    an interval that includes belief
                            :math:`pl(k)\propto\prod_ipl_i(k)`,   and plausibility under
                            which is what Dempster's rule makes   Dempster's rule; exact for two
                            of the normalised contours            classes and for precise members
@@ -149,15 +146,13 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
                            combined mass
     ===========  ========  ====================================  ===============================
 
-    With "masses" the probability is that which evidential classifiers have (P2, eq. 9): one member
-    is left as it is, and Dempster's rule makes the normalised product of the members'. It never
-    exceeds the plausibility, but with more than two classes and much conflict may be less than the
-    belief: the lower bound is then the probability. A member that has not seen some classes leaves
-    them open.
+    With "masses" the probability is that of evidential classifiers (Denœux 2019, eq. 9): that of a
+    single member does not change, and Dempster's rule gives the normalised product of the
+    members'. It never exceeds the plausibility, but with more than two classes and much conflict
+    it may be less than the belief: the lower bound is then the probability. A member gives no
+    evidence about classes it does not know.
 
-    With more than two classes joint calibration gives no member a negative weight. The cost of its
-    bounds grows with classes times calibration rows; where that is much, it takes the quadratic
-    approximation of the likelihood by itself (``calibrator_.likelihood_`` tells).
+    Joint calibration of more than two classes gives no member a negative weight.
 
     Examples
     --------
@@ -186,7 +181,7 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
     >>> fusion.predict(X[200:205])
     array([1, 0, 0, 0, 1])
 
-    Members that weigh evidence themselves, which may overlap:
+    Members with weights of evidence of their own, which may overlap:
 
     >>> from sklearn.linear_model import LogisticRegression
     >>> from dubito.evidence import EvidentialClassifier
@@ -240,8 +235,8 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         X : array-like of shape (n, features)
         y : array-like of shape (n,)
         sample_weight : array-like of shape (n,), optional
-            Reaches calibrators always, and members where their ``fit`` takes it; where not, a
-            warning says so.
+            Passed to calibrators, and to members whose ``fit`` takes it; for others there is a
+            warning.
 
         Returns
         -------
@@ -252,7 +247,7 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         members = read_members(self.estimators)
         self._validate_names([member.name for member in members])
         X, labels, weight = read_rows(self, X, y, sample_weight)
-        self._check_features(X, reset=True)
+        check_features(self, X, reset=True)
         self.classes_ = all_classes(labels, members)
         self.columns_ = [member.columns for member in members]
         self.members_, self._combination = fit_by(self, members, X, labels, weight)
@@ -266,7 +261,7 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         raise AttributeError(f"method={self.method!r} has no calibrator of all members.")
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Return one probability for each class.
+        """Return the probabilities of the classes.
 
         Parameters
         ----------
@@ -277,8 +272,22 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         -------
         ndarray of shape (n, K)
         """
-        inputs = self._inputs(X)
-        return self._combination.proba(inputs)
+        return self._combination.proba(self._inputs(X))
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Return the logarithms of the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like
+            As in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+        """
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
 
     def predict_bounds(self, X: Any, level: float | None = None) -> Bounds:
         """Return lower and upper probabilities of each class, given all members.
@@ -288,8 +297,9 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         X : array-like
             As in `fit`.
         level : float, optional
-            None: belief and plausibility. A number in (0, 1), as 0.9, with ``method="joint"``:
-            bounds that hold the true probability given the members' scores at least so often.
+            None: belief and plausibility. A number in (0, 1), such as 0.9, with ``method="joint"``:
+            bounds that include the true probability given the members' scores with at least this
+            frequency.
 
         Returns
         -------
@@ -308,9 +318,9 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
             'which no level survives. Use method="joint", or level=None.',
         )
 
-    @available_if(_defines_mass)
+    @available_if(_has_mass)
     def predict_mass(self, X: Any) -> MassBatch:
-        """Return mass functions, where there are any.
+        """Return the combined mass functions, where the method and rule give them.
 
         With ``method="joint"`` for two classes; otherwise by ``rule="dempster"`` or
         ``"cautious"``, and of members with totals by any rule, up to 20 classes.
@@ -324,22 +334,16 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         -------
         MassBatch
         """
-        inputs = self._inputs(X)
-        return self._combination.mass(inputs)
+        return self._combination.mass(self._inputs(X))
 
     def conflict(self, X: Any) -> FloatArray:
-        r"""Return how far the members contradict each other, row by row.
+        r"""Return the conflict of the members in each row.
 
-        The mass :math:`\kappa` that the combination of members, each calibrated alone, puts on the
-        empty set; with ``method="masses"`` that of the members' own masses, by Dempster's rule
-        also where they are combined by the cautious one. With
-        ``rule="contour"``, unless all members have totals, and with ``method="joint"``, which uses
-        the formula of that rule, it is a number that :math:`\kappa` cannot exceed given the
-        members' bounds: exact for two classes, and for precise members without discount.
-
-        Joint calibration has no conflict of its own, for it weighs the members against each other
-        before anything is believed. There the number tells where they disagree, and is not made
-        use of.
+        The mass :math:`\kappa` of the empty set in the combination by Dempster's rule of the
+        members, each calibrated alone; with ``method="masses"`` of the members' own masses. With
+        ``rule="contour"``, unless all members have totals, and with ``method="joint"`` it is an
+        upper bound of :math:`\kappa`, exact for two classes and for precise members without
+        discount.
 
         Parameters
         ----------
@@ -351,35 +355,24 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         ndarray of shape (n,)
             From 0, no conflict, to 1.
         """
-        inputs = self._inputs(X)
-        return self._combination.conflict(inputs)
+        return self._combination.conflict(self._inputs(X))
 
     def _inputs(self, X: Any) -> Inputs:
         """Return every member with the features it reads."""
         check_is_fitted(self)
         (X,) = indexable(X)
-        self._check_features(X, reset=False)
+        check_features(self, X, reset=False)
         return (
             (member, features_of(X, columns))
             for member, columns in zip(self.members_, self.columns_, strict=True)
         )
 
-    def _check_features(self, X: Any, *, reset: bool) -> None:
-        """Note the features of a fit, or compare with them."""
-        if getattr(X, "ndim", 2) == 1:
-            raise ValueError(
-                f"X must be 2-dimensional; got an array of shape {X.shape}. Reshape your data: "
-                "X.reshape(1, -1) if it is one row, X.reshape(-1, 1) if it is one feature."
-            )
-        check_feature_names(self, X, reset=reset)
-        check_n_features(self, X, reset=reset)
-
     @property
     def _named(self) -> list[tuple[str, Any]]:
-        """The members without their columns: what nested parameters are made of."""
+        """The members without their columns, for nested parameters."""
         try:
             return [(name, estimator) for name, estimator, *_ in self.estimators]
-        except (TypeError, ValueError):  # not yet a list of members: `fit` will say so
+        except (TypeError, ValueError):  # not a list of members: `fit` raises an error
             return self.estimators
 
     @_named.setter

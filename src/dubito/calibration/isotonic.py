@@ -7,26 +7,25 @@ from functools import cached_property
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from dubito._kernels.isotonic import belief_steps, interpolate, isotonic_fit, pool_ties
-from dubito._sklearn import Interval
-from dubito.calibration._base import BaseCalibrator
-from dubito.calibration._kept import WithoutCache
-from dubito.calibration._lifting import LiftedEvidentialCalibrator
-from dubito.calibration._log_odds_bounds import holding
+from dubito._compat import Interval
+from dubito._numerics.isotonic import belief_steps, interpolate, isotonic_fit, pool_ties
+from dubito.calibration.base import BaseCalibrator, UncachedStateMixin
 from dubito.calibration.evidential_isotonic import EvidentialIsotonicMap
+from dubito.calibration.log_odds_bounds import including
+from dubito.calibration.one_vs_rest import OneVsRestCalibrator
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from dubito._checks import BoolArray, FloatArray
+    from dubito._typing import BoolArray, FloatArray
 
 
 @dataclass(frozen=True)
-class IsotonicMap(WithoutCache):
-    """Fitted values at the distinct scores, linear between them, flat beyond.
+class IsotonicMap(UncachedStateMixin):
+    """Fitted values at the distinct scores, linear between them, constant beyond.
 
-    Bounds are those of `EvidentialIsotonicCalibrator` from the same counts, made where they are
-    first asked for, and widened to hold the fitted values.
+    Bounds are those of `EvidentialIsotonicCalibrator` from the same counts, computed at the first
+    call and widened to include the fitted values.
     """
 
     knots: FloatArray
@@ -36,17 +35,17 @@ class IsotonicMap(WithoutCache):
 
     @cached_property
     def evidential(self) -> EvidentialIsotonicMap:
-        """All monotone functions, weighed by their likelihood."""
+        """The evidential map of the same counts."""
         steps = belief_steps(self.successes, self.failures)
         return EvidentialIsotonicMap(self.knots, self.successes, self.failures, *steps)
 
     def bounds(self, score: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return belief and plausibility of the event for each score, each (n,)."""
-        return holding(self.proba(score), self.evidential.bounds(score))
+        return including(self.proba(score), self.evidential.bounds(score))
 
     def level_bounds(self, score: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-        """Return bounds that hold the event's probability at a confidence level, each (n,)."""
-        return holding(self.proba(score), self.evidential.level_bounds(score, level))
+        """Return bounds that include the event's probability at a confidence level, each (n,)."""
+        return including(self.proba(score), self.evidential.level_bounds(score, level))
 
     def contour(self, score: FloatArray, theta: FloatArray) -> FloatArray:
         """Return the plausibility of each probability θ for each score, (n, len(theta))."""
@@ -57,7 +56,7 @@ class IsotonicMap(WithoutCache):
         return interpolate(score, self.knots, self.values)
 
 
-class IsotonicCalibrator(LiftedEvidentialCalibrator):
+class IsotonicCalibrator(OneVsRestCalibrator):
     r"""Isotonic regression of the event on the score.
 
     Among non-decreasing functions f of the score the one of greatest likelihood
@@ -75,7 +74,7 @@ class IsotonicCalibrator(LiftedEvidentialCalibrator):
     base rate at the weight 1/(n+1) of one row, so that none is 0.
 
     ``predict_bounds``, also with ``level=0.9``, is that of `EvidentialIsotonicCalibrator`, widened
-    to hold the probability.
+    to include the probability.
 
     Parameters
     ----------
@@ -86,11 +85,11 @@ class IsotonicCalibrator(LiftedEvidentialCalibrator):
         What the scores are. Probabilities are mapped as log-odds, and interpolated as such.
     floor : float or "auto", default="auto"
         Probabilities below it are raised to it before their logarithm is taken. "auto" is half of
-        the smallest positive one in the fit, within 1e-16 and 0.01: what a forest calls impossible
-        is then a little less likely than what it has seen once; for log-probabilities it is the
-        power of 1e-16 that fits the rows best by one slope, so that a few absurd ones count little.
+        the smallest positive one in the fit, between 1e-16 and 0.01; for log-probabilities it is
+        the power of 1e-16 that fits the rows best by one slope, which limits the influence of a
+        few extreme ones.
     classes : array-like of shape (K,), optional
-        Labels in the order of the columns, needed when `y` lacks some.
+        Labels in the order of the columns; needed if y lacks some.
 
     Attributes
     ----------

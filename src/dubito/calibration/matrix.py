@@ -1,4 +1,4 @@
-"""Matrix scaling: every class's score may speak for and against every class."""
+"""Matrix scaling: a full matrix of slopes and a bias for each class."""
 
 from __future__ import annotations
 
@@ -7,55 +7,54 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy import linalg
 
-from dubito._kernels.softmax import (
+from dubito._numerics.softmax import log_softmax, softmax_rows
+from dubito.calibration._kernels.softmax_covariance import DenseMatrix, KroneckerMatrix
+from dubito.calibration._kernels.softmax_models import (
     Blocks,
     matrix_hessian,
     matrix_value,
-    softmax_rows,
-    spread_rows,
+    subsample_rows,
 )
-from dubito._kernels.softmax_covariance import DenseMatrix, KroneckerMatrix
-from dubito.calibration._base import AffineMixin
-from dubito.calibration._log_odds_bounds import (
-    LogOddsSpread,
-    shared_slope,
-    slope_strength,
-    split_shared_slope,
-)
-from dubito.calibration._shrinkage import (
+from dubito.calibration._penalised_fit import (
     STRONGEST,
     WEAKEST,
-    Labels,
     Metric,
-    ShrunkenCalibrator,
-    ShrunkenMap,
+    PenalisedModel,
     dense_inverse,
     dense_metric,
     maximise_evidence,
     shared_excess,
     solve_map,
 )
+from dubito.calibration._shrinkage import Labels, ShrunkenCalibrator
+from dubito.calibration.affine import AffineMixin
+from dubito.calibration.log_odds_bounds import (
+    SoftmaxUncertainty,
+    shared_slope,
+    slope_strength,
+    split_shared_slope,
+)
 from dubito.calibration.vector import DiagonalMap, class_covariance
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from dubito._checks import FloatArray
-    from dubito._kernels.softmax import Slope
+    from dubito._typing import FloatArray
+    from dubito.calibration._kernels.softmax_models import Slope
 
-#: Parameters up to which the Hessian is kept in full.
+#: Parameters up to which the full Hessian is computed.
 _DENSE_PARAMETERS = 1100
-#: Multiplications that a Hessian may cost; more rows are sampled.
+#: Most multiplications of a Hessian; more rows are sampled.
 _HESSIAN_COST = 4e9
 
-#: Classes up to which bounds have the full covariance: 0.8 MB of it are kept with 24.
+#: Classes up to which bounds use the full covariance: 0.8 MB for 24 classes.
 _COVARIANCE_CLASSES = 24
-#: Prior variance in log-odds of all entries off the diagonal of a row together, at most.
+#: Largest prior variance, in log-odds, of the sum of a row's entries off the diagonal.
 _OFF_DIAGONAL_VARIANCE = 9.0
 
-#: Steps between approximate Hessians: one lasts, for the fit starts close.
+#: Steps between approximate Hessians: the fit starts close to its optimum.
 _RARELY = 10_000
-#: Fits that the choice of strengths may take where each is dear.
+#: Most fits for the choice of strengths where each is expensive.
 _ROUNDS = 8
 
 _DIAGONAL, _BIAS, _OFF = 0, 1, 2
@@ -71,27 +70,27 @@ class MatrixCalibrator(AffineMixin, ShrunkenCalibrator):
         +\tfrac{\lambda_b}{2}\lVert b\rVert^2+\tfrac{\lambda_o}{2}s^2\sum_{k\ne j}W_{kj}^2,
 
     with s the root mean square of the scores, so that units of scores do not matter. Few rows per
-    class, separable scores or a class without rows do no harm: the data then support no entries
-    off the diagonal, and the map falls back to vector or temperature scaling.
+    class, separable scores or a class without rows are no problem: the data then support no entries
+    off the diagonal, and the map is nearly vector or temperature scaling.
 
     Parameters
     ----------
-    input : {"margin", "logits", "proba", "log_proba"}, default="margin"
-        What the scores are: any scores where higher means likelier, logits, or probabilities,
-        of which the logarithm is taken. Of logits the log softmax is taken, so that a constant
-        added to a row changes nothing; added to a row of margins it does.
-    ridge : "auto" or float, default="auto"
+    ridge : float or "auto", default="auto"
         Strength λ of the penalty, in pseudo-observations: half of λ times the sum of squared
         departures from the temperature map, in log-odds. "auto" finds one strength for each of
         the three groups from the data. A very large one gives the temperature map; 0 gives plain
         maximum likelihood, which separable scores or a class without rows do not have.
+    input : {"margin", "logits", "proba", "log_proba"}, default="margin"
+        What the scores are: any scores where higher means likelier, logits, or probabilities,
+        of which the logarithm is taken. Of logits the log softmax is taken, so that a constant
+        added to a row changes nothing; added to a row of margins it does.
     floor : float or "auto", default="auto"
         Probabilities below it are raised to it before their logarithm is taken. "auto" is half of
-        the smallest positive one in the fit, within 1e-16 and 0.01: what a forest calls impossible
-        is then a little less likely than what it has seen once; for log-probabilities it is the
-        power of 1e-16 that fits the rows best by one slope, so that a few absurd ones count little.
+        the smallest positive one in the fit, between 1e-16 and 0.01; for log-probabilities it is
+        the power of 1e-16 that fits the rows best by one slope, which limits the influence of a
+        few extreme ones.
     classes : array-like of shape (K,), optional
-        Labels of the columns, where y lacks some of them.
+        Labels in the order of the columns; needed if y lacks some.
 
     Attributes
     ----------
@@ -100,7 +99,7 @@ class MatrixCalibrator(AffineMixin, ShrunkenCalibrator):
     bias_ : ndarray of shape (K,)
         b, of mean 0: a constant added to all changes nothing.
     base_slope_ : float
-        Slope θ of the temperature map that the fit is shrunken towards.
+        Slope θ of the temperature map that the fit is shrunk to.
     ridge_ : ndarray of shape (3,)
         Strengths of the penalty on the diagonal, on biases and off the diagonal.
     misfit_ : float
@@ -121,31 +120,30 @@ class MatrixCalibrator(AffineMixin, ShrunkenCalibrator):
     min(1/4, ridge) pseudo-observations.
 
     "auto" maximises the evidence (MacKay, 1992), which needs no folds. Up to 32 classes the Hessian
-    is kept in full and the solver is Newton's method, on a fixed random sample of rows where they
-    are too many. Beyond, memory stays O(K²): slopes and biases have the strengths that vector
-    scaling finds, that off the diagonal maximises the evidence of a quadratic model around it,
-    and limited-memory BFGS runs in the metric of a Kronecker product. A pass costs O(nK²).
+    is computed in full and the solver is Newton's method, on a fixed random sample of rows where
+    they are too many. Beyond, memory stays O(K²): slopes and biases have the strengths that vector
+    scaling finds, that off the diagonal maximises the evidence of a quadratic model around it, and
+    limited-memory BFGS runs in the metric of a Kronecker product. A pass costs O(nK²).
 
     **Bounds.** ``predict_bounds`` reads log-odds of a class against the rest with standard errors,
-    by the delta method from the Hessian. The strengths that the evidence chooses are too sure of
-    themselves for bounds: those of slopes and biases count as at most 1, a prior deviation of one
-    log-odd, and the slope θ as unknown; along θ the likelihood itself is followed, down and up.
-    Belief and plausibility are integrals of that contour, around the probabilities.
-    ``level=0.9`` caps the strength off the diagonal as well, at max(1, (K-1)/9), lets slopes
-    deviate by up to two log-odds, and gives the interval around the map fitted with those
-    strengths, widened to hold the probability. In simulations (2 to 10 classes, 30 to 1,000 rows,
-    truths off the temperature map; ``experiments/validity``) it held the true
-    probability in 0.87 or more of the rows and classes. Kept for
-    it are the covariance, up to 24 classes in full, O(K⁴) numbers; beyond, that of the Kronecker
-    product and of slope and bias class by class, O(K²), around the map as fitted.
+    by the delta method from the Hessian. The strengths by the evidence are too strong for bounds:
+    those of slopes and biases are limited to 1, a prior standard deviation of 1 in log-odds, and
+    the slope θ is treated as unknown, with standard errors down and up from the likelihood itself.
+    Belief and plausibility are integrals of that contour. ``level=0.9`` caps the strength off the
+    diagonal as well, at max(1, (K-1)/9), lets slopes deviate by up to 2 in log-odds, and gives the
+    interval around the map fitted with those strengths, widened to include the probability. In
+    simulations (2 to 10 classes, 30 to 1,000 rows, truths off the temperature map;
+    ``experiments/validity``) it included the true probability in 0.87 or more of the rows and
+    classes. Stored for it is the covariance, up to 24 classes in full, O(K⁴) numbers; beyond, that
+    of the Kronecker product and of slope and bias class by class, O(K²), centred at the fitted map.
 
     Examples
     --------
     >>> import numpy as np
     >>> from dubito.calibration import MatrixCalibrator
     >>> rng = np.random.default_rng(0)
-    >>> truth = np.array([[1.0, 0.5, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
-    >>> scores = 2 * rng.normal(size=(5000, 3))
+    >>> truth, scores = np.eye(3), 2 * rng.normal(size=(5000, 3))
+    >>> truth[0, 1] = 0.5
     >>> y = np.argmax(scores @ truth.T + rng.gumbel(size=(5000, 3)), axis=1)
     >>> calibrator = MatrixCalibrator().fit(scores, y)
     >>> round(float(calibrator.matrix_[0, 1] - calibrator.matrix_[2, 1]), 1)
@@ -158,25 +156,30 @@ class MatrixCalibrator(AffineMixin, ShrunkenCalibrator):
     def __init__(
         self,
         *,
-        input: str = "margin",
         ridge: float | str = "auto",
+        input: str = "margin",
         floor: float | str = "auto",
         classes: npt.ArrayLike | None = None,
     ) -> None:
-        super().__init__(input=input, ridge=ridge, floor=floor, classes=classes)
+        super().__init__(ridge=ridge, input=input, floor=floor, classes=classes)
 
-    def _model(self, u: FloatArray, labels: Labels, slope: Slope, scale: float) -> ShrunkenMap:
+    def _model(self, u: FloatArray, labels: Labels, slope: Slope, scale: float) -> PenalisedModel:
         return FullMap(np.ascontiguousarray(u), labels, slope.theta, scale)
 
-    def _keep(self, x: FloatArray, theta: float, scale: float, unit: float) -> None:
+    def _set_parameters(self, x: FloatArray, theta: float, scale: float, unit: float) -> None:
         n_classes = len(self.classes_)
         table = x.reshape(n_classes, n_classes + 1)
         self.matrix_ = (theta * np.eye(n_classes) + table[:, :-1] / scale) / unit
         self.bias_ = table[:, -1] - table[:, -1].mean()
 
+    def _logits(self, table: FloatArray) -> FloatArray:
+        return self._log_scores(table, normalised=True) @ self.matrix_.T + self.bias_
+
     def _proba(self, table: FloatArray) -> FloatArray:
-        u = self._log_scores(table, normalised=True)
-        return softmax_rows(u @ self.matrix_.T + self.bias_)
+        return softmax_rows(self._logits(table))
+
+    def _log_proba(self, table: FloatArray) -> FloatArray:
+        return log_softmax(self._logits(table))
 
     def _layer(self) -> tuple[FloatArray, FloatArray]:
         return self.matrix_.copy(), self.bias_.copy()
@@ -224,14 +227,14 @@ class FullMap:
         slope = slope_strength(self._theta * self._scale)
         return np.array([slope, 1.0, max(1.0, (n_classes - 1) / _OFF_DIAGONAL_VARIANCE)])
 
-    def spread(self, x: FloatArray, strengths: FloatArray) -> LogOddsSpread:
-        """Return how sure the map is, by a Kronecker product where classes are many."""
+    def uncertainty(self, x: FloatArray, strengths: FloatArray) -> SoftmaxUncertainty:
+        """Return the map with standard errors, by a Kronecker product for many classes."""
         matrix, bias = self._parameters(x)
         n_classes = len(bias)
         if not self.newton:
             covariance, direction = self._structured_covariance(x, strengths)
             shared = shared_slope(direction, (n_classes, 2))
-            return LogOddsSpread(matrix, bias, self._scale, covariance, shared)
+            return SoftmaxUncertainty(matrix, bias, self._scale, covariance, shared)
         plain = dense_inverse(matrix_hessian(*self._sample(x)), strengths[self.groups])
         slopes = (self.groups == _DIAGONAL).astype(np.float64)
         fixed, direction = split_shared_slope(plain @ slopes, slopes, strengths[_DIAGONAL])
@@ -239,15 +242,15 @@ class FullMap:
             direction, (n_classes, n_classes + 1), shared_excess(self, x, strengths, direction)
         )
         full = DenseMatrix.of(plain - np.outer(fixed, fixed), n_classes)
-        return LogOddsSpread(matrix, bias, self._scale, full, shared)
+        return SoftmaxUncertainty(matrix, bias, self._scale, full, shared)
 
     def _structured_covariance(
         self, x: FloatArray, strengths: FloatArray
     ) -> tuple[KroneckerMatrix, FloatArray]:
-        """Return the covariance of all entries as if of the kind off the diagonal, and blocks.
+        """Return a covariance with the prior of entries off the diagonal, and blocks of each class.
 
-        The blocks are those of vector scaling. Both count what the rows do not tell of slopes and
-        biases: their sum is too large rather than too small.
+        The blocks are those of vector scaling. Both include the prior variance of slopes and
+        biases, so that their sum is too large rather than too small.
         """
         features, weight, p = self._sample(x)
         values, left, right = self._spectrum_at(x)
@@ -268,12 +271,12 @@ class FullMap:
             return self._choose_in_turn()
         if len(self._u) <= self._affordable:
             return maximise_evidence(self)
-        rows = spread_rows(len(self._u), self._affordable)
+        rows = subsample_rows(len(self._u), self._affordable)
         labels = self._labels.take(rows)
         return maximise_evidence(FullMap(self._u[rows], labels, self._theta, self._scale))
 
     def start(self, strengths: FloatArray) -> FloatArray:
-        """Return the temperature map, or vector scaling where the way from there is long."""
+        """Return the temperature map, or for many classes vector scaling, which is closer."""
         if self._dense:
             return np.zeros(len(self.groups))
         diagonal = DiagonalMap(self._u, self._labels, self._theta, self._scale)
@@ -282,7 +285,7 @@ class FullMap:
         return _embed(fit.x)
 
     def _choose_in_turn(self) -> tuple[FloatArray, FloatArray]:
-        """Choose for slopes and biases as vector scaling does, then for the rest around that."""
+        """Return strengths and start: as vector scaling, then for entries off the diagonal."""
         diagonal = DiagonalMap(self._u, self._labels, self._theta, self._scale)
         strengths, start = diagonal.choose()
         x = _embed(solve_map(diagonal, strengths, start, tolerance=1e-7).x)
@@ -291,19 +294,19 @@ class FullMap:
         off = quadratic_strength(self._spectrum_at(x), gradient)
         if off >= STRONGEST:
             return np.append(strengths, off), x
-        # The quadratic model errs far from here: only its direction is taken.
+        # The quadratic model is inaccurate far from here: it only gives a start.
         first = np.clip(np.append(strengths, off), 1.0, 100.0)
         return maximise_evidence(self, first, x, rounds=_ROUNDS)
 
     def _spectrum_at(self, x: FloatArray) -> Spectrum:
-        # Taken once: where the first metric is asked for, the fit is nearly done.
+        # Computed once: at the first metric the fit is nearly converged.
         if self._spectrum is None:
             self._spectrum = spectrum(*self._sample(x))
         return self._spectrum
 
     def _sample(self, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return features, weights and probabilities of as many rows as a Hessian may cost."""
-        rows = spread_rows(len(self._u), self._affordable)
+        """Return features, sample weights and probabilities of the rows for a Hessian."""
+        rows = subsample_rows(len(self._u), self._affordable)
         part, weight = self._u[rows], self._labels.weight[rows]
         matrix, bias = self._parameters(x)
         p = softmax_rows(part @ matrix.T + bias)
@@ -319,7 +322,7 @@ class FullMap:
 
 
 def _embed(diagonal: FloatArray) -> FloatArray:
-    """Write K slopes and K biases as (K, K+1) parameters."""
+    """Return K slopes and K biases as (K, K+1) parameters."""
     n_classes = len(diagonal) // 2
     table = np.zeros((n_classes, n_classes + 1))
     np.fill_diagonal(table, diagonal[:n_classes])
@@ -386,14 +389,14 @@ def kronecker_metric(hessian: Spectrum, penalty: FloatArray) -> Metric:
 
 
 def _target_sums(u: FloatArray, labels: Labels) -> tuple[FloatArray, FloatArray]:
-    """Sum targets times scores, (K, K), and targets, (K,), over the rows."""
+    """Return the sums over rows of targets times scores, (K, K), and of targets, (K,)."""
     n_classes = u.shape[1]
-    weight, y, share = labels.weight, labels.y, labels.share
+    weight, y, uniform = labels.weight, labels.y, labels.uniform
     order = np.argsort(y, kind="stable")
     by_matrix = np.zeros((n_classes, n_classes))
     for rows in np.split(order, np.flatnonzero(np.diff(y[order])) + 1):
         by_matrix[y[rows[0]]] = weight[rows] @ u[rows]
-    everything = by_matrix.sum(axis=0)
+    total = by_matrix.sum(axis=0)
     counts = np.bincount(y, weight, n_classes)
-    by_matrix = (1 - share) * by_matrix + share / n_classes * everything
-    return by_matrix, (1 - share) * counts + share / n_classes * weight.sum()
+    by_matrix = (1 - uniform) * by_matrix + uniform / n_classes * total
+    return by_matrix, (1 - uniform) * counts + uniform / n_classes * weight.sum()

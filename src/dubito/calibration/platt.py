@@ -1,4 +1,4 @@
-"""Platt's sigmoid: two numbers from scores to probabilities."""
+"""Platt scaling: a sigmoid of the score."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from scipy.special import expit, logit
 
-from dubito._kernels.logistic import (
+from dubito._compat import Interval, StrOptions
+from dubito._numerics.logistic_fit import (
     LogisticFit,
     choose_ridge,
     fit_logistic,
@@ -18,54 +19,58 @@ from dubito._kernels.logistic import (
     standardisation,
     standardised,
 )
-from dubito._kernels.logistic_level import LogisticLevels, logistic_levels
-from dubito._kernels.logistic_profile import LogisticEvidence, logistic_evidence
-from dubito._kernels.targets import event_targets
-from dubito._sklearn import Interval, StrOptions
-from dubito.calibration._base import AffineMixin
-from dubito.calibration._certificates import check_certificate
-from dubito.calibration._kept import WithoutCache
-from dubito.calibration._lifting import LiftedEvidentialCalibrator
-from dubito.calibration._log_odds_bounds import holding
-from dubito.calibration._misfit import misfit_fraction
-from dubito.calibration._sigmoid_bounds import KEPT_ROWS, EventRows, SigmoidBounds, kept_rows
+from dubito._numerics.logistic_level import LogisticLevels, logistic_levels
+from dubito._numerics.logistic_profile import LogisticEvidence, logistic_evidence
+from dubito._numerics.targets import event_targets
+from dubito.calibration.affine import AffineMixin
+from dubito.calibration.base import UncachedStateMixin
+from dubito.calibration.diagnostics import misfit_fraction
+from dubito.calibration.errors import warn_unless_converged
+from dubito.calibration.evidential_logistic import (
+    STORED_ROWS,
+    EventRows,
+    SigmoidBounds,
+    condensed_rows,
+)
+from dubito.calibration.log_odds_bounds import including
+from dubito.calibration.one_vs_rest import OneVsRestCalibrator
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from dubito._checks import BoolArray, FloatArray, IntArray
+    from dubito._typing import BoolArray, FloatArray, IntArray
 
 
-class PlattCalibrator(AffineMixin, LiftedEvidentialCalibrator):
+class PlattCalibrator(AffineMixin, OneVsRestCalibrator):
     r"""Sigmoid calibration: :math:`p(s)=\sigma(as+b)`.
 
     Parameters
     ----------
     ridge : float or "auto", default=0
-        What keeps a steep slope from being read out of few rows.
+        Strength of the penalty, which limits the slope where rows are few.
 
         0 is Platt's own method: no ridge, but targets :math:`(n_++1)/(n_++2)` and
-        :math:`1/(n_-+2)` in place of 1 and 0. With few rows these flatten the map more than is
-        good for it: on breast cancer with 20 rows the log loss is 0.18 with them and 0.12 with
+        :math:`1/(n_-+2)` in place of 1 and 0. With few rows these flatten the map too
+        much: on breast cancer with 20 rows the log loss is 0.18 with them and 0.12 with
         "auto".
 
         A number :math:`\lambda>0` adds :math:`\frac\lambda2[(\alpha-\alpha_0)^2+
         (\beta-\beta_0)^2]` to the cross-entropy, where :math:`\alpha,\beta` are slope and
-        intercept for scores standardised to mean 0 and deviation 1. The pull is towards the
+        intercept for scores standardised to mean 0 and deviation 1. It shrinks to the
         identity map for logits and probabilities (in units of the logits' size where that exceeds
-        1), and for margins, which have no natural unit, towards the constant map at the share of
-        events. "auto" chooses :math:`\lambda` between 0.05 and 50 by analytic leave-one-out. Its
-        share of the objective vanishes as rows are added.
+        1), and for margins, which have no natural unit, to the constant map at the frequency of
+        the event. "auto" chooses :math:`\lambda` between 0.05 and 50 by analytic leave-one-out. Its
+        influence vanishes as rows are added.
     input : {"margin", "logits", "proba", "log_proba"}, default="margin"
         What the scores are. Probabilities are turned into log-odds: a sigmoid of probabilities
         cannot be the identity.
     floor : float or "auto", default="auto"
         Probabilities below it are raised to it before their logarithm is taken. "auto" is half of
-        the smallest positive one in the fit, within 1e-16 and 0.01: what a forest calls impossible
-        is then a little less likely than what it has seen once; for log-probabilities it is the
-        power of 1e-16 that fits the rows best by one slope, so that a few absurd ones count little.
+        the smallest positive one in the fit, between 1e-16 and 0.01; for log-probabilities it is
+        the power of 1e-16 that fits the rows best by one slope, which limits the influence of a
+        few extreme ones.
     classes : array-like of shape (K,), optional
-        The label of each column of scores, where y may lack some.
+        Labels in the order of the columns; needed if y lacks some.
 
     Attributes
     ----------
@@ -84,14 +89,14 @@ class PlattCalibrator(AffineMixin, LiftedEvidentialCalibrator):
     Notes
     -----
     Scaling and shifting margins changes nothing (up to rounding). Constant scores have slope 0. A
-    calibration set of one class gives a constant map that grows surer of it with every row. More
+    calibration set of one class gives a constant map, closer to 1 with every row. More
     than two classes have one map each against the rest, normalised, and mixed with the
     base rate at the weight 1/(n+1) of one row, so that none is 0.
 
-    ``predict_bounds`` reads the likelihood as `EvidentialLogisticCalibrator` does, when it is first
-    asked: of Platt's targets without a ridge, of light ones with it; ``level=0.9`` as there. Bounds
-    are widened to hold the probability. Up to 4,096 rows are kept for it, of more a few points with
-    the same likelihood.
+    ``predict_bounds`` uses the likelihood as `EvidentialLogisticCalibrator` does, computed at the
+    first call: of Platt's targets without a ridge, of light ones with it; ``level=0.9`` as there.
+    Bounds are widened to include the probability. Up to 4,096 rows are stored for it; more are
+    condensed to a few points with the same likelihood.
 
     References
     ----------
@@ -111,14 +116,14 @@ class PlattCalibrator(AffineMixin, LiftedEvidentialCalibrator):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **LiftedEvidentialCalibrator._parameter_constraints,
+        **OneVsRestCalibrator._parameter_constraints,
         "ridge": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
     }
 
     def __init__(
         self,
         *,
-        ridge: str | float = 0.0,
+        ridge: float | str = 0.0,
         input: str = "margin",
         floor: float | str = "auto",
         classes: npt.ArrayLike | None = None,
@@ -133,7 +138,7 @@ class PlattCalibrator(AffineMixin, LiftedEvidentialCalibrator):
         self.ridge_ = np.array([m.ridge for m in self.maps_])
         self.n_iter_ = np.array([m.fit.n_iter for m in self.maps_])
         self.gradient_norm_ = np.array([m.fit.gradient_norm for m in self.maps_])
-        check_certificate(self, self.gradient_norm_)
+        warn_unless_converged(self, self.gradient_norm_)
 
     def _fit_map(self, score: FloatArray, event: BoolArray, weight: FloatArray) -> SigmoidMap:
         return fit_sigmoid(score, event, weight, ridge=self.ridge, identity=self.input != "margin")
@@ -148,11 +153,11 @@ class PlattCalibrator(AffineMixin, LiftedEvidentialCalibrator):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SigmoidMap(WithoutCache, SigmoidBounds):
+class SigmoidMap(UncachedStateMixin, SigmoidBounds):
     """A fitted sigmoid; its coefficients are those of standardised scores.
 
-    Bounds are read from the likelihood of `rows`, gathered where they are first asked for: of
-    Platt's targets without a ridge, of light ones with it.
+    Bounds come from the likelihood of `rows`, computed at the first call: of Platt's targets
+    without a ridge, of light ones with it.
     """
 
     centre: float
@@ -160,7 +165,7 @@ class SigmoidMap(WithoutCache, SigmoidBounds):
     ridge: float
     fit: LogisticFit
     rows: EventRows
-    misfit_of_many: float | None = None
+    fitted_misfit: float | None = None
 
     @cached_property
     def evidence(self) -> LogisticEvidence:  # type: ignore[override]
@@ -170,8 +175,8 @@ class SigmoidMap(WithoutCache, SigmoidBounds):
         if self.ridge == 0:
             return logistic_evidence(x, event_targets(event, weight, "smoothed"), weight, optimum)
         target = event_targets(event, weight, "light")
-        design, nothing = np.column_stack([np.ones(len(x)), x]), np.zeros(2)
-        fit = fit_logistic(design, target, weight, nothing, nothing, start=optimum)
+        design, zeros = np.column_stack([np.ones(len(x)), x]), np.zeros(2)
+        fit = fit_logistic(design, target, weight, zeros, zeros, start=optimum)
         return logistic_evidence(x, target, weight, fit.coef)
 
     @cached_property
@@ -181,19 +186,19 @@ class SigmoidMap(WithoutCache, SigmoidBounds):
 
     @cached_property
     def misfit(self) -> float:
-        """Fraction of rows that contradict the form of the map; of many known from the fit."""
-        if self.misfit_of_many is not None:
-            return self.misfit_of_many
+        """Fraction of rows that contradict the form; `fitted_misfit` where rows were condensed."""
+        if self.fitted_misfit is not None:
+            return self.fitted_misfit
         x, event, weight = self.rows
         return misfit_fraction(expit(self.fit.coef[0] * x + self.fit.coef[1]), event, weight)
 
     def bounds(self, score: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return belief and plausibility of the event for each score, each (n,)."""
-        return holding(self.proba(score), super().bounds(score))
+        return including(self.proba(score), super().bounds(score))
 
     def level_bounds(self, score: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-        """Return bounds that hold the event's probability at a confidence level, each (n,)."""
-        return holding(self.proba(score), super().level_bounds(score, level))
+        """Return bounds that include the event's probability at a confidence level, each (n,)."""
+        return including(self.proba(score), super().level_bounds(score, level))
 
     def standardised(self, score: FloatArray) -> FloatArray:
         """Return standardised scores."""
@@ -201,7 +206,7 @@ class SigmoidMap(WithoutCache, SigmoidBounds):
 
     @property
     def slope(self) -> float:
-        """Slope in the scores' own units; the largest number where these are too small for it."""
+        """Slope in the scores' own units, clipped to the largest float."""
         if not self.scale > 0:
             return 0.0
         with np.errstate(over="ignore"):
@@ -231,32 +236,30 @@ def fit_sigmoid(
     ridge: str | float,
     identity: bool,
 ) -> SigmoidMap:
-    """Fit one sigmoid; `identity` says that scores are log-odds, which might be right already."""
+    """Return a fitted sigmoid; with `identity`, scores are log-odds and it shrinks to them."""
     centre, scale = standardisation(score, weight)
     x = standardised(score, centre, scale)
     design = np.column_stack([x, np.ones(len(score))])
 
     def with_rows(fit: LogisticFit, strength: float) -> SigmoidMap:
-        rows = kept_rows(x, event, weight, (fit.coef[1], fit.coef[0]))
-        few = len(x) <= KEPT_ROWS
+        rows = condensed_rows(x, event, weight, (fit.coef[1], fit.coef[0]))
+        few = len(x) <= STORED_ROWS
         misfit = None if few else misfit_fraction(expit(design @ fit.coef), event, weight)
         return SigmoidMap(
-            centre=centre, scale=scale, ridge=strength, fit=fit, rows=rows, misfit_of_many=misfit
+            centre=centre, scale=scale, ridge=strength, fit=fit, rows=rows, fitted_misfit=misfit
         )
 
     if ridge == 0:
-        nothing = np.zeros(2)
-        fit = fit_logistic(
-            design, event_targets(event, weight, "smoothed"), weight, nothing, nothing
-        )
+        zeros = np.zeros(2)
+        fit = fit_logistic(design, event_targets(event, weight, "smoothed"), weight, zeros, zeros)
         return with_rows(fit, 0.0)
 
     if identity:
         prior = np.array([scale, centre])
         unit = max(1.0, float(np.hypot(scale, centre)))
     else:
-        share = (weight[event].sum() + 0.5) / (weight.sum() + 1)
-        prior, unit = np.array([0.0, logit(share)]), 1.0
+        frequency = (weight[event].sum() + 0.5) / (weight.sum() + 1)
+        prior, unit = np.array([0.0, logit(frequency)]), 1.0
 
     target = event.astype(float)
 

@@ -2,27 +2,47 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from numbers import Real
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from dubito._kernels.softmax import fit_slope, log_softmax, softmax_rows
-from dubito._sklearn import Interval, StrOptions
-from dubito.calibration._base import AffineMixin, BaseCalibrator
-from dubito.calibration._certificates import check_certificate
-from dubito.calibration._log_odds_bounds import holding
-from dubito.calibration._shrinkage import AUTO_PSEUDO, in_safe_units
-from dubito.calibration._slope_bounds import prepared, slope_at_level, slope_belief, slope_rows
-from dubito.calibration._two_classes import TwoClassMass
+from dubito._compat import Interval, StrOptions
+from dubito._numerics.softmax import log_softmax, softmax_rows
+from dubito._numerics.targets import LIGHT, RAW, pseudo_fraction
+from dubito.calibration._kernels import slope_level as slope_levels
+from dubito.calibration._kernels import slope_likelihood as multinomial
+from dubito.calibration._kernels.slope_quadrature import QuadraturePoints, quadrature_points
+from dubito.calibration._kernels.softmax_models import fit_slope, subsample_rows
+from dubito.calibration.affine import AffineMixin
+from dubito.calibration.base import BaseCalibrator, TwoClassMassMixin, UncachedStateMixin
+from dubito.calibration.diagnostics import events_of, frequent_classes, misfit_of
+from dubito.calibration.errors import warn_unless_converged
+from dubito.calibration.evidential_multinomial import (
+    shifted_scores,
+    slope_at_level,
+    slope_belief,
+)
+from dubito.calibration.log_odds_bounds import including
+from dubito.calibration.scores import in_safe_units
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from dubito._checks import FloatArray, IntArray
+    from dubito._typing import FloatArray, IntArray
 
 
-class TemperatureCalibrator(TwoClassMass, AffineMixin, BaseCalibrator):
+#: Scores that are stored for bounds, and the fewest rows; of more scores, a sample of rows.
+_STORED_SCORES = 2**17
+_FEWEST_ROWS = 256
+
+#: Quadrature points in each panel of the integral over the level.
+_QUADRATURE_POINTS = 16
+
+
+class TemperatureCalibrator(TwoClassMassMixin, AffineMixin, BaseCalibrator):
     r"""Temperature scaling: :math:`p=\mathrm{softmax}(\theta u)` with one slope θ ≥ 0.
 
     The slope minimises the negative log-likelihood of log scores u, a convex function of θ.
@@ -33,24 +53,24 @@ class TemperatureCalibrator(TwoClassMass, AffineMixin, BaseCalibrator):
 
     Parameters
     ----------
+    ridge : float or "auto", default="auto"
+        Weight c of the pseudo-observations, in rows; "auto" is 1/4. With 0 the estimate is plain
+        maximum likelihood, which separable scores do not have: θ is then very large.
     input : {"margin", "logits", "proba", "log_proba"}, default="margin"
         What the scores are: any scores where higher means likelier, logits, or probabilities,
         of which the logarithm is taken.
-    ridge : "auto" or float, default="auto"
-        Weight c of the pseudo-observations, in rows; "auto" is 1/4. With 0 the estimate is plain
-        maximum likelihood, which separable scores do not have: θ is then merely very large.
     floor : float or "auto", default="auto"
         Probabilities below it are raised to it before their logarithm is taken. "auto" is half of
-        the smallest positive one in the fit, within 1e-16 and 0.01: what a forest calls impossible
-        is then a little less likely than what it has seen once; for log-probabilities it is the
-        power of 1e-16 that fits the rows best by one slope, so that a few absurd ones count little.
+        the smallest positive one in the fit, between 1e-16 and 0.01; for log-probabilities it is
+        the power of 1e-16 that fits the rows best by one slope, which limits the influence of a
+        few extreme ones.
     classes : array-like of shape (K,), optional
-        Labels of the columns, where y lacks some of them.
+        Labels in the order of the columns; needed if y lacks some.
 
     Attributes
     ----------
     slope_ : float
-        θ. It is 0 where scores point away from the labels, and 1 where they are constant.
+        θ. It is 0 where higher scores go with other labels, and 1 where scores are constant.
     temperature_ : float
         1/θ.
     gradient_norm_ : float
@@ -62,16 +82,16 @@ class TemperatureCalibrator(TwoClassMass, AffineMixin, BaseCalibrator):
 
     Notes
     -----
-    The model of P0, eq. 21 and 24, there fitted to targets :math:`t_y=(n_y+1)/(n_y+K)` (eq. 25):
-    K pseudo-observations for every class. They flatten probabilities where rows per class are
-    few: with ten digits and 43 rows of each, the log loss of a linear support vector machine was
-    0.408 with them and 0.144 with those here. Guo et al., *On Calibration of Modern Neural
-    Networks* (2017), have no such safeguard.
+    The model of Xu et al. (2015), eq. 21 and 24, there fitted to targets
+    :math:`t_y=(n_y+1)/(n_y+K)` (eq. 25): K pseudo-observations for every class. They flatten
+    probabilities where rows per class are few: with ten digits and 43 rows of each, the log loss of
+    a linear support vector machine was 0.408 with them and 0.144 with those here. Guo et al., *On
+    Calibration of Modern Neural Networks* (2017), have no pseudo-observations.
 
-    ``predict_bounds`` reads the likelihood of the slope as `EvidentialMultinomialCalibrator` does,
-    when it is first asked; ``level=0.9`` as there. Classes with equal scores have equal
-    probabilities whatever the rows say: bounds have no width there. Up to 131,072 scores are kept
-    for it, of more a sample whose weights give it the curvature of all rows.
+    ``predict_bounds`` uses the likelihood of the slope as `EvidentialMultinomialCalibrator` does,
+    computed at the first call; ``level=0.9`` as there. Classes with equal scores have equal
+    probabilities for every slope: their bounds have no width. Up to 131,072 scores are stored for
+    it; of more, a sample whose weights give it the curvature of all rows.
 
     Solved by Halley's method from a subsample's estimate: three or four passes over the rows.
 
@@ -99,8 +119,8 @@ class TemperatureCalibrator(TwoClassMass, AffineMixin, BaseCalibrator):
     def __init__(
         self,
         *,
-        input: str = "margin",
         ridge: float | str = "auto",
+        input: str = "margin",
         floor: float | str = "auto",
         classes: npt.ArrayLike | None = None,
     ) -> None:
@@ -109,35 +129,35 @@ class TemperatureCalibrator(TwoClassMass, AffineMixin, BaseCalibrator):
 
     def _fit(self, table: FloatArray, y: IntArray, weight: FloatArray) -> None:
         u, unit = in_safe_units(self._log_scores(table))
-        pseudo = AUTO_PSEUDO if isinstance(self.ridge, str) else float(self.ridge)
+        pseudo = LIGHT if isinstance(self.ridge, str) else float(self.ridge)
         fit = fit_slope(u, y, weight, pseudo)
         self.slope_ = float(fit.theta / unit)
         self.temperature_ = float(unit / fit.theta) if fit.theta > 0 else np.inf
         self.gradient_norm_ = float(fit.gradient)
-        check_certificate(self, self.gradient_norm_)
+        warn_unless_converged(self, self.gradient_norm_)
         self.n_iter_ = fit.n_iter
         self._rows = slope_rows(u, y, weight, fit.theta, pseudo)
         self._unit = unit
 
     def _bounds(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
-        nodes = self._rows.nodes
-        bounds = slope_belief(self._prepared(table), nodes, self._rows.fit.slope, "gumbel")
-        return holding(self._proba(table), bounds)
+        points, slope = self._rows.points, self._rows.fit.slope
+        bounds = slope_belief(self._shifted(table), points, slope, "gumbel")
+        return including(self._proba(table), bounds)
 
     def _level_bounds(self, table: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
         slope, levels = self._rows.fit.slope, self._rows.levels
-        bounds = slope_at_level(self._prepared(table), levels, slope, level)
-        return holding(self._proba(table), bounds)
+        bounds = slope_at_level(self._shifted(table), levels, slope, level)
+        return including(self._proba(table), bounds)
 
-    def _prepared(self, table: FloatArray) -> FloatArray:
-        return prepared(self._log_scores(table) / self._unit, self._rows.nodes)
+    def _shifted(self, table: FloatArray) -> FloatArray:
+        return shifted_scores(self._log_scores(table) / self._unit, self._rows.points)
 
     def _current_misfit(self) -> float:
         return self._rows.misfit(self.slope_ * self._unit)
 
     def _proba(self, table: FloatArray) -> FloatArray:
         u = self._log_scores(table)
-        # Differences first: slope times a huge score would lose what tells the classes apart.
+        # Differences first: slope times a huge score would round away their differences.
         return softmax_rows(self.slope_ * (u - u.max(axis=1, keepdims=True)))
 
     def _log_proba(self, table: FloatArray) -> FloatArray:
@@ -147,3 +167,100 @@ class TemperatureCalibrator(TwoClassMass, AffineMixin, BaseCalibrator):
     def _layer(self) -> tuple[FloatArray, FloatArray]:
         n_classes = len(self.classes_)
         return self.slope_ * np.eye(n_classes), np.zeros(n_classes)
+
+
+class _LinearTerms(NamedTuple):
+    """Linear terms of the likelihoods of the slope, by their targets."""
+
+    fitted: float
+    raw: float
+    shrunken: float
+
+
+@dataclass(frozen=True)
+class SlopeRows(UncachedStateMixin):
+    """Rows with the likelihood of a fitted slope; of large data, a sample of them.
+
+    The weights of a sample give it the curvature of all rows at the slope, and its linear terms
+    make the slope its maximum: its likelihood is right to second order at the estimate, which
+    suffices for so many rows.
+    """
+
+    scores: FloatArray
+    y: IntArray
+    weight: FloatArray
+    linear_terms: _LinearTerms
+    factor: float = 1.0  # number of rows that each row of a sample represents
+
+    @cached_property
+    def fit(self) -> multinomial.SlopeLikelihood:
+        """The likelihood behind belief and plausibility."""
+        return multinomial.fit_likelihood(self.scores, self.weight, self.linear_terms.fitted)
+
+    @cached_property
+    def points(self) -> QuadraturePoints:
+        """Quadrature points: the level sets of that likelihood."""
+        return quadrature_points(self.fit, _QUADRATURE_POINTS)
+
+    @cached_property
+    def levels(self) -> slope_levels.SlopeLevels:
+        """The two likelihoods behind bounds at a level."""
+        return slope_levels.levels_from_linear_terms(
+            self.scores, self.weight, self.linear_terms.raw, self.linear_terms.shrunken
+        )
+
+    def misfit(self, slope: float) -> float:
+        """Return the fraction of rows that contradict the form of the map."""
+        weight = self.weight / self.factor  # the sample is tested as it is, not as all rows
+        classes = frequent_classes(self.y, weight, self.scores.shape[1])
+        proba = softmax_rows(slope * (self.scores - self.scores.max(axis=1, keepdims=True)))
+        fitted, event = events_of(proba, self.y, classes)
+        return misfit_of(fitted, event, weight)
+
+
+def slope_rows(
+    scores: FloatArray, y: IntArray, weight: FloatArray, slope: float, pseudo: float
+) -> SlopeRows:
+    """Return the rows to store for a slope fitted with `pseudo` pseudo-observations."""
+    linear_terms = _linear_terms(scores, y, weight, pseudo)
+    rows = subsample_rows(len(scores), max(_STORED_SCORES // scores.shape[1], _FEWEST_ROWS))
+    if len(rows) == len(scores):
+        return SlopeRows(scores, y, weight, linear_terms)
+    part_scores, part_y, part_weight = scores[rows], y[rows], weight[rows]
+    first, second = _slope_derivatives(scores, y, weight, slope)
+    part_first, part_second = _slope_derivatives(part_scores, part_y, part_weight, slope)
+    if part_second > 0 and linear_terms.raw < 0:
+        factor = second / part_second
+        part_raw = multinomial.linear_term(part_scores, part_y, part_weight, RAW)
+        shift = factor * (part_first + part_raw) - (first + linear_terms.raw)
+        linear_terms = _LinearTerms(*(term + shift for term in linear_terms))
+    else:  # the true class always has the largest score, or probabilities are 0 and 1
+        factor = weight.sum() / part_weight.sum()
+        linear_terms = _linear_terms(part_scores, part_y, factor * part_weight, pseudo)
+    return SlopeRows(part_scores, part_y, factor * part_weight, linear_terms, factor)
+
+
+def _slope_derivatives(
+    scores: FloatArray, y: IntArray, weight: FloatArray, slope: float
+) -> tuple[float, float]:
+    """Return both derivatives in the slope of the negative log-likelihood of raw labels."""
+    from dubito.calibration._kernels.softmax_models_compiled import temperature_sums  # noqa: PLC0415 - loads numba
+
+    _, first, second, _ = temperature_sums(scores, y, weight, 0.0, slope)
+    return first, second
+
+
+def _linear_terms(
+    scores: FloatArray, y: IntArray, weight: FloatArray, pseudo: float
+) -> _LinearTerms:
+    """Return the linear terms, as `multinomial.linear_term` has them, in one pass."""
+    n_classes, n = scores.shape[1], float(weight.sum())
+    raw = multinomial.linear_term(scores, y, weight, RAW)
+    spread = (
+        float(weight @ scores.sum(axis=1)) - n_classes * float(weight @ scores.max(axis=1))
+    ) / n_classes
+    # Raw targets have no maximum if the true class always has the largest score: use light ones.
+    pseudo = LIGHT if pseudo == 0 and raw == 0 else pseudo
+    fractions = [pseudo_fraction(n, c) for c in (pseudo, slope_levels.PSEUDO)]
+    fitted, shrunken = ((1 - f) * raw + f * spread for f in fractions)
+    return _LinearTerms(fitted, raw, shrunken)

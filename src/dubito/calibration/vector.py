@@ -6,50 +6,49 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dubito._kernels.softmax import (
+from dubito._numerics.softmax import log_softmax, softmax_rows
+from dubito.calibration._kernels.softmax_covariance import ClassBlocks, DenseDiagonal
+from dubito.calibration._kernels.softmax_models import (
     diagonal_hessian,
     diagonal_value_and_blocks,
     likely_scores,
     likely_value_and_blocks,
-    log_softmax,
-    softmax_rows,
-    spread_rows,
+    subsample_rows,
 )
-from dubito._kernels.softmax_covariance import ClassBlocks, DenseDiagonal
-from dubito.calibration._base import AffineMixin
-from dubito.calibration._log_odds_bounds import (
-    LogOddsSpread,
-    shared_slope,
-    slope_strength,
-    split_shared_slope,
-)
-from dubito.calibration._shrinkage import (
-    Labels,
+from dubito.calibration._penalised_fit import (
     Metric,
-    ShrunkenCalibrator,
-    ShrunkenMap,
+    PenalisedModel,
     dense_inverse,
     dense_metric,
     maximise_evidence,
     shared_excess,
     solve_map,
 )
+from dubito.calibration._shrinkage import Labels, ShrunkenCalibrator
+from dubito.calibration.affine import AffineMixin
+from dubito.calibration.log_odds_bounds import (
+    SoftmaxUncertainty,
+    shared_slope,
+    slope_strength,
+    split_shared_slope,
+)
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from dubito._checks import FloatArray
-    from dubito._kernels.softmax import Blocks, Likely, Slope
+    from dubito._typing import FloatArray
+    from dubito.calibration._kernels.softmax_models import Blocks, Likely, Slope
 
     Sums = tuple[float, FloatArray, FloatArray, Blocks]
 
-#: Classes up to which the Hessian is kept in full.
+#: Classes up to which the full Hessian is computed.
 _DENSE_CLASSES = 200
-#: Multiplications that a Hessian may cost; where there are more rows, it is that of a sample.
+#: Most multiplications of a Hessian; where there are more rows, it is that of a sample.
 _HESSIAN_COST = 4e9
 #: Scores in the sample of rows on which strengths for many classes are chosen.
 _SAMPLE_SCORES = 4e6
-#: Scores beyond which those of unlikely classes are left out at first, and what unlikely is.
+#: Scores beyond which unlikely classes are left out of the start, and the probability below which
+#: a class is unlikely.
 _ALL_SCORES = 1e6
 _UNLIKELY = 1e-5
 
@@ -64,26 +63,26 @@ class VectorCalibrator(AffineMixin, ShrunkenCalibrator):
         +\tfrac{\lambda_a}{2}s^2\lVert a-\theta\rVert^2+\tfrac{\lambda_b}{2}\lVert b\rVert^2,
 
     with s the root mean square of the scores, so that units of scores do not matter. Few rows per
-    class, separable scores or a class without rows do no harm. As n grows the penalty vanishes.
+    class, separable scores or a class without rows are no problem. As n grows the penalty vanishes.
 
     Parameters
     ----------
-    input : {"margin", "logits", "proba", "log_proba"}, default="margin"
-        What the scores are: any scores where higher means likelier, logits, or probabilities,
-        of which the logarithm is taken. Of logits the log softmax is taken, so that a constant
-        added to a row changes nothing; added to a row of margins it does.
-    ridge : "auto" or float, default="auto"
+    ridge : float or "auto", default="auto"
         Strength λ of the penalty, in pseudo-observations: half of λ times the sum of squared
         departures from the temperature map, in log-odds. "auto" finds one strength for slopes
         and one for biases from the data. A very large one gives the temperature map; 0 gives plain
         maximum likelihood, which separable scores or a class without rows do not have.
+    input : {"margin", "logits", "proba", "log_proba"}, default="margin"
+        What the scores are: any scores where higher means likelier, logits, or probabilities,
+        of which the logarithm is taken. Of logits the log softmax is taken, so that a constant
+        added to a row changes nothing; added to a row of margins it does.
     floor : float or "auto", default="auto"
         Probabilities below it are raised to it before their logarithm is taken. "auto" is half of
-        the smallest positive one in the fit, within 1e-16 and 0.01: what a forest calls impossible
-        is then a little less likely than what it has seen once; for log-probabilities it is the
-        power of 1e-16 that fits the rows best by one slope, so that a few absurd ones count little.
+        the smallest positive one in the fit, between 1e-16 and 0.01; for log-probabilities it is
+        the power of 1e-16 that fits the rows best by one slope, which limits the influence of a
+        few extreme ones.
     classes : array-like of shape (K,), optional
-        Labels of the columns, where y lacks some of them.
+        Labels in the order of the columns; needed if y lacks some.
 
     Attributes
     ----------
@@ -92,7 +91,7 @@ class VectorCalibrator(AffineMixin, ShrunkenCalibrator):
     bias_ : ndarray of shape (K,)
         b, of mean 0: a constant added to all changes nothing.
     base_slope_ : float
-        Slope θ of the temperature map that the fit is shrunken towards.
+        Slope θ of the temperature map that the fit is shrunk to.
     ridge_ : ndarray of shape (2,)
         Strengths of the penalty on slopes and on biases.
     misfit_ : float
@@ -108,33 +107,33 @@ class VectorCalibrator(AffineMixin, ShrunkenCalibrator):
 
     Notes
     -----
-    P4's external calibration of nested dichotomies; there the fit is not penalised, and a
-    class absent from the hold-out drives its bias to minus infinity. Targets and the
-    temperature map are those of `TemperatureCalibrator`, with min(1/4, ridge) pseudo-observations.
+    The external calibration of nested dichotomies of Leathart et al. (2019); there the fit is not
+    penalised, and the bias of a class absent from the hold-out tends to minus infinity. Targets and
+    the temperature map are those of `TemperatureCalibrator`, with min(1/4, ridge)
+    pseudo-observations.
 
     "auto" maximises the evidence (MacKay, 1992), which needs no folds; see `ridge_` for the
     result. Where n K² exceeds 4e9, with up to 200 classes, a fixed random sample of rows decides.
     With more classes a sample gives the start, where n K exceeds 4e6, and all rows decide; where
     n K exceeds 1e6 that start is found on likely classes alone, those to which the temperature map
-    gives a row a probability above 1e-5, others kept as it has them.
+    gives a row a probability above 1e-5, with the scores of others fixed.
 
     Up to 200 classes the solver is Newton's method, to a gradient norm of 1e-11. Beyond, the
     Hessian is taken class by class, along with the gradient in one pass over the scores, and
-    limited-memory BFGS corrects it where classes are entangled; it ends at 1e-8, which moves
-    parameters by much less than their standard errors. At 50,000 rows of 1,000 classes strengths
-    and fit take about fifteen passes.
+    limited-memory BFGS corrects it where classes depend on each other; it ends at 1e-8, an error of
+    the parameters much smaller than their standard errors. At 50,000 rows of 1,000 classes
+    strengths and fit take about fifteen passes.
 
     **Bounds.** ``predict_bounds`` reads log-odds of a class against the rest with standard errors,
-    by the delta method from the Hessian. The strengths that the evidence chooses are too sure of
-    themselves for bounds: those of slopes and biases count as at most 1, a prior deviation of one
-    log-odd, and the slope θ as unknown; along θ the likelihood itself is followed, down and up.
-    Belief and plausibility are integrals of that contour, around the probabilities.
-    ``level=0.9`` lets slopes deviate by up to two log-odds and gives the interval around the map
-    fitted with those strengths, widened to hold the probability. In simulations (2 to 10 classes,
-    30 to 1,000 rows, truths off the temperature map; ``experiments/validity``) it held the true
-    probability in 0.87 or more of the rows and classes. Kept for
-    it is the covariance, up to 200 classes in full; beyond, class by class, around the map as
-    fitted.
+    by the delta method from the Hessian. The strengths by the evidence are too strong for bounds:
+    those of slopes and biases are limited to 1, a prior standard deviation of 1 in log-odds, and
+    the slope θ is treated as unknown, with standard errors down and up from the likelihood itself.
+    Belief and plausibility are integrals of that contour. ``level=0.9`` lets slopes deviate by up
+    to 2 in log-odds and gives the interval around the map fitted with those strengths, widened to
+    include the probability. In simulations (2 to 10 classes, 30 to 1,000 rows, truths off the
+    temperature map; ``experiments/validity``) it included the true probability in 0.87 or more of
+    the rows and classes. Stored for it is the covariance, up to 200 classes in full; beyond, class
+    by class, centred at the fitted map.
 
     Examples
     --------
@@ -153,17 +152,17 @@ class VectorCalibrator(AffineMixin, ShrunkenCalibrator):
     def __init__(
         self,
         *,
-        input: str = "margin",
         ridge: float | str = "auto",
+        input: str = "margin",
         floor: float | str = "auto",
         classes: npt.ArrayLike | None = None,
     ) -> None:
-        super().__init__(input=input, ridge=ridge, floor=floor, classes=classes)
+        super().__init__(ridge=ridge, input=input, floor=floor, classes=classes)
 
-    def _model(self, u: FloatArray, labels: Labels, slope: Slope, scale: float) -> ShrunkenMap:
+    def _model(self, u: FloatArray, labels: Labels, slope: Slope, scale: float) -> PenalisedModel:
         return DiagonalMap(np.ascontiguousarray(u), labels, slope.theta, scale)
 
-    def _keep(self, x: FloatArray, theta: float, scale: float, unit: float) -> None:
+    def _set_parameters(self, x: FloatArray, theta: float, scale: float, unit: float) -> None:
         n_classes = len(self.classes_)
         self.slope_ = (theta + x[:n_classes] / scale) / unit
         self.bias_ = x[n_classes:] - x[n_classes:].mean()
@@ -191,7 +190,7 @@ class DiagonalMap:
         self._dense = n_classes <= _DENSE_CLASSES
         affordable = _HESSIAN_COST / n_classes**2 if self._dense else _SAMPLE_SCORES / n_classes
         self._affordable = max(int(affordable), 2 * n_classes)
-        # The Hessian of a sample is taken once; blocks come with the gradient, and cost nothing.
+        # The Hessian of a sample is computed rarely; blocks are a by-product of the gradient.
         self.refresh = 20 if self._dense and n > self._affordable else 1
         self.tolerance = 1e-11 if self._dense and self.refresh == 1 else 1e-8
         self.newton = self._dense
@@ -212,15 +211,15 @@ class DiagonalMap:
         """Return the strength of slopes and of biases that bounds at a level do not exceed."""
         return np.array([slope_strength(self._theta * self._scale), 1.0])
 
-    def spread(self, x: FloatArray, strengths: FloatArray) -> LogOddsSpread:
-        """Return how sure the map is; class by class where classes are many."""
+    def uncertainty(self, x: FloatArray, strengths: FloatArray) -> SoftmaxUncertainty:
+        """Return the map with standard errors; class by class for many classes."""
         slope, bias = self._parameters(x)
         n_classes = len(slope)
         if not self._dense:
             blocks = self._derivatives(x)[2]
             covariance, direction = class_covariance(blocks, self._scale, strengths)
             shared = shared_slope(direction, (n_classes, 2))
-            return LogOddsSpread(slope, bias, self._scale, covariance, shared)
+            return SoftmaxUncertainty(slope, bias, self._scale, covariance, shared)
         plain = dense_inverse(self._hessian(x), strengths[self.groups])
         slopes = (self.groups == 0).astype(np.float64)
         fixed, direction = split_shared_slope(plain @ slopes, slopes, strengths[0])
@@ -230,12 +229,12 @@ class DiagonalMap:
             shared_excess(self, x, strengths, direction),
         )
         full = DenseDiagonal.of(plain - np.outer(fixed, fixed), n_classes)
-        return LogOddsSpread(slope, bias, self._scale, full, shared)
+        return SoftmaxUncertainty(slope, bias, self._scale, full, shared)
 
     def _hessian(self, x: FloatArray) -> FloatArray:
         """Return the Hessian, that of a sample of many rows."""
         slope, bias = self._parameters(x)
-        rows = spread_rows(len(self._u), self._affordable)
+        rows = subsample_rows(len(self._u), self._affordable)
         weight = self._labels.weight[rows]
         weight = weight * (self.total / weight.sum())
         hessian = diagonal_hessian(self._u[rows], weight, slope, bias)
@@ -250,11 +249,11 @@ class DiagonalMap:
         strengths, x = maximise_evidence(sample)
         if self._dense or sample is self:
             return strengths, x
-        # A few rows per class leave the evidence flat: the sample gives a start, all rows decide.
+        # With few rows per class the evidence is flat: the sample only gives a start.
         return maximise_evidence(self, strengths, x, rounds=8, tolerance=1e-3)
 
     def start(self, strengths: FloatArray) -> FloatArray:
-        """Return the temperature map, or where there are many rows the fit to a sample of them."""
+        """Return the temperature map, or for many rows the fit to a sample of them."""
         start = np.zeros(len(self.groups))
         sample = self._sample()
         return start if sample is self else solve_map(sample, strengths, start, tolerance=1e-4).x
@@ -262,7 +261,7 @@ class DiagonalMap:
     def _sample(self) -> DiagonalMap:
         """Return the map on fewer rows, or on their likely classes; itself where it is small."""
         if len(self._u) > self._affordable:
-            rows = spread_rows(len(self._u), self._affordable)
+            rows = subsample_rows(len(self._u), self._affordable)
             part = DiagonalMap(self._u[rows], self._labels.take(rows), self._theta, self._scale)
             return part if self._dense else part._sample()
         if self._dense or self._u.size <= _ALL_SCORES:
@@ -276,10 +275,10 @@ class DiagonalMap:
         return diagonal_value_and_blocks(self._u, self._labels.weight, slope, bias)
 
     def _derivatives(self, x: FloatArray) -> tuple[float, FloatArray, Blocks]:
-        """Return the objective with blocks of the Hessian.
+        """Return the objective, its gradient and the blocks of the Hessian.
 
-        The last are kept: a solver asks for a metric where it has just been, and a fit at other
-        strengths starts where one ended.
+        The last result is cached: the solver needs a metric at the point it has just evaluated, and
+        a fit at other strengths starts where the last one ended.
         """
         if self._last is None or not np.array_equal(self._last[0], x):
             slope, bias = self._parameters(x)
@@ -296,7 +295,7 @@ class DiagonalMap:
 
 
 class LikelyMap(DiagonalMap):
-    """The same likelihood, unlikely classes of each row kept as the temperature map has them."""
+    """The same likelihood with the scores of unlikely classes fixed to the temperature map."""
 
     def __init__(
         self, u: FloatArray, labels: Labels, theta: float, scale: float, likely: Likely
@@ -309,10 +308,10 @@ class LikelyMap(DiagonalMap):
 
 
 def block_metric(blocks: Blocks, scale: float, penalty: FloatArray) -> Metric:
-    """Return the metric of slope and bias of each class, other classes left out of it.
+    """Return the metric of slope and bias of each class, without the other classes.
 
-    All but one direction are well told by blocks: a constant added to all biases changes no
-    probability, where they see curvature. Its penalty keeps the mean bias at 0: so do steps.
+    Blocks are a good approximation in all directions but one: a constant added to all biases
+    changes no probability. The penalty keeps the mean bias at 0, and so do the steps here.
     """
     n_classes = len(blocks.slope)
     a = blocks.slope / scale**2 + penalty[:n_classes]
@@ -332,9 +331,9 @@ def block_metric(blocks: Blocks, scale: float, penalty: FloatArray) -> Metric:
 def class_covariance(
     blocks: Blocks, scale: float, strengths: FloatArray
 ) -> tuple[ClassBlocks, FloatArray]:
-    """Return the covariance of slope and bias of each class, other classes left out of it.
+    """Return the covariance of slope and bias of each class, without the other classes.
 
-    The direction (K, 2) of the shared slope comes with it.
+    Also returns the direction (K, 2) of the shared slope.
     """
     a, c = blocks.slope / scale**2 + strengths[0], blocks.bias + strengths[1]
     b = blocks.both / scale
@@ -347,10 +346,10 @@ def class_covariance(
 
 
 def _target_sums(u: FloatArray, labels: Labels) -> tuple[FloatArray, FloatArray]:
-    """Sum targets, and targets times scores, over the rows."""
+    """Return the sums over rows of targets times scores, (K,), and of targets, (K,)."""
     n_classes = u.shape[1]
-    weight, y, share = labels.weight, labels.y, labels.share
+    weight, y, uniform = labels.weight, labels.y, labels.uniform
     own = np.bincount(y, weight * u[np.arange(len(u)), y], n_classes)
     counts = np.bincount(y, weight, n_classes)
-    by_slope = (1 - share) * own + share / n_classes * (weight @ u)
-    return by_slope, (1 - share) * counts + share / n_classes * weight.sum()
+    by_slope = (1 - uniform) * own + uniform / n_classes * (weight @ u)
+    return by_slope, (1 - uniform) * counts + uniform / n_classes * weight.sum()

@@ -8,22 +8,27 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
+from sklearn.utils.metaestimators import available_if
 
-from dubito._checks import NotSupportedError, level_of_each
-from dubito._kernels.isotonic import inserted_steps, pool_ties
-from dubito._sklearn import StrOptions
-from dubito.calibration._base import BaseCalibrator
-from dubito.calibration._lifting import LiftedEvidentialCalibrator, lift_bounds, lift_proba
+from dubito._compat import StrOptions
+from dubito._numerics.isotonic import inserted_steps, pool_ties
+from dubito._validation import level_of_each
+from dubito.calibration.base import BaseCalibrator
 from dubito.calibration.evidential_isotonic import EvidentialIsotonicMap
+from dubito.calibration.one_vs_rest import (
+    OneVsRestCalibrator,
+    normalise_bounds,
+    normalise_proba,
+)
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from dubito._checks import BoolArray, FloatArray, IntArray
+    from dubito._typing import BoolArray, FloatArray, IntArray
 
 
-#: How bounds of the second class of a pair are read from its map and the differences of scores.
-_ReadPair: TypeAlias = Callable[["VennAbersMap", "FloatArray"], tuple["FloatArray", "FloatArray"]]
+#: Returns bounds of the second class of a pair from its map and the differences of scores.
+_PairBounds: TypeAlias = Callable[["VennAbersMap", "FloatArray"], tuple["FloatArray", "FloatArray"]]
 
 
 @dataclass(frozen=True)
@@ -38,10 +43,20 @@ class VennAbersMap(EvidentialIsotonicMap):
     def bounds(self, score: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the fits with the opposite and with the event added at each score, each (n,)."""
         p0, p1 = super().bounds(score)
-        return p0, np.maximum(p0, p1)  # equal but for rounding where weights are huge
+        return p0, np.maximum(p0, p1)  # p0 exceeds p1 by rounding where weights are huge
 
 
-class VennAbersCalibrator(LiftedEvidentialCalibrator):
+def _has_contour(calibrator: Any) -> bool:
+    """Return True unless maps are of pairs of classes; then raise an explained AttributeError."""
+    if not getattr(calibrator, "one_against_one_", False):
+        return True
+    raise AttributeError(
+        'VennAbersCalibrator(multiclass="ovo") has likelihoods of pairs of classes, not of '
+        'a class against the rest. Use multiclass="ovr".'
+    )
+
+
+class VennAbersCalibrator(OneVsRestCalibrator):
     r"""Two isotonic fits for each row, one with each label, without any refit.
 
     The row to predict is added to the calibration rows, once as an event and once as its opposite;
@@ -52,17 +67,16 @@ class VennAbersCalibrator(LiftedEvidentialCalibrator):
     .. math:: p_1=\arg\max_\theta\;\theta\,\mathrm{pl}(\theta;s),\qquad
               p_0=\arg\max_\theta\;(1-\theta)\,\mathrm{pl}(\theta;s),
 
-    which depend on s only through its place among the calibration scores: they are computed at
-    `fit` for every place, and prediction looks them up. ``predict_proba`` gives
+    which depend on s only through its rank among the calibration scores: `fit` computes them for
+    every rank, and prediction looks them up. ``predict_proba`` gives
     :math:`p_1/(1-p_0+p_1)`, the probability of least regret under log loss,
     ``predict_bounds`` gives :math:`[p_0,p_1]`.
 
-    **What is promised.** If calibration rows and new rows are exchangeable, one of the two, that of
-    the label the row turns out to have, is calibrated, whatever their distribution. That is no
-    promise that :math:`[p_0,p_1]` holds the probability of the event: with many rows the two are
-    far closer to each other than to it; they held it in 24 % of cases at 1,000 rows, simulated.
-    Bounds that do hold it come with ``level=``: those of `EvidentialIsotonicCalibrator`, from the
-    same likelihood.
+    **What is guaranteed.** If calibration rows and new rows are exchangeable, one of the two, that
+    of the row's true label, is calibrated, whatever their distribution. :math:`[p_0,p_1]` need not
+    include the probability of the event: with many rows the two are far closer to each other than
+    to it; in simulations with 1,000 rows they included it in 24 % of cases. Bounds that include it
+    come with ``level=``: those of `EvidentialIsotonicCalibrator`, from the same likelihood.
 
     More than two classes, ``multiclass="ovr"``: one map for each class against the rest,
     normalised; bounds are the exact range of the normalised probabilities. Both are mixed with the
@@ -86,7 +100,7 @@ class VennAbersCalibrator(LiftedEvidentialCalibrator):
         Probabilities below it are raised to it before their logarithm is taken. "auto" is half of
         the smallest positive one in the fit, within 1e-16 and 0.01.
     classes : array-like of shape (K,), optional
-        Labels in the order of the columns, needed when `y` lacks some.
+        Labels in the order of the columns; needed if y lacks some.
 
     Attributes
     ----------
@@ -123,7 +137,7 @@ class VennAbersCalibrator(LiftedEvidentialCalibrator):
     array([0.333, 0.5  , 0.667])
     """
 
-    #: What the bounds are, for reports (`dubito._promises`).
+    #: What the bounds are, for reports (`dubito._bounds_meaning`).
     _bounds_meaning: ClassVar[str] = "venn_abers"
 
     _evidential: ClassVar[bool] = True
@@ -159,30 +173,30 @@ class VennAbersCalibrator(LiftedEvidentialCalibrator):
             rows = (y == first) | (y == second)
             margin = scores[rows, second] - scores[rows, first]
             self.maps_.append(self._fit_map(margin, y[rows] == second, weight[rows]))
-        self._keep_base_rate(y, weight)
+        self._set_base_rate(y, weight)
 
     def _proba(self, table: FloatArray) -> FloatArray:
         if not self.one_against_one_:
             return super()._proba(table)
-        return self._mixed(lift_proba(self._couple(table, _twice_proba)[0]))
+        return self._mixed(normalise_proba(self._couple(table, _twice_proba)[0]))
 
     def _bounds(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
         if not self.one_against_one_:
             return super()._bounds(table)
         proba = self._proba(table)
-        lower, upper = map(self._mixed, lift_bounds(*self._couple(table, VennAbersMap.bounds)))
-        return np.minimum(lower, proba), np.maximum(upper, proba)  # but for rounding, they hold it
+        lower, upper = map(self._mixed, normalise_bounds(*self._couple(table, VennAbersMap.bounds)))
+        return np.minimum(lower, proba), np.maximum(upper, proba)  # a difference is rounding
 
     def _level_bounds(self, table: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
         if not self.one_against_one_:
             return super()._level_bounds(table, level)
-        # All pairs of a class hold at once if each misses so rarely.
+        # Bonferroni: all pairs of a class hold at once at the level.
         of_pairs = level_of_each(level, len(self.classes_) - 1)
         proba = self._proba(table)
         lower, upper = self._couple(table, lambda m, margin: m.level_bounds(margin, of_pairs))
         return np.minimum(lower, proba), np.maximum(upper, proba)
 
-    def _couple(self, table: FloatArray, read: _ReadPair) -> tuple[FloatArray, FloatArray]:
+    def _couple(self, table: FloatArray, read: _PairBounds) -> tuple[FloatArray, FloatArray]:
         """Return bounds (n, K) of p_k from bounds of the pairs: 1/p_k = sum of 1/r_kj - (K-2)."""
         scores = self._log_scores(table)
         n_classes = len(self.classes_)
@@ -197,6 +211,7 @@ class VennAbersCalibrator(LiftedEvidentialCalibrator):
                 least[:, first] += 1 / (1 - lower)
         return 1 / most, 1 / least
 
+    @available_if(_has_contour)
     def contour(self, scores: Any, theta: npt.ArrayLike) -> FloatArray:
         """Return the contour of `EvidentialIsotonicCalibrator`, for each class against the rest.
 
@@ -212,11 +227,6 @@ class VennAbersCalibrator(LiftedEvidentialCalibrator):
         -------
         ndarray of shape (n, t), or (n, K, t) with more than two classes
         """
-        if getattr(self, "one_against_one_", False):
-            raise NotSupportedError(
-                'VennAbersCalibrator(multiclass="ovo") has likelihoods of pairs of classes, not of '
-                'a class against the rest. Use multiclass="ovr".'
-            )
         return super().contour(scores, theta)
 
 

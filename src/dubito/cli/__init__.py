@@ -1,8 +1,12 @@
 """The command line: parse, call, print. ``dubito --help`` lists the commands.
 
-It needs ``pip install "dubito[cli]"``. Each command is a module of its own with one function of
-its name; what they share is in ``_console`` (messages, exit codes), ``_options`` (spellings),
-``_tables`` and ``_writer`` (files), and ``_inputs`` (a model's columns and labels).
+It needs ``pip install "dubito[cli]"``. Each command is a module with one function of its name that
+holds its options and its output; such a module imports nothing heavy, so that ``--help`` is quick.
+The work is done in modules that are imported when a command runs: `tables`, `csv_reader` and
+`writer` (files), `saved_models` and `labels` (a model's columns and classes), `score_columns` and
+`score_calibration` (calibrate), `decisions` (predict), `reasons` (explain), `training_data` and
+`recipes` (train), and `measures`. `console` has messages and exit codes, `options` what several
+commands take.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ if TYPE_CHECKING:
 
     import typer
 
-#: In the order a newcomer meets them; `dubito --help` lists them so.
+#: In the order of `dubito --help`.
 COMMANDS = (
     "calibrate",
     "predict",
@@ -35,23 +39,23 @@ _NEEDS_TYPER = 'error: the command line needs typer: pip install "dubito[cli]"'
 
 def main() -> None:
     """Run the command line."""
-    if find_spec("typer") is None:  # a plain install
+    if find_spec("typer") is None:
         sys.stderr.write(f"{_NEEDS_TYPER}\n")
         raise SystemExit(2)
-    signal.signal(signal.SIGTERM, _leave)
+    signal.signal(signal.SIGTERM, _exit_on_signal)
     build_app()(prog_name="dubito")
 
 
 def build_app() -> typer.Typer:
-    """Return the commands."""
-    import typer  # noqa: PLC0415 - the module itself must load without it
+    """Return the application with all commands."""
+    import typer  # noqa: PLC0415 - an extra
 
-    from dubito.cli._console import Commands, about, guarded  # noqa: PLC0415
+    from dubito.cli.console import Commands, about, guarded  # noqa: PLC0415
 
     app = typer.Typer(cls=Commands, add_completion=False, pretty_exceptions_enable=False)
     app.callback()(about)
     for name in COMMANDS:
-        module = import_module(f"dubito.cli._{name}")
+        module = import_module(f"dubito.cli.{name}")
         settings = getattr(module, "CONTEXT", None)
         command = getattr(module, name)
         app.command(help=_unwrapped(command.__doc__), context_settings=settings)(guarded(command))
@@ -59,10 +63,10 @@ def build_app() -> typer.Typer:
 
 
 def _unwrapped(text: str) -> str:
-    """Return paragraphs on a line each, to be wrapped as wide as the terminal is."""
+    """Return each paragraph on one line, so that the terminal can wrap it."""
     return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
 
 
-def _leave(signum: int, _frame: FrameType | None) -> None:
-    """Leave by the front door when told to end, so that half-written files are removed."""
+def _exit_on_signal(signum: int, _frame: FrameType | None) -> None:
+    """Turn a signal into SystemExit, so that temporary files are removed."""
     raise SystemExit(128 + signum)

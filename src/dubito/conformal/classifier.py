@@ -1,4 +1,4 @@
-"""Any classifier, with label sets that hold the true label as often as promised."""
+"""A wrapper of any classifier that gives label sets with guaranteed coverage."""
 
 from __future__ import annotations
 
@@ -11,28 +11,33 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from dubito._checks import check_level, no_level
-from dubito._estimators import MethodAndParameter, offered_if
+from dubito._compat import HasMethods, Interval, StrOptions, fit_context, pick
 from dubito._rows import read_rows
-from dubito._sklearn import HasMethods, Interval, StrOptions, fit_context, pick
+from dubito._validation import check_level, no_level
+from dubito.base import MethodAndParameter, offered_if
 from dubito.belief import Bounds, MassBatch
-from dubito.conformal._contours import confidence_sets, consonant_bounds, nested_masses, raised
-from dubito.conformal._fitting import (
-    TrainingRows,
-    fit_parts,
-    naming_classes,
-    parts_of,
-    training_rows,
-)
-from dubito.conformal._full import FullRefit, full_p_values, refuse_too_dear
-from dubito.conformal._ranking import (
+from dubito.conformal.contours import confidence_sets, consonant_bounds, nested_masses, raised
+from dubito.conformal.p_values import (
+    FullRefit,
     check_coverage,
     class_weights,
     compare,
+    full_p_values,
     rank_fold,
+    refuse_too_many_refits,
     warn_small,
 )
-from dubito.conformal._scores import SCORES, ScoreReader, choose_response, class_table
+from dubito.conformal.scores import SCORES, ScoreReader, choose_response, class_table
+from dubito.conformal.training import (
+    TrainingRows,
+    copy_feature_names,
+    fit_parts,
+    n_rows,
+    naming_classes,
+    parts_of,
+    refuse_one_class,
+    training_rows,
+)
 from dubito.decision import choose_set
 
 if TYPE_CHECKING:
@@ -40,7 +45,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from dubito._checks import BoolArray, FloatArray, IntArray
+    from dubito._typing import BoolArray, FloatArray, IntArray
     from dubito.decision.rules import SetRule
 
 #: Numbers that a prediction may hold at once besides its result: 32 MiB of them.
@@ -56,7 +61,7 @@ _MOST_MASSES = 2**26
 def _accuracy(self: ConformalClassifier, X: Any, y: Any, sample_weight: Any = None) -> float:
     """Return the accuracy of `predict`, as in every classifier of scikit-learn.
 
-    The parameter ``score`` has the same name and is kept apart.
+    The parameter ``score`` has the same name and is stored separately.
 
     Parameters
     ----------
@@ -74,7 +79,7 @@ def _accuracy(self: ConformalClassifier, X: Any, y: Any, sample_weight: Any = No
 
 
 class ConformalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
-    r"""Label sets that hold the true label as often as promised, around any classifier.
+    r"""Label sets with guaranteed coverage around any classifier.
 
     How badly class k fits a row x is its nonconformity score a(x, k). Among rows that the model
     was not fitted on, with the scores :math:`a_i` of their own labels, the p-value of class k is
@@ -82,16 +87,16 @@ class ConformalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     .. math:: \pi_k(x)=\frac{1+\#\{i:a_i\ge a(x,k)\}}{n+1},
 
     the conformal contour, and :math:`P(\pi_Y\le\alpha)\le\alpha` for all :math:`\alpha` at once
-    if the new row and those n are exchangeable: nothing need be right about the model. The set
+    if the new row and those n are exchangeable, whatever the model. The set
     :math:`\{k:\pi_k>1-\text{coverage}\}` then holds the true label with that probability.
 
     Parameters
     ----------
     estimator : classifier, calibrator or FrozenEstimator
         A classifier with ``predict_proba`` or ``decision_function``, or a calibrator of
-        `dubito.calibration`, for which X are scores. One that is fitted already comes as
-        ``FrozenEstimator(model)``: then all rows given to `fit` calibrate, and they must be rows
-        it was not trained on.
+        `dubito.calibration`, for which X are scores. Pass a fitted one as
+        ``FrozenEstimator(model)``: all rows given to `fit` are then calibration rows, and must not
+        be its training rows.
     score : {"margin", "probability", "cumulative", "plausibility"}, default "margin"
         The nonconformity score.
 
@@ -101,26 +106,26 @@ class ConformalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
           or, as it is by default, 1/2; sets adapt to how hard a row is.
         - "plausibility": 1 less the upper bound of ``predict_bounds``, for models of dubito.
     class_conditional : bool, default False
-        Whether each class is compared to rows of that class alone. The promise then holds within
-        each class; a class without rows to calibrate on is in every set.
+        Whether each class is compared with rows of that class alone. The coverage then holds within
+        each class; a class without calibration rows is in every set.
     cv : int, splitter, iterable, float or "full", default 5
-        Where the rows to calibrate on come from. Not used with a frozen estimator.
+        How calibration rows are chosen. Not used with a frozen estimator.
 
         - int, splitter or iterable, *cross*: every row is scored by a model that was fitted
           without its fold, and a new row is compared to each fold by that fold's model.
         - a float between 0 and 1, *split*: this fraction of the rows calibrates one model, which
           is fitted on the others. Likewise a splitter with one fold.
-        - "full": the estimator is fitted anew with each new row and each class. For calibrators,
-          and others that are fitted in no time.
+        - "full": the estimator is refitted with each new row and each class. For calibrators and
+          other estimators that are fast to fit.
     randomized : bool, default False
         For ``score="cumulative"``: whether u is drawn at random, uniform in [0, 1], as in the
-        paper. The u of a row depends on its place in X.
+        paper. The u of a row depends on its position in X.
     response_method : {"auto", "predict_proba", "decision_function"}, default "auto"
         What the score is computed from. "auto" is ``predict_proba`` where there is one.
     max_refits : int, default 10000
-        With ``cv="full"``: more fits than this, for one call, are refused.
+        With ``cv="full"``: the largest number of fits in one call.
     n_jobs : int, optional
-        Folds, or with ``cv="full"`` rows, that are fitted at a time.
+        Number of folds, or with ``cv="full"`` of rows, fitted in parallel.
     random_state : int, RandomState or None, default None
         For the split of a float `cv`, and for `randomized`.
 
@@ -128,12 +133,12 @@ class ConformalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     ----------
     classes_ : ndarray of shape (K,)
     estimator_ : classifier
-        What `predict` and `predict_proba` ask: fitted on all rows, or, where the rows were split,
-        on those that do not calibrate.
+        Used by `predict` and `predict_proba`: fitted on all rows, or, with a split, on those that
+        are not calibration rows.
     folds_ : list of (model, ranks)
-        The models that rank new rows, with the calibration scores; empty with ``cv="full"``.
+        The models of the folds, with the sorted calibration scores; empty with ``cv="full"``.
     n_calibration_ : ndarray of shape (K,)
-        How many rows each class is compared to.
+        Number of calibration rows of each class.
     n_features_in_, feature_names_in_
         Those of the estimator, where it has them.
 
@@ -143,16 +148,16 @@ class ConformalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    *What is promised.* Split, frozen and full: the true label is in the set with a probability of
-    at least `coverage`, averaged over rows to calibrate on and new rows (not for each kind of
-    row). Cross: the p-values of F folds nearly average to :math:`\pi`, hence at least
+    *Guarantee.* Split, frozen and full: the true label is in the set with a probability of at least
+    `coverage`, averaged over calibration rows and new rows (not conditionally on X). Cross: the
+    p-values of F folds nearly average to :math:`\pi`, hence at least
     :math:`1-2\alpha-2(1-\alpha)(F-1)/(n+F)` with :math:`\alpha=1-\text{coverage}` (Barber et al.
     2021, theorem 4; Vovk et al. 2018); in practice about :math:`1-\alpha`. With fewer than
-    1/(1 - coverage) - 1 rows (of a class, if class-conditional) no class can be left out, and a
-    `SmallCalibrationWarning` says so.
+    1/(1 - coverage) - 1 rows (of a class, if class-conditional) every set holds all classes, with a
+    `SmallCalibrationWarning`.
 
-    *Weights.* A row counts by its `sample_weight`, and the new row, whose weight nobody knows, by
-    the largest: :math:`\pi_k=(w+\sum_{i:a_i\ge a(x,k)}w_i)/(w+\sum_iw_i)`, :math:`w=\max_iw_i`. The
+    *Weights.* A row counts by its `sample_weight`, and the new row, whose weight is unknown, by the
+    largest: :math:`\pi_k=(w+\sum_{i:a_i\ge a(x,k)}w_i)/(w+\sum_iw_i)`, :math:`w=\max_iw_i`. The
     promise then holds where new rows are w times as frequent as those of the fit (Tibshirani et al.
     2019), with weights that are no larger than w.
 
@@ -181,7 +186,7 @@ class ConformalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     refit_: FullRefit | None
 
-    #: What the bounds are, for reports (`dubito._promises`).
+    #: What the bounds are, for reports (`dubito._bounds_meaning`).
     _bounds_meaning: ClassVar[str] = "conformal"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -219,7 +224,7 @@ class ConformalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    # A parameter here, and the accuracy in all classifiers of scikit-learn: both are kept.
+    # `score` is a parameter here and the accuracy in every classifier of scikit-learn: it is both.
     score = MethodAndParameter(_accuracy)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -238,7 +243,7 @@ class ConformalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the estimator, unless frozen, and rank rows that it was not fitted on.
+        """Fit the estimator, unless frozen, and compute the scores of calibration rows.
 
         Parameters
         ----------
@@ -268,36 +273,36 @@ class ConformalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         rows = training_rows(self.estimator, X, labels, weight, frozen=frozen)
         every = np.arange(len(labels)) if weight is None else np.flatnonzero(weight > 0)
         if frozen:
-            return self._adopt_one(self.estimator, rows.picked(every))
-        _refuse_one_class(self, labels[every])
+            return self._calibrate_one(self.estimator, rows.picked(every))
+        refuse_one_class(self, labels[every])
         if isinstance(self.cv, str):
-            return self._adopt_all(rows.picked(every))
-        return self._adopt_folds(rows, every)
+            return self._prepare_refits(rows.picked(every))
+        return self._calibrate_folds(rows, every)
 
-    def _adopt_one(self, model: Any, held_out: TrainingRows) -> Self:
-        """Take a fitted model, and rank rows that it has not seen."""
+    def _calibrate_one(self, model: Any, held_out: TrainingRows) -> Self:
+        """Calibrate a fitted model by rows that it was not fitted on."""
         known = np.asarray(model.classes_)
         if not isinstance(model, FrozenEstimator):
             unseen = np.setdiff1d(held_out.y, known)
             known = np.union1d(known, unseen) if len(unseen) else known
-        _refuse_one_class(self, known)
+        refuse_one_class(self, known)
         self.estimator_, self.classes_ = model, known
         return self._rank([model], [held_out])
 
-    def _adopt_folds(self, rows: TrainingRows, every: IntArray) -> Self:
+    def _calibrate_folds(self, rows: TrainingRows, every: IntArray) -> Self:
         """Fit a model for each fold, and one for all rows if there are several folds."""
         parts = parts_of(self.cv, rows, self.seed_)
         if len(parts) == 1:
             train, test = parts[0]
-            _refuse_one_class(self, rows.y[train])
-            return self._adopt_one(rows.picked(train).fitted(self.estimator), rows.picked(test))
+            refuse_one_class(self, rows.y[train])
+            return self._calibrate_one(rows.picked(train).fitted(self.estimator), rows.picked(test))
         self.estimator_ = rows.picked(every).fitted(self.estimator)
         self.classes_ = np.asarray(self.estimator_.classes_)
         copies = fit_parts(naming_classes(self.estimator, self.classes_), rows, parts, self.n_jobs)
         return self._rank(copies, [rows.picked(test) for _, test in parts])
 
-    def _adopt_all(self, rows: TrainingRows) -> Self:
-        """Fit on all rows, and keep them to be fitted anew with each new one."""
+    def _prepare_refits(self, rows: TrainingRows) -> Self:
+        """Fit on all rows, and store them for the refits of full conformal prediction."""
         self.estimator_ = rows.fitted(self.estimator)
         self.classes_ = np.asarray(self.estimator_.classes_)
         self._rank([], [rows])
@@ -312,7 +317,7 @@ class ConformalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return self
 
     def _rank(self, models: list[Any], held_out: list[TrainingRows]) -> Self:
-        """Rank the rows of each fold by its model."""
+        """Compute the sorted calibration scores of each fold by its model."""
         conditional = self.class_conditional
         fractions = self._fractions([len(rows.y) for rows in held_out])
         self.refit_ = None
@@ -324,18 +329,11 @@ class ConformalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         ]
         self.weights_ = class_weights(held_out, self.classes_, class_conditional=conditional)
         self.n_calibration_ = self.weights_.rows
-        return self._take_feature_names()
-
-    def _take_feature_names(self) -> Self:
-        """Keep what the estimator knows of its features."""
-        for name in ("n_features_in_", "feature_names_in_"):
-            self.__dict__.pop(name, None)  # of an earlier fit
-            if hasattr(self.estimator_, name):
-                setattr(self, name, getattr(self.estimator_, name))
+        copy_feature_names(self, self.estimator_)
         return self
 
     def _fractions(self, sizes: list[int], *, new: bool = False) -> Iterator[FloatArray | None]:
-        """Yield uniform numbers for parts of rows, of the fit or new, where they are needed."""
+        """Yield uniform numbers for parts of the training or new rows; None if not randomized."""
         rng = np.random.default_rng([self.seed_, int(new)])
         return (rng.random(size) if self.randomized else None for size in sizes)
 
@@ -351,16 +349,16 @@ class ConformalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (n, K)
             Multiples of 1/(n + 1) without weights, and never 0. A row whose values are all small
-            is unlike the rows that calibrate.
+            is unlike the calibration rows.
         """
         return np.concatenate(list(self._contours(X)))
 
     def _contours(self, X: Any) -> Iterator[FloatArray]:
-        """Yield the p-values of runs of rows that keep memory bounded."""
+        """Yield the p-values of rows in chunks, so that memory is bounded."""
         check_is_fitted(self)
-        n, n_classes = _n_rows(X), len(self.classes_)
+        n, n_classes = n_rows(X), len(self.classes_)
         if self.refit_ is not None:
-            refuse_too_dear(self.refit_, X, n, self.max_refits)
+            refuse_too_many_refits(self.refit_, X, n, self.max_refits)
             yield full_p_values(
                 self.refit_, X, n, next(self._fractions([n], new=True)), self.n_jobs
             )
@@ -389,7 +387,7 @@ class ConformalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         level: float | None = None,
         **options: Any,
     ) -> BoolArray:
-        r"""Return sets that hold the true label with a chosen probability.
+        r"""Return label sets that hold the true label with a chosen probability.
 
         Parameters
         ----------
@@ -397,14 +395,14 @@ class ConformalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             As in `fit`.
         rule : str or callable, optional
             A decision rule on the bounds instead, as in the other models: "interval_dominance",
-            "maximality", ... Such sets promise no coverage.
+            "maximality", ... Such sets have no guaranteed coverage.
         coverage : float, default 0.9
-            How often sets are to hold the true label: :math:`\{k:\pi_k>1-\text{coverage}\}`.
+            Probability that a set holds the true label: :math:`\{k:\pi_k>1-\text{coverage}\}`.
         allow_empty : bool, default False
-            Where no class passes, the classes with the largest p-value are kept, which only adds
-            to the coverage. True: the set is empty, which says that the row is unlike the others.
+            Whether a set may be empty, which means that the row is unlike the calibration rows.
+            Otherwise it holds the classes with the largest p-value, which only adds coverage.
         level : None
-            Refused, as in `predict_bounds`.
+            Must be None, as in `predict_bounds`.
         **options
             Passed on to the rule, as in ``loss=L``.
 
@@ -415,7 +413,7 @@ class ConformalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Warns
         -----
         SmallCalibrationWarning
-            With fewer than 1/(1 - coverage) - 1 rows no class can be left out.
+            With fewer than 1/(1 - coverage) - 1 rows: every set holds all classes.
         """
         if rule is not None:
             if coverage is not None:
@@ -430,27 +428,27 @@ class ConformalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 f"predict_set got {', '.join(sorted(options))}, which is for a rule: pass rule= "
                 "as well."
             )
-        share = check_coverage(coverage)
+        wanted = check_coverage(coverage)
         check_is_fitted(self)
-        warn_small(self.weights_, self.classes_, share, class_conditional=self.class_conditional)
+        warn_small(self.weights_, self.classes_, wanted, class_conditional=self.class_conditional)
         return np.concatenate(
-            [confidence_sets(c, share, allow_empty=allow_empty) for c in self._contours(X)]
+            [confidence_sets(c, wanted, allow_empty=allow_empty) for c in self._contours(X)]
         )
 
     def predict_bounds(self, X: Any, level: float | None = None) -> Bounds:
         r"""Return belief and plausibility of each class by the raised contour.
 
         :math:`\text{upper}_k=\pi_k` and :math:`\text{lower}_k=1-\max_{l\ne k}\pi_l`, with the
-        largest :math:`\pi` raised to 1. Where the probability of `predict_proba` lies outside,
-        the bound is moved to hold it: a p-value is small where few rows fit as badly, which may be
-        fewer than the probability says.
+        largest :math:`\pi` raised to 1. Where the probability of `predict_proba` lies outside, the
+        bound is moved to include it: a p-value is the fraction of rows that fit as badly, and can
+        be smaller than the probability.
 
         Parameters
         ----------
         X : array-like
             As in `fit`.
         level : None
-            Any level is refused: these bounds are about labels, and promise `coverage`.
+            Must be None: these bounds are about labels, and have no confidence level.
 
         Returns
         -------
@@ -507,7 +505,7 @@ class ConformalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return self.estimator_.predict(X)
 
-    @offered_if(lambda self: _asked(self).predict_proba)
+    @offered_if(lambda self: _fitted_or_given(self).predict_proba)
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the estimator's probabilities, where it has them.
 
@@ -532,19 +530,6 @@ class ConformalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return tags
 
 
-def _asked(model: ConformalClassifier) -> Any:
-    """Return the fitted estimator, or the one that would be."""
+def _fitted_or_given(model: ConformalClassifier) -> Any:
+    """Return the fitted estimator, before `fit` the parameter."""
     return getattr(model, "estimator_", model.estimator)
-
-
-def _n_rows(X: Any) -> int:
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
-
-
-def _refuse_one_class(model: Any, labels: npt.NDArray[Any]) -> None:
-    """Refuse to choose among fewer than two classes."""
-    if len(np.unique(labels)) < 2:
-        raise ValueError(
-            f"{type(model).__name__} needs rows of at least two classes to fit on; there "
-            f"{'is one class' if len(labels) else 'are none'}."
-        )

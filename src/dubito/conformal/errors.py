@@ -2,8 +2,8 @@
 
 
 class SmallCalibrationWarning(UserWarning):
-    """Too few rows to calibrate: sets of the coverage asked for must hold every class."""
+    """Too few calibration rows: sets of the requested coverage hold every class."""
 
 
 class FewRowsWarning(UserWarning):
-    """Too few held-out rows: no p-value of novelty can fall as low as was asked."""
+    """Too few held-out rows: no p-value of novelty can be as small as `rate`."""

@@ -1,4 +1,4 @@
-"""Rows unlike any seen: bounds, masses and sets that widen where the training rows end."""
+"""A classifier whose bounds, masses and sets are wider for rows unlike the training rows."""
 
 from __future__ import annotations
 
@@ -13,69 +13,69 @@ from sklearn.model_selection import KFold, check_cv
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
-from dubito._checks import (
-    FloatArray,
-    NotSupportedError,
-    check_level,
-    check_sample_weight,
-    name_rows,
-    no_level,
-)
-from dubito._estimators import CautiousMixin, offered_if
+from dubito._compat import HasMethods, Interval, fit_context, pick
 from dubito._rows import fitted_copy, frames_to_the_user, read_rows
-from dubito._sklearn import HasMethods, Interval, fit_context, pick
+from dubito._validation import NotSupportedError, check_level, check_sample_weight, no_level
+from dubito.base import CautiousMixin, offered_if
 from dubito.belief import Bounds, Frame, MassBatch, discount
-from dubito.conformal._neighbours import NeighbourDistances
-from dubito.conformal._preparation import preparation_of
+from dubito.conformal.detector import (
+    NeighbourDistances,
+    fit_preparation,
+    novelty_scores,
+    preparation_of,
+    prepared,
+)
 from dubito.conformal.errors import FewRowsWarning
+from dubito.conformal.training import copy_feature_names, n_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import numpy.typing as npt
 
-    from dubito._checks import BoolArray, IntArray
+    from dubito._typing import BoolArray, FloatArray, IntArray
     from dubito.decision.rules import SetRule
 
-#: Held-out scores this close to a row's, relatively, tie with it: detectors round by batch.
+#: Relative difference below which novelty scores are equal: rounding depends on the batch.
 _TIE = 1e-9
 
-#: The coverage of a `ConformalClassifier` unless another is named, and the rounding of 1 less it.
+#: The default coverage of `ConformalClassifier`, and the tolerance for 1 - coverage.
 _COVERAGE, _ROUNDING = 0.9, 1e-12
 
 
 class NoveltyAwareClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     r"""Widen the bounds of a classifier for rows unlike any it was fitted on.
 
-    Bounds and calibrated probabilities speak of rows like the training rows. Far from those they
-    can be narrow and wrong. A novelty detector gives each row a score :math:`d(x)`, and its
+    Bounds and calibrated probabilities are valid for rows like the training rows. Far from those
+    they can be narrow and wrong. A novelty detector gives each row a score :math:`d(x)`, and its
     *familiarity* is the conformal p-value of that score among the scores :math:`d_i` of n held-out
     training rows,
 
     .. math:: u(x) = \frac{1 + \#\{i: d_i \ge d(x)\}}{n + 1}.
 
-    A row that is less familiar than `rate` is doubted: with reliability
+    The predictions of a row that is less familiar than `rate` are discounted: with reliability
     :math:`\alpha(x)=\min(1, u(x)/\text{rate})` the bounds become :math:`\alpha\,\text{lower}` and
     :math:`1-\alpha(1-\text{upper})`, and mass functions are discounted (Shafer 1976). Of new rows
-    that come from where the training rows came from, a fraction of about `rate` is touched.
+    from the distribution of the training rows, a fraction of about `rate` is affected.
 
     Parameters
     ----------
     estimator : classifier or FrozenEstimator
         Any classifier with ``predict_bounds`` or ``predict_proba``. Probabilities without bounds
-        count as bounds of width zero. A fitted one comes as ``FrozenEstimator(model)`` and is left
-        as it is: the rows passed to `fit` are then those that count as familiar.
+        count as bounds of width zero. Pass a fitted one as ``FrozenEstimator(model)``; it is not
+        refitted, and the rows passed to `fit` are those that count as familiar.
     detector : novelty detector, optional
         An estimator with ``fit`` and ``score_samples``, where higher means more normal:
         `IsolationForest`, ``LocalOutlierFactor(novelty=True)``, `OneClassSVM`, `GaussianMixture`,
         `KernelDensity`. By default the mean distance to the 5 nearest training rows after scaling
         (for sparse rows with many columns, after scaling rows to unit length).
     rate : float, default 0.02
-        The fraction of ordinary rows that may be doubted. It takes at least 1/rate rows.
+        The fraction of ordinary rows whose predictions may be discounted. Needs at least 1/rate
+        rows.
     cv : int, splitter or iterable, default 5
         Folds in which the detector is fitted on some rows and scores the others, so that no row
-        is its own neighbour. An int makes shuffled folds, always the same. Rows that belong
-        together, as several of one patient, come as ``list(GroupKFold().split(X, y, groups))``.
+        is its own neighbour. An int makes shuffled folds, with a fixed seed. For groups of rows, as
+        several of one patient, pass ``list(GroupKFold().split(X, y, groups))``.
 
     Attributes
     ----------
@@ -94,20 +94,20 @@ class NoveltyAwareClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin,
     Warns
     -----
     FewRowsWarning
-        Where there are so few rows that no p-value can fall below `rate`: nothing is doubted.
+        Where there are so few rows that no p-value can be below `rate`: nothing is discounted.
 
     Notes
     -----
     The detector reads what the last step of the estimator reads. Where the estimator is a
     `Pipeline`, or holds one, as ``CalibratedClassifier(make_pipeline(...))`` does, rows go through
-    its transformers first, so that tables of numbers and words, and texts, can be compared. In the
-    folds the transformers are fitted anew, unless frozen. Otherwise the detector reads X.
+    its transformers first, so that tables with text columns, and texts, can be compared. In the
+    folds the transformers are refitted, unless frozen. Otherwise the detector reads X.
 
-    The promise is that of the p-value: if new rows and training rows are exchangeable,
+    The guarantee is that of the p-value: if new rows and training rows are exchangeable,
     :math:`P(u(x) \le \text{rate})\le\text{rate}` for a detector that is fitted apart from the
-    held-out rows. With folds it holds approximately, and to the safe side where more rows make
-    rows less novel, as with distances to neighbours. Nothing is promised for the others: how many
-    unfamiliar rows are found depends on the detector.
+    held-out rows. With folds it holds approximately, and conservatively where more training rows
+    lower the novelty, as with distances to neighbours. How many unfamiliar rows are found depends
+    on the detector; nothing is guaranteed.
 
     `sample_weight` goes to the estimator. For the detector rows of weight 0 are absent and all
     others count alike.
@@ -168,21 +168,21 @@ class NoveltyAwareClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin,
         -------
         self
         """
-        _refuse_unsure(self.estimator)
-        _refuse_scoreless(self.detector)
+        _check_estimator(self.estimator)
+        _check_detector(self.detector)
         if isinstance(self.estimator, FrozenEstimator) and y is None:
             check_is_fitted(self.estimator.estimator)
             (X,) = indexable(X)
             labels, weight = None, None
             if sample_weight is not None:
-                weight = check_sample_weight(sample_weight, _n_rows(X))
+                weight = check_sample_weight(sample_weight, n_rows(X))
             self.estimator_ = self.estimator
         else:
             X, labels, weight = read_rows(self, X, y, sample_weight)
             self.estimator_ = self._fitted_estimator(X, labels, weight)
         self.classes_ = self.estimator_.classes_
-        self._take_feature_names()
-        self._fit_detector(X, labels, np.flatnonzero(_counted(_n_rows(X), weight)))
+        copy_feature_names(self, self.estimator_)
+        self._fit_detector(X, labels, np.flatnonzero(_positive_weight(n_rows(X), weight)))
         return self
 
     def _fitted_estimator(self, X: Any, y: npt.NDArray[Any], weight: FloatArray | None) -> Any:
@@ -204,12 +204,13 @@ class NoveltyAwareClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin,
         detector = NeighbourDistances() if self.detector is None else self.detector
         scores = []
         for train, test in self._folds(X, y, rows):
-            preparation, seen = _prepare(unfitted, pick(X, train), None if y is None else y[train])
+            labels = None if y is None else y[train]
+            preparation, seen = fit_preparation(unfitted, pick(X, train), labels)
             fitted = clone(detector).fit(seen)
-            scores.append(_novelty(fitted, _prepared(preparation, pick(X, test))))
+            scores.append(novelty_scores(fitted, prepared(preparation, pick(X, test))))
         self.held_out_scores_ = np.sort(np.concatenate(scores))
-        everything = len(rows) == _n_rows(X)
-        self.preparation_, seen = _prepare(
+        everything = len(rows) == n_rows(X)
+        self.preparation_, seen = fit_preparation(
             unfitted,
             X if everything else pick(X, rows),
             y if y is None or everything else y[rows],
@@ -220,13 +221,13 @@ class NoveltyAwareClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin,
     def _folds(
         self, X: Any, y: npt.NDArray[Any] | None, rows: IntArray
     ) -> Iterable[tuple[IntArray, IntArray]]:
-        """Yield rows to fit a detector on, and rows to score by it, of those that count."""
+        """Return training and test row numbers of each fold, among `rows` of positive weight."""
         if self.cv is None or isinstance(self.cv, Integral):
             n_folds = min(5 if self.cv is None else int(self.cv), len(rows))
-            # Shuffled, for tables are often sorted; not stratified, for classes may be rare.
+            # Shuffled because tables are often sorted; not stratified because classes may be rare.
             shuffled = KFold(n_folds, shuffle=True, random_state=0).split(rows)
             return ((rows[train], rows[test]) for train, test in shuffled)
-        counts = np.isin(np.arange(_n_rows(X)), rows)
+        counts = np.isin(np.arange(n_rows(X)), rows)
         folds = check_cv(self.cv, y, classifier=True).split(X, y)
         return ((train[counts[train]], test[counts[test]]) for train, test in folds)
 
@@ -242,14 +243,8 @@ class NoveltyAwareClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin,
                 stacklevel=frames_to_the_user(),
             )
 
-    def _take_feature_names(self) -> None:
-        for name in ("n_features_in_", "feature_names_in_"):
-            self.__dict__.pop(name, None)  # of an earlier fit
-            if hasattr(self.estimator_, name):
-                setattr(self, name, getattr(self.estimator_, name))
-
     def familiarity(self, X: Any) -> FloatArray:
-        """Return how familiar rows are: p-values of their novelty among held-out training rows.
+        """Return the p-values of the novelty of rows among held-out training rows.
 
         Parameters
         ----------
@@ -262,14 +257,14 @@ class NoveltyAwareClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin,
             In (0, 1]; 0.01 means that one in a hundred ordinary rows is as novel or more.
         """
         check_is_fitted(self)
-        novelty = _novelty(self.detector_, _prepared(self.preparation_, X))
+        novelty = novelty_scores(self.detector_, prepared(self.preparation_, X))
         ties = np.where(np.isfinite(novelty), novelty - _TIE * np.abs(novelty), novelty)
         n = len(self.held_out_scores_)
         as_novel = n - np.searchsorted(self.held_out_scores_, ties, side="left")
         return np.asarray((1.0 + as_novel) / (n + 1.0), dtype=np.float64)
 
     def _reliability(self, X: Any) -> FloatArray:
-        """Return the factor (n, 1) by which what the estimator says is kept."""
+        """Return the factor (n, 1) by which the estimator's beliefs are discounted."""
         return np.minimum(self.familiarity(X) / self.rate, 1.0)[:, None]
 
     @offered_if(lambda self: self._inner().predict_proba)
@@ -320,10 +315,10 @@ class NoveltyAwareClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin,
         """
         check_is_fitted(self)
         bounds = self._bounds_inside(X, check_level(level))
-        kept = self._reliability(X)
-        # Rounding must not narrow what a row that is kept whole has.
-        upper = np.maximum(1.0 - kept * (1.0 - bounds.upper), bounds.upper)
-        return Bounds(kept * bounds.lower, upper, bounds.level)
+        reliability = self._reliability(X)
+        # Rounding must not narrow the bounds of rows with reliability 1.
+        upper = np.maximum(1.0 - reliability * (1.0 - bounds.upper), bounds.upper)
+        return Bounds(reliability * bounds.lower, upper, bounds.level)
 
     def _bounds_inside(self, X: Any, level: float | None) -> Bounds:
         """Return the estimator's bounds, of width zero where it has probabilities alone."""
@@ -427,7 +422,7 @@ class NoveltyAwareClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin,
         return super().predict_set(X, rule, level=level, **options)
 
     def _inner(self) -> Any:
-        """Return the estimator, fitted if it is, without its freezer."""
+        """Return the estimator, fitted if there is one, without its FrozenEstimator."""
         inner = getattr(self, "estimator_", self.estimator)
         return inner.estimator if isinstance(inner, FrozenEstimator) else inner
 
@@ -444,41 +439,13 @@ class NoveltyAwareClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin,
         return tags
 
 
-def _n_rows(X: Any) -> int:
-    return X.shape[0] if hasattr(X, "shape") else len(X)
-
-
-def _counted(n: int, weight: FloatArray | None) -> BoolArray:
-    """Mark the rows whose weight is not 0."""
+def _positive_weight(n: int, weight: FloatArray | None) -> BoolArray:
+    """Return which rows have positive weight."""
     return np.ones(n, dtype=bool) if weight is None else weight > 0
 
 
-def _prepare(unfitted: Any, X: Any, y: npt.NDArray[Any] | None) -> tuple[Any, Any]:
-    """Return the transformers fitted to rows, and what they make of them."""
-    if unfitted is None:
-        return None, X
-    preparation = clone(unfitted)
-    return preparation, preparation.fit_transform(X, y)
-
-
-def _prepared(preparation: Any, X: Any) -> Any:
-    return X if preparation is None else preparation.transform(X)
-
-
-def _novelty(detector: Any, rows: Any) -> FloatArray:
-    """Return novelty scores, higher for rows less normal."""
-    novelty = -np.asarray(detector.score_samples(rows), dtype=np.float64)
-    if np.isnan(novelty).any():
-        raise ValueError(
-            f"{type(detector).__name__}.score_samples gives nan in "
-            f"{name_rows(np.flatnonzero(np.isnan(novelty)))}. Use another detector, or one in a "
-            "pipeline that scales the rows."
-        )
-    return novelty
-
-
-def _refuse_unsure(estimator: Any) -> None:
-    """Ask for a classifier with bounds or probabilities."""
+def _check_estimator(estimator: Any) -> None:
+    """Raise an error for a classifier with neither bounds nor probabilities."""
     if not (hasattr(estimator, "predict_bounds") or hasattr(estimator, "predict_proba")):
         name = type(estimator).__name__
         raise NotSupportedError(
@@ -487,8 +454,8 @@ def _refuse_unsure(estimator: Any) -> None:
         )
 
 
-def _refuse_scoreless(detector: Any) -> None:
-    """Ask for a detector that scores new rows."""
+def _check_detector(detector: Any) -> None:
+    """Raise an error for a detector that cannot score new rows."""
     if detector is not None and not hasattr(detector, "score_samples"):
         raise TypeError(
             f"detector must have score_samples, higher for more normal rows, as IsolationForest() "
@@ -497,7 +464,7 @@ def _refuse_scoreless(detector: Any) -> None:
 
 
 def _no_coverage(inner: Any, *, conformal: bool) -> Exception:
-    """Return the error for a coverage that cannot be had."""
+    """Return the error for a coverage that is not available."""
     if conformal:
         return ValueError(
             "coverage was given together with rule or level: these decide by the bounds, which "

@@ -1,4 +1,4 @@
-"""Benchmark datasets with their counts checked, and the papers' simulators.
+"""Benchmark datasets with checked counts, and simulators of the papers' distributions.
 
 `load` looks in scikit-learn, the folder named by ``DUBITO_DATA``, a cache and OpenML, in this
 order, and never returns a copy whose counts are not those of the catalogue.
@@ -9,9 +9,8 @@ order, and never returns a copy whose counts are not those of the catalogue.
 ((150, 4), [0, 1, 2])
 """
 
-from dubito.datasets._errors import DatasetError
 from dubito.datasets._load import load
-from dubito.datasets._lookup import list_datasets
+from dubito.datasets.records import DatasetError, list_datasets
 from dubito.datasets.simulators import (
     make_gaussian_pair,
     make_gaussian_trio,

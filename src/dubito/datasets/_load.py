@@ -1,39 +1,38 @@
-"""Find a dataset, check it, hand it over."""
+"""Load a dataset by name: find a copy of it, and check the counts of that copy."""
 
 from __future__ import annotations
 
 import csv
-import os
 from hashlib import sha256
-from pathlib import Path
+from math import isclose
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.datasets import load_iris, load_wine
 from sklearn.utils import Bunch
 
-from dubito.datasets._counts import check_counts
-from dubito.datasets._errors import DatasetError
-from dubito.datasets._lookup import find_dataset
-from dubito.datasets._openml import fetch_table
-from dubito.datasets._tables import Table, read_table, write_table
+from dubito.datasets._sources import LabelledData, fetch_from_openml, parse_csv, write_csv
+from dubito.datasets.records import DatasetError, find_dataset, local_files
 
 if TYPE_CHECKING:
+    import os
+    from pathlib import Path
+
     import numpy.typing as npt
 
-    from dubito.datasets._records import Dataset
+    from dubito.datasets.records import Dataset
 
 _BUNDLED = {"iris": load_iris, "wine": load_wine}
 
 
 class _Copy(NamedTuple):
-    """One copy of a dataset, where it was found and, when it is new, where to keep it."""
+    """One copy of a dataset, where it was found and, if downloaded, where to cache it."""
 
-    table: Table
+    data: LabelledData
     source: str
     verified: bool
     groups: npt.NDArray[np.str_] | None = None
-    keep_at: Path | None = None
+    cache_file: Path | None = None
 
 
 def load(name: str, *, data_home: str | os.PathLike[str] | None = None) -> Bunch:
@@ -102,15 +101,16 @@ def load(name: str, *, data_home: str | os.PathLike[str] | None = None) -> Bunch
     Iris flowers. Labels 0, 1, 2 are setosa, versicolor, virginica. Rows 35 and 38 hold the ...
     """
     dataset = find_dataset(name)
-    copy = _bundled(dataset) if dataset.bundled else _found_or_fetched(dataset, data_home)
-    check_counts(copy.table, dataset, copy.source)
-    if copy.keep_at is not None:
-        _keep(copy.table, copy.keep_at)
+    copy = _bundled(dataset) if dataset.bundled else _find_or_download(dataset, data_home)
+    data = copy.data
+    _check_counts(data, dataset, copy.source)
+    if copy.cache_file is not None:
+        _write_to_cache(data, copy.cache_file)
     return Bunch(
-        X=copy.table.X,
-        y=copy.table.y,
-        feature_names=copy.table.feature_names,
-        class_names=np.unique(copy.table.y).tolist(),
+        X=data.X,
+        y=data.y,
+        feature_names=data.feature_names,
+        class_names=np.unique(data.y).tolist(),
         split=_official_split(dataset),
         groups=copy.groups,
         verified=copy.verified,
@@ -125,38 +125,28 @@ def load(name: str, *, data_home: str | os.PathLike[str] | None = None) -> Bunch
 def _bundled(dataset: Dataset) -> _Copy:
     raw = _BUNDLED[dataset.name]()
     X = np.ascontiguousarray(raw.data, dtype=np.float64)
-    table = Table(list(raw.feature_names), X, raw.target.astype(np.int64))
-    return _Copy(table, "scikit-learn", verified=True)
+    data = LabelledData(list(raw.feature_names), X, raw.target.astype(np.int64))
+    return _Copy(data, "scikit-learn", verified=True)
 
 
-def _found_or_fetched(dataset: Dataset, data_home: str | os.PathLike[str] | None) -> _Copy:
-    named = os.environ.get("DUBITO_DATA")
-    cached = _cache_folder(data_home) / dataset.file_name
-    files = [Path(named).expanduser() / dataset.file_name, cached] if named else [cached]
+def _find_or_download(dataset: Dataset, data_home: str | os.PathLike[str] | None) -> _Copy:
+    files = local_files(dataset, data_home)
     for file in files:
         if file.is_file():
             return _from_file(file, dataset)
-    looked = [] if named else ["DUBITO_DATA: not set"]
+    looked = [] if len(files) > 1 else ["DUBITO_DATA: not set"]
     looked += [
         f"{file}: no such file" if file.parent.is_dir() else f"{file.parent}: no such folder"
         for file in files
     ]
-    return _from_openml(dataset, cached, looked)
-
-
-def _cache_folder(data_home: str | os.PathLike[str] | None) -> Path:
-    chosen = data_home if data_home is not None else os.environ.get("DUBITO_CACHE")
-    if chosen:
-        return Path(chosen).expanduser()
-    base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
-    return (Path(base) if base else Path.home() / ".cache") / "dubito"
+    return _from_openml(dataset, files[-1], looked)
 
 
 def _from_file(file: Path, dataset: Dataset) -> _Copy:
     content = file.read_bytes()
-    table = read_table(content, dataset.words, str(file))
+    data = parse_csv(content, dataset.text_values, str(file))
     verified = sha256(content).hexdigest() == dataset.sha256
-    return _Copy(table, str(file), verified, _read_groups(file.parent, dataset))
+    return _Copy(data, str(file), verified, _read_groups(file.parent, dataset))
 
 
 def _read_groups(folder: Path, dataset: Dataset) -> npt.NDArray[np.str_] | None:
@@ -173,22 +163,22 @@ def _read_groups(folder: Path, dataset: Dataset) -> npt.NDArray[np.str_] | None:
     return np.array(speakers, dtype=np.str_)
 
 
-def _from_openml(dataset: Dataset, cached: Path, looked: list[str]) -> _Copy:
+def _from_openml(dataset: Dataset, cache_file: Path, looked: list[str]) -> _Copy:
     if dataset.openml is None:
         looked.append("OpenML: no copy there is known to be the same data")
         raise _not_found(dataset, looked)
     try:
-        table = fetch_table(dataset.openml)
+        data = fetch_from_openml(dataset.openml)
     except DatasetError as error:
         looked.append(str(error))
         raise _not_found(dataset, looked) from error
     source = f"OpenML dataset {dataset.openml.data_id}"
-    return _Copy(table, source, verified=False, keep_at=cached)
+    return _Copy(data, source, verified=False, cache_file=cache_file)
 
 
-def _keep(table: Table, path: Path) -> None:
+def _write_to_cache(data: LabelledData, path: Path) -> None:
     try:
-        write_table(path, table)
+        write_csv(path, data)
     except OSError as error:
         raise DatasetError(
             f"the dataset was fetched but {path} could not be written ({error}). "
@@ -204,6 +194,48 @@ def _not_found(dataset: Dataset, looked: list[str]) -> DatasetError:
         f"and set DUBITO_DATA to it. The data come from {dataset.origin}; "
         f"the checked copy is from {dataset.mirror}."
     )
+
+
+def _check_counts(data: LabelledData, dataset: Dataset, source: str) -> None:
+    """Raise a `DatasetError` naming every count of a copy that differs from the catalogue's."""
+    n, d = data.X.shape
+    found: dict[str, object] = {
+        "rows": n,
+        "features": d,
+        "rows per class": _rows_per_class(data.y),
+        "missing values": int(np.count_nonzero(~np.isfinite(data.X))),
+    }
+    expected: dict[str, object] = {
+        "rows": dataset.rows,
+        "features": dataset.features,
+        "rows per class": dict(dataset.classes),
+        "missing values": dataset.missing,
+    }
+    if dataset.train_classes:
+        found["training rows per class"] = _rows_per_class(data.y[: dataset.train_rows])
+        expected["training rows per class"] = dict(
+            zip(dataset.classes, dataset.train_classes, strict=True)
+        )
+    wrong = [
+        f"{what}: expected {expected[what]}, found {found[what]}"
+        for what in expected
+        if found[what] != expected[what]
+    ]
+    if not wrong:
+        mean = np.nanmean(data.X)
+        # Copies rounded to three decimals agree this far; rescaled ones do not.
+        if not isclose(mean, dataset.mean, rel_tol=1e-3, abs_tol=1e-3):
+            wrong = [f"mean of all values: expected {dataset.mean:.6g}, found {mean:.6g}"]
+    if wrong:
+        raise DatasetError(
+            f"{source} is not the dataset {dataset.name!r}. " + "; ".join(wrong) + ". "
+            f"The data come from {dataset.origin}."
+        )
+
+
+def _rows_per_class(y: np.ndarray) -> dict[int | str, int]:
+    labels, counts = np.unique(y, return_counts=True)
+    return dict(zip(labels.tolist(), counts.tolist(), strict=True))
 
 
 def _official_split(dataset: Dataset) -> dict[str, npt.NDArray[Any]] | None:

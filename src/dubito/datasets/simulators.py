@@ -1,6 +1,6 @@
-"""Data drawn from the distributions the papers simulate.
+"""Simulators: random data from the distributions of the papers' experiments.
 
-Every simulator draws each label independently and equiprobably, so that class counts are
+Every simulator draws each label independently with equal probabilities, so that class counts are
 multinomial rather than exactly balanced, and returns ``(X, y)`` as scikit-learn's ``make_*`` do.
 """
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def make_waveform(
     n_samples: int = 5000, *, noise_features: int = 0, random_state: Seed = None
 ) -> Sample:
-    r"""Draw Breiman's waveforms: random mixtures of two of three triangular waves, with noise.
+    r"""Return Breiman's waveforms: random mixtures of two of three triangular waves, with noise.
 
     With the waves :math:`h_1(i) = \max(6 - |i - 11|, 0)`, :math:`h_2(i) = h_1(i - 4)` and
     :math:`h_3(i) = h_1(i + 4)` at :math:`i = 1, \ldots, 21`,
@@ -55,7 +55,7 @@ def make_waveform(
     References
     ----------
     L. Breiman, J. Friedman, R. Olshen and C. Stone, *Classification and Regression Trees*,
-    Wadsworth, 1984, pages 49-55. Used in P0.
+    Wadsworth, 1984, pages 49-55. Used in Xu et al. 2015.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def make_waveform(
 
 
 def make_gaussian_trio(n_samples: int = 900, *, random_state: Seed = None) -> Sample:
-    r"""Draw the three overlapping Gaussian classes of P2, section 5.2.
+    r"""Return rows of the three overlapping Gaussian classes of Denœux 2019, section 5.2.
 
     .. math::
         \mu_0 = \mu_1 = (0, 0),\; \mu_2 = (1, -1), \quad
@@ -113,7 +113,7 @@ def make_gaussian_trio(n_samples: int = 900, *, random_state: Seed = None) -> Sa
 
 
 def make_gaussian_pair(n_samples: int = 290, *, random_state: Seed = None) -> Sample:
-    r"""Draw the two Gaussian classes of P1, section 4.
+    r"""Return rows of the two Gaussian classes of Minary et al. 2017, section 4.
 
     .. math::
         \mu_0 = (-1, 0),\; \mu_1 = (1, 1), \quad
@@ -159,19 +159,19 @@ def make_many_classes(
     dtype: npt.DTypeLike = np.float64,
     random_state: Seed = None,
 ) -> tuple[Any, npt.NDArray[np.int64]]:
-    r"""Draw many classes that come in groups of similar ones, for nested dichotomies.
+    r"""Return rows of many classes in groups of similar ones, for nested dichotomies.
 
-    P4 is about thousands of classes, and public data of that size are large files; this draws a
-    problem in which a tree of classes has something to find. Each class belongs to a group, drawn
-    with equal probabilities. With the group :math:`g(k)` of class :math:`k` and separation
+    Leathart et al. 2019 study thousands of classes, and public data of that size are large files.
+    In these data a tree of classes has groups to find. Each class belongs to a group, drawn with
+    equal probabilities. With the group :math:`g(k)` of class :math:`k` and separation
     :math:`s`, dense rows are
 
     .. math:: x = 0.9\,s\,u_{g(y)} + 1.2\,s\,v_y + \varepsilon, \qquad
         u_g, v_k, \varepsilon \sim N(0, I).
 
-    Sparse rows are texts in a bag of words: each class has ten words of its own and each group
-    fifty, any of the columns; a row counts :math:`1 + \text{Poisson}(29)` words that say nothing,
-    the word of rank :math:`r` with probability proportional to :math:`1 / r` (Zipf), with
+    Sparse rows are bags of words: each class has ten words of its own and each group fifty, any
+    of the columns. A row counts :math:`1 + \text{Poisson}(29)` words that do not depend on its
+    class, the word of rank :math:`r` with probability proportional to :math:`1 / r` (Zipf), with
     :math:`\text{Poisson}(10 s)` words of its group and :math:`\text{Poisson}(15 s)` of its class.
     Columns are in the order of rank, and rows are scaled to length one.
 
@@ -181,13 +181,13 @@ def make_many_classes(
         Number of rows, at least 1. Classes are drawn independently, so that some have no row when
         rows are few.
     n_classes, n_features : int, default=1_000 and 128
-        Number of classes and of columns, at least 1. Texts want many columns, say 50,000.
+        Number of classes and of columns, at least 1. Bags of words need many columns, say 50,000.
     sparse : bool, default=False
-        Whether to draw texts, in a CSR array with some 45 values a row, or Gaussian rows.
+        Whether to draw bags of words, in a CSR array with some 45 values a row, or Gaussian rows.
     n_groups : int, default=None
         Number of groups, at least 1; None means the square root of the number of classes.
     separation : float, default=1.0
-        How far apart groups and classes are, not negative; at 0 rows say nothing of their class.
+        How far apart groups and classes are, not negative; at 0 rows do not depend on their class.
     dtype : float64 or float32, default=float64
         Type of the features.
     random_state : int, RandomState, Generator or None, default=None
@@ -197,8 +197,7 @@ def make_many_classes(
     -------
     X : array or CSR array of shape (n_samples, n_features)
     y : int array of shape (n_samples,)
-        Labels 0, ..., n_classes - 1, drawn with equal probabilities. Numbers of classes say nothing
-        of their groups.
+        Labels 0, ..., n_classes - 1, drawn with equal probabilities and independent of the groups.
 
     Examples
     --------
@@ -234,20 +233,21 @@ def _draw_texts(
     separation: float,
     rng: Rng,
 ) -> sp.csr_array:
-    """Count words of no meaning, of the group and of the class of each row."""
+    """Return a bag of words for each row: common words, words of its group and of its class."""
     n_classes, n_groups, n_words = sizes
     common = np.cumsum(1.0 / np.arange(1, n_words + 1))
     of_group = _draw_labels(n_groups * 50, n_words, rng).reshape(n_groups, 50)
     of_class = _draw_labels(n_classes * 10, n_words, rng).reshape(n_classes, 10)
-    # How many words of each kind the rows have, which row each word is in, and a place in its list.
+    # For each of the three kinds of words: the number of words in each row, the row of each word,
+    # and a uniform number that picks it from its list.
     lengths = [1 + rng.poisson(29.0, size=len(y))]
     lengths += [rng.poisson(mean * separation, size=len(y)) for mean in (10.0, 15.0)]
     row = [np.repeat(np.arange(len(y)), length) for length in lengths]
-    place = [rng.uniform(size=len(rows)) for rows in row]
+    draw = [rng.uniform(size=len(rows)) for rows in row]
     word = [
-        np.searchsorted(common, place[0] * common[-1], side="right"),
-        of_group[group[y[row[1]]], (50 * place[1]).astype(np.int64)],
-        of_class[y[row[2]], (10 * place[2]).astype(np.int64)],
+        np.searchsorted(common, draw[0] * common[-1], side="right"),
+        of_group[group[y[row[1]]], (50 * draw[1]).astype(np.int64)],
+        of_class[y[row[2]], (10 * draw[2]).astype(np.int64)],
     ]
     where = np.concatenate(row), np.concatenate(word)
     counts = sp.coo_array((np.ones(len(where[0])), where), shape=(len(y), n_words)).tocsr()
@@ -275,7 +275,7 @@ def _draw_labels(n: int, n_classes: int, rng: Rng) -> npt.NDArray[np.int64]:
 
 
 def _as_rng(random_state: Seed) -> Rng:
-    """Return a source with `choice`, `uniform` and `standard_normal`, which both kinds have."""
+    """Return a random generator; both kinds have `choice`, `uniform` and `standard_normal`."""
     if isinstance(random_state, np.random.Generator):
         return random_state
     rng: np.random.RandomState = check_random_state(random_state)

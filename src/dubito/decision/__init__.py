@@ -1,4 +1,4 @@
-"""Decisions under belief: one act, a set of acts, the best set of classes, or none at all.
+"""Decision rules: choose one act, a set of acts, the best set of classes, or reject.
 
 Every rule takes `Bounds`, a `MassBatch`, a `MassFunction` or plain probabilities (n, K), and a
 loss matrix (acts, K) where the loss is not 0/1.

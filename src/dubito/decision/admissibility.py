@@ -1,4 +1,4 @@
-"""E-admissibility: keep the acts that are best for at least one probability."""
+"""E-admissibility: the acts that are best for at least one probability in the credal set."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
+from dubito._validation import TIE
 from dubito.belief import Bounds, MassBatch
 from dubito.belief.transforms import mass_to_belief
-from dubito.decision._risk import (
-    TIE,
+from dubito.decision.dominance import maximality
+from dubito.decision.risk import (
     Belief,
     as_belief,
     as_loss,
@@ -22,24 +23,23 @@ from dubito.decision._risk import (
     risk_bounds,
     smallest_in_sets,
 )
-from dubito.decision.dominance import maximality
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from dubito._checks import BoolArray, FloatArray, IntArray
-    from dubito.decision._risk import Risks
+    from dubito._typing import BoolArray, FloatArray, IntArray
+    from dubito.decision.risk import Risks
 
-# The programmes are scaled to 1 and solved to 1e-10; an act this close to best is best.
+# The programmes are scaled to 1 and solved to 1e-10; an act this close to the best is tied with it.
 _SOLVER = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 _SOLVER_TIE = 1e-9
 
-# With masses all subsets are listed up to this many classes.
+# Largest number of classes for which the beliefs of all subsets are computed.
 _LISTED_UP_TO = 16
 
 
 def e_admissibility(belief: Belief, loss: npt.ArrayLike | None = None) -> BoolArray:
-    r"""Keep each act that minimises the expected loss for some probability in the credal set.
+    r"""Return the acts that minimise the expected loss for some probability in the credal set.
 
     The credal set holds every probability that the mass function allows,
     :math:`\mathrm{Bel}\le P\le\mathrm{Pl}`, or that lies between the bounds.
@@ -57,12 +57,13 @@ def e_admissibility(belief: Belief, loss: npt.ArrayLike | None = None) -> BoolAr
 
     Notes
     -----
-    With 0/1 loss there are closed forms: for bounds in O(K log K) per row; for masses class k
-    stays if and only if :math:`\mathrm{Bel}(S)\le|S|\,pl(k)` for every set S without k, in
-    :math:`O(K2^K)` per row, up to 16 classes. (All that may go to k goes to k; Hall's condition
-    then says whether the rest can be spread without any other class passing it.) Otherwise acts
-    that two easy probabilities show to be best are kept at once, acts that are not maximal go,
-    and small linear programmes (HiGHS), some milliseconds an act, settle what is left.
+    With 0/1 loss there are closed forms: for bounds in O(K log K) per row; for masses class k stays
+    if and only if :math:`\mathrm{Bel}(S)\le|S|\,pl(k)` for every set S without k, in
+    :math:`O(K2^K)` per row, up to 16 classes. (Class k gets all the mass it may get; Hall's
+    condition then decides whether the rest can be divided so that no other class exceeds it.)
+    Otherwise acts that are best for one of two simple probabilities are kept, acts that are not
+    maximal are dropped, and small linear programmes (HiGHS), some milliseconds each, decide the
+    others.
 
     Examples
     --------
@@ -91,12 +92,12 @@ def e_admissibility(belief: Belief, loss: npt.ArrayLike | None = None) -> BoolAr
     kept &= maximal
     for row in np.flatnonzero((maximal & ~kept).any(axis=1)).tolist():
         acts = np.flatnonzero(maximal[row] & ~kept[row])
-        kept[row, acts] = _settle_row(known, row, matrix, acts)
+        kept[row, acts] = _admissible_acts(known, row, matrix, acts)
     return kept
 
 
 def _admissible_between(bounds: Bounds) -> BoolArray:
-    """Give class k all it may have and ask whether the others can stay at or below it."""
+    """Return the classes that can be most probable: at its upper bound, no other must exceed it."""
     lower, upper = bounds.lower, bounds.upper
     largest = bounds.tightened().upper
     needed = np.maximum(_lowest_peak(upper), lower.max(axis=1))
@@ -104,16 +105,16 @@ def _admissible_between(bounds: Bounds) -> BoolArray:
 
 
 def _lowest_peak(upper: FloatArray) -> FloatArray:
-    r"""Return how low the most probable class can lie: v with :math:`\sum_j\min(u_j,v)=1`."""
+    r"""Return the smallest possible largest probability: v with :math:`\sum_j\min(u_j,v)=1`."""
     ascending = np.sort(upper, axis=1)
     n_classes = upper.shape[1]
-    # With the c smallest classes at their upper bounds, the others share what is left equally.
+    # With the c smallest classes at their upper bounds, the others divide the rest equally.
     capped = np.cumsum(ascending, axis=1) - ascending
-    shared = (1 - capped) / (n_classes - np.arange(n_classes))
-    feasible = shared <= ascending
+    equal = (1 - capped) / (n_classes - np.arange(n_classes))
+    feasible = equal <= ascending
     feasible[:, -1] = True
     first = feasible.argmax(axis=1)
-    return np.take_along_axis(shared, first[:, None], axis=1)[:, 0]
+    return np.take_along_axis(equal, first[:, None], axis=1)[:, 0]
 
 
 def _admissible_for_masses(batch: MassBatch) -> BoolArray:
@@ -121,48 +122,48 @@ def _admissible_for_masses(batch: MassBatch) -> BoolArray:
     n_classes = len(batch.frame)
     size = np.array([mask.bit_count() for mask in range(1 << n_classes)])
     needed = np.zeros((len(batch), n_classes))
-    step = max(1, (1 << 20) >> n_classes)  # rows at a time, so that memory stays bounded
+    step = max(1, (1 << 20) >> n_classes)  # rows in a block, for bounded memory
     for start in range(0, len(batch), step):
         rows = slice(start, start + step)
-        share = mass_to_belief(batch[rows].to_array()) / np.maximum(size, 1)
+        per_class = mass_to_belief(batch[rows].to_array()) / np.maximum(size, 1)
         for k in range(n_classes):
-            without = share.reshape(len(share), share.shape[1] >> (k + 1), 2, 1 << k)[:, :, 0]
-            needed[rows, k] = without.max(axis=(1, 2))
+            shape = (len(per_class), per_class.shape[1] >> (k + 1), 2, 1 << k)
+            needed[rows, k] = per_class.reshape(shape)[:, :, 0].max(axis=(1, 2))  # sets without k
     return batch.contour() >= needed - TIE
 
 
 def _best(risks: Risks) -> BoolArray:
-    """Return which acts are best where the risks are precise; every one of a tie is."""
+    """Return which acts have the smallest risk, where risks are precise; all acts of a tie."""
     return risks.upper - risks.tie <= (risks.upper + risks.tie).min(axis=1, keepdims=True)
 
 
 def _most_favourable(batch: MassBatch, matrix: FloatArray, a: int) -> FloatArray:
-    """Move each focal set's mass to the classes where act a is regretted least, (n, K)."""
+    """Return probabilities with each mass on the set's classes of least regret of act a, (n, K)."""
     regret = matrix[a] - matrix.min(axis=0)
     least = smallest_in_sets(batch.focal, regret[None, :])
     chosen = batch.focal & (regret <= least)
     return batch.mass @ (chosen / chosen.sum(axis=1, keepdims=True))
 
 
-def _settle_row(
+def _admissible_acts(
     belief: Bounds | MassBatch, row: int, matrix: FloatArray, acts: IntArray
 ) -> list[bool]:
-    """Say for each of the acts whether some probability of the row's credal set makes it best."""
+    """Return for each of the acts whether it is best for some probability of a row's credal set."""
     one = belief[row : row + 1]
     if isinstance(one, Bounds):
         margin = _CredalSet(one).margin
     elif len(one.frame) <= _LISTED_UP_TO:
         margin = _CredalSet(one.bounds(), mass_to_belief(one.to_array())[0]).margin
     else:
-        margin = partial(_margin_by_shares, one)
+        margin = partial(_margin_by_allocation, one)
     return [margin(_scaled(matrix - matrix[a], one)) >= -_SOLVER_TIE for a in acts]
 
 
 class _CredalSet:
     r"""Probabilities between bounds and, for masses, with :math:`P(S)\ge\mathrm{Bel}(S)` for all S.
 
-    Of the :math:`2^K` constraints a programme needs few: they are added as they are found
-    violated, and kept for the next act of the row.
+    Of the :math:`2^K` constraints a programme needs few: each is added when a solution violates it,
+    and stays for the next act of the row.
     """
 
     def __init__(self, bounds: Bounds, implied: FloatArray | None = None) -> None:
@@ -171,7 +172,7 @@ class _CredalSet:
         self.cuts: list[int] = []
 
     def margin(self, excess: FloatArray) -> float:
-        """Return the most by which an act can be best, or a negative bound on it."""
+        """Return the largest margin by which an act can be best, or a negative bound of it."""
         while True:
             proba, margin = self._solve(excess)
             violated = self._most_violated(proba)
@@ -207,18 +208,18 @@ class _CredalSet:
         return worst if slack[worst] < -_SOLVER_TIE / 10 and worst not in self.cuts else None
 
 
-def _margin_by_shares(one: MassBatch, excess: FloatArray) -> float:
+def _margin_by_allocation(one: MassBatch, excess: FloatArray) -> float:
     """Return the margin of an act on a frame too large to list all subsets.
 
-    Unknowns: the share of each focal set that goes to each of its classes.
+    Unknowns: the part of the mass of each focal set that is allocated to each of its classes.
     """
     used = np.flatnonzero(one.mass[0])
     of_set, to_class = np.nonzero(one.focal[used])
-    shares = (np.ones(len(of_set)), (of_set, np.arange(len(of_set))))
+    entries = (np.ones(len(of_set)), (of_set, np.arange(len(of_set))))
     best = _maximise_margin(
         worse=np.column_stack([-excess[:, to_class], np.ones(len(excess))]),
         at_most=np.zeros(len(excess)),
-        total=csr_array(shares, shape=(len(used), len(of_set) + 1)),
+        total=csr_array(entries, shape=(len(used), len(of_set) + 1)),
         amount=one.mass[0, used],
         limits=[(0.0, None)] * len(to_class),
     )
@@ -226,10 +227,10 @@ def _margin_by_shares(one: MassBatch, excess: FloatArray) -> float:
 
 
 def _scaled(excess: FloatArray, one: Bounds | MassBatch) -> FloatArray:
-    """Measure each act's loss over that of the act in question in units of what it may amount to.
+    """Return the excess losses of the acts over one act, each divided by its scale.
 
-    Only the sign of the margin matters, so each act has its own unit: the upper expectation of the
-    excess without its sign. Classes that cannot be do not count, whatever their loss.
+    Only the sign of the margin matters, so each act may have its own scale: the upper expectation
+    of the absolute excess. Impossible classes do not count, whatever their loss.
     """
     possible = one.contour()[0] > 0
     excess = np.where(possible, excess, 0.0)

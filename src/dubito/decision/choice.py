@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
 
-from dubito._checks import FloatArray, IntArray, check_unit_interval
+from dubito._validation import check_unit_interval
 from dubito.belief import Bounds, MassBatch
-from dubito.decision._risk import (
+from dubito.decision.risk import (
     Belief,
     as_belief,
     as_loss,
@@ -16,6 +18,9 @@ from dubito.decision._risk import (
     pignistic_risk,
     risk_bounds,
 )
+
+if TYPE_CHECKING:
+    from dubito._typing import FloatArray, IntArray
 
 
 def maximin(belief: Belief, loss: npt.ArrayLike | None = None) -> IntArray:
@@ -116,12 +121,12 @@ def minimax_regret(belief: Belief, loss: npt.ArrayLike | None = None) -> IntArra
 def owa(belief: Belief, loss: npt.ArrayLike | None = None, *, optimism: float = 0.5) -> IntArray:
     r"""Choose by ordered weighted averages of the losses inside each focal set.
 
-    For each focal set the losses, from the best on, are averaged with the weights of largest
+    For each focal set the losses, from the smallest on, are averaged with the weights of largest
     entropy among those of the given `optimism` (orness) :math:`\beta\in[0,1]` (Yager 1992;
     O'Hagan 1988): 1 is `maximax`, 0 is `maximin`, 1/2 is `pignistic_choice`.
 
-    Bounds do not tell the focal sets. On them the average is taken over the two ends of the risk
-    interval, which is `hurwicz` and exact for two classes.
+    Bounds do not determine the focal sets. For them the average is taken over the two ends of the
+    risk interval, which is `hurwicz` and exact for two classes.
 
     Examples
     --------
@@ -133,11 +138,11 @@ def owa(belief: Belief, loss: npt.ArrayLike | None = None, *, optimism: float = 
     array([2])
     """
     known = as_belief(belief)
-    share = check_unit_interval(optimism, "optimism")
+    orness = check_unit_interval(optimism, "optimism")
     if isinstance(known, Bounds):
-        return hurwicz(known, loss, alpha=1 - share)
+        return hurwicz(known, loss, alpha=1 - orness)
     matrix = as_loss(loss, len(known.frame))
-    weights = _weights_by_size(known.focal.sum(axis=1), matrix.shape[1], share)
+    weights = _weights_by_size(known.focal.sum(axis=1), matrix.shape[1], orness)
     risk = np.stack([_owa_risk(known, losses, weights) for losses in matrix], axis=1)
     return _first_smallest(risk, risk_bounds(known, loss).tie)
 
@@ -147,7 +152,7 @@ def _owa_risk(batch: MassBatch, losses: FloatArray, weights: FloatArray) -> Floa
     n_classes = len(losses)
     size = batch.focal.sum(axis=1)
     risk = np.zeros(len(batch))
-    step = 1 << 14  # sets at a time, so that memory stays bounded
+    step = 1 << 14  # sets in a block, for bounded memory
     for start in range(0, len(size), step):
         part = slice(start, start + step)
         ascending = np.sort(np.where(batch.focal[part], losses, np.inf), axis=1)
@@ -161,11 +166,11 @@ def _weights_by_size(sizes: IntArray, n_classes: int, optimism: float) -> FloatA
     """Return the weights for each size that occurs, row by size: (K + 1, K)."""
     weights = np.zeros((n_classes + 1, n_classes))
     for size in np.unique(sizes).tolist():
-        weights[size, :size] = _entropic_weights(size, optimism)
+        weights[size, :size] = entropic_weights(size, optimism)
     return weights
 
 
-def _entropic_weights(size: int, optimism: float) -> FloatArray:
+def entropic_weights(size: int, optimism: float) -> FloatArray:
     r"""Return the weights of largest entropy with a given orness: a geometric sequence.
 
     :math:`w_i\propto e^{-ti}` with t such that :math:`\sum_iw_i(n-i)/(n-1)=\beta`, i = 1..n.

@@ -1,4 +1,4 @@
-"""Rules that keep every act not clearly worse than another: a set of acts per row.
+"""Rules that return every act not clearly worse than another: a set of acts per row.
 
 The sets are never empty, and nested: E-admissible acts are maximal, and maximal acts survive
 interval dominance. An act is dropped only when another is better by more than rounding, so equal
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dubito.decision._risk import (
+from dubito.decision.risk import (
     Belief,
     as_belief,
     as_loss,
@@ -24,15 +24,15 @@ from dubito.decision._risk import (
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from dubito._checks import BoolArray
+    from dubito._typing import BoolArray
 
 
 def interval_dominance(belief: Belief, loss: npt.ArrayLike | None = None) -> BoolArray:
-    r"""Keep each act whose lower risk exceeds no upper risk.
+    r"""Return the acts whose lower risk exceeds no upper risk.
 
-    Act a goes when some b has :math:`R^*(b)<R_*(a)` (P2, 2.1.7). With 0/1 loss: class k goes
-    when some class has :math:`\mathrm{Bel}(\{l\})>pl(k)`. Bounds are tightened first
-    (`Bounds.tightened`).
+    Act a is dropped when some b has :math:`R^*(b)<R_*(a)` (Denœux 2019, 2.1.7). With 0/1 loss:
+    class k is dropped when some class has :math:`\mathrm{Bel}(\{l\})>pl(k)`. Bounds are tightened
+    first (`Bounds.tightened`).
 
     Parameters
     ----------
@@ -59,9 +59,9 @@ def interval_dominance(belief: Belief, loss: npt.ArrayLike | None = None) -> Boo
 
 
 def weak_dominance(belief: Belief, loss: npt.ArrayLike | None = None) -> BoolArray:
-    r"""Keep each act that no other beats in both lower and upper risk.
+    r"""Return the acts that no other act dominates in both lower and upper risk.
 
-    Act a goes when some b has :math:`R_*(b)\le R_*(a)` and :math:`R^*(b)\le R^*(a)`, one of
+    Act a is dropped when some b has :math:`R_*(b)\le R_*(a)` and :math:`R^*(b)\le R^*(a)`, one of
     them strictly. Parameters and result as for `interval_dominance`, whose sets contain these.
 
     Examples
@@ -78,22 +78,25 @@ def weak_dominance(belief: Belief, loss: npt.ArrayLike | None = None) -> BoolArr
         no_worse = (low <= lower + ties) & (high <= upper + ties)
         better = (low < lower - ties) | (high < upper - ties)
         beaten |= no_worse & better
-    # Near-ties could chase each other in a circle; the best middle of the interval never goes.
+    # With near-ties dominance may be cyclic; the act with the best midpoint is always kept.
     middle = lower + upper
     return ~beaten | (middle == middle.min(axis=1, keepdims=True))
 
 
 def maximality(belief: Belief, loss: npt.ArrayLike | None = None) -> BoolArray:
-    r"""Keep each act that no other beats under every probability in the credal set.
+    r"""Return the acts that no other act beats under every probability in the credal set.
 
-    Act a goes when some b has a positive lower expectation of :math:`L(a,\cdot)-L(b,\cdot)`:
-    exchanging a for b is then sure to pay. With 0/1 loss that is
+    Act a is dropped when some b has a positive lower expectation of :math:`L(a,\cdot)-L(b,\cdot)`:
+    b is then better whatever the probability. With 0/1 loss that is
     :math:`\mathrm{Bel}(\{b\})>pl(a)`, the same as `interval_dominance`. Parameters and result as
     there.
 
     Notes
     -----
     With a loss matrix every pair of acts is compared: :math:`O(\text{acts}^2)` expectations.
+
+    Models with a credal set that bounds alone do not describe have compiled versions of their own:
+    `dubito.discriminant` (boxes of means) and `dubito.dichotomies` (bounds at the nodes of a tree).
 
     Examples
     --------

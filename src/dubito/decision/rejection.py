@@ -1,14 +1,16 @@
-"""When to decline to decide."""
+"""The reject option: rows for which no act is worth its risk."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dubito._checks import BoolArray, as_float_array, check_choice
-from dubito.decision._risk import Belief, as_belief, pignistic_risk, risk_bounds
+from dubito._validation import as_float_array, check_choice
+from dubito.decision.risk import Belief, as_belief, pignistic_risk, risk_bounds
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from dubito._typing import BoolArray
 
 STRATEGIES = ("optimistic", "pessimistic", "pignistic", "probabilistic")
 
@@ -20,7 +22,7 @@ def reject(
     *,
     loss: npt.ArrayLike | None = None,
 ) -> BoolArray:
-    r"""Say which rows to reject because every act is expected to cost more than rejecting.
+    r"""Return which rows to reject because every act is expected to cost more than rejecting.
 
     A row is rejected when the cost of rejecting lies below the risk of every act (Minary et al.
     2017, 2.1). A tie is decided, not rejected.
@@ -36,7 +38,7 @@ def reject(
         the lower. With 0/1 loss a row is rejected when the largest pignistic probability, belief
         or plausibility stays below 1 - cost. "pessimistic" is insurance: it costs more on rows
         like those the model was calibrated on, and less where the model is wrong about them.
-        "probabilistic" is another word for "pignistic" (Minary et al. 2017), meant for
+        "probabilistic" is another name of "pignistic" (Minary et al. 2017), meant for
         ``predict_proba``: probabilities are their own pignistic probability.
     loss : array-like of shape (acts, K), optional
         Loss of each act when each class is true; 0/1 loss for naming a class by default.
@@ -48,7 +50,7 @@ def reject(
 
     See Also
     --------
-    dubito.metrics.reject_cost_curve : Error, accuracy and share rejected at every cost.
+    dubito.metrics.reject_cost_curve : Error, accuracy and rejection rate at every cost.
     dubito.plots.ErrorRejectDisplay : Their picture.
 
     Examples

@@ -7,10 +7,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from dubito._checks import BoolArray
-from dubito.decision._risk import Belief, as_belief
+from dubito._typing import BoolArray
 from dubito.decision.admissibility import e_admissibility
 from dubito.decision.dominance import interval_dominance, maximality, weak_dominance
+from dubito.decision.risk import Belief, as_belief
 from dubito.decision.sets import set_utility
 
 SetRule: TypeAlias = str | Callable[..., BoolArray] | None
@@ -22,7 +22,7 @@ RULES: dict[str, Callable[..., BoolArray]] = {
 
 
 def choose_set(belief: Belief, rule: SetRule = None, **options: Any) -> BoolArray:
-    """Apply a rule that keeps a set of acts per row, given by name or as a function.
+    """Return the set of acts of each row by a rule, given by name or as a function.
 
     Parameters
     ----------

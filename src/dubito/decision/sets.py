@@ -1,22 +1,25 @@
-"""The best set of classes to name, when a set earns less the larger it is."""
+"""The set of classes with the largest expected utility, which decreases with the set size."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from dubito._checks import BoolArray, FloatArray, IntArray, as_float_array
-from dubito._kernels.utility import ALPHA, utility_of_size
-from dubito.decision._risk import TIE, Belief, as_belief
+from dubito._numerics.set_utility import ALPHA, utility_of_size
+from dubito._validation import TIE, as_float_array
+from dubito.decision.risk import Belief, as_belief
+
+if TYPE_CHECKING:
+    from dubito._typing import BoolArray, FloatArray, IntArray
 
 SizeUtility: TypeAlias = str | Callable[[int], float] | npt.ArrayLike
 
 
 def set_utility(belief: Belief, utility: SizeUtility = "u65") -> BoolArray:
-    r"""Choose the set of classes with the largest expected utility.
+    r"""Return the set of classes with the largest expected utility.
 
     A set Y earns :math:`g(|Y|)` if the true class is in it and nothing otherwise, so the best set
     of each size holds the most probable classes and the best size maximises
@@ -58,12 +61,12 @@ def set_utility(belief: Belief, utility: SizeUtility = "u65") -> BoolArray:
 
 
 def _most_probable_first(proba: FloatArray) -> IntArray:
-    """Sort the classes by probability, those that differ by rounding alone by their number."""
+    """Return the classes in decreasing probability; ties up to rounding in column order."""
     order = np.argsort(-proba, axis=1, kind="stable")
-    falling = np.take_along_axis(proba, order, axis=1)
-    level = np.zeros(proba.shape, dtype=np.intp)
-    level[:, 1:] = np.cumsum(falling[:, :-1] - falling[:, 1:] > TIE, axis=1)
-    within = np.argsort(level * proba.shape[1] + order, axis=1)
+    decreasing = np.take_along_axis(proba, order, axis=1)
+    tie_group = np.zeros(proba.shape, dtype=np.intp)
+    tie_group[:, 1:] = np.cumsum(decreasing[:, :-1] - decreasing[:, 1:] > TIE, axis=1)
+    within = np.argsort(tie_group * proba.shape[1] + order, axis=1)
     return np.take_along_axis(order, within, axis=1)
 
 

@@ -11,7 +11,7 @@ from dubito.dichotomies._logistic_nodes import plain_logistic
 from dubito.dichotomies._node_maps import read_internal
 
 if TYPE_CHECKING:
-    from dubito.calibration._base import BaseCalibrator
+    from dubito.calibration.base import BaseCalibrator
 
 
 class Calibrators(NamedTuple):

@@ -12,14 +12,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from dubito._kernels.logistic import standardised
-from dubito._kernels.logistic_level import LogisticLevels, deviations_at, logistic_levels
+from dubito._numerics.contour_cut import root_chi2_quantile
+from dubito._numerics.logistic_fit import standardised
+from dubito._numerics.logistic_level import (
+    LogisticLevels,
+    logistic_levels,
+)
 from dubito.dichotomies._map_base import NodeMaps, NodeRows, contiguous
 from dubito.dichotomies._parallel import count_tasks, plan_tasks, run_tasks
 from dubito.dichotomies._platt_maps import SigmoidMaps, side_targets
 
 if TYPE_CHECKING:
-    from dubito._checks import BoolArray, FloatArray, IntArray
+    from dubito._typing import BoolArray, FloatArray, IntArray
 
 #: Work of a node besides its rows, in rows.
 _FIXED_WORK = 100.0
@@ -52,7 +56,7 @@ class EvidentialSigmoidMaps(NodeMaps):
     @classmethod
     def fit(cls, rows: NodeRows, *, targets: str, n_jobs: int | None) -> Self:
         """Fit the maps of ``EvidentialLogisticCalibrator(targets=targets)`` at all nodes."""
-        from dubito._kernels.node_beliefs_compiled import DEGREE  # noqa: PLC0415 - loads numba
+        from dubito.dichotomies._kernels.sigmoid_belief_tables_compiled import DEGREE  # noqa: PLC0415 - loads numba
 
         sigmoids, usable = SigmoidMaps.fit(rows, targets), rows.usable()
         tasks = plan_tasks(np.where(usable, rows.sizes + _FIXED_WORK, 0.0), count_tasks(n_jobs))
@@ -77,14 +81,14 @@ class EvidentialSigmoidMaps(NodeMaps):
 
     def bounds(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return belief and plausibility; those of an uncalibrated node are 0 and 1."""
-        from dubito._kernels.node_beliefs_compiled import sigmoid_bounds  # noqa: PLC0415
+        from dubito.dichotomies._kernels.sigmoid_belief_tables_compiled import sigmoid_bounds  # noqa: PLC0415
 
         tables = (self.start, self.edges, self.series)
         return sigmoid_bounds(contiguous(scores), self.sigmoids.coef, self.frames, tables)
 
     def level_bounds(self, scores: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
         """Return the hull of the cuts of each node's two likelihoods."""
-        from dubito._kernels.node_levels_compiled import sigmoid_level_bounds  # noqa: PLC0415
+        from dubito.dichotomies._kernels.sigmoid_level_tables_compiled import sigmoid_level_bounds  # noqa: PLC0415
 
         return sigmoid_level_bounds(contiguous(scores), self.sigmoids.coef, self._tables_at(level))
 
@@ -95,7 +99,7 @@ class EvidentialSigmoidMaps(NodeMaps):
             if level not in known:
                 while len(known) >= _LEVELS_KEPT:
                     known.pop(next(iter(known)))
-                known[level] = _level_tables(self.levels, self.gaps, deviations_at(level))
+                known[level] = _level_tables(self.levels, self.gaps, root_chi2_quantile(level))
             tables: tuple[FloatArray, ...] = known[level]
             return tables
 
@@ -117,7 +121,7 @@ def _tables_of(
 
 
 def _table_of(rows: NodeRows, coef: FloatArray, sides: FloatArray, node: int) -> tuple[Any, ...]:
-    from dubito._kernels.node_beliefs_compiled import tabulate  # noqa: PLC0415 - loads numba
+    from dubito.dichotomies._kernels.sigmoid_belief_tables_compiled import tabulate  # noqa: PLC0415 - loads numba
 
     centre, scale, slope, level, _ = coef
     score, event, weight = rows.of(node)
@@ -143,7 +147,7 @@ def _level_tables(
     levels: tuple[LogisticLevels | None, ...], gaps: tuple[FloatArray, ...], t: float
 ) -> tuple[Any, ...]:
     """Return where the panels of each node begin, frames, edges and series."""
-    from dubito._kernels.node_levels_compiled import DEGREE, tabulate_levels  # noqa: PLC0415
+    from dubito.dichotomies._kernels.sigmoid_level_tables_compiled import DEGREE, tabulate_levels  # noqa: PLC0415
 
     frames = np.zeros((len(levels), 2))
     edges, series = [np.empty(0)] * len(levels), [np.empty((0, 4, DEGREE + 1))] * len(levels)

@@ -9,7 +9,8 @@ import numpy as np
 from scipy.special import expit
 from sklearn.base import clone
 
-from dubito.calibration._base import AffineMixin, BaseCalibrator, is_evidential
+from dubito.calibration.affine import AffineMixin
+from dubito.calibration.base import BaseCalibrator, is_evidential
 from dubito.calibration.errors import CalibrationInputError
 from dubito.dichotomies._map_base import NodeMaps, NodeRows, finite
 from dubito.dichotomies._parallel import count_tasks, plan_tasks, run_tasks
@@ -17,7 +18,7 @@ from dubito.dichotomies._platt_maps import SigmoidMaps
 from dubito.dichotomies._step_maps import least_share
 
 if TYPE_CHECKING:
-    from dubito._checks import FloatArray, IntArray
+    from dubito._typing import FloatArray, IntArray
 
 #: What probabilities of smooth maps are kept off 0 and 1: there only rounding takes them there.
 _ROUNDING = 1e-16

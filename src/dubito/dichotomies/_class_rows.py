@@ -12,13 +12,14 @@ import scipy.sparse as sp
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from dubito._checks import check_sample_weight
 from dubito._labels import as_labels
+from dubito._validation import check_sample_weight
+from dubito._wording import name_some
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from dubito._checks import BoolArray, FloatArray, IntArray
+    from dubito._typing import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def read_class_rows(
     empty = classes[np.bincount(codes, weight) == 0]
     if len(empty):
         raise ValueError(
-            f"all rows of class {', '.join(map(repr, empty.tolist()[:5]))} have weight 0; each "
+            f"all rows of class {name_some(empty.tolist(), rest='')} have weight 0; each "
             "class needs a row that counts. Drop the rows of the class, or give one a weight."
         )
     counted = weight[weight > 0]

@@ -9,14 +9,14 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
+from dubito._numerics.log_odds import probability_floor
 from dubito._rows import warn_unweighted
-from dubito.calibration._scores import smallest_share
 from dubito.dichotomies._parallel import count_tasks, plan_tasks, run_tasks
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-    from dubito._checks import BoolArray, FloatArray, IntArray
+    from dubito._typing import BoolArray, FloatArray, IntArray
     from dubito.dichotomies._leaf_rows import LeafRows
     from dubito.dichotomies.tree import DichotomyTree
 
@@ -157,7 +157,7 @@ def _floor(model: Any, X: Any) -> float:
     if not has_probabilities(model):
         return LEAST
     proba = np.asarray(model.predict_proba(X), dtype=np.float64)
-    return smallest_share(proba, "proba") if (proba == 0).any() else LEAST
+    return probability_floor(proba) if (proba == 0).any() else LEAST
 
 
 def _cross_fit(task: NodeTask, fold: IntArray, n_folds: int) -> FloatArray:

@@ -8,12 +8,12 @@ import numpy as np
 from sklearn.base import clone
 
 from dubito.calibration import VectorCalibrator
-from dubito.calibration._base import BaseCalibrator
+from dubito.calibration.base import BaseCalibrator
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from dubito._checks import FloatArray
+    from dubito._typing import FloatArray
     from dubito.dichotomies._class_rows import ClassRows
     from dubito.dichotomies._holdout import Aside
 

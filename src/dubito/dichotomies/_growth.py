@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
+from dubito._wording import name_some
 from dubito.dichotomies._leaf_rows import LeafRows
 from dubito.dichotomies._node_fits import fit_nodes
 from dubito.dichotomies._structures import (
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from numpy.random import Generator
 
-    from dubito._checks import BoolArray, FloatArray, IntArray
+    from dubito._typing import BoolArray, FloatArray, IntArray
     from dubito.dichotomies._class_rows import ClassRows
 
 STRUCTURES = (
@@ -87,7 +88,7 @@ def _given_tree(structure: Any, classes: npt.NDArray[Any]) -> DichotomyTree:
     leaves = set(given.leaves.tolist())
     homeless = [label for label in classes.tolist() if label not in leaves]
     if homeless:
-        shown = ", ".join(map(repr, homeless[:5])) + (", ..." if len(homeless) > 5 else "")
+        shown = name_some(homeless, rest=", ...")
         raise ValueError(
             f"structure has no leaf for {shown}: {len(homeless)} of the {len(classes)} classes of "
             "y. A tree that is given needs a leaf for every class; leaves without rows do no harm."

@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-    from dubito._checks import BoolArray, IntArray
+    from dubito._typing import BoolArray, IntArray
     from dubito.dichotomies._class_rows import ClassRows
 
 #: With fewer rows a tenth of them is too little to calibrate on: every row is held out in turn.

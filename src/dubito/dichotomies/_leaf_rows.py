@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-    from dubito._checks import FloatArray, IntArray
+    from dubito._typing import FloatArray, IntArray
     from dubito.dichotomies.tree import DichotomyTree
 
 

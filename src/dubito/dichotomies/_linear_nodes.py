@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     import scipy.sparse as sp
 
-    from dubito._checks import FloatArray
+    from dubito._typing import FloatArray
 
 #: Rows in a product with dense weights. Always as many, the last filled up with zeros: a product of
 #: another shape may add in another order, and a row would depend on its company.
@@ -50,7 +50,7 @@ class SparseLinearNodes:
 
     def scores(self, X: Any) -> FloatArray:
         """Return the log-odds of the right side of every node, (n, nodes)."""
-        from dubito._kernels.sparse_scores_compiled import sparse_scores  # noqa: PLC0415 - slow
+        from dubito.dichotomies._kernels.sparse_scores_compiled import sparse_scores  # noqa: PLC0415 - slow
 
         out = np.empty((X.shape[0], len(self.intercept)))
         coef = self.coef

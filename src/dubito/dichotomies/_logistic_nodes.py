@@ -13,7 +13,7 @@ from dubito.dichotomies._linear_nodes import DenseLinearNodes, SparseLinearNodes
 from dubito.dichotomies._parallel import count_tasks, plan_tasks, run_tasks
 
 if TYPE_CHECKING:
-    from dubito._checks import FloatArray, IntArray
+    from dubito._typing import FloatArray, IntArray
     from dubito.dichotomies._leaf_rows import LeafRows, Spans
     from dubito.dichotomies.tree import DichotomyTree
 
@@ -133,7 +133,7 @@ def _fit_dense_group(  # noqa: PLR0917 - shared arrays come one by one
     task: tuple[IntArray, bool, float, int],
 ) -> tuple[FloatArray, FloatArray]:
     """Fit some nodes; return their weights, and their out-of-fold log-odds one after the other."""
-    from dubito._kernels.node_fit_compiled import fit_dense_node  # noqa: PLC0415 - slow to import
+    from dubito.dichotomies._kernels.logistic_node_compiled import fit_dense_node  # noqa: PLC0415 - slow to import
 
     nodes, intercept, tolerance, n_folds = task
     fitted, cross = [], []
@@ -219,7 +219,7 @@ def _by_column(fitted: list[Any], p: int) -> sp.csr_array:
 
     What each node gives is let go as soon as it has been written.
     """
-    from dubito._kernels.sparse_scores_compiled import put_by_column  # noqa: PLC0415 - slow
+    from dubito.dichotomies._kernels.sparse_scores_compiled import put_by_column  # noqa: PLC0415 - slow
 
     counts = np.zeros(p, dtype=np.int64)
     for columns, _ in fitted:
@@ -245,7 +245,7 @@ def _fit_sparse_group(  # noqa: PLR0917
     task: tuple[IntArray, int, bool, float, int],
 ) -> tuple[list[Any], FloatArray, FloatArray]:
     """Fit some nodes; return their columns and weights, intercepts, and out-of-fold log-odds."""
-    from dubito._kernels.node_fit_compiled import fit_sparse_node  # noqa: PLC0415 - slow to import
+    from dubito.dichotomies._kernels.logistic_node_compiled import fit_sparse_node  # noqa: PLC0415 - slow to import
 
     nodes, p, intercept, tolerance, n_folds = task
     place = np.full(p, -1, np.int32)

@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dubito._checks import check_level
-from dubito._estimators import CautiousMixin, offered_if
+from dubito._validation import check_level
+from dubito.base import CautiousMixin, offered_if
 from dubito.belief import Bounds
 from dubito.decision.rules import choose_set
 from dubito.dichotomies._top import top_columns
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from dubito._checks import BoolArray, FloatArray
+    from dubito._typing import BoolArray, FloatArray
     from dubito.decision.rules import SetRule
 
 

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from scipy.special import expit
 
-if TYPE_CHECKING:
-    from dubito._checks import BoolArray, FloatArray, IntArray
+from dubito._numerics.logistic_fit import LARGEST
 
-#: Log-odds are kept within this: sums of them along any path are then finite.
-LARGEST = 1e300
+if TYPE_CHECKING:
+    from dubito._typing import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,12 +20,12 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
-from dubito._kernels.tree_paths import places_of_children
+from dubito.dichotomies._kernels.tree_paths import places_of_children
 
 if TYPE_CHECKING:
     from sklearn.naive_bayes import GaussianNB
 
-    from dubito._checks import FloatArray, IntArray
+    from dubito._typing import FloatArray, IntArray
     from dubito.dichotomies.tree import DichotomyTree
 
 #: No fold: a remainder that no position has.
@@ -54,7 +54,7 @@ class GaussianNodes:
 
     def scores(self, X: npt.NDArray[Any]) -> FloatArray:
         """Return the log-odds of the right side, (n, K-1)."""
-        from dubito._kernels.node_bayes_compiled import gaussian_scores  # noqa: PLC0415 - slow
+        from dubito.dichotomies._kernels.naive_bayes_compiled import gaussian_scores  # noqa: PLC0415 - slow
 
         out = np.empty((len(X), len(self.constant)))
         model = self.centre, self.scale, self.constant
@@ -98,7 +98,7 @@ def fit_gaussian(
     cross : ndarray or None
         Out-of-fold scores, packed.
     """
-    from dubito._kernels.node_bayes_compiled import gaussian_cross  # noqa: PLC0415
+    from dubito.dichotomies._kernels.naive_bayes_compiled import gaussian_cross  # noqa: PLC0415
 
     check_parameters(estimator, X)
     X = np.ascontiguousarray(X)
@@ -133,7 +133,7 @@ def _fit_gaussian(
     without: tuple[int, int],
 ) -> GaussianNodes:
     """Return the Gaussians of all rows but those of a fold."""
-    from dubito._kernels.node_bayes_compiled import gaussian_sides  # noqa: PLC0415
+    from dubito.dichotomies._kernels.naive_bayes_compiled import gaussian_sides  # noqa: PLC0415
 
     X, weight = rows
     moments = _moments(rows, offset, children, without)
@@ -155,7 +155,7 @@ def _moments(
     without: tuple[int, int],
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return weights, means and centred sums of squares of all nodes, then all leaves."""
-    from dubito._kernels.node_bayes_compiled import (  # noqa: PLC0415
+    from dubito.dichotomies._kernels.naive_bayes_compiled import (  # noqa: PLC0415
         add_up_moments,
         class_moments,
     )
@@ -169,7 +169,7 @@ def _moments(
 
 
 def _widest_variance(moments: tuple[FloatArray, FloatArray, FloatArray]) -> FloatArray:
-    from dubito._kernels.node_bayes_compiled import widest_variance  # noqa: PLC0415
+    from dubito.dichotomies._kernels.naive_bayes_compiled import widest_variance  # noqa: PLC0415
 
     total, _, squares = moments
     out = np.empty(len(total) // 2)

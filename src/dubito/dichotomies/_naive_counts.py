@@ -21,7 +21,7 @@ from dubito.dichotomies._naive_bayes import (
 if TYPE_CHECKING:
     from sklearn.naive_bayes import MultinomialNB
 
-    from dubito._checks import FloatArray, IntArray
+    from dubito._typing import FloatArray, IntArray
     from dubito.dichotomies.tree import DichotomyTree
 
 #: scikit-learn's own least alpha, where it is let: the logarithm of a count of 0 is no number.
@@ -48,7 +48,7 @@ class CountNodes:
 
     def scores(self, X: Any) -> FloatArray:
         """Return the log-odds of the right side, (n, K-1)."""
-        from dubito._kernels.node_counts_compiled import count_scores  # noqa: PLC0415
+        from dubito.dichotomies._kernels.naive_counts_compiled import count_scores  # noqa: PLC0415
 
         out = np.empty((X.shape[0], len(self.constant)))
         for rows in _blocks(X):
@@ -85,7 +85,7 @@ class SparseCountNodes:
 
     def scores(self, X: Any) -> FloatArray:
         """Return the log-odds of the right side, (n, K-1)."""
-        from dubito._kernels.node_counts_compiled import sparse_scores  # noqa: PLC0415
+        from dubito.dichotomies._kernels.naive_counts_compiled import sparse_scores  # noqa: PLC0415
 
         out = np.empty((X.shape[0], len(self.constant)))
         entries = (self.first, self.last), (self.node, self.value)
@@ -146,7 +146,7 @@ def _fit_dense_counts(
     options: tuple[FloatArray, bool],
     n_folds: int | None,
 ) -> tuple[CountNodes, FloatArray | None]:
-    from dubito._kernels.node_counts_compiled import count_cross  # noqa: PLC0415
+    from dubito.dichotomies._kernels.naive_counts_compiled import count_cross  # noqa: PLC0415
 
     rows = np.ascontiguousarray(rows[0]), rows[1]
     model = _contrasts(rows, offset, tree, options, without=ALL_ROWS)
@@ -170,7 +170,7 @@ def _contrasts(
     without: tuple[int, int],
 ) -> CountNodes:
     """Return the coefficients of all rows but those of a fold."""
-    from dubito._kernels.node_counts_compiled import (  # noqa: PLC0415
+    from dubito.dichotomies._kernels.naive_counts_compiled import (  # noqa: PLC0415
         add_up_counts,
         class_counts,
         count_contrasts,
@@ -194,7 +194,7 @@ def _fit_sparse_counts(
     options: tuple[FloatArray, bool],
     n_folds: int | None,
 ) -> tuple[SparseCountNodes, FloatArray | None]:
-    from dubito._kernels.node_counts_compiled import (  # noqa: PLC0415
+    from dubito.dichotomies._kernels.naive_counts_compiled import (  # noqa: PLC0415
         entries_of_features,
         sparse_contrasts,
         sparse_cross,

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from numpy.random import Generator
 
-    from dubito._checks import FloatArray
-    from dubito.calibration._base import BaseCalibrator
+    from dubito._typing import FloatArray
+    from dubito.calibration.base import BaseCalibrator
     from dubito.dichotomies._leaf_rows import LeafRows
     from dubito.dichotomies.tree import DichotomyTree
 

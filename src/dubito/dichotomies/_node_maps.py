@@ -18,7 +18,7 @@ from dubito.calibration import (
     IsotonicCalibrator,
     PlattCalibrator,
 )
-from dubito.calibration._base import BaseCalibrator
+from dubito.calibration.base import BaseCalibrator
 from dubito.dichotomies._belief_maps import EvidentialSigmoidMaps
 from dubito.dichotomies._calibrator_maps import fit_calibrators
 from dubito.dichotomies._map_base import NodeMaps, NodeRows
@@ -26,7 +26,7 @@ from dubito.dichotomies._platt_maps import IdentityMaps, SigmoidMaps
 from dubito.dichotomies._step_maps import EvidentialIsotonicMaps, IsotonicMaps
 
 if TYPE_CHECKING:
-    from dubito._checks import FloatArray, IntArray
+    from dubito._typing import FloatArray, IntArray
 
 __all__ = ["NodeMaps", "fit_node_maps", "read_internal"]
 

@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from dubito._checks import FloatArray, IntArray
+    from dubito._typing import FloatArray, IntArray
 
 #: Tasks for each job: a job that is done early takes another, and an interrupt waits for one.
 _SHARES = 8

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from dubito._kernels.targets import target_table
+from dubito._numerics.targets import target_table
 from dubito.dichotomies._map_base import NodeMaps, NodeRows, contiguous, finite
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dubito._checks import FloatArray
+    from dubito._typing import FloatArray
 
 #: An intercept beyond this in the units of log-odds costs digits when it is written out.
 _FAR = 1e6
@@ -52,7 +52,7 @@ class SigmoidMaps(NodeMaps):
     @classmethod
     def fit(cls, rows: NodeRows, targets: str = "smoothed") -> Self:
         """Fit sigmoids at all nodes in one pass; with smoothed targets they are Platt's."""
-        from dubito._kernels.node_maps_compiled import fit_sigmoids  # noqa: PLC0415 - loads numba
+        from dubito.dichotomies._kernels.packed_sigmoids_compiled import fit_sigmoids  # noqa: PLC0415 - loads numba
 
         return cls(fit_sigmoids(rows.packed, side_targets(rows, targets)))
 
@@ -65,7 +65,7 @@ class SigmoidMaps(NodeMaps):
 
     def log_odds(self, scores: FloatArray) -> FloatArray:
         """Return calibrated log-odds."""
-        from dubito._kernels.node_maps_compiled import affine_log_odds  # noqa: PLC0415
+        from dubito.dichotomies._kernels.packed_sigmoids_compiled import affine_log_odds  # noqa: PLC0415
 
         return affine_log_odds(contiguous(scores), self.coef)
 

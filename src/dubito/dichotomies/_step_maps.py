@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
-from dubito._kernels.isotonic import belief_steps, neighbour_bounds, widened_bounds
+from dubito._numerics.isotonic import belief_steps, neighbour_bounds, widened_bounds
 from dubito.dichotomies._map_base import NodeMaps, NodeRows, contiguous, finite
 from dubito.dichotomies._parallel import count_tasks, plan_tasks, run_tasks
 
 if TYPE_CHECKING:
-    from dubito._checks import FloatArray, IntArray
+    from dubito._typing import FloatArray, IntArray
 
 
 @dataclass(frozen=True, repr=False)
@@ -31,7 +31,7 @@ class IsotonicMaps(NodeMaps):
     @classmethod
     def fit(cls, rows: NodeRows, *, smoothing: float) -> Self:
         """Fit the maps of ``IsotonicCalibrator(smoothing=smoothing)`` at all nodes."""
-        from dubito._kernels.node_maps_compiled import (  # noqa: PLC0415 - loads numba
+        from dubito.dichotomies._kernels.packed_isotonic_compiled import (  # noqa: PLC0415 - loads numba
             isotonic_knots,
             pool_ties,
         )
@@ -43,7 +43,7 @@ class IsotonicMaps(NodeMaps):
 
     def log_odds(self, scores: FloatArray) -> FloatArray:
         """Return calibrated log-odds; an uncalibrated node keeps its scores."""
-        from dubito._kernels.node_maps_compiled import isotonic_log_odds  # noqa: PLC0415
+        from dubito.dichotomies._kernels.packed_isotonic_compiled import isotonic_log_odds  # noqa: PLC0415
 
         return isotonic_log_odds(contiguous(scores), self.knots, self.start, self.cut)
 
@@ -68,7 +68,7 @@ class EvidentialIsotonicMaps(NodeMaps):
     @classmethod
     def fit(cls, rows: NodeRows, *, exact: bool, n_jobs: int | None) -> Self:
         """Fit the maps of ``EvidentialIsotonicCalibrator(exact=exact)`` at all nodes."""
-        from dubito._kernels.node_maps_compiled import pool_ties  # noqa: PLC0415 - loads numba
+        from dubito.dichotomies._kernels.packed_isotonic_compiled import pool_ties  # noqa: PLC0415 - loads numba
 
         pools, count = pool_ties(rows.packed)
         start, place = pack(rows.ptr, count)
@@ -83,7 +83,7 @@ class EvidentialIsotonicMaps(NodeMaps):
 
     def bounds(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return belief and plausibility; those of an uncalibrated node are 0 and 1."""
-        from dubito._kernels.node_maps_compiled import step_bounds  # noqa: PLC0415
+        from dubito.dichotomies._kernels.packed_isotonic_compiled import step_bounds  # noqa: PLC0415
 
         return step_bounds(contiguous(scores), self.pools[0], self.start, self.beliefs)
 

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from dubito._checks import BoolArray, FloatArray, IntArray
-from dubito._kernels.balanced_means import balanced_tree
+from dubito._typing import BoolArray, FloatArray, IntArray
+from dubito.dichotomies._kernels.balanced_means import balanced_tree
 from dubito.dichotomies.tree import DichotomyTree
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import numpy as np
 from dubito.dichotomies._linear_nodes import DenseLinearNodes
 
 if TYPE_CHECKING:
-    from dubito._checks import BoolArray, FloatArray, IntArray
+    from dubito._typing import BoolArray, FloatArray, IntArray
     from dubito.dichotomies._tree_model import TreeModel
 
 #: Part of the nodes that a search may open: beyond it all of them cost less at once.
@@ -21,7 +21,7 @@ def top_columns(values: FloatArray, k: int) -> tuple[IntArray, FloatArray]:
 
     Of equal values the earlier column comes first.
     """
-    from dubito._kernels.top_classes_compiled import top_of_rows  # noqa: PLC0415 - slow to import
+    from dubito.dichotomies._kernels.top_classes_compiled import top_of_rows  # noqa: PLC0415 - slow to import
 
     best, columns = np.empty((len(values), k)), np.empty((len(values), k), dtype=np.int64)
     top_of_rows(np.ascontiguousarray(values), best, columns)
@@ -39,7 +39,7 @@ def search_top(model: TreeModel, X: FloatArray, k: int) -> tuple[IntArray, Float
 
     Rows whose probability is spread over many classes are not: all their nodes cost less at once.
     """
-    from dubito._kernels.top_classes_compiled import best_first_of_rows  # noqa: PLC0415
+    from dubito.dichotomies._kernels.top_classes_compiled import best_first_of_rows  # noqa: PLC0415
 
     nodes = cast("DenseLinearNodes", model.nodes)
     affine = cast("tuple[FloatArray, FloatArray]", model.maps.affine)

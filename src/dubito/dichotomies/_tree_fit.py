@@ -15,7 +15,7 @@ from dubito.dichotomies._tree_model import TreeModel
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-    from dubito.calibration._base import BaseCalibrator
+    from dubito.calibration.base import BaseCalibrator
     from dubito.dichotomies._class_rows import ClassRows
     from dubito.dichotomies.tree import DichotomyTree
 

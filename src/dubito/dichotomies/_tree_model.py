@@ -9,8 +9,13 @@ import numpy as np
 from joblib import effective_n_jobs
 from scipy.special import expit
 
-from dubito._checks import level_of_each
-from dubito._kernels.tree_paths import class_bounds, class_proba, log_class_proba, maximal_classes
+from dubito._validation import level_of_each
+from dubito.dichotomies._kernels.tree_paths import (
+    class_bounds,
+    class_proba,
+    log_class_proba,
+    maximal_classes,
+)
 from dubito.dichotomies._parallel import run_tasks
 from dubito.dichotomies._platt_maps import IdentityMaps
 
@@ -19,7 +24,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from dubito._checks import BoolArray, FloatArray, IntArray
+    from dubito._typing import BoolArray, FloatArray, IntArray
     from dubito.dichotomies._node_fits import NodeModel
     from dubito.dichotomies._node_maps import NodeMaps
 

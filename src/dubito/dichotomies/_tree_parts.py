@@ -11,28 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dubito._checks import counted
+from dubito._wording import counted, name_some
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from dubito._checks import IntArray
+    from dubito._typing import IntArray
     from dubito.dichotomies.tree import DichotomyTree
 
 
 def plain_labels(labels: npt.NDArray[Any]) -> list[Any]:
     """Return labels as the Python values they print as, but dates: these may lose their unit."""
     return list(labels) if labels.dtype.kind in "mM" else labels.tolist()
-
-
-def in_words(labels: Sequence[Any], *, shown: int = 5) -> str:
-    """List the first few labels.
-
-    >>> in_words(["a", "b", "c"], shown=2)
-    "'a', 'b' and 1 more"
-    """
-    words = ", ".join(repr(label) for label in labels[:shown])
-    return words if len(labels) <= shown else f"{words} and {len(labels) - shown} more"
 
 
 def number_labels(names: list[Any]) -> dict[Any, int]:
@@ -46,7 +36,7 @@ def number_labels(names: list[Any]) -> dict[Any, int]:
     if len(positions) < len(names):
         twice = {label: None for at, label in enumerate(names) if positions[label] != at}
         raise ValueError(
-            f"each class is one leaf of a tree; more than once: {in_words(list(twice))}."
+            f"each class is one leaf of a tree; more than once: {name_some(list(twice))}."
         )
     return positions
 

@@ -10,11 +10,10 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state, get_tags
 
-from dubito._checks import check_level
-from dubito._estimators import offered_if
-from dubito._kernels.tree_paths import group_sums
-from dubito._sklearn import HasMethods, Interval, StrOptions, fit_context
-from dubito.calibration._base import is_evidential
+from dubito._compat import HasMethods, Interval, StrOptions, fit_context
+from dubito._validation import check_level
+from dubito.base import offered_if
+from dubito.calibration.base import is_evidential
 from dubito.decision.rules import choose_set
 from dubito.dichotomies._auto import Calibrators, is_auto, read_calibrators
 from dubito.dichotomies._class_rows import ClassRows, read_class_rows
@@ -22,6 +21,7 @@ from dubito.dichotomies._estimator_nodes import has_probabilities
 from dubito.dichotomies._external import as_scores, best_external, fit_external, held_rows
 from dubito.dichotomies._growth import STRUCTURES, make_tree
 from dubito.dichotomies._holdout import Aside, plan_aside, rows_aside
+from dubito.dichotomies._kernels.tree_paths import group_sums
 from dubito.dichotomies._many_classes import ManyClassesMixin, know_nothing, require_bounds
 from dubito.dichotomies._top import can_search, search_top
 from dubito.dichotomies._tree_fit import check_node_model, fit_tree_model
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from numpy.random import Generator
 
-    from dubito._checks import BoolArray, FloatArray, IntArray
-    from dubito.calibration._base import BaseCalibrator
+    from dubito._typing import BoolArray, FloatArray, IntArray
+    from dubito.calibration.base import BaseCalibrator
     from dubito.decision.rules import SetRule
 
 

@@ -10,9 +10,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import check_random_state
 
-from dubito._checks import level_of_each
-from dubito._kernels.softmax import log_softmax
-from dubito._sklearn import HasMethods, Interval, StrOptions, fit_context
+from dubito._compat import HasMethods, Interval, StrOptions, fit_context
+from dubito._numerics.softmax import log_softmax
+from dubito._validation import level_of_each
 from dubito.calibration import TemperatureCalibrator
 from dubito.dichotomies._auto import default_external, internal_of_several, is_auto
 from dubito.dichotomies._external import as_scores, fit_external, held_rows, read_external
@@ -25,8 +25,8 @@ from dubito.dichotomies.classifier import NestedDichotomyClassifier
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-    from dubito._checks import FloatArray
-    from dubito.calibration._base import BaseCalibrator
+    from dubito._typing import FloatArray
+    from dubito.calibration.base import BaseCalibrator
     from dubito.dichotomies._class_rows import ClassRows
 
 

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from dubito._checks import IntArray, counted
 from dubito._labels import as_labels
+from dubito._wording import counted, name_some
 from dubito.dichotomies._tree_parts import (
     as_counts,
     as_depth,
     derive_arrays,
     flatten,
-    in_words,
     number_labels,
     plain_labels,
     text_lines,
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
+    from dubito._typing import IntArray
     from dubito.plots import TreeDisplay
 
 #: `str` shows trees of up to so many classes whole, and larger ones to this depth.
@@ -389,7 +389,7 @@ class DichotomyTree:
         unknown = [label for label in wanted if label not in self._positions]
         if unknown:
             raise ValueError(
-                f"{in_words(unknown)} not among the classes of the tree "
-                f"({in_words(list(self._positions))})."
+                f"{name_some(unknown)} not among the classes of the tree "
+                f"({name_some(list(self._positions))})."
             )
         return [self._positions[label] for label in wanted]

@@ -1,9 +1,9 @@
-"""Gaussian discriminant analysis with imprecise means: sets of classes, and exact bounds (P3)."""
+"""Gaussian discriminant analysis with imprecise means: sets of classes, exact bounds."""
 
 from dubito.discriminant._model import LogDensityBounds
-from dubito.discriminant._path import CPath
 from dubito.discriminant.errors import SingularCovarianceWarning, UnsettledWarning, WideBoxWarning
 from dubito.discriminant.gaussian import ImpreciseGaussianDiscriminant
+from dubito.discriminant.tuning import CPath
 
 __all__ = [
     "CPath",

@@ -1,4 +1,4 @@
-r"""Gaussian classes with boxes for their means, fitted: from rows to energies, sets, critical c."""
+"""The fitted model: Gaussian classes with boxed means, and its densities, sets and critical c."""
 
 from __future__ import annotations
 
@@ -6,15 +6,20 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dubito._kernels.boxed_gaussians import WIDTH, BoxedGaussians, boxed_gaussians
-from dubito._kernels.imprecise_gaussian import critical_c, energy_bounds, possible_sets
-from dubito.discriminant._moments import Moments, class_moments, standard_deviations
+from dubito.discriminant._kernels.boxed_gaussians import WIDTH, BoxedGaussians, boxed_gaussians
+from dubito.discriminant._kernels.imprecise_gaussian import (
+    critical_c,
+    energy_bounds,
+    undominated_sets,
+)
+from dubito.discriminant._kernels.moments import Moments, class_moments, standard_deviations
 
 if TYPE_CHECKING:
-    from dubito._checks import BoolArray, FloatArray, IntArray
+    from dubito._typing import BoolArray, FloatArray, IntArray
+    from dubito.discriminant._kernels.posterior import Priors
 
-#: Rows from which on a second thread pays.
-_ROWS_A_THREAD = 256
+#: Fewest rows per thread: with fewer, starting a thread costs more than it saves.
+_ROWS_PER_THREAD = 256
 
 
 class LogDensityBounds(NamedTuple):
@@ -24,8 +29,8 @@ class LogDensityBounds(NamedTuple):
     upper: FloatArray
 
 
-class Settings(NamedTuple):
-    """What of an estimator's parameters shapes the classes."""
+class ModelSettings(NamedTuple):
+    """Parameters of the estimator that determine the fitted classes."""
 
     covariance_type: str
     box: str
@@ -35,89 +40,79 @@ class Settings(NamedTuple):
     unbiased: bool
 
 
-class Effort(NamedTuple):
-    """How much work a prediction may take."""
+class SearchLimits(NamedTuple):
+    """Limits on the work of a prediction."""
 
-    max_nodes: int
+    max_subproblems: int
     n_threads: int
 
     def options(self, n_rows: int) -> dict[str, int]:
-        """Return the kernels' options for so many rows."""
-        threads = max(1, min(self.n_threads, n_rows // _ROWS_A_THREAD))
-        return {"max_nodes": self.max_nodes, "threads": threads}
-
-
-class Priors(NamedTuple):
-    """Prior probabilities of the classes, each (K,); lower and upper ones are reachable."""
-
-    precise: FloatArray
-    lower: FloatArray
-    upper: FloatArray
-
-    @property
-    def are_precise(self) -> bool:
-        return bool((self.lower == self.upper).all())
+        """Return the keyword arguments of the kernels for this number of rows."""
+        threads = max(1, min(self.n_threads, n_rows // _ROWS_PER_THREAD))
+        return {"max_subproblems": self.max_subproblems, "threads": threads}
 
 
 class GaussianModel(NamedTuple):
-    """Fitted classes."""
+    """Fitted Gaussian classes with boxed means."""
 
     moments: Moments
     priors: Priors
     boxed: BoxedGaussians
-    log_volumes: FloatArray  # (K,) minus twice the log density at no distance
+    log_det: FloatArray  # (K,) log det(2 pi covariance)
 
     def half_widths(self, c: float) -> FloatArray:
-        """Return half widths of the boxes of the means, (K, p)."""
+        """Return the half widths of the boxes of the means, (K, p)."""
         widths = self.boxed.table[:, WIDTH, None]
         return np.asarray(c * widths * self.boxed.units[self.boxed.shapes])
 
     def log_joint(self, rows: FloatArray) -> FloatArray:
-        """Return log prior times density at the sample means, but for a constant of each row."""
+        """Return log of prior times density at the sample means, up to a constant per row."""
         with np.errstate(divide="ignore"):  # a class of prior 0 has log -inf
-            offsets = np.log(self.priors.precise) - 0.5 * self.log_volumes
+            offsets = np.log(self.priors.precise) - 0.5 * self.log_det
         means, axes = self.moments.means, self.moments.axes
         if axes.ndim == 3 and len(axes) == 1:
-            # What all classes share is left out: rows far away keep their digits.
-            placed, centres = (rows - self.boxed.origins[0]) @ axes[0], self.boxed.centres
-            return placed @ centres.T - 0.5 * (centres * centres).sum(axis=1) + offsets
-        turn = np.matmul if axes.ndim == 3 else np.multiply
-        ways = (turn(rows - mean, own) for mean, own in zip(means, axes, strict=True))
-        squared = np.stack([np.einsum("ij,ij->i", way, way) for way in ways], axis=1)
+            # Without the quadratic term common to all classes: no cancellation in rows far away.
+            projected, centres = (rows - self.boxed.origins[0]) @ axes[0], self.boxed.centres
+            return projected @ centres.T - 0.5 * (centres * centres).sum(axis=1) + offsets
+        project = np.matmul if axes.ndim == 3 else np.multiply
+        differences = (project(rows - mean, own) for mean, own in zip(means, axes, strict=True))
+        squared = np.stack([np.einsum("ij,ij->i", d, d) for d in differences], axis=1)
         return np.asarray(offsets - 0.5 * squared)
 
     def log_density_bounds(
-        self, rows: FloatArray, c: float, effort: Effort
+        self, rows: FloatArray, c: float, limits: SearchLimits
     ) -> tuple[LogDensityBounds, int]:
         """Return lower and upper log densities, and the number of searches cut short."""
-        densities = self.boxed.with_offsets(self.log_volumes, self.log_volumes)
-        least, largest, cut = energy_bounds(densities, rows, c, **effort.options(len(rows)))
+        densities = self.boxed.with_offsets(self.log_det, self.log_det)
+        least, largest, cut = energy_bounds(densities, rows, c, **limits.options(len(rows)))
         return LogDensityBounds(-0.5 * largest, -0.5 * least), cut
 
-    def sets(self, rows: FloatArray, c: float, effort: Effort) -> tuple[BoolArray, int]:
+    def sets(self, rows: FloatArray, c: float, limits: SearchLimits) -> tuple[BoolArray, int]:
         """Return the maximal classes under 0/1 loss, and the number of searches cut short."""
-        kept, cut = possible_sets(self.boxed, rows, c, **effort.options(len(rows)))
-        return kept, int(cut.sum())
+        sets, cut = undominated_sets(self.boxed, rows, c, **limits.options(len(rows)))
+        return sets, int(cut.sum())
 
-    def critical(self, rows: FloatArray, max_c: float, effort: Effort) -> tuple[FloatArray, int]:
-        """Return the c at which each class enters, and the number of searches cut short."""
-        entry, cut = critical_c(self.boxed, rows, max_c, **effort.options(len(rows)))
+    def critical(
+        self, rows: FloatArray, max_c: float, limits: SearchLimits
+    ) -> tuple[FloatArray, int]:
+        """Return the c at which each class enters the set, and the number of searches cut short."""
+        entry, cut = critical_c(self.boxed, rows, max_c, **limits.options(len(rows)))
         return entry, int(cut.sum())
 
 
-def sums_of_weights(codes: IntArray, weight: FloatArray, n_classes: int) -> FloatArray:
-    """Return how much each class counts, (K,)."""
+def class_counts(codes: IntArray, weight: FloatArray, n_classes: int) -> FloatArray:
+    """Return the sums of the sample weights of the classes, (K,)."""
     return np.bincount(codes, weight, minlength=n_classes).astype(np.float64)
 
 
-def learn(
+def fit_model(
     X: FloatArray,
     codes: IntArray,
     weight: FloatArray,
     priors: Priors,
-    settings: Settings,
+    settings: ModelSettings,
 ) -> GaussianModel:
-    """Fit the classes 0 to K - 1, each of which has rows."""
+    """Return the model of the classes 0 to K - 1, each of which has rows."""
     moments = class_moments(
         X,
         codes,
@@ -130,15 +125,15 @@ def learn(
     )
     n_classes = len(moments.counts)
     rank = np.broadcast_to(moments.rank, n_classes).astype(np.float64)
-    # A direction that a class has lost counts as one of pooled spread, met at its centre: so
-    # densities of classes of different rank are of one dimension.
+    # A direction in which a class has no spread counts with the pooled spread at distance 0: so
+    # densities of classes of different rank have the same dimension.
     dimension = max(np.count_nonzero(moments.spread), rank.max())
-    log_volumes = moments.log_det + np.full(n_classes, dimension * np.log(2 * np.pi))
-    behind = moments.counts.sum() if settings.covariance_type == "tied" else moments.counts
-    scales = np.log1p(settings.covariance_imprecision / behind) * (rank > 0)
-    units, widths = box_of(settings, moments)
-    with np.errstate(divide="ignore"):  # a class of prior zero is infinitely far away
-        near, far = (log_volumes - 2 * np.log(bound) for bound in (priors.upper, priors.lower))
+    log_det = moments.log_det + np.full(n_classes, dimension * np.log(2 * np.pi))
+    sizes = moments.counts.sum() if settings.covariance_type == "tied" else moments.counts
+    scales = np.log1p(settings.covariance_imprecision / sizes) * (rank > 0)
+    units, widths = _box(settings, moments)
+    with np.errstate(divide="ignore"):  # a class of prior 0 has infinite energy
+        near, far = (log_det - 2 * np.log(bound) for bound in (priors.upper, priors.lower))
     boxed = boxed_gaussians(
         moments.means,
         moments.counts,
@@ -148,15 +143,17 @@ def learn(
         log_scales=np.broadcast_to(scales, n_classes).astype(np.float64),
         ranks=rank,
     )
-    return GaussianModel(moments, priors, boxed.with_offsets(near, far), log_volumes)
+    return GaussianModel(moments, priors, boxed.with_offsets(near, far), log_det)
 
 
-def box_of(settings: Settings, moments: Moments) -> tuple[FloatArray, FloatArray]:
-    """Return units (S, p) and widths (K,) of the boxes: half widths are c times their product."""
+def _box(settings: ModelSettings, moments: Moments) -> tuple[FloatArray, FloatArray]:
+    """Return units (S, p) and widths (K,) of the boxes; half widths are c times their product."""
     n_shapes, p = len(moments.axes), moments.means.shape[1]
     if settings.box in {"inscribed", "standard_error"}:
         errors = 1.0 / np.sqrt(moments.counts)
-        if settings.box == "inscribed":  # in a ball of radius 1, a cube has sides of 2 / sqrt(q)
+        if (
+            settings.box == "inscribed"
+        ):  # the cube inscribed in the unit ball has half width 1 / sqrt(q)
             errors /= max(int(np.count_nonzero(moments.spread)), 1) ** 0.5
         return standard_deviations(moments), errors
     units = moments.spread if settings.box == "scaled" else np.ones(p)

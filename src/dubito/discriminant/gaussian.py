@@ -1,4 +1,4 @@
-"""Gaussian discriminants that know the means of their classes only up to a box."""
+"""Gaussian discriminant analysis with class means known only up to a box."""
 
 from __future__ import annotations
 
@@ -11,31 +11,38 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from dubito._checks import check_sample_weight
+from dubito._compat import Interval, StrOptions, fit_context
 from dubito._labels import as_labels
 from dubito._rows import frames_to_the_user
-from dubito._sklearn import Interval, StrOptions, discriminants_divide_by_rows, fit_context
+from dubito._validation import check_sample_weight
 from dubito.belief import Bounds
-from dubito.discriminant._answers import DiscriminantAnswers, warn_unsettled
-from dubito.discriminant._model import Priors, Settings, learn, sums_of_weights
-from dubito.discriminant._path import DEFAULT_CS, as_cs, best_c
-from dubito.discriminant._priors import prior_interval
-from dubito.discriminant._tuning import cross_validated_path
-from dubito.discriminant._wording import describe_singular, describe_wide
-from dubito.discriminant.errors import SingularCovarianceWarning, WideBoxWarning
+from dubito.discriminant._model import ModelSettings, class_counts, fit_model
+from dubito.discriminant._predictions import DiscriminantPredictionMixin
+from dubito.discriminant.errors import (
+    SingularCovarianceWarning,
+    WideBoxWarning,
+    describe_singular_covariances,
+    describe_wide_boxes,
+    warn_unsettled,
+)
+from dubito.discriminant.priors import prior_interval
+from dubito.discriminant.tuning import DEFAULT_CS, as_cs, tune_c
 
 if TYPE_CHECKING:
-    from dubito._checks import FloatArray, IntArray
-    from dubito.discriminant._path import CPath
+    from collections.abc import Callable
+
+    from dubito._typing import FloatArray, IntArray
+    from dubito.discriminant._kernels.posterior import Priors
+    from dubito.discriminant.tuning import CPath
 
 _NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 
 
-class ImpreciseGaussianDiscriminant(DiscriminantAnswers, ClassifierMixin, BaseEstimator):
-    r"""Linear or quadratic discriminant analysis that says when it cannot tell classes apart.
+class ImpreciseGaussianDiscriminant(DiscriminantPredictionMixin, ClassifierMixin, BaseEstimator):
+    r"""Linear or quadratic discriminant analysis with sets of classes where rows are ambiguous.
 
-    The mean of class k is known only up to a box around its sample mean, the smaller the more of
-    its :math:`n_k` rows there are (see `box`). At a row x the density of each class then lies
+    The mean of class k is known only up to a box around its sample mean, which shrinks as its
+    number of rows :math:`n_k` grows (see `box`). At a row x the density of each class then lies
     between those of the farthest and of the nearest mean of the box, and posteriors lie between
     `predict_bounds`. Class a is preferred to b for all means of the boxes exactly when
 
@@ -43,7 +50,8 @@ class ImpreciseGaussianDiscriminant(DiscriminantAnswers, ClassifierMixin, BaseEs
 
     which is the published rule, ``predict_set(X, rule="maximality")``. The published model has
     ``box="raw", shrinkage=None``; with these and c = 0 it is scikit-learn's
-    `LinearDiscriminantAnalysis` (tied) or `QuadraticDiscriminantAnalysis` (full), to rounding.
+    `LinearDiscriminantAnalysis` (tied) or `QuadraticDiscriminantAnalysis` (full), to rounding, if
+    `divisor` is that of the scikit-learn version: "likelihood" from 1.9.1 on.
 
     Parameters
     ----------
@@ -51,17 +59,17 @@ class ImpreciseGaussianDiscriminant(DiscriminantAnswers, ClassifierMixin, BaseEs
         One covariance for all classes, pooled within them, or one for each: all of it,
         :math:`S_k`, its diagonal, or one variance for all features, :math:`\mathrm{tr}S_k/p`.
     c : float, "auto" or array-like, default=0.75
-        Imprecision: the half widths that `box` makes of it grow with it. "auto": the c of largest
-        `scoring` in cross-validation among 0, 0.01, ..., 5.5, or among those listed, by the sets of
-        maximality.
+        Imprecision: the half widths of the boxes are proportional to it. "auto": the c of largest
+        `scoring` in cross-validation among 0, 0.01, ..., 5.5; an array: among those listed. Scores
+        are those of the sets of maximality.
     box : {"inscribed", "standard_error", "scaled", "raw"}, default="inscribed"
         Half width of the boxes along feature j. With :math:`s_{kj}^2` on the diagonal of the
         covariance that class k is given and q features that vary:
         "inscribed": :math:`c\,s_{kj}/\sqrt{q\,n_k}`, the box inscribed in the ellipsoid of c
-        standard errors: along any direction no mean of it is farther than c standard errors, if
-        features are uncorrelated, however many they are.
+        standard errors: if features are uncorrelated, no mean in it is farther than c standard
+        errors along any direction, for any number of features.
         "standard_error": :math:`c\,s_{kj}/\sqrt{n_k}`, c standard errors of each coordinate by
-        itself; with many features its corners are far out, and sets large.
+        itself; with many features its corners are far away, and sets are large.
         "scaled": :math:`c\,s_j/n_k` with the pooled standard deviation :math:`s_j` within classes,
         which shrinks faster than the error of the mean does.
         "raw": :math:`c/n_k`, as published; the sets then depend on whether lengths are in metres or
@@ -73,30 +81,32 @@ class ImpreciseGaussianDiscriminant(DiscriminantAnswers, ClassifierMixin, BaseEs
         s of the imprecise Dirichlet model: priors lie between :math:`N\pi_k/(N+s)` and
         :math:`(N\pi_k+s)/(N+s)`.
     covariance_imprecision : float, default=0.0
-        e: covariances lie between :math:`S/\kappa` and :math:`\kappa S` (in the order of forms),
-        with :math:`\kappa=1+e/n_k` (1 + e/N if tied).
+        e: covariances lie between :math:`S/\kappa` and :math:`\kappa S` (in the Loewner
+        order), with :math:`\kappa=1+e/n_k` (1 + e/N if tied).
     shrinkage : None, "auto" or float in [0, 1], default="auto"
         Fraction of the average variance times the identity in each covariance, in units of the
         pooled standard deviations; "auto" follows Ledoit and Wolf. Without effect if spherical.
     tol : float, default=1e-4
-        Directions whose standard deviation is not above this share of the largest, in units of the
-        pooled ones, are left out of distances and determinants alike.
-    divisor : {"sklearn", "unbiased", "likelihood"}, default="sklearn"
-        What sums of squares are divided by: "unbiased": :math:`n_k-1`, and :math:`N-K` if tied;
-        "likelihood": :math:`n_k` and :math:`N`; "sklearn": as the installed scikit-learn's
-        discriminants do, the first up to version 1.9.0, the second from 1.9.1 on.
-    scoring : {"u65", "u80"}, default="u65"
-        What a tuned c is to make large: a set of two with the true class is worth 0.65 or 0.8.
+        Directions whose standard deviation is not above this fraction of the largest, in units of
+        the pooled ones, are left out of distances and determinants alike.
+    divisor : {"unbiased", "likelihood"}, default="unbiased"
+        Divisor of the sums of squares. "unbiased": :math:`n_k-1`, so that :math:`S_k` is the sample
+        covariance and the tied one is :math:`\sum_k(n_k-1)S_k/(N-K)`, as in scikit-learn up to
+        1.9.0. "likelihood": :math:`n_k` and :math:`N`, as in scikit-learn from 1.9.1 on.
+    scoring : {"u65", "u80"} or callable, default="u65"
+        What a tuned c maximises. u65 or u80: a set of two with the true class is worth 0.65 or 0.8.
+        A callable: ``scoring(y_true, sets)`` returns a number, larger for better sets, from labels
+        (n,) and sets (n, K), columns as in ``classes_``; it does not see sample weights.
     cv : int, splitter or iterable, optional
-        Folds to tune c on; five stratified ones by default. Splits by groups come as a list,
+        Folds to tune c on; five stratified ones by default. Splits by groups are given as a list,
         ``list(GroupKFold().split(X, y, groups))``.
-    max_nodes : int or "auto", default="auto"
-        Limit for one search of a farthest mean, in `critical_c` for those of one class together. A
-        search that meets it leaves bounds and sets too wide rather than too narrow, is counted in
-        ``n_unsettled_`` where that is visible, and warned of once. "auto": 1000 for up to 64
-        features, beyond them less as their square grows.
-    n_jobs : int, default=-1
-        Threads for many rows; -1 takes all processors.
+    max_subproblems : int or "auto", default="auto"
+        Limit on the branch-and-bound subproblems of one search for a farthest mean; in `critical_c`
+        of all searches for one class together. A search that reaches it leaves bounds and sets too
+        wide, never too narrow; it is counted in ``n_unsettled_``, and warned of once. "auto": 1000
+        for up to 64 features, beyond that in inverse proportion to the square of their number.
+    n_jobs : int, optional
+        Number of threads; -1 for all processors, None for one unless in a joblib context.
 
     Attributes
     ----------
@@ -107,18 +117,18 @@ class ImpreciseGaussianDiscriminant(DiscriminantAnswers, ClassifierMixin, BaseEs
     covariance_ : ndarray
         (p, p) if tied, (K, p, p) if full, (K, p) if diag, (K,) if spherical.
     rank_ : ndarray of shape (1,) or (K,)
-        Directions that each covariance kept.
+        Number of directions that were not left out of each covariance.
     priors_ : ndarray of shape (K,)
-        Those of `predict_proba`.
+        Precise priors, used by `predict_proba`.
     prior_bounds_ : Bounds
         One row: lower and upper priors.
     c_ : float
         The imprecision used.
     half_widths_ : ndarray of shape (K, p)
-        Of the boxes.
+        Half widths of the boxes.
     c_path_ : CPath
-        Cross-validated scores for all c, where c was tuned, up to a c beyond which none can score
-        more, by u65 or u80.
+        Cross-validated scores for all c, where c was tuned; by u65 or u80 up to a c beyond which
+        none can score more.
     n_unsettled_ : int
         Searches cut short since `fit`.
     n_features_in_, feature_names_in_
@@ -126,34 +136,34 @@ class ImpreciseGaussianDiscriminant(DiscriminantAnswers, ClassifierMixin, BaseEs
     Notes
     -----
     The nearest mean is a convex quadratic programme, solved to its duality gap. The farthest is a
-    corner of the box, which is NP-hard to find in general; branch and bound proves it, in
-    microseconds where the box is small beside the spread of a class. Sets by "maximality" only
-    settle comparisons and are the fastest, `predict_bounds` solves all problems to the end.
+    corner of the box, which is NP-hard to find in general; branch and bound finds and proves it, in
+    microseconds where the box is small relative to the spread of a class. Sets by "maximality" are
+    fastest: they only need comparisons, while `predict_bounds` solves all problems to optimality.
 
-    Singular covariances: directions without spread are left out of form and determinant. If all
-    classes share one covariance that only ignores what cannot be learnt. If each has its own,
-    densities of classes of different rank live in spaces of different dimension: a direction that
-    a class has lost counts as one of pooled spread, met at its centre, which is a convention. A
-    `SingularCovarianceWarning` says so, and `shrinkage`, there by default, avoids it. A class with
-    a single row takes the pooled covariance.
+    Singular covariances: directions without spread are left out of inverse and determinant. With
+    one covariance for all classes this only ignores uninformative directions. If each has its own,
+    densities of classes of different rank have different dimensions: by convention a direction in
+    which a class has no spread counts with the pooled spread at distance 0, and a
+    `SingularCovarianceWarning` is issued. `shrinkage`, the default, avoids it. A class with one row
+    takes the pooled covariance.
 
-    How often the posteriors of the true means lie within `predict_bounds` depends on `box`. A mean
-    misses its sample by :math:`1/\sqrt{n_k}`, so that boxes of :math:`1/n_k` hold it the more
-    seldom the more rows there are. Boxes of c standard errors hold each coordinate of each mean
-    with the normal probability of c (0.68 for 1, 0.95 for 2), however many the rows; that is no
-    joint promise for all coordinates and classes, nor for posteriors, and says nothing of
-    covariances and priors, which are taken as estimated. Inscribed boxes hold all of the means'
-    coordinates seldom, but posteriors depend on few directions. ``docs/discriminant.md`` has
+    How often the posteriors of the true means lie within `predict_bounds` depends on `box`. The
+    error of a sample mean is of order :math:`1/\sqrt{n_k}`, so that boxes of :math:`1/n_k` contain
+    the true mean ever less often as rows increase. Boxes of c standard errors contain each
+    coordinate of each mean with the normal probability of c (0.68 for 1, 0.95 for 2) for any number
+    of rows; this is no joint guarantee for all coordinates and classes, nor for posteriors, and
+    takes covariances and priors as estimated. Inscribed boxes rarely contain all coordinates of the
+    means, but posteriors depend on few directions. ``docs/how_to/discriminant.md`` has
     numbers.
 
     c = 0.75 was chosen by u65 and u80 on digits, breast cancer and wine, with all their features
     and with 3 or 8 of them (``benchmarks/quality_discriminant.py``).
 
-    Weights count rows: the box of a class with weights that sum to 2 is as wide as that of one
-    with two rows.
+    Weights count rows: the box of a class whose weights sum to 2 is as wide as that of a class of
+    two rows.
 
-    Bounds with ``covariance_imprecision`` are exact for each class; under a tied covariance, which
-    the classes share, sets may be larger than need be.
+    Bounds with ``covariance_imprecision`` are exact for each class; with a tied covariance,
+    which the classes share, sets may be larger than necessary.
 
     References
     ----------
@@ -170,13 +180,13 @@ class ImpreciseGaussianDiscriminant(DiscriminantAnswers, ClassifierMixin, BaseEs
     array([[ True, False, False],
            [False,  True,  True],
            [False, False,  True]])
-    >>> m.critical_c(rows).round(2)  # the last row's second class enters at c = 1.79
-    array([[ 0.  , 22.6 , 32.23],
-           [23.08,  1.03,  0.  ],
-           [24.63,  1.79,  0.  ]])
+    >>> m.critical_c(rows).round(2)  # the last row's second class enters at c = 1.77
+    array([[ 0.  , 22.37, 31.9 ],
+           [22.84,  1.02,  0.  ],
+           [24.39,  1.77,  0.  ]])
     """
 
-    #: What the bounds are, for reports (`dubito._promises`).
+    #: Kind of bounds, for reports (`dubito._bounds_meaning`).
     _bounds_meaning: ClassVar[str] = "box"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -188,10 +198,10 @@ class ImpreciseGaussianDiscriminant(DiscriminantAnswers, ClassifierMixin, BaseEs
         "covariance_imprecision": [_NOT_NEGATIVE],
         "shrinkage": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="both"), None],
         "tol": [Interval(Real, 0, 1, closed="left")],
-        "divisor": [StrOptions({"sklearn", "unbiased", "likelihood"})],
-        "scoring": [StrOptions({"u65", "u80"})],
+        "divisor": [StrOptions({"unbiased", "likelihood"})],
+        "scoring": [StrOptions({"u65", "u80"}), callable],
         "cv": ["cv_object"],
-        "max_nodes": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "max_subproblems": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "n_jobs": [
             Interval(Integral, None, -1, closed="right"),
             Interval(Integral, 1, None, closed="left"),
@@ -210,11 +220,11 @@ class ImpreciseGaussianDiscriminant(DiscriminantAnswers, ClassifierMixin, BaseEs
         covariance_imprecision: float = 0.0,
         shrinkage: float | str | None = "auto",
         tol: float = 1e-4,
-        divisor: str = "sklearn",
-        scoring: str = "u65",
+        divisor: str = "unbiased",
+        scoring: str | Callable[..., float] = "u65",
         cv: Any = None,
-        max_nodes: int | str = "auto",
-        n_jobs: int | None = -1,
+        max_subproblems: int | str = "auto",
+        n_jobs: int | None = None,
     ) -> None:
         self.covariance_type = covariance_type
         self.c = c
@@ -227,21 +237,21 @@ class ImpreciseGaussianDiscriminant(DiscriminantAnswers, ClassifierMixin, BaseEs
         self.divisor = divisor
         self.scoring = scoring
         self.cv = cv
-        self.max_nodes = max_nodes
+        self.max_subproblems = max_subproblems
         self.n_jobs = n_jobs
 
     c_path_: CPath
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Estimate the classes and, where it is to be tuned, c.
+        """Estimate the classes and, unless c is a number, tune c.
 
         Parameters
         ----------
         X : array-like of shape (n, p)
         y : array-like of shape (n,)
         sample_weight : array-like of shape (n,), optional
-            Counts: weight 2 is the row twice.
+            Weight 2 is equivalent to the row twice.
 
         Returns
         -------
@@ -260,13 +270,13 @@ class ImpreciseGaussianDiscriminant(DiscriminantAnswers, ClassifierMixin, BaseEs
         self.n_unsettled_ = 0
         counts = self._counts(codes, weight)
         self.c_ = self._choose_c(rows, codes, weight)
-        self._model = learn(rows, codes, weight, self._priors_of(counts), self._settings())
-        self._publish()
-        self._warn()
+        self._model = fit_model(rows, codes, weight, self._priors_of(counts), self._settings())
+        self._set_fitted_attributes()
+        self._warn_of_problems()
         return self
 
     def _counts(self, codes: IntArray, weight: FloatArray) -> FloatArray:
-        counts = sums_of_weights(codes, weight, len(self.classes_))
+        counts = class_counts(codes, weight, len(self.classes_))
         if not counts.all():
             empty = ", ".join(map(repr, self.classes_[counts == 0].tolist()))
             raise ValueError(
@@ -275,44 +285,43 @@ class ImpreciseGaussianDiscriminant(DiscriminantAnswers, ClassifierMixin, BaseEs
             )
         return counts
 
-    def _settings(self) -> Settings:
-        return Settings(
+    def _settings(self) -> ModelSettings:
+        return ModelSettings(
             self.covariance_type,
             self.box,
             float(self.covariance_imprecision),
             self.shrinkage,
             float(self.tol),
-            self.divisor == "unbiased"
-            or (self.divisor == "sklearn" and not discriminants_divide_by_rows()),
+            self.divisor == "unbiased",
         )
 
     def _priors_of(self, counts: FloatArray) -> Priors:
-        return Priors(
-            *prior_interval(self.priors, float(self.prior_imprecision), counts, self.classes_)
-        )
+        return prior_interval(self.priors, float(self.prior_imprecision), counts, self.classes_)
 
     def _choose_c(self, rows: FloatArray, codes: IntArray, weight: FloatArray) -> float:
-        """Return c as given, or tuned."""
+        """Return c as given, or tuned; set ``c_path_`` in the latter case."""
         if hasattr(self, "c_path_"):
             del self.c_path_  # of an earlier fit
         if isinstance(self.c, Real):
             return float(self.c)
-        self.c_path_, cut = cross_validated_path(
+        c, self.c_path_, cut = tune_c(
             rows,
             codes,
             weight,
+            classes=self.classes_,
+            scoring=self.scoring,
             cs=DEFAULT_CS if isinstance(self.c, str) else as_cs(self.c, "c"),
             cv=self.cv,
             priors_of=self._priors_of,
             settings=self._settings(),
-            effort=self._effort(),
+            limits=self._search_limits(),
         )
         if cut:
-            warn_unsettled(cut, self._most_nodes(), "while c was tuned")
-        return best_c(self.c_path_, self.scoring)
+            warn_unsettled(cut, self._search_limits().max_subproblems, "while c was tuned")
+        return c
 
-    def _publish(self) -> None:
-        """Show what was learnt under public names."""
+    def _set_fitted_attributes(self) -> None:
+        """Set the public fitted attributes."""
         moments, priors = self._model.moments, self._model.priors
         self.class_counts_, self.means_ = moments.counts, moments.means
         self.covariance_, self.rank_ = moments.covariance, moments.rank
@@ -320,14 +329,16 @@ class ImpreciseGaussianDiscriminant(DiscriminantAnswers, ClassifierMixin, BaseEs
         self.prior_bounds_ = Bounds(priors.lower[None], priors.upper[None])
         self.half_widths_ = self._model.half_widths(self.c_)
 
-    def _warn(self) -> None:
+    def _warn_of_problems(self) -> None:
         model = self._model
         names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))
-        said = describe_singular(model.moments, self.covariance_type, self.classes_, names)
-        if said:
-            warnings.warn(said, SingularCovarianceWarning, stacklevel=frames_to_the_user())
-        # A tuned c is as large as it should be, whatever the units.
+        message = describe_singular_covariances(
+            model.moments, self.covariance_type, self.classes_, names
+        )
+        if message:
+            warnings.warn(message, SingularCovarianceWarning, stacklevel=frames_to_the_user())
+        # A tuned c suits the units of the features.
         if self.box == "raw" and not hasattr(self, "c_path_"):
-            said = describe_wide(self.half_widths_, model.moments.spread, names)
-            if said:
-                warnings.warn(said, WideBoxWarning, stacklevel=frames_to_the_user())
+            message = describe_wide_boxes(self.half_widths_, model.moments.spread, names)
+            if message:
+                warnings.warn(message, WideBoxWarning, stacklevel=frames_to_the_user())

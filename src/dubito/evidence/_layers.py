@@ -1,7 +1,7 @@
 """The last linear layer of a scikit-learn classifier, and the features that enter it.
 
-One function per kind of model, chosen by its class. What holds a model (a pipeline, a search, a
-calibrator) reads the model inside and adds what it does before or after.
+One function per kind of model, chosen by its class. For a composite (pipeline, search, calibrator)
+it is the layer of the model inside, with the steps before or after it.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC, LinearSVC, NuSVC
 from sklearn.utils.validation import validate_data
 
-from dubito._checks import NotSupportedError, counted
-from dubito._sklearn import BaseSearchCV
+from dubito._compat import BaseSearchCV
+from dubito._validation import NotSupportedError
+from dubito._wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dubito._checks import FloatArray
+    from dubito._typing import FloatArray
 
 #: Linear models whose outputs are log-odds, or logits of a softmax.
 _LOGISTIC = (LogisticRegression, LogisticRegressionCV, LinearDiscriminantAnalysis)
@@ -58,7 +59,7 @@ _ACTIVATIONS: dict[str, Callable[[FloatArray], FloatArray]] = {
 
 @dataclass(frozen=True)
 class LastLayer:
-    """A linear layer of a fitted model, and the way of a row to its features."""
+    """The last linear layer of a fitted model, and the steps from a row to its features."""
 
     coef: FloatArray
     intercept: FloatArray
@@ -68,17 +69,17 @@ class LastLayer:
 
     @property
     def is_hidden(self) -> bool:
-        """Whether the features are made by hidden layers of a network."""
+        """Whether the features are outputs of hidden layers of a network."""
         return len(self.hidden) > 0
 
     def features(self, X: Any) -> Any:
         """Return the features that enter the layer, dense or sparse."""
         if self.transformer is not None:
             X = self.transformer.transform(X)
-        entered = validate_data(self.model, X, accept_sparse="csr", reset=False)
+        features = validate_data(self.model, X, accept_sparse="csr", reset=False)
         for weights, bias in self.hidden:
-            entered = _ACTIVATIONS[self.model.activation](entered @ weights + bias)
-        return entered
+            features = _ACTIVATIONS[self.model.activation](features @ weights + bias)
+        return features
 
     def refuse_other_than(self, n_classes: int) -> None:
         """Refuse a layer that does not know every class, as after a fold that lacked one."""
@@ -99,7 +100,7 @@ class LastLayer:
             return inputs
         try:
             return [str(name) for name in self.transformer.get_feature_names_out(inputs)]
-        except (AttributeError, TypeError, ValueError):  # a transformer that names nothing
+        except (AttributeError, TypeError, ValueError):  # a transformer without feature names
             return [f"feature {j}" for j in range(n_features)]
 
     def after(self, transformer: Any) -> Self:
@@ -109,7 +110,7 @@ class LastLayer:
         return replace(self, transformer=transformer)
 
     def scaled(self, matrix: FloatArray, offset: FloatArray) -> Self:
-        """Return the layer followed by another one."""
+        """Return the layer followed by an affine map of its outputs."""
         if len(self.coef) == 1 and len(matrix) == 2:  # of log-odds z: one of (-z/2, z/2)
             halves, difference = np.array([[-0.5], [0.5]]), np.array([[-1.0, 1.0]])
             matrix, offset = difference @ matrix @ halves, difference @ offset
@@ -143,17 +144,17 @@ def _inside(estimator: Any) -> Any:
 
 
 def _calibrates(estimator: Any) -> bool:
-    # What dubito's calibrated classifiers offer where they are linear: that room is not ours.
-    offers = hasattr(type(estimator), "affine_logits") and hasattr(estimator, "estimator")
-    return offers or isinstance(estimator, CalibratedClassifierCV)
+    # dubito's calibrated classifiers have `affine_logits`; dubito.calibration is not imported.
+    is_ours = hasattr(type(estimator), "affine_logits") and hasattr(estimator, "estimator")
+    return is_ours or isinstance(estimator, CalibratedClassifierCV)
 
 
 def _refuse_calibrator(estimator: Any, inner: Any) -> None:
-    """Refuse a calibrated classifier that is not linear in what the model inside it puts out."""
+    """Refuse a calibrated classifier that is not linear in the outputs of the model inside it."""
     if hasattr(estimator, "classes_"):
         _refuse_pairs(estimator)
     if not hasattr(inner, "decision_function") and not _is_scaled_network(estimator, inner):
-        refuse_unreadable(inner)  # then passing it alone is no way out
+        refuse_unreadable(inner)  # if the model inside is unreadable, that is the error to raise
         raise NotSupportedError(
             f"{type(estimator).__name__} calibrates the probabilities of {_shown(inner)}, which "
             "has no decision_function, and so does not see its last layer. A network can be "
@@ -218,7 +219,7 @@ def _is_linear_svc(estimator: Any) -> bool:
 
 
 def _shown(estimator: Any) -> str:
-    """Show a model with the parameter that decides."""
+    """Return the name of a model with the parameter that matters here."""
     name = type(estimator).__name__
     for parameter in ("kernel", "loss"):
         if isinstance(getattr(estimator, parameter, None), str):
@@ -227,13 +228,13 @@ def _shown(estimator: Any) -> str:
 
 
 def read_last_layer(estimator: Any) -> LastLayer:
-    """Return the last linear layer of a fitted model that `refuse_unreadable` let pass."""
+    """Return the last linear layer of a fitted model that `refuse_unreadable` accepts."""
     layer = read_layer(estimator)
     inner = estimator
     while isinstance(inner, Pipeline | FrozenEstimator | BaseSearchCV):
         inner = _inside(inner)
     if len(layer.coef) == 1 and getattr(inner, "multi_class", "") == "multinomial":
-        return layer.scaled(2 * np.eye(1), np.zeros(1))  # of (-z, z), as older releases have it
+        return layer.scaled(2 * np.eye(1), np.zeros(1))  # logits are (-z, z) in older scikit-learn
     return layer
 
 
@@ -281,7 +282,7 @@ def _network(estimator: MLPClassifier) -> LastLayer:
             f"this MLPClassifier has {estimator.n_outputs_} labels that do not exclude each other; "
             "evidence is about one class of several. Fit one network for each label."
         )
-    # Copies: a network may go on learning, and its last layer must fit the others.
+    # Copies: partial_fit may change the network in place.
     layers = [
         (weights.copy(), bias.copy())
         for weights, bias in zip(estimator.coefs_, estimator.intercepts_, strict=True)
@@ -319,7 +320,7 @@ def _calibrated(estimator: CalibratedClassifierCV) -> LastLayer:
     maps = fitted[0].calibrators
     if estimator.method == "temperature":
         n_outputs = len(layer.coef)
-        # Of a margin z it takes the softmax of (-z, z), of a probability its logarithm.
+        # Its logits are (-z, z) for a margin z, logarithms for probabilities.
         twice = n_outputs == 1 and hasattr(fitted[0].estimator, "decision_function")
         inverse = maps[0].beta_ * (2 if twice else 1)
         return layer.scaled(inverse * np.eye(n_outputs), np.zeros(n_outputs))

@@ -1,7 +1,7 @@
-r"""From weights of evidence to belief, on tensors (P2, Prop. 1): O(K) a row, any K.
+r"""From weights of evidence to belief, on tensors (Denœux 2019, Prop. 1): O(K) per row, any K.
 
-Nothing is subtracted from a number of its own size, and every exponent is at most 0, scaled by the
-largest plausibility of the row; so weights from 1e-9 to 1e4 keep the precision of their type.
+There is no cancellation, and every exponent is at most 0, scaled by the largest plausibility of the
+row; so weights from 1e-9 to 1e4 keep the precision of their dtype.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from dubito.evidence._torch_rows import Formula, by_rows, check_floating, kernel
 if TYPE_CHECKING:
     from dubito.belief import Bounds
 
-#: All subsets of more classes than this are too many to list.
-MOST_LISTED = 16
+#: Largest number of classes whose subsets are all listed.
+MAX_LISTED_CLASSES = 16
 
 
 class TensorBounds(NamedTuple):
@@ -33,7 +33,7 @@ class TensorBounds(NamedTuple):
 
     @property
     def width(self) -> torch.Tensor:
-        """Upper minus lower, (..., K): what is not known."""
+        """Upper minus lower, (..., K)."""
         return self.upper - self.lower
 
     def numpy(self) -> Bounds:
@@ -41,7 +41,7 @@ class TensorBounds(NamedTuple):
         from dubito.belief import Bounds  # noqa: PLC0415 - needed here alone
 
         lower, upper = (x.detach().reshape(-1, x.shape[-1]).cpu().double() for x in self[:2])
-        # Sums of bounds in half precision are off by more than `Bounds` takes for rounding.
+        # Rounding in half precision exceeds the tolerance of `Bounds` for sums.
         upper = upper / upper.sum(1, keepdim=True).clamp(max=1)
         lower = lower / lower.sum(1, keepdim=True).clamp(min=1)
         return Bounds(torch.minimum(lower, upper).numpy(), upper.clamp(max=1).numpy())
@@ -63,7 +63,7 @@ def bounds_from_weights(w_plus: torch.Tensor, w_minus: torch.Tensor) -> TensorBo
     ----------
     w_plus, w_minus : Tensor of shape (..., K)
         Total weights for and against each class, finite and ≥ 0, which is not checked. Half
-        precision is computed in float32 and returned as it came.
+        precision is computed in float32 and returned in half precision.
 
     Returns
     -------
@@ -83,8 +83,8 @@ def bounds_from_weights(w_plus: torch.Tensor, w_minus: torch.Tensor) -> TensorBo
 def conflict_from_weights(w_plus: torch.Tensor, w_minus: torch.Tensor) -> torch.Tensor:
     r"""Return the conflict of the evidence: the mass of the empty set before normalising.
 
-    :math:`\kappa=1-e^{-\sum_kw^+_k}D` when all simple mass functions are combined; eq. (21) of P2
-    for two classes. Parameters as for `bounds_from_weights`; differentiable.
+    :math:`\kappa=1-e^{-\sum_kw^+_k}D` when all simple mass functions are combined; for two
+    classes, eq. (21) of Denœux 2019. Parameters as for `bounds_from_weights`; differentiable.
 
     Returns
     -------
@@ -123,8 +123,8 @@ def mass_from_weights(w_plus: torch.Tensor, w_minus: torch.Tensor) -> torch.Tens
     r"""Return the masses of all non-empty sets of classes, in bit-mask order.
 
     Column i - 1 is the set whose members are the bits of i.
-    :math:`m(A)=\prod_{k\in A}e^{-w^-_k}\prod_{k\notin A}q_k/D` for sets of two and more; what a
-    class has alone is its belief. Parameters as for `bounds_from_weights`, K at most 16;
+    :math:`m(A)=\prod_{k\in A}e^{-w^-_k}\prod_{k\notin A}q_k/D` for sets of two and more; the
+    mass of a single class is its belief. Parameters as for `bounds_from_weights`, K at most 16;
     differentiable.
 
     Returns
@@ -142,20 +142,21 @@ def mass_from_weights(w_plus: torch.Tensor, w_minus: torch.Tensor) -> torch.Tens
 
 
 def bounds(w_plus: torch.Tensor, w_minus: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Compute `bounds_from_weights` for rows that are checked."""
+    """Return `bounds_from_weights` of checked rows."""
     if kernels := kernels_for(w_plus, w_minus):
         return kernels.bounds(w_plus, w_minus)
     row = _scaled(w_plus, w_minus)
     upper = _at_most_one(row.plausible / row.total)
-    return upper * _at_most_one(row.share), upper
+    return upper * _at_most_one(row.belief_ratio), upper
 
 
 def conflict(w_plus: torch.Tensor, w_minus: torch.Tensor) -> tuple[torch.Tensor]:
-    r"""Compute `conflict_from_weights`: two classes are spoken for, or one that is spoken against.
+    r"""Return `conflict_from_weights` of checked rows, as a sum of non-negative terms.
 
-    With k the first class spoken for, that is
+    Evidence conflicts if it supports two classes, or one class and its complement. With k the first
+    class supported, that has the mass
     :math:`\sum_k(1-e^{-w^+_k})\,e^{-\sum_{l<k}w^+_l}(1-e^{-w^-_k-\sum_{l>k}w^+_l})`; and
-    :math:`e^{-\sum_kw^+_k}\prod_kq_k`: no class is spoken for and all are spoken against.
+    :math:`e^{-\sum_kw^+_k}\prod_kq_k`: no class is supported and all are ruled out.
     """
     if kernels := kernels_for(w_plus, w_minus):
         return (kernels.conflict(w_plus, w_minus),)
@@ -167,7 +168,7 @@ def conflict(w_plus: torch.Tensor, w_minus: torch.Tensor) -> tuple[torch.Tensor]
 
 
 def ignorance(w_plus: torch.Tensor, w_minus: torch.Tensor) -> tuple[torch.Tensor]:
-    """Compute `ignorance_from_weights` for rows that are checked."""
+    """Return `ignorance_from_weights` of checked rows."""
     if kernels := kernels_for(w_plus, w_minus):
         return (kernels.ignorance(w_plus, w_minus),)
     row = _scaled(w_plus, w_minus)
@@ -176,51 +177,53 @@ def ignorance(w_plus: torch.Tensor, w_minus: torch.Tensor) -> tuple[torch.Tensor
 
 
 def mass(w_plus: torch.Tensor, w_minus: torch.Tensor) -> tuple[torch.Tensor]:
-    """Compute `mass_from_weights` for rows that are checked."""
+    """Return `mass_from_weights` of checked rows."""
     n_classes = w_plus.shape[-1]
-    if n_classes > MOST_LISTED:
+    if n_classes > MAX_LISTED_CLASSES:
         raise ValueError(
-            f"Masses of all sets are listed for at most {MOST_LISTED} classes; got {n_classes}. "
-            "Bounds, conflict and ignorance have no such limit."
+            f"Masses of all sets are listed for at most {MAX_LISTED_CLASSES} classes; got "
+            f"{n_classes}. Bounds, conflict and ignorance have no such limit."
         )
     row = _scaled(w_plus, w_minus)
-    # Factors of a set's members are relative to the largest of them: D may be far smaller than 1.
+    # Factors are relative to the largest one: D may be far smaller than 1.
     least = w_minus.detach().amin(-1, keepdim=True)
-    spared, denied = torch.exp(least - w_minus), _support(w_minus)
+    not_excluded, excluded = torch.exp(least - w_minus), _support(w_minus)
     product, size = torch.ones_like(least), torch.zeros_like(least[:1])
     for k in range(n_classes):
-        product = torch.cat([product * denied[:, k, None], product * spared[:, k, None]], dim=1)
+        product = torch.cat(
+            [product * excluded[:, k, None], product * not_excluded[:, k, None]], dim=1
+        )
         size = torch.cat([size, size + 1], dim=1)
     listed = product[:, 1:] * torch.exp(-size[:, 1:] * least - row.shift) / row.total
     alone = torch.tensor([(1 << k) - 1 for k in range(n_classes)], device=w_plus.device)
     return (listed.index_copy(1, alone, bounds(w_plus, w_minus)[0]),)
 
 
-class _Row(NamedTuple):
-    """What the formulas share, row by row, scaled by :math:`e^{-M}` with M the `shift`.
+class _ScaledTerms(NamedTuple):
+    """Terms common to the formulas, per row, scaled by :math:`e^{-M}` with M the `shift`.
 
-    `plausible` is :math:`e^{w^+_k-w^-_k-M}`, at most 1; `total` is D, between 1 and 2K; `share` is
-    the belief's part of the plausibility.
+    `plausible` is :math:`e^{w^+_k-w^-_k-M}`, at most 1; `total` is D, between 1 and 2K;
+    `belief_ratio` is belief over plausibility.
     """
 
     plausible: torch.Tensor
-    share: torch.Tensor
+    belief_ratio: torch.Tensor
     total: torch.Tensor
     shift: torch.Tensor
 
 
-def _scaled(w_plus: torch.Tensor, w_minus: torch.Tensor) -> _Row:
+def _scaled(w_plus: torch.Tensor, w_minus: torch.Tensor) -> _ScaledTerms:
     difference = w_plus - w_minus
     with torch.no_grad():
         shift = difference.amax(-1, keepdim=True)
-        lost = _rounded_away(w_plus, w_minus, difference)
-    plausible = torch.exp(difference - shift + lost)
-    silent, support, opposition = torch.exp(-w_plus), _support(w_plus), _support(w_minus)
-    # 1 - ∏q is the sum over k of the chance that k is the first class not ruled out.
+        error = _rounding_error(w_plus, w_minus, difference)
+    plausible = torch.exp(difference - shift + error)
+    no_support, support, opposition = torch.exp(-w_plus), _support(w_plus), _support(w_minus)
+    # 1 - ∏q is the sum over k of the probability that k is the first class not ruled out.
     before = _shifted(opposition, 1.0).cumprod(-1)
     after = _shifted(opposition.flip(-1), 1.0).cumprod(-1).flip(-1)
-    total = (plausible * (support + silent * before)).sum(-1, keepdim=True)
-    return _Row(plausible, support + silent * before * after, total, shift)
+    total = (plausible * (support + no_support * before)).sum(-1, keepdim=True)
+    return _ScaledTerms(plausible, support + no_support * before * after, total, shift)
 
 
 def _support(weight: torch.Tensor) -> torch.Tensor:
@@ -228,25 +231,25 @@ def _support(weight: torch.Tensor) -> torch.Tensor:
 
 
 def _shifted(x: torch.Tensor, first: float) -> torch.Tensor:
-    """Move columns one to the right, so that a running sum stops before its own column."""
+    """Return columns moved one to the right: cumulative sums then exclude their own column."""
     return torch.cat([torch.full_like(x[..., :1], first), x[..., :-1]], dim=-1)
 
 
-def _rounded_away(a: torch.Tensor, b: torch.Tensor, difference: torch.Tensor) -> torch.Tensor:
-    """Return a - b minus its rounded value, exactly (Knuth): float32 keeps 1e-3 of 1e4 no more."""
+def _rounding_error(a: torch.Tensor, b: torch.Tensor, difference: torch.Tensor) -> torch.Tensor:
+    """Return a - b minus its rounded value, exactly (Knuth's TwoSum)."""
     minus_b = difference - a
     return (a - (difference - minus_b)) - (b + minus_b)
 
 
 def _at_most_one(x: torch.Tensor) -> torch.Tensor:
-    """Take away what rounding put above 1, and leave the gradient as it is."""
+    """Return x clipped to 1 with its gradient unchanged."""
     return x - (x.detach() - 1).clamp(min=0)
 
 
 def _from_weights(
     formula: Formula, w_plus: torch.Tensor, w_minus: torch.Tensor
 ) -> tuple[torch.Tensor, ...]:
-    """Check weights and apply a formula of rows to them, a chunk of rows at a time."""
+    """Return a formula of checked weights, computed in chunks of rows."""
     check_floating("w_plus", w_plus)
     check_floating("w_minus", w_minus)
     if w_plus.shape != w_minus.shape:
@@ -261,7 +264,7 @@ def _from_weights(
     rows = [w.reshape(-1, n_classes).to(dtype) for w in (w_plus, w_minus)]
     if formula is mass:
         parts = by_rows(formula, *rows, width=2**n_classes)
-    elif kernels_for(*rows):  # which hold nothing but their results
+    elif kernels_for(*rows):  # which need no chunks: they allocate only their results
         parts = formula(*rows)
     else:
         parts = by_rows(formula, *rows, width=n_classes)

@@ -1,4 +1,4 @@
-"""The compiled kernels of `dubito.evidence` on CPU tensors, float32 or float64 alike.
+"""The compiled kernels of `dubito.evidence` on CPU tensors, float32 or float64.
 
 As `_triton` on a GPU: for tensors that need no gradient, through `_torch_rows.kernels_for`.
 """
@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from dubito._kernels import evidence
+from dubito._numerics import evidence_weights as evidence
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: Numbers of one kind that a thread takes at once: they stay in its cache.
-_SHARE = 2**16
+#: Elements per block of a thread: they fit into its cache.
+_BLOCK_ELEMENTS = 2**16
 
 
 def bounds(w_plus: torch.Tensor, w_minus: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -44,10 +44,14 @@ def ignorance(w_plus: torch.Tensor, w_minus: torch.Tensor) -> torch.Tensor:
 def totals(
     centred: torch.Tensor, slope: torch.Tensor, base: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Add up positive and negative parts of the weights over features, (n, K) each."""
+    """Return sums of positive and negative parts of the weights over features, (n, K) each."""
     plus, minus = (centred.new_empty(len(centred), slope.shape[1]) for _ in range(2))
-    features = np.arange(len(slope) + 1)  # each is a piece of evidence by itself
-    layer = _wide(slope.detach().numpy()), np.zeros(len(slope)), _wide(base.detach().numpy())
+    features = np.arange(len(slope) + 1)  # one feature per piece of evidence
+    layer = (
+        _as_float64(slope.detach().numpy()),
+        np.zeros(len(slope)),
+        _as_float64(base.detach().numpy()),
+    )
     pieces = features[:-1], features
     _write((plus, minus), lambda rows: evidence.totals(rows, layer, pieces), centred)
     return plus, minus
@@ -58,21 +62,21 @@ def _write(
     kernel: Callable[..., tuple[Any, ...]],
     *inputs: torch.Tensor,
 ) -> None:
-    """Fill the results with what a kernel makes of the inputs' rows, in torch's threads."""
+    """Write the results of a kernel for all rows, in as many threads as torch uses."""
     n = len(inputs[0])
-    step = max(1, _SHARE // max(1, results[0][:1].numel(), inputs[0][:1].numel()))
-    # Arrays from here on: torch's operations would start their own threads in each of these.
+    step = max(1, _BLOCK_ELEMENTS // max(1, results[0][:1].numel(), inputs[0][:1].numel()))
+    # numpy from here on: torch operations would start threads of their own.
     given = [x.detach().numpy() for x in inputs]
     written = [x.numpy() for x in results]
 
     def part(start: int) -> None:
         rows = slice(start, start + step)
-        numbers = [_wide(x[rows]) for x in given]
-        # The kernels compare, and a comparison with nan is just false.
-        lost = ~np.isfinite(sum(x.sum(axis=1) for x in numbers))
+        numbers = [_as_float64(x[rows]) for x in given]
+        # The kernels compare numbers and do not propagate nan.
+        not_finite = ~np.isfinite(sum(x.sum(axis=1) for x in numbers))
         for result, array in zip(written, kernel(*numbers), strict=True):
             result[rows] = array
-            result[rows][lost] = np.nan
+            result[rows][not_finite] = np.nan
 
     threads = torch.get_num_threads()
     if threads == 1 or n <= step:
@@ -80,9 +84,9 @@ def _write(
             part(start)
         return
     with ThreadPoolExecutor(threads) as pool:
-        for _ in pool.map(part, range(0, n, step)):  # to raise what a part raised
+        for _ in pool.map(part, range(0, n, step)):  # raises the exceptions of the threads
             pass
 
 
-def _wide(x: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
+def _as_float64(x: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
     return np.ascontiguousarray(x, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""What enters a linear layer: read from a model, and averaged over batches."""
+"""The input features of a linear layer of a model, and their mean over batches."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 class LayerInput(nn.Module):
-    """A model cut off before one of its layers: called like the model, it returns what enters it.
+    """A module that returns the input of one layer of a model, called like the model.
 
     Parameters
     ----------
     model : nn.Module
-        Any model; it is run as it is, in the mode it is in.
+        Any model; it is run in its current mode.
     layer : nn.Module or str
         The layer, or its name in the model, as in ``model.named_modules()``.
 
@@ -49,31 +49,31 @@ class LayerInput(nn.Module):
 
     def forward(self, *args: Any, **kwargs: Any) -> torch.Tensor:
         """Run the model and return the input of the layer."""
-        seen: list[torch.Tensor] = []
+        inputs: list[torch.Tensor] = []
 
-        def keep(_: nn.Module, given: tuple[Any, ...], named: dict[str, Any]) -> None:
-            seen.append(given[0] if given else named["input"])
+        def record(_: nn.Module, given: tuple[Any, ...], named: dict[str, Any]) -> None:
+            inputs.append(given[0] if given else named["input"])
 
-        hook = self.layer.register_forward_pre_hook(keep, with_kwargs=True)
+        hook = self.layer.register_forward_pre_hook(record, with_kwargs=True)
         try:
             self.model(*args, **kwargs)
         finally:
             hook.remove()
-        if len(seen) != 1:
+        if len(inputs) != 1:
             raise ValueError(
-                f"The model calls the layer {len(seen)} times in one pass; "
+                f"The model calls the layer {len(inputs)} times in one pass; "
                 "the features are what enters it when it is called once."
             )
-        return seen[0]
+        return inputs[0]
 
 
 def feature_mean(
     features: Any, n_features: int, *, backbone: Callable[..., Any] | None, device: torch.device
 ) -> torch.Tensor:
-    """Average features in one pass, in float64, each row counting once: (J,) on the CPU."""
+    """Return the mean of the features over all rows, in float64, (J,) on the CPU."""
     total = torch.zeros(n_features, dtype=torch.float64)
     count = 0
-    with torch.no_grad(), _evaluating(backbone):
+    with torch.no_grad(), _evaluation_mode(backbone):
         for batch in _batches(features):
             rows = _features_of(batch, backbone, device)
             if rows.shape[-1:] != (n_features,):
@@ -127,8 +127,8 @@ def _features_of(
 
 
 @contextmanager
-def _evaluating(backbone: Callable[..., Any] | None) -> Iterator[None]:
-    """Put a model, or the model whose method this is, in evaluation mode for a while."""
+def _evaluation_mode(backbone: Callable[..., Any] | None) -> Iterator[None]:
+    """Put a module, or the module of a bound method, in evaluation mode within a with block."""
     model = backbone if isinstance(backbone, nn.Module) else getattr(backbone, "__self__", None)
     before = (
         [(part, part.training) for part in model.modules()] if isinstance(model, nn.Module) else []

@@ -1,4 +1,4 @@
-"""How formulas of rows are run on tensors: in chunks, by a compiled kernel where there is one."""
+"""Evaluation of row-wise formulas on tensors: in chunks, or by a compiled kernel."""
 
 from __future__ import annotations
 
@@ -10,61 +10,61 @@ from typing import Any, TypeAlias
 import torch
 from torch.autograd.forward_ad import unpack_dual
 
-#: Rows of tensors in, their results out.
+#: A function of tensors of rows that returns tensors of rows.
 Formula: TypeAlias = Callable[..., tuple[torch.Tensor, ...]]
 
-#: Numbers of one kind that plain torch operations hold at once besides the result.
-_ROOM_ON_CPU, _ROOM_ON_GPU = 2**20, 2**25
+#: Largest number of elements of one temporary tensor.
+_CHUNK_ON_CPU, _CHUNK_ON_GPU = 2**20, 2**25
 
-#: What compiled kernels take: types on the CPU; types, and classes that fit registers, on a GPU.
-_WIDE = (torch.float32, torch.float64)
-_NARROW = (torch.float32, torch.bfloat16, torch.float16)
-_MOST_FUSED = 2**14
+#: Inputs of the compiled kernels: dtypes on the CPU; dtypes and number of classes on a GPU.
+_CPU_DTYPES = (torch.float32, torch.float64)
+_GPU_DTYPES = (torch.float32, torch.bfloat16, torch.float16)
+_MAX_GPU_CLASSES = 2**14
 
 
 def check_floating(name: str, x: Any) -> None:
-    """Refuse what is not a tensor of floating-point numbers."""
+    """Raise an error unless x is a tensor of floating-point numbers."""
     if not isinstance(x, torch.Tensor) or not x.is_floating_point():
         kind = str(x.dtype) if isinstance(x, torch.Tensor) else type(x).__name__
         raise TypeError(f"{name} must be a floating-point tensor; got {kind}.")
 
 
 def working_dtype(given: torch.dtype) -> torch.dtype:
-    """Return the type to compute in: float32 for anything narrower."""
+    """Return the dtype to compute in: float32 for anything narrower."""
     return torch.promote_types(given, torch.float32)
 
 
-def room(device: torch.device) -> int:
-    """Return how many numbers of one kind to hold at once besides the result."""
-    return _ROOM_ON_CPU if device.type == "cpu" else _ROOM_ON_GPU
+def chunk_size(device: torch.device) -> int:
+    """Return the largest number of elements of one temporary tensor."""
+    return _CHUNK_ON_CPU if device.type == "cpu" else _CHUNK_ON_GPU
 
 
 def needs_grad(*tensors: torch.Tensor) -> bool:
-    """Say whether a gradient will be asked for, or is on its way forward."""
+    """Return whether reverse-mode or forward-mode gradients are needed."""
     if any(unpack_dual(x).tangent is not None for x in tensors):
         return True
     return torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
 
 
 def is_transformed(*tensors: torch.Tensor) -> bool:
-    """Say whether torch looks on: compiling, tracing, or transforming by `torch.func`."""
+    """Return whether torch is compiling, tracing, or transforming by `torch.func`."""
     if torch.compiler.is_compiling() or torch.jit.is_tracing():
         return True
     return any(_is_wrapped(x) for x in tensors)
 
 
 def _is_wrapped(x: torch.Tensor) -> bool:
-    # What `torch.func` hands over has no numbers of its own; torch has no public word for it.
+    # Tensors within `torch.func` have no data; torch has no public test for them.
     functorch = getattr(torch._C, "_functorch", None)
     return functorch is not None and bool(functorch.is_functorch_wrapped_tensor(x))
 
 
 def by_rows(formula: Formula, *inputs: torch.Tensor, width: int) -> tuple[torch.Tensor, ...]:
-    """Apply a formula to runs of rows, so that only its results are held for all rows.
+    """Return a formula evaluated in chunks of rows, to limit temporary memory.
 
-    `width` is how many numbers of one kind the formula holds for each row. Half precision is
-    computed in float32 and returned as it came. Where gradients are needed the graph keeps
-    everything in any case, and all rows go at once.
+    `width` is the number of elements of a temporary tensor per row. Half precision is computed in
+    float32 and returned in half precision. With gradients all rows go at once: the graph stores all
+    intermediate tensors anyway.
     """
     given = reduce(torch.promote_types, (x.dtype for x in inputs))
     inside = working_dtype(given)
@@ -74,7 +74,7 @@ def by_rows(formula: Formula, *inputs: torch.Tensor, width: int) -> tuple[torch.
         return tuple(x.to(given) if x.is_floating_point() else x for x in results)
 
     n = len(inputs[0])
-    step = max(1, room(inputs[0].device) // width)
+    step = max(1, chunk_size(inputs[0].device) // width)
     if n <= step or needs_grad(*inputs):
         return part(*inputs)
     results: tuple[torch.Tensor, ...] = ()
@@ -87,33 +87,33 @@ def by_rows(formula: Formula, *inputs: torch.Tensor, width: int) -> tuple[torch.
 
 
 def kernels_for(*inputs: torch.Tensor) -> Any:
-    """Return a module of fused kernels where one serves, None where torch operations are to do.
+    """Return a module of compiled kernels for these tensors, or None if there is none.
 
-    None serves where a gradient will be asked for or torch looks on.
+    There is none where gradients are needed or torch is compiling, tracing or transforming.
     """
     if is_transformed(*inputs) or needs_grad(*inputs):
         return None
-    if all(x.device.type == "cpu" and x.dtype in _WIDE for x in inputs):
-        from dubito.evidence import _torch_cpu  # noqa: PLC0415 - where it is used
+    if all(x.device.type == "cpu" and x.dtype in _CPU_DTYPES for x in inputs):
+        from dubito.evidence import _torch_cpu  # noqa: PLC0415 - imports numba
 
         return _torch_cpu
-    narrow = all(x.is_cuda and x.dtype in _NARROW for x in inputs)
-    if narrow and inputs[-1].shape[-1] <= _MOST_FUSED:
+    on_gpu = all(x.is_cuda and x.dtype in _GPU_DTYPES for x in inputs)
+    if on_gpu and inputs[-1].shape[-1] <= _MAX_GPU_CLASSES:
         return _built_kernels(inputs[0].device)
     return None
 
 
 @cache
 def _built_kernels(device: torch.device) -> Any:
-    """Load the kernels and try them once: Triton needs a C compiler and a GPU that it knows."""
+    """Return the Triton kernels, or None if a trial run fails: they need a C compiler."""
     try:
-        from dubito.evidence import _triton  # noqa: PLC0415 - only where a GPU is
+        from dubito.evidence import _triton  # noqa: PLC0415 - needs a GPU
 
         probe = torch.ones(1, 2, device=device)
         _triton.bounds(probe, probe)
     except ImportError:
         return None
-    except Exception as error:  # noqa: BLE001 - whatever stops Triton, torch goes on
+    except Exception as error:  # noqa: BLE001 - any failure of Triton: use torch
         warnings.warn(
             f"Triton cannot build kernels for {device} ({error}); plain torch operations are "
             "used, which are several times slower.",

@@ -1,4 +1,4 @@
-r"""Weights of evidence of a linear layer, least committed (P2, Prop. 2), on tensors."""
+r"""Weights of evidence of a linear layer, least committed (Denœux 2019, Prop. 2), on tensors."""
 
 from __future__ import annotations
 
@@ -10,37 +10,39 @@ from torch.utils.checkpoint import checkpoint
 
 from dubito.evidence._torch_rows import (
     check_floating,
+    chunk_size,
     is_transformed,
     kernels_for,
     needs_grad,
-    room,
     working_dtype,
 )
 
 if TYPE_CHECKING:
     from torch import nn
 
-_anew = partial(checkpoint, use_reentrant=False, preserve_rng_state=False)
+_recomputed = partial(checkpoint, use_reentrant=False, preserve_rng_state=False)
 
 
-class Identified(NamedTuple):
+class LeastCommittedLayer(NamedTuple):
     r"""The least committed weights :math:`w_{jk}=\beta^*_{jk}(\phi_j-\mu_j)+b_k`.
 
     That is eq. (38) with :math:`\alpha^*_{jk}=b_k-\beta^*_{jk}\mu_j`: the intercept at the mean
-    of the features, divided evenly among them. Centred features lose no digits to a large mean.
+    of the features, divided evenly among them. Centring avoids cancellation with a large mean.
     """
 
     slope: torch.Tensor  # (J, K), or (J, 1) for a binary layer
     base: torch.Tensor  # (K,) or (1,)
 
 
-def identify(coef: torch.Tensor, intercept: torch.Tensor, mean: torch.Tensor) -> Identified:
-    """Centre the coefficients over classes, and the intercept over features."""
+def least_committed(
+    coef: torch.Tensor, intercept: torch.Tensor, mean: torch.Tensor
+) -> LeastCommittedLayer:
+    """Return the least committed weights of a layer."""
     if len(coef) > 1:
         coef = coef - coef.mean(0)
         intercept = intercept - intercept.mean()
     at_mean = intercept + (coef * mean).sum(1)
-    return Identified(coef.T.contiguous(), at_mean / coef.shape[1])
+    return LeastCommittedLayer(coef.T.contiguous(), at_mean / coef.shape[1])
 
 
 def signed_weights(centred: torch.Tensor, slope: torch.Tensor, base: torch.Tensor) -> torch.Tensor:
@@ -51,23 +53,23 @@ def signed_weights(centred: torch.Tensor, slope: torch.Tensor, base: torch.Tenso
 def totals(
     centred: torch.Tensor, slope: torch.Tensor, base: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Add up positive and negative parts over features, (n, K) each, some features at a time."""
+    """Return sums of positive and negative parts over features, (n, K) each."""
     if kernels := kernels_for(centred, slope, base):
         return kernels.totals(centred, slope, base)
     n, n_features = centred.shape
-    step = max(1, room(centred.device) // max(1, n * slope.shape[1]))
+    step = max(1, chunk_size(centred.device) // max(1, n * slope.shape[1]))
     inputs = centred, slope, base
-    again = step < n_features and needs_grad(*inputs) and not is_transformed(*inputs)
+    recompute = step < n_features and needs_grad(*inputs) and not is_transformed(*inputs)
     plus = minus = centred.new_zeros(n, slope.shape[1])
     for j in range(0, n_features, step):
         block = centred[:, j : j + step], slope[j : j + step], base
-        # For the gradient a block is computed anew rather than kept.
-        some = _anew(_parts, *block) if again else _parts(*block)
+        # Recompute a block in the backward pass: storing all of them takes too much memory.
+        some = _recomputed(_block_totals, *block) if recompute else _block_totals(*block)
         plus, minus = plus + some[0], minus + some[1]
     return plus, minus
 
 
-def _parts(
+def _block_totals(
     centred: torch.Tensor, slope: torch.Tensor, base: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
     w = signed_weights(centred, slope, base)
@@ -84,7 +86,7 @@ def least_commitment_penalty(linear: nn.Linear, features: torch.Tensor) -> torch
     .. math:: \sum_{j=1}^Js_j^2\sum_{k=1}^K{\beta^*_{jk}}^2
               +\frac1J\sum_{k=1}^K\Bigl(\beta^*_{0k}+\sum_{j=1}^J\beta^*_{jk}\mu_j\Bigr)^2 .
 
-    It costs no more than the layer itself. For centred features it is Remark 1's sum; the remark's
+    The cost is that of the layer itself. For centred features it is Remark 1's sum; the remark's
     heuristic, :math:`\lambda_1\sum\beta_j^2+\lambda_2\beta_0^2`, is the ``weight_decay`` of torch's
     optimisers on this layer: right where features have mean 0 and one variance.
 
@@ -126,6 +128,6 @@ def least_commitment_penalty(linear: nn.Linear, features: torch.Tensor) -> torch
         raise ValueError("features has no rows; the penalty is a mean over rows.")
     intercept = coef.new_zeros(len(coef)) if linear.bias is None else linear.bias.to(wide)
     mean = rows.mean(0)
-    slope, base = identify(coef, intercept, mean)
+    slope, base = least_committed(coef, intercept, mean)
     variance = (rows - mean).square().mean(0)
     return (variance @ slope.square()).sum() + coef.shape[1] * base.square().sum()

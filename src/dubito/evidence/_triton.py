@@ -1,7 +1,7 @@
-"""Fused GPU kernels (Triton): import only where a GPU is, through `_torch_rows.kernels_for`.
+"""Fused GPU kernels (Triton): imported on a machine with a GPU, by `_torch_rows.kernels_for`.
 
-Each number is read once and written once. A program holds whole rows, in float32, and what a row
-needs of all its classes comes from reductions by sums and products of non-negative numbers.
+Each number is read and written once. A program holds whole rows, in float32; reductions over the
+classes are sums and products of non-negative numbers.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def conflict(w_plus: torch.Tensor, w_minus: torch.Tensor) -> torch.Tensor:
 
 
 def _launch(w_plus: torch.Tensor, w_minus: torch.Tensor, **results: torch.Tensor) -> None:
-    """Write what is asked for, in one pass over the weights."""
+    """Write the given results in one pass over the weights."""
     n, n_classes = w_plus.shape
     if not n:
         return
@@ -72,7 +72,7 @@ def _shape(block: int) -> tuple[int, int]:
 def totals(
     centred: torch.Tensor, slope: torch.Tensor, base: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Add up positive and negative parts of the weights over features, (n, K) each."""
+    """Return sums of positive and negative parts of the weights over features, (n, K) each."""
     n, n_features = centred.shape
     n_classes = slope.shape[1]
     plus = centred.new_empty(n, n_classes)
@@ -83,7 +83,7 @@ def totals(
     rows = 1024 // classes
     with torch.cuda.device(centred.device):
         _totals_kernel[(triton.cdiv(n, rows), triton.cdiv(n_classes, classes))](
-            centred.T.contiguous(),  # rows side by side: read as they lie
+            centred.T.contiguous(),  # contiguous along rows, the order of reading
             slope.contiguous(),
             base,
             plus,
@@ -106,66 +106,70 @@ def _belief_kernel(  # type: ignore[no-untyped-def]  # noqa: PLR0913, PLR0917
     ROWS: tl.constexpr, BLOCK: tl.constexpr,
     BOUNDS: tl.constexpr, IGNORANCE: tl.constexpr, CONFLICT: tl.constexpr,
 ):  # fmt: skip
-    """Do `_torch_belief._scaled` and what follows from it, for a few rows."""
+    """Compute the formulas of `_torch_belief` for a few rows."""
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     column = tl.arange(0, BLOCK)[None, :]
     there = (row < n)[:, None] & (column < n_classes)
     at = row[:, None]
     plus = tl.load(plus_at + at * plus_step + column, mask=there, other=0.0).to(tl.float32)
     minus = tl.load(minus_at + at * minus_step + column, mask=there, other=0.0).to(tl.float32)
-    # Minima and maxima pass nan over: 0, or nan where there is one, is added at the end.
-    nothing = tl.sum(plus + minus, axis=1) * 0.0
-    silent = tl.exp(-plus)
-    support = _support(plus, silent)
+    # Minima and maxima ignore nan: this is 0, or nan if there is one, and is added to the results.
+    zero_or_nan = tl.sum(plus + minus, axis=1) * 0.0
+    no_support = tl.exp(-plus)
+    support = _support(plus, no_support)
     opposition = tl.where(there, _support(minus, tl.exp(-minus)), 1.0)
     if BOUNDS or IGNORANCE:
         difference = plus - minus
         minus_b = difference - plus
-        lost = (plus - (difference - minus_b)) - (minus + minus_b)
+        error = (plus - (difference - minus_b)) - (minus + minus_b)
         difference = tl.where(there, difference, -float("inf"))
         shift = tl.max(difference, axis=1)
-        plausible = tl.exp((difference - shift[:, None]) + lost)
+        plausible = tl.exp((difference - shift[:, None]) + error)
         least, others, spared = tl.reduce(
-            (opposition, tl.full(opposition.shape, 1.0, tl.float32), plausible * silent),
+            (opposition, tl.full(opposition.shape, 1.0, tl.float32), plausible * no_support),
             1,
             _pool,
         )
         total = tl.sum(plausible * support, axis=1) + spared
         if BOUNDS:
-            # Another's product is that without the least factor, times the ratio of the two.
+            # Product over the other classes: without the least factor, times least over own factor.
             ratio = tl.where(opposition == 0.0, 1.0, least[:, None] / opposition)
-            share = support + silent * (others[:, None] * ratio)
+            belief_ratio = support + no_support * (others[:, None] * ratio)
             upper = tl.minimum(plausible * (1.0 / total)[:, None], 1.0)
-            lower = upper * tl.minimum(share, 1.0) + nothing[:, None]
-            upper += nothing[:, None]
+            lower = upper * tl.minimum(belief_ratio, 1.0) + zero_or_nan[:, None]
+            upper += zero_or_nan[:, None]
             tl.store(lower_at + at * n_classes + column, lower, mask=there)
             tl.store(upper_at + at * n_classes + column, upper, mask=there)
         if IGNORANCE:
             log_frame = -tl.sum(minus, axis=1) - shift - tl.log(total)
-            tl.store(ignorance_at + row, tl.exp(tl.minimum(log_frame, 0.0)) + nothing, mask=row < n)
+            tl.store(
+                ignorance_at + row, tl.exp(tl.minimum(log_frame, 0.0)) + zero_or_nan, mask=row < n
+            )
     if CONFLICT:
-        spoken = tl.where(there, support, 0.0)
+        supported = tl.where(there, support, 0.0)
         none, _, denied, several, against = tl.reduce(
-            (silent, spoken, spoken * opposition, tl.zeros_like(spoken), opposition), 1, _clash
+            (no_support, supported, supported * opposition, tl.zeros_like(supported), opposition),
+            1,
+            _clash,
         )
         empty = several + denied + none * against
-        tl.store(conflict_at + row, tl.minimum(empty, 1.0) + nothing, mask=row < n)
+        tl.store(conflict_at + row, tl.minimum(empty, 1.0) + zero_or_nan, mask=row < n)
 
 
 @triton.jit
-def _support(weight, silent):  # type: ignore[no-untyped-def]
-    """1 - exp(-w): by its series where the difference would lose digits."""
+def _support(weight, no_support):  # type: ignore[no-untyped-def]
+    """Return 1 - exp(-w), by its series for small w."""
     series = 1.0 - weight * (1.0 / 5) * (1.0 - weight * (1.0 / 6))
     series = 1.0 - weight * (1.0 / 3) * (1.0 - weight * (1.0 / 4) * series)
     series = weight * (1.0 - weight * (1.0 / 2) * series)
-    return tl.where(weight < 0.25, series, 1.0 - silent)
+    return tl.where(weight < 0.25, series, 1.0 - no_support)
 
 
 @triton.jit
 def _pool(  # type: ignore[no-untyped-def]  # noqa: PLR0917
     least_a, others_a, spared_a, least_b, others_b, spared_b
 ):
-    """Join two groups of classes: the least factor, the product of the rest, and 1 - product."""
+    """Combine two groups of classes: the least factor, the product of the rest, and 1 - product."""
     return (
         tl.minimum(least_a, least_b),
         others_a * others_b * tl.maximum(least_a, least_b),
@@ -177,7 +181,7 @@ def _pool(  # type: ignore[no-untyped-def]  # noqa: PLR0917
 def _clash(  # type: ignore[no-untyped-def]  # noqa: PLR0913, PLR0917
     none_a, one_a, denied_a, several_a, against_a, none_b, one_b, denied_b, several_b, against_b
 ):
-    """Join two groups of classes: chances that none, one, one denied, several are spoken for."""
+    """Combine two groups of classes: masses of none, one, one opposed, and several supported."""
     return (
         none_a * none_b,
         one_a * none_b + none_a * one_b,
@@ -193,20 +197,20 @@ def _totals_kernel(  # type: ignore[no-untyped-def]  # noqa: PLR0913, PLR0917
     n, n_features, n_classes,
     ROWS: tl.constexpr, CLASSES: tl.constexpr, RUN: tl.constexpr,
 ):  # fmt: skip
-    """Do `_torch_weights.totals` for a tile of rows and classes, in runs that round apart."""
+    """Compute `_torch_weights.totals` for a tile of rows and classes, summed in runs."""
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     column = tl.program_id(1) * CLASSES + tl.arange(0, CLASSES)
     base = tl.load(base_at + column, mask=column < n_classes, other=0.0)[None, :]
     plus = tl.zeros((ROWS, CLASSES), tl.float32)
     minus = tl.zeros((ROWS, CLASSES), tl.float32)
-    nothing = tl.zeros((ROWS, 1), tl.float32)  # or nan, which minima and maxima pass over
+    zero_or_nan = tl.zeros((ROWS, 1), tl.float32)  # minima and maxima ignore nan
     for start in range(0, n_features, RUN):
         plus_run = tl.zeros((ROWS, CLASSES), tl.float32)
         minus_run = tl.zeros((ROWS, CLASSES), tl.float32)
         for _ in range(start, tl.minimum(start + RUN, n_features)):
             phi = tl.load(phi_at + row, mask=row < n, other=0.0)[:, None]
             slope = tl.load(slope_at + column, mask=column < n_classes, other=0.0)[None, :]
-            nothing += phi * 0.0
+            zero_or_nan += phi * 0.0
             weight = phi * slope + base
             plus_run += tl.maximum(weight, 0.0)
             minus_run -= tl.minimum(weight, 0.0)
@@ -216,5 +220,5 @@ def _totals_kernel(  # type: ignore[no-untyped-def]  # noqa: PLR0913, PLR0917
         minus += minus_run
     at = row[:, None] * n_classes + column[None, :]
     there = (row < n)[:, None] & (column < n_classes)[None, :]
-    tl.store(plus_at + at, plus + nothing, mask=there)
-    tl.store(minus_at + at, minus + nothing, mask=there)
+    tl.store(plus_at + at, plus + zero_or_nan, mask=there)
+    tl.store(minus_at + at, minus + zero_or_nan, mask=there)

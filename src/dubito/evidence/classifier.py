@@ -1,4 +1,4 @@
-"""Any classifier that ends in a linear layer, with the evidence behind its answers."""
+"""A classifier that ends in a linear layer, with the evidence behind its predictions."""
 
 from __future__ import annotations
 
@@ -10,38 +10,39 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from dubito._checks import FloatArray, NotSupportedError, check_level, counted, no_level
-from dubito._estimators import CautiousMixin
-from dubito._rows import read_rows
-from dubito._sklearn import HasMethods, StrOptions, check_feature_names, fit_context
-from dubito.evidence._fitting import (
-    fitted,
-    frozen,
+from dubito._compat import HasMethods, StrOptions, check_feature_names, fit_context
+from dubito._rows import fitted_copy, read_rows
+from dubito._validation import NotSupportedError, check_level, no_level
+from dubito._wording import counted, name_some
+from dubito.base import CautiousMixin
+from dubito.evidence._inner_model import (
     mean_features,
     read_unlabelled_rows,
+    unfreeze,
     warn_of_other_probabilities,
 )
 from dubito.evidence._layers import read_last_layer, refuse_unreadable
-from dubito.evidence._provenance import input_columns, shown_values
 from dubito.evidence.explanation import Explanation
+from dubito.evidence.input_columns import input_columns, shown_values
 from dubito.evidence.model import EvidenceModel
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from dubito._typing import FloatArray
     from dubito.belief import Bounds, MassBatch
 
 
 #: Rows on which the probabilities of the evidence are compared with the model's own.
-_COMPARED = 100
+_ROWS_COMPARED = 100
 
 
 class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
-    r"""Read a classifier as evidence: masses, bounds, conflict, ignorance, and what says what.
+    r"""A classifier with the evidence behind its predictions: masses, bounds, conflict, ignorance.
 
     The features that enter the last linear layer are pieces of evidence for and against each
     class, which Dempster's rule combines. The layer's probabilities are the normalised
-    plausibilities of the result (P2); its belief and plausibility tell besides whether doubt is
+    plausibilities of the result (Denœux 2019); belief and plausibility also show whether doubt is
     lack of evidence or conflict.
 
     Parameters
@@ -52,19 +53,19 @@ class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         hidden layer, also within temperature scaling; `LinearSVC`, `RidgeClassifier` and other
         linear classifiers in a `CalibratedClassifier` with a linear calibrator (such as
         `VectorCalibrator`), or in ``CalibratedClassifierCV(ensemble=False)``; and pipelines and
-        searches that end in one of them, whose features are what their transformers make. A fitted
-        one comes as ``FrozenEstimator(model)``: it is left as it is, and `fit` takes only the
-        means of the features, best from the rows it was trained on.
+        searches that end in one of them, whose features are the outputs of their transformers. A
+        fitted one is given as ``FrozenEstimator(model)``: it is not fitted again, and `fit` only
+        computes the means of the features, preferably on the rows it was trained on.
     groups : {"input"} or sequence of labels, optional
-        What makes one piece of evidence. By default each feature, as in the paper. "input": all
-        features made of one input column, as of the splines of a generalised additive model or
-        the columns of a one-hot encoding. Labels: features with the same label.
+        Which features form one piece of evidence. By default each by itself, as in the paper.
+        "input": all features computed from one input column, as the splines of a generalised
+        additive model or the columns of a one-hot encoding. Labels: features with the same label.
 
     Attributes
     ----------
     classes_ : ndarray of shape (K,)
     estimator_ : classifier
-        The fitted one.
+        The fitted estimator.
     model_ : EvidenceModel
         Its last layer.
     piece_names_ : list of str
@@ -85,16 +86,16 @@ class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
     how probable it is, and an `OneVsRestWarning` says so. Calibrators with a softmax of their own
     (temperature, vector, matrix scaling) have no such difference.
 
-    Every feature has an equal share of the intercept (P2, Prop. 2), also one whose coefficients
-    are zero. Leave out what the model does not use, as a constant column or those that an L1
-    penalty set to zero, for it would speak with that share.
+    The intercept is divided equally among all features (Denœux 2019, Prop. 2), also those whose
+    coefficients are zero. Leave out features that the model does not use, as a constant column or
+    those that an L1 penalty set to zero: their part of the intercept would count as evidence.
 
     ``lower <= predict_proba <= upper`` always holds. For two classes the bounds are belief and
     plausibility. For more the belief may exceed the probability, the more so the more classes
     there are, for a normalised plausibility need not lie between belief and plausibility: there
     ``lower`` is the probability. The belief itself is that of `predict_mass`, and of
     ``model_.bounds(ev.features(X))`` for any number of classes. Sets by rules on the bounds may
-    thus be larger than by rules on `predict_mass`; neither promises coverage.
+    thus be larger than by rules on `predict_mass`; neither has guaranteed coverage.
 
     Examples
     --------
@@ -129,7 +130,7 @@ class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit the estimator, unless frozen, and take the means of its features.
+        """Fit the estimator, unless frozen, and compute the means of its features.
 
         Parameters
         ----------
@@ -137,8 +138,8 @@ class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         y : array-like of shape (n,)
             A frozen estimator needs none.
         sample_weight : array-like of shape (n,), optional
-            Counts for the means always, and for the estimator, or the steps of a pipeline, where
-            they can take weights; a warning says so where none can.
+            Used for the means, and by the estimator, or the steps of a pipeline, that accept
+            sample weights; a warning is issued where none does.
 
         Returns
         -------
@@ -146,11 +147,13 @@ class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         """
         refuse_unreadable(self.estimator)
         if isinstance(self.estimator, FrozenEstimator):
-            self.estimator_ = frozen(self.estimator, y)
+            self.estimator_ = unfreeze(self.estimator, y)
             X, weight = read_unlabelled_rows(X, sample_weight)
         else:
             X, labels, weight = read_rows(self, X, y, sample_weight)
-            self.estimator_ = fitted(self.estimator, X, labels, weight)
+            self.estimator_ = fitted_copy(
+                self.estimator, X, labels, weight, instead="the means of the features"
+            )
             refuse_unreadable(self.estimator_)  # again: a search may have chosen another model
         self.classes_ = self.estimator_.classes_
         if np.ndim(X) == 2:
@@ -159,7 +162,7 @@ class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         self._layer = read_last_layer(self.estimator_)
         self._layer.refuse_other_than(len(self.classes_))
         phi = self._layer.features(X)
-        self._columns = self._columns_behind(X)
+        self._columns = self._input_columns(X)
         self.model_ = EvidenceModel(
             self._layer.coef,
             self._layer.intercept,
@@ -168,10 +171,10 @@ class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
             groups=self._groups(),
         )
         self.piece_names_ = self._name_pieces(X)
-        warn_of_other_probabilities(self.estimator_, X, self.model_.proba(phi[:_COMPARED]))
+        warn_of_other_probabilities(self.estimator_, X, self.model_.proba(phi[:_ROWS_COMPARED]))
         return self
 
-    def _columns_behind(self, X: Any) -> list[int | None]:
+    def _input_columns(self, X: Any) -> list[int | None]:
         """Return the input column each feature is made of, None where it is not just one."""
         n_features = self._layer.coef.shape[1]
         if self._layer.is_hidden or np.ndim(X) < 2:  # texts have no columns
@@ -238,7 +241,7 @@ class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         return self.model_.proba(phi)
 
     def predict_log_proba(self, X: Any) -> FloatArray:
-        """Return the logarithms of the probabilities, right where these round to 0.
+        """Return the logarithms of the probabilities, accurate also where these underflow to 0.
 
         Parameters
         ----------
@@ -260,8 +263,8 @@ class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         X : array-like or sparse matrix
             As in `fit`.
         level : None
-            Weights of evidence measure how much the features say, not how sure the fit is: no
-            confidence level can be asked for.
+            Only None: weights of evidence measure the evidence in the features, not the
+            uncertainty of the fit.
 
         Returns
         -------
@@ -279,7 +282,7 @@ class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         return self.model_.bounds(phi).including(self.model_.proba(phi))
 
     def predict_mass(self, X: Any) -> MassBatch:
-        """Return the mass functions of all evidence together.
+        """Return the mass functions that combine all evidence.
 
         Parameters
         ----------
@@ -295,7 +298,7 @@ class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         return self.model_.mass(phi)
 
     def piece_mass(self, X: Any, piece: int | str) -> MassBatch:
-        """Return what one piece of evidence says alone.
+        """Return the mass functions of one piece of evidence alone.
 
         Parameters
         ----------
@@ -316,9 +319,8 @@ class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         if not isinstance(piece, str):
             return piece
         if piece not in self.piece_names_:
-            shown = ", ".join(self.piece_names_[:5])
-            more = ", ..." if len(self.piece_names_) > 5 else ""
-            raise ValueError(f"there is no piece of evidence {piece!r}; there are {shown}{more}")
+            shown = name_some(self.piece_names_, show=str, rest=", ...")
+            raise ValueError(f"there is no piece of evidence {piece!r}; there are {shown}")
         return self.piece_names_.index(piece)
 
     def weights(self, X: Any) -> FloatArray:
@@ -332,7 +334,7 @@ class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         Returns
         -------
         ndarray of shape (n, pieces, K)
-            As `EvidenceModel.weights` has them.
+            As in `EvidenceModel.weights`.
         """
         phi = self.features(X)
         return self.model_.weights(phi)
@@ -353,7 +355,7 @@ class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         return self.model_.totals(phi)
 
     def conflict(self, X: Any) -> FloatArray:
-        """Return how far the evidence contradicts itself, row by row; see `conflict_from_weights`.
+        """Return the degree of conflict of the evidence in each row; see `conflict_from_weights`.
 
         Parameters
         ----------
@@ -369,7 +371,7 @@ class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         return self.model_.conflict(phi)
 
     def ignorance(self, X: Any) -> FloatArray:
-        """Return the mass of the whole frame, row by row: what the evidence leaves open.
+        """Return the ignorance in each row: the mass of the whole frame.
 
         Parameters
         ----------
@@ -390,7 +392,7 @@ class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         Parameters
         ----------
         X : array-like or sparse matrix
-            As in `fit`; few rows, for all weights are kept.
+            As in `fit`; few rows, since all weights are stored.
 
         Returns
         -------

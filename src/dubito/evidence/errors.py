@@ -1,5 +1,5 @@
-"""What models of evidence warn of."""
+"""Warnings of the models of evidence."""
 
 
 class OneVsRestWarning(UserWarning):
-    """A model's own probabilities are no softmax of its outputs, and differ from the evidence's."""
+    """A model's own probabilities are no softmax of its outputs: those of the evidence differ."""

@@ -1,4 +1,4 @@
-"""Why a prediction is what it is: the pieces of evidence behind it, as a table and in words."""
+"""Explanations of predictions: the pieces of evidence as a table, in words and as a plot."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from dubito._checks import FloatArray, as_float_array, counted, pick_rows
-from dubito._kernels.softmax import softmax_rows
+from dubito._numerics.softmax import softmax_rows
+from dubito._validation import as_float_array, pick_rows
+from dubito._wording import counted, name_some, shorten
 from dubito.decision import interval_dominance
-from dubito.evidence._wording import (
+from dubito.evidence._explanation_format import (
     LONGEST_LABEL,
     NOTHING,
-    Claim,
+    Statement,
     aligned,
     amount,
-    called,
+    class_name,
     is_word,
     named_values,
-    share,
-    short,
+    two_digits,
 )
 from dubito.evidence.weights import (
     bounds_from_weights,
@@ -33,25 +33,28 @@ from dubito.evidence.weights import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from dubito.belief import Bounds
+    from matplotlib.axes import Axes
 
-AnyArray = npt.NDArray[Any]
+    from dubito._typing import AnyArray, FloatArray
+    from dubito.belief import Bounds
+    from dubito.plots.evidence import EvidenceDisplay
+
 
 #: Weights below this would be shown as 0.00.
 SMALLEST_SHOWN = 0.005
 #: Of lack of evidence and conflict, one is named alone when it is this many times the other.
 CLEARLY_MORE = 3
 MOST_CLASSES_NAMED = 3
-#: Rows that are told when all are printed.
-MOST_ROWS_TOLD = 5
+#: Rows explained when all are printed.
+MOST_ROWS_PRINTED = 5
 
 
 class Explanation:
     r"""The evidence behind predictions: what each feature says for and against each class.
 
     Made by `EvidentialClassifier.explain`. Each piece of evidence has a weight w for each class:
-    positive ones speak for the class with support :math:`1-e^{-w}`, negative ones against it with
-    support :math:`1-e^{-|w|}`. Weights of different pieces add up; 0 says nothing.
+    positive weights support the class to the degree :math:`1-e^{-w}`, negative ones its complement
+    to the degree :math:`1-e^{-|w|}`. Weights of different pieces add up; 0 is no evidence.
 
     Parameters
     ----------
@@ -70,12 +73,12 @@ class Explanation:
     weights, names, classes, values, rows : ndarray
         As given.
     totals : tuple of two ndarrays of shape (n, K)
-        All the evidence for each class, and all against it.
+        Total weights for each class and against it.
     bounds : Bounds
-        Belief and plausibility of each class, given all of it. The belief may exceed the
-        probability, which `EvidentialClassifier.predict_bounds` does not let it.
+        Belief and plausibility of each class, given all evidence. The belief may exceed the
+        probability; in `EvidentialClassifier.predict_bounds` it does not.
     conflict, ignorance : ndarray of shape (n,)
-        How far the pieces contradict one another, in [0, 1], and the mass that rules nothing out.
+        Degree of conflict between the pieces, in [0, 1], and the mass of the whole frame.
 
     Examples
     --------
@@ -88,20 +91,20 @@ class Explanation:
     >>> X = data.data[["mean radius", "mean texture", "mean symmetry"]]
     >>> y = data.target_names[data.target]
     >>> ev = EvidentialClassifier(make_pipeline(StandardScaler(), LogisticRegression())).fit(X, y)
-    >>> told = ev.explain(X.loc[[36, 182]])
-    >>> print(told.text())
+    >>> explanation = ev.explain(X.loc[[36, 182]])
+    >>> print(explanation.text())
     row 36: "malignant" plausible (0.92), belief 0.34, ignorance 0.59, conflict 0.04
       mean texture  = 21.72    +0.35 for malignant
       mean radius   = 14.25    +0.12 for benign
       mean symmetry = 0.1885   +0.10 for malignant
     Doubt here is lack of evidence, not conflict.
-    >>> print(told.text(1))
+    >>> print(explanation.text(1))
     row 182: "malignant" plausible (0.64), belief 0.48, ignorance 0.16, conflict 0.52
       mean radius   = 15.7     +1.38 for malignant
       mean symmetry = 0.1618   +1.19 for benign
       1 other                  <0.01 for or against any class
     Doubt here is conflict, not lack of evidence.
-    >>> told[0].table["weight"].round(2)
+    >>> explanation[0].table["weight"].round(2)
     array([0.12, 0.  , 0.  , 0.35, 0.  , 0.1 ])
     """
 
@@ -167,7 +170,7 @@ class Explanation:
         return pd.DataFrame(self.table)
 
     def text(self, row: int = 0, *, max_pieces: int = 10, target: Any = None) -> str:
-        r"""Explain one row in words.
+        r"""Return an explanation of one row in words.
 
         Parameters
         ----------
@@ -176,7 +179,7 @@ class Explanation:
         max_pieces : int, default 10
             Pieces of evidence listed one by one.
         target : class label, optional
-            Tell what speaks for and against this class. By default the most plausible one where
+            List the evidence for and against this class. By default the most plausible one where
             there are more than three classes; with fewer, all of them.
 
         Returns
@@ -198,21 +201,49 @@ class Explanation:
         alone when, with the two digits shown, it is at least three times the other (which is then
         a third or less); both are named otherwise. With the same weight for each of two classes
         that is lack of evidence up to a weight of 0.48, conflict from 1.25 on, both in between.
-        Where one class survives and the next is at least a third as plausible, the same is said of
-        that one.
+        Where one class survives and the next is at least a third as plausible, the same is stated
+        for that one.
 
-        Lack of evidence is about the values of the row: near the average they speak for no class.
+        Lack of evidence is about the values of the row: near the average they support no class.
         It does not say how many rows like this one were seen; `dubito.NoveltyAwareClassifier` does.
 
-        Beyond two classes what speaks against one class speaks for the others: the weights of a
+        Beyond two classes evidence against one class is evidence for the others: the weights of a
         piece sum to 0, so that a piece alone may hold some conflict.
         """
         i = self._row_number(row)
-        weights = self._told(i, target)
+        weights = self._target_weights(i, target)
         return "\n".join([self._headline(i), *self._pieces(i, weights, max_pieces), self._doubt(i)])
 
-    def _told(self, i: int, target: Any) -> FloatArray:
-        """Return the weights of one row that are to be told: all, or those of one class."""
+    def plot(
+        self,
+        row: int = 0,
+        *,
+        target: Any = None,
+        max_pieces: int = 10,
+        ax: Axes | None = None,
+        **kwargs: Any,
+    ) -> EvidenceDisplay:
+        """Draw the weights of evidence of one row as a waterfall.
+
+        Parameters
+        ----------
+        row : int, default 0
+            Its number among the rows explained here.
+        target, max_pieces, ax, **kwargs
+            As in `dubito.plots.EvidenceDisplay.from_explanation`.
+
+        Returns
+        -------
+        EvidenceDisplay
+        """
+        from dubito.plots.evidence import EvidenceDisplay  # noqa: PLC0415 - drawing only
+
+        return EvidenceDisplay.from_explanation(
+            self[self._row_number(row)], target=target, max_pieces=max_pieces, ax=ax, **kwargs
+        )
+
+    def _target_weights(self, i: int, target: Any) -> FloatArray:
+        """Return the weights of one row: of all classes, or of the target with zeros elsewhere."""
         if target is None:
             if len(self.classes) <= MOST_CLASSES_NAMED:
                 return self.weights[i]
@@ -220,9 +251,10 @@ class Explanation:
         elif target in self.classes.tolist():
             k = self.classes.tolist().index(target)
         else:
-            shown = ", ".join(short(label, LONGEST_LABEL) for label in self.classes[:5])
-            more = ", ..." if len(self.classes) > 5 else ""
-            raise ValueError(f"target must be one of the classes {shown}{more}. Got {target!r}.")
+            shown = name_some(
+                list(self.classes), show=lambda label: shorten(label, LONGEST_LABEL), rest=", ..."
+            )
+            raise ValueError(f"target must be one of the classes {shown}. Got {target!r}.")
         return np.where(np.arange(len(self.classes)) == k, self.weights[i], 0.0)
 
     def _row_number(self, row: int) -> int:
@@ -234,16 +266,16 @@ class Explanation:
     def _headline(self, i: int) -> str:
         best = self._by_plausibility(i)[0]
         label = self.classes[best]
-        shown = f'"{called(label)}"' if is_word(label) else called(label)
+        shown = f'"{class_name(label)}"' if is_word(label) else class_name(label)
         return (
-            f"row {short(self.rows[i], LONGEST_LABEL)}: "
-            f"{shown} plausible ({share(self.bounds.upper[i, best])}), "
-            f"belief {share(self.bounds.lower[i, best])}, "
-            f"ignorance {share(self.ignorance[i])}, conflict {share(self.conflict[i])}"
+            f"row {shorten(self.rows[i], LONGEST_LABEL)}: "
+            f"{shown} plausible ({two_digits(self.bounds.upper[i, best])}), "
+            f"belief {two_digits(self.bounds.lower[i, best])}, "
+            f"ignorance {two_digits(self.ignorance[i])}, conflict {two_digits(self.conflict[i])}"
         )
 
     def _by_plausibility(self, i: int) -> AnyArray:
-        """List the classes, the most plausible first; where rounding hides it, by their weight."""
+        """Return the classes, the most plausible first; ties in the order of weights."""
         return np.lexsort((-self.weights[i].sum(axis=0), -self.bounds.upper[i]))
 
     def _pieces(self, i: int, weights: FloatArray, max_pieces: int) -> list[str]:
@@ -255,68 +287,68 @@ class Explanation:
         n_shown = min(int((size >= SMALLEST_SHOWN).sum()), most)
         shown, rest = order[:n_shown], order[n_shown:]
         names = named_values(self.names[shown], self.values[i, shown])
-        claims = [self._claims(weights[[p]]) for p in shown]
+        statements = [self._statements(weights[[p]]) for p in shown]
         if len(rest):
             names.append(counted(len(rest), "other" if n_shown else "piece"))
-            claims.append(self._claims(weights[rest], otherwise=NOTHING))
-        return aligned(names, *zip(*claims, strict=True))
+            statements.append(self._statements(weights[rest], otherwise=NOTHING))
+        return aligned(names, *zip(*statements, strict=True))
 
-    def _claims(
-        self, weights: FloatArray, *, otherwise: Claim | None = None
-    ) -> tuple[Claim | None, Claim | None]:
-        """Return what pieces say most for a class and against one, or for two classes."""
+    def _statements(
+        self, weights: FloatArray, *, otherwise: Statement | None = None
+    ) -> tuple[Statement | None, Statement | None]:
+        """Return the largest weight for a class and against one, or for each of two classes."""
         plus, minus = _sums(weights, axis=0)
         best = int(np.argmax(plus))
         word = "against" if minus.any() else "for"
-        # Without evidence against any class: two classes, each with its own part.
+        # No evidence against any class: two classes, with the evidence for each.
         other = minus if minus.any() else np.where(np.arange(len(plus)) == best, 0.0, plus)
-        first = self._claim(plus, best, "for")
-        second = self._claim(other, int(np.argmax(other)), word)
-        if first is None:  # nobody looks for it in the second column
+        first = self._statement(plus, best, "for")
+        second = self._statement(other, int(np.argmax(other)), word)
+        if first is None:  # a single statement goes in the first column
             first, second = second or otherwise, None
         return first, second
 
-    def _claim(self, weights: FloatArray, k: int, word: str) -> Claim | None:
+    def _statement(self, weights: FloatArray, k: int, word: str) -> Statement | None:
         if weights[k] < SMALLEST_SHOWN:
             return None
-        return Claim(amount(weights[k]), f"{word} {called(self.classes[k])}")
+        return Statement(amount(weights[k]), f"{word} {class_name(self.classes[k])}")
 
     def _doubt(self, i: int) -> str:
         order = self._by_plausibility(i)
         left = order[self._possible(i)[order]]
         if len(left) == 1:
-            winner = short(self.classes[left[0]], LONGEST_LABEL)
-            return f"The evidence leaves one class: {winner}.{self._next(i, order)}"
+            winner = shorten(self.classes[left[0]], LONGEST_LABEL)
+            return f"The evidence leaves one class: {winner}.{self._second_class(i, order)}"
         unsettled = max(1 - self.bounds.lower[i].sum(), 0.0)
-        cause = _cause(unsettled, self.conflict[i])
+        cause = cause_of_doubt(unsettled, self.conflict[i])
         if len(self.classes) == 2:
             return f"Doubt here is {cause}."
         return (
-            f"Doubt between {self._named(left)} is {cause}: {share(unsettled)} of the belief "
+            f"Doubt between {self._named(left)} is {cause}: {two_digits(unsettled)} of the belief "
             "names no single class."
         )
 
     def _possible(self, i: int) -> AnyArray:
         """Return which classes `EvidentialClassifier.predict_set` leaves, (K,)."""
         plus, minus = self.totals
-        held = self.bounds[i].including(softmax_rows(plus[[i]] - minus[[i]]))
-        return interval_dominance(held)[0]
+        bounds = self.bounds[i].including(softmax_rows(plus[[i]] - minus[[i]]))
+        return interval_dominance(bounds)[0]
 
-    def _next(self, i: int, order: AnyArray) -> str:
-        """Name the class that comes second, and why it does where it comes close."""
+    def _second_class(self, i: int, order: AnyArray) -> str:
+        """Return a sentence about the second class, with the kind of doubt if it is close."""
         upper = self.bounds.upper[i, order]
         if len(order) < 2 or upper[1] < SMALLEST_SHOWN:
             return ""
-        second = f"{called(self.classes[order[1]])}, plausible ({share(upper[1])})"
+        second = f"{class_name(self.classes[order[1]])}, plausible ({two_digits(upper[1])})"
         if CLEARLY_MORE * upper[1] < upper[0]:
             return f" Next: {second}."
-        cause = _cause(max(1 - self.bounds.lower[i].sum(), 0.0), self.conflict[i])
+        cause = cause_of_doubt(max(1 - self.bounds.lower[i].sum(), 0.0), self.conflict[i])
         return f" Close behind: {second}; doubt is {cause}."
 
     def _named(self, left: AnyArray) -> str:
         if len(left) == len(self.classes):
             return f"all {len(left)} classes"
-        shown = [called(self.classes[k]) for k in left]
+        shown = [class_name(self.classes[k]) for k in left]
         rest = len(shown) - MOST_CLASSES_NAMED
         if rest > 1:
             shown = [*shown[:MOST_CLASSES_NAMED], f"{rest} others"]
@@ -326,23 +358,23 @@ class Explanation:
         return len(self.weights)
 
     def __getitem__(self, rows: Any) -> Explanation:
-        kept = np.atleast_1d(pick_rows(len(self), rows))
+        picked = np.atleast_1d(pick_rows(len(self), rows))
         return Explanation(
-            weights=self.weights[kept],
+            weights=self.weights[picked],
             names=self.names,
             classes=self.classes,
-            values=self.values[kept],
-            rows=self.rows[kept],
+            values=self.values[picked],
+            rows=self.rows[picked],
         )
 
     def __iter__(self) -> Iterator[Explanation]:
         return (self[i] for i in range(len(self)))
 
     def __str__(self) -> str:
-        told = [self.text(i) for i in range(min(len(self), MOST_ROWS_TOLD))]
-        if len(self) > MOST_ROWS_TOLD:
-            told.append(f"and {counted(len(self) - MOST_ROWS_TOLD, 'row')} more")
-        return "\n\n".join(told)
+        texts = [self.text(i) for i in range(min(len(self), MOST_ROWS_PRINTED))]
+        if len(self) > MOST_ROWS_PRINTED:
+            texts.append(f"and {counted(len(self) - MOST_ROWS_PRINTED, 'row')} more")
+        return "\n\n".join(texts)
 
     def __repr__(self) -> str:
         n, pieces, k = self.weights.shape
@@ -352,9 +384,10 @@ class Explanation:
         )
 
 
-def _cause(lack: float, conflict: float) -> str:
-    # In whole hundredths, as shown: 0.15 is three times 0.05, though not in floats.
-    open_part, clash = (round(100 * float(share(part))) for part in (lack, conflict))
+def cause_of_doubt(lack: float, conflict: float) -> str:
+    """Return which of lack of evidence and conflict causes the doubt, in words."""
+    # In integer hundredths, as shown: in floats 0.15 is not three times 0.05.
+    open_part, clash = (round(100 * float(two_digits(part))) for part in (lack, conflict))
     if open_part >= CLEARLY_MORE * clash:
         return "lack of evidence, not conflict"
     if clash >= CLEARLY_MORE * open_part:
@@ -369,12 +402,12 @@ def _whole(value: Any, name: str) -> int:
 
 
 def _sums(weights: FloatArray, *, axis: int) -> tuple[FloatArray, FloatArray]:
-    """Add up the evidence for each class and the evidence against it."""
+    """Return the total weights for each class and against it."""
     return np.maximum(weights, 0.0).sum(axis=axis), np.maximum(-weights, 0.0).sum(axis=axis)
 
 
 def _listed(labels: Any) -> AnyArray:
-    """Return labels as a one-dimensional array; tuples, as of a MultiIndex, stay whole."""
+    """Return labels as a one-dimensional array; tuples, as in a MultiIndex, are single labels."""
     array = np.asarray(labels)
     return array if array.ndim == 1 else np.fromiter(labels, dtype=object, count=len(labels))
 

@@ -1,4 +1,4 @@
-"""A linear layer, read as pieces of evidence (P2, sections 3 and 4)."""
+"""Weights of evidence from the coefficients of a linear layer (Denœux 2019, sections 3 and 4)."""
 
 from __future__ import annotations
 
@@ -9,15 +9,9 @@ import numpy as np
 from scipy.sparse import issparse
 from scipy.special import expit, log_expit, log_softmax, softmax
 
-from dubito._checks import (
-    FloatArray,
-    IntArray,
-    as_float_array,
-    check_rows_match,
-    counted,
-    name_rows,
-)
-from dubito._kernels import evidence
+from dubito._numerics import evidence_weights as evidence
+from dubito._validation import as_float_array, check_rows_match
+from dubito._wording import counted, name_rows
 from dubito.belief import Frame
 from dubito.evidence.weights import (
     bounds_from_weights,
@@ -31,21 +25,21 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from dubito._typing import FloatArray, IntArray
     from dubito.belief import Bounds, MassBatch
 
 
-#: Numbers of a sparse matrix that are made dense at once.
+#: Elements per block when a sparse matrix is made dense.
 _DENSE_BLOCK = 1 << 22
 
 
 class EvidenceModel:
-    r"""The evidence that features give, read off a linear layer with softmax or logistic output.
+    r"""The evidence in features, from a linear layer with softmax or logistic output.
 
     Feature j gives class k the weight of evidence :math:`w_{jk}=\beta^*_{jk}\phi_j+\alpha^*_{jk}`:
-    for the class where positive, against it where negative. Of all ways to share the layer's
-    coefficients out so that the normalised plausibilities are its probabilities, this is the least
-    committed: the one with the smallest sum of squared weights over the training rows (P2,
-    Prop. 2),
+    for the class where positive, against it where negative. Of all weights
+    whose normalised plausibilities are the layer's probabilities, these are the least committed:
+    their sum of squares over the training rows is smallest (Denœux 2019, Prop. 2),
 
     .. math::
         \beta^*_{jk}=\beta_{jk}-\tfrac1K\sum_l\beta_{jl},\qquad
@@ -53,7 +47,7 @@ class EvidenceModel:
 
     With one output for two classes there is one weight for each feature, for class 1 where
     positive and for class 0 where negative (eq. 32-35). Written as a softmax of two outputs the
-    same evidence is spread half and half, with the same masses.
+    same evidence is divided equally between both, with the same masses.
 
     Parameters
     ----------
@@ -110,15 +104,15 @@ class EvidenceModel:
         classes: Sequence[Any] | npt.NDArray[Any] | None = None,
         groups: Sequence[Any] | npt.NDArray[Any] | None = None,
     ) -> None:
-        self.coef = np.atleast_2d(_kept(as_float_array(coef, "coef", ndim=(1, 2))))
-        self.intercept = _kept(as_float_array(intercept, "intercept", ndim=(0, 1)))
-        self.mean = _kept(as_float_array(mean, "mean", ndim=1))
+        self.coef = np.atleast_2d(_read_only_copy(as_float_array(coef, "coef", ndim=(1, 2))))
+        self.intercept = _read_only_copy(as_float_array(intercept, "intercept", ndim=(0, 1)))
+        self.mean = _read_only_copy(as_float_array(mean, "mean", ndim=1))
         self._check_shapes()
         self.classes = _read_classes(classes, max(len(self.coef), 2))
         self.pieces, self._order, self._first = _read_groups(groups, len(self.mean))
         self.slope = np.ascontiguousarray((self.coef if self.binary else _centred(self.coef)).T)
         at_mean = self.coef @ self.mean + self.intercept
-        #: What every piece says of a row at the mean: all pieces share it alike.
+        #: Weight of every piece at the mean of the features: equal for all pieces.
         self._base = (at_mean if self.binary else _centred(at_mean)) / len(self.pieces)
 
     def _check_shapes(self) -> None:
@@ -148,12 +142,12 @@ class EvidenceModel:
 
     @property
     def members(self) -> list[IntArray]:
-        """The features that each piece is made of."""
+        """The features of each piece."""
         return np.split(self._order, self._first[1:-1])
 
     @property
     def binary(self) -> bool:
-        """Whether one output tells two classes apart."""
+        """Whether the layer has one output, for two classes."""
         return len(self.coef) == 1
 
     @property
@@ -189,7 +183,7 @@ class EvidenceModel:
         -------
         ndarray of shape (n, pieces, K)
             Negative: against the class. With one output for two classes no weight is negative:
-            what speaks against one class speaks for the other.
+            evidence against one class is evidence for the other.
         """
         return self._weights_of(range(len(self.pieces)), self._read(phi))
 
@@ -257,7 +251,7 @@ class EvidenceModel:
         return bounds_from_weights(*self.totals(phi))
 
     def mass(self, phi: npt.ArrayLike) -> MassBatch:
-        """Return the mass functions of all evidence together; see `mass_from_weights`.
+        """Return the mass functions that combine all evidence; see `mass_from_weights`.
 
         Parameters
         ----------
@@ -271,7 +265,7 @@ class EvidenceModel:
         return mass_from_weights(*self.totals(phi), classes=self.classes)
 
     def piece_mass(self, phi: npt.ArrayLike, piece: int) -> MassBatch:
-        """Return what one piece of evidence says alone; their combination is `mass`.
+        """Return the mass functions of one piece of evidence alone; their combination is `mass`.
 
         Parameters
         ----------
@@ -310,7 +304,7 @@ class EvidenceModel:
         return expit(logits) if self.binary else softmax(logits, axis=1)
 
     def log_proba(self, phi: npt.ArrayLike) -> FloatArray:
-        """Return the logarithms of `proba`, right where probabilities round to 0.
+        """Return the logarithms of `proba`, accurate also where probabilities underflow to 0.
 
         Parameters
         ----------
@@ -324,16 +318,16 @@ class EvidenceModel:
         return log_expit(logits) if self.binary else log_softmax(logits, axis=1)
 
     def _logits(self, phi: npt.ArrayLike) -> FloatArray:
-        """Return the outputs of the layer; of two classes the log-odds of each."""
+        """Return the outputs of the layer; for two classes the log-odds of each."""
         logits = self._read(phi) @ self.coef.T + self.intercept
         return np.concatenate([-logits, logits], axis=1) if self.binary else logits
 
     def conflict(self, phi: npt.ArrayLike) -> FloatArray:
-        """Return how far the evidence contradicts itself, (n,); see `conflict_from_weights`."""
+        """Return the degree of conflict of the evidence, (n,); see `conflict_from_weights`."""
         return conflict_from_weights(*self.totals(phi))
 
     def ignorance(self, phi: npt.ArrayLike) -> FloatArray:
-        """Return what the evidence leaves open, (n,); see `ignorance_from_weights`."""
+        """Return the mass of the whole frame, (n,); see `ignorance_from_weights`."""
         return ignorance_from_weights(*self.totals(phi))
 
     def _read(self, phi: Any) -> Any:
@@ -358,15 +352,15 @@ class EvidenceModel:
         return f"EvidenceModel({pieces} of evidence, {counted(len(self.classes), 'class')})"
 
 
-def _kept(values: FloatArray) -> FloatArray:
-    """Return a copy that nobody changes: some models go on updating their coefficients."""
-    kept = np.array(values, ndmin=1)
-    kept.flags.writeable = False
-    return kept
+def _read_only_copy(values: FloatArray) -> FloatArray:
+    """Return a read-only copy: some models update their coefficients in place."""
+    copy = np.array(values, ndmin=1)
+    copy.flags.writeable = False
+    return copy
 
 
 def _centred(values: FloatArray) -> FloatArray:
-    """Subtract the mean over classes; what rounding leaves of equal numbers is nothing."""
+    """Return values minus their mean over classes, exactly 0 up to rounding."""
     centred = values - values.mean(axis=0)
     rounding = 4 * np.finfo(float).eps * np.abs(values).max(axis=0)
     return np.where(np.abs(centred) > rounding, centred, 0.0)
@@ -381,7 +375,9 @@ def _read_classes(classes: Any, n_classes: int) -> tuple[Any, ...]:
 
 def _read_groups(groups: Any, n_features: int) -> tuple[tuple[Any, ...], IntArray, IntArray]:
     """Return the pieces, the features in their order, and where each piece begins in that order."""
-    labels = list(range(n_features) if groups is None else groups)  # no array: 1 is not "1"
+    labels = list(
+        range(n_features) if groups is None else groups
+    )  # not an array, in which 1 would equal "1"
     if isinstance(groups, str) or not all(isinstance(label, Hashable) for label in labels):
         raise ValueError(f"groups must list one label for each feature; got {groups!r}.")
     check_rows_match("groups", len(labels), "coef (features in columns)", n_features)

@@ -1,4 +1,4 @@
-"""The evidence behind the last linear layer of a torch model (P2), on its device and in its type.
+"""Evidence of the last linear layer of a torch model (Denœux 2019), on its device and dtype.
 
 >>> import torch
 >>> from dubito.evidence.torch import EvidentialHead
@@ -25,7 +25,7 @@ except ModuleNotFoundError as error:
 from torch import nn
 from torch.nn import functional
 
-from dubito._checks import NotSupportedError
+from dubito._validation import NotSupportedError
 from dubito.evidence import _torch_belief as belief
 from dubito.evidence._torch_belief import (
     TensorBounds,
@@ -37,8 +37,8 @@ from dubito.evidence._torch_belief import (
 from dubito.evidence._torch_features import LayerInput, feature_mean
 from dubito.evidence._torch_rows import Formula, by_rows, check_floating, working_dtype
 from dubito.evidence._torch_weights import (
-    identify,
     least_commitment_penalty,
+    least_committed,
     signed_weights,
     totals,
 )
@@ -59,24 +59,24 @@ __all__ = [
 
 
 class EvidentialHead(nn.Module):
-    r"""A linear output layer, read as evidence for and against each class.
+    r"""Weights of evidence, bounds and masses from a linear output layer.
 
     Each feature :math:`\phi_j` gives class k the weight of evidence
     :math:`w_{jk}=\beta^*_{jk}\phi_j+\alpha^*_{jk}`: for the class where it is positive, against it
     where negative. Of all weights that add up to the layer's logits, these are the least
-    committed: their sum of squares over the training rows is smallest (P2, Prop. 2; eq. 32-35 for
-    one output). Dempster's rule combines them, and the softmax of the layer is the normalised
-    plausibility of the result.
+    committed: their sum of squares over the training rows is smallest (Denœux 2019, Prop. 2; eq.
+    32-35 for one output). Dempster's rule combines them, and the softmax of the layer is the
+    normalised plausibility of the result.
 
     The layer is copied, as buffers: they follow ``.to()`` and are saved, but not trained. Results
-    have the type that features and buffers promote to; half precision is computed in float32.
-    Everything is differentiable in the features, and the weights of all features for all classes
-    are never held for all rows.
+    have the dtype that features and buffers promote to; half precision is computed in float32.
+    Everything is differentiable in the features. Rows are processed in chunks, so that memory does
+    not grow with rows times features times classes.
 
     Parameters
     ----------
     coef : Tensor of shape (K, J), or (1, J) for two classes
-        Weight of the layer. One row: its output speaks for class 1, and against it for class 0.
+        Weight of the layer. One row: a positive output is for class 1, a negative one for class 0.
     intercept : Tensor of shape (K,) or (1,)
         Bias of the layer.
     mean : Tensor of shape (J,)
@@ -93,7 +93,7 @@ class EvidentialHead(nn.Module):
     >>> head = EvidentialHead(torch.tensor([[0.1, 0.4]]), torch.tensor([-7.0]),
     ...                       torch.tensor([42.0, 5.0]))
     >>> patient = torch.tensor([[31.0, 8.5]])
-    >>> head.weights(patient)  # the first feature speaks for class 0, the second for class 1
+    >>> head.weights(patient)  # the first feature is for class 0, the second for class 1
     tensor([[[1.5000, 0.0000],
              [0.0000, 1.0000]]])
     >>> bounds = head.bounds(patient)
@@ -112,7 +112,7 @@ class EvidentialHead(nn.Module):
         coef = torch.as_tensor(coef).detach()
         dtype = coef.dtype if coef.is_floating_point() else torch.get_default_dtype()
         self.register_buffer("coef", coef.to(dtype, copy=True))
-        # Features may differ little around a large mean, which half precision would not hold.
+        # Half precision would lose small differences of features around a large mean.
         for name, value, kind in (
             ("intercept", intercept, dtype),
             ("mean", mean, working_dtype(dtype)),
@@ -148,7 +148,7 @@ class EvidentialHead(nn.Module):
         mean: Any = None,
         backbone: Callable[..., Any] | None = None,
     ) -> EvidentialHead:
-        """Read an output layer, given the features it was trained on or their mean.
+        """Return the head of an output layer, from its training features or their mean.
 
         Parameters
         ----------
@@ -156,7 +156,7 @@ class EvidentialHead(nn.Module):
             The output layer: K logits, or one logit of two classes.
         features : Tensor of shape (..., J) or iterable of batches
             Training features. Batches are tensors, or tuples that start with one; a DataLoader
-            will do. One pass, in float64, however many there are.
+            will do. They are read once, in float64.
         mean : Tensor of shape (J,)
             Means of the training features, instead of `features`.
         backbone : callable, optional
@@ -184,13 +184,13 @@ class EvidentialHead(nn.Module):
         if features is not None:
             device = linear.weight.device
             mean = feature_mean(features, linear.in_features, backbone=backbone, device=device)
-        coef = linear.weight  # now: some layers are made up anew in each pass
+        coef = linear.weight  # read after the pass: parametrised layers compute it anew
         intercept = coef.new_zeros(len(coef)) if linear.bias is None else linear.bias
         return cls(coef, intercept, mean)
 
     @classmethod
     def from_model(cls, model: nn.Module, layer: nn.Linear | str, *, inputs: Any) -> EvidentialHead:
-        """Read the output layer of a whole model, given what the model was trained on.
+        """Return the head of the output layer of a model, from the model's training inputs.
 
         `LayerInput` then turns new inputs of the model into features for the head.
 
@@ -252,8 +252,8 @@ class EvidentialHead(nn.Module):
     def weights(self, features: torch.Tensor) -> torch.Tensor:
         """Return the weight of evidence of each feature for each class, (..., J, K).
 
-        Negative: against the class. Of a layer with one output none is negative: what speaks
-        against class 1 speaks for class 0.
+        Negative: against the class. Of a layer with one output none is negative: evidence
+        against class 1 is evidence for class 0.
         """
         return self._by_rows(self._weights, features, width=self.coef.numel())[0]
 
@@ -277,7 +277,7 @@ class EvidentialHead(nn.Module):
         return self._from_totals(belief.mass, features, width=2**self.n_classes)[0]
 
     def conflict(self, features: torch.Tensor) -> torch.Tensor:
-        """Return how far the evidence contradicts itself, (...): 0 not at all, 1 utterly."""
+        """Return the degree of conflict of the evidence, (...), from 0 to 1."""
         return self._from_totals(belief.conflict, features)[0]
 
     def ignorance(self, features: torch.Tensor) -> torch.Tensor:
@@ -285,15 +285,15 @@ class EvidentialHead(nn.Module):
         return self._from_totals(belief.ignorance, features)[0]
 
     def predict_set(self, features: torch.Tensor) -> torch.Tensor:
-        """Return the classes that interval dominance keeps, boolean (..., K), never none.
+        """Return the classes that interval dominance keeps, boolean (..., K), never empty.
 
-        A class goes when another one's belief exceeds its plausibility. For other rules pass
+        A class is excluded when another one's belief exceeds its plausibility. For other rules pass
         ``head.bounds(features).numpy()`` to `dubito.decision`.
         """
         return self._from_totals(_undominated, features)[0]
 
     def extra_repr(self) -> str:
-        """Say how large it is."""
+        """Return the numbers of features and classes."""
         return f"n_features={self.n_features}, n_classes={self.n_classes}"
 
     def _from_totals(
@@ -313,7 +313,7 @@ class EvidentialHead(nn.Module):
         return (weights if len(self.coef) > 1 else torch.cat([-weights, weights], dim=2).relu(),)
 
     def _check_features(self, features: torch.Tensor) -> torch.dtype:
-        """Refuse what cannot enter the layer; return the type of the results."""
+        """Check the features; return the dtype of the results."""
         check_floating("features", features)
         if features.shape[-1:] != (self.n_features,):
             raise ValueError(
@@ -329,7 +329,7 @@ class EvidentialHead(nn.Module):
         dtype = self._check_features(features)
         wide = working_dtype(dtype)
         coef, intercept, mean = (x.to(wide) for x in (self.coef, self.intercept, self.mean))
-        layer = identify(coef, intercept, mean)
+        layer = least_committed(coef, intercept, mean)
         parts = by_rows(
             lambda rows: formula(rows - mean, *layer),
             features.reshape(-1, self.n_features).to(dtype),
@@ -340,6 +340,6 @@ class EvidentialHead(nn.Module):
 
 def _undominated(w_plus: torch.Tensor, w_minus: torch.Tensor) -> tuple[torch.Tensor]:
     lower, upper = belief.bounds(w_plus, w_minus)
-    tie = max(2e-12, 4 * torch.finfo(upper.dtype).eps)  # as dubito.decision, and what rounding may
-    # A row that nan was lost in keeps every class: nothing rules any out.
+    tie = max(2e-12, 4 * torch.finfo(upper.dtype).eps)  # as in dubito.decision, and rounding
+    # Comparisons with nan are False: such a row keeps every class.
     return (~(upper < lower.amax(-1, keepdim=True) - tie),)

@@ -1,4 +1,4 @@
-"""From total weights of evidence to masses, bounds, conflict and ignorance (P2, Prop. 1)."""
+"""Masses, bounds, conflict and ignorance from weights of evidence (Denœux 2019, Prop. 1)."""
 
 from __future__ import annotations
 
@@ -6,21 +6,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dubito._checks import FloatArray, as_float_array, name_rows
-from dubito._kernels import evidence
+from dubito._numerics import evidence_weights as evidence
+from dubito._validation import as_float_array
+from dubito._wording import name_rows
 from dubito.belief import Bounds, Frame, MassBatch
 from dubito.belief.frame import DENSE_LIMIT
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from dubito._typing import FloatArray
+
 
 def bounds_from_weights(w_plus: npt.ArrayLike, w_minus: npt.ArrayLike) -> Bounds:
     r"""Return belief and plausibility of each class, given the evidence for and against it.
 
     Dempster's rule combines the simple mass functions :math:`\{k\}^{w^+_k}` and
-    :math:`\overline{\{k\}}^{w^-_k}` of all classes (P2, eq. 31; a weight w is a degree of support
-    :math:`1-e^{-w}`). With :math:`q_k=1-e^{-w^-_k}`,
+    :math:`\overline{\{k\}}^{w^-_k}` of all classes (Denœux 2019, eq. 31; a weight w is a degree
+    of support :math:`1-e^{-w}`). With :math:`q_k=1-e^{-w^-_k}`,
 
     .. math::
         Bel(k)&=e^{-w^-_k}\bigl(e^{w^+_k}-1+\prod_{l\ne k}q_l\bigr)/D,\qquad
@@ -61,7 +64,7 @@ def mass_from_weights(
     r"""Return the full mass functions, given the evidence for and against each class.
 
     As in `bounds_from_weights`; sets of two and more classes have
-    :math:`m(A)=\prod_{k\in A}e^{-w^-_k}\prod_{k\notin A}q_k/D` (P2, Prop. 1).
+    :math:`m(A)=\prod_{k\in A}e^{-w^-_k}\prod_{k\notin A}q_k/D` (Denœux 2019, Prop. 1).
 
     Parameters
     ----------
@@ -97,13 +100,13 @@ def mass_from_weights(
 
 
 def conflict_from_weights(w_plus: npt.ArrayLike, w_minus: npt.ArrayLike) -> FloatArray:
-    r"""Return how far the evidence contradicts itself, row by row.
+    r"""Return the degree of conflict of the evidence in each row.
 
     The mass of the empty set before normalising, when all simple mass functions of
     `bounds_from_weights` are combined: :math:`\kappa=1-e^{-\sum_kw^+_k}D`. For two classes it is
-    P2's eq. 21. For more the paper's appendix counts only the conflict between all evidence for
-    and all evidence against classes, each normalised first; that number depends on how the same
-    evidence is written down, this one does not.
+    eq. 21 of Denœux 2019. For more the paper's appendix counts only the conflict between all
+    evidence for and all evidence against classes, each normalised first; that number depends on how
+    the same evidence is written down, this one does not.
 
     Parameters
     ----------
@@ -125,7 +128,7 @@ def conflict_from_weights(w_plus: npt.ArrayLike, w_minus: npt.ArrayLike) -> Floa
 
 
 def ignorance_from_weights(w_plus: npt.ArrayLike, w_minus: npt.ArrayLike) -> FloatArray:
-    r"""Return the mass of the whole frame, row by row: what the evidence leaves open.
+    r"""Return the ignorance in each row: the mass of the whole frame.
 
     :math:`m(\Theta)=e^{-\sum_kw^-_k}/D`, as in `bounds_from_weights`.
 
@@ -149,7 +152,7 @@ def ignorance_from_weights(w_plus: npt.ArrayLike, w_minus: npt.ArrayLike) -> Flo
 
 
 def _read_weights(w_plus: Any, w_minus: Any) -> tuple[FloatArray, FloatArray]:
-    """Return two arrays of weights that belong together."""
+    """Return both arrays of weights, checked to have the same shape."""
     plus, minus = _non_negative(w_plus, "w_plus"), _non_negative(w_minus, "w_minus")
     if plus.shape != minus.shape:
         raise ValueError(

@@ -1,7 +1,7 @@
-"""Judge probabilities, label sets and rejections: arrays and sets in, floats out.
+"""Metrics of probabilities, label sets and rejections.
 
-Log loss and Brier score are scikit-learn's; here are the questions they leave open. Which label
-belongs to which column is said with ``classes=`` (an estimator's ``classes_``). Without it,
+Log loss and Brier score are in scikit-learn; these are further ones. ``classes=`` names the label
+of each column (an estimator's ``classes_``). Without it,
 integers in 0..K-1 are column numbers, and otherwise exactly K distinct labels are taken in sorted
 order.
 """
@@ -12,11 +12,7 @@ from dubito.metrics._calibration_error import (
     classwise_calibration_error,
     expected_calibration_error,
 )
-from dubito.metrics._coverage import SizeCoverage, class_coverage, coverage_by_size
-from dubito.metrics._estimates import Estimate
-from dubito.metrics._evaluate import evaluate
-from dubito.metrics._reject_cost import RejectCostCurve, reject_cost_curve
-from dubito.metrics._reliability import ReliabilityCurve, reliability_curve
+from dubito.metrics._coverage import SizeCoverage, class_coverage, coverage, coverage_by_size
 from dubito.metrics._scorers import (
     coverage_scorer,
     discounted_accuracy_scorer,
@@ -28,7 +24,6 @@ from dubito.metrics._scorers import (
 )
 from dubito.metrics._selective import ErrorRejectCurve, aurc, error_reject_curve
 from dubito.metrics._sets import (
-    coverage,
     discounted_accuracy,
     mean_set_size,
     u65,
@@ -36,6 +31,10 @@ from dubito.metrics._sets import (
     utility_discounted_accuracy,
 )
 from dubito.metrics._smooth import smooth_calibration_error
+from dubito.metrics.bootstrap import Estimate
+from dubito.metrics.evaluation import evaluate
+from dubito.metrics.reject_cost import RejectCostCurve, reject_cost_curve
+from dubito.metrics.reliability import ReliabilityCurve, reliability_curve
 
 __all__ = [
     "AmbiguousLabelWarning",

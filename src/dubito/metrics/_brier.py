@@ -1,4 +1,4 @@
-"""The Brier score taken apart: reliability, resolution, uncertainty."""
+"""Decomposition of the Brier score into reliability, resolution and uncertainty."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dubito.metrics._binning import bin_event
-from dubito.metrics._forecasts import Event, class_events, read_forecasts
+from dubito.metrics.binning import bin_event
+from dubito.metrics.forecasts import Event, class_events, read_forecasts
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -27,8 +27,8 @@ class BrierDecomposition(NamedTuple):
 
 
 def brier_decomposition(
-    y: npt.ArrayLike,
-    proba: npt.ArrayLike,
+    y_true: npt.ArrayLike,
+    y_proba: npt.ArrayLike,
     *,
     n_bins: int = 15,
     strategy: str = "uniform",
@@ -37,7 +37,8 @@ def brier_decomposition(
 ) -> BrierDecomposition:
     r"""Split the Brier score into reliability, resolution and uncertainty, without remainder.
 
-    For one event with forecasts p and outcomes o, bins b of weight share :math:`s_b`, bin means
+    For one event with forecasts p and outcomes o, bins b with the fraction :math:`s_b` of the
+    weight, bin means
     :math:`\bar p_b, \bar o_b` and overall mean :math:`\bar o`:
 
     .. math::
@@ -47,14 +48,14 @@ def brier_decomposition(
         \mathrm{uncertainty} &= \bar o (1 - \bar o)
 
     and Brier = reliability - resolution + uncertainty. The last two terms of the resolution are
-    what binning hides; they vanish when each bin holds one forecast value, which leaves Murphy's
-    decomposition. Several classes: sums over the classes.
+    the variation within bins; they are 0 when each bin holds one forecast value, which leaves
+    Murphy's decomposition. Several classes: sums over the classes.
 
     Parameters
     ----------
-    y : array-like of shape (n,)
+    y_true : array-like of shape (n,)
         True labels.
-    proba : array-like of shape (n, K) or (n,)
+    y_proba : array-like of shape (n, K) or (n,)
         Probabilities of all classes, rows summing to 1, or of the second of two classes.
     n_bins : int, default=15
         Number of bins, empty ones included.
@@ -75,9 +76,9 @@ def brier_decomposition(
 
     Notes
     -----
-    Two classes are judged by the second alone, so (n,) and (n, 2) agree. Uncertainty does not
-    depend on the bins and the whole does not either; how the rest is divided between reliability
-    and resolution does. Resolution can be negative when forecasts spread within bins in vain.
+    Two classes are judged by the second alone, so (n,) and (n, 2) agree. Uncertainty and
+    the total do not depend on the bins; how the rest is divided between reliability and resolution
+    does. Resolution is negative when forecasts vary within bins without following the outcomes.
 
     References
     ----------
@@ -93,7 +94,7 @@ def brier_decomposition(
     >>> round(parts.brier, 4)
     0.24
     """
-    forecasts = read_forecasts(y, proba, classes, sample_weight)
+    forecasts = read_forecasts(y_true, y_proba, classes, sample_weight)
     of_class = [_decompose(event, n_bins, strategy) for event in class_events(forecasts)]
     reliability, resolution, uncertainty = np.sum(of_class, axis=0).tolist()
     return BrierDecomposition(reliability, resolution, uncertainty)
@@ -101,13 +102,13 @@ def brier_decomposition(
 
 def _decompose(event: Event, n_bins: int, strategy: str) -> BrierDecomposition:
     bins = bin_event(event, n_bins, strategy)
-    overall = float(bins.share @ bins.frequency)
+    overall = float(bins.fraction @ bins.frequency)
     spread = event.probability - bins.forecast[bins.of_row]
     scatter = event.happened - bins.frequency[bins.of_row]
     within = np.average(spread * (2 * scatter - spread), weights=event.weight)
-    between = bins.share @ (bins.frequency - overall) ** 2
+    between = bins.fraction @ (bins.frequency - overall) ** 2
     return BrierDecomposition(
-        reliability=float(bins.share @ (bins.forecast - bins.frequency) ** 2),
+        reliability=float(bins.fraction @ (bins.forecast - bins.frequency) ** 2),
         resolution=float(between + within),
         uncertainty=overall * (1 - overall),
     )

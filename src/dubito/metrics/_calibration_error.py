@@ -6,23 +6,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dubito.metrics._binning import bin_event
-from dubito.metrics._forecasts import Event, Forecasts, class_events, judged_event, read_forecasts
+from dubito.metrics.binning import bin_event
+from dubito.metrics.forecasts import Event, Forecasts, class_events, judged_event, read_forecasts
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
 
 def expected_calibration_error(
-    y: npt.ArrayLike,
-    proba: npt.ArrayLike,
+    y_true: npt.ArrayLike,
+    y_proba: npt.ArrayLike,
     *,
     n_bins: int = 15,
     strategy: str = "uniform",
     classes: npt.ArrayLike | None = None,
     sample_weight: npt.ArrayLike | None = None,
 ) -> float:
-    r"""Measure how far confidence is from frequency, on average over bins (ECE).
+    r"""Return the mean distance between confidence and frequency over bins (ECE).
 
     Rows are sorted into bins :math:`B_1, \ldots, B_M` of the forecast probability, and
 
@@ -33,9 +33,9 @@ def expected_calibration_error(
 
     Parameters
     ----------
-    y : array-like of shape (n,)
+    y_true : array-like of shape (n,)
         True labels.
-    proba : array-like of shape (n, K) or (n,)
+    y_proba : array-like of shape (n, K) or (n,)
         With (n, K), rows summing to 1, the event is "the most probable class is the true one" (of
         equally probable classes, that of the lowest column). With (n,) it is "the label is the
         second of two classes", and the calibration of that probability itself is judged.
@@ -81,28 +81,28 @@ def expected_calibration_error(
     >>> round(expected_calibration_error(["cat", "cat", "dog", "cat"], proba), 6)
     0.15
     """
-    event = judged_event(read_forecasts(y, proba, classes, sample_weight))
+    event = judged_event(read_forecasts(y_true, y_proba, classes, sample_weight))
     return binned_error(event, n_bins, strategy)
 
 
 def classwise_calibration_error(
-    y: npt.ArrayLike,
-    proba: npt.ArrayLike,
+    y_true: npt.ArrayLike,
+    y_proba: npt.ArrayLike,
     *,
     n_bins: int = 15,
     strategy: str = "uniform",
     classes: npt.ArrayLike | None = None,
     sample_weight: npt.ArrayLike | None = None,
 ) -> float:
-    r"""Classwise calibration error: the mean over classes of each column's own ECE.
+    r"""Return the classwise calibration error: the mean over classes of the ECE of each column.
 
     .. math:: \mathrm{cwECE} = \frac1K \sum_{k=1}^{K} \mathrm{ECE}\bigl(1[y = k],\, p_k\bigr).
 
     Parameters
     ----------
-    y : array-like of shape (n,)
+    y_true : array-like of shape (n,)
         True labels.
-    proba : array-like of shape (n, K) or (n,)
+    y_proba : array-like of shape (n, K) or (n,)
         Probabilities of all classes, rows summing to 1, or of the second of two classes.
     n_bins : int, default=15
         Number of bins, empty ones included.
@@ -136,7 +136,9 @@ def classwise_calibration_error(
     >>> round(classwise_calibration_error([0, 0, 2], proba), 6)
     0.133333
     """
-    return classwise_error(read_forecasts(y, proba, classes, sample_weight), n_bins, strategy)
+    return classwise_error(
+        read_forecasts(y_true, y_proba, classes, sample_weight), n_bins, strategy
+    )
 
 
 def classwise_error(forecasts: Forecasts, n_bins: int, strategy: str) -> float:
@@ -147,4 +149,4 @@ def classwise_error(forecasts: Forecasts, n_bins: int, strategy: str) -> float:
 def binned_error(event: Event, n_bins: int, strategy: str) -> float:
     """Return the mean distance between frequency and mean forecast, over bins."""
     bins = bin_event(event, n_bins, strategy)
-    return float(bins.share @ np.abs(bins.frequency - bins.forecast))
+    return float(bins.fraction @ np.abs(bins.frequency - bins.forecast))

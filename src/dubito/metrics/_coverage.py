@@ -1,4 +1,4 @@
-"""Coverage of label sets by group: class by class, and by the size of the set."""
+"""Coverage of label sets: over all rows, in each class, and for each size of the set."""
 
 from __future__ import annotations
 
@@ -7,37 +7,76 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from dubito._labels import as_labels, label_columns
-from dubito.metrics._rows import counted_rows
+from dubito._validation import drop_zero_weights
 from dubito.metrics._sets import check_sets, judge
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from dubito._checks import FloatArray
+    from dubito._typing import FloatArray
 
 
 class SizeCoverage(NamedTuple):
-    """Coverage of the sets of each size that occurs; as `coverage_by_size` returns it."""
+    """Coverage of the sets of each size that occurs: the result of `coverage_by_size`."""
 
     size: npt.NDArray[np.int_]
     coverage: FloatArray
     fraction: FloatArray
 
 
+def coverage(
+    y_true: npt.ArrayLike,
+    sets: npt.ArrayLike,
+    *,
+    classes: npt.ArrayLike | None = None,
+    sample_weight: npt.ArrayLike | None = None,
+) -> float:
+    r"""Return the fraction of rows whose set holds the true label: the mean of :math:`1[y \in Y]`.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        True labels.
+    sets : array-like of bool, shape (n, K)
+        Label sets, as ``predict_set`` gives them. An empty set covers nothing.
+    classes : array-like of shape (K,), default=None
+        The label of each column; see `utility_discounted_accuracy`.
+    sample_weight : array-like of shape (n,), default=None
+        Row weights: 2 counts as the row twice, 0 as no row.
+
+    Returns
+    -------
+    float
+        In [0, 1]. Sets of all labels reach 1: read it together with `mean_set_size`.
+
+    References
+    ----------
+    Vovk, Gammerman and Shafer (2005), Algorithmic learning in a random world.
+
+    Examples
+    --------
+    >>> from dubito.metrics import coverage
+    >>> coverage([0, 1], [[True, True], [True, False]])
+    0.5
+    """
+    judged = judge(y_true, sets, classes, sample_weight)
+    return float(np.average(judged.hit, weights=judged.weight))
+
+
 def class_coverage(
-    y: npt.ArrayLike,
+    y_true: npt.ArrayLike,
     sets: npt.ArrayLike,
     *,
     classes: npt.ArrayLike | None = None,
     sample_weight: npt.ArrayLike | None = None,
 ) -> FloatArray:
-    r"""Fraction of the rows of each class whose set holds it: the mean of :math:`1[k\in Y]`.
+    r"""Return the coverage of the rows of each class: the mean of :math:`1[k\in Y]`.
 
     Sets that hold the truth in 90 % of all rows may miss a rare class most of the time.
 
     Parameters
     ----------
-    y : array-like of shape (n,)
+    y_true : array-like of shape (n,)
         True labels.
     sets : array-like of bool, shape (n, K)
         Label sets, as ``predict_set`` gives them.
@@ -67,29 +106,29 @@ def class_coverage(
     >>> class_coverage([0, 1, 1], sets, classes=[0, 1, 2])
     array([1. , 0.5, nan])
     """
-    weight, labels, members = counted_rows(
-        sample_weight, y=as_labels(y, "y"), sets=check_sets(sets)
+    weight, labels, members = drop_zero_weights(
+        sample_weight, y_true=as_labels(y_true, "y_true"), sets=check_sets(sets)
     )
     n_classes = members.shape[1]
-    column = label_columns(labels, n_classes, classes)
+    column = label_columns(labels, n_classes, classes, "y_true")
     return _means_by(column, members[np.arange(len(column)), column], weight, n_classes)
 
 
 def coverage_by_size(
-    y: npt.ArrayLike,
+    y_true: npt.ArrayLike,
     sets: npt.ArrayLike,
     *,
     classes: npt.ArrayLike | None = None,
     sample_weight: npt.ArrayLike | None = None,
 ) -> SizeCoverage:
-    """Coverage of the sets of each size.
+    """Return the coverage of the sets of each size.
 
-    Sets that adapt to how hard a row is hold the truth equally often whatever their size; where
-    small sets miss it, they are too sure.
+    Sets that adapt to how hard a row is hold the true label equally often whatever their size; a
+    low coverage of small sets means overconfidence.
 
     Parameters
     ----------
-    y : array-like of shape (n,)
+    y_true : array-like of shape (n,)
         True labels.
     sets : array-like of bool, shape (n, K)
         Label sets, as ``predict_set`` gives them. An empty set covers nothing.
@@ -118,7 +157,7 @@ def coverage_by_size(
     >>> by_size.size, by_size.coverage.round(2), by_size.fraction
     (array([1, 2]), array([0.67, 1.  ]), array([0.75, 0.25]))
     """
-    judged = judge(y, sets, classes, sample_weight)
+    judged = judge(y_true, sets, classes, sample_weight)
     size, place = np.unique(judged.size, return_inverse=True)
     means = _means_by(place, judged.hit, judged.weight, len(size))
     fraction = np.bincount(place, weights=judged.weight, minlength=len(size))

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dubito.metrics._coverage import class_coverage, coverage_by_size
-from dubito.metrics._sets import coverage, discounted_accuracy, mean_set_size, u65, u80
+from dubito.metrics._coverage import class_coverage, coverage, coverage_by_size
+from dubito.metrics._sets import discounted_accuracy, mean_set_size, u65, u80
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,10 +59,10 @@ class SetScorer:
     ) -> float:
         """Return the metric of the estimator's sets for `X` against the labels `y`.
 
-        A pipeline is asked through its transformers, a search through its best estimator. A label
-        that the estimator has never seen, as of a rare class in another fold, is in no set.
+        In a pipeline rows go through its transformers, in a search to its best estimator. A label
+        that the estimator was not fitted on, as a rare class of another fold, is in no set.
         """
-        estimator, X = _reach_through(estimator, X)
+        estimator, X = final_estimator(estimator, X)
         if not hasattr(estimator, "predict_set"):
             raise TypeError(
                 f"{self.name} scores label sets, so it needs an estimator with predict_set; "
@@ -78,11 +78,11 @@ class SetScorer:
         return self.metric(y, sets, classes=classes, sample_weight=sample_weight)
 
     def set_score_request(self, *, sample_weight: bool | None) -> SetScorer:
-        """Return this scorer with its wish for weights said to scikit-learn's metadata routing."""
+        """Return this scorer with its request for weights in scikit-learn's metadata routing."""
         return replace(self, weighted=sample_weight)
 
     def get_metadata_routing(self) -> Any:
-        """Return the wish in scikit-learn's form."""
+        """Return the request for weights in scikit-learn's form."""
         from sklearn.utils.metadata_routing import MetadataRequest  # noqa: PLC0415
 
         request = MetadataRequest(owner=self)
@@ -93,8 +93,8 @@ class SetScorer:
         return self.name
 
 
-def _reach_through(estimator: Any, X: Any) -> tuple[Any, Any]:
-    """Return the estimator inside searches and pipelines, and the rows as they come to it."""
+def final_estimator(estimator: Any, X: Any) -> tuple[Any, Any]:
+    """Return the estimator inside searches and pipelines, and the rows as it receives them."""
     while not hasattr(estimator, "predict_set"):
         if hasattr(estimator, "best_estimator_"):
             estimator = estimator.best_estimator_
@@ -109,7 +109,7 @@ def _reach_through(estimator: Any, X: Any) -> tuple[Any, Any]:
 def _with_unseen(
     sets: npt.NDArray[np.bool_], classes: npt.NDArray[Any], y: npt.ArrayLike
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[Any]]:
-    """Return sets and classes with an empty column for each label that is in y alone."""
+    """Return sets and classes, with a column of False for each label that only y has."""
     unseen = np.setdiff1d(np.asarray(y), classes)
     if len(unseen) == 0:
         return sets, classes

@@ -1,4 +1,4 @@
-"""What rejecting the doubtful rows buys: the error-reject curve and the area under it."""
+"""The error-reject curve, and the area under the risk-coverage curve."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dubito._checks import FloatArray, as_float_array
 from dubito._labels import as_labels
-from dubito.metrics._binning import sum_ties
-from dubito.metrics._rows import counted_rows
+from dubito._validation import as_float_array, drop_zero_weights
+from dubito.metrics.binning import sum_ties
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from dubito._labels import Labels
+    from dubito._typing import FloatArray
 
 
 class ErrorRejectCurve(NamedTuple):
-    """Share rejected, error and accuracy among the accepted, and the confidence they need."""
+    """Fraction rejected, error and accuracy of the accepted rows, at each confidence threshold."""
 
     rejection: FloatArray
     error: FloatArray
@@ -27,13 +27,13 @@ class ErrorRejectCurve(NamedTuple):
 
 
 def error_reject_curve(
-    y: npt.ArrayLike,
+    y_true: npt.ArrayLike,
     y_pred: npt.ArrayLike,
     confidence: npt.ArrayLike,
     *,
     sample_weight: npt.ArrayLike | None = None,
 ) -> ErrorRejectCurve:
-    r"""Error among the accepted rows as ever more of the least confident are rejected.
+    r"""Return the error of the accepted rows as the least confident rows are rejected.
 
     At the threshold t, rows with confidence of at least t are accepted:
 
@@ -42,7 +42,7 @@ def error_reject_curve(
 
     Parameters
     ----------
-    y, y_pred : array-like of shape (n,)
+    y_true, y_pred : array-like of shape (n,)
         True and predicted labels.
     confidence : array-like of shape (n,)
         Larger means surer; any finite numbers, only their order matters.
@@ -75,20 +75,20 @@ def error_reject_curve(
     >>> curve.rejection.tolist(), curve.error.tolist()
     ([0.0, 0.5, 0.75], [0.5, 0.0, 0.0])
     """
-    threshold, weight, wrong = ranked_rows(y, y_pred, confidence, sample_weight)
+    threshold, weight, wrong = ranked_rows(y_true, y_pred, confidence, sample_weight)
     rejected = np.cumsum(weight) - weight
     error = _selective_risk(weight, wrong)
     return ErrorRejectCurve(rejected / weight.sum(), error, 1 - error, threshold)
 
 
 def aurc(
-    y: npt.ArrayLike,
+    y_true: npt.ArrayLike,
     y_pred: npt.ArrayLike,
     confidence: npt.ArrayLike,
     *,
     sample_weight: npt.ArrayLike | None = None,
 ) -> float:
-    r"""Area under the risk-coverage curve: small if errors are few and doubtful.
+    r"""Return the area under the risk-coverage curve: small for few errors of low confidence.
 
     .. math:: \mathrm{AURC} = \sum_t \frac{w(c = t)}{w}\, \mathrm{error}(t)
 
@@ -97,7 +97,7 @@ def aurc(
 
     Parameters
     ----------
-    y, y_pred : array-like of shape (n,)
+    y_true, y_pred : array-like of shape (n,)
         True and predicted labels.
     confidence : array-like of shape (n,)
         Larger means surer; any finite numbers, only their order matters.
@@ -129,49 +129,49 @@ def aurc(
     >>> round(aurc([0, 1, 1, 0], [0, 1, 1, 1], [0.6, 0.7, 0.8, 0.9]), 4)
     0.5208
     """
-    _, weight, wrong = ranked_rows(y, y_pred, confidence, sample_weight)
+    _, weight, wrong = ranked_rows(y_true, y_pred, confidence, sample_weight)
     return area(weight, wrong)
 
 
 def area(weight: FloatArray, wrong: FloatArray) -> float:
-    """Return the area under the risk-coverage curve of rows ranked by rising confidence."""
+    """Return the area under the risk-coverage curve of rows in increasing confidence."""
     return float(np.average(_selective_risk(weight, wrong), weights=weight))
 
 
 def ranked_rows(
-    y: npt.ArrayLike,
+    y_true: npt.ArrayLike,
     y_pred: npt.ArrayLike,
     confidence: npt.ArrayLike,
     sample_weight: npt.ArrayLike | None,
 ) -> tuple[FloatArray, ...]:
     """Return the distinct confidences in rising order, with their weight and wrong weight."""
-    truth, predicted = as_labels(y, "y"), as_labels(y_pred, "y_pred")
+    truth, predicted = as_labels(y_true, "y_true"), as_labels(y_pred, "y_pred")
     scores = as_float_array(confidence, "confidence", ndim=1)
-    weight, truth, predicted, scores = counted_rows(
-        sample_weight, y=truth, y_pred=predicted, confidence=scores
+    weight, truth, predicted, scores = drop_zero_weights(
+        sample_weight, y_true=truth, y_pred=predicted, confidence=scores
     )
     _check_comparable(truth, predicted)
     return sum_ties(scores, weight, weight * (truth != predicted))
 
 
 def _selective_risk(weight: FloatArray, wrong: FloatArray) -> FloatArray:
-    """Error among the rows at or above each confidence."""
+    """Return the error among the rows at or above each confidence."""
     return np.cumsum(wrong[::-1])[::-1] / np.cumsum(weight[::-1])[::-1]
 
 
 def _check_comparable(truth: Labels, predicted: Labels) -> None:
-    # Numbers never equal words: compared row by row, every prediction would count as an error.
+    # A number never equals a string: every prediction would count as an error.
     words_in_truth, words_in_predicted = _are_words(truth), _are_words(predicted)
     if words_in_truth.isdisjoint(words_in_predicted):
         raise TypeError(
-            "one of y and y_pred holds words and the other does not "
-            f"(y[0] is {truth[:1].tolist()[0]!r}, y_pred[0] is {predicted[:1].tolist()[0]!r}), "
-            "so no prediction could be right. Pass the same kind of labels in both."
+            "one of y_true and y_pred holds words and the other does not (y_true[0] is "
+            f"{truth[:1].tolist()[0]!r}, y_pred[0] is {predicted[:1].tolist()[0]!r}), so no "
+            "prediction could be right. Pass the same kind of labels in both."
         )
 
 
 def _are_words(labels: Labels) -> set[bool]:
-    """Whether labels are words: an array of objects may hold both kinds."""
+    """Return whether labels are strings; an object array may hold both kinds: {True, False}."""
     if labels.dtype == object:
         return {isinstance(label, str) for label in labels.tolist()}
     return {labels.dtype.kind in "UT"}

@@ -1,4 +1,4 @@
-"""Label sets judged: do they hold the truth, and are they small."""
+"""Utility and size of label sets."""
 
 from __future__ import annotations
 
@@ -6,38 +6,40 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dubito._checks import BoolArray, FloatArray, IntArray, name_rows
-from dubito._kernels.utility import ALPHA, utility_of_size
 from dubito._labels import as_labels, label_columns
+from dubito._numerics.set_utility import ALPHA, utility_of_size
+from dubito._validation import drop_zero_weights
+from dubito._wording import name_rows
 from dubito.belief import Bounds, MassBatch
-from dubito.metrics._rows import counted_rows
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from dubito._typing import BoolArray, FloatArray, IntArray
+
 
 def utility_discounted_accuracy(
-    y: npt.ArrayLike,
+    y_true: npt.ArrayLike,
     sets: npt.ArrayLike,
     alpha: float,
     *,
     classes: npt.ArrayLike | None = None,
     sample_weight: npt.ArrayLike | None = None,
 ) -> float:
-    r"""Mean utility of label sets: one for the true label alone, less the more labels beside it.
+    r"""Return the mean utility of label sets: 1 for the true label alone, less for larger sets.
 
     .. math:: u_\alpha(y, Y) = \frac{\alpha}{|Y|} + \frac{1 - \alpha}{|Y|^2}
               \quad\text{if } y \in Y, \text{ else } 0.
 
     Parameters
     ----------
-    y : array-like of shape (n,)
+    y_true : array-like of shape (n,)
         True labels.
     sets : array-like of bool, shape (n, K)
         ``sets[i, k]`` says whether row i's set holds class k, as ``predict_set`` gives it; 0/1
         integers will do. An empty set is allowed, since any method may be judged, and scores 0.
     alpha : float
-        How much caution is rewarded, in [0, 3]: a pair that holds the true label is worth
+        The reward for caution, in [0, 3]: a pair that holds the true label is worth
         :math:`(1 + \alpha) / 4`. 1 is discounted accuracy (a pair is worth a coin toss), 1.6 is
         `u65`, 2.2 is `u80`. Below 0 large sets would cost more than errors; above 3 a pair would be
         worth more than the label itself.
@@ -67,23 +69,23 @@ def utility_discounted_accuracy(
     ...                                   classes=["a", "b", "c"]), 4)
     0.55
     """
-    return _mean_utility(judge(y, sets, classes, sample_weight), _check_alpha(alpha))
+    return _mean_utility(judge(y_true, sets, classes, sample_weight), _check_alpha(alpha))
 
 
 def u65(
-    y: npt.ArrayLike,
+    y_true: npt.ArrayLike,
     sets: npt.ArrayLike,
     *,
     classes: npt.ArrayLike | None = None,
     sample_weight: npt.ArrayLike | None = None,
 ) -> float:
-    r"""Mean utility of label sets, a pair that holds the true label being worth 0.65.
+    r"""Return the mean utility of label sets, a pair that holds the true label being worth 0.65.
 
     `utility_discounted_accuracy` with :math:`\alpha = 1.6`: a mild reward for caution.
 
     Parameters
     ----------
-    y : array-like of shape (n,)
+    y_true : array-like of shape (n,)
         True labels.
     sets : array-like of bool, shape (n, K)
         Label sets, as ``predict_set`` gives them. An empty set scores 0.
@@ -108,23 +110,23 @@ def u65(
     >>> round(u65([0, 1], [[True, True], [False, True]]), 4)
     0.825
     """
-    return _mean_utility(judge(y, sets, classes, sample_weight), ALPHA["u65"])
+    return _mean_utility(judge(y_true, sets, classes, sample_weight), ALPHA["u65"])
 
 
 def u80(
-    y: npt.ArrayLike,
+    y_true: npt.ArrayLike,
     sets: npt.ArrayLike,
     *,
     classes: npt.ArrayLike | None = None,
     sample_weight: npt.ArrayLike | None = None,
 ) -> float:
-    r"""Mean utility of label sets, a pair that holds the true label being worth 0.8.
+    r"""Return the mean utility of label sets, a pair that holds the true label being worth 0.8.
 
     `utility_discounted_accuracy` with :math:`\alpha = 2.2`: a strong reward for caution.
 
     Parameters
     ----------
-    y : array-like of shape (n,)
+    y_true : array-like of shape (n,)
         True labels.
     sets : array-like of bool, shape (n, K)
         Label sets, as ``predict_set`` gives them. An empty set scores 0.
@@ -149,23 +151,25 @@ def u80(
     >>> round(u80([0, 1], [[True, True], [False, True]]), 4)
     0.9
     """
-    return _mean_utility(judge(y, sets, classes, sample_weight), ALPHA["u80"])
+    return _mean_utility(judge(y_true, sets, classes, sample_weight), ALPHA["u80"])
 
 
 def discounted_accuracy(
-    y: npt.ArrayLike,
+    y_true: npt.ArrayLike,
     sets: npt.ArrayLike,
     *,
     classes: npt.ArrayLike | None = None,
     sample_weight: npt.ArrayLike | None = None,
 ) -> float:
-    r"""Accuracy of a label drawn at random from each set: the mean of :math:`1[y \in Y] / |Y|`.
+    r"""Return the accuracy of a label drawn at random from each set.
+
+    The mean of :math:`1[y \in Y] / |Y|`.
 
     `utility_discounted_accuracy` with :math:`\alpha = 1`: no reward for caution at all.
 
     Parameters
     ----------
-    y : array-like of shape (n,)
+    y_true : array-like of shape (n,)
         True labels.
     sets : array-like of bool, shape (n, K)
         Label sets, as ``predict_set`` gives them. An empty set scores 0.
@@ -189,50 +193,11 @@ def discounted_accuracy(
     >>> discounted_accuracy([0, 1], [[True, True], [False, True]])
     0.75
     """
-    return _mean_utility(judge(y, sets, classes, sample_weight), 1.0)
-
-
-def coverage(
-    y: npt.ArrayLike,
-    sets: npt.ArrayLike,
-    *,
-    classes: npt.ArrayLike | None = None,
-    sample_weight: npt.ArrayLike | None = None,
-) -> float:
-    r"""Share of rows whose set holds the true label: the mean of :math:`1[y \in Y]`.
-
-    Parameters
-    ----------
-    y : array-like of shape (n,)
-        True labels.
-    sets : array-like of bool, shape (n, K)
-        Label sets, as ``predict_set`` gives them. An empty set covers nothing.
-    classes : array-like of shape (K,), default=None
-        The label of each column; see `utility_discounted_accuracy`.
-    sample_weight : array-like of shape (n,), default=None
-        Row weights: 2 counts as the row twice, 0 as no row.
-
-    Returns
-    -------
-    float
-        In [0, 1]. Sets of all labels reach 1: read it together with `mean_set_size`.
-
-    References
-    ----------
-    Vovk, Gammerman and Shafer (2005), Algorithmic learning in a random world.
-
-    Examples
-    --------
-    >>> from dubito.metrics import coverage
-    >>> coverage([0, 1], [[True, True], [True, False]])
-    0.5
-    """
-    judged = judge(y, sets, classes, sample_weight)
-    return float(np.average(judged.hit, weights=judged.weight))
+    return _mean_utility(judge(y_true, sets, classes, sample_weight), 1.0)
 
 
 def mean_set_size(sets: npt.ArrayLike, *, sample_weight: npt.ArrayLike | None = None) -> float:
-    r"""Mean number of labels in a set: the mean of :math:`|Y|`.
+    r"""Return the mean number of labels in a set: the mean of :math:`|Y|`.
 
     Parameters
     ----------
@@ -257,12 +222,12 @@ def mean_set_size(sets: npt.ArrayLike, *, sample_weight: npt.ArrayLike | None = 
     >>> mean_set_size([[True, True], [False, True]])
     1.5
     """
-    weight, members = counted_rows(sample_weight, sets=check_sets(sets))
+    weight, members = drop_zero_weights(sample_weight, sets=check_sets(sets))
     return float(np.average(members.sum(axis=1), weights=weight))
 
 
 class JudgedSets(NamedTuple):
-    """Whether each set holds the truth, how large it is, and the rows' weights."""
+    """Whether each set holds the true label, the size of each set, and the sample weights."""
 
     hit: BoolArray
     size: npt.NDArray[np.int_]
@@ -270,28 +235,30 @@ class JudgedSets(NamedTuple):
 
 
 def judge(
-    y: npt.ArrayLike,
+    y_true: npt.ArrayLike,
     sets: npt.ArrayLike,
     classes: npt.ArrayLike | None,
     sample_weight: npt.ArrayLike | None,
 ) -> JudgedSets:
-    """Check what the user gave and match labels to columns."""
-    weight, labels, members = counted_rows(
-        sample_weight, y=as_labels(y, "y"), sets=check_sets(sets)
+    """Return checked label sets, compared with the true labels."""
+    weight, labels, members = drop_zero_weights(
+        sample_weight, y_true=as_labels(y_true, "y_true"), sets=check_sets(sets)
     )
-    return judge_members(members, label_columns(labels, members.shape[1], classes), weight)
+    return judge_members(
+        members, label_columns(labels, members.shape[1], classes, "y_true"), weight
+    )
 
 
 def judge_members(members: BoolArray, column: IntArray, weight: FloatArray) -> JudgedSets:
-    """Judge sets that were checked, with the column of each row's label."""
+    """Return checked label sets, compared with the column of each row's label."""
     hit = members[np.arange(len(members)), column]
     return JudgedSets(hit, members.sum(axis=1), weight)
 
 
 def utility(judged: JudgedSets, alpha: float) -> FloatArray:
-    """Return what each set is worth."""
-    worth = utility_of_size(np.maximum(judged.size, 1), alpha)  # an empty set is never a hit
-    return np.asarray(judged.hit * worth)
+    """Return the utility of each set."""
+    value = utility_of_size(np.maximum(judged.size, 1), alpha)  # an empty set is never a hit
+    return np.asarray(judged.hit * value)
 
 
 def _mean_utility(judged: JudgedSets, alpha: float) -> float:
@@ -312,35 +279,35 @@ def _check_alpha(alpha: Any) -> float:
 
 def check_sets(sets: npt.ArrayLike) -> BoolArray:
     """Return label sets as a boolean array."""
-    way_out = (
+    expected = (
         "sets must be a boolean (n, K) array, True where a row's set holds the class, "
         "as predict_set gives it"
     )
     if isinstance(sets, Bounds | MassBatch):
         raise TypeError(
-            f"{way_out}; got {type(sets).__name__}. A decision rule makes sets of it, "
+            f"{expected}; got {type(sets).__name__}. A decision rule makes sets of it, "
             "such as dubito.decision.interval_dominance."
         )
     if hasattr(sets, "toarray"):
-        raise TypeError(f"{way_out}; got a sparse matrix: pass sets.toarray().")
+        raise TypeError(f"{expected}; got a sparse matrix: pass sets.toarray().")
     try:
         array = np.asarray(sets)
     except ValueError as error:  # rows of unequal length
-        raise ValueError(f"{way_out}; got rows of unequal length.") from error
+        raise ValueError(f"{expected}; got rows of unequal length.") from error
     if array.ndim != 2:
-        raise ValueError(f"{way_out}; got an array of shape {array.shape}.")
+        raise ValueError(f"{expected}; got an array of shape {array.shape}.")
     if array.shape[1] < 1:
-        raise ValueError(f"{way_out}; got no columns (shape {array.shape}).")
-    if array.dtype == object:  # as pandas' nullable booleans arrive
+        raise ValueError(f"{expected}; got no columns (shape {array.shape}).")
+    if array.dtype == object:  # pandas gives nullable booleans so
         array = np.asarray(array.tolist())
     if array.dtype == bool:
         return array
     if array.dtype.kind not in "iu":
         raise TypeError(
-            f"{way_out}; got values of type {array.dtype}. "
+            f"{expected}; got values of type {array.dtype}. "
             "Probabilities are turned into sets by a decision rule or a threshold."
         )
     odd = np.flatnonzero(((array != 0) & (array != 1)).any(axis=1))
     if len(odd):
-        raise ValueError(f"{way_out}; integers must be 0 or 1, unlike in {name_rows(odd)}.")
+        raise ValueError(f"{expected}; integers must be 0 or 1, unlike in {name_rows(odd)}.")
     return array.astype(bool)

@@ -1,4 +1,4 @@
-"""The smooth calibration error: calibration without bins, exactly."""
+"""The smooth calibration error: calibration without bins, computed exactly."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dubito.metrics._binning import sum_ties
-from dubito.metrics._forecasts import Event, judged_event, read_forecasts
+from dubito.metrics.binning import sum_ties
+from dubito.metrics.forecasts import Event, judged_event, read_forecasts
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from dubito._checks import FloatArray
+    from dubito._typing import FloatArray
 
 
 def smooth_calibration_error(
-    y: npt.ArrayLike,
-    proba: npt.ArrayLike,
+    y_true: npt.ArrayLike,
+    y_proba: npt.ArrayLike,
     *,
     classes: npt.ArrayLike | None = None,
     sample_weight: npt.ArrayLike | None = None,
 ) -> float:
-    r"""Smooth calibration error (smCE): calibration with no bins and no bandwidth.
+    r"""Return the smooth calibration error (smCE), which needs neither bins nor a bandwidth.
 
     .. math:: \mathrm{smCE} = \sup_{\omega} \mathrm{E}\bigl[\omega(p)\,(o - p)\bigr]
 
@@ -32,9 +32,9 @@ def smooth_calibration_error(
 
     Parameters
     ----------
-    y : array-like of shape (n,)
+    y_true : array-like of shape (n,)
         True labels.
-    proba : array-like of shape (n, K) or (n,)
+    y_proba : array-like of shape (n, K) or (n,)
         With (n, K), rows summing to 1, the event is "the most probable class is the true one" (of
         equally probable classes, that of the lowest column). With (n,) it is "the label is the
         second of two classes".
@@ -52,9 +52,10 @@ def smooth_calibration_error(
 
     Notes
     -----
-    The ECE jumps when a forecast crosses an edge; this error, for one event (n,), moves by at most
-    twice the mean change of the forecasts. With (n, K) it can still jump where the most probable
-    class changes, for then the event itself does. The supremum is found exactly, in O(n log n).
+    The ECE jumps when a forecast crosses the edge of a bin; this error, for one event (n,), moves
+    by at most twice the mean change of the forecasts. With (n, K) it can still jump where the most
+    probable class changes, for then the event itself does. The supremum is found exactly, in O(n
+    log n).
 
     References
     ----------
@@ -72,12 +73,12 @@ def smooth_calibration_error(
     >>> round(smooth_calibration_error([1, 0], [0.49, 0.51]), 6)
     0.0051
     """
-    return smooth_error(judged_event(read_forecasts(y, proba, classes, sample_weight)))
+    return smooth_error(judged_event(read_forecasts(y_true, y_proba, classes, sample_weight)))
 
 
 def smooth_error(event: Event) -> float:
     """Return the smooth calibration error of one event."""
-    position, residual = sum_ties(event.probability, event.weight * event.surplus)
+    position, residual = sum_ties(event.probability, event.weight * event.residual)
     return lipschitz_supremum(position, residual / event.weight.sum())
 
 
@@ -94,8 +95,7 @@ def lipschitz_supremum(position: FloatArray, residual: FloatArray) -> float:
     cost of reaching :math:`h_i = h` is convex and piecewise linear in h with slopes from -1 to 1.
     Each step adds a kink of jump :math:`2 d_i` at :math:`R_i`; the variation term then cuts the
     slopes back to [-1, 1], that is, takes jump :math:`d_i` off either end. Every kink enters once
-    and leaves once, so two heaps give O(m log m) whatever the data, where the primal programme
-    would have to carry kinks from side to side.
+    and leaves once, so two heaps give O(m log m) for any data.
     """
     partial = np.cumsum(residual)
     gaps = np.diff(position)
@@ -130,5 +130,5 @@ def _cut(heap: list[int], sign: int, jump: list[float], knot: list[float], amoun
             return moment + amount * knot[rank]
         moment += jump[rank] * knot[rank]
         amount -= jump[rank]
-        jump[rank] = 0.0  # and so it counts for nothing when the other heap comes to it
+        jump[rank] = 0.0  # the other heap still lists this kink, now without effect
         heappop(heap)

@@ -1,4 +1,4 @@
-"""Pictures of calibrators and classifiers, of what they believe and what they decide.
+"""Plots of calibrators and classifiers: probabilities, evidence, masses and decisions.
 
 One Display class per file, as in scikit-learn: `from_estimator` computes, the object keeps plain
 arrays, and `plot` draws them on the axes it is given. matplotlib is imported on the first drawing;

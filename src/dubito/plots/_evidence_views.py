@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dubito.plots._sets import DASHES, class_colours, pale, set_colour
+from dubito.plots._drawing import DASHES, class_colours, pale, set_colour
 
 if TYPE_CHECKING:
-    from dubito._checks import BoolArray, FloatArray, IntArray
+    from dubito._typing import BoolArray, FloatArray, IntArray
 
 _GREY = "0.4"
-#: Height of a strip of data ticks, of all together, and of what stays free beside them, as shares
-#: of the axes.
+#: Height of a strip of data ticks, of all strips, and of the margin beside them, as fractions of
+#: the axes.
 _STRIP, _STRIPS, _FREE = 0.04, 0.2, 0.03
 
 
 class Waterfall(NamedTuple):
-    """Weights of evidence of one row, the largest first, and what they speak for.
+    """Weights of evidence of one row, the largest first, and the classes they support.
 
     names : what each bar is called; weight : (p,), above 0 for the target; target : its column;
     classes : (K,); headline : the conclusion in words.
@@ -32,13 +32,13 @@ class Waterfall(NamedTuple):
 
     @property
     def sides(self) -> tuple[str, str]:
-        """What bars to the left and to the right speak for."""
+        """The labels of bars to the left and to the right."""
         of_two = len(self.classes) == 2
-        left = f"for {self.classes[1 - self.target]}" if of_two else f"against {self._called}"
-        return left, f"for {self._called}"
+        left = f"for {self.classes[1 - self.target]}" if of_two else f"against {self._target_name}"
+        return left, f"for {self._target_name}"
 
     @property
-    def _called(self) -> str:
+    def _target_name(self) -> str:
         return str(self.classes[self.target])
 
     def draw(self, ax: Any, options: dict[str, Any]) -> dict[str, Any]:
@@ -55,8 +55,8 @@ class Waterfall(NamedTuple):
         ax.axhline(len(ends) - 0.5, color="0.8", linewidth=0.8)
         ax.set_yticks(rows, [*self.names, "together"])
         low, high = min(ends.min(), 0.0), max(ends.max(), 0.0)
-        room = 0.2 * ((high - low) or 1.0)  # for the numbers beside the bars
-        ax.set(xlim=(low - room, high + room), ylim=(len(ends) + 0.5, -0.5))
+        margin = 0.2 * ((high - low) or 1.0)  # for the numbers beside the bars
+        ax.set(xlim=(low - margin, high + margin), ylim=(len(ends) + 0.5, -0.5))
         ax.set_xlabel(_arrows(self.sides))
         ax.set_title(self.headline, loc="left", fontsize="medium")
         return {"bars_": bars}
@@ -116,7 +116,7 @@ class WeightCurves(NamedTuple):
         n_classes = len(self.classes) if self.column is not None else 1
         strip = min(_STRIP, _STRIPS / n_classes)
         above = int(binary and n_classes == 2)
-        self._leave_room(ax, strip * (n_classes - above) + _FREE, strip * above + _FREE)
+        self._set_limits(ax, strip * (n_classes - above) + _FREE, strip * above + _FREE)
         jitter = np.random.default_rng(0).uniform(0.2, 0.8, len(self.points)) * strip
         ticks = []
         for k in range(n_classes):
@@ -130,7 +130,7 @@ class WeightCurves(NamedTuple):
             ticks += ax.plot(x, height, alpha=0.6, transform=at, **style)
         return ticks
 
-    def _leave_room(self, ax: Any, below: float, above: float) -> None:
+    def _set_limits(self, ax: Any, below: float, above: float) -> None:
         """Set the limits so that the lines keep clear of the ticks."""
         low, high = min(self.weight.min(), 0.0), max(self.weight.max(), 0.0)
         height = ((high - low) or 1.0) / (1 - below - above)

@@ -1,4 +1,4 @@
-"""A grid over two columns of a table while the others are held, and borders drawn over it."""
+"""A grid over two columns of a table, the others constant, and borders between classes."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dubito._checks import FloatArray, as_float_array
+from dubito._compat import pick
 from dubito._labels import label_columns
-from dubito._sklearn import pick
-from dubito.plots._axes import _pyplot
+from dubito._validation import as_float_array
+from dubito._wording import name_some
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from matplotlib.axes import Axes
 
-#: How far pictures reach beyond the data, as a share of their range.
+    from dubito._typing import FloatArray
+
+#: Margin of pictures beyond the data, as a fraction of their range.
 _MARGIN = 0.05
 
 
@@ -33,7 +35,7 @@ class Plane(NamedTuple):
 
 
 def plane_over(X: Any, features: Sequence[Any], resolution: Any, estimator: Any) -> Plane:
-    """Lay a grid over two columns; the others keep their mean, or most frequent value.
+    """Return a grid over two columns; the others have their mean, or most frequent value.
 
     The table has the type of X, and the names and the order of its columns.
     """
@@ -46,30 +48,25 @@ def plane_over(X: Any, features: Sequence[Any], resolution: Any, estimator: Any)
     drawn = [_drawn(values[j], names[j]) for j in (first, second)]
     x, y = (np.linspace(*span(one), resolution) for one in drawn)
     across, upward = np.meshgrid(x, y)
-    table = [_held(one, across.size) for one in values]
+    table = [_constant_column(one, across.size) for one in values]
     table[first], table[second] = across.ravel(), upward.ravel()
     points = np.column_stack(drawn)
     return Plane(x, y, (names[first], names[second]), points, _like(X, list(columns), table))
 
 
 def span(values: FloatArray) -> tuple[float, float]:
-    """Return the range of some values and a margin; a width where they are all the same."""
+    """Return the range of values with a margin, never of width 0."""
     seen = values[np.isfinite(values)]
     low, high = (float(seen.min()), float(seen.max())) if len(seen) else (0.0, 0.0)
     margin = _MARGIN * (high - low) if high > low else 0.5
     return low - margin, high + margin
 
 
-def new_axes(height: float = 4.8) -> Any:
-    """Return new axes with room for what stands beside them."""
-    return _pyplot().subplots(figsize=(6.4, height), layout="constrained")[1]
-
-
 def margins_of(classifier: Any, plane: Plane) -> FloatArray:
     """Return how far ahead each class is of all others, (K, r, s): above 0 where it is predicted.
 
-    Differences of probabilities, which cross 0 between the points of the grid; where they do not
-    tell what is predicted, 1 and -1.
+    Differences of probabilities, which cross 0 between the points of the grid; 1 and -1 where the
+    predicted class is not always the most probable one.
     """
     classes = np.asarray(classifier.classes_)
     column = label_columns(np.asarray(classifier.predict(plane.rows)), len(classes), classes)
@@ -82,9 +79,9 @@ def margins_of(classifier: Any, plane: Plane) -> FloatArray:
 
 
 def draw_borders(ax: Axes, x: FloatArray, y: FloatArray, margins: FloatArray) -> list[Any]:
-    """Draw a line around what each class has of the plane."""
+    """Draw the borders of the regions of the classes; return the contour sets."""
     present = [one for one in margins if (one > 0).any()]
-    # The last class has no border that is not another's too.
+    # The borders of the last class are those of the others.
     style: dict[str, Any] = {
         "levels": [0],
         "colors": "black",
@@ -103,7 +100,7 @@ def _best_other(proba: FloatArray) -> FloatArray:
 def _columns(X: Any) -> dict[Any, Any]:
     """Return the columns by name, or by number where they have none."""
     if hasattr(X, "toarray"):
-        as_float_array(X, "X", ndim=2)  # a sparse matrix: says what to do
+        as_float_array(X, "X", ndim=2)  # a sparse matrix: raises an error with advice
     table = X if hasattr(X, "columns") else np.asarray(X)
     if len(table.shape) != 2 or len(table) == 0:
         raise ValueError(f"X must be a table with at least one row; got shape {table.shape}.")
@@ -113,18 +110,17 @@ def _columns(X: Any) -> dict[Any, Any]:
 
 
 def _positions(features: Sequence[Any], keys: list[Any], estimator: Any) -> list[int]:
-    """Return the places of two columns given by name or number."""
-    asked = list(features) if not isinstance(features, str) else [features]
+    """Return the positions of two columns given by name or number."""
+    given = list(features) if not isinstance(features, str) else [features]
     names = [_column_name(key, estimator) for key in keys]
-    places = [_position(one, keys, names) for one in asked]
-    if len(places) != 2 or None in places or places[0] == places[1]:
-        shown = ", ".join(repr(name) for name in names[:10])
-        more = ", …" if len(names) > 10 else ""
+    positions = [_position(one, keys, names) for one in given]
+    if len(positions) != 2 or None in positions or positions[0] == positions[1]:
+        shown = name_some(names, shown=10, rest=", …")
         raise ValueError(
             f"features must be two different columns of X, by number from 0 to {len(keys) - 1} or "
-            f"by name ({shown}{more}). Got {features!r} instead."
+            f"by name ({shown}). Got {features!r} instead."
         )
-    return [place for place in places if place is not None]
+    return [position for position in positions if position is not None]
 
 
 def _position(feature: Any, keys: list[Any], names: list[str]) -> int | None:
@@ -135,12 +131,12 @@ def _position(feature: Any, keys: list[Any], names: list[str]) -> int | None:
 
 
 def _column_name(key: Any, estimator: Any) -> str:
-    """Name a column as the table does, or as the estimator was told, or by its number."""
+    """Return the name of a column in the table or the estimator, or its number."""
     if isinstance(key, str):
         return key
-    told = getattr(estimator, "feature_names_in_", None)
-    if told is not None and isinstance(key, Integral) and int(key) < len(told):
-        return str(told[int(key)])
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is not None and isinstance(key, Integral) and int(key) < len(names):
+        return str(names[int(key)])
     return f"feature {key}"
 
 
@@ -152,7 +148,7 @@ def _drawn(values: Any, name: str) -> FloatArray:
 
 
 def _as_numbers(values: npt.NDArray[Any]) -> FloatArray | None:
-    """Return a column of numbers, or None; truth values are no measurements."""
+    """Return a column as numbers, or None; booleans do not count as numbers."""
     if values.dtype == object:
         if not all(isinstance(v, Real) and not isinstance(v, bool) for v in values):
             return None
@@ -161,11 +157,10 @@ def _as_numbers(values: npt.NDArray[Any]) -> FloatArray | None:
     return values.astype(np.float64)
 
 
-def _held(column: Any, n: int) -> Any:
-    """Return a column that keeps still: at the mean, or at the most frequent value.
+def _constant_column(column: Any, n: int) -> Any:
+    """Return a constant column: the mean, or the most frequent value.
 
-    Whole numbers may stand for categories, so they stay at the one among them that is next to the
-    mean.
+    Integers may be codes of categories: for them it is the value nearest to the mean.
     """
     values = np.asarray(column)
     is_category = str(getattr(column, "dtype", "")).lower().startswith("categor")
@@ -177,13 +172,13 @@ def _held(column: Any, n: int) -> Any:
         return np.full(n, seen.mean() if len(seen) else np.nan)
     words = np.array([str(value) for value in values])
     _, row, count = np.unique(words, return_index=True, return_counts=True)
-    # Taken from a row, the value keeps its type, categories and all.
-    kept = pick(column, np.full(n, row[count.argmax()]))
-    return kept.reset_index(drop=True) if hasattr(kept, "reset_index") else kept
+    # Taken from a row, the value keeps its type and categories.
+    constant = pick(column, np.full(n, row[count.argmax()]))
+    return constant.reset_index(drop=True) if hasattr(constant, "reset_index") else constant
 
 
 def _like(X: Any, names: list[Any], table: list[Any]) -> Any:
-    """Put columns into a table like X."""
+    """Return columns as a table of the type of X."""
     if hasattr(X, "columns"):
         return type(X)(dict(zip(names, table, strict=True)))
     numbers = all(np.asarray(column).dtype.kind == "f" for column in table)

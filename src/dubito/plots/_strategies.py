@@ -1,4 +1,4 @@
-"""Which class each strategy decides for, how sure of it, and what it needs to know (P1)."""
+"""Decisions of three strategies and their confidence (Minary et al. 2017)."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dubito._checks import FloatArray, IntArray, check_choice, check_rows_match
 from dubito._labels import as_labels, label_columns
+from dubito._validation import TIE, check_choice, check_rows_match, drop_zero_weights
 from dubito.belief import Bounds, MassBatch, MassFunction
 from dubito.decision import maximax, maximin, pignistic_choice
-from dubito.decision._risk import TIE, as_belief, n_classes_of
-from dubito.metrics._rows import counted_rows
+from dubito.decision.risk import as_belief, n_classes_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import numpy.typing as npt
 
-    from dubito.decision._risk import Belief
+    from dubito._typing import FloatArray, IntArray
+    from dubito.decision.risk import Belief
 
 STRATEGIES = ("optimistic", "pessimistic", "probabilistic")
 
 
 class PredictedRows(NamedTuple):
-    """The rows that count: true columns, what was predicted, and weights."""
+    """Rows of positive weight: true columns, predictions and sample weights."""
 
     column: IntArray
     belief: Bounds | MassBatch
@@ -32,34 +32,36 @@ class PredictedRows(NamedTuple):
     weight: FloatArray
 
 
-def read_rows(
+def read_predictions(
     y: npt.ArrayLike,
     belief: Belief,
     proba: npt.ArrayLike | None,
     classes: npt.ArrayLike | None,
     sample_weight: npt.ArrayLike | None,
 ) -> PredictedRows:
-    """Check what the user gave and match labels to columns."""
+    """Return checked predictions, with labels matched to columns."""
     known = as_belief(belief)
-    shares = Bounds.precise(known.pignistic() if proba is None else proba).upper
+    probabilities = Bounds.precise(known.pignistic() if proba is None else proba).upper
     n_classes = n_classes_of(known)
-    check_rows_match("proba", len(shares), "belief", len(known))
-    if shares.shape[1] != n_classes:
+    check_rows_match("proba", len(probabilities), "belief", len(known))
+    if probabilities.shape[1] != n_classes:
         raise ValueError(
-            f"proba has {shares.shape[1]} columns but belief has {n_classes} classes; they must "
-            "name the same classes in the same order."
+            f"proba has {probabilities.shape[1]} columns but belief has {n_classes} classes; they "
+            "must name the same classes in the same order."
         )
-    weight, labels, rows = counted_rows(
+    weight, labels, rows = drop_zero_weights(
         sample_weight, y=as_labels(y, "y"), belief=np.arange(len(known))
     )
     named: Any = classes
     if named is None and isinstance(known, MassBatch):
         named = known.frame
-    return PredictedRows(label_columns(labels, n_classes, named), known[rows], shares[rows], weight)
+    return PredictedRows(
+        label_columns(labels, n_classes, named), known[rows], probabilities[rows], weight
+    )
 
 
 def decide(rows: PredictedRows, strategy: str) -> tuple[IntArray, FloatArray]:
-    """Return the columns that a strategy chooses, and how sure it is of them."""
+    """Return the columns that a strategy chooses, and its confidence in them."""
     if strategy == "probabilistic":
         return pignistic_choice(rows.proba), rows.proba.max(axis=1)
     # The bounds that `reject` looks at.
@@ -71,7 +73,7 @@ def decide(rows: PredictedRows, strategy: str) -> tuple[IntArray, FloatArray]:
 
 
 def predictions_of(classifier: Any, X: Any) -> tuple[Belief, npt.ArrayLike | None]:
-    """Ask a classifier for its bounds and probabilities; without bounds, probabilities are both."""
+    """Return bounds and probabilities of a classifier; without bounds, probabilities and None."""
     if not hasattr(classifier, "classes_"):
         raise TypeError(
             f"{type(classifier).__name__} has no classes_, which name the columns of its "
@@ -89,15 +91,15 @@ def predictions_of(classifier: Any, X: Any) -> tuple[Belief, npt.ArrayLike | Non
 
 
 def check_strategies(strategies: Iterable[str] | None, belief: Belief) -> tuple[str, ...]:
-    """Return the strategies asked for, or those that differ."""
+    """Return the given strategies, or those that differ."""
     bounded = isinstance(belief, Bounds | MassBatch | MassFunction)
     if strategies is None:
         precise = not bounded or (isinstance(belief, Bounds) and (belief.width <= TIE).all())
         return ("probabilistic",) if precise else STRATEGIES
-    asked = (strategies,) if isinstance(strategies, str) else tuple(strategies)
-    if not asked:
+    given = (strategies,) if isinstance(strategies, str) else tuple(strategies)
+    if not given:
         raise ValueError(f"strategies must name at least one of {', '.join(STRATEGIES)}.")
-    for strategy in asked:
+    for strategy in given:
         check_choice(strategy, "strategies", STRATEGIES)
         if strategy != "probabilistic" and not bounded:
             raise ValueError(
@@ -105,4 +107,4 @@ def check_strategies(strategies: Iterable[str] | None, belief: Belief) -> tuple[
                 "all strategies are the same. Leave strategies out, or use a classifier with "
                 "predict_bounds."
             )
-    return asked
+    return given

@@ -1,4 +1,4 @@
-"""The plausibility of a calibrator's parameter, and what it makes of one row of scores (P0)."""
+"""Plausibility contours of a calibrator's parameter, and class regions (Xu et al. 2015)."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from dubito._checks import as_float_array, check_choice, check_rows_match, check_unit_interval
-from dubito.plots._axes import DrawsOnAxes
+from dubito._validation import as_float_array, check_choice, check_rows_match, check_unit_interval
+from dubito.plots._drawing import DrawsOnAxes
 
 if TYPE_CHECKING:
     import numpy.typing as npt
     from matplotlib.axes import Axes
 
-    from dubito._checks import FloatArray
+    from dubito._typing import FloatArray
 
 _N_POINTS = 401
 #: The drawn range of slopes is the level set of this plausibility.
@@ -24,14 +24,14 @@ _AXIS_LABELS = {"slope": "slope θ", "probability": "probability θ"}
 class ContourDisplay(DrawsOnAxes):
     r"""The contour of a calibrator's parameter θ: how plausible each value is.
 
-    The contour is the relative likelihood :math:`\mathrm{pl}(\theta)=L(\theta)/L(\hat\theta)` (P0,
-    eq. 26): 1 at the estimate, narrow where much was seen. Its level sets
+    The contour is the relative likelihood :math:`\mathrm{pl}(\theta)=L(\theta)/L(\hat\theta)` (Xu
+    et al. 2015, eq. 26): 1 at the estimate, narrower with more data. Its level sets
     :math:`\Gamma(\gamma)=\{\theta:\mathrm{pl}(\theta)\ge\gamma\}` (eq. 27) are what is carried
     over to the classes.
 
-    `plot` draws the curve, and a level set as a segment (P0, figures 1 and 2); `plot_regions` draws
-    how the classes share the unit interval as θ varies (figure 3). Make one with `from_estimator`
-    or `from_predictions`.
+    `plot` draws the curve, and a level set as a segment (Xu et al. 2015, figures 1 and 2);
+    `plot_regions` draws how the classes divide the unit interval as θ varies (figure 3). Make one
+    with `from_estimator` or `from_predictions`.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class ContourDisplay(DrawsOnAxes):
     parameter : {"slope", "probability"}, default="slope"
         What θ is: the slope of a softmax, or the probability of the second class at one score.
     name : str, optional
-        What the legend says.
+        Label in the legend.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ class ContourDisplay(DrawsOnAxes):
         Parameters
         ----------
         calibrator : estimator
-            Fitted, with ``contour(theta)`` and ``level_set(gamma)``, as
+            Fitted, with ``slope_contour(theta)`` and ``level_set(gamma)``, as
             `EvidentialMultinomialCalibrator` has; or with ``contour(scores, theta)``, as the binary
             evidential calibrators have.
         scores : float or array-like of one row, optional
@@ -120,12 +120,12 @@ class ContourDisplay(DrawsOnAxes):
         -------
         ContourDisplay
         """
-        if not hasattr(calibrator, "contour"):
+        by_slope = hasattr(calibrator, "slope_contour")
+        if not by_slope and not hasattr(calibrator, "contour"):
             raise TypeError(
                 f"{type(calibrator).__name__} has no contour; pass a fitted evidential calibrator "
                 "(that of a CalibratedClassifier is clf.pairs_[0].calibrator)."
             )
-        by_slope = hasattr(calibrator, "level_set")
         points, contour = (
             _slope_contour(calibrator, scores, theta)
             if by_slope
@@ -195,7 +195,8 @@ class ContourDisplay(DrawsOnAxes):
     ) -> Self:
         """Draw the curve and, where a level is given, its level set.
 
-        Several contours on the same axes make figure 1 of P0; one with a level is figure 2.
+        Several contours on the same axes are as in figure 1 of Xu et al. 2015, one with a level
+        as in figure 2.
 
         Parameters
         ----------
@@ -213,7 +214,7 @@ class ContourDisplay(DrawsOnAxes):
         ContourDisplay
             Itself.
         """
-        self._take(ax)
+        self._set_axes(ax)
         label = name if name is not None else self.name
         style = {"label": label, **kwargs} if label is not None else kwargs
         (self.line_,) = self.ax_.plot(self.theta, self.contour, **style)
@@ -237,7 +238,7 @@ class ContourDisplay(DrawsOnAxes):
         z: float | None = None,
         names: list[str] | None = None,
     ) -> Self:
-        r"""Draw the regions of the classes for one row of scores (P0, figure 3).
+        r"""Draw the regions of the classes for one row of scores (Xu et al. 2015, figure 3).
 
         Region j lies between :math:`G_{j-1}` and :math:`G_j`, where :math:`G_j(s,\theta)` is the
         sum of the first j entries of softmax :math:`(\theta s)` (eq. 34). A uniform z names the
@@ -267,7 +268,7 @@ class ContourDisplay(DrawsOnAxes):
         row = as_float_array(scores, "scores", ndim=1)
         labels = names if names is not None else [f"R{j + 1}" for j in range(len(row))]
         check_rows_match("names", len(labels), "scores", len(row))
-        self._take(ax)
+        self._set_axes(ax)
         borders = _cumulative(self.theta, row)
         self.region_lines_ = self.ax_.plot(self.theta, borders[:, 1:-1], color="tab:blue")
         self._name_regions(borders, labels)
@@ -315,12 +316,12 @@ def _slope_contour(
         )
     if theta is None:
         low, high = (float(end) for end in calibrator.level_set(_TAIL))
-        if not np.isfinite(high):  # constant scores: every slope is as good
+        if not np.isfinite(high):  # constant scores: all slopes are equally likely
             high = low + 1.0
         margin = 0.02 * (high - low)
         theta = np.linspace(max(low - margin, 0.0), high + margin, _N_POINTS)
     points = as_float_array(theta, "theta", ndim=1)
-    return points, np.asarray(calibrator.contour(points), dtype=np.float64)
+    return points, np.asarray(calibrator.slope_contour(points), dtype=np.float64)
 
 
 def _probability_contour(
@@ -335,7 +336,7 @@ def _probability_contour(
     if len(row) != 1:
         raise ValueError(f"scores must be one row; got {len(row)}. Draw one display for each.")
     if theta is None:
-        # A contour may be a needle: points between belief and plausibility make sure it is seen.
+        # A contour may be very narrow: add points between belief and plausibility.
         bounds = calibrator.predict_bounds(row)
         inside = np.linspace(bounds.lower[0, -1], bounds.upper[0, -1], _N_POINTS)
         theta = np.union1d(np.linspace(0.0, 1.0, _N_POINTS), inside)
@@ -353,5 +354,5 @@ def _cumulative(theta: FloatArray, row: FloatArray) -> FloatArray:
     """Return G_0, ..., G_K at each slope, (t, K + 1)."""
     weight = np.exp(theta[:, None] * (row - row.max()))
     sums = np.cumsum(weight, axis=1)
-    share = sums / sums[:, -1:]
-    return np.hstack([np.zeros((len(theta), 1)), share])
+    cumulative = sums / sums[:, -1:]
+    return np.hstack([np.zeros((len(theta), 1)), cumulative])

@@ -1,4 +1,4 @@
-"""Which set of classes is decided for, over two features (P2, figures 8d and 12)."""
+"""Sets of classes decided for, over two features (Denœux 2019, figures 8d and 12)."""
 
 from __future__ import annotations
 
@@ -7,11 +7,18 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from dubito._checks import as_float_array, check_rows_match
 from dubito._labels import as_labels, label_columns
-from dubito.plots._axes import DrawsOnAxes
-from dubito.plots._plane import draw_borders, margins_of, new_axes, plane_over
-from dubito.plots._sets import HATCHES, class_colours, pale, set_colour, set_name
+from dubito._validation import as_float_array, check_rows_match
+from dubito.plots._drawing import (
+    HATCHES,
+    DrawsOnAxes,
+    class_colours,
+    new_axes,
+    pale,
+    set_colour,
+    set_name,
+)
+from dubito.plots._plane import draw_borders, margins_of, plane_over
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +26,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from matplotlib.axes import Axes
 
-    from dubito._checks import BoolArray, FloatArray
+    from dubito._typing import BoolArray, FloatArray
     from dubito.decision.rules import SetRule
 
 #: Classes differ by the shape of their points too.
@@ -32,8 +39,8 @@ class DecisionRegionDisplay(DrawsOnAxes):
     """The regions of a plane in which a cautious classifier decides for each set of classes.
 
     Where the evidence does not point to a single class a rule such as interval dominance keeps
-    several (P2, 5.1.2): regions of single classes are plain, those of larger sets are hatched. A
-    line shows where the most plausible class changes, so what one would decide without caution.
+    several (Denœux 2019, 5.1.2): regions of single classes are plain, those of larger sets
+    are hatched. A line shows where the predicted class changes.
 
     Make one with `from_estimator`.
 
@@ -112,7 +119,7 @@ class DecisionRegionDisplay(DrawsOnAxes):
         self.classes = np.arange(n_classes) if classes is None else np.asarray(classes)
         check_rows_match("classes", len(self.classes), "the last axis of sets", n_classes)
         self.names = names
-        # Not all need be finite: a pipeline may fill the gaps.
+        # Missing values are allowed: a pipeline may impute them.
         self.points = None if points is None else np.asarray(points, dtype=np.float64)
         self.labels = None if labels is None else as_labels(labels, "labels")
         if self.points is not None and self.labels is not None:
@@ -140,7 +147,7 @@ class DecisionRegionDisplay(DrawsOnAxes):
             Fitted, with ``predict_set``, ``predict`` and ``classes_``, as all classifiers of
             dubito have.
         X : array-like of shape (n, features), or data frame
-            Rows that say how far the picture reaches.
+            Rows whose range the picture covers.
         y : array-like of shape (n,), optional
             Their labels: with them, the rows are drawn as points.
         features : two of int or str, default (0, 1)
@@ -151,7 +158,7 @@ class DecisionRegionDisplay(DrawsOnAxes):
         rule : str or callable, optional
             Passed on to ``predict_set``; interval dominance by default.
         grid_resolution : int, default 200
-            Points along each axis. The classifier is asked for their square.
+            Points along each axis. The classifier predicts their square.
         boundary : bool, default True
             Whether to draw the line between the classes that ``predict`` gives.
         ax, **kwargs
@@ -188,7 +195,7 @@ class DecisionRegionDisplay(DrawsOnAxes):
         ----------
         ax : matplotlib axes, optional
             Where to draw; new axes by default. The legend stands to their right: a figure made
-            with ``layout="constrained"`` has room for it.
+            with ``layout="constrained"`` has space for it.
         **kwargs
             Passed on to ``ax.scatter`` for the points.
 
@@ -197,7 +204,7 @@ class DecisionRegionDisplay(DrawsOnAxes):
         DecisionRegionDisplay
             Itself.
         """
-        self._take(ax if ax is not None else new_axes())
+        self._set_axes(ax if ax is not None else new_axes())
         self.regions_: dict[str, Any] = {}
         handles = self._draw_regions()
         self.boundary_: list[Any] = []
@@ -206,7 +213,7 @@ class DecisionRegionDisplay(DrawsOnAxes):
         self.points_ = self._draw_points(kwargs)
         limits = {"xlim": (self.x[0], self.x[-1]), "ylim": (self.y[0], self.y[-1])}
         self.ax_.set(xlabel=self.names[0], ylabel=self.names[1], **limits)
-        self._explain(handles)
+        self._draw_legend(handles)
         return self
 
     def _draw_regions(self) -> list[Any]:
@@ -215,12 +222,12 @@ class DecisionRegionDisplay(DrawsOnAxes):
 
         handles: list[Any] = []
         hatches = cycle(HATCHES)
-        found, shares = _distinct(self.sets)
-        least = np.sort(shares)[-_MOST_NAMED:][0]
-        for inside, share in zip(found, shares, strict=True):
+        found, fractions = _distinct(self.sets)
+        least = np.sort(fractions)[-_MOST_NAMED:][0]
+        for inside, fraction in zip(found, fractions, strict=True):
             here = (self.sets == inside).all(axis=2).astype(float)
             name = set_name(inside, self.classes)
-            # White for nothing known: to some eyes a grey would be one of the classes' colours.
+            # White for the whole frame: grey may be mistaken for the colour of a class.
             fill = np.ones(3) if inside.all() else pale(set_colour(inside))
             look: dict[str, Any] = {"facecolor": fill, "edgecolor": "0.45"}
             hatch = next(hatches) if inside.sum() > 1 else None
@@ -228,12 +235,12 @@ class DecisionRegionDisplay(DrawsOnAxes):
                 self.x, self.y, here, levels=[0.5, 1.5], colors=[look["facecolor"]], hatches=[hatch]
             )
             self.regions_[name].set_edgecolor(look["edgecolor"])
-            if share >= least:
+            if fraction >= least:
                 handles.append(Patch(label=name, hatch=hatch, **look))
         return handles
 
-    def _explain(self, handles: list[Any]) -> None:
-        """Make the legend, beside the picture: every point of that says something."""
+    def _draw_legend(self, handles: list[Any]) -> None:
+        """Draw the legend beside the axes, whose whole area is used."""
         from matplotlib.lines import Line2D  # noqa: PLC0415 - only drawing needs it
 
         unnamed = len(self.regions_) - len(handles)
@@ -262,19 +269,19 @@ class DecisionRegionDisplay(DrawsOnAxes):
 
 
 def _check_sets(sets: npt.ArrayLike, shape: tuple[int, int]) -> BoolArray:
-    kept = np.asarray(sets)
-    if kept.dtype != bool or kept.ndim != 3 or kept.shape[:2] != shape:
+    checked = np.asarray(sets)
+    if checked.dtype != bool or checked.ndim != 3 or checked.shape[:2] != shape:
         raise ValueError(
             f"sets must be boolean with one set for each point of the grid, so of shape "
-            f"({shape[0]}, {shape[1]}, K); got {kept.dtype} of shape {kept.shape}."
+            f"({shape[0]}, {shape[1]}, K); got {checked.dtype} of shape {checked.shape}."
         )
-    if not kept.any(axis=2).all():
+    if not checked.any(axis=2).all():
         raise ValueError("sets has empty ones; each point needs at least one class.")
-    return kept
+    return checked
 
 
 def _distinct(sets: BoolArray) -> tuple[BoolArray, FloatArray]:
-    """Return the sets that occur and their shares, small sets first, then in class order."""
+    """Return the sets that occur and their fractions, small sets first, then in class order."""
     rows = sets.reshape(-1, sets.shape[2])
     found, count = np.unique(rows, axis=0, return_counts=True)
     order = np.argsort(found[::-1].sum(axis=1), kind="stable")

@@ -1,4 +1,4 @@
-"""What declining to decide buys, at every cost of rejecting (P1)."""
+"""Error, accuracy and rejection at every cost of rejecting (Minary et al. 2017)."""
 
 from __future__ import annotations
 
@@ -7,17 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from dubito._checks import (
-    FloatArray,
-    IntArray,
-    as_float_array,
-    check_choice,
-    check_unit_interval,
-)
+from dubito._validation import TIE, as_float_array, check_choice, check_unit_interval
 from dubito.metrics import RejectCostCurve, reject_cost_curve
-from dubito.metrics._reject_cost import TIE
-from dubito.plots._axes import DrawsOnAxes
-from dubito.plots._strategies import check_strategies, decide, predictions_of, read_rows
+from dubito.plots._drawing import DrawsOnAxes
+from dubito.plots._strategies import check_strategies, decide, predictions_of, read_predictions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -25,12 +18,13 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from matplotlib.axes import Axes
 
-    from dubito.decision._risk import Belief
+    from dubito._typing import FloatArray, IntArray
+    from dubito.decision.risk import Belief
 
-#: Line and marker tell the strategies apart where colours cannot.
+#: Lines and markers distinguish the strategies without colours.
 _STYLES = {"optimistic": ("--", "^"), "pessimistic": ("-", "v"), "probabilistic": ("-.", "o")}
 _OTHER_STYLES = (("-", "o"), ("--", "s"), ("-.", "D"), (":", "P"))
-_COST, _REJECTION = "cost of rejecting", "share rejected"
+_COST, _REJECTION = "cost of rejecting", "fraction rejected"
 _ERROR, _ACCURACY = "error rate, of all rows", "accuracy among the accepted"
 
 
@@ -61,20 +55,21 @@ _KINDS = {
 
 
 class ErrorRejectDisplay(DrawsOnAxes):
-    r"""Error, accuracy and share rejected as the cost of rejecting goes from 0 to 1.
+    r"""Error, accuracy and fraction rejected as the cost of rejecting goes from 0 to 1.
 
-    A row is rejected when the cost of rejecting lies below the risk of every class (P1, 2.1). The
-    risk may be judged by three strategies: "optimistic" by plausibility, "pessimistic" by belief,
-    "probabilistic" by probability. Where little was seen to calibrate on they differ: at the same
-    cost the pessimist rejects more. Make one with `from_estimator` or `from_predictions`.
+    A row is rejected when the cost of rejecting lies below the risk of every class (Minary et al.
+    2017, 2.1). The risk may be judged by three strategies: "optimistic" by plausibility,
+    "pessimistic" by belief, "probabilistic" by probability. With few calibration rows they differ:
+    at the same cost the pessimistic one rejects more. Make one with `from_estimator` or
+    `from_predictions`.
 
     ============== ======================================================================
     `kind`         what is drawn
     ============== ======================================================================
-    error_reject   error among the accepted rows against the share rejected
-    accuracy_error accuracy among the accepted against the errors among all rows (P1,
-                   figures 2 and 3)
-    rejection      share rejected against the cost
+    error_reject   error among the accepted rows against the fraction rejected
+    accuracy_error accuracy among the accepted against the errors among all rows (Minary et
+                   al. 2017, figures 2 and 3)
+    rejection      fraction rejected against the cost
     error          errors among all rows against the cost
     accuracy       accuracy among the accepted against the cost
     mean_cost      error + cost x rejection, what a row costs on average, against the cost
@@ -219,7 +214,7 @@ class ErrorRejectDisplay(DrawsOnAxes):
         -------
         ErrorRejectDisplay
         """
-        rows = read_rows(y, belief, proba, classes, sample_weight)
+        rows = read_predictions(y, belief, proba, classes, sample_weight)
         if costs is not None and cost is not None:
             price = check_unit_interval(cost, "cost")
             costs = np.append(as_float_array(costs, "costs", ndim=1), price)
@@ -245,7 +240,7 @@ class ErrorRejectDisplay(DrawsOnAxes):
         Parameters
         ----------
         ax : matplotlib axes, optional
-            Where to draw; new axes by default. Several displays may share them.
+            Where to draw; new axes by default. Several displays may be drawn on the same axes.
         kind : str, default="error_reject"
             What to draw, as listed for the class. Over the cost the curves are steps; the others
             join what can be reached by straight lines.
@@ -265,12 +260,12 @@ class ErrorRejectDisplay(DrawsOnAxes):
         picture = _KINDS[check_choice(kind, "kind", tuple(_KINDS))]
         price = None if cost is None else check_unit_interval(cost, "cost")
         marks = {} if price is None else {k: _at(c, price, k) for k, c in self.curves.items()}
-        self._take(ax)
+        self._set_axes(ax)
         owner = name if name is not None else self.name
         self.lines_: dict[str, Any] = {}
         self.points_: dict[str, Any] = {}
-        for place, (key, curve) in enumerate(self.curves.items()):
-            line, marker = _STYLES.get(key, _OTHER_STYLES[place % len(_OTHER_STYLES)])
+        for position, (key, curve) in enumerate(self.curves.items()):
+            line, marker = _STYLES.get(key, _OTHER_STYLES[position % len(_OTHER_STYLES)])
             label = key if owner is None else f"{owner}, {key}"
             drawn = _steps(curve) if picture.xlabel == _COST else curve
             style = {"linestyle": line, "label": label, **kwargs}
@@ -278,7 +273,7 @@ class ErrorRejectDisplay(DrawsOnAxes):
             if key in marks:
                 self.points_[key] = self._mark(marks[key], picture, key, marker)
         self.ax_.set(xlabel=picture.xlabel, ylabel=picture.ylabel)
-        self._explain(price, picture.corner)
+        self._draw_legend(price, picture.corner)
         return self
 
     def _mark(self, point: RejectCostCurve, picture: _Kind, key: str, marker: str) -> Any:
@@ -286,12 +281,12 @@ class ErrorRejectDisplay(DrawsOnAxes):
         (mark,) = self.ax_.plot(picture.x(point), picture.y(point), marker, **style)
         return mark
 
-    def _explain(self, price: float | None, corner: str) -> None:
-        """Make the legend, with the cost of the marked points as its title."""
+    def _draw_legend(self, price: float | None, corner: str) -> None:
+        """Draw the legend, with the cost of the marked points as its title."""
         before = self.ax_.get_legend()
         title = "" if before is None else before.get_title().get_text()
         title = title if price is None else f"marked: cost {price:g}"
-        # Looking for the best place would take seconds on a curve of a million points.
+        # loc="best" would take seconds with a million points.
         self.ax_.legend(title=title, loc=corner)
 
 
@@ -310,21 +305,21 @@ def _rising(curve: Any, key: Any) -> RejectCostCurve:
 
 def _at(curve: RejectCostCurve, cost: float, key: str) -> RejectCostCurve:
     """Return the point at a cost: rates stay as they are until the next cost of the curve."""
-    place = int(np.searchsorted(curve.cost, cost + TIE, side="right")) - 1
-    if place < 0:
+    position = int(np.searchsorted(curve.cost, cost + TIE, side="right")) - 1
+    if position < 0:
         raise ValueError(
             f"curve {key!r} starts at the cost {curve.cost[0]:.6g}; cost={cost:g} lies before it."
         )
-    return _priced(curve, np.array([place]), np.array([cost]))
+    return _at_costs(curve, np.array([position]), np.array([cost]))
 
 
 def _steps(curve: RejectCostCurve) -> RejectCostCurve:
     """Return both ends of the stretch that each cost begins; between them only costs grow."""
-    place = np.repeat(np.arange(len(curve.cost)), 2)
-    return _priced(curve, place[:-1], curve.cost[place[1:]])
+    position = np.repeat(np.arange(len(curve.cost)), 2)
+    return _at_costs(curve, position[:-1], curve.cost[position[1:]])
 
 
-def _priced(curve: RejectCostCurve, place: IntArray, cost: FloatArray) -> RejectCostCurve:
-    """Return the rates of some places of a curve at other costs."""
-    rejection, error, accuracy = (values[place] for values in curve[1:4])
+def _at_costs(curve: RejectCostCurve, position: IntArray, cost: FloatArray) -> RejectCostCurve:
+    """Return the rates at some positions of a curve, with other costs."""
+    rejection, error, accuracy = (values[position] for values in curve[1:4])
     return RejectCostCurve(cost, rejection, error, accuracy, error + cost * rejection)

@@ -1,4 +1,4 @@
-"""The evidence behind a prediction, and what each piece of it says (P2)."""
+"""The evidence behind a prediction, together and piece by piece (Denœux 2019)."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from dubito._checks import FloatArray, check_choice, check_rows_match
 from dubito._labels import as_labels, label_columns
-from dubito.plots._axes import DrawsOnAxes
+from dubito._validation import check_choice, check_rows_match
+from dubito._wording import name_some, shorten
+from dubito.plots._drawing import DrawsOnAxes, new_axes, set_name
 from dubito.plots._evidence_views import MassCurves, Waterfall, WeightCurves
-from dubito.plots._plane import new_axes, span
-from dubito.plots._sets import set_name
+from dubito.plots._plane import span
 
 if TYPE_CHECKING:
     import numpy.typing as npt
     from matplotlib.axes import Axes
+
+    from dubito._typing import FloatArray
 
 _KINDS = ("waterfall", "weight", "mass")
 _N_POINTS = 201
@@ -33,11 +35,11 @@ class EvidenceDisplay(DrawsOnAxes):
     `kind`    what is drawn
     ========= =====================================================================================
     waterfall All pieces of evidence behind one prediction, the largest first. Bars to the right
-              speak for a class; to the left against it or, of two classes, for the other. Each
+              are for a class; to the left against it or, of two classes, for the other. Each
               begins where the last one ended, and together they reach :math:`w^+_k-w^-_k`: of two
               classes the log-odds, otherwise the class's output less the mean of all outputs.
     weight    The weight of one piece against its value, and the cut-off at which it changes sides
-              (P2, figure 6). One line for two classes, one per class otherwise. Ticks show rows.
+              (Denœux 2019, figure 6). One line for two classes, else one per class. Ticks are rows.
     mass      The masses that one piece alone gives to sets of classes (figures 7 and 11).
     ========= =====================================================================================
 
@@ -65,8 +67,8 @@ class EvidenceDisplay(DrawsOnAxes):
 
     Notes
     -----
-    P2's figure 6 puts rows of the class that positive weights speak for at the lower edge; here
-    they are at the upper, where the weights are.
+    Figure 6 of Denœux 2019 puts rows of the class that positive weights support at the lower edge;
+    here they are at the upper edge, where the weights are.
 
     Examples
     --------
@@ -110,14 +112,14 @@ class EvidenceDisplay(DrawsOnAxes):
         ax: Axes | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw the evidence that a fitted classifier sees.
+        """Draw the evidence of a fitted classifier.
 
         Parameters
         ----------
         classifier : EvidentialClassifier
             Fitted.
         X : array-like of shape (n, features), or data frame
-            For a waterfall the one row to explain; else rows that say how far the picture reaches.
+            For a waterfall the one row to explain; else rows whose range the picture covers.
         kind : {"waterfall", "weight", "mass"}, default "waterfall"
             What to draw, as listed for the class.
         piece : int or str, optional
@@ -143,8 +145,10 @@ class EvidenceDisplay(DrawsOnAxes):
                     "a waterfall draws all pieces of evidence; leave piece out, or pass "
                     'kind="weight" or kind="mass".'
                 )
-            told = classifier.explain(X)
-            return cls.from_explanation(told, target=target, max_pieces=max_pieces, ax=ax, **kwargs)
+            explanation = classifier.explain(X)
+            return cls.from_explanation(
+                explanation, target=target, max_pieces=max_pieces, ax=ax, **kwargs
+            )
         number = _piece_number(classifier, piece)
         if kind == "weight":
             return cls(_weight_curves(classifier, X, number, y)).plot(ax=ax, **kwargs)
@@ -167,7 +171,7 @@ class EvidenceDisplay(DrawsOnAxes):
         explanation : Explanation
             Of one row, as ``classifier.explain(X)[0]``.
         target : label, optional
-            The class that bars to the right speak for; by default the second of two classes and
+            The class that bars to the right support; by default the second of two classes and
             the most plausible of more.
         max_pieces : int, default 10
             Bars drawn one by one; the smallest beyond are added up as "the other n".
@@ -188,7 +192,7 @@ class EvidenceDisplay(DrawsOnAxes):
         ax : matplotlib axes, optional
             Where to draw; new axes by default. The names of a waterfall's bars stand to their
             left, the legend of the other kinds to their right: a figure made with
-            ``layout="constrained"`` has room for them.
+            ``layout="constrained"`` has space for them.
         **kwargs
             Passed on to ``ax.barh`` for a waterfall, to ``ax.plot`` for the lines of the others.
 
@@ -197,14 +201,14 @@ class EvidenceDisplay(DrawsOnAxes):
         EvidenceDisplay
             Itself.
         """
-        self._take(ax if ax is not None else new_axes(height=_height(self.view)))
+        self._set_axes(ax if ax is not None else new_axes(height=_height(self.view)))
         for name, artists in self.view.draw(self.ax_, kwargs).items():
             setattr(self, name, artists)
         return self
 
 
 def _height(view: Waterfall | WeightCurves | MassCurves) -> float:
-    """Return how high a figure should be: as high as the bars of a waterfall need."""
+    """Return the height of a figure, for a waterfall by its number of bars."""
     return 1.5 + 0.36 * (len(view.names) + 1) if isinstance(view, Waterfall) else 4.8
 
 
@@ -217,35 +221,37 @@ def _check_classifier(classifier: Any) -> None:
             )
 
 
-def _waterfall(told: Any, target: Any, max_pieces: Any) -> Waterfall:
-    if len(told) != 1:
+def _waterfall(explanation: Any, target: Any, max_pieces: Any) -> Waterfall:
+    if len(explanation) != 1:
         raise ValueError(
-            f"a waterfall explains one row; got {len(told)}. Pass X[:1], or draw one for each."
+            f"a waterfall explains one row; got {len(explanation)}. Pass X[:1], or draw one "
+            "for each."
         )
     if not isinstance(max_pieces, Integral) or max_pieces < 1:
         raise ValueError(f"max_pieces must be a whole number above 0. Got {max_pieces!r} instead.")
-    classes = told.classes.tolist()
-    k = _target_column(told, classes, target)
-    signed = told.weights[0, :, k]
+    classes = explanation.classes.tolist()
+    k = _target_column(explanation, classes, target)
+    signed = explanation.weights[0, :, k]
     if len(classes) == 2:
-        signed = signed - told.weights[0, :, 1 - k]
-    names = [_with_value(*pair) for pair in zip(told.names, told.values[0], strict=True)]
+        signed = signed - explanation.weights[0, :, 1 - k]
+    names = [
+        _with_value(*pair) for pair in zip(explanation.names, explanation.values[0], strict=True)
+    ]
     names, weight = _largest(names, signed, int(max_pieces))
-    lower, upper = told.bounds.lower[0, k], told.bounds.upper[0, k]
+    lower, upper = explanation.bounds.lower[0, k], explanation.bounds.upper[0, k]
     headline = (
         f"{classes[k]}: belief {lower:.2f}, plausibility {upper:.2f}\n"
-        f"ignorance {told.ignorance[0]:.2f}, conflict {told.conflict[0]:.2f}"
+        f"ignorance {explanation.ignorance[0]:.2f}, conflict {explanation.conflict[0]:.2f}"
     )
     return Waterfall(tuple(names), weight, k, tuple(classes), headline)
 
 
-def _target_column(told: Any, classes: list[Any], target: Any) -> int:
+def _target_column(explanation: Any, classes: list[Any], target: Any) -> int:
     if target is None:
-        return 1 if len(classes) == 2 else int(told.bounds.upper[0].argmax())
+        return 1 if len(classes) == 2 else int(explanation.bounds.upper[0].argmax())
     if target not in classes:
-        known = ", ".join(repr(label) for label in classes[:10])
-        more = ", …" if len(classes) > 10 else ""
-        raise ValueError(f"target must be a class ({known}{more}). Got {target!r} instead.")
+        known = name_some(classes, shown=10, rest=", …")
+        raise ValueError(f"target must be a class ({known}). Got {target!r} instead.")
     return classes.index(target)
 
 
@@ -255,21 +261,16 @@ def _largest(names: list[str], weight: FloatArray, most: int) -> tuple[list[str]
     rest = order[most:]
     if len(rest) < 2:
         return [names[j] for j in order], weight[order]
-    kept = [names[j] for j in order[:most]]
+    largest = [names[j] for j in order[:most]]
     joined = np.append(weight[order[:most]], weight[rest].sum())
-    return [*kept, f"the other {len(rest)}"], joined
+    return [*largest, f"the other {len(rest)}"], joined
 
 
 def _with_value(name: Any, value: Any) -> str:
     if value is None:
-        return _short(name)
-    shown = f"{value:.4g}" if isinstance(value, Real) else _short(value)
-    return f"{_short(name)} = {shown}"
-
-
-def _short(value: Any) -> str:
-    text = str(value)
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+        return shorten(name, _LONGEST)
+    shown = f"{value:.4g}" if isinstance(value, Real) else shorten(value, _LONGEST)
+    return f"{shorten(name, _LONGEST)} = {shown}"
 
 
 def _piece_number(classifier: Any, piece: Any) -> int:
@@ -280,11 +281,10 @@ def _piece_number(classifier: Any, piece: Any) -> int:
         return int(piece) % len(names)
     if piece in names:
         return names.index(piece)
-    shown = ", ".join(repr(name) for name in names[:10])
-    more = ", …" if len(names) > 10 else ""
+    shown = name_some(names, shown=10, rest=", …")
     raise ValueError(
         f"piece must be one piece of evidence, by number from 0 to {len(names) - 1} or by name "
-        f"({shown}{more}). Got {piece!r} instead."
+        f"({shown}). Got {piece!r} instead."
     )
 
 
@@ -298,7 +298,7 @@ class _Sweep(NamedTuple):
 
 
 def _sweep(classifier: Any, X: Any, piece: int, n_points: int) -> _Sweep:
-    """Vary what one piece of evidence is made of."""
+    """Return features over the range of one piece, all others at their mean."""
     members = list(classifier.model_.members[piece])
     name = str(classifier.piece_names_[piece])
     phi = classifier.features(X)
@@ -308,7 +308,7 @@ def _sweep(classifier: Any, X: Any, piece: int, n_points: int) -> _Sweep:
     points = np.asarray(column.toarray() if hasattr(column, "toarray") else column).ravel()
     value = np.linspace(*span(points), n_points)
     lines = _lines(classifier, _rows_with(classifier, members[0], value[[0, -1]]), piece)
-    # Masses bend at the cut-offs.
+    # Masses have kinks at the cut-offs.
     cuts = [_crossings(value[[0, -1]], line) for line in lines.T]
     value = np.unique(np.concatenate([value, *cuts]))
     label = name if _is_input(X, phi) else f"{name} (as it enters the last layer)"
@@ -316,14 +316,14 @@ def _sweep(classifier: Any, X: Any, piece: int, n_points: int) -> _Sweep:
 
 
 def _rows_with(classifier: Any, feature: int, value: FloatArray) -> FloatArray:
-    """Return rows of mean features, but one of them as given."""
+    """Return rows of mean features, with given values of one of them."""
     rows = np.tile(classifier.model_.mean, (len(value), 1))
     rows[:, feature] = value
     return rows
 
 
 def _sweep_rows(values: npt.NDArray[Any], phi: Any, name: str) -> _Sweep:
-    """Go through the rows by the one input that a group of features is made of."""
+    """Return the rows in the order of the input from which a group of features is computed."""
     if not all(isinstance(value, Real) for value in values):
         raise ValueError(
             f"{name!r} joins several features that are not all made of one input of numbers, so "
@@ -340,7 +340,7 @@ def _sweep_rows(values: npt.NDArray[Any], phi: Any, name: str) -> _Sweep:
 
 
 def _is_input(X: Any, phi: Any) -> bool:
-    """Tell whether the last layer sees the input as it is."""
+    """Return whether the features are the input itself."""
     table = np.asarray(X)
     return table.dtype.kind in "iuf" and not hasattr(phi, "toarray") and np.array_equal(table, phi)
 
@@ -368,8 +368,8 @@ def _crossings(value: FloatArray, weight: FloatArray) -> FloatArray:
     """Return the values at which a piecewise straight line changes sign."""
     at, w = value[weight != 0], weight[weight != 0]
     before = np.flatnonzero(np.sign(w[1:]) != np.sign(w[:-1]))
-    share = w[before] / (w[before] - w[before + 1])
-    return at[before] + share * (at[before + 1] - at[before])
+    fraction = w[before] / (w[before] - w[before + 1])
+    return at[before] + fraction * (at[before + 1] - at[before])
 
 
 def _mass_curves(classifier: Any, X: Any, piece: int) -> MassCurves:

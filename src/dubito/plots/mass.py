@@ -1,4 +1,4 @@
-"""How the mass of belief divides over two features (P2, figures 8 and 10)."""
+"""Masses, beliefs and plausibilities over two features (Denœux 2019, figures 8 and 10)."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from dubito._checks import FloatArray, as_float_array, check_choice, check_rows_match
+from dubito._validation import as_float_array, check_choice, check_rows_match
 from dubito.belief import Frame
-from dubito.plots._axes import _pyplot
+from dubito.plots._drawing import pyplot, set_colour, set_name
 from dubito.plots._plane import draw_borders, margins_of, plane_over
-from dubito.plots._sets import set_colour, set_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -18,15 +17,15 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from matplotlib.axes import Axes
 
-    from dubito._checks import BoolArray
+    from dubito._typing import BoolArray, FloatArray
     from dubito.belief import MassBatch
     from dubito.belief.frame import Subset
 
-#: What is written before the set.
+#: Symbols in the titles.
 _SYMBOLS = {"mass": "m", "belief": "Bel", "plausibility": "Pl"}
 _LEVELS = tuple(np.arange(1, 10) / 10)
-#: Numbers held at a time: rows of the grid times subsets of the classes.
-_AT_ONCE = 1 << 22
+#: Elements per block: rows of the grid times subsets of the classes.
+_BLOCK_ELEMENTS = 1 << 22
 _PER_ROW = 4
 
 
@@ -35,8 +34,8 @@ class MassDisplay:
 
     Masses on single classes are high where evidence points to them, masses on larger sets where it
     leaves them open; :math:`m(\Theta)` is ignorance. Conflict, drawn as broken lines on the axes of
-    :math:`\Theta`, is high where pieces of evidence point to different classes: P2's two kinds of
-    doubt (figures 8 and 10). Make one with `from_estimator`.
+    :math:`\Theta`, is high where pieces of evidence point to different classes: the two kinds of
+    doubt of Denœux 2019 (figures 8 and 10). Make one with `from_estimator`.
 
     Parameters
     ----------
@@ -136,7 +135,7 @@ class MassDisplay:
         ax: Any = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw what a fitted classifier believes over two of its features.
+        """Draw masses, beliefs or plausibilities of a fitted classifier over two features.
 
         Parameters
         ----------
@@ -144,7 +143,7 @@ class MassDisplay:
             Fitted, with ``predict_mass`` and ``classes_``, as
             `dubito.evidence.EvidentialClassifier` has.
         X : array-like of shape (n, features), or data frame
-            Rows that say how far the picture reaches.
+            Rows whose range the picture covers.
         features : two of int or str, default (0, 1)
             The columns of X to draw. All other columns are held at their mean in X (whole numbers
             at the one next to it), or at their most frequent value where they are no numbers or
@@ -161,7 +160,7 @@ class MassDisplay:
         boundary : bool, default False
             Whether to draw the border between the classes that ``predict`` gives.
         grid_resolution : int, default 100
-            Points along each axis. The classifier is asked for their square.
+            Points along each axis. The classifier predicts their square.
         ax, **kwargs
             As in `plot`.
 
@@ -177,7 +176,7 @@ class MassDisplay:
         shape = len(plane.y), len(plane.x)
         parts = [
             _measure(classifier.predict_mass(rows), sets, quantity)
-            for rows in _in_parts(plane.rows, len(frame))
+            for rows in _in_blocks(plane.rows, len(frame))
         ]
         display = cls(
             x=plane.x,
@@ -285,7 +284,7 @@ def _axes(ax: Any, n: int) -> npt.NDArray[Any]:
     rows = -(-n // columns)
     size = (3.2 * columns, 3.2 * rows)
     style = {"sharex": True, "sharey": True, "squeeze": False, "layout": "constrained"}
-    _, grid = _pyplot().subplots(rows, columns, figsize=size, **style)
+    _, grid = pyplot().subplots(rows, columns, figsize=size, **style)
     for spare in grid.ravel()[n:]:
         spare.remove()
     return grid.ravel()[:n]
@@ -303,12 +302,12 @@ def _label_outer(axes: npt.NDArray[Any]) -> None:
 
 
 def _focal_sets(frame: Frame, focal: Iterable[Subset] | None, quantity: str) -> BoolArray:
-    """Return the sets asked for, or those worth a look."""
+    """Return the given sets, or the default ones."""
     if focal is not None:
-        asked = [frame.to_indicator(subset) for subset in focal]
-        if not asked:
+        given = [frame.to_indicator(subset) for subset in focal]
+        if not given:
             raise ValueError("focal must list at least one set of classes; got none.")
-        return np.array(asked)
+        return np.array(given)
     if len(frame) == 3:
         sets = frame.subsets()
         sets = sets[np.argsort(sets.sum(axis=1), kind="stable")]
@@ -327,9 +326,9 @@ def _measure(batch: MassBatch, sets: BoolArray, quantity: str) -> FloatArray:
     return np.array([measure(inside) for inside in sets])
 
 
-def _in_parts(rows: Any, n_classes: int) -> Iterable[Any]:
-    """Cut the rows of the grid so that their masses fit into memory."""
-    step = max(1, _AT_ONCE >> min(n_classes, 62))
+def _in_blocks(rows: Any, n_classes: int) -> Iterable[Any]:
+    """Return the rows of the grid in blocks whose masses fit into memory."""
+    step = max(1, _BLOCK_ELEMENTS >> min(n_classes, 62))
     return (rows[start : start + step] for start in range(0, len(rows), step))
 
 
@@ -338,7 +337,7 @@ def _check_classifier(classifier: Any, *, conflict: bool) -> None:
     for method in needed:
         try:
             getattr(classifier, method)
-        except AttributeError as error:  # which may say why
+        except AttributeError as error:  # its message may give the reason
             raise TypeError(
                 f"{type(classifier).__name__} has no {method}. Pass a fitted classifier with "
                 "masses, such as dubito.evidence.EvidentialClassifier."

@@ -1,4 +1,4 @@
-"""Do forecasts come true as often as they say? The reliability diagram, with bands."""
+"""Reliability diagrams: observed frequencies against forecast probabilities, with bands."""
 
 from __future__ import annotations
 
@@ -7,62 +7,62 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from dubito._checks import FloatArray, as_float_array, check_choice
+from dubito._validation import as_float_array, check_choice
 from dubito.metrics import ReliabilityCurve
-from dubito.metrics._binning import equal_width
-from dubito.metrics._forecasts import read_forecasts
-from dubito.metrics._intervals import check_confidence
-from dubito.metrics._reliability import chosen_event, curve_of
-from dubito.plots._axes import DrawsOnAxes
+from dubito.metrics.binning import equal_width
+from dubito.metrics.forecasts import read_forecasts
+from dubito.metrics.intervals import check_confidence
+from dubito.metrics.reliability import chosen_event, curve_of
+from dubito.plots._drawing import DrawsOnAxes
 
 if TYPE_CHECKING:
     import numpy.typing as npt
     from matplotlib.axes import Axes
 
-    from dubito.metrics._forecasts import Event
+    from dubito._typing import FloatArray
+    from dubito.metrics.forecasts import Event
 
-#: Line and marker tell curves apart where colours cannot.
+#: Lines and markers distinguish the curves without colours.
 _STYLES = (("-", "o"), ("--", "s"), ("-.", "D"), (":", "^"))
 _PERFECT = "as often as forecast"
 _N_BARS = 20
 
 
-class _Words(NamedTuple):
-    """What the axes say."""
+class _AxisLabels(NamedTuple):
+    """Labels of the axes."""
 
     x: str
     y: str
 
 
 _EVENTS = {
-    "top": _Words("probability of the predicted class", "how often it was the true one"),
-    "class": _Words("forecast probability", "how often it came true"),
+    "top": _AxisLabels("probability of the predicted class", "how often it was the true one"),
+    "class": _AxisLabels("forecast probability", "how often it came true"),
 }
 
 
 class ReliabilityDisplay(DrawsOnAxes):
-    r"""How often forecasts came true, against what they said.
+    r"""Observed frequencies of forecast events against their forecast probabilities.
 
-    On the diagonal they came true as often as they said; below it they promise too much, above it
-    too little. The band around a curve is what `dubito.metrics.reliability_curve` gives: where it
-    holds the diagonal, chance alone may have done it. Make one with `from_estimator` or
-    `from_predictions`.
+    On the diagonal forecasts are calibrated; below it they are too high, above it too low. The
+    band around a curve is that of `dubito.metrics.reliability_curve`: where it contains the
+    diagonal, the deviation may be chance. Make one with `from_estimator` or `from_predictions`.
 
     Parameters
     ----------
     curves : dict of str to ReliabilityCurve
         By name, as `dubito.metrics.reliability_curve` gives them.
     histograms : dict of str to array-like, optional
-        Share of the rows in each of some bins of equal width on [0, 1], by the same names.
+        Fraction of the rows in each of some bins of equal width on [0, 1], by the same names.
     of : {"top", "class"}, default="top"
-        What was forecast, for the words at the axes: the predicted class, or one class.
+        What was forecast, for the axis labels: the predicted class, or one class.
 
     Attributes
     ----------
     curves : dict of str to ReliabilityCurve
         The curves.
     histograms : dict of str to ndarray
-        How the forecasts are spread.
+        Distribution of the forecasts.
     ax_, figure_ : matplotlib axes and figure
         Where the last drawing was made.
     histogram_ax_ : matplotlib axes or None
@@ -70,7 +70,7 @@ class ReliabilityDisplay(DrawsOnAxes):
     lines_ : dict of str to matplotlib line
         The curves, after `plot`.
     bands_ : dict of str to matplotlib collection
-        Their bands, after `plot`, where bands were asked for.
+        Their bands, after `plot`, if bands are drawn.
 
     Examples
     --------
@@ -101,8 +101,8 @@ class ReliabilityDisplay(DrawsOnAxes):
                 )
         self.curves = {str(key): curve for key, curve in curves.items()}
         self.histograms = {
-            str(key): as_float_array(shares, "histograms", ndim=1)
-            for key, shares in ({} if histograms is None else histograms).items()
+            str(key): as_float_array(fractions, "histograms", ndim=1)
+            for key, fractions in ({} if histograms is None else histograms).items()
         }
         self.of = check_choice(of, "of", tuple(_EVENTS))
 
@@ -214,11 +214,11 @@ class ReliabilityDisplay(DrawsOnAxes):
         forecasts = read_forecasts(y, proba, classes, sample_weight)
         events = {
             key: chosen_event(forecasts, None, label, classes)
-            for key, label in _asked(class_, name).items()
+            for key, label in _class_by_curve(class_, name).items()
         }
         display = cls(
             curves={key: curve_of(e, n_bins, strategy, level) for key, e in events.items()},
-            histograms={key: _spread(event) for key, event in events.items()},
+            histograms={key: _histogram(event) for key, event in events.items()},
             of="top" if class_ is None and forecasts.proba.ndim == 2 else "class",
         )
         return display.plot(ax, band=band, histogram=histogram, **kwargs)
@@ -231,18 +231,18 @@ class ReliabilityDisplay(DrawsOnAxes):
         histogram: bool | Axes = False,
         **kwargs: Any,
     ) -> Self:
-        """Draw the diagonal, the curves, their bands and, if asked for, histograms beneath.
+        """Draw the diagonal, the curves, their bands and optionally histograms beneath.
 
         Parameters
         ----------
         ax : matplotlib axes, optional
-            Where to draw; new axes by default. Several displays may share them, to be compared.
+            Where to draw; new axes by default. Several displays may be drawn on the same axes.
         band : bool, default=True
             Whether to draw what chance may do to each bin: a bar at each point, and the area
             between the bars.
         histogram : bool or matplotlib axes, default=False
-            Whether to draw beneath how the forecasts are spread, on space that is taken from `ax`;
-            or the axes to draw it on: a second display takes those of the first,
+            Whether to draw the distribution of the forecasts beneath, on space taken from `ax`; or
+            the axes to draw it on: a second display takes those of the first,
             ``histogram=first.histogram_ax_``.
         **kwargs
             Passed on to ``ax.plot`` for the curves.
@@ -252,7 +252,7 @@ class ReliabilityDisplay(DrawsOnAxes):
         ReliabilityDisplay
             Itself.
         """
-        self._take(ax)
+        self._set_axes(ax)
         self.lines_: dict[str, Any] = {}
         self.bands_: dict[str, Any] = {}
         drawn = _mark_diagonal(self.ax_)
@@ -262,8 +262,8 @@ class ReliabilityDisplay(DrawsOnAxes):
             (self.lines_[key],) = self.ax_.plot(curve.mean_probability, curve.frequency, **style)
             if band:
                 self.bands_[key] = _draw_band(self.ax_, curve, self.lines_[key].get_color())
-        words = _EVENTS[self.of]
-        self.ax_.set(xlabel=words.x, ylabel=words.y, xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
+        labels = _EVENTS[self.of]
+        self.ax_.set(xlabel=labels.x, ylabel=labels.y, xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
         self.ax_.legend(loc="upper left")
         self.histogram_ax_: Any = self._draw_histograms(histogram)
         return self
@@ -272,19 +272,19 @@ class ReliabilityDisplay(DrawsOnAxes):
         if histogram is False or not self.histograms:
             return None
         below = _axes_beneath(self.ax_) if histogram is True else histogram
-        for key, shares in self.histograms.items():
-            edges = np.linspace(0, 1, len(shares) + 1)
+        for key, fractions in self.histograms.items():
+            edges = np.linspace(0, 1, len(fractions) + 1)
             line = self.lines_[key]
             style = {"color": line.get_color(), "linestyle": line.get_linestyle()}
-            below.stairs(shares, edges, **style)
-            below.stairs(shares, edges, fill=True, color=line.get_color(), alpha=0.15)
-        below.set(xlabel=self.ax_.get_xlabel() or below.get_xlabel(), ylabel="share")
+            below.stairs(fractions, edges, **style)
+            below.stairs(fractions, edges, fill=True, color=line.get_color(), alpha=0.15)
+        below.set(xlabel=self.ax_.get_xlabel() or below.get_xlabel(), ylabel="fraction")
         below.set_ylim(bottom=0)
         self.ax_.set_xlabel("")
         return below
 
 
-def _asked(class_: Any, name: str | None) -> dict[str, Any]:
+def _class_by_curve(class_: Any, name: str | None) -> dict[str, Any]:
     """Return the class of each curve by the curve's name; None is the predicted class."""
     if class_ is None:
         return {"forecasts" if name is None else name: None}
@@ -295,14 +295,14 @@ def _asked(class_: Any, name: str | None) -> dict[str, Any]:
     return {str(k) if name is None else f"{name}, {k}": k for k in labels}
 
 
-def _spread(event: Event) -> FloatArray:
-    """Return the share of rows in bars of equal width."""
+def _histogram(event: Event) -> FloatArray:
+    """Return the fraction of rows in bins of equal width."""
     bar = equal_width(event.probability, event.weight, _N_BARS)
     return np.bincount(bar, weights=event.weight, minlength=_N_BARS) / event.weight.sum()
 
 
 def _mark_diagonal(ax: Axes) -> int:
-    """Draw the diagonal unless it is there, and return how many curves are."""
+    """Draw the diagonal unless it exists, and return the number of curves."""
     before = [line.get_label() for line in ax.lines]
     if _PERFECT in before:
         return len(before) - 1
@@ -317,7 +317,7 @@ def _draw_band(ax: Axes, curve: ReliabilityCurve, colour: Any) -> Any:
 
 
 def _axes_beneath(ax: Axes) -> Any:
-    """Take a strip off the lower end of axes, with the same x."""
+    """Return new axes in a strip below the given ones, with the same x."""
     place = ax.get_subplotspec()
     if place is None:
         raise ValueError(

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from dubito._checks import counted
-from dubito.plots._axes import DrawsOnAxes
+from dubito._wording import counted, shorten
+from dubito.plots._drawing import DrawsOnAxes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from dubito._checks import BoolArray, FloatArray, IntArray
+    from dubito._typing import BoolArray, FloatArray, IntArray
 
 #: Trees of up to so many classes are drawn whole, larger ones to this depth.
 _WHOLE, _LEVELS = 100, 5
@@ -79,7 +79,7 @@ class TreeDisplay(DrawsOnAxes):
             node, level, above = waiting.pop()
             size = 1 if node < 0 else int(tree.stop[node] - tree.start[node])
             if size == 1:
-                names.append(_short(tree.leaves[-1 - node]))
+                names.append(shorten(tree.leaves[-1 - node], _LONGEST))
             elif level >= deepest:
                 names.append(f"… {counted(size, 'class')}")
             else:
@@ -152,7 +152,7 @@ class TreeDisplay(DrawsOnAxes):
         TreeDisplay
             Itself.
         """
-        self._take(ax)
+        self._set_axes(ax)
         if ax is None:
             size = _WIDE * (self.depth.max() + 2), _HIGH * (self.height.max() + 3)
             self.figure_.set_size_inches(np.clip(size, _LEAST, _MOST))
@@ -222,8 +222,3 @@ def _heights(parent: IntArray, inner: BoolArray) -> FloatArray:
         if inner[parent[place]]:
             height[parent[place]] += height[place] / 2
     return height
-
-
-def _short(label: Any) -> str:
-    text = str(label)
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

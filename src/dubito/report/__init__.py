@@ -1,11 +1,11 @@
-"""One page that says how far a classifier can be trusted: collect the numbers, then render them.
+"""One HTML page that says how far a classifier can be trusted.
 
-`write_report` does both. `collect` asks the models and returns a plain dict, `render` makes one
-HTML page of it that needs no network, `write_page` puts it into a file. Drawing needs the extra:
-``pip install "dubito[report]"``; collecting does not.
+`collect` returns the numbers as a plain dict, `render` turns it into a page that needs no network,
+`write_page` writes that page into a file; `write_report` does all of it. Only drawing needs the
+extra ``pip install "dubito[report]"``.
 """
 
-from dubito.report._collect import collect
-from dubito.report._render import render, write_page, write_report
+from dubito.report.collection import collect
+from dubito.report.page import render, write_page, write_report
 
 __all__ = ["collect", "render", "write_page", "write_report"]

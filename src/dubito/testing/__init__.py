@@ -1,5 +1,6 @@
 """Tools for testing code built on dubito.
 
-`dubito.testing.calibrators` checks calibrators of one's own; `dubito.testing.strategies` has
-hypothesis strategies for beliefs, and needs the package `hypothesis`.
+`dubito.testing.calibrators` has checks for user-defined calibrators;
+`dubito.testing.strategies` has hypothesis strategies for beliefs and needs the package
+`hypothesis`.
 """

@@ -1,6 +1,6 @@
-"""What every calibrator of scores must do: checks to run on one's own.
+"""Checks that every calibrator of scores must pass, also user-defined ones.
 
-Each check takes a calibrator, fits clones of it to small data and asserts one promise of the house.
+Each check takes a calibrator, fits clones of it to small data and asserts one property.
 `check_calibrator` runs them all; `CALIBRATOR_CHECKS` lists them for a parametrised test.
 """
 
@@ -16,9 +16,9 @@ from scipy.special import expit, softmax
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from dubito._checks import FloatArray, IntArray
+from dubito._typing import FloatArray, IntArray
 from dubito.calibration import CalibrationInputError
-from dubito.calibration._base import BaseCalibrator
+from dubito.calibration.base import BaseCalibrator
 
 __all__ = ["CALIBRATOR_CHECKS", "check_calibrator", "draw_scores"]
 
@@ -27,7 +27,7 @@ Table: TypeAlias = tuple[FloatArray, IntArray]
 
 
 def draw_scores(n: int, n_classes: int, *, seed: int = 0, strength: float = 2.0) -> Table:
-    """Draw scores that are right more often than not: (n,) for two classes, (n, K) for more.
+    """Return random scores that favour the true class: (n,) for two classes, (n, K) for more.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def draw_scores(n: int, n_classes: int, *, seed: int = 0, strength: float = 2.0)
 
 
 def prepare(calibrator: BaseCalibrator, scores: npt.ArrayLike) -> FloatArray:
-    """Turn margins into what the calibrator says it reads."""
+    """Return margins as the calibrator's `input`: unchanged, or as probabilities."""
     margins = np.asarray(scores, dtype=np.float64)
     if calibrator.input != "proba":
         return margins
@@ -53,20 +53,20 @@ def prepare(calibrator: BaseCalibrator, scores: npt.ArrayLike) -> FloatArray:
 
 
 def tables(calibrator: BaseCalibrator, n: int = 60) -> list[Table]:
-    """Return a table for two classes and one for four."""
+    """Return scores and labels of two classes, and of four."""
     drawn = [draw_scores(n, 2), draw_scores(n, 4)]
     return [(prepare(calibrator, scores), y) for scores, y in drawn]
 
 
-def answers(fitted: BaseCalibrator, scores: Any) -> list[FloatArray]:
-    """Return all that a calibrator says of some scores."""
+def predictions(fitted: BaseCalibrator, scores: Any) -> list[FloatArray]:
+    """Return probabilities and both bounds of some scores."""
     bounds = fitted.predict_bounds(scores)
     return [fitted.predict_proba(scores), bounds.lower, bounds.upper]
 
 
 def assert_valid(fitted: BaseCalibrator, scores: Any) -> None:
-    """Answers are finite, in order, and of the right shape."""
-    proba, lower, upper = answers(fitted, scores)
+    """Predictions are finite, lower ≤ probability ≤ upper, and of the right shape."""
+    proba, lower, upper = predictions(fitted, scores)
     n, n_classes = len(np.asarray(scores)), len(fitted.classes_)
     for values in (proba, lower, upper):
         assert values.shape == (n, n_classes)
@@ -88,40 +88,40 @@ def check_contract(calibrator: BaseCalibrator) -> None:
         assert fitted.score(scores, y) > 1 / len(fitted.classes_)
 
 
-def check_input_is_left_alone(calibrator: BaseCalibrator) -> None:
-    """Neither parameters nor arrays change, and read-only arrays do."""
+def check_input_is_not_changed(calibrator: BaseCalibrator) -> None:
+    """Parameters and arrays are not changed, and read-only arrays are accepted."""
     for scores, y in tables(calibrator):
         before = (scores.copy(), y.copy())
         scores.flags.writeable = y.flags.writeable = False
         fitted = clone(calibrator)
         params = fitted.get_params()
         fitted.fit(scores, y)
-        answers(fitted, scores)
+        predictions(fitted, scores)
         assert fitted.get_params() == params
         np.testing.assert_array_equal(scores, before[0])
         np.testing.assert_array_equal(y, before[1])
 
 
-def check_same_again(calibrator: BaseCalibrator) -> None:
-    """Fitted twice, cloned, or pickled, a calibrator says the same."""
+def check_reproducible(calibrator: BaseCalibrator) -> None:
+    """Predictions are the same for a calibrator fitted twice, cloned or pickled."""
     for scores, y in tables(calibrator):
         fitted = clone(calibrator).fit(scores, y)
-        first = answers(fitted, scores)
+        first = predictions(fitted, scores)
         for other in (pickle.loads(pickle.dumps(fitted)), fitted.fit(scores, y)):  # noqa: S301
-            for ours, theirs in zip(first, answers(other, scores), strict=True):
+            for ours, theirs in zip(first, predictions(other, scores), strict=True):
                 np.testing.assert_array_equal(ours, theirs)
 
 
-def check_rows_stand_alone(calibrator: BaseCalibrator) -> None:
-    """Answers on a row depend neither on the rows beside it nor on the order of the fit's."""
+def check_rows_are_independent(calibrator: BaseCalibrator) -> None:
+    """Predictions of a row depend neither on other rows nor on the order of the fit's rows."""
     for scores, y in tables(calibrator):
         fitted = clone(calibrator).fit(scores, y)
-        whole = answers(fitted, scores)
+        whole = predictions(fitted, scores)
         shuffled = np.random.default_rng(1).permutation(len(y))
         reordered = clone(calibrator).fit(scores[shuffled], y[shuffled])
-        for one, many in zip(answers(fitted, scores[3:4]), whole, strict=True):
+        for one, many in zip(predictions(fitted, scores[3:4]), whole, strict=True):
             np.testing.assert_allclose(one[0], many[3], rtol=1e-9, atol=1e-12)
-        for ours, theirs in zip(answers(reordered, scores), whole, strict=True):
+        for ours, theirs in zip(predictions(reordered, scores), whole, strict=True):
             np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-8)
 
 
@@ -131,42 +131,44 @@ def check_weights_count_rows(calibrator: BaseCalibrator) -> None:
         weight = np.resize([1, 2, 0, 1, 3], len(y))
         weighted = clone(calibrator).fit(scores, y, sample_weight=weight)
         repeated = clone(calibrator).fit(np.repeat(scores, weight, axis=0), np.repeat(y, weight))
-        for ours, theirs in zip(answers(weighted, scores), answers(repeated, scores), strict=True):
+        for ours, theirs in zip(
+            predictions(weighted, scores), predictions(repeated, scores), strict=True
+        ):
             np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-8)
 
 
-def check_labels_are_names(calibrator: BaseCalibrator) -> None:
-    """Words as labels, lists as input and float32 scores change nothing else."""
+def check_labels_may_be_strings(calibrator: BaseCalibrator) -> None:
+    """Strings as labels, lists as input and float32 scores give the same predictions."""
     for scores, y in tables(calibrator):
-        plain = answers(clone(calibrator).fit(scores, y), scores)
+        plain = predictions(clone(calibrator).fit(scores, y), scores)
         words = np.array(["ash", "beech", "cedar", "fir"])[y]
         named = clone(calibrator).fit(scores.tolist(), words.tolist())
         assert set(named.predict(scores)) <= set(words)
-        for ours, theirs in zip(answers(named, scores.tolist()), plain, strict=True):
+        for ours, theirs in zip(predictions(named, scores.tolist()), plain, strict=True):
             np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-8)
         single = scores.astype(np.float32)
         assert_valid(clone(calibrator).fit(single, y), single)
 
 
 def check_two_columns_are_one_margin(calibrator: BaseCalibrator) -> None:
-    """Two classes may come as one column or as two, and swapping them swaps the answers."""
+    """Two classes may come as one column or as two, and swapping them swaps the predictions."""
     scores, y = tables(calibrator)[0]
     two = np.column_stack([1 - scores if calibrator.input == "proba" else 0 * scores, scores])
-    one_column = answers(clone(calibrator).fit(scores, y), scores)
-    two_columns = answers(clone(calibrator).fit(two, y), two)
-    swapped = answers(clone(calibrator).fit(two[:, ::-1], 1 - y), two[:, ::-1])
+    one_column = predictions(clone(calibrator).fit(scores, y), scores)
+    two_columns = predictions(clone(calibrator).fit(two, y), two)
+    swapped = predictions(clone(calibrator).fit(two[:, ::-1], 1 - y), two[:, ::-1])
     for one, pair, other in zip(one_column, two_columns, swapped, strict=True):
         np.testing.assert_allclose(one, pair, rtol=1e-6, atol=1e-8)
         np.testing.assert_allclose(other[:, ::-1], pair, rtol=1e-6, atol=1e-8)
 
 
-def check_label_order_is_nothing(calibrator: BaseCalibrator) -> None:
-    """Permuting the classes permutes the answers."""
+def check_label_order_does_not_matter(calibrator: BaseCalibrator) -> None:
+    """Permuting the classes permutes the predictions."""
     scores, y = tables(calibrator)[1]
     order = np.array([2, 0, 3, 1])
     place = np.argsort(order)
-    plain = answers(clone(calibrator).fit(scores, y), scores)
-    permuted = answers(clone(calibrator).fit(scores[:, order], place[y]), scores[:, order])
+    plain = predictions(clone(calibrator).fit(scores, y), scores)
+    permuted = predictions(clone(calibrator).fit(scores[:, order], place[y]), scores[:, order])
     for ours, theirs in zip(permuted, plain, strict=True):
         np.testing.assert_allclose(ours, theirs[:, order], rtol=1e-6, atol=1e-8)
 
@@ -188,7 +190,7 @@ def check_edges(calibrator: BaseCalibrator) -> None:
             (scores[:3], y[:3]),
         ]:
             given = prepare(calibrator, s)
-            # A lone row of class k is of class k among K, not the only class there is.
+            # Classes are named, because a single row shows only one of them.
             named = clone(calibrator).set_params(classes=np.arange(n_classes))
             fitted = named.fit(given, t)
             assert_valid(fitted, given)
@@ -203,60 +205,60 @@ def check_many_classes(calibrator: BaseCalibrator) -> None:
     assert_valid(fitted, given[:20])
 
 
-def check_more_rows_say_more(calibrator: BaseCalibrator) -> None:
-    """Every row eight times over leaves less doubt, never more."""
+def check_more_rows_narrow_bounds(calibrator: BaseCalibrator) -> None:
+    """Every row eight times gives bounds that are not wider."""
     for scores, y in tables(calibrator):
         few = clone(calibrator).fit(scores, y).predict_bounds(scores).width.mean()
         fitted = clone(calibrator).fit(np.repeat(scores, 8, axis=0), np.repeat(y, 8))
         assert fitted.predict_bounds(scores).width.mean() <= few + 1e-12
 
 
-def check_refusals(calibrator: BaseCalibrator) -> None:
-    """Bad input is refused with an error that says why."""
+def check_bad_input_raises(calibrator: BaseCalibrator) -> None:
+    """Bad input raises the expected errors."""
     for scores, y in tables(calibrator):
-        assert_refuses(NotFittedError, clone(calibrator).predict_proba, scores)
+        assert_raises(NotFittedError, clone(calibrator).predict_proba, scores)
         fit = clone(calibrator).fit
         for bad in (np.nan, np.inf):
             spoilt = scores.copy()
             spoilt[5] = bad
-            assert_refuses(CalibrationInputError, fit, spoilt, y)
-        assert_refuses(CalibrationInputError, fit, scores[:0], y[:0])
-        assert_refuses(CalibrationInputError, fit, scores[..., None, None, None], y)
-        assert_refuses(ValueError, fit, scores, y[1:])
-        assert_refuses(ValueError, fit, scores, None)
-        assert_refuses(ValueError, fit, scores, y, -np.ones(len(y)))
-        assert_refuses(ValueError, clone(calibrator).set_params(input="odds").fit, scores, y)
+            assert_raises(CalibrationInputError, fit, spoilt, y)
+        assert_raises(CalibrationInputError, fit, scores[:0], y[:0])
+        assert_raises(CalibrationInputError, fit, scores[..., None, None, None], y)
+        assert_raises(ValueError, fit, scores, y[1:])
+        assert_raises(ValueError, fit, scores, None)
+        assert_raises(ValueError, fit, scores, y, -np.ones(len(y)))
+        assert_raises(ValueError, clone(calibrator).set_params(input="odds").fit, scores, y)
         strange = clone(calibrator).set_params(classes=[f"class {k}" for k in range(len(set(y)))])
-        assert_refuses(ValueError, strange.fit, scores, y)
+        assert_raises(ValueError, strange.fit, scores, y)
         fitted = clone(calibrator).fit(scores, y)
         wider = prepare(calibrator, draw_scores(5, 7)[0])
-        assert_refuses(CalibrationInputError, fitted.predict_proba, wider)
-        assert_refuses(CalibrationInputError, fitted.predict_bounds, np.full_like(scores, np.nan))
+        assert_raises(CalibrationInputError, fitted.predict_proba, wider)
+        assert_raises(CalibrationInputError, fitted.predict_bounds, np.full_like(scores, np.nan))
 
 
-def assert_refuses(error: type[Exception], call: Callable[..., Any], *arguments: Any) -> None:
-    """Call, and demand the error."""
+def assert_raises(error: type[Exception], call: Callable[..., Any], *arguments: Any) -> None:
+    """Assert that a call raises an error."""
     try:
         call(*arguments)
     except error:
         return
-    raise AssertionError(f"{call} accepted what it should refuse: {arguments!r}")
+    raise AssertionError(f"{call} accepted invalid arguments: {arguments!r}")
 
 
 #: The checks that `check_calibrator` runs, for ``pytest.mark.parametrize``.
 CALIBRATOR_CHECKS: tuple[Check, ...] = (
     check_contract,
-    check_input_is_left_alone,
-    check_same_again,
-    check_rows_stand_alone,
+    check_input_is_not_changed,
+    check_reproducible,
+    check_rows_are_independent,
     check_weights_count_rows,
-    check_labels_are_names,
+    check_labels_may_be_strings,
     check_two_columns_are_one_margin,
-    check_label_order_is_nothing,
+    check_label_order_does_not_matter,
     check_edges,
     check_many_classes,
-    check_more_rows_say_more,
-    check_refusals,
+    check_more_rows_narrow_bounds,
+    check_bad_input_raises,
 )
 
 
@@ -271,7 +273,7 @@ def check_calibrator(calibrator: BaseCalibrator) -> None:
     Raises
     ------
     AssertionError
-        At the first promise broken.
+        At the first check that fails.
 
     Examples
     --------

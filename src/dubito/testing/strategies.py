@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as hnp
 from dubito.belief import Bounds, Frame, MassBatch
 
 if TYPE_CHECKING:
-    from dubito._checks import FloatArray
+    from dubito._typing import FloatArray
 
 __all__ = ["bounds", "mass_batches", "probabilities"]
 
@@ -26,9 +26,9 @@ _LABELS = tuple("abcdefghijklmnopqrst")
 def probabilities(
     draw: st.DrawFn, *, n_classes: int | None = None, max_rows: int = 4
 ) -> FloatArray:
-    """Draw an (n, K) array whose rows sum to one."""
+    """Draw an (n, K) array whose rows sum to 1."""
     k = draw(st.integers(1, 6)) if n_classes is None else n_classes
-    return _shares(draw, draw(st.integers(1, max_rows)), k)
+    return _fractions(draw, draw(st.integers(1, max_rows)), k)
 
 
 @st.composite
@@ -43,7 +43,7 @@ def mass_batches(
     k = draw(st.integers(1, 5)) if n_classes is None else n_classes
     n = draw(st.integers(1, 4)) if rows is None else rows
     frame = Frame(_LABELS[:k])
-    mass = _shares(draw, n, 2**k - 1)
+    mass = _fractions(draw, n, 2**k - 1)
     if not dogmatic:
         mass *= 0.9
         mass[:, -1] += 0.1
@@ -52,11 +52,11 @@ def mass_batches(
 
 @st.composite
 def bounds(draw: st.DrawFn, *, n_classes: int | None = None) -> Bounds:
-    """Draw bounds that come from mass functions."""
+    """Draw bounds of random mass functions."""
     return draw(mass_batches(n_classes=n_classes)).bounds()
 
 
-def _shares(draw: st.DrawFn, n: int, size: int) -> FloatArray:
+def _fractions(draw: st.DrawFn, n: int, size: int) -> FloatArray:
     counts = draw(hnp.arrays(np.int64, (n, size), elements=st.integers(0, 9)))
     counts[counts.sum(axis=1) == 0, draw(st.integers(0, size - 1))] = 1
     return np.asarray(counts / counts.sum(axis=1, keepdims=True))

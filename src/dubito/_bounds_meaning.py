@@ -1,0 +1,134 @@
+"""What the bounds of a model mean, in words for reports and the command line."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+
+class BoundsMeaning(NamedTuple):
+    """Names of a pair of bounds, and what is guaranteed about them.
+
+    Parameters
+    ----------
+    kind : {"belief", "level", "box", "conformal", "venn_abers"}
+        Where the bounds come from.
+    level : float or None
+        Their confidence level, if they have one.
+    lower, upper : str
+        What each is called within a sentence.
+    both : str
+        What they are called together.
+    promise : str
+        One or two sentences.
+    """
+
+    kind: str
+    level: float | None
+    lower: str
+    upper: str
+    both: str
+    promise: str
+
+
+_WITHOUT_LEVEL = {
+    "belief": BoundsMeaning(
+        "belief",
+        None,
+        "belief",
+        "plausibility",
+        "belief and plausibility",
+        "Belief is what the evidence supports, plausibility what it does not speak against. They "
+        "have no confidence level: nothing is promised about how often they hold the true "
+        "probability.",
+    ),
+    "box": BoundsMeaning(
+        "box",
+        None,
+        "lower probability",
+        "upper probability",
+        "lower and upper probability",
+        "They are the least and the largest probability while the mean of each class moves within "
+        "its box. They have no confidence level: nothing is promised about how often they hold "
+        "the true probability.",
+    ),
+    "conformal": BoundsMeaning(
+        "conformal",
+        None,
+        "conformal belief",
+        "conformal plausibility",
+        "conformal belief and plausibility",
+        "The plausibility of a class is its conformal p-value, raised so that the largest is 1. "
+        "The promise is made by the sets, which hold the true class as often as their coverage "
+        "says; nothing is promised about probabilities.",
+    ),
+    "venn_abers": BoundsMeaning(
+        "venn_abers",
+        None,
+        "lower Venn-Abers probability",
+        "upper Venn-Abers probability",
+        "Venn-Abers probabilities",
+        "One of the two is calibrated: of the cases that it gives a probability, that fraction "
+        "happens. Nothing is promised about how often they hold the true probability.",
+    ),
+}
+
+
+def bounds_meaning(model: Any, level: float | None = None) -> BoundsMeaning:
+    """Return what the bounds of a fitted model mean at a confidence level, or without one.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted. A class whose bounds are not belief and plausibility names theirs in
+        ``_bounds_meaning``.
+    level : float, optional
+        As in ``predict_bounds``.
+
+    Returns
+    -------
+    BoundsMeaning
+
+    Examples
+    --------
+    >>> from dubito._bounds_meaning import bounds_meaning
+    >>> bounds_meaning(None).both
+    'belief and plausibility'
+    >>> bounds_meaning(None, 0.9).both
+    'bounds at level 0.9'
+    """
+    if level is None:
+        return _WITHOUT_LEVEL[getattr(_innermost(model), "_bounds_meaning", "belief")]
+    return BoundsMeaning(
+        "level",
+        level,
+        f"lower bound (level {level:.15g})",
+        f"upper bound (level {level:.15g})",
+        f"bounds at level {level:.15g}",
+        f"They hold the true probability of a class, given its scores, in {100 * level:.15g}% of "
+        "the cases or more, if the model has the right form and the cases are of the kind it was "
+        "fitted on.",
+    )
+
+
+def is_conformal(model: Any) -> bool:
+    """Return whether a model has sets with guaranteed coverage."""
+    return hasattr(model, "predict_contour")
+
+
+def is_novelty_aware(model: Any) -> bool:
+    """Return whether a model measures how familiar a row is."""
+    return hasattr(model, "familiarity")
+
+
+def _innermost(model: Any) -> Any:
+    """Return the model that computes the bounds: last step, calibrator or wrapped model."""
+    while not hasattr(model, "_bounds_meaning"):
+        if getattr(model, "steps", None):
+            model = model.steps[-1][1]
+        elif getattr(model, "pairs_", None):  # of a CalibratedClassifier
+            model = model.pairs_[0].calibrator
+        elif is_novelty_aware(model) and hasattr(model, "estimator_"):
+            model = model.estimator_
+        else:
+            break
+    return model

@@ -1,0 +1,89 @@
+"""Rows of a logistic likelihood replaced by few weighted points with the same moments.
+
+Groups of rows become Gauss rules of their own discrete measure (Stieltjes' procedure; Golub and
+Welsch 1969), which integrate the softplus over the group to 13 digits.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from dubito._numerics.jit import compiled
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    FloatArray: TypeAlias = npt.NDArray[np.float64]
+
+#: Gauss points that replace the rows of a group; exact for polynomials of degree 23.
+_POINTS = 12
+
+#: Log-odds that a group may span: the softplus, whose nearest poles are π off the real line, is a
+#: polynomial of that degree there, to 13 digits.
+_SPAN = 4.0
+
+#: A squared norm below this is rounding: the group has no more distinct values.
+_EXHAUSTED = 1e-13
+
+
+@compiled()
+def condense(points: FloatArray, steepest: float) -> FloatArray:
+    """Replace rows by few that give every softplus sum of slope up to `steepest`, to 13 digits.
+
+    Parameters
+    ----------
+    points : array (2, n)
+        Positions, ascending, and positive weights.
+    steepest : float
+        The largest slope.
+
+    Returns
+    -------
+    array (2, m)
+        Positions and positive weights; m is at most n.
+    """
+    x = points[0]
+    n = len(x)
+    width = _SPAN / max(steepest, 1e-6)
+    out = np.empty((2, n))
+    count, begin = 0, 0
+    while begin < n:
+        stop = begin + np.searchsorted(x[begin:], x[begin] + width, side="right")
+        group = points[:, begin:stop]
+        if stop - begin > _POINTS:
+            group = _gauss(group[0], group[1])
+        m = group.shape[1]
+        out[:, count : count + m] = group
+        count, begin = count + m, stop
+    return out[:, :count].copy()
+
+
+@compiled()
+def _gauss(x: FloatArray, weight: FloatArray) -> FloatArray:
+    """Return the Gauss rule of a group of rows (Stieltjes' procedure, Golub and Welsch)."""
+    middle, half = 0.5 * (x[0] + x[-1]), 0.5 * (x[-1] - x[0])
+    total = weight.sum()
+    if not half > 0.0:
+        return np.array([[x[0]], [total]])
+    place = (x - middle) / half
+    before, here = np.zeros(len(x)), np.full(len(x), 1.0 / np.sqrt(total))
+    matrix = np.zeros((_POINTS, _POINTS))
+    beta, size = 0.0, _POINTS
+    for k in range(_POINTS):
+        alpha = (weight * place * here * here).sum()
+        matrix[k, k] = alpha
+        after = (place - alpha) * here - beta * before
+        square = (weight * after * after).sum()
+        if k + 1 == _POINTS or square < _EXHAUSTED:
+            size = k + 1
+            break
+        beta = np.sqrt(square)
+        matrix[k, k + 1] = matrix[k + 1, k] = beta
+        before, here = here, after / beta
+    places, vectors = np.linalg.eigh(matrix[:size, :size].copy())
+    rule = np.empty((2, size))
+    rule[0] = middle + half * places
+    rule[1] = total * vectors[0] ** 2
+    return rule

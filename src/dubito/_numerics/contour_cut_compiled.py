@@ -1,0 +1,67 @@
+r"""Secant search for an end of a cut of a contour, :math:`\{\eta:-2\log pl(\eta)\le t^2\}`.
+
+On :math:`r=\sqrt{-2\log pl}`, which is nearly straight, secant steps need four to seven contour
+values. Places u are log-odds counted outward: upward for the upper end, downward for the lower one.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dubito._numerics.jit import compiled
+
+if TYPE_CHECKING:
+    from dubito._typing import FloatArray
+
+#: Log-odds whose probability is 0 or 1 to rounding: a cut that reaches it is open on that side.
+FAR = 40.0
+
+#: Steps after which a search is given up; the end is then the last place known to be outside.
+MAX_STEPS = 80
+
+
+@compiled()
+def begin_search(search: FloatArray, inside: float, r: float) -> None:
+    """Start a search: rows are (u, r) of the last place inside, outside, and looked at."""
+    search[0, 0], search[0, 1] = inside, r
+    search[1, 0], search[1, 1] = np.inf, np.inf
+    search[2, 0], search[2, 1] = np.nan, np.nan
+
+
+@compiled()
+def next_place(search: FloatArray, u: float, r: float, t: float, scale: float) -> float:
+    """Record r at u, and return where the end is next looked for.
+
+    `scale` is how far u moves for each unit of r at the estimate: a standard error.
+    """
+    last_u, last_r = search[2]
+    search[2, 0], search[2, 1] = u, r
+    side = 0 if r < t else 1
+    search[side, 0], search[side, 1] = u, r
+    rate = (r - last_r) / (u - last_u) if u != last_u else np.nan
+    if math.isnan(rate):  # the first place: a straight line from the estimate
+        rate = 1.0 / scale
+    new = u + (t - r) / rate if rate > 0.0 else np.nan
+    inside, outside = search[0, 0], search[1, 0]
+    if outside == np.inf:
+        if not new > inside:
+            new = inside + scale
+        return min(new, inside + 8.0 * max(scale, 1.0), FAR)
+    if inside < new < outside:
+        return new
+    return 0.5 * (inside + outside)
+
+
+@compiled()
+def is_found(search: FloatArray, new: float, scale: float, step: int) -> bool:
+    """Return whether the next place is the end, to about nine digits of a probability.
+
+    Secant steps converge superlinearly: the next error is far below the length of this step.
+    """
+    near = 1e-6 if step > 0 else 1e-10
+    if abs(new - search[2, 0]) <= near * min(scale, 1.0):
+        return True
+    return bool(search[1, 0] - search[0, 0] <= 1e-10 * min(scale, 1.0))

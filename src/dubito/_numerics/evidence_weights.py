@@ -1,0 +1,115 @@
+r"""Weights of evidence for and against each class, combined by Dempster's rule.
+
+Denoeux 2019, Proposition 1.
+
+Row by row there are weights :math:`w^+_k` for class k and :math:`w^-_k` against it, all
+non-negative: the simple mass functions :math:`\{k\}^{w^+_k}` and :math:`\overline{\{k\}}^{w^-_k}`
+for all k are combined. With :math:`q_k=1-e^{-w^-_k}` everything below is divided by
+
+.. math:: D=\sum_ke^{-w^-_k}(e^{w^+_k}-1)+1-\prod_kq_k.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from dubito._typing import FloatArray
+
+
+def bounds(w_plus: FloatArray, w_minus: FloatArray) -> tuple[FloatArray, FloatArray]:
+    r"""Return belief and plausibility of each class, each (n, K), in O(K) a row.
+
+    :math:`Bel(k)=e^{-w^-_k}(e^{w^+_k}-1+\prod_{l\ne k}q_l)/D` and
+    :math:`Pl(k)=e^{w^+_k-w^-_k}/D`.
+    """
+    from dubito._numerics.evidence_weights_compiled import bounds_of_rows  # noqa: PLC0415 - numba is slow
+
+    lower, upper = np.empty(w_plus.shape), np.empty(w_plus.shape)
+    bounds_of_rows(w_plus, w_minus, lower, upper)
+    return lower, upper
+
+
+def conflict(w_plus: FloatArray, w_minus: FloatArray) -> FloatArray:
+    r"""Return :math:`1-e^{-\sum_kw^+_k}D`: the mass of the empty set before normalising, (n,)."""
+    return _summaries(w_plus, w_minus)[1]
+
+
+def ignorance(w_plus: FloatArray, w_minus: FloatArray) -> FloatArray:
+    r"""Return the mass of the whole frame, :math:`e^{-\sum_kw^-_k}/D`, (n,)."""
+    with np.errstate(over="ignore"):  # an infinite sum of weights leaves nothing open
+        against = w_minus.sum(axis=1)
+    return np.exp(np.minimum(-against - _summaries(w_plus, w_minus)[0], 0.0))
+
+
+def masses(w_plus: FloatArray, w_minus: FloatArray) -> FloatArray:
+    r"""Return the masses of all non-empty subsets in bit-mask order, (n, 2^K - 1).
+
+    :math:`m(A)=\prod_{k\in A}e^{-w^-_k}\prod_{k\notin A}q_k/D` for sets of two and more; what a
+    class has alone is its belief.
+    """
+    n_classes = w_plus.shape[1]
+    log_mass = -_summaries(w_plus, w_minus)[0][:, None]
+    with np.errstate(over="ignore"):  # a set that is infinitely unlikely has no mass
+        for denied, spared in zip(_log_support(w_minus).T, -w_minus.T, strict=True):
+            either = [log_mass + denied[:, None], log_mass + spared[:, None]]
+            log_mass = np.concatenate(either, axis=1)
+    mass = np.exp(np.minimum(log_mass[:, 1:], 0.0))
+    mass[:, (1 << np.arange(n_classes)) - 1] = bounds(w_plus, w_minus)[0]
+    return mass
+
+
+def _log_support(weight: FloatArray) -> FloatArray:
+    """Return log(1 - exp(-w)): minus infinity for none."""
+    with np.errstate(divide="ignore"):
+        return np.where(weight > 1.0, np.log1p(-np.exp(-weight)), np.log(-np.expm1(-weight)))
+
+
+def _summaries(w_plus: FloatArray, w_minus: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return log D and the conflict of each row."""
+    from dubito._numerics.evidence_weights_compiled import summaries_of_rows  # noqa: PLC0415
+
+    log_total, conflicts = np.empty(len(w_plus)), np.empty(len(w_plus))
+    summaries_of_rows(w_plus, w_minus, log_total, conflicts)
+    return log_total, conflicts
+
+
+def totals(
+    phi: FloatArray,
+    layer: tuple[FloatArray, FloatArray, FloatArray],
+    pieces: tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]],
+) -> tuple[FloatArray, FloatArray]:
+    r"""Return the sums of positive and of negative parts of the pieces' weights, each (n, K).
+
+    Piece g is made of features ``order[first[g]:first[g+1]]`` and has the weight
+    :math:`\sum_{j\in g}\beta_{jk}(\phi_j-\mu_j)+b_k`, which is not kept. `layer` is
+    :math:`(\beta,\mu,b)`, `pieces` is ``(order, first)``.
+    """
+    from dubito._numerics.evidence_weights_compiled import totals_of_rows  # noqa: PLC0415
+
+    shape = (len(phi), len(layer[2]))
+    plus, minus = np.empty(shape), np.empty(shape)
+    totals_of_rows(np.ascontiguousarray(phi), layer, pieces, plus, minus)
+    return plus, minus
+
+
+def sparse_totals(
+    values: tuple[FloatArray, npt.NDArray[np.integer], npt.NDArray[np.integer]],
+    slope: FloatArray,
+    offset: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    r"""Return the same for sparse rows, given as data, indices and row starts, one piece a feature.
+
+    Features that are zero have the weight :math:`\alpha_{jk}`; only the others cost time.
+    """
+    from dubito._numerics.evidence_weights_compiled import totals_of_sparse_rows  # noqa: PLC0415
+
+    plus, minus = (
+        np.tile(np.maximum(sign * offset, 0.0).sum(axis=0), (len(values[2]) - 1, 1))
+        for sign in (1.0, -1.0)
+    )
+    totals_of_sparse_rows(values, (slope, offset), plus, minus)
+    return plus, minus

@@ -1,0 +1,194 @@
+"""Compiled loops of `evidence_weights` over rows.
+
+Nothing here subtracts numbers that may be close. Every exponent is at most 0, scaled by the largest
+plausibility of the row, so nothing overflows, and what underflows is negligible beside the rest.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dubito._numerics.jit import compiled
+from dubito._numerics.vector_math_compiled import SIMD_FLAGS, exp_and_complement, exp_in_place
+
+#: All evidence against every class beyond this: its exp might underflow, but then
+#: :math:`1-\prod_k(1-e^{-w_k})` is the sum of the :math:`e^{-w_k}`, which scales.
+_ALL_DENIED = -600.0
+
+#: Rows whose weights are added up side by side.
+_ROWS = 256
+
+
+@compiled()
+def bounds_of_rows(w_plus, w_minus, lower, upper):  # type: ignore[no-untyped-def]
+    """Write belief and plausibility of each class."""
+    buffers = np.empty((7, w_plus.shape[1]))
+    for i in range(len(w_plus)):
+        total = _fill(w_plus[i], w_minus[i], buffers)[1]
+        _write_bounds(buffers, total, lower[i], upper[i])
+
+
+@compiled()
+def summaries_of_rows(w_plus, w_minus, log_total, conflict):  # type: ignore[no-untyped-def]
+    """Write the logarithm of D, which normalises the masses, and the conflict."""
+    buffers = np.empty((7, w_plus.shape[1]))
+    for i in range(len(w_plus)):
+        shift, total = _fill(w_plus[i], w_minus[i], buffers)
+        log_total[i] = shift + np.log(total)
+        conflict[i] = _conflict(buffers)
+
+
+@compiled(fastmath=SIMD_FLAGS)
+def _fill(w_plus, w_minus, buffers):  # type: ignore[no-untyped-def]
+    r"""Fill the buffers for one row; return the shift M and :math:`e^{-M}D`.
+
+    Its rows are: 0 the scaled plausibility :math:`e^{w^+_k-w^-_k-M}`, 1 and 2
+    :math:`e^{-w^+_k}` and one minus it, 3 and 4 the same of :math:`w^-_k`, 5 the product of the
+    others' negative supports :math:`\prod_{l\ne k}(1-e^{-w^-_l})`, 6 the buffer of `exp_in_place`.
+    """
+    plausible, silent, support = buffers[0], buffers[1], buffers[2]
+    unopposed, opposition, others, power = buffers[3], buffers[4], buffers[5], buffers[6]
+    n_classes = len(w_plus)
+    bits = power.view(np.int64)
+    shift = _largest_difference(w_plus, w_minus)
+    for k in range(n_classes):
+        plausible[k] = w_plus[k] - w_minus[k] - shift
+        silent[k] = -w_plus[k]
+        unopposed[k] = -w_minus[k]
+    exp_in_place(plausible, power, bits)
+    exp_and_complement(silent, support, power, bits)
+    exp_and_complement(unopposed, opposition, power, bits)
+    spared = _products_of_others(unopposed, opposition, others)
+    total = 0.0
+    for k in range(n_classes):
+        total += plausible[k] * support[k]
+    if shift > _ALL_DENIED:
+        return shift, total + spared * np.exp(-shift)
+    for k in range(n_classes):
+        total += plausible[k] * silent[k]
+    return shift, total
+
+
+@compiled(fastmath={"nnan", "nsz"})
+def _largest_difference(a, b):  # type: ignore[no-untyped-def]
+    largest = a[0] - b[0]
+    for k in range(len(a)):
+        largest = max(largest, a[k] - b[k])
+    return largest
+
+
+@compiled(fastmath={"contract"})
+def _products_of_others(unopposed, opposition, others):  # type: ignore[no-untyped-def]
+    r"""Write :math:`\prod_{l\ne k}q_l`, and return :math:`1-\prod_lq_l` for :math:`q_l=1-e_l`.
+
+    The latter is the sum of :math:`e_k\prod_{l<k}q_l`. The class with the smallest q comes last:
+    the product of the rest is the largest there is, and the others follow from it by ratios.
+    """
+    n_classes = len(opposition)
+    last = np.argmin(opposition)
+    least, least_silent = opposition[last], unopposed[last]
+    opposition[last], unopposed[last] = 1.0, 0.0
+    spared_a, spared_b, product_a, product_b = 0.0, 0.0, 1.0, 1.0
+    half = n_classes // 2
+    for k in range(half):  # two chains side by side: each step waits for the one before
+        spared_a += product_a * unopposed[k]
+        product_a *= opposition[k]
+        spared_b += product_b * unopposed[half + k]
+        product_b *= opposition[half + k]
+    if n_classes % 2:
+        spared_b += product_b * unopposed[n_classes - 1]
+        product_b *= opposition[n_classes - 1]
+    product = product_a * product_b
+    opposition[last], unopposed[last] = least, least_silent
+    for k in range(n_classes):
+        others[k] = product * (least / opposition[k])
+    if least == 0.0:  # ratios of zeros: where two classes are unopposed, the product is zero too
+        for k in range(n_classes):
+            if opposition[k] == 0.0:
+                others[k] = product
+    return spared_a + product_a * spared_b + product * least_silent
+
+
+@compiled(fastmath={"contract"})
+def _write_bounds(buffers, total, lower, upper):  # type: ignore[no-untyped-def]
+    plausible, silent, support, others = buffers[0], buffers[1], buffers[2], buffers[5]
+    scale = 1.0 / total
+    for k in range(len(lower)):
+        high = plausible[k] * scale
+        high = high if high < 1.0 else 1.0  # noqa: FURB136 - for vector lanes
+        belief_ratio = support[k] + silent[k] * others[k]
+        belief_ratio = belief_ratio if belief_ratio < 1.0 else 1.0  # noqa: FURB136
+        upper[k] = high
+        lower[k] = high * belief_ratio
+
+
+@compiled()
+def _conflict(buffers):  # type: ignore[no-untyped-def]
+    """Return the chance that independent sources, each speaking with its support, contradict.
+
+    Two speak for different classes; or one class is spoken for and that one is spoken against; or
+    none is spoken for and all are spoken against.
+    """
+    silent, support, opposition, others = buffers[1], buffers[2], buffers[4], buffers[5]
+    none, one_denied, one, several = 1.0, 0.0, 0.0, 0.0
+    for k in range(len(silent)):
+        several += one * support[k]
+        one_denied = one_denied * silent[k] + none * support[k] * opposition[k]
+        one = one * silent[k] + none * support[k]
+        none *= silent[k]
+    return min(1.0, several + one_denied + none * others[0] * opposition[0])
+
+
+@compiled(fastmath=SIMD_FLAGS)
+def totals_of_rows(phi, layer, pieces, plus, minus):  # type: ignore[no-untyped-def]
+    r"""Write sums of positive and negative parts of :math:`\sum_{j\in g}\beta_{jk}\phi'_j+b_k`.
+
+    `layer` are the slopes (J, K), means and the constants of the layer; `pieces` the features in
+    order, and where each piece begins. Rows are the vector lanes: classes may be few.
+    """
+    slope, mean, base = layer
+    order, first = pieces
+    block = np.empty((len(order), _ROWS))
+    weight, for_class, against = np.empty(_ROWS), np.empty(_ROWS), np.empty(_ROWS)
+    for start in range(0, len(phi), _ROWS):
+        n = min(_ROWS, len(phi) - start)
+        for i in range(n):
+            for j in range(len(order)):
+                block[j, i] = phi[start + i, order[j]] - mean[order[j]]
+        for k in range(len(base)):
+            for_class[:] = 0.0
+            against[:] = 0.0
+            for g in range(len(first) - 1):
+                weight[:] = base[k]
+                for j in range(first[g], first[g + 1]):
+                    steepness, values = slope[order[j], k], block[j]
+                    for i in range(n):
+                        weight[i] += steepness * values[i]
+                for i in range(n):
+                    for_class[i] += weight[i] if weight[i] > 0.0 else 0.0  # noqa: FURB136
+                    against[i] -= weight[i] if weight[i] < 0.0 else 0.0  # noqa: FURB136
+            for i in range(n):
+                plus[start + i, k] = for_class[i]
+                minus[start + i, k] = against[i]
+
+
+@compiled(fastmath=SIMD_FLAGS)
+def totals_of_sparse_rows(values, weights, plus, minus):  # type: ignore[no-untyped-def]
+    """Correct totals, which start at those of a row of zeros, for the values that are not zero.
+
+    `values` are the data, indices and row starts of a sparse matrix; `weights` the slopes (J, K)
+    and the weights of features that are zero.
+    """
+    data, indices, starts = values
+    slope, at_zero = weights
+    for i in range(len(starts) - 1):
+        plus_row, minus_row = plus[i], minus[i]
+        for at in range(starts[i], starts[i + 1]):
+            value, slopes, before = data[at], slope[indices[at]], at_zero[indices[at]]
+            for k in range(len(slopes)):
+                weight = before[k] + slopes[k] * value
+                plus_row[k] += max(weight, 0.0) - max(before[k], 0.0)
+                minus_row[k] += max(-weight, 0.0) - max(-before[k], 0.0)
+        for k in range(plus.shape[1]):
+            plus_row[k] = max(plus_row[k], 0.0)
+            minus_row[k] = max(minus_row[k], 0.0)

@@ -1,0 +1,332 @@
+r"""Isotonic regression of events on scores, and the profile likelihood of its value at a score.
+
+Distinct scores :math:`x_0<\ldots<x_{m-1}` have :math:`k_i` successes and :math:`r_i` failures (sums
+of weights). The likelihood of a non-decreasing f is :math:`\prod_i f_i^{k_i}(1-f_i)^{r_i}`; pooling
+adjacent violators (PAV) maximises it.
+
+**The contour at a score s** is
+:math:`\mathrm{pl}(\theta;s)=\sup\{L(f): f(s)=\theta\}/\sup L`. Under :math:`f(s)=\theta` the two
+sides separate: left scores need :math:`f_i\le\theta`, right scores :math:`f_i\ge\theta`, a score at
+s has :math:`f_i=\theta`. With a bound at one end the isotonic fit is the free fit, clipped (Barlow
+et al., 1972), so
+
+.. math:: f_i=\min(f_i^{\mathrm{left}},\theta)\;(x_i<s),\qquad
+          f_i=\max(f_i^{\mathrm{right}},\theta)\;(x_i>s),
+
+with :math:`f^{\mathrm{left}}` the PAV fit of the left scores **alone**, and so on the right.
+
+**What that has to do with the fit to all scores.** The PAV values are the slopes of the greatest
+convex minorant (GCM) of the cumulative sums. Cut the data inside a block D of value v. The GCM of
+the left part lies between the GCM of all and the sums, which agree at every block end before D, and
+between two of those the GCM of all is a chord: so left of D nothing changes. Inside D the sums lie
+above D's chord, so the left part of D refitted alone has values :math:`\ge v` and, by the same
+argument, its right part has values :math:`\le v`. Hence for :math:`\theta<v`:
+
+* left scores of D, and a score at s, are held at θ;
+* right scores of D have their refitted value where it exceeds θ, and θ where not;
+* blocks left of D have their value, or θ where it exceeds θ; blocks right of D are unchanged.
+
+Between consecutive values in question the contour is thus a constant times
+:math:`\theta^a(1-\theta)^b`. It depends on s only through the last score :math:`\le s`. For
+θ > v the mirrored statement holds, with the first score :math:`\ge s`. If s separates two blocks,
+every θ between their values has plausibility 1; below all scores so has every θ in
+:math:`[0,f_0]`. One right-to-left PAV keeps the fits of all suffixes as a tree
+(`isotonic_compiled.suffix_chains`), so no score is ever refitted.
+
+**Belief and plausibility.** The levels are intervals
+:math:`[\theta_{lo}(\gamma),\theta_{hi}(\gamma)]`;
+:math:`\mathrm{Bel}=\int\theta_{lo}d\gamma=v_{lo}-\int_0^{v_{lo}}\mathrm{pl}` and
+:math:`\mathrm{Pl}=\int\theta_{hi}d\gamma=v_{hi}+\int_{v_{hi}}^1\mathrm{pl}` with
+:math:`[v_{lo},v_{hi}]` the values of plausibility 1. The integrals are differences of incomplete
+beta functions; they are computed by Gauss-Legendre rules in log-odds, piece by piece, which loses
+no digits when powers are large and pieces narrow.
+
+**Bounds at a confidence level** are the ends of :math:`\{\theta:-2\log\mathrm{pl}\le D\}` with D
+a quantile of the likelihood ratio (`ratio_quantile`): the lower end lies in the
+piece in which the contour falls below exp(-D/2). Both ends rise with s, since every f does.
+
+**A row added at s** with outcome 1 multiplies the contour by θ, one with outcome 0 by 1-θ. The
+value fitted at s is then where the product is largest: within one piece at
+:math:`(a+1)/(a+b+1)` or :math:`a/(a+b+1)`, clipped to the piece.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import isotonic_regression
+from scipy.special import chdtri
+
+from dubito._numerics.bernoulli import clopper_pearson
+
+if TYPE_CHECKING:
+    from dubito._typing import BoolArray, FloatArray, IntArray
+
+#: A total weight above this is scaled down to it: the bounds of a block
+#: that has it all are then 1e-7 apart at most, and closer ones would be lost in rounding.
+_MOST = 1e15
+
+#: Differences of scores beyond this may overflow.
+_HUGE = 1e307
+
+
+def pool_ties(
+    score: FloatArray, event: BoolArray, weight: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the distinct scores, ascending, with the weights of their successes and failures."""
+    distinct, place = np.unique(score, return_inverse=True)
+    successes = weight_sums(place, np.where(event, weight, 0.0), len(distinct))
+    return distinct, successes, weight_sums(place, np.where(event, 0.0, weight), len(distinct))
+
+
+def weight_sums(place: npt.NDArray[np.intp], weight: FloatArray, size: int) -> FloatArray:
+    """Sum weights by their place among 0..size-1."""
+    return np.asarray(np.bincount(place, weight, size), dtype=np.float64)
+
+
+def isotonic_fit(successes: FloatArray, failures: FloatArray) -> FloatArray:
+    """Return the non-decreasing values that maximise the likelihood."""
+    total = successes + failures
+    return np.clip(isotonic_regression(successes / total, weights=total).x, 0.0, 1.0)
+
+
+#: Weights count as at least this part of the largest.
+_LEAST = 1e-12
+
+
+def interpolate(score: FloatArray, knots: FloatArray, values: FloatArray) -> FloatArray:
+    """Interpolate linearly between ascending knots, flat beyond them; `values` do not decrease."""
+    right = np.clip(np.searchsorted(knots, score), 1, max(len(knots) - 1, 1))
+    left = right - 1
+    right = np.minimum(right, len(knots) - 1)
+    scale = 0.25 if max(-knots[0], knots[-1]) > _HUGE else 1.0
+    score = scale * np.clip(score, knots[0], knots[-1])
+    gap = scale * knots[right] - scale * knots[left]
+    part = np.divide(score - scale * knots[left], gap, out=np.zeros_like(score), where=gap > 0)
+    low, high = values[left], values[right]
+    return np.clip(low + part * (high - low), low, high)
+
+
+def belief_steps(successes: FloatArray, failures: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return belief and plausibility as step functions of the score, each (m + 1,).
+
+    ``belief[j]`` is that of a score with j distinct scores at or left of it, ``plausibility[j]``
+    that of one with j distinct scores strictly left of it.
+    """
+    from dubito._numerics.isotonic_compiled import lower_beliefs  # noqa: PLC0415
+
+    scale = _MOST / max(successes.sum() + failures.sum(), _MOST)
+    below, above = both_sides(scale * successes, scale * failures)
+    belief = np.concatenate([[0.0], lower_beliefs(below)])
+    plausibility = np.concatenate([1 - lower_beliefs(above)[::-1], [1.0]])
+    # Both rise with the score; rounding may not.
+    return np.maximum.accumulate(belief), np.minimum.accumulate(plausibility[::-1])[::-1]
+
+
+def cut_bounds(
+    at_or_left: IntArray,
+    left: IntArray,
+    successes: FloatArray,
+    failures: FloatArray,
+    level: float,
+) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of the contour's cut at a confidence level, each (n,).
+
+    Positions are given by how many distinct scores lie at or left of them, and strictly left.
+    """
+    from dubito._numerics.isotonic_compiled import lower_cuts  # noqa: PLC0415
+
+    m = len(successes)
+    if m == 0:
+        return np.zeros(len(left)), np.ones(len(left))
+    scale = _MOST / max(successes.sum() + failures.sum(), _MOST)
+    below, above = both_sides(scale * successes, scale * failures)
+    drop = 0.5 * ratio_quantile(level, flatness(below[3], successes + failures))
+    low, high = _met(at_or_left, m), _met(left, m)
+    lower, upper = np.empty(m + 1), np.empty(m + 1)
+    lower[low] = lower_cuts(low - 1, drop, below)
+    upper[high] = 1.0 - lower_cuts(m - 1 - high, drop, above)
+    return lower[at_or_left], upper[left]
+
+
+#: Level, and quantile of D over that of chi-square with one degree of freedom.
+_FACTORS = np.array(
+    [
+        [0.05, 0.6534],
+        [0.1, 0.6508],
+        [0.2, 0.6406],
+        [0.3, 0.6319],
+        [0.4, 0.6239],
+        [0.5, 0.6167],
+        [0.6, 0.6109],
+        [0.7, 0.6046],
+        [0.75, 0.6022],
+        [0.8, 0.5994],
+        [0.85, 0.5955],
+        [0.9, 0.5926],
+        [0.925, 0.5909],
+        [0.95, 0.5893],
+        [0.975, 0.5851],
+        [0.99, 0.5821],
+        [0.995, 0.5807],
+        [0.999, 0.5779],
+    ]
+)
+
+
+def ratio_quantile(level: float, flat: float) -> float:
+    r"""Return the quantile of the likelihood ratio: that of D at `flat` 0, of chi-square at 1.
+
+    At a score where f has a positive slope :math:`-2\log\mathrm{pl}(f(s);s)` tends to a
+    distribution D without parameters that is not :math:`\chi^2_1` (Banerjee and Wellner, 2001): the
+    difference of the integrals of the squared slopes of the greatest convex minorants of
+    :math:`W(t)+t^2`, free and held at 0 in 0. ``experiments/validity/isotonic_limit.py`` simulates
+    it (2 million paths of W). Its quantiles are close to 0.6 times those of :math:`\chi^2_1`; the
+    factor is tabulated, interpolated linearly, and constant beyond the table.
+
+    **Few rows.** Where f is flat the ratio is near :math:`\chi^2_1` instead (simulated: quantiles
+    2.7 to 2.9 at 0.9, n = 10 to 1,000), and few rows cannot tell a small slope from none: with D
+    alone, f = expit(s) and s standard normal, 0.9 bounds held f(s) in 0.85 of cases at 10 to 100
+    rows. The quantile used goes from D to :math:`\chi^2_1` with
+    :math:`u=(\sum_B(w_B/w)^2)^{1/2}` (`flatness`), :math:`w_B` the weight of block B of the fit: 1
+    for one block, and falling as :math:`n^{-1/6}` where f rises. That held f(s) in 0.87 to 0.98 of
+    cases for nine functions and n = 10 to 1,000, at 9 % more width than D alone at 1,000 rows, and
+    a constant f in 0.85 to 0.96.
+    """
+    factor = np.interp(level, _FACTORS[:, 0], _FACTORS[:, 1])
+    return float((factor + flat * (1 - factor)) * chdtri(1, 1 - level))
+
+
+def flatness(starts: npt.NDArray[np.int64], weight: FloatArray) -> float:
+    """Return the root of the sum of the blocks' squared fractions of the weight, 1 for one block.
+
+    `starts` are the first score of each block, and the number of scores.
+    """
+    blocks = np.add.reduceat(weight, starts[:-1])
+    return float(np.sqrt(((blocks / blocks.sum()) ** 2).sum()))
+
+
+def _met(positions: IntArray, m: int) -> IntArray:
+    """Return which of the positions 0..m occur, ascending."""
+    met = np.zeros(m + 1, dtype=bool)
+    met[positions] = True
+    return np.flatnonzero(met)
+
+
+def widened_bounds(
+    at_or_left: IntArray,
+    left: IntArray,
+    successes: FloatArray,
+    failures: FloatArray,
+    level: float,
+) -> tuple[FloatArray, FloatArray]:
+    r"""Return the ends of the contour's cut, widened near the first and last rows, each (n,).
+
+    Near the first rows isotonic fits are too low, the least mean of all runs that begin there, and
+    near the last too high, whatever n (Woodroofe and Sun, 1993): the limit law does not hold. Where
+    fewer than :math:`\lceil n^{2/3}\rceil` rows lie at or left of s, the upper end is at least that
+    of `neighbour_bounds`; where as few lie at or right of it, the lower end is at most theirs. The
+    other end errs to the safe side.
+    """
+    lower, upper = cut_bounds(at_or_left, left, successes, failures, level)
+    outer_lower, outer_upper = neighbour_bounds(at_or_left, left, successes, failures, level)
+    weight = np.concatenate([[0.0], np.cumsum(successes + failures)])
+    reach = _window(weight[-1])
+    first, last = weight[at_or_left] < reach, weight[-1] - weight[left] < reach
+    upper = np.where(first, np.maximum(upper, outer_upper), upper)
+    return np.where(last, np.minimum(lower, outer_lower), lower), upper
+
+
+def neighbour_bounds(
+    at_or_left: IntArray,
+    left: IntArray,
+    successes: FloatArray,
+    failures: FloatArray,
+    level: float,
+) -> tuple[FloatArray, FloatArray]:
+    r"""Return bounds that hold any non-decreasing f at a confidence level, each (n,).
+
+    The nearest :math:`\lceil n^{2/3}\rceil` rows at or left of s have probabilities of at most
+    f(s), so their Clopper-Pearson lower limit holds f(s) at least as often as for equal ones; the
+    upper limit is that of the rows at or right of it. Ties come together; n is the sum of weights.
+    """
+    total = successes + failures
+    reach = _window(total.sum())
+    m = len(total)
+    lower, upper = np.empty(m + 1), np.empty(m + 1)
+    low, high = _met(at_or_left, m), _met(left, m)
+    lower[low] = _window_limits(low, successes, total, reach, level)
+    upper[high] = 1 - _window_limits(m - high, failures[::-1], total[::-1], reach, level)
+    return lower[at_or_left], upper[left]
+
+
+def _window(weight: float) -> float:
+    """Return the weight of the window of neighbours, a little less than a whole number.
+
+    Otherwise sums that are rounded might take one row more.
+    """
+    return float(np.ceil(weight ** (2 / 3)) * (1 - 1e-12))
+
+
+def _window_limits(
+    ends: IntArray, successes: FloatArray, total: FloatArray, reach: float, level: float
+) -> FloatArray:
+    """Return lower Clopper-Pearson limits of the rows of weight `reach` that end before `ends`."""
+    weight = np.concatenate([[0.0], np.cumsum(total)])
+    events = np.concatenate([[0.0], np.cumsum(successes)])
+    start = np.searchsorted(weight, weight[ends] - reach, side="right") - 1
+    first = np.maximum(start, 0)
+    k, n = events[ends] - events[first], weight[ends] - weight[first]
+    # Windows of equal counts, as most are without weights, have one limit.
+    pairs, row = np.unique(k + 1j * n, return_inverse=True)
+    k, n = pairs.real, pairs.imag
+    return clopper_pearson(k, np.maximum(n - k, 0.0), level)[0][row]
+
+
+def inserted_steps(successes: FloatArray, failures: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the values fitted at a score with a failure, and with a success, of weight 1 added.
+
+    Steps as of `belief_steps`, each (m + 1,).
+    """
+    from dubito._numerics.isotonic_compiled import lower_inserted  # noqa: PLC0415
+
+    below, above = both_sides(successes, failures)
+    with_failure = np.concatenate([[0.0], lower_inserted(below)])
+    with_success = np.concatenate([1 - lower_inserted(above)[::-1], [1.0]])
+    return with_failure, with_success
+
+
+def contours(place: npt.NDArray[np.intp], theta: FloatArray, sides: tuple[Any, Any]) -> FloatArray:
+    """Return the contour at each θ, one row for each place among the distinct scores.
+
+    Place 2j + 1 is that of distinct score j, place 2j lies just left of it. `sides` are those of
+    `both_sides`.
+    """
+    from dubito._numerics.isotonic_compiled import lower_contours  # noqa: PLC0415
+
+    below, above = sides
+    m = len(below[0])
+    places, row = np.unique(place, return_inverse=True)
+    left = places // 2
+    down = np.argsort(-theta, kind="stable")
+    up = down[::-1]
+    result = np.ones((len(places), len(theta)))
+    result[:, down] *= lower_contours(places - left - 1, theta[down], below)
+    result[:, up] *= lower_contours(m - 1 - left, 1 - theta[up], above)
+    return result[row]
+
+
+def both_sides(successes: FloatArray, failures: FloatArray) -> tuple[Any, Any]:
+    """Return the fits that the lower and the upper side of the contour are read from."""
+    from dubito._numerics.isotonic_compiled import fit_prefixes  # noqa: PLC0415
+
+    # A weight lost to rounding beside the others would stall the loop over pieces of the contour;
+    # raising it to `_LEAST` of the largest changes no digit.
+    least = _LEAST * max(successes.max(initial=0.0), failures.max(initial=0.0))
+    successes = np.where(successes > 0, np.maximum(successes, least), 0.0)
+    failures = np.where(failures > 0, np.maximum(failures, least), 0.0)
+    below = fit_prefixes(successes, failures)
+    above = fit_prefixes(failures[::-1].copy(), successes[::-1].copy())
+    return below, above

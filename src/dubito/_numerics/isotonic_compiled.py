@@ -1,0 +1,356 @@
+"""Compiled version of the isotonic profile likelihood of `isotonic`.
+
+Names as there: distinct scores are numbered 0..m-1 in ascending order, score i has `successes[i]`
+and `failures[i]`. Only the lower side of the contour is written; the upper one is the lower one of
+the mirrored data (order reversed, successes and failures exchanged).
+
+A fit is the tuple (follow, k, r, starts, value, block, held_k, held_r), see `fit_prefixes`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dubito._numerics.jit import compiled
+
+# Contours below exp(_NEGLIGIBLE) cannot move a bound in its last digits.
+_NEGLIGIBLE = -34.0
+
+# A panel of the quadrature spans about this drop of the log integrand and at most this much
+# log-odds; twelve points then leave less than 1e-10 of it.
+_PANEL_DROP = 4.0
+_PANEL_WIDTH = 2.0
+_POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(12)
+
+# Six and four points do as well on panels that are shorter, or where little is left: each pair is
+# (drop and width below which, log integrand below which).
+_SIX_BELOW = 1.0, -12.0
+_FOUR_BELOW = 0.12, -18.0
+_SIX_POINTS, _SIX_WEIGHTS = np.polynomial.legendre.leggauss(6)
+_FOUR_POINTS, _FOUR_WEIGHTS = np.polynomial.legendre.leggauss(4)
+
+
+# Log-odds this far below others are those of a probability of 0; exp overflows soon after.
+_DEEPEST = 700.0
+
+
+@compiled()
+def suffix_chains(successes, failures):  # type: ignore[no-untyped-def]
+    """Pool adjacent violators of every suffix at once.
+
+    The fit of the scores j, j+1, ... starts with the block j..follow[j]-1, which has k[j] successes
+    and r[j] failures, and goes on as the fit of the suffix that starts at follow[j].
+    """
+    m = len(successes)
+    follow = np.empty(m, np.int64)
+    k, r = successes.copy(), failures.copy()
+    for j in range(m - 1, -1, -1):
+        end = j + 1
+        # Odds compared by cross-multiplication: a block without failures has no odds.
+        while end < m and k[j] * r[end] >= k[end] * r[j]:
+            k[j] += k[end]
+            r[j] += r[end]
+            end = follow[end]
+        follow[j] = end
+    return follow, k, r
+
+
+@compiled()
+def fit_prefixes(successes, failures):  # type: ignore[no-untyped-def]
+    """Fit all scores and every suffix of them.
+
+    Returns
+    -------
+    follow, k, r
+        As of `suffix_chains`.
+    starts : array (B + 1,)
+        The first score of each block of the fit to all scores, and m.
+    value : array (B,)
+        The value of each block.
+    block : array (m,)
+        The block of each score.
+    held_k, held_r : arrays (m,)
+        Successes and failures from the start of the block of each score up to the score itself.
+    """
+    m = len(successes)
+    follow, k, r = suffix_chains(successes, failures)
+    starts = np.empty(m + 1, np.int64)
+    value = np.empty(m)
+    block = np.empty(m, np.int64)
+    held_k, held_r = successes.copy(), failures.copy()
+    count, start = 0, 0
+    while start < m:
+        starts[count] = start
+        value[count] = k[start] / (k[start] + r[start])
+        block[start] = count
+        for i in range(start + 1, follow[start]):
+            block[i] = count
+            held_k[i] += held_k[i - 1]
+            held_r[i] += held_r[i - 1]
+        count += 1
+        start = follow[start]
+    starts[count] = m
+    return follow, k, r, starts[: count + 1].copy(), value[:count].copy(), block, held_k, held_r
+
+
+@compiled()
+def _free_blocks(last, fit, right_blocks):  # type: ignore[no-untyped-def]
+    """List the blocks of the fit to those scores of the block of `last` that lie right of it.
+
+    From left to right: value, and successes and failures summed from the left. Returns how many.
+    """
+    follow, k, r, starts, _, block, _, _ = fit
+    depth = 0
+    sum_k, sum_r = 0.0, 0.0
+    j = last + 1
+    while j < starts[block[last] + 1]:
+        sum_k += k[j]
+        sum_r += r[j]
+        right_blocks[depth, 0] = k[j] / (k[j] + r[j])
+        right_blocks[depth, 1] = sum_k
+        right_blocks[depth, 2] = sum_r
+        depth += 1
+        j = follow[j]
+    return depth
+
+
+@compiled()
+def _log_ratio(theta, top, power, copower):  # type: ignore[no-untyped-def]
+    """Return the log of (θ/top)^power ((1-θ)/(1-top))^copower for 0 < θ <= top."""
+    ratio = power * math.log(theta / top)
+    if copower > 0.0:
+        ratio += copower * math.log1p((top - theta) / (1.0 - top))
+    return ratio
+
+
+@compiled()
+def _next_piece(top, fit, right_blocks, state):  # type: ignore[no-untyped-def]
+    """Return the state of the piece below `top`, and its bottom, power and copower.
+
+    The state is how many blocks of `right_blocks` are held at θ, the first block from the left that
+    is, and the successes and failures from there to the last score.
+    """
+    _, k, r, starts, value, _, _, _ = fit
+    depth, left, power_left, copower_left = state
+    # Blocks on the right that reach θ are free of it, those on the left that exceed it are held
+    # down to it.
+    while depth > 0 and right_blocks[depth - 1, 0] >= top:
+        depth -= 1
+    while left > 0 and value[left - 1] >= top:
+        left -= 1
+        power_left += k[starts[left]]
+        copower_left += r[starts[left]]
+    bottom = value[left - 1] if left > 0 else 0.0
+    power, copower = power_left, copower_left
+    if depth > 0:
+        bottom = max(bottom, right_blocks[depth - 1, 0])
+        power += right_blocks[depth - 1, 1]
+        copower += right_blocks[depth - 1, 2]
+    return (depth, left, power_left, copower_left), bottom, power, copower
+
+
+@compiled()
+def _list_pieces(last, fit, floor, right_blocks, pieces):  # type: ignore[no-untyped-def]
+    """List the pieces of the lower side of the contour, downwards from the estimate.
+
+    The contour is that of the value at a score with scores 0..last at or left of it. Row i of
+    `pieces` is (top, bottom, a, b, log plausibility at top): between bottom and top the contour is
+    that at top times (θ/top)^a ((1-θ)/(1-top))^b. Listing ends at 0 or where the logarithm is
+    below `floor`. Returns the number of rows.
+    """
+    _, _, _, _, value, block, held_k, held_r = fit
+    state = _free_blocks(last, fit, right_blocks), block[last], held_k[last], held_r[last]
+    top = value[block[last]]
+    log_pl = 0.0
+    count = 0
+    while top > 0.0 and log_pl > floor:
+        state, bottom, power, copower = _next_piece(top, fit, right_blocks, state)
+        pieces[count] = top, bottom, power, copower, log_pl
+        count += 1
+        if bottom > 0.0:
+            log_pl += _log_ratio(bottom, top, power, copower)
+        top = bottom
+    return count
+
+
+@compiled()
+def _panel(depth, width, shape, size, level):  # type: ignore[no-untyped-def]
+    """Integrate the integrand of `piece_integral` from `depth` to `depth + width`."""
+    log_pl, a, b, co_top = shape
+    points, weights = _POINTS, _WEIGHTS
+    if size < _FOUR_BELOW[0] or level < _FOUR_BELOW[1]:
+        points, weights = _FOUR_POINTS, _FOUR_WEIGHTS
+    elif size < _SIX_BELOW[0] or level < _SIX_BELOW[1]:
+        points, weights = _SIX_POINTS, _SIX_WEIGHTS
+    half = 0.5 * width
+    middle = depth + half
+    total = 0.0
+    for i in range(len(points)):
+        d = middle + half * points[i]
+        total += weights[i] * math.exp(
+            log_pl - (a + b) * math.log1p(co_top * math.expm1(d)) + b * d
+        )
+    return half * total
+
+
+@compiled()
+def piece_integral(top, bottom, power, copower, log_pl):  # type: ignore[no-untyped-def]
+    """Integrate one piece of the contour.
+
+    At depth d below the log-odds of top, top/θ = 1 + (1-top)(exp(d) - 1) =: e and
+    (1-θ)/(1-top) = exp(d)/e, so the integrand is top (1-top) exp(log_pl + b d - (a+b) log e) with
+    a and b one more than the powers: smooth and log-concave, whatever the powers and even down to
+    θ = 0, and no large logarithms cancel. Panels of bounded drop are walked downwards until nothing
+    is left.
+    """
+    if copower == 0.0:  # a power of θ; the only case in which top may be 1
+        fall = -1.0
+        if bottom > 0.0:
+            fall = math.expm1((power + 1.0) * math.log(bottom / top))
+        return -math.exp(log_pl) * top * fall / (power + 1.0)
+    end = math.inf
+    if bottom > 0.0:
+        end = math.log(top / bottom) + math.log1p((top - bottom) / (1.0 - top))
+    a, b, co_top = power + 1.0, copower + 1.0, 1.0 - top
+    depth, total = 0.0, 0.0
+    while depth < end:
+        swell = 1.0 + co_top * math.expm1(depth)
+        level = log_pl - (a + b) * math.log(swell) + b * depth
+        theta = top / swell
+        slope = a - (a + b) * theta  # of the log integrand in log-odds
+        if slope > 0.0 and level < _NEGLIGIBLE:
+            break
+        curvature = (a + b) * theta * (1.0 - theta)
+        steepest = abs(slope) + math.sqrt(slope * slope + 2.0 * curvature * _PANEL_DROP)
+        width = min(2.0 * _PANEL_DROP / steepest, _PANEL_WIDTH, end - depth)
+        drop = width * (abs(slope) + 0.5 * curvature * width)
+        total += _panel(depth, width, (log_pl, a, b, co_top), max(drop, width), level)
+        depth = end if width == end - depth else depth + width
+    return total * top * co_top
+
+
+@compiled()
+def lower_beliefs(fit):  # type: ignore[no-untyped-def]
+    """Return the belief at a score with scores 0..j at or left of it, for every j."""
+    m = len(fit[0])
+    value, block = fit[4], fit[5]
+    right_blocks = np.empty((m, 3))
+    pieces = np.empty((m + 1, 5))
+    belief = np.empty(m)
+    for j in range(m):
+        count = _list_pieces(j, fit, _NEGLIGIBLE, right_blocks, pieces)
+        doubt = 0.0
+        for i in range(count - 1, -1, -1):
+            top, bottom, power, copower, log_pl = pieces[i]
+            doubt += piece_integral(top, bottom, power, copower, log_pl)
+        belief[j] = max(value[block[j]] - doubt, 0.0)
+    return belief
+
+
+@compiled()
+def lower_contours(lasts, theta, fit):  # type: ignore[no-untyped-def]
+    """Return the contour at `theta`, sorted downwards, for each position; 1 above the estimate."""
+    m = len(fit[0])
+    right_blocks = np.empty((m, 3))
+    pieces = np.empty((m + 1, 5))
+    contour = np.ones((len(lasts), len(theta)))
+    for row in range(len(lasts)):
+        if lasts[row] < 0:
+            continue
+        count = _list_pieces(lasts[row], fit, -math.inf, right_blocks, pieces)
+        piece = 0
+        for column in range(len(theta)):
+            value = theta[column]
+            while piece < count and value < pieces[piece, 1]:
+                piece += 1
+            if piece == count or value >= pieces[piece, 0]:
+                continue
+            top, _, power, copower, log_pl = pieces[piece]
+            if value > 0.0:
+                log_pl += _log_ratio(value, top, power, copower)
+                contour[row, column] = math.exp(min(log_pl, 0.0))
+            else:
+                contour[row, column] = 0.0
+    return contour
+
+
+@compiled()
+def _depth_of_drop(drop, top, power, copower):  # type: ignore[no-untyped-def]
+    """Return how far below the log-odds of `top` one piece has fallen by `drop` in logarithm.
+
+    At depth d a piece has fallen by h(d) = (a+b) log(1 + (1-top)(exp(d) - 1)) - b d, convex and
+    increasing for d > 0. Newton's method starts at the root of its second-order expansion; from
+    the second point on it comes down to the root from above.
+    """
+    a, b, co_top = power, copower, 1.0 - top
+    slope, curvature = max(a - (a + b) * top, 0.0), (a + b) * top * co_top
+    depth = 2.0 * drop / (slope + math.sqrt(slope * slope + 2.0 * curvature * drop))
+    depth = min(depth, _DEEPEST)
+    for _ in range(60):
+        swell = co_top * math.expm1(depth)
+        fallen = (a + b) * math.log1p(swell) - b * depth
+        step = (fallen - drop) / (a - (a + b) * top / (1.0 + swell))
+        depth -= step
+        if abs(step) <= 1e-14 * depth or depth >= _DEEPEST:
+            break
+    return depth
+
+
+@compiled()
+def _root_of_piece(piece, target):  # type: ignore[no-untyped-def]
+    """Return the θ of a piece at which the log contour is `target`."""
+    top, bottom, power, copower, log_pl = piece
+    drop = log_pl - target
+    if drop <= 0.0:
+        return top
+    if copower == 0.0:
+        return max(top * math.exp(-drop / power), bottom)
+    depth = _depth_of_drop(drop, top, power, copower)
+    if depth >= _DEEPEST:
+        return bottom
+    return min(max(top / (1.0 + (1.0 - top) * math.expm1(depth)), bottom), top)
+
+
+@compiled()
+def lower_cuts(lasts, drop, fit):  # type: ignore[no-untyped-def]
+    """Return the least θ whose log contour is at least -drop, for each position; 0 at -1."""
+    m = len(fit[0])
+    right_blocks = np.empty((m, 3))
+    pieces = np.empty((m + 1, 5))
+    cuts = np.zeros(len(lasts))
+    for row in range(len(lasts)):
+        if lasts[row] < 0:
+            continue
+        # Listing ends with the piece in which the logarithm falls below -drop.
+        count = _list_pieces(lasts[row], fit, -drop, right_blocks, pieces)
+        if count > 0:
+            cuts[row] = _root_of_piece(pieces[count - 1], -drop)
+    return cuts
+
+
+@compiled()
+def lower_inserted(fit):  # type: ignore[no-untyped-def]
+    """Return the value fitted at a score with scores 0..j at or left of it, with a failure added.
+
+    A failure there multiplies the contour by 1-θ, whose maximum on one piece is at a/(a+b+1),
+    clipped to the piece. The product is log-concave in the log-odds: the first piece that holds
+    its own maximum has that of all.
+    """
+    m = len(fit[0])
+    _, _, _, _, value, block, held_k, held_r = fit
+    right_blocks = np.empty((m, 3))
+    fitted = np.empty(m)
+    for j in range(m):
+        state = _free_blocks(j, fit, right_blocks), block[j], held_k[j], held_r[j]
+        top = value[block[j]]
+        while top > 0.0:
+            state, bottom, power, copower = _next_piece(top, fit, right_blocks, state)
+            best = power / (power + copower + 1.0)
+            if best >= bottom:
+                top = min(best, top)
+                break
+            top = bottom
+        fitted[j] = top
+    return fitted

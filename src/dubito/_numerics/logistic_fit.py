@@ -1,0 +1,210 @@
+"""Logistic fits of a few coefficients: Newton's method, sign constraints, a ridge chosen inside."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy.special import expit, log_expit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from dubito._typing import BoolArray, FloatArray
+
+#: Scores and log-odds are clipped to this: sums and differences of a few of them stay finite.
+LARGEST = 1e300
+
+#: Steps after which a fit is given up; ordinary data take five to ten.
+_MAX_STEPS = 300
+
+#: Strengths a ridge is chosen from, in units of standardised coefficients. The weakest is a normal
+#: prior of standard deviation 4.5 on the standardised slope. Few rows are often separable, and
+#: leaving one out then always votes for the weakest, so this end is a judgement, not an estimate:
+#: on 20 rows half and double of it do as well, a hundredth does badly.
+RIDGES = (0.05, 0.15, 0.5, 1.5, 5.0, 15.0, 50.0)
+
+
+class LogisticFit(NamedTuple):
+    """Coefficients, with the certificate that they are the optimum.
+
+    `free` says which coefficients are off their bound; `gradient_norm` is the largest component of
+    the projected gradient for each unit of weight.
+    """
+
+    coef: FloatArray
+    free: BoolArray
+    objective: float
+    n_iter: int
+    gradient_norm: float
+
+
+def standardisation(score: FloatArray, weight: FloatArray) -> tuple[float, float]:
+    """Return the weighted mean and standard deviation; deviation 0 says that scores are constant.
+
+    Scores that differ by rounding only count as constant: their slope would be noise.
+    """
+    largest = max(float(np.abs(score).max()), 1e-300)
+    small = score / largest  # squares of huge scores would overflow
+    centre = float(np.average(small, weights=weight))
+    spread = float(np.sqrt(np.average((small - centre) ** 2, weights=weight)))
+    if float(np.ptp(small)) <= 1e-13:
+        spread = 0.0
+    return centre * largest, spread * largest
+
+
+def standardised(score: FloatArray, centre: float, scale: float) -> FloatArray:
+    """Return scores in units of `scale` from `centre`; zeros where the scale is 0.
+
+    Scores that would overflow are clipped to ±`LARGEST`.
+    """
+    if scale <= 0:
+        return np.zeros_like(score)
+    with np.errstate(over="ignore"):
+        return np.clip((score - centre) / scale, -LARGEST, LARGEST)
+
+
+def fit_logistic(
+    design: FloatArray,
+    target: FloatArray,
+    weight: FloatArray,
+    penalty: FloatArray,
+    prior: FloatArray,
+    *,
+    start: FloatArray | None = None,
+    nonnegative: tuple[int, ...] = (),
+) -> LogisticFit:
+    r"""Minimise the penalised cross-entropy; the `nonnegative` coefficients stay at or above 0.
+
+    .. math:: -\sum_iw_i[t_i\log p_i+(1-t_i)\log(1-p_i)]
+        +\tfrac12\sum_j\lambda_j(\beta_j-\beta^0_j)^2,\quad p_i=\sigma(x_i^\top\beta).
+
+    The optimum of a convex function over an orthant is the optimum of one of its faces: when the
+    free one leaves the orthant the faces are fitted in turn and the best that stays inside wins.
+    """
+    problem = _Problem(design, target, weight, penalty, prior)
+    best: LogisticFit | None = None
+    for free in _faces(design.shape[1], nonnegative):
+        fit = _newton(problem, free, np.zeros(len(prior)) if start is None else start * free)
+        inside = all(fit.coef[j] >= 0 for j in nonnegative)
+        if inside and free.all():
+            return fit
+        if inside and (best is None or fit.objective < best.objective):
+            best = fit
+    assert best is not None  # noqa: S101 - the smallest face has every bounded coefficient at 0
+    return best
+
+
+def _faces(size: int, nonnegative: tuple[int, ...]) -> Iterator[BoolArray]:
+    """Yield which coefficients are free, all of them first."""
+    for count in range(len(nonnegative) + 1):
+        for bound in combinations(nonnegative, count):
+            free = np.ones(size, dtype=bool)
+            free[list(bound)] = False
+            yield free
+
+
+class _Problem(NamedTuple):
+    design: FloatArray
+    target: FloatArray
+    weight: FloatArray
+    penalty: FloatArray
+    prior: FloatArray
+
+
+class _Local(NamedTuple):
+    """The objective at a point, up to second order."""
+
+    value: float
+    gradient: FloatArray
+    hessian: FloatArray
+
+
+def _expand(problem: _Problem, coef: FloatArray) -> _Local:
+    design, target, weight, penalty, prior = problem
+    eta = design @ coef
+    small = np.exp(-np.abs(eta))
+    p = np.where(eta >= 0, 1.0, small) / (1 + small)
+    loss = np.maximum(eta, 0.0) + np.log1p(small) - target * eta
+    curvature = weight * small / (1 + small) ** 2
+    away = coef - prior
+    return _Local(
+        float(weight @ loss) + 0.5 * float(penalty @ away**2),
+        design.T @ (weight * (p - target)) + penalty * away,
+        (design * curvature[:, None]).T @ design + np.diag(penalty),
+    )
+
+
+def _newton(problem: _Problem, free: BoolArray, coef: FloatArray) -> LogisticFit:
+    """Fit the free coefficients by damped Newton steps; the others stay at zero."""
+    total = float(problem.weight.sum())
+    here = _expand(problem, coef)
+    size = float(np.abs(here.gradient[free]).max())
+    for n_iter in range(_MAX_STEPS):  # noqa: B007 - reported
+        gradient = here.gradient * free
+        step = -(inverse_on(here.hessian, free) @ gradient) * free  # exactly zero at bounds
+        there = _expand(problem, coef + step)
+        # The decrement is twice what is left to gain. Below rounding of the objective only the
+        # gradient can tell whether a step still helps.
+        if -float(gradient @ step) <= 1e-12 * (total + abs(here.value)):
+            if float(np.abs(there.gradient[free]).max()) >= 0.5 * size:
+                break
+        else:
+            while there.value > here.value and np.abs(step).max() > 1e-12:
+                step = step / 2
+                there = _expand(problem, coef + step)
+        coef, here = coef + step, there
+        size = float(np.abs(here.gradient[free]).max())
+    return LogisticFit(coef, free, here.value, n_iter, size / total)
+
+
+def inverse_on(hessian: FloatArray, free: BoolArray) -> FloatArray:
+    """Return the inverse of the free block, zero elsewhere.
+
+    A direction without information, such as the slope of constant scores, has inverse 0.
+    """
+    block = hessian * np.outer(free, free)
+    return np.asarray(np.linalg.pinv(block, rcond=1e-14, hermitian=True), dtype=np.float64)
+
+
+def leave_one_out_loss(
+    design: FloatArray,
+    event: BoolArray,
+    weight: FloatArray,
+    penalty: FloatArray,
+    fit: LogisticFit,
+) -> float:
+    r"""Return the log loss of each row under the fit without it, by one Newton step.
+
+    With leverage :math:`h_i=x_i^\top H^{-1}x_i` the log-odds without row i are
+    :math:`\eta_i+h_i(p_i-y_i)/(1-p_i(1-p_i)h_i)`. Of a row of weight 2 one half is left out: it
+    stands for two rows.
+    """
+    eta = design @ fit.coef
+    p = expit(eta)
+    hessian = (design * (weight * p * expit(-eta))[:, None]).T @ design + np.diag(penalty)
+    leverage = np.sum((design @ inverse_on(hessian, fit.free)) * design, axis=1)
+    leverage *= np.minimum(weight, 1.0)
+    remaining = np.maximum(1 - p * expit(-eta) * leverage, 1e-12)
+    without = eta + leverage * (p - event) / remaining
+    return float(-(weight @ log_expit(np.where(event, without, -without))))
+
+
+def choose_ridge(
+    fit_with: Callable[[float, FloatArray | None], LogisticFit],
+    loss_of: Callable[[float, LogisticFit], float],
+) -> tuple[float, LogisticFit]:
+    """Return the strength of least leave-one-out loss, the stronger of equals, and its fit.
+
+    `fit_with(strength, start)` fits, from the coefficients of the last strength.
+    """
+    best, least, start = None, np.inf, None
+    for ridge in reversed(RIDGES):
+        fit = fit_with(ridge, start)
+        start = fit.coef
+        loss = loss_of(ridge, fit)
+        if best is None or loss < least:
+            best, least = (ridge, fit), loss
+    assert best is not None  # noqa: S101 - there are strengths to choose from
+    return best

@@ -1,0 +1,87 @@
+r"""Bounds of a logistic curve that hold the true probability at a confidence level.
+
+They are the hull of the cuts :math:`\{\eta:-2\log pl(\eta)\le t^2\}`, :math:`t^2` the quantile of
+:math:`\chi^2_1` at the level, of two contours: that of the plain likelihood, which with few rows
+misses the inner end, and that of p/2 pseudo-observations of unknown label beside the rows (p
+coefficients), which misses the outer one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy.special import expit
+
+from dubito._numerics.contour_cut import root_chi2_quantile
+from dubito._numerics.logistic_fit import fit_logistic
+from dubito._numerics.logistic_profile import (
+    LogisticEvidence,
+    interpolated,
+    landmarks,
+    logistic_evidence,
+)
+from dubito._numerics.targets import shrunken_table
+
+if TYPE_CHECKING:
+    from dubito._typing import BoolArray, FloatArray
+
+#: Pseudo-observations for each row that make a plain likelihood of separated classes have an
+#: estimate, as its limit: too few to be seen in any contour at probabilities within 1e-16 of 0, 1.
+_LIMIT = 1e-12
+
+
+class LogisticLevels(NamedTuple):
+    """The two likelihoods whose cuts bound a probability."""
+
+    shrunk: LogisticEvidence
+    raw: LogisticEvidence
+    gradient_norm: float  # the certificate of both fits
+
+
+def level_targets(
+    event: BoolArray, weight: FloatArray, n_coefficients: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return targets with half a pseudo-observation for each coefficient, and plain ones.
+
+    Plain targets are taken as a limit, so that separated classes have an estimate, far out.
+    """
+    total = float(weight.sum())
+    column = event.astype(np.intp)
+    shrunk = shrunken_table(total, 2, 0.5 * n_coefficients)[column, 1]
+    return shrunk, shrunken_table(total, 2, _LIMIT * total)[column, 1]
+
+
+def logistic_levels(
+    x: FloatArray, event: BoolArray, weight: FloatArray, start: FloatArray
+) -> LogisticLevels:
+    """Fit both likelihoods of standardised scores, from coefficients that are nearly right."""
+    design = np.column_stack([np.ones(len(x)), x])
+    nothing = np.zeros(2)
+    both, gradients = [], []
+    for target in level_targets(event, weight, 1 + int(np.ptp(x) > 0)):
+        fit = fit_logistic(design, target, weight, nothing, nothing, start=start)
+        both.append(logistic_evidence(x, target, weight, fit.coef))
+        gradients.append(fit.gradient_norm)
+        start = fit.coef
+    return LogisticLevels(both[0], both[1], max(gradients))
+
+
+def level_bounds(
+    levels: LogisticLevels, x: FloatArray, level: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return bounds of the probability at standardised scores, each (n,)."""
+    from dubito._numerics.logistic_level_compiled import level_ends  # noqa: PLC0415 - loads numba
+
+    t = root_chi2_quantile(level)
+    both = levels.shrunk, levels.raw
+    shrunk, raw = ((e.likelihood, e.model) for e in both)
+
+    def exact(queries: FloatArray) -> FloatArray:
+        return expit(level_ends(shrunk, raw, queries, t))
+
+    distinct, where = np.unique(x, return_inverse=True)
+    cuts = np.concatenate([landmarks(e.optimum) for e in both])
+    ends = interpolated(exact, distinct, np.sort(cuts))[where]
+    lower, upper = ends[:, [0, 2]].min(axis=1), ends[:, [1, 3]].max(axis=1)
+    return np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0)

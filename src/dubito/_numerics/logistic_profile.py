@@ -1,0 +1,211 @@
+r"""Belief and plausibility of a logistic curve from its profile likelihood.
+
+At a score x the log-odds :math:`\eta=\sigma_0+\sigma_1x` have the contour
+:math:`pl(\eta)=\max\{L(\sigma):\sigma_0+\sigma_1x=\eta\}/L(\hat\sigma)`. Its integrals are taken
+outward from the estimate by an adaptive rule until nothing is left, so the contour may fall as
+slowly as nearly separable data make it.
+
+Two exact devices keep large data cheap. Rows: the likelihood is a linear term and a sum of
+softplus terms; within a panel on which :math:`\sigma_1x` varies by less than 1 the softplus is a
+polynomial to 13 digits, so the rows of a panel are replaced by 12 points with the same moments.
+Queries: belief and plausibility are smooth in x, so many queries are interpolated between Chebyshev
+points in panels, cut where the curve rises and halved until each series has converged.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.polynomial import chebyshev
+from scipy.special import expit, logit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dubito._typing import BoolArray, FloatArray
+
+#: Points that replace the rows of a panel.
+_MOMENTS = 12
+
+#: Fall of the log-likelihood within which the replaced rows must be exact: pl is 1e-14 there.
+_DROP = 32.0
+
+#: Standard errors of the slope within which fewer rows must do as all of them.
+_DEVIATIONS = 10.0
+
+#: Difference of the two rules on a panel; the finer rule, which is used, is far closer.
+_TOLERANCE = 1e-9
+
+#: Degree of interpolation between queries, and what its last coefficients must be below.
+_DEGREE = 16
+_CONVERGED = 1e-9
+
+
+class LogisticEvidence(NamedTuple):
+    """Likelihood of a logistic curve: softplus terms, target totals, optimum and curvature."""
+
+    points: FloatArray  # (2, terms): positions and weights
+    totals: FloatArray  # (2,): targets, targets times positions
+    optimum: FloatArray  # (2,): intercept, slope
+    hessian: FloatArray  # (2, 2)
+    least: float  # negative log-likelihood at the optimum
+
+    @property
+    def likelihood(self) -> tuple[FloatArray, FloatArray, float]:
+        """What the compiled kernels take as the data."""
+        return self.points, self.totals, self.least
+
+    @property
+    def model(self) -> tuple[FloatArray, FloatArray, float]:
+        """What the compiled kernels take as the fit."""
+        return self.optimum, self.hessian, _TOLERANCE
+
+
+def logistic_evidence(
+    x: FloatArray, target: FloatArray, weight: FloatArray, optimum: FloatArray
+) -> LogisticEvidence:
+    """Gather the likelihood of standardised scores around its optimum (intercept, slope)."""
+    totals = np.array([weight @ target, weight @ (target * x)])
+    order = np.argsort(x, kind="stable")
+    whole = _gather(np.stack([x[order], weight[order]]), totals, optimum)
+    if len(x) <= 4 * _MOMENTS or not np.ptp(x) > 0:
+        return whole
+
+    from dubito._numerics.logistic_profile_compiled import slope_reach  # noqa: PLC0415 - loads numba
+
+    reach = slope_reach(whole.likelihood, whole.model, _DROP)
+    fewer = _same_moments(whole.points, 1.0 / max(reach, 1e-6))
+    return _gather(fewer, totals, optimum) if 2 * fewer.shape[1] < len(x) else whole
+
+
+def _gather(points: FloatArray, totals: FloatArray, optimum: FloatArray) -> LogisticEvidence:
+    x, weight = points
+    eta = optimum[0] + optimum[1] * x
+    curvature = weight * expit(eta) * expit(-eta)
+    off = curvature @ x
+    hessian = np.array([[curvature.sum(), off], [off, curvature @ x**2]])
+    least = float(weight @ np.logaddexp(0.0, eta) - totals @ optimum)
+    return LogisticEvidence(np.ascontiguousarray(points), totals, optimum, hessian, least)
+
+
+def _same_moments(points: FloatArray, width: float) -> FloatArray:
+    """Replace the rows of each panel by Chebyshev points that integrate polynomials as they do."""
+    x, weight = points
+    number = np.floor((x - x[0]) / width)
+    first, panel = np.unique(number, return_inverse=True)
+    local = np.clip(2 * ((x - x[0]) / width - number) - 1, -1.0, 1.0)
+    angle = (np.arange(_MOMENTS) + 0.5) * np.pi / _MOMENTS
+    basis = np.cos(np.outer(np.arange(_MOMENTS), angle)) * (2 / _MOMENTS)
+    basis[0] /= 2
+    turn = np.arccos(local)
+    moments = [np.bincount(panel, weight * np.cos(k * turn)) for k in range(_MOMENTS)]
+    weights = np.stack(moments, axis=1) @ basis
+    positions = x[0] + width * (first[:, None] + 0.5 * (1 + np.cos(angle)))
+    return np.stack([positions.ravel(), weights.ravel()])
+
+
+def fewer_rows(
+    x: FloatArray, event: BoolArray, weight: FloatArray, coef: tuple[float, float]
+) -> tuple[FloatArray, BoolArray, FloatArray]:
+    """Return scores, events and weights of few rows with the same likelihood.
+
+    Slopes that the rows do not rule out vary by less than 1 within a panel; where rows say little
+    of the slope, or all scores are one, nothing is gained and all are kept.
+    """
+    level, slope = coef
+    spread = weight * expit(level + slope * x) * expit(-level - slope * x)
+    total = spread.sum()
+    around = spread @ (x - spread @ x / total) ** 2 if total > 0 else 0.0
+    doubt = _DEVIATIONS / np.sqrt(around) if around > 0 else np.inf
+    if doubt > max(abs(slope), 1.0):
+        return x, event, weight
+    width = 1 / max(abs(slope) + doubt, 2.0)
+    parts = []
+    for side in (False, True):
+        chosen = event == side
+        order = np.argsort(x[chosen], kind="stable")
+        points = np.stack([x[chosen][order], weight[chosen][order]])
+        parts.append(_same_moments(points, width) if points.size else points)
+    label = np.repeat([False, True], [part.shape[1] for part in parts])
+    positions, weights = np.hstack(parts)
+    return (positions, label, weights) if 2 * len(label) < len(x) else (x, event, weight)
+
+
+def belief_and_plausibility(
+    evidence: LogisticEvidence, x: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    r"""Return the estimate less the contour's integral below it, and plus that above it.
+
+    .. math:: \mathrm{Bel}=\hat\theta-\int_0^{\hat\theta}pl(u)\,du,\qquad
+        \mathrm{Pl}=\hat\theta+\int_{\hat\theta}^1pl(u)\,du
+
+    Parameters
+    ----------
+    evidence : LogisticEvidence
+        The likelihood.
+    x : ndarray of shape (n,)
+        Standardised scores.
+    """
+    from dubito._numerics.logistic_profile_compiled import integrals  # noqa: PLC0415 - loads numba
+
+    def exact(queries: FloatArray) -> FloatArray:
+        return integrals(evidence.likelihood, queries, evidence.model)
+
+    theta = expit(evidence.optimum[0] + evidence.optimum[1] * x)
+    distinct, where = np.unique(x, return_inverse=True)
+    below, above = interpolated(exact, distinct, landmarks(evidence.optimum))[where].T
+    return np.clip(theta - below, 0.0, theta), np.clip(theta + above, theta, 1.0)
+
+
+def contour_of(evidence: LogisticEvidence, x: FloatArray, theta: FloatArray) -> FloatArray:
+    """Return the plausibility of each probability `theta` at each standardised score x."""
+    from dubito._numerics.logistic_profile_compiled import contours  # noqa: PLC0415 - loads numba
+
+    out = np.zeros((len(x), len(theta)))  # certainty, 0 or 1, has likelihood 0
+    inner = (theta > 0) & (theta < 1)
+    out[:, inner] = contours(evidence.likelihood, x, logit(theta[inner]), evidence.model)
+    return out
+
+
+def landmarks(optimum: FloatArray) -> FloatArray:
+    """Return where a steep curve rises, and the middle of the data: no panel may step over them."""
+    level, slope = optimum
+    log_odds = np.array([-40.0, -16.0, -8.0, -4.0, 0.0, 4.0, 8.0, 16.0, 40.0])
+    rise = (log_odds - level) / slope if abs(slope) > 1e-6 else np.zeros(0)
+    return np.sort(np.concatenate([rise, [-2.0, 0.0, 2.0]]))
+
+
+def interpolated(
+    exact: Callable[[FloatArray], FloatArray], x: FloatArray, cuts: FloatArray
+) -> FloatArray:
+    """Return `exact` at sorted distinct points, (n, columns), by interpolation where they are many.
+
+    Panels are taken in asinh(x): queries far out are as smooth there as those among the data.
+    """
+    if len(x) <= 2 * _DEGREE:
+        return exact(x)
+    position = np.arcsinh(x)
+    points_in_panel = np.cos(np.arange(_DEGREE + 1) * np.pi / _DEGREE)
+    checks = np.array([-0.55, 0.05, 0.6])  # between the points
+    to_series = np.linalg.inv(chebyshev.chebvander(points_in_panel, _DEGREE))
+    ends = np.unique(np.concatenate([[0], np.searchsorted(x, cuts), [len(x)]]))
+    stack = list(pairwise(ends.tolist()))
+    parts: dict[int, FloatArray] = {}
+    while stack:
+        start, stop = stack.pop()
+        if stop - start <= 2 * _DEGREE:
+            parts[start] = exact(x[start:stop])
+            continue
+        low, high = position[start], position[stop - 1]
+        middle, half = 0.5 * (low + high), 0.5 * (high - low)
+        values = exact(np.sinh(middle + half * np.concatenate([points_in_panel, checks])))
+        series = to_series @ values[: _DEGREE + 1]
+        missed = chebyshev.chebval(checks, series).T - values[_DEGREE + 1 :]
+        if max(np.abs(series[-3:]).max(), np.abs(missed).max()) < _CONVERGED:
+            parts[start] = chebyshev.chebval((position[start:stop] - middle) / half, series).T
+        else:
+            cut = int(np.searchsorted(position[start:stop], middle)) + start
+            stack += [(start, cut), (cut, stop)]
+    return np.concatenate([parts[start] for start in sorted(parts)])

@@ -1,0 +1,27 @@
+"""The softmax of each row and its logarithm."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from dubito._typing import FloatArray
+
+
+def softmax_rows(z: FloatArray) -> FloatArray:
+    """Turn z into exponentials that sum to one in each row, in place."""
+    z -= z.max(axis=1, keepdims=True)
+    np.exp(z, out=z)
+    z /= z.sum(axis=1, keepdims=True)
+    return z
+
+
+def log_softmax(z: FloatArray) -> FloatArray:
+    """Return the logarithm of the softmax, row by row."""
+    from dubito._numerics.softmax_compiled import log_softmax_rows  # noqa: PLC0415
+
+    out = np.empty(z.shape)
+    log_softmax_rows(z, out)
+    return out

@@ -1,0 +1,14 @@
+"""Names for the array types that signatures use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+AnyArray = npt.NDArray[Any]
+BoolArray = npt.NDArray[np.bool_]
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.intp]
+SignArray = npt.NDArray[np.int8]

@@ -1,0 +1,111 @@
+"""What every model of the house offers once it has bounds."""
+
+from __future__ import annotations
+
+from functools import update_wrapper
+from types import MethodType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dubito.decision.rules import choose_set
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy.typing as npt
+
+    from dubito._typing import BoolArray
+    from dubito.decision.rules import SetRule
+
+
+class _Offered:
+    """A method that some settings of an estimator have and others do not."""
+
+    def __init__(self, function: Callable[..., Any], check: Callable[[Any], object]) -> None:
+        self._function, self._check = function, check
+        update_wrapper(self, function)  # type: ignore[arg-type]
+
+    def __get__(self, model: Any, owner: type | None = None) -> Callable[..., Any]:
+        if model is None:
+            return self._function
+        self._check(model)
+        return MethodType(self._function, model)
+
+
+def offered_if(check: Callable[[Any], object]) -> Callable[[Callable[..., Any]], Any]:
+    """Offer a method where `check(model)` raises no AttributeError.
+
+    As scikit-learn's ``available_if``, but the error that is seen is the one that `check` raises:
+    why there is no such method, and what to do.
+    """
+    return lambda function: _Offered(function, check)
+
+
+class MethodAndParameter:
+    """A method whose name is also that of a parameter, as ``score`` of a conformal classifier.
+
+    The parameter is kept in the ``__dict__`` of the instance, where `get_params` must look for it;
+    the attribute is always the method.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        update_wrapper(self, function)  # type: ignore[arg-type]
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, model: Any, owner: type | None = None) -> Callable[..., Any]:
+        return self._function if model is None else MethodType(self._function, model)
+
+    def __set__(self, model: Any, value: Any) -> None:
+        vars(model)[self._name] = value
+
+
+class CautiousMixin:
+    """`predict` and `predict_set` for models with `predict_proba` and `predict_bounds`."""
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the most probable class of each row.
+
+        Parameters
+        ----------
+        X : array-like
+            As for `predict_proba`.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        proba = self.predict_proba(X)  # type: ignore[attr-defined]
+        return self.classes_[np.argmax(proba, axis=1)]  # type: ignore[attr-defined]
+
+    def predict_set(
+        self, X: Any, rule: SetRule = None, *, level: float | None = None, **options: Any
+    ) -> BoolArray:
+        """Return the classes that remain possible, by a rule on the bounds.
+
+        The set promises no coverage: how often it holds the label is not controlled.
+        `dubito.conformal.ConformalClassifier` makes sets for which it is.
+
+        Parameters
+        ----------
+        X : array-like
+            As for `predict_bounds`.
+        rule : str or callable, default "interval_dominance"
+            A rule of `dubito.decision` by name ("interval_dominance", "maximality",
+            "e_admissibility", "weak_dominance", "set_utility") or a function of the bounds.
+        level : float, optional
+            The confidence level of the bounds, as in `predict_bounds`. It is not that of the set.
+        **options
+            Passed on to the rule, as in ``loss=L``.
+
+        Returns
+        -------
+        ndarray of bool, shape (n, K)
+            Never an empty row; columns as in ``classes_``. With a ``loss`` of other acts than
+            naming a class: (n, acts).
+        """
+        bounds = self.predict_bounds(X, level=level)  # type: ignore[attr-defined]
+        return choose_set(bounds, rule, **options)

@@ -1,0 +1,1 @@
+"""Formulas of belief functions on arrays: subset transforms and products."""

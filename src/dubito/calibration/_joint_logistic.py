@@ -1,0 +1,249 @@
+"""The joint model of two classes: a logistic regression on several scores (Minary et al., 2017).
+
+The settings and checks at the top also serve `_joint_softmax`, the model of more classes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy.optimize import linprog
+from scipy.special import expit
+
+from dubito._numerics.logistic_fit import fit_logistic, standardisation, standardised
+from dubito._numerics.targets import event_targets
+from dubito.calibration._kernels.joint_logistic import (
+    JointEvidence,
+    belief_and_plausibility,
+    contour_of,
+    joint_evidence,
+    quadratic_evidence,
+)
+from dubito.calibration._kernels.joint_logistic_level import (
+    JointLevels,
+    joint_levels,
+    level_bounds,
+    quadratic_levels,
+)
+from dubito.calibration._penalised_fit import strengths_by_evidence
+from dubito.calibration.errors import CalibrationInputError
+
+if TYPE_CHECKING:
+    from dubito._typing import BoolArray, FloatArray, IntArray
+
+#: Rows are moved to at most this many standard deviations from the centre: bounds have reached
+#: their limit to eight digits there, and further out rounding would dominate.
+_LARGEST_SCORE = 1e8
+
+#: Scores with a smaller standard deviation count as constant: its inverse must be finite.
+SMALLEST = 1e-290
+
+
+class JointSettings(NamedTuple):
+    """Parameters of the fit of a joint model."""
+
+    targets: str
+    ridge: float | None  # None: by the evidence
+    bias: bool | None  # None: by the evidence
+    likelihood: str
+
+
+def limit_scores(rows: FloatArray) -> FloatArray:
+    """Return rows of standardised scores, very large rows scaled down to 1e8."""
+    finite = np.clip(rows, -1e300, 1e300)
+    largest = np.abs(finite).max(axis=tuple(range(1, rows.ndim)), keepdims=True, initial=1.0)
+    return finite * np.minimum(_LARGEST_SCORE / largest, 1.0)
+
+
+def root_mean_square(values: FloatArray, weight: FloatArray) -> FloatArray:
+    """Return the root mean square of each classifier's values (axis 1), without overflow."""
+    others = tuple(axis for axis in range(values.ndim) if axis != 1)
+    largest = np.abs(values).max(axis=others, keepdims=True)
+    squares = (values / np.where(largest > 0, largest, 1.0)) ** 2
+    by_row = squares.reshape(*squares.shape[:2], -1).mean(axis=2)
+    return np.asarray(np.sqrt(np.average(by_row, axis=0, weights=weight)) * largest.ravel())
+
+
+def choose_likelihood(wanted: str, cost: int, limit: int) -> str:
+    """Return "exact" or "quadratic"; for "auto", exact if the cost is within the limit."""
+    if wanted != "auto":
+        return wanted
+    return "exact" if cost <= limit else "quadratic"
+
+
+def check_estimate_exists(advantages: FloatArray, lower: FloatArray) -> None:
+    r"""Raise where raw targets have no maximum-likelihood estimate.
+
+    `advantages` (m, p) times the coefficients without a ridge is the margin of each row's true
+    class over another class; the coefficients are at least `lower`. There is no estimate exactly
+    if some direction decreases no margin and increases one: the likelihood then grows along it
+    without end. A linear programme finds this direction.
+    """
+    size = np.abs(advantages).max(axis=1, initial=0.0)
+    if not size.any():
+        return
+    advantages = advantages[size > 0] / size[size > 0, None]  # the scale of a row does not matter
+    found = linprog(
+        -advantages.sum(axis=0),
+        A_ub=np.vstack([-advantages, advantages]),
+        b_ub=np.concatenate([np.zeros(len(advantages)), np.ones(len(advantages))]),
+        bounds=[(low, None) for low in lower],
+        method="highs",
+    )
+    if found.status == 0 and -found.fun < 0.5:  # a direction can be scaled until a margin is 1
+        return
+    raise CalibrationInputError(
+        "some combination of the scores separates the classes, so with raw targets no "
+        'maximum-likelihood estimate exists; use targets="light", which always has one, a '
+        "ridge, or more calibration rows."
+    )
+
+
+#: Rows times squared coefficients up to which "auto" is exact: about 5 ms per row.
+_EXACT_COST = 250_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class BinaryJointModel:
+    """A fitted logistic regression on standardised margins (n, J), with its likelihood."""
+
+    centre: FloatArray
+    scale: FloatArray
+    bias: bool
+    likelihood: str
+    ridge: FloatArray  # strength of the slopes' ridge, (1,)
+    evidence: JointEvidence
+    belief: JointEvidence  # the likelihood behind belief and plausibility
+    levels: JointLevels
+
+    @property
+    def n_iter(self) -> int:
+        """Newton steps of the fit."""
+        return self.evidence.fit.n_iter
+
+    @property
+    def gradient_norm(self) -> float:
+        """Largest component of the gradient at the estimate per unit of sample weight."""
+        return self.evidence.fit.gradient_norm
+
+    @property
+    def certificate(self) -> float:
+        """Largest gradient norm of all fits: of the estimate, and of bounds at a level."""
+        return max(self.gradient_norm, self.levels.gradient_norm)
+
+    @property
+    def slope(self) -> FloatArray:
+        """Slope of each classifier in its own units."""
+        inner = self.evidence.coef[1:] if self.bias else self.evidence.coef
+        return np.divide(inner, self.scale, out=np.zeros_like(inner), where=self.scale > 0)
+
+    @property
+    def intercept(self) -> float:
+        """Log-odds where all scores are 0."""
+        bias = self.evidence.coef[0] if self.bias else 0.0
+        return float(bias - self.slope @ self.centre)
+
+    def proba(self, margins: FloatArray) -> FloatArray:
+        """Return the estimated probabilities (n, 2)."""
+        eta = self._design(margins) @ self.evidence.coef
+        return np.column_stack([expit(-eta), expit(eta)])
+
+    def bounds(self, margins: FloatArray, threads: int) -> tuple[FloatArray, FloatArray]:
+        """Return belief and plausibility, each (n, 2)."""
+        design = self._design(margins)
+        lower, upper = belief_and_plausibility(self.belief, design, threads=threads)
+        if self.belief is not self.evidence:  # the estimate has a ridge, the bounds have none
+            theta = expit(design @ self.evidence.coef)
+            lower, upper = np.minimum(lower, theta), np.maximum(upper, theta)
+        return np.column_stack([1 - upper, lower]), np.column_stack([1 - lower, upper])
+
+    def level_bounds(
+        self, margins: FloatArray, level: float, threads: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return bounds that include the probabilities at a confidence level, each (n, 2)."""
+        exact = self.likelihood == "exact"
+        lower, upper = level_bounds(
+            self.levels, self._design(margins), level, exact=exact, threads=threads
+        )
+        return np.column_stack([1 - upper, lower]), np.column_stack([1 - lower, upper])
+
+    def contour(self, margins: FloatArray, theta: FloatArray, threads: int) -> FloatArray:
+        """Return the plausibility of each probability of the second class, (n, t)."""
+        return contour_of(self.belief, self._design(margins), theta, threads=threads)
+
+    def _design(self, margins: FloatArray) -> FloatArray:
+        return design_of(margins, self.centre, self.scale, bias=self.bias)
+
+
+def fit_binary(
+    margins: FloatArray, y: IntArray, weight: FloatArray, settings: JointSettings
+) -> BinaryJointModel:
+    """Return the model fitted to margins (n, J), labels 0 and 1, and positive sample weights."""
+    bias = settings.bias is not False
+    units = [standardisation(column, weight) for column in margins.T]
+    centre, scale = np.array(units).T
+    if not bias:
+        centre, scale = np.zeros_like(centre), root_mean_square(margins, weight)
+    scale = np.where(scale < SMALLEST, 0.0, scale)
+    design = design_of(margins, centre, scale, bias=bias)
+    target = event_targets(y == 1, weight, settings.targets)
+    slopes = np.arange(design.shape[1]) >= int(bias)
+    ridge = settings.ridge
+    if ridge is None:
+        ridge = _ridge_by_evidence(design, target, weight, slopes)
+    penalty = np.where(slopes, ridge, 0.0)
+    if settings.targets == "raw":
+        unpenalised = design[:, penalty == 0]
+        advantages = np.where(y == 1, 1, -1)[:, None] * unpenalised
+        check_estimate_exists(advantages, np.full(unpenalised.shape[1], -np.inf))
+    belief = evidence = joint_evidence(design, target, weight, penalty)
+    if settings.ridge is None:
+        belief = joint_evidence(design, target, weight, np.zeros(len(penalty)))
+    levels = joint_levels(design, y == 1, weight)
+    likelihood = choose_likelihood(
+        settings.likelihood, len(design) * design.shape[1] ** 2, _EXACT_COST
+    )
+    if likelihood == "quadratic":
+        levels = quadratic_levels(levels)
+        if belief is evidence:
+            belief = evidence = quadratic_evidence(evidence)
+        else:
+            belief = quadratic_evidence(belief)
+    return BinaryJointModel(
+        centre=centre,
+        scale=scale,
+        bias=bias,
+        likelihood=likelihood,
+        ridge=np.array([float(ridge)]),
+        evidence=evidence,
+        belief=belief,
+        levels=levels,
+    )
+
+
+def _ridge_by_evidence(
+    design: FloatArray, target: FloatArray, weight: FloatArray, slopes: BoolArray
+) -> float:
+    """Return the strength of the slopes' ridge that maximises the evidence."""
+    all_free = np.ones(len(slopes), dtype=bool)
+
+    def fit_at(penalty: FloatArray) -> tuple[FloatArray, FloatArray, BoolArray]:
+        ridge = penalty.diagonal()
+        coef = fit_logistic(design, target, weight, ridge, np.zeros(len(ridge))).coef
+        p = expit(design @ coef)
+        hessian = (design * (weight * p * (1 - p))[:, None]).T @ design + penalty
+        return coef, hessian, all_free
+
+    return float(strengths_by_evidence(fit_at, np.diag(slopes.astype(float))[None])[0])
+
+
+def design_of(
+    margins: FloatArray, centre: FloatArray, scale: FloatArray, *, bias: bool
+) -> FloatArray:
+    """Return standardised scores, after a column of ones where there is a bias."""
+    with np.errstate(over="ignore"):
+        columns = [standardised(s, c, d) for s, c, d in zip(margins.T, centre, scale, strict=True)]
+    limited = limit_scores(np.column_stack(columns))
+    return np.column_stack([np.ones(len(margins)), limited]) if bias else limited

@@ -1,0 +1,28 @@
+"""Formulas of the calibrators on arrays: likelihoods, fits, beliefs, level bounds.
+
+Nothing here validates input or imports scikit-learn. Modules named `*_compiled` import numba, so
+they are imported inside functions, at the first call. What nested dichotomies compute with too
+(sigmoids, isotonic fits, Bernoulli contours, targets) is in `dubito._numerics`.
+
+========================================================  ======================================
+formula                                                   module
+========================================================  ======================================
+likelihood of one softmax slope (Xu et al. 2015)          `slope_likelihood`
+beliefs from level sets of the slope, couplings           `slope_couplings`
+quadrature points over likelihood levels                  `slope_quadrature`
+bounds of the slope at a confidence level                 `slope_level`
+profile likelihood of a logistic model of several scores  `joint_logistic`
+its bounds at a confidence level                          `joint_logistic_level`
+softmax model of several classifiers: belief bounds       `joint_softmax`
+its bounds at a confidence level                          `joint_softmax_level`
+its likelihood and two derivatives                        `joint_softmax_likelihood_compiled`
+largest functional value where the likelihood is high     `constrained_maxima_compiled`
+the same in closed form, quadratic likelihood             `constrained_maxima_quadratic_compiled`
+polynomial extrapolation along a solution path            `extrapolation_compiled`
+temperature, vector and matrix maps: losses, gradients    `softmax_models`
+their standard errors of log-odds (delta method)          `softmax_covariance`
+belief from log-odds and their standard error             `log_odds_bounds`
+Dempster's rule on single classes, bounds in O(K)         `dempster_on_singletons`
+limited-memory BFGS with a preconditioner                 `quasi_newton`
+========================================================  ======================================
+"""

@@ -1,0 +1,113 @@
+r"""How far the likelihood of a softmax model falls away from its estimate, with two derivatives.
+
+With :math:`\delta_{ik}=x_{ik}^\top\beta` the change of row i's utility of class k against the first
+class, the fall is a sum of Bregman distances, a penalty and a linear term,
+
+.. math:: D(\beta)=\sum_iw_i[A(\hat v_i+\delta_i)-A(\hat v_i)-\hat p_i^\top\delta_i]
+    +\tfrac12\beta^\top P\beta+\ell^\top\beta,\qquad A(v)=\log\Bigl(1+\sum_ke^{v_k}\Bigr).
+
+Targets no longer occur; :math:`\ell\ge0` is the gradient at the estimate of those coefficients
+that are on their bounds.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from dubito._numerics.jit import compiled
+from dubito._numerics.vector_math_compiled import SIMD_FLAGS, combine_rows, dot, exp_in_place, times
+
+if TYPE_CHECKING:
+    from dubito._typing import FloatArray
+
+    #: Rows (p, (K-1)n), classes before rows; utilities and probabilities at the estimate, each
+    #: (K-1, n); weight and log-partition (2, n); penalty (p, p) and linear (p,).
+    Likelihood: TypeAlias = tuple[
+        FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray
+    ]
+
+
+@compiled(fastmath=SIMD_FLAGS)
+def _add_exponentials(utilities: FloatArray, top: FloatArray, total: FloatArray) -> None:
+    """Replace utilities by shares before division, and write their sums with the first class's."""
+    n_others, n = utilities.shape
+    top[:] = 0.0
+    for k in range(n_others):
+        for i in range(n):
+            value = utilities[k, i]
+            top[i] = value if value > top[i] else top[i]  # noqa: FURB136 - for vector lanes
+    for k in range(n_others):
+        for i in range(n):
+            utilities[k, i] -= top[i]
+    for i in range(n):
+        total[i] = -top[i]
+
+
+@compiled(fastmath=SIMD_FLAGS)
+def fall(likelihood: Likelihood, beta: FloatArray, work: FloatArray) -> float:
+    """Return D(β), and leave the weighted probabilities (K-1, n) in work[0].
+
+    `work` is (3, K-1, n).
+    """
+    rows, utilities, proba, at, penalty, linear = likelihood
+    n_others, n = utilities.shape
+    shares, delta = work[0], work[1]
+    combine_rows(rows, beta, delta.reshape(n_others * n))
+    top, total, power = work[2, 0], np.empty(n), np.empty(n)
+    value = 0.0
+    for k in range(n_others):
+        for i in range(n):
+            shares[k, i] = utilities[k, i] + delta[k, i]
+    _add_exponentials(shares, top, total)
+    bits = power.view(np.int64)
+    exp_in_place(total, power, bits)
+    for k in range(n_others):
+        exp_in_place(shares[k], power, bits)
+        for i in range(n):
+            total[i] += shares[k, i]
+            value -= at[0, i] * proba[k, i] * delta[k, i]
+    for i in range(n):
+        value += at[0, i] * (top[i] + math.log(total[i]) - at[1, i])
+        total[i] = at[0, i] / total[i]
+    for k in range(n_others):
+        for i in range(n):
+            shares[k, i] *= total[i]
+    for a in range(len(beta)):
+        value += beta[a] * (0.5 * dot(penalty[a], beta) + linear[a])
+    return value
+
+
+@compiled(fastmath=SIMD_FLAGS)
+def slope(
+    likelihood: Likelihood,
+    beta: FloatArray,
+    work: FloatArray,
+    gradient: FloatArray,
+    hessian: FloatArray,
+) -> None:
+    """Write gradient and Hessian (lower triangle) of D, from what `fall` left."""
+    rows, _, proba, at, penalty, linear = likelihood
+    n_others, n = proba.shape
+    p = len(beta)
+    shares, residual = work[0], work[1]
+    for k in range(n_others):
+        for i in range(n):
+            residual[k, i] = shares[k, i] - at[0, i] * proba[k, i]
+    flat, flat_residual = shares.reshape(n_others * n), residual.reshape(n_others * n)
+    means = np.zeros((p, n))
+    for a in range(p):
+        gradient[a] = dot(rows[a], flat_residual) + dot(penalty[a], beta) + linear[a]
+    weighted, weighted_mean = flat_residual, work[2, 0]
+    for a in range(p):
+        times(rows[a], flat, weighted)
+        for k in range(n_others):
+            for i in range(n):
+                means[a, i] += residual[k, i]
+        for i in range(n):
+            weighted_mean[i] = means[a, i] / at[0, i]
+        for b in range(a + 1):
+            spread = dot(weighted, rows[b]) - dot(weighted_mean, means[b])
+            hessian[a, b] = hessian[b, a] = spread + penalty[a, b]

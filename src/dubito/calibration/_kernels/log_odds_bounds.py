@@ -1,0 +1,114 @@
+r"""Bounds of a probability whose log-odds are known up to a standard error.
+
+The contour of the log-odds is :math:`pl(\eta)=\exp(-\tfrac12(\eta-\hat\eta)^2/s^2)`. Its cut at
+:math:`-2\log pl=r^2` is :math:`\hat\eta\pm rs`, so
+
+.. math:: \mathrm{Bel}=\int_0^\infty\sigma(\hat\eta-rs)\,re^{-r^2/2}dr,\qquad
+          \mathrm{Pl}=\int_0^\infty\sigma(\hat\eta+rs)\,re^{-r^2/2}dr,
+
+and a confidence level has the cut at the square root of its quantile of :math:`\chi^2_1`.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import expit
+
+from dubito._numerics.contour_cut import root_chi2_quantile
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from dubito._typing import FloatArray
+
+#: Cuts beyond r = 9 have plausibility 1e-18.
+_FARTHEST = 9.0
+#: Points of Gauss rules for the density r·exp(-r²/2), each for standard errors up to a limit. The
+#: integrals are then right to 1e-7: the sigmoid's poles are π/s away.
+_GAUSS = ((0.5, 5), (0.75, 6), (1.0, 8), (1.5, 10), (2.0, 14), (3.0, 24), (4.0, 32))
+#: Beyond, panels of 16 points: eight for errors up to 8, then twice as many for twice that.
+_PANEL_POINTS, _FIRST_PANELS, _LAST_LIMIT = 16, 8, 64.0
+
+
+def belief_of_log_odds(
+    eta: FloatArray, below: FloatArray, above: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return belief and plausibility of an event with log-odds `eta`, arrays of any shape.
+
+    Parameters
+    ----------
+    eta : array
+        Estimated log-odds.
+    below, above : array of the same shape
+        Their standard errors downwards and upwards, not negative.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dubito.calibration._kernels.log_odds_bounds import belief_of_log_odds
+    >>> deviation = np.array([0.0, 1.0])
+    >>> lower, upper = belief_of_log_odds(np.zeros(2), deviation, deviation)
+    >>> lower.round(4), upper.round(4)
+    (array([0.5  , 0.241]), array([0.5  , 0.759]))
+    """
+    from dubito.calibration._kernels.log_odds_bounds_compiled import rayleigh_means  # noqa: PLC0415 - loads numba
+
+    lower, upper = np.empty(eta.shape), np.empty(eta.shape)
+    rayleigh_means(eta.ravel(), below.ravel(), _rules(), lower.ravel(), -1.0)
+    rayleigh_means(eta.ravel(), above.ravel(), _rules(), upper.ravel(), 1.0)
+    return lower, upper
+
+
+def level_of_log_odds(
+    eta: FloatArray, below: FloatArray, above: FloatArray, level: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of the interval of a probability at a confidence level."""
+    t = root_chi2_quantile(level)
+    return expit(eta - t * below), expit(eta + t * above)
+
+
+@cache
+def _rules() -> tuple[FloatArray, FloatArray, npt.NDArray[np.intp], FloatArray]:
+    """Return points and weights of all rules, one after another, where each begins, and limits.
+
+    Rule i serves standard errors up to ``limits[i]``, the last all that are larger.
+    """
+    rules = [_gauss(count) for _, count in _GAUSS]
+    limits = [limit for limit, _ in _GAUSS]
+    panels = _FIRST_PANELS
+    while limits[-1] < _LAST_LIMIT:
+        rules.append(_composite(panels))
+        limits.append(2 * limits[-1])
+        panels *= 2
+    points, weights = (np.concatenate(side) for side in zip(*rules, strict=True))
+    start = np.cumsum([0, *(len(rule[0]) for rule in rules)])
+    return points, weights, start, np.array(limits)
+
+
+def _composite(panels: int) -> tuple[FloatArray, FloatArray]:
+    """Return points and weights of Gauss-Legendre rules on panels of [0, 9], with the density."""
+    x, w = np.polynomial.legendre.leggauss(_PANEL_POINTS)
+    width = _FARTHEST / panels
+    r = (width * (np.arange(panels)[:, None] + 0.5 * (x + 1))).ravel()
+    density = np.tile(w, panels) * r * np.exp(-0.5 * r * r)
+    return r, density / density.sum()
+
+
+def _gauss(count: int) -> tuple[FloatArray, FloatArray]:
+    """Return the Gauss rule of the density, by Lanczos' method on a fine rule (Golub, Welsch)."""
+    r, weight = _composite(100)
+    basis = [np.sqrt(weight)]
+    diagonal, beside = np.zeros(count), np.zeros(count)
+    for k in range(count):
+        ahead = r * basis[-1]
+        diagonal[k] = ahead @ basis[-1]
+        for known in basis:  # all of them: rounding would let them come back
+            ahead = ahead - (known @ ahead) * known
+        beside[k] = np.linalg.norm(ahead)
+        basis.append(ahead / beside[k])
+    jacobi = np.diag(diagonal) + np.diag(beside[:-1], 1) + np.diag(beside[:-1], -1)
+    points, vectors = np.linalg.eigh(jacobi)
+    return points, vectors[0] ** 2

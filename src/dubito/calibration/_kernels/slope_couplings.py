@@ -1,0 +1,292 @@
+r"""Belief and plausibility of each class, given level sets of the slope.
+
+A coupling says how one random number decides between classes for all slopes at once: the class is
+:math:`\varphi(\theta,Z)`, and :math:`\varphi(\Gamma(\gamma),Z)` is a random set of classes.
+
+Scores of `gumbel` and `envelope` are sorted in each row, ascending, and at most 0; those of
+`inverse_cdf` keep the order of the labels, on which it depends.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from dubito._numerics.softmax import softmax_rows
+from dubito.calibration._kernels.slope_quadrature import PANEL
+
+if TYPE_CHECKING:
+    from dubito.calibration._kernels.slope_quadrature import QuadraturePoints
+
+from dubito._typing import FloatArray
+
+Pair = tuple[FloatArray, FloatArray]
+
+#: Newton steps at most to the root of a panel's cubic, and the last one's size. What is integrated
+#: vanishes at the root, so an error there counts by its square.
+_ROOT_STEPS, _ROOT_TOLERANCE = 12, 1e-9
+
+# From this many exponentials loading the compiled twins pays.
+COMPILED_FROM = 1 << 16
+
+
+def gumbel(scores: FloatArray, nodes: QuadraturePoints) -> Pair:
+    r"""Return bounds for :math:`\varphi=\arg\max_k(\theta s_k+g_k)`, g standard Gumbel.
+
+    .. math::
+        pl_j=\int p_j(l)\,d\gamma+\int F_j(\theta)\,pl(\theta)\,d\theta,\qquad
+        F_j=p_j\sum_{i:s_i<s_j}p_i(s_j-s_i),
+
+    the chance that j wins at the lower end plus the rate at which it takes over later, and
+    :math:`\mathrm{Bel}_j=\int1/\sum_k\exp\max(l(s_k-s_j),u(s_k-s_j))\,d\gamma`.
+    """
+    lower, upper = np.zeros_like(scores), np.zeros_like(scores)
+    steps = np.diff(scores, axis=1)
+    for weight, low, high, low_weight, high_weight in zip(*nodes[1:6], strict=True):
+        at_low, at_high = np.exp(low * scores), np.exp(high * scores)
+        p_low = at_low / at_low.sum(axis=1, keepdims=True)
+        p_high = at_high / at_high.sum(axis=1, keepdims=True)
+        upper += p_low * (weight + low_weight * _lead(p_low, steps))
+        upper += high_weight * p_high * _lead(p_high, steps)
+        # Classes above j gain most at the upper end, those below lose least at the lower end.
+        reached = np.cumsum(at_high, axis=1)
+        above = reached[:, -1:] - reached
+        odds = above * at_low + np.cumsum(at_low, axis=1) * at_high
+        lower += weight * np.divide(at_low * at_high, odds, out=np.zeros_like(odds), where=odds > 0)
+    return lower, upper
+
+
+def _lead(p: FloatArray, steps: FloatArray) -> FloatArray:
+    r"""Return :math:`\sum_{i<j}p_i(s_j-s_i)` without subtracting scores of different rank."""
+    lead = np.zeros_like(p)
+    np.cumsum(np.cumsum(p[:, :-1], axis=1) * steps, axis=1, out=lead[:, 1:])
+    return lead
+
+
+def envelope(scores: FloatArray, nodes: QuadraturePoints) -> Pair:
+    r"""Return :math:`\int\min_\Gamma p_j\,d\gamma` and :math:`\int\max_\Gamma p_j\,d\gamma`.
+
+    :math:`p_j` rises with :math:`\theta` until the mean score passes :math:`s_j` and falls from
+    there, so it is least at an end of :math:`\Gamma`, and
+    :math:`\int\max_\Gamma p_j\,d\gamma=p_j(\hat\theta)+\int(\pm p_j'(\theta))_+pl(\theta)d\theta`
+    with the sign of the side of :math:`\hat\theta`.
+    """
+    least, upper = np.zeros_like(scores), softmax_rows(nodes.slope * scores)
+    for start in range(0, len(nodes.weight), PANEL):
+        panel = slice(start, start + PANEL)
+        weight = nodes.weight[panel]
+        p_low, rise_low = _values_and_slopes(nodes.lower[panel], scores)
+        p_high, rise_high = _values_and_slopes(nodes.upper[panel], scores)
+        upper += _positive_part(rise_high, nodes.upper_weight[panel])
+        upper += _positive_part(-rise_low, nodes.lower_weight[panel])
+        least += np.einsum("q,qij->ij", weight, p_low)
+        least -= _positive_part(p_low - p_high, weight)
+    return np.maximum(least, 0.0), upper
+
+
+def _values_and_slopes(theta: FloatArray, scores: FloatArray) -> Pair:
+    p = np.stack([softmax_rows(t * scores) for t in theta])
+    mean = np.einsum("qij,ij->qi", p, scores)
+    return p, p * (scores - mean[:, :, None])
+
+
+def _panel_tables() -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return a panel's basis polynomials on [-1, 1], its weights and the basis' integrals."""
+    x, w = np.polynomial.legendre.leggauss(PANEL)
+    basis = np.linalg.inv(np.vander(x, increasing=True))  # columns: coefficients of each basis
+    integrals = np.zeros((PANEL + 1, PANEL))
+    integrals[1:] = basis / np.arange(1, PANEL + 1)[:, None]
+    integrals[0] = -((-1.0) ** np.arange(PANEL + 1) @ integrals)
+    return np.asarray(basis, dtype=np.float64), w, integrals
+
+
+_BASIS, _PANEL_WEIGHTS, _INTEGRALS = _panel_tables()
+
+
+def _positive_part(values: FloatArray, weight: FloatArray) -> FloatArray:
+    """Integrate the positive part over a panel, (PANEL, n, K) to (n, K).
+
+    Where the sign changes, the polynomial through the values is cut at its root, so the kink does
+    not spoil the rule.
+    """
+    total = np.einsum("q,qij->ij", weight, np.maximum(values, 0.0))
+    first, last = _BASIS_ENDS @ values.reshape(PANEL, -1)
+    first, last = first.reshape(total.shape), last.reshape(total.shape)
+    crossed = np.sign(first) * np.sign(last) < 0  # the values' own product may overflow
+    if weight.any() and crossed.any():
+        total[crossed] = _cut_integral(values[:, crossed], weight)
+    return total
+
+
+_BASIS_ENDS = np.vander([-1.0, 1.0], PANEL, increasing=True) @ _BASIS
+
+
+def _cut_integral(values: FloatArray, weight: FloatArray) -> FloatArray:
+    """Integrate, over the part of the panel where they are positive, values with one root."""
+    root, rising = _root(_BASIS @ values)
+    until = np.stack([_polynomial(_INTEGRALS[:, [q]], root) for q in range(PANEL)])
+    part = np.where(rising, _PANEL_WEIGHTS[:, None] - until, until)
+    density = weight / _PANEL_WEIGHTS
+    return np.maximum(np.einsum("qi,qi->i", part, density[:, None] * values), 0.0)
+
+
+def _root(coefficients: FloatArray) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+    """Return roots in [-1, 1], by Newton kept in a bracket, and where the values rise there."""
+    low, high = np.full(coefficients.shape[1], -1.0), np.ones(coefficients.shape[1])
+    x, rising = np.zeros_like(low), coefficients[1] + coefficients[3] > 0
+    rates = coefficients[1:] * np.arange(1, PANEL)[:, None]
+    for _ in range(_ROOT_STEPS):
+        value, rate = _polynomial(coefficients, x), _polynomial(rates, x)
+        right = (value > 0) == rising
+        low, high = np.where(right, low, x), np.where(right, x, high)
+        ahead = x - np.divide(value, rate, out=np.full_like(x, np.inf), where=rate != 0)
+        ahead = np.where((ahead >= low) & (ahead <= high), ahead, 0.5 * (low + high))
+        if (np.abs(ahead - x) < _ROOT_TOLERANCE).all():
+            return ahead, rising
+        x = ahead
+    return x, rising
+
+
+def _polynomial(coefficients: FloatArray, x: FloatArray) -> FloatArray:
+    value = np.zeros_like(x)
+    for c in coefficients[::-1]:
+        value = value * x + c
+    return value
+
+
+def inverse_cdf(scores: FloatArray, nodes: QuadraturePoints) -> Pair:
+    r"""Return bounds for :math:`\varphi` the inverse of cumulative sums :math:`G_j` (P0, eq. 28).
+
+    :math:`pl_j=\int(\max_\Gamma G_j-\min_\Gamma G_{j-1})d\gamma` and
+    :math:`\mathrm{Bel}_j=\int(\min_\Gamma G_j-\max_\Gamma G_{j-1})_+d\gamma`. As level sets grow,
+    what the second integral takes the positive part of falls: it has one root, where it is cut.
+    """
+    lower, upper = np.zeros_like(scores), np.zeros_like(scores)
+    sure = np.empty((PANEL, *scores.shape))
+    for q, (weight, least, most) in enumerate(extremes(scores, nodes)):
+        upper += weight * (most[:, 1:] - least[:, :-1])
+        sure[q % PANEL] = least[:, 1:] - most[:, :-1]
+        if q % PANEL == PANEL - 1:
+            lower += _positive_part(sure, nodes.weight[q + 1 - PANEL : q + 1])
+    return lower, upper
+
+
+def extremes(scores: FloatArray, nodes: QuadraturePoints):  # type: ignore[no-untyped-def]
+    """Yield, level by level, its weight and the least and most of each G_j, j=0..K, over it."""
+    start = _cumulative(nodes.slope, scores)
+    least, most = start[0].copy(), start[0].copy()
+    low_before = high_before = start
+    low_theta = high_theta = nodes.slope
+    for weight, low, high in zip(nodes.weight, nodes.lower, nodes.upper, strict=True):
+        if high > high_theta:
+            here = _cumulative(high, scores)
+            _widen(least, most, high_before, here, high - high_theta)
+            high_before, high_theta = here, high
+        if low < low_theta:
+            here = _cumulative(low, scores)
+            _widen(least, most, low_before, here, low - low_theta)
+            low_before, low_theta = here, low
+        yield weight, least, most
+
+
+def _cumulative(theta: float, scores: FloatArray) -> Pair:
+    """Return cumulative sums G_0..G_K and their slopes in theta, each (n, K+1)."""
+    p = softmax_rows(theta * scores)
+    slope = p * (scores - np.einsum("ij,ij->i", p, scores)[:, None])
+    g, d = np.zeros((len(p), p.shape[1] + 1)), np.zeros((len(p), p.shape[1] + 1))
+    np.cumsum(p[:, :-1], axis=1, out=g[:, 1:-1])
+    np.cumsum(slope[:, :-1], axis=1, out=d[:, 1:-1])
+    g[:, -1] = 1.0
+    return np.minimum(g, 1.0), d
+
+
+def _widen(least: FloatArray, most: FloatArray, a: Pair, b: Pair, step: float) -> None:
+    """Widen running extremes by a stretch of theta: its end, and the turn within it, if any."""
+    np.minimum(least, b[0], out=least)
+    np.maximum(most, b[0], out=most)
+    turns = np.nonzero(a[1] * b[1] < 0)
+    if len(turns[0]):
+        value = _turning_value(a[0][turns], a[1][turns] * step, b[0][turns], b[1][turns] * step)
+        least[turns] = np.minimum(least[turns], value)
+        most[turns] = np.maximum(most[turns], value)
+
+
+def _turning_value(g0: FloatArray, d0: FloatArray, g1: FloatArray, d1: FloatArray) -> FloatArray:
+    """Return the extreme inside a stretch of the cubic with these ends and end slopes."""
+    c2 = 3 * (g1 - g0) - 2 * d0 - d1
+    c3 = d0 + d1 - 2 * (g1 - g0)
+    # d0 + 2 c2 t + 3 c3 t^2 changes sign once on (0, 1), from that of d0 to the other.
+    root = np.sqrt(np.maximum(c2 * c2 - 3 * c3 * d0, 0.0))
+    size = np.abs(d0)
+    t = size / np.maximum(root - np.copysign(c2, c2 * d0), size + 1e-300)
+    value = g0 + t * (d0 + t * (c2 + t * c3))
+    return np.clip(value, 0.0, 1.0)
+
+
+def bounds(scores: FloatArray, nodes: QuadraturePoints, coupling: str) -> Pair:
+    """Return lower and upper bounds of each class for scores at most 0, in any order."""
+    compiled = scores.size * len(nodes.weight) >= COMPILED_FROM
+    if coupling == "inverse_cdf":
+        return (_compiled_bounds if compiled else inverse_cdf)(scores, nodes)
+    order = np.argsort(scores, axis=1)
+    if compiled:
+        return _compiled_bounds(scores, nodes, order, coupling)
+    ranked = np.take_along_axis(scores, order, axis=1)
+    pair = (gumbel if coupling == "gumbel" else envelope)(ranked, nodes)
+    lower, upper = np.empty_like(scores), np.empty_like(scores)
+    for out, ranked_bound in zip((lower, upper), pair, strict=True):
+        np.put_along_axis(out, order, _in_order(ranked, ranked_bound), axis=1)
+    return lower, upper
+
+
+def _compiled_bounds(
+    scores: FloatArray,
+    nodes: QuadraturePoints,
+    order: npt.NDArray[np.intp] | None = None,
+    coupling: str = "inverse_cdf",
+) -> Pair:
+    from dubito.calibration._kernels import slope_couplings_compiled as compiled  # noqa: PLC0415
+
+    levels = np.column_stack(nodes[1:6])
+    rule = (nodes.slope, levels, (_BASIS, _BASIS_ENDS, _PANEL_WEIGHTS, _INTEGRALS))
+    lower, upper = np.empty_like(scores), np.empty_like(scores)
+    if coupling == "gumbel":
+        compiled.gumbel(scores, order, levels, lower, upper)
+    elif coupling == "envelope":
+        compiled.envelope(scores, order, rule, lower, upper)
+    else:
+        compiled.inverse_cdf(scores, rule, lower, upper)
+    return lower, upper
+
+
+def _in_order(ranked: FloatArray, bound: FloatArray) -> FloatArray:
+    """Let bounds rise with the scores, and be equal where those are, in spite of rounding."""
+    bound = np.clip(np.maximum.accumulate(bound, axis=1), 0.0, 1.0)
+    for j in range(ranked.shape[1] - 2, -1, -1):
+        tied = ranked[:, j] == ranked[:, j + 1]
+        bound[tied, j] = bound[tied, j + 1]
+    return bound
+
+
+def inverse_cdf_mass(scores: FloatArray, nodes: QuadraturePoints) -> FloatArray:
+    """Return the mass of each non-empty set of classes, in bit-mask order, (n, 2^K - 1).
+
+    At one level class j is possible for numbers from the least of G_{j-1} to the most of G_j: the
+    set changes only at these ends.
+    """
+    n, n_classes = scores.shape
+    bits = 2 ** np.arange(n_classes)
+    first = np.arange(n)[:, None] * 2**n_classes
+    mass = np.zeros(n * 2**n_classes)
+    for weight, least, most in extremes(scores, nodes):
+        if weight == 0.0:
+            continue
+        ends = np.sort(np.hstack([least, most]), axis=1)
+        middle = (0.5 * (ends[:, 1:] + ends[:, :-1]))[:, :, None]
+        members = (least[:, None, :-1] <= middle) & (middle < most[:, None, 1:])
+        share = weight * np.diff(ends, axis=1)
+        mass += np.bincount((first + members @ bits).ravel(), share.ravel(), minlength=len(mass))
+    mass = mass.reshape(n, -1)[:, 1:]
+    return np.asarray(mass / mass.sum(axis=1, keepdims=True))

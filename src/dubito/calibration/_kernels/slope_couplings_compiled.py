@@ -1,0 +1,406 @@
+"""Compiled versions of the couplings of `slope_couplings`.
+
+Rows are worked on in blocks that lie in memory class by class, so that every loop runs over
+neighbouring rows and the compiler turns it into vector instructions; the exponential is written
+out for the same reason.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dubito._numerics.jit import compiled
+
+#: As in `couplings`.
+_ROOT_STEPS, _ROOT_TOLERANCE = 12, 1e-9
+
+#: Numbers in a block: a handful of blocks fit in the second-level cache.
+_BLOCK = 4096
+
+_MAGIC = 6755399441055744.0  # 1.5 * 2^52: adding it leaves the nearest integer in the low bits
+_LOG2_E = 1.4426950408889634
+_LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
+_LEAST = -708.0
+# Interpolates exp at the Chebyshev points of [-ln 2/2, ln 2/2] with relative error 2e-17.
+_C2, _C3, _C4 = 0.5000000000000019, 0.1666666666666668, 0.04166666666648795
+_C5, _C6, _C7 = 0.008333333333319589, 0.0013888888952352863, 0.00019841269890076403
+_C8, _C9 = 2.4801485441561313e-05, 2.755724088722987e-06
+_C10, _C11 = 2.763265472252779e-07, 2.511004920481866e-08
+
+
+@compiled()
+def _width(n_classes):  # type: ignore[no-untyped-def]
+    """Return how many rows a block has."""
+    return max(32, min(64, _BLOCK // n_classes // 8 * 8))
+
+
+@compiled(fastmath={"contract"})
+def _exp(theta, s, power, bits, out):  # type: ignore[no-untyped-def]
+    """Write exp(theta s) for theta s <= 0; `bits` is `power` seen as integers."""
+    for i in range(s.size):
+        power[i] = max(theta * s[i], _LEAST) * _LOG2_E + _MAGIC
+    for i in range(s.size):
+        k = power[i] - _MAGIC
+        r = (max(theta * s[i], _LEAST) - k * _LN2_HIGH) - k * _LN2_LOW
+        r2 = r * r
+        r4 = r2 * r2
+        low = (1.0 + r) + r2 * (_C2 + r * _C3)
+        middle = (_C4 + r * _C5) + r2 * (_C6 + r * _C7)
+        high = (_C8 + r * _C9) + r2 * (_C10 + r * _C11)
+        out[i] = low + r4 * (middle + r4 * high)
+    for i in range(s.size):
+        bits[i] = (bits[i] + 1023) << 52
+    for i in range(s.size):
+        out[i] *= power[i]
+
+
+@compiled()
+def _load(scores, order, start, n_rows, s):  # type: ignore[no-untyped-def]
+    """Lay rows out class by class in the given order; rows that are not there are zeros."""
+    n_classes, width = s.shape
+    for b in range(width):
+        for j in range(n_classes):
+            s[j, b] = scores[start + b, order[start + b, j]] if b < n_rows else 0.0
+
+
+@compiled()
+def _load_plain(scores, start, n_rows, s):  # type: ignore[no-untyped-def]
+    """Lay rows out class by class as they are; rows that are not there are zeros."""
+    n_classes, width = s.shape
+    for b in range(width):
+        for j in range(n_classes):
+            s[j, b] = scores[start + b, j] if b < n_rows else 0.0
+
+
+@compiled()
+def _store(values, s, order, span, out):  # type: ignore[no-untyped-def]
+    """Write ranked bounds back: rising with the scores and equal where those are."""
+    start, n_rows = span
+    n_classes = len(s)
+    for b in range(n_rows):
+        most = 0.0
+        for j in range(n_classes):
+            most = min(max(most, values[j, b]), 1.0)
+            values[j, b] = most
+        for j in range(n_classes - 1, -1, -1):
+            if j < n_classes - 1 and s[j, b] == s[j + 1, b]:
+                values[j, b] = values[j + 1, b]
+            out[start + b, order[start + b, j]] = values[j, b]
+
+
+@compiled()
+def _add_level(s, at_ends, level, work, out):  # type: ignore[no-untyped-def]
+    """Add one node of `couplings.gumbel` to the bounds of a block."""
+    n_classes, width = s.shape
+    at_low, at_high = at_ends
+    lower, upper = out
+    weight, low_weight, high_weight = level
+    low_total, high_total, low_sum, high_sum, low_lead, high_lead = work
+    for b in range(width):
+        low_total[b] = high_total[b] = 0.0
+        low_sum[b] = high_sum[b] = low_lead[b] = high_lead[b] = 0.0
+    for j in range(n_classes):
+        for b in range(width):
+            low_total[b] += at_low[j, b]
+            high_total[b] += at_high[j, b]
+    for b in range(width):
+        # Factors of the two leads, and of the probability at the lower end.
+        low_total[b] = np.divide(1.0, low_total[b])
+    for j in range(n_classes):
+        below = s[max(j - 1, 0)]
+        here, low_here, high_here = s[j], at_low[j], at_high[j]
+        low_out, up_out = lower[j], upper[j]
+        for b in range(width):
+            gap = here[b] - below[b]
+            low_lead[b] += low_sum[b] * gap
+            high_lead[b] += high_sum[b] * gap
+            low_sum[b] += low_here[b]
+            high_sum[b] += high_here[b]
+            share = low_total[b]
+            rate = low_weight * low_lead[b] * share
+            total = high_total[b]
+            up_out[b] += low_here[b] * share * (weight + rate) + (
+                high_weight * high_here[b] * np.divide(high_lead[b], total * total)
+            )
+            odds = (total - high_sum[b]) * low_here[b] + low_sum[b] * high_here[b]
+            low_out[b] += np.divide(weight * low_here[b] * high_here[b], odds)
+
+
+@compiled()
+def gumbel(scores, order, nodes, lower, upper):  # type: ignore[no-untyped-def]
+    """Write bounds of scores (n, K), sorted by `order`; nodes are (Q, 5)."""
+    n, n_classes = scores.shape
+    width = _width(n_classes)
+    size = n_classes * width
+    s, at_low, at_high = (np.empty(size), np.empty(size), np.empty(size))
+    power = np.empty(size)
+    bits = power.view(np.int64)
+    work = (
+        np.empty(width),
+        np.empty(width),
+        np.empty(width),
+        np.empty(width),
+        np.empty(width),
+        np.empty(width),
+    )
+    ranked = s.reshape(n_classes, width)
+    low_block, up_block = np.empty((n_classes, width)), np.empty((n_classes, width))
+    for start in range(0, n, width):
+        rows = min(width, n - start)
+        _load(scores, order, start, rows, ranked)
+        low_block[:] = 0.0
+        up_block[:] = 0.0
+        for q in range(len(nodes)):
+            _exp(nodes[q, 1], s, power, bits, at_low)
+            _exp(nodes[q, 2], s, power, bits, at_high)
+            _add_level(
+                ranked,
+                (at_low.reshape(n_classes, width), at_high.reshape(n_classes, width)),
+                (nodes[q, 0], nodes[q, 3], nodes[q, 4]),
+                work,
+                (low_block, up_block),
+            )
+        _store(low_block, ranked, order, (start, rows), lower)
+        _store(up_block, ranked, order, (start, rows), upper)
+
+
+@compiled()
+def _probabilities(s, p, rise, work):  # type: ignore[no-untyped-def]
+    """Turn exponentials `p` into probabilities, and write their slopes in theta to `rise`."""
+    n_classes, width = s.shape
+    total, mean = work
+    for b in range(width):
+        total[b] = mean[b] = 0.0
+    for j in range(n_classes):
+        for b in range(width):
+            total[b] += p[j, b]
+            mean[b] += p[j, b] * s[j, b]
+    for b in range(width):
+        total[b] = np.divide(1.0, total[b])
+        mean[b] *= total[b]
+    for j in range(n_classes):
+        for b in range(width):
+            p[j, b] *= total[b]
+            rise[j, b] = p[j, b] * (s[j, b] - mean[b])
+
+
+@compiled()
+def _cut_integral(v, weight, tables):  # type: ignore[no-untyped-def]
+    """Integrate, over the part of a panel where they are positive, four values with one root."""
+    basis, _, panel_weights, integrals = tables
+    c0 = basis[0, 0] * v[0] + basis[0, 1] * v[1] + basis[0, 2] * v[2] + basis[0, 3] * v[3]
+    c1 = basis[1, 0] * v[0] + basis[1, 1] * v[1] + basis[1, 2] * v[2] + basis[1, 3] * v[3]
+    c2 = basis[2, 0] * v[0] + basis[2, 1] * v[1] + basis[2, 2] * v[2] + basis[2, 3] * v[3]
+    c3 = basis[3, 0] * v[0] + basis[3, 1] * v[1] + basis[3, 2] * v[2] + basis[3, 3] * v[3]
+    rising = c1 + c3 > 0  # from one end to the other, which rounding at a root there leaves
+    low, high, x = -1.0, 1.0, 0.0
+    for _ in range(_ROOT_STEPS):
+        value = c0 + x * (c1 + x * (c2 + x * c3))
+        if (value > 0) == rising:
+            high = x
+        else:
+            low = x
+        ahead = x - np.divide(value, c1 + x * (2 * c2 + x * 3 * c3))
+        if not low <= ahead <= high:
+            ahead = 0.5 * (low + high)
+        moved = abs(ahead - x)
+        x = ahead
+        if moved < _ROOT_TOLERANCE:
+            break
+    total = 0.0
+    for q in range(4):
+        until = integrals[4, q]
+        for k in range(3, -1, -1):
+            until = until * x + integrals[k, q]
+        part = panel_weights[q] - until if rising else until
+        total += part * v[q] * np.divide(weight[q], panel_weights[q])
+    return max(total, 0.0)
+
+
+@compiled(fastmath={"contract"})
+def _add_positive(v, weight, sign, kit, out):  # type: ignore[no-untyped-def]
+    """Add `sign` times the integral of the positive part of values (4, size) over a panel."""
+    tables, crossed = kit
+    ends = tables[1]
+    a0, a1, a2, a3 = ends[0, 0], ends[0, 1], ends[0, 2], ends[0, 3]
+    b0, b1, b2, b3 = ends[1, 0], ends[1, 1], ends[1, 2], ends[1, 3]
+    w0, w1, w2, w3 = weight
+    v0, v1, v2, v3 = v
+    for i in range(out.size):
+        first = a0 * v0[i] + a1 * v1[i] + a2 * v2[i] + a3 * v3[i]
+        last = b0 * v0[i] + b1 * v1[i] + b2 * v2[i] + b3 * v3[i]
+        crossed[i] = first * last
+    for i in range(out.size):
+        total = w0 * (v0[i] if v0[i] > 0 else 0.0) + w1 * (v1[i] if v1[i] > 0 else 0.0)
+        total += w2 * (v2[i] if v2[i] > 0 else 0.0) + w3 * (v3[i] if v3[i] > 0 else 0.0)
+        # A panel with a root is done below.
+        out[i] += sign * total if crossed[i] >= 0 else 0.0
+    for i in range(out.size):
+        if crossed[i] < 0:
+            out[i] += sign * _cut_integral((v0[i], v1[i], v2[i], v3[i]), weight, tables)
+
+
+@compiled(fastmath={"contract"})
+def _cumulative(s, g, d, work):  # type: ignore[no-untyped-def]
+    """Turn exponentials `g` into cumulative probabilities, and write their slopes to `d`."""
+    n_classes, width = s.shape
+    share, mean = work
+    for b in range(width):
+        d[0, b] = g[0, b] * s[0, b]
+    for j in range(1, n_classes):
+        for b in range(width):
+            d[j, b] = d[j - 1, b] + g[j, b] * s[j, b]
+            g[j, b] += g[j - 1, b]
+    for b in range(width):
+        share[b] = np.divide(1.0, g[n_classes - 1, b])
+        mean[b] = d[n_classes - 1, b] * share[b]
+    for j in range(n_classes - 1):
+        for b in range(width):
+            d[j, b] = (d[j, b] - mean[b] * g[j, b]) * share[b]
+            g[j, b] *= share[b]
+
+
+@compiled()
+def _turning_value(g0, d0, g1, d1):  # type: ignore[no-untyped-def]
+    """Return the extreme inside a stretch of the cubic with these ends and end slopes."""
+    c2 = 3 * (g1 - g0) - 2 * d0 - d1
+    c3 = d0 + d1 - 2 * (g1 - g0)
+    root = np.sqrt(max(c2 * c2 - 3 * c3 * d0, 0.0))
+    size = abs(d0)
+    t = np.divide(size, max(root - c2 if d0 > 0 else root + c2, size + 1e-300))
+    return min(max(g0 + t * (d0 + t * (c2 + t * c3)), 0.0), 1.0)
+
+
+@compiled()
+def _widen(least, most, before, here, step):  # type: ignore[no-untyped-def]
+    """Widen running extremes by a stretch of theta: its end, and the turn within it, if any."""
+    g0, d0 = before
+    g1, d1 = here
+    for j in range(len(least) - 1):
+        turns = 0
+        for b in range(least.shape[1]):
+            g = g1[j, b]
+            least[j, b] = min(least[j, b], g)
+            most[j, b] = max(most[j, b], g)
+            turns += 1 if d0[j, b] * d1[j, b] < 0 else 0
+        if turns:
+            for b in range(least.shape[1]):
+                if d0[j, b] * d1[j, b] < 0:
+                    value = _turning_value(g0[j, b], d0[j, b] * step, g1[j, b], d1[j, b] * step)
+                    least[j, b] = min(least[j, b], value)
+                    most[j, b] = max(most[j, b], value)
+
+
+@compiled(fastmath={"contract"})
+def _add_extremes(weight, least, most, upper, sure):  # type: ignore[no-untyped-def]
+    """Add one level to upper bounds, and write how far each class is sure at it."""
+    last = len(least) - 1
+    least[last] = most[last] = 1.0
+    for b in range(least.shape[1]):
+        upper[0, b] += weight * most[0, b]
+        sure[0, b] = least[0, b]
+    for j in range(1, last + 1):
+        for b in range(least.shape[1]):
+            upper[j, b] += weight * (most[j, b] - least[j - 1, b])
+            sure[j, b] = least[j, b] - most[j - 1, b]
+
+
+@compiled()
+def inverse_cdf(scores, rule, lower, upper):  # type: ignore[no-untyped-def]
+    """Write bounds of scores (n, K) in label order; nodes are (Q, 5), Q a multiple of 4."""
+    slope, nodes, tables = rule
+    n, n_classes = scores.shape
+    width = _width(n_classes)
+    size = n_classes * width
+    flat, power = np.empty(size), np.empty(size)
+    bits = power.view(np.int64)
+    s = flat.reshape(n_classes, width)
+    work = (np.empty(width), np.empty(width))
+    # At each end: sums before and here, and their slopes; the two change places at each step.
+    g = np.empty((2, 2, size))
+    d = np.empty((2, 2, n_classes, width))
+    least, most = np.empty((n_classes, width)), np.empty((n_classes, width))
+    low_block, up_block = np.empty(size), np.empty((n_classes, width))
+    sure, kit = np.empty((4, size)), (tables, np.empty(size))
+    theta, now = np.empty(2), np.zeros(2, dtype=np.int64)
+    for start in range(0, n, width):
+        rows = min(width, n - start)
+        _load_plain(scores, start, rows, s)
+        low_block[:] = 0.0
+        up_block[:] = 0.0
+        for end in range(2):
+            theta[end], now[end] = slope, 0
+            _exp(slope, flat, power, bits, g[end, 0])
+            at = g[end, 0].reshape(n_classes, width)
+            _cumulative(s, at, d[end, 0], work)
+            least[:] = at
+            most[:] = at
+        for q in range(len(nodes)):
+            for end in range(2):
+                if nodes[q, 1 + end] != theta[end]:
+                    old = now[end]
+                    new = 1 - old
+                    _exp(nodes[q, 1 + end], flat, power, bits, g[end, new])
+                    at = g[end, new].reshape(n_classes, width)
+                    _cumulative(s, at, d[end, new], work)
+                    before = (g[end, old].reshape(n_classes, width), d[end, old])
+                    _widen(least, most, before, (at, d[end, new]), nodes[q, 1 + end] - theta[end])
+                    theta[end], now[end] = nodes[q, 1 + end], new
+            _add_extremes(nodes[q, 0], least, most, up_block, sure[q % 4].reshape(n_classes, width))
+            if q % 4 == 3:
+                w = (nodes[q - 3, 0], nodes[q - 2, 0], nodes[q - 1, 0], nodes[q, 0])
+                if w[3] > 0:
+                    v = (sure[0], sure[1], sure[2], sure[3])
+                    _add_positive(v, w, 1.0, kit, low_block)
+        lower[start : start + rows] = low_block.reshape(n_classes, width).T[:rows]
+        upper[start : start + rows] = up_block.T[:rows]
+
+
+@compiled()
+def envelope(scores, order, rule, lower, upper):  # type: ignore[no-untyped-def]
+    """Write bounds of scores (n, K), sorted by `order`; nodes are (Q, 5), Q a multiple of 4."""
+    slope, nodes, tables = rule
+    n, n_classes = scores.shape
+    width = _width(n_classes)
+    size = n_classes * width
+    flat, power = np.empty(size), np.empty(size)
+    bits = power.view(np.int64)
+    s = flat.reshape(n_classes, width)
+    work = (np.empty(width), np.empty(width))
+    p, rise = np.empty((2, 4, size)), np.empty((2, 4, size))
+    kit = (tables, np.empty(size))
+    low_block, up_block = np.empty(size), np.empty(size)
+    for start in range(0, n, width):
+        rows = min(width, n - start)
+        _load(scores, order, start, rows, s)
+        low_block[:] = 0.0
+        _exp(slope, flat, power, bits, up_block)
+        _probabilities(
+            s, up_block.reshape(n_classes, width), p[0, 0].reshape(n_classes, width), work
+        )
+        for first in range(0, len(nodes), 4):
+            for end in range(2):
+                for q in range(4):
+                    _exp(nodes[first + q, 1 + end], flat, power, bits, p[end, q])
+                    _probabilities(
+                        s,
+                        p[end, q].reshape(n_classes, width),
+                        rise[end, q].reshape(n_classes, width),
+                        work,
+                    )
+            weight = nodes[first : first + 4]
+            for q in range(4):
+                for i in range(size):
+                    low_block[i] += weight[q, 0] * p[0, q, i]
+                    p[0, q, i] -= p[1, q, i]
+                    rise[0, q, i] = -rise[0, q, i]
+            for k, v, sign, out in (
+                (4, rise[1], 1.0, up_block),
+                (3, rise[0], 1.0, up_block),
+                (0, p[0], -1.0, low_block),
+            ):
+                w = (weight[0, k], weight[1, k], weight[2, k], weight[3, k])
+                if w[0] + w[1] + w[2] + w[3] > 0:
+                    _add_positive((v[0], v[1], v[2], v[3]), w, sign, kit, out)
+        _store(low_block.reshape(n_classes, width), s, order, (start, rows), lower)
+        _store(up_block.reshape(n_classes, width), s, order, (start, rows), upper)

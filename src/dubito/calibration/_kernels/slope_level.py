@@ -1,0 +1,90 @@
+r"""Bounds with a confidence level for one slope: cuts of two likelihoods at the same depth.
+
+Raw labels alone miss the true slope on the near side with few rows, labels with pseudo-observations
+on the far side. The interval of slopes is the hull of the level sets
+:math:`\{\theta\ge0:f(\theta)-\inf f\le t^2/2\}` of both, with :math:`t^2` the quantile of
+:math:`\chi^2_1` at the level and half a pseudo-observation, one half for each parameter.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from dubito._numerics.contour_cut import root_chi2_quantile
+from dubito._numerics.targets import RAW, shrunken_targets
+from dubito.calibration._kernels.slope_likelihood import (
+    DEEPEST,
+    SlopeLikelihood,
+    distance_at,
+    fit_likelihood,
+    fit_without_maximum,
+    linear_term,
+)
+
+if TYPE_CHECKING:
+    from dubito._typing import FloatArray, IntArray
+
+#: Pseudo-observations, in rows, of the second likelihood for each parameter of the map.
+PSEUDO = 0.5
+
+#: Error of the kept likelihoods: it moves the ends by so much of a standard error.
+_TOLERANCE = 1e-8
+
+
+class SlopeLevels(NamedTuple):
+    """The likelihoods of the slope from labels as they are, and with pseudo-observations."""
+
+    raw: SlopeLikelihood
+    shrunken: SlopeLikelihood
+
+
+def fit_levels(scores: FloatArray, y: IntArray, weight: FloatArray) -> SlopeLevels:
+    """Return the two likelihoods of labelled scores."""
+    pseudo = shrunken_targets(float(weight.sum()), scores.shape[1], PSEUDO)
+    return levels_from_linear_terms(
+        scores,
+        weight,
+        linear_term(scores, y, weight, RAW),
+        linear_term(scores, y, weight, pseudo),
+    )
+
+
+def levels_from_linear_terms(
+    scores: FloatArray, weight: FloatArray, raw: float, shrunken: float
+) -> SlopeLevels:
+    """Return the two likelihoods with these linear terms."""
+    fit = fit_without_maximum if raw == 0.0 else fit_likelihood
+    return SlopeLevels(
+        fit(scores, weight, raw, tolerance=_TOLERANCE),
+        fit_likelihood(scores, weight, shrunken, tolerance=_TOLERANCE),
+    )
+
+
+def slope_interval(levels: SlopeLevels, level: float) -> tuple[float, float]:
+    """Return the hull of both level sets, whose upper end may be infinite."""
+    t = root_chi2_quantile(level)
+    excess = np.array([min(0.5 * t * t, DEEPEST)])
+    ends = [_level_set(fit, excess) for fit in levels]
+    return min(low for low, _ in ends), max(high for _, high in ends)
+
+
+def _level_set(fit: SlopeLikelihood, excess: FloatArray) -> tuple[float, float]:
+    if fit.reach == 0.0:  # constant scores exclude no slope
+        return 0.0, np.inf
+    down, _ = distance_at(fit.below, excess)
+    low = max(fit.slope - float(down[0]), 0.0)
+    if len(fit.above.coefficients) == 0:
+        return low, np.inf
+    up, _ = distance_at(fit.above, excess)
+    return low, fit.slope + float(up[0])
+
+
+def envelope(scores: FloatArray, interval: tuple[float, float]) -> tuple[FloatArray, FloatArray]:
+    """Return the least and greatest probabilities over slopes, for scores at most 0."""
+    from dubito.calibration._kernels.slope_level_compiled import envelope as write  # noqa: PLC0415
+
+    lower, upper = np.empty_like(scores), np.empty_like(scores)
+    write(np.ascontiguousarray(scores), interval, lower, upper)
+    return lower, upper

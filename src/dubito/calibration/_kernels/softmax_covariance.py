@@ -1,0 +1,277 @@
+r"""Standard errors of the log-odds of each class, from the covariance of a softmax map.
+
+The log-odds of class k against the rest are :math:`\eta_k=z_k-\log\sum_{j\ne k}e^{z_j}`, with
+:math:`\partial\eta_k/\partial z=c_k=(e_k-p)/(1-p_k)`. Where the logits z are linear in parameters
+of covariance C, those of a row have a covariance V (K, K), and by the delta method
+
+.. math:: \operatorname{Var}\eta_k=c_k^\mathsf TVc_k=
+          \frac{V_{kk}-2(Vp)_k+p^\mathsf TVp}{(1-p_k)^2}.
+
+V is never asked for as such: a covariance gives its diagonal and its products with vectors. One
+direction w of the parameters, the slope that all classes share, is kept apart from C: there a
+likelihood may be lopsided. Along it the log-odds change by :math:`c_k` times the change of z.
+
+Features f of a row are its scores in units of their size, and 1 for the bias.
+
+====================  ==========================================  ===================  ============
+structure             parameters                                  kept                 cost of a row
+====================  ==========================================  ===================  ============
+`DenseMatrix`         matrix and bias                             O(K⁴)/4              O(K⁴)/2
+`DenseDiagonal`       slope and bias of each class                O(K²)                O(K²)
+`ClassBlocks`         the same, classes apart                     O(K)                 O(K)
+`KroneckerMatrix`     matrix and bias, as if probabilities did    O(K²)                O(K²)
+                      not depend on the features
+====================  ==========================================  ===================  ============
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from dubito._typing import FloatArray
+
+
+class RowCovariance(Protocol):
+    """The covariances V of the logits of some rows."""
+
+    def diagonal(self) -> FloatArray:
+        """Return the variances of the logits, (n, K)."""
+
+    def times(self, vectors: FloatArray) -> FloatArray:
+        """Return V times a vector of each row, (n, K)."""
+
+
+class Covariance(Protocol):
+    """The covariance of the parameters of a softmax map."""
+
+    def of_rows(self, scores: FloatArray) -> RowCovariance:
+        """Return that of the logits at scores (n, K), in units of their size."""
+
+    def numbers_per_row(self) -> int:
+        """Return how many numbers `of_rows` holds for each row."""
+
+
+class LogOdds(NamedTuple):
+    """Log-odds of each class against the rest, and how far they may be off, each (n, K)."""
+
+    value: FloatArray
+    variance: FloatArray  # but for the direction kept apart
+    along: FloatArray  # the derivative along that
+
+
+def log_odds(covariance: RowCovariance, logits: FloatArray, along: FloatArray) -> LogOdds:
+    """Return the log-odds of each class.
+
+    Parameters
+    ----------
+    covariance : RowCovariance
+        Of the rows.
+    logits : array (n, K)
+    along : array (n, K)
+        Derivatives of the logits along the direction kept apart.
+    """
+    if isinstance(covariance, _Listed):
+        return covariance.log_odds(logits, along)
+    rows, best = np.arange(len(logits)), logits.argmax(axis=1)
+    top = logits[rows, best]
+    others = logits.copy()
+    others[rows, best] = -np.inf
+    second = others.max(axis=1)
+    p = np.exp(logits - top[:, None])
+    total = p.sum(axis=1, keepdims=True)
+    # Of the best class the rest is summed apart: subtracting it from the total would cancel.
+    rest = np.exp(others - second[:, None])
+    rest_total = rest.sum(axis=1)
+    value = (logits - top[:, None]) - np.log(np.maximum(total - p, 0.5))
+    value[rows, best] = (top - second) - np.log(rest_total)
+
+    p /= total
+    product = covariance.times(p)
+    other = np.maximum(1 - p, 0.5)  # only the best class has less
+    variance = covariance.diagonal() - 2 * product + _dot(p, product)[:, None]
+    variance /= other**2
+    slope = (along - _dot(p, along)[:, None]) / other
+    gradient = rest / -rest_total[:, None]
+    gradient[rows, best] = 1.0
+    variance[rows, best] = _dot(gradient, covariance.times(gradient))
+    slope[rows, best] = _dot(gradient, along)
+    return LogOdds(value, np.maximum(variance, 0.0), slope)
+
+
+def _dot(a: FloatArray, b: FloatArray) -> FloatArray:
+    return np.einsum("ij,ij->i", a, b)
+
+
+class DenseMatrix(NamedTuple):
+    r"""The full covariance of a matrix (K, K) and a bias.
+
+    With blocks :math:`C_{ab}` of the parameters of classes a and b, :math:`V_{ab}=f^\mathsf
+    TC_{ab}f` is linear in the products :math:`f_if_j`: one matrix product for all rows.
+    """
+
+    table: FloatArray  # (products i ≤ j of features, pairs a ≤ b of classes)
+    n_classes: int
+
+    @classmethod
+    def of(cls, covariance: FloatArray, n_classes: int) -> DenseMatrix:
+        """Read a covariance of parameters (K, K+1), flat, the bias last."""
+        n_features = n_classes + 1
+        blocks = covariance.reshape(n_classes, n_features, n_classes, n_features)
+        a, b = np.triu_indices(n_classes)
+        i, j = np.triu_indices(n_features)
+        pairs = blocks[a, :, b, :]  # (pairs, features, features)
+        table = (pairs[:, i, j] + pairs[:, j, i]).T
+        table[i == j] *= 0.5
+        return cls(np.ascontiguousarray(table), n_classes)
+
+    def numbers_per_row(self) -> int:
+        """Return how many numbers `of_rows` holds for each row."""
+        return 3 * len(self.table) + self.n_classes**2
+
+    def of_rows(self, scores: FloatArray) -> RowCovariance:
+        """Return the covariance of the logits of each row."""
+        n_classes = self.n_classes
+        features = np.column_stack([scores, np.ones(len(scores))])
+        i, j = np.triu_indices(n_classes + 1)
+        return _Listed((features[:, i] * features[:, j]) @ self.table, n_classes)
+
+
+class _Listed(NamedTuple):
+    """The covariances of all rows, upper triangles listed."""
+
+    pairs: FloatArray  # (n, K(K+1)/2)
+    n_classes: int
+
+    def full(self) -> FloatArray:
+        """Return them as (n, K, K)."""
+        n_classes = self.n_classes
+        place = np.empty((n_classes, n_classes), dtype=np.intp)
+        a, b = np.triu_indices(n_classes)
+        place[a, b] = place[b, a] = np.arange(len(a))
+        return self.pairs[:, place.ravel()].reshape(-1, n_classes, n_classes)
+
+    def diagonal(self) -> FloatArray:
+        return np.einsum("nkk->nk", self.full())
+
+    def times(self, vectors: FloatArray) -> FloatArray:
+        return np.einsum("nab,nb->na", self.full(), vectors)
+
+    def log_odds(self, logits: FloatArray, along: FloatArray) -> LogOdds:
+        """Return `log_odds`, compiled: the products of small matrices take longer to call."""
+        from dubito.calibration._kernels.softmax_covariance_compiled import (  # noqa: PLC0415 - loads numba
+            listed_log_odds,
+        )
+
+        out = LogOdds(*(np.empty(logits.shape) for _ in range(3)))
+        arrays = (np.ascontiguousarray(table) for table in (self.pairs, logits, along))
+        listed_log_odds(*arrays, (out.value, out.variance, out.along))
+        return out
+
+
+class DenseDiagonal(NamedTuple):
+    """The full covariance of a slope and a bias of each class."""
+
+    slope: FloatArray  # (K, K)
+    both: FloatArray  # (K, K): slopes times biases
+    bias: FloatArray  # (K, K)
+
+    @classmethod
+    def of(cls, covariance: FloatArray, n_classes: int) -> DenseDiagonal:
+        """Read a covariance of K slopes and K biases."""
+        slopes, biases = slice(n_classes), slice(n_classes, None)
+        parts = (slopes, slopes), (slopes, biases), (biases, biases)
+        return cls(*(np.ascontiguousarray(covariance[part]) for part in parts))
+
+    def numbers_per_row(self) -> int:
+        """Return how many numbers `of_rows` holds for each row."""
+        return 4 * len(self.slope)
+
+    def of_rows(self, scores: FloatArray) -> RowCovariance:
+        """Return the covariance of the logits of each row."""
+        return _Scaled(self, scores)
+
+
+class _Scaled(NamedTuple):
+    parts: DenseDiagonal
+    scores: FloatArray
+
+    def diagonal(self) -> FloatArray:
+        slope, both, bias = (np.diag(part) for part in self.parts)
+        return (slope * self.scores + 2 * both) * self.scores + bias
+
+    def times(self, vectors: FloatArray) -> FloatArray:
+        slope, both, bias = self.parts
+        scaled = vectors * self.scores
+        by_slope = scaled @ slope + vectors @ both.T
+        return self.scores * by_slope + scaled @ both + vectors @ bias
+
+
+class ClassBlocks(NamedTuple):
+    r"""Slope and bias of each class, independent of other classes but that the mean slope is fixed.
+
+    The covariance is that of the blocks less :math:`vv^\mathsf T`.
+    """
+
+    slope: FloatArray  # (K,)
+    both: FloatArray
+    bias: FloatArray
+    fixed_slope: FloatArray  # v
+    fixed_bias: FloatArray
+
+    def numbers_per_row(self) -> int:
+        """Return how many numbers `of_rows` holds for each row."""
+        return 2 * len(self.slope)
+
+    def of_rows(self, scores: FloatArray) -> RowCovariance:
+        """Return the covariance of the logits of each row."""
+        own = (self.slope * scores + 2 * self.both) * scores + self.bias
+        return _Apart(own, self.fixed_slope * scores + self.fixed_bias)
+
+
+class _Apart(NamedTuple):
+    own: FloatArray
+    fixed: FloatArray
+
+    def diagonal(self) -> FloatArray:
+        return self.own - self.fixed**2
+
+    def times(self, vectors: FloatArray) -> FloatArray:
+        return self.own * vectors - _dot(self.fixed, vectors)[:, None] * self.fixed
+
+
+class KroneckerMatrix(NamedTuple):
+    r"""Covariance :math:`(A\otimes B+\lambda I)^{-1}` of a matrix and a bias, and `blocks` added.
+
+    In the eigenvectors of A and B it is diagonal.
+    """
+
+    variances: FloatArray  # (K+1, K): of right and left eigenvectors
+    left: FloatArray  # (K, K)
+    right: FloatArray  # (K+1, K+1)
+    blocks: ClassBlocks
+
+    def numbers_per_row(self) -> int:
+        """Return how many numbers `of_rows` holds for each row."""
+        return 6 * len(self.left)
+
+    def of_rows(self, scores: FloatArray) -> RowCovariance:
+        """Return the covariance of the logits of each row."""
+        rotated = scores @ self.right[:-1]
+        rotated += self.right[-1]
+        return _Rotated((rotated**2) @ self.variances, self.left, self.blocks.of_rows(scores))
+
+
+class _Rotated(NamedTuple):
+    variances: FloatArray  # (n, K), in the left eigenvectors
+    left: FloatArray
+    blocks: RowCovariance
+
+    def diagonal(self) -> FloatArray:
+        return self.variances @ (self.left**2).T + self.blocks.diagonal()
+
+    def times(self, vectors: FloatArray) -> FloatArray:
+        rotated = (vectors @ self.left) * self.variances
+        return rotated @ self.left.T + self.blocks.times(vectors)

@@ -1,0 +1,81 @@
+"""The estimator and the calibrator of a `CalibratedClassifier`, and what they offer together."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from dubito._calibrator_names import CALIBRATORS
+from dubito._wording import counted
+from dubito.calibration.errors import CalibrationInputError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from dubito.calibration.base import BaseCalibrator
+    from dubito.calibration.classifier import CalibratedClassifier
+
+
+class Pair(NamedTuple):
+    """A fitted estimator, or None where X are scores, and the calibrator of its scores."""
+
+    estimator: Any
+    calibrator: BaseCalibrator
+
+
+def named_calibrator(calibrator: str | BaseCalibrator) -> BaseCalibrator:
+    """Return a calibrator as it is, or the one of that name with its default parameters."""
+    if not isinstance(calibrator, str):
+        return calibrator
+    kind: type[BaseCalibrator] = getattr(import_module(__package__), CALIBRATORS[calibrator])
+    return kind()
+
+
+def check_scores(
+    X: Any, y: npt.NDArray[Any], calibrator: BaseCalibrator, known: npt.NDArray[Any] | None
+) -> None:
+    """Raise if X, given without an estimator, cannot be scores: other columns than labels."""
+    if calibrator._reads_members:
+        return  # one column for each classifier, of any number
+    n_columns = 1 if np.ndim(X) == 1 else np.shape(X)[1]
+    n_labels = len(np.unique(y))
+    if known is None and calibrator.classes is None and max(n_columns, 2) != n_labels:
+        raise CalibrationInputError(
+            f"without an estimator X holds the scores, one column for each class; it has "
+            f"{counted(n_columns, 'column')} and y shows {counted(n_labels, 'label')}. Pass the "
+            "estimator, or name the columns by the calibrator's classes=."
+        )
+
+
+def has_mass(classifier: CalibratedClassifier) -> bool:
+    """Return whether the calibrator has masses."""
+    if hasattr(classifier, "pairs_"):
+        return hasattr(classifier.pairs_[0].calibrator, "predict_mass")
+    return hasattr(named_calibrator(classifier.calibrator), "predict_mass")
+
+
+def can_explain(classifier: CalibratedClassifier) -> bool:
+    """Return whether a single estimator gives the scores and has `explain`."""
+    if classifier.ensemble:
+        return False
+    fitted = getattr(classifier, "pairs_", None)
+    return hasattr(fitted[0].estimator if fitted else classifier.estimator, "explain")
+
+
+def is_affine(classifier: CalibratedClassifier) -> bool:
+    """Return whether the calibrator is a linear layer on the estimator's decision function."""
+    if not hasattr(classifier, "pairs_"):
+        return hasattr(named_calibrator(classifier.calibrator), "affine_logits")
+    estimator, calibrator = classifier.pairs_[0]
+    # Logits behind probabilities then serve as well as their logarithms.
+    ignores_shifts = getattr(calibrator, "ignores_shifts", False)
+    return (
+        len(classifier.pairs_) == 1
+        and estimator is not None
+        and (classifier.response_method_ == "decision_function" or ignores_shifts)
+        and len(estimator.classes_) == len(classifier.classes_)  # otherwise columns were filled in
+        and hasattr(calibrator, "affine_logits")
+        and not calibrator._not_affine()
+    )

@@ -1,0 +1,265 @@
+r"""Penalised likelihoods, and penalty strengths that maximise the evidence (MacKay, 1992).
+
+The parameters x minimise
+
+.. math:: \mathrm{NLL}(x)+\tfrac12\sum_g\lambda_gx^\top P_gx
+
+over groups g of parameters (slopes, biases, entries off the diagonal), each with a quadratic form
+:math:`P_g`. With H the Hessian of the sum and
+:math:`\gamma_g=\mathrm{rank}P_g-\lambda_g\mathrm{tr}(P_gH^{-1})` the effective number of
+parameters that the data determine, the evidence is largest where
+:math:`\lambda_g=\gamma_g/x^\top P_gx`. `maximise_evidence` is for forms that are the identity on
+their group and takes secant steps; `strengths_by_evidence` is for any forms and few parameters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from scipy import linalg
+
+from dubito.calibration._kernels.quasi_newton import Minimum, minimise
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dubito._typing import BoolArray, FloatArray, IntArray
+    from dubito.calibration.log_odds_bounds import SoftmaxUncertainty
+
+#: Range of the strengths: prior standard deviations of 30 and of 0.001 in log-odds.
+WEAKEST, STRONGEST = 1e-3, 1e6
+
+#: Most rounds of MacKay's update, and the change of log strengths that ends them.
+_ROUNDS = 50
+_CLOSE = 0.05
+
+
+@dataclass(frozen=True)
+class Metric:
+    """An approximate Hessian: how to solve with it, and the diagonal of its inverse."""
+
+    solve: Callable[[FloatArray], FloatArray]
+    inverse_diagonal: Callable[[], FloatArray]
+
+
+class PenalisedModel(Protocol):
+    """The likelihood of a map whose parameters x are shrunk to 0, as the solver uses it."""
+
+    groups: IntArray
+    total: float
+    refresh: int  # solver steps between metrics
+    tolerance: float  # gradient norm per row that ends the solver
+    newton: bool  # whether the metric is the Hessian of all rows or of a sample
+
+    def objective(self, x: FloatArray) -> tuple[float, FloatArray]:
+        """Return the negative log-likelihood and its gradient."""
+
+    def metric(self, x: FloatArray, penalty: FloatArray) -> Metric:
+        """Return the Hessian of likelihood and penalty, or an approximation."""
+
+    def choose(self) -> tuple[FloatArray, FloatArray]:
+        """Return the strength of each group by the evidence, and starting parameters."""
+
+    def start(self, strengths: FloatArray) -> FloatArray:
+        """Return starting parameters for given strengths."""
+
+    def level_strengths(self) -> FloatArray:
+        """Return the largest strength of each group for bounds at a level."""
+
+    def uncertainty(self, x: FloatArray, strengths: FloatArray) -> SoftmaxUncertainty:
+        """Return the map with parameters x, and its standard errors at given strengths."""
+
+
+def fit_map(model: PenalisedModel, ridge: float | str | FloatArray) -> tuple[Minimum, FloatArray]:
+    """Return the fitted parameters of a map, and the strength of each group.
+
+    `ridge` is "auto", one strength, or one for each group.
+    """
+    if isinstance(ridge, str):
+        strengths, start = model.choose()
+    else:
+        strengths = np.broadcast_to(ridge, int(model.groups.max()) + 1).astype(np.float64)
+        start = model.start(strengths)
+    return solve_map(model, strengths, start), strengths
+
+
+def solve_map(
+    model: PenalisedModel,
+    strengths: FloatArray,
+    start: FloatArray,
+    *,
+    tolerance: float | None = None,
+) -> Minimum:
+    """Return the minimum of likelihood and penalty, to a gradient of `tolerance` per row."""
+    tolerance = model.tolerance if tolerance is None else tolerance
+    penalty = strengths[model.groups]
+
+    def objective(x: FloatArray) -> tuple[float, FloatArray]:
+        value, gradient = model.objective(x)
+        return value + 0.5 * float(penalty @ (x * x)), gradient + penalty * x
+
+    return minimise(
+        objective,
+        lambda x: model.metric(x, penalty).solve,
+        start,
+        tolerance=tolerance * model.total,
+        refresh=model.refresh,
+    )
+
+
+def maximise_evidence(
+    model: PenalisedModel,
+    strengths: FloatArray | None = None,
+    x: FloatArray | None = None,
+    *,
+    rounds: int = _ROUNDS,
+    tolerance: float = 1e-5,
+) -> tuple[FloatArray, FloatArray]:
+    """Return the strengths that maximise the evidence, and the parameters there.
+
+    Each round fits the map at given strengths, to a gradient of `tolerance` per row.
+    """
+    n_groups = int(model.groups.max()) + 1
+    strengths = np.full(n_groups, 10.0) if strengths is None else strengths
+    x = np.zeros(len(model.groups)) if x is None else x
+    last_change = step = np.zeros(n_groups)  # of the log strengths
+    for _ in range(rounds):
+        x = solve_map(model, strengths, x, tolerance=tolerance).x
+        last_step, step = step, _mackay_log_step(model, strengths, x)
+        if np.abs(step).max() < _CLOSE:
+            return np.clip(strengths * np.exp(step), WEAKEST, STRONGEST), x
+        change = _secant_log_step(last_change, last_step, step)
+        new = np.clip(strengths * np.exp(change), WEAKEST, STRONGEST)
+        last_change, strengths = np.log(new / strengths), new
+    return strengths, x
+
+
+def _mackay_log_step(model: PenalisedModel, strengths: FloatArray, x: FloatArray) -> FloatArray:
+    """Return the change of each log strength by MacKay's update, 0 at the ends of the range."""
+    n_groups = len(strengths)
+    sizes = np.bincount(model.groups, minlength=n_groups)
+    variances = model.metric(x, strengths[model.groups]).inverse_diagonal()
+    determined = sizes - strengths * np.bincount(model.groups, variances, n_groups)
+    squares = np.bincount(model.groups, x * x, n_groups)
+    new = np.maximum(determined, 0.0) / np.maximum(squares, 1e-300)
+    return np.log(np.clip(new, WEAKEST, STRONGEST) / strengths)
+
+
+def _secant_log_step(
+    last_change: FloatArray, last_step: FloatArray, step: FloatArray
+) -> FloatArray:
+    """Return the change of each log strength at which a secant predicts that MacKay's step is 0.
+
+    Where the evidence grows slowly MacKay's update takes dozens of fits. A secant step changes a
+    strength by a factor of at most eight, or as far as MacKay's update where that is more.
+    """
+    decrease = last_step - step
+    secant = np.full_like(step, np.inf)
+    np.divide(last_change * step, decrease, out=secant, where=decrease * last_change > 0)
+    largest = np.maximum(np.abs(step), np.log(8.0))
+    accelerated = np.sign(step) * np.minimum(np.abs(secant), largest)
+    return np.where(last_change == 0.0, step, accelerated)
+
+
+def shared_excess(
+    model: PenalisedModel, x: FloatArray, strengths: FloatArray, direction: FloatArray
+) -> Callable[[float], float]:
+    """Return twice the increase of the objective from x along a direction, minus its linear part.
+
+    Only differences of slopes from their mean are penalised, as in the covariance.
+    """
+    penalty = strengths[model.groups] * (model.groups != 0)
+    slopes = direction[model.groups == 0]
+    differences = strengths[0] * float(np.sum((slopes - slopes.mean()) ** 2))
+    value, gradient = model.objective(x)
+    first = float(gradient @ direction)
+    second = differences + float(penalty @ (direction * direction))
+
+    def excess(a: float) -> float:
+        increase = model.objective(x + a * direction)[0] - value - a * first
+        return 2 * increase + second * a * a
+
+    return excess
+
+
+def dense_metric(hessian: FloatArray, penalty: FloatArray) -> Metric:
+    """Return the metric of a full Hessian."""
+    diagonal = hessian.diagonal() + penalty
+    factor = _cholesky(hessian, diagonal, 1e-10 * max(diagonal.max(), 1e-290))
+
+    def inverse_diagonal() -> FloatArray:
+        inverse, _ = linalg.lapack.dtrtri(factor, lower=1)
+        return np.einsum("ij,ij->j", inverse, inverse)
+
+    def solve(gradient: FloatArray) -> FloatArray:
+        return linalg.cho_solve((factor, True), gradient, check_finite=False)
+
+    return Metric(solve, inverse_diagonal)
+
+
+def dense_inverse(hessian: FloatArray, penalty: FloatArray) -> FloatArray:
+    """Return the inverse of a full Hessian with a penalty, regularised where it is singular."""
+    diagonal = hessian.diagonal() + penalty
+    factor = _cholesky(hessian, diagonal, 1e-10 * max(diagonal.max(), 1e-290))
+    inverse, _ = linalg.lapack.dpotri(factor, lower=1)
+    return np.tril(inverse) + np.tril(inverse, -1).T
+
+
+def _cholesky(hessian: FloatArray, diagonal: FloatArray, jitter: float) -> FloatArray:
+    """Return the Cholesky factor of a Hessian, with the smallest jitter that makes it definite.
+
+    Without a penalty the Hessian is singular: a constant added to all biases changes no
+    probability, and where all probabilities are 0 or 1 no parameter does.
+    """
+    while True:
+        matrix = hessian.copy()
+        np.fill_diagonal(matrix, diagonal + jitter)
+        try:
+            return linalg.cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)
+        except linalg.LinAlgError:
+            jitter *= 100
+
+
+def strengths_by_evidence(
+    fit_at: Callable[[FloatArray], tuple[FloatArray, FloatArray, BoolArray]], forms: FloatArray
+) -> FloatArray:
+    """Return the penalty strength of each group that maximises the evidence.
+
+    Parameters
+    ----------
+    fit_at : callable
+        Takes the penalty (p, p); returns coefficients, the Hessian with the penalty, and a mask
+        of the coefficients that are free: not at a bound.
+    forms : ndarray of shape (groups, p, p)
+        Quadratic form of each group.
+    """
+    strengths = np.ones(len(forms))
+    for _ in range(_ROUNDS):
+        coef, hessian, free = fit_at(np.tensordot(strengths, forms, axes=1))
+        inverse = np.zeros_like(hessian)
+        inverse[np.ix_(free, free)] = np.linalg.pinv(hessian[np.ix_(free, free)], hermitian=True)
+        new = np.array(
+            [
+                _strength(form, strength, coef, inverse, free)
+                for form, strength in zip(forms, strengths, strict=True)
+            ]
+        )
+        found = np.abs(np.log(new / strengths)).max() < _CLOSE
+        strengths = new
+        if found:
+            break
+    return strengths
+
+
+def _strength(
+    form: FloatArray, strength: float, coef: FloatArray, inverse: FloatArray, free: BoolArray
+) -> float:
+    """Return MacKay's new strength of a group; the present one if no coefficient is free."""
+    rank = int(np.linalg.matrix_rank(form[np.ix_(free, free)], hermitian=True))
+    if rank == 0:
+        return strength
+    determined = max(rank - strength * float((form * inverse).sum()), 0.0)
+    size = max(float(coef @ form @ coef), 1e-300)
+    return float(np.clip(determined / size, WEAKEST, STRONGEST))

@@ -1,0 +1,290 @@
+r"""Bounds of log-odds by the delta method: of penalised softmax maps, and of beta calibration.
+
+The penalty strengths that maximise the evidence are good for probabilities and too strong for
+bounds: they fix parameters at 0 that the data do not determine. For bounds the strengths of slopes
+and biases are at most 1, a prior standard deviation of 1 in log-odds, and the slope that all
+classes share has a very weak prior. The inverse of the Hessian with these strengths is the
+covariance of the parameters; the delta method gives standard errors of the log-odds of a class
+against the rest.
+
+Nearly separable rows give a lower limit of the shared slope but no upper one. The likelihood is
+asymmetric in this direction, so standard errors down and up are taken from the likelihood itself
+in place of its curvature.
+
+Belief and plausibility are centred at the fitted map. Bounds at a level also limit the strength off
+the diagonal to 1, let slopes deviate by up to 2 in log-odds, and are centred at the map fitted with
+these strengths: shrinkage would otherwise move their centre.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy.special import expit, logit
+
+from dubito._numerics.contour_cut import root_chi2_quantile
+from dubito._numerics.softmax import softmax_rows
+from dubito.calibration._kernels.log_odds_bounds import (
+    belief_of_log_odds,
+    level_of_log_odds,
+)
+from dubito.calibration._kernels.softmax_covariance import log_odds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dubito._typing import FloatArray
+    from dubito.calibration._kernels.softmax_covariance import Covariance
+
+#: Numbers computed at once: 2 MiB stay in a processor's cache.
+_CHUNK = 2**18
+
+#: Prior standard deviation of the shared slope over that of the other parameters.
+_SHARED_DEVIATION = 10.0
+
+#: Cuts at which the likelihood along the shared slope is evaluated, in standard errors: the mean of
+#: a Rayleigh variable, for belief, and those of the levels 0.5, 0.9 and 0.99.
+BELIEF_CUT = np.sqrt(np.pi / 2)
+_CUTS = np.array(
+    [root_chi2_quantile(0.5), BELIEF_CUT, root_chi2_quantile(0.9), root_chi2_quantile(0.99)]
+)
+#: Relative error of the distance at which the likelihood reaches a cut.
+_TOLERANCE = 0.01
+
+
+class SharedSlope(NamedTuple):
+    """The direction in which all slopes change, one standard error long.
+
+    `direction` is (K, K+1), the bias last, or (K, 2) where the matrix is diagonal. `down` and `up`
+    are the distances at which the likelihood reaches each of `_CUTS`, over those of a parabola.
+    """
+
+    direction: FloatArray
+    down: FloatArray
+    up: FloatArray
+
+    def distances(self, cut: float) -> tuple[float, float]:
+        """Return the distances of a cut, down and up, over those of a parabola."""
+        return float(np.interp(cut, _CUTS, self.down)), float(np.interp(cut, _CUTS, self.up))
+
+    def of_rows(self, scores: FloatArray) -> FloatArray:
+        """Return the derivatives of the logits along the direction, (n, K)."""
+        slopes, bias = self.direction[:, :-1], self.direction[:, -1]
+        if slopes.shape[1] == 1:
+            return scores * slopes[:, 0] + bias
+        return scores @ slopes.T + bias
+
+
+@dataclass(frozen=True)
+class SoftmaxUncertainty:
+    """A softmax map with the standard errors of its log-odds.
+
+    `matrix` is (K, K), or (K,) where it is diagonal; `covariance` and `shared` are for scores in
+    units of `size`.
+    """
+
+    matrix: FloatArray
+    bias: FloatArray
+    size: float
+    covariance: Covariance
+    shared: SharedSlope
+
+    def proba(self, u: FloatArray) -> FloatArray:
+        """Return the probabilities of the map, (n, K)."""
+        return softmax_rows(self._logits(u))
+
+    def _logits(self, u: FloatArray) -> FloatArray:
+        logits = u * self.matrix if self.matrix.ndim == 1 else u @ self.matrix.T
+        logits += self.bias
+        return logits
+
+    def log_odds(self, u: FloatArray, cut: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return log-odds of each class against the rest, and standard errors down and up.
+
+        Parameters
+        ----------
+        u : array (n, K)
+            Log scores.
+        cut : float
+            Distance in standard errors at which bounds will be taken.
+
+        Returns
+        -------
+        eta, below, above : array (n, K)
+        """
+        eta, below, above = np.empty(u.shape), np.empty(u.shape), np.empty(u.shape)
+        down, up = self.shared.distances(cut)
+        step = max(1, _CHUNK // (self.covariance.numbers_per_row() + 8 * u.shape[1]))
+        for i in range(0, len(u), step):
+            part, rows = u[i : i + step], slice(i, i + step)
+            scores = part / self.size
+            found = log_odds(
+                self.covariance.of_rows(scores), self._logits(part), self.shared.of_rows(scores)
+            )
+            eta[rows] = found.value
+            decreasing = found.along < 0
+            square = found.along**2
+            below[rows] = np.sqrt(found.variance + np.where(decreasing, up**2, down**2) * square)
+            above[rows] = np.sqrt(found.variance + np.where(decreasing, down**2, up**2) * square)
+        return eta, below, above
+
+    def belief(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return belief and plausibility of each class, each (n, K)."""
+        return belief_of_log_odds(*self.log_odds(u, BELIEF_CUT))
+
+    def at_level(self, u: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+        """Return the ends of each class's interval at a confidence level, each (n, K)."""
+        return level_of_log_odds(*self.log_odds(u, root_chi2_quantile(level)), level)
+
+
+def including(
+    proba: FloatArray, bounds: tuple[FloatArray, FloatArray]
+) -> tuple[FloatArray, FloatArray]:
+    """Return bounds widened to include the probabilities, which are estimated in another way."""
+    lower, upper = bounds
+    return np.minimum(lower, proba), np.maximum(upper, proba)
+
+
+def slope_strength(size: float) -> float:
+    """Return the largest penalty strength of slopes for bounds at a level.
+
+    `size` is θ times a typical score; the prior standard deviation is that, between 1 and 2.
+    """
+    return float(1 / np.clip(size, 1.0, 2.0) ** 2)
+
+
+def split_shared_slope(
+    moved: FloatArray, slopes: FloatArray, strength: float
+) -> tuple[FloatArray, FloatArray]:
+    r"""Return v and w: the covariance is :math:`C-vv^\mathsf T+ww^\mathsf T`.
+
+    C has a penalty :math:`\tfrac\lambda2\lVert x\rVert^2` on K slopes, which shrinks their mean to
+    θ, itself estimated from the rows. :math:`\lambda(I-\kappa11^\mathsf T/K)` does not, and
+    :math:`\kappa<1` gives the mean a prior deviation ten times that of the slopes. The covariance
+    given the mean slope is :math:`C-vv^\mathsf T` with either; the mean itself varies along w.
+
+    Parameters
+    ----------
+    moved : array (p,)
+        C times `slopes`.
+    slopes : array (p,)
+        1 for slopes, 0 for other parameters.
+    strength : float
+        λ.
+    """
+    n_slopes, spread = slopes.sum(), moved @ slopes
+    weakened = strength * (1 - 1 / (n_slopes * _SHARED_DEVIATION**2))
+    gap = max(n_slopes / weakened - spread, 1e-12 * n_slopes / weakened)
+    return moved / np.sqrt(spread), moved * np.sqrt((1 + spread / gap) / spread)
+
+
+def shared_slope(
+    direction: FloatArray, shape: tuple[int, int], excess: Callable[[float], float] | None = None
+) -> SharedSlope:
+    """Return the shared slope: its direction, and the distances of the cuts.
+
+    Parameters
+    ----------
+    direction : array
+        Of the parameters, one standard error long.
+    shape : tuple
+        Of `SharedSlope.direction`.
+    excess : callable, optional
+        Twice the fall of the log-likelihood at a multiple of the direction; a parabola if absent.
+    """
+    table = direction.reshape(shape)
+    ones = np.ones(len(_CUTS))
+    if excess is None:
+        return SharedSlope(table, ones, ones)
+    down, up = (np.array([_distance(excess, t, side) for t in _CUTS]) for side in (-1.0, 1.0))
+    return SharedSlope(table, down, up)
+
+
+def _distance(excess: Callable[[float], float], cut: float, side: float) -> float:
+    """Return the multiple of `cut` at which the excess is cut², by secants on its square root."""
+    low, high, factor = 0.0, np.inf, 1.0
+    for _ in range(20):
+        ratio = np.sqrt(max(excess(side * factor * cut), 0.0)) / cut
+        if abs(ratio - 1) <= _TOLERANCE:
+            break
+        low, high = (factor, high) if ratio < 1 else (low, factor)
+        middle = 0.5 * (low + high) if high < np.inf else 4 * factor
+        guess = factor / max(ratio, 0.25)
+        factor = guess if low < guess < high else middle
+    return factor
+
+
+@dataclass(frozen=True)
+class LinearUncertainty:
+    """Log-odds linear in a few columns, the last constant, with their standard errors.
+
+    `covariance` is that of the coefficients (p,) given the mean slope, which `shared` describes.
+    """
+
+    coef: FloatArray
+    covariance: FloatArray
+    shared: SharedSlope
+
+    def log_odds(self, design: FloatArray, cut: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return log-odds at rows of a design, and standard errors down and up, each (n,)."""
+        variance = np.einsum("ij,ij->i", design @ self.covariance, design)
+        along = design @ self.shared.direction[0]
+        down, up = self.shared.distances(cut)
+        lower = np.where(along < 0, up, down) * along
+        upper = np.where(along < 0, down, up) * along
+        variance = np.maximum(variance, 0.0)
+        return design @ self.coef, np.sqrt(variance + lower**2), np.sqrt(variance + upper**2)
+
+    def belief(self, design: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return belief and plausibility of the event, each (n,)."""
+        return belief_of_log_odds(*self.log_odds(design, BELIEF_CUT))
+
+    def at_level(self, design: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+        """Return the interval of the event's probability at a confidence level, each (n,)."""
+        return level_of_log_odds(*self.log_odds(design, root_chi2_quantile(level)), level)
+
+    def contour(self, design: FloatArray, theta: FloatArray) -> FloatArray:
+        """Return the plausibility of each probability at each row, (n, len(theta))."""
+        eta, below, above = self.log_odds(design, BELIEF_CUT)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            away = logit(theta) - eta[:, None]
+            deviations = away / np.where(away < 0, below[:, None], above[:, None])
+        return np.where(away == 0, 1.0, np.exp(-0.5 * deviations**2))
+
+
+def linear_uncertainty(
+    design: FloatArray, weight: FloatArray, coef: FloatArray, strengths: FloatArray
+) -> LinearUncertainty:
+    """Return fitted coefficients of a logistic regression with their covariance.
+
+    Parameters
+    ----------
+    design : array (n, p)
+    weight : array (n,)
+    coef : array (p,)
+        Near the maximum of the likelihood.
+    strengths : array (p,)
+        Penalty strengths; those of slopes are equal and positive, and apply to their differences
+        from the mean slope.
+    """
+    eta = design @ coef
+    curvature = weight * expit(eta) * expit(-eta)
+    hessian = (design * curvature[:, None]).T @ design + np.diag(strengths)
+    plain = np.linalg.pinv(hessian, rcond=1e-13, hermitian=True)
+    slopes = (strengths > 0).astype(np.float64)
+    fixed, direction = split_shared_slope(plain @ slopes, slopes, float(strengths.max()))
+    steps = design @ direction
+    apart = direction[slopes > 0] - direction[slopes > 0].mean()
+    own = float(strengths.max() * apart @ apart)
+    start = float(weight @ np.logaddexp(0.0, eta))
+    linear = float(weight @ (steps * expit(eta)))
+
+    def excess(a: float) -> float:
+        # Targets are linear in the coefficients: what they add is in the linear part left out.
+        rise = float(weight @ np.logaddexp(0.0, eta + a * steps)) - start - a * linear
+        return 2 * rise + own * a * a
+
+    shared = shared_slope(direction, (1, len(coef)), excess)
+    return LinearUncertainty(coef, plain - np.outer(fixed, fixed), shared)

@@ -1,0 +1,159 @@
+"""`dubito explain`: the reasons for a prediction of one row, and the parts of its doubt."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dubito.cli.console import CliError, Console, check_fraction
+from dubito.cli.options import Json, Level, Quiet, Trust  # noqa: TC001 - typer reads them
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+
+    from dubito.saving import Saved
+
+#: Name of the row that is given on the command line.
+GIVEN = "as given"
+
+
+def explain(
+    model: Annotated[Path, typer.Argument(help="A model saved by dubito.")],
+    what: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="TABLE | NAME=VALUE...",
+            help="A CSV or Parquet file, or a value for each of the model's columns.",
+        ),
+    ],
+    *,
+    row: Annotated[
+        list[int] | None,
+        typer.Option(min=0, help="Row of the table, from 0; may be repeated. Row 0 by default."),
+    ] = None,
+    level: Level = None,
+    trust: Trust = None,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Explain what a model says about a row: of a table, or of values given here.
+
+    dubito explain model.skops new.csv --row 17
+
+    dubito explain model.skops age=31 ldl=7.9
+
+    All models tell probabilities, bounds and what their doubt is made of; some tell more:
+    evidential ones what speaks for what, imprecise ones how far other classes are from
+    being the best answer, nested ones the splits on the way, a fusion what each member says.
+    """
+    from dubito import saving  # noqa: PLC0415 - heavy
+    from dubito.cli.reasons import explain_rows  # noqa: PLC0415
+    from dubito.cli.saved_models import (  # noqa: PLC0415
+        check_level_and_coverage,
+        model_errors_name,
+        model_inputs,
+    )
+
+    check_fraction("--level", level)
+    console = Console(quiet=quiet, json=json)
+    saved = saving.load(model, trusted=trust or ())
+    check_level_and_coverage(saved.model, level, None)
+    if _is_table(what, saved):
+        place, frame = what[0], _rows_of_table(saved, Path(what[0]), row or [0])
+    else:
+        if row:
+            raise CliError("--row goes with a table; values given by name are one row already.")
+        place, frame = "the command line", _row_of_values(saved, what)
+    X = model_inputs(saved, frame, path=place)
+    with model_errors_name(place):
+        explained = explain_rows(saved, X, frame, level)
+    console.say("\n\n".join(text for text, _ in explained))
+    console.result({"model": str(model), "rows": [facts for _, facts in explained]})
+
+
+def _is_table(what: Sequence[str], saved: Saved) -> bool:
+    """Whether the argument is a table: a single one that is a file or has no "="."""
+    if len(what) > 1:
+        without = [word for word in what if "=" not in word]
+        if without:
+            raise CliError(
+                f"give one table, or values as NAME=VALUE; {without[0]!r} has no '='. "
+                f"The model's columns are {', '.join(saved.stamp.columns)}."
+            )
+        return False
+    if what[0].isdigit() and not Path(what[0]).exists():
+        raise CliError(f"row {what[0]} of which table? Say TABLE --row {what[0]}.")
+    return Path(what[0]).exists() or "=" not in what[0]
+
+
+def _rows_of_table(saved: Saved, path: Path, wanted: Sequence[int]) -> pd.DataFrame:
+    """Return some rows of a table, in the given order, reading it in chunks."""
+    import pandas as pd  # noqa: PLC0415 - heavy
+
+    from dubito.cli.saved_models import model_types  # noqa: PLC0415
+    from dubito.cli.tables import Table, chunk_rows  # noqa: PLC0415
+
+    table = Table(path)
+    types = model_types(saved, table)
+    found, last = [], -1
+    for chunk in table.chunks(list(types), types, chunk_rows(len(types))):
+        found.append(chunk.loc[chunk.index.isin(wanted)])
+        last = int(chunk.index[-1])
+        if last >= max(wanted):
+            break
+    beyond = [number for number in wanted if number > last]
+    if beyond:
+        has = f"its rows are 0 to {last}" if last >= 0 else "it has no rows"
+        raise CliError(f"{path} has no row {beyond[0]}: {has}.")
+    return pd.concat(found).loc[list(dict.fromkeys(wanted))]
+
+
+def _row_of_values(saved: Saved, pairs: Sequence[str]) -> pd.DataFrame:
+    """Return the one row that NAME=VALUE pairs describe."""
+    import pandas as pd  # noqa: PLC0415 - heavy
+
+    types = dict(zip(saved.stamp.columns, saved.stamp.column_types, strict=True))
+    if not types:
+        raise CliError("this model's columns have no names; give a table and --row instead.")
+    values: dict[str, Any] = {}
+    for pair in pairs:
+        name, text = _split_pair(pair, list(types))
+        if name in values:
+            raise CliError(f"{name!r} is given twice. Give each column one value.")
+        values[name] = _parse(name, text, types[name])
+    missing = [name for name in types if name not in values]
+    if missing:
+        raise CliError(
+            f"{'a value is' if len(missing) == 1 else 'values are'} missing for "
+            f"{', '.join(missing)}. The model needs all of {', '.join(types)}."
+        )
+    return pd.DataFrame({name: [values[name]] for name in types}, index=[GIVEN])
+
+
+def _split_pair(pair: str, known: list[str]) -> tuple[str, str]:
+    """Return name and value of NAME=VALUE; a name may contain "=" too."""
+    for name in sorted(known, key=len, reverse=True):
+        if pair.startswith(f"{name}="):
+            return name, pair.removeprefix(f"{name}=")
+    from difflib import get_close_matches  # noqa: PLC0415 - rarely needed
+
+    name = pair.partition("=")[0]
+    near = get_close_matches(name, known, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    raise CliError(f"the model has no column {name!r}.{hint} Its columns are {', '.join(known)}.")
+
+
+def _parse(name: str, text: str, kind: str) -> Any:
+    """Return the value of a cell; missing if it is empty."""
+    if not text:
+        return float("nan") if kind == "number" else None
+    if kind == "text":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise CliError(f"{name}={text}: column {name!r} takes numbers.") from None

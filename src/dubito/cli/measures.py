@@ -1,0 +1,251 @@
+"""Measures of models: by cross-validation, as a table, and the coverage of sets in words."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from sklearn.model_selection import StratifiedKFold
+
+from dubito._bounds_meaning import bounds_meaning, is_conformal
+from dubito.belief import Bounds
+from dubito.cli.console import side_by_side
+from dubito.cli.saved_models import DEFAULT_COVERAGE, gives_bounds
+from dubito.metrics import class_coverage, evaluate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from dubito._typing import IntArray
+    from dubito.cli.saved_models import TestOutputs
+    from dubito.cli.training_data import TrainingData
+    from dubito.metrics import Estimate
+    from dubito.saving import Saved
+
+HIGHER, LOWER, NEITHER = "higher", "lower", ""
+
+
+class Measure(NamedTuple):
+    """A measure in words: up to 26 letters, so that two models fit side by side in 80 columns."""
+
+    words: str
+    better: str
+    is_fraction: bool = False
+
+
+#: In the order they are shown.
+MEASURES = {
+    "accuracy": Measure("right (accuracy)", HIGHER, is_fraction=True),
+    "error": Measure("wrong (error)", LOWER, is_fraction=True),
+    "log_loss": Measure("log loss", LOWER),
+    "brier": Measure("Brier score", LOWER),
+    "ece": Measure("calibration error (ECE)", LOWER),
+    "classwise_ece": Measure("calibration error by class", LOWER),
+    "smooth_ece": Measure("calibration error, smooth", LOWER),
+    "coverage": Measure("true class in the set", HIGHER, is_fraction=True),
+    "mean_set_size": Measure("classes in the set, mean", LOWER),
+    "determinacy": Measure("sets of one class", HIGHER, is_fraction=True),
+    "single_class_accuracy": Measure("right in sets of one class", HIGHER, is_fraction=True),
+    "discounted_accuracy": Measure("discounted accuracy", HIGHER),
+    "u65": Measure("u65", HIGHER),
+    "u80": Measure("u80", HIGHER),
+    "mean_width": Measure("width of the bounds, mean", NEITHER),
+    "aurc": Measure("error of those kept (AURC)", LOWER),
+}
+
+
+def measure_of(key: str) -> Measure:
+    """Return a measure by its key; an unlisted one is named after its key."""
+    return MEASURES.get(key, Measure(key.replace("_", " "), NEITHER))
+
+
+def as_plain(estimates: Mapping[str, Estimate]) -> dict[str, dict[str, float | None]]:
+    """Return estimates for JSON, with None for values that are not finite."""
+    return {
+        key: {part: _finite(value) for part, value in estimate._asdict().items()}
+        for key, estimate in estimates.items()
+    }
+
+
+def measure_table(estimates: Mapping[str, Mapping[str, Estimate]], keys: Sequence[str] = ()) -> str:
+    """Return a table of the measures of one model or several, as wide as the terminal allows.
+
+    Parameters
+    ----------
+    estimates : mapping of name to estimates
+        One column for each name.
+    keys : sequence of str
+        The measures to show; all by default.
+
+    Returns
+    -------
+    str
+    """
+    found = dict.fromkeys(key for one in estimates.values() for key in one)
+    known = [*(key for key in MEASURES if key in found), *(k for k in found if k not in MEASURES)]
+    shown = [key for key in known if not keys or key in keys]
+    columns = [_column(shown, one) for one in estimates.values()]
+    words = ["", *(measure_of(key).words for key in shown)]
+    better = ["better", *(measure_of(key).better for key in shown)]
+    names = list(estimates) if len(estimates) > 1 else ["95% interval"]
+    numbers = [[name, *column] for name, column in zip(names, columns, strict=True)]
+    return side_by_side(list(zip(words, *numbers, better, strict=True)))
+
+
+def _column(keys: Sequence[str], estimates: Mapping[str, Estimate]) -> list[str]:
+    """Return values with their intervals, aligned at the brackets."""
+    cells = [_cell(key, estimates.get(key)) for key in keys]
+    width = max(len(value) for value, _ in cells)
+    return [f"{value:<{width}} {interval}".rstrip() for value, interval in cells]
+
+
+def _cell(key: str, estimate: Estimate | None) -> tuple[str, str]:
+    """Return a value and its interval in brackets; empty or "-" where not finite."""
+    if estimate is None or _finite(estimate.value) is None:
+        return "-", ""
+    is_fraction = measure_of(key).is_fraction
+    value, low, high = (100 * part if is_fraction else part for part in estimate)
+    digits, unit = (1, "%") if is_fraction else (3, "")
+    if _finite(low) is None or _finite(high) is None:
+        return f"{value:.{digits}f}{unit}", ""
+    return f"{value:.{digits}f}{unit}", f"({low:.{digits}f}-{high:.{digits}f}{unit})"
+
+
+def _finite(value: Any) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def folds_of(y: npt.NDArray[Any], cv: int, seed: int) -> list[tuple[IntArray, IntArray]]:
+    """Return the training and test rows of each fold; empty if no class has two rows.
+
+    A row that is the only one of its class is in every training part and in no test part: a model
+    that has not seen it cannot know its class. Any other class is in every training part.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+        Labels.
+    cv : int
+        Number of folds, at most the size of the largest class; 0 for none.
+    seed : int
+        Seed of the shuffle.
+
+    Returns
+    -------
+    list of (ndarray, ndarray)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dubito.cli.measures import folds_of
+    >>> y = np.array(["a", "b", "a", "rare", "b", "a"])
+    >>> folds = folds_of(y, 2, seed=0)
+    >>> [sorted(y[test].tolist()) for _, test in folds]
+    [['a', 'a', 'b'], ['a', 'b']]
+    >>> all("rare" in y[train] for train, _ in folds)
+    True
+    """
+    _, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
+    n_folds = min(cv, int(counts.max()))
+    if n_folds < 2:
+        return []
+    tested = np.flatnonzero(counts[codes] > 1)
+    splitter = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
+    with warnings.catch_warnings():
+        # Expected: a class with fewer rows than folds has at most one row in each.
+        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+        tests = [tested[test] for _, test in splitter.split(tested, codes[tested])]
+    return [(np.setdiff1d(np.arange(len(y)), test), np.sort(test)) for test in tests]
+
+
+def cross_validate(
+    build: Callable[[npt.NDArray[Any]], Any],
+    rows: TrainingData,
+    folds: list[tuple[IntArray, IntArray]],
+    done: Callable[[int], None],
+) -> dict[str, Estimate]:
+    """Return the measures of a model by cross-validation.
+
+    Parameters
+    ----------
+    build : callable
+        Returns an unfitted model for rows with given labels.
+    rows : TrainingData
+        All rows.
+    folds : list of (ndarray, ndarray)
+        From `folds_of`.
+    done : callable
+        Called with 1 after each fold.
+
+    Returns
+    -------
+    dict
+        As `dubito.metrics.evaluate` returns them; empty without folds.
+    """
+    if not folds:
+        return {}
+    parts = []
+    for train, test in folds:
+        y = rows.y[train]
+        model = build(y).fit(rows.X.iloc[train], y)
+        X = rows.X.iloc[test]
+        bounds = model.predict_bounds(X)
+        options = {"coverage": DEFAULT_COVERAGE} if is_conformal(model) else {}
+        sets = model.predict_set(X, **options)
+        parts.append((model.predict_proba(X), bounds.lower, bounds.upper, sets))
+        done(1)
+    proba, lower, upper, sets = (np.concatenate(part) for part in zip(*parts, strict=True))
+    tested = np.concatenate([test for _, test in folds])
+    return evaluate(
+        rows.y[tested],
+        proba,
+        bounds=Bounds(lower, upper),
+        sets=sets,
+        classes=np.unique(rows.y),
+    )
+
+
+def bounds_lines(models: dict[str, Saved], level: float | None) -> list[str]:
+    """Return lines that say what the bounds of models are; none for models without bounds."""
+    kinds = {
+        name: bounds_meaning(saved.model, level).both
+        for name, saved in models.items()
+        if gives_bounds(saved.model)
+    }
+    if level is not None and kinds:
+        return [f"Bounds are at level {level:.15g}."]
+    if len(set(kinds.values())) == 1:
+        return [f"Bounds are {next(iter(kinds.values()))}."]
+    return [f"Bounds of {name} are {words}." for name, words in kinds.items()]
+
+
+def coverage_facts(
+    outputs: TestOutputs, classes: Sequence[Any], promised: float | None, observed: Estimate
+) -> dict[str, Any]:
+    """Return the coverage promised and observed, overall and of the least covered class."""
+    by_class = class_coverage(outputs.y, np.asarray(outputs.sets), classes=classes)
+    worst = int(np.nanargmin(by_class))
+    return {
+        "promised": promised or DEFAULT_COVERAGE,
+        "observed": observed.value,
+        "low": observed.low,
+        "high": observed.high,
+        "worst_class": classes[worst],
+        "worst_observed": float(by_class[worst]),
+        "worst_rows": int((outputs.y == classes[worst]).sum()),
+    }
+
+
+def coverage_line(facts: dict[str, Any], name: str | None) -> str:
+    """Return the coverage promised and observed as one line, after the name of the model."""
+    before = "" if name is None else f"{name}: "
+    few = " That is less than chance explains." if facts["high"] < facts["promised"] else ""
+    return (
+        f"{before}coverage promised {facts['promised']:.1%}, observed {facts['observed']:.1%} "
+        f"({facts['low']:.1%} to {facts['high']:.1%}); least in class {facts['worst_class']}, "
+        f"{facts['worst_observed']:.1%} of {facts['worst_rows']:,}.{few}"
+    )

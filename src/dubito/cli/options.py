@@ -1,0 +1,62 @@
+"""Options that several commands take, spelled the same on each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+#: Metavar of flags: the help shows no value.
+FLAG = ""
+
+Label = Annotated[
+    str | None, typer.Option("--label", "-y", metavar="COLUMN", help="Column of the true labels.")
+]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        metavar="A,B,C",
+        help="Columns to use, in this order; patterns such as 'c*' too (quote them).",
+    ),
+]
+Output = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="FILE", help="File to write.")
+]
+Force = Annotated[
+    bool, typer.Option("--force", metavar=FLAG, help="Overwrite the output if it exists.")
+]
+Quiet = Annotated[
+    bool,
+    typer.Option("--quiet", "-q", metavar=FLAG, help="No text and no progress bar: errors only."),
+]
+Json = Annotated[
+    bool,
+    typer.Option(
+        "--json", metavar=FLAG, help="One JSON object on stdout in place of text, nothing else."
+    ),
+]
+Level = Annotated[
+    float | None,
+    typer.Option(
+        metavar="FRACTION",
+        help="Confidence level of the bounds: 0.9 means that they hold the true probability 9 "
+        "times in 10. Without it they are belief and plausibility.",
+    ),
+]
+Coverage = Annotated[
+    float | None,
+    typer.Option(
+        metavar="FRACTION",
+        help="How often sets hold the true class; for conformal models, 0.9 by default.",
+    ),
+]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of everything that is drawn by chance.")]
+Trust = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="TYPE",
+        help="A type in the model file that you trust besides those of dubito and scikit-learn; "
+        "may be repeated.",
+    ),
+]

@@ -1,0 +1,392 @@
+"""Explanations of single rows: probabilities and doubt, then the reasons that some models give."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+
+from dubito._bounds_meaning import bounds_meaning, is_conformal, is_novelty_aware
+from dubito.cli.console import side_by_side
+from dubito.cli.saved_models import DEFAULT_COVERAGE, gives_bounds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pandas as pd
+
+    from dubito._bounds_meaning import BoundsMeaning
+    from dubito._typing import BoolArray, FloatArray
+    from dubito.belief import Bounds
+    from dubito.saving import Saved
+
+#: Classes listed, the most probable first.
+MOST_LISTED = 5
+#: Classes named on each side of a split.
+MOST_NAMED = 3
+#: Critical imprecisions are searched up to this multiple of the model's own.
+SEARCH_FACTOR = 10.0
+
+
+class RowOutputs(NamedTuple):
+    """One row and the outputs of the model for it; None for bounds and set if it has none."""
+
+    model: Any
+    name: Any
+    X: Any
+    classes: list[Any]
+    proba: FloatArray
+    bounds: Bounds | None
+    possible: BoolArray | None
+    meaning: BoundsMeaning
+
+    @property
+    def best(self) -> int:
+        """Index of the most probable class."""
+        return int(np.argmax(self.proba))
+
+    @property
+    def conformal(self) -> bool:
+        """Whether the set has a promised coverage."""
+        return is_conformal(self.model)
+
+    @property
+    def inner(self) -> Any:
+        """The model without conformal and novelty wrappers."""
+        model = self.model
+        while (is_conformal(model) or is_novelty_aware(model)) and hasattr(model, "estimator_"):
+            model = model.estimator_
+        return model
+
+    @property
+    def core(self) -> Any:
+        """The last step of the model, if it is a pipeline."""
+        return self.inner.steps[-1][1] if isinstance(self.inner, Pipeline) else self.inner
+
+    @property
+    def prepared(self) -> Any:
+        """The row as the last step of the model takes it."""
+        return self.inner[:-1].transform(self.X) if isinstance(self.inner, Pipeline) else self.X
+
+
+#: Lines of text, and the same as facts for JSON.
+Finding = tuple[list[str], dict[str, Any]]
+
+
+def explain_rows(
+    saved: Saved, X: Any, frame: pd.DataFrame, level: float | None = None
+) -> list[tuple[str, dict[str, Any]]]:
+    """Return an explanation of each row, as text and as facts for JSON.
+
+    Parameters
+    ----------
+    saved : Saved
+        The model.
+    X : DataFrame or ndarray
+        Rows as inputs of the model.
+    frame : DataFrame
+        The same rows by column name; the index holds their names.
+    level : float or None
+        Confidence level of the bounds.
+
+    Returns
+    -------
+    list of (str, dict)
+    """
+    classes = list(saved.stamp.classes)
+    proba = np.asarray(saved.model.predict_proba(X))
+    bounds, sets = _bounds_and_sets(saved.model, X, level)
+    meaning = bounds_meaning(saved.model, level)
+    explained = []
+    for i, name in enumerate(frame.index):
+        outputs = RowOutputs(
+            saved.model,
+            name,
+            X.iloc[[i]] if hasattr(X, "iloc") else X[[i]],
+            classes,
+            proba[i],
+            None if bounds is None else bounds[i],
+            None if sets is None else sets[i],
+            meaning,
+        )
+        explained.append(_explain_row(saved, outputs, frame.iloc[i]))
+    return explained
+
+
+def _bounds_and_sets(
+    model: Any, X: Any, level: float | None
+) -> tuple[Bounds | None, BoolArray | None]:
+    if not gives_bounds(model):
+        return None, None
+    level_option = {} if level is None else {"level": level}
+    options = {"coverage": DEFAULT_COVERAGE} if is_conformal(model) else level_option
+    sets = np.asarray(model.predict_set(X, **options))
+    return model.predict_bounds(X, **level_option), sets
+
+
+def _explain_row(saved: Saved, outputs: RowOutputs, row: pd.Series) -> tuple[str, dict[str, Any]]:
+    parts = [_prediction(outputs), *(find(outputs) for find in _REASONS), _unseen(saved, row)]
+    lines = [line for text, _ in parts for line in text]
+    facts: dict[str, Any] = {
+        "row": outputs.name if isinstance(outputs.name, str) else int(outputs.name)
+    }
+    for _, more in parts:
+        facts |= more
+    return "\n".join(lines), facts
+
+
+def _prediction(outputs: RowOutputs) -> Finding:
+    """Return the most probable classes and, with bounds, the doubt about the first."""
+    order = np.argsort(-outputs.proba, kind="stable")[:MOST_LISTED].tolist()
+    best = outputs.classes[outputs.best]
+    opening = f"row {outputs.name}: most probable is {best} ({outputs.proba[outputs.best]:.2f})."
+    listed = [_class_facts(outputs, k) for k in order]
+    facts: dict[str, Any] = {"prediction": best, "classes": listed}
+    head = tuple(_column_name(outputs.meaning, name) for name in listed[0])
+    table = side_by_side([head, *map(_cells, listed)])
+    if outputs.bounds is None or outputs.possible is None:
+        no_bounds = "This model gives no bounds, so it cannot tell what its doubt is made of."
+        return [opening, table, *_other_classes(outputs), no_bounds], facts
+    possible = [outputs.classes[k] for k in np.flatnonzero(outputs.possible)]
+    lower, upper = (
+        float(side[0, outputs.best]) for side in (outputs.bounds.lower, outputs.bounds.upper)
+    )
+    width, others = upper - lower, 1 - upper
+    facts["set"] = possible
+    facts["bounds"] = outputs.meaning.both
+    facts["level"] = outputs.meaning.level
+    facts["doubt"] = {
+        "total": 1 - lower,
+        "between_the_bounds": width,
+        "left_to_other_classes": others,
+    }
+    lines = [f"{opening} {_set_sentence(outputs, possible, best)}", table, *_other_classes(outputs)]
+    return [*lines, _doubt_sentence(best, width, others, outputs.meaning)], facts
+
+
+def _set_sentence(outputs: RowOutputs, possible: list[Any], best: Any) -> str:
+    """Return a sentence on the set of classes."""
+    if outputs.conformal:
+        return f"The set with coverage {DEFAULT_COVERAGE:g}: {_named(possible)}."
+    if possible == [best]:
+        return "It is clearly the most probable."
+    return f"Could be the best answer: {_named(possible)}."
+
+
+def _column_name(meaning: BoundsMeaning, name: str) -> str:
+    """Return the name of a column of the table; of bounds, by their meaning."""
+    named = {
+        "belief": {"lower": "belief", "upper": "plausibility"},
+        "level": {"lower": f"lower at {meaning.level}", "upper": f"upper at {meaning.level}"},
+    }
+    return named.get(meaning.kind, {}).get(name, name.replace("_", " "))
+
+
+def _cells(facts: dict[str, Any]) -> tuple[str, ...]:
+    """Return the facts about a class as cells of a table."""
+    shown = {True: "yes", False: "no"}
+    label, *rest = facts.values()
+    return str(label), *(shown[x] if isinstance(x, bool) else f"{abs(x):.2f}" for x in rest)
+
+
+def _doubt_sentence(label: Any, width: float, others: float, meaning: BoundsMeaning) -> str:
+    """Return the doubt and its two parts, rounded so that the parts add up.
+
+    The width is rounded as elsewhere: for evidential models it is repeated as ignorance.
+    """
+    total, between = round(width + others, 2), round(width, 2)
+    if total == 0:
+        return f"Doubt about {label}: less than 0.01."
+    return (
+        f"Doubt about {label}: {total:.2f} = {between:.2f} between {meaning.lower} and "
+        f"{meaning.upper} + {total - between:.2f} left to other classes."
+    )
+
+
+def _class_facts(outputs: RowOutputs, k: int) -> dict[str, Any]:
+    facts = {"class": outputs.classes[k], "probability": float(outputs.proba[k])}
+    if outputs.bounds is not None and outputs.possible is not None:
+        facts["lower"] = float(outputs.bounds.lower[0, k])
+        facts["upper"] = float(outputs.bounds.upper[0, k])
+        facts["in_the_set" if outputs.conformal else "could_be_best"] = bool(outputs.possible[k])
+    return facts
+
+
+def _other_classes(outputs: RowOutputs) -> list[str]:
+    rest = len(outputs.classes) - MOST_LISTED
+    return (
+        [f"  and {rest:,} less probable {'class' if rest == 1 else 'classes'}"] if rest > 0 else []
+    )
+
+
+def _evidence(outputs: RowOutputs) -> Finding:
+    """Return the weights of evidence, of models that have them."""
+    if not hasattr(outputs.inner, "explain"):
+        return [], {}
+    explanation = outputs.inner.explain(outputs.X)
+    table = explanation.table
+    columns = {
+        name: np.asarray(table[name]).tolist() for name in ("feature", "value", "class", "weight")
+    }
+    pieces = [
+        dict(zip(columns, piece, strict=True)) for piece in zip(*columns.values(), strict=True)
+    ]
+    for piece in pieces:
+        if isinstance(piece["value"], float) and not math.isfinite(piece["value"]):
+            piece["value"] = None
+    facts = {
+        "evidence": pieces,
+        "ignorance": float(explanation.ignorance[0]),
+        "conflict": float(explanation.conflict[0]),
+    }
+    calibrated = hasattr(outputs.inner, "pairs_")
+    before = ", before calibration" if calibrated else ""
+    heading = (
+        f"The evidence{before} (ignorance: what the values of this row leave open between all "
+        "classes, as average values do; conflict: how far they contradict each other; neither "
+        "counts the rows that were seen):"
+    )
+    lines = [heading, explanation.text()]
+    if calibrated:
+        first = _plain(outputs.inner.pairs_[0].estimator.predict(outputs.X)[0])
+        facts["prediction_before_calibration"] = first
+        if first != outputs.classes[outputs.best]:
+            lines.append(
+                f"Calibration makes {outputs.classes[outputs.best]} more probable than {first}."
+            )
+    return lines, facts
+
+
+def _imprecision(outputs: RowOutputs) -> Finding:
+    """Return the imprecision at which other classes could be best, of imprecise discriminants."""
+    core = outputs.core
+    if not hasattr(core, "critical_c"):
+        return [], {}
+    largest = SEARCH_FACTOR * max(float(core.c_), 1.0)
+    needed = core.critical_c(outputs.prepared, max_c=largest)[0]
+    order = np.argsort(needed, kind="stable")[:MOST_LISTED].tolist()
+    parts = [
+        f"{outputs.classes[k]} from {needed[k]:.2f} on" if math.isfinite(needed[k])
+        else f"{outputs.classes[k]} not below {largest:.0f}"
+        for k in order
+    ]  # fmt: skip
+    line = (
+        f"The model's imprecision is {core.c_:.2f}. Imprecision from which on each class could be "
+        f"the best answer: {'; '.join(parts)}."
+    )
+    facts = [
+        {"class": outputs.classes[k], "c": float(needed[k]) if math.isfinite(needed[k]) else None}
+        for k in order
+    ]
+    return [line], {"imprecision": float(core.c_), "critical_c": facts}
+
+
+def _splits(outputs: RowOutputs) -> Finding:
+    """Return the splits from the root to the most probable class, of nested dichotomies."""
+    if not hasattr(outputs.core, "tree_"):
+        return [], {}
+    tree, best = outputs.core.tree_, outputs.classes[outputs.best]
+    column = {label: k for k, label in enumerate(outputs.classes)}
+    lines, facts = [f"The splits on the way to {best}:"], []
+    for node, side in tree.path(best):
+        start, split, stop = (int(part[node]) for part in (tree.start, tree.split, tree.stop))
+        sides = [tree.leaves[start:split].tolist(), tree.leaves[split:stop].tolist()]
+        masses = [float(outputs.proba[[column[label] for label in part]].sum()) for part in sides]
+        probability = masses[side] / sum(masses) if sum(masses) > 0 else 0.5
+        taken, other = sides[side], sides[1 - side]
+        lines.append(f"  {probability:.2f} for {_named(taken)} rather than {_named(other)}")
+        facts.append({"for": taken, "rather_than": other, "probability": probability})
+    return lines, {"splits": facts}
+
+
+def _trees(outputs: RowOutputs) -> Finding:
+    """Return how many trees agree, of ensembles of nested dichotomies."""
+    trees = getattr(outputs.core, "estimators_", None)
+    if not trees or not all(hasattr(tree, "tree_") for tree in trees):
+        return [], {}
+    best = outputs.classes[outputs.best]
+    agree = sum(tree.predict(outputs.prepared)[0] == best for tree in trees)
+    return [f"{agree} of {len(trees)} trees find {best} most probable."], {
+        "trees": len(trees),
+        "trees_that_agree": agree,
+    }
+
+
+def _members(outputs: RowOutputs) -> Finding:
+    """Return the prediction of each member and their conflict, of a fusion."""
+    core = outputs.core
+    if not (hasattr(core, "members_") and hasattr(core, "conflict")):
+        return [], {}
+    conflict = float(core.conflict(outputs.prepared)[0])
+    facts = []
+    for (name, *_), (member, part) in zip(
+        core.estimators, core._inputs(outputs.prepared), strict=True
+    ):
+        proba = member.predict_proba(part)[0]
+        k = int(np.argmax(proba))
+        facts.append(
+            {"member": name, "class": _plain(member.classes_[k]), "probability": float(proba[k])}
+        )
+    members = "; ".join(f"{f['member']}: {f['class']} ({f['probability']:.2f})" for f in facts)
+    lines = [
+        f"The members alone say {members}.",
+        f"They contradict each other by {conflict:.2f} (0: not at all, 1: entirely).",
+    ]
+    return lines, {"members": facts, "conflict": conflict}
+
+
+def _familiarity(outputs: RowOutputs) -> Finding:
+    """Return the familiarity of the row, of novelty-aware models."""
+    if not is_novelty_aware(outputs.model):
+        return [], {}
+    familiarity, rate = float(outputs.model.familiarity(outputs.X)[0]), float(outputs.model.rate)
+    verdict = (
+        "unlike the rows it was trained on, so that its bounds are widened"
+        if familiarity < rate
+        else "like rows it was trained on"
+    )
+    line = (
+        f"Familiarity {familiarity:.3f}, {verdict} (of ordinary rows, such a fraction is as "
+        "unusual or more)."
+    )
+    return [line], {"familiarity": familiarity, "unfamiliar": familiarity < rate}
+
+
+_REASONS: tuple[Callable[[RowOutputs], Finding], ...] = (
+    _familiarity,
+    _evidence,
+    _imprecision,
+    _splits,
+    _trees,
+    _members,
+)
+
+
+def _unseen(saved: Saved, row: pd.Series) -> Finding:
+    """Return notes on text values that were not in the training rows."""
+    known = saved.stamp.options.get("values", {})
+    unseen = {
+        name: row[name]
+        for name, values in known.items()
+        if isinstance(row.get(name), str) and row[name] not in values
+    }
+    lines = [
+        f"note: {name} = {value} did not occur in training; it counts as none of the values there."
+        for name, value in unseen.items()
+    ]
+    return lines, {"unseen_values": unseen} if unseen else {}
+
+
+def _named(labels: list[Any]) -> str:
+    """Return the names of a few classes, joined by "or"."""
+    if len(labels) > MOST_NAMED + 1:
+        shown = ", ".join(map(str, labels[:MOST_NAMED]))
+        return f"{shown} or {len(labels) - MOST_NAMED} others"
+    words = list(map(str, labels))
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value

@@ -1,0 +1,118 @@
+"""`dubito report`: one HTML page that says how far a saved model can be trusted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dubito.cli.console import CliError, Console, check_fraction
+from dubito.cli.options import (  # noqa: TC001 - typer reads them
+    Coverage,
+    Force,
+    Json,
+    Label,
+    Level,
+    Output,
+    Quiet,
+    Seed,
+    Trust,
+)
+
+
+def report(  # noqa: PLR0913 - a command's options
+    model: Annotated[Path, typer.Argument(help="A model saved by dubito.")],
+    test: Annotated[Path, typer.Argument(help="CSV or Parquet: rows it has not seen, labelled.")],
+    *,
+    label: Label = None,
+    output: Output = None,
+    compare: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="MODEL", help="Another model to put beside it; may be repeated."),
+    ] = None,
+    reject_cost: Annotated[
+        float,
+        typer.Option(min=0, max=1, help="What asking a person costs where a mistake costs 1."),
+    ] = 0.2,
+    level: Level = None,
+    coverage: Coverage = None,
+    title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
+    names: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column to call rows by on the page, such as an id; else they count from 0.",
+        ),
+    ] = None,
+    seed: Seed = 0,
+    trust: Trust = None,
+    force: Force = False,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Write an HTML page about a model: how often right, how often it doubts, what doubt buys.
+
+    The page needs no network and can be sent by mail. The column of labels is the one the model
+    was fitted with, unless --label names another. It needs the extra "report" of the package.
+    """
+    from dubito.cli.saved_models import (  # noqa: PLC0415
+        DEFAULT_COVERAGE,
+        check_level_and_coverage,
+        labelled_chunks,
+        load_models,
+        training_file_note,
+    )
+    from dubito.cli.tables import Table  # noqa: PLC0415 - heavy
+    from dubito.cli.writer import check_outputs  # noqa: PLC0415
+
+    check_fraction("--level", level)
+    check_fraction("--coverage", coverage)
+    console = Console(quiet=quiet, json=json)
+    target = Path("report.html") if output is None else output
+    check_outputs([target], [model, test, *(compare or [])], force=force)
+    _refuse_without_extra()
+    from dubito.report import collect, write_page  # noqa: PLC0415 - needs the extra
+
+    table = Table(test)  # errors of the file come before models are loaded
+    row_names = None if names is None else table.read([names], {names: "as_is"})[names].astype(str)
+    models = load_models([model, *(compare or [])], trust or [])
+    for saved in models.values():
+        check_level_and_coverage(saved.model, level, coverage)
+    chunks = {
+        name: next(labelled_chunks(saved, test, label, whole=True))
+        for name, saved in models.items()
+    }
+    with console.progress(None, "collecting", unit="steps"):
+        collected = collect(
+            {name: saved.model for name, saved in models.items()},
+            {name: chunk.X for name, chunk in chunks.items()},
+            next(iter(chunks.values())).y,
+            title=title,
+            reject_cost=reject_cost,
+            level=level,
+            coverage=coverage or DEFAULT_COVERAGE,
+            row_names=row_names,
+            random_state=seed,
+        )
+        write_page(collected, target, force=force)
+    for line in collected["summary"]["lines"]:
+        console.say(line)
+    note = training_file_note(models, test)
+    if note:
+        console.note(note)
+    console.say(f"Report: {target.resolve()} (open it in a browser)")
+    facts = {"rows": collected["rows"], "trained_on_this_file": bool(note)}
+    console.result({"file": str(target)} | facts | collected["summary"])
+
+
+def _refuse_without_extra() -> None:
+    """Raise an error that says what to install, before anything is read."""
+    from importlib.util import find_spec  # noqa: PLC0415
+
+    missing = [name for name in ("altair", "jinja2", "vl_convert") if find_spec(name) is None]
+    if missing:
+        raise CliError(
+            f"a report needs {', '.join(missing)}, which is not installed: pip install "
+            '"dubito[report]"'
+        )

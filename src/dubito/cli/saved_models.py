@@ -1,0 +1,302 @@
+"""Saved models: loading them, the columns they take, labelled rows, and their outputs."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+
+from dubito import saving
+from dubito._bounds_meaning import is_conformal
+from dubito._wording import counted
+from dubito.belief import Bounds
+from dubito.cli.console import CliError
+from dubito.cli.labels import label_column, true_labels
+from dubito.cli.tables import Table, chunk_rows, listed, refuse_missing
+from dubito.cli.training_data import digest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    import numpy.typing as npt
+    import pandas as pd
+
+    from dubito._typing import BoolArray, FloatArray
+    from dubito.saving import Saved
+
+#: Default coverage of the sets of conformal models.
+DEFAULT_COVERAGE = 0.9
+#: Most probabilities (rows x classes) held in memory for one model: 1.2 GB with its bounds.
+MOST_CELLS = 50_000_000
+
+
+def load_models(paths: Sequence[Path], trust: Sequence[str]) -> dict[str, Saved]:
+    """Return models by name: the stems of their files, or the whole paths if stems are equal."""
+    stems = [path.stem for path in paths]
+    names = stems if len(set(stems)) == len(stems) else [str(path) for path in paths]
+    models: dict[str, Saved] = {}
+    for name, path in zip(names, paths, strict=True):
+        if name in models:
+            raise CliError(f"{path} is named twice. Compare it with another model.")
+        models[name] = saving.load(path, trusted=trust)
+    _refuse_other_classes(models)
+    return models
+
+
+def training_file_note(models: dict[str, Saved], path: Path) -> str:
+    """Return a note if models were trained on the file they are tested on; else empty."""
+    training_digests = {name: saved.stamp.options.get("data") for name, saved in models.items()}
+    test_digest = digest(path) if any(training_digests.values()) else None
+    names = [
+        name for name, data in training_digests.items() if data is not None and data == test_digest
+    ]
+    if not names:
+        return ""
+    return (
+        f"note: {', '.join(names)} was trained on {path} itself, so this tells how well it "
+        "remembers, not how well it decides. Test it on rows it has not seen."
+    )
+
+
+def _refuse_other_classes(models: dict[str, Saved]) -> None:
+    (first, own), *others = models.items()
+    for name, saved in others:
+        if set(saved.stamp.classes) != set(own.stamp.classes):
+            raise CliError(
+                f"{first} and {name} know different classes ({listed(own.stamp.classes)}; "
+                f"{listed(saved.stamp.classes)}). Models can be compared on the same classes only."
+            )
+
+
+def gives_bounds(model: Any) -> bool:
+    """Whether a model has lower and upper probabilities."""
+    core = model.steps[-1][1] if isinstance(model, Pipeline) else model
+    return hasattr(core, "predict_bounds")
+
+
+def check_level_and_coverage(model: Any, level: float | None, coverage: float | None) -> None:
+    """Raise an error for a level or a coverage that a model does not support."""
+    name = type(model).__name__
+    if level is not None and not gives_bounds(model):
+        raise CliError(
+            f"{name} gives no bounds, so none at a level. Make a model that does, as dubito "
+            "calibrate does by default, or leave --level out."
+        )
+    if coverage is not None and not is_conformal(model):
+        raise CliError(
+            f"{name} has no sets with a promised coverage. Make a model that has: dubito calibrate "
+            "--method conformal, or dubito train --conformal; or leave --coverage out."
+        )
+
+
+class LabelledChunk(NamedTuple):
+    """Some rows: the inputs of the model, and the true labels."""
+
+    X: Any
+    y: npt.NDArray[Any]
+
+
+def labelled_chunks(
+    saved: Saved, path: Path, label: str | None, *, whole: bool = False
+) -> Iterator[LabelledChunk]:
+    """Yield the rows of a file as inputs of a model, with their labels.
+
+    Parameters
+    ----------
+    saved : Saved
+        The model.
+    path : Path
+        CSV or Parquet.
+    label : str or None
+        The column of labels; by default the one the model was fitted with.
+    whole : bool
+        Yield all rows at once.
+
+    Yields
+    ------
+    LabelledChunk
+    """
+    table = Table(path)
+    name = label_column(saved, label)
+    if name not in table.names:
+        raise table.missing(name, "It should hold the true labels; --label names another column.")
+    types = model_types(saved, table)
+    if name in types:
+        raise CliError(
+            f"column {name!r} is one the model decides by, so it cannot hold the true labels. "
+            "--label names the column that does."
+        )
+    types |= {name: "as_is"}
+    if whole:
+        frames = iter([table.read(list(types), types)])
+    else:
+        frames = table.chunks(list(types), types, chunk_rows(len(types)))
+    empty = True
+    for frame in frames:
+        if frame.empty:
+            continue
+        empty = False
+        y = true_labels(saved, frame, label, path=path)
+        yield LabelledChunk(model_inputs(saved, frame, path=path), y)
+    if empty:
+        raise CliError(f"{path} has column names and no rows. There is nothing to test on.")
+
+
+class TestOutputs(NamedTuple):
+    """True labels and the outputs of a model for all rows; None for bounds and sets it lacks."""
+
+    y: npt.NDArray[Any]
+    proba: FloatArray
+    bounds: Bounds | None
+    sets: BoolArray | None
+
+
+def compute_outputs(
+    saved: Saved,
+    path: Path,
+    label: str | None,
+    done: Callable[[int], None],
+    *,
+    level: float | None = None,
+    coverage: float | None = None,
+) -> TestOutputs:
+    """Return the outputs of a model for all rows of a file, computed in chunks.
+
+    Parameters
+    ----------
+    saved : Saved
+        The model.
+    path : Path
+        CSV or Parquet.
+    label : str or None
+        The column of labels.
+    done : callable
+        Called with the number of rows of each chunk.
+    level : float or None
+        Confidence level of the bounds.
+    coverage : float or None
+        Coverage of the sets, of conformal models.
+
+    Returns
+    -------
+    TestOutputs
+        Columns in the order of the model's classes.
+    """
+    parts: list[list[Any]] = []
+    cells = 0
+    has_bounds = gives_bounds(saved.model)
+    level_option = {} if level is None else {"level": level}
+    set_options = (
+        {"coverage": coverage or DEFAULT_COVERAGE} if is_conformal(saved.model) else level_option
+    )
+    for chunk in labelled_chunks(saved, path, label):
+        cells += len(chunk.y) * len(saved.stamp.classes)
+        if cells > MOST_CELLS:
+            raise CliError(
+                f"{path} has more than {MOST_CELLS // len(saved.stamp.classes):,} rows, whose "
+                f"probabilities of {len(saved.stamp.classes):,} classes would not fit into memory. "
+                "Take a part of the rows: a sample tells as much."
+            )
+        with model_errors_name(path):
+            part = [chunk.y, saved.model.predict_proba(chunk.X)]
+            if has_bounds:
+                bounds = saved.model.predict_bounds(chunk.X, **level_option)
+                part += [
+                    bounds.lower,
+                    bounds.upper,
+                    saved.model.predict_set(chunk.X, **set_options),
+                ]
+        parts.append(part)
+        done(len(chunk.y))
+    y, proba, *rest = (np.concatenate(part) for part in zip(*parts, strict=True))
+    if not has_bounds:
+        return TestOutputs(y, proba, None, None)
+    lower, upper, sets = rest
+    return TestOutputs(y, proba, Bounds(lower, upper, level), sets)
+
+
+def model_types(saved: Saved, table: Table) -> dict[str, str]:
+    """Return the columns that a model takes, in its order, and the type each is read as.
+
+    Parameters
+    ----------
+    saved : Saved
+        The model and its stamp.
+    table : Table
+        The table that has these columns.
+
+    Returns
+    -------
+    dict of str to str
+        For `Table.read` and `Table.chunks`: name to "number" or "text".
+    """
+    stamp = saved.stamp
+    if not stamp.columns:
+        return _unnamed_columns(saved, table)
+    for name in stamp.columns:
+        if name not in table.names:
+            raise table.missing(name, _fitted_on(stamp.columns), stamp.columns)
+    return dict(zip(stamp.columns, stamp.column_types, strict=True))
+
+
+def model_inputs(saved: Saved, frame: pd.DataFrame, *, path: str | Path) -> Any:
+    """Return the inputs of the model's methods: an array of scores, or a table of features.
+
+    Parameters
+    ----------
+    saved : Saved
+        The model and its stamp.
+    frame : DataFrame
+        Rows with at least the columns of the model.
+    path : str or Path
+        The file they come from, for messages.
+
+    Returns
+    -------
+    ndarray or DataFrame
+        Scores (n, columns); or features as the model knows them.
+
+    Raises
+    ------
+    CliError
+        If a column is missing, or a cell that the model needs.
+    """
+    stamp = saved.stamp
+    names = list(stamp.columns) or list(frame.columns)
+    for name in names:
+        if name not in frame.columns:
+            raise CliError(f"column {name!r} is missing from {path}. {_fitted_on(names)}")
+    part = frame[names]
+    refuse_missing(part, path, empty_allowed=bool(stamp.options.get("impute")))
+    if stamp.kind == "scores" or not stamp.columns:
+        return part.to_numpy(dtype=float)
+    return part
+
+
+@contextmanager
+def model_errors_name(path: str | Path) -> Iterator[None]:
+    """Turn a ValueError of a model into an error that names the file of its rows."""
+    try:
+        yield
+    except ValueError as error:
+        raise CliError(f"the model could not take the rows of {path}: {error}") from error
+
+
+def _unnamed_columns(saved: Saved, table: Table) -> dict[str, str]:
+    """Return the number columns of a table, for a model that was fitted on an array."""
+    needed = getattr(saved.model, "n_features_in_", None)
+    numbers = [name for name in table.number_columns() if name != saved.stamp.label]
+    if needed is not None and len(numbers) != needed:
+        raise CliError(
+            f"the model was fitted on {needed} columns without names, but {table.path} has "
+            f"{counted(len(numbers), 'column')} of numbers ({listed(numbers)}). Keep those of the "
+            "model only, in its order, or save the model with columns=."
+        )
+    return dict.fromkeys(numbers, "number")
+
+
+def _fitted_on(names: Sequence[str]) -> str:
+    return f"The model was fitted on columns {listed(names)}."

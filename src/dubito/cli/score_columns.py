@@ -1,0 +1,261 @@
+"""The columns of scores and their classes: matched by name or by options, never guessed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dubito._wording import counted
+from dubito.cli.console import CliError
+from dubito.cli.labels import class_positions
+from dubito.cli.tables import listed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dubito.cli.tables import Table
+
+
+@dataclass(frozen=True)
+class ScoreColumns:
+    """The score columns in the order of the classes; a single column is about ``classes[1]``.
+
+    Parameters
+    ----------
+    columns : list of str
+        Score columns.
+    classes : list
+        Classes.
+    left_out : list of str
+        Columns of numbers that are not used.
+    """
+
+    columns: list[str]
+    classes: list[Any]
+    left_out: list[str]
+
+
+@dataclass(frozen=True)
+class ColumnOptions:
+    """The options about columns and classes.
+
+    Parameters
+    ----------
+    columns : str or None
+        ``--columns``.
+    classes : list of str or None
+        ``--classes``.
+    positive : str or None
+        ``--positive``.
+    """
+
+    columns: str | None = None
+    classes: list[str] | None = None
+    positive: str | None = None
+
+
+def match_columns(
+    table: Table, label: str, labels: Sequence[Any], options: ColumnOptions
+) -> ScoreColumns:
+    """Return the score column of each class.
+
+    Parameters
+    ----------
+    table : Table
+        The file.
+    label : str
+        Its column of labels.
+    labels : sequence
+        The distinct labels, sorted.
+    options : ColumnOptions
+        The options about columns and classes.
+
+    Returns
+    -------
+    ScoreColumns
+    """
+    numbers, candidates = _candidate_columns(table, label, options)
+    if options.classes is not None:
+        columns, classes = _pair_with_classes(candidates, labels, options.classes)
+    elif len(candidates) == 1:
+        columns, classes = (
+            candidates,
+            _two_classes(labels, f"one column of scores ({candidates[0]}) is enough for"),
+        )
+    else:
+        columns, classes = _by_name(candidates, labels, chosen=options.columns is not None)
+    if len(columns) == 1:
+        classes = _positive_last(columns[0], classes, options)
+    elif options.positive is not None:
+        raise CliError(
+            "--positive says what one column of scores is about, but there is a column for each "
+            f"class ({listed(columns)}). Leave it out."
+        )
+    return ScoreColumns(columns, classes, [name for name in numbers if name not in columns])
+
+
+def match_classifiers(
+    table: Table, label: str, labels: Sequence[Any], options: ColumnOptions
+) -> ScoreColumns:
+    """Return every column as the scores of one classifier of the same two classes.
+
+    Parameters
+    ----------
+    table, label, labels, options
+        As for `match_columns`.
+
+    Returns
+    -------
+    ScoreColumns
+    """
+    numbers, columns = _candidate_columns(table, label, options)
+    classes = _two_classes(
+        labels, "--method evidential-joint takes scores of several classifiers of"
+    )
+    return ScoreColumns(
+        columns,
+        _positive_last(None, classes, options),
+        [name for name in numbers if name not in columns],
+    )
+
+
+def _pair_with_classes(
+    columns: list[str], labels: Sequence[Any], names: list[str]
+) -> tuple[list[str], list[Any]]:
+    """Return the columns and the classes given with --classes, as typed labels."""
+    one = len(columns) == 1 and len(names) == 2
+    if len(columns) != len(names) and not one:
+        raise CliError(
+            f"--classes names {counted(len(names), 'class')} ({listed(names)}) for "
+            f"{counted(len(columns), 'column')} of scores ({listed(columns)}). Name one class for "
+            "each column, and choose the columns with --columns."
+        )
+    positions = class_positions(labels, names)
+    unknown = [name for name, at in zip(labels, positions, strict=True) if at is None]
+    if unknown:
+        raise CliError(
+            f"--classes lacks {listed(unknown)}, which occurs among the labels. It names "
+            f"{listed(names)}."
+        )
+    written = dict(zip(positions, labels, strict=True))
+    kind = type(labels[0])
+    try:
+        classes = [written[i] if i in written else kind(name) for i, name in enumerate(names)]
+    except ValueError as error:
+        raise CliError(
+            f"--classes must name labels such as {listed(labels)}: whole numbers. It names "
+            f"{listed(names)}."
+        ) from error
+    return columns, classes
+
+
+def _candidate_columns(
+    table: Table, label: str, options: ColumnOptions
+) -> tuple[list[str], list[str]]:
+    """Return the columns of numbers besides the label, and those chosen with --columns."""
+    numbers = [name for name in table.number_columns() if name != label]
+    if options.columns is None:
+        chosen = numbers
+    else:
+        chosen = [name for name in table.select(options.columns) if name != label]
+    if not chosen:
+        raise CliError(f"{table.path} has no column of numbers besides {label!r}: no scores.")
+    return numbers, chosen
+
+
+def _two_classes(labels: Sequence[Any], what: str) -> list[Any]:
+    if len(labels) == 1:
+        raise CliError(
+            f"all rows have the label {labels[0]}: there is nothing to learn from. If the other "
+            "class is only rare here, say --classes A,B."
+        )
+    if len(labels) > 2:
+        raise CliError(f"{what} two classes, but the labels are {listed(labels)}.")
+    return list(labels)
+
+
+def _positive_last(column: str | None, classes: list[Any], options: ColumnOptions) -> list[Any]:
+    """Return the classes with the one that higher scores mean last."""
+    if options.positive is None:
+        first, second = (str(name) for name in classes)
+        if column and options.classes is None and first in column and second not in column:
+            raise CliError(
+                f"do higher scores in {column!r} mean {first!r}? Say --positive {first}, or "
+                f"--positive {second}."
+            )
+        return classes
+    [position] = class_positions([options.positive], classes)
+    if position is None:
+        raise CliError(f"--positive {options.positive} is not among the labels {listed(classes)}.")
+    return classes if position == 1 else classes[::-1]
+
+
+def _by_name(
+    columns: list[str], labels: Sequence[Any], *, chosen: bool
+) -> tuple[list[str], list[Any]]:
+    """Return the columns that are named after labels, as in cat, p_cat or cat_score."""
+    if len(labels) == 1:
+        raise CliError(f"all rows have the label {labels[0]}: there is nothing to learn from.")
+    texts = [str(name) for name in labels]
+    found = _affixes(columns, texts)
+    if not found:
+        raise _no_match_error(columns, labels)
+    if len(found) > 1:
+        ways = " or ".join(f"{before}{texts[0]}{after}, …" for before, after in found)
+        raise CliError(
+            f"several sets of columns are named after the classes: {ways}. Choose with --columns."
+        )
+    before, after = found[0]
+    matched = [before + text + after for text in texts]
+    spare = [name for name in columns if name not in matched]
+    alike = [
+        name
+        for name in spare
+        if (before or after) and name.startswith(before) and name.endswith(after)
+    ]
+    unmatched = spare if chosen else alike
+    if unmatched:
+        rest = [name for name in columns if name in matched or name in unmatched]
+        raise CliError(
+            f"no row has the label of {counted(len(unmatched), 'column')} ({listed(unmatched)}). "
+            f"Where these are scores of classes, name the classes of all columns ({listed(rest)}) "
+            "with --classes; else choose the columns with --columns."
+        )
+    return matched, list(labels)
+
+
+def _affixes(columns: list[str], texts: list[str]) -> list[tuple[str, str]]:
+    """Return the prefixes and suffixes of labels in column names; exact names are preferred."""
+    known = set(columns)
+    if known.issuperset(texts):
+        return [("", "")]
+    found = []
+    for name in columns:
+        at = name.find(texts[0])
+        while at >= 0:
+            before, after = name[:at], name[at + len(texts[0]) :]
+            if all(before + text + after in known for text in texts):
+                found.append((before, after))
+            at = name.find(texts[0], at + 1)
+    return found
+
+
+def _no_match_error(columns: list[str], labels: Sequence[Any]) -> CliError:
+    found = [label for label in labels if str(label) in columns]
+    if len(found) > 1:
+        lacking = [label for label in labels if label not in found]
+        return CliError(
+            f"no column of numbers is named after the label {listed(lacking)}, as there are for "
+            f"{listed(found)}. Correct the labels, or give each its column of scores."
+        )
+    if len(labels) == 2:
+        return CliError(
+            f"which columns hold the scores? Of two classes ({listed(labels)}) there may be one "
+            f"column, or one named after each. The columns of numbers are {listed(columns)}: "
+            "choose with --columns. Scores of several classifiers: --method evidential-joint."
+        )
+    return CliError(
+        f"the columns {listed(columns)} are not named after the labels {listed(labels)}. Say which "
+        "class each column is about with --classes, in the order of the columns, and choose "
+        "columns with --columns."
+    )

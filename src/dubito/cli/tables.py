@@ -1,0 +1,429 @@
+"""Tables in files, read by column and in chunks: CSV (also gzipped), TSV and Parquet.
+
+The format is detected from the first bytes, not from the file name.
+"""
+
+from __future__ import annotations
+
+import csv as python_csv
+import difflib
+import fnmatch
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import parquet
+
+from dubito._wording import counted
+from dubito.cli import csv_reader
+from dubito.cli.console import CliError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    import numpy.typing as npt
+    import pandas as pd
+
+#: Most cells of a chunk: 32 MiB of numbers.
+CELLS = 2**22
+
+
+def chunk_rows(columns: int) -> int:
+    """Return the number of rows in a chunk, so that memory stays bounded."""
+    return max(1, min(65_536, CELLS // max(1, columns)))
+
+
+class Table:
+    """A table in a file.
+
+    Columns are read as "number" (float64), "text", or "as_is" (text from CSV, so that 01 stays 01;
+    its own type from Parquet). Empty cells are missing: nan, or None. Types that are not given are
+    inferred: numbers where the first rows are numbers, else text.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+
+    Raises
+    ------
+    CliError
+        Where the file is missing, empty, no table, or has two columns of one name.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        _refuse_no_file(self.path)
+        with self.path.open("rb") as file:
+            self._parquet = file.read(4) == b"PAR1"
+        self._dialect = (
+            csv_reader.Dialect() if self._parquet else csv_reader.detect_dialect(self.path)
+        )
+        self.names = self._read_names()
+        _refuse_duplicate_names(self.path, self.names)
+
+    @property
+    def note(self) -> str:
+        """Description of an unusual CSV dialect; empty otherwise."""
+        return self._dialect.note
+
+    @property
+    def rows(self) -> int | None:
+        """The number of rows, if it is known without reading them all."""
+        return self._parquet_file().metadata.num_rows if self._parquet else None
+
+    @cached_property
+    def estimated_rows(self) -> int | None:
+        """About how many rows there are; None for a gzipped file."""
+        if self._parquet:
+            return self.rows
+        if self._dialect.compression:
+            return None
+        with self.path.open("rb") as file:
+            head = file.read(2**20)
+        lines = max(1, head.count(b"\n"))
+        return max(0, round(self.path.stat().st_size * lines / len(head)) - 1)
+
+    def select(self, wanted: str) -> list[str]:
+        """Return the columns that a list such as ``a,b,c*`` selects, in its order.
+
+        Parameters
+        ----------
+        wanted : str
+            Names or patterns, with commas between; a name that holds a comma goes in quotes.
+
+        Returns
+        -------
+        list of str
+        """
+        found: dict[str, None] = {}
+        for part in split_names(wanted):
+            if part in self.names:
+                matches = [part]
+            else:
+                matches = [name for name in self.names if fnmatch.fnmatchcase(name, part)]
+            if not matches:
+                raise self.missing(part)
+            found.update(dict.fromkeys(matches))
+        return list(found)
+
+    def number_columns(self) -> list[str]:
+        """Return the columns of numbers, and those of text in which most cells are numbers.
+
+        Reading the latter as numbers then gives an error that names the first bad cell.
+        """
+        mostly = self._mostly_numbers(self._text_columns())
+        return [name for name in self.names if self.types[name] == "number" or name in mostly]
+
+    def are_numbers(self, column: pd.Series) -> npt.NDArray[np.bool_]:
+        """Return which cells of a text column are numbers in the notation of this file."""
+        import pandas as pd  # noqa: PLC0415 - heavy
+
+        decimal = str.maketrans({".": "?", self._dialect.decimal: "."})
+        numbers = pd.to_numeric(column.str.translate(decimal), errors="coerce")
+        return numbers.notna().to_numpy(dtype=bool)
+
+    def _mostly_numbers(self, names: list[str]) -> set[str]:
+        """Return the columns of text in which more than half of the first cells are numbers."""
+        chunks = self.chunks(names, dict.fromkeys(names, "text"), chunk_rows(len(names)))
+        first = next(chunks, None) if names else None
+        if first is None:
+            return set()
+        cells = {name: first[name].dropna() for name in names}
+        return {
+            name
+            for name, column in cells.items()
+            if 2 * self.are_numbers(column).sum() > len(column)
+        }
+
+    def _text_columns(self) -> list[str]:
+        """Return the text columns, without the dates, booleans and lists of Parquet files."""
+        if self._parquet:
+            return [
+                field.name for field in self._parquet_file().schema_arrow if _is_text(field.type)
+            ]
+        return [name for name, kind in self.types.items() if kind == "text"]
+
+    def missing(self, name: str, why: str = "", taken: Collection[str] = ()) -> CliError:
+        """Return the error for a column that does not exist.
+
+        Parameters
+        ----------
+        name : str
+            The column.
+        why : str
+            Why it is needed; by default the existing columns are listed.
+        taken : collection of str
+            Columns that are not suggested as the correct spelling.
+
+        Returns
+        -------
+        CliError
+        """
+        free = [other for other in self.names if other not in taken]
+        near = difflib.get_close_matches(name, free, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        why = why or f"Its columns are {listed(self.names)}."
+        if len(self.names) == 1:
+            why += (
+                f" All of {self.path} is one column, {self.names[0]!r}: are its cells separated by "
+                "commas, semicolons or tabs?"
+            )
+        return CliError(f"column {name!r} is missing from {self.path}.{hint} {why}")
+
+    def read(
+        self, columns: Sequence[str] | None = None, types: Mapping[str, str] | None = None
+    ) -> pd.DataFrame:
+        """Return columns of all rows.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            Their names; all by default.
+        types : mapping of str to str, optional
+            "number", "text" or "as_is" for some of them; others are inferred.
+
+        Returns
+        -------
+        DataFrame
+        """
+        kinds = self._kinds(columns, types)
+        while True:
+            try:
+                batches = list(self._batches(kinds))
+            except csv_reader.BadCellError as error:
+                if error.column in (types or {}):
+                    raise
+                kinds[error.column] = "text"  # only the first rows are numbers
+            else:
+                return _frame(batches, kinds)
+
+    def chunks(
+        self,
+        columns: Sequence[str] | None = None,
+        types: Mapping[str, str] | None = None,
+        rows: int = 65_536,
+    ) -> Iterator[pd.DataFrame]:
+        """Yield columns, some rows at a time.
+
+        Parameters
+        ----------
+        columns, types
+            As for `read`.
+        rows : int
+            Rows in each chunk; the last may have fewer.
+
+        Yields
+        ------
+        DataFrame
+            With the rows' numbers as its index.
+        """
+        kinds = self._kinds(columns, types)
+        start, pending, count = 0, [], 0
+        for batch in self._batches(kinds, rows):
+            pending.append(batch)
+            count += batch.num_rows
+            while count >= rows:
+                table = pa.Table.from_batches(pending)
+                yield _frame(table.slice(0, rows).to_batches(), kinds, start)
+                pending, start, count = table.slice(rows).to_batches(), start + rows, count - rows
+        if count:
+            yield _frame(pending, kinds, start)
+
+    def _read_names(self) -> list[str]:
+        if self._parquet:
+            return list(self._parquet_file().schema_arrow.names)
+        return csv_reader.read_names(self.path, self._dialect)
+
+    def _parquet_file(self) -> parquet.ParquetFile:
+        try:
+            return parquet.ParquetFile(self.path)
+        except (pa.ArrowException, OSError) as error:
+            raise CliError(f"{self.path} is a damaged Parquet file ({error}).") from error
+
+    def _kinds(
+        self, columns: Sequence[str] | None, types: Mapping[str, str] | None
+    ) -> dict[str, str]:
+        """Return the wanted columns, in order, with the type each is read as."""
+        columns = self.names if columns is None else columns
+        for name in columns:
+            if name not in self.names:
+                raise self.missing(name)
+        known = dict(types or {})
+        if any(name not in known for name in columns):
+            known = self.types | known
+        return {name: known[name] for name in columns}
+
+    @cached_property
+    def types(self) -> dict[str, str]:
+        """Type of each column, "number" or "text", from the first rows."""
+        if self._parquet:
+            return {
+                field.name: "number" if _is_number(field.type) else "text"
+                for field in self._parquet_file().schema_arrow
+            }
+        return csv_reader.infer_types(self.path, self._dialect)
+
+    def _batches(self, kinds: Mapping[str, str], rows: int = 65_536) -> Iterator[pa.RecordBatch]:
+        if not self._parquet:
+            yield from csv_reader.read_batches(self.path, self._dialect, self.names, kinds)
+            return
+        start = 0
+        for batch in self._parquet_file().iter_batches(batch_size=rows, columns=list(kinds)):
+            arrays = [
+                _cast(batch.column(name), kind, name, self.path, start)
+                for name, kind in kinds.items()
+            ]
+            start += batch.num_rows
+            yield pa.RecordBatch.from_arrays(arrays, names=list(kinds))
+
+
+def split_names(text: str) -> list[str]:
+    """Return the names in ``a,b,c``; one that holds a comma goes in quotes.
+
+    Examples
+    --------
+    >>> from dubito.cli.tables import split_names
+    >>> split_names('a, "b,c"')
+    ['a', 'b,c']
+    """
+    return next(python_csv.reader([text], skipinitialspace=True), [])
+
+
+def listed(names: Sequence[object], most: int = 8) -> str:
+    """Return names separated by commas; of more than `most`, only the first and the last.
+
+    Examples
+    --------
+    >>> from dubito.cli.tables import listed
+    >>> listed(["a", "b"]), listed(range(100))
+    ('a, b', '0 … 99')
+    """
+    if not names:
+        return "none"
+    if len(names) > most:
+        return f"{names[0]} … {names[-1]}"
+    return ", ".join(str(name) or "(no name)" for name in names)
+
+
+def _refuse_no_file(path: Path) -> None:
+    if path.is_dir():
+        raise CliError(f"{path} is a folder, not a table. Name a CSV or Parquet file.")
+    if str(path) == "-":
+        raise CliError("dubito reads a table twice, so not from stdin: save it, and name the file.")
+    if not path.exists():
+        near = difflib.get_close_matches(path.name, _neighbours(path), n=1, cutoff=0.8)
+        hint = f" Did you mean {path.with_name(near[0])}?" if near else ""
+        raise CliError(f"there is no file {path}.{hint}")
+    if not path.is_file():
+        raise CliError(
+            f"{path} is not a file that can be read twice, as dubito needs to: save it first."
+        )
+
+
+def _neighbours(path: Path) -> list[str]:
+    return [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else []
+
+
+def _refuse_duplicate_names(path: Path, names: list[str]) -> None:
+    duplicates = sorted({name for name in names if names.count(name) > 1}) if names else []
+    if duplicates:
+        raise CliError(
+            f"{path} has several columns named {listed(duplicates)}. Give each column its own "
+            "name; the first line must hold the names."
+        )
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_decimal(kind)
+        or pa.types.is_null(kind)
+    )
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _cast(array: pa.Array, kind: str, name: str, path: Path, start: int) -> pa.Array:
+    """Return a column of a Parquet file converted to the type it is read as."""
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if kind == "as_is":
+        return array
+    try:
+        if kind == "number":
+            return pc.cast(array, pa.float64())
+        return pc.cast(array, pa.string())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        row, cell = _first_uncastable(array)
+        raise CliError(
+            f"column {name!r} of {path} holds {cell!r} in row {start + row}, which is not a "
+            f"{kind}. Correct it, or leave the column out."
+        ) from error
+
+
+def _first_uncastable(array: pa.Array) -> tuple[int, object]:
+    for row, cell in enumerate(array.to_pylist()):
+        try:
+            float(cell)
+        except (TypeError, ValueError):
+            if cell is not None:
+                return row, cell
+    return 0, array[0].as_py()
+
+
+def _frame(batches: list[pa.RecordBatch], kinds: Mapping[str, str], start: int = 0) -> pd.DataFrame:
+    """Return batches as one frame, with row numbers as its index."""
+    import pandas as pd  # noqa: PLC0415 - heavy
+
+    if not batches:
+        empty = {"number": float, "text": object, "as_is": object}
+        return pd.DataFrame({name: pd.Series(dtype=empty[kind]) for name, kind in kinds.items()})
+    table = pa.Table.from_batches(batches)
+    exact = [name for name, kind in kinds.items() if kind == "as_is"]
+    frame = table.select([name for name in kinds if name not in exact]).to_pandas()
+    for name in exact:  # pandas would turn integers beside empty cells into floats
+        frame[name] = pd.Series(pd.array(table[name], dtype=pd.ArrowDtype(table[name].type)))
+    frame.index = pd.RangeIndex(start, start + len(table))
+    return frame[list(kinds)]
+
+
+def refuse_missing(frame: pd.DataFrame, path: str | Path, *, empty_allowed: bool = False) -> None:
+    """Raise an error for rows with empty cells, nan or infinite numbers.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The columns to check.
+    path : str or Path
+        The file they come from, for the message.
+    empty_allowed : bool
+        Allow empty cells and nan.
+    """
+    cells = frame.to_numpy()
+    if cells.dtype.kind == "f" and np.isfinite(cells).all():
+        return  # fast path; checking thousands of columns one by one is slow
+    first: dict[str, npt.NDArray[np.intp]] = {}
+    for name in frame.columns:
+        column = frame[name]
+        bad = np.zeros(len(frame), bool) if empty_allowed else column.isna().to_numpy()
+        if column.dtype.kind == "f":
+            bad = bad | np.isinf(column.to_numpy())
+        if bad.any():
+            first[name] = np.flatnonzero(bad)
+    if not first:
+        return
+    rows = np.unique(np.concatenate(list(first.values())))
+    name = min(first, key=lambda name: first[name][0])
+    what = "infinite numbers" if empty_allowed else "empty cells, nan or infinite numbers"
+    raise CliError(
+        f"{path} has {counted(len(rows), 'row')} with {what} (first: row "
+        f"{frame.index[rows[0]]}, column {name!r}). Drop or fill these rows first."
+    )

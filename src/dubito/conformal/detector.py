@@ -1,0 +1,215 @@
+"""The default novelty detector, and the transformers whose output a detector reads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.neighbors import NearestNeighbors
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler, normalize
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from dubito._wording import name_rows
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from dubito._typing import FloatArray, IntArray
+
+#: Sparse rows with more columns than this are taken for text or counts, and compared by angle.
+_MANY_COLUMNS = 500
+
+#: Numbers that the arrays of one chunk may hold.
+_CHUNK = 1 << 23
+
+#: Scaled values beyond this are cut, so that squares stay finite.
+_LARGEST = 1e100
+
+#: Attributes in which meta-estimators store the model inside, the fitted one first.
+_INSIDE = ("best_estimator_", "estimator_", "pairs_", "calibrated_classifiers_", "estimator")
+
+
+class NeighbourDistances(BaseEstimator):
+    r"""Minus the mean distance to the nearest training rows, after scaling.
+
+    Dense rows, and sparse ones with up to 500 columns (tables with one-hot columns), have each
+    column divided by its standard deviation, and the distance is Euclidean. A column that is
+    constant in training is left in its own units: it adds nothing between rows that share the
+    constant, and much for a row that does not. Missing values (nan) count as the column's mean, in
+    sparse rows as 0.
+
+    Sparse rows with more columns are text or counts. Their lengths say how long a text is, and
+    division by standard deviations would let the rarest words decide, so they are scaled to unit
+    length: the Euclidean distance is then :math:`\sqrt{2-2\cos}`. Rows without any entry share a
+    further column.
+
+    Parameters
+    ----------
+    n_neighbors : int, default 5
+    max_rows : int, default 20000
+        Training rows that are stored; a random sample where there are more.
+    random_state : int, default 0
+        Seed of that sample.
+
+    Notes
+    -----
+    Only arrays are stored: the search compares each row with all stored rows, in chunks of bounded
+    memory, at a cost of n times `max_rows` times the number of columns.
+    """
+
+    def __init__(
+        self, n_neighbors: int = 5, *, max_rows: int = 20_000, random_state: int = 0
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.max_rows = max_rows
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002 - as scikit-learn's detectors
+        """Store the scaled training rows, at most `max_rows` of them."""
+        rows = self._read(X, reset=True)
+        self.by_angle_ = bool(sparse.issparse(rows) and rows.shape[1] > _MANY_COLUMNS)
+        if not self.by_angle_:
+            self.scaler_ = StandardScaler(with_mean=not sparse.issparse(rows)).fit(rows)
+        n = rows.shape[0]
+        if n > self.max_rows:
+            drawn = np.random.default_rng(self.random_state).choice(n, self.max_rows, replace=False)
+            rows = rows[np.sort(drawn)]
+        self.rows_ = self._scaled(rows)
+        return self
+
+    def score_samples(self, X: Any) -> FloatArray:
+        """Return minus the mean distance of each row to its nearest training rows."""
+        check_is_fitted(self)
+        rows = self._read(X, reset=False)
+        search = NearestNeighbors(
+            n_neighbors=min(self.n_neighbors, self.rows_.shape[0]), algorithm="brute"
+        ).fit(self.rows_)
+        step = self._rows_at_a_time()
+        parts = (rows[i : i + step] for i in range(0, rows.shape[0], step))
+        distances = [self._mean_distances(search, self._scaled(part)) for part in parts]
+        return -np.concatenate([np.empty(0), *distances])
+
+    def _mean_distances(self, search: NearestNeighbors, rows: Any) -> FloatArray:
+        # The search finds squared distances as differences of large products, which makes them
+        # depend on the chunk in the last digits: too inexact where many rows are equally far.
+        nearest = search.kneighbors(rows, return_distance=False)
+        return _distances(rows, self.rows_, nearest).mean(axis=1)
+
+    def _rows_at_a_time(self) -> int:
+        """Return the number of rows in a chunk, limited by the memory of their distances."""
+        n, columns = self.rows_.shape
+        needed = n if sparse.issparse(self.rows_) else self.n_neighbors * columns
+        return int(max(1, min(_CHUNK // max(needed, 1), 8192)))
+
+    def _read(self, X: Any, *, reset: bool) -> Any:
+        if np.ndim(X) == 1 and _are_numbers(X):
+            X = np.asarray(X).reshape(-1, 1)  # scores of two classes
+        if np.ndim(X) == 1 or not (sparse.issparse(X) or _are_numbers(X)):
+            raise TypeError(
+                "the novelty detector compares rows of numbers; these hold text or other objects. "
+                "Put what encodes them and the classifier in one Pipeline, as "
+                "make_pipeline(ColumnTransformer(...), LogisticRegression()), and pass that as the "
+                "estimator; or pass a detector that reads such rows."
+            )
+        return validate_data(
+            self, X, reset=reset, dtype=np.float64, accept_sparse="csr",
+            ensure_all_finite="allow-nan",
+        )  # fmt: skip
+
+    def _scaled(self, rows: Any) -> Any:
+        if self.by_angle_:
+            empty = np.asarray(abs(rows).sum(axis=1)).ravel() == 0
+            return sparse.csr_matrix(sparse.hstack([normalize(rows), empty[:, None].astype(float)]))
+        scaled = self.scaler_.transform(rows)
+        scaled = scaled.toarray() if sparse.issparse(scaled) else scaled  # a chunk, few columns
+        np.nan_to_num(scaled, copy=False, nan=0.0)
+        return np.clip(scaled, -_LARGEST, _LARGEST, out=scaled)
+
+
+def _are_numbers(X: Any) -> bool:
+    """Return whether all columns can be read as numbers."""
+    try:
+        np.asarray(X).astype(np.float64, copy=False)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _distances(rows: Any, others: Any, nearest: IntArray) -> FloatArray:
+    """Return the Euclidean distances (n, k) of rows to their nearest others, given by index."""
+    if not sparse.issparse(rows):
+        return np.sqrt(((rows[:, None, :] - others[nearest]) ** 2).sum(axis=2))
+    repeated = rows[np.repeat(np.arange(rows.shape[0]), nearest.shape[1])]
+    apart = repeated - others[nearest.ravel()]
+    squares = np.asarray(apart.multiply(apart).sum(axis=1)).reshape(nearest.shape)
+    return np.sqrt(squares)
+
+
+def preparation_of(model: Any) -> Pipeline | None:
+    """Return a pipeline of the transformers in front of the last step, or None without any.
+
+    Those of a `FrozenEstimator` are frozen; the caller clones and fits the others.
+    """
+    transformers = _transformers(model, frozen=False)
+    return make_pipeline(*transformers) if transformers else None
+
+
+def _transformers(model: Any, *, frozen: bool) -> list[Any]:
+    if isinstance(model, FrozenEstimator):
+        return _transformers(model.estimator, frozen=True)
+    if isinstance(model, Pipeline):
+        steps = [step for _, step in model.steps[:-1] if step not in {None, "passthrough"}]
+        if frozen:
+            steps = [FrozenEstimator(step) if _is_fitted(step) else step for step in steps]
+        return [*steps, *_transformers(model.steps[-1][1], frozen=frozen)]
+    inner = _model_inside(model)
+    return [] if inner is None else _transformers(inner, frozen=frozen)
+
+
+def _model_inside(model: Any) -> Any:
+    """Return the model that a meta-estimator holds, or None."""
+    for name in _INSIDE:
+        held = getattr(model, name, None)
+        if isinstance(held, list) and held:  # one for each fold, all with the same transformers
+            held = held[0].estimator
+        if hasattr(held, "fit"):
+            return held
+    return None
+
+
+def _is_fitted(step: Any) -> bool:
+    try:
+        check_is_fitted(step)
+    except NotFittedError:
+        return False
+    return True
+
+
+def fit_preparation(unfitted: Any, X: Any, y: npt.NDArray[Any] | None) -> tuple[Any, Any]:
+    """Return the transformers fitted to rows, and their output for these rows."""
+    if unfitted is None:
+        return None, X
+    preparation = clone(unfitted)
+    return preparation, preparation.fit_transform(X, y)
+
+
+def prepared(preparation: Any, X: Any) -> Any:
+    """Return the output of fitted transformers for rows, or the rows where there are none."""
+    return X if preparation is None else preparation.transform(X)
+
+
+def novelty_scores(detector: Any, rows: Any) -> FloatArray:
+    """Return novelty scores, higher for less normal rows."""
+    novelty = -np.asarray(detector.score_samples(rows), dtype=np.float64)
+    if np.isnan(novelty).any():
+        raise ValueError(
+            f"{type(detector).__name__}.score_samples gives nan in "
+            f"{name_rows(np.flatnonzero(np.isnan(novelty)))}. Use another detector, or one in a "
+            "pipeline that scales the rows."
+        )
+    return novelty

@@ -1,0 +1,199 @@
+"""Conformal p-values of new rows: from calibration rows in folds, or by refits (full)."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from numbers import Real
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from sklearn.utils.parallel import Parallel, delayed
+
+from dubito._compat import pick
+from dubito._labels import label_columns
+from dubito._rows import frames_to_the_user
+from dubito._validation import NotSupportedError
+from dubito._wording import counted, name_some
+from dubito.conformal.contours import Ranks, p_values, rank, rank_classes, weight_beyond
+from dubito.conformal.errors import SmallCalibrationWarning
+from dubito.conformal.training import own_scores
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy.typing as npt
+
+    from dubito._typing import FloatArray, IntArray
+    from dubito.conformal.scores import ScoreReader
+    from dubito.conformal.training import TrainingRows
+
+
+class ClassWeights(NamedTuple):
+    """Weights of the calibration rows by class: arrays (K,), equal unless class-conditional."""
+
+    total: FloatArray  # sum over the calibration rows
+    own: FloatArray  # weight of a new row: the largest of these, or 1
+    rows: IntArray  # number of calibration rows
+
+    def smallest(self) -> FloatArray:
+        """Return the smallest possible p-value of each class."""
+        return self.own / (self.total + self.own)
+
+
+class Fold(NamedTuple):
+    """A fitted model, and the sorted scores of rows it was not fitted on: of all, or by class."""
+
+    model: Any
+    ranks: list[Ranks]
+
+
+def rank_fold(
+    reader: ScoreReader,
+    model: Any,
+    rows: TrainingRows,
+    classes: npt.NDArray[Any],
+    fraction: FloatArray | None,
+    *,
+    class_conditional: bool,
+) -> Fold:
+    """Return the sorted scores of calibration rows by a model that was fitted without them."""
+    scores, columns = own_scores(reader, model, rows, classes, fraction)
+    if class_conditional:
+        return Fold(model, rank_classes(scores, columns, len(classes), rows.weight))
+    return Fold(model, [rank(scores, rows.weight)])
+
+
+def class_weights(
+    held_out: Iterable[TrainingRows], classes: npt.NDArray[Any], *, class_conditional: bool
+) -> ClassWeights:
+    """Return the weights of the calibration rows, over all folds."""
+    total, own, count = np.zeros((3, len(classes)))
+    for rows in held_out:
+        columns = label_columns(rows.y, len(classes), classes)
+        weight = np.ones(len(columns)) if rows.weight is None else rows.weight
+        np.add.at(total, columns, weight)
+        np.maximum.at(own, columns, weight)
+        np.add.at(count, columns, 1.0)
+    if not class_conditional:
+        total[:], own[:], count[:] = total.sum(), own.max(), count.sum()
+    return ClassWeights(total, np.where(own > 0, own, 1.0), count.astype(np.intp))
+
+
+def compare(
+    folds: list[Fold],
+    weights: ClassWeights,
+    reader: ScoreReader,
+    X: Any,
+    *,
+    classes: npt.NDArray[Any],
+    fraction: FloatArray | None,
+) -> FloatArray:
+    """Return p-values (n, K): rows are compared with each fold by the model of that fold."""
+    beyond = np.zeros(1)
+    for model, ranks in folds:
+        scores = reader.scores(model, X, classes, fraction)
+        if len(ranks) == 1:
+            beyond = beyond + weight_beyond(ranks[0], scores)
+        else:
+            pairs = zip(ranks, scores.T, strict=True)
+            beyond = beyond + np.column_stack([weight_beyond(r, a) for r, a in pairs])
+    return p_values(beyond, weights.total, weights.own)
+
+
+def check_coverage(coverage: Any) -> float:
+    """Return the coverage, in (0, 1), by default 0.9."""
+    if coverage is None:
+        return 0.9
+    number = float(coverage) if isinstance(coverage, Real) else np.nan
+    if not 0.0 < number < 1.0:
+        hint = f" For {number:g} % pass {number / 100:g}." if 1.0 < number < 100.0 else ""
+        raise ValueError(
+            "coverage must be a number between 0 and 1, as in coverage=0.9. Got "
+            f"{coverage!r} instead.{hint}"
+        )
+    return number
+
+
+def warn_small(
+    weights: ClassWeights,
+    classes: npt.NDArray[Any],
+    coverage: float,
+    *,
+    class_conditional: bool,
+) -> None:
+    """Warn of classes that are in every set because they have too few calibration rows."""
+    short = np.flatnonzero(weights.smallest() > 1 - coverage + 1e-12)
+    if len(short) == 0:
+        return
+    if class_conditional:
+        names = name_some(short.tolist(), show=lambda k: f"{classes[k]} ({weights.rows[k]})")
+        found = f"these classes have too few, and are in every set: {names}"
+    else:
+        found = f"there are {weights.rows[0]}, so every set holds all classes"
+    needed = int(np.ceil(1 / (1 - coverage) - 1 - 1e-9))
+    rows = f"rows{' of each class' * class_conditional} of equal weight"
+    warnings.warn(
+        f"coverage={coverage:.15g} needs {needed} or more {rows} to calibrate on; {found}. Use "
+        "more rows or less coverage.",
+        SmallCalibrationWarning,
+        stacklevel=frames_to_the_user(),
+    )
+
+
+class FullRefit(NamedTuple):
+    """What full conformal prediction needs: it refits with each new row and each class."""
+
+    estimator: Any
+    rows: TrainingRows
+    reader: ScoreReader
+    classes: npt.NDArray[Any]
+    fraction: FloatArray | None  # of the rows, where scores are randomised
+    class_conditional: bool
+
+    def p_value(self, row: Any, label: Any, fraction: FloatArray | None) -> float:
+        """Return the p-value of a class for one row, by one refit."""
+        extended = self.rows.with_row(row, label)
+        model = extended.fitted(self.estimator)
+        fractions = self.fraction
+        if fractions is not None and fraction is not None:
+            fractions = np.append(fractions, fraction)
+        scores, columns = own_scores(self.reader, model, extended, self.classes, fractions)
+        weight = np.ones(len(scores)) if extended.weight is None else extended.weight
+        if self.class_conditional:
+            same = columns == columns[-1]
+            scores, weight = scores[same], weight[same].copy()
+            weight[-1] = weight[:-1].max(initial=0.0) or 1.0
+        return float(weight[scores >= scores[-1]].sum() / weight.sum())
+
+
+def full_p_values(
+    refit: FullRefit, X: Any, n: int, fractions: FloatArray | None, n_jobs: int | None
+) -> FloatArray:
+    """Return p-values (n, K) of new rows, by a refit for each row and class."""
+    work = delayed(_p_values_of)
+    rows = Parallel(n_jobs=n_jobs)(
+        work(refit, pick(X, np.array([i])), None if fractions is None else fractions[i : i + 1])
+        for i in range(n)
+    )
+    return np.array(rows).reshape(n, len(refit.classes))
+
+
+def _p_values_of(refit: FullRefit, row: Any, fraction: FloatArray | None) -> FloatArray:
+    return np.array([refit.p_value(row, label, fraction) for label in refit.classes])
+
+
+def refuse_too_many_refits(refit: FullRefit, X: Any, n: int, max_refits: int) -> None:
+    """Raise an error for more refits than allowed, with the time they would take."""
+    refits = n * len(refit.classes)
+    if refits <= max_refits:
+        return
+    start = time.perf_counter()
+    refit.rows.with_row(pick(X, np.array([0])), refit.classes[0]).fitted(refit.estimator)
+    seconds = time.perf_counter() - start
+    raise NotSupportedError(
+        f'cv="full" fits {type(refit.estimator).__name__} anew for each of {counted(n, "row")} and '
+        f"{counted(len(refit.classes), 'class')}: {refits} fits of about {seconds:.2g} s, "
+        f"{refits * seconds:.3g} s in all, and max_refits is {max_refits}. Raise max_refits, "
+        "predict for fewer rows, or use cv=5."
+    )

@@ -1,0 +1,145 @@
+"""Training rows, their folds, and copies of the estimator fitted on them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import ShuffleSplit, check_cv
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import has_fit_parameter
+
+from dubito._compat import pick
+from dubito._labels import label_columns
+from dubito._rows import warn_unweighted
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from dubito._typing import FloatArray, IntArray
+    from dubito.conformal.scores import ScoreReader
+
+    Parts = list[tuple[IntArray, IntArray]]
+
+
+class TrainingRows(NamedTuple):
+    """Rows with labels and optional sample weights."""
+
+    X: Any
+    y: npt.NDArray[Any]
+    weight: FloatArray | None
+    weighted_fit: bool  # whether the weights are passed to the estimator's fit
+
+    def picked(self, rows: IntArray) -> TrainingRows:
+        """Return some of the rows."""
+        if len(rows) == len(self.y) and (rows == np.arange(len(rows))).all():
+            return self
+        weight = None if self.weight is None else self.weight[rows]
+        return TrainingRows(pick(self.X, rows), self.y[rows], weight, self.weighted_fit)
+
+    def fitted(self, estimator: Any) -> Any:
+        """Return a copy of the estimator, fitted on these rows."""
+        options = {"sample_weight": self.weight} if self.weighted_fit else {}
+        return clone(estimator).fit(self.X, self.y, **options)
+
+    def with_row(self, row: Any, label: Any) -> TrainingRows:
+        """Return the rows and one more, with a label and the largest weight of the others."""
+        weight = self.weight
+        if weight is not None:
+            weight = np.append(weight, weight.max())
+        y = np.concatenate([self.y, np.asarray([label])])
+        return TrainingRows(_joined(self.X, row), y, weight, self.weighted_fit)
+
+
+def training_rows(
+    estimator: Any, X: Any, y: npt.NDArray[Any], weight: FloatArray | None, *, frozen: bool
+) -> TrainingRows:
+    """Return rows to fit on; warn where the estimator takes no sample weights."""
+    to_fit = weight is not None and not frozen
+    weighted_fit = to_fit and has_fit_parameter(estimator, "sample_weight")
+    if to_fit and not weighted_fit:
+        warn_unweighted(estimator, "the p-values")
+    return TrainingRows(X, y, weight, weighted_fit)
+
+
+def parts_of(cv: Any, rows: TrainingRows, seed: int) -> Parts:
+    """Return training and test row numbers of each fold, without rows of weight 0."""
+    if isinstance(cv, float):
+        cv = ShuffleSplit(1, test_size=cv, random_state=seed)
+    parts = list(check_cv(cv, rows.y, classifier=True).split(rows.X, rows.y))
+    if rows.weight is not None:
+        counts = rows.weight > 0
+        parts = [(train[counts[train]], test[counts[test]]) for train, test in parts]
+    parts = [(np.asarray(train), np.asarray(test)) for train, test in parts if len(test)]
+    if not parts:
+        raise ValueError("cv holds no rows out; some are needed to calibrate on.")
+    return parts
+
+
+def naming_classes(estimator: Any, classes: npt.NDArray[Any]) -> Any:
+    """Return the estimator with its parameter `classes` set, for a fold may lack some classes."""
+    if estimator.get_params(deep=False).get("classes", "absent") is None:
+        return clone(estimator).set_params(classes=classes)
+    return estimator
+
+
+def fit_parts(estimator: Any, rows: TrainingRows, parts: Parts, n_jobs: int | None) -> list[Any]:
+    """Return a copy of the estimator for each fold, fitted without the fold's test rows."""
+    return list(
+        Parallel(n_jobs=n_jobs)(delayed(_fit_rows)(estimator, rows, train) for train, _ in parts)
+    )
+
+
+def _fit_rows(estimator: Any, rows: TrainingRows, train: IntArray) -> Any:
+    return rows.picked(train).fitted(estimator)
+
+
+def own_scores(
+    reader: ScoreReader,
+    model: Any,
+    rows: TrainingRows,
+    classes: npt.NDArray[Any],
+    fraction: FloatArray | None,
+) -> tuple[FloatArray, IntArray]:
+    """Return the score of each row's own label, and the column of that label."""
+    columns = label_columns(rows.y, len(classes), classes)
+    scores = reader.scores(model, rows.X, classes, fraction)
+    return scores[np.arange(len(columns)), columns], columns
+
+
+def _joined(X: Any, row: Any) -> Any:
+    """Return rows and one more: arrays, sparse matrices and data frames."""
+    if hasattr(X, "iloc"):
+        import pandas as pd  # noqa: PLC0415 - optional
+
+        return pd.concat([X, row])
+    if hasattr(X, "vstack"):
+        return X.vstack(row)
+    if hasattr(X, "tocsr"):
+        from scipy import sparse  # noqa: PLC0415
+
+        return sparse.vstack([X, row], format="csr")
+    return np.concatenate([np.asarray(X), np.asarray(row)])
+
+
+def copy_feature_names(model: Any, estimator: Any) -> None:
+    """Give a meta-estimator the number and names of the features of its fitted estimator."""
+    for name in ("n_features_in_", "feature_names_in_"):
+        vars(model).pop(name, None)  # of an earlier fit
+        if hasattr(estimator, name):
+            setattr(model, name, getattr(estimator, name))
+
+
+def n_rows(X: Any) -> int:
+    """Return the number of rows of an array, sparse matrix, data frame or list."""
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
+def refuse_one_class(model: Any, labels: npt.NDArray[Any]) -> None:
+    """Raise an error for rows of fewer than two classes."""
+    if len(np.unique(labels)) < 2:
+        raise ValueError(
+            f"{type(model).__name__} needs rows of at least two classes to fit on; there "
+            f"{'is one class' if len(labels) else 'are none'}."
+        )

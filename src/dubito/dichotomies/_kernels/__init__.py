@@ -1,0 +1,1 @@
+"""Formulas of nested dichotomies on arrays: node models, tree paths, tree structures."""

@@ -1,0 +1,293 @@
+"""A logistic node on sparse rows: Newton's method by conjugate gradients on the columns present.
+
+A column without an entry among a node's rows has weight zero at the optimum of a ridge penalty, so
+that vectors need only be as long as the columns present, however wide the matrix.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dubito._numerics.cholesky_compiled import cholesky_factor, cholesky_solve
+from dubito._numerics.jit import compiled
+from dubito.dichotomies._kernels.logistic_node_loss_compiled import (
+    enough,
+    prior_odds,
+    row_terms,
+    search_plane,
+)
+
+if TYPE_CHECKING:
+    from dubito._typing import FloatArray
+
+_MOST_STEPS = 100
+_MOST_PRODUCTS = 500
+#: Columns whose part of the Hessian is factored.
+_HEAVY = 16
+
+
+@compiled()
+def columns_present(indices, place, local):  # type: ignore[no-untyped-def]
+    """Return the distinct columns in the order they appear; write each entry's place among them.
+
+    `place` is scratch as long as the matrix is wide, all -1 before and after.
+    """
+    columns = np.empty(min(len(indices), len(place)), np.uint32)
+    count = 0
+    for e in range(len(indices)):
+        column = indices[e]
+        if place[column] < 0:
+            place[column] = count
+            columns[count] = column
+            count += 1
+        local[e] = place[column]
+    columns = columns[:count]
+    for column in columns:
+        place[column] = -1
+    return columns.copy()
+
+
+@compiled()
+def gram_of_rows(rows, n_columns):  # type: ignore[no-untyped-def]
+    """Return the inner products of the rows: where they begin, places and values of entries."""
+    indptr, local, data = rows
+    n = len(indptr) - 1
+    gram = np.empty((n, n))
+    wide = np.zeros(n_columns)
+    for i in range(n):
+        for e in range(indptr[i], indptr[i + 1]):
+            wide[local[e]] += data[e]
+        for j in range(i + 1):
+            total = 0.0
+            for e in range(indptr[j], indptr[j + 1]):
+                total += data[e] * wide[local[e]]
+            gram[i, j] = total
+            gram[j, i] = total
+        for e in range(indptr[i], indptr[i + 1]):
+            wide[local[e]] = 0.0
+    return gram
+
+
+@compiled()
+def combine(rows, alpha, n_columns):  # type: ignore[no-untyped-def]
+    """Return the sum of rows times coefficients."""
+    indptr, local, data = rows
+    total = np.zeros(n_columns)
+    for i in range(len(alpha)):
+        for e in range(indptr[i], indptr[i + 1]):
+            total[local[e]] += data[e] * alpha[i]
+    return total
+
+
+@compiled()
+def _slopes(rows, terms, w, gradient, diagonal):  # type: ignore[no-untyped-def]
+    """Write the gradient and the diagonal of the Hessian; the intercept comes last."""
+    indptr, local, data = rows
+    pull, bend = terms
+    width = len(w) - 1
+    for j in range(width):
+        gradient[j] = w[j]
+        diagonal[j] = 1.0
+    gradient[width] = 0.0
+    diagonal[width] = 1e-300
+    for i in range(len(pull)):
+        gradient[width] -= pull[i]
+        diagonal[width] += bend[i]
+        for e in range(indptr[i], indptr[i + 1]):
+            gradient[local[e]] -= data[e] * pull[i]
+            diagonal[local[e]] += data[e] * data[e] * bend[i]
+
+
+@compiled()
+def _times_hessian(rows, curvature, direction, rise, product):  # type: ignore[no-untyped-def]
+    """Write the Hessian times a direction, and the direction's rise in every row."""
+    indptr, local, data = rows
+    bend, intercept = curvature
+    width = len(direction) - 1
+    product[:] = direction
+    product[width] = 0.0
+    for i in range(len(bend)):
+        along = direction[width]
+        for e in range(indptr[i], indptr[i + 1]):
+            along += data[e] * direction[local[e]]
+        rise[i] = along
+        along *= bend[i]
+        product[width] += along
+        for e in range(indptr[i], indptr[i + 1]):
+            product[local[e]] += data[e] * along
+    if not intercept:
+        product[width] = 0.0
+
+
+@compiled()
+def _heaviest(diagonal, count, rank):  # type: ignore[no-untyped-def]
+    """Return the columns of greatest curvature, the intercept first; write the rank of each.
+
+    `rank` is as long as the diagonal; columns that are not among them have -1.
+    """
+    width = len(diagonal) - 1
+    count = min(count, width)
+    heavy, columns = np.empty(count), np.empty(count, np.int64)
+    found = 0
+    for j in range(width):
+        if found == count and (count == 0 or diagonal[j] <= heavy[count - 1]):
+            continue
+        place = min(found, count - 1)
+        while place > 0 and diagonal[j] > heavy[place - 1]:
+            heavy[place], columns[place] = heavy[place - 1], columns[place - 1]
+            place -= 1
+        heavy[place], columns[place] = diagonal[j], j
+        found = min(found + 1, count)
+    rank[:] = -1
+    rank[width] = 0
+    for q in range(found):
+        rank[columns[q]] = q + 1
+    chosen = np.empty(found + 1, np.int64)
+    chosen[0] = width
+    chosen[1:] = columns[:found]
+    return chosen
+
+
+@compiled()
+def _factor_block(rows, curvature, chosen, rank):  # type: ignore[no-untyped-def]
+    """Return the Cholesky factor of the Hessian of the heaviest columns and the intercept.
+
+    Words that are in most texts go with each other and with the intercept: apart from them the
+    Hessian is nearly diagonal.
+    """
+    indptr, local, data = rows
+    bend, intercept = curvature
+    m = len(chosen)
+    block, lower = np.zeros((m, m)), np.zeros((m, m))
+    places, values = np.empty(m, np.int64), np.empty(m)
+    for i in range(len(bend)):
+        places[0], values[0], found = 0, 1.0, 1
+        for e in range(indptr[i], indptr[i + 1]):
+            q = rank[local[e]]
+            if q > 0 and found < m:
+                places[found], values[found] = q, data[e]
+                found += 1
+        for a in range(found):
+            share = bend[i] * values[a]
+            for b in range(a + 1):
+                block[max(places[a], places[b]), min(places[a], places[b])] += share * values[b]
+    for a in range(m):
+        block[a, a] += 1e-300 if a == 0 else 1.0
+        if not intercept and a > 0:
+            block[a, 0] = 0.0
+    if not cholesky_factor(block, 0.0, lower):
+        lower[:] = 0.0
+        for a in range(m):
+            lower[a, a] = np.sqrt(block[a, a])
+    return lower
+
+
+@compiled()
+def _precondition(residual, diagonal, block, out):  # type: ignore[no-untyped-def]
+    """Write what the block and, for the other columns, the diagonal make of a residual."""
+    chosen, lower = block
+    for j in range(len(residual)):
+        out[j] = residual[j] / diagonal[j]
+    heavy = residual[chosen]
+    solution = np.empty(len(chosen))
+    cholesky_solve(lower, heavy, solution)
+    for a in range(len(chosen)):
+        out[chosen[a]] = solution[a]
+
+
+@compiled()
+def _newton_step(rows, curvature, slopes, block, accuracy, scratch):  # type: ignore[no-untyped-def] # noqa: PLR0917
+    """Write the step by conjugate gradients into the first row of scratch; return its rise.
+
+    Curvatures come with whether there is an intercept.
+    """
+    gradient, diagonal = slopes
+    step, residual, direction, product = scratch[0], scratch[1], scratch[2], scratch[3]
+    nearer = scratch[6]
+    n = len(curvature[0])
+    rise, rise_of_direction = np.zeros(n), np.empty(n)
+    step[:] = 0.0
+    for j in range(len(gradient)):
+        residual[j] = -gradient[j]
+    _precondition(residual, diagonal, block, nearer)
+    direction[:] = nearer
+    size = np.dot(residual, nearer)
+    small_enough = accuracy * accuracy * size
+    products = 0
+    while products < _MOST_PRODUCTS and size > small_enough:
+        products += 1
+        _times_hessian(rows, curvature, direction, rise_of_direction, product)
+        length = size / np.dot(direction, product)
+        for j in range(len(step)):
+            step[j] += length * direction[j]
+            residual[j] -= length * product[j]
+        _precondition(residual, diagonal, block, nearer)
+        before, size = size, np.dot(residual, nearer)
+        ratio = size / before
+        for j in range(len(step)):
+            direction[j] = nearer[j] + ratio * direction[j]
+        rise += length * rise_of_direction
+    return rise, products
+
+
+@compiled()
+def fit_sparse(rows, sides, settings, w, odds, scratch):  # type: ignore[no-untyped-def] # noqa: PLR0917
+    """Fit a node; return the last decrement and the products with the Hessian.
+
+    `sides` and `settings` are those of `fit_by_rows`.
+
+    `w` holds the start and gets the fit, with the intercept last; `odds` gets the log-odds of
+    the rows. `scratch` has seven rows as long as w.
+    """
+    indptr, local, data = rows
+    n_left, weight = sides
+    intercept, tolerance = settings
+    n = len(odds)
+    width = len(w) - 1
+    pull, bend = np.empty(n), np.empty(n)
+    chosen, rank = np.empty(0, np.int64), np.empty(width + 1, np.int64)
+    gradient, diagonal, step = scratch[4], scratch[5], scratch[0]
+    for i in range(n):
+        odds[i] = w[width]
+        for e in range(indptr[i], indptr[i + 1]):
+            odds[i] += data[e] * w[local[e]]
+    decrement, total = np.inf, 0
+    for _ in range(_MOST_STEPS):
+        loss = row_terms(odds, n_left, weight, pull, bend)
+        _slopes(rows, (pull, bend), w, gradient, diagonal)
+        if not intercept:
+            gradient[width] = 0.0
+        accuracy = min(0.03, max(0.1 * decrement, 0.01))
+        slopes = (gradient, diagonal)
+        if len(chosen) == 0:
+            chosen = _heaviest(diagonal, _HEAVY, rank)
+        curvature = (bend, intercept)
+        block = (chosen, _factor_block(rows, curvature, chosen, rank))
+        rise, products = _newton_step(rows, curvature, slopes, block, accuracy, scratch)
+        total += products
+        slope = np.dot(gradient, step)
+        decrement = np.sqrt(max(-slope, 0.0))
+        q0, q1, q2 = 0.0, 0.0, 0.0
+        for j in range(width):
+            q0 += w[j] * w[j]
+            q1 += w[j] * step[j]
+            q2 += step[j] * step[j]
+        before = loss + 0.5 * q0
+        quadratic = (q0, q1, q2)
+        keep, length = search_plane((odds, rise), sides, quadratic, before, decrement)
+        for j in range(len(w)):
+            w[j] = keep * w[j] + length * step[j]
+        odds[:] = keep * odds + length * rise
+        if decrement <= enough(tolerance, before) or length == 0.0:
+            break
+    return decrement, total
+
+
+@compiled()
+def start_at_prior(sides: tuple[int, FloatArray], intercept: bool, w: FloatArray) -> None:
+    """Write the fit without features: all weights zero, the intercept the sides' log-odds."""
+    w[:] = 0.0
+    if intercept:
+        w[len(w) - 1] = prior_odds(sides[0], sides[1])

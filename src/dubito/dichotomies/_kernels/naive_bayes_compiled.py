@@ -1,0 +1,169 @@
+"""Gaussian naive Bayes at every node of a tree, from the moments of classes added up.
+
+Rows are in leaf order: the rows of leaf j are [offset[j], offset[j + 1]). `left` and `right` name
+places in a row of places: the inner nodes in preorder, then the leaves. `without` is a number of
+folds and a fold: rows whose position has that remainder are left out.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dubito._numerics.jit import compiled
+from dubito._numerics.vector_math_compiled import SIMD_FLAGS
+
+#: Rows scored together: they share a node's means while these are in the cache.
+_ROWS = 16
+
+#: Distances are cut off here where they overflow: squares of two can still be subtracted.
+_FAR = 1e150
+
+
+@compiled()
+def class_moments(rows, offset, without, moments):  # type: ignore[no-untyped-def]
+    """Write weight, mean and centred sum of squares of each leaf's rows, feature by feature.
+
+    Sums are of differences from the class's first row, then from its mean: no digits are lost to
+    a mean far from 0, and a feature that does not vary has exactly no squares.
+    """
+    X, weight = rows
+    total, mean, squares = moments
+    n_folds, fold = without
+    n_features = X.shape[1]
+    n_nodes = len(offset) - 2
+    for leaf in range(n_nodes + 1):
+        place = n_nodes + leaf
+        total[place] = 0.0
+        mean[place] = 0.0
+        squares[place] = 0.0
+        first = -1
+        for i in range(offset[leaf], offset[leaf + 1]):
+            if i % n_folds == fold:
+                continue
+            first = i if first < 0 else first
+            total[place] += weight[i]
+            for j in range(n_features):
+                mean[place, j] += weight[i] * (np.float64(X[i, j]) - X[first, j])
+        if first < 0:
+            continue
+        for j in range(n_features):
+            mean[place, j] = X[first, j] + mean[place, j] / total[place]
+        for i in range(offset[leaf], offset[leaf + 1]):
+            if i % n_folds == fold:
+                continue
+            for j in range(n_features):
+                away = X[i, j] - mean[place, j]
+                squares[place, j] += weight[i] * away * away
+
+
+@compiled()
+def add_up_moments(left, right, moments):  # type: ignore[no-untyped-def]
+    """Write the moments of each inner node from those of its children (Chan et al., 1979)."""
+    total, mean, squares = moments
+    for t in range(len(left) - 1, -1, -1):
+        a, b = left[t], right[t]
+        total[t] = total[a] + total[b]
+        share = total[b] / total[t] if total[t] > 0.0 else 0.0
+        spread = total[a] * share
+        for j in range(mean.shape[1]):
+            # The mean of no rows is 0, which may be far from the other side's.
+            gap = mean[b, j] - mean[a, j] if spread > 0.0 else 0.0
+            mean[t, j] = mean[a, j] + share * gap if total[a] > 0.0 else mean[b, j]
+            squares[t, j] = squares[a, j] + squares[b, j] + spread * gap * gap
+
+
+@compiled()
+def widest_variance(total, squares, out):  # type: ignore[no-untyped-def]
+    """Write the largest variance of a feature at each inner node."""
+    for t in range(len(out)):
+        out[t] = 0.0
+        for j in range(squares.shape[1]):
+            out[t] = max(out[t], squares[t, j] / total[t])
+
+
+@compiled()
+def gaussian_sides(children, moments, epsilon, model):  # type: ignore[no-untyped-def]
+    """Write means, inverse deviations and the constant of the log-odds for each node.
+
+    A feature without variance on a side, epsilon included, is left out of the node; a node
+    without rows on a side has nan.
+    """
+    left, right = children
+    total, mean, squares = moments
+    centre, scale, constant = model
+    for t in range(len(left)):
+        a, b = left[t], right[t]
+        if total[a] == 0.0 or total[b] == 0.0:
+            constant[t] = np.nan
+            centre[t] = 0.0
+            scale[t] = 0.0
+            continue
+        constant[t] = np.log(total[b]) - np.log(total[a])
+        for j in range(mean.shape[1]):
+            wide_a = squares[a, j] / total[a] + epsilon[t]
+            wide_b = squares[b, j] / total[b] + epsilon[t]
+            centre[t, 0, j], centre[t, 1, j] = mean[a, j], mean[b, j]
+            scale[t, 0, j] = scale[t, 1, j] = 0.0
+            if wide_a > 0.0 and wide_b > 0.0:
+                scale[t, 0, j], scale[t, 1, j] = 1 / np.sqrt(wide_a), 1 / np.sqrt(wide_b)
+                constant[t] += 0.5 * (np.log(wide_a) - np.log(wide_b))
+
+
+@compiled()
+def gaussian_scores(X, model, out):  # type: ignore[no-untyped-def]
+    """Write the log-odds of the right side at every node, (n, K-1)."""
+    centre, scale, constant = model
+    n = len(X)
+    rows = np.empty((_ROWS, X.shape[1]))
+    for first in range(0, n, _ROWS):
+        count = min(_ROWS, n - first)
+        rows[:count] = X[first : first + count]
+        for t in range(len(constant)):
+            for i in range(count):
+                out[first + i, t] = constant[t] + 0.5 * _contrast(rows[i], centre[t], scale[t])
+
+
+@compiled()
+def gaussian_cross(X, nodes, fold, model, out):  # type: ignore[no-untyped-def]
+    """Write the log-odds of the rows of one fold, each at the nodes of its own path.
+
+    `nodes` are the first row of each node, and where its rows begin in `out`, with the end.
+    """
+    begin, ptr = nodes
+    n_folds, remainder = fold
+    centre, scale, constant = model
+    row = np.empty(X.shape[1])
+    for t in range(len(begin)):
+        for k in range((remainder - begin[t]) % n_folds, ptr[t + 1] - ptr[t], n_folds):
+            row[:] = X[begin[t] + k]
+            out[ptr[t] + k] = constant[t] + 0.5 * _contrast(row, centre[t], scale[t])
+
+
+@compiled()
+def _contrast(x, centre, scale):  # type: ignore[no-untyped-def]
+    """Return the squared distance of the left side minus that of the right, always finite."""
+    near = _difference_of_squares(x, centre[0], scale[0], centre[1], scale[1])
+    if np.isfinite(near):
+        return near
+    far = 0.0
+    for j in range(len(x)):
+        a = _cut_off(x[j] - centre[0, j], scale[0, j])
+        b = _cut_off(x[j] - centre[1, j], scale[1, j])
+        far += (a - b) * (a + b)
+    return far
+
+
+@compiled(fastmath=SIMD_FLAGS)
+def _difference_of_squares(x, mean_a, scale_a, mean_b, scale_b):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for j in range(len(x)):
+        a = (x[j] - mean_a[j]) * scale_a[j]
+        b = (x[j] - mean_b[j]) * scale_b[j]
+        total += a * a - b * b
+    return total
+
+
+@compiled()
+def _cut_off(away, scale):  # type: ignore[no-untyped-def]
+    """Return the product, no further than is far; nothing where the scale is 0."""
+    return max(-_FAR, min(_FAR, away * scale)) if scale > 0.0 else 0.0

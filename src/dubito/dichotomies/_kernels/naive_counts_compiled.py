@@ -1,0 +1,272 @@
+"""Multinomial naive Bayes at every node of a tree, from counts of features.
+
+Rows, places and folds are as in `node_bayes_compiled`. With counts N of the two sides of a node
+and S the sums of N + alpha, a row x has the log-odds
+
+    prior + Σ_j x_j (log(N_right,j + alpha_j) - log(N_left,j + alpha_j))
+          + log(S_left / S_right) Σ_j x_j.
+
+A feature absent from the node adds nothing to the first sum: sparse nodes keep the others alone.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dubito._numerics.jit import compiled
+from dubito._numerics.vector_math_compiled import dot
+
+#: Rows scored together: they share a node's coefficients while these are in the cache.
+_ROWS = 16
+
+
+@compiled()
+def class_counts(rows, offset, without, sums):  # type: ignore[no-untyped-def]
+    """Write the weight and the weighted sums of features of each leaf's rows."""
+    X, weight = rows
+    total, counts = sums
+    n_folds, fold = without
+    n_nodes = len(offset) - 2
+    for leaf in range(n_nodes + 1):
+        place = n_nodes + leaf
+        total[place] = 0.0
+        counts[place] = 0.0
+        for i in range(offset[leaf], offset[leaf + 1]):
+            if i % n_folds != fold:
+                total[place] += weight[i]
+                for j in range(X.shape[1]):
+                    counts[place, j] += weight[i] * X[i, j]
+
+
+@compiled()
+def add_up_counts(left, right, sums):  # type: ignore[no-untyped-def]
+    """Write the counts of each inner node from those of its children."""
+    total, counts = sums
+    for t in range(len(left) - 1, -1, -1):
+        a, b = left[t], right[t]
+        total[t] = total[a] + total[b]
+        for j in range(counts.shape[1]):
+            counts[t, j] = counts[a, j] + counts[b, j]
+
+
+@compiled()
+def count_contrasts(children, counts, alpha, coef):  # type: ignore[no-untyped-def]
+    """Write the coefficients of the log-odds at each node, all features."""
+    left, right = children
+    prior = alpha.sum()
+    for t in range(len(left)):
+        a, b = left[t], right[t]
+        both = np.log(counts[a].sum() + prior) - np.log(counts[b].sum() + prior)
+        for j in range(len(alpha)):
+            coef[t, j] = _log_ratio(counts[a, j], counts[b, j], alpha[j]) + both
+
+
+@compiled(inline="always")
+def _log_ratio(count_a, count_b, alpha):  # type: ignore[no-untyped-def]
+    return np.log((count_b + alpha) / (count_a + alpha))
+
+
+@compiled()
+def count_scores(X, model, out):  # type: ignore[no-untyped-def]
+    """Write the log-odds of the right side at every node, (n, K-1)."""
+    coef, constant = model
+    n = len(X)
+    rows = np.empty((_ROWS, X.shape[1]))
+    for first in range(0, n, _ROWS):
+        count = min(_ROWS, n - first)
+        rows[:count] = X[first : first + count]
+        for t in range(len(constant)):
+            for i in range(count):
+                out[first + i, t] = constant[t] + dot(rows[i], coef[t])
+
+
+@compiled()
+def count_cross(X, nodes, fold, model, out):  # type: ignore[no-untyped-def]
+    """Write the log-odds of the rows of one fold, each at the nodes of its own path."""
+    begin, ptr = nodes
+    n_folds, remainder = fold
+    coef, constant = model
+    row = np.empty(X.shape[1])
+    for t in range(len(begin)):
+        for k in range((remainder - begin[t]) % n_folds, ptr[t + 1] - ptr[t], n_folds):
+            row[:] = X[begin[t] + k]
+            out[ptr[t] + k] = constant[t] + dot(row, coef[t])
+
+
+@compiled()
+def entries_of_features(csr, nodes, first, last):  # type: ignore[no-untyped-def]
+    """Write where the entries of each feature begin and end: one for each node that has it.
+
+    Features that come first in the rows come first among the entries: what occurs together in
+    rows is then close together, and filling the entries misses the cache less often.
+    """
+    _, indices, indptr = csr
+    begin, _, end = nodes
+    seen = np.full(len(first), -1)
+    first[:] = 0
+    last[:] = 0
+    for t in range(len(begin)):
+        for q in range(indptr[begin[t]], indptr[end[t]]):
+            j = indices[q]
+            if seen[j] != t:
+                seen[j] = t
+                last[j] += 1
+    n_entries = 0
+    for q in range(len(indices)):
+        j = indices[q]
+        if seen[j] >= 0:
+            seen[j] = -1
+            first[j] = n_entries
+            n_entries += last[j]
+            last[j] = n_entries
+    return n_entries
+
+
+@compiled()
+def sparse_contrasts(rows, nodes, alpha, entries, of_nodes):  # type: ignore[no-untyped-def]
+    """Write log-ratios feature by feature, each with its node.
+
+    `entries` are: where each feature begins (moved to its end here), nodes, and log-ratios;
+    `of_nodes` are log(S_left / S_right), and the weights of the two sides.
+    """
+    (data, indices, indptr), weight = rows
+    begin, middle, end = nodes
+    cursor, node, value = entries
+    factor, sides = of_nodes
+    sides[:] = 0.0
+    counts = np.zeros((len(alpha), 2))
+    present, seen = np.empty(len(alpha), dtype=np.int64), np.full(len(alpha), -1)
+    prior = alpha.sum()
+    for t in range(len(begin)):
+        n_present = 0
+        for i in range(begin[t], end[t]):
+            side = 1 if i >= middle[t] else 0
+            sides[side, t] += weight[i]
+            for q in range(indptr[i], indptr[i + 1]):
+                j = indices[q]
+                if seen[j] != t:
+                    seen[j] = t
+                    present[n_present] = j
+                    n_present += 1
+                counts[j, side] += weight[i] * data[q]
+        sum_a = sum_b = prior
+        for k in range(n_present):
+            j = present[k]
+            sum_a += counts[j, 0]
+            sum_b += counts[j, 1]
+            node[cursor[j]] = t
+            value[cursor[j]] = _log_ratio(counts[j, 0], counts[j, 1], alpha[j])
+            cursor[j] += 1
+            counts[j] = 0.0
+        factor[t] = np.log(sum_a) - np.log(sum_b)
+
+
+@compiled()
+def sparse_scores(csr, model, out):  # type: ignore[no-untyped-def]
+    """Write the log-odds of the right side at every node, (n, K-1)."""
+    data, indices, indptr = csr
+    (first, last), (node, value), factor, constant = model
+    for i in range(len(out)):
+        total = 0.0
+        for q in range(indptr[i], indptr[i + 1]):
+            total += data[q]
+        row = out[i]
+        for t in range(len(factor)):
+            row[t] = constant[t] + factor[t] * total
+        for q in range(indptr[i], indptr[i + 1]):
+            x = np.float64(data[q])
+            for k in range(first[indices[q]], last[indices[q]]):
+                row[node[k]] += x * value[k]
+
+
+@compiled()
+def sparse_cross(rows, nodes, alpha, options, out):  # type: ignore[no-untyped-def]
+    """Write the out-of-fold log-odds of every row at the nodes of its own path.
+
+    `options` are the number of folds and whether the weight of the sides is their prior. The
+    counts of the folds are kept apart, so that those of the others are a sum, not a difference.
+    """
+    begin, middle, end, ptr = nodes
+    n_folds, fit_prior = options
+    counts, total = np.zeros((len(alpha), 2, n_folds)), np.empty((2, n_folds))
+    room = np.empty((4, n_folds))
+    present, seen = np.empty(len(alpha), dtype=np.int64), np.full(len(alpha), -1)
+    for t in range(len(begin)):
+        if middle[t] - begin[t] < 2 or end[t] - middle[t] < 2:
+            out[ptr[t] : ptr[t + 1]] = np.nan
+            continue
+        span = begin[t], middle[t], end[t]
+        n_present = _count_folds(rows, span, (counts, total), (present, seen, t))
+        features = present[:n_present]
+        _to_log_ratios(features, counts, alpha, room)
+        for f in range(n_folds):
+            odds = np.log(_others(total[1], f)) - np.log(_others(total[0], f))
+            room[2, f] = odds if fit_prior else 0.0
+            room[3, f] = np.log(room[0, f]) - np.log(room[1, f])
+        _score_folds(rows[0], span, (counts, room[2], room[3]), out[ptr[t] : ptr[t + 1]])
+        for j in features:
+            counts[j] = 0.0
+
+
+@compiled()
+def _count_folds(rows, span, sums, found):  # type: ignore[no-untyped-def]
+    """Add up a node's rows by feature, side and fold; list the features and return their number."""
+    (data, indices, indptr), weight = rows
+    begin, middle, end = span
+    counts, total = sums
+    present, seen, mark = found
+    total[:] = 0.0
+    n_present = 0
+    for i in range(begin, end):
+        side, fold = 1 if i >= middle else 0, i % total.shape[1]
+        total[side, fold] += weight[i]
+        for q in range(indptr[i], indptr[i + 1]):
+            j = indices[q]
+            if seen[j] != mark:
+                seen[j] = mark
+                present[n_present] = j
+                n_present += 1
+            counts[j, side, fold] += weight[i] * data[q]
+    return n_present
+
+
+@compiled()
+def _to_log_ratios(features, counts, alpha, room):  # type: ignore[no-untyped-def]
+    """Replace the left side's counts by the log-ratios of the other folds' counts.
+
+    Both sides' sums of the other folds' counts, smoothed, go to lines 0 and 1 of the room. A fold
+    without the feature has no row that asks for its log-ratio.
+    """
+    room[:2] = alpha.sum()
+    ratio = room[2]
+    for j in features:
+        for f in range(len(ratio)):
+            count_a, count_b = _others(counts[j, 0], f), _others(counts[j, 1], f)
+            room[0, f] += count_a
+            room[1, f] += count_b
+            asked = counts[j, 0, f] > 0.0 or counts[j, 1, f] > 0.0
+            ratio[f] = _log_ratio(count_a, count_b, alpha[j]) if asked else 0.0
+        counts[j, 0] = ratio
+
+
+@compiled()
+def _score_folds(csr, span, model, out):  # type: ignore[no-untyped-def]
+    """Write the log-odds of a node's rows, each by the model without its fold."""
+    data, indices, indptr = csr
+    begin, _, end = span
+    ratios, constant, factor = model
+    for i in range(begin, end):
+        fold = i % len(constant)
+        score = constant[fold]
+        for q in range(indptr[i], indptr[i + 1]):
+            score += data[q] * (ratios[indices[q], 0, fold] + factor[fold])
+        out[i - begin] = score
+
+
+@compiled()
+def _others(values, fold):  # type: ignore[no-untyped-def]
+    """Return the sum of all values but one."""
+    total = 0.0
+    for f in range(len(values)):
+        total += 0.0 if f == fold else values[f]
+    return total

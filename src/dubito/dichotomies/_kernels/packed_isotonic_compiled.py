@@ -1,0 +1,173 @@
+"""Isotonic fits of all nodes of a tree, and look-ups of their values and bounds (PAV).
+
+The fit is that of `dubito._numerics.isotonic`, written for rows packed one node after the other
+(`packed_sigmoids_compiled` describes the packing): one call fits thousands of small nodes.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dubito._numerics.jit import compiled
+from dubito._numerics.logistic_fit import LARGEST
+
+if TYPE_CHECKING:
+    from dubito._typing import FloatArray, IntArray
+    from dubito.dichotomies._kernels.packed_sigmoids_compiled import Packed
+
+#: Rows looked up together, node by node, so that the node's table stays in the processor's cache.
+_BLOCK_ROWS = 64
+
+
+@compiled()
+def pool_ties(packed: Packed) -> tuple[FloatArray, IntArray]:
+    """Gather the distinct scores of each node, ascending, with the weights of both sides.
+
+    Columns ``ptr[t]:ptr[t] + count[t]`` of the first result are those of node t: scores, successes
+    (weight of the right side), failures. An uncalibrated node has none.
+    """
+    scores, ptr, middle, weight, first = packed
+    pools = np.zeros((3, len(scores)))
+    count = np.zeros(len(middle), np.int64)
+    for t in range(len(middle)):
+        score = scores[ptr[t] : ptr[t + 1]]
+        if np.isnan(score).any():
+            continue
+        last = ptr[t] - 1
+        for i in np.argsort(score):
+            if last < ptr[t] or score[i] > pools[0, last]:
+                last += 1
+                pools[0, last] = score[i]
+            pools[1 if i >= middle[t] else 2, last] += weight[first[t] + i]
+        count[t] = last + 1 - ptr[t]
+    return pools, count
+
+
+@compiled()
+def _pool_violators(k: FloatArray, r: FloatArray, starts: IntArray) -> int:
+    """Pool neighbours whose fractions do not rise, in place; return the number of blocks.
+
+    Block b begins at score ``starts[b]`` and has k[b] successes and r[b] failures.
+    """
+    blocks = 0
+    for i in range(len(k)):
+        starts[blocks], k[blocks], r[blocks] = i, k[i], r[i]
+        while blocks > 0 and _fraction(k, r, blocks - 1) >= _fraction(k, r, blocks):
+            blocks -= 1
+            k[blocks] += k[blocks + 1]
+            r[blocks] += r[blocks + 1]
+        blocks += 1
+    starts[blocks] = len(k)
+    return blocks
+
+
+@compiled(inline="always")
+def _fraction(k: FloatArray, r: FloatArray, block: int) -> float:
+    return k[block] / (k[block] + r[block])
+
+
+@compiled()
+def isotonic_knots(
+    pools: FloatArray, ptr: IntArray, count: IntArray, smoothing: float
+) -> tuple[FloatArray, IntArray]:
+    """Fit isotonic values at each node; return knots and values, (2, all), and their numbers.
+
+    Columns ``ptr[t]:ptr[t] + used[t]`` are those of node t: both ends of each block, for between
+    them the value does not change.
+    """
+    knots = np.empty((2, pools.shape[1]))
+    used = np.zeros(len(count), np.int64)
+    for t in range(len(count)):
+        low, m = ptr[t], count[t]
+        if m == 0:
+            continue
+        k, r = pools[1, low : low + m].copy(), pools[2, low : low + m].copy()
+        k[0] += smoothing
+        r[m - 1] += smoothing
+        starts = np.empty(m + 1, np.int64)
+        for block in range(_pool_violators(k, r, starts)):
+            left, right = starts[block], starts[block + 1] - 1
+            for end in range(left, right + 1, max(right - left, 1)):
+                knots[0, low + used[t]] = pools[0, low + end]
+                knots[1, low + used[t]] = _fraction(k, r, block)
+                used[t] += 1
+    return knots, used
+
+
+@compiled()
+def _number_below(knots: FloatArray, score: float) -> int:
+    """Return how many of ascending knots lie strictly below a score."""
+    low, high = 0, len(knots)
+    while low < high:
+        middle = (low + high) // 2
+        if knots[middle] < score:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@compiled()
+def _interpolate(score: float, knots: FloatArray, values: FloatArray) -> float:
+    """Interpolate linearly between ascending knots, flat beyond them; `values` do not decrease."""
+    right = min(max(_number_below(knots, score), 1), len(knots) - 1)
+    left = max(right - 1, 0)
+    gap = knots[right] - knots[left]
+    score = min(max(score, knots[0]), knots[-1])
+    part = (score - knots[left]) / gap if gap > 0.0 else 0.0
+    low, high = values[left], values[right]
+    return min(max(low + part * (high - low), low), high)
+
+
+@compiled()
+def isotonic_log_odds(
+    scores: FloatArray, knots: FloatArray, start: IntArray, cut: FloatArray
+) -> FloatArray:
+    """Return the log-odds of interpolated values, kept `cut` off 0 and 1; (n, nodes).
+
+    Columns ``start[t]:start[t + 1]`` of `knots` are those of node t; one without any keeps its
+    scores.
+    """
+    n, n_nodes = scores.shape
+    out = np.empty((n, n_nodes))
+    for row in range(0, n, _BLOCK_ROWS):
+        for t in range(n_nodes):
+            places = knots[0, start[t] : start[t + 1]]
+            values = knots[1, start[t] : start[t + 1]]
+            for i in range(row, min(row + _BLOCK_ROWS, n)):
+                score = min(max(scores[i, t], -LARGEST), LARGEST)
+                if len(places) > 0:
+                    value = _interpolate(score, places, values)
+                    value = min(max(value, cut[t]), 1.0 - cut[t])
+                    score = math.log(value / (1.0 - value))
+                out[i, t] = score
+    return out
+
+
+@compiled()
+def step_bounds(
+    scores: FloatArray, knots: FloatArray, start: IntArray, steps: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return belief and plausibility of the right side, each (n, nodes).
+
+    ``knots[start[t]:start[t + 1]]`` are those of node t; its steps, one more, begin at
+    ``start[t] + t``: belief of a score with j knots at or left of it, plausibility of one with j
+    knots strictly left of it. The bounds of a node without knots are 0 and 1.
+    """
+    n, n_nodes = scores.shape
+    lower, upper = np.zeros((n, n_nodes)), np.ones((n, n_nodes))
+    for row in range(0, n, _BLOCK_ROWS):
+        for t in range(n_nodes):
+            places = knots[start[t] : start[t + 1]]
+            if len(places) == 0:
+                continue
+            for i in range(row, min(row + _BLOCK_ROWS, n)):
+                below = _number_below(places, scores[i, t])
+                meets = below < len(places) and places[below] == scores[i, t]
+                step = start[t] + t + below
+                lower[i, t] = steps[0, step + 1 if meets else step]
+                upper[i, t] = steps[1, step]
+    return lower, upper

@@ -1,0 +1,186 @@
+"""Bounds of the sigmoids of all tree nodes at a confidence level, from tables over the score.
+
+The ends of the two cuts whose hull bounds a probability (`logistic_level`) are smooth functions of
+the angle of the score (`sigmoid_belief_tables_compiled`), infinite scores included: a few panels of
+Chebyshev series hold them for every score. The exact ends are those of `level_ends`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from dubito._numerics.jit import compiled
+from dubito._numerics.logistic_fit import LARGEST
+from dubito._numerics.logistic_level_compiled import level_ends
+from dubito.dichotomies._kernels.sigmoid_contour_compiled import chebyshev, clenshaw
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from dubito._numerics.logistic_profile_compiled import Likelihood, Model
+
+    FloatArray: TypeAlias = npt.NDArray[np.float64]
+    IntArray: TypeAlias = npt.NDArray[np.int64]
+    Pair: TypeAlias = tuple[float, float]
+    #: Start, frames, edges and series of panels.
+    LevelTables: TypeAlias = tuple[IntArray, FloatArray, FloatArray, FloatArray]
+
+#: Degree of the series over angles, and the bound on its last coefficients and its errors.
+DEGREE = 20
+_CONVERGED = 1e-8
+#: Panels are not halved below this: bounds there are the widest on the panel.
+_NARROWEST = 1e-3
+
+#: At an angle this close to the left edge of a panel the panel before counts too: where the ends of
+#: cuts jump, at the scores of `gap`, they do so there.
+_BESIDE = 1e-9
+
+#: Rows looked up together, node by node, so that the node's table stays in the processor's cache.
+_BLOCK_ROWS = 64
+
+_PLACES, _TO_SERIES = chebyshev(DEGREE + 1)
+_ALL_PLACES = np.concatenate((_PLACES, np.array([-0.97, -0.42, 0.29, 0.93])))
+
+
+@compiled()
+def _sigmoid(eta: float) -> float:
+    small = math.exp(-abs(eta))
+    return (1.0 if eta >= 0.0 else small) / (1.0 + small)
+
+
+@compiled()
+def _ends_at(
+    psi: FloatArray,
+    frame: Pair,
+    shrunk: tuple[Likelihood, Model],
+    raw: tuple[Likelihood, Model],
+    t: float,
+) -> FloatArray:
+    """Return probabilities at the ends of both cuts at angles, (n, 4): lower, upper of each."""
+    queries = np.empty(len(psi))
+    for i in range(len(psi)):
+        queries[i] = frame[0] + frame[1] * math.tan(psi[i])
+    ends = level_ends(shrunk, raw, queries, t)
+    for i in range(len(psi)):
+        for e in range(4):
+            ends[i, e] = _sigmoid(ends[i, e])
+    return ends
+
+
+@compiled()
+def _panel_series(values: FloatArray) -> tuple[FloatArray, float]:
+    """Return the series through values at the places of a panel, (4, DEGREE + 1), and the error."""
+    series = np.ascontiguousarray((_TO_SERIES @ values[: DEGREE + 1]).T)
+    missed = np.abs(series[:, DEGREE - 2 :]).max()
+    for i in range(DEGREE + 1, len(values)):
+        for e in range(4):
+            missed = max(missed, abs(clenshaw(series[e], _ALL_PLACES[i]) - values[i, e]))
+    return series, missed
+
+
+@compiled()
+def _widest(values: FloatArray) -> FloatArray:
+    """Return constant series: the least of the lower ends on a panel, the largest upper ones."""
+    series = np.zeros((4, DEGREE + 1))
+    for e in range(4):
+        series[e, 0] = values[:, e].min() if e % 2 == 0 else values[:, e].max()
+    return series
+
+
+@compiled()
+def tabulate_levels(
+    shrunk: tuple[Likelihood, Model], raw: tuple[Likelihood, Model], gap: FloatArray, t: float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Tabulate the ends of the cuts of one curve over all angles; t is the root of chi-square.
+
+    `gap` are the two scores, ascending, between which a threshold separates the sides; none where
+    they overlap. There the plain likelihood has no end on one side, and its end jumps.
+
+    Returns
+    -------
+    frame : array (2,)
+        Mean and deviation that angles are taken from.
+    edges : array (panels,)
+        The left edge of each panel, ascending.
+    series : array (panels, 4, DEGREE + 1)
+        Chebyshev series on each panel: lower and upper end of the first cut, of the second.
+    """
+    hessian = shrunk[1][1]
+    mean = hessian[0, 1] / hessian[0, 0]
+    variance = hessian[1, 1] / hessian[0, 0] - mean * mean
+    quarter = 0.25 * np.pi
+    edges, panels = [0.0 for _ in range(0)], [np.empty((4, 0)) for _ in range(0)]
+    frame = (mean, math.sqrt(max(variance, 0.0)))
+    breaks = [-2 * quarter, -quarter, 0.0, quarter, 2 * quarter]
+    if variance > 1e-24:
+        breaks.extend([math.atan((x - mean) / frame[1]) for x in gap])
+    breaks.sort()
+    stack = [(breaks[i], breaks[i + 1]) for i in range(len(breaks) - 2, -1, -1)]
+    if not variance > 1e-24:  # every score is the same one, of angle 0
+        frame = (0.0, 1.0)
+        stack.clear()
+        edges.append(-2 * quarter)
+        panels.append(_widest(_ends_at(np.zeros(1), frame, shrunk, raw, t)))
+    while len(stack) > 0:
+        left, right = stack.pop()
+        if not right > left:
+            continue
+        middle, half = 0.5 * (left + right), 0.5 * (right - left)
+        values = _ends_at(middle + half * _ALL_PLACES, frame, shrunk, raw, t)
+        series, missed = _panel_series(values)
+        narrow = right - left < _NARROWEST
+        if missed < _CONVERGED or narrow:
+            edges.append(left)
+            panels.append(_widest(values) if not missed < _CONVERGED else series)
+        else:
+            stack.append((middle, right))
+            stack.append((left, middle))
+    table = np.empty((len(panels), 4, DEGREE + 1))
+    for i in range(len(panels)):
+        table[i] = panels[i]
+    return np.array(frame), np.array(edges), table
+
+
+@compiled()
+def _hull(series: FloatArray, place: float) -> Pair:
+    """Return the hull of both cuts at a place of a panel."""
+    low = min(clenshaw(series[0], place), clenshaw(series[2], place))
+    return low, max(clenshaw(series[1], place), clenshaw(series[3], place))
+
+
+@compiled()
+def sigmoid_level_bounds(
+    scores: FloatArray, coef: FloatArray, tables: LevelTables
+) -> tuple[FloatArray, FloatArray]:
+    """Return bounds of the right side at a level, each (n, nodes).
+
+    `coef` are those of `fit_sigmoids`, `tables` those of `tabulate_levels`: panels
+    ``start[t]:start[t + 1]`` are those of node t. The bounds of a node without panels are 0 and 1.
+    """
+    start, frames, edges, series = tables
+    n, n_nodes = scores.shape
+    lower, upper = np.zeros((n, n_nodes)), np.ones((n, n_nodes))
+    for row in range(0, n, _BLOCK_ROWS):
+        for t in range(n_nodes):
+            if start[t] == start[t + 1]:
+                continue
+            centre, scale = coef[t, 0], coef[t, 1]
+            for i in range(row, min(row + _BLOCK_ROWS, n)):
+                score = min(max(scores[i, t], -LARGEST), LARGEST)
+                x = (score - centre) / scale if scale > 0.0 else 0.0
+                psi = math.atan((x - frames[t, 0]) / frames[t, 1])
+                panel = start[t]
+                while panel + 1 < start[t + 1] and edges[panel + 1] <= psi:
+                    panel += 1
+                end = edges[panel + 1] if panel + 1 < start[t + 1] else 0.5 * np.pi
+                place = 2.0 * (psi - edges[panel]) / (end - edges[panel]) - 1.0
+                low, high = _hull(series[panel], place)
+                if panel > start[t] and psi - edges[panel] < _BESIDE:
+                    low_before, high_before = _hull(series[panel - 1], 1.0)
+                    low, high = min(low, low_before), max(high, high_before)
+                lower[i, t] = min(max(min(low, high), 0.0), 1.0)  # rounding may cross them
+                upper[i, t] = max(min(max(low, high), 1.0), 0.0)
+    return lower, upper

@@ -1,0 +1,142 @@
+"""The best few of many classes: picked from all, or found best first."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dubito._numerics.jit import compiled
+from dubito._numerics.vector_math_compiled import SIMD_FLAGS
+
+
+@compiled()
+def _insert(value, column, best, columns, count):  # type: ignore[no-untyped-def]
+    """Put a value in its place among the best so far, and let the least go; equals come after."""
+    place = count
+    while place > 0 and value > best[place - 1]:
+        place -= 1
+    for q in range(min(count, len(best) - 1), place, -1):
+        best[q] = best[q - 1]
+        columns[q] = columns[q - 1]
+    best[place] = value
+    columns[place] = column
+
+
+@compiled()
+def top_of_rows(values, best, columns):  # type: ignore[no-untyped-def]
+    """Write the greatest values of each row, the greatest first, and where they are.
+
+    Of equal values the earlier column comes first.
+    """
+    k = best.shape[1]
+    for i in range(len(values)):
+        row = values[i]
+        for j in range(k):
+            _insert(row[j], j, best[i], columns[i], j)
+        least = best[i, k - 1]
+        for j in range(k, len(row)):
+            if row[j] > least:
+                _insert(row[j], j, best[i], columns[i], k - 1)
+                least = best[i, k - 1]
+
+
+@compiled()
+def _push(heap, keys, size, key, item):  # type: ignore[no-untyped-def]
+    """Put an item into a heap with the greatest key on top."""
+    place = size
+    while place > 0:
+        above = (place - 1) // 2
+        if keys[above] >= key:
+            break
+        keys[place], heap[place] = keys[above], heap[above]
+        place = above
+    keys[place], heap[place] = key, item
+
+
+@compiled()
+def _pop(heap, keys, size):  # type: ignore[no-untyped-def]
+    """Take the top from a heap of `size` items; the last item fills the gap."""
+    key, item = keys[size - 1], heap[size - 1]
+    place = 0
+    while True:
+        below = 2 * place + 1
+        if below >= size - 1:
+            break
+        if below + 1 < size - 1 and keys[below + 1] > keys[below]:
+            below += 1
+        if keys[below] <= key:
+            break
+        keys[place], heap[place] = keys[below], heap[below]
+        place = below
+    keys[place], heap[place] = key, item
+
+
+@compiled(fastmath=SIMD_FLAGS)
+def _product(a, b):  # type: ignore[no-untyped-def]
+    """Return the sum of products, in the precision of the first."""
+    total = a.dtype.type(0.0)
+    for j in range(len(a)):
+        total += a[j] * b[j]
+    return total
+
+
+@compiled()
+def _clear_lead(best, following, closeness):  # type: ignore[no-untyped-def]
+    """Say whether each of the best is ahead of the next, and the last of what follows."""
+    for q in range(1, len(best)):
+        if best[q - 1] - best[q] < closeness:
+            return False
+    return best[len(best) - 1] - following >= closeness
+
+
+@compiled()
+def _best_first(x, model, tree, budget, best, columns):  # type: ignore[no-untyped-def] # noqa: PLR0917
+    """Write the best classes of one row; say whether that is sure.
+
+    It is where the budget of nodes was enough, and no two are so close that rounding decides.
+    """
+    coef, intercept, slope, offset = model
+    closeness = 1e3 * np.finfo(coef.dtype).eps
+    left, right, order = tree
+    k = len(best)
+    # Every node visited takes one item from the heap and puts back two.
+    heap, keys = np.empty(budget + 2, np.int64), np.empty(budget + 2)
+    heap[0], keys[0], size = 0, 0.0, 1
+    found, visited = 0, 0
+    while True:
+        key, item = keys[0], heap[0]
+        _pop(heap, keys, size)
+        size -= 1
+        if item < 0:
+            best[found] = key
+            columns[found] = order[-1 - item]
+            found += 1
+            if found == k:
+                return _clear_lead(best, keys[0] if size > 0 else -np.inf, closeness)
+            continue
+        if visited == budget:
+            return False
+        visited += 1
+        odds = slope[item] * (_product(x, coef[item]) + intercept[item]) + offset[item]
+        fall = math.log1p(math.exp(-abs(odds)))
+        _push(heap, keys, size, key - fall + min(-odds, 0.0), left[item])
+        _push(heap, keys, size + 1, key - fall + min(odds, 0.0), right[item])
+        size += 2
+
+
+@compiled()
+def best_first_of_rows(X, model, tree, budget, best, columns):  # type: ignore[no-untyped-def] # noqa: PLR0917
+    """Write the best classes of each row and their log-probabilities; return which rows are done.
+
+    Nodes are opened in the order of their probability: what is still closed when k classes are
+    found is no more probable than they. A row that opens more nodes than the budget is left, and
+    so is one with ties.
+
+    The model holds weights, intercepts, and slopes and offsets of the nodes' calibration; the
+    tree its children and the column of each leaf.
+    """
+    done = np.empty(len(X), np.bool_)
+    for i in range(len(X)):
+        done[i] = _best_first(X[i], model, tree, budget, best[i], columns[i])
+    return done

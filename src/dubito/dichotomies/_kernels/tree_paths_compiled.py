@@ -1,0 +1,179 @@
+"""Loops down the paths of a binary tree, row by row: import only from `tree_paths`.
+
+Nodes are in preorder, so parents come before their children: one pass forward carries what holds
+at a node to its two children, one pass backward collects what lies below. `left` and `right` name
+the place of a child in a row of places: the inner nodes first, then the classes. They are unsigned:
+a negative index would be looked for at every step.
+
+Comparisons are written so that a nan goes through: max() minds the sign of zero, which costs
+vector lanes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dubito._numerics.jit import compiled
+from dubito._numerics.vector_math_compiled import SIMD_FLAGS, exp_in_place, log_one_plus
+
+#: The smallest number with all its digits: below it products lose them, and time.
+_TINY = 2.2250738585072014e-308
+
+#: What exp of less than this adds to 1 is nothing, and `exp_in_place` goes no lower.
+_NOTHING = -708.0
+
+#: Ratios of probabilities this close to 1, relative to their logarithms, are ties.
+_TIE = 1e-12
+
+
+@compiled()
+def log_proba_of_rows(odds, left, right, out):  # type: ignore[no-untyped-def]
+    """Write the sums of the log-probabilities of the edges on the way to each class."""
+    n, n_nodes = odds.shape
+    places = np.empty(2 * n_nodes + 1)
+    to_left, to_right, power = np.empty(n_nodes), np.empty(n_nodes), np.empty(n_nodes)
+    power_bits = power.view(np.int64)
+    for i in range(n):
+        _log_sigmoids(odds[i], to_left, to_right, power, power_bits)
+        places[0] = 0.0
+        for t in range(n_nodes):
+            places[left[t]] = places[t] + to_left[t]
+            places[right[t]] = places[t] + to_right[t]
+        out[i] = places[n_nodes:]
+
+
+@compiled()
+def proba_of_rows(odds, left, right, out):  # type: ignore[no-untyped-def]
+    """Write the products of the probabilities of the edges on the way to each class."""
+    n, n_nodes = odds.shape
+    places = np.empty(2 * n_nodes + 1)
+    to_left, to_right, power = np.empty(n_nodes), np.empty(n_nodes), np.empty(n_nodes)
+    power_bits = power.view(np.int64)
+    for i in range(n):
+        _sigmoids(odds[i], to_left, to_right, power, power_bits)
+        places[0] = 1.0
+        for t in range(n_nodes):
+            places[left[t]] = places[t] * to_left[t]
+            places[right[t]] = places[t] * to_right[t]
+        out[i] = places[n_nodes:]
+
+
+@compiled(fastmath=SIMD_FLAGS)
+def _log_sigmoids(odds, to_left, to_right, power, power_bits):  # type: ignore[no-untyped-def]
+    """Write the log-probabilities of both sides: nothing cancels, nothing overflows."""
+    n_nodes = len(odds)
+    for t in range(n_nodes):
+        z = odds[t]
+        to_left[t] = -z if z >= 0.0 else z
+    to_right[:] = to_left
+    exp_in_place(to_left, power, power_bits)
+    for t in range(n_nodes):
+        shared = log_one_plus(to_left[t]) if to_right[t] > _NOTHING else 0.0
+        z = odds[t]
+        to_left[t] = (0.0 if z <= 0.0 else -z) - shared
+        to_right[t] = (0.0 if z >= 0.0 else z) - shared  # noqa: FURB136
+
+
+@compiled(fastmath=SIMD_FLAGS)
+def _sigmoids(odds, to_left, to_right, power, power_bits):  # type: ignore[no-untyped-def]
+    """Write the probabilities of both sides, the smaller one to all its digits."""
+    n_nodes = len(odds)
+    for t in range(n_nodes):
+        z = odds[t]
+        to_left[t] = -z if z >= 0.0 else z
+    to_right[:] = to_left
+    exp_in_place(to_left, power, power_bits)
+    for t in range(n_nodes):
+        ratio = to_left[t] if to_right[t] > _NOTHING else 0.0
+        likely = 1.0 / (1.0 + ratio)
+        rare = ratio * likely
+        z = odds[t]
+        to_left[t] = rare if z > 0.0 else (likely if z <= 0.0 else z)
+        to_right[t] = likely if z > 0.0 else rare
+
+
+@compiled()
+def bounds_of_rows(lower, upper, children, class_lower, class_upper):  # type: ignore[no-untyped-def]
+    """Write the products of the edges' bounds, rounded outwards where they underflow."""
+    n, n_nodes = lower.shape
+    left, right = children
+    least, most = np.empty(2 * n_nodes + 1), np.empty(2 * n_nodes + 1)
+    least[0] = most[0] = 1.0
+    for i in range(n):
+        for t in range(n_nodes):
+            low, high = lower[i, t], upper[i, t]
+            least[left[t]] = _down(least[t] * (1.0 - high))
+            least[right[t]] = _down(least[t] * low)
+            most[left[t]] = _up(most[t], 1.0 - low)
+            most[right[t]] = _up(most[t], high)
+        class_lower[i] = least[n_nodes:]
+        class_upper[i] = most[n_nodes:]
+
+
+@compiled(inline="always")
+def _down(product):  # type: ignore[no-untyped-def]
+    return product if product >= _TINY else 0.0
+
+
+@compiled(inline="always")
+def _up(a, b):  # type: ignore[no-untyped-def]
+    """Return a product that is nothing only where a factor is."""
+    product = a * b
+    return product if product >= _TINY or a == 0.0 or b == 0.0 else _TINY
+
+
+@compiled()
+def maximal_of_rows(lower, upper, left, right, out):  # type: ignore[no-untyped-def]
+    r"""Write which classes no other one dominates.
+
+    `below` is L, the best lower log-probability of a class below a place, given the place.
+    `lead` is G: by how much, at least, the best of the classes passed on the way beats whatever
+    edge is still to come; `size` sums the logarithms it is made of, to judge what is rounding.
+    """
+    n, n_nodes = lower.shape
+    n_places = 2 * n_nodes + 1
+    below, lead, size = np.zeros(n_places), np.empty(n_places), np.empty(n_places)
+    logs = np.empty((4, n_nodes))
+    for i in range(n):
+        _log_bounds(lower[i], upper[i], logs)
+        for t in range(n_nodes - 1, -1, -1):
+            a = logs[0, t] + below[left[t]]
+            b = logs[2, t] + below[right[t]]
+            below[t] = max(a, b)
+        lead[0], size[0] = -np.inf, 0.0
+        for t in range(n_nodes):
+            a, b = left[t], right[t]
+            here = lead[t], size[t]
+            lead[a], size[a] = _step(here, logs[2, t] + below[b], logs[1, t])
+            lead[b], size[b] = _step(here, logs[0, t] + below[a], logs[3, t])
+        for k in range(n_nodes + 1):
+            place = n_nodes + k
+            out[i, k] = lead[place] <= _TIE * (1.0 + size[place])
+
+
+@compiled()
+def _log_bounds(lower, upper, logs):  # type: ignore[no-untyped-def]
+    """Write logarithms of the least and greatest probability to the left, then to the right."""
+    for t in range(len(lower)):
+        logs[0, t] = np.log1p(-upper[t])
+        logs[1, t] = np.log1p(-lower[t])
+        logs[2, t] = np.log(lower[t])
+        logs[3, t] = np.log(upper[t])
+
+
+@compiled(inline="always")
+def _step(here, rival, log_most):  # type: ignore[no-untyped-def]
+    """Return lead and size one edge further, past the best rival on the other side."""
+    if log_most == -np.inf:
+        # What cannot be is dominated by all that can, also where they may be as rare as you like.
+        return np.inf, 0.0
+    return max(here[0], rival) - log_most, here[1] - log_most
+
+
+@compiled()
+def group_sums_of_rows(proba, group, out):  # type: ignore[no-untyped-def]
+    """Add up the columns of each group."""
+    out[:] = 0.0
+    for i in range(len(proba)):
+        for k in range(len(group)):
+            out[i, group[k]] += proba[i, k]

@@ -1,0 +1,1 @@
+"""Formulas of imprecise Gaussian discriminants on arrays: distances to boxes, sets, critical c."""

@@ -1,0 +1,347 @@
+r"""The corner of a box farthest from a point in Mahalanobis distance: branch and bound.
+
+.. math:: \max f(y)=\delta-2g^\top y+y^\top Qy,\qquad y\in\{-\rho,\rho\}^p.
+
+f is convex, so that the farthest point is a corner; finding it is NP-hard in general. Bounds come
+from a diagonal :math:`\mathrm{Diag}(u)\succeq Q`: on corners f equals
+
+.. math:: F(y)=f(y)+\sum_iu_i(\rho^2-y_i^2),
+
+which is concave, hence below its tangents: the tangent at any y of the box bounds f on all corners.
+The sign of a coordinate is fixed without branching where :math:`|g_i|` exceeds
+:math:`\rho\sum_{j\ne i}|Q_{ij}|`, or where the tangent bound excludes the opposite sign. A
+subproblem is the set of corners that agree with the signs fixed so far.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dubito._numerics.jit import compiled
+from dubito._numerics.vector_math_compiled import SIMD_FLAGS, dot
+from dubito.discriminant._kernels.box_nearest_compiled import add_row, times_rows
+from dubito.discriminant._kernels.diagonal_majorant_compiled import fraction_needed
+
+if TYPE_CHECKING:
+    from dubito._typing import FloatArray, SignArray
+
+#: Relative to the largest distance in the box, distances closer than this are equal.
+_ROUNDING = 1e-13
+_MAX_SWEEPS = 12
+
+
+@compiled()
+def farthest(  # noqa: PLR0913, PLR0917
+    delta: float,
+    linear: FloatArray,
+    quad: FloatArray,
+    search_bounds: FloatArray,
+    half_width: float,
+    target: float,
+    max_subproblems: int,
+    corner: FloatArray,
+    buffer: FloatArray,
+    stack: FloatArray,
+    sides: SignArray,
+) -> tuple[float, float, int]:
+    r"""Return the largest squared distance found, an upper bound on all, the number of subproblems.
+
+    Without a target (inf) the search ends when both agree. With one it ends as soon as a corner at
+    or beyond the target is found, or proved not to exist. The corner found is written to `corner`.
+    `search_bounds` are :math:`\sum_{j\ne i}|Q_{ij}|` and u, (2, p). `buffer` is (p + 6, p);
+    `stack` (p, p + 2) and `sides` (p + 2, p) hold the open subproblems.
+    """
+    off_diagonal, majorant = search_bounds[0], search_bounds[1]
+    value = _corner_of_signs(delta, linear, quad, half_width, corner, buffer[0])
+    decided = _decide_by_linear_term(linear, off_diagonal, half_width, corner, sides[0])
+    if decided or value >= target:
+        return value, value if decided else np.inf, 0
+    value += _flip(linear, quad, half_width, corner, buffer[0])
+    if value >= target:
+        return value, np.inf, 0
+    largest = delta + 2.0 * half_width * _sum_of_absolutes(linear) + half_width**2 * majorant.sum()
+    if target < np.inf and largest < target:
+        return value, largest, 0
+    return _search(
+        delta, linear, quad, majorant, half_width, target, max_subproblems, _ROUNDING * largest,
+        value, corner, buffer, stack, sides,
+    )  # fmt: skip
+
+
+@compiled(inline="always")
+def _corner_of_signs(  # noqa: PLR0917
+    delta: float,
+    linear: FloatArray,
+    quad: FloatArray,
+    half_width: float,
+    corner: FloatArray,
+    product: FloatArray,
+) -> float:
+    """Write the corner whose signs are opposite to those of g; return its squared distance."""
+    for i in range(len(linear)):
+        corner[i] = -half_width if linear[i] >= 0.0 else half_width
+    times_rows(quad, corner, product)
+    return delta - 2.0 * dot(linear, corner) + dot(product, corner)
+
+
+@compiled(inline="always")
+def _decide_by_linear_term(
+    linear: FloatArray,
+    off_diagonal: FloatArray,
+    half_width: float,
+    corner: FloatArray,
+    side: SignArray,
+) -> bool:
+    """Fix the sign of each coordinate that g alone decides; return whether that is all of them."""
+    everywhere = True
+    for i in range(len(linear)):
+        certain = abs(linear[i]) >= half_width * off_diagonal[i]
+        side[i] = 0
+        if certain:
+            side[i] = 1 if corner[i] > 0.0 else -1
+        everywhere = everywhere and certain
+    return everywhere
+
+
+@compiled(fastmath=SIMD_FLAGS)
+def _sum_of_absolutes(linear: FloatArray) -> float:
+    total = 0.0
+    for i in range(len(linear)):
+        total += abs(linear[i])
+    return total
+
+
+@compiled()
+def _flip(
+    linear: FloatArray,
+    quad: FloatArray,
+    half_width: float,
+    corner: FloatArray,
+    product: FloatArray,
+) -> float:
+    """Flip one sign at a time, the best first, while f grows; return by how much it grew."""
+    gained = 0.0
+    for _ in range(4 * len(linear) + 4):
+        best, which = 0.0, -1
+        for i in range(len(linear)):
+            gain = corner[i] * (linear[i] - product[i]) + half_width**2 * quad[i, i]
+            if gain > best:
+                best, which = gain, i
+        if which < 0 or gained + 4.0 * best == gained:
+            break
+        gained += 4.0 * best
+        add_row(quad[which], -2.0 * corner[which], product)
+        corner[which] = -corner[which]
+    return gained
+
+
+@compiled(inline="always")
+def _search(  # noqa: PLR0913, PLR0917
+    delta: float,
+    linear: FloatArray,
+    quad: FloatArray,
+    majorant: FloatArray,
+    half_width: float,
+    target: float,
+    max_subproblems: int,
+    tolerance: float,
+    value: float,
+    corner: FloatArray,
+    buffer: FloatArray,
+    stack: FloatArray,
+    sides: SignArray,
+) -> tuple[float, float, int]:
+    """Branch depth first, the sign of y first; prune what cannot exceed the best or the target."""
+    p = len(linear)
+    y, product, trial = buffer[1], buffer[2], buffer[3]
+    side, other_side_seen = sides[p + 1], sides[p]
+    side[:] = sides[0]
+    y[:] = corner
+    # With a target only corners at or beyond it matter; without, only better ones.
+    aim = target if target < np.inf else value + tolerance
+    depth, subproblems, root_bound, scale = 0, 0, np.inf, 1.0
+    while True:
+        subproblems += 1
+        bound, branch, scale = _bound(
+            delta, linear, quad, majorant, half_width, aim, scale, y, product, side, buffer[4:]
+        )
+        root_bound = min(root_bound, bound) if subproblems == 1 else root_bound
+        if bound >= aim:
+            found = _round_to_corner(delta, linear, quad, half_width, y, trial, product)
+            if found > value:
+                value = found
+                corner[:] = trial
+                if value >= target:
+                    return value, np.inf, subproblems
+                aim = target if target < np.inf else value + tolerance
+        if bound >= aim and branch >= 0:
+            if subproblems >= max_subproblems:
+                return value, max(root_bound, value), subproblems
+            sides[depth] = side
+            stack[depth, :p] = y
+            stack[depth, p] = branch
+            stack[depth, p + 1] = scale
+            other_side_seen[depth] = 0
+            _fix_side(side, y, branch, 1 if y[branch] >= 0.0 else -1, half_width)
+            depth += 1
+            continue
+        while depth > 0 and other_side_seen[depth - 1]:
+            depth -= 1
+        if depth == 0:
+            return value, aim, subproblems
+        side[:] = sides[depth - 1]
+        y[:] = stack[depth - 1, :p]
+        branch, scale = int(stack[depth - 1, p]), stack[depth - 1, p + 1]
+        _fix_side(side, y, branch, -1 if y[branch] >= 0.0 else 1, half_width)
+        other_side_seen[depth - 1] = 1
+
+
+@compiled()
+def _fix_side(side: SignArray, y: FloatArray, i: int, sign: int, half_width: float) -> None:
+    side[i] = sign
+    y[i] = half_width * sign
+
+
+@compiled(inline="always")
+def _bound(  # noqa: PLR0913, PLR0917
+    delta: float,
+    linear: FloatArray,
+    quad: FloatArray,
+    majorant: FloatArray,
+    half_width: float,
+    aim: float,
+    scale: float,
+    y: FloatArray,
+    product: FloatArray,
+    side: SignArray,
+    buffer: FloatArray,
+) -> tuple[float, int, float]:
+    """Return a bound on the corners of a subproblem, the coordinate to branch on, and the scale.
+
+    `y` moves uphill in F until the tangent bound lies below the aim. The open coordinates need only
+    a fraction `scale` of u, which falls as signs are fixed. Fixes further signs by the bound.
+    """
+    times_rows(quad, y, product)
+    bound, branch = np.inf, -1
+    for attempt in range(2):
+        for _ in range(_MAX_SWEEPS):
+            _ascend(linear, quad, majorant, scale, half_width, y, product, side)
+            height, excess = _tangent(delta, linear, majorant, scale, half_width, y, product, side)
+            bound = min(bound, height + excess)
+            if height + excess < aim:
+                return bound, -1, scale
+            if excess <= 0.1 * (height - aim):  # the maximum of F itself is above the aim
+                break
+        branch = _decide_by_tangent(
+            delta, linear, quad, majorant, scale, half_width, aim, y, product, side
+        )
+        if attempt > 0 or branch < 0:
+            break
+        fraction = fraction_needed(quad, majorant, side, buffer)
+        if fraction > 0.98 * scale:
+            break
+        scale = fraction
+    return bound, branch, scale
+
+
+@compiled()
+def _decide_by_tangent(  # noqa: PLR0913, PLR0917
+    delta: float,
+    linear: FloatArray,
+    quad: FloatArray,
+    majorant: FloatArray,
+    scale: float,
+    half_width: float,
+    aim: float,
+    y: FloatArray,
+    product: FloatArray,
+    side: SignArray,
+) -> int:
+    """Fix signs whose opposite the tangent excludes; return where |y| is least, or -1."""
+    height, excess = _tangent(delta, linear, majorant, scale, half_width, y, product, side)
+    branch, least = -1, np.inf
+    for i in range(len(y)):
+        if side[i] != 0:
+            continue
+        slope = product[i] - linear[i] - scale * majorant[i] * y[i]
+        if height + excess - 4.0 * half_width * abs(slope) < aim:
+            sign = 1 if slope > 0.0 else -1
+            moves = y[i] != half_width * sign
+            if moves:
+                add_row(quad[i], half_width * sign - y[i], product)
+            _fix_side(side, y, i, sign, half_width)
+            if moves:  # the tangent was taken at another point
+                height, excess = _tangent(
+                    delta, linear, majorant, scale, half_width, y, product, side
+                )
+        elif abs(y[i]) < least:
+            branch, least = i, abs(y[i])
+    return branch
+
+
+@compiled()
+def _ascend(  # noqa: PLR0917
+    linear: FloatArray,
+    quad: FloatArray,
+    majorant: FloatArray,
+    scale: float,
+    half_width: float,
+    y: FloatArray,
+    product: FloatArray,
+    side: SignArray,
+) -> None:
+    """Maximise F along each open coordinate in turn."""
+    for i in range(len(y)):
+        if side[i] != 0:
+            continue
+        slope = product[i] - linear[i] - scale * majorant[i] * y[i]
+        curvature = scale * majorant[i] - quad[i, i]
+        if curvature * half_width <= 1e-3 * abs(slope):
+            aim = half_width if slope > 0.0 else -half_width
+        else:
+            aim = min(max(y[i] + slope / curvature, -half_width), half_width)
+        if aim != y[i]:
+            add_row(quad[i], aim - y[i], product)
+            y[i] = aim
+
+
+@compiled(fastmath=SIMD_FLAGS)
+def _tangent(  # noqa: PLR0917
+    delta: float,
+    linear: FloatArray,
+    majorant: FloatArray,
+    scale: float,
+    half_width: float,
+    y: FloatArray,
+    product: FloatArray,
+    side: SignArray,
+) -> tuple[float, float]:
+    """Return F at y, and by how much its tangent rises above it in the box."""
+    height, excess = delta, 0.0
+    for i in range(len(y)):
+        height += y[i] * (product[i] - 2.0 * linear[i])
+        if side[i] == 0:
+            slope = product[i] - linear[i] - scale * majorant[i] * y[i]
+            height += scale * majorant[i] * (half_width * half_width - y[i] * y[i])
+            excess += 2.0 * (half_width * abs(slope) - slope * y[i])
+    return height, excess
+
+
+@compiled()
+def _round_to_corner(  # noqa: PLR0917
+    delta: float,
+    linear: FloatArray,
+    quad: FloatArray,
+    half_width: float,
+    y: FloatArray,
+    trial: FloatArray,
+    product: FloatArray,
+) -> float:
+    """Write the corner nearest to y, improved by sign flips; return its squared distance."""
+    for i in range(len(y)):
+        trial[i] = half_width if y[i] >= 0.0 else -half_width
+    times_rows(quad, trial, product)
+    value = delta - 2.0 * dot(linear, trial) + dot(product, trial)
+    return value + _flip(linear, quad, half_width, trial, product)

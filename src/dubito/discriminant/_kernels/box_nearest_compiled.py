@@ -1,0 +1,238 @@
+r"""The point of a box nearest to another in Mahalanobis distance: a convex quadratic programme.
+
+With y the displacement from the centre of the box, in units in which its half width is
+:math:`\rho`,
+
+.. math:: f(y)=\delta-2g^\top y+y^\top Qy,\qquad y\in[-\rho,\rho]^p.
+
+Coordinate descent finds which bounds are active, a Newton step on the free coordinates solves the
+rest. The certificate is the gap of the linearised problem: since f is convex,
+:math:`\min f\ge f(y)-\max_{y'}\nabla f(y)^\top(y-y')`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dubito._numerics.cholesky_compiled import cholesky_solve
+from dubito._numerics.jit import compiled
+from dubito._numerics.vector_math_compiled import SIMD_FLAGS, dot
+
+if TYPE_CHECKING:
+    from dubito._typing import FloatArray, IntArray
+
+#: Relative to the largest distance in the box, gaps up to this are rounding.
+_ROUNDING = 1e-14
+_MAX_PASSES = 60
+
+#: Up to this many free coordinates, bounds become active one at a time: safest, and cheap.
+_FEW = 16
+
+
+@compiled()
+def nearest(  # noqa: PLR0913, PLR0917
+    delta: float,
+    linear: FloatArray,
+    quad: FloatArray,
+    half_width: float,
+    largest: float,
+    y: FloatArray,
+    slope: FloatArray,
+    buffer: FloatArray,
+    free: IntArray,
+) -> tuple[float, float]:
+    """Return the squared distance and its gap; `y` and `slope` end as the point and half gradient.
+
+    `largest` is the size of the terms of f over the box; `buffer` is (p + 4, p).
+    """
+    start_at_corner(linear, quad, half_width, y, slope)
+    tolerance = _ROUNDING * largest
+    gap = _gap(y, slope, half_width)
+    for _ in range(_MAX_PASSES):
+        if gap <= tolerance:
+            break
+        before = gap
+        _sweep(quad, half_width, y, slope)
+        gap = _gap(y, slope, half_width)
+        if gap > tolerance:
+            _minimise_on_face(linear, quad, half_width, y, slope, buffer, free)
+            # Rounding accumulates in the updated slope: compute it anew.
+            _slope_at(linear, quad, y, slope)
+            gap = _gap(y, slope, half_width)
+        if gap >= before and gap <= 100.0 * tolerance:
+            break
+    value = delta - dot(linear, y) + dot(slope, y)
+    return max(value, 0.0), max(gap, 0.0)
+
+
+@compiled(inline="always")
+def start_at_corner(
+    linear: FloatArray, quad: FloatArray, half_width: float, y: FloatArray, slope: FloatArray
+) -> None:
+    """Write the corner with the signs of g, which is the solution where the box is small."""
+    for i in range(len(y)):
+        y[i] = half_width if linear[i] >= 0.0 else -half_width
+    _slope_at(linear, quad, y, slope)
+
+
+@compiled()
+def _slope_at(linear: FloatArray, quad: FloatArray, y: FloatArray, slope: FloatArray) -> None:
+    """Write half the gradient, Qy - g."""
+    times_rows(quad, y, slope)
+    for i in range(len(y)):
+        slope[i] -= linear[i]
+
+
+@compiled(fastmath=SIMD_FLAGS)
+def times_rows(quad: FloatArray, y: FloatArray, out: FloatArray) -> None:
+    """Write the product of a symmetric matrix and a vector."""
+    for i in range(len(y)):
+        row, total = quad[i], 0.0
+        for j in range(len(y)):
+            total += row[j] * y[j]
+        out[i] = total
+
+
+@compiled(fastmath=SIMD_FLAGS)
+def add_row(row: FloatArray, amount: float, out: FloatArray) -> None:
+    """Add a multiple of a row."""
+    for j in range(len(out)):
+        out[j] += amount * row[j]
+
+
+@compiled(fastmath=SIMD_FLAGS)
+def _gap(y: FloatArray, slope: FloatArray, half_width: float) -> float:
+    total = 0.0
+    for i in range(len(y)):
+        total += slope[i] * y[i] + half_width * abs(slope[i])
+    return 2.0 * total
+
+
+@compiled(inline="always")
+def _sweep(quad: FloatArray, half_width: float, y: FloatArray, slope: FloatArray) -> None:
+    """Minimise along each coordinate in turn."""
+    for i in range(len(y)):
+        curvature = quad[i, i]
+        if curvature <= 0.0:
+            continue
+        aim = min(max(y[i] - slope[i] / curvature, -half_width), half_width)
+        if aim != y[i]:
+            add_row(quad[i], aim - y[i], slope)
+            y[i] = aim
+
+
+@compiled(inline="always")
+def _minimise_on_face(  # noqa: PLR0917
+    linear: FloatArray,
+    quad: FloatArray,
+    half_width: float,
+    y: FloatArray,
+    slope: FloatArray,
+    buffer: FloatArray,
+    free: IntArray,
+) -> None:
+    """Minimise over the free coordinates; those that reach a bound are fixed."""
+    n_free = _list_free(quad, half_width, y, free)
+    while n_free > 0:
+        n_free = _definite_part(quad, free, n_free, buffer)
+        rhs, step = buffer[len(y)], buffer[len(y) + 1]
+        for a in range(n_free):
+            rhs[a] = -slope[free[a]]
+        cholesky_solve(buffer[:n_free, :n_free], rhs[:n_free], step[:n_free])
+        fraction, blocking = _longest_step(y, step, free, n_free, half_width)
+        if (
+            blocking >= 0
+            and n_free > _FEW
+            and _take_clipped_step(linear, quad, half_width, y, slope, step, free, n_free, buffer)
+        ):
+            n_free = _list_free(quad, half_width, y, free)
+            continue
+        for a in range(n_free):
+            i = free[a]
+            move = fraction * step[a]
+            if a == blocking:
+                move = (half_width if step[a] > 0.0 else -half_width) - y[i]
+            add_row(quad[i], move, slope)
+            y[i] += move
+        if blocking < 0:
+            return
+        y[free[blocking]] = half_width if step[blocking] > 0.0 else -half_width
+        for a in range(blocking + 1, n_free):
+            free[a - 1] = free[a]
+        n_free -= 1
+
+
+@compiled()
+def _list_free(quad: FloatArray, half_width: float, y: FloatArray, free: IntArray) -> int:
+    """List the coordinates that lie inside the box; return how many."""
+    n_free = 0
+    for i in range(len(y)):
+        if abs(y[i]) < half_width and quad[i, i] > 0.0:
+            free[n_free] = i
+            n_free += 1
+    return n_free
+
+
+@compiled()
+def _take_clipped_step(  # noqa: PLR0913, PLR0917
+    linear: FloatArray,
+    quad: FloatArray,
+    half_width: float,
+    y: FloatArray,
+    slope: FloatArray,
+    step: FloatArray,
+    free: IntArray,
+    n_free: int,
+    buffer: FloatArray,
+) -> bool:
+    """Take the whole step, clipped to the box, if f decreases; return whether it did.
+
+    Fixing one coordinate at a time would need as many factorisations as coordinates.
+    """
+    trial, new_slope = buffer[len(y) + 2], buffer[len(y) + 3]
+    trial[:] = y
+    for a in range(n_free):
+        i = free[a]
+        trial[i] = min(max(y[i] + step[a], -half_width), half_width)
+    _slope_at(linear, quad, trial, new_slope)
+    before = dot(slope, y) - dot(linear, y)
+    if dot(new_slope, trial) - dot(linear, trial) >= before:
+        return False
+    y[:] = trial
+    slope[:] = new_slope
+    return True
+
+
+@compiled()
+def _definite_part(quad: FloatArray, free: IntArray, n_free: int, buffer: FloatArray) -> int:
+    """Factor the free part of Q; return its rank. Linearly dependent coordinates are dropped."""
+    kept = 0
+    for a in range(n_free):
+        i = free[a]
+        row = buffer[kept]
+        left = quad[i, i]
+        for b in range(kept):
+            value = quad[i, free[b]]
+            for d in range(b):
+                value -= row[d] * buffer[b, d]
+            row[b] = value / buffer[b, b]
+            left -= row[b] * row[b]
+        if left > 1e-13 * quad[i, i]:
+            row[kept] = left**0.5
+            free[kept] = i
+            kept += 1
+    return kept
+
+
+@compiled()
+def _longest_step(
+    y: FloatArray, step: FloatArray, free: IntArray, n_free: int, half_width: float
+) -> tuple[float, int]:
+    """Return the fraction of a step that stays in the box, and which coordinate limits it."""
+    fraction, blocking = 1.0, -1
+    for a in range(n_free):
+        i = free[a]
+        space = half_width - y[i] if step[a] > 0.0 else half_width + y[i]
+        if abs(step[a]) * fraction > space:
+            fraction, blocking = space / abs(step[a]), a
+    return fraction, blocking

@@ -1,0 +1,235 @@
+r"""The critical c of each class: the least imprecision at which it belongs to the set.
+
+Sets grow with c, so class b enters at one value of c: the largest over the other classes a of the c
+at which a no longer dominates b,
+
+.. math:: \phi(c)=E_a(\mathrm{far}_a(c))-E_b(\mathrm{near}_b(c))=0,
+
+which rises with c. With any corner of a's box in place of the farthest one the root is too
+large; a farther corner, found at that root, gives a smaller root, until no farther one exists.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dubito._numerics.jit import compiled
+from dubito.discriminant._kernels.boxed_distances_compiled import (
+    ROUNDING,
+    corner_terms,
+    far_distance,
+    far_energy,
+    far_rate,
+    farthest_of,
+    largest_distance,
+    load_row,
+    make_buffers,
+    near_energy,
+    near_rate,
+    nearest_of,
+)
+from dubito.discriminant._kernels.boxed_sets_compiled import (
+    is_dominated_by_radius,
+    prepare_rivals,
+    rival,
+    tie_tolerance,
+)
+
+if TYPE_CHECKING:
+    from dubito._typing import FloatArray, IntArray
+    from dubito.discriminant._kernels.boxed_distances_compiled import RowBuffers
+    from dubito.discriminant._kernels.boxed_gaussians import BoxedGaussians
+
+_MAX_STEPS = 100
+_BISECTIONS = 30
+
+
+@compiled()
+def critical_of_rows(  # noqa: PLR0917
+    classes: BoxedGaussians,
+    rows: FloatArray,
+    max_c: float,
+    max_subproblems: int,
+    critical: FloatArray,
+    unsettled: IntArray,
+) -> None:
+    """Write the c at which each class enters, inf beyond `max_c`, and searches cut short."""
+    buffers = make_buffers(classes)
+    table = classes.table
+    n_classes = len(table)
+    order, mean_energy = np.empty(n_classes + 1, dtype=np.int64), np.empty(n_classes)
+    for i in range(len(rows)):
+        load_row(classes, rows[i], buffers)
+        rivals = prepare_rivals(table, buffers.distances, max_c, mean_energy, order)
+        best = mean_energy[rival(mean_energy, order, 0)]
+        unsettled[i] = 0
+        for b in range(n_classes):
+            critical[i, b] = 0.0
+            if near_energy(table, b, buffers.distances[b]) <= best:
+                continue
+            if is_dominated_by_radius(table, b, buffers.distances[b], max_c, rivals):
+                critical[i, b] = np.inf
+                continue
+            critical[i, b], cut = _entry(
+                classes, buffers, b, order, mean_energy, max_c, max_subproblems
+            )
+            unsettled[i] += cut
+
+
+@compiled(inline="always")
+def _entry(  # noqa: PLR0917
+    classes: BoxedGaussians,
+    buffers: RowBuffers,
+    b: int,
+    order: IntArray,
+    mean_energy: FloatArray,
+    max_c: float,
+    max_subproblems: int,
+) -> tuple[float, int]:
+    """Return the c at which class b enters, the maximum over its rivals, and searches cut short.
+
+    `max_subproblems` limits all searches together; each may solve at least its first subproblem.
+    """
+    c, cut, budget = 0.0, 0, max_subproblems
+    for rank in range(len(mean_energy)):
+        a = rival(mean_energy, order, rank)
+        limit = _limit(classes, buffers, b, c, mean_energy[a], -1.0)
+        if mean_energy[a] >= limit:
+            break  # the later rivals are no stronger
+        if a == b:
+            continue
+        if c > 0.0:
+            target = far_distance(classes.table, a, limit)
+            value, bound, subproblems = farthest_of(classes, buffers, a, c, target, max(budget, 1))
+            budget -= subproblems
+            if value >= target:
+                continue
+            if bound > target:
+                cut += 1
+                continue
+        c, short, subproblems = _root(classes, buffers, a, b, c, max_c, max(budget, 1))
+        budget -= subproblems
+        cut += short
+        if c == np.inf:
+            break
+    return c, cut
+
+
+@compiled(inline="always")
+def _limit(  # noqa: PLR0917
+    classes: BoxedGaussians, buffers: RowBuffers, b: int, c: float, other: float, ties: float
+) -> float:
+    """Return the energy below which a rival dominates b at c, moved by `ties` tolerances."""
+    value, gap, _ = nearest_of(classes, buffers, b, c)
+    # Conservative: the sign of `ties` decides on which side the gap is counted.
+    energy = near_energy(classes.table, b, max(value + ties * gap, 0.0))
+    return energy + ties * tie_tolerance(energy, other)
+
+
+@compiled()
+def _root(  # noqa: PLR0917
+    classes: BoxedGaussians,
+    buffers: RowBuffers,
+    a: int,
+    b: int,
+    low: float,
+    max_c: float,
+    max_subproblems: int,
+) -> tuple[float, int, int]:
+    """Return the c above `low` where a no longer dominates b, 1 if cut short, and subproblems."""
+    # Start from a corner that no single flip improves: its distance grows with c.
+    farthest_of(classes, buffers, a, 1.0, np.inf, 1)
+    linear_c, square_c = corner_terms(classes, buffers, a, 1.0)
+    weakest = far_energy(classes.table, a, buffers.distances[a])
+    c, at, spent, ties = np.inf, max_c, 0, 1.0
+    for _ in range(_MAX_STEPS):
+        lower_c = _root_of_corner(classes, buffers, a, b, linear_c, square_c, low, at)
+        if c < np.inf and lower_c >= c:
+            ties *= 10.0  # rounding made the current corner look better than itself
+        c = min(c, lower_c)
+        at = min(c, max_c)
+        if at == np.inf:
+            return c, 0, spent  # without spread in any direction no distance grows
+        # The current corner is a tie at this c; a better one is strictly beyond it.
+        target = far_distance(classes.table, a, _limit(classes, buffers, b, at, weakest, ties))
+        target += ties * ROUNDING * largest_distance(classes.table, a, buffers.distances[a], at)
+        value, bound, subproblems = farthest_of(
+            classes, buffers, a, at, target, max(max_subproblems - spent, 1)
+        )
+        spent += subproblems
+        if value < target:
+            if bound <= target:
+                return c, 0, spent
+            break
+        linear_c, square_c = corner_terms(classes, buffers, a, at)
+    return _bisect_without_branching(classes, buffers, a, b, low, at), 1, spent
+
+
+@compiled()
+def _root_of_corner(  # noqa: PLR0917
+    classes: BoxedGaussians,
+    buffers: RowBuffers,
+    a: int,
+    b: int,
+    linear_c: float,
+    square_c: float,
+    low: float,
+    high: float,
+) -> float:
+    """Return the root for one corner in (low, high], or inf, by Newton steps within a bracket."""
+    distance = buffers.distances[a]
+    most = far_distance(classes.table, a, near_energy(classes.table, b, buffers.distances[b]))
+    # With the corner this far away, b at its sample mean is not dominated.
+    high = min(high, _positive_root(square_c, linear_c, distance - most))
+    if high == np.inf:
+        return np.inf
+    c = high
+    for _ in range(_MAX_STEPS):
+        squared = distance + c * (linear_c + c * square_c)
+        near, _, rate = nearest_of(classes, buffers, b, c)
+        far = far_energy(classes.table, a, squared)
+        excess = far - near_energy(classes.table, b, near)
+        if c == high and excess < 0.0:
+            return np.inf if excess < -tie_tolerance(far, far) else c
+        if excess >= 0.0:
+            high = c
+        else:
+            low = c
+        slope = far_rate(classes.table, a, squared) * (linear_c + 2.0 * c * square_c)
+        slope -= near_rate(classes.table, b, near) * rate
+        step = excess / slope if slope > 0.0 else np.inf
+        following = c - step
+        if not low < following < high:
+            following = 0.5 * (low + high)
+        if abs(following - c) <= 1e-14 * c or high - low <= 1e-15 * high:
+            return high if excess >= 0.0 else following
+        c = following
+    return high
+
+
+@compiled()
+def _positive_root(square_c: float, linear_c: float, constant: float) -> float:
+    """Return the positive root of square_c c^2 + linear_c c + constant, constant < 0, or inf."""
+    if constant >= 0.0:
+        return 0.0
+    root = linear_c + (linear_c * linear_c - 4.0 * square_c * constant) ** 0.5
+    return -2.0 * constant / root if root > 0.0 else np.inf
+
+
+@compiled(inline="always")
+def _bisect_without_branching(  # noqa: PLR0917
+    classes: BoxedGaussians, buffers: RowBuffers, a: int, b: int, low: float, high: float
+) -> float:
+    """Return a c at which a is proved to dominate b without branching, by bisection."""
+    other = far_energy(classes.table, a, buffers.distances[a])
+    for _ in range(_BISECTIONS):
+        middle = 0.5 * (low + high)
+        target = far_distance(classes.table, a, _limit(classes, buffers, b, middle, other, -1.0))
+        value, bound, _ = farthest_of(classes, buffers, a, middle, target, 1)
+        if value < target and bound <= target:
+            low = middle
+        else:
+            high = middle
+    return low

@@ -1,0 +1,261 @@
+"""Smallest and largest distances and energies of one row from Gaussian classes with boxed means.
+
+Energies are minus twice the logarithm of prior times density. Functions take the classes (or their
+table), the buffers with the quantities of the row, the number of a class and the imprecision c.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from dubito._numerics.jit import compiled
+from dubito._numerics.vector_math_compiled import SIMD_FLAGS, combine_rows, dot
+from dubito.discriminant._kernels.box_farthest_compiled import farthest
+from dubito.discriminant._kernels.box_nearest_compiled import nearest, times_rows
+from dubito.discriminant._kernels.boxed_gaussians import FAR, LOG_SCALE, NEAR, RADIUS, RANK, WIDTH
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from dubito._typing import FloatArray, IntArray
+    from dubito.discriminant._kernels.boxed_gaussians import BoxedGaussians
+
+
+class RowBuffers(NamedTuple):
+    """Quantities of one row, and buffers of the solvers."""
+
+    distances: FloatArray  # (K,) squared, from the sample means
+    projected: FloatArray  # (S, p) the row in coordinates of the axes
+    linear: FloatArray  # (K, p) g = E P (x - m), computed on demand
+    has_linear: npt.NDArray[np.bool_]  # (K,) whether `linear` is computed
+    work: FloatArray  # (p + 10, p) the vectors named below
+    free: IntArray  # (p,)
+    stack: FloatArray  # (p, p + 2)
+    sides: npt.NDArray[np.int8]  # (p + 2, p)
+
+
+#: Rounding error of a squared distance, relative to the largest in the box.
+ROUNDING = 1e-14
+
+# Rows of `work`: E P (x - origin) of a shared covariance; a point of the box and the slope there;
+# the corner found last; the rest are buffers of the solvers.
+_BASE, _POINT, _SLOPE, _CORNER, _SOLVER = 0, 1, 2, 3, 4
+
+
+@compiled(inline="always")
+def make_buffers(classes: BoxedGaussians) -> RowBuffers:
+    """Allocate the buffers for one row."""
+    n_classes, p = len(classes.table), classes.units.shape[1]
+    searched = p if len(classes.roots) == 0 else 0  # diagonal covariances need no search
+    return RowBuffers(
+        np.empty(n_classes),
+        np.empty((len(classes.origins), p)),
+        np.empty((n_classes if searched else 0, p)),
+        np.empty(n_classes, dtype=np.bool_),
+        np.empty((_SOLVER + searched + 6, p)),
+        np.empty(p, dtype=np.intp),
+        np.empty((searched, p + 2)),
+        np.empty((searched + 2, p), dtype=np.int8),
+    )
+
+
+@compiled(inline="always")
+def load_row(classes: BoxedGaussians, row: FloatArray, buffers: RowBuffers) -> None:
+    """Project a row on the axes and write its squared distances from the sample means."""
+    buffers.has_linear[:] = False
+    diagonal = len(classes.roots) > 0
+    difference = buffers.work[_POINT]
+    for s in range(len(classes.origins)):
+        origin, projected = classes.origins[s], buffers.projected[s]
+        for i in range(len(row)):
+            difference[i] = row[i] - origin[i]
+        if diagonal:
+            root = classes.roots[s]
+            for i in range(len(row)):
+                projected[i] = abs(difference[i]) * root[i]
+        else:
+            combine_rows(classes.axes[s], difference, projected)
+    if not diagonal and len(classes.origins) == 1:
+        _scaled_product(
+            classes.axes[0], buffers.projected[0], classes.units[0], buffers.work[_BASE]
+        )
+    for k in range(len(buffers.distances)):
+        projected = buffers.projected[classes.shapes[k]]
+        if diagonal:
+            buffers.distances[k] = dot(projected, projected)
+        else:
+            buffers.distances[k] = _squared_distance(projected, classes.centres[k])
+
+
+@compiled(fastmath=SIMD_FLAGS)
+def _squared_distance(a: FloatArray, b: FloatArray) -> float:
+    total = 0.0
+    for i in range(len(a)):
+        total += (a[i] - b[i]) * (a[i] - b[i])
+    return total
+
+
+@compiled()
+def _scaled_product(
+    axes: FloatArray, projected: FloatArray, units: FloatArray, out: FloatArray
+) -> None:
+    times_rows(axes, projected, out)
+    for i in range(len(out)):
+        out[i] *= units[i]
+
+
+@compiled()
+def _linear_term(classes: BoxedGaussians, buffers: RowBuffers, k: int) -> FloatArray:
+    """Return E P (x - m) of a class, computed at the first call for this row."""
+    linear = buffers.linear[k]
+    if not buffers.has_linear[k]:
+        if len(classes.origins) == 1:
+            base, mean = buffers.work[_BASE], classes.centre_linear[k]
+            for i in range(len(linear)):
+                linear[i] = base[i] - mean[i]
+        else:
+            _scaled_product(classes.axes[k], buffers.projected[k], classes.units[k], linear)
+        buffers.has_linear[k] = True
+    return linear
+
+
+@compiled(inline="always")
+def nearest_of(
+    classes: BoxedGaussians, buffers: RowBuffers, k: int, c: float
+) -> tuple[float, float, float]:
+    """Return the smallest squared distance, its gap, and how fast it changes with c."""
+    width = classes.table[k, WIDTH]
+    if len(classes.roots):
+        return _nearest_diagonal(buffers.projected[k], classes.roots[k], classes.units[k], width, c)
+    linear, distance = _linear_term(classes, buffers, k), buffers.distances[k]
+    if c == 0.0:
+        return distance, 0.0, -2.0 * width * np.abs(linear).sum()
+    y, slope = buffers.work[_POINT], buffers.work[_SLOPE]
+    # No term of the quadratic form is larger than this.
+    largest = (distance**0.5 + c * classes.table[k, RADIUS]) ** 2
+    value, gap = nearest(
+        distance, linear, classes.quads[classes.shapes[k]], c * width, largest,
+        y, slope, buffers.work[_SOLVER:], buffers.free,
+    )  # fmt: skip
+    return value, gap + ROUNDING * largest, 2.0 * dot(slope, y) / c
+
+
+@compiled(fastmath=SIMD_FLAGS)
+def _nearest_diagonal(
+    projected: FloatArray, root: FloatArray, units: FloatArray, width: float, c: float
+) -> tuple[float, float, float]:
+    value, rate = 0.0, 0.0
+    for i in range(len(projected)):
+        side = root[i] * units[i] * width
+        left = max(projected[i] - c * side, 0.0)
+        value += left * left
+        rate -= 2.0 * left * side
+    return value, 0.0, rate
+
+
+@compiled(inline="always")
+def farthest_of(  # noqa: PLR0917
+    classes: BoxedGaussians,
+    buffers: RowBuffers,
+    k: int,
+    c: float,
+    target: float,
+    max_subproblems: int,
+) -> tuple[float, float, int]:
+    """Return the largest squared distance found, an upper bound, and the number of subproblems."""
+    distance = buffers.distances[k]
+    if len(classes.roots):
+        linear_c, square_c = corner_terms(classes, buffers, k, c)
+        value = distance + c * (linear_c + c * square_c)
+        return value, value, 0
+    if c == 0.0:
+        return distance, distance, 0
+    s = classes.shapes[k]
+    return farthest(
+        distance, _linear_term(classes, buffers, k), classes.quads[s], classes.search_bounds[s],
+        c * classes.table[k, WIDTH], target, max_subproblems,
+        buffers.work[_CORNER], buffers.work[_SOLVER:], buffers.stack, buffers.sides,
+    )  # fmt: skip
+
+
+@compiled()
+def corner_terms(
+    classes: BoxedGaussians, buffers: RowBuffers, k: int, c: float
+) -> tuple[float, float]:
+    """Return the coefficients of c and c^2 in the squared distance of the corner found last."""
+    linear_c, square_c = 0.0, 0.0
+    if len(classes.roots):
+        projected, root, width = buffers.projected[k], classes.roots[k], classes.table[k, WIDTH]
+        units = classes.units[k]
+        for i in range(len(root)):
+            side = root[i] * units[i] * width
+            linear_c += 2.0 * projected[i] * side
+            square_c += side * side
+        return linear_c, square_c
+    corner, product = buffers.work[_CORNER], buffers.work[_SLOPE]
+    times_rows(classes.quads[classes.shapes[k]], corner, product)
+    linear_c = -2.0 * dot(_linear_term(classes, buffers, k), corner) / c
+    return linear_c, dot(product, corner) / (c * c)
+
+
+@compiled()
+def least_distance(table: FloatArray, k: int, distance: float, c: float) -> float:
+    """Return a lower bound on the squared distance of the nearest mean, without a search."""
+    return max(distance**0.5 - c * table[k, RADIUS], 0.0) ** 2
+
+
+@compiled()
+def largest_distance(table: FloatArray, k: int, distance: float, c: float) -> float:
+    """Return an upper bound on the squared distance of the farthest mean, without a search."""
+    return (distance**0.5 + c * table[k, RADIUS]) ** 2
+
+
+@compiled()
+def near_energy(table: FloatArray, k: int, squared: float) -> float:
+    """Return the energy of the largest density at a squared distance, over the covariances."""
+    scale = table[k, LOG_SCALE]
+    if scale > 0.0:
+        factor = np.exp(scale)
+        along = min(max(squared, 1.0 / factor), factor)
+        squared = np.log(along) + squared / along - (table[k, RANK] - 1.0) * scale
+    return table[k, NEAR] + squared
+
+
+@compiled()
+def far_energy(table: FloatArray, k: int, squared: float) -> float:
+    """Return the energy of the smallest density at a squared distance, over the covariances."""
+    scale = table[k, LOG_SCALE]
+    if scale > 0.0:
+        factor = np.exp(scale)
+        spread = (table[k, RANK] - 1.0) * scale
+        squared = spread + max(scale + squared / factor, factor * squared - scale)
+    return table[k, FAR] + squared
+
+
+@compiled()
+def far_distance(table: FloatArray, k: int, energy: float) -> float:
+    """Return the squared distance at which `far_energy` reaches an energy."""
+    left = energy - table[k, FAR]
+    scale = table[k, LOG_SCALE]
+    if scale > 0.0:
+        factor = np.exp(scale)
+        left -= (table[k, RANK] - 1.0) * scale
+        left = min(factor * (left - scale), (left + scale) / factor)
+    return left
+
+
+@compiled()
+def near_rate(table: FloatArray, k: int, squared: float) -> float:
+    """Return the derivative of `near_energy` by the squared distance."""
+    factor = np.exp(table[k, LOG_SCALE])
+    return 1.0 / min(max(squared, 1.0 / factor), factor) if factor > 1.0 else 1.0
+
+
+@compiled()
+def far_rate(table: FloatArray, k: int, squared: float) -> float:
+    """Return the derivative of `far_energy` by the squared distance."""
+    scale = table[k, LOG_SCALE]
+    factor = np.exp(scale)
+    return factor if factor * squared - scale >= scale + squared / factor else 1.0 / factor

@@ -1,0 +1,199 @@
+"""Sets of undominated Gaussian classes with boxed means, and extreme distances, for one c.
+
+Class a dominates b when a at its largest energy (mean farthest from the row) has less energy than b
+at its smallest (mean nearest to the row).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dubito._numerics.jit import compiled
+from dubito.discriminant._kernels.boxed_distances_compiled import (
+    far_distance,
+    far_energy,
+    farthest_of,
+    largest_distance,
+    least_distance,
+    load_row,
+    make_buffers,
+    near_energy,
+    nearest_of,
+)
+
+if TYPE_CHECKING:
+    from dubito._typing import BoolArray, FloatArray, IntArray
+    from dubito.discriminant._kernels.boxed_distances_compiled import RowBuffers
+    from dubito.discriminant._kernels.boxed_gaussians import BoxedGaussians
+
+#: Energies closer than this, relative to their size, are ties; neither class dominates in a tie.
+_TIE = 1e-12
+
+
+@compiled()
+def extremes_of_rows(  # noqa: PLR0913, PLR0917
+    classes: BoxedGaussians,
+    rows: FloatArray,
+    c: float,
+    max_subproblems: int,
+    near: FloatArray,
+    near_gap: FloatArray,
+    far: FloatArray,
+    far_gap: FloatArray,
+    subproblems: IntArray,
+) -> None:
+    """Write the nearest and farthest squared distances, with gaps that contain the exact values."""
+    buffers = make_buffers(classes)
+    for i in range(len(rows)):
+        load_row(classes, rows[i], buffers)
+        for k in range(len(classes.table)):
+            value, gap, _ = nearest_of(classes, buffers, k, c)
+            near[i, k], near_gap[i, k] = value, gap
+            value, bound, tried = farthest_of(classes, buffers, k, c, np.inf, max_subproblems)
+            far[i, k], far_gap[i, k], subproblems[i, k] = value, bound - value, tried
+
+
+@compiled()
+def sets_of_rows(  # noqa: PLR0917
+    classes: BoxedGaussians,
+    rows: FloatArray,
+    c: float,
+    max_subproblems: int,
+    sets: BoolArray,
+    unsettled: IntArray,
+) -> None:
+    """Write which classes are undominated, and how many searches of each row reached the limit."""
+    buffers = make_buffers(classes)
+    table = classes.table
+    n_classes = len(table)
+    order, mean_energy = np.empty(n_classes + 1, dtype=np.int64), np.empty(n_classes)
+    found, proved = np.empty(n_classes), np.empty(n_classes)
+    for i in range(len(rows)):
+        load_row(classes, rows[i], buffers)
+        unsettled[i] = 0
+        rivals = prepare_rivals(table, buffers.distances, c, mean_energy, order)
+        best = mean_energy[rival(mean_energy, order, 0)]
+        for k in range(n_classes):
+            found[k] = buffers.distances[k]
+            proved[k] = largest_distance(table, k, buffers.distances[k], c)
+        for b in range(n_classes):
+            # Undominated already at the sample mean: no rival has less energy than the strongest.
+            sets[i, b] = near_energy(table, b, buffers.distances[b]) <= best
+            if sets[i, b] or is_dominated_by_radius(table, b, buffers.distances[b], c, rivals):
+                continue
+            value, gap, _ = nearest_of(classes, buffers, b, c)
+            energy = near_energy(table, b, max(value - gap, 0.0))
+            sets[i, b], cut = _is_undominated(
+                classes, buffers, b, c, energy, max_subproblems, order, mean_energy, found, proved
+            )
+            unsettled[i] += cut
+
+
+@compiled()
+def is_dominated_by_radius(
+    table: FloatArray, b: int, distance: float, c: float, rivals: float
+) -> bool:
+    """Return whether b is dominated by the bounds on distances that need no search."""
+    least = near_energy(table, b, least_distance(table, b, distance, c))
+    return least == np.inf or least > rivals + tie_tolerance(rivals, least)
+
+
+@compiled(inline="always")
+def _is_undominated(  # noqa: PLR0913, PLR0917
+    classes: BoxedGaussians,
+    buffers: RowBuffers,
+    b: int,
+    c: float,
+    energy: float,
+    max_subproblems: int,
+    order: IntArray,
+    mean_energy: FloatArray,
+    found: FloatArray,
+    proved: FloatArray,
+) -> tuple[bool, int]:
+    """Return whether no rival is proved to dominate b, and the number of undecided comparisons."""
+    cut = 0
+    for rank in range(len(mean_energy)):
+        a = rival(mean_energy, order, rank)
+        limit = energy - tie_tolerance(energy, mean_energy[a])
+        if mean_energy[a] >= limit:
+            break
+        if a == b:
+            continue
+        target = far_distance(classes.table, a, limit)
+        if not _compare_farthest(classes, buffers, a, c, target, max_subproblems, found, proved):
+            cut += 1
+        elif found[a] < target:
+            return False, 0
+    return True, cut
+
+
+@compiled()
+def tie_tolerance(one: float, other: float) -> float:
+    """Return the difference of two energies up to which they are equal."""
+    return _TIE * (1.0 + abs(one) + abs(other))
+
+
+@compiled()
+def prepare_rivals(
+    table: FloatArray, distances: FloatArray, c: float, mean_energy: FloatArray, order: IntArray
+) -> float:
+    """Write the energy of each class at its sample mean; return a bound on the strongest rival's.
+
+    The bound holds for every mean in its box. `order` is the state of `rival`, which sorts lazily:
+    K class numbers, and how many of them are sorted.
+    """
+    rivals = np.inf
+    order[-1] = 0
+    for k in range(len(mean_energy)):
+        order[k] = k
+        mean_energy[k] = far_energy(table, k, distances[k])
+        rivals = min(rivals, far_energy(table, k, largest_distance(table, k, distances[k], c)))
+    return rivals
+
+
+@compiled()
+def rival(mean_energy: FloatArray, order: IntArray, rank: int) -> int:
+    """Return the class of a rank by energy, rank 0 the smallest; sorts no further than needed."""
+    while order[-1] <= rank:
+        first = best = order[-1]
+        for j in range(first + 1, len(mean_energy)):
+            if mean_energy[order[j]] < mean_energy[order[best]]:
+                best = j
+        order[first], order[best] = order[best], order[first]
+        order[-1] += 1
+    return order[rank]
+
+
+@compiled(inline="always")
+def _compare_farthest(  # noqa: PLR0917
+    classes: BoxedGaussians,
+    buffers: RowBuffers,
+    a: int,
+    c: float,
+    target: float,
+    max_subproblems: int,
+    found: FloatArray,
+    proved: FloatArray,
+) -> bool:
+    """Decide whether the farthest mean of a reaches the target; False if the limit prevents it.
+
+    `found` and `proved` are lower and upper bounds on its squared distance, and are updated.
+    """
+    if found[a] >= target or proved[a] <= target:
+        return True
+    value, bound, _ = farthest_of(classes, buffers, a, c, target, max_subproblems)
+    found[a] = max(found[a], value)
+    proved[a] = min(proved[a], bound)
+    return found[a] >= target or proved[a] <= target
+
+
+@compiled()
+def energies_in_place(classes: BoxedGaussians, near: FloatArray, far: FloatArray) -> None:
+    """Replace squared distances by energies, over the covariances."""
+    for i in range(len(near)):
+        for k in range(len(classes.table)):
+            near[i, k] = near_energy(classes.table, k, near[i, k])
+            far[i, k] = far_energy(classes.table, k, far[i, k])

@@ -1,0 +1,82 @@
+r"""A small diagonal above a matrix: :math:`\mathrm{Diag}(u)\succeq Q` with :math:`\sum u` small.
+
+Then :math:`s^\top Qs\le\sum_iu_i` for all signs s, and :math:`s^\top(Q-\mathrm{Diag}(u))s` is
+concave, which bounds the farthest corner of a box. Minimising the sum is a semidefinite programme,
+solved approximately by Newton's method on its log barrier; every iterate is feasible.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_solve, cholesky
+
+if TYPE_CHECKING:
+    from dubito._typing import FloatArray
+
+#: Above this cost (matrices times size cubed) the diagonal from the eigenvalue is not improved.
+_AFFORDABLE = 2e7
+#: Relative suboptimality at which Newton's method stops.
+_CLOSE_ENOUGH = 1e-2
+_MARGIN = 1e-9
+
+
+def diagonal_majorants(quads: FloatArray) -> FloatArray:
+    """Return u for each symmetric non-negative definite matrix, (S, p) from (S, p, p)."""
+    diagonals = np.stack([_by_eigenvalue(quad) for quad in quads])
+    if len(quads) * quads.shape[1] ** 3 <= _AFFORDABLE:
+        for quad, diagonal in zip(quads, diagonals, strict=True):
+            _lower(quad, diagonal)
+    return diagonals
+
+
+def _by_eigenvalue(quad: FloatArray) -> FloatArray:
+    """Return the diagonal of Q times the largest eigenvalue of its correlations."""
+    diagonal = np.diagonal(quad).copy()
+    root = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    largest = np.linalg.eigvalsh(quad / np.outer(root, root))[-1]
+    return diagonal * max(largest, 1.0) * (1 + _MARGIN)
+
+
+def _lower(quad: FloatArray, diagonal: FloatArray) -> None:
+    r"""Lower the sum of the diagonal, in place, by the barrier :math:`-\mu\log\det`."""
+    used = np.flatnonzero(diagonal > 0)
+    if len(used) < 2:
+        return
+    root = np.sqrt(np.diagonal(quad)[used])
+    # Scale Q to unit diagonal; the objective is weighted accordingly.
+    correlation, objective = quad[np.ix_(used, used)] / np.outer(root, root), root**2
+    objective = objective / objective.sum()
+    u = diagonal[used] / root**2 * 1.01
+    barrier = float(objective @ u) / len(u)
+    for _ in range(40):
+        inverse = _inverse(np.diag(u) - correlation)
+        if inverse is None or barrier * len(u) < _CLOSE_ENOUGH * float(objective @ u):
+            break
+        gradient = objective - barrier * np.diagonal(inverse)
+        step = np.linalg.solve(inverse**2 + 1e-12 * np.eye(len(u)), -gradient / barrier)
+        u = _feasible_step(u, step, correlation)
+        barrier *= 0.3
+    if _inverse(np.diag(u) - correlation) is not None:
+        diagonal[used] = u * root**2 * (1 + _MARGIN)
+
+
+def _feasible_step(u: FloatArray, step: FloatArray, correlation: FloatArray) -> FloatArray:
+    """Return u plus the step, halved until Diag(u) stays above the correlations."""
+    fraction = 1.0
+    while fraction > 1e-6:
+        moved = u + fraction * step
+        if _inverse(np.diag(moved) - correlation) is not None:
+            return moved
+        fraction /= 2
+    return u
+
+
+def _inverse(matrix: FloatArray) -> FloatArray | None:
+    """Return the inverse of a positive definite matrix, or None where it is not."""
+    try:
+        half = cholesky(matrix, lower=True, check_finite=False)
+    except LinAlgError:
+        return None
+    return np.asarray(cho_solve((half, True), np.eye(len(matrix)), check_finite=False))

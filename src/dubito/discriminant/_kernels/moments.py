@@ -1,0 +1,379 @@
+r"""Means and covariances of the classes, and the roots of their (pseudo-)inverses.
+
+Everything is computed from rows less the mean of their class, in units of the pooled within-class
+standard deviation of each feature. So neither a large offset nor the unit of a feature decides
+which directions count as singular: an eigenvalue of the covariance *in those units* that is not
+above :math:`\mathrm{tol}^2` times the largest is left out of the inverse and of the determinant.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy import linalg
+
+from dubito._typing import IntArray
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from dubito._typing import BoolArray, FloatArray
+
+_EPS = float(np.finfo(np.float64).eps)
+
+#: A feature whose range within a class is at most this many machine epsilons is constant there.
+_CONSTANT_EPSILONS = 32
+
+
+class Moments(NamedTuple):
+    """Counts, means and covariances of the classes; S = 1 covariance if tied, else S = K."""
+
+    counts: FloatArray  #: (K,) sums of weights
+    means: FloatArray  #: (K, p)
+    spread: FloatArray  #: (p,) pooled within-class standard deviations, 0 for constant features
+    covariance: FloatArray  #: (p, p) tied, (K, p, p) full, (K, p) diag, (K,) spherical
+    axes: FloatArray  #: (S, p, p), precision = axes @ axes.T; or (K, p), its diagonal's roots
+    log_det: FloatArray  #: (S,) logarithms of the pseudo-determinants
+    rank: IntArray  #: (S,) directions kept
+    borrowed: BoolArray  #: (K,) classes without a covariance of their own, given the pooled one
+
+
+class _Sample(NamedTuple):
+    """Rows sorted by class, centred, in units of the spread, times the roots of their weights."""
+
+    rows: FloatArray  # (n, q): only the q features that vary within a class
+    weight: FloatArray  # (n,)
+    starts: IntArray  # (K,) first row of each class
+    borrowed: BoolArray  # (K,)
+    freedom: FloatArray  # (K,) what scatters are divided by
+
+    def of_class(self, k: int) -> tuple[FloatArray, FloatArray]:
+        """Return the rows of a class and their weights."""
+        here = slice(*np.append(self.starts, len(self.rows))[k : k + 2])
+        return self.rows[here], self.weight[here]
+
+
+class _Form(NamedTuple):
+    """A covariance with the root of its (pseudo-)inverse, in units of the spread."""
+
+    covariance: FloatArray  # (q, q)
+    axes: FloatArray  # (q, q)
+    log_det: float
+    rank: int
+
+
+class _CovarianceSettings(NamedTuple):
+    shrinkage: float | str | None
+    tol: float
+    unbiased: bool
+
+
+def class_moments(
+    X: FloatArray,
+    codes: IntArray,
+    n_classes: int,
+    weight: FloatArray,
+    *,
+    covariance_type: str,
+    shrinkage: float | str | None,
+    tol: float,
+    unbiased: bool = True,
+) -> Moments:
+    r"""Estimate the moments of each class from weighted rows; weight 2 is the row twice.
+
+    With :math:`n_k` the sum of the weights of class k, N that of all and :math:`S_k` the scatter
+    of class k over :math:`n_k-1`, covariances are :math:`\sum_k(n_k-1)S_k/(N-K)` (tied),
+    :math:`S_k` (full), its diagonal (diag) or :math:`\mathrm{tr}(S_k)/p` (spherical).
+
+    A class with :math:`n_k\le1`, or whose rows are all alike, has no covariance of its own: unless
+    tied, it borrows the pooled one. Without any degree of freedom, :math:`N\le K`, the pooled one
+    is zero, of rank 0.
+
+    Parameters
+    ----------
+    X : (n, p)
+    codes : (n,) class numbers, 0 to K - 1
+    n_classes : int
+    weight : (n,), not negative; rows of weight 0 do not count at all
+    covariance_type : {"tied", "full", "diag", "spherical"}
+    shrinkage : None, "auto" or float in [0, 1]
+        a in :math:`(1-a)S+a\,\mathrm{tr}(S)/q\,I`, S in units of the spread and of the q features
+        that vary. "auto": Ledoit and Wolf's a, weights
+        counting rows; for diag their a for diagonal matrices. No effect if spherical.
+    tol : float
+        Eigenvalues not above tol² times the largest are left out. Rounding alone makes some of
+        q machine epsilons times the largest, so this much is left out in any case.
+    unbiased : bool
+        Divide scatters by :math:`n_k-1` and :math:`N-K`, as above; if not, by :math:`n_k` and N.
+
+    Returns
+    -------
+    Moments
+        `covariance` after shrinkage, before anything is left out.
+    """
+    counts = np.bincount(codes, weight, minlength=n_classes).astype(np.float64)
+    _refuse_empty_classes(counts)
+    order = np.argsort(codes, kind="stable")
+    order = order[weight[order] > 0]
+    X, codes, weight = X[order], codes[order], weight[order]
+    starts = np.searchsorted(codes, np.arange(n_classes))
+    means, centred = _centre(X, codes, weight, starts)
+    constant = _constant_features(X, starts)
+    centred[constant[codes]] = 0.0
+    pooled = _freedom(counts.sum(), n_classes if unbiased else 0)
+    spread = _pooled_deviation(centred, weight, pooled)
+    freedom = _freedom(counts, 1 if unbiased else 0)
+    sample = _Sample(
+        _standardise(centred, weight, spread),
+        weight,
+        starts,
+        (freedom == 0) | constant.all(axis=1),
+        freedom,
+    )
+    settings = _CovarianceSettings(shrinkage, tol, unbiased)
+    if covariance_type == "spherical":
+        fitted = _spherical(sample, spread)
+    elif covariance_type == "diag":
+        fitted = _diagonal(sample, spread, settings)
+    elif covariance_type == "full":
+        fitted = _full(sample, spread, settings)
+    else:
+        fitted = _tied(sample, spread, settings)
+        sample = sample._replace(borrowed=np.zeros(n_classes, dtype=bool))
+    return Moments(counts, means, spread, *fitted, sample.borrowed)
+
+
+def standard_deviations(moments: Moments) -> FloatArray:
+    """Return the roots of the covariances' diagonals, (S, p): those of each feature, 0 if constant.
+
+    A class without a covariance of its own has those of the pooled one it borrows.
+    """
+    covariance, p = moments.covariance, moments.means.shape[1]
+    if moments.axes.ndim == 3:
+        matrices = covariance[None] if covariance.ndim == 2 else covariance
+        variance = np.diagonal(matrices, axis1=1, axis2=2)
+    else:
+        variance = covariance if covariance.ndim == 2 else np.tile(covariance[:, None], (1, p))
+    return np.sqrt(np.ascontiguousarray(variance))
+
+
+_Fitted = tuple["FloatArray", "FloatArray", "FloatArray", IntArray]
+
+
+def _refuse_empty_classes(counts: FloatArray) -> None:
+    empty = np.flatnonzero(counts <= 0)
+    if len(empty):
+        raise ValueError(
+            f"no row of positive weight in {'class' if len(empty) == 1 else 'classes'} number "
+            f"{', '.join(map(str, empty))} (of {len(counts)}, counted from 0); each class needs "
+            "one. Drop the class, or give one of its rows a weight."
+        )
+
+
+def _freedom(total: FloatArray, lost: int) -> FloatArray:
+    """Return total - lost, or 0 where the difference is not above rounding error."""
+    left = np.asarray(total - lost)
+    return np.where(left > 1e-9 * total, left, 0.0)
+
+
+def _centre(
+    X: FloatArray, codes: IntArray, weight: FloatArray, starts: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the means of the classes, and each row less that of its class.
+
+    Rows are taken relative to the first of their class before any sum, and the mean is computed
+    again from the residuals, so that a large offset costs no digits.
+    """
+    fraction = weight / np.add.reduceat(weight, starts)[codes]
+    means = X[starts]
+    centred = X - means[codes]
+    for _ in range(2):
+        shift = np.add.reduceat(fraction[:, None] * centred, starts)
+        means = means + shift
+        centred -= shift[codes]
+    return means, centred
+
+
+def _constant_features(X: FloatArray, starts: IntArray) -> BoolArray:
+    """Return which features are constant in which class, up to rounding, (K, p)."""
+    span = np.maximum.reduceat(X, starts) - np.minimum.reduceat(X, starts)
+    return np.asarray(span <= _CONSTANT_EPSILONS * _EPS * np.abs(X).max(axis=0))
+
+
+def _pooled_deviation(centred: FloatArray, weight: FloatArray, freedom: FloatArray) -> FloatArray:
+    """Return the pooled within-class standard deviations, 0 without a degree of freedom."""
+    if freedom == 0:
+        return np.zeros(centred.shape[1])
+    largest = np.abs(centred).max(
+        axis=0
+    )  # squares of very large or small values overflow or underflow
+    relative = centred / np.where(largest > 0, largest, 1.0)
+    return np.asarray(largest * np.sqrt(weight @ (relative * relative) / freedom))
+
+
+def _standardise(centred: FloatArray, weight: FloatArray, spread: FloatArray) -> FloatArray:
+    varies = spread > 0
+    kept = centred if varies.all() else centred[:, varies]
+    return np.asarray(kept / spread[varies] * np.sqrt(weight)[:, None])
+
+
+def _tied(sample: _Sample, spread: FloatArray, settings: _CovarianceSettings) -> _Fitted:
+    covariance, *rest = _in_given_units([_pooled_form(sample, settings)], 1, spread)
+    return (covariance[0], *rest)
+
+
+def _full(sample: _Sample, spread: FloatArray, settings: _CovarianceSettings) -> _Fitted:
+    pooled = _pooled_form(sample, settings) if sample.borrowed.any() else None
+    forms = (  # one at a time: each is as large as two matrices
+        pooled if pooled and borrowed else _form(*sample.of_class(k), sample.freedom[k], settings)
+        for k, borrowed in enumerate(sample.borrowed)
+    )
+    return _in_given_units(forms, len(sample.borrowed), spread)
+
+
+def _diagonal(sample: _Sample, spread: FloatArray, settings: _CovarianceSettings) -> _Fitted:
+    varies = spread > 0
+    variances = np.stack(
+        [
+            np.ones(sample.rows.shape[1])  # the pooled variances, in units of the spread
+            if borrowed
+            else _variances(*sample.of_class(k), sample.freedom[k], settings.shrinkage)
+            for k, borrowed in enumerate(sample.borrowed)
+        ]
+    )
+    kept = variances > _smallest_kept(variances, settings.tol)
+    covariance = np.zeros((len(variances), len(spread)))
+    axes = np.zeros_like(covariance)
+    covariance[:, varies] = variances * spread[varies] ** 2
+    axes[:, varies] = np.where(kept, 1 / np.sqrt(np.where(kept, variances, 1.0)), 0.0)
+    axes[:, varies] /= spread[varies]
+    log_det = np.log(variances, out=np.zeros_like(variances), where=kept).sum(axis=1)
+    return covariance, axes, log_det + _log_unit(spread), kept.sum(axis=1)
+
+
+def _spherical(sample: _Sample, spread: FloatArray) -> _Fitted:
+    """Fit one variance for all features, constant ones included: nothing is left out here."""
+    p = len(spread)
+    squares = np.add.reduceat(sample.rows**2, sample.starts) @ spread[spread > 0] ** 2
+    own = squares / np.where(sample.borrowed, 1.0, sample.freedom) / p
+    variance = np.where(sample.borrowed, spread @ spread / p, own)
+    safe = np.where(variance > 0, variance, 1.0)
+    axes = np.where(variance > 0, 1 / np.sqrt(safe), 0.0)[:, None] * np.ones(p)
+    return variance, axes, p * np.log(safe), np.where(variance > 0, p, 0)
+
+
+def _pooled_form(sample: _Sample, settings: _CovarianceSettings) -> _Form:
+    freedom = _freedom(sample.weight.sum(), len(sample.starts) if settings.unbiased else 0)
+    return _form(sample.rows, sample.weight, float(freedom), settings)
+
+
+def _form(
+    rows: FloatArray, weight: FloatArray, freedom: float, settings: _CovarianceSettings
+) -> _Form:
+    """Return the shrunken covariance of rows and the root of its inverse in the directions kept."""
+    q = rows.shape[1]
+    if q == 0:  # always the case without a degree of freedom
+        return _Form(np.zeros((0, 0)), np.zeros((0, 0)), 0.0, 0)
+    scatter, vectors = _decompose(rows)
+    lengths = np.einsum("ij,ij->i", rows, rows)
+    intensity = _shrinkage_intensity(settings.shrinkage, weight, scatter, lengths**2, q)
+    floor = intensity * lengths.sum() / (q * freedom)
+    covariance = (1 - intensity) / freedom * (rows.T @ rows)
+    covariance.flat[:: q + 1] += floor
+    values = (1 - intensity) / freedom * scatter + floor
+    cut = _smallest_kept(values, settings.tol)[0]
+    if len(values) < q and floor > cut:
+        return _Form(covariance, *_full_rank_root(values, vectors, floor), q)
+    kept = values > cut
+    axes = np.zeros((q, q))
+    axes[:, : kept.sum()] = vectors[:, kept] / np.sqrt(values[kept])
+    return _Form(covariance, axes, float(np.log(values[kept]).sum()), int(kept.sum()))
+
+
+def _decompose(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return eigenvalues of the scatter and their vectors, no more than there are rows."""
+    if len(rows) < rows.shape[1]:
+        _, singular, vectors = linalg.svd(rows, full_matrices=False, check_finite=False)
+        return singular**2, vectors.T
+    values, vectors = np.linalg.eigh(rows.T @ rows)
+    return np.maximum(values, 0.0), vectors
+
+
+def _full_rank_root(
+    values: FloatArray, vectors: FloatArray, floor: float
+) -> tuple[FloatArray, float]:
+    """Return the root of the inverse and the log determinant; variance `floor` elsewhere.
+
+    These need no eigenvectors of their own: with V the given ones, the symmetric root is
+    I / sqrt(floor) + V diag(1/sqrt(values) - 1/sqrt(floor)) V'.
+    """
+    p, seen = vectors.shape
+    axes = np.asarray((vectors * (values**-0.5 - floor**-0.5)) @ vectors.T)
+    axes.flat[:: p + 1] += floor**-0.5
+    return axes, float(np.log(values).sum() + (p - seen) * np.log(floor))
+
+
+def _variances(
+    rows: FloatArray, weight: FloatArray, freedom: float, shrinkage: float | str | None
+) -> FloatArray:
+    """Return the variances of rows, shrunken towards their mean."""
+    squares = rows * rows
+    totals = squares.sum(axis=0)
+    q = len(totals)
+    if q == 0:
+        return np.zeros(0)
+    fourth = (squares**2).sum(axis=1)
+    intensity = _shrinkage_intensity(shrinkage, weight, totals, fourth, q)
+    return np.asarray(((1 - intensity) * totals + intensity * totals.mean()) / freedom)
+
+
+def _shrinkage_intensity(
+    shrinkage: float | str | None,
+    weight: FloatArray,
+    scatter: FloatArray,
+    fourth: FloatArray,
+    q: int,
+) -> float:
+    r"""Return the fraction of the target (a multiple of the identity) in the shrunken covariance.
+
+    Ledoit and Wolf (2004): the squared error of the scatter over n, estimated, relative to its
+    squared distance from the target. `scatter` are its eigenvalues (of q, those left out are 0) and
+    `fourth` the rows' :math:`w_i^2\lVert z_iz_i^\top\rVert^2`; of the diagonals if diag.
+    """
+    if shrinkage is None:
+        return 0.0
+    if not isinstance(shrinkage, str):
+        return float(shrinkage)
+    squares = (scatter**2).sum()
+    distance = squares - scatter.sum() ** 2 / q
+    error = (fourth / weight).sum() - squares / weight.sum()
+    return float(min(max(error, 0.0) / distance, 1.0)) if distance > 0 else 0.0
+
+
+def _smallest_kept(values: FloatArray, tol: float) -> FloatArray:
+    """Return the threshold that eigenvalues kept must exceed in each row, as a column."""
+    least = max(tol**2, values.shape[-1] * _EPS)
+    return np.asarray(least * values.max(axis=-1, initial=0.0, keepdims=True))
+
+
+def _log_unit(spread: FloatArray) -> float:
+    """Return the log determinant of the change from units of the spread to given units.
+
+    It is the same for all classes whatever their rank, so that comparisons among classes do not
+    depend on the units. With nothing left out the sum is the log determinant itself.
+    """
+    return float(2 * np.log(spread[spread > 0]).sum())
+
+
+def _in_given_units(forms: Iterable[_Form], count: int, spread: FloatArray) -> _Fitted:
+    """Return forms in the units of the features, constant features included."""
+    p, varies = len(spread), np.flatnonzero(spread > 0)
+    unit = spread[varies]
+    covariance, axes = np.zeros((count, p, p)), np.zeros((count, p, p))
+    log_det, rank = np.empty(count), np.empty(count, dtype=np.intp)
+    for k, form in enumerate(forms):
+        covariance[k][np.ix_(varies, varies)] = form.covariance * unit * unit[:, None]
+        axes[k, varies, : len(unit)] = form.axes / unit[:, None]
+        log_det[k], rank[k] = form.log_det + _log_unit(spread), form.rank
+    return covariance, axes, log_det, rank

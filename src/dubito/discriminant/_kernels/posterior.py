@@ -1,0 +1,180 @@
+r"""Posteriors and decisions from bounds on class densities and on priors.
+
+The densities of the classes vary independently of each other and of the priors, which lie between
+reachable bounds, so that every extreme below is attained.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy.special import expit, logsumexp, softmax
+
+if TYPE_CHECKING:
+    from dubito._typing import BoolArray, FloatArray, IntArray
+
+#: Largest number of array elements per block of rows.
+_BLOCK_ELEMENTS = 1 << 20
+
+#: Expected losses closer than this, relative to their terms, are equal.
+_TIE = 1e-12
+
+#: Rounding error of a prior mass that is used up.
+_ROUNDING = 1e-14
+
+
+class Priors(NamedTuple):
+    """Prior probabilities of the classes, each (K,); the lower and upper ones are reachable."""
+
+    precise: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+
+    @property
+    def are_precise(self) -> bool:
+        return bool((self.lower == self.upper).all())
+
+
+def posterior_bounds(
+    low: FloatArray, high: FloatArray, priors: Priors
+) -> tuple[FloatArray, FloatArray]:
+    r"""Return lower and upper posteriors from lower and upper log densities, each (n, K).
+
+    .. math:: \underline P(k)=\frac{l_k\underline p_k}
+              {l_k\underline p_k+\max_\pi\sum_{j\ne k}\pi_j\overline p_j}
+
+    over the priors with :math:`\pi_k=l_k`; the upper one likewise, with lower and upper exchanged.
+    """
+    with np.errstate(divide="ignore"):  # a prior of zero has log -inf, and posterior 0
+        log_lower, log_upper = np.log(priors.lower), np.log(priors.upper)
+    if priors.are_precise:
+        most, least = _others(high + log_upper), _others(low + log_lower)
+    else:
+        spare = max(1 - priors.lower.sum(), 0.0)
+        width = priors.upper - priors.lower
+        most = _others_between(high, priors, np.full(len(width), spare), np.argsort(-high, axis=1))
+        least = _others_between(low, priors, spare - width, np.argsort(low, axis=1))
+    return _posterior(low + log_lower, most), _posterior(high + log_upper, least)
+
+
+def _posterior(own: FloatArray, others: FloatArray) -> FloatArray:
+    """Return the posterior of a term against the sum of the others, both in logs."""
+    with np.errstate(invalid="ignore"):
+        posterior = expit(own - others)
+    # A class of prior 0 has posterior 0, also where all other terms vanish (-inf minus -inf).
+    return np.where(np.isneginf(own), 0.0, posterior)
+
+
+def _others(terms: FloatArray) -> FloatArray:
+    """Return the log of the sum of exponentials of all terms in a row but each one, (n, K)."""
+    before, after = np.full((2, *terms.shape), -np.inf)
+    before[:, 1:] = np.logaddexp.accumulate(terms[:, :-1], axis=1)
+    after[:, :-1] = np.logaddexp.accumulate(terms[:, :0:-1], axis=1)[:, ::-1]
+    return np.asarray(np.logaddexp(before, after))
+
+
+def _others_between(
+    values: FloatArray, priors: Priors, spare: FloatArray, order: IntArray
+) -> FloatArray:
+    r"""Return :math:`\log\sum_{j\ne k}\pi_je^{v_j}` for each k, priors raised in order.
+
+    All classes but k start from their lower priors; `spare` (K,) is the prior mass left for them.
+    """
+    n, n_classes = values.shape
+    result = np.empty(values.shape)
+    at_once = min(n_classes, max(1, _BLOCK_ELEMENTS // n_classes))
+    step = max(1, _BLOCK_ELEMENTS // (n_classes * at_once))
+    for start in range(0, n, step):
+        rows = slice(start, start + step)
+        sequence = order[rows]
+        sorted_values = np.take_along_axis(values[rows], sequence, axis=1)[:, None, :]
+        for first in range(0, n_classes, at_once):
+            some = np.arange(first, min(first + at_once, n_classes))
+            other = sequence[:, None, :] != some[:, None]  # (rows, k, position in the sequence)
+            width = (priors.upper - priors.lower)[sequence][:, None, :] * other
+            given = _distribute(spare[some][:, None], width)
+            prior = (priors.lower[sequence][:, None, :] + given) * other
+            with np.errstate(divide="ignore"):
+                result[rows, some] = logsumexp(np.log(prior) + sorted_values, axis=2)
+    return result
+
+
+def _distribute(spare: FloatArray | float, width: FloatArray) -> FloatArray:
+    """Return the spare mass distributed in order, to each at most its width."""
+    left = spare - (np.cumsum(width, axis=-1) - width)
+    # A remainder within rounding is 0: its logarithm would be finite.
+    return np.clip(np.where(left < _ROUNDING, 0.0, left), 0.0, width)
+
+
+def maximal_acts(low: FloatArray, high: FloatArray, priors: Priors, loss: FloatArray) -> BoolArray:
+    r"""Return the acts that no other dominates, for all densities and priors, (n, acts).
+
+    Act a dominates b when :math:`\min\sum_k\pi_kp_k(x)(L_{bk}-L_{ak})>0`. The minimum takes lower
+    densities where a is the better act, upper ones elsewhere.
+    """
+    maximal = np.ones((len(low), len(loss)), dtype=bool)
+    acts = range(len(loss))
+    best = _middle_risks(low, high, priors, loss).argmin(axis=1)
+    # Dominance is transitive: try the likely best act of each row first, it excludes most others.
+    for a in np.unique(best).tolist():
+        rows = np.flatnonzero(best == a)
+        for b in acts:
+            _exclude(maximal, a, b, rows, low, high, priors, loss)
+    for a in acts:
+        for b in acts:
+            rows = np.flatnonzero(maximal[:, a] & maximal[:, b])
+            _exclude(maximal, a, b, rows, low, high, priors, loss)
+    return maximal
+
+
+def _middle_risks(
+    low: FloatArray, high: FloatArray, priors: Priors, loss: FloatArray
+) -> FloatArray:
+    """Return expected losses at the middle of the log densities, (n, acts)."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        posterior = softmax(0.5 * (low + high) + np.log(priors.precise), axis=1)
+    return np.asarray(np.nan_to_num(posterior) @ loss.T)
+
+
+def _exclude(  # noqa: PLR0917
+    maximal: BoolArray,
+    a: int,
+    b: int,
+    rows: IntArray,
+    low: FloatArray,
+    high: FloatArray,
+    priors: Priors,
+    loss: FloatArray,
+) -> None:
+    """Exclude act b from the rows in which a dominates it."""
+    if a != b and len(rows):
+        maximal[rows, b] &= ~_dominates(low[rows], high[rows], priors, loss[b] - loss[a])
+
+
+def _dominates(low: FloatArray, high: FloatArray, priors: Priors, gain: FloatArray) -> BoolArray:
+    """Return the rows in which the expected gain is positive for all densities and priors, (n,)."""
+    if not (gain > 0).any():
+        return np.zeros(len(low), dtype=bool)
+    with np.errstate(divide="ignore"):
+        # In logs: densities of rows far from all classes underflow.
+        terms = np.where(gain > 0, low, high) + np.log(np.abs(gain))
+        terms += np.log(_least_favourable(terms, np.sign(gain), priors))
+    gained, lost = (
+        logsumexp(np.where(side, terms, -np.inf), axis=1) for side in (gain > 0, gain < 0)
+    )
+    return np.asarray(gained > lost + _TIE * (1 + np.abs(np.where(gained > lost, gained, 0.0))))
+
+
+def _least_favourable(terms: FloatArray, sign: FloatArray, priors: Priors) -> FloatArray:
+    """Return the prior with the smallest expectation of signed terms, given in logs, (n, K)."""
+    if priors.are_precise:
+        return np.broadcast_to(priors.precise, terms.shape)
+    # Losses first, the largest of them first; gains last, the largest of them last.
+    size = sign * np.where(sign == 0, 0.0, terms)
+    order = np.lexsort((size, np.broadcast_to(sign, terms.shape)))
+    width = (priors.upper - priors.lower)[order]
+    filled = priors.lower[order] + _distribute(1 - priors.lower.sum(), width)
+    prior: FloatArray = np.empty_like(filled)
+    np.put_along_axis(prior, order, filled, axis=1)
+    return prior

@@ -1,0 +1,147 @@
+r"""Prior probabilities of the classes: precise, or lower and upper ones.
+
+Lower and upper priors are always *reachable*: for any two classes a and b some prior gives a its
+lower and b its upper one. Comparisons of two classes assume it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dubito._validation import SUM_TOLERANCE, as_float_array, labelled
+from dubito._wording import name_some
+from dubito.belief import Bounds
+from dubito.discriminant._kernels.posterior import Priors
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from dubito._typing import BoolArray, FloatArray
+
+    Labels = npt.NDArray[Any]
+
+#: Priors may miss [0, 1] and their order by this much.
+_ROUNDING = 1e-9
+
+#: Changes by making the priors reachable up to this are rounding.
+_REACHABLE_ROUNDING = 1e-13
+
+_ADVICE = "Leave priors out for the frequencies of the classes."
+
+
+def prior_interval(
+    priors: Any, prior_imprecision: float, counts: FloatArray, classes: Labels
+) -> Priors:
+    r"""Return a precise prior for each class and its lower and upper ones, each (K,).
+
+    With s the imprecision and N the sum of `counts`, [l, u] becomes
+    :math:`[Nl/(N+s),\,(Nu+s)/(N+s)]`, which around a precise prior, l = u, is the imprecise
+    Dirichlet model (Walley, 1996). The precise prior does not depend on s.
+
+    Parameters
+    ----------
+    priors : None, array-like of shape (K,) or (K, 2), or mapping of labels to either
+        None: frequencies of the classes. (K,): probabilities; a class of probability 0 is never
+        chosen, unless s > 0. (K, 2): lower and upper probabilities; the precise ones then divide
+        all intervals at one ratio.
+    prior_imprecision : float
+        s >= 0, equivalent to s rows of unknown class.
+    counts : (K,)
+    classes : (K,)
+    """
+    total = counts.sum()
+    if priors is None:
+        precise = lower = upper = counts / total
+    else:
+        precise, lower, upper = _read(priors, classes)
+    if prior_imprecision > 0:
+        lower = total * lower / (total + prior_imprecision)
+        upper = (total * upper + prior_imprecision) / (total + prior_imprecision)
+    return Priors(precise, lower, upper)
+
+
+def _read(priors: Any, classes: Labels) -> Priors:
+    by_label = labelled(priors)
+    if by_label is not None:
+        priors = _in_order(by_label, classes)
+    table = as_float_array(priors, "priors", ndim=(1, 2))
+    k = len(classes)
+    if table.shape == (k,):
+        precise = _check_probabilities(table, classes)
+        return Priors(precise, precise, precise)
+    if table.shape == (k, 2):
+        given = _check_bounds(table[:, 0], table[:, 1], classes)
+        tight = given.tightened()
+        # Keep exact zeros: logarithms are taken, and 1e-16 would not act as 0.
+        lower, upper = (
+            np.where(np.abs(new - old) <= _REACHABLE_ROUNDING, old, new)[0]
+            for new, old in ((tight.lower, given.lower), (tight.upper, given.upper))
+        )
+        return Priors(tight.pignistic()[0], lower, upper)
+    raise ValueError(
+        f"priors has shape {table.shape}; for the {k} classes {_named(classes)} it must be "
+        f"({k},), probabilities, or ({k}, 2), a lower and an upper one for each class. {_ADVICE}"
+    )
+
+
+def _in_order(by_label: Any, classes: Labels) -> list[Any]:
+    known = classes.tolist()
+    missing = [label for label in known if label not in by_label]
+    unknown = [label for label in by_label if label not in known]
+    if missing or unknown:
+        problem = "leaves out" if missing else "names the unknown"
+        raise ValueError(
+            f"priors {problem} {_named(missing or unknown)}; it must name each of the classes "
+            f"{_named(known)}, and no other. {_ADVICE}"
+        )
+    given = [by_label[label] for label in known]
+    if all(np.ndim(prior) == 0 for prior in given):
+        return given
+    return [[prior, prior] if np.ndim(prior) == 0 else prior for prior in given]
+
+
+def _check_probabilities(table: FloatArray, classes: Labels) -> FloatArray:
+    _refuse(table < -_ROUNDING, "negative", table, classes)
+    total = table.sum()
+    if abs(total - 1) > SUM_TOLERANCE:
+        raise ValueError(
+            f"priors must sum to 1; those of {_named(classes)} sum to {total:.6g}. Divide them by "
+            f"their sum, or give a lower and an upper one for each class. {_ADVICE}"
+        )
+    table = np.maximum(table, 0.0)
+    return np.asarray(table / table.sum())
+
+
+def _check_bounds(lower: FloatArray, upper: FloatArray, classes: Labels) -> Bounds:
+    _refuse(lower < -_ROUNDING, "negative", lower, classes)
+    _refuse(upper > 1 + _ROUNDING, "above 1", upper, classes)
+    crossed = np.flatnonzero(lower > upper + _ROUNDING)
+    if len(crossed):
+        k = crossed[0]
+        raise ValueError(
+            f"the lower prior of class {_named(classes[[k]])} is {lower[k]:.6g}, above its upper "
+            f"one, {upper[k]:.6g}; each row of priors must be (lower, upper)."
+        )
+    if lower.sum() > 1 + SUM_TOLERANCE or upper.sum() < 1 - SUM_TOLERANCE:
+        side, total = ("lower", lower.sum()) if lower.sum() > 1 else ("upper", upper.sum())
+        way = "at most 1: lower some" if side == "lower" else "at least 1: raise some"
+        raise ValueError(
+            f"the {side} priors of {_named(classes)} sum to {total:.6g}, so no probability lies "
+            f"between lower and upper ones; they must sum to {way}."
+        )
+    return Bounds(lower[None], upper[None])
+
+
+def _refuse(bad: BoolArray, what: str, table: FloatArray, classes: Labels) -> None:
+    if bad.any():
+        k = np.flatnonzero(bad)[0]
+        raise ValueError(
+            f"priors must lie in [0, 1]; that of class {_named(classes[[k]])} is {what}, "
+            f"{table[k]:.6g}. {_ADVICE}"
+        )
+
+
+def _named(labels: Any) -> str:
+    return name_some(labels if isinstance(labels, list) else labels.tolist(), rest=" …")

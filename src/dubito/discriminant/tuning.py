@@ -1,0 +1,236 @@
+"""The imprecision c: scores of the sets for all c at once, and c chosen by cross-validation."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from sklearn.model_selection import check_cv
+
+from dubito._numerics.set_utility import ALPHA, utility_of_size
+from dubito._validation import as_float_array
+from dubito.discriminant._kernels.posterior import Priors
+from dubito.discriminant._model import GaussianModel, class_counts, fit_model
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy.typing as npt
+
+    from dubito._typing import FloatArray, IntArray
+    from dubito.discriminant._model import ModelSettings, SearchLimits
+
+    Labels = npt.NDArray[Any]
+
+_TINY = float(np.finfo(np.float64).tiny)
+
+#: Fractions of the largest c that are tried in turn: most of the computing time is for large c.
+_STAGES = (1 / 64, 1 / 16, 1 / 4, 1 / 2, 1)
+
+#: The imprecisions of the experiments of Carranza Alarcón and Destercke (2019): 0 to 5.5.
+DEFAULT_CS = np.arange(551) / 100
+
+
+class CPath(NamedTuple):
+    """Scores of the sets for each imprecision c; every field is an array over the c.
+
+    Attributes
+    ----------
+    c : ndarray
+    u65, u80 : ndarray
+        Mean utility-discounted accuracies.
+    mean_set_size : ndarray
+    coverage : ndarray
+        Fraction of the sets that hold the true class.
+    """
+
+    c: FloatArray
+    u65: FloatArray
+    u80: FloatArray
+    mean_set_size: FloatArray
+    coverage: FloatArray
+
+
+def as_cs(values: npt.ArrayLike, name: str) -> FloatArray:
+    """Return imprecisions in ascending order, each once."""
+    cs = np.unique(as_float_array(values, name, ndim=(0, 1)))
+    if len(cs) == 0 or cs[0] < 0:
+        shown = "none" if len(cs) == 0 else f"{cs[0]:g}"
+        raise ValueError(f"{name} must list numbers that are not negative; got {shown}.")
+    return cs
+
+
+def score_path(critical: FloatArray, codes: IntArray, weight: FloatArray, cs: FloatArray) -> CPath:
+    """Return scores of the sets for all c, in O(nK): a row's score changes where a class enters.
+
+    `critical` (n, K) holds the c at which each class enters; `codes` (n,) are the true classes.
+    """
+    n, n_classes = critical.shape
+    entries = np.sort(critical, axis=1)
+    true = critical[np.arange(n), codes]
+    sizes = np.arange(1, n_classes + 1)
+    holds = entries >= true[:, None]  # from the j-th entry on the set holds the true class
+    # Classes that enter at the same c fall on one position: the set there holds all of them.
+    positions = np.searchsorted(cs, entries.ravel(), side="left")
+    fraction = weight / weight.sum()
+
+    def mean_by_c(values: FloatArray) -> FloatArray:
+        change = np.diff(values, axis=1, prepend=0.0) * fraction[:, None]
+        return np.cumsum(np.bincount(positions, change.ravel(), minlength=len(cs) + 1)[: len(cs)])
+
+    return CPath(
+        cs,
+        mean_by_c(holds * utility_of_size(sizes, ALPHA["u65"])),
+        mean_by_c(holds * utility_of_size(sizes, ALPHA["u80"])),
+        mean_by_c(np.broadcast_to(sizes, holds.shape).astype(np.float64)),
+        mean_by_c(holds.astype(np.float64)),
+    )
+
+
+def ceiling(
+    critical: FloatArray, codes: IntArray, weight: FloatArray, c: float, scoring: str
+) -> float:
+    """Return an upper bound on the score of every c beyond the given one.
+
+    Sets grow with c: one that holds the true class already can only lose, and one that does not
+    has at least one class more once it does.
+    """
+    inside = critical <= c
+    holds = inside[np.arange(len(codes)), codes]
+    utility = utility_of_size(inside.sum(axis=1) + ~holds, ALPHA[scoring])
+    return float(utility @ weight / weight.sum())
+
+
+class _Fold(NamedTuple):
+    """A model fitted on the training rows of a fold, and the test rows."""
+
+    model: GaussianModel
+    present: IntArray  # classes with training rows
+    test: IntArray
+
+    def critical(
+        self, X: FloatArray, n_classes: int, max_c: float, limits: SearchLimits
+    ) -> tuple[FloatArray, int]:
+        """Return the c at which each class enters the sets of test rows; inf for absent classes."""
+        critical = np.full((len(self.test), n_classes), np.inf)
+        critical[:, self.present], cut = self.model.critical(X[self.test], max_c, limits)
+        return critical, cut
+
+
+def tune_c(  # noqa: PLR0913
+    X: FloatArray,
+    codes: IntArray,
+    weight: FloatArray,
+    *,
+    classes: Labels,
+    cs: FloatArray,
+    scoring: str | Callable[..., float],
+    cv: Any,
+    priors_of: Callable[[FloatArray], Priors],
+    settings: ModelSettings,
+    limits: SearchLimits,
+) -> tuple[float, CPath, int]:
+    """Return the c of the best cross-validated score, the scores of all c, and searches cut short.
+
+    `scoring` is "u65", "u80" or a function of the true labels and the sets. The path ends where no
+    larger c can score more, by u65 or u80. `priors_of` returns the priors for the class counts.
+    """
+    n_classes = codes.max() + 1
+    folds = [
+        _fit_fold(X, codes, weight, train, test, n_classes, priors_of, settings)
+        for train, test in _splits(cv, X, codes)
+    ]
+    rows = np.concatenate([fold.test for fold in folds])
+    if not weight[rows].any():
+        raise ValueError("the test rows of cv all have weight 0; c cannot be tuned on them.")
+    # No bound on later scores is known for a function of the user: all c are tried.
+    for fraction in (1,) if callable(scoring) else _STAGES:
+        largest = float(cs[np.searchsorted(cs, fraction * cs[-1])])
+        parts, cuts = zip(
+            *(fold.critical(X, n_classes, largest, limits) for fold in folds), strict=True
+        )
+        critical = np.concatenate(parts)
+        path = score_path(critical, codes[rows], weight[rows], cs[cs <= largest])
+        if not _may_rise(path, critical, codes[rows], weight[rows]):
+            break
+    if callable(scoring):
+        scores = _scores_by(scoring, classes[codes[rows]], critical, path.c)
+    else:
+        scores = getattr(path, scoring)
+    # The smallest of the best, up to rounding.
+    best = np.flatnonzero(scores >= scores.max() - 1e-12)[0]
+    return float(path.c[best]), path, sum(cuts)
+
+
+def _scores_by(
+    scoring: Callable[..., float], y_true: Labels, critical: FloatArray, cs: FloatArray
+) -> FloatArray:
+    """Return the score of the sets of each c by a function of the true labels and the sets."""
+    scores = np.array([float(scoring(y_true, critical <= c)) for c in cs])
+    if np.isnan(scores).any():
+        raise ValueError(
+            f"scoring returned nan for the sets of c={cs[np.isnan(scores)][0]:g}; it must return a "
+            "number, larger for better sets."
+        )
+    return scores
+
+
+def _may_rise(path: CPath, critical: FloatArray, codes: IntArray, weight: FloatArray) -> bool:
+    """Return whether a c beyond the path could score more than all on it, by u65 or u80."""
+    last = float(path.c[-1])
+    return any(
+        ceiling(critical, codes, weight, last, name) > getattr(path, name).max() for name in ALPHA
+    )
+
+
+def _fit_fold(  # noqa: PLR0917
+    X: FloatArray,
+    codes: IntArray,
+    weight: FloatArray,
+    train: IntArray,
+    test: IntArray,
+    n_classes: int,
+    priors_of: Callable[[FloatArray], Priors],
+    settings: ModelSettings,
+) -> _Fold:
+    seen = train[weight[train] > 0]
+    counts = class_counts(codes[seen], weight[seen], n_classes)
+    present = np.flatnonzero(counts)
+    priors = _condition(priors_of(counts), present)
+    own = np.searchsorted(present, codes[seen])
+    return _Fold(fit_model(X[seen], own, weight[seen], priors, settings), present, test)
+
+
+def _splits(cv: Any, X: FloatArray, codes: IntArray) -> list[tuple[IntArray, IntArray]]:
+    """Return training and test rows of the folds: five by default, fewer where rows are few."""
+    if cv is None:
+        cv = min(5, int(np.bincount(codes).max()))
+        if cv < 2:
+            raise ValueError(
+                "c='auto' needs a class with at least two rows to try the c on; got one row for "
+                "each class. Give c as a number."
+            )
+    with warnings.catch_warnings():
+        # A class with fewer rows than folds is absent from some folds, which is allowed here.
+        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+        splits = list(check_cv(cv, codes, classifier=True).split(X, codes))
+    if not splits:
+        raise ValueError("cv has no folds; give it at least one, or leave it out for five.")
+    numbers = np.arange(len(codes))  # folds may be masks or lists
+    return [(numbers[np.asarray(train)], numbers[np.asarray(test)]) for train, test in splits]
+
+
+def _condition(priors: Priors, present: IntArray) -> Priors:
+    """Return the priors of some of the classes, conditional on being one of them."""
+    if len(present) == len(priors.precise):
+        return priors
+    precise = priors.precise[present]
+    precise = precise / precise.sum() if precise.any() else np.full(len(present), 1 / len(present))
+    if priors.are_precise:
+        return Priors(precise, precise, precise)
+    lower, upper = priors.lower[present], priors.upper[present]
+    # Smallest and largest conditional probability of each class.
+    low = lower / np.maximum(lower + upper.sum() - upper, _TINY)
+    high = upper / np.maximum(upper + lower.sum() - lower, _TINY)
+    return Priors(precise, low, high)

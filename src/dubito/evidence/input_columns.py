@@ -1,0 +1,252 @@
+"""The input column that each output of a fitted transformer is computed from.
+
+One function per kind of transformer, chosen by its class. Each returns the input column of every
+output, None for an output made of several columns, or None in place of the list where nothing can
+be known. Transformers of other classes are assumed to mix all their inputs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import singledispatch
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import OneToOneFeatureMixin
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.feature_selection import SelectorMixin
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import KNNImputer, MissingIndicator, SimpleImputer
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    KBinsDiscretizer,
+    Normalizer,
+    OneHotEncoder,
+    PolynomialFeatures,
+    SplineTransformer,
+    TargetEncoder,
+)
+
+from dubito._compat import pick
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+Columns: TypeAlias = list[int | None]
+
+
+def input_columns(transformer: Any, n_inputs: int, n_outputs: int) -> Columns:
+    """Return the input column each output feature is computed from, None if there are several.
+
+    Parameters
+    ----------
+    transformer : fitted transformer, Pipeline of transformers, "passthrough" or None
+        None changes nothing, as "passthrough".
+    n_inputs, n_outputs : int
+        Numbers of columns before and after.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+    >>> powers = make_pipeline(StandardScaler(), PolynomialFeatures(include_bias=False))
+    >>> _ = powers.fit([[1, 2], [3, 5], [4, 1]])
+    >>> powers[-1].get_feature_names_out(["a", "b"]).tolist()
+    ['a', 'b', 'a^2', 'a b', 'b^2']
+    >>> input_columns(powers, 2, 5)
+    [0, 1, 0, None, 1]
+    """
+    columns = _columns(transformer, n_inputs)
+    # With another number of outputs than its class implies, nothing is known of a transformer.
+    if columns is None or len(columns) != n_outputs:
+        return [0 if n_inputs == 1 else None] * n_outputs
+    return columns
+
+
+def shown_values(
+    X: Any, phi: Any, pieces: list[Any], columns: Columns, names: Any
+) -> npt.NDArray[Any]:
+    """Return the value to show for each piece of evidence, (n, pieces), or None.
+
+    A piece made of one input column alone, and of all that is made of it, is shown by the input's
+    own value; another feature by the value that enters the layer; another group not at all.
+    """
+    phi, X = (part.toarray() if issparse(part) else part for part in (phi, X))
+    table = X if hasattr(X, "shape") else np.asarray(X)
+    # By name where there are names: some pipelines take columns in another order.
+    by_name = names is not None and hasattr(table, "columns")
+    n_outputs = Counter(columns)
+    values = np.full((len(phi), len(pieces)), None, dtype=object)
+    for piece, members in enumerate(pieces):
+        sources = {columns[j] for j in members}
+        column = sources.pop() if len(sources) == 1 else None
+        if column is not None and n_outputs[column] == len(members):
+            values[:, piece] = _values_of(table, names[column] if by_name else column)
+        elif len(members) == 1:
+            values[:, piece] = phi[:, members[0]]
+    return values
+
+
+def _values_of(table: Any, column: Any) -> npt.NDArray[Any]:
+    return np.asarray(
+        pick(table, column, axis=1) if hasattr(table, "columns") else table[:, column]
+    )
+
+
+@singledispatch
+def _columns(_transformer: Any, _n_inputs: int) -> Columns | None:
+    return None
+
+
+@_columns.register(type(None))
+@_columns.register(OneToOneFeatureMixin)
+def _one_to_one(_: Any, n_inputs: int) -> Columns | None:
+    return list(range(n_inputs))
+
+
+@_columns.register(str)
+def _keyword(transformer: Any, n_inputs: int) -> Columns | None:
+    return [] if transformer == "drop" else list(range(n_inputs))
+
+
+@_columns.register(FrozenEstimator)
+def _frozen(transformer: Any, n_inputs: int) -> Columns | None:
+    return _columns(transformer.estimator, n_inputs)
+
+
+@_columns.register(Pipeline)
+def _pipeline(transformer: Any, n_inputs: int) -> Columns | None:
+    before: Columns = list(range(n_inputs))
+    for _, step in transformer.steps:
+        after = _columns(step, len(before))
+        if after is None or getattr(step, "n_features_in_", len(before)) != len(before):
+            return None
+        before = _compose(before, after)
+    return before
+
+
+@_columns.register(FeatureUnion)
+def _union(transformer: Any, n_inputs: int) -> Columns | None:
+    joined: Columns = []
+    for _, part in transformer.transformer_list:
+        columns = _columns(part, n_inputs)
+        if columns is None:
+            try:
+                columns = input_columns(part, n_inputs, len(part.get_feature_names_out()))
+            except (AttributeError, ValueError):  # it does not know how many features it makes
+                return None
+        joined += columns
+    return joined
+
+
+@_columns.register(ColumnTransformer)
+def _by_column(transformer: Any, n_inputs: int) -> Columns | None:
+    made: dict[int, int | None] = {}
+    seen: set[int] = set()
+    for i, (name, part, key) in enumerate(transformer.transformers_):
+        if i < len(transformer.transformers):
+            picked = _positions(key, n_inputs, getattr(transformer, "feature_names_in_", ()))
+        else:
+            picked = [j for j in range(n_inputs) if j not in seen]  # the remainder
+        seen.update(picked)
+        outputs = transformer.output_indices_[name]
+        places = range(outputs.start, outputs.stop)
+        inner = input_columns(part, len(picked), len(places)) if places else []
+        made.update(zip(places, _compose(list(picked), inner), strict=True))
+    return [made[place] for place in range(len(made))]
+
+
+@_columns.register(SelectorMixin)
+def _selector(transformer: Any, _: int) -> Columns | None:
+    return [int(j) for j in transformer.get_support(indices=True)]
+
+
+@_columns.register(MissingIndicator)
+def _missing(transformer: Any, _: int) -> Columns | None:
+    return [int(j) for j in transformer.features_]
+
+
+@_columns.register(SimpleImputer)
+@_columns.register(KNNImputer)  # only missing values depend on other columns
+def _imputer(transformer: Any, n_inputs: int) -> Columns | None:
+    """Read the names: which empty columns are left out differs from release to release."""
+    names = getattr(transformer, "feature_names_in_", [f"x{j}" for j in range(n_inputs)])
+    column: dict[str, int | None] = {}
+    for j, name in enumerate(names):
+        for made in (name, f"missingindicator_{name}"):
+            column[made] = None if made in column else j
+    return [column.get(name) for name in transformer.get_feature_names_out()]
+
+
+@_columns.register(FunctionTransformer)
+def _function(transformer: Any, n_inputs: int) -> Columns | None:
+    one_to_one = transformer.func is None or transformer.feature_names_out == "one-to-one"
+    return list(range(n_inputs)) if one_to_one else None
+
+
+@_columns.register(Normalizer)
+def _normalizer(_: Any, n_inputs: int) -> Columns | None:
+    return [None] * n_inputs  # every output depends on the norm of the row
+
+
+@_columns.register(TfidfTransformer)
+def _tfidf(transformer: Any, n_inputs: int) -> Columns | None:
+    return list(range(n_inputs)) if transformer.norm is None else [None] * n_inputs
+
+
+@_columns.register(PolynomialFeatures)
+def _polynomial(transformer: Any, _: int) -> Columns | None:
+    factors = [np.flatnonzero(powers) for powers in transformer.powers_]
+    return [int(inside[0]) if len(inside) == 1 else None for inside in factors]
+
+
+@_columns.register(SplineTransformer)
+def _spline(transformer: Any, n_inputs: int) -> Columns | None:
+    return _repeated([transformer.n_features_out_ // n_inputs] * n_inputs)
+
+
+@_columns.register(TargetEncoder)
+def _target(transformer: Any, n_inputs: int) -> Columns | None:
+    return _repeated([len(transformer.encodings_) // n_inputs] * n_inputs)  # one for each class
+
+
+@_columns.register(KBinsDiscretizer)
+def _bins(transformer: Any, n_inputs: int) -> Columns | None:
+    return _repeated([1] * n_inputs if transformer.encode == "ordinal" else transformer.n_bins_)
+
+
+@_columns.register(OneHotEncoder)
+def _one_hot(transformer: Any, n_inputs: int) -> Columns | None:
+    counts = np.array([len(categories) for categories in transformer.categories_])
+    rare = getattr(transformer, "infrequent_categories_", [None] * n_inputs)
+    counts -= [0 if joined is None else len(joined) - 1 for joined in rare]
+    if transformer.drop_idx_ is not None:
+        counts -= [dropped is not None for dropped in transformer.drop_idx_]
+    return _repeated(counts)
+
+
+def _repeated(counts: Any) -> Columns:
+    """Return each column number repeated as often as it has outputs."""
+    return [int(j) for j in np.repeat(np.arange(len(counts)), counts)]
+
+
+def _compose(before: Columns, after: Columns) -> Columns:
+    """Return the input columns of two steps in sequence."""
+    return [None if j is None else before[j] for j in after]
+
+
+def _positions(key: Any, n_inputs: int, names: Any) -> list[int]:
+    """Return the column numbers behind a name, number, slice, mask, or list of names or numbers."""
+    position = {name: j for j, name in enumerate(names)}
+    if isinstance(key, slice) and any(isinstance(end, str) for end in (key.start, key.stop)):
+        stop = (
+            None if key.stop is None else position[key.stop] + 1
+        )  # a slice by name includes its end
+        key = slice(None if key.start is None else position[key.start], stop, key.step)
+    elif not isinstance(key, slice):
+        listed = np.atleast_1d(np.asarray(key))
+        key = listed if listed.dtype.kind in "biu" else [position[name] for name in listed]
+    return [int(j) for j in np.arange(n_inputs)[key]]

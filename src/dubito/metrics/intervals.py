@@ -1,0 +1,58 @@
+"""Confidence intervals of observed fractions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import betaincinv
+
+if TYPE_CHECKING:
+    from dubito._typing import FloatArray
+
+
+def effective_size(weight: FloatArray) -> float:
+    r"""Return the effective sample size of weighted rows: :math:`(\sum w)^2/\sum w^2` (Kish).
+
+    >>> effective_size(np.array([3.0, 3.0, 3.0])), round(effective_size(np.array([1.0, 3.0])), 2)
+    (3.0, 1.6)
+    """
+    return float(weight.sum() ** 2 / (weight**2).sum())
+
+
+def fraction_interval(
+    fraction: FloatArray | float, size: FloatArray | float, confidence: float
+) -> tuple[FloatArray, FloatArray]:
+    r"""Return Clopper and Pearson's interval of a probability, from a fraction of `size` rows.
+
+    With :math:`k` of :math:`n` rows, the limits are the :math:`\alpha/2` quantile of
+    :math:`\mathrm{Beta}(k, n-k+1)` and the :math:`1-\alpha/2` quantile of
+    :math:`\mathrm{Beta}(k+1, n-k)`. It is the interval that holds the truth **at least** as often
+    as it says, for every n and every probability. Wilson's is narrower, but near 0 and 1, where the
+    forecasts of confident classifiers are, it covers too rarely: at 30 rows and probability 0.995
+    it holds the truth 86% of the time, not 95%.
+
+    >>> low, high = fraction_interval(1.0, 30, 0.95)
+    >>> print(low.round(3), high)
+    0.884 1.0
+    """
+    hits, tail = np.asarray(fraction * size), (1 - confidence) / 2
+    misses = np.asarray(size - hits)
+    # A limit of 0 or 1 has a zero parameter here; it is replaced, and the limit set below.
+    low = betaincinv(np.where(hits > 0, hits, 1.0), misses + 1, tail)
+    high = betaincinv(hits + 1, np.where(misses > 0, misses, 1.0), 1 - tail)
+    return np.where(hits > 0, low, 0.0), np.where(misses > 0, high, 1.0)
+
+
+def check_confidence(confidence: Any) -> float:
+    """Return `confidence` as a number between 0 and 1, neither included."""
+    try:
+        number = float(confidence)
+    except (TypeError, ValueError):
+        number = np.nan
+    if not 0.0 < number < 1.0:
+        raise ValueError(
+            "confidence must be a number between 0 and 1, such as 0.95. "
+            f"Got {confidence!r} instead."
+        )
+    return number

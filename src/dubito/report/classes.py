@@ -1,0 +1,142 @@
+"""Label sets by size, classes that are confused, and the coverage of conformal sets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from dubito._bounds_meaning import is_conformal
+from dubito.metrics.intervals import fraction_interval
+from dubito.report.wording import coverage_line
+
+if TYPE_CHECKING:
+    from dubito._typing import IntArray
+    from dubito.report.predictions import LabelledRows, ModelOutputs
+
+#: Set sizes up to this have a bar each; larger ones are grouped.
+SINGLE_SIZES = 6
+#: With more classes than this a heat map is unreadable, and only the list of pairs is shown.
+MOST_IN_MAP = 15
+MOST_PAIRS = 10
+#: Larger sets are not counted as evidence that two of their classes are alike.
+LARGEST_SET = 10
+
+
+def collect_sets(outputs: ModelOutputs, rows: LabelledRows) -> dict[str, Any]:
+    """Return the number of sets of each size, and how many of them hold the true class."""
+    size = outputs.sets.sum(axis=1)
+    held = outputs.sets[np.arange(len(rows)), rows.column]
+    bars = []
+    for low, high in _size_groups(int(size.min()), int(size.max()), len(rows.classes)):
+        inside = (size >= low) & (size <= high)
+        shown = f"{low}" if low == high else f"{low} to {high}"
+        bars.append({"size": shown, "rows": int(inside.sum()), "held": int(held[inside].sum())})
+    return {
+        "bars": bars,
+        "mean": float(size.mean()),
+        "single": float((size == 1).mean()),
+        "held": float(held.mean()),
+    }
+
+
+def _size_groups(smallest: int, largest: int, n_classes: int) -> list[tuple[int, int]]:
+    """Return ranges of set sizes, one for each bar; 0 if a model that is not ours has empty sets.
+
+    >>> _size_groups(1, 3, 10), _size_groups(0, 30, 50)[-4:]
+    ([(1, 1), (2, 2), (3, 3)], [(6, 6), (7, 10), (11, 20), (21, 50)])
+    """
+    groups = [(size, size) for size in range(min(smallest, 1), min(largest, SINGLE_SIZES) + 1)]
+    high = 10
+    while largest > groups[-1][1]:
+        groups.append((groups[-1][1] + 1, min(high, n_classes)))
+        high = high * 2 if str(high)[0] in "15" else high * 5 // 2
+    return groups
+
+
+def collect_confusions(
+    outputs: ModelOutputs, rows: LabelledRows, labels: list[str]
+) -> dict[str, Any]:
+    """Return the confusion counts, and the classes that are most often in one set."""
+    k = len(labels)
+    seen = np.bincount(rows.column, minlength=k)
+    wrong = np.flatnonzero(outputs.predicted != rows.column)
+    pair, count = np.unique(rows.column[wrong] * k + outputs.predicted[wrong], return_counts=True)
+    return {
+        "map": _confusion_counts(outputs, rows, labels) if k <= MOST_IN_MAP else None,
+        "mistaken": [
+            {
+                "truth": labels[pair[i] // k],
+                "predicted": labels[pair[i] % k],
+                "rows": int(count[i]),
+                "share": float(count[i] / seen[pair[i] // k]),
+            }
+            for i in _largest(count)
+        ],
+        "together": _pairs_in_sets(outputs, labels),
+    }
+
+
+def _confusion_counts(
+    outputs: ModelOutputs, rows: LabelledRows, labels: list[str]
+) -> dict[str, Any]:
+    k = len(labels)
+    counts = np.bincount(rows.column * k + outputs.predicted, minlength=k * k).reshape(k, k)
+    return {"labels": labels, "counts": counts.tolist()}
+
+
+def _pairs_in_sets(outputs: ModelOutputs, labels: list[str]) -> list[dict[str, Any]]:
+    """Return the pairs of classes that are in the same set most often."""
+    size = outputs.sets.sum(axis=1)
+    counted = (size > 1) & (size <= LARGEST_SET)
+    sets = sparse.csr_array(outputs.sets[counted].astype(np.int64))
+    pairs = sparse.triu(sets.T @ sets, k=1).tocoo()
+    return [
+        {
+            "first": labels[pairs.row[i]],
+            "second": labels[pairs.col[i]],
+            "rows": int(pairs.data[i]),
+        }
+        for i in _largest(pairs.data)
+    ]
+
+
+def _largest(count: IntArray) -> list[int]:
+    """Return the indices of the largest counts, ties in order."""
+    return np.argsort(-np.asarray(count), kind="stable")[:MOST_PAIRS].tolist()
+
+
+CONFIDENCE = 0.95
+#: Classes listed with their coverage, the least covered first.
+MOST_COVERED = 12
+
+
+def collect_coverage(
+    outputs: ModelOutputs, rows: LabelledRows, labels: list[str], coverage: float
+) -> dict[str, Any] | None:
+    """Return coverage promised and observed, also by class; None for models that promise none."""
+    if not is_conformal(outputs.estimator):
+        return None
+    held = outputs.sets[np.arange(len(rows)), rows.column]
+    seen = np.bincount(rows.column, minlength=len(labels))
+    covered = np.bincount(rows.column[held], minlength=len(labels))
+    present = np.flatnonzero(seen)
+    order = present[np.argsort(covered[present] / seen[present], kind="stable")]
+    observed = _observed(int(held.sum()), len(rows))
+    return {
+        "promised": coverage,
+        "by_class": bool(getattr(outputs.estimator, "class_conditional", False)),
+        "observed": observed,
+        "mean_set_size": float(outputs.sets.sum(axis=1).mean()),
+        "classes": [
+            {"label": labels[k], **_observed(int(covered[k]), int(seen[k]))}
+            for k in order[:MOST_COVERED]
+        ],
+        "line": coverage_line(coverage, observed),
+    }
+
+
+def _observed(held: int, n: int) -> dict[str, Any]:
+    low, high = fraction_interval(held / n, n, CONFIDENCE)
+    return {"rows": n, "held": held, "share": held / n, "low": float(low), "high": float(high)}

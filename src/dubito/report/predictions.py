@@ -1,0 +1,194 @@
+"""The rows of a report, and the outputs of its models on them, in one order of the classes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dubito._bounds_meaning import bounds_meaning, is_conformal
+from dubito._compat import pick
+from dubito._labels import as_labels, label_columns
+from dubito._validation import TIE, check_proba, check_rows_match
+from dubito._wording import name_some
+from dubito.belief import Bounds
+from dubito.decision import choose_set
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from dubito._bounds_meaning import BoundsMeaning
+    from dubito._typing import BoolArray, FloatArray, IntArray
+
+#: With more probabilities (rows x classes) than this a sample of the rows is taken: 400 MB.
+MOST_CELLS = 50_000_000
+
+
+@dataclass(frozen=True)
+class ModelOutputs:
+    """The outputs of one model: probabilities, bounds and sets, each (n, K)."""
+
+    name: str
+    estimator: Any
+    X: Any
+    proba: FloatArray
+    bounds: Bounds
+    sets: BoolArray
+    has_bounds: bool
+    meaning: BoundsMeaning
+
+    @cached_property
+    def predicted(self) -> IntArray:
+        """Index of the most probable class of each row."""
+        return np.argmax(self.proba, axis=1)
+
+    def strategy(self, wanted: str) -> str:
+        """Return the strategy in use: "probabilistic" (Chow's rule) if there are no bounds."""
+        return wanted if self.has_bounds else "probabilistic"
+
+    def confidence(self, strategy: str) -> FloatArray:
+        """Return the quantity that `dubito.decision.reject` compares with 1 - cost."""
+        strategy = self.strategy(strategy)
+        if strategy == "probabilistic":
+            return self.proba.max(axis=1)
+        if strategy == "pignistic":
+            return self.bounds.pignistic().max(axis=1)
+        bounds = self.bounds.lower if strategy == "pessimistic" else self.bounds.upper
+        return np.clip(bounds.max(axis=1), 0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class LabelledRows:
+    """The rows of a report: index of the true class, number in the given table, and name."""
+
+    column: IntArray
+    classes: npt.NDArray[Any]
+    numbers: IntArray
+    names: list[str]
+    n_given: int
+
+    def __len__(self) -> int:
+        return len(self.column)
+
+
+def models_by_name(models: Any) -> dict[str, Any]:
+    """Return models by name; a single one is named after its class."""
+    if not isinstance(models, Mapping):
+        return {type(models).__name__: models}
+    if not models:
+        raise ValueError("models is empty; pass a fitted classifier, or several by name.")
+    return {str(name): model for name, model in models.items()}
+
+
+def tables_by_model(X: Any, names: list[str]) -> dict[str, Any]:
+    """Return the table of each model: the same for all, or one for each by name."""
+    if not isinstance(X, Mapping):
+        return dict.fromkeys(names, X)
+    tables = {str(name): table for name, table in X.items()}
+    missing = [name for name in names if name not in tables]
+    if missing:
+        raise ValueError(
+            f"X has no table for {missing[0]!r}; it has tables for "
+            f"{', '.join(map(repr, tables)) or 'no model'}. Pass one table for all models, or one "
+            "for each by name."
+        )
+    return {name: tables[name] for name in names}
+
+
+def select_rows(
+    model: Any, X: Any, y: npt.ArrayLike, row_names: Any, random_state: int
+) -> tuple[LabelledRows, IntArray | None]:
+    """Return the rows of a report and, if they are a sample, their numbers."""
+    if not hasattr(model, "classes_"):
+        raise TypeError(
+            f"{type(model).__name__} has no classes_, which name the columns of its predictions. "
+            "Pass a fitted classifier or calibrator."
+        )
+    classes = as_labels(model.classes_, "classes_")
+    column = label_columns(as_labels(y, "y"), len(classes), classes)
+    n = len(column)
+    check_rows_match("X", _n_rows(X), "y", n)
+    if n == 0:
+        raise ValueError("there are no rows; a report needs at least one row with its label.")
+    names = _row_names(X, n, row_names)
+    most = max(MOST_CELLS // len(classes), 1)
+    if n <= most:
+        return LabelledRows(column, classes, np.arange(n), names, n), None
+    kept = np.sort(np.random.default_rng(random_state).choice(n, most, replace=False))
+    return LabelledRows(column[kept], classes, kept, [names[i] for i in kept], n), kept
+
+
+def model_outputs(
+    name: str,
+    model: Any,
+    X: Any,
+    classes: npt.NDArray[Any],
+    *,
+    level: float | None = None,
+    coverage: float = 0.9,
+) -> ModelOutputs:
+    """Return the outputs of one model, with columns in the order of `classes`."""
+    order = _column_order(name, model, classes)
+    level_option = {} if level is None else {"level": level}
+    bounds: Bounds | None = (
+        model.predict_bounds(X, **level_option) if hasattr(model, "predict_bounds") else None
+    )
+    if hasattr(model, "predict_proba"):
+        proba = check_proba(model.predict_proba(X), f"predict_proba of {name!r}")
+    elif bounds is not None:
+        proba = bounds.pignistic()
+    else:
+        raise TypeError(
+            f"{name!r} ({type(model).__name__}) has neither predict_proba nor predict_bounds. "
+            "Calibrate its scores: dubito.calibration.CalibratedClassifier gives both."
+        )
+    if bounds is None or (bounds.width <= TIE).all():
+        known, has_bounds = Bounds.precise(proba), False
+    else:
+        known, has_bounds = bounds.tightened(), True
+    # Models without bounds may still have sets of more than one class.
+    options = {"coverage": coverage} if is_conformal(model) else level_option
+    own_sets = hasattr(model, "predict_set")
+    sets = np.asarray(model.predict_set(X, **options)) if own_sets else choose_set(known)
+    if sets.dtype != bool or sets.shape != proba.shape:
+        raise ValueError(
+            f"predict_set of {name!r} must give a boolean array of shape {proba.shape}; got "
+            f"{sets.dtype} of shape {sets.shape}."
+        )
+    if not np.array_equal(order, np.arange(len(order))):
+        known = Bounds(known.lower[:, order], known.upper[:, order], known.level)
+        proba, sets = proba[:, order], sets[:, order]
+    meaning = bounds_meaning(model, level)
+    return ModelOutputs(name, model, X, proba, known, sets, has_bounds, meaning)
+
+
+def _column_order(name: str, model: Any, classes: npt.NDArray[Any]) -> IntArray:
+    own = as_labels(model.classes_, "classes_").tolist()
+    position = {label: k for k, label in enumerate(own)}
+    if set(position) != set(classes.tolist()):
+        raise ValueError(
+            f"{name!r} knows the classes {name_some(own)}, the first model "
+            f"{name_some(classes.tolist())}. Models can be compared on the same classes alone."
+        )
+    return np.array([position[label] for label in classes.tolist()])
+
+
+def _n_rows(X: Any) -> int:
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
+def _row_names(X: Any, n: int, given: Any) -> list[str]:
+    """Return the names of rows: as given, else the index of a table, else numbers from 0."""
+    if given is None and not hasattr(X, "iloc"):
+        return [str(i) for i in range(n)]
+    names = [str(name) for name in (X.index if given is None else given)]
+    check_rows_match("row_names", len(names), "y", n)
+    return names
+
+
+def take_rows(X: Any, rows: IntArray | None) -> Any:
+    """Return some rows of a table; all of them for None."""
+    return X if rows is None else pick(X, rows)

@@ -1,0 +1,98 @@
+"""Percentages that cannot be believed are said to be so; those that can are left alone."""
+
+import numpy as np
+import pytest
+
+from dubito.report import collect, render
+
+LETTERS = np.array(["a", "b", "c"], dtype=object)
+
+
+def sharpened(proba, power):
+    """Return probabilities that are too sure (power above 1) or too modest (below)."""
+    raised = proba**power
+    return raised / raised.sum(axis=1, keepdims=True)
+
+
+def ece_by_loop(said, happened):
+    """Return the mean gap in 15 bins of equal width, by the definition."""
+    total = 0.0
+    for k in range(15):
+        inside = (said >= k / 15) & ((said < (k + 1) / 15) | (k == 14))
+        if inside.any():
+            total += inside.mean() * abs(happened[inside].mean() - said[inside].mean())
+    return total
+
+
+@pytest.mark.parametrize(
+    ("power", "words"), [(3.0, "it is too sure of itself."), (0.4, "it is too modest.")]
+)
+def test_wrong_percentages_have_a_banner_and_a_line_in_short(fakes, power, words):
+    X, proba, column = fakes.rows(400, 3)
+    wrong = sharpened(proba, power)
+    collected = collect(fakes.precise(LETTERS, wrong), X, LETTERS[column])
+    found, summary = collected["percentages"], collected["summary"]
+    said, right = wrong.max(axis=1), wrong.argmax(axis=1) == column
+    assert found["value"] == pytest.approx(ece_by_loop(said, right))
+    assert 0 < found["low"] <= found["value"] <= found["high"]
+    assert (found["said"], found["right"]) == pytest.approx((said.mean(), right.mean()))
+    assert summary["lines"][3] == found["line"]
+    assert found["line"].startswith("Its percentages cannot be believed")
+    assert f"off by {100 * found['value']:.1f} percentage points" in found["line"]
+    assert (
+        f"It says {said.mean():.1%} on average and is right in {right.mean():.1%}" in found["line"]
+    )
+    assert found["line"].endswith(words)
+    assert found["large"]
+    page = render(collected)
+    assert "Do not rely on its percentages." in page
+    assert page.count(found["line"]) == 2  # the banner, and in short
+    assert '<p class="banner"' in page
+    assert page.index('<p class="banner"') < page.index('id="summary"')
+
+
+def test_errors_that_cancel_are_told_as_such(fakes):
+    rng = np.random.default_rng(0)
+    said = np.repeat([0.6, 0.9], 500)
+    right = rng.random(1000) < np.repeat([0.8, 0.7], 500)
+    proba = np.column_stack([said, 1 - said])
+    X = np.arange(1000)[:, None]
+    collected = collect(fakes.precise([0, 1], proba), X, (~right).astype(int))
+    assert collected["percentages"]["line"].endswith(
+        "it is too sure in some cases and too modest in others."
+    )
+
+
+def test_percentages_that_are_a_little_off_are_told_in_milder_words(fakes):
+    said = np.full(2000, 0.9)
+    column = (np.arange(2000) >= 0.94 * 2000).astype(int)  # right in 94 of 100
+    model = fakes.precise([0, 1], np.column_stack([said, 1 - said]))
+    collected = collect(model, np.arange(2000)[:, None], column)
+    found = collected["percentages"]
+    assert found["value"] == pytest.approx(0.04)
+    assert found["line"].startswith("Its percentages are only roughly right: they are off by 4.0")
+    assert "Take its percentages for rough ones." in render(collected)
+
+
+def test_calibrated_percentages_have_neither(fakes):
+    alarms = []
+    for seed in range(20):
+        X, proba, column = fakes.rows(400, 3, seed=seed)
+        collected = collect(fakes.precise(LETTERS, proba), X, LETTERS[column])
+        alarms.append(collected["percentages"] is not None)
+        if not alarms[-1]:
+            assert len(collected["summary"]["lines"]) == 3
+    assert sum(alarms) <= 2  # one in forty is to be expected, three or more one time in 70
+    assert '<p class="banner"' not in render(collected)
+
+
+def test_an_error_too_small_to_matter_is_no_alarm(fakes):
+    """Of many rows even a thousandth is more than chance; percentages are right all the same."""
+    n = 210_000
+    proba = np.tile([0.7, 0.3], (n, 1))
+    column = np.zeros(n, dtype=int)
+    column[: int(0.303 * n)] = 1
+    collected = collect(fakes.precise([0, 1], proba), np.arange(n)[:, None], column)
+    low = next(row for row in collected["numbers"] if row["key"] == "ece")["cells"][0]["low"]
+    assert 0 < low < 0.005
+    assert collected["percentages"] is None
