@@ -33,6 +33,31 @@ def name_some(
     return words if len(names) <= shown else words + rest.format(len(names) - shown)
 
 
+def name_ends(names: Sequence[Any], *, shown: int = 8, gap: str = " … ") -> str:
+    """Return names separated by commas; of more than `shown`, only the first and the last.
+
+    >>> name_ends(["a", "b"]), name_ends(range(100))
+    ('a, b', '0 … 99')
+    """
+    if not names:
+        return "none"
+    if len(names) > shown:
+        return f"{names[0]}{gap}{names[-1]}"
+    return ", ".join(str(name) or "(no name)" for name in names)
+
+
+def join_some(names: Sequence[Any], word: str, *, shown: int = 3) -> str:
+    """Return the first few names as a phrase, with a word before the last or the others.
+
+    >>> join_some(["a", "b", "c"], "or"), join_some(range(9), "and")
+    ('a, b or c', '0, 1, 2 and 6 others')
+    """
+    words = [str(name) for name in names]
+    if len(words) > shown + 1:
+        words[shown:] = [f"{len(words) - shown} others"]
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {word} {words[-1]}"
+
+
 def name_rows(rows: npt.ArrayLike, *, shown: int = 3) -> str:
     """Return the numbers of a few rows as a phrase.
 
@@ -41,12 +66,8 @@ def name_rows(rows: npt.ArrayLike, *, shown: int = 3) -> str:
     >>> name_rows([3, 41, 50, 51, 52])
     'rows 3, 41, 50 and 2 others'
     """
-    numbers = [int(r) for r in np.atleast_1d(np.asarray(rows))]
-    if len(numbers) == 1:
-        return f"row {numbers[0]}"
-    if len(numbers) > shown + 1:
-        return f"rows {name_some(numbers, shown=shown, rest=' and {} others')}"
-    return f"rows {', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"
+    numbers = np.atleast_1d(np.asarray(rows)).astype(int).tolist()
+    return f"row{'' if len(numbers) == 1 else 's'} {join_some(numbers, 'and', shown=shown)}"
 
 
 def counted(n: int, what: str) -> str:

@@ -217,7 +217,7 @@ def test_listed_sets_on_a_large_frame_stay_listed():
         cautious(a, b)
 
 
-def test_many_listed_sets_take_the_dense_road_and_agree():
+def test_many_listed_sets_are_combined_densely_and_agree():
     rng = np.random.default_rng(0)
     frame = Frame(range(6))
     a, b = (

@@ -1,4 +1,4 @@
-"""Where belief functions get hard: conflict, rounding, no rows, large frames, foreign input."""
+"""Edge cases of belief functions: conflict, rounding, no rows, large frames, invalid input."""
 
 import copy
 import pickle
@@ -101,7 +101,7 @@ def test_discounted_probabilities_of_a_thousand_classes_combine_in_bounded_memor
     np.testing.assert_allclose(together.bounds().lower, expected, rtol=1e-10)
 
 
-def test_sets_of_more_than_sixty_four_classes_are_told_apart():
+def test_sets_of_more_than_sixty_four_classes_are_distinguished():
     rng = np.random.default_rng(0)
     focal = rng.random((30, 200)) < 0.5
     batch = MassBatch(
@@ -120,7 +120,7 @@ def test_sets_of_more_than_sixty_four_classes_are_told_apart():
         assert mass == pytest.approx(expected[sets.tobytes()])
 
 
-def test_sets_are_told_apart_even_when_their_keys_collide(monkeypatch):
+def test_sets_are_distinguished_when_their_keys_collide(monkeypatch):
     rng = np.random.default_rng(0)
     words = _sets.to_words(rng.random((50, 130)) < 0.02)
     usual = _sets.group_equal(words)

@@ -177,7 +177,7 @@ def test_bad_batches_are_refused(focal, mass, message):
         MassBatch(["a", "b"], focal, mass)
 
 
-def test_a_subnormal_batch_is_not_dense_and_says_why():
+def test_a_subnormal_batch_is_not_dense_and_the_error_gives_the_reason():
     subnormal = MassFunction({(): 0.2, "a": 0.8}, frame=["a", "b"])
     assert subnormal[()] == pytest.approx(0.2)
     assert str(subnormal).startswith("m(∅) = 0.2")

@@ -68,7 +68,7 @@ def test_measures_lie_in_their_ranges(batch):
     np.testing.assert_allclose(conflict(batch), 0)
 
 
-def test_ignorance_and_conflict_are_told_apart():
+def test_ignorance_and_conflict_are_distinguished():
     ignorant = MassFunction.vacuous(["a", "b"])
     torn = MassFunction({"a": 0.5, "b": 0.5})
     assert nonspecificity(ignorant) == 1

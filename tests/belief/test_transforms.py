@@ -1,4 +1,4 @@
-"""Round trips of the six representations, and the compiled twins against the formulas."""
+"""Round trips of the six representations, and the compiled transforms against the formulas."""
 
 import numpy as np
 import pytest

@@ -139,7 +139,7 @@ def test_vowel_speakers_do_not_straddle_the_split():
 @pytest.mark.parametrize(
     ("name", "column"), [("segment", "region_pixel_count"), ("ionosphere", "a02")]
 )
-def test_constant_columns_are_where_the_readme_says(name, column):
+def test_constant_columns_are_those_of_the_readme(name, column):
     data = load(name)
     assert np.ptp(data.X[:, data.feature_names.index(column)]) == 0
 

@@ -1,4 +1,4 @@
-"""`load`: where it looks, what it checks, what it says when something is wrong."""
+"""`load`: the places it searches, its checks, and its errors."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def test_windows_line_ends_and_a_last_blank_line_are_read(places, toy_bytes):
     assert load("toy").X.shape == (4, 2)
 
 
-def test_missing_dataset_says_where_it_looked_and_what_to_do(places):
+def test_missing_dataset_error_lists_places_and_advice(places):
     with pytest.raises(DatasetError) as refusal:
         load("toy")
     message = str(refusal.value)

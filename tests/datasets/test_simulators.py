@@ -74,7 +74,8 @@ def test_moments(simulate, moments):
 def test_trio_has_the_papers_bayes_error():
     n = 200_000
     found = bayes_error_of_sample(*make_gaussian_trio(n, random_state=2), TRIO)
-    # P2 section 5.2: 24.6 % estimated on 15,000 draws, so two sampling errors and a rounding.
+    # Denœux 2019, section 5.2: 24.6 % estimated on 15,000 draws, so two sampling errors and a
+    # rounding error.
     published, draws = 0.246, 15_000
     error = np.sqrt(published * (1 - published) * (1 / n + 1 / draws))
     assert abs(found - published) < 3 * error + 0.0005

@@ -1,4 +1,4 @@
-"""Many classes in groups: what is drawn agrees with what the docstring says is drawn.
+"""Many classes in groups: the samples agree with the docstring.
 
 Means are compared in units of their standard error, as in `test_simulators.py`.
 """
@@ -77,9 +77,9 @@ def test_texts_hold_common_words_and_words_of_their_class_and_group():
     np.testing.assert_allclose(counts.data, np.round(counts.data), atol=1e-9)
     # A row whose rarest word occurs twice or more looks shorter than it is; such rows are rare.
     assert counts.sum(axis=1).mean() == pytest.approx(30 + 10 + 15, rel=0.01)
-    # The most common word: Zipf's share of the words that say nothing.
-    share = 1 / (1 / np.arange(1, n_words + 1)).sum()
-    assert_mean(counts[:, [0]].toarray(), 30 * share)
+    # The most common word: Zipf's fraction of the words that all classes have.
+    fraction = 1 / (1 / np.arange(1, n_words + 1)).sum()
+    assert_mean(counts[:, [0]].toarray(), 30 * fraction)
     # A class draws 15 times among ten words; common words apart, no other is in half of its rows.
     for k in range(n_classes):
         own = np.flatnonzero((X[y == k] > 0).mean(axis=0) > 0.5)
@@ -88,7 +88,7 @@ def test_texts_hold_common_words_and_words_of_their_class_and_group():
         assert_mean(counts[y == k][:, own].sum(axis=1), 1.5 * len(own))
 
 
-def test_separation_zero_says_nothing_of_the_class():
+def test_separation_zero_makes_rows_independent_of_the_class():
     X, y = make_many_classes(20_000, 10, 5, separation=0, random_state=4)
     assert_mean(X, 0.0)
     assert_mean(X**2, 1.0)

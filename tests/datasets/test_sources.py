@@ -32,15 +32,15 @@ def openml_copy(**changes):
 
 @pytest.fixture
 def calls(monkeypatch):
-    """Replace the fetch by one that answers with the toy and notes how it was asked."""
-    asked = []
+    """Replace the fetch by one that returns the toy and records its arguments."""
+    requested = []
 
     def fetch(**options):
-        asked.append(options)
+        requested.append(options)
         return openml_copy()
 
     monkeypatch.setattr("sklearn.datasets.fetch_openml", fetch)
-    return asked
+    return requested
 
 
 def answer(monkeypatch, **changes):
@@ -55,7 +55,7 @@ def test_fetched_copy_has_the_catalogues_form(calls):
     assert data.feature_names == ["size", "mood"]
     assert data.source == "OpenML dataset 77"
     assert data.verified is False
-    # pandas is no dependency, and a second cache would only take room.
+    # pandas is no dependency, and a second cache would only take space.
     assert calls == [{"data_id": 77, "as_frame": False, "parser": "liac-arff", "cache": False}]
 
 

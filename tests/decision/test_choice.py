@@ -102,7 +102,7 @@ def test_ties_go_to_the_first_act_whatever_the_rounding():
         assert rule(p / p.sum()).tolist() == [0]
 
 
-def test_owa_weights_have_the_asked_orness_and_largest_entropy():
+def test_owa_weights_have_the_given_orness_and_largest_entropy():
     from dubito.decision.choice import entropic_weights
 
     for size in (2, 3, 7):

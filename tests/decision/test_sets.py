@@ -132,7 +132,7 @@ def test_e_admissibility_of_masses_closed_form_against_the_programme(batch):
 
 @given(batch=mass_batches(n_classes=4, rows=2), seed=st.integers(0, 999))
 @settings(max_examples=30)
-def test_e_admissibility_by_cuts_and_by_shares_agree(batch, seed):
+def test_e_admissibility_by_cuts_and_by_allocation_agree(batch, seed):
     loss = random_losses(seed, 5, 4)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(admissibility, "_LISTED_UP_TO", 0)

@@ -18,7 +18,7 @@ quick = settings(deadline=None, max_examples=40)
 
 
 def ece_by_loop(happened, p, n_bins):
-    """Guo et al.'s sum, bin after bin, in exact hundredths so that edges are no matter."""
+    """Guo et al.'s sum, bin after bin, in exact hundredths, so that edges are exact."""
     hundredths = np.rint(np.asarray(p) * 100).astype(int)
     total = 0.0
     for b in range(n_bins):
@@ -100,7 +100,7 @@ def test_more_quantile_bins_than_rows_leave_each_row_alone():
 
 
 def test_edges_belong_to_the_upper_bin_and_one_to_the_last():
-    # 0.29 and 0.295 share the bin from 0.29 to 0.30; in binary 0.29 * 100 is below 29.
+    # 0.29 and 0.295 are in the bin from 0.29 to 0.30; in binary 0.29 * 100 is below 29.
     together = expected_calibration_error([1, 0], [0.29, 0.295], n_bins=100)
     assert together == pytest.approx(abs(1 - 0.29 - 0.295) / 2)
     last = expected_calibration_error([0, 1], [1.0, 0.95], n_bins=10)

@@ -1,4 +1,4 @@
-"""All metrics at once: the values are the single metrics', the limits keep their promise."""
+"""All metrics at once: values equal those of the single metrics, limits have their coverage."""
 
 import math
 import tracemalloc
@@ -127,7 +127,7 @@ def test_one_probability_of_two():
 @given(seed=seeds, k=st.integers(2, 5), grain=st.sampled_from([2, 4, 1000]))
 @quick
 def test_a_resample_has_the_metrics_of_its_rows(seed, k, grain):
-    # What is computed from weights, many resamples at once, is what the rows drawn would give.
+    # Statistics of weights equal those of the rows drawn.
     y, proba, _, _, weight = draw(seed, n=30, k=k, grain=grain)
     rng = np.random.default_rng(seed)
     drawn = rng.integers(30, size=(30, 4))
@@ -179,7 +179,7 @@ def test_limits_hold_the_value(seed, k):
             assert estimate.high <= 1 + 1e-12
 
 
-def test_shares_have_exact_limits():
+def test_fractions_have_exact_limits():
     y, proba, _, sets, _ = draw(4)
     judged = evaluate(y, proba, sets=sets, confidence=0.9, n_boot=1)
     n = {name: len(y) for name in SHARES}
@@ -194,7 +194,7 @@ def test_all_right_is_not_taken_for_certain():
     judged = evaluate([0, 1] * 15, np.array([0.1, 0.9] * 15), n_boot=50)
     assert judged["accuracy"] == pytest.approx((1, 0.025 ** (1 / 30), 1))
     assert judged["error"] == pytest.approx((0, 0, 1 - 0.025 ** (1 / 30)))
-    # What resampling cannot see it does not show: all rows have the same loss.
+    # All rows have the same loss, so resampling shows no spread.
     assert judged["log_loss"] == pytest.approx((-math.log(0.9),) * 3)
 
 
@@ -204,7 +204,7 @@ def test_the_mean_of_rows_has_the_limits_of_the_normal_distribution():
     y = (rng.random(4000) < p).astype(int)
     value, low, high = evaluate(y, p, n_boot=800)["brier"]
     spread = 1.96 * ((y - p) ** 2).std() / math.sqrt(4000)
-    # 800 resamples know a 97.5% quantile to about a tenth of the spread.
+    # 800 resamples give a 97.5% quantile to about a tenth of the spread.
     assert low == pytest.approx(value - spread, abs=0.15 * spread)
     assert high == pytest.approx(value + spread, abs=0.15 * spread)
 
@@ -216,9 +216,12 @@ def sample(kind, n, seed):
     """Labels and forecasts; the true probabilities are those of a calibrated forecaster."""
     rng = np.random.default_rng(seed)
     z = 1.5 * rng.normal(size=(n, 3))
-    true, said = (np.exp(c * z) for c in (1.0, SHARPENED[kind]))
-    true, said = true / true.sum(axis=1, keepdims=True), said / said.sum(axis=1, keepdims=True)
-    return (true.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1).clip(0, 2), said
+    true, forecast = (np.exp(c * z) for c in (1.0, SHARPENED[kind]))
+    true, forecast = (
+        true / true.sum(axis=1, keepdims=True),
+        forecast / forecast.sum(axis=1, keepdims=True),
+    )
+    return (true.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1).clip(0, 2), forecast
 
 
 @pytest.mark.slow
@@ -234,7 +237,7 @@ def test_limits_hold_the_truth_about_as_often_as_they_say(kind):
     for seed in range(100):
         for name, one in evaluate(*sample(kind, 300, seed), n_boot=40, random_state=seed).items():
             held[name] += one.low <= truth[name] <= one.high
-    # 95 of 100 is what they say; by chance alone one metric in 100 would be held 89 times or less.
+    # The nominal coverage is 95 of 100; by chance one metric in 100 is held 89 times or less.
     assert min(held.values()) >= 87, held
 
 

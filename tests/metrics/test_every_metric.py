@@ -1,4 +1,4 @@
-"""What every metric must do alike: weights, orders, containers, refusals."""
+"""What all metrics have in common: weights, row order, containers, errors."""
 
 import math
 from functools import partial

@@ -1,4 +1,4 @@
-"""The reliability curve against scikit-learn, scipy, plain loops, and its promise."""
+"""The reliability curve against scikit-learn, scipy and loops, and the coverage of its band."""
 
 from functools import partial
 
@@ -80,7 +80,7 @@ def test_the_band_is_scipys_exact_interval(seed, confidence):
 
 @pytest.mark.parametrize("n", [1, 2, 5, 30, 200])
 @pytest.mark.parametrize("confidence", [0.8, 0.95])
-def test_the_band_keeps_its_promise_at_every_probability(n, confidence):
+def test_the_band_has_its_coverage_at_every_probability(n, confidence):
     # Not a simulation: the sum over all outcomes. The bound is the stated confidence itself.
     hits = np.arange(n + 1)
     low, high = fraction_interval(hits / n, np.full(n + 1, n), confidence)
@@ -90,7 +90,7 @@ def test_the_band_keeps_its_promise_at_every_probability(n, confidence):
 
 
 def test_wilsons_interval_would_not():
-    # The reason for the choice, as the docstring tells it.
+    # The reason for the choice, given in the docstring.
     n, p = 30, 0.995
     wilson = [binomtest(k, n).proportion_ci(method="wilson") for k in range(n + 1)]
     held = sum(binom.pmf(k, n, p) for k, ci in enumerate(wilson) if ci.low <= p <= ci.high)
@@ -98,7 +98,7 @@ def test_wilsons_interval_would_not():
 
 
 @strategies
-def test_the_band_keeps_its_promise_where_probabilities_differ_within_a_bin(strategy):
+def test_the_band_has_its_coverage_where_probabilities_differ_within_a_bin(strategy):
     # 400 samples of 8 bins: 3,200 bands with standard error 0.004 around at least 0.9.
     rng = np.random.default_rng(0)
     p = rng.beta(2, 0.5, 120)
@@ -177,7 +177,7 @@ WORDS = np.array(["cod", "eel", "ray"])
 def test_one_class_is_a_forecast_of_two(k):
     y, proba, _ = draw(5)
     expected = reliability_curve(y == k, proba[:, k], n_bins=7)
-    asked = (
+    options = (
         reliability_curve(y, proba, class_=k, n_bins=7),
         reliability_curve(WORDS[y], proba, class_=WORDS[k], n_bins=7),
         reliability_curve(WORDS[y], proba, of="class", class_=WORDS[k], classes=WORDS, n_bins=7),
@@ -186,7 +186,7 @@ def test_one_class_is_a_forecast_of_two(k):
         ),
         reliability_curve(y + 1, proba, class_=k + 1, n_bins=7),
     )
-    for curve in asked:
+    for curve in options:
         for one, other in zip(curve, expected, strict=True):
             np.testing.assert_array_equal(one, other)
 

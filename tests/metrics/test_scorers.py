@@ -151,7 +151,7 @@ def test_metadata_routing_carries_the_weights(data):
     assert (weighted != plain).any()
 
 
-def test_an_estimator_without_classes_is_told_so():
+def test_an_estimator_without_classes_is_an_error():
     class Nameless:
         def predict_set(self, X):
             return np.ones((len(X), 2), dtype=bool)

@@ -1,4 +1,4 @@
-"""The smooth calibration error against a linear programme, and its laws."""
+"""The smooth calibration error against a linear programme, and its properties."""
 
 import numpy as np
 import pytest
@@ -60,8 +60,8 @@ def test_equals_the_linear_programme_on_many_rows(seed):
 
 
 def test_weights_that_swing_ever_wider():
-    # Every step overturns the optimum of the one before, which is where a careless order of work
-    # would go wrong or grow slow.
+    # Every step changes the optimum of the one before: a wrong order of updates would fail here
+    # or become slow.
     p = np.linspace(0, 1, 400)
     y = np.arange(400) % 2
     weight = 1.0 + np.arange(400) ** 2
@@ -91,7 +91,7 @@ def test_moves_little_when_forecasts_move_little(seed, n, size):
 
 @given(seed=seeds, n=st.integers(1, 40))
 @settings(deadline=None, max_examples=60)
-def test_either_class_tells_the_same(seed, n):
+def test_either_class_gives_the_same_error(seed, n):
     rng = np.random.default_rng(seed)
     p, y = rng.random(n), rng.integers(0, 2, n)
     mirrored = smooth_calibration_error(1 - y, 1 - p)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from hashlib import sha256
 from math import isclose
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from sklearn.datasets import load_iris, load_wine
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from dubito._typing import AnyArray
     from dubito.datasets.records import Dataset
 
 _BUNDLED = {"iris": load_iris, "wine": load_wine}
@@ -238,7 +239,7 @@ def _rows_per_class(y: np.ndarray) -> dict[int | str, int]:
     return dict(zip(labels.tolist(), counts.tolist(), strict=True))
 
 
-def _official_split(dataset: Dataset) -> dict[str, npt.NDArray[Any]] | None:
+def _official_split(dataset: Dataset) -> dict[str, AnyArray] | None:
     if not dataset.train_classes:
         return None
     rows = np.arange(dataset.rows)

@@ -15,7 +15,6 @@ from math import isnan
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from sklearn import datasets as sklearn_datasets
 
 from dubito._files import write_whole
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from dubito._typing import FloatArray
+    from dubito._typing import AnyArray, FloatArray
     from dubito.datasets.records import OpenML
 
 
@@ -34,10 +33,10 @@ class LabelledData(NamedTuple):
 
     feature_names: list[str]
     X: FloatArray
-    y: npt.NDArray[Any]
+    y: AnyArray
 
 
-def parse_labels(labels: Sequence[str]) -> npt.NDArray[Any]:
+def parse_labels(labels: Sequence[str]) -> AnyArray:
     """Return labels as integers when every label is one, else as strings.
 
     >>> parse_labels(["2", "10"]), parse_labels(["2", "b"])

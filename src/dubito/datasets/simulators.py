@@ -16,7 +16,9 @@ from sklearn.utils import check_random_state
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    Sample = tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]
+    from dubito._typing import FloatArray
+
+    Sample = tuple[FloatArray, npt.NDArray[np.int64]]
     Rng = np.random.Generator | np.random.RandomState
     Seed = int | np.random.RandomState | np.random.Generator | None
 
@@ -258,8 +260,8 @@ def _draw_texts(
 
 def _draw_gaussians(
     n_samples: int,
-    means: npt.NDArray[np.float64],
-    covariances: npt.NDArray[np.float64],
+    means: FloatArray,
+    covariances: FloatArray,
     random_state: Seed,
 ) -> Sample:
     n = _check_count(n_samples, "n_samples", least=1)

@@ -95,8 +95,9 @@ def maximality(belief: Belief, loss: npt.ArrayLike | None = None) -> BoolArray:
     -----
     With a loss matrix every pair of acts is compared: :math:`O(\text{acts}^2)` expectations.
 
-    Models with a credal set that bounds alone do not describe have compiled versions of their own:
-    `dubito.discriminant` (boxes of means) and `dubito.dichotomies` (bounds at the nodes of a tree).
+    This is maximality for bounds and masses. Two models have a smaller credal set than the bounds
+    of their classes describe, and algorithms of their own that search it: `dubito.discriminant`
+    (means in boxes) and `dubito.dichotomies` (bounds at the nodes of a tree).
 
     Examples
     --------

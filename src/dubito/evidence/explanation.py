@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from dubito._numerics.softmax import softmax_rows
 from dubito._validation import as_float_array, pick_rows
-from dubito._wording import counted, name_some, shorten
+from dubito._wording import counted, join_some, name_some, shorten
 from dubito.decision import interval_dominance
 from dubito.evidence._explanation_format import (
     LONGEST_LABEL,
@@ -349,10 +349,7 @@ class Explanation:
         if len(left) == len(self.classes):
             return f"all {len(left)} classes"
         shown = [class_name(self.classes[k]) for k in left]
-        rest = len(shown) - MOST_CLASSES_NAMED
-        if rest > 1:
-            shown = [*shown[:MOST_CLASSES_NAMED], f"{rest} others"]
-        return f"{', '.join(shown[:-1])} and {shown[-1]}"
+        return join_some(shown, "and", shown=MOST_CLASSES_NAMED)
 
     def __len__(self) -> int:
         return len(self.weights)

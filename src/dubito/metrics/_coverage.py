@@ -13,13 +13,13 @@ from dubito.metrics._sets import check_sets, judge
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from dubito._typing import FloatArray
+    from dubito._typing import BoolArray, FloatArray, IntArray
 
 
 class SizeCoverage(NamedTuple):
     """Coverage of the sets of each size that occurs: the result of `coverage_by_size`."""
 
-    size: npt.NDArray[np.int_]
+    size: IntArray
     coverage: FloatArray
     fraction: FloatArray
 
@@ -164,9 +164,7 @@ def coverage_by_size(
     return SizeCoverage(size, means, fraction / judged.weight.sum())
 
 
-def _means_by(
-    group: npt.NDArray[np.int_], hit: npt.NDArray[np.bool_], weight: FloatArray, n_groups: int
-) -> FloatArray:
+def _means_by(group: IntArray, hit: BoolArray, weight: FloatArray, n_groups: int) -> FloatArray:
     """Return the weighted mean of each group; nan for a group without rows."""
     total = np.bincount(group, weights=weight, minlength=n_groups)
     held = np.bincount(group, weights=weight * hit, minlength=n_groups)

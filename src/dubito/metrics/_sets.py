@@ -230,7 +230,7 @@ class JudgedSets(NamedTuple):
     """Whether each set holds the true label, the size of each set, and the sample weights."""
 
     hit: BoolArray
-    size: npt.NDArray[np.int_]
+    size: IntArray
     weight: FloatArray
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dubito.metrics.forecasts import Event
 
 
-class Bins(NamedTuple):
+class ForecastBins(NamedTuple):
     """The bins with rows: the bin of each row; the fraction of weight and two means of each bin."""
 
     of_row: IntArray
@@ -36,14 +36,14 @@ def sum_ties(values: FloatArray, *columns: FloatArray) -> tuple[FloatArray, ...]
     return (distinct, *(sum_by(group, column) for column in columns))
 
 
-def bin_event(event: Event, n_bins: int, strategy: str) -> Bins:
+def bin_event(event: Event, n_bins: int, strategy: str) -> ForecastBins:
     """Return the rows of an event in bins of its forecast probability."""
     place = _PLACEMENTS[check_choice(strategy, "strategy", _PLACEMENTS)]
     placed = place(event.probability, event.weight, _check_n_bins(n_bins))
     occupied = np.bincount(placed) > 0
     of_row = (np.cumsum(occupied) - 1)[placed]
     weight = sum_by(of_row, event.weight)
-    return Bins(
+    return ForecastBins(
         of_row=of_row,
         fraction=weight / weight.sum(),
         forecast=sum_by(of_row, event.weight * event.probability) / weight,
@@ -51,7 +51,7 @@ def bin_event(event: Event, n_bins: int, strategy: str) -> Bins:
     )
 
 
-def bin_edges(event: Event, bins: Bins, n_bins: int, strategy: str) -> FloatArray:
+def bin_edges(event: Event, bins: ForecastBins, n_bins: int, strategy: str) -> FloatArray:
     """Return where each occupied bin begins and ends, (M, 2).
 
     For bins of equal width these are their edges; for bins of equal weight their smallest and

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from dubito._typing import BoolArray, FloatArray, IntArray
+    from dubito._typing import AnyArray, BoolArray, FloatArray, IntArray
 
 
 class Forecasts(NamedTuple):
@@ -26,7 +26,7 @@ class Forecasts(NamedTuple):
     column: IntArray
     proba: FloatArray
     weight: FloatArray
-    labels: npt.NDArray[Any]
+    labels: AnyArray
 
     @property
     def n_classes(self) -> int:

@@ -27,10 +27,10 @@ def fraction_interval(
 
     With :math:`k` of :math:`n` rows, the limits are the :math:`\alpha/2` quantile of
     :math:`\mathrm{Beta}(k, n-k+1)` and the :math:`1-\alpha/2` quantile of
-    :math:`\mathrm{Beta}(k+1, n-k)`. It is the interval that holds the truth **at least** as often
-    as it says, for every n and every probability. Wilson's is narrower, but near 0 and 1, where the
-    forecasts of confident classifiers are, it covers too rarely: at 30 rows and probability 0.995
-    it holds the truth 86% of the time, not 95%.
+    :math:`\mathrm{Beta}(k+1, n-k)`. It holds the true probability with **at least**
+    the stated confidence, for every n and every probability. Wilson's is narrower, but near 0 and
+    1, where the forecasts of confident classifiers are, it covers too rarely: at 30 rows and
+    probability 0.995 it holds the truth 86% of the time, not 95%.
 
     >>> low, high = fraction_interval(1.0, 30, 0.95)
     >>> print(low.round(3), high)

@@ -61,7 +61,7 @@ def reliability_curve(  # noqa: PLR0913 - which event, which bins, which band
     r"""Return the observed frequency of an event in bins of its forecast, with confidence bands.
 
     Rows are sorted into bins of the forecast probability of an event. Forecasts are reliable where
-    the event happened as often as they said, :math:`\mathrm{frequency} \approx
+    the event happened as often as forecast, :math:`\mathrm{frequency} \approx
     \mathrm{mean\ probability}`; a bin whose band misses its mean probability is evidence that they
     are not.
 
@@ -111,7 +111,7 @@ def reliability_curve(  # noqa: PLR0913 - which event, which bins, which band
     Notes
     -----
     The band is Clopper and Pearson's. Wilson's interval is narrower, by a tenth in a bin of 30
-    rows, and on average over probabilities as good as it says, but near 0 and 1 it is not: at 30
+    rows, and on average over probabilities it has its stated coverage, but not near 0 and 1: at 30
     rows and probability 0.995 it holds the truth 86% of the time instead of 95%. That is where the
     forecasts of good classifiers are, and there Clopper and Pearson's has its coverage. Where rows
     of one bin differ in their true probability the frequency varies less than the band allows for.

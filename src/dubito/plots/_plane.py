@@ -15,10 +15,9 @@ from dubito._wording import name_some
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy.typing as npt
     from matplotlib.axes import Axes
 
-    from dubito._typing import FloatArray
+    from dubito._typing import AnyArray, FloatArray
 
 #: Margin of pictures beyond the data, as a fraction of their range.
 _MARGIN = 0.05
@@ -147,7 +146,7 @@ def _drawn(values: Any, name: str) -> FloatArray:
     return numbers
 
 
-def _as_numbers(values: npt.NDArray[Any]) -> FloatArray | None:
+def _as_numbers(values: AnyArray) -> FloatArray | None:
     """Return a column as numbers, or None; booleans do not count as numbers."""
     if values.dtype == object:
         if not all(isinstance(v, Real) and not isinstance(v, bool) for v in values):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from matplotlib.axes import Axes
 
-    from dubito._typing import FloatArray
+    from dubito._typing import BoolArray, FloatArray
 
 _N_POINTS = 401
 #: The drawn range of slopes is the level set of this plausibility.
@@ -299,7 +299,7 @@ class ContourDisplay(DrawsOnAxes):
                 style = {"ha": "center", "va": "center"}
                 self.ax_.text(self.theta[inner][at], middle, label, **style)
 
-    def _overlapped(self, row: FloatArray, level: float, z: float) -> npt.NDArray[np.bool_]:
+    def _overlapped(self, row: FloatArray, level: float, z: float) -> BoolArray:
         low, high = self.level_set(level)
         inside = self.theta[(self.theta > low) & (self.theta < high)]
         borders = _cumulative(np.concatenate([[low], inside, [high]]), row)

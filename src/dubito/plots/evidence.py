@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from matplotlib.axes import Axes
 
-    from dubito._typing import FloatArray
+    from dubito._typing import AnyArray, FloatArray
 
 _KINDS = ("waterfall", "weight", "mass")
 _N_POINTS = 201
@@ -322,7 +322,7 @@ def _rows_with(classifier: Any, feature: int, value: FloatArray) -> FloatArray:
     return rows
 
 
-def _sweep_rows(values: npt.NDArray[Any], phi: Any, name: str) -> _Sweep:
+def _sweep_rows(values: AnyArray, phi: Any, name: str) -> _Sweep:
     """Return the rows in the order of the input from which a group of features is computed."""
     if not all(isinstance(value, Real) for value in values):
         raise ValueError(

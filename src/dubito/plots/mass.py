@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from matplotlib.axes import Axes
 
-    from dubito._typing import BoolArray, FloatArray
+    from dubito._typing import AnyArray, BoolArray, FloatArray
     from dubito.belief import MassBatch
     from dubito.belief.frame import Subset
 
@@ -273,7 +273,7 @@ class MassDisplay:
         return self._draw_curves(ax, conflict, heights, style)
 
 
-def _axes(ax: Any, n: int) -> npt.NDArray[Any]:
+def _axes(ax: Any, n: int) -> AnyArray:
     """Return one axes per set: those given, or new ones."""
     if ax is not None:
         given = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
@@ -290,7 +290,7 @@ def _axes(ax: Any, n: int) -> npt.NDArray[Any]:
     return grid.ravel()[:n]
 
 
-def _label_outer(axes: npt.NDArray[Any]) -> None:
+def _label_outer(axes: AnyArray) -> None:
     """Name the axes at the left and below only: they are the same for all sets."""
     for place, ax in enumerate(axes):
         if place % _PER_ROW:

@@ -23,10 +23,10 @@ from dubito.calibration.base import BaseCalibrator
 __all__ = ["CALIBRATOR_CHECKS", "check_calibrator", "draw_scores"]
 
 Check: TypeAlias = Callable[[BaseCalibrator], None]
-Table: TypeAlias = tuple[FloatArray, IntArray]
+LabelledScores: TypeAlias = tuple[FloatArray, IntArray]
 
 
-def draw_scores(n: int, n_classes: int, *, seed: int = 0, strength: float = 2.0) -> Table:
+def draw_scores(n: int, n_classes: int, *, seed: int = 0, strength: float = 2.0) -> LabelledScores:
     """Return random scores that favour the true class: (n,) for two classes, (n, K) for more.
 
     Examples
@@ -52,7 +52,7 @@ def prepare(calibrator: BaseCalibrator, scores: npt.ArrayLike) -> FloatArray:
     return np.asarray(expit(margins) if margins.ndim == 1 else softmax(margins, axis=1))
 
 
-def tables(calibrator: BaseCalibrator, n: int = 60) -> list[Table]:
+def tables(calibrator: BaseCalibrator, n: int = 60) -> list[LabelledScores]:
     """Return scores and labels of two classes, and of four."""
     drawn = [draw_scores(n, 2), draw_scores(n, 4)]
     return [(prepare(calibrator, scores), y) for scores, y in drawn]
