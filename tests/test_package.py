@@ -34,7 +34,7 @@ PROMISED = {
         smooth_calibration_error brier_decomposition utility_discounted_accuracy u65 u80
         discounted_accuracy coverage class_coverage coverage_by_size mean_set_size
         error_reject_curve aurc reject_cost_curve reliability_curve evaluate""",
-    "dubito.pipeline": """CautiousPipeline""",
+    "dubito.pipeline": """CautiousPipeline RejectClassifier make_cautious_pipeline""",
     "dubito.plots": """ContourDisplay DecisionRegionDisplay ErrorRejectDisplay EvidenceDisplay
         MassDisplay ReliabilityDisplay TreeDisplay""",
     "dubito.report": """collect render write_page write_report""",

@@ -39,6 +39,7 @@ _SHORTCUTS = {
     "NestedDichotomyClassifier": "dichotomies",
     "NestedDichotomyEnsemble": "dichotomies",
     "NoveltyAwareClassifier": "conformal",
+    "RejectClassifier": "pipeline",
     "load": "saving",
     "save": "saving",
 }

@@ -69,6 +69,14 @@ def _weight_parameters(estimator: Any) -> list[str]:
     return ["sample_weight"] if has_fit_parameter(estimator, "sample_weight") else []
 
 
+def copy_feature_names(model: Any, estimator: Any) -> None:
+    """Give a meta-estimator the number and names of the features of its fitted estimator."""
+    for name in ("n_features_in_", "feature_names_in_"):
+        vars(model).pop(name, None)  # of an earlier fit
+        if hasattr(estimator, name):
+            setattr(model, name, getattr(estimator, name))
+
+
 def warn_unweighted(estimator: Any, instead: str) -> None:
     """Warn that an estimator takes no sample weights, and what they are used for."""
     warnings.warn(

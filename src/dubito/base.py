@@ -1,12 +1,15 @@
-"""What every model of the house offers once it has bounds."""
+"""What all estimators with bounds share: `predict`, `predict_set` and the tag `has_bounds`."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, fields
 from functools import update_wrapper
 from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.utils import Tags
+from sklearn.utils.metaestimators import available_if
 
 from dubito.decision.rules import choose_set
 
@@ -19,27 +22,22 @@ if TYPE_CHECKING:
     from dubito.decision.rules import SetRule
 
 
-class _Offered:
-    """A method that some settings of an estimator have and others do not."""
+@dataclass(slots=True)
+class CautiousTags(Tags):
+    """scikit-learn's tags, and whether the estimator has lower and upper probabilities."""
 
-    def __init__(self, function: Callable[..., Any], check: Callable[[Any], object]) -> None:
-        self._function, self._check = function, check
-        update_wrapper(self, function)  # type: ignore[arg-type]
-
-    def __get__(self, model: Any, owner: type | None = None) -> Callable[..., Any]:
-        if model is None:
-            return self._function
-        self._check(model)
-        return MethodType(self._function, model)
+    has_bounds: bool = False
 
 
-def offered_if(check: Callable[[Any], object]) -> Callable[[Callable[..., Any]], Any]:
-    """Offer a method where `check(model)` raises no AttributeError.
+def add_bounds_tag(tags: Tags, has_bounds: bool) -> CautiousTags:
+    """Return the tags with `has_bounds`, which `dubito._models.has_bounds` reads."""
+    plain = {field.name: getattr(tags, field.name) for field in fields(Tags)}
+    return CautiousTags(**plain, has_bounds=has_bounds)
 
-    As scikit-learn's ``available_if``, but the error that is seen is the one that `check` raises:
-    why there is no such method, and what to do.
-    """
-    return lambda function: _Offered(function, check)
+
+def offered_if(check: Callable[[Any], object]) -> Any:
+    """Deprecated within dubito: use available_if."""
+    return available_if(lambda model: check(model) or True)
 
 
 class MethodAndParameter:
@@ -109,3 +107,7 @@ class CautiousMixin:
         """
         bounds = self.predict_bounds(X, level=level)  # type: ignore[attr-defined]
         return choose_set(bounds, rule, **options)
+
+    def __sklearn_tags__(self) -> CautiousTags:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        return add_bounds_tag(tags, hasattr(self, "predict_bounds"))

@@ -1,47 +1,69 @@
-"""Preparation and model in one: a pipeline that keeps the bounds, sets and reasons of its model."""
+"""Estimators around a model with bounds: a pipeline, and a classifier that may decline."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from numbers import Real
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from sklearn.pipeline import Pipeline
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from dubito.base import offered_if
+from dubito._compat import HasMethods, Interval, StrOptions, fit_context
+from dubito._labels import as_labels, label_columns
+from dubito._models import final_estimator, has_bounds
+from dubito._rows import copy_feature_names, fitted_copy, read_rows
+from dubito._validation import NotSupportedError, check_rows_match, check_sample_weight
+from dubito.base import add_bounds_tag
+from dubito.decision import maximax, maximin, pignistic_choice, reject
+from dubito.decision.risk import as_loss
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["CautiousPipeline"]
+    import numpy.typing as npt
+
+    from dubito._typing import AnyArray, FloatArray, IntArray
+    from dubito.belief import Bounds
+
+__all__ = ["CautiousPipeline", "RejectClassifier", "make_cautious_pipeline"]
 
 
-def _passed_on(name: str, returns: str) -> Any:
-    """Make a method that prepares the rows and asks the last step, where that has such a method."""
+def _last_step(pipeline: CautiousPipeline) -> Any:
+    """Return the last step; of a search its best estimator, once it is fitted."""
+    last = pipeline.steps[-1][1]
+    return getattr(last, "best_estimator_", last)
 
-    def find(pipeline: CautiousPipeline) -> Callable[..., Any]:
-        return getattr(pipeline.steps[-1][1], name)
+
+def _from_last_step(name: str, returns: str) -> Any:
+    """Return a method that transforms the rows and calls the last step, where that has it."""
 
     def method(self: CautiousPipeline, X: Any, *args: Any, **options: Any) -> Any:
         check_is_fitted(self)
-        prepared = self[:-1].transform(X) if len(self.steps) > 1 else X
-        return find(self)(prepared, *args, **options)
+        rows = self[:-1].transform(X) if len(self.steps) > 1 else X
+        return getattr(_last_step(self), name)(rows, *args, **options)
 
     method.__name__, method.__qualname__ = name, f"CautiousPipeline.{name}"
     method.__doc__ = f"Return {returns}, as the last step does; its own options follow X."
-    return offered_if(find)(method)
+    # `getattr`, not `hasattr`: the error of the last step says why there is no such method.
+    return available_if(lambda pipeline: getattr(_last_step(pipeline), name))(method)
 
 
 class CautiousPipeline(Pipeline):
-    """scikit-learn's Pipeline, with what its last step knows beyond probabilities.
+    """scikit-learn's Pipeline, with the methods of its last step beyond `predict_proba`.
 
-    A plain Pipeline hides `predict_bounds` and its kin. This one prepares the rows and passes such
-    questions on; a method that the last step lacks is lacking here, with the last step's own
-    message. All else, parameters, slices, searches, is scikit-learn's.
+    A plain Pipeline has no `predict_bounds`, `predict_set` or `explain`. This one transforms the
+    rows and calls the last step; methods that the last step does not have are absent here too. All
+    else, such as parameters, slices and searches, is scikit-learn's.
 
     Parameters
     ----------
     steps : list of (str, estimator)
-        Transformers, and a model of dubito (or any classifier) as the last step.
+        Transformers, and a model of dubito (or any classifier, or a search for one) as the last
+        step.
     transform_input : list of str, optional
         As in `sklearn.pipeline.Pipeline`.
     memory : str or object, optional
@@ -49,10 +71,14 @@ class CautiousPipeline(Pipeline):
     verbose : bool, default False
         As in `sklearn.pipeline.Pipeline`.
 
+    See Also
+    --------
+    make_cautious_pipeline : Names the steps by their classes.
+
     Notes
     -----
-    What `explain` tells is about the columns that reach the last step. To have it told in columns
-    as they were before preparation, put the pipeline inside the model instead:
+    `explain` is about the columns that reach the last step. For explanations in the columns before
+    the transformers, put the pipeline inside the model:
     ``EvidentialClassifier(make_pipeline(StandardScaler(), LogisticRegression()))``.
 
     Examples
@@ -60,6 +86,7 @@ class CautiousPipeline(Pipeline):
     >>> from sklearn.datasets import load_iris
     >>> from sklearn.preprocessing import StandardScaler
     >>> from dubito.discriminant import ImpreciseGaussianDiscriminant
+    >>> from dubito.pipeline import CautiousPipeline
     >>> X, y = load_iris(return_X_y=True)
     >>> steps = [("scale", StandardScaler()), ("model", ImpreciseGaussianDiscriminant(c=3))]
     >>> model = CautiousPipeline(steps).fit(X, y)
@@ -68,13 +95,306 @@ class CautiousPipeline(Pipeline):
            [False,  True,  True]])
     """
 
-    predict_bounds = _passed_on("predict_bounds", "lower and upper probabilities")
-    predict_set = _passed_on("predict_set", "the classes that remain possible")
-    predict_mass = _passed_on("predict_mass", "a mass function for each row")
-    predict_contour = _passed_on("predict_contour", "the p-value of each class")
-    familiarity = _passed_on("familiarity", "how familiar each row is: a p-value")
-    predict_topk = _passed_on("predict_topk", "the k most probable classes, best first")
-    critical_c = _passed_on("critical_c", "the imprecision each class needs to become possible")
-    conflict = _passed_on("conflict", "how far pieces of evidence, or members, contradict")
-    ignorance = _passed_on("ignorance", "how far evidence is lacking")
-    explain = _passed_on("explain", "the evidence behind each prediction")
+    predict_bounds = _from_last_step("predict_bounds", "lower and upper probabilities")
+    predict_set = _from_last_step("predict_set", "the classes that remain possible")
+    predict_mass = _from_last_step("predict_mass", "a mass function for each row")
+    predict_contour = _from_last_step("predict_contour", "the p-value of each class")
+    familiarity = _from_last_step("familiarity", "how familiar each row is: a p-value")
+    predict_topk = _from_last_step("predict_topk", "the k most probable classes, best first")
+    critical_c = _from_last_step("critical_c", "the imprecision at which each class is possible")
+    conflict = _from_last_step("conflict", "how far pieces of evidence, or members, contradict")
+    ignorance = _from_last_step("ignorance", "how far evidence is lacking")
+    explain = _from_last_step("explain", "the evidence behind each prediction")
+
+    def __sklearn_tags__(self) -> Any:
+        return add_bounds_tag(super().__sklearn_tags__(), has_bounds(_last_step(self)))
+
+
+def make_cautious_pipeline(
+    *steps: Any, memory: Any = None, transform_input: list[str] | None = None, verbose: bool = False
+) -> CautiousPipeline:
+    """Return a `CautiousPipeline` whose steps are named by their classes, in lower case.
+
+    Parameters
+    ----------
+    *steps : estimators
+        Transformers, and a classifier last.
+    memory, transform_input, verbose
+        As in `CautiousPipeline`.
+
+    Returns
+    -------
+    CautiousPipeline
+
+    Examples
+    --------
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from dubito.discriminant import ImpreciseGaussianDiscriminant
+    >>> from dubito.pipeline import make_cautious_pipeline
+    >>> model = make_cautious_pipeline(StandardScaler(), ImpreciseGaussianDiscriminant())
+    >>> list(model.named_steps)
+    ['standardscaler', 'imprecisegaussiandiscriminant']
+    """
+    named = make_pipeline(*steps).steps
+    return CautiousPipeline(named, transform_input=transform_input, memory=memory, verbose=verbose)
+
+
+#: Strategy -> rule that chooses the act, given a belief and a loss.
+_CHOICES: dict[str, Callable[..., IntArray]] = {
+    "pignistic": pignistic_choice,
+    "pessimistic": maximin,
+    "optimistic": maximax,
+    "probabilistic": pignistic_choice,
+}
+
+
+def _estimator_has(name: str) -> Callable[[RejectClassifier], Any]:
+    """Return the check that the fitted estimator, or before `fit` the parameter, has a method."""
+    return lambda model: getattr(getattr(model, "estimator_", model.estimator), name)
+
+
+class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+    r"""A classifier that declines the rows for which declining is expected to cost less.
+
+    The acts are to name one of the K classes or to decline. With the loss :math:`L(a, k)` of act a
+    when class k is true, `predict` chooses the act of least risk: the expected loss under the
+    pignistic probability, or the upper or lower expectation under the bounds (Minary et al. 2017,
+    2.1). A tie between a class and declining goes to the class.
+
+    Parameters
+    ----------
+    estimator : classifier or FrozenEstimator
+        With `predict_bounds` or `predict_proba`. Pass a fitted one as ``FrozenEstimator(model)``.
+    cost : float, default 0.2
+        Cost of declining a row, on the scale of the loss; without `loss` an error costs 1.
+    loss : array-like of shape (K, K) or (K + 1, K), optional
+        Loss of each act (rows) when each class is true (columns, as in ``classes_``); by default 0
+        for the right class and 1 for a wrong one. A last row K + 1 is the loss of declining and
+        takes the place of `cost`.
+    strategy : {"pignistic", "pessimistic", "optimistic", "probabilistic"}, default "pignistic"
+        Which risk counts, as in `dubito.decision.reject`. "probabilistic" uses `predict_proba`
+        even where there are bounds; models without bounds use it for every strategy.
+    reject_label : label, default None
+        What `predict` returns for declined rows. With None the array is of type object.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        Fitted.
+    classes_ : ndarray of shape (K,)
+    n_features_in_, feature_names_in_
+        As in scikit-learn, where the estimator has them.
+
+    See Also
+    --------
+    dubito.decision.reject : The same rule on bounds, masses or probabilities.
+    dubito.plots.ErrorRejectDisplay : Errors and declined rows at every cost.
+
+    References
+    ----------
+    P. Minary, F. Pichon, D. Mercier, E. Lefevre and B. Droit, "Evidential joint calibration of
+    binary SVM classifiers using logistic regression", SUM 2017.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from dubito import RejectClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> linear = make_pipeline(StandardScaler(), LogisticRegression())
+    >>> model = RejectClassifier(linear, cost=0.1).fit(X[::2], y[::2])
+    >>> model.predict(X[37:51:2])
+    array([1, None, None, 0, 0, 0, None], dtype=object)
+    >>> round(model.decision_cost(X[1::2], y[1::2]), 3)
+    0.025
+
+    Class 0 is malignant. Missing it costs ten, a false alarm one, a second look a half:
+
+    >>> loss = [[0, 1], [10, 0], [0.5, 0.5]]
+    >>> careful = RejectClassifier(linear, loss=loss, reject_label=-1).fit(X[::2], y[::2])
+    >>> careful.predict(X[37:51:2])
+    array([ 1,  0, -1,  0,  0,  0, -1])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "estimator": [HasMethods(["fit", "predict"])],
+        "cost": [Interval(Real, 0, None, closed="left")],
+        "loss": ["array-like", None],
+        "strategy": [StrOptions(set(_CHOICES))],
+        "reject_label": "no_validation",  # type: ignore[dict-item]
+    }
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        cost: float = 0.2,
+        loss: npt.ArrayLike | None = None,
+        strategy: str = "pignistic",
+        reject_label: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.cost = cost
+        self.loss = loss
+        self.strategy = strategy
+        self.reject_label = reject_label
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the estimator, unless it is frozen.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, features), or what the estimator reads
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), optional
+            Passed to the estimator, or to the steps of a pipeline.
+
+        Returns
+        -------
+        self
+        """
+        X, labels, weight = read_rows(self, X, y, sample_weight)
+        self.estimator_ = fitted_copy(self.estimator, X, labels, weight, instead="no row")
+        self.classes_ = as_labels(self.estimator_.classes_, "classes_")
+        self._check_loss()
+        copy_feature_names(self, self.estimator_)
+        return self
+
+    def _check_loss(self) -> FloatArray | None:
+        """Return the loss matrix, if there is one; raise for a wrong number of rows."""
+        if self.loss is None:
+            return None
+        n_classes = len(self.classes_)
+        loss = as_loss(self.loss, n_classes)
+        if len(loss) not in {n_classes, n_classes + 1}:
+            raise ValueError(
+                f"loss must have {n_classes} rows, one for naming each class, or "
+                f"{n_classes + 1}, the last one for declining; got shape {loss.shape}."
+            )
+        return loss
+
+    def predict(self, X: Any) -> AnyArray:
+        """Return the label of each row, or `reject_label` where declining costs less.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix
+            As in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Of type object where `reject_label` is not of the type of the classes.
+        """
+        acts = self._acts(X)
+        return self._act_labels()[acts]
+
+    def _act_labels(self) -> AnyArray:
+        """Return the labels of all acts: the classes, then `reject_label`."""
+        declined = np.asarray(self.reject_label)
+        if declined.ndim == 0 and declined.dtype.kind == self.classes_.dtype.kind:
+            return np.append(self.classes_, declined)
+        labels = np.empty(len(self.classes_) + 1, dtype=object)
+        labels[:-1], labels[-1] = self.classes_, self.reject_label
+        return labels
+
+    def _acts(self, X: Any) -> IntArray:
+        """Return the number of the chosen act of each row; K is to decline."""
+        check_is_fitted(self)
+        belief, loss, n_classes = self._belief(X), self._check_loss(), len(self.classes_)
+        acts = _CHOICES[self.strategy](belief, loss)
+        if loss is None or len(loss) == n_classes:
+            acts[reject(belief, self.cost, self.strategy, loss=loss)] = n_classes
+        return acts
+
+    def _belief(self, X: Any) -> Bounds | FloatArray:
+        """Return the bounds of rows, or their probabilities where these decide."""
+        inner, rows = final_estimator(self.estimator_, X)
+        if has_bounds(inner) and self.strategy != "probabilistic":
+            return inner.predict_bounds(rows)
+        if hasattr(inner, "predict_proba"):
+            return inner.predict_proba(rows)
+        name = type(inner).__name__
+        raise NotSupportedError(
+            f"{name} has neither predict_bounds nor predict_proba, so the risk of its predictions "
+            f"is unknown. Calibrate it: RejectClassifier(CalibratedClassifier({name}(...)))."
+        )
+
+    def decision_cost(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the mean cost per row of what `predict` decides: losses, and declined rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix
+            As in `fit`.
+        y : array-like of shape (n,)
+            True labels.
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        float
+        """
+        acts = self._acts(X)
+        column = label_columns(as_labels(y, "y"), len(self.classes_), self.classes_)
+        check_rows_match("X", len(acts), "y", len(column))
+        weight = check_sample_weight(sample_weight, len(acts))
+        return float(np.average(self._losses(acts, column), weights=weight))
+
+    def _losses(self, acts: IntArray, column: IntArray) -> FloatArray:
+        """Return the loss of each act, given the column of the true class."""
+        loss = self._check_loss()
+        if loss is None:
+            return np.where(acts == len(self.classes_), self.cost, acts != column)
+        if len(loss) == len(self.classes_):
+            loss = np.vstack([loss, np.full(len(self.classes_), self.cost)])
+        return loss[acts, column]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return minus the `decision_cost`, so that searches look for the cheapest decisions.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix
+            As in `fit`.
+        y : array-like of shape (n,)
+            True labels.
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        float
+        """
+        return -self.decision_cost(X, y, sample_weight)
+
+    @available_if(_estimator_has("predict_proba"))
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the probabilities of the estimator, (n, K)."""
+        check_is_fitted(self)
+        return self.estimator_.predict_proba(X)
+
+    @available_if(_estimator_has("predict_log_proba"))
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Return the logarithms of the estimator's probabilities, (n, K)."""
+        check_is_fitted(self)
+        return self.estimator_.predict_log_proba(X)
+
+    @available_if(_estimator_has("predict_bounds"))
+    def predict_bounds(self, X: Any, level: float | None = None) -> Bounds:
+        """Return the bounds of the estimator, as its `predict_bounds` does."""
+        check_is_fitted(self)
+        return self.estimator_.predict_bounds(X, level=level)
+
+    @available_if(_estimator_has("predict_set"))
+    def predict_set(self, X: Any, rule: Any = None, **options: Any) -> npt.NDArray[np.bool_]:
+        """Return the sets of classes of the estimator, as its `predict_set` does."""
+        check_is_fitted(self)
+        return self.estimator_.predict_set(X, rule, **options)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = get_tags(self.estimator).input_tags
+        return add_bounds_tag(tags, hasattr(self, "predict_bounds"))

@@ -11,30 +11,29 @@ import numpy as np
 import pyarrow as pa
 
 from dubito._bounds_meaning import bounds_meaning, is_conformal, is_novelty_aware
-from dubito._wording import counted
+from dubito._models import has_bounds
+from dubito._wording import counted, name_ends
 from dubito.belief import Bounds
 from dubito.cli.console import CliError
 from dubito.cli.saved_models import (
     DEFAULT_COVERAGE,
     check_level_and_coverage,
-    gives_bounds,
     model_errors_name,
     model_inputs,
     model_types,
 )
-from dubito.cli.tables import Table, chunk_rows, listed
+from dubito.cli.tables import Table, chunk_rows
 from dubito.decision import choose_set, reject
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import numpy.typing as npt
     import pandas as pd
 
+    from dubito._typing import BoolArray, FloatArray
     from dubito.cli.writer import TableWriter
     from dubito.saving import Saved
 
-    Sets = npt.NDArray[np.bool_]
 
 #: Separator of the classes of a set, unless the name of a class contains it.
 SEPARATOR = "|"
@@ -94,7 +93,7 @@ class DecisionMaker:
         self._names = pa.array(self.classes)
         self._in_set = set_formatter(self.classes)
         self.has_proba = hasattr(saved.model, "predict_proba")
-        self.has_bounds = gives_bounds(saved.model)
+        self.has_bounds = has_bounds(saved.model)
         check_level_and_coverage(saved.model, options.level, options.coverage)
         self.meaning = bounds_meaning(saved.model, options.level)
         #: Coverage of the sets; None for sets without a promised coverage.
@@ -190,7 +189,7 @@ class DecisionMaker:
             "notes": self.notes(),
         }
 
-    def _proba(self, X: Any) -> npt.NDArray[np.float64]:
+    def _proba(self, X: Any) -> FloatArray:
         if not len(X):
             return np.empty((0, len(self.classes)))
         return np.asarray(self.saved.model.predict_proba(X))
@@ -203,7 +202,7 @@ class DecisionMaker:
             return self.saved.model.predict_bounds(X)
         return self.saved.model.predict_bounds(X, level=self.options.level)
 
-    def _sets(self, X: Any, bounds: Bounds) -> Sets:
+    def _sets(self, X: Any, bounds: Bounds) -> BoolArray:
         model, rule = self.saved.model, self.options.rule
         if self.coverage is not None and len(X):
             return model.predict_set(X, coverage=self.coverage)
@@ -225,9 +224,7 @@ class DecisionMaker:
             )
         }
 
-    def _rejected(
-        self, proba: npt.NDArray[np.float64], bounds: Bounds | None, cost: float
-    ) -> npt.NDArray[np.bool_]:
+    def _rejected(self, proba: FloatArray, bounds: Bounds | None, cost: float) -> BoolArray:
         if not len(proba):
             return np.empty(0, bool)
         strategy = self.options.strategy
@@ -235,7 +232,7 @@ class DecisionMaker:
             return reject(proba, cost, "probabilistic")
         return reject(bounds, cost, strategy)
 
-    def _numbers(self, prefix: str, values: npt.NDArray[np.float64]) -> dict[str, Any]:
+    def _numbers(self, prefix: str, values: FloatArray) -> dict[str, Any]:
         # Columns contiguous in memory are written without copies.
         table = np.asfortranarray(
             values, dtype=np.float32 if self.options.single_precision else np.float64
@@ -285,14 +282,14 @@ def _row_columns(frame: Any, keep: list[str], decided: dict[str, Any]) -> dict[s
     clashes = [name for name in keep if name in decided or name == "row"]
     if clashes:
         raise CliError(
-            f"kept columns may not be named like a result ({listed(clashes)}). Rename them in the "
-            "table, or leave them out of --keep."
+            f"kept columns may not be named like a result ({name_ends(clashes)}). Rename them in "
+            "the table, or leave them out of --keep."
         )
     kept = {name: pa.array(frame[name], from_pandas=True) for name in keep}
     return {"row": frame.index.to_numpy(), **kept, **decided}
 
 
-def set_formatter(classes: list[Any]) -> Callable[[Sets], pa.Array]:
+def set_formatter(classes: list[Any]) -> Callable[[BoolArray], pa.Array]:
     """Return a function that writes sets as a|b, or as JSON lists if a class name has | or "["."""
     texts = [str(name) for name in classes]
     if any(SEPARATOR in text or text.startswith("[") for text in texts):
@@ -306,7 +303,7 @@ def set_formatter(classes: list[Any]) -> Callable[[Sets], pa.Array]:
         def join(members: list[int]) -> str:
             return SEPARATOR.join([texts[k] for k in members])
 
-    def format_sets(sets: Sets) -> pa.Array:
+    def format_sets(sets: BoolArray) -> pa.Array:
         first = np.asarray(alone, dtype=object)[sets.argmax(axis=1)]
         several = np.flatnonzero(sets.sum(axis=1) > 1)
         members = np.split(sets[several].nonzero()[1], sets[several].sum(axis=1).cumsum()[:-1])

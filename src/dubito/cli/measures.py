@@ -10,17 +10,16 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
 from dubito._bounds_meaning import bounds_meaning, is_conformal
+from dubito._models import has_bounds
 from dubito.belief import Bounds
 from dubito.cli.console import side_by_side
-from dubito.cli.saved_models import DEFAULT_COVERAGE, gives_bounds
+from dubito.cli.saved_models import DEFAULT_COVERAGE
 from dubito.metrics import class_coverage, evaluate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    import numpy.typing as npt
-
-    from dubito._typing import IntArray
+    from dubito._typing import AnyArray, IntArray
     from dubito.cli.saved_models import TestOutputs
     from dubito.cli.training_data import TrainingData
     from dubito.metrics import Estimate
@@ -119,7 +118,7 @@ def _finite(value: Any) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def folds_of(y: npt.NDArray[Any], cv: int, seed: int) -> list[tuple[IntArray, IntArray]]:
+def stratified_folds(y: AnyArray, cv: int, seed: int) -> list[tuple[IntArray, IntArray]]:
     """Return the training and test rows of each fold; empty if no class has two rows.
 
     A row that is the only one of its class is in every training part and in no test part: a model
@@ -141,9 +140,9 @@ def folds_of(y: npt.NDArray[Any], cv: int, seed: int) -> list[tuple[IntArray, In
     Examples
     --------
     >>> import numpy as np
-    >>> from dubito.cli.measures import folds_of
+    >>> from dubito.cli.measures import stratified_folds
     >>> y = np.array(["a", "b", "a", "rare", "b", "a"])
-    >>> folds = folds_of(y, 2, seed=0)
+    >>> folds = stratified_folds(y, 2, seed=0)
     >>> [sorted(y[test].tolist()) for _, test in folds]
     [['a', 'a', 'b'], ['a', 'b']]
     >>> all("rare" in y[train] for train, _ in folds)
@@ -163,7 +162,7 @@ def folds_of(y: npt.NDArray[Any], cv: int, seed: int) -> list[tuple[IntArray, In
 
 
 def cross_validate(
-    build: Callable[[npt.NDArray[Any]], Any],
+    build: Callable[[AnyArray], Any],
     rows: TrainingData,
     folds: list[tuple[IntArray, IntArray]],
     done: Callable[[int], None],
@@ -177,7 +176,7 @@ def cross_validate(
     rows : TrainingData
         All rows.
     folds : list of (ndarray, ndarray)
-        From `folds_of`.
+        From `stratified_folds`.
     done : callable
         Called with 1 after each fold.
 
@@ -214,7 +213,7 @@ def bounds_lines(models: dict[str, Saved], level: float | None) -> list[str]:
     kinds = {
         name: bounds_meaning(saved.model, level).both
         for name, saved in models.items()
-        if gives_bounds(saved.model)
+        if has_bounds(saved.model)
     }
     if level is not None and kinds:
         return [f"Bounds are at level {level:.15g}."]

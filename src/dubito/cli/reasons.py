@@ -9,8 +9,10 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from dubito._bounds_meaning import bounds_meaning, is_conformal, is_novelty_aware
+from dubito._models import has_bounds
+from dubito._wording import join_some
 from dubito.cli.console import side_by_side
-from dubito.cli.saved_models import DEFAULT_COVERAGE, gives_bounds
+from dubito.cli.saved_models import DEFAULT_COVERAGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,8 +26,6 @@ if TYPE_CHECKING:
 
 #: Classes listed, the most probable first.
 MOST_LISTED = 5
-#: Classes named on each side of a split.
-MOST_NAMED = 3
 #: Critical imprecisions are searched up to this multiple of the model's own.
 SEARCH_FACTOR = 10.0
 
@@ -118,7 +118,7 @@ def explain_rows(
 def _bounds_and_sets(
     model: Any, X: Any, level: float | None
 ) -> tuple[Bounds | None, BoolArray | None]:
-    if not gives_bounds(model):
+    if not has_bounds(model):
         return None, None
     level_option = {} if level is None else {"level": level}
     options = {"coverage": DEFAULT_COVERAGE} if is_conformal(model) else level_option
@@ -169,10 +169,10 @@ def _prediction(outputs: RowOutputs) -> Finding:
 def _set_sentence(outputs: RowOutputs, possible: list[Any], best: Any) -> str:
     """Return a sentence on the set of classes."""
     if outputs.conformal:
-        return f"The set with coverage {DEFAULT_COVERAGE:g}: {_named(possible)}."
+        return f"The set with coverage {DEFAULT_COVERAGE:g}: {join_some(possible, 'or')}."
     if possible == [best]:
         return "It is clearly the most probable."
-    return f"Could be the best answer: {_named(possible)}."
+    return f"Could be the best answer: {join_some(possible, 'or')}."
 
 
 def _column_name(meaning: BoundsMeaning, name: str) -> str:
@@ -296,7 +296,9 @@ def _splits(outputs: RowOutputs) -> Finding:
         masses = [float(outputs.proba[[column[label] for label in part]].sum()) for part in sides]
         probability = masses[side] / sum(masses) if sum(masses) > 0 else 0.5
         taken, other = sides[side], sides[1 - side]
-        lines.append(f"  {probability:.2f} for {_named(taken)} rather than {_named(other)}")
+        lines.append(
+            f"  {probability:.2f} for {join_some(taken, 'or')} rather than {join_some(other, 'or')}"
+        )
         facts.append({"for": taken, "rather_than": other, "probability": probability})
     return lines, {"splits": facts}
 
@@ -377,15 +379,6 @@ def _unseen(saved: Saved, row: pd.Series) -> Finding:
         for name, value in unseen.items()
     ]
     return lines, {"unseen_values": unseen} if unseen else {}
-
-
-def _named(labels: list[Any]) -> str:
-    """Return the names of a few classes, joined by "or"."""
-    if len(labels) > MOST_NAMED + 1:
-        shown = ", ".join(map(str, labels[:MOST_NAMED]))
-        return f"{shown} or {len(labels) - MOST_NAMED} others"
-    words = list(map(str, labels))
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
 
 
 def _plain(value: Any) -> Any:

@@ -6,15 +6,15 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from sklearn.pipeline import Pipeline
 
 from dubito import saving
 from dubito._bounds_meaning import is_conformal
-from dubito._wording import counted
+from dubito._models import has_bounds
+from dubito._wording import counted, name_ends
 from dubito.belief import Bounds
 from dubito.cli.console import CliError
 from dubito.cli.labels import label_column, true_labels
-from dubito.cli.tables import Table, chunk_rows, listed, refuse_missing
+from dubito.cli.tables import Table, chunk_rows, refuse_missing
 from dubito.cli.training_data import digest
 
 if TYPE_CHECKING:
@@ -66,21 +66,16 @@ def _refuse_other_classes(models: dict[str, Saved]) -> None:
     for name, saved in others:
         if set(saved.stamp.classes) != set(own.stamp.classes):
             raise CliError(
-                f"{first} and {name} know different classes ({listed(own.stamp.classes)}; "
-                f"{listed(saved.stamp.classes)}). Models can be compared on the same classes only."
+                f"{first} and {name} know different classes ({name_ends(own.stamp.classes)}; "
+                f"{name_ends(saved.stamp.classes)}). Models can be compared on the same classes "
+                "only."
             )
-
-
-def gives_bounds(model: Any) -> bool:
-    """Whether a model has lower and upper probabilities."""
-    core = model.steps[-1][1] if isinstance(model, Pipeline) else model
-    return hasattr(core, "predict_bounds")
 
 
 def check_level_and_coverage(model: Any, level: float | None, coverage: float | None) -> None:
     """Raise an error for a level or a coverage that a model does not support."""
     name = type(model).__name__
-    if level is not None and not gives_bounds(model):
+    if level is not None and not has_bounds(model):
         raise CliError(
             f"{name} gives no bounds, so none at a level. Make a model that does, as dubito "
             "calibrate does by default, or leave --level out."
@@ -187,7 +182,7 @@ def compute_outputs(
     """
     parts: list[list[Any]] = []
     cells = 0
-    has_bounds = gives_bounds(saved.model)
+    bounded = has_bounds(saved.model)
     level_option = {} if level is None else {"level": level}
     set_options = (
         {"coverage": coverage or DEFAULT_COVERAGE} if is_conformal(saved.model) else level_option
@@ -202,7 +197,7 @@ def compute_outputs(
             )
         with model_errors_name(path):
             part = [chunk.y, saved.model.predict_proba(chunk.X)]
-            if has_bounds:
+            if bounded:
                 bounds = saved.model.predict_bounds(chunk.X, **level_option)
                 part += [
                     bounds.lower,
@@ -212,7 +207,7 @@ def compute_outputs(
         parts.append(part)
         done(len(chunk.y))
     y, proba, *rest = (np.concatenate(part) for part in zip(*parts, strict=True))
-    if not has_bounds:
+    if not bounded:
         return TestOutputs(y, proba, None, None)
     lower, upper, sets = rest
     return TestOutputs(y, proba, Bounds(lower, upper, level), sets)
@@ -292,11 +287,11 @@ def _unnamed_columns(saved: Saved, table: Table) -> dict[str, str]:
     if needed is not None and len(numbers) != needed:
         raise CliError(
             f"the model was fitted on {needed} columns without names, but {table.path} has "
-            f"{counted(len(numbers), 'column')} of numbers ({listed(numbers)}). Keep those of the "
-            "model only, in its order, or save the model with columns=."
+            f"{counted(len(numbers), 'column')} of numbers ({name_ends(numbers)}). Keep those of "
+            "the model only, in its order, or save the model with columns=."
         )
     return dict.fromkeys(numbers, "number")
 
 
 def _fitted_on(names: Sequence[str]) -> str:
-    return f"The model was fitted on columns {listed(names)}."
+    return f"The model was fitted on columns {name_ends(names)}."

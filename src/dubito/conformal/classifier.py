@@ -9,12 +9,13 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_random_state, get_tags
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dubito._compat import HasMethods, Interval, StrOptions, fit_context, pick
-from dubito._rows import read_rows
+from dubito._rows import copy_feature_names, read_rows
 from dubito._validation import check_level, no_level
-from dubito.base import MethodAndParameter, offered_if
+from dubito.base import CautiousMixin, MethodAndParameter
 from dubito.belief import Bounds, MassBatch
 from dubito.conformal.contours import confidence_sets, consonant_bounds, nested_masses, raised
 from dubito.conformal.p_values import (
@@ -30,7 +31,6 @@ from dubito.conformal.p_values import (
 from dubito.conformal.scores import SCORES, ScoreReader, choose_response, class_table
 from dubito.conformal.training import (
     TrainingRows,
-    copy_feature_names,
     fit_parts,
     n_rows,
     naming_classes,
@@ -78,7 +78,7 @@ def _accuracy(self: ConformalClassifier, X: Any, y: Any, sample_weight: Any = No
     return ClassifierMixin.score(self, X, y, sample_weight)
 
 
-class ConformalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+class ConformalClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     r"""Label sets with guaranteed coverage around any classifier.
 
     How badly class k fits a row x is its nonconformity score a(x, k). Among rows that the model
@@ -505,7 +505,7 @@ class ConformalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return self.estimator_.predict(X)
 
-    @offered_if(lambda self: _fitted_or_given(self).predict_proba)
+    @available_if(lambda self: hasattr(_fitted_or_given(self), "predict_proba"))
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the estimator's probabilities, where it has them.
 

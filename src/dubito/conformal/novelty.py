@@ -11,12 +11,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clo
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import KFold, check_cv
 from sklearn.utils import get_tags, indexable
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dubito._compat import HasMethods, Interval, fit_context, pick
-from dubito._rows import fitted_copy, frames_to_the_user, read_rows
+from dubito._models import has_bounds
+from dubito._rows import copy_feature_names, fitted_copy, frames_to_the_user, read_rows
 from dubito._validation import NotSupportedError, check_level, check_sample_weight, no_level
-from dubito.base import CautiousMixin, offered_if
+from dubito.base import CautiousMixin
 from dubito.belief import Bounds, Frame, MassBatch, discount
 from dubito.conformal.detector import (
     NeighbourDistances,
@@ -26,7 +28,7 @@ from dubito.conformal.detector import (
     prepared,
 )
 from dubito.conformal.errors import FewRowsWarning
-from dubito.conformal.training import copy_feature_names, n_rows
+from dubito.conformal.training import n_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -267,7 +269,7 @@ class NoveltyAwareClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin,
         """Return the factor (n, 1) by which the estimator's beliefs are discounted."""
         return np.minimum(self.familiarity(X) / self.rate, 1.0)[:, None]
 
-    @offered_if(lambda self: self._inner().predict_proba)
+    @available_if(lambda self: hasattr(self._inner(), "predict_proba"))
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probabilities of the estimator.
 
@@ -322,7 +324,7 @@ class NoveltyAwareClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin,
 
     def _bounds_inside(self, X: Any, level: float | None) -> Bounds:
         """Return the estimator's bounds, of width zero where it has probabilities alone."""
-        if hasattr(self.estimator_, "predict_bounds"):
+        if has_bounds(self.estimator_):
             passed = {} if level is None else {"level": level}
             return self.estimator_.predict_bounds(X, **passed)
         if level is not None:
@@ -334,7 +336,7 @@ class NoveltyAwareClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin,
             )
         return Bounds.precise(self.estimator_.predict_proba(X))
 
-    @offered_if(lambda self: self._offers_mass())
+    @available_if(lambda self: self._has_mass())
     def predict_mass(self, X: Any) -> MassBatch:
         """Return the mass functions of the estimator, discounted for unfamiliar rows.
 
@@ -358,12 +360,12 @@ class NoveltyAwareClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin,
             inside = MassBatch(frame, np.eye(len(frame), dtype=bool), proba)
         return discount(inside, 1.0 - self._reliability(X))
 
-    def _offers_mass(self) -> None:
+    def _has_mass(self) -> bool:
+        """Return whether there are masses: the estimator's, or its probabilities."""
         inner = self._inner()
-        if hasattr(inner, "predict_bounds"):
-            _ = inner.predict_mass
+        return hasattr(inner, "predict_mass") or not has_bounds(inner)
 
-    @offered_if(lambda self: self._inner().predict_contour)
+    @available_if(lambda self: hasattr(self._inner(), "predict_contour"))
     def predict_contour(self, X: Any) -> FloatArray:
         r"""Return the conformal p-values of the estimator, raised for unfamiliar rows.
 
@@ -446,7 +448,7 @@ def _positive_weight(n: int, weight: FloatArray | None) -> BoolArray:
 
 def _check_estimator(estimator: Any) -> None:
     """Raise an error for a classifier with neither bounds nor probabilities."""
-    if not (hasattr(estimator, "predict_bounds") or hasattr(estimator, "predict_proba")):
+    if not (has_bounds(estimator) or hasattr(estimator, "predict_proba")):
         name = type(estimator).__name__
         raise NotSupportedError(
             f"{name} has neither predict_bounds nor predict_proba, so there is nothing to widen. "

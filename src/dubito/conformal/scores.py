@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dubito._labels import label_columns
+from dubito._models import has_bounds
 from dubito._responses import METHODS, class_scores, known_response
 from dubito._validation import NotSupportedError
 from dubito.conformal.contours import largest_other
@@ -70,7 +71,7 @@ def choose_response(estimator: Any, score: str, wanted: str) -> str:
     """Return the method of the estimator that a score is computed from."""
     name = type(estimator).__name__
     if score == "plausibility":
-        if not hasattr(estimator, "predict_bounds"):
+        if not has_bounds(estimator):
             raise NotSupportedError(
                 f'score="plausibility" reads the upper bounds of predict_bounds, which {name} does '
                 "not have. Use a model of dubito, as CalibratedClassifier, or another score."

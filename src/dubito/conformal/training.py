@@ -123,14 +123,6 @@ def _joined(X: Any, row: Any) -> Any:
     return np.concatenate([np.asarray(X), np.asarray(row)])
 
 
-def copy_feature_names(model: Any, estimator: Any) -> None:
-    """Give a meta-estimator the number and names of the features of its fitted estimator."""
-    for name in ("n_features_in_", "feature_names_in_"):
-        vars(model).pop(name, None)  # of an earlier fit
-        if hasattr(estimator, name):
-            setattr(model, name, getattr(estimator, name))
-
-
 def n_rows(X: Any) -> int:
     """Return the number of rows of an array, sparse matrix, data frame or list."""
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)

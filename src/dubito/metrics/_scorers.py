@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dubito._models import final_estimator
 from dubito.metrics._coverage import class_coverage, coverage, coverage_by_size
 from dubito.metrics._sets import discounted_accuracy, mean_set_size, u65, u80
 
@@ -91,19 +92,6 @@ class SetScorer:
 
     def __repr__(self) -> str:
         return self.name
-
-
-def final_estimator(estimator: Any, X: Any) -> tuple[Any, Any]:
-    """Return the estimator inside searches and pipelines, and the rows as it receives them."""
-    while not hasattr(estimator, "predict_set"):
-        if hasattr(estimator, "best_estimator_"):
-            estimator = estimator.best_estimator_
-        elif hasattr(estimator, "steps"):
-            X = estimator[:-1].transform(X) if len(estimator.steps) > 1 else X
-            estimator = estimator[-1]
-        else:
-            break
-    return estimator, X
 
 
 def _with_unseen(

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dubito._labels import as_labels
+from dubito._models import final_estimator, has_bounds
 from dubito._numerics.set_utility import ALPHA
 from dubito._validation import check_rows_match, drop_zero_weights
 from dubito.belief import Bounds
 from dubito.metrics._calibration_error import binned_error, classwise_error
-from dubito.metrics._scorers import final_estimator
 from dubito.metrics._selective import area
 from dubito.metrics._sets import JudgedSets, check_sets, judge_members, utility
 from dubito.metrics._smooth import smooth_error
@@ -174,7 +174,7 @@ def evaluate(  # noqa: PLR0913 - predictions of three kinds, and how they are re
             )
         y_true, y_proba = y, model.predict_proba(X)
         classes = model.classes_ if classes is None else classes
-        if bounds is None and hasattr(model, "predict_bounds"):
+        if bounds is None and has_bounds(model):
             bounds = model.predict_bounds(X)
         if sets is None and hasattr(model, "predict_set"):
             sets = model.predict_set(X)

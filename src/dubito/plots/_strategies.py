@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dubito._labels import as_labels, label_columns
+from dubito._models import final_estimator, has_bounds
 from dubito._validation import TIE, check_choice, check_rows_match, drop_zero_weights
 from dubito.belief import Bounds, MassBatch, MassFunction
 from dubito.decision import maximax, maximin, pignistic_choice
@@ -74,13 +75,14 @@ def decide(rows: PredictedRows, strategy: str) -> tuple[IntArray, FloatArray]:
 
 def predictions_of(classifier: Any, X: Any) -> tuple[Belief, npt.ArrayLike | None]:
     """Return bounds and probabilities of a classifier; without bounds, probabilities and None."""
+    classifier, X = final_estimator(classifier, X)
     if not hasattr(classifier, "classes_"):
         raise TypeError(
             f"{type(classifier).__name__} has no classes_, which name the columns of its "
             "predictions. Pass a fitted classifier, or its predictions to from_predictions."
         )
     proba = classifier.predict_proba(X) if hasattr(classifier, "predict_proba") else None
-    if hasattr(classifier, "predict_bounds"):
+    if has_bounds(classifier):
         return classifier.predict_bounds(X), proba
     if proba is None:
         raise TypeError(

@@ -12,6 +12,7 @@ import numpy as np
 from dubito._bounds_meaning import bounds_meaning, is_conformal
 from dubito._compat import pick
 from dubito._labels import as_labels, label_columns
+from dubito._models import final_estimator, has_bounds
 from dubito._validation import TIE, check_proba, check_rows_match
 from dubito._wording import name_some
 from dubito.belief import Bounds
@@ -132,9 +133,10 @@ def model_outputs(
 ) -> ModelOutputs:
     """Return the outputs of one model, with columns in the order of `classes`."""
     order = _column_order(name, model, classes)
+    inner, rows = final_estimator(model, X)
     level_option = {} if level is None else {"level": level}
     bounds: Bounds | None = (
-        model.predict_bounds(X, **level_option) if hasattr(model, "predict_bounds") else None
+        inner.predict_bounds(rows, **level_option) if has_bounds(inner) else None
     )
     if hasattr(model, "predict_proba"):
         proba = check_proba(model.predict_proba(X), f"predict_proba of {name!r}")
@@ -146,13 +148,13 @@ def model_outputs(
             "Calibrate its scores: dubito.calibration.CalibratedClassifier gives both."
         )
     if bounds is None or (bounds.width <= TIE).all():
-        known, has_bounds = Bounds.precise(proba), False
+        known, bounded = Bounds.precise(proba), False
     else:
-        known, has_bounds = bounds.tightened(), True
+        known, bounded = bounds.tightened(), True
     # Models without bounds may still have sets of more than one class.
-    options = {"coverage": coverage} if is_conformal(model) else level_option
-    own_sets = hasattr(model, "predict_set")
-    sets = np.asarray(model.predict_set(X, **options)) if own_sets else choose_set(known)
+    options = {"coverage": coverage} if is_conformal(inner) else level_option
+    own_sets = hasattr(inner, "predict_set")
+    sets = np.asarray(inner.predict_set(rows, **options)) if own_sets else choose_set(known)
     if sets.dtype != bool or sets.shape != proba.shape:
         raise ValueError(
             f"predict_set of {name!r} must give a boolean array of shape {proba.shape}; got "
@@ -161,8 +163,8 @@ def model_outputs(
     if not np.array_equal(order, np.arange(len(order))):
         known = Bounds(known.lower[:, order], known.upper[:, order], known.level)
         proba, sets = proba[:, order], sets[:, order]
-    meaning = bounds_meaning(model, level)
-    return ModelOutputs(name, model, X, proba, known, sets, has_bounds, meaning)
+    meaning = bounds_meaning(inner, level)
+    return ModelOutputs(name, model, X, proba, known, sets, bounded, meaning)
 
 
 def _column_order(name: str, model: Any, classes: npt.NDArray[Any]) -> IntArray:

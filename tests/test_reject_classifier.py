@@ -1,0 +1,190 @@
+"""`RejectClassifier`: labels, or a reject label where declining costs less."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_iris, make_classification
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import dubito
+from dubito._validation import NotSupportedError
+from dubito.calibration import CalibratedClassifier
+from dubito.conformal import NoveltyAwareClassifier
+from dubito.decision import reject
+from dubito.decision.risk import as_belief, pignistic_risk, risk_bounds
+from dubito.discriminant import ImpreciseGaussianDiscriminant
+from dubito.evidence import EvidentialClassifier
+from dubito.pipeline import RejectClassifier
+
+X, Y = load_iris(return_X_y=True)
+NAMES = load_iris().target_names[Y]
+STRATEGIES = ("pignistic", "pessimistic", "optimistic", "probabilistic")
+LOSS = np.array([[0.0, 3.0, 1.0], [1.0, 0.0, 6.0], [2.0, 1.0, 0.0]])
+DECLINE = np.array([0.3, 0.5, 0.4])
+
+
+def cautious():
+    """A model with wide bounds, so that the strategies differ."""
+    return ImpreciseGaussianDiscriminant(c=3)
+
+
+def least_risk_acts(belief, loss, strategy):
+    """The act of least risk by a loop; the first of those within 1e-9."""
+    known = as_belief(belief)
+    precise = strategy in {"pignistic", "probabilistic"}
+    risks = pignistic_risk(known, loss) if precise else risk_bounds(known, loss)
+    risk = risks.lower if strategy == "optimistic" else risks.upper
+    return [int(np.flatnonzero(row <= row.min() + 1e-9)[0]) for row in risk]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("form", ["cost", "loss", "loss with declining"])
+def test_the_act_has_the_least_risk(strategy, form):
+    declining = np.full(3, 0.25) if form == "cost" else DECLINE
+    named = 1 - np.eye(3) if form == "cost" else LOSS
+    if form == "loss":
+        declining = np.full(3, 0.4)
+    given = {
+        "cost": {"cost": 0.25},
+        "loss": {"loss": LOSS, "cost": 0.4},
+        "loss with declining": {"loss": np.vstack([LOSS, DECLINE])},
+    }[form]
+    X, y = make_classification(
+        300, 6, n_informative=4, n_classes=3, flip_y=0.2, class_sep=0.8, random_state=0
+    )
+    names = np.array(["a", "b", "c"])[y]
+    cautious = ImpreciseGaussianDiscriminant(c=0.5, shrinkage=None)
+    model = RejectClassifier(cautious, strategy=strategy, **given).fit(X, names)
+    inner = model.estimator_
+    belief = inner.predict_proba(X) if strategy == "probabilistic" else inner.predict_bounds(X)
+    acts = least_risk_acts(belief, np.vstack([named, declining]), strategy)
+    wanted = [None if act == 3 else inner.classes_[act] for act in acts]
+    assert model.predict(X).tolist() == wanted
+    assert 0 < sum(label is None for label in wanted) < len(X)
+    costs = np.vstack([named, declining])[acts, y]
+    assert model.decision_cost(X, names) == pytest.approx(costs.mean())
+    weight = np.arange(1.0, 301.0)
+    weighted = model.decision_cost(X, names, sample_weight=weight)
+    assert weighted == pytest.approx(np.average(costs, weights=weight))
+    assert model.score(X, names) == -model.decision_cost(X, names)
+
+
+def test_the_declined_rows_are_those_of_the_reject_rule():
+    model = RejectClassifier(cautious(), cost=0.1).fit(X, Y)
+    declined = np.equal(model.predict(X), None)
+    np.testing.assert_array_equal(declined, reject(model.predict_bounds(X), 0.1))
+
+
+def test_costs_from_never_to_always():
+    never = RejectClassifier(GaussianNB(), cost=1).fit(X, Y)
+    np.testing.assert_array_equal(never.predict(X), GaussianNB().fit(X, Y).predict(X))
+    rows, labels = make_classification(200, flip_y=0.3, random_state=0)
+    always = RejectClassifier(LogisticRegression(), cost=0).fit(rows, labels)
+    assert set(always.predict(rows)) == {None}
+    assert always.decision_cost(rows, labels) == 0
+
+
+@pytest.mark.parametrize(
+    ("labels", "reject_label", "kind"),
+    [
+        (Y, None, "O"),
+        (Y, -1, "i"),
+        (Y, "declined", "O"),
+        (NAMES, "a person decides", "U"),
+        (NAMES, -1, "O"),
+        (NAMES, ("declined", 1), "O"),
+    ],
+)
+def test_the_reject_label_and_the_type_of_the_result(labels, reject_label, kind):
+    model = RejectClassifier(cautious(), cost=0.1, reject_label=reject_label).fit(X, labels)
+    predicted = model.predict(X)
+    assert predicted.dtype.kind == kind
+    declined = reject(model.predict_bounds(X), 0.1)
+    assert [p == reject_label for p in predicted.tolist()] == declined.tolist()
+    assert np.array_equal(predicted[~declined], model.estimator_.predict(X)[~declined])
+
+
+def test_models_without_bounds_decide_by_probabilities():
+    model = RejectClassifier(GaussianNB(), cost=0.05).fit(X, Y)
+    declined = model.predict_proba(X).max(axis=1) < 0.95
+    np.testing.assert_array_equal(np.equal(model.predict(X), None), declined)
+    for strategy in STRATEGIES:
+        other = clone(model).set_params(strategy=strategy).fit(X, Y)
+        np.testing.assert_array_equal(other.predict(X), model.predict(X))
+    assert not hasattr(model, "predict_bounds")
+    assert not hasattr(model, "predict_set")
+
+
+def test_frozen_models_searches_pipelines_and_novelty():
+    fitted = CalibratedClassifier(GaussianNB()).fit(X, Y)
+    frozen = RejectClassifier(FrozenEstimator(fitted)).fit(X, Y)
+    np.testing.assert_array_equal(frozen.predict_bounds(X).lower, fitted.predict_bounds(X).lower)
+    pipeline = make_pipeline(StandardScaler(), cautious())
+    search = GridSearchCV(pipeline, {"imprecisegaussiandiscriminant__c": [3]}, cv=2)
+    inside = RejectClassifier(search, strategy="pessimistic").fit(X, Y)
+    scaled = StandardScaler().fit_transform(X)
+    by_hand = RejectClassifier(cautious(), strategy="pessimistic").fit(scaled, Y)
+    np.testing.assert_array_equal(inside.predict(X), by_hand.predict(scaled))
+    aware = RejectClassifier(
+        NoveltyAwareClassifier(CalibratedClassifier(GaussianNB())), strategy="pessimistic"
+    ).fit(X, Y)
+    assert aware.predict(X[:1] + 100.0).tolist() == [None]
+
+
+def test_searches_look_for_the_cheapest_strategy():
+    model = RejectClassifier(cautious(), cost=0.05)
+    search = GridSearchCV(model, {"strategy": ["optimistic", "pessimistic"]}, cv=3).fit(X, Y)
+    scores = search.cv_results_["mean_test_score"]
+    assert search.best_score_ == scores.max() <= 0
+    assert scores[0] != scores[1]
+
+
+def test_errors_say_what_to_do():
+    with pytest.raises(NotFittedError):
+        RejectClassifier(GaussianNB()).predict(X)
+    with pytest.raises(NotSupportedError, match=r"RejectClassifier\(CalibratedClassifier\(Linear"):
+        RejectClassifier(LinearSVC()).fit(X, Y).predict(X)
+    with pytest.raises(ValueError, match=r"3 rows, one for naming each class, or 4"):
+        RejectClassifier(GaussianNB(), loss=np.ones((2, 3))).fit(X, Y)
+    with pytest.raises(ValueError, match="3 columns, one per class"):
+        RejectClassifier(GaussianNB(), loss=np.ones((3, 2))).fit(X, Y)
+    with pytest.raises(ValueError, match="'cost' parameter"):
+        RejectClassifier(GaussianNB(), cost=-0.1).fit(X, Y)
+    with pytest.raises(ValueError, match="'strategy' parameter"):
+        RejectClassifier(GaussianNB(), strategy="brave").fit(X, Y)
+    model = RejectClassifier(GaussianNB()).fit(X, Y)
+    with pytest.raises(ValueError, match="X has 150 rows but y has 10"):
+        model.decision_cost(X, Y[:10])
+    with pytest.raises(ValueError, match="7"):
+        model.decision_cost(X[:1], [7])
+
+
+def test_ties_between_a_class_and_declining_go_to_the_class():
+    class Undecided(GaussianNB):
+        def predict_proba(self, X):
+            return np.full((len(X), 2), 0.5)
+
+    model = RejectClassifier(Undecided(), cost=0.5).fit(X[:100], Y[:100])
+    assert model.predict(X[:3]).tolist() == [0, 0, 0]
+
+
+def test_it_is_one_of_the_names_at_the_top():
+    assert dubito.RejectClassifier is RejectClassifier
+
+
+@parametrize_with_checks(
+    [
+        RejectClassifier(LogisticRegression(), cost=1, reject_label=-7),
+        RejectClassifier(EvidentialClassifier(LogisticRegression()), cost=1, reject_label=-7),
+    ]
+)
+def test_scikit_learn(estimator, check):
+    check(estimator)
