@@ -13,7 +13,7 @@ DUBITO_DATA := $(abspath $(wildcard ../shared/data))
 endif
 export DUBITO_DATA
 
-.PHONY: demo test torch oldest lint format bench experiments docs clean
+.PHONY: demo test test-all torch oldest lint format bench experiments docs clean
 
 $(READY): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -24,11 +24,14 @@ demo: $(READY)  ## Calibrate three ways, write the report, say what is worth kno
 	@$(BIN)/python examples/demo.py
 
 # The workers use every core already; threads of linear algebra below them only queue.
-test oldest: export OPENBLAS_NUM_THREADS := 1
-test oldest: export OMP_NUM_THREADS := 1
+test test-all oldest: export OPENBLAS_NUM_THREADS := 1
+test test-all oldest: export OMP_NUM_THREADS := 1
 
-test: $(READY)  ## The whole test suite, with coverage
-	$(BIN)/python -m pytest -n auto --cov --cov-report=term
+test: $(READY)  ## The quick lane: every behaviour, in a few minutes
+	$(BIN)/python -m pytest -n auto --quick
+
+test-all: $(READY)  ## Every test, with coverage and the slowest 30
+	$(BIN)/python -m pytest -n auto --cov --cov-report=term --durations=30
 
 torch: $(READY)  ## PyTorch, for dubito.evidence.torch; its tests skip without it
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "torch==2.13.0"
@@ -39,7 +42,7 @@ oldest: ## The test suite with the oldest versions pyproject.toml allows
 		--editable ".[dev]" --constraint tests/oldest.txt
 	.venv-oldest/bin/python -m pytest -n auto
 
-lint: $(READY)  ## Format, lint, types, room order
+lint: $(READY)  ## Format, lint, types, import order
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy

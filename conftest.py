@@ -1,6 +1,19 @@
-"""Modules whose examples cannot run here: those of extras that are not installed."""
+"""What is collected: examples of installed extras alone, and with ``--quick`` the quick lane.
 
+The quick lane runs every test function that is not marked slow. Of a parametrized test it runs a
+few cases that together have every value of every parameter; of scikit-learn's estimator checks
+each one once for every class of estimator.
+"""
+
+import os
 from importlib.util import find_spec
+
+from hypothesis import settings
+
+# Compiled kernels load on first use, so single examples may be slow. In CI the examples are the
+# same on every run: a change fails for what it did, not for what was drawn.
+settings.register_profile("dubito", deadline=None, derandomize=bool(os.environ.get("CI")))
+settings.register_profile("quick", settings.get_profile("dubito"), max_examples=20)
 
 _NEEDS = {
     "torch": ["src/dubito/evidence/torch.py", "src/dubito/evidence/_torch_*.py"],
@@ -13,3 +26,59 @@ collect_ignore_glob = [
     if find_spec(extra) is None
     for pattern in patterns
 ]
+
+
+def pytest_addoption(parser):
+    """Add the option of the quick lane."""
+    parser.addoption("--quick", action="store_true", help="every behaviour, fewer combinations")
+
+
+def pytest_configure(config):
+    """Draw fewer hypothesis examples in the quick lane, where a test does not say how many."""
+    settings.load_profile("quick" if config.getoption("--quick") else "dubito")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave out slow tests and further combinations of parameters in the quick lane."""
+    if not config.getoption("--quick"):
+        return
+    functions = {}
+    for item in items:
+        functions.setdefault((item.path, getattr(item, "originalname", item.name)), []).append(item)
+    kept = {item for cases in functions.values() for item in _cover(cases)}
+    left_out = [item for item in items if item not in kept or item.get_closest_marker("slow")]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item in kept and not item.get_closest_marker("slow")]
+
+
+def _cover(cases):
+    """Return cases of one test function that together have every value of its parameters."""
+    values = {case: _values(case) for case in cases}
+    missing = set().union(*values.values())
+    chosen = [case for case in cases if not values[case]]  # no parameters
+    while missing:
+        best = max(cases, key=lambda case: len(values[case] & missing))  # the first of the best
+        chosen.append(best)
+        missing -= values[best]
+    return chosen
+
+
+def _values(case):
+    """Return the parameter values of a case: (name, value), or estimator class and check."""
+    spec = getattr(case, "callspec", None)
+    if spec is None:
+        return set()
+    if {"estimator", "check"} <= spec.params.keys():
+        check = spec.params["check"]
+        name = getattr(check, "func", check).__name__
+        return {(type(spec.params["estimator"]), name)}
+    return {(name, _key(value)) for name, value in spec.params.items()}
+
+
+def _key(value):
+    """Return what equal values have in common; of values without a hash, the identity."""
+    try:
+        hash(value)
+    except TypeError:
+        return id(value)
+    return type(value), value

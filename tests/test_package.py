@@ -1,4 +1,4 @@
-"""The package as a whole: what it promises, what it loads, and whether its papers agree."""
+"""The package as a whole: public names, imports, versions and documents."""
 
 import importlib
 import inspect
@@ -15,7 +15,7 @@ import dubito
 
 ROOT = Path(__file__).parents[1]
 
-# The public contract of the rooms that exist: outside code calls these names.
+# The public contract: outside code calls these names.
 PROMISED = {
     "dubito.belief": """Frame MassFunction MassBatch Bounds dempster conjunctive disjunctive
         cautious discount condition pignistic plausibility_transform conflict nonspecificity""",
@@ -69,12 +69,12 @@ def test_promised_names_are_public(module):
 def test_public_names_are_documented_and_explained(module):
     if module.endswith(".torch"):
         pytest.importorskip("torch", reason="the extra is not installed: make torch")
-    room = importlib.import_module(module)
-    public = room.__all__
+    package = importlib.import_module(module)
+    public = package.__all__
     assert documented_names()[module] == list(public)
     assert len(set(public)) == len(public)
     for name in public:
-        thing = getattr(room, name)
+        thing = getattr(package, name)
         assert inspect.getdoc(thing), f"{module}.{name} has no docstring"
         if inspect.isfunction(thing) and module != "dubito.testing.strategies":
             assert "Examples\n---" in inspect.getdoc(thing), f"{module}.{name} has no example"
@@ -86,15 +86,15 @@ def test_every_package_with_public_names_is_in_the_list():
     assert packages <= set(documented_names())
 
 
-def test_packages_open_on_first_use_and_unknown_ones_are_refused():
+def test_packages_are_imported_on_first_use_and_unknown_names_raise():
     assert dubito.metrics.u80_scorer is importlib.import_module("dubito.metrics").u80_scorer
     assert dir(dubito) == sorted(dubito.__all__)
     with pytest.raises(AttributeError, match="its packages are belief, calibration, conformal"):
-        _ = dubito.kitchen
+        _ = dubito.unknown
 
 
 @pytest.mark.parametrize("name", dubito._SHORTCUTS)
-def test_what_most_people_come_for_is_at_the_top(name):
+def test_shortcuts_are_the_classes_of_the_packages(name):
     home = importlib.import_module(f"dubito.{dubito._SHORTCUTS[name]}")
     assert getattr(dubito, name) is getattr(home, name)
     assert name in home.__all__
@@ -136,12 +136,12 @@ print("numba" in sys.modules)
     assert run_python("-c", code).stdout.strip() == "False"
 
 
-def test_the_rooms_keep_their_order(monkeypatch):
+def test_the_import_order_is_kept(monkeypatch):
     monkeypatch.chdir(ROOT)
     assert lint_imports(config_filename=str(ROOT / "pyproject.toml"), no_cache=True) == 0
 
 
-def test_the_papers_agree_on_the_version():
+def test_the_version_is_the_same_everywhere():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert dubito.__version__ == project["version"]
     assert f"version: {dubito.__version__}" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
@@ -163,14 +163,14 @@ def test_ci_runs_the_commands_of_the_readme():
     ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    for command in ("make test", "make demo"):
+    for command in ("make test", "make test-all", "make demo"):
         assert command in readme
         assert f"\n{command.split()[1]}: " in makefile
-    assert "make test" in ci
-    assert "make lint" in ci
+    for command in ("make lint", "make docs", "make test-all"):
+        assert f"{command}\n" in ci
 
 
-def test_links_in_the_documents_lead_somewhere():
+def test_links_in_the_documents_lead_to_files():
     for page in [
         *ROOT.glob("*.md"),
         *(ROOT / "docs").glob("[!_]*/*.md"),
