@@ -68,7 +68,7 @@ class Settings:
 
     svm: str = "grid"
     seed: int = 0
-    n_nodes: int = 8
+    n_points: int = 8
 
     @property
     def name(self) -> str:
@@ -82,7 +82,7 @@ class Settings:
             "svm": self.svm,
             "kernels": [list(kernel) for kernel in SVMS[self.svm]],
             "seed": self.seed,
-            "n_nodes": self.n_nodes,
+            "n_nodes": self.n_points,  # the key in stored results
             "n_train": N_TRAIN,
         }
 
@@ -129,7 +129,7 @@ def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
     start = perf_counter()
     data = draw(cell, settings)
     scored = list(classifiers(data, SCENARIOS[cell.scenario], SVMS[settings.svm]))
-    combined, slopes = combine(scored, data.order, settings.n_nodes)
+    combined, slopes = combine(scored, data.order, settings.n_points)
     truth = data.y[data.test]
     alone = [np.mean(one.test.argmax(axis=1) == truth) for one in scored]
     return {
@@ -189,7 +189,7 @@ def best_kernel(data: Data, fit: Ints, held_out: Ints, kernels: tuple[Kernel, ..
 
 
 def combine(
-    scored: list[Scored], order: Ints, n_nodes: int
+    scored: list[Scored], order: Ints, n_points: int
 ) -> tuple[dict[str, Floats], list[float]]:
     """Return each method's combined log score of every test row and class, and the slopes.
 
@@ -201,7 +201,7 @@ def combine(
     back = np.argsort(order)
     for one in scored:
         for coupling in COUPLINGS:
-            plain = calibrator(one, coupling, n_nodes)
+            plain = calibrator(one, coupling, n_points)
             _add(total, coupling, plain.predict_bounds(one.test).upper)
             if coupling not in PERMUTED:
                 continue
@@ -210,18 +210,18 @@ def combine(
                 labels=back[one.labels],
                 test=one.test[:, order],
             )
-            contour = calibrator(moved, coupling, n_nodes).predict_bounds(moved.test).upper
+            contour = calibrator(moved, coupling, n_points).predict_bounds(moved.test).upper
             _add(total, f"{coupling}_permuted", contour[:, back])
         _add(total, "probabilistic", plain.predict_proba(one.test))
         slopes.append(float(plain.slope_))
     return total, slopes
 
 
-def calibrator(one: Scored, coupling: str, n_nodes: int) -> EvidentialMultinomialCalibrator:
+def calibrator(one: Scored, coupling: str, n_points: int) -> EvidentialMultinomialCalibrator:
     """Fit a calibrator to a classifier's validation half."""
     classes = np.arange(one.validation.shape[1])
     fresh = EvidentialMultinomialCalibrator(
-        coupling=coupling, targets="smoothed", n_points=n_nodes, classes=classes
+        coupling=coupling, targets="smoothed", n_points=n_points, classes=classes
     )
     return fresh.fit(one.validation, one.labels)
 

@@ -26,12 +26,12 @@ def refused(dubito_command):
     """Call it, expect exit code 2 and nothing on stdout, and return the message."""
 
     def call(*arguments):
-        said = dubito_command(*arguments)
-        assert said.exit_code == 2, said.output
-        assert said.stdout == ""
-        assert said.stderr.startswith("error: ")
-        assert said.stderr.count("\n") == 1, "one line, no traceback"
-        return said.stderr.removeprefix("error: ").rstrip("\n")
+        result = dubito_command(*arguments)
+        assert result.exit_code == 2, result.output
+        assert result.stdout == ""
+        assert result.stderr.startswith("error: ")
+        assert result.stderr.count("\n") == 1, "one line, no traceback"
+        return result.stderr.removeprefix("error: ").rstrip("\n")
 
     return call
 
@@ -71,7 +71,7 @@ def make_scores():
 
 @pytest.fixture
 def in_folder(tmp_path, monkeypatch):
-    """Stand in an empty folder, so that messages name files as typed."""
+    """Work in an empty folder, so that messages name files as typed."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -1,4 +1,4 @@
-"""`dubito calibrate`: what it refuses, in which words."""
+"""`dubito calibrate`: errors and their messages."""
 
 import numpy as np
 import pandas as pd
@@ -98,9 +98,9 @@ class TestRefusals:
         )
 
     def test_two_classes_and_columns_of_other_names(self, calibrate):
-        said = calibrate(change=lambda t: t.assign(y=np.arange(len(t)) % 2))
-        assert said.startswith("which columns hold the scores? Of two classes (0, 1) there may")
-        assert "--method evidential-joint" in said
+        message = calibrate(change=lambda t: t.assign(y=np.arange(len(t)) % 2))
+        assert message.startswith("which columns hold the scores? Of two classes (0, 1) there may")
+        assert "--method evidential-joint" in message
 
     def test_one_column_for_three_classes(self, calibrate):
         assert calibrate("--columns", "cat") == (
@@ -136,12 +136,12 @@ class TestRefusals:
         assert calibrate(*options).startswith(message)
 
     @pytest.mark.usefixtures("scores")
-    def test_scores_that_are_not_what_was_said(self, dubito_command):
+    def test_scores_that_do_not_fit_the_declared_input(self, dubito_command):
         call = ("calibrate", "scores.csv", "-y", "y", "-o", "m.skops", "--input", "proba")
-        said = dubito_command(*call)
-        assert said.exit_code == 2
-        assert said.stderr.startswith("error: scores must lie in [0, 1]; not so in rows ")
-        assert "margin" in said.stderr
+        message = dubito_command(*call)
+        assert message.exit_code == 2
+        assert message.stderr.startswith("error: scores must lie in [0, 1]; not so in rows ")
+        assert "margin" in message.stderr
 
     def test_a_positive_class_that_is_not_there(self, calibrate):
         def one(frame):

@@ -1,4 +1,4 @@
-"""What every command says, where, and with which exit code."""
+"""Messages of all commands, their streams, and exit codes."""
 
 import itertools
 import json
@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import dubito
 from dubito import cli
 from dubito.calibration import CalibrationInputError
-from dubito.cli.console import CliError, Console, check_choice, guarded
+from dubito.cli.console import CliError, Console, check_option, guarded
 from dubito.datasets import DatasetError
 
 
@@ -46,25 +46,25 @@ def python(code):
 
 class TestDubito:
     def test_version(self, dubito_command):
-        said = dubito_command("--version")
-        assert said.exit_code == 0
-        assert said.stdout == f"dubito {dubito.__version__}\n"
+        output = dubito_command("--version")
+        assert output.exit_code == 0
+        assert output.stdout == f"dubito {dubito.__version__}\n"
 
     def test_no_command_shows_help(self, dubito_command):
-        said = dubito_command()
-        assert re.findall(r"^│ (\w+) ", said.output, re.MULTILINE) == list(cli.COMMANDS)
+        output = dubito_command()
+        assert re.findall(r"^│ (\w+) ", output.output, re.MULTILINE) == list(cli.COMMANDS)
 
     @pytest.mark.parametrize("command", cli.COMMANDS)
     def test_every_command_has_help(self, dubito_command, command):
-        said = dubito_command(command, "--help")
-        assert said.exit_code == 0
-        assert f"Usage: root {command}" in said.stdout
+        output = dubito_command(command, "--help")
+        assert output.exit_code == 0
+        assert f"Usage: root {command}" in output.stdout
 
     @pytest.mark.parametrize("command", cli.COMMANDS)
     def test_an_unknown_option_is_a_usage_error(self, dubito_command, command):
-        said = dubito_command(command, "p9", "--no-such-option")
-        assert said.exit_code == 2
-        assert "Traceback" not in said.output
+        output = dubito_command(command, "p9", "--no-such-option")
+        assert output.exit_code == 2
+        assert "Traceback" not in output.output
 
     @pytest.mark.parametrize(
         ("arguments", "message"),
@@ -76,7 +76,7 @@ class TestDubito:
             ("train t.csv --impute true", "got unexpected extra argument"),
         ],
     )
-    def test_wrong_words_are_told_in_one_line(self, refused, arguments, message):
+    def test_usage_errors_are_one_line(self, refused, arguments, message):
         assert refused(*arguments.split()).startswith(message)
 
     @pytest.mark.parametrize("command", cli.COMMANDS)
@@ -84,9 +84,9 @@ class TestDubito:
         self, dubito_command, command, monkeypatch
     ):
         monkeypatch.setenv("COLUMNS", "500")
-        said = dubito_command(command, "--help").stdout
-        assert said.count("<bool>") <= 1, "typer's own --help"
-        prose = [line.strip() for line in said.partition("╭")[0].splitlines()]
+        output = dubito_command(command, "--help").stdout
+        assert output.count("<bool>") <= 1, "typer's own --help"
+        prose = [line.strip() for line in output.partition("╭")[0].splitlines()]
         for line, after in itertools.pairwise(prose):
             assert not (line and after), "a paragraph is one line on a wide terminal"
 
@@ -99,7 +99,7 @@ class TestDubito:
         )
         assert ran.stdout == f"dubito {dubito.__version__}\n"
 
-    def test_without_typer_it_says_what_to_install(self):
+    def test_without_typer_the_error_names_what_to_install(self):
         ran = python("import sys; sys.modules['typer'] = None; import dubito.cli as c; c.main()")
         assert ran.returncode == 2
         assert ran.stdout == ""
@@ -134,19 +134,19 @@ class TestFaults:
         ],
     )
     def test_what_was_given_wrong_is_one_line_and_code_2(self, error, message):
-        said = run(raising(error))
-        assert said.exit_code == 2
-        assert said.stdout == ""
-        assert said.stderr.startswith(f"error: {message}")
-        assert said.stderr.count("\n") == 1
+        output = run(raising(error))
+        assert output.exit_code == 2
+        assert output.stdout == ""
+        assert output.stderr.startswith(f"error: {message}")
+        assert output.stderr.count("\n") == 1
 
     def test_an_error_may_have_another_code(self):
         assert run(raising(CliError("no.", code=3))).exit_code == 3
 
     def test_a_defect_of_ours_is_owned_up_to(self):
-        said = run(raising(KeyError("x")))
-        assert said.exit_code == 1
-        assert said.stderr == (
+        output = run(raising(KeyError("x")))
+        assert output.exit_code == 1
+        assert output.stderr == (
             "error: something in dubito itself went wrong (KeyError: 'x'). Set DUBITO_DEBUG=1 to "
             "see where, and please report it to the maintainers of dubito.\n"
         )
@@ -157,9 +157,9 @@ class TestFaults:
         assert run(raising(error)).exception is error
 
     def test_an_interruption(self):
-        said = run(raising(KeyboardInterrupt()))
-        assert said.exit_code == 130
-        assert said.stderr == "interrupted: no file was written or changed.\n"
+        output = run(raising(KeyboardInterrupt()))
+        assert output.exit_code == 130
+        assert output.stderr == "interrupted: no file was written or changed.\n"
 
     def test_exit_codes_of_commands_pass(self):
         assert run(raising(typer.Exit(7))).exit_code == 7
@@ -170,15 +170,15 @@ class TestFaults:
                 warnings.simplefilter("always")
                 warnings.warn("odd, but it went on.", stacklevel=1)
 
-        said = run(warn)
-        assert said.exit_code == 0
-        assert said.stderr == "warning: odd, but it went on.\n"
+        output = run(warn)
+        assert output.exit_code == 0
+        assert output.stderr == "warning: odd, but it went on.\n"
 
-    def test_a_wrong_word_is_told_with_the_nearest(self):
-        check_choice("--rule", None, ["maximin"])
-        check_choice("--rule", "maximin", ["maximin"])
+    def test_a_wrong_choice_suggests_the_nearest(self):
+        check_option("--rule", None, ["maximin"])
+        check_option("--rule", "maximin", ["maximin"])
         with pytest.raises(CliError) as caught:
-            check_choice("--rule", "maxmin", ["maximin", "hurwicz"])
+            check_option("--rule", "maxmin", ["maximin", "hurwicz"])
         assert str(caught.value) == (
             "--rule must be one of maximin, hurwicz. Got 'maxmin'. Did you mean maximin?"
         )
@@ -205,7 +205,7 @@ class TestConsole:
         with pytest.raises(ValueError, match="JSON"):
             Console(json=True).result({"x": float("nan")})
 
-    def test_no_bar_where_nobody_looks(self, capsys):
+    def test_no_progress_bar_without_a_terminal(self, capsys):
         with Console().progress(10, "Working") as advance:
             advance(10)
         assert capsys.readouterr() == ("", "")
@@ -226,7 +226,7 @@ class TestConsole:
     def test_json_of_a_command_is_one_object(self, dubito_command, saved_models, scores):
         del scores
         model = saved_models["platt"]
-        said = dubito_command("predict", model, "scores.csv", "-o", "d.csv", "--json")
-        assert said.stdout.count("\n") == 1
-        assert json.loads(said.stdout)["rows"] == 300
-        assert said.stderr == ""
+        output = dubito_command("predict", model, "scores.csv", "-o", "d.csv", "--json")
+        assert output.stdout.count("\n") == 1
+        assert json.loads(output.stdout)["rows"] == 300
+        assert output.stderr == ""

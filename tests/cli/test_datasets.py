@@ -41,17 +41,17 @@ def test_the_list_as_json(dubito_command):
 
 
 def test_one_of_them_in_words(dubito_command):
-    said = dubito_command("datasets", "wine")
-    assert said.stdout.startswith("wine: ")
-    assert "178 rows, 13 features, 3 classes" in said.stdout
-    assert said.stdout.splitlines()[-1].endswith("dubito datasets wine -o wine.csv")
+    result = dubito_command("datasets", "wine")
+    assert result.stdout.startswith("wine: ")
+    assert "178 rows, 13 features, 3 classes" in result.stdout
+    assert result.stdout.splitlines()[-1].endswith("dubito datasets wine -o wine.csv")
     assert json.loads(dubito_command("datasets", "wine", "--json").stdout)["rows"] == 178
 
 
 @pytest.mark.parametrize("file", ["iris.csv", "iris.csv.gz", "iris.parquet"])
 def test_one_of_them_as_a_table(file, in_folder, dubito_command):
-    said = dubito_command("datasets", "iris", "-o", file)
-    assert said.stdout.splitlines() == [
+    result = dubito_command("datasets", "iris", "-o", file)
+    assert result.stdout.splitlines() == [
         f"{file}: 150 rows, 4 features, 3 classes in column target.",
         f"Next: dubito train {file} --target target -o model.skops",
     ]
@@ -64,8 +64,8 @@ def test_one_of_them_as_a_table(file, in_folder, dubito_command):
 
 @pytest.mark.usefixtures("in_folder")
 def test_a_part_to_test_on(dubito_command):
-    said = dubito_command("datasets", "wine", "-o", "a.csv", "--test", "b.csv", "--json")
-    assert json.loads(said.stdout)["files"] == {"a.csv": 118, "b.csv": 60}
+    result = dubito_command("datasets", "wine", "-o", "a.csv", "--test", "b.csv", "--json")
+    assert json.loads(result.stdout)["files"] == {"a.csv": 118, "b.csv": 60}
     wine, both = load("wine"), pd.concat([pd.read_csv("a.csv"), pd.read_csv("b.csv")])
     whole = pd.DataFrame(wine.X, columns=wine.feature_names).assign(target=wine.y)
     by = list(whole.columns)
@@ -96,8 +96,8 @@ def test_the_official_part_to_test_on(dubito_command):
 
 def test_a_file_is_not_overwritten_without_force(in_folder, dubito_command, refused):
     (in_folder / "b.csv").write_text("mine", encoding="utf-8")
-    for asked in (["-o", "b.csv"], ["-o", "a.csv", "--test", "b.csv"]):
-        assert refused("datasets", "wine", *asked) == (
+    for options in (["-o", "b.csv"], ["-o", "a.csv", "--test", "b.csv"]):
+        assert refused("datasets", "wine", *options) == (
             "b.csv exists already. Add --force to overwrite it, or name another file."
         )
     assert [file.name for file in in_folder.iterdir()] == ["b.csv"]
@@ -119,13 +119,11 @@ def test_what_cannot_be_written(refused):
     )
 
 
-def test_one_that_is_not_at_hand_says_where_it_was_looked_for(
-    dubito_command, monkeypatch, in_folder
-):
+def test_a_missing_dataset_names_the_places_searched(dubito_command, monkeypatch, in_folder):
     monkeypatch.setenv("DUBITO_DATA", str(in_folder))
     monkeypatch.setenv("DUBITO_CACHE", str(in_folder))
-    said = dubito_command("datasets", "satimage", "-o", "a.csv")  # OpenML has no copy of it
-    assert said.exit_code == 2
-    assert said.stderr.startswith("error: dataset 'satimage' was not found. Looked in:\n")
-    assert "set DUBITO_DATA" in said.stderr
+    result = dubito_command("datasets", "satimage", "-o", "a.csv")  # OpenML has no copy of it
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: dataset 'satimage' was not found. Looked in:\n")
+    assert "set DUBITO_DATA" in result.stderr
     assert list(in_folder.iterdir()) == []

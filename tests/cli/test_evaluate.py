@@ -59,9 +59,9 @@ def test_numbers_are_those_of_the_library(
     if rows_at_once:
         monkeypatch.setattr(saved_models, "chunk_rows", lambda _: rows_at_once)
     path = wine_models["imprecise"]
-    said = dubito_command("evaluate", path, "test.csv", "--n-boot", 50, "--seed", 3, "--json")
-    assert said.exit_code == 0, said.output
-    facts = json.loads(said.stdout)
+    result = dubito_command("evaluate", path, "test.csv", "--n-boot", 50, "--seed", 3, "--json")
+    assert result.exit_code == 0, result.output
+    facts = json.loads(result.stdout)
     assert (facts["rows"], facts["classes"], facts["n_boot"]) == (89, 3, 50)
     expected = ours(path, unseen, n_boot=50, random_state=3)
     found = facts["models"]["imprecise"]
@@ -72,9 +72,9 @@ def test_numbers_are_those_of_the_library(
 
 @pytest.mark.usefixtures("unseen")
 def test_a_table_for_people(wine_models, dubito_command):
-    said = dubito_command("evaluate", wine_models["evidential-logistic"], "test.csv")
-    assert said.exit_code == 0, said.output
-    head, names, *lines, bounds = said.stdout.splitlines()
+    result = dubito_command("evaluate", wine_models["evidential-logistic"], "test.csv")
+    assert result.exit_code == 0, result.output
+    head, names, *lines, bounds = result.stdout.splitlines()
     assert head == "test.csv: 89 rows, 3 classes; 95% intervals in brackets."
     assert names.split() == ["95%", "interval", "better"]
     assert bounds == "Bounds are belief and plausibility."
@@ -89,8 +89,8 @@ def test_a_table_for_people(wine_models, dubito_command):
 @pytest.mark.usefixtures("unseen")
 def test_models_side_by_side(wine_models, dubito_command):
     first, second = wine_models.values()
-    said = dubito_command("evaluate", first, "test.csv", "--compare", second)
-    assert said.stdout.splitlines()[1].split() == [*wine_models, "better"]
+    result = dubito_command("evaluate", first, "test.csv", "--compare", second)
+    assert result.stdout.splitlines()[1].split() == [*wine_models, "better"]
     facts = json.loads(
         dubito_command("evaluate", first, "test.csv", "--compare", second, "--json").stdout
     )
@@ -104,10 +104,10 @@ def test_without_bounds_measures_of_doubt_are_left_out(saved_models, scores, dub
         "--compare",
         saved_models["plain"],
     ]
-    said = dubito_command("evaluate", *both)
-    assert said.exit_code == 0, said.output
-    assert said.stderr == "note: plain gives no bounds; measures of doubt are left out.\n"
-    u80 = next(line for line in said.stdout.splitlines() if line.strip().startswith("u80"))
+    result = dubito_command("evaluate", *both)
+    assert result.exit_code == 0, result.output
+    assert result.stderr == "note: plain gives no bounds; measures of doubt are left out.\n"
+    u80 = next(line for line in result.stdout.splitlines() if line.strip().startswith("u80"))
     assert u80.split()[-2:] == ["-", "higher"]
     facts = json.loads(dubito_command("evaluate", *both, "--json").stdout)["models"]
     assert "u80" in facts["evidential-multinomial"]
@@ -117,14 +117,16 @@ def test_without_bounds_measures_of_doubt_are_left_out(saved_models, scores, dub
 
 
 def test_without_resamples_there_are_fewer_intervals(wine_models, unseen, dubito_command):
-    said = dubito_command("evaluate", wine_models["imprecise"], "test.csv", "--n-boot", 0, "--json")
-    loss = json.loads(said.stdout)["models"]["imprecise"]["log_loss"]
+    result = dubito_command(
+        "evaluate", wine_models["imprecise"], "test.csv", "--n-boot", 0, "--json"
+    )
+    loss = json.loads(result.stdout)["models"]["imprecise"]["log_loss"]
     assert loss["value"] == pytest.approx(ours(wine_models["imprecise"], unseen)["log_loss"].value)
     assert loss["low"] is loss["high"] is None
 
 
-def test_a_share_of_nothing_is_null(saved_models, in_folder, dubito_command):
-    # Scores all alike: no class can be told from another, so that no set is a single class.
+def test_a_fraction_of_no_rows_is_null(saved_models, in_folder, dubito_command):
+    # Equal scores do not distinguish classes, so that no set is a single class.
     pd.DataFrame(
         {"cat": [0.0] * 4, "cow": 0.0, "dog": 0.0, "y": ["cat", "cow", "dog", "cat"]}
     ).to_csv(in_folder / "alike.csv", index=False)
@@ -141,27 +143,27 @@ def test_a_share_of_nothing_is_null(saved_models, in_folder, dubito_command):
 def test_parquet_and_another_label(wine_models, unseen, dubito_command):
     pl.DataFrame(unseen.rename(columns={"wine": "kind"}).to_dict("list")).write_parquet("t.parquet")
     path = wine_models["imprecise"]
-    said = dubito_command("evaluate", path, "t.parquet", "--label", "kind", "--json")
-    found = json.loads(said.stdout)["models"]["imprecise"]["accuracy"]["value"]
+    result = dubito_command("evaluate", path, "t.parquet", "--label", "kind", "--json")
+    found = json.loads(result.stdout)["models"]["imprecise"]["accuracy"]["value"]
     assert found == pytest.approx(ours(path, unseen)["accuracy"].value)
 
 
 def test_the_training_file_itself_is_noticed(wine_models, dubito_command):
     path = wine_models["imprecise"]
-    said = dubito_command("evaluate", path, path.parent / "train.csv")
-    assert said.exit_code == 0
-    assert said.stderr.startswith(
+    result = dubito_command("evaluate", path, path.parent / "train.csv")
+    assert result.exit_code == 0
+    assert result.stderr.startswith(
         f"note: imprecise was trained on {path.parent / 'train.csv'} itself"
     )
-    told = json.loads(dubito_command("evaluate", path, path.parent / "train.csv", "--json").stdout)
-    assert told["trained_on_this_file"] is True
+    facts = json.loads(dubito_command("evaluate", path, path.parent / "train.csv", "--json").stdout)
+    assert facts["trained_on_this_file"] is True
 
 
 def test_one_row(wine_models, unseen, dubito_command):
     unseen[:1].to_csv("one.csv", index=False)
-    said = dubito_command("evaluate", wine_models["imprecise"], "one.csv")
-    assert said.exit_code == 0, said.output
-    assert said.stdout.startswith("one.csv: 1 row")
+    result = dubito_command("evaluate", wine_models["imprecise"], "one.csv")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("one.csv: 1 row")
 
 
 def test_missing_and_empty_and_unknown(wine_models, unseen, refused):
@@ -231,13 +233,15 @@ def test_one_model_twice_is_not_compared(wine_models, refused):
     assert message == f"{path} is named twice. Compare it with another model."
 
 
-def test_models_in_files_of_one_name_are_told_apart(wine_models, unseen, in_folder, dubito_command):
+def test_models_in_files_of_equal_names_are_distinguished(
+    wine_models, unseen, in_folder, dubito_command
+):
     (in_folder / "other").mkdir()
     X, y = unseen.drop(columns="wine"), unseen["wine"]
     save(LogisticRegression(max_iter=5000).fit(X, y), "other/imprecise.skops", label="wine")
     paths = [wine_models["imprecise"], "other/imprecise.skops"]
-    said = dubito_command("evaluate", paths[0], "test.csv", "--compare", paths[1], "--json")
-    assert list(json.loads(said.stdout)["models"]) == [str(path) for path in paths]
+    result = dubito_command("evaluate", paths[0], "test.csv", "--compare", paths[1], "--json")
+    assert list(json.loads(result.stdout)["models"]) == [str(path) for path in paths]
 
 
 @pytest.mark.usefixtures("unseen")

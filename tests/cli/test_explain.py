@@ -1,4 +1,4 @@
-"""`dubito explain`: what is told of a row, by every kind of model, and what is refused."""
+"""`dubito explain`: explanations of a row by every kind of model, and errors."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from dubito.saving import load
 
 
 def flats(n=90, seed=0):
-    """Flats of three kinds, told apart by size, rent and quarter."""
+    """Flats of three kinds, which differ in size, rent and quarter."""
     rng = np.random.default_rng(seed)
     kind = rng.permutation(np.arange(n) % 3)
     quarter = np.where(rng.random(n) < 0.7, np.array(["north", "south", "port"])[kind], "north")
@@ -50,19 +50,19 @@ def new(in_folder):
 
 @pytest.fixture
 def explain(dubito_command):
-    """Return what is said of one row, and the facts behind it."""
+    """Return the explanation of one row as text, and its facts."""
 
     def call(*arguments):
-        said = dubito_command("explain", *arguments)
-        assert said.exit_code == 0, said.output
+        text = dubito_command("explain", *arguments)
+        assert text.exit_code == 0, text.output
         rows = json.loads(dubito_command("explain", *arguments, "--json").stdout)["rows"]
-        return said.stdout, rows
+        return text.stdout, rows
 
     return call
 
 
 @pytest.mark.parametrize("name", RECIPES)
-def test_what_every_model_tells(name, trained, new, explain):
+def test_explanation_of_every_model(name, trained, new, explain):
     text, (facts,) = explain(trained(name), "new.csv", "--row", 17)
     model, stamp = load(trained(name))
     X = new[list(stamp.columns)].iloc[[17]]
@@ -74,15 +74,15 @@ def test_what_every_model_tells(name, trained, new, explain):
     assert facts["set"] == [
         c for c, kept in zip(stamp.classes, model.predict_set(X)[0], strict=True) if kept
     ]
-    told = {one["class"]: one for one in facts["classes"]}
-    assert [label for label in stamp.classes if told[label]["could_be_best"]] == facts["set"]
+    by_class = {one["class"]: one for one in facts["classes"]}
+    assert [label for label in stamp.classes if by_class[label]["could_be_best"]] == facts["set"]
     only = facts["set"] == [stamp.classes[best]]
     verdict = "It is clearly the most probable.\n" if only else "Could be the best answer: "
     assert verdict in text
     for k, label in enumerate(stamp.classes):
-        assert told[label]["probability"] == pytest.approx(proba[k])
-        assert told[label]["lower"] == pytest.approx(bounds.lower[0, k])
-        assert told[label]["upper"] == pytest.approx(bounds.upper[0, k])
+        assert by_class[label]["probability"] == pytest.approx(proba[k])
+        assert by_class[label]["lower"] == pytest.approx(bounds.lower[0, k])
+        assert by_class[label]["upper"] == pytest.approx(bounds.upper[0, k])
     doubt = facts["doubt"]
     assert doubt["total"] == pytest.approx(1 - bounds.lower[0, best])
     parts = doubt["between_the_bounds"] + doubt["left_to_other_classes"]
@@ -120,7 +120,7 @@ def test_the_width_of_the_bounds_is_rounded_as_ignorance_is(in_folder, dubito_co
     assert [pair for pair in pairs if pair[0] != pair[1]] == []
 
 
-def test_evidential_models_tell_the_evidence(trained, new, explain):
+def test_evidential_models_give_the_evidence(trained, new, explain):
     text, (facts,) = explain(trained("evidential-logistic"), "new.csv", "--row", 3)
     model, _ = load(trained("evidential-logistic"))
     X = new[["size", "rent", "quarter"]].iloc[[3]]
@@ -133,7 +133,7 @@ def test_evidential_models_tell_the_evidence(trained, new, explain):
     assert facts["conflict"] == pytest.approx(model.conflict(X)[0])
 
 
-def test_the_default_tells_calibrated_probabilities_and_the_evidence(trained, new, explain):
+def test_the_default_gives_calibrated_probabilities_and_the_evidence(trained, new, explain):
     text, (facts,) = explain(trained(DEFAULT), "new.csv", "--row", 3)
     model, _ = load(trained(DEFAULT))
     X = new[["size", "rent", "quarter"]].iloc[[3]]
@@ -148,7 +148,7 @@ def test_the_default_tells_calibrated_probabilities_and_the_evidence(trained, ne
     )
 
 
-def test_discriminants_tell_how_far_other_classes_are(trained, new, explain):
+def test_discriminants_give_critical_imprecisions(trained, new, explain):
     text, (facts,) = explain(trained("imprecise"), "new.csv", "--row", 3)
     model, stamp = load(trained("imprecise"))
     needed = model.critical_c(new[["size", "rent", "quarter"]].iloc[[3]], max_c=1000)[0]
@@ -161,17 +161,17 @@ def test_discriminants_tell_how_far_other_classes_are(trained, new, explain):
     assert f"could be the best answer: {first['class']} from {first['c']:.2f} on" in text
 
 
-def test_nested_models_tell_the_splits(trained, new, explain):
+def test_nested_models_give_the_splits(trained, new, explain):
     text, (facts,) = explain(trained("nested"), "new.csv", "--row", 3)
     model, stamp = load(trained("nested"))
     proba = model.predict_proba(new[["size", "rent", "quarter"]].iloc[[3]])[0]
-    shares = [split["probability"] for split in facts["splits"]]
-    assert np.prod(shares) == pytest.approx(proba.max())
+    probabilities = [split["probability"] for split in facts["splits"]]
+    assert np.prod(probabilities) == pytest.approx(proba.max())
     assert facts["splits"][-1]["for"] == [stamp.classes[int(proba.argmax())]]
     assert f"The splits on the way to {facts['prediction']}:" in text
 
 
-def test_ensembles_tell_how_many_agree(trained, new, explain):
+def test_ensembles_count_the_trees_that_agree(trained, new, explain):
     text, (facts,) = explain(trained("nested-ensemble"), "new.csv", "--row", 3)
     model, _ = load(trained("nested-ensemble"))
     X = model[:-1].transform(new[["size", "rent", "quarter"]].iloc[[3]])
@@ -180,7 +180,7 @@ def test_ensembles_tell_how_many_agree(trained, new, explain):
     assert f"{agree} of 10 trees find {facts['prediction']} most probable." in text
 
 
-def test_a_fusion_tells_what_its_members_say(trained, new, explain):
+def test_a_fusion_gives_the_predictions_of_its_members(trained, new, explain):
     text, (facts,) = explain(trained("fusion"), "new.csv", "--row", 3)
     model, _ = load(trained("fusion"))
     X = new[["size", "rent", "quarter"]].iloc[[3]]
@@ -201,7 +201,7 @@ def test_values_given_by_name_are_a_row(trained, new, explain):
 
 
 @pytest.mark.usefixtures("new")
-def test_row_0_is_told_by_default(trained, explain):
+def test_row_0_is_explained_by_default(trained, explain):
     text, _ = explain(trained("nested"), "new.csv")
     assert text.startswith("row 0: ")
 

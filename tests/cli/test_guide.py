@@ -48,13 +48,13 @@ def test_every_command_runs_and_prints_what_is_shown(page, dubito_command, in_fo
         assert program == "dubito", command
         if arguments[0] in NOT_RUN:
             continue
-        said = dubito_command(*arguments)
-        assert said.exit_code == 0, f"{command}\n{said.output}"
-        assert said.output, f"{command}\nprints nothing: no example to show"
-        printed = " ".join(map(bare, said.output.replace("…", "").splitlines()))
+        result = dubito_command(*arguments)
+        assert result.exit_code == 0, f"{command}\n{result.output}"
+        assert result.output, f"{command}\nprints nothing: no example to show"
+        printed = " ".join(map(bare, result.output.replace("…", "").splitlines()))
         for line in shown:
             assert bare(line) in printed, (
-                f"{command}\nshould print\n{line}\nbut printed\n{said.output}"
+                f"{command}\nshould print\n{line}\nbut printed\n{result.output}"
             )
         ran += 1
     assert ran > 3

@@ -46,7 +46,7 @@ def contents(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
-def test_every_line_of_the_page_is_what_is_said(troubled_files, refused):
+def test_every_message_on_the_page_is_printed(troubled_files, refused):
     rows = ROW.findall(PAGE.read_text(encoding="utf-8"))
     before = contents(troubled_files)
     for _, command, shown in rows:

@@ -1,4 +1,4 @@
-"""What people do with files: name one twice, slip while typing numbers, keep lists in cells."""
+"""Unusual files: one given twice, typing errors among numbers, lists in cells."""
 
 from pathlib import Path
 
@@ -58,7 +58,7 @@ class TestNamedTwice:
 class TestSlips:
     ASKED = ("train", "t.csv", "-y", "y", "-o", "m.skops", "--cv", 0)
 
-    def test_a_slip_among_numbers_is_told_with_its_row(self, refused):
+    def test_a_typing_error_among_numbers_is_reported_with_its_row(self, refused):
         measured(row_17="abc").to_csv("t.csv", index=False)
         assert refused(*self.ASKED) == (
             "column 'alcohol' of t.csv holds numbers in 119 of 120 rows; row 17 holds 'abc'. "
@@ -94,9 +94,9 @@ class TestSlips:
 
     def test_named_columns_are_taken_as_text_and_that_is_noted(self, dubito_command):
         measured(row_17="abc").to_csv("t.csv", index=False)
-        said = dubito_command(*self.ASKED, "--columns", "a*")
-        assert said.exit_code == 0, said.output
-        assert said.stderr == (
+        result = dubito_command(*self.ASKED, "--columns", "a*")
+        assert result.exit_code == 0, result.output
+        assert result.stderr == (
             "note: column 'alcohol' holds numbers in 119 of 120 rows; row 17 holds 'abc': it is "
             "taken as text.\n"
         )
@@ -105,10 +105,12 @@ class TestSlips:
     def test_many_texts_are_names_and_left_out_as_such(self, dubito_command):
         texts = {f"row_{row}": f"PC {row}" for row in range(40)}  # as tickets are
         measured(**texts).to_csv("t.csv", index=False)
-        said = dubito_command(*self.ASKED)
-        assert said.exit_code == 0, said.output
-        assert "'alcohol' holds 1" in said.stdout
-        assert "different texts (holds numbers in 80 of 120 rows; row 0 holds 'PC 0'" in said.stdout
+        result = dubito_command(*self.ASKED)
+        assert result.exit_code == 0, result.output
+        assert "'alcohol' holds 1" in result.stdout
+        assert (
+            "different texts (holds numbers in 80 of 120 rows; row 0 holds 'PC 0'" in result.stdout
+        )
 
     def test_kinds_named_by_numbers_are_kinds(self, dubito_command):
         frame = measured().assign(stage=["1", "2", "3", "3a"] * 30)

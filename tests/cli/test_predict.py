@@ -1,4 +1,4 @@
-"""`dubito predict`: decisions as the model makes them, in chunks, whole files or none."""
+"""`dubito predict`: decisions equal to the model's, in chunks, and complete files or none."""
 
 import json
 from pathlib import Path
@@ -21,13 +21,13 @@ CLASSES = ["cat", "cow", "dog"]
 
 @pytest.fixture
 def decided(dubito_command):
-    """Predict to a file and return what JSON says and the table written."""
+    """Predict to a file and return the JSON output and the table written."""
 
     def call(model, table, *options, name="d.csv"):
-        said = dubito_command("predict", model, table, "-o", name, "--force", "--json", *options)
-        assert said.exit_code == 0, said.output
-        assert said.stderr == ""
-        return json.loads(said.stdout), read(name)
+        output = dubito_command("predict", model, table, "-o", name, "--force", "--json", *options)
+        assert output.exit_code == 0, output.output
+        assert output.stderr == ""
+        return json.loads(output.stdout), read(name)
 
     return call
 
@@ -38,8 +38,8 @@ def read(name):
     return pd.read_csv(name, dtype={"id": str, "set": str})
 
 
-def test_the_columns_are_what_the_model_says(decided, model, scores):
-    told, table = decided(model, "scores.csv", "--reject-cost", 0.2, name="d.parquet")
+def test_the_columns_are_the_outputs_of_the_model(decided, model, scores):
+    facts, table = decided(model, "scores.csv", "--reject-cost", 0.2, name="d.parquet")
     fitted = saving.load(model).model
     X = scores[CLASSES].to_numpy()
     bounds = fitted.predict_bounds(X)
@@ -63,7 +63,7 @@ def test_the_columns_are_what_the_model_says(decided, model, scores):
     assert any("|" in word for word in words), "a set of several classes should occur here"
     assert table["set_size"].tolist() == sets.sum(axis=1).tolist()
     assert table["rejected"].tolist() == rejected.tolist()
-    assert told == {
+    assert facts == {
         "output": "d.parquet",
         "rows": 300,
         "classes": CLASSES,
@@ -80,14 +80,14 @@ def test_the_columns_are_what_the_model_says(decided, model, scores):
 
 
 @pytest.mark.usefixtures("scores")
-def test_it_says_how_often_it_doubts(dubito_command, decided, model):
-    told, _ = decided(model, "scores.csv", "--reject-cost", 0.2)
-    said = dubito_command("predict", model, "scores.csv", "-o", "e.csv", "--reject-cost", 0.2)
-    assert said.stdout == (
-        f"300 rows · belief and plausibility · {told['rejected_share']:.1%} rejected · "
-        f"mean set {told['mean_set_size']:.2f} · wrote e.csv\n"
+def test_the_summary_counts_rejected_rows(dubito_command, decided, model):
+    facts, _ = decided(model, "scores.csv", "--reject-cost", 0.2)
+    output = dubito_command("predict", model, "scores.csv", "-o", "e.csv", "--reject-cost", 0.2)
+    assert output.stdout == (
+        f"300 rows · belief and plausibility · {facts['rejected_share']:.1%} rejected · "
+        f"mean set {facts['mean_set_size']:.2f} · wrote e.csv\n"
     )
-    assert said.stderr == ""
+    assert output.stderr == ""
     quiet = dubito_command("predict", model, "scores.csv", "-o", "f.csv", "--quiet")
     assert quiet.output == ""
 
@@ -107,22 +107,22 @@ def test_text_has_seven_digits_and_the_order_of_bounds_survives(decided, model):
 @pytest.mark.usefixtures("scores")
 def test_stdout_is_the_table_and_stderr_the_summary(dubito_command, decided, model):
     decided(model, "scores.csv")
-    said = dubito_command("predict", model, "scores.csv")
-    assert said.stdout == Path("d.csv").read_text()
-    assert said.stderr.startswith("300 rows · belief and plausibility · mean set ")
+    output = dubito_command("predict", model, "scores.csv")
+    assert output.stdout == Path("d.csv").read_text()
+    assert output.stderr.startswith("300 rows · belief and plausibility · mean set ")
 
 
 @pytest.mark.parametrize("rows", [1, 7, 299, 300])
 def test_chunks_change_nothing(decided, model, scores, monkeypatch, rows):
     scores.to_csv("t.csv", index=False)
     options = (model, "t.csv", "--reject-cost", 0.2)
-    told, whole = decided(*options)
+    facts, whole = decided(*options)
     monkeypatch.setattr(csv_reader, "BLOCK_BYTES", 2**10)
     monkeypatch.setattr(tables, "CELLS", rows * (3 + 8 * 3))
     assert tables.chunk_rows(3 + 8 * 3) == rows
     told_in_chunks, in_chunks = decided(*options)
     pd.testing.assert_frame_equal(in_chunks, whole, rtol=1e-6)
-    assert told_in_chunks == told
+    assert told_in_chunks == facts
 
 
 def test_columns_may_come_in_any_order_among_others(decided, model, scores, in_folder):
@@ -173,9 +173,9 @@ def test_kept_columns_of_parquet_keep_their_types_in_every_chunk(
     ],
 )
 def test_what_is_not_wanted_is_left_out(decided, model, without, left):
-    told, full = decided(model, "scores.csv", "--reject-cost", 0.2)
+    facts, full = decided(model, "scores.csv", "--reject-cost", 0.2)
     told_less, table = decided(model, "scores.csv", "--reject-cost", 0.2, "--without", without)
-    assert told_less == told
+    assert told_less == facts
     names = table.columns.tolist()
     assert [
         part
@@ -199,7 +199,7 @@ def test_a_precise_model_has_no_bounds_and_rejects_by_its_probabilities(
     dubito_command, decided, saved_models
 ):
     model = saved_models["plain"]
-    told, table = decided(model, "scores.csv", "--reject-cost", 0.2)
+    facts, table = decided(model, "scores.csv", "--reject-cost", 0.2)
     assert table.columns.tolist() == [
         "row",
         "prediction",
@@ -208,17 +208,17 @@ def test_a_precise_model_has_no_bounds_and_rejects_by_its_probabilities(
     ]
     best = table[[f"p_{name}" for name in CLASSES]].max(axis=1)
     assert table["rejected"].tolist() == (best < 0.8).tolist()
-    assert told["bounds"] is False
-    assert told["mean_set_size"] is None
-    said = dubito_command("predict", model, "scores.csv", "-o", "e.csv")
-    assert said.stdout == "300 rows · no bounds: this model gives none · wrote e.csv\n"
+    assert facts["bounds"] is False
+    assert facts["mean_set_size"] is None
+    output = dubito_command("predict", model, "scores.csv", "-o", "e.csv")
+    assert output.stdout == "300 rows · no bounds: this model gives none · wrote e.csv\n"
 
 
 def test_rows_without_doubt_keep_the_columns_of_doubt(decided, model, in_folder):
-    """Equal scores have equal probabilities, for sure: their bounds meet."""
+    """Equal scores have equal probabilities without doubt: their bounds are equal."""
     (in_folder / "t.csv").write_text("cat,cow,dog\n0,0,0\n")
-    told, table = decided(model, "t.csv")
-    assert told["bounds"] is True
+    facts, table = decided(model, "t.csv")
+    assert facts["bounds"] is True
     assert table.loc[0, "lower_cat"] == table.loc[0, "upper_cat"]
 
 
@@ -241,8 +241,8 @@ class TestFeatures:
 
     def test_a_model_with_its_own_sets(self, decided, flowers):
         model, X = self.save(ImpreciseGaussianDiscriminant(c=20), flowers)
-        told, table = decided("m.skops", "t.csv", "--reject-cost", 0.1)
-        assert told["mean_set_size"] == model.predict_set(X).sum(axis=1).mean() > 1
+        facts, table = decided("m.skops", "t.csv", "--reject-cost", 0.1)
+        assert facts["mean_set_size"] == model.predict_set(X).sum(axis=1).mean() > 1
         assert table["prediction"].tolist() == model.predict(X).tolist()
         assert {"p_False", "lower_True"} <= set(table.columns)
         assert "False|True" in set(table["set"])
@@ -255,16 +255,16 @@ class TestFeatures:
 
     def test_a_classifier_without_probabilities(self, decided, refused, flowers):
         model, X = self.save(LinearSVC(random_state=0), flowers)
-        told, table = decided("m.skops", "t.csv")
+        facts, table = decided("m.skops", "t.csv")
         assert table.columns.tolist() == ["row", "prediction"]
         assert table["prediction"].tolist() == model.predict(X).tolist()
-        assert told["rows"] == 90
+        assert facts["rows"] == 90
         assert refused("predict", "m.skops", "t.csv", "-o", "e.csv", "--reject-cost", 1) == (
             "LinearSVC gives classes only, no probabilities to weigh the cost of rejecting with. "
             "Leave --reject-cost out."
         )
 
-    def test_empty_cells_are_told(self, refused, flowers):
+    def test_empty_cells_are_an_error(self, refused, flowers):
         self.save(LogisticRegression(), flowers)
         flowers.loc[7, "length"] = np.nan
         flowers.to_csv("t.csv", index=False)
@@ -273,10 +273,10 @@ class TestFeatures:
             "'length'). Drop or fill these rows first."
         )
 
-    def test_new_words_are_told(self, dubito_command, flowers):
+    def test_unseen_text_values_are_noted(self, dubito_command, flowers):
         self.save(GaussianNB(), flowers, options={"values": {"width": [0.0]}})
-        said = dubito_command("predict", "m.skops", "t.csv", "-o", "e.csv")
-        assert said.stderr == (
+        output = dubito_command("predict", "m.skops", "t.csv", "-o", "e.csv")
+        assert output.stderr == (
             "note: 90 rows of 90 say in column 'width' what no row said when the model was "
             "fitted.\n"
         )
@@ -286,20 +286,20 @@ class TestFeatures:
 class TestOddTables:
     def test_one_row(self, dubito_command, model):
         Path("t.csv").write_text("cat,cow,dog\n1,2,3\n")
-        said = dubito_command("predict", model, "t.csv", "-o", "d.csv")
-        assert said.stdout == "1 row · belief and plausibility · mean set 1.00 · wrote d.csv\n"
+        output = dubito_command("predict", model, "t.csv", "-o", "d.csv")
+        assert output.stdout == "1 row · belief and plausibility · mean set 1.00 · wrote d.csv\n"
 
     @pytest.mark.parametrize("name", ["d.csv", "d.parquet"])
     def test_no_rows_are_an_empty_table(self, decided, dubito_command, model, name):
         Path("t.csv").write_text("id,cat,cow,dog\n1,1,2,3\n")
         _, one = decided(model, "t.csv", "--keep", "id", "--reject-cost", 0, name=name)
         Path("t.csv").write_text("id,cat,cow,dog\n")
-        told, none = decided(model, "t.csv", "--keep", "id", "--reject-cost", 0, name=name)
+        facts, none = decided(model, "t.csv", "--keep", "id", "--reject-cost", 0, name=name)
         assert none.columns.tolist() == one.columns.tolist()
-        assert len(none) == told["rows"] == 0
-        assert told["rejected_share"] is told["mean_set_size"] is None
-        said = dubito_command("predict", model, "t.csv", "-o", "e.csv")
-        assert said.stdout == "0 rows · wrote e.csv\n"
+        assert len(none) == facts["rows"] == 0
+        assert facts["rejected_share"] is facts["mean_set_size"] is None
+        output = dubito_command("predict", model, "t.csv", "-o", "e.csv")
+        assert output.stdout == "0 rows · wrote e.csv\n"
 
     def test_classes_named_with_the_separator_make_json_lists(self):
         sets = np.array([[True, True], [True, False], [False, True]])
@@ -314,14 +314,14 @@ class TestOddTables:
         table = make_scores(400, names)
         table.to_parquet("t.parquet")
         call = ("calibrate", "t.parquet", "-y", "y", "--method", "temperature", "--cv", 0)
-        said = dubito_command(*call, "--classes", ",".join(names), "-o", "m.skops")
-        assert said.exit_code == 0
-        assert "400 rows, 5,000 classes (columns c0…c4999)" in said.stdout
+        output = dubito_command(*call, "--classes", ",".join(names), "-o", "m.skops")
+        assert output.exit_code == 0
+        assert "400 rows, 5,000 classes (columns c0…c4999)" in output.stdout
         table[:120].to_parquet("new.parquet")
         assert tables.chunk_rows(9 * 5000) < 120, "several chunks"
-        told, decisions = decided("m.skops", "new.parquet", name="d.parquet")
+        facts, decisions = decided("m.skops", "new.parquet", name="d.parquet")
         assert decisions.shape == (120, 15004)  # with lower and upper of each class, and the set
-        assert told["rows"] == 120
+        assert facts["rows"] == 120
 
 
 class TestRefusals:

@@ -9,7 +9,7 @@ import pytest
 
 
 class TestProcesses:
-    """What only a process of its own can show."""
+    """Behaviour that needs a process of its own."""
 
     @pytest.fixture
     def many(self, make_scores, in_folder):

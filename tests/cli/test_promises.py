@@ -19,7 +19,7 @@ def run(*arguments):
 
 
 def measurements(n, *, seed=0):
-    """Two numbers and a word that tell three kinds of fish apart."""
+    """Two numbers and a text that distinguish three kinds of fish."""
     rng = np.random.default_rng(seed)
     kind = rng.permutation(np.arange(n) % 3)
     frame = pd.DataFrame(rng.normal(2.0 * np.eye(3)[kind][:, :2], 1.0), columns=["long", "wide"])
@@ -52,20 +52,20 @@ def unseen(fish):
 
 
 def decided(model, table, *options):
-    """Return what `predict` writes into Parquet, what it says, and its JSON."""
+    """Return the Parquet table of `predict`, its printed line, and its JSON."""
     target = model.with_name("decided.parquet")
-    said = run("predict", model, table, "-o", target, "--force", *options).stdout
-    told = json.loads(
+    output = run("predict", model, table, "-o", target, "--force", *options).stdout
+    facts = json.loads(
         run("predict", model, table, "-o", target, "--force", "--json", *options).stdout
     )
-    return pd.read_parquet(target), said, told
+    return pd.read_parquet(target), output, facts
 
 
 @pytest.mark.parametrize("method", ["evidential-logistic", "evidential-isotonic"])
 def test_bounds_at_a_level(two, in_folder, method):
     model = in_folder / "model.skops"
     run("calibrate", "two.csv", "-y", "y", "--cv", 0, "--method", method, "-o", model)
-    table, said, told = decided(model, "two.csv", "--level", 0.9)
+    table, output, facts = decided(model, "two.csv", "--level", 0.9)
     assert list(table.columns) == [
         *("row", "prediction", "p_ham", "p_spam", "level"),
         *("lower_ham", "lower_spam", "upper_ham", "upper_spam", "set", "set_size"),
@@ -78,12 +78,12 @@ def test_bounds_at_a_level(two, in_folder, method):
     np.testing.assert_array_equal(table[["upper_ham", "upper_spam"]], bounds.upper)
     sets = fitted.predict_set(scores, level=0.9)
     assert table["set_size"].tolist() == sets.sum(axis=1).tolist()
-    assert "bounds at level 0.9" in said
-    assert (told["level"], told["bounds_are"]) == (0.9, "bounds at level 0.9")
-    belief, _, told = decided(model, "two.csv")
+    assert "bounds at level 0.9" in output
+    assert (facts["level"], facts["bounds_are"]) == (0.9, "bounds at level 0.9")
+    belief, _, facts = decided(model, "two.csv")
     np.testing.assert_array_equal(belief[["lower_ham", "lower_spam"]], plain.lower)
     assert "level" not in belief
-    assert told["level"] is None
+    assert facts["level"] is None
 
 
 def test_every_command_takes_the_level(two, in_folder):
@@ -91,18 +91,18 @@ def test_every_command_takes_the_level(two, in_folder):
     run("calibrate", "two.csv", "-y", "y", "--cv", 0, "-o", model)
     fitted, _ = load(model)
     bounds = fitted.predict_bounds(two[["score"]].to_numpy(), level=0.8)
-    said = run("evaluate", model, "two.csv", "--level", 0.8, "--n-boot", 0)
-    assert "Bounds are bounds at level 0.8." not in said.stdout  # not said twice
-    assert "Bounds are at level 0.8." in said.stdout
+    output = run("evaluate", model, "two.csv", "--level", 0.8, "--n-boot", 0)
+    assert "Bounds are bounds at level 0.8." not in output.stdout  # not repeated
+    assert "Bounds are at level 0.8." in output.stdout
     facts = json.loads(
         run("evaluate", model, "two.csv", "--level", 0.8, "--n-boot", 0, "--json").stdout
     )
     assert facts["level"] == 0.8
     width = facts["models"]["model"]["mean_width"]["value"]
     assert width == pytest.approx(bounds.width.mean())
-    said = run("explain", model, "two.csv", "--row", 3, "--level", 0.8).stdout
-    assert "lower at 0.8  upper at 0.8" in said
-    assert "between lower bound (level 0.8) and upper bound (level 0.8)" in said
+    output = run("explain", model, "two.csv", "--row", 3, "--level", 0.8).stdout
+    assert "lower at 0.8  upper at 0.8" in output
+    assert "between lower bound (level 0.8) and upper bound (level 0.8)" in output
     (facts,) = json.loads(
         run("explain", model, "two.csv", "--row", 3, "--level", 0.8, "--json").stdout
     )["rows"]
@@ -111,91 +111,91 @@ def test_every_command_takes_the_level(two, in_folder):
     assert (best["lower"], best["upper"]) == pytest.approx((bounds.lower[3, k], bounds.upper[3, k]))
 
 
-def test_models_whose_bounds_have_no_level_say_what_to_do(fish, refused):
+def test_models_without_levels_have_an_error_with_advice(fish, refused):
     for command in ("predict", "evaluate", "explain"):
-        said = refused(command, fish / "plain.skops", fish / "test.csv", "--level", 0.9)
-        assert said.startswith("EvidentialClassifier has no bounds at a confidence level: ")
-        assert "dubito train with its default" in said
+        output = refused(command, fish / "plain.skops", fish / "test.csv", "--level", 0.9)
+        assert output.startswith("EvidentialClassifier has no bounds at a confidence level: ")
+        assert "dubito train with its default" in output
 
 
 def test_conformal_sets_keep_the_coverage_and_the_bounds_their_name(fish, unseen):
     model = fish / "sets.skops"
     fitted, stamp = load(model)
     X = unseen[list(stamp.columns)]
-    for asked in (None, 0.7):
-        options = [] if asked is None else ["--coverage", asked]
-        table, said, told = decided(model, fish / "test.csv", *options)
-        sets = fitted.predict_set(X, coverage=asked or 0.9)
+    for given in (None, 0.7):
+        options = [] if given is None else ["--coverage", given]
+        table, output, facts = decided(model, fish / "test.csv", *options)
+        sets = fitted.predict_set(X, coverage=given or 0.9)
         assert table["set_size"].tolist() == sets.sum(axis=1).tolist()
-        assert told["coverage"] == (asked or 0.9)
-        assert f"mean set {sets.sum(axis=1).mean():.2f} at coverage {asked or 0.9}" in said
-        assert "conformal belief and plausibility" in said
-    table, said, told = decided(model, fish / "test.csv", "--rule", "maximality")
-    assert told["coverage"] is None
-    assert "coverage" not in said
+        assert facts["coverage"] == (given or 0.9)
+        assert f"mean set {sets.sum(axis=1).mean():.2f} at coverage {given or 0.9}" in output
+        assert "conformal belief and plausibility" in output
+    table, output, facts = decided(model, fish / "test.csv", "--rule", "maximality")
+    assert facts["coverage"] is None
+    assert "coverage" not in output
 
 
-def test_evaluate_tells_coverage_promised_and_observed(fish, unseen):
+def test_evaluate_prints_coverage_promised_and_observed(fish, unseen):
     model = fish / "sets.skops"
     fitted, stamp = load(model)
-    said = run("evaluate", model, fish / "test.csv", "--coverage", 0.8, "--n-boot", 0).stdout
-    told = json.loads(
+    output = run("evaluate", model, fish / "test.csv", "--coverage", 0.8, "--n-boot", 0).stdout
+    facts = json.loads(
         run("evaluate", model, fish / "test.csv", "--coverage", 0.8, "--n-boot", 0, "--json").stdout
     )["coverage"]["sets"]
     sets = fitted.predict_set(unseen[list(stamp.columns)], coverage=0.8)
     y = unseen["fish"].to_numpy()
     observed = coverage(y, sets, classes=fitted.classes_)
-    assert told["promised"] == 0.8
-    assert told["observed"] == pytest.approx(observed)
+    assert facts["promised"] == 0.8
+    assert facts["observed"] == pytest.approx(observed)
     by_class = {k: coverage(y[y == k], sets[y == k], classes=fitted.classes_) for k in set(y)}
-    assert told["worst_observed"] == pytest.approx(min(by_class.values()))
-    assert by_class[told["worst_class"]] == pytest.approx(min(by_class.values()))
-    assert f"coverage promised 80.0%, observed {observed:.1%}" in said
+    assert facts["worst_observed"] == pytest.approx(min(by_class.values()))
+    assert by_class[facts["worst_class"]] == pytest.approx(min(by_class.values()))
+    assert f"coverage promised 80.0%, observed {observed:.1%}" in output
 
 
 @pytest.mark.parametrize("name", ["aware", "both"])
-def test_rows_unlike_any_seen_are_told(fish, unseen, name):
+def test_unfamiliar_rows_are_counted(fish, unseen, name):
     model = fish / f"{name}.skops"
     fitted, stamp = load(model)
     familiarity = fitted.familiarity(unseen[list(stamp.columns)])
-    table, said, told = decided(model, fish / "test.csv", "--reject-cost", 0.2)
+    table, output, facts = decided(model, fish / "test.csv", "--reject-cost", 0.2)
     np.testing.assert_allclose(table["familiarity"], familiarity, rtol=1e-6)  # seven digits
     assert (table["familiarity"][:10] < 0.02).all()
     assert table.columns[-2:].tolist() == ["familiarity", "rejected"]
     strange = int((familiarity < 0.02).sum())
-    assert told["unfamiliar"] == strange >= 10
-    assert f"{strange} unlike the rows it was trained on" in said
+    assert facts["unfamiliar"] == strange >= 10
+    assert f"{strange} unlike the rows it was trained on" in output
     assert table["rejected"][:10].all()
     without, _, _ = decided(model, fish / "test.csv", "--without", "familiarity")
     assert "familiarity" not in without
-    said = run("explain", model, fish / "test.csv", "--row", 3, "--row", 77).stdout
-    assert "unlike the rows it was trained on, so that its bounds are widened" in said
-    assert "The evidence, before calibration (" in said  # the reasons of the model inside
+    output = run("explain", model, fish / "test.csv", "--row", 3, "--row", 77).stdout
+    assert "unlike the rows it was trained on, so that its bounds are widened" in output
+    assert "The evidence, before calibration (" in output  # the reasons of the model inside
 
 
 @pytest.mark.parametrize("name", ["aware", "both"])
 def test_the_report_has_their_places(fish, name):
     pytest.importorskip("altair", reason="the extra is not installed: pip install dubito[report]")
     page = fish / f"{name}.html"
-    said = run("report", fish / f"{name}.skops", fish / "test.csv", "-o", page).stdout
+    output = run("report", fish / f"{name}.skops", fish / "test.csv", "-o", page).stdout
     text = page.read_text(encoding="utf-8")
     assert 'id="familiarity"' in text
     assert ('id="coverage"' in text) == (name == "both")
-    assert "are unlike those it was trained on" in said
-    assert ("Coverage promised 90.0%" in said) == (name == "both")
+    assert "are unlike those it was trained on" in output
+    assert ("Coverage promised 90.0%" in output) == (name == "both")
 
 
 @pytest.mark.parametrize("table", ["two.csv", "scores.csv"])
 @pytest.mark.parametrize("method", ["conformal", "venn-abers"])
 @pytest.mark.usefixtures("two", "scores")
-def test_scores_can_be_calibrated_with_promises(in_folder, table, method):
+def test_scores_can_be_calibrated_with_coverage(in_folder, table, method):
     model = in_folder / "model.skops"
     ran = run("calibrate", table, "-y", "y", "--method", method, "-o", model)
     assert f"Calibrating: {method}" in ran.stdout
     options = ["--coverage", 0.9] if method == "conformal" else []
-    written, said, _ = decided(model, table, *options)
+    written, output, _ = decided(model, table, *options)
     words = {"conformal": "conformal belief and plausibility", "venn-abers": "Venn-Abers"}
-    assert words[method] in said
+    assert words[method] in output
     truth = pd.read_csv(table)["y"]
     held = [label in kept.split("|") for label, kept in zip(truth, written["set"], strict=True)]
     assert np.mean(held) > (0.85 if method == "conformal" else 0.5)
@@ -227,10 +227,10 @@ def test_which_class_is_positive_survives_conformal_sets(in_folder):
     assert first["set_size"].tolist() == second["set_size"].tolist()
 
 
-def test_training_tells_the_coverage_observed(fish, in_folder):
-    said = run(
+def test_training_prints_the_observed_coverage(fish, in_folder):
+    output = run(
         *("train", fish / "train.csv", "-y", "fish", "--conformal", "--cv", 3),
         *("-o", in_folder / "model.skops"),
     ).stdout
-    assert "with conformal sets …" in said
-    assert "Coverage of the sets: promised 90.0%, observed " in said
+    assert "with conformal sets …" in output
+    assert "Coverage of the sets: promised 90.0%, observed " in output

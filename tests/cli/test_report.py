@@ -1,4 +1,4 @@
-"""`dubito report`: the page is written, the lines worth knowing are said."""
+"""`dubito report`: the page is written, and its main lines are printed."""
 
 import json
 import os
@@ -16,10 +16,12 @@ def model(saved_models):
     return saved_models["evidential-multinomial"]
 
 
-def test_it_says_three_lines_and_where_the_page_is(model, scores, in_folder, dubito_command):
-    said = dubito_command("report", model, "scores.csv", "-o", "r.html", "--title", "Three animals")
-    assert said.exit_code == 0, said.output
-    *lines, where = said.stdout.splitlines()
+def test_three_lines_and_the_path_of_the_page_are_printed(model, scores, in_folder, dubito_command):
+    result = dubito_command(
+        "report", model, "scores.csv", "-o", "r.html", "--title", "Three animals"
+    )
+    assert result.exit_code == 0, result.output
+    *lines, where = result.stdout.splitlines()
     X = scores[["cat", "cow", "dog"]].to_numpy()
     assert lines == collect(load(model).model, X, scores["y"])["summary"]["lines"]
     assert len(lines) == 3
@@ -31,8 +33,8 @@ def test_it_says_three_lines_and_where_the_page_is(model, scores, in_folder, dub
 
 @pytest.mark.usefixtures("scores")
 def test_the_cost_of_asking_is_passed_on(model, dubito_command):
-    said = dubito_command("report", model, "scores.csv", "--reject-cost", 0.05, "--json")
-    facts = json.loads(said.stdout)
+    result = dubito_command("report", model, "scores.csv", "--reject-cost", 0.05, "--json")
+    facts = json.loads(result.stdout)
     assert facts["file"] == "report.html"
     assert facts["reject_cost"] == 0.05
     assert facts["rows"] == 300
@@ -51,8 +53,8 @@ def test_rows_are_called_by_a_column(model, make_scores, in_folder, dubito_comma
 
 @pytest.mark.usefixtures("scores")
 def test_models_side_by_side(model, saved_models, in_folder, dubito_command):
-    said = dubito_command("report", model, "scores.csv", "--compare", saved_models["platt"])
-    assert said.exit_code == 0, said.output
+    result = dubito_command("report", model, "scores.csv", "--compare", saved_models["platt"])
+    assert result.exit_code == 0, result.output
     page = (in_folder / "report.html").read_text(encoding="utf-8")
     assert "evidential-multinomial" in page
     assert "platt" in page
@@ -70,15 +72,15 @@ def test_it_never_overwrites_without_force(model, in_folder, refused, dubito_com
 
 
 @pytest.mark.usefixtures("scores")
-def test_a_folder_that_cannot_be_written_is_told_first(model, refused, monkeypatch):
-    said = ["report", model, "scores.csv", "-o"]
-    assert refused(*said, "no/r.html") == "there is no folder no to write r.html into."
+def test_an_unwritable_folder_is_reported_first(model, refused, monkeypatch):
+    arguments = ["report", model, "scores.csv", "-o"]
+    assert refused(*arguments, "no/r.html") == "there is no folder no to write r.html into."
     monkeypatch.setattr(os, "access", lambda _, mode: mode != os.W_OK)
-    assert "may not be written to" in refused(*said, "r.html")
+    assert "may not be written to" in refused(*arguments, "r.html")
 
 
 @pytest.mark.usefixtures("scores")
-def test_without_the_extra_it_says_what_to_install(model, refused, monkeypatch):
+def test_without_the_extra_the_error_names_what_to_install(model, refused, monkeypatch):
     find = util.find_spec
     monkeypatch.setattr(util, "find_spec", lambda name: None if name == "altair" else find(name))
     assert refused("report", model, "scores.csv") == (
@@ -88,9 +90,9 @@ def test_without_the_extra_it_says_what_to_install(model, refused, monkeypatch):
 
 @pytest.mark.usefixtures("scores")
 def test_a_cost_beyond_a_mistake_is_refused(model, dubito_command):
-    said = dubito_command("report", model, "scores.csv", "--reject-cost", 1.5)
-    assert said.exit_code == 2
-    assert "--reject-cost" in said.stderr
+    result = dubito_command("report", model, "scores.csv", "--reject-cost", 1.5)
+    assert result.exit_code == 2
+    assert "--reject-cost" in result.stderr
 
 
 def test_bad_rows(model, scores, refused, in_folder):

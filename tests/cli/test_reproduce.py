@@ -12,7 +12,7 @@ from dubito.cli.reproduce import find_run
 
 ROOT = Path(__file__).parents[2]
 
-#: A stand-in for an experiment: says what it was given, and fails or stops when told to.
+#: A stand-in for an experiment: prints its arguments, and fails or stops on demand.
 ECHO = """import sys
 print("ran with", sys.argv[1:])
 sys.exit(7 if "--fail" in sys.argv else 130 if "--stop" in sys.argv else 0)
@@ -28,7 +28,7 @@ def given(capfd):
 
 @pytest.fixture
 def checkout(tmp_path, monkeypatch):
-    """A checkout with one experiment, and a folder deep inside it to stand in."""
+    """A checkout with one experiment, and a nested folder as the working directory."""
     for file, text in {"src/dubito/__init__.py": "", "experiments/p7/run.py": ECHO}.items():
         (tmp_path / file).parent.mkdir(parents=True)
         (tmp_path / file).write_text(text, encoding="utf-8")
@@ -72,18 +72,18 @@ def test_resume_leaves_the_folder_to_the_experiment(capfd, dubito_command):
 
 @pytest.mark.usefixtures("checkout")
 def test_resume_and_out_are_one_too_many(dubito_command):
-    said = dubito_command("reproduce", "p7", "--resume", "--out", "here")
-    assert said.exit_code == 2
-    assert "Give one of them" in said.stderr
+    result = dubito_command("reproduce", "p7", "--resume", "--out", "here")
+    assert result.exit_code == 2
+    assert "Give one of them" in result.stderr
 
 
-def test_an_interrupted_run_says_how_to_go_on(checkout, capfd, dubito_command):
-    said = dubito_command("reproduce", "p7", "--quick", "--jobs", 2, "--stop", "-q")
-    assert said.exit_code == 130
+def test_an_interrupted_run_prints_how_to_resume(checkout, capfd, dubito_command):
+    result = dubito_command("reproduce", "p7", "--quick", "--jobs", 2, "--stop", "-q")
+    assert result.exit_code == 130
     folder = given(capfd)[4]
     assert Path(folder).parent == checkout / "experiments" / "p7" / "results"
     words = f"dubito reproduce p7 --quick --jobs 2 --out {folder} --quiet --stop"
-    assert said.stderr == f"go on by: {words}\n"
+    assert result.stderr == f"go on by: {words}\n"
     # That command is one: it gives the experiment the same folder.
     dubito_command(*shlex.split(words)[1:])
     assert given(capfd) == ["--quick", "--jobs", "2", "--out", folder, "--quiet", "--stop"]
@@ -92,26 +92,24 @@ def test_an_interrupted_run_says_how_to_go_on(checkout, capfd, dubito_command):
 @pytest.mark.usefixtures("checkout")
 def test_with_resume_or_out_the_same_command_goes_on(dubito_command):
     for folder in (["--resume"], ["--out", "here"]):
-        said = dubito_command("reproduce", "p7", "--stop", *folder)
-        assert (said.exit_code, said.stderr) == (130, "")
+        result = dubito_command("reproduce", "p7", "--stop", *folder)
+        assert (result.exit_code, result.stderr) == (130, "")
 
 
 @pytest.mark.usefixtures("checkout")
 def test_an_unknown_experiment_is_an_error_that_lists_the_known(dubito_command):
-    said = dubito_command("reproduce", "p8")
-    assert said.exit_code == 2
-    assert said.stdout == ""
-    assert said.stderr == "error: no experiments for 'p8'; this checkout has p7.\n"
+    result = dubito_command("reproduce", "p8")
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr == "error: no experiments for 'p8'; this checkout has p7.\n"
 
 
-def test_outside_a_checkout_is_an_error_that_says_where_to_go(
-    dubito_command, monkeypatch, tmp_path
-):
+def test_outside_a_checkout_is_an_error_with_advice(dubito_command, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    said = dubito_command("reproduce", "p0")
-    assert said.exit_code == 2
-    assert said.stderr.startswith(f"error: no checkout of dubito in {tmp_path}")
-    assert "clone the repository" in said.stderr
+    result = dubito_command("reproduce", "p0")
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"error: no checkout of dubito in {tmp_path}")
+    assert "clone the repository" in result.stderr
 
 
 def test_this_checkout_has_p0():

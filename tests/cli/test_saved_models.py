@@ -1,4 +1,4 @@
-"""A model's columns and labels, found in a table."""
+"""The columns and labels of a model in a table."""
 
 from types import SimpleNamespace
 
@@ -82,7 +82,7 @@ def test_a_model_without_names_takes_the_numbers_of_the_table():
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_scores_that_are_no_numbers_are_told_with_the_first_row(bad):
+def test_scores_that_are_not_numbers_name_the_first_row(bad):
     frame = frame_of(c3=[0.0, bad, 0.0], c5=[0.0, bad, bad])
     frame.index = [100, 101, 102]
     assert refusal(model_inputs, saved(), frame, path="new.csv") == (
@@ -139,14 +139,14 @@ def test_unknown_labels_are_named_with_the_known():
     assert "'0', '1', '2', '3', '4' and 15 more" in refusal(label_codes, many, ["x"], path="t.csv")
 
 
-def test_missing_labels_are_told():
+def test_missing_labels_are_an_error():
     column = pd.Series(["cat", None, "dog", None], name="y")
     message = "column 'y' of t.csv has no label in rows 1 and 3. Drop such rows first."
     assert refusal(label_codes, column, ["cat", "dog"], path="t.csv") == message
     assert refusal(as_classes, column, "t.csv") == message
 
 
-def test_the_label_column_is_said_or_remembered():
+def test_the_label_column_is_given_or_from_the_stamp():
     assert label_column(saved(), None) == "y"
     assert label_column(saved(), "z") == "z"
     assert refusal(label_column, saved(label=None), None) == (
@@ -180,7 +180,7 @@ def test_labels_become_classes_as_they_are_written(labels, classes):
     assert [type(label) for label in found] == [type(label) for label in classes]
 
 
-def test_what_a_model_refuses_is_told_with_the_file():
+def test_errors_of_a_model_name_the_file():
     def refuse():
         with model_errors_name("t.csv"):
             raise ValueError("too odd")

@@ -1,4 +1,4 @@
-"""Tables in and out: what is read, what is refused and how that is told, what is written."""
+"""Reading and writing tables, and the errors of both."""
 
 import gzip
 import os
@@ -10,7 +10,7 @@ import pytest
 
 from dubito.cli import csv_reader
 from dubito.cli.console import CliError
-from dubito.cli.tables import Table, chunk_rows, listed
+from dubito.cli.tables import Table, chunk_rows
 from dubito.cli.writer import TableWriter
 
 PLAIN = "id,score,word\n01,0.5,cat\n02,1,dog\n03,,\n"
@@ -175,17 +175,12 @@ class TestSelecting:
         )
         assert refusal(table.read, ["z"]).startswith("column 'z' is missing from t.csv.")
 
-    def test_a_file_that_is_one_column_says_so(self):
+    def test_a_file_with_one_column_is_an_error(self):
         missing = Table(write("t.csv", "a#b\n1#2\n")).missing("a", "The model needs it.")
         assert str(missing) == (
             "column 'a' is missing from t.csv. The model needs it. All of t.csv is one column, "
             "'a#b': are its cells separated by commas, semicolons or tabs?"
         )
-
-    def test_many_names_are_told_by_the_first_and_last(self):
-        assert listed([f"c{k}" for k in range(1000)]) == "c0 … c999"
-        assert listed(["", "a"]) == "(no name), a"
-        assert listed([]) == "none"
 
 
 @pytest.mark.usefixtures("in_folder")
@@ -282,7 +277,7 @@ class TestWriting:
             writer.write({"a": [1, 2]})
         assert capfdbinary.readouterr().out == b"a\n1\n2\n"
 
-    def test_never_over_another_file_unless_told(self):
+    def test_no_file_is_overwritten_without_force(self):
         write("t.csv", "old")
         assert refusal(TableWriter, "t.csv") == (
             "t.csv exists already. Add --force to overwrite it, or name another file."
@@ -334,7 +329,7 @@ class TestWriting:
             ". may not be written to. Name a file in another folder."
         )
 
-    def test_a_full_disk_is_told(self, monkeypatch):
+    def test_a_full_disk_is_an_error(self, monkeypatch):
         def full(*_):
             raise OSError(28, "No space left on device")
 

@@ -1,7 +1,9 @@
-"""`dubito train`: what it learns from, what it refuses, and that its numbers are honest."""
+"""`dubito train`: its output, its errors, and measures of rows not seen in training."""
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,7 +21,7 @@ import dubito
 from dubito.cli import recipes
 from dubito.cli import train as train_command
 from dubito.cli.console import Console
-from dubito.cli.measures import folds_of
+from dubito.cli.measures import stratified_folds
 from dubito.cli.recipes import RECIPES, Recipe
 from dubito.metrics import evaluate
 from dubito.saving import load
@@ -58,19 +60,19 @@ def write(frame, name="data.csv"):
     frame.to_csv(name, index=False)
 
 
-def test_it_tells_what_it_read_and_how_good_the_model_is(data, dubito_command):
-    said = dubito_command("train", "data.csv", "--target", "y", "-o", "m.skops")
-    assert said.exit_code == 0, said.output
-    first, second, third, *_ = said.stdout.splitlines()
+def test_the_rows_read_and_the_measures_are_printed(data, dubito_command):
+    result = dubito_command("train", "data.csv", "--target", "y", "-o", "m.skops")
+    assert result.exit_code == 0, result.output
+    first, second, third, *_ = result.stdout.splitlines()
     assert first == (
         "Read 80 rows, 3 columns (2 of numbers, 1 of text), 2 classes in column 'y' (ill, well)."
     )
     assert second.startswith("Training calibrated-logistic (")
     assert third == "On rows a model had not seen (5 folds):"
-    assert "right (accuracy)" in said.stdout
-    assert "u80" in said.stdout
-    assert "95% interval" in said.stdout
-    assert said.stdout.splitlines()[-1] == "Next: dubito predict m.skops NEW.csv -o decisions.csv"
+    assert "right (accuracy)" in result.stdout
+    assert "u80" in result.stdout
+    assert "95% interval" in result.stdout
+    assert result.stdout.splitlines()[-1] == "Next: dubito predict m.skops NEW.csv -o decisions.csv"
     model, stamp = load("m.skops")
     assert dict(zip(stamp.columns, stamp.column_types, strict=True)) == {
         "age": "number",
@@ -82,7 +84,7 @@ def test_it_tells_what_it_read_and_how_good_the_model_is(data, dubito_command):
     )  # fmt: skip
     assert stamp.classes == ["ill", "well"]
     chosen = model.pairs_[0].calibrator.summary_
-    assert f"Calibration: {chosen}." in said.stdout.splitlines()
+    assert f"Calibration: {chosen}." in result.stdout.splitlines()
     assert stamp.options["calibration"] == chosen
     X = data[["age", "ldl", "city"]]
     for level in (None, 0.9):
@@ -94,9 +96,9 @@ def test_it_tells_what_it_read_and_how_good_the_model_is(data, dubito_command):
 @pytest.mark.parametrize("name", RECIPES)
 def test_every_model_takes_raw_tables_and_has_bounds(name, data, dubito_command):
     options = ["--model", name, "--cv", 2, "--json", "-o", "m.skops"]
-    said = dubito_command("train", "data.csv", "-y", "y", *options)
-    assert said.exit_code == 0, said.output
-    facts = json.loads(said.stdout)
+    result = dubito_command("train", "data.csv", "-y", "y", *options)
+    assert result.exit_code == 0, result.output
+    facts = json.loads(result.stdout)
     assert facts["model"] == name
     assert facts["folds"] == 2
     measured = facts["cross_validation"]
@@ -127,7 +129,7 @@ def test_the_numbers_are_those_of_models_that_have_not_seen_the_rows(data, dubit
     measured = json.loads(dubito_command("train", "data.csv", "-y", "y", *options).stdout)
     X, y = data[["age", "ldl"]], data["y"].to_numpy()
     proba = np.empty((80, 2))
-    for train, test in folds_of(y, 4, seed=3):
+    for train, test in stratified_folds(y, 4, seed=3):
         model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000))
         proba[test] = model.fit(X.iloc[train], y[train]).predict_proba(X.iloc[test])
     ours = evaluate(y, proba, classes=["ill", "well"])
@@ -136,20 +138,20 @@ def test_the_numbers_are_those_of_models_that_have_not_seen_the_rows(data, dubit
 
 
 @pytest.mark.usefixtures("in_folder")
-def test_labels_by_chance_are_not_praised(dubito_command):
+def test_random_labels_do_not_get_a_high_accuracy(dubito_command):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(60, 200)), columns=[f"c{j}" for j in range(200)])
     write(frame.assign(y=rng.permutation(np.arange(60) % 2)))
-    said = dubito_command("train", "data.csv", "-y", "y", "-o", "m.skops", "--json")
-    accuracy = json.loads(said.stdout)["cross_validation"]["accuracy"]["value"]
+    result = dubito_command("train", "data.csv", "-y", "y", "-o", "m.skops", "--json")
+    accuracy = json.loads(result.stdout)["cross_validation"]["accuracy"]["value"]
     model, _ = load("m.skops")
-    assert (model.predict(frame) == pd.read_csv("data.csv")["y"]).all()  # it knows them by heart
+    assert (model.predict(frame) == pd.read_csv("data.csv")["y"]).all()  # it has memorised them
     assert accuracy < 0.75
 
 
 def test_folds_leave_no_class_unknown_and_judge_each_row_once():
     y = np.array(["a"] * 7 + ["b"] * 2 + ["once"] + ["c"] * 4)
-    folds = folds_of(y, 5, seed=0)
+    folds = stratified_folds(y, 5, seed=0)
     assert len(folds) == 5
     for train, test in folds:
         assert set(y[train]) == set(y)
@@ -171,8 +173,8 @@ def test_impute_fills_them_and_so_does_the_model(name, data, dubito_command):
     X = data[["age", "ldl", "city"]]
     filled = X.assign(age=X["age"].fillna(X["age"].median()))
     np.testing.assert_allclose(model.predict_proba(X), model.predict_proba(filled))
-    said = dubito_command("predict", "m.skops", "data.csv", "-o", "out.csv")
-    assert said.exit_code == 0, said.output
+    result = dubito_command("predict", "m.skops", "data.csv", "-o", "out.csv")
+    assert result.exit_code == 0, result.output
 
 
 @pytest.mark.usefixtures("in_folder")
@@ -183,40 +185,42 @@ def test_labels_keep_their_type_from_parquet(labels, dubito_command):
     pl.DataFrame({"a": rng.normal(size=40), "b": np.arange(40) % 2, "y": y}).write_parquet(
         "d.parquet"
     )
-    said = dubito_command("train", "d.parquet", "-y", "y", "-o", "m.skops", "--json")
-    assert said.exit_code == 0, said.output
-    assert json.loads(said.stdout)["classes"] == sorted(labels)
-    assert json.loads(said.stdout)["cross_validation"]["accuracy"]["value"] == 1
+    result = dubito_command("train", "d.parquet", "-y", "y", "-o", "m.skops", "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["classes"] == sorted(labels)
+    assert json.loads(result.stdout)["cross_validation"]["accuracy"]["value"] == 1
     assert load("m.skops").stamp.classes == sorted(labels)
     assert dubito_command("evaluate", "m.skops", "d.parquet").exit_code == 0
 
 
 @pytest.mark.usefixtures("in_folder")
-def test_a_class_with_one_row_is_said(dubito_command):
+def test_a_class_with_one_row_is_noted(dubito_command):
     frame = patients(40)
     frame.loc[3, "y"] = "rare"
     write(frame)
-    said = dubito_command(
+    result = dubito_command(
         "train", "data.csv", "-y", "y", "-m", "imprecise-quadratic", "-o", "m.skops"
     )
-    assert said.exit_code == 0, said.output
-    assert "Classes with one row: rare. They are learnt from, but cannot be tested." in said.stdout
-    # What the model warns of is told once, not in the midst of a progress bar.
-    assert said.stderr.count("note: ") == 1
-    assert "class 'rare' without spread of its own" in said.stderr
+    assert result.exit_code == 0, result.output
+    assert (
+        "Classes with one row: rare. They are learnt from, but cannot be tested." in result.stdout
+    )
+    # Warnings of the model are one note, after the progress bar.
+    assert result.stderr.count("note: ") == 1
+    assert "class 'rare' without spread of its own" in result.stderr
     assert load("m.skops").stamp.classes == ["ill", "rare", "well"]
 
 
 @pytest.mark.usefixtures("in_folder")
 def test_one_row_of_each_class(dubito_command, refused):
     write(pd.DataFrame({"a": [1.0, 2, 4], "y": ["u", "v", "w"]}))
-    said = ["train", "data.csv", "-y", "y", "-o", "m.skops"]
-    told = dubito_command(*said)
-    assert "Not measured: no class has two rows" in told.stdout
-    assert "none is left to calibrate on: probabilities are those of logistic" in told.stderr
-    message = _last_line(dubito_command(*said, "--force", "-m", "calibrated-svm"))
+    arguments = ["train", "data.csv", "-y", "y", "-o", "m.skops"]
+    result = dubito_command(*arguments)
+    assert "Not measured: no class has two rows" in result.stdout
+    assert "none is left to calibrate on: probabilities are those of logistic" in result.stderr
+    message = _last_line(dubito_command(*arguments, "--force", "-m", "calibrated-svm"))
     assert message.startswith("error: calibrated-svm sets rows aside for calibration or tuning")
-    assert refused(*said) == (
+    assert refused(*arguments) == (
         "m.skops exists already. Add --force to overwrite it, or name another file."
     )
 
@@ -225,19 +229,19 @@ def test_one_row_of_each_class(dubito_command, refused):
 @pytest.mark.parametrize("name", RECIPES)
 def test_six_rows_are_enough(name, dubito_command):
     write(pd.DataFrame({"a": [1.0, 2, 4, 5, 7, 9], "b": list("uvuvww"), "y": [0, 0, 0, 1, 1, 1]}))
-    said = dubito_command("train", "data.csv", "-y", "y", "-o", "m.skops", "-m", name)
-    assert said.exit_code == 0, said.output
-    assert "(3 folds)" in said.stdout
+    result = dubito_command("train", "data.csv", "-y", "y", "-o", "m.skops", "-m", name)
+    assert result.exit_code == 0, result.output
+    assert "(3 folds)" in result.stdout
 
 
 @pytest.mark.usefixtures("data")
-def test_an_unknown_model_is_told_with_the_known(refused):
+def test_an_unknown_model_error_lists_the_known_ones(refused):
     message = refused("train", "data.csv", "-y", "y", "-m", "nestd", "-o", "m.skops")
     assert message.startswith("there is no model 'nestd'. Did you mean nested? The models are cali")
 
 
 @pytest.mark.usefixtures("data")
-def test_what_must_be_said_is_asked_for(refused):
+def test_missing_required_options_are_errors(refused):
     assert refused("train", "data.csv", "-y", "y") == (
         "where shall the model be saved? Say -o model.skops."
     )
@@ -245,12 +249,12 @@ def test_what_must_be_said_is_asked_for(refused):
 
 
 @pytest.mark.usefixtures("data")
-def test_an_output_that_cannot_be_written_is_told_first(refused, monkeypatch):
-    said = ["train", "data.csv", "-y", "y", "-o"]
-    assert refused(*said, "no/m.skops") == "there is no folder no to write m.skops into."
-    assert refused(*said, ".") == ". is a folder. Name a file to write."
+def test_an_unwritable_output_is_reported_first(refused, monkeypatch):
+    arguments = ["train", "data.csv", "-y", "y", "-o"]
+    assert refused(*arguments, "no/m.skops") == "there is no folder no to write m.skops into."
+    assert refused(*arguments, ".") == ". is a folder. Name a file to write."
     monkeypatch.setattr(os, "access", lambda _, mode: mode != os.W_OK)
-    assert "may not be written to" in refused(*said, "m.skops")
+    assert "may not be written to" in refused(*arguments, "m.skops")
 
 
 @pytest.mark.usefixtures("in_folder")
@@ -284,9 +288,9 @@ def test_interrupted_it_writes_nothing(dubito_command, monkeypatch, in_folder):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(train_command, "fit_and_measure", stop)
-    said = dubito_command("train", "data.csv", "-y", "y", "-o", "m.skops")
-    assert said.exit_code == 130
-    assert said.stderr.startswith("interrupted: no")
+    result = dubito_command("train", "data.csv", "-y", "y", "-o", "m.skops")
+    assert result.exit_code == 130
+    assert result.stderr.startswith("interrupted: no")
     assert [file.name for file in in_folder.iterdir()] == ["data.csv"]
 
 
@@ -307,13 +311,13 @@ def test_small_work_stays_on_one_thread(rows, threads):
 
 
 @pytest.mark.usefixtures("data")
-def test_quiet_says_nothing(dubito_command):
-    said = dubito_command("train", "data.csv", "-y", "y", "-o", "m.skops", "--quiet", "--cv", 0)
-    assert (said.exit_code, said.stdout, said.stderr) == (0, "", "")
+def test_quiet_prints_nothing(dubito_command):
+    result = dubito_command("train", "data.csv", "-y", "y", "-o", "m.skops", "--quiet", "--cv", 0)
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
 
 
 @pytest.mark.usefixtures("data")
-def test_a_model_that_must_compile_says_so(dubito_command, monkeypatch, tmp_path):
+def test_a_model_that_must_compile_has_a_note(dubito_command, monkeypatch, tmp_path):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "none"))
     options = ["-y", "y", "-o", "m.skops", "--cv", 0, "--force", "-m", "evidential-logistic"]
     assert "compiled when first used" in dubito_command("train", "data.csv", *options).stderr
@@ -322,25 +326,50 @@ def test_a_model_that_must_compile_says_so(dubito_command, monkeypatch, tmp_path
     assert dubito_command("train", "data.csv", *options).stderr == ""
 
 
-def test_what_takes_long_is_said(monkeypatch):
+def test_slow_models_have_notes(monkeypatch):
     monkeypatch.setattr(Recipe, "compiles_first", lambda _: False)
-    assert RECIPES["calibrated-svm"].takes_long(20_000, 200) == []
-    assert RECIPES["calibrated-svm"].takes_long(50_000, 2) == [
+    assert RECIPES["calibrated-svm"].slow_notes(20_000, 200) == []
+    assert RECIPES["calibrated-svm"].slow_notes(50_000, 2) == [
         "50,000 rows take long; calibrated-boosting is quicker."
     ]
-    assert RECIPES["fusion"].takes_long(100, 1000) == [
+    assert RECIPES["fusion"].slow_notes(100, 1000) == [
         "1,000 classes take long; nested is made for many."
     ]
-    assert RECIPES["nested"].takes_long(10**6, 10**4) == []
+    assert RECIPES["nested"].slow_notes(10**6, 10**4) == []
 
 
-def _last_line(said):
-    assert said.exit_code == 2
-    return said.stderr.splitlines()[-1]
+def _last_line(result):
+    assert result.exit_code == 2
+    return result.stderr.splitlines()[-1]
 
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_kernels_of_a_model_are_named_as_their_files(name):
-    compiled = [path.stem for path in Path(dubito.__file__).parent.rglob("_kernels/*.py")]
+    compiled = [path.stem for path in Path(dubito.__file__).parent.rglob("*_compiled.py")]
     for stem in RECIPES[name].kernels:
         assert any(stem in file for file in compiled), stem
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("data")
+@pytest.mark.parametrize("name", RECIPES)
+def test_kernels_of_a_model_are_those_that_training_uses(name):
+    """Otherwise the note on their compilation would be printed every time."""
+    program = """
+import sys
+from dubito.cli import main
+try:
+    main()
+except SystemExit as end:
+    assert not end.code, end
+for key, module in list(sys.modules.items()):
+    if key.endswith("_compiled"):
+        if any(getattr(kernel, "signatures", None) for kernel in vars(module).values()):
+            print(key.rpartition(".")[2])
+"""
+    options = ["-y", "y", "-m", name, "--cv", "2", "-o", "m.skops", "--quiet"]
+    command = [sys.executable, "-c", program, "train", "data.csv", *options]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603
+    used = done.stdout.split()
+    for stem in RECIPES[name].kernels:
+        assert any(stem in kernel for kernel in used), (stem, used)

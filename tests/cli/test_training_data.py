@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dubito.cli.training_data import TrainingData, set_aside
+from dubito.cli.training_data import TrainingData, split_training_data
 from dubito.saving import load
 
 
@@ -24,11 +24,11 @@ def write(frame, name="data.csv"):
     frame.to_csv(name, index=False)
 
 
-def test_columns_of_no_use_are_left_out_and_said(data, dubito_command):
+def test_useless_columns_are_left_out_and_listed(data, dubito_command):
     more = {"id": range(1, 81), "name": [f"p{i}" for i in range(80)], "site": "north", "gap": None}
     write(data.assign(**more))
-    said = dubito_command("train", "data.csv", "-y", "y", "-o", "m.skops", "--cv", 0)
-    assert said.stdout.splitlines()[1] == (
+    result = dubito_command("train", "data.csv", "-y", "y", "-o", "m.skops", "--cv", 0)
+    assert result.stdout.splitlines()[1] == (
         "Left out: column 'site' holds one value only, 'gap' is empty, 'id' counts the rows, "
         "'name' holds 80 different texts. (--columns names the columns to use.)"
     )
@@ -38,8 +38,8 @@ def test_columns_of_no_use_are_left_out_and_said(data, dubito_command):
 def test_columns_named_are_used(data, dubito_command):
     write(data.assign(id=range(80), name=[f"p{i}" for i in range(80)]))
     options = ["-y", "y", "-o", "m.skops", "--cv", 0, "--columns", "id,name,a*"]
-    said = dubito_command("train", "data.csv", *options)
-    assert "Left out" not in said.stdout
+    result = dubito_command("train", "data.csv", *options)
+    assert "Left out" not in result.stdout
     assert load("m.skops").stamp.columns == ("id", "name", "age")
 
 
@@ -94,23 +94,23 @@ def test_one_class_is_refused(data, refused):
 
 
 def test_measurements_are_no_classes(data, refused, dubito_command):
-    said = ["train", "data.csv", "-y", "age", "--columns", "ldl", "-o", "m.skops"]
-    assert "looks like a measurement and not like classes" in refused(*said)
+    arguments = ["train", "data.csv", "-y", "age", "--columns", "ldl", "-o", "m.skops"]
+    assert "looks like a measurement and not like classes" in refused(*arguments)
     write(data.assign(age=range(100, 180)))
-    assert "80 different numbers from 100 to 179 in 80 rows" in refused(*said)
+    assert "80 different numbers from 100 to 179 in 80 rows" in refused(*arguments)
     write(data.assign(age=np.arange(80) % 4 / 2))  # few fractions are names
-    assert dubito_command(*said, "--cv", 0).exit_code == 0
+    assert dubito_command(*arguments, "--cv", 0).exit_code == 0
     assert load("m.skops").stamp.classes == ["0.0", "0.5", "1.0", "1.5"]
 
 
 @pytest.mark.usefixtures("in_folder")
-def test_many_numbers_are_classes_when_that_is_said(refused, dubito_command):
+def test_many_numbers_are_classes_with_as_classes(refused, dubito_command):
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(60), 3)
     write(pd.DataFrame({"a": rng.normal(y), "b": rng.normal(size=180), "y": y}))
-    said = ["train", "data.csv", "-y", "y", "-m", "nested", "-o", "m.skops"]
-    assert "--as-classes" in refused(*said)
-    assert dubito_command(*said, "--as-classes", "--cv", 2).exit_code == 0
+    arguments = ["train", "data.csv", "-y", "y", "-m", "nested", "-o", "m.skops"]
+    assert "--as-classes" in refused(*arguments)
+    assert dubito_command(*arguments, "--as-classes", "--cv", 2).exit_code == 0
     assert load("m.skops").stamp.classes == list(range(60))
 
 
@@ -118,18 +118,18 @@ def test_rows_set_aside_are_not_trained_on(data, in_folder, dubito_command):
     data = data.assign(code=["007", "7"] * 40)  # text that a number would spoil
     data.loc[3, "y"] = "rare"
     write(data)
-    said = dubito_command(
+    result = dubito_command(
         "train", "data.csv", "-y", "y", "-o", "m.skops", "--set-aside", "test.csv"
     )
-    assert said.exit_code == 0, said.output
+    assert result.exit_code == 0, result.output
     tested = pd.read_csv("test.csv", dtype=str)
     whole = pd.read_csv("data.csv", dtype=str)
     assert list(tested.columns) == list(whole.columns)
     assert len(tested) == pytest.approx(0.3 * 80, abs=1)
     assert set(tested["y"]) == {"ill", "well"}  # the only row of a class stays
     assert set(map(tuple, tested.to_numpy())) <= set(map(tuple, whole.to_numpy()))
-    assert said.stdout.startswith(f"Read {80 - len(tested)} rows")
-    assert f"Set aside {len(tested)} rows that it has not seen: test.csv." in said.stdout
+    assert result.stdout.startswith(f"Read {80 - len(tested)} rows")
+    assert f"Set aside {len(tested)} rows that it has not seen: test.csv." in result.stdout
     assert load("m.skops").stamp.rows == 80 - len(tested)
     again = dubito_command("evaluate", "m.skops", "test.csv", "--json")
     assert json.loads(again.stdout)["trained_on_this_file"] is False
@@ -139,8 +139,8 @@ def test_rows_set_aside_are_not_trained_on(data, in_folder, dubito_command):
 def test_set_aside_takes_a_row_of_each_class_and_never_the_last():
     y = np.array(["a"] * 50 + ["b"] * 2 + ["c"])
     rows = TrainingData(pd.DataFrame({"x": np.arange(53.0)}), y, {"x": "number"}, {})
-    for share in (0.01, 0.5, 0.99):
-        kept, aside = set_aside(rows, share, seed=0)
+    for fraction in (0.01, 0.5, 0.99):
+        kept, aside = split_training_data(rows, fraction, seed=0)
         assert set(y[aside]) == {"a", "b"}
         assert set(kept.y) == {"a", "b", "c"}
         assert sorted([*kept.X["x"], *aside]) == list(range(53))
@@ -148,16 +148,16 @@ def test_set_aside_takes_a_row_of_each_class_and_never_the_last():
 
 
 def test_files_that_would_overwrite_each_other_are_refused(data, refused):
-    said = ["train", "data.csv", "-y", "y", "--force", "-o"]
-    assert refused(*said, "data.csv").startswith("data.csv is named twice")
-    assert refused(*said, "m.skops", "--set-aside", "./m.skops").startswith(
+    arguments = ["train", "data.csv", "-y", "y", "--force", "-o"]
+    assert refused(*arguments, "data.csv").startswith("data.csv is named twice")
+    assert refused(*arguments, "m.skops", "--set-aside", "./m.skops").startswith(
         "m.skops is named twice"
     )
-    assert refused(*said, "m.skops", "--set-aside", "data.csv").startswith(
+    assert refused(*arguments, "m.skops", "--set-aside", "data.csv").startswith(
         "data.csv is named twice"
     )
     write(data, "test.csv")
-    assert refused(*said[:-2], "-o", "m.skops", "--set-aside", "test.csv").startswith(
+    assert refused(*arguments[:-2], "-o", "m.skops", "--set-aside", "test.csv").startswith(
         "test.csv exists already."
     )
 

@@ -95,7 +95,7 @@ def scored_example(n_classes=4, seed=0):
 
 def test_combination_multiplies_and_permuting_matters_to_inverse_cdf_alone():
     scored = [scored_example(seed=seed) for seed in range(3)]
-    combined, slopes = protocol.combine(scored, np.array([2, 0, 3, 1]), n_nodes=16)
+    combined, slopes = protocol.combine(scored, np.array([2, 0, 3, 1]), n_points=16)
     assert sorted(combined) == sorted(protocol.METHODS)
     fitted = [protocol.calibrator(one, "gumbel", 16) for one in scored]
     assert slopes == [f.slope_ for f in fitted]
@@ -109,7 +109,7 @@ def test_combination_multiplies_and_permuting_matters_to_inverse_cdf_alone():
 
 
 def test_reversing_the_classes_changes_nothing_even_for_inverse_cdf():
-    combined, _ = protocol.combine([scored_example()], np.array([3, 2, 1, 0]), n_nodes=16)
+    combined, _ = protocol.combine([scored_example()], np.array([3, 2, 1, 0]), n_points=16)
     np.testing.assert_allclose(
         combined["inverse_cdf_permuted"], combined["inverse_cdf"], rtol=1e-7, atol=1e-9
     )
@@ -140,7 +140,7 @@ def test_other_settings_have_a_folder_of_their_own(fake, tmp_path, capsys):
     folders = [path for path in tmp_path.iterdir() if path.is_dir()]
     assert sorted(path.name.split("-")[0] for path in folders) == ["grid", "libsvm"]
     assert Store(tmp_path, Settings(seed=1)).folder not in folders
-    assert Store(tmp_path, Settings(n_nodes=9)).folder not in folders
+    assert Store(tmp_path, Settings(n_points=9)).folder not in folders
     settings = json.loads((Store(tmp_path, Settings()).folder / "settings.json").read_text())
     assert settings == Settings().described()
     assert (tmp_path / ".gitignore").read_text().splitlines()[-1] == "*"

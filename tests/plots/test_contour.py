@@ -112,9 +112,9 @@ def test_regions_are_the_cumulative_softmax(ax, calibrator):
     assert display.ax_ is ax
     assert len(display.region_lines_) == 3
     theta = display.theta[137]
-    share = np.exp(theta * row) / np.exp(theta * row).sum()
+    softmax = np.exp(theta * row) / np.exp(theta * row).sum()
     drawn = [line.get_ydata()[137] for line in display.region_lines_]
-    np.testing.assert_allclose(drawn, np.cumsum(share)[:-1], rtol=1e-12)
+    np.testing.assert_allclose(drawn, np.cumsum(softmax)[:-1], rtol=1e-12)
     assert [text.get_text() for text in ax.texts] == ["R1", "R2", "R3", "R4"]
 
 
@@ -123,9 +123,9 @@ def test_the_line_meets_the_classes_that_some_slope_of_the_level_set_gives(ax):
     display = ContourDisplay(theta=gaussian()[0], contour=gaussian()[1])
     low, high = display.level_set(0.5)
     slopes = np.linspace(low, high, 5000)[:, None]
-    share = np.exp(slopes * row) / np.exp(slopes * row).sum(axis=1, keepdims=True)
+    softmax = np.exp(slopes * row) / np.exp(slopes * row).sum(axis=1, keepdims=True)
     for z in (0.05, 0.48, 0.5, 0.55, 0.6, 0.9):
-        column = (np.cumsum(share, axis=1) <= z).sum(axis=1)
+        column = (np.cumsum(softmax, axis=1) <= z).sum(axis=1)
         display.plot_regions(row, ax, level=0.5, z=z)
         assert np.flatnonzero(display.overlapped_).tolist() == np.unique(column).tolist()
     assert np.flatnonzero(display.overlapped_).tolist() == [2]
@@ -197,7 +197,7 @@ def test_more_than_two_classes_against_the_rest_are_refused(ax):
         ContourDisplay.from_estimator(calibrator, [0, 1, 2], ax=ax)
 
 
-def test_importing_the_room_does_not_load_matplotlib():
+def test_importing_plots_does_not_load_matplotlib():
     code = "import sys, dubito.plots; print('matplotlib' in sys.modules)"
     ran = subprocess.run(  # noqa: S603
         [sys.executable, "-c", code], check=True, capture_output=True, text=True

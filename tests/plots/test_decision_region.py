@@ -39,7 +39,7 @@ def evidential(rows):
 
 
 class Recorder:
-    """A classifier of two classes that keeps the rows it is asked about."""
+    """A classifier of two classes that keeps the rows it predicts."""
 
     classes_ = np.array(["low", "high"])
 
@@ -53,7 +53,7 @@ class Recorder:
 
 
 def inside(contours, points):
-    """Tell which points a filled region holds: inside an odd number of its outlines."""
+    """Return which points a filled region holds: inside an odd number of its outlines."""
     outlines = [Path(one) for path in contours.get_paths() for one in path.to_polygons()]
     return np.sum([one.contains_points(points) for one in outlines], axis=0) % 2 == 1
 
@@ -116,7 +116,7 @@ def test_without_probabilities_the_line_runs_between_the_points(ax):
     np.testing.assert_allclose(across, display.x[11:13].mean())
 
 
-def test_probabilities_that_do_not_tell_what_is_predicted_are_not_used(ax):
+def test_probabilities_that_disagree_with_predict_are_not_used(ax):
     class Cautious(Recorder):
         def predict_proba(self, X):
             return np.tile([0.9, 0.1], (len(X), 1))
@@ -172,19 +172,19 @@ def test_other_columns_are_held_and_frames_keep_their_columns(ax):
         },
         index=[7, 8, 9],
     )
-    asked = Recorder()
+    recorder = Recorder()
     display = DecisionRegionDisplay.from_estimator(
-        asked, frame, features=("ldl", "age"), grid_resolution=4, ax=ax, rule="maximality"
+        recorder, frame, features=("ldl", "age"), grid_resolution=4, ax=ax, rule="maximality"
     )
-    assert asked.rule == "maximality"
-    assert list(asked.rows.columns) == list(frame.columns)
-    np.testing.assert_allclose(asked.rows[["ldl", "age"]], grid(display))
-    assert (asked.rows["dose"] == 3).all()
-    assert (asked.rows["town"] == "Bern").all()
-    assert asked.rows["town"].dtype == frame["town"].dtype
-    assert asked.rows["smokes"].all()
-    assert (asked.rows["ward"] == 2).all()  # next to the mean, which is no ward
-    assert (asked.rows["code"] == 7).all()
+    assert recorder.rule == "maximality"
+    assert list(recorder.rows.columns) == list(frame.columns)
+    np.testing.assert_allclose(recorder.rows[["ldl", "age"]], grid(display))
+    assert (recorder.rows["dose"] == 3).all()
+    assert (recorder.rows["town"] == "Bern").all()
+    assert recorder.rows["town"].dtype == frame["town"].dtype
+    assert recorder.rows["smokes"].all()
+    assert (recorder.rows["ward"] == 2).all()  # next to the mean, which is no ward
+    assert (recorder.rows["code"] == 7).all()
     assert display.x[[0, -1]] == pytest.approx([2.9, 5.1])
     assert display.y[[0, -1]] == pytest.approx([18, 62])
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("ldl", "age")
@@ -193,27 +193,29 @@ def test_other_columns_are_held_and_frames_keep_their_columns(ax):
 def test_polars_frames_and_plain_arrays_alike(ax):
     table = np.array([[1.0, 10.0, 5.0], [3.0, 20.0, 6.0], [5.0, 60.0, 13.0]])
     frame = pl.DataFrame(table, schema=["a", "b", "c"])
-    asked = Recorder()
-    DecisionRegionDisplay.from_estimator(asked, frame, features=["c", 0], grid_resolution=3, ax=ax)
-    assert isinstance(asked.rows, pl.DataFrame)
-    by_name = asked.rows.to_numpy()
-    display = DecisionRegionDisplay.from_estimator(
-        asked, table, features=(-1, 0), grid_resolution=3, ax=ax
+    recorder = Recorder()
+    DecisionRegionDisplay.from_estimator(
+        recorder, frame, features=["c", 0], grid_resolution=3, ax=ax
     )
-    np.testing.assert_array_equal(asked.rows, by_name)
-    assert (asked.rows[:, 1] == 30).all()
-    np.testing.assert_array_equal(asked.rows[:, [2, 0]], grid(display))
+    assert isinstance(recorder.rows, pl.DataFrame)
+    by_name = recorder.rows.to_numpy()
+    display = DecisionRegionDisplay.from_estimator(
+        recorder, table, features=(-1, 0), grid_resolution=3, ax=ax
+    )
+    np.testing.assert_array_equal(recorder.rows, by_name)
+    assert (recorder.rows[:, 1] == 30).all()
+    np.testing.assert_array_equal(recorder.rows[:, [2, 0]], grid(display))
     assert ax.get_xlabel() == "feature 2"
 
 
 def test_arrays_of_words_and_numbers_keep_both(ax):
     table = np.array([[1, "x", 2.0], [2, "y", 3.0], [4, "y", 4.0]], dtype=object)
-    asked = Recorder()
-    DecisionRegionDisplay.from_estimator(asked, table, features=(0, 2), grid_resolution=3, ax=ax)
-    assert asked.rows.dtype == object
-    assert (asked.rows[:, 1] == "y").all()
+    recorder = Recorder()
+    DecisionRegionDisplay.from_estimator(recorder, table, features=(0, 2), grid_resolution=3, ax=ax)
+    assert recorder.rows.dtype == object
+    assert (recorder.rows[:, 1] == "y").all()
     with pytest.raises(TypeError, match="'feature 1' does not hold numbers"):
-        DecisionRegionDisplay.from_estimator(asked, table, features=(0, 1), ax=ax)
+        DecisionRegionDisplay.from_estimator(recorder, table, features=(0, 1), ax=ax)
 
 
 def test_names_come_from_the_estimator_where_the_table_has_none(ax, rows):
@@ -239,7 +241,7 @@ def test_pipelines_that_fill_gaps_and_encode_words(ax):
     np.testing.assert_array_equal(display.sets.reshape(-1, 2), clf.predict_set(held))
 
 
-def test_any_classifier_of_the_house(ax, rows):
+def test_any_classifier_of_dubito(ax, rows):
     calibrated = CalibratedClassifier(LinearSVC(), EvidentialMultinomialCalibrator(), cv=3)
     calibrated.fit(rows[0][:40], rows[1][:40])
     display = DecisionRegionDisplay.from_estimator(calibrated, rows[0], grid_resolution=30, ax=ax)
@@ -269,7 +271,7 @@ def test_the_legend_names_the_largest_regions_and_counts_the_others(ax):
     assert set(display.regions_) - set(legend) == {"{d}", "{c}", "{c, d}"}
 
 
-def test_new_axes_leave_room_for_the_legend():
+def test_new_axes_leave_space_for_the_legend():
     plt = pytest.importorskip("matplotlib.pyplot")
     plt.switch_backend("Agg")
     display = DecisionRegionDisplay(x=[0, 1], y=[0, 1], sets=np.ones((2, 2, 2), bool)).plot()

@@ -197,7 +197,7 @@ def test_each_strategy_names_its_own_class(ax):
 
 
 def test_loose_bounds_are_read_as_reject_reads_them(ax):
-    # The first two leave each other 0.7 at most, whatever their upper bounds say.
+    # The first two leave each other 0.7 at most, whatever their upper bounds.
     high = Bounds([[0.3, 0.3, 0.0]], [[0.9, 0.9, 0.2]])
     display = ErrorRejectDisplay.from_predictions([0], high, ax=ax)
     np.testing.assert_allclose(display.curves["optimistic"].cost, [0, 0.3, 1])
@@ -231,7 +231,7 @@ def test_rows_of_no_weight_may_have_labels_that_no_column_has(ax):
     assert display.curves["probabilistic"].error.max() == 0
 
 
-def test_it_draws_where_it_is_told_and_strategies_differ_without_colour(classifier, rows, ax):
+def test_it_draws_on_the_given_axes_and_strategies_differ_without_colour(classifier, rows, ax):
     display = ErrorRejectDisplay.from_estimator(classifier, *rows, ax=ax, cost=0.2, name="SVM")
     assert display.ax_ is ax
     assert display.figure_ is ax.figure

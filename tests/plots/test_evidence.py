@@ -53,7 +53,7 @@ def splines(patients):
     return EvidentialClassifier(model, groups="input").fit(*patients)
 
 
-def told(weights, **options):
+def explanation_of(weights, **options):
     weights = np.asarray(weights, dtype=float)[None]
     names = [f"p{j}" for j in range(weights.shape[1])]
     return Explanation(weights=weights, names=names, **options)
@@ -73,7 +73,7 @@ def labels(ax):
 def test_bars_begin_where_the_last_one_ended(ax):
     weights = [[0.0, 0.5], [2.0, 0.0], [0.0, 0.25], [0.0, 1.0]]
     values = [[31, "red", None, 7.93456]]
-    explained = told(weights, classes=["well", "ill"], values=values)
+    explained = explanation_of(weights, classes=["well", "ill"], values=values)
     display = EvidenceDisplay.from_explanation(explained, ax=ax)
     names, start, width = bars(display)
     assert names == ["p1 = red", "p3 = 7.935", "p0 = 31", "p2", "together"]
@@ -86,8 +86,8 @@ def test_bars_begin_where_the_last_one_ended(ax):
     assert [text.get_text() for text in ax.texts] == ["-2.00", "+1.00", "+0.50", "+0.25", "-0.25"]
 
 
-def test_the_headline_says_what_follows(ax):
-    explained = told([[0.92, 0.0], [0.0, 0.15]], classes=["well", "ill"])
+def test_the_title_names_the_prediction(ax):
+    explained = explanation_of([[0.92, 0.0], [0.0, 0.15]], classes=["well", "ill"])
     EvidenceDisplay.from_explanation(explained, ax=ax)
     title = ax.get_title(loc="left")
     # By hand: m(ill) = e^-0.92 (1 - e^-0.15) / D, m(all) = e^-1.07 / D, D = 1 - conflict.
@@ -101,7 +101,7 @@ def test_the_headline_says_what_follows(ax):
 
 
 def test_the_other_of_two_classes_can_be_the_target(ax):
-    explained = told([[0.0, 0.5], [2.0, 0.0]], classes=["well", "ill"])
+    explained = explanation_of([[0.0, 0.5], [2.0, 0.0]], classes=["well", "ill"])
     display = EvidenceDisplay.from_explanation(explained, target="well", ax=ax)
     np.testing.assert_allclose(bars(display)[2], [2, -0.5, 1.5])
     assert ax.get_xlabel().endswith("for well →")
@@ -110,7 +110,7 @@ def test_the_other_of_two_classes_can_be_the_target(ax):
 
 def test_of_more_classes_one_is_shown_for_and_against(ax):
     weights = [[1.0, -0.5, -0.5], [-0.2, -0.4, 0.6]]
-    explained = told(weights, classes=FISH)
+    explained = explanation_of(weights, classes=FISH)
     display = EvidenceDisplay.from_explanation(explained, ax=ax)
     np.testing.assert_allclose(bars(display)[2], [1, -0.2, 0.8])  # cod is the most plausible
     assert ax.get_xlabel().startswith("← against cod")
@@ -122,7 +122,7 @@ def test_small_pieces_are_joined(ax):
     weights = np.zeros((6, 2))
     weights[:, 1] = [0.1, 0.6, 0.2, 0.5, 0.3, 0.4]
     weights[[0, 2], :] = weights[[0, 2], ::-1]
-    explained = told(weights, classes=["a", "b"])
+    explained = explanation_of(weights, classes=["a", "b"])
     names, start, width = bars(EvidenceDisplay.from_explanation(explained, max_pieces=3, ax=ax))
     assert names == ["p1", "p3", "p5", "the other 3", "together"]
     np.testing.assert_allclose(width, [0.6, 0.5, 0.4, 0.3 - 0.2 - 0.1, 1.5], atol=1e-12)
@@ -152,13 +152,13 @@ def test_of_more_classes_they_reach_the_output_less_the_mean(ax, three, fish):
 
 
 def test_numbers_stand_inside_the_picture(ax):
-    explained = told([[0.0, 3.0], [5.0, 0.0]], classes=[0, 1])
+    explained = explanation_of([[0.0, 3.0], [5.0, 0.0]], classes=[0, 1])
     EvidenceDisplay.from_explanation(explained, ax=ax).figure_.canvas.draw()
     frame = ax.get_window_extent()
     for text in ax.texts:
         box = text.get_window_extent()
         assert frame.x0 <= box.x0 < box.x1 <= frame.x1
-    nothing = told(np.zeros((2, 2)), classes=[0, 1])
+    nothing = explanation_of(np.zeros((2, 2)), classes=[0, 1])
     assert bars(EvidenceDisplay.from_explanation(nothing, ax=ax))[2] == [0, 0, 0]
 
 
@@ -273,7 +273,7 @@ def test_masses_of_two_classes_are_one_less_the_exponential(ax, two, patients):
     np.testing.assert_allclose(drawn[1], 1 - np.exp(-for_it), atol=1e-12)
     np.testing.assert_allclose(drawn[2], np.exp(-against - for_it), atol=1e-12)
     assert display.lines_[2].get_linestyle() == ":"
-    assert drawn[2].max() == pytest.approx(1)  # at the cut-off the piece says nothing
+    assert drawn[2].max() == pytest.approx(1)  # at the cut-off the piece has weight 0
 
 
 def test_masses_of_three_classes_are_those_of_the_piece(ax, three, fish):
@@ -358,13 +358,13 @@ def test_the_only_piece_need_not_be_named_and_one_row_gives_a_width(ax, patients
     assert ax.get_xlabel() == "ldl"
 
 
-def test_new_axes_have_room_for_names_and_legends(two, patients):
+def test_new_axes_have_space_for_names_and_legends(two, patients):
     plt = pytest.importorskip("matplotlib.pyplot")
     plt.switch_backend("Agg")
     fall = EvidenceDisplay.from_estimator(two, patients[0][:1])
     fall.figure_.canvas.draw()
     assert fall.ax_.get_tightbbox().x0 >= 0
-    thirty = told(np.ones((30, 2)) * [0, 1], classes=[0, 1])
+    thirty = explanation_of(np.ones((30, 2)) * [0, 1], classes=[0, 1])
     many = EvidenceDisplay.from_explanation(thirty, max_pieces=30)
     assert many.figure_.get_figheight() > 2 * fall.figure_.get_figheight()
     line = EvidenceDisplay.from_estimator(two, patients[0], kind="weight", piece=0)

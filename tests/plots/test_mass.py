@@ -172,7 +172,7 @@ def test_sets_that_are_not_focal_have_no_mass():
     assert display.curves_ == [None, None, None]
 
 
-def test_masses_of_many_classes_are_asked_for_in_parts(monkeypatch):
+def test_masses_of_many_classes_are_computed_in_blocks(monkeypatch):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(130, 2)), np.arange(130) % 13
     clf = EvidentialClassifier(LogisticRegression()).fit(X, y)

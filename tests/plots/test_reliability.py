@@ -57,8 +57,8 @@ def test_the_curve_of_the_predicted_class(strategy, classifier, rows, ax):
 
 def test_several_classes(classifier, rows, ax):
     X, y = rows[0][40:], rows[1][40:]
-    asked = {"class_": ["ray", "cod"], "n_bins": 5}
-    display = ReliabilityDisplay.from_estimator(classifier, X, y, name="LR", ax=ax, **asked)
+    options = {"class_": ["ray", "cod"], "n_bins": 5}
+    display = ReliabilityDisplay.from_estimator(classifier, X, y, name="LR", ax=ax, **options)
     proba = classifier.predict_proba(X)
     assert list(display.curves) == ["LR, ray", "LR, cod"]
     assert_drawn(display, "LR, ray", reliability_curve(y, proba, class_="ray", n_bins=5))
@@ -118,15 +118,15 @@ def test_two_displays_share_axes_one_diagonal_and_one_histogram(classifier, rows
     assert ax.get_xlabel() == ""
 
 
-def test_the_histogram_is_the_share_of_rows(ax):
+def test_the_histogram_is_the_fraction_of_rows(ax):
     display = ReliabilityDisplay.from_predictions(
         [0, 1, 1, 0], [0.02, 0.5, 0.53, 1.0], sample_weight=[1, 1, 1, 2], ax=ax, histogram=True
     )
-    shares = np.zeros(20)
-    shares[[0, 10, 19]] = [0.2, 0.4, 0.4]
-    np.testing.assert_allclose(display.histograms["forecasts"], shares)
+    fractions = np.zeros(20)
+    fractions[[0, 10, 19]] = [0.2, 0.4, 0.4]
+    np.testing.assert_allclose(display.histograms["forecasts"], fractions)
     heights, edges, _ = display.histogram_ax_.patches[0].get_data()
-    np.testing.assert_allclose(heights, shares)
+    np.testing.assert_allclose(heights, fractions)
     np.testing.assert_allclose(edges, np.linspace(0, 1, 21))
 
 

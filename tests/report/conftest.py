@@ -1,4 +1,4 @@
-"""Models that say what they are fakes, and reports on them."""
+"""Models with given outputs, and reports on them."""
 
 import numpy as np
 import pytest

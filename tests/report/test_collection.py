@@ -1,4 +1,4 @@
-"""What a report is made of: every number by its definition, and every kind of model."""
+"""`collect`: every number by its definition, for every kind of model."""
 
 import json
 
@@ -44,7 +44,7 @@ def letters(fakes):
 
 
 @pytest.mark.parametrize("strategy", ["pessimistic", "optimistic", "pignistic", "probabilistic"])
-def test_the_slider_says_what_reject_decides(letters, strategy):
+def test_the_slider_agrees_with_reject(letters, strategy):
     model, X, y = letters
     method = collect(model, X, y, strategy=strategy)["rejecting"]["methods"][0]
     bounds, proba = model.predict_bounds(X), model.predict_proba(X)
@@ -75,7 +75,7 @@ def test_the_drawn_curve_starts_with_all_rows_and_stays_short(letters):
 @pytest.mark.parametrize(
     ("cost", "start", "stops"), [(0.2, 0.2, 101), (0.125, 0.125, 201), (1 / 3, 0.333, 1001)]
 )
-def test_the_slider_reaches_the_asked_cost(letters, cost, start, stops):
+def test_the_slider_reaches_the_given_cost(letters, cost, start, stops):
     model, X, y = letters
     collected = collect(model, X, y, reject_cost=cost)
     rejecting = collected["rejecting"]
@@ -103,7 +103,7 @@ def test_the_summary_has_three_sentences_with_the_numbers(letters):
         (0.1, 0.2, "% of the cases and would ask in", "Doubt pays: of the answers it gives"),
     ],
 )
-def test_the_summary_says_whether_doubt_pays(fakes, ignorance, cost, doubts, buys):
+def test_the_summary_states_whether_doubt_pays(fakes, ignorance, cost, doubts, buys):
     X, proba, column = fakes.rows(300, 4)
     model = fakes.cautious(LETTERS, proba, ignorance=ignorance)
     collected = collect(model, X, LETTERS[column], reject_cost=cost, strategy="pessimistic")
@@ -120,9 +120,9 @@ def test_the_summary_says_whether_doubt_pays(fakes, ignorance, cost, doubts, buy
         (3000, 2, 0, "a case costs 0.00013 on average instead of 0.00033 (60% less)."),
     ],
 )
-def test_equal_costs_are_said_to_be_equal(fakes, n, asked, sure_and_wrong, says):
+def test_costs_displayed_as_equal_are_called_equal(fakes, n, asked, sure_and_wrong, says):
     column = np.zeros(n, dtype=int)
-    column[0] = 1  # asking helps here
+    column[0] = 1  # declining helps here
     column[asked : asked + sure_and_wrong] = 1
     proba = np.tile([1.0, 0.0], (n, 1))
     proba[:asked] = [0.7, 0.3]
@@ -182,7 +182,7 @@ def test_confusions_and_sets_are_counted(fakes):
 
 
 @pytest.mark.parametrize("empty", [slice(None), slice(0, 3)])
-def test_sets_of_other_houses_may_be_empty(fakes, empty):
+def test_sets_of_other_libraries_may_be_empty(fakes, empty):
     X, proba, column = fakes.rows(20, 3)
     sets = proba == proba.max(axis=1, keepdims=True)
     sets[empty] = False
@@ -277,7 +277,7 @@ def test_same_input_same_report(letters):
     assert collect(model, X, y) != collect(model, X, y, random_state=1)  # the resamples differ
 
 
-def test_of_too_many_rows_a_sample_is_drawn_and_said(letters, monkeypatch):
+def test_too_many_rows_are_sampled_with_a_note(letters, monkeypatch):
     model, X, y = letters
     monkeypatch.setattr(predictions, "MOST_CELLS", 400)
     collected = collect(model, X, y)

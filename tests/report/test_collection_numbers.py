@@ -1,4 +1,4 @@
-"""Every number of a report once more, by slow loops over rows that know nothing of the house.
+"""Every number of a report against plain loops over the rows, independent of dubito.
 
 The rows are made to be awkward: probabilities in twentieths, so that costs and confidences tie and
 forecasts lie on edges of bins; bounds that are not tight and whose best class is not always the
@@ -90,19 +90,20 @@ def in_bin(p, n_bins):
     return min(int(Fraction(round(p * 40), 40) * n_bins), n_bins - 1)
 
 
-def ece_by_loop(said, happened, n_bins=15):
+def ece_by_loop(forecast, happened, n_bins=15):
     total = 0.0
     for b in range(n_bins):
-        inside = [i for i, p in enumerate(said) if in_bin(p, n_bins) == b]
-        total += abs(sum(happened[i] - said[i] for i in inside)) / len(said)
+        inside = [i for i, p in enumerate(forecast) if in_bin(p, n_bins) == b]
+        total += abs(sum(happened[i] - forecast[i] for i in inside)) / len(forecast)
     return total
 
 
-def smooth_by_programme(said, happened):
+def smooth_by_programme(forecast, happened):
     """The largest mean of w(p) (o - p) over |w| <= 1 with slope at most 1."""
-    points = sorted(set(said))
+    points = sorted(set(forecast))
     surplus = [
-        sum(o - p for p, o in zip(said, happened, strict=True) if p == point) for point in points
+        sum(o - p for p, o in zip(forecast, happened, strict=True) if p == point)
+        for point in points
     ]
     steps = np.zeros((2 * (len(points) - 1), len(points)))
     gaps = []
@@ -111,7 +112,7 @@ def smooth_by_programme(said, happened):
         steps[2 * i + 1, [i, i + 1]] = [-1, 1]
         gaps += [b - a, b - a]
     best = linprog(-np.array(surplus), A_ub=steps, b_ub=gaps, bounds=(-1, 1))
-    return -best.fun / len(said)
+    return -best.fun / len(forecast)
 
 
 def area_by_loop(sure, wrong):
@@ -125,7 +126,7 @@ def area_by_loop(sure, wrong):
 def forecast_numbers(column, proba):
     top = [first_largest(p) for p in proba]
     right = [int(t == k) for t, k in zip(top, column, strict=True)]
-    said = [p[t] for p, t in zip(proba, top, strict=True)]
+    forecast = [p[t] for p, t in zip(proba, top, strict=True)]
     classwise = [
         ece_by_loop([p[k] for p in proba], [int(c == k) for c in column]) for k in range(K)
     ]
@@ -141,10 +142,10 @@ def forecast_numbers(column, proba):
             (p[k] - (k == c)) ** 2 for p, c in zip(proba, column, strict=True) for k in range(K)
         )
         / n,
-        "ece": ece_by_loop(said, right),
+        "ece": ece_by_loop(forecast, right),
         "classwise_ece": sum(classwise) / K,
-        "smooth_ece": smooth_by_programme(said, right),
-        "aurc": area_by_loop(said, [1 - r for r in right]),
+        "smooth_ece": smooth_by_programme(forecast, right),
+        "aurc": area_by_loop(forecast, [1 - r for r in right]),
     }
 
 
@@ -270,14 +271,14 @@ def test_the_error_reject_curve_has_the_points_of_all_thresholds(rows, collected
             points[round(1 - len(kept) / N, 9)] = sum(kept), len(kept)
         drawn = [round(point["declined"], 9) for point in method["curve"]]
         assert drawn == sorted(points)
-        for point, share in zip(method["curve"], drawn, strict=True):
-            errors, decided = points[share]
+        for point, declined in zip(method["curve"], drawn, strict=True):
+            errors, decided = points[declined]
             assert point["error"] == pytest.approx(errors / decided)
             exact = binomtest(errors, decided).proportion_ci(method="exact")
             assert (point["low"], point["high"]) == pytest.approx((exact.low, exact.high))
 
 
-def test_the_summary_tells_the_numbers_at_the_asked_cost(rows):
+def test_the_summary_has_the_numbers_at_the_given_cost(rows):
     listed = report(rows, reject_cost=0.35, strategy="pessimistic")
     summary, first = listed["summary"], listed["rejecting"]["methods"][0]
     at = listed["rejecting"]["costs"].index(0.35)
@@ -290,9 +291,9 @@ def test_the_summary_tells_the_numbers_at_the_asked_cost(rows):
     assert doubt["declined_wide"] + doubt["declined_others"] == sum(declined)
 
 
-def assert_points(points, said, happened):
+def assert_points(points, forecast, happened):
     """Each point is a block of the rows in order of their forecast; together they are all rows."""
-    ranked = sorted(zip(said, happened, strict=True))
+    ranked = sorted(zip(forecast, happened, strict=True))
     start = 0
     for point in points:
         inside = ranked[start : start + point["rows"]]
@@ -333,16 +334,16 @@ def test_sets_and_confusions(rows, collected):
     top = [first_largest(p) for p in proba.tolist()]
     pairs = Counter(zip(column.tolist(), top, strict=True))
     confusions = collected["confusions"]
-    counts = [[pairs[truth, said] for said in range(K)] for truth in range(K)]
+    counts = [[pairs[truth, forecast] for forecast in range(K)] for truth in range(K)]
     assert confusions["map"] == {"labels": CLASSES, "counts": counts}
     wrong = {pair: count for pair, count in pairs.items() if pair[0] != pair[1]}
     assert [row["rows"] for row in confusions["mistaken"]] == sorted(wrong.values(), reverse=True)[
         :10
     ]
     for row in confusions["mistaken"]:
-        truth, said = CLASSES.index(row["truth"]), CLASSES.index(row["predicted"])
-        assert row["rows"] == wrong[truth, said]
-        assert row["share"] == pytest.approx(wrong[truth, said] / (column == truth).sum())
+        truth, forecast = CLASSES.index(row["truth"]), CLASSES.index(row["predicted"])
+        assert row["rows"] == wrong[truth, forecast]
+        assert row["share"] == pytest.approx(wrong[truth, forecast] / (column == truth).sum())
     together = Counter(
         pair for row in sets for pair in combinations(np.flatnonzero(row).tolist(), 2)
     )

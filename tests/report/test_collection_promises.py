@@ -1,4 +1,4 @@
-"""What a report says of promises: levels of bounds, coverage of sets, unfamiliar rows."""
+"""Levels of bounds, coverage of sets and unfamiliar rows in a report."""
 
 import json
 import re
@@ -66,7 +66,7 @@ class Conformal(Levelled):
 
 
 class Aware(Levelled):
-    """Tells familiarities: row i is as familiar as i / N, in another order."""
+    """Has familiarities: row i is as familiar as i / N, in another order."""
 
     rate = 0.2
 
@@ -117,7 +117,7 @@ FALSE = ("too few", "like this one", "should lie between", "such cases, and they
 
 
 @pytest.mark.parametrize("level", [None, 0.9])
-def test_no_page_says_that_evidence_counts_cases(rows, level):
+def test_no_page_claims_that_evidence_counts_cases(rows, level):
     pytest.importorskip("altair", reason="the extra is not installed: pip install dubito[report]")
     from dubito.report import render
 
@@ -127,7 +127,7 @@ def test_no_page_says_that_evidence_counts_cases(rows, level):
         data, target = load_breast_cancer(return_X_y=True)
         model = EvidentialClassifier(make_pipeline(StandardScaler(), LogisticRegression()))
         model.fit(data[::2], target[::2])
-        # The average patient: nothing about her speaks for a class.
+        # The average patient: no value is evidence for a class.
         average = np.vstack([data[::2].mean(axis=0), data[1:40:2]])
         truth = np.append(0, target[1:40:2])
         pages.append(render(collect(model, average, truth)))
@@ -171,8 +171,8 @@ def test_coverage_promised_and_observed(rows, coverage):
     assert found["mean_set_size"] == pytest.approx(np.mean([len(kept) for kept in sets]))
     seen = Counter(column.tolist())
     caught = Counter(c for c, is_in in zip(column.tolist(), held, strict=True) if is_in)
-    shares = [one["share"] for one in found["classes"]]
-    assert shares == sorted(caught[k] / seen[k] for k in seen)
+    fractions = [one["share"] for one in found["classes"]]
+    assert fractions == sorted(caught[k] / seen[k] for k in seen)
     for one in found["classes"]:
         k = CLASSES.tolist().index(one["label"])
         assert (one["held"], one["rows"]) == (caught[k], seen[k])
@@ -182,7 +182,7 @@ def test_coverage_promised_and_observed(rows, coverage):
     assert exact.high >= coverage
 
 
-def test_coverage_that_falls_short_by_more_than_chance_is_said(rows):
+def test_coverage_below_chance_limits_is_reported(rows):
     X, proba, column = rows
     found = collect(Conformal(proba), X, CLASSES[(column + 1) % 3], coverage=0.9)["coverage"]
     assert found["observed"]["high"] < 0.9

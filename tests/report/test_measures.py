@@ -1,4 +1,4 @@
-"""Percentages that cannot be believed are said to be so; those that can are left alone."""
+"""Calibration errors beyond chance have a warning; smaller ones have none."""
 
 import numpy as np
 import pytest
@@ -14,13 +14,13 @@ def sharpened(proba, power):
     return raised / raised.sum(axis=1, keepdims=True)
 
 
-def ece_by_loop(said, happened):
+def ece_by_loop(forecast, happened):
     """Return the mean gap in 15 bins of equal width, by the definition."""
     total = 0.0
     for k in range(15):
-        inside = (said >= k / 15) & ((said < (k + 1) / 15) | (k == 14))
+        inside = (forecast >= k / 15) & ((forecast < (k + 1) / 15) | (k == 14))
         if inside.any():
-            total += inside.mean() * abs(happened[inside].mean() - said[inside].mean())
+            total += inside.mean() * abs(happened[inside].mean() - forecast[inside].mean())
     return total
 
 
@@ -32,15 +32,16 @@ def test_wrong_percentages_have_a_banner_and_a_line_in_short(fakes, power, words
     wrong = sharpened(proba, power)
     collected = collect(fakes.precise(LETTERS, wrong), X, LETTERS[column])
     found, summary = collected["percentages"], collected["summary"]
-    said, right = wrong.max(axis=1), wrong.argmax(axis=1) == column
-    assert found["value"] == pytest.approx(ece_by_loop(said, right))
+    forecast, right = wrong.max(axis=1), wrong.argmax(axis=1) == column
+    assert found["value"] == pytest.approx(ece_by_loop(forecast, right))
     assert 0 < found["low"] <= found["value"] <= found["high"]
-    assert (found["said"], found["right"]) == pytest.approx((said.mean(), right.mean()))
+    assert (found["said"], found["right"]) == pytest.approx((forecast.mean(), right.mean()))
     assert summary["lines"][3] == found["line"]
     assert found["line"].startswith("Its percentages cannot be believed")
     assert f"off by {100 * found['value']:.1f} percentage points" in found["line"]
     assert (
-        f"It says {said.mean():.1%} on average and is right in {right.mean():.1%}" in found["line"]
+        f"It says {forecast.mean():.1%} on average and is right in {right.mean():.1%}"
+        in found["line"]
     )
     assert found["line"].endswith(words)
     assert found["large"]
@@ -51,11 +52,11 @@ def test_wrong_percentages_have_a_banner_and_a_line_in_short(fakes, power, words
     assert page.index('<p class="banner"') < page.index('id="summary"')
 
 
-def test_errors_that_cancel_are_told_as_such(fakes):
+def test_calibration_errors_that_cancel_have_their_own_sentence(fakes):
     rng = np.random.default_rng(0)
-    said = np.repeat([0.6, 0.9], 500)
+    forecast = np.repeat([0.6, 0.9], 500)
     right = rng.random(1000) < np.repeat([0.8, 0.7], 500)
-    proba = np.column_stack([said, 1 - said])
+    proba = np.column_stack([forecast, 1 - forecast])
     X = np.arange(1000)[:, None]
     collected = collect(fakes.precise([0, 1], proba), X, (~right).astype(int))
     assert collected["percentages"]["line"].endswith(
@@ -63,10 +64,10 @@ def test_errors_that_cancel_are_told_as_such(fakes):
     )
 
 
-def test_percentages_that_are_a_little_off_are_told_in_milder_words(fakes):
-    said = np.full(2000, 0.9)
+def test_small_calibration_errors_have_milder_words(fakes):
+    forecast = np.full(2000, 0.9)
     column = (np.arange(2000) >= 0.94 * 2000).astype(int)  # right in 94 of 100
-    model = fakes.precise([0, 1], np.column_stack([said, 1 - said]))
+    model = fakes.precise([0, 1], np.column_stack([forecast, 1 - forecast]))
     collected = collect(model, np.arange(2000)[:, None], column)
     found = collected["percentages"]
     assert found["value"] == pytest.approx(0.04)

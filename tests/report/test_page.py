@@ -1,4 +1,4 @@
-"""The page: whole, escaped, ordered, and the same every time."""
+"""The page is complete, escaped, ordered and reproducible."""
 
 import json
 import re
@@ -71,7 +71,7 @@ def test_the_same_dict_gives_the_same_page(collected):
     assert render(collected) == render(json.loads(json.dumps(collected))) == render(collected)
 
 
-def test_the_page_is_ordered_for_those_who_listen(collected):
+def test_the_page_is_ordered_for_screen_readers(collected):
     page = Outline(render(collected))
     assert page.all("html") == [{"lang": "en"}]
     levels = [int(tag[1]) for tag, _ in page.tags if re.fullmatch(r"h[1-6]", tag)]
@@ -101,14 +101,17 @@ def test_the_page_is_ordered_for_those_who_listen(collected):
 
 def test_charts_say_in_words_what_they_show(collected):
     page = Outline(render(collected))
-    said = [place["aria-label"] for place in page.all("div") if place.get("role") == "img"]
-    says = dict(zip(specs_of(render(collected)), said, strict=True))
+    labels = [place["aria-label"] for place in page.all("div") if place.get("role") == "img"]
+    descriptions = dict(zip(specs_of(render(collected)), labels, strict=True))
     method = collected["rejecting"]["methods"][0]
-    assert f"cautious: {method['never']:.1%} wrong when nothing is declined" in says["error_reject"]
-    assert f"{method['cost'][20]:.3f} where declining costs 0.2" in says["costs"]
-    assert f"{collected['sets']['mean']:.2f} classes on average" in says["sets"]
+    assert (
+        f"cautious: {method['never']:.1%} wrong when nothing is declined"
+        in descriptions["error_reject"]
+    )
+    assert f"{method['cost'][20]:.3f} where declining costs 0.2" in descriptions["costs"]
+    assert f"{collected['sets']['mean']:.2f} classes on average" in descriptions["sets"]
     worst = collected["confusions"]["mistaken"][0]
-    assert f"{worst['truth']} taken for {worst['predicted']}" in says["confusions"]
+    assert f"{worst['truth']} taken for {worst['predicted']}" in descriptions["confusions"]
 
 
 def test_the_three_sentences_and_all_numbers_are_on_the_page(collected):
@@ -201,7 +204,7 @@ def test_every_part_of_the_doubt_is_explained_in_words(reasoned, n_classes):
     assert not {"Conflict", "Conflicting", "Ignorance", "Too little"} & set(page.text["th"])
 
 
-def test_a_class_that_is_not_left_open_is_not_said_to_be_impossible(fakes):
+def test_a_class_outside_the_set_is_not_called_impossible(fakes):
     X, proba, column = fakes.rows(60, 3)
     single = render(collect(fakes.precise([0, 1, 2], proba), X, column))
     open_sets = render(collect(fakes.cautious([0, 1, 2], proba, ignorance=0.3), X, column))
@@ -211,7 +214,7 @@ def test_a_class_that_is_not_left_open_is_not_said_to_be_impossible(fakes):
     assert "do not exclude." not in open_sets
 
 
-def test_probabilities_outside_their_bounds_are_said(fakes):
+def test_probabilities_outside_their_bounds_are_reported(fakes):
     X, proba, column = fakes.rows(60, 3)
     model = fakes.cautious([0, 1, 2], proba, ignorance=0.2)
     inside = collect(model, X, column)
@@ -223,17 +226,17 @@ def test_probabilities_outside_their_bounds_are_said(fakes):
     model.predict_bounds = lambda X: bounds[X[:, -1]]
     outside = collect(model, X, column)
     low, high = bounds.lower[:, 0], bounds.upper[:, 0]
-    share = np.mean((flat[:, 0] < low) | (flat[:, 0] > high))
-    assert 0 < share < 1
-    assert outside["doubt"]["outside"] == pytest.approx(share)
-    assert f"In {share:.1%} of the cases the probability of the predicted" in render(outside)
+    fraction = np.mean((flat[:, 0] < low) | (flat[:, 0] > high))
+    assert 0 < fraction < 1
+    assert outside["doubt"]["outside"] == pytest.approx(fraction)
+    assert f"In {fraction:.1%} of the cases the probability of the predicted" in render(outside)
 
 
-def test_it_is_said_where_the_count_of_rows_begins(fakes):
+def test_the_first_row_number_is_stated(fakes):
     X, proba, column = fakes.rows(60, 3)
-    model, says = fakes.precise([0, 1, 2], proba), "number in the table, counted from 0"
-    assert says in render(collect(model, X, column))
-    assert says not in render(collect(model, X, column, row_names=range(1, 61)))
+    model, descriptions = fakes.precise([0, 1, 2], proba), "number in the table, counted from 0"
+    assert descriptions in render(collect(model, X, column))
+    assert descriptions not in render(collect(model, X, column, row_names=range(1, 61)))
 
 
 def test_words_that_are_not_used_are_not_explained(fakes):
@@ -265,13 +268,13 @@ def test_the_map_of_confusions_has_its_numbers_in_a_table(collected):
     ]
 
 
-def test_without_javascript_the_page_says_so_at_its_beginning(collected):
+def test_without_javascript_the_page_begins_with_a_note(collected):
     page = render(collected)
     assert page.count("<noscript>") == 2
     assert page.index("This browser runs no JavaScript") < page.index("<main")
 
 
-def test_a_sample_and_methods_beyond_the_colours_are_said(fakes, monkeypatch):
+def test_a_sample_and_undrawn_methods_are_noted(fakes, monkeypatch):
     X, proba, column = fakes.rows(60, 3)
     models = {f"no. {i}": fakes.precise([0, 1, 2], proba) for i in range(8)}
     monkeypatch.setattr("dubito.report.predictions.MOST_CELLS", 90)
@@ -312,12 +315,12 @@ def contrast(first, second):
 
 
 def luminance(colour):
-    shares = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
-    linear = np.where(shares <= 0.04045, shares / 12.92, ((shares + 0.055) / 1.055) ** 2.4)
+    channels = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
     return float(linear @ [0.2126, 0.7152, 0.0722])
 
 
-def test_a_report_is_written_whole_and_replaces_nothing_unasked(collected, tmp_path):
+def test_a_report_is_written_completely_and_replaces_only_with_force(collected, tmp_path):
     path = tmp_path / "report.html"
     write_page(collected, path)
     assert path.read_text(encoding="utf-8") == render(collected)

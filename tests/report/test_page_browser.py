@@ -1,4 +1,4 @@
-"""The page in a real browser: drawn, moved by the slider, and silent on the network."""
+"""The page in a real browser: charts, slider, and no network access."""
 
 import re
 import shutil
@@ -61,7 +61,7 @@ def files(tmp_path_factory, collected, nasty_report):
 
 @pytest.fixture
 def opened(browser, files):
-    """Open a page and, when the test is over, ask whether anything went wrong or went out."""
+    """Open a page; after the test, assert that there were no errors and no requests."""
     troubles, contexts = [], []
 
     def watch(route):
@@ -91,7 +91,7 @@ def opened(browser, files):
 
 
 def expected_cells(collected, at):
-    """What the table of methods must say at one stop of the slider."""
+    """The cells of the table of methods at one stop of the slider."""
     cells = []
     for method in collected["rejecting"]["methods"]:
         saved = method["never"] - method["cost"][at]
@@ -136,7 +136,7 @@ def test_every_chart_is_drawn(opened, collected):
         assert box["width"] > 300
         assert box["height"] > 100
     named = page.get_by_role("img", name=re.compile(r"\. (Line|Bar|Heat)"))
-    assert named.count() == charts.count()  # said to those who cannot see it
+    assert named.count() == charts.count()  # for screen readers
     assert_at(page, collected, 20)
 
 
@@ -190,12 +190,12 @@ def test_evidence_opens_row_by_row(opened, collected):
     first = rows.first
     assert not first.locator("ul").is_visible()
     first.locator("summary").click()
-    told = collected["doubt"]["rows"][0]["evidence"]
-    headline, *_, conclusion = told["text"].splitlines()
+    evidence = collected["doubt"]["rows"][0]["evidence"]
+    headline, *_, conclusion = evidence["text"].splitlines()
     assert first.locator("p").all_inner_texts() == [headline, conclusion]
-    assert told["others"] == 1  # says less than 0.01 for or against
+    assert evidence["others"] == 1  # says less than 0.01 for or against
     assert [text.split(" = ")[0] for text in first.locator("li").all_inner_texts()] == [
-        *(piece["name"] for piece in told["pieces"]),
+        *(piece["name"] for piece in evidence["pieces"]),
         "1 other\n0.00",
     ]
 

@@ -51,7 +51,7 @@ def test_where_one_cause_is_rare_the_other_fills_the_list(fakes):
     assert collect(model, X, column, doubtful_rows=0)["doubt"]["rows"] == []
 
 
-def test_an_evidential_classifier_tells_its_reasons():
+def test_an_evidential_classifier_gives_its_reasons():
     pd = pytest.importorskip("pandas")
     data = load_breast_cancer(as_frame=True)
     X, y = data.data.iloc[:, :5], data.target.map({0: "malignant", 1: "benign"})
@@ -78,14 +78,16 @@ def test_pieces_beyond_the_longest_list_are_added_up():
     estimator = make_pipeline(StandardScaler(), LogisticRegression())
     model = EvidentialClassifier(estimator).fit(X[::2], y[::2])
     for row in collect(model, X[1::2], y[1::2], doubtful_rows=4)["doubt"]["rows"]:
-        told = row["evidence"]
+        evidence = row["evidence"]
         one = model.weights(X[1::2][[int(row["name"])]])[0]
         k = int(row["predicted"])
-        assert len(told["pieces"]) == 10
-        assert told["others"] == len(one) - 10
-        listed = sum(piece["weight"] for piece in told["pieces"])
-        assert listed + told["others_weight"] == pytest.approx((one[:, k] - one[:, 1 - k]).sum())
-        assert abs(told["pieces"][-1]["weight"]) >= 0.005
+        assert len(evidence["pieces"]) == 10
+        assert evidence["others"] == len(one) - 10
+        listed = sum(piece["weight"] for piece in evidence["pieces"])
+        assert listed + evidence["others_weight"] == pytest.approx(
+            (one[:, k] - one[:, 1 - k]).sum()
+        )
+        assert abs(evidence["pieces"][-1]["weight"]) >= 0.005
 
 
 def test_reasons_for_one_of_several_classes():

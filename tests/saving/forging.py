@@ -1,4 +1,4 @@
-"""Files as a forger would make them: content of their choice under a checksum that is right."""
+"""Forged model files: arbitrary content with a valid checksum."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from zipfile import ZipFile
 
 import numpy as np
 
-from dubito.saving.archive import SCHEMA, STAMP, checksum, pack, unpack
+from dubito.saving.archive import SCHEMA, STAMP, checksum, pack_members, unpack
 from dubito.saving.stamp import checksummed_bytes
 
 
@@ -17,12 +17,12 @@ def members_of(path):
 
 
 def write(path, members):
-    """Write members as they are, stamp and all."""
-    path.write_bytes(pack(members))
+    """Write members unchanged, the stamp included."""
+    path.write_bytes(pack_members(members))
 
 
 def forge(path, *, schema=None, members=None, stamp=None):
-    """Change a model file in place and make its checksum right again.
+    """Change a model file in place and correct its checksum.
 
     `schema` and `stamp` edit their parsed JSON in place; `members` edits the dict of other members.
     """
@@ -82,7 +82,7 @@ def as_npy(array):
 
 
 def zipped(members, **options):
-    """Return a zip file of members in any manner, with names twice if so wanted."""
+    """Return a zip file of members; names may occur twice."""
     buffer = BytesIO()
     with ZipFile(buffer, "w", **options) as archive:
         for name, content in members:

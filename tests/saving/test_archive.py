@@ -1,4 +1,4 @@
-"""Files that are no models, or no longer: a clear refusal, whatever was done to them."""
+"""Files that are not models, or damaged ones, raise clear errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import skops.io
 
 from dubito.calibration import PlattCalibrator
 from dubito.saving import ModelFileError, archive, load, read_stamp, save
-from dubito.saving.archive import SCHEMA, STAMP, pack
+from dubito.saving.archive import SCHEMA, STAMP, pack_members
 from saving.forging import as_npy, forge, members_of, nodes_of, write, zipped
 
 MODEL = PlattCalibrator().fit([-2.0, -1.0, 0.5, 3.0], ["no", "no", "yes", "yes"])
@@ -74,7 +74,7 @@ def test_no_file_and_a_folder(tmp_path):
             read(tmp_path)
 
 
-def test_a_skops_file_of_somebody_else_is_told_apart(path):
+def test_a_skops_file_without_a_stamp_is_an_error(path):
     skops.io.dump(MODEL, path)
     assert_refused(path, r"did not write it.*skops\.io\.load.*dubito\.saving\.save")
 
@@ -87,7 +87,7 @@ def test_cut_short_anywhere(path):
 
 
 def test_any_flipped_bit_is_noticed_or_changes_nothing(path):
-    """Some bits of a zip file, as the time of day, say nothing about its content."""
+    """Some bits of a zip file, such as its time stamps, do not affect its content."""
     whole, honest = path.read_bytes(), members_of(path)
     noticed = 0
     for place in range(0, len(whole), 3):
@@ -225,7 +225,7 @@ def test_two_members_of_one_name_are_refused(path):
 
 @pytest.fixture
 def most(monkeypatch):
-    """Set the limit so low that the tests need not fill memory to pass it."""
+    """Lower the limit, so that tests exceed it with little memory."""
     monkeypatch.setattr(archive, "MOST_BYTES", 2**20)
     return 2**20
 
@@ -242,7 +242,7 @@ def test_what_unpacks_to_far_more_than_it_holds_is_not_unpacked(path, most):
 
 def test_nor_are_zips_inside(path, most):
     inner = zipped([("data.npy", bytes(most + 1))], compression=ZIP_DEFLATED)
-    path.write_bytes(pack({"1.npz": inner, SCHEMA: b"{}"}))
+    path.write_bytes(pack_members({"1.npz": inner, SCHEMA: b"{}"}))
     assert_refused(path, "would unpack to")
 
 

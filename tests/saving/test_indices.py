@@ -1,4 +1,4 @@
-"""Trees of scikit-learn are loaded when their tables are in order, and refused when forged."""
+"""Trees of scikit-learn are loaded if their indices are valid, and refused if forged."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def path(tmp_path):
 
 
 @pytest.mark.parametrize("name", HONEST)
-def test_honest_trees_need_no_word_of_the_user(name, path):
+def test_unchanged_trees_load_without_trusted(name, path):
     model = HONEST[name].fit(X, NAMES)
     save(model, path)
     np.testing.assert_array_equal(load(path).model.predict_proba(NEW), model.predict_proba(NEW))
@@ -141,7 +141,7 @@ def attributes(schema, kind):
 
 @pytest.mark.parametrize("kind", ["RandomForestClassifier", "DecisionTreeClassifier"])
 def test_trees_that_take_other_columns_than_are_checked_are_refused(kind, path):
-    """Fewer columns would pass the check of the rows than the trees then ask for."""
+    """Otherwise rows with too few columns would pass the check, and trees read beyond them."""
     save(HONEST["forest"].fit(X, NAMES), path)
     forge(path, schema=lambda schema: attributes(schema, kind).update(n_features_in_=value(2)))
     assert_refused(path, [TREE])
@@ -151,7 +151,7 @@ def test_boosting_that_would_not_check_its_rows_is_refused(path):
     save(HONEST["boosting"].fit(X, NAMES), path)
     kind = "HistGradientBoostingClassifier"
     forge(path, schema=lambda schema: attributes(schema, kind).update(_in_fit=value(True)))
-    assert load(path)  # a name beyond those of the honest object is not set at all
+    assert load(path)  # an attribute that the original object lacks is not set
 
     def set_it(schema):
         own = attributes(schema, kind)
@@ -165,7 +165,7 @@ def test_boosting_that_would_not_check_its_rows_is_refused(path):
 
 
 def test_a_check_of_rows_that_the_file_replaces_is_refused(path):
-    """A method of the file's choosing would skip the check of the rows."""
+    """A method named by the file would skip the check of the rows."""
     save(HONEST["tree"].fit(X, NAMES), path)
 
     def shadow(schema):
@@ -183,7 +183,7 @@ def test_a_check_of_rows_that_the_file_replaces_is_refused(path):
 
 @pytest.mark.parametrize("number", [7, 0, None])
 def test_a_tree_hidden_elsewhere_is_refused(path, number):
-    """In a slot of another object nobody would look whether it is in order."""
+    """As an attribute of another object its indices would not be checked."""
     save(HONEST["tree"].fit(X, NAMES), path)
 
     def hide(schema):
@@ -198,7 +198,7 @@ def test_a_tree_hidden_elsewhere_is_refused(path, number):
     assert_refused(path, [TREE])
 
 
-def test_ensembles_with_roads_of_their_own_are_left_to_the_user(path):
+def test_unreviewed_ensembles_must_be_named_by_the_user(path):
     model = GradientBoostingClassifier(n_estimators=2).fit(X, NAMES)
     save(CalibratedClassifier(model, PlattCalibrator(), cv=2).fit(X, NAMES), path)
     names = [

@@ -1,4 +1,4 @@
-"""What is loaded answers as what was saved, bit for bit."""
+"""A loaded model has the outputs of the saved one, bit for bit."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ FEW = [
 
 def assert_same(ours, theirs):
     assert ours.keys() == theirs.keys()
-    for question, said in ours.items():
-        assert said.dtype == theirs[question].dtype, question
-        np.testing.assert_array_equal(said, theirs[question], err_msg=question)
+    for question, answer in ours.items():
+        assert answer.dtype == theirs[question].dtype, question
+        np.testing.assert_array_equal(answer, theirs[question], err_msg=question)
 
 
 @pytest.mark.filterwarnings("ignore::dubito.discriminant.WideBoxWarning")

@@ -1,4 +1,4 @@
-"""A file is there whole or not at all, and an old one is not lost."""
+"""A file is written completely or not at all, and an old one is kept on failure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dubito.saving import ModelFileError, load, save
 MODEL = PlattCalibrator().fit([-2.0, -1.0, 0.5, 3.0], ["no", "no", "yes", "yes"])
 
 
-def test_nothing_is_replaced_unasked(tmp_path):
+def test_nothing_is_overwritten_without_force(tmp_path):
     path = tmp_path / "model.skops"
     path.write_text("precious")
     with pytest.raises(FileExistsError, match=r"already exists.*force=True.*--force"):
@@ -103,7 +103,7 @@ def test_others_may_read_the_file_as_any_other(tmp_path):
     assert modes[0] == modes[1]
 
 
-def test_what_cannot_be_saved_is_told_and_leaves_nothing(tmp_path):
+def test_unsavable_models_are_an_error_and_leave_no_file(tmp_path):
     model = PlattCalibrator().fit([-2.0, -1.0, 0.5, 3.0], ["no", "no", "yes", "yes"])
     model.extra = (row for row in [1, 2])
     with pytest.raises(ModelFileError, match=r"PlattCalibrator cannot be saved: .*generator"):
@@ -111,7 +111,7 @@ def test_what_cannot_be_saved_is_told_and_leaves_nothing(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_without_skops_the_way_out_is_told(tmp_path, monkeypatch):
+def test_without_skops_the_error_names_what_to_install(tmp_path, monkeypatch):
     save(MODEL, tmp_path / "model.skops")
     monkeypatch.setitem(sys.modules, "skops", None)
     monkeypatch.setitem(sys.modules, "skops.io", None)
@@ -122,7 +122,7 @@ def test_without_skops_the_way_out_is_told(tmp_path, monkeypatch):
 
 
 def test_torch_and_dask_are_not_loaded_for_a_file(tmp_path):
-    """skops would walk into scikit-learn's bridges to them; those must work again afterwards."""
+    """skops would import scikit-learn's modules for them; those must work again afterwards."""
     save(MODEL, tmp_path / "model.skops")
     script = f"""
 import sys

@@ -1,4 +1,4 @@
-"""Files of trusted types alone that would do harm when used: refused before anybody can."""
+"""Files of trusted types with harmful attributes are refused before the model is used."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def path(tmp_path):
 
 
 def stacked(member, method):
-    """Return a stack that calls a method of a member, both of the forger's choosing."""
+    """Return a stack that calls a given method of a given member."""
     model = StackingClassifier([("a", LogisticRegression())])
     model.estimators_, model.stack_method_ = [member], [method]
     model.classes_, model.final_estimator_ = np.unique(NAMES), LINEAR
@@ -53,7 +53,7 @@ def stacked(member, method):
 
 
 def writer(target):
-    """Return the steps that would write a file where the forger likes, when asked to predict."""
+    """Return pipeline steps that would write a file at prediction."""
     return [
         ("name", stacked(np.array([[target.encode()]]), "__deepcopy__")),
         ("text", FunctionTransformer(str, kw_args={"encoding": "ascii"})),
@@ -76,7 +76,7 @@ def test_every_step_of_that_is_refused_by_itself(step, path):
 
 
 def spoilt(model, **attributes):
-    """Return a fitted model with attributes as no fitting leaves them."""
+    """Return a fitted model with attributes that fitting does not set."""
     for name, content in attributes.items():
         setattr(model, name, content)
     return model
@@ -164,8 +164,10 @@ def far_random():
 @pytest.mark.parametrize("kind", ODD)
 def test_what_fitting_does_not_leave_is_refused(kind, path):
     save(ODD[kind](), path)
-    said = r"not loaded: (its \w+ has |the numbers in its \w+ do not agree|it names builtins\.str)"
-    with pytest.raises(ModelFileError, match=said) as refusal:
+    message = (
+        r"not loaded: (its \w+ has |the numbers in its \w+ do not agree|it names builtins\.str)"
+    )
+    with pytest.raises(ModelFileError, match=message) as refusal:
         load(path)
     assert "made to do harm" in str(refusal.value)
     assert "trust" not in str(refusal.value)
@@ -186,8 +188,8 @@ def test_unusual_settings_need_a_word_of_the_user(kind, path):
 
 
 @pytest.mark.parametrize("model", [KNeighborsClassifier(algorithm="brute"), CountVectorizer()])
-def test_estimators_that_nobody_vouches_for_are_refused(model, path):
-    """Neighbours write where the labels lead; vectorizers open files by name."""
+def test_unreviewed_estimators_are_refused(model, path):
+    """Nearest neighbours index memory by their labels; vectorizers open files by name."""
     fitted_one = model.fit(X, NAMES) if hasattr(model, "predict") else model.fit(["a word"])
     save(spoilt(fitted_one, classes_=np.unique(NAMES)), path)
     kind = type(model)
@@ -232,7 +234,7 @@ HONEST = {
 
 @pytest.mark.filterwarnings("ignore:Found unknown categories")
 @pytest.mark.parametrize("name", HONEST)
-def test_honest_models_need_no_word_of_the_user(name, path):
+def test_unchanged_models_load_without_trusted(name, path):
     model = fitted(HONEST[name])
     save(model, path)
     np.testing.assert_array_equal(load(path).model.predict(NEW), model.predict(NEW))
@@ -254,7 +256,7 @@ def test_no_more_processes_are_started_than_there_are_cores(given, kept, path):
     assert load(path).model[0].n_jobs == kept
 
 
-def test_who_is_vouched_for_is_an_estimator_that_skops_trusts():
+def test_reviewed_names_are_estimators_that_skops_trusts():
     from skops.io._trusted_types import SKLEARN_ESTIMATOR_TYPE_NAMES
 
     assert len(reviewed_names()) > 60
@@ -272,7 +274,7 @@ def add(schema, name, new):
 
 
 def test_one_number_for_two_things_is_refused(path):
-    """skops would make the first and put it where the second stands."""
+    """skops would create the first object and use it in place of the second."""
     save(stacked(LINEAR, "predict"), path)
 
     def alias(schema):
@@ -295,7 +297,7 @@ def test_numbers_of_objects_are_whole(number, path):
 
 
 def test_a_key_s_type_cannot_be_borrowed(path):
-    """The types of keys are in every file: by their number they could become a function."""
+    """The types of keys are in every file: referred to by number, they could be called."""
     save(make_pipeline(FunctionTransformer(), LINEAR), path)
 
     def borrow(schema):
@@ -322,7 +324,7 @@ def test_names_that_python_keeps_to_itself_are_refused(name, path):
 
 
 def test_masked_arrays_are_made_of_arrays_alone(path):
-    """numpy asks other objects for their memory, at once."""
+    """numpy accesses the memory of other objects immediately."""
     save(spoilt(fitted(LINEAR), more=np.ma.MaskedArray([1.0, 2.0], [True, False])), path)
     assert load(path)
 

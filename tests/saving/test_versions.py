@@ -1,4 +1,4 @@
-"""Files of other versions: read, brought up to date, or refused with the reason."""
+"""Files of other versions are read, migrated, or refused with the reason."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_format_too_old_is_refused_and_its_writer_named(path):
         read_stamp(path)
 
 
-def test_an_unknown_writer_is_told_as_such(path):
+def test_an_unknown_writer_is_reported(path):
     forge(path, stamp=lambda raw: raw.update(format=0, dubito=["?"]))
     with pytest.raises(ModelFileError, match="an unknown dubito"):
         read_stamp(path)
@@ -111,12 +111,14 @@ def test_scikit_learn_s_own_warnings_are_not_heard_beside_ours(tmp_path):
 
 def test_another_dubito_is_warned_of(path):
     forge(path, stamp=lambda raw: raw.update(dubito="0.0.9"))
-    said = rf"saved with dubito 0\.0\.9; this is dubito {dubito.__version__}\. What the model says"
-    with pytest.warns(InconsistentVersionWarning, match=said):
+    message = (
+        rf"saved with dubito 0\.0\.9; this is dubito {dubito.__version__}\. What the model says"
+    )
+    with pytest.warns(InconsistentVersionWarning, match=message):
         load(path)
 
 
-def test_parts_that_do_not_fit_are_told_with_the_version_that_wrote_them(path):
+def test_parts_that_do_not_fit_are_reported_with_the_saved_version(path):
     def spoil(schema):
         for one in nodes_of(schema, "NdArrayNode"):
             one["file"] = "none.npy"
@@ -129,8 +131,8 @@ def test_parts_that_do_not_fit_are_told_with_the_version_that_wrote_them(path):
         load(path)
 
 
-def test_a_package_that_is_not_installed_is_told(path):
-    """The user may trust what is not there."""
+def test_a_missing_package_is_reported(path):
+    """The user may trust a type that is not installed."""
     forge(path, schema=put(node("ObjectNode", "no_such_package.models", "Booster")))
     with pytest.raises(ModelFileError, match=r"needs a package that is not installed.*no_such_"):
         load(path, trusted=["no_such_package.models.Booster"])

@@ -1,4 +1,4 @@
-"""Every estimator of the house in its main variants, fitted, with rows to ask it about."""
+"""Every estimator of dubito in its main variants, fitted, with rows to predict."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ CALIBRATORS = {
 
 
 def scored(name, n_classes, labels):
-    """Return a calibrator fitted on scores, and scores to ask it about."""
+    """Return a calibrator fitted on scores, and scores to predict."""
     scores, y = draw_scores(80, n_classes)
     if name == "EvidentialJointCalibrator":
         scores = np.stack([scores, draw_scores(80, n_classes, seed=1)[0]], axis=1)
@@ -115,7 +115,7 @@ def neurons(solver):
 
 
 def mixed_table():
-    """Return a table of numbers, words and holes, as a file has them."""
+    """Return a table of numbers, texts and missing values."""
     import pandas as pd
 
     rng = np.random.default_rng(0)
@@ -280,7 +280,7 @@ MODELS = {
     "pipeline-bayes": lambda: prepared(NestedDichotomyClassifier(GaussianNB())),
 }
 
-#: What the user must trust by name: scikit-learn follows the numbers in these without a look.
+#: Types the user must name as trusted: scikit-learn does not check the indices in them.
 NEIGHBOURS = (
     "sklearn.metrics._dist_metrics.EuclideanDistance64",
     "sklearn.neighbors._classification.KNeighborsClassifier",
@@ -296,19 +296,19 @@ def fitted(name):
 
 
 def answers(model, rows):
-    """Return all that a model says of some rows, by the name of the question."""
-    said = {"predict": model.predict(rows), "classes": np.asarray(model.classes_)}
+    """Return all outputs of a model for some rows, by method name."""
+    answers = {"predict": model.predict(rows), "classes": np.asarray(model.classes_)}
     for question in (
         *("predict_proba", "predict_bounds", "predict_set", "predict_contour"),
         *("conflict", "critical_c", "familiarity"),
     ):
         if hasattr(model, question):
-            said[question] = getattr(model, question)(rows)
-    if "predict_bounds" in said:
-        bounds = said.pop("predict_bounds")
-        said.update(lower=bounds.lower, upper=bounds.upper)
+            answers[question] = getattr(model, question)(rows)
+    if "predict_bounds" in answers:
+        bounds = answers.pop("predict_bounds")
+        answers.update(lower=bounds.lower, upper=bounds.upper)
     if hasattr(model, "predict_topk"):
-        said.update(zip(("top labels", "top values"), model.predict_topk(rows, 2), strict=False))
+        answers.update(zip(("top labels", "top values"), model.predict_topk(rows, 2), strict=False))
     if hasattr(model, "explain"):
-        said["text"] = np.array(model.explain(rows[:2]).text())
-    return said
+        answers["text"] = np.array(model.explain(rows[:2]).text())
+    return answers

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from dubito._calibrator_names import CALIBRATORS
-from dubito.cli.console import Console, check_choice
+from dubito.cli.console import Console, check_option
 from dubito.cli.options import Columns, Force, Json, Quiet, Seed
 
 #: Name on the command line -> class in `dubito.calibration`, or `dubito.conformal`.
@@ -84,9 +84,9 @@ def calibrate(  # noqa: PLR0913 - a command's options
     and after it: before, probabilities are taken as they are, and margins and logits go through a
     softmax (one column: a logistic function).
     """
-    check_choice("--method", method, METHODS)
-    check_choice("--input", input, INPUTS)
-    check_choice("--targets", targets, ("smoothed", "light", "raw"))
+    check_option("--method", method, METHODS)
+    check_option("--input", input, INPUTS)
+    check_option("--targets", targets, ("smoothed", "light", "raw"))
     from dubito.cli import score_calibration  # noqa: PLC0415 - heavy
     from dubito.cli.score_columns import ColumnOptions  # noqa: PLC0415
     from dubito.cli.tables import split_names  # noqa: PLC0415
@@ -106,7 +106,7 @@ def calibrate(  # noqa: PLR0913 - a command's options
     for note in task.notes:
         console.note(f"note: {note}")
     with console.progress(folds + 1, "Calibrating", unit="fits") as advance:
-        numbers = score_calibration.cross_validate(task, folds, seed, advance)
+        numbers = score_calibration.held_out_errors(task, folds, seed, advance)
         model = task.fitted()
         advance(1)
     chosen = score_calibration.chosen(model)

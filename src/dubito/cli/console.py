@@ -82,7 +82,7 @@ def about(
     """Classifiers that know when to doubt."""
 
 
-def check_choice(option: str, given: str | None, allowed: Iterable[str]) -> None:
+def check_option(option: str, given: str | None, allowed: Iterable[str]) -> None:
     """Raise an error if the value of an option is not allowed; None means not given.
 
     Parameters

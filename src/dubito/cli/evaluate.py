@@ -45,7 +45,7 @@ def evaluate(  # noqa: PLR0913 - a command's options
 
     Each measure comes with a 95% interval: between its ends it varies when the rows are drawn
     anew. The column of labels is the one the model was fitted with, unless --label names another.
-    Of conformal models, the coverage that was promised and the coverage observed are told too.
+    Of conformal models, the promised and the observed coverage are printed too.
     """
     check_fraction("--level", level)
     check_fraction("--coverage", coverage)

@@ -40,15 +40,15 @@ def explain(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Explain what a model says about a row: of a table, or of values given here.
+    """Explain the prediction of a model for a row: of a table, or of values given here.
 
     dubito explain model.skops new.csv --row 17
 
     dubito explain model.skops age=31 ldl=7.9
 
-    All models tell probabilities, bounds and what their doubt is made of; some tell more:
-    evidential ones what speaks for what, imprecise ones how far other classes are from
-    being the best answer, nested ones the splits on the way, a fusion what each member says.
+    All models give probabilities, bounds and the parts of their doubt; some give more:
+    evidential ones what speaks for which class, imprecise ones how far other classes are from
+    being the best answer, nested ones the splits on the way, a fusion what each member predicts.
     """
     from dubito import saving  # noqa: PLC0415 - heavy
     from dubito.cli.reasons import explain_rows  # noqa: PLC0415

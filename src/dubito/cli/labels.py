@@ -6,18 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dubito._wording import name_rows, name_some
+from dubito._wording import name_ends, name_rows, name_some
 from dubito.cli.console import CliError
 from dubito.cli.csv_reader import unlike_text
-from dubito.cli.tables import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    import numpy.typing as npt
     import pandas as pd
 
+    from dubito._typing import AnyArray, IntArray
     from dubito.saving import Saved
 
 #: Floats hold all integers below this; 64-bit integers all with at most this many digits.
@@ -26,7 +25,7 @@ _EXACT, _DIGITS = 2**53, 18
 
 def true_labels(
     saved: Saved, frame: pd.DataFrame, label: str | None, *, path: str | Path
-) -> npt.NDArray[Any]:
+) -> AnyArray:
     """Return the true labels, as the model's own classes.
 
     Parameters
@@ -65,9 +64,7 @@ def label_column(saved: Saved, label: str | None) -> str:
     return name
 
 
-def label_codes(
-    column: pd.Series, classes: Sequence[Any], *, path: str | Path
-) -> npt.NDArray[np.intp]:
+def label_codes(column: pd.Series, classes: Sequence[Any], *, path: str | Path) -> IntArray:
     """Return the position of each label among the classes.
 
     A label from a CSV file is text: it matches the class with the same text, or the number or
@@ -100,7 +97,7 @@ def label_codes(
         names = name_some([str(value) for value in unknown])
         raise CliError(
             f"column {column.name!r} of {path} has labels that are not among the classes: {names} "
-            f"(first: row {row}). The classes are {listed(classes)}."
+            f"(first: row {row}). The classes are {name_ends(classes)}."
         )
     return np.asarray(positions, dtype=np.intp)[codes]
 
@@ -125,7 +122,7 @@ def class_positions(values: Iterable[Any], classes: Sequence[Any]) -> list[int |
     return [by_text.get(str(value), by_value.get(_canonical(value))) for value in values]
 
 
-def as_classes(column: pd.Series, path: str | Path) -> npt.NDArray[Any]:
+def as_classes(column: pd.Series, path: str | Path) -> AnyArray:
     """Return labels as classes: whole numbers as integers, everything else as text.
 
     Text such as 01 or 1.5 stays text; 1 and 1.0 both become the integer 1.

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dubito.cli.console import CliError, Console, check_choice, check_fraction
+from dubito.cli.console import CliError, Console, check_fraction, check_option
 from dubito.cli.options import Coverage, Force, Json, Level, Quiet, Trust
 
 RULES = ("interval_dominance", "maximality", "e_admissibility", "weak_dominance", "set_utility")
@@ -74,8 +74,8 @@ def predict(  # noqa: PLR0913 - a command's options
     answer, with | between; of conformal models, sets with the coverage asked for), set_size,
     familiarity (of models trained with --novelty), and rejected.
     """
-    check_choice("--strategy", strategy, STRATEGIES)
-    check_choice("--rule", rule, RULES)
+    check_option("--strategy", strategy, STRATEGIES)
+    check_option("--rule", rule, RULES)
     check_fraction("--level", level)
     check_fraction("--coverage", coverage)
     if rule is not None and coverage is not None:
@@ -84,7 +84,7 @@ def predict(  # noqa: PLR0913 - a command's options
         raise CliError(f"--reject-cost must be a number such as 0.2. Got {reject_cost}.")
     left_out = [part.strip() for part in without.split(",")] if without else []
     for part in left_out:
-        check_choice("--without", part, PARTS)
+        check_option("--without", part, PARTS)
     if json and output is None:
         raise CliError(
             "--json and the table cannot both go to stdout. Name a file for the table: -o FILE."

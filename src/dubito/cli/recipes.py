@@ -26,7 +26,10 @@ class ColumnPlan(NamedTuple):
 
 
 class Recipe(NamedTuple):
-    """A model by name: a summary, the function that builds it, and the stems of its kernels."""
+    """A model by name: a summary, the function that builds it, and parts of its kernels' names.
+
+    All of these kernels are compiled when the model is trained.
+    """
 
     summary: str
     build: Callable[[ColumnPlan], Any]
@@ -52,7 +55,7 @@ class Recipe(NamedTuple):
         return notes
 
     def compiles_first(self) -> bool:
-        """Whether no compiled version of a kernel is found in the cache of numba."""
+        """Return whether the cache of numba lacks a kernel of the model."""
         package, cache = Path(dubito.__file__).parent, os.environ.get("NUMBA_CACHE_DIR")
         if not cache and not os.access(package, os.W_OK):
             return False  # numba then uses another folder, or none
@@ -180,6 +183,9 @@ def _fusion(plan: ColumnPlan) -> Any:
     return EvidentialFusion(members, cv=plan.folds, random_state=plan.seed)
 
 
+#: Kernels of the default calibrator; most of its time to compile is theirs.
+AUTO_KERNELS = ("softmax_models", "isotonic")
+
 #: The model that is trained by default.
 DEFAULT = "calibrated-logistic"
 
@@ -187,7 +193,7 @@ RECIPES = {
     "calibrated-logistic": Recipe(
         "logistic regression, calibrated with bounds, and its reasons",
         _calibrated_logistic,
-        ("evidence_weights", "isotonic"),
+        AUTO_KERNELS,
         needs_pairs=False,
     ),
     "evidential-logistic": Recipe(
@@ -209,32 +215,32 @@ RECIPES = {
     "nested": Recipe(
         "a tree of two-way splits, for many classes, calibrated with bounds",
         _tree,
-        ("logistic_node", "tree_paths", "couplings"),
+        ("logistic_node",),
         needs_pairs=False,
         most_classes=math.inf,
     ),
     "nested-ensemble": Recipe(
         "ten trees of two-way splits, pooled and calibrated with bounds",
         _ensemble,
-        ("logistic_node", "tree_paths", "couplings"),
+        ("logistic_node",),
         needs_pairs=False,
         most_classes=math.inf,
     ),
     "calibrated-forest": Recipe(
         "random forest, calibrated with bounds",
         lambda plan: _calibrated(plan, random_forest(plan), scale=False),
-        ("couplings",),
+        AUTO_KERNELS,
     ),
     "calibrated-svm": Recipe(
         "support vector machine, calibrated with bounds",
         lambda plan: _calibrated(plan, _svm(), scale=True),
-        ("couplings",),
+        AUTO_KERNELS,
         most_rows=20_000,
     ),
     "calibrated-boosting": Recipe(
         "gradient-boosted trees, calibrated with bounds",
         lambda plan: _calibrated(plan, _boosting(plan), scale=False),
-        ("couplings",),
+        AUTO_KERNELS,
     ),
     "fusion": Recipe(
         "support vector machine, naive Bayes and forest, calibrated together",

@@ -1,4 +1,4 @@
-"""`dubito report`: one HTML page that says how far a saved model can be trusted."""
+"""`dubito report`: one HTML page on how far a saved model can be trusted."""
 
 from __future__ import annotations
 

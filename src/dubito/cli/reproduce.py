@@ -50,10 +50,10 @@ def reproduce(
     true probability, and sets the true label.
 
     Without --resume and --out all of it is computed anew. Interrupt it at any time: what is
-    finished is kept, and the last line says how to go on.
+    finished is kept, and the last line prints how to go on.
 
     The experiments are not part of the installed package: run this inside a checkout of dubito.
-    Options not listed here go to the experiment as they are; its README.md tells them.
+    Options not listed here go to the experiment as they are; its README.md lists them.
     """
     if resume and out is not None:
         raise CliError(

@@ -12,7 +12,7 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import StratifiedKFold
 
 import dubito.calibration
-from dubito._wording import counted
+from dubito._wording import counted, name_ends
 from dubito.calibration import LabelMismatchWarning
 from dubito.cli.calibrate import JOINT, METHODS, TARGETS
 from dubito.cli.console import CliError
@@ -23,7 +23,7 @@ from dubito.cli.score_columns import (
     match_classifiers,
     match_columns,
 )
-from dubito.cli.tables import Table, listed, refuse_missing
+from dubito.cli.tables import Table, refuse_missing
 from dubito.conformal import ConformalClassifier
 from dubito.metrics import expected_calibration_error
 
@@ -31,9 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    import numpy.typing as npt
+    from dubito._typing import FloatArray, IntArray
 
-    Floats = npt.NDArray[np.float64]
 
 #: Rows that sum to 1 within this tolerance look like rounded probabilities.
 _SUM_TOLERANCE = 1e-3
@@ -61,8 +60,8 @@ class CalibrationTask:
         Remarks on the file that are printed.
     """
 
-    scores: Floats
-    codes: npt.NDArray[np.intp]
+    scores: FloatArray
+    codes: IntArray
     match: ScoreColumns
     method: str
     input: str
@@ -164,14 +163,14 @@ def choose_folds(task: CalibrationTask, cv: int) -> tuple[int, str]:
     return (fewest, why) if fewest > 1 else (0, why)
 
 
-def cross_validate(
+def held_out_errors(
     task: CalibrationTask, folds: int, seed: int, advance: Callable[[int], None]
 ) -> dict[str, float | None]:
     """Return the held-out log loss and ECE, before and after calibration.
 
     Parameters
     ----------
-    task : Task
+    task : CalibrationTask
         Scores, labels and method.
     folds : int
         Folds of the cross-validation; with 0 all values are None.
@@ -211,11 +210,12 @@ def chosen(model: Any) -> dict[str, str]:
 def opening(task: CalibrationTask) -> str:
     """Return the line printed before the fit: rows, classes and method."""
     columns, classes = task.match.columns, task.match.classes
+    names = name_ends(columns, shown=3, gap="…")
     if task.method == JOINT:
-        what = f"{counted(len(columns), 'classifier')} ({_span(columns)}) of 2 classes"
+        what = f"{counted(len(columns), 'classifier')} ({names}) of 2 classes"
     else:
         of = "column" if len(columns) == 1 else "columns"
-        what = f"{len(classes):,} classes ({of} {_span(columns)})"
+        what = f"{len(classes):,} classes ({of} {names})"
     kind = f", scores taken as {task.input}"
     if len(columns) == 1 or task.method == JOINT:
         kind += f", higher meaning {classes[1]}"
@@ -237,7 +237,7 @@ def closing(task: CalibrationTask, numbers: dict[str, float | None], folds: int,
 def _notes(task: CalibrationTask, table: Table, input: str | None) -> list[str]:
     notes = [f"{table.path} is {table.note}."] if table.note else []
     if task.match.left_out:
-        notes.append(f"left out: {listed(task.match.left_out)}.")
+        notes.append(f"left out: {name_ends(task.match.left_out)}.")
     if input is None and _look_like_probabilities(task):
         notes.append(
             "the scores look like probabilities but are taken as margins. If they are "
@@ -254,7 +254,7 @@ def _look_like_probabilities(task: CalibrationTask) -> bool:
     return alone or bool((abs(scores.sum(axis=1) - 1) < _SUM_TOLERANCE).all())
 
 
-def _as_probabilities(task: CalibrationTask) -> Floats:
+def _as_probabilities(task: CalibrationTask) -> FloatArray:
     """Return uncalibrated probabilities; of several classifiers, those with the least log loss."""
     scores = task.scores
     if scores.shape[1] > 1 and task.method != JOINT:
@@ -266,9 +266,5 @@ def _as_probabilities(task: CalibrationTask) -> Floats:
     return min(each, key=lambda proba: _log_loss(task, proba))
 
 
-def _log_loss(task: CalibrationTask, proba: Floats) -> float:
+def _log_loss(task: CalibrationTask, proba: FloatArray) -> float:
     return float(log_loss(task.codes, proba, labels=range(proba.shape[1])))
-
-
-def _span(names: list[str]) -> str:
-    return ", ".join(names) if len(names) <= 3 else f"{names[0]}…{names[-1]}"

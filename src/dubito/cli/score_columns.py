@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dubito._wording import counted
+from dubito._wording import counted, name_ends
 from dubito.cli.console import CliError
 from dubito.cli.labels import class_positions
-from dubito.cli.tables import listed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,7 +88,7 @@ def match_columns(
     elif options.positive is not None:
         raise CliError(
             "--positive says what one column of scores is about, but there is a column for each "
-            f"class ({listed(columns)}). Leave it out."
+            f"class ({name_ends(columns)}). Leave it out."
         )
     return ScoreColumns(columns, classes, [name for name in numbers if name not in columns])
 
@@ -126,16 +125,16 @@ def _pair_with_classes(
     one = len(columns) == 1 and len(names) == 2
     if len(columns) != len(names) and not one:
         raise CliError(
-            f"--classes names {counted(len(names), 'class')} ({listed(names)}) for "
-            f"{counted(len(columns), 'column')} of scores ({listed(columns)}). Name one class for "
-            "each column, and choose the columns with --columns."
+            f"--classes names {counted(len(names), 'class')} ({name_ends(names)}) for "
+            f"{counted(len(columns), 'column')} of scores ({name_ends(columns)}). Name one class "
+            "for each column, and choose the columns with --columns."
         )
     positions = class_positions(labels, names)
     unknown = [name for name, at in zip(labels, positions, strict=True) if at is None]
     if unknown:
         raise CliError(
-            f"--classes lacks {listed(unknown)}, which occurs among the labels. It names "
-            f"{listed(names)}."
+            f"--classes lacks {name_ends(unknown)}, which occurs among the labels. It names "
+            f"{name_ends(names)}."
         )
     written = dict(zip(positions, labels, strict=True))
     kind = type(labels[0])
@@ -143,8 +142,8 @@ def _pair_with_classes(
         classes = [written[i] if i in written else kind(name) for i, name in enumerate(names)]
     except ValueError as error:
         raise CliError(
-            f"--classes must name labels such as {listed(labels)}: whole numbers. It names "
-            f"{listed(names)}."
+            f"--classes must name labels such as {name_ends(labels)}: whole numbers. It names "
+            f"{name_ends(names)}."
         ) from error
     return columns, classes
 
@@ -170,7 +169,7 @@ def _two_classes(labels: Sequence[Any], what: str) -> list[Any]:
             "class is only rare here, say --classes A,B."
         )
     if len(labels) > 2:
-        raise CliError(f"{what} two classes, but the labels are {listed(labels)}.")
+        raise CliError(f"{what} two classes, but the labels are {name_ends(labels)}.")
     return list(labels)
 
 
@@ -186,7 +185,9 @@ def _positive_last(column: str | None, classes: list[Any], options: ColumnOption
         return classes
     [position] = class_positions([options.positive], classes)
     if position is None:
-        raise CliError(f"--positive {options.positive} is not among the labels {listed(classes)}.")
+        raise CliError(
+            f"--positive {options.positive} is not among the labels {name_ends(classes)}."
+        )
     return classes if position == 1 else classes[::-1]
 
 
@@ -217,9 +218,9 @@ def _by_name(
     if unmatched:
         rest = [name for name in columns if name in matched or name in unmatched]
         raise CliError(
-            f"no row has the label of {counted(len(unmatched), 'column')} ({listed(unmatched)}). "
-            f"Where these are scores of classes, name the classes of all columns ({listed(rest)}) "
-            "with --classes; else choose the columns with --columns."
+            f"no row has the label of {counted(len(unmatched), 'column')} "
+            f"({name_ends(unmatched)}). Where these are scores of classes, name the classes of all "
+            f"columns ({name_ends(rest)}) with --classes; else choose the columns with --columns."
         )
     return matched, list(labels)
 
@@ -245,17 +246,17 @@ def _no_match_error(columns: list[str], labels: Sequence[Any]) -> CliError:
     if len(found) > 1:
         lacking = [label for label in labels if label not in found]
         return CliError(
-            f"no column of numbers is named after the label {listed(lacking)}, as there are for "
-            f"{listed(found)}. Correct the labels, or give each its column of scores."
+            f"no column of numbers is named after the label {name_ends(lacking)}, as there are for "
+            f"{name_ends(found)}. Correct the labels, or give each its column of scores."
         )
     if len(labels) == 2:
         return CliError(
-            f"which columns hold the scores? Of two classes ({listed(labels)}) there may be one "
-            f"column, or one named after each. The columns of numbers are {listed(columns)}: "
+            f"which columns hold the scores? Of two classes ({name_ends(labels)}) there may be one "
+            f"column, or one named after each. The columns of numbers are {name_ends(columns)}: "
             "choose with --columns. Scores of several classifiers: --method evidential-joint."
         )
     return CliError(
-        f"the columns {listed(columns)} are not named after the labels {listed(labels)}. Say which "
-        "class each column is about with --classes, in the order of the columns, and choose "
+        f"the columns {name_ends(columns)} are not named after the labels {name_ends(labels)}. Say "
+        "which class each column is about with --classes, in the order of the columns, and choose "
         "columns with --columns."
     )

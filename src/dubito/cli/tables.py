@@ -17,15 +17,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from dubito._wording import counted
+from dubito._wording import counted, name_ends
 from dubito.cli import csv_reader
 from dubito.cli.console import CliError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    import numpy.typing as npt
     import pandas as pd
+
+    from dubito._typing import BoolArray, IntArray
 
 #: Most cells of a chunk: 32 MiB of numbers.
 CELLS = 2**22
@@ -118,7 +119,7 @@ class Table:
         mostly = self._mostly_numbers(self._text_columns())
         return [name for name in self.names if self.types[name] == "number" or name in mostly]
 
-    def are_numbers(self, column: pd.Series) -> npt.NDArray[np.bool_]:
+    def are_numbers(self, column: pd.Series) -> BoolArray:
         """Return which cells of a text column are numbers in the notation of this file."""
         import pandas as pd  # noqa: PLC0415 - heavy
 
@@ -166,7 +167,7 @@ class Table:
         free = [other for other in self.names if other not in taken]
         near = difflib.get_close_matches(name, free, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
-        why = why or f"Its columns are {listed(self.names)}."
+        why = why or f"Its columns are {name_ends(self.names)}."
         if len(self.names) == 1:
             why += (
                 f" All of {self.path} is one column, {self.names[0]!r}: are its cells separated by "
@@ -293,22 +294,6 @@ def split_names(text: str) -> list[str]:
     return next(python_csv.reader([text], skipinitialspace=True), [])
 
 
-def listed(names: Sequence[object], most: int = 8) -> str:
-    """Return names separated by commas; of more than `most`, only the first and the last.
-
-    Examples
-    --------
-    >>> from dubito.cli.tables import listed
-    >>> listed(["a", "b"]), listed(range(100))
-    ('a, b', '0 … 99')
-    """
-    if not names:
-        return "none"
-    if len(names) > most:
-        return f"{names[0]} … {names[-1]}"
-    return ", ".join(str(name) or "(no name)" for name in names)
-
-
 def _refuse_no_file(path: Path) -> None:
     if path.is_dir():
         raise CliError(f"{path} is a folder, not a table. Name a CSV or Parquet file.")
@@ -332,7 +317,7 @@ def _refuse_duplicate_names(path: Path, names: list[str]) -> None:
     duplicates = sorted({name for name in names if names.count(name) > 1}) if names else []
     if duplicates:
         raise CliError(
-            f"{path} has several columns named {listed(duplicates)}. Give each column its own "
+            f"{path} has several columns named {name_ends(duplicates)}. Give each column its own "
             "name; the first line must hold the names."
         )
 
@@ -410,7 +395,7 @@ def refuse_missing(frame: pd.DataFrame, path: str | Path, *, empty_allowed: bool
     cells = frame.to_numpy()
     if cells.dtype.kind == "f" and np.isfinite(cells).all():
         return  # fast path; checking thousands of columns one by one is slow
-    first: dict[str, npt.NDArray[np.intp]] = {}
+    first: dict[str, IntArray] = {}
     for name in frame.columns:
         column = frame[name]
         bad = np.zeros(len(frame), bool) if empty_allowed else column.isna().to_numpy()

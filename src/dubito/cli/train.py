@@ -25,9 +25,7 @@ from dubito.cli.recipes import DEFAULT, RECIPES
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    import numpy.typing as npt
-
-    from dubito._typing import IntArray
+    from dubito._typing import AnyArray, IntArray
     from dubito.cli.recipes import Recipe
     from dubito.cli.training_data import TrainingData
     from dubito.metrics import Estimate
@@ -67,7 +65,7 @@ def train(  # noqa: PLR0913 - a command's options
         ),
     ] = None,
     aside: Annotated[
-        float, typer.Option(min=0.01, max=0.99, help="Share of the rows to set aside.")
+        float, typer.Option(min=0.01, max=0.99, help="Fraction of the rows to set aside.")
     ] = 0.3,
     impute: Annotated[
         bool,
@@ -82,7 +80,7 @@ def train(  # noqa: PLR0913 - a command's options
         typer.Option(
             "--conformal",
             metavar=FLAG,
-            help="Sets that hold the true class as often as asked: predict --coverage 0.9.",
+            help="Sets that hold the true class as often as promised: predict --coverage 0.9.",
         ),
     ] = False,
     novelty: Annotated[
@@ -104,7 +102,7 @@ def train(  # noqa: PLR0913 - a command's options
     Numbers are standardised where the model wants it and texts become one feature for each value,
     all inside the saved model: `dubito predict` takes tables like this one. A text that training
     had not counts as none of those it had. Columns that count the rows, hold one value only or a
-    different text almost everywhere are left out, and said.
+    different text almost everywhere are left out, and listed.
     """
     console = Console(quiet=quiet, json=json)
     recipe = _recipe(model)
@@ -120,7 +118,7 @@ def train(  # noqa: PLR0913 - a command's options
     )
     tested = None
     if set_aside is not None:
-        rows, tested = training.set_aside(rows, aside, seed)
+        rows, tested = training.split_training_data(rows, aside, seed)
     wrappers = Wrappers(conformal, novelty)
     facts = _print_rows(rows, target, model, wrappers, console)
     for note in (*rows.notes, *recipe.slow_notes(len(rows.y), len(facts["classes"]))):
@@ -219,10 +217,11 @@ def _recipe(name: str) -> Recipe:
 
 def _check_required(target: str | None, output: Path | None, data: Path) -> tuple[str, Path]:
     """Raise an error if the target or the output is not given; return both."""
-    from dubito.cli.tables import Table, listed  # noqa: PLC0415 - heavy
+    from dubito._wording import name_ends  # noqa: PLC0415 - heavy
+    from dubito.cli.tables import Table  # noqa: PLC0415
 
     if target is None:
-        names = listed(Table(data).names)
+        names = name_ends(Table(data).names)
         raise CliError(
             f"which column holds the classes? Say --target COLUMN. The columns are {names}."
         )
@@ -234,7 +233,7 @@ def _check_required(target: str | None, output: Path | None, data: Path) -> tupl
 def _print_rows(
     rows: TrainingData, target: str, model: str, wrappers: Wrappers, console: Console
 ) -> dict[str, Any]:
-    from dubito.cli.tables import listed  # noqa: PLC0415 - heavy
+    from dubito._wording import name_ends  # noqa: PLC0415 - heavy
     from dubito.cli.training_data import left_out_line  # noqa: PLC0415
 
     classes, counts = rows.class_counts()
@@ -242,14 +241,15 @@ def _print_rows(
     console.say(
         f"Read {len(rows.y):,} rows, {len(kinds)} columns ({kinds.count('number')} of numbers, "
         f"{kinds.count('text')} of text), {len(classes):,} classes in column {target!r} "
-        f"({listed(classes.tolist())})."
+        f"({name_ends(classes.tolist())})."
     )
     if rows.left_out:
         console.say(left_out_line(rows.left_out))
     single = classes[counts == 1].tolist()
     if single:
         console.say(
-            f"Classes with one row: {listed(single)}. They are learnt from, but cannot be tested."
+            f"Classes with one row: {name_ends(single)}. They are learnt from, but cannot be "
+            "tested."
         )
     console.say(f"Training {model} ({RECIPES[model].summary}){wrappers.words()} …")
     return {
@@ -265,11 +265,11 @@ def _print_rows(
 
 def _builder(
     recipe: Recipe, model: str, rows: TrainingData, wrappers: Wrappers, *, impute: bool, seed: int
-) -> Callable[[npt.NDArray[Any]], Any]:
+) -> Callable[[AnyArray], Any]:
     """Return the function that builds an unfitted model for given labels."""
     from dubito.cli.recipes import ColumnPlan  # noqa: PLC0415
 
-    def build(y: npt.NDArray[Any]) -> Any:
+    def build(y: AnyArray) -> Any:
         import numpy as np  # noqa: PLC0415
 
         folds = min(INNER_FOLDS, int(np.unique(y, return_counts=True)[1].max()))
@@ -286,7 +286,7 @@ def _builder(
 
 
 def fit_and_measure(
-    build: Callable[[npt.NDArray[Any]], Any],
+    build: Callable[[AnyArray], Any],
     rows: TrainingData,
     cv: int,
     seed: int,
@@ -296,10 +296,10 @@ def fit_and_measure(
     from dubito.cli.measures import (  # noqa: PLC0415 - heavy
         as_plain,
         cross_validate,
-        folds_of,
+        stratified_folds,
     )
 
-    folds = folds_of(rows.y, cv, seed)
+    folds = stratified_folds(rows.y, cv, seed)
     with (
         _limit_threads(len(rows.y)),
         _collected_warnings() as notes,

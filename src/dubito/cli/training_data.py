@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dubito._wording import counted
+from dubito._wording import counted, name_ends
 from dubito.cli.console import CliError
 from dubito.cli.labels import as_classes
 from dubito.cli.recipes import MOST_VALUES
-from dubito.cli.tables import Table, listed, refuse_missing
+from dubito.cli.tables import Table, refuse_missing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    import numpy.typing as npt
     import pandas as pd
+
+    from dubito._typing import AnyArray, FloatArray, IntArray
 
 #: A numeric target is taken for a measurement, and refused unless --as-classes is given, when it
 #: has more than `MOST_FRACTIONS` distinct values that are not all whole, or more than
@@ -37,12 +38,12 @@ class TrainingData(NamedTuple):
     """Features, labels, what the columns hold, which were left out and why, and notes."""
 
     X: pd.DataFrame
-    y: npt.NDArray[Any]
+    y: AnyArray
     types: dict[str, str]
     left_out: dict[str, str]
     notes: tuple[str, ...] = ()
 
-    def class_counts(self) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
+    def class_counts(self) -> tuple[AnyArray, IntArray]:
         """Return the classes and the rows of each."""
         return np.unique(self.y, return_counts=True)
 
@@ -120,7 +121,7 @@ def _kind(column: pd.Series) -> str:
     return "number" if column.dtype.kind == "f" else "text"
 
 
-def _refuse_one_class(y: npt.NDArray[Any], target: str, path: Path) -> None:
+def _refuse_one_class(y: AnyArray, target: str, path: Path) -> None:
     if len(np.unique(y)) < 2:
         raise CliError(
             f"column {target!r} of {path} has one class only, {y[0].item()!r}, in "
@@ -128,7 +129,7 @@ def _refuse_one_class(y: npt.NDArray[Any], target: str, path: Path) -> None:
         )
 
 
-def _refuse_measurements(y: npt.NDArray[Any], target: str, path: Path) -> None:
+def _refuse_measurements(y: AnyArray, target: str, path: Path) -> None:
     """Raise an error for a target that looks like a measurement."""
     numbers = _as_numbers(np.unique(y))
     if numbers is None:
@@ -145,7 +146,7 @@ def _refuse_measurements(y: npt.NDArray[Any], target: str, path: Path) -> None:
     )
 
 
-def _as_numbers(labels: npt.NDArray[Any]) -> npt.NDArray[np.float64] | None:
+def _as_numbers(labels: AnyArray) -> FloatArray | None:
     """Return labels as numbers, or None if some are not numbers."""
     try:
         return labels.astype(np.float64)
@@ -171,7 +172,7 @@ def _refuse_stray_text(mixed: Mapping[str, MixedColumn], path: Path) -> None:
     if not stray:
         return
     name, *others = stray
-    more = f" The same goes for {listed([repr(other) for other in others])}." if others else ""
+    more = f" The same goes for {name_ends([repr(other) for other in others])}." if others else ""
     raise CliError(
         f"column {name!r} of {path} {stray[name]}.{more} Correct or empty the cells that are no "
         "numbers (--impute fills empty ones). To leave the column out, or to take it as text, name "
@@ -215,14 +216,15 @@ def _refuse_empty_cells(X: pd.DataFrame, path: Path) -> None:
         return
     cells = [f"{name!r} in {n:,} of {len(X):,} rows" for name, n in empty.items()]
     raise CliError(
-        f"{path} has empty cells: {listed(cells)}. Fill them, drop those rows, or add --impute: an "
-        "empty number becomes the median of its column, an empty text counts as a value of its own."
+        f"{path} has empty cells: {name_ends(cells)}. Fill them, drop those rows, or add --impute: "
+        "an empty number becomes the median of its column, an empty text counts as a value of its "
+        "own."
     )
 
 
-def set_aside(
+def split_training_data(
     rows: TrainingData, fraction: float, seed: int
-) -> tuple[TrainingData, npt.NDArray[np.intp]]:
+) -> tuple[TrainingData, IntArray]:
     """Return the rows to train on, and the numbers of the rows set aside for a test.
 
     The fraction is taken of each class: at least one row, and never all of them.
@@ -263,7 +265,7 @@ def digest(path: Path) -> str:
 
 def left_out_line(left_out: Mapping[str, str]) -> str:
     """Return a line on the columns that are not used, and how to use them."""
-    columns = listed([f"{name!r} {why}" for name, why in left_out.items()])
+    columns = name_ends([f"{name!r} {why}" for name, why in left_out.items()])
     return f"Left out: column {columns}. (--columns names the columns to use.)"
 
 

@@ -1,4 +1,4 @@
-"""The tree of a nested dichotomy: which classes are told apart, and in which order (P4)."""
+"""Display of the tree of a nested dichotomy."""
 
 from __future__ import annotations
 
@@ -15,46 +15,47 @@ if TYPE_CHECKING:
 
     from dubito._typing import BoolArray, FloatArray, IntArray
 
-#: Trees of up to so many classes are drawn whole, larger ones to this depth.
-_WHOLE, _LEVELS = 100, 5
-_LONGEST = 24
-#: Inches of new figures: for each level and each line, and the least and the most of both.
-_WIDE, _HIGH, _LEAST, _MOST = 1.0, 0.25, 1.5, 100.0
+#: Trees of up to 100 classes are drawn completely, larger ones to depth 5.
+_MOST_SHOWN, _SHOWN_DEPTH = 100, 5
+#: Longest name of a class, in characters.
+_LONGEST_NAME = 24
+#: Inches of new figures: width per depth, height per line, smallest and largest of both.
+_WIDTH, _HEIGHT, _SMALLEST, _LARGEST = 1.0, 0.25, 1.5, 100.0
 _POINTS_PER_INCH = 72
 
 
 class TreeDisplay(DrawsOnAxes):
-    """The classes of a nested dichotomy as leaves of its tree, the root at the left.
+    """Drawing of the tree of a nested dichotomy, with the root at the left.
 
-    A node below which nothing is drawn is named by the number of its classes. Make one with
-    `from_tree` or `from_estimator`.
+    A node that is not expanded is named by the number of its classes. Make one with `from_tree` or
+    `from_estimator`.
 
     Parameters
     ----------
     tree : DichotomyTree
-        What is drawn.
+        The tree.
     max_depth : int, optional
-        Nodes at this depth stand for all below them. By default trees of up to 100 classes are
-        drawn whole, larger ones to depth 5.
+        Nodes at this depth are not expanded. By default trees of up to 100 classes are drawn
+        completely, larger ones to depth 5.
 
     Attributes
     ----------
     depth : ndarray of int, shape (V,)
-        The depth of each drawn node, the root first, every node before those below it.
+        The depth of each drawn node or leaf, the root first, every node before its children.
     height : ndarray of shape (V,)
-        Its place from top to bottom: 0, 1, ... for the ends of the tree, midway between its two
-        sides for a node.
+        Its vertical position from the top: 0, 1, ... for leaves and nodes that are not expanded,
+        halfway between its children for another node.
     parent : ndarray of int, shape (V,)
         The drawn node above, -1 for the root.
     size : ndarray of int, shape (V,)
         Its number of classes, 1 for a leaf.
     names : tuple of str or None, length V
-        The label of a leaf, the number of classes of a node that stands for all below it, None
-        for other nodes.
+        The label of a leaf, the number of classes of a node that is not expanded, None for other
+        nodes.
     ax_, figure_ : matplotlib axes and figure
-        Where the last drawing was made.
+        Those of the last drawing.
     branches_ : matplotlib line collection
-        The lines from nodes to what is below them, after `plot`.
+        The lines from nodes to their children, after `plot`.
     texts_ : list of matplotlib texts
         The names, after `plot`.
 
@@ -71,21 +72,21 @@ class TreeDisplay(DrawsOnAxes):
 
     def __init__(self, tree: Any, *, max_depth: int | None = None) -> None:
         deepest = _deepest(tree, max_depth)
-        # What is still to be placed: a node or, below 0, a leaf; its depth; the place above.
+        # A stack of nodes (leaves if negative) still to be placed, with depth and index of parent.
         waiting = [(0 if len(tree.left) else -1, 0, -1)]
         placed: list[tuple[int, int, int]] = []
         names: list[str | None] = []
         while waiting:
-            node, level, above = waiting.pop()
+            node, depth, above = waiting.pop()
             size = 1 if node < 0 else int(tree.stop[node] - tree.start[node])
             if size == 1:
-                names.append(shorten(tree.leaves[-1 - node], _LONGEST))
-            elif level >= deepest:
+                names.append(shorten(tree.leaves[-1 - node], _LONGEST_NAME))
+            elif depth >= deepest:
                 names.append(f"… {counted(size, 'class')}")
             else:
                 names.append(None)
-                waiting += [(int(side[node]), level + 1, len(placed)) for side in _sides(tree)]
-            placed.append((level, above, size))
+                waiting += [(int(side[node]), depth + 1, len(placed)) for side in _sides(tree)]
+            placed.append((depth, above, size))
         self.depth, self.parent, self.size = np.array(placed).T
         self.names = tuple(names)
         self.height = _heights(self.parent, np.array([name is None for name in names]))
@@ -141,9 +142,9 @@ class TreeDisplay(DrawsOnAxes):
         Parameters
         ----------
         ax : matplotlib axes, optional
-            Where to draw; by default new ones, large enough for every name.
+            Axes to draw on; by default new ones, large enough for every name.
         fontsize : float, optional
-            Of the names; by default such that they do not overlap, from 4 to 10.
+            Size of the names; by default from 4 to 10, such that they do not overlap.
         **kwargs
             Passed on to matplotlib's ``LineCollection`` for the branches.
 
@@ -154,37 +155,37 @@ class TreeDisplay(DrawsOnAxes):
         """
         self._set_axes(ax)
         if ax is None:
-            size = _WIDE * (self.depth.max() + 2), _HIGH * (self.height.max() + 3)
-            self.figure_.set_size_inches(np.clip(size, _LEAST, _MOST))
+            size = _WIDTH * (self.depth.max() + 2), _HEIGHT * (self.height.max() + 3)
+            self.figure_.set_size_inches(np.clip(size, _SMALLEST, _LARGEST))
             self.figure_.set_layout_engine("constrained")
         self._draw_branches(kwargs)
         self._draw_names(self._fitting_size() if fontsize is None else fontsize)
         return self
 
     def _draw_branches(self, style: dict[str, Any]) -> None:
-        from matplotlib.collections import LineCollection  # noqa: PLC0415 - only drawing needs it
+        from matplotlib.collections import LineCollection  # noqa: PLC0415 - drawing only
 
         above = self.parent[1:]
-        # From the node above straight up or down, and from there to the right.
+        # A vertical line from the parent, then a horizontal one to the child.
         x = np.column_stack([self.depth[above], self.depth[above], self.depth[1:]])
         y = np.column_stack([self.height[above], self.height[1:], self.height[1:]])
         style = {"colors": "0.4", "linewidths": 1.0, **style}
         self.branches_ = LineCollection(list(np.stack([x, y], axis=-1)), **style)
         self.ax_.add_collection(self.branches_)
         lowest = max(self.height.max(), 0) + 0.5
-        levels = int(self.depth.max())
-        self.ax_.set(xlim=(-0.1, max(levels, 1)), ylim=(lowest, -0.5), yticks=[], xlabel="depth")
-        self.ax_.set_xticks(np.unique(np.linspace(0, levels, min(levels, 10) + 1).round()))
+        deepest = int(self.depth.max())
+        self.ax_.set(xlim=(-0.1, max(deepest, 1)), ylim=(lowest, -0.5), yticks=[], xlabel="depth")
+        self.ax_.set_xticks(np.unique(np.linspace(0, deepest, min(deepest, 10) + 1).round()))
         self.ax_.spines[["left", "right", "top"]].set_visible(False)
 
-    def _draw_names(self, letters: float) -> None:
+    def _draw_names(self, fontsize: float) -> None:
         style = {"xytext": (3, 0), "textcoords": "offset points", "va": "center"}
         places = zip(self.depth, self.height, self.size, self.names, strict=True)
         self.texts_ = [
             self.ax_.annotate(
                 name,
                 (x, y),
-                fontsize=letters,
+                fontsize=fontsize,
                 color="black" if size == 1 else "0.4",
                 annotation_clip=False,
                 parse_math=False,
@@ -195,7 +196,7 @@ class TreeDisplay(DrawsOnAxes):
         ]
 
     def _fitting_size(self) -> float:
-        """Return the size of letters that fill four fifths of a line."""
+        """Return the font size that fills 80% of a line."""
         box = self.ax_.get_position()
         points = box.height * self.figure_.get_size_inches()[1] * _POINTS_PER_INCH
         return float(np.clip(0.8 * points / (self.height.max() + 1), 4, 10))
@@ -204,21 +205,21 @@ class TreeDisplay(DrawsOnAxes):
 def _deepest(tree: Any, max_depth: Any) -> int:
     n_classes = len(tree.leaves)
     if max_depth is None:
-        return n_classes if n_classes <= _WHOLE else _LEVELS
+        return n_classes if n_classes <= _MOST_SHOWN else _SHOWN_DEPTH
     if not isinstance(max_depth, Integral) or max_depth < 0:
         raise ValueError(f"max_depth must be a whole number, 0 or more. Got {max_depth!r} instead.")
     return int(max_depth)
 
 
 def _sides(tree: Any) -> tuple[IntArray, IntArray]:
-    """Return the nodes on both sides; the last is placed first, so at the top."""
+    """Return the children of nodes; the last is popped first and drawn at the top."""
     return tree.right, tree.left
 
 
 def _heights(parent: IntArray, inner: BoolArray) -> FloatArray:
-    """Return 0, 1, ... for the ends and, for other nodes, the middle between their two sides."""
+    """Return 0, 1, ... for what is not expanded, the mean of the children for other nodes."""
     height = np.where(inner, 0.0, np.cumsum(~inner) - 1.0)
-    for place in range(len(parent) - 1, 0, -1):  # what is below a node comes later
+    for place in range(len(parent) - 1, 0, -1):  # children come after their node
         if inner[parent[place]]:
             height[parent[place]] += height[place] / 2
     return height

@@ -176,7 +176,7 @@ def set_sizes(sets: dict[str, Any]) -> dict[str, Any]:
             "size": bar["size"],
             "part": words,
             "rows": (count := bar["held"] if part == "held" else bar["rows"] - bar["held"]),
-            "share": round(count / total, 5),
+            "fraction": round(count / total, 5),
         }
         for bar in sets["bars"]
         for words, part in parts
@@ -193,7 +193,7 @@ def set_sizes(sets: dict[str, Any]) -> dict[str, Any]:
                 scale=alt.Scale(paddingInner=0.35, paddingOuter=0.35),
                 title="Classes left open",
             ),
-            alt.Y("share:Q", axis=alt.Axis(format="%", tickCount=5), title="Share of cases"),
+            alt.Y("fraction:Q", axis=alt.Axis(format="%", tickCount=5), title="Fraction of cases"),
             alt.Color(
                 "part:N",
                 scale=alt.Scale(domain=order, range=["var(--m0)", "var(--bad)"]),
@@ -203,7 +203,7 @@ def set_sizes(sets: dict[str, Any]) -> dict[str, Any]:
                 alt.Tooltip("size:N", title="classes left open"),
                 alt.Tooltip("part:N", title="the set"),
                 alt.Tooltip("rows:Q", title="cases", format=","),
-                alt.Tooltip("share:Q", title="share", format=".1%"),
+                alt.Tooltip("fraction:Q", title="fraction", format=".1%"),
             ],
         ),
         {"bars": values},
@@ -221,7 +221,7 @@ def confusion_map(confusions: dict[str, Any]) -> dict[str, Any]:
             "true class": labels[i],
             "guess": labels[j],
             "rows": counts[i][j],
-            "share": round(counts[i][j] / sum(counts[i]), 5),
+            "fraction": round(counts[i][j] / sum(counts[i]), 5),
             "wrong": i != j,
         }
         for i in range(len(labels))
@@ -238,14 +238,14 @@ def confusion_map(confusions: dict[str, Any]) -> dict[str, Any]:
             alt.Tooltip("true class:N"),
             alt.Tooltip("guess:N", title="predicted"),
             alt.Tooltip("rows:Q", title="cases", format=","),
-            alt.Tooltip("share:Q", title="of the true class", format=".1%"),
+            alt.Tooltip("fraction:Q", title="of the true class", format=".1%"),
         ],
     )
     wrong = alt.Scale(domain=[False, True], range=["var(--m0)", "var(--bad)"])
     strength = alt.Scale(type="sqrt", domain=[0, 1], range=[0.04, MOST_OPAQUE])
     tiles = base.mark_rect(stroke="var(--page)", strokeWidth=1).encode(
         alt.Color("wrong:N", scale=wrong, legend=None),
-        alt.Opacity("share:Q", scale=strength, legend=None),
+        alt.Opacity("fraction:Q", scale=strength, legend=None),
     )
     layers = alt.layer(tiles, base.mark_text(baseline="middle").encode(text="rows:Q"))
     height = max(120, 30 * len(labels) + 20)
@@ -256,12 +256,18 @@ def doubt_bars(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Return a bar chart of the doubt about the least certain rows, in its two parts."""
     parts = ((WIDE, "width"), (OTHERS, "others"))
     values = [
-        {"row": i, "name": row["name"], "part": words, "place": place, "share": round(row[key], 5)}
+        {
+            "row": i,
+            "name": row["name"],
+            "part": words,
+            "place": place,
+            "fraction": round(row[key], 5),
+        }
         for i, row in enumerate(rows)
         for place, (words, key) in enumerate(parts)
     ]
     x = alt.X(
-        "share:Q",
+        "fraction:Q",
         scale=alt.Scale(domain=[0, 1]),
         axis=alt.Axis(format="%", tickCount=5),
         title="Doubt about the predicted class",
@@ -278,7 +284,7 @@ def doubt_bars(rows: list[dict[str, Any]]) -> dict[str, Any]:
             tooltip=[
                 alt.Tooltip("name:N", title="row"),
                 alt.Tooltip("part:N", title="part of the doubt"),
-                alt.Tooltip("share:Q", title="share", format=".1%"),
+                alt.Tooltip("fraction:Q", title="fraction", format=".1%"),
             ],
         )
     )
@@ -306,7 +312,7 @@ def error_reject(rejecting: dict[str, Any], drawn: int) -> dict[str, Any]:
         "declined:Q",
         scale=alt.Scale(domain=[0, 1]),
         axis=alt.Axis(format="%", tickCount=5),
-        title="Share of cases declined",
+        title="Fraction of cases declined",
     )
     base = alt.Chart(alt.NamedData("curves")).encode(x=x, color=method_colours(methods))
     band = (
@@ -331,7 +337,7 @@ def error_reject(rejecting: dict[str, Any], drawn: int) -> dict[str, Any]:
         band,
         line,
         points.encode(shape=method_shapes(methods), tooltip=_slider_tooltip()),
-        words.encode(text="said:N"),
+        words.encode(text="text:N"),
     )
     data = {"curves": curves, "stops": _slider_data(rejecting, drawn)}
     return finished(layers.add_params(_slider(rejecting)), data)
@@ -397,7 +403,7 @@ def _slider_data(rejecting: dict[str, Any], drawn: int) -> list[dict[str, Any]]:
                         "error": error,
                         "mean": mean,
                         "never": method["never"],
-                        "said": f"cost {cost:g}",
+                        "text": f"cost {cost:g}",
                     }
                 )
             )

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from dubito._bounds_meaning import is_conformal
 from dubito.metrics.intervals import fraction_interval
-from dubito.report.wording import coverage_line
+from dubito.report.wording import coverage_sentence
 
 if TYPE_CHECKING:
     from dubito._typing import IntArray
@@ -133,7 +133,7 @@ def collect_coverage(
             {"label": labels[k], **_observed(int(covered[k]), int(seen[k]))}
             for k in order[:MOST_COVERED]
         ],
-        "line": coverage_line(coverage, observed),
+        "line": coverage_sentence(coverage, observed),
     }
 
 

@@ -32,15 +32,15 @@ def make_figures(collected: dict[str, Any]) -> dict[str, dict[str, Any]]:
         ),
         "reliability": _figure(
             "All classes: the one it predicts",
-            "Line chart of how often the predicted class is right, over how probable it was said "
-            "to be; honest probabilities lie on the diagonal",
+            "Line chart of how often the predicted class is right, over the forecast "
+            "probability; calibrated probabilities lie on the diagonal",
             [_describe_curve(curve) for curve in reliability["top"]],
             charts.reliability(reliability["top"]),
             _reliability_table(reliability["top"]),
         ),
         "classes": _figure(
             "One class at a time",
-            "Line chart of how often a class is the true one, over how probable it was said to be",
+            "Line chart of how often a class is the true one, over its forecast probability",
             ["The class is chosen in the list above the chart."],
             charts.class_reliability(reliability["classes"]),
             _class_reliability_table(reliability["classes"]),
@@ -75,16 +75,16 @@ def make_figures(collected: dict[str, Any]) -> dict[str, dict[str, Any]]:
 def _figure(
     title: str,
     kind: str,
-    says: list[str],
+    sentences: list[str],
     spec: dict[str, Any],
     table: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return a figure: screen readers get all of `says`, the caption its first sentence."""
+    """Return a figure: screen readers get all sentences, the caption the first."""
     return {
         "title": title,
         "kind": kind,
-        "says": " ".join(says),
-        "caption": says[0],
+        "description": " ".join(sentences),
+        "caption": sentences[0],
         "spec": spec,
         "table": table,
     }

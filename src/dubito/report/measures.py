@@ -19,7 +19,7 @@ RESAMPLES, FEW_RESAMPLES, MANY_ROWS = 200, 50, 200_000
 
 
 class MetricText(NamedTuple):
-    """A metric in words: its name, what it says, which end is better, and how it is shown."""
+    """A metric in words: its name and meaning, which end is better, and how values are shown."""
 
     label: str
     says: str
@@ -29,9 +29,11 @@ class MetricText(NamedTuple):
 
 METRIC_TEXTS = {
     "accuracy": MetricText(
-        "Right", "share of cases where the first choice is right", "high", "share"
+        "Right", "fraction of cases where the first choice is right", "high", "share"
     ),
-    "error": MetricText("Wrong", "share of cases where the first choice is wrong", "low", "share"),
+    "error": MetricText(
+        "Wrong", "fraction of cases where the first choice is wrong", "low", "share"
+    ),
     "log_loss": MetricText("Log loss", "punishes being sure and wrong; 0 is perfect", "low"),
     "brier": MetricText("Brier score", "squared distance from the truth; 0 is perfect", "low"),
     "ece": MetricText("Calibration error", "how far probabilities are from what happens", "low"),
@@ -43,14 +45,14 @@ METRIC_TEXTS = {
         "low",
     ),
     "coverage": MetricText(
-        "Truth in the set", "share of sets that hold the true class", shown="share"
+        "Truth in the set", "fraction of sets that hold the true class", shown="share"
     ),
     "mean_set_size": MetricText("Classes in a set", "how many classes are left open on average"),
     "determinacy": MetricText(
-        "Single classes", "share of cases where one class is named", shown="share"
+        "Single classes", "fraction of cases where one class is named", shown="share"
     ),
     "single_class_accuracy": MetricText(
-        "Right when single", "share right among cases where one class is named", shown="share"
+        "Right when single", "fraction right among cases where one class is named", shown="share"
     ),
     "discounted_accuracy": MetricText(
         "Discounted accuracy", "a set of n classes that holds the truth earns 1/n", "high"
@@ -108,7 +110,7 @@ def _best(cells: list[dict[str, Any] | None], better: str | None) -> list[int]:
 
 #: Calibration errors below half a percentage point vanish in rounding: no warning.
 LEAST_ERROR = 0.005
-#: From five percentage points on (90% may mean 85%) the page says not to rely on percentages.
+#: From five percentage points on (90% may mean 85%) the page warns against relying on percentages.
 LARGE_ERROR = 0.05
 
 
@@ -125,15 +127,15 @@ def collect_percentages(
     error = next(row["cells"][0] for row in numbers if row["key"] == "ece")
     if error is None or error["low"] is None or error["low"] < LEAST_ERROR:
         return None
-    said = float(outputs.proba.max(axis=1).mean())
+    forecast = float(outputs.proba.max(axis=1).mean())
     right = float(np.mean(outputs.predicted == rows.column))
     large = error["low"] >= LARGE_ERROR
     return {
         **error,
         "large": large,
-        "said": said,
+        "said": forecast,
         "right": right,
-        "line": calibration_line(error, said, right, large=large),
+        "line": calibration_line(error, forecast, right, large=large),
     }
 
 
@@ -171,23 +173,23 @@ def _reliability_curve(
 ) -> dict[str, Any]:
     """Return a reliability curve of one class, or of the predicted class for None."""
     if column is None:
-        said, happened = outputs.proba.max(axis=1), outputs.predicted == rows.column
-        points = _points(said, happened, MOST_BINS)
+        forecast, happened = outputs.proba.max(axis=1), outputs.predicted == rows.column
+        points = _points(forecast, happened, MOST_BINS)
     else:
-        said, happened = outputs.proba[:, column], rows.column == column
+        forecast, happened = outputs.proba[:, column], rows.column == column
         # Most rows have a tiny probability of a given class; one point is enough for them.
-        unlikely = said < UNLIKELY
-        points = _points(said[unlikely], happened[unlikely], 1)
-        points += _points(said[~unlikely], happened[~unlikely], MOST_BINS)
+        unlikely = forecast < UNLIKELY
+        points = _points(forecast[unlikely], happened[unlikely], 1)
+        points += _points(forecast[~unlikely], happened[~unlikely], MOST_BINS)
     return {"method": outputs.name, "points": points}
 
 
-def _points(said: FloatArray, happened: BoolArray, most: int) -> list[dict[str, Any]]:
+def _points(forecast: FloatArray, happened: BoolArray, most: int) -> list[dict[str, Any]]:
     """Return bins of about equally many rows: at most `most`, with `ROWS_IN_A_BIN` or more each."""
-    if not len(said):
+    if not len(forecast):
         return []
-    n_bins = min(most, max(len(said) // ROWS_IN_A_BIN, 1))
-    curve = reliability_curve(happened, said, n_bins=n_bins, classes=[False, True])
+    n_bins = min(most, max(len(forecast) // ROWS_IN_A_BIN, 1))
+    curve = reliability_curve(happened, forecast, n_bins=n_bins, classes=[False, True])
     columns = zip(
         curve.mean_probability, curve.frequency, curve.lower, curve.upper, curve.n_rows, strict=True
     )

@@ -156,12 +156,14 @@ def _accuracy_line(n: int, right: dict[str, float]) -> str:
 
 def _declined_line(n: int, outcome: dict[str, Any]) -> str:
     price = f"Where a mistake costs 1 and asking a person costs {outcome['reject_cost']:g}, it"
-    asked = outcome["declined_rows"]
-    if asked == 0:
+    declined = outcome["declined_rows"]
+    if declined == 0:
         return f"{price} doubts none of the cases enough to ask."
-    if asked == n:
+    if declined == n:
         return f"{price} doubts every case and would ask in all of them."
-    return f"{price} doubts {percent(outcome['declined'])} of the cases and would ask in {asked:,}."
+    return (
+        f"{price} doubts {percent(outcome['declined'])} of the cases and would ask in {declined:,}."
+    )
 
 
 def _cost_line(outcome: dict[str, Any]) -> str:
@@ -184,22 +186,23 @@ def _cost_line(outcome: dict[str, Any]) -> str:
     return f"Doubt does not pay at this price: {left}, but {price}."
 
 
-def calibration_line(error: dict[str, float], said: float, right: float, *, large: bool) -> str:
+def calibration_line(error: dict[str, float], forecast: float, right: float, *, large: bool) -> str:
     """Return a sentence on the size and the direction of the calibration error."""
     verdict = "cannot be believed" if large else "are only roughly right"
     interval = between(error["low"], error["high"], points)
-    if abs(said - right) < error["value"] / 2:
+    if abs(forecast - right) < error["value"] / 2:
         direction = "it is too sure in some cases and too modest in others"
     else:
-        direction = "it is too sure of itself" if said > right else "it is too modest"
+        direction = "it is too sure of itself" if forecast > right else "it is too modest"
     return (
         f"Its percentages {verdict}: they are off by {points(error['value'])} percentage points on "
-        f"average (95% interval: {interval}), more than chance explains. It says {percent(said)} "
-        f"on average and is right in {percent(right)} of the cases: {direction}."
+        f"average (95% interval: {interval}), more than chance explains. It says "
+        f"{percent(forecast)} on average and is right in {percent(right)} of the cases: "
+        f"{direction}."
     )
 
 
-def coverage_line(promised: float, observed: dict[str, Any]) -> str:
+def coverage_sentence(promised: float, observed: dict[str, Any]) -> str:
     """Return a sentence on the coverage of sets, promised and observed."""
     interval = between(observed["low"], observed["high"])
     seen = (

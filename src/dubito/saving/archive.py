@@ -55,7 +55,7 @@ def checksum(members: Mapping[str, bytes], stamp: bytes) -> str:
     return digest.hexdigest()
 
 
-def pack(members: Mapping[str, bytes]) -> bytes:
+def pack_members(members: Mapping[str, bytes]) -> bytes:
     """Return a zip file of `members`: text compressed, arrays not, for they hardly shrink."""
     buffer = BytesIO()
     with ZipFile(buffer, "w") as archive:

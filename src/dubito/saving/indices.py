@@ -11,13 +11,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from dubito.saving.trust import TREE, TREE_PREDICTOR
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from dubito._typing import AnyArray, BoolArray
 
 #: Length of the state of a Mersenne twister.
 _TWISTER = 624
@@ -174,10 +175,10 @@ def _members_agree(forest: Any, single: tuple[type, ...]) -> bool:
 
 
 def _leads_to_leaves(
-    left: npt.NDArray[Any],
-    right: npt.NDArray[Any],
-    feature: npt.NDArray[Any],
-    leaf: npt.NDArray[np.bool_],
+    left: AnyArray,
+    right: AnyArray,
+    feature: AnyArray,
+    leaf: BoolArray,
     n_features: int,
 ) -> bool:
     """Return whether each inner node splits by an existing column and has later nodes as children.

@@ -18,14 +18,14 @@ from dubito.saving.archive import (
     STAMP,
     ModelFileError,
     checksum,
-    pack,
+    pack_members,
     read_uses,
     read_zip,
     refuse_zip_bombs,
     unpack,
 )
 from dubito.saving.indices import trees_are_valid
-from dubito.saving.parts import limit_jobs, parts_of, refuse_odd_parts
+from dubito.saving.parts import limit_jobs, objects_in, refuse_odd_parts
 from dubito.saving.stamp import (
     FORMAT,
     KINDS,
@@ -173,7 +173,7 @@ def save(  # noqa: PLR0913
     )
     members = unpack(_dumped(io, model), str(path))
     stamp = replace(stamp, sha256=checksum(members, checksummed_bytes(loads(to_json(stamp)))))
-    write_whole(path, pack({**members, STAMP: to_json(stamp)}), force=force)
+    write_whole(path, pack_members({**members, STAMP: to_json(stamp)}), force=force)
     return stamp
 
 
@@ -313,7 +313,7 @@ def _constructed(
             warnings.simplefilter("ignore", InconsistentVersionWarning)  # `version_warning` follows
             model = io.loads(file.content, trusted=allowed)
             refuse_odd_parts(model, trusted, path)
-            valid_trees = not trees or trees_are_valid(parts_of(model), len(trees))
+            valid_trees = not trees or trees_are_valid(objects_in(model), len(trees))
             described = is_described_by(model, file.stamp)
             limit_jobs(model)
     except ModelFileError:
@@ -324,7 +324,7 @@ def _constructed(
         raise ModelFileError(refusal(sorted({use.name for use in uses} & CHECKED.keys()), path))
     if not described:
         raise ModelFileError(
-            f"{path} was not loaded: its stamp tells of other classes or columns than its model "
+            f"{path} was not loaded: its stamp lists other classes or columns than its model "
             "has. Somebody changed it; get or make it again."
         )
     return model

@@ -55,7 +55,7 @@ _NO_MEMBER = frozenset({None, "drop", "passthrough"})
 _PLAIN = (str, bytes, bytearray, int, float, complex, slice, np.ndarray, np.generic)
 
 
-def parts_of(model: Any) -> Iterator[Any]:
+def objects_in(model: Any) -> Iterator[Any]:
     """Yield every object in a model, each once."""
     seen: set[int] = set()
     waiting = [model]
@@ -92,7 +92,7 @@ def refuse_odd_parts(model: Any, trusted: Collection[str], path: str) -> None:
 
     Objects of classes that the user trusts are not checked themselves; the objects in them are.
     """
-    for part in parts_of(model):
+    for part in objects_in(model):
         if isinstance(part, _PLAIN):
             continue
         if isinstance(part, type):
@@ -184,7 +184,7 @@ def _is_member(value: Any) -> bool:
 def limit_jobs(model: Any) -> None:
     """Replace an n_jobs above the number of cores by -1, all cores, in every object of a model."""
     cores = os.cpu_count() or 1
-    for part in parts_of(model):
+    for part in objects_in(model):
         n_jobs = getattr(part, "__dict__", {}).get("n_jobs")
         if isinstance(n_jobs, int | np.integer) and n_jobs > cores:
             part.n_jobs = -1
