@@ -1,4 +1,4 @@
-"""The one door to scikit-learn's private helpers: when they move, only this file changes."""
+"""scikit-learn's private helpers, imported here and nowhere else: when they move, this changes."""
 
 from sklearn.base import _fit_context as fit_context
 from sklearn.model_selection._search import BaseSearchCV
