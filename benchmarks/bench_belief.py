@@ -1,4 +1,4 @@
-"""Belief room against evtools-dst and against plain numpy."""
+"""Belief functions against evtools-dst and against plain numpy."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def evtools_sparse(batch: MassBatch) -> list[DSVector]:
 
 
 def comparisons() -> list[Comparison]:
-    """Return the claims of this room."""
+    """Return the claims of this benchmark."""
     one_a, one_b = dense_pair(16, 1)
     raw_one = one_a.to_array()[0], one_b.to_array()[0]
     many_a, many_b = dense_pair(5, 10_000)

@@ -286,11 +286,11 @@ def memory_task(problem: Problem, folder: Path) -> Comparison:
     file.write_bytes(pickle.dumps(problem))
 
     def peak_and_model() -> tuple[int, int]:
-        told = subprocess.run(  # noqa: S603 - this file
+        result = subprocess.run(  # noqa: S603 - this file
             [sys.executable, __file__, "--peak", str(file)],
             check=True, capture_output=True, text=True,
         )  # fmt: skip
-        peak, model = told.stdout.split()[-2:]
+        peak, model = result.stdout.split()[-2:]
         return int(peak), int(model)
 
     peak, model = peak_and_model()

@@ -4,7 +4,7 @@ The ways are those of `rival_discriminant.py`. They are slow, so they predict a 
 predicts all, and times are per row. Before anything is measured the sets of those few rows and of
 some doubtful ones must agree, but for the public implementation's, which is no exact method: how
 many of those are exact is printed.
-Those that use cvxopt are left out, and said to be, where it is not installed.
+Those that use cvxopt are left out, with a note, where it is not installed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from comparison import Comparison
 from rival_discriminant import (
-    Road,
+    Method,
     box_minimum_by_cvxopt,
     box_minimum_by_scipy,
     cvxopt,
@@ -46,19 +46,19 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Ints = NDArray[np.intp]
 
-PUBLIC = Road(
+PUBLIC = Method(
     nearest=nearest_by_cvxopt,
     farthest=partial(farthest_by_coordinates, rng=np.random.default_rng(0)),
 )
-CVXOPT = Road(
+CVXOPT = Method(
     nearest=nearest_by_cvxopt,
     farthest=partial(farthest_by_branching, minimum=box_minimum_by_cvxopt),
 )
-SCIPY = Road(
+SCIPY = Method(
     nearest=nearest_by_scipy,
     farthest=partial(farthest_by_branching, minimum=box_minimum_by_scipy),
 )
-CORNERS = Road(nearest=nearest_by_scipy, farthest=farthest_by_corners)
+CORNERS = Method(nearest=nearest_by_scipy, farthest=farthest_by_corners)
 LISTING = "by scipy: L-BFGS-B for each class, the farthest of all corners"
 BRANCHING = "by scipy: L-BFGS-B for each class, branch and bound over it"
 BY_CVXOPT = [
@@ -120,16 +120,16 @@ def set_tasks(name: str, covariance_type: str, targets: list[float]) -> Iterator
     task += f", {covariance_type} covariance"
     say_microseconds(task, partial(fitted.predict_set, X, RULE), len(X))
     exact = (BRANCHING, SCIPY) if X.shape[1] > 13 else (LISTING, CORNERS)
-    for (rival, road), target in zip([*BY_CVXOPT, exact], targets, strict=True):
-        if cvxopt is None and road is not exact[1]:
+    for (rival, method), target in zip([*BY_CVXOPT, exact], targets, strict=True):
+        if cvxopt is None and method is not exact[1]:
             print(f"left out, cvxopt is not installed: {task}, {rival}")
             continue
-        check_sets(task, road, model, fitted, np.vstack([few, doubtful]))
+        check_sets(task, method, model, fitted, np.vstack([few, doubtful]))
         yield PerRow(
             task=task,
             rival=rival,
             ours=partial(fitted.predict_set, X, RULE),
-            theirs=partial(road.sets, model, few),
+            theirs=partial(method.sets, model, few),
             our_rows=len(X),
             their_rows=len(few),
             target=target,
@@ -139,14 +139,14 @@ def set_tasks(name: str, covariance_type: str, targets: list[float]) -> Iterator
 
 def check_sets(
     task: str,
-    road: Road,
+    method: Method,
     model: BoxedGaussians,
     fitted: ImpreciseGaussianDiscriminant,
     rows: Floats,
 ) -> None:
     """Stop unless the sets of both are the same; of the public way's, print how many are."""
-    same = (road.sets(model, rows) == fitted.predict_set(rows, RULE)).all(axis=1)
-    if road is PUBLIC:
+    same = (method.sets(model, rows) == fitted.predict_set(rows, RULE)).all(axis=1)
+    if method is PUBLIC:
         print(f"{task}: {same.sum()} of {len(same)} sets of the public way are exact")
     elif not same.all():
         raise AssertionError(f"{task}: sets of rows {np.flatnonzero(~same)} differ")

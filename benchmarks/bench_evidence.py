@@ -1,8 +1,8 @@
-"""Weights of evidence against softmax, against other roads to the same masses, and plain numpy.
+"""Weights of evidence against softmax, against other ways to the same masses, and plain numpy.
 
-R's evclass is the other implementation of the paper (`calcm`). It needs R, which is not asked of
-anyone here, so its road is walked in numpy: row by row from weights to commonalities to masses,
-with evtools' transforms in place of ibelief's.
+R's evclass is the other implementation of the paper (`calcm`). It needs R, which is not required
+here, so its method is repeated in numpy: row by row from weights to commonalities to masses, with
+evtools' transforms in place of ibelief's.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def classifier_task() -> Comparison:
 
 
 def comparisons() -> Iterator[Comparison]:
-    """Give the claims of the evidence room one by one: the first holds much memory."""
+    """Return the claims about evidence one by one: the first holds much memory."""
     yield bounds_task()
     yield from mass_tasks()
     yield totals_task()

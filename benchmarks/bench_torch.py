@@ -52,7 +52,7 @@ def head_of(features: int, classes: int, device: str = "cpu") -> EvidentialHead:
 
 
 def comparisons() -> list[Comparison]:
-    """Return the claims of this room."""
+    """Return the claims of this benchmark."""
     if torch is None:
         print(MISSING)
         return []

@@ -206,7 +206,7 @@ def summary(cells: Cells) -> list[str]:
         rank = 1 + (table[:, None, :] < table[:, :, None]).sum(axis=2)
         temperature = table[:, 1 + list(RIVALS).index("scikit-learn temperature")]
         for k, method in sorted(enumerate((OURS, *RIVALS)), key=lambda m: rank[:, m[0]].mean()):
-            others = np.delete(table, [0, k], axis=1).min(axis=1)  # dubito is nobody's rival here
+            others = np.delete(table, [0, k], axis=1).min(axis=1)  # dubito is not among the others
             behind = np.mean(table[:, k] > 1.05 * others)
             lines.append(
                 f"| {size} | {len(table)} | {method} | {behind:.1%} | {rank[:, k].mean():.2f} | "
@@ -264,10 +264,10 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, default=HERE / ".quality", metavar="FOLDER")
     parser.add_argument("--again", action="append", default=[], metavar="METHOD")
     parser.add_argument("--only", nargs="+", default=list(DATA), metavar="DATA")
-    asked = parser.parse_args()
-    measure(asked.only, asked.keep, asked.again)
-    cells = read_cells(asked.only, asked.keep)
-    if asked.only == list(DATA):
+    options = parser.parse_args()
+    measure(options.only, options.keep, options.again)
+    cells = read_cells(options.only, options.keep)
+    if options.only == list(DATA):
         write(cells)
     print("\n".join(summary(cells)))
 

@@ -65,8 +65,8 @@ def by_rule(rule: str | None = None, **options: Any) -> Method:
 
     def sets(X: Array, y: npt.NDArray[np.intp], new: Array, utility: str) -> Sets:
         model = ImpreciseGaussianDiscriminant(n_jobs=1, **options).fit(X, y)
-        told = {"utility": utility} if rule == "set_utility" else {}
-        return model.predict_set(new, rule, **told)
+        rule_options = {"utility": utility} if rule == "set_utility" else {}
+        return model.predict_set(new, rule, **rule_options)
 
     return sets
 

@@ -62,9 +62,9 @@ def probmetrics(method: str) -> Rival:
 
     def rival(model: Any, X: Array, y: Any, X_test: Array) -> Array:
         # Its logarithms must be finite.
-        given, asked = (np.clip(probabilities(model, rows), 1e-30, 1) for rows in (X, X_test))
+        given, queried = (np.clip(probabilities(model, rows), 1e-30, 1) for rows in (X, X_test))
         with contextlib.redirect_stdout(io.StringIO()):
-            return np.asarray(get_calibrator(method).fit(given, y).predict_proba(asked), float)
+            return np.asarray(get_calibrator(method).fit(given, y).predict_proba(queried), float)
 
     return rival
 
@@ -73,10 +73,10 @@ def netcal(kind: Callable[[], Any]) -> Rival:
     """Return a calibrator of netcal; two classes are one column there."""
 
     def rival(model: Any, X: Array, y: Any, X_test: Array) -> Array:
-        given, asked = probabilities(model, X), probabilities(model, X_test)
+        given, queried = probabilities(model, X), probabilities(model, X_test)
         if given.shape[1] == 2:
-            given, asked = given[:, 1], asked[:, 1]
-        result = np.asarray(kind().fit(given, y).transform(asked), float)
+            given, queried = given[:, 1], queried[:, 1]
+        result = np.asarray(kind().fit(given, y).transform(queried), float)
         return result if result.ndim == 2 else np.column_stack([1 - result, result])
 
     return rival
@@ -84,8 +84,8 @@ def netcal(kind: Callable[[], Any]) -> Rival:
 
 def venn_abers(model: Any, X: Array, y: Any, X_test: Array) -> Array:
     """Return probabilities of venn-abers, its one-against-one for more than two classes."""
-    given, asked = probabilities(model, X), probabilities(model, X_test)
-    return np.asarray(VennAbersCalibrator().predict_proba(p_cal=given, y_cal=y, p_test=asked))
+    given, queried = probabilities(model, X), probabilities(model, X_test)
+    return np.asarray(VennAbersCalibrator().predict_proba(p_cal=given, y_cal=y, p_test=queried))
 
 
 RIVALS: dict[str, Rival] = {

@@ -3,10 +3,10 @@
 For each row, each class is one convex quadratic programme (the nearest mean of the box) and, unless
 another class has ruled it out already, one concave one (the farthest). Four ways to solve them:
 
-* `farthest_by_coordinates`: the free road of the only public implementation, classifip (on GitHub,
-  sdestercke/classifip), whose exact road needs MATLAB. It hands the concave programme to qcqp:
-  coordinate descent from a random start, every side of the box a quadratic constraint that is held
-  to 0.01 only. That is no exact method: it ends at a local optimum of a box that may be too wide.
+* `farthest_by_coordinates`: the free method of the only public implementation, classifip (on
+  GitHub, sdestercke/classifip), whose exact method needs MATLAB. It hands the concave programme to
+  qcqp: coordinate descent from a random start, every side of the box a quadratic constraint that is
+  held to 0.01 only. That is no exact method: it ends at a local optimum of a box that may be too wide.
   qcqp needs a cvxpy older than 1.0, so its steps are walked here, without its modelling and without
   its random steps along features of no variance; this rival is no slower than the package itself.
 * `farthest_by_branching`: exact, the box split until a convex relaxation settles every part.
@@ -124,7 +124,7 @@ def _precision(covariance: Floats) -> tuple[Floats, float]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Road:
+class Method:
     """How to solve the two programmes of a class: each gives a squared distance."""
 
     nearest: Callable[[BoxProblem], float]

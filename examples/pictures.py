@@ -39,7 +39,7 @@ WIDTH, LAST = 1100, "#declining svg, #declining canvas"
 
 
 def main() -> None:
-    """Draw the pictures asked for."""
+    """Draw the pictures named on the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     known = (*FIGURES, REPORT)
     parser.add_argument("names", nargs="*", help=f"which of {', '.join(known)}; default: all")

@@ -101,7 +101,7 @@ for name, (score, confidence, style) in shown.items():
     curve = error_reject_curve(y_test, score.argmax(axis=1), confidence)
     left.plot(curve.rejection, curve.error, label=name, **style)
 left.legend(frameon=False)
-left.set(xlabel="share declined", ylabel="error on the rest", xlim=(0, 0.6), ylim=(0, None))
+left.set(xlabel="fraction declined", ylabel="error on the rest", xlim=(0, 0.6), ylim=(0, None))
 left.set_title("What doubt buys", loc="left")
 middle.imshow(X_test[torn].reshape(8, 8), cmap="gray_r")
 for edge in (2.5, 4.5):

@@ -63,7 +63,7 @@ print(by_conflict.round(3))
 
 # %%
 # The bounds know of it: they are wider where the specialists disagree, because a hundred rows do
-# not tell well whom to trust then.
+# not tell well which one to trust then.
 #
 # Which one is torn most?
 # -----------------------
@@ -78,7 +78,7 @@ spans["together"] = fusion.predict_bounds(row)
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.4), layout="constrained")
 by_conflict.plot.bar(ax=left, rot=0, xlabel="conflict", color=["#D55E00", "#56B4E9"])
-left.legend(["share wrong", "mean width of the bounds"])
+left.legend(["fraction wrong", "mean width of the bounds"])
 for name, span in spans.items():
     low, width = span.lower[0, malignant], span.width[0, malignant]
     right.barh(name, max(width, 0.01), left=low, color="#E69F00" if name != "together" else "0.2")

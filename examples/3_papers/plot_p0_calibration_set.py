@@ -76,9 +76,9 @@ met = ", ".join(f"R{k + 1}" for k in np.flatnonzero(display.overlapped_))
 right.set_title(f"inside the band z meets {met}", fontsize="medium")
 
 # %%
-# With few rows the paper's smoothed targets also pull the slope towards zero, so the curves move as
-# well as narrow. The last figure shows why the order of the classes matters with the paper's way of
-# picking (``coupling="inverse_cdf"``): as the slope varies, z wanders through the classes that
+# With few rows the paper's smoothed targets also shrink the slope towards zero, so the curves move
+# as well as narrow. The last figure shows why the order of the classes matters with the paper's way
+# of picking (``coupling="inverse_cdf"``): as the slope varies, z passes through the classes that
 # happen to come next. dubito's default, ``coupling="gumbel"``, does not depend on the order.
 
 plt.show()

@@ -87,15 +87,15 @@ def test_answers_are_the_same_in_another_process(tmp_path):
 
 
 def test_every_public_estimator_is_in_the_zoo():
-    rooms = [
+    packages = [
         getattr(dubito, name)
         for name in ("calibration", "conformal", "dichotomies", "discriminant")
     ]
-    rooms += [dubito.evidence, sys.modules["dubito.pipeline"]]
+    packages += [dubito.evidence, sys.modules["dubito.pipeline"]]
     public = {
         thing
-        for room in rooms
-        for thing in (getattr(room, name) for name in room.__all__)
+        for package in packages
+        for thing in (getattr(package, name) for name in package.__all__)
         if inspect.isclass(thing) and issubclass(thing, ClassifierMixin)
     }
     assert len(public) > 15

@@ -38,7 +38,7 @@ from dubito.conformal import ConformalClassifier, NoveltyAwareClassifier
 from dubito.dichotomies import DichotomyTree, NestedDichotomyClassifier, NestedDichotomyEnsemble
 from dubito.discriminant import ImpreciseGaussianDiscriminant
 from dubito.evidence import EvidentialClassifier
-from dubito.pipeline import CautiousPipeline
+from dubito.pipeline import CautiousPipeline, RejectClassifier
 from dubito.testing.calibrators import draw_scores
 
 X, NUMBERS = load_iris(return_X_y=True)
@@ -253,6 +253,7 @@ MODELS = {
     ),
     "novelty-table": novelty_table,
     "novelty-sparse": sparse_novelty,
+    "reject": lambda: on_iris(RejectClassifier(linear(), cost=0.1, reject_label="none")),
     "nested": nested,
     "nested-words": lambda: nested(words=True),
     "nested-bayes": lambda: nested(estimator=MultinomialNB()),
@@ -297,18 +298,18 @@ def fitted(name):
 
 def answers(model, rows):
     """Return all outputs of a model for some rows, by method name."""
-    answers = {"predict": model.predict(rows), "classes": np.asarray(model.classes_)}
+    outputs = {"predict": model.predict(rows), "classes": np.asarray(model.classes_)}
     for question in (
         *("predict_proba", "predict_bounds", "predict_set", "predict_contour"),
         *("conflict", "critical_c", "familiarity"),
     ):
         if hasattr(model, question):
-            answers[question] = getattr(model, question)(rows)
-    if "predict_bounds" in answers:
-        bounds = answers.pop("predict_bounds")
-        answers.update(lower=bounds.lower, upper=bounds.upper)
+            outputs[question] = getattr(model, question)(rows)
+    if "predict_bounds" in outputs:
+        bounds = outputs.pop("predict_bounds")
+        outputs.update(lower=bounds.lower, upper=bounds.upper)
     if hasattr(model, "predict_topk"):
-        answers.update(zip(("top labels", "top values"), model.predict_topk(rows, 2), strict=False))
+        outputs.update(zip(("top labels", "top values"), model.predict_topk(rows, 2), strict=False))
     if hasattr(model, "explain"):
-        answers["text"] = np.array(model.explain(rows[:2]).text())
-    return answers
+        outputs["text"] = np.array(model.explain(rows[:2]).text())
+    return outputs
