@@ -212,7 +212,7 @@ def test_the_whole_is_calibrated_on_rows_held_out(diary, size):
     X, y = witnessed(200, 5)
     tree = ((0, 1), (2, (3, 4)))
     model = NestedDichotomyClassifier(
-        Witness(), structure=tree, external="vector", external_size=size, random_state=0
+        Witness(), structure=tree, external="vector", holdout_size=size, random_state=0
     ).fit(X, y)
     used = np.array(sorted(max(diary, key=len)))
     held = np.setdiff1d(np.arange(len(y)), used)
@@ -241,7 +241,7 @@ def test_classes_too_small_to_hold_out_stay_possible():
     for internal in (None, "platt", "isotonic"):
         for size in (0.05, 0.5):
             model = NestedDichotomyClassifier(
-                internal=internal, external="vector", external_size=size, random_state=0
+                internal=internal, external="vector", holdout_size=size, random_state=0
             ).fit(X, y)
             assert model.tree_.n_classes == 30
             log_proba = model.predict_log_proba(X)
@@ -347,7 +347,7 @@ def test_more_rows_narrow_the_bounds():
 
 def test_a_calibrator_of_the_whole_may_have_the_bounds():
     model = NestedDichotomyClassifier(
-        external=EvidentialMultinomialCalibrator(), external_size=0.2, random_state=0
+        external=EvidentialMultinomialCalibrator(), holdout_size=0.2, random_state=0
     ).fit(DIGITS[TRAIN], DIGIT[TRAIN])
     rows = DIGITS[REST[:50]]
     bounds, proba = model.predict_bounds(rows), model.predict_proba(rows)

@@ -15,12 +15,14 @@ from dubito.calibration import EvidentialMultinomialCalibrator, PlattCalibrator
 from dubito.datasets import make_many_classes
 from dubito.decision import reject
 from dubito.dichotomies import NestedDichotomyClassifier, NestedDichotomyEnsemble
-from dubito.dichotomies._auto import read_calibrators
-from dubito.dichotomies._class_rows import ClassRows
-from dubito.dichotomies._growth import structure_of_several
-from dubito.dichotomies._holdout import in_folds, plan_aside
-from dubito.dichotomies._platt_maps import IdentityMaps, SigmoidMaps
-from dubito.dichotomies._structures import centroid_pair_split, half_of_features
+from dubito.dichotomies._calibrators import read_calibrators
+from dubito.dichotomies._node_maps import IdentityMaps, SigmoidMaps
+from dubito.dichotomies._structures import (
+    centroid_pair_split,
+    half_of_features,
+    structure_of_ensemble,
+)
+from dubito.dichotomies._training_rows import ClassRows, fold_masks, hold_out
 from dubito.metrics import expected_calibration_error
 
 from reference.dichotomies import Witness
@@ -55,7 +57,7 @@ def test_few_rows_are_held_out_in_turn_and_never_the_last_of_a_class():
     codes = rng.permutation(np.repeat(np.arange(30), rng.integers(1, 9, 30)))
     weight = np.where(rng.random(len(codes)) < 0.1, 0.0, 1.0)
     weight[np.unique(codes, return_index=True)[1]] = 1.0
-    folds = np.array(in_folds(rows_of(codes, weight), 5, rng))
+    folds = np.array(fold_masks(rows_of(codes, weight), 5, rng))
     held = folds.sum(axis=0)
     sizes = np.bincount(codes, weight)
     np.testing.assert_array_equal(held, (weight > 0) & (sizes[codes] > 1))
@@ -78,12 +80,14 @@ def test_few_rows_are_held_out_in_turn_and_never_the_last_of_a_class():
 )
 def test_rows_that_calibrate_the_whole(codes, n_parts, n_held, refit):
     rows = rows_of(codes)
-    aside = plan_aside(rows, np.random.default_rng(0))
-    assert len(aside.parts) == n_parts
-    assert sum(part.sum() for part in aside.parts) == pytest.approx(n_held, abs=1)
+    holdout = hold_out(rows, "auto", np.random.default_rng(0))
+    assert len(holdout.parts) == n_parts
+    assert sum(part.sum() for part in holdout.parts) == pytest.approx(n_held, abs=1)
     if n_parts:
-        assert aside.refit is refit
-        assert np.count_nonzero(aside.inside(rows).weight) == len(codes) - n_held * (not refit)
+        assert holdout.refit is refit
+        assert np.count_nonzero(holdout.final_rows(rows).weight) == len(codes) - n_held * (
+            not refit
+        )
 
 
 def test_every_row_is_scored_by_a_tree_that_has_not_seen_it():
@@ -214,8 +218,8 @@ def test_what_a_member_leaves_open_is_chosen_for_the_pool():
     few = NestedDichotomyEnsemble(n_estimators=2, random_state=0).fit(DIGITS[TRAIN], DIGIT[TRAIN])
     assert {tree.structure for tree in few.estimators_} == {"centroid_pair"}
     assert all(tree.external_ is None for tree in few.estimators_)
-    assert structure_of_several("auto", 201) == "clustered_half"
-    assert structure_of_several("random", 201) == "random"
+    assert structure_of_ensemble("auto", 201) == "clustered_half"
+    assert structure_of_ensemble("random", 201) == "random"
     named = NestedDichotomyClassifier(structure="clustered", internal="platt")
     kept = NestedDichotomyEnsemble(named, n_estimators=2, random_state=0)
     kept.fit(DIGITS[TRAIN], DIGIT[TRAIN])

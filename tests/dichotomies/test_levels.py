@@ -164,7 +164,7 @@ def test_blocks_of_rows_take_the_level(tree):
 
 def test_an_external_calibrator_is_asked_for_its_level():
     model = NestedDichotomyClassifier(
-        external=EvidentialIsotonicCalibrator(), external_size=0.3, random_state=0
+        external=EvidentialIsotonicCalibrator(), holdout_size=0.3, random_state=0
     ).fit(X, Y)
     bounds = model.predict_bounds(X[:20], level=0.9)
     scores = np.maximum(model._model.log_proba(X[:20]), np.log(1e-16))

@@ -14,8 +14,7 @@ from sklearn.base import clone
 from sklearn.naive_bayes import GaussianNB, MultinomialNB
 
 from dubito.dichotomies import DichotomyTree
-from dubito.dichotomies._naive_bayes import fit_gaussian, node_ptr
-from dubito.dichotomies._naive_counts import fit_multinomial
+from dubito.dichotomies._naive_bayes import fit_gaussian, fit_multinomial, node_ptr
 
 SEEDS = st.integers(0, 2**32 - 1)
 

@@ -24,7 +24,8 @@ from dubito.calibration import (
     VectorCalibrator,
 )
 from dubito.calibration.errors import CalibrationInputError
-from dubito.dichotomies._node_maps import fit_node_maps, read_internal
+from dubito.dichotomies._calibrators import read_internal
+from dubito.dichotomies._node_calibration import fit_node_maps
 
 from reference.packed_nodes import QUERIES, Packed, gaussian_nodes
 
@@ -313,7 +314,7 @@ def test_rows_of_a_node_may_begin_anywhere():
     weight = np.concatenate([np.full(3, 9.0), packed.weight[8:] * 2, packed.weight[:8] * 3])
     first = np.array([3 + 12, 3])
     where = {"weight": weight, "first": first}
-    maps = fit_node_maps("platt", packed.cross, packed.ptr, packed.middle, **where)
+    maps = fit_node_maps(PlattCalibrator(), packed.cross, packed.ptr, packed.middle, **where)
     packed.weight = np.concatenate([packed.weight[:8] * 3, packed.weight[8:] * 2])
     np.testing.assert_array_equal(
         maps.log_odds(packed.queries), packed.fit("platt").log_odds(packed.queries)
@@ -385,7 +386,7 @@ def test_raw_targets_are_calibrated_where_they_can_be():
 def test_a_tree_without_nodes_has_empty_maps():
     empty = {"weight": np.ones(3), "first": np.zeros(0, dtype=np.intp)}
     nothing = np.zeros(0, dtype=np.intp)
-    for internal in [None, *ALL]:
+    for internal in map(read_internal, [None, *ALL]):
         maps = fit_node_maps(internal, np.zeros(0), np.zeros(1, dtype=np.intp), nothing, **empty)
         assert maps.log_odds(np.zeros((4, 0))).shape == (4, 0)
 

@@ -154,6 +154,6 @@ def test_data_lost_with_the_last_worker_are_sent_anew(tmp_path):
 
 @pytest.mark.usefixtures("on_one_worker")
 def test_a_cluster_that_keeps_dying_is_named(monkeypatch):
-    monkeypatch.setattr(_parallel, "_SENDINGS", 1)
+    monkeypatch.setattr(_parallel, "_MAX_SENDS", 1)
     with pytest.raises(RuntimeError, match=r"2 of 2 tasks are not done: 1 times in a row"):
         run_tasks(kill_worker, (table,), [1, 2], n_jobs=None)

@@ -167,7 +167,7 @@ def test_memory_is_bounded(external):
     centres = rng.normal(size=(n_classes, 6)) * 3
     train = centres[y] + rng.normal(size=(len(y), 6))
     model = NestedDichotomyClassifier(
-        LogisticRegression(C=1.0), external=external, external_size=0.25, random_state=0
+        LogisticRegression(C=1.0), external=external, holdout_size=0.25, random_state=0
     ).fit(train, y)
     rows = centres[rng.integers(n_classes, size=n)]
     model.predict_topk(rows[:10], 5)  # compiles

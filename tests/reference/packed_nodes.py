@@ -1,15 +1,16 @@
-"""Nodes of a tree as the classifier hands them to calibration maps, and a calibrator for each."""
+"""Packed nodes of a tree as calibration maps take them, and a calibrator for each node."""
 
 import numpy as np
 from sklearn.base import clone
 
-from dubito.dichotomies._node_maps import fit_node_maps
+from dubito.dichotomies._calibrators import read_internal
+from dubito.dichotomies._node_calibration import fit_node_maps
 
 QUERIES = np.array([-1e4, -30.0, -4.0, -2.0, -0.5, -0.25, 0.0, 0.3, 1.0, 3.5, 30.0, 1e4])
 
 
 class Packed:
-    """Nodes as the classifier hands them over; rows of all nodes lie one after the other."""
+    """Nodes in the form that the classifier passes on: rows of all nodes one after the other."""
 
     def __init__(self, nodes):
         sides = [[np.array(side, dtype=float).reshape(-1, 2) for side in node] for node in nodes]
@@ -20,8 +21,9 @@ class Packed:
         self.cross, self.weight = 0.5 * rows[:, 0], rows[:, 1]
 
     def fit(self, internal, **options):
-        where = {"weight": self.weight, "first": self.ptr[:-1]}
-        return fit_node_maps(internal, self.cross, self.ptr, self.middle, **where, **options)
+        options |= {"weight": self.weight, "first": self.ptr[:-1]}
+        calibrator = read_internal(internal)
+        return fit_node_maps(calibrator, self.cross, self.ptr, self.middle, **options)
 
     def by_hand(self, calibrator):
         """Return one fitted calibrator for each node."""
@@ -42,7 +44,7 @@ class Packed:
 
 
 def gaussian_nodes(sizes, seed=0, gap=2.0):
-    """Nodes of normal scores, `sizes` rows on each side."""
+    """Return nodes of normal scores, with `sizes` rows on each side."""
     rng = np.random.default_rng(seed)
     return Packed(
         [

@@ -64,7 +64,10 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
 
     #: Whether bounds are the purpose of the calibrator. Nested dichotomies compute bounds at their
     #: tree nodes for such calibrators only.
-    _evidential: ClassVar[bool] = False
+    evidential: ClassVar[bool] = False
+
+    #: Whether the map depends on the order of the scores only, not on their size.
+    uses_ranks: ClassVar[bool] = False
 
     #: Whether bounds at a level assume a parametric form that calibration rows can contradict.
     _assumes_form: ClassVar[bool] = False
@@ -193,6 +196,14 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
         lower, upper = (np.concatenate(side) for side in zip(*pairs, strict=True))
         return Bounds(lower, upper, level)
 
+    def node_map(self) -> tuple[str, dict[str, Any]] | None:
+        """Return form and options of the map, if nested dichotomies fit all their nodes at once.
+
+        None: they fit a clone of the calibrator at each node. A subclass may change the map, so it
+        does not inherit the form.
+        """
+        return None
+
     @abstractmethod
     def _fit(self, table: FloatArray, y: IntArray, weight: FloatArray) -> None:
         """Fit to scores, column numbers and positive sample weights."""
@@ -314,14 +325,6 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
         tags.input_tags.one_d_array = True
         tags.input_tags.two_d_array = False
         return tags
-
-
-def is_evidential(calibrator: BaseCalibrator) -> bool:
-    """Return whether bounds are the purpose of a calibrator, as of the evidential ones.
-
-    All calibrators have bounds; nested dichotomies compute them at tree nodes for these only.
-    """
-    return calibrator._evidential
 
 
 def _refuse_continuous(labels: npt.NDArray[Any]) -> None:

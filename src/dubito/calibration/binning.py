@@ -228,6 +228,8 @@ class BinningCalibrator(OneVsRestCalibrator):
            [0.4, 0.6]])
     """
 
+    uses_ranks: ClassVar[bool] = True
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseCalibrator._parameter_constraints,
         **BIN_CONSTRAINTS,

@@ -124,7 +124,8 @@ class EvidentialBinningCalibrator(OneVsRestCalibrator):
     array([[1.   , 0.125]])
     """
 
-    _evidential: ClassVar[bool] = True
+    evidential: ClassVar[bool] = True
+    uses_ranks: ClassVar[bool] = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseCalibrator._parameter_constraints,

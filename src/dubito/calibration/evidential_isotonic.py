@@ -174,7 +174,8 @@ class EvidentialIsotonicCalibrator(OneVsRestCalibrator):
     array([[0.75, 1.  , 0.75]])
     """
 
-    _evidential: ClassVar[bool] = True
+    evidential: ClassVar[bool] = True
+    uses_ranks: ClassVar[bool] = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseCalibrator._parameter_constraints,
@@ -191,6 +192,11 @@ class EvidentialIsotonicCalibrator(OneVsRestCalibrator):
     ) -> None:
         super().__init__(input=input, floor=floor, classes=classes)
         self.exact = exact
+
+    def node_map(self) -> tuple[str, dict[str, Any]] | None:
+        """Return form and options of the map for nested dichotomies, as in `BaseCalibrator`."""
+        own = type(self) is EvidentialIsotonicCalibrator
+        return ("evidential_isotonic", {"exact": bool(self.exact)}) if own else None
 
     def _fit_map(
         self, score: FloatArray, event: BoolArray, weight: FloatArray

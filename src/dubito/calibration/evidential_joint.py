@@ -194,7 +194,7 @@ class EvidentialJointCalibrator(TwoClassMassMixin, BaseCalibrator):
     array([[0.71, 0.95, 0.02]])
     """
 
-    _evidential: ClassVar[bool] = True
+    evidential: ClassVar[bool] = True
 
     _reads_members: ClassVar[bool] = True
 

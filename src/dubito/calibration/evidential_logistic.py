@@ -190,7 +190,7 @@ class EvidentialLogisticCalibrator(OneVsRestCalibrator):
     array([[0.53, 1.  , 0.64]])
     """
 
-    _evidential: ClassVar[bool] = True
+    evidential: ClassVar[bool] = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **OneVsRestCalibrator._parameter_constraints,
@@ -209,6 +209,12 @@ class EvidentialLogisticCalibrator(OneVsRestCalibrator):
     ) -> None:
         super().__init__(input=input, floor=floor, classes=classes)
         self.targets = targets
+
+    def node_map(self) -> tuple[str, dict[str, Any]] | None:
+        """Return form and options of the map for nested dichotomies, as in `BaseCalibrator`."""
+        # Raw targets may have no estimate, which `fit` reports.
+        own = type(self) is EvidentialLogisticCalibrator and self.targets != "raw"
+        return ("evidential_sigmoid", {"targets": self.targets}) if own else None
 
     def _fit(self, table: FloatArray, y: IntArray, weight: FloatArray) -> None:
         super()._fit(table, y, weight)

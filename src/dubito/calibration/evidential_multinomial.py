@@ -186,7 +186,7 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
     array([[ True,  True, False]])
     """
 
-    _evidential: ClassVar[bool] = True
+    evidential: ClassVar[bool] = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseCalibrator._parameter_constraints,
@@ -303,6 +303,7 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
         MassBatch
             Dense.
         """
+        check_is_fitted(self)
         frame = Frame(self.classes_)
         if len(frame) == 2:
             lower = self.predict_bounds(scores).lower

@@ -118,6 +118,8 @@ class IsotonicCalibrator(OneVsRestCalibrator):
            [0.333, 0.667]])
     """
 
+    uses_ranks: ClassVar[bool] = True
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseCalibrator._parameter_constraints,
         "smoothing": [Interval(Real, 0, None, closed="left")],
@@ -133,6 +135,11 @@ class IsotonicCalibrator(OneVsRestCalibrator):
     ) -> None:
         super().__init__(input=input, floor=floor, classes=classes)
         self.smoothing = smoothing
+
+    def node_map(self) -> tuple[str, dict[str, Any]] | None:
+        """Return form and options of the map for nested dichotomies, as in `BaseCalibrator`."""
+        own = type(self) is IsotonicCalibrator
+        return ("isotonic", {"smoothing": self.smoothing}) if own else None
 
     def _fit_map(self, score: FloatArray, event: BoolArray, weight: FloatArray) -> IsotonicMap:
         distinct, successes, failures = pool_ties(score, event, weight)

@@ -140,6 +140,11 @@ class PlattCalibrator(AffineMixin, OneVsRestCalibrator):
         self.gradient_norm_ = np.array([m.fit.gradient_norm for m in self.maps_])
         warn_unless_converged(self, self.gradient_norm_)
 
+    def node_map(self) -> tuple[str, dict[str, Any]] | None:
+        """Return form and options of the map for nested dichotomies, as in `BaseCalibrator`."""
+        own = type(self) is PlattCalibrator and self.ridge == 0
+        return ("sigmoid", {"targets": "smoothed"}) if own else None
+
     def _fit_map(self, score: FloatArray, event: BoolArray, weight: FloatArray) -> SigmoidMap:
         return fit_sigmoid(score, event, weight, ridge=self.ridge, identity=self.input != "margin")
 

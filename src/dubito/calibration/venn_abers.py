@@ -140,7 +140,7 @@ class VennAbersCalibrator(OneVsRestCalibrator):
     #: What the bounds are, for reports (`dubito._bounds_meaning`).
     _bounds_meaning: ClassVar[str] = "venn_abers"
 
-    _evidential: ClassVar[bool] = True
+    evidential: ClassVar[bool] = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseCalibrator._parameter_constraints,

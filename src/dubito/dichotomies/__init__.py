@@ -1,4 +1,4 @@
-"""Nested dichotomies: calibrated probabilities, bounds and sets for thousands of classes (P4)."""
+"""Nested dichotomies: calibrated probabilities, bounds and sets for thousands of classes."""
 
 from dubito.dichotomies.classifier import NestedDichotomyClassifier
 from dubito.dichotomies.ensemble import NestedDichotomyEnsemble

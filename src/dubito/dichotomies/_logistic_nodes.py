@@ -9,37 +9,88 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.linear_model import LogisticRegression
 
-from dubito.dichotomies._linear_nodes import DenseLinearNodes, SparseLinearNodes
 from dubito.dichotomies._parallel import count_tasks, plan_tasks, run_tasks
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from dubito._typing import FloatArray, IntArray
-    from dubito.dichotomies._leaf_rows import LeafRows, Spans
+    from dubito.dichotomies._training_rows import LeafRows, Spans
     from dubito.dichotomies.tree import DichotomyTree
 
-#: Settings of scikit-learn's estimator that its optimum does not depend on, or that are taken over.
+#: Parameters of scikit-learn's estimator that do not change its optimum, or that are used here.
 _FREE = {
     "C", "fit_intercept", "solver", "tol", "max_iter", "n_jobs", "random_state", "verbose",
     "warm_start",
 }  # fmt: skip
-#: The decrement at which a last step is taken: the fit is then right to its square.
+#: Newton decrement below which one last step is taken: the error is then about its square.
 _TOLERANCE = {np.dtype(np.float64): 1e-5, np.dtype(np.float32): 1e-2}
-#: Entries of dense rows that are standardised at a time.
+#: Number of entries of dense rows that are standardised at a time.
 _BLOCK = 1 << 18
+#: Number of rows in a product with dense weights. The last block is padded with zeros to the same
+#: size: rounding depends on the shape of a product, and must not depend on the batch of a row.
+_ROWS = 32
+
+
+@dataclass(frozen=True)
+class DenseLinearNodes:
+    """Linear nodes with dense weights: log-odds are ``(x - shift) @ coef.T + intercept``."""
+
+    coef: FloatArray
+    intercept: FloatArray
+    shift: FloatArray
+
+    def scores(self, X: FloatArray) -> FloatArray:
+        """Return the log-odds of the right side of every node, (n, nodes)."""
+        out = np.empty((len(X), len(self.intercept)))
+        block = np.zeros((_ROWS, len(self.shift)), self.coef.dtype)
+        weights = self.coef.T
+        for rows in _blocks(len(X)):
+            n = rows.stop - rows.start
+            block[:n] = X[rows] - self.shift
+            block[n:] = 0.0
+            out[rows] = (block @ weights)[:n]
+        out += self.intercept
+        return out
+
+
+@dataclass(frozen=True)
+class SparseLinearNodes:
+    """Linear nodes with weights for the features present at each: ``coef`` is (p, nodes), CSR."""
+
+    coef: sp.csr_array
+    intercept: FloatArray
+
+    def scores(self, X: Any) -> FloatArray:
+        """Return the log-odds of the right side of every node, (n, nodes)."""
+        from dubito.dichotomies._kernels.sparse_scores_compiled import sparse_scores  # noqa: PLC0415 - slow
+
+        out = np.empty((X.shape[0], len(self.intercept)))
+        coef = self.coef
+        sparse_scores(
+            X.indptr, X.indices, X.data, coef.indptr, coef.indices, coef.data, self.intercept, out
+        )
+        return out
+
+
+def _blocks(n: int) -> Iterator[slice]:
+    for first in range(0, n, _ROWS):
+        yield slice(first, min(first + _ROWS, n))
 
 
 @dataclass(frozen=True)
 class LogisticSettings:
-    """What the logistic regressions of all nodes have in common."""
+    """Parameters of the logistic regressions of all nodes."""
 
     C: float = 1.0
     fit_intercept: bool = True
 
 
 def plain_logistic(estimator: Any) -> LogisticSettings | None:
-    """Return the settings of a ridge regression that the solvers here know; None of others.
+    """Return the parameters of a logistic regression that can be fitted here, else None.
 
-    Its solver may be any that leaves the intercept without penalty: all find the same optimum.
+    It must have an L2 penalty on all weights except the intercept: every such solver of
+    scikit-learn has the same optimum.
     """
     if estimator is None:
         return LogisticSettings()
@@ -57,7 +108,7 @@ def plain_logistic(estimator: Any) -> LogisticSettings | None:
 
 @dataclass(frozen=True)
 class _Standard:
-    """Dense rows in leaf order, centred and in units of spread; the intercept a column of ones."""
+    """Dense rows in leaf order, standardised, with a column of ones for the intercept."""
 
     X: FloatArray
     shift: FloatArray
@@ -73,9 +124,9 @@ def fit_logistic_nodes(
     n_folds: int,
     n_jobs: int | None,
 ) -> tuple[DenseLinearNodes | SparseLinearNodes, FloatArray]:
-    """Fit all nodes; return them, and log-odds of their rows out of fold, packed node by node.
+    """Return the fitted nodes, and out-of-fold log-odds of their rows, packed node by node.
 
-    Without folds, `n_folds` 0, there are none.
+    With `n_folds` 0 there are no such log-odds.
     """
     spans = rows.spans(tree)
     fit = _fit_sparse if sp.issparse(rows.source) else _fit_dense
@@ -85,7 +136,7 @@ def fit_logistic_nodes(
 
 
 def _check_finite(intercept: FloatArray, cross: FloatArray, spans: Spans) -> None:
-    """Refuse fits that went wrong: out of fold only a side of a single row may leave no score."""
+    """Raise if a fit failed: out-of-fold scores may be nan only if a side has a single row."""
     lost = ~np.isfinite(intercept)
     if len(cross):
         sums = np.add.reduceat(cross, spans.packed()[:-1])
@@ -132,7 +183,7 @@ def _fit_dense_group(  # noqa: PLR0917 - shared arrays come one by one
     last: IntArray,
     task: tuple[IntArray, bool, float, int],
 ) -> tuple[FloatArray, FloatArray]:
-    """Fit some nodes; return their weights, and their out-of-fold log-odds one after the other."""
+    """Return the weights of some nodes, and their out-of-fold log-odds one after the other."""
     from dubito.dichotomies._kernels.logistic_node_compiled import fit_dense_node  # noqa: PLC0415 - slow to import
 
     nodes, intercept, tolerance, n_folds = task
@@ -147,10 +198,10 @@ def _fit_dense_group(  # noqa: PLR0917 - shared arrays come one by one
 
 
 def _standardise(rows: LeafRows, *, intercept: bool) -> _Standard:
-    """Take dense rows in leaf order, in blocks: the copy is the only one.
+    """Return dense rows in leaf order, standardised in blocks so that only one copy is made.
 
-    With an intercept a shift of features changes nothing; without one they stay where they are.
-    Units do change the penalty, which is therefore given back what they took.
+    Features are centred only with an intercept, which absorbs the shift. Scaling changes the
+    penalty, which is rescaled to compensate.
     """
     source = rows.source
     n, p = len(rows.index), source.shape[1]
@@ -169,7 +220,7 @@ def _standardise(rows: LeafRows, *, intercept: bool) -> _Standard:
             "logistic nodes need features on another scale, as StandardScaler gives them."
         )
     spread = np.sqrt(squares / n)
-    # What is left of a constant feature is the rounding of its mean.
+    # The spread of a constant feature is the rounding error of its mean.
     scale = np.where(spread > 16 * np.finfo(np.float64).eps * np.abs(shift), spread, 1.0)
     scale[scale == 0] = 1.0
     for begin in range(0, n, step):
@@ -200,12 +251,12 @@ def _fit_sparse(
 def _fit_sparse_groups(
     rows: LeafRows, spans: Spans, settings: LogisticSettings, n_folds: int, n_jobs: int | None
 ) -> tuple[list[IntArray], list[Any]]:
-    """Fit all nodes; return which nodes are in each group, and what each group gives."""
+    """Return the nodes of each task, and the fits of each task."""
     X = rows.gather()
     entries = X.indptr[spans.last] - X.indptr[spans.first]
-    # A node without entries has work to do as well.
+    # A node without entries costs time as well.
     tasks = _plan((entries + spans.sizes).astype(np.float64), n_jobs)
-    # Unsigned: a place that cannot be negative is looked up without a test.
+    # Unsigned indices: numba omits the test for negative ones.
     indices = X.indices.astype(np.uint32)
     shared = (X.indptr, indices, X.data, rows.weight * settings.C, *spans)
     common = (X.shape[1], settings.fit_intercept, _TOLERANCE[X.dtype], n_folds)
@@ -215,9 +266,9 @@ def _fit_sparse_groups(
 
 
 def _by_column(fitted: list[Any], p: int) -> sp.csr_array:
-    """Return the weights of all nodes as (p, nodes), in the memory of the result.
+    """Return the weights of all nodes as one CSR array (p, nodes).
 
-    What each node gives is let go as soon as it has been written.
+    The weights of each node are released once they are copied, to limit peak memory.
     """
     from dubito.dichotomies._kernels.sparse_scores_compiled import put_by_column  # noqa: PLC0415 - slow
 
@@ -244,7 +295,7 @@ def _fit_sparse_group(  # noqa: PLR0917
     last: IntArray,
     task: tuple[IntArray, int, bool, float, int],
 ) -> tuple[list[Any], FloatArray, FloatArray]:
-    """Fit some nodes; return their columns and weights, intercepts, and out-of-fold log-odds."""
+    """Return columns and weights, intercepts, and out-of-fold log-odds of some nodes."""
     from dubito.dichotomies._kernels.logistic_node_compiled import fit_sparse_node  # noqa: PLC0415 - slow to import
 
     nodes, p, intercept, tolerance, n_folds = task
@@ -265,7 +316,7 @@ def _fit_sparse_group(  # noqa: PLR0917
 
 
 def _unpack(cross: list[FloatArray], tasks: list[IntArray], spans: Spans) -> FloatArray:
-    """Put what tasks gave one after the other where its node's place is."""
+    """Return the out-of-fold log-odds of all tasks in the order of the nodes."""
     begins = spans.packed()
     out = np.empty(begins[-1])
     for scores, task in zip(cross, tasks, strict=True):

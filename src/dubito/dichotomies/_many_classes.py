@@ -1,4 +1,4 @@
-"""Answers about many classes, of a tree or of several: in chunks of rows, side by side."""
+"""Prediction methods of trees and ensembles for many classes, in chunks of rows."""
 
 from __future__ import annotations
 
@@ -8,45 +8,45 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dubito._validation import check_level
-from dubito.base import CautiousMixin, offered_if
+from dubito.base import CautiousMixin
 from dubito.belief import Bounds
-from dubito.decision.rules import choose_set
-from dubito.dichotomies._top import top_columns
-from dubito.dichotomies._tree_model import over_rows
+from dubito.dichotomies._parallel import in_row_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import numpy.typing as npt
 
-    from dubito._typing import BoolArray, FloatArray
+    from dubito._typing import BoolArray, FloatArray, IntArray
     from dubito.decision.rules import SetRule
 
+#: Smaller probabilities are near underflow and have lost digits.
+_UNDERFLOW = 1e-300
 
-#: Below this a probability has lost digits, or all of them.
-_ROUNDS_TO_ZERO = 1e-300
 
-
-def require_bounds(model: ManyClassesMixin) -> None:
-    """Raise an AttributeError that says what to do where a model defines no bounds."""
+def has_bounds(model: ManyClassesMixin) -> bool:
+    """Return True if a model defines bounds; else raise an AttributeError that says what to do."""
     model._require_bounds()
+    return True
 
 
-def know_nothing(n: int, n_classes: int) -> FloatArray:
-    """Return bounds of 0 and 1, (n, 2, K): no row could be spared to check a model on."""
+def vacuous_bounds(n: int, n_classes: int) -> FloatArray:
+    """Return bounds of 0 and 1, (n, 2, K), of a model that no row could be held out to check."""
     both = np.zeros((n, 2, n_classes))
     both[:, 1] = 1.0
     return both
 
 
 class ManyClassesMixin(CautiousMixin):
-    """`predict` and its kin, for models that give answers about a chunk of rows.
+    """Mixin with `predict` and similar methods, which work in chunks of rows.
 
-    Those are `_proba`, `_log_proba` and `_both_bounds(level, X)`, (n, 2, K), where
-    `_require_bounds` lets it be asked.
+    A subclass implements, for a chunk of checked rows, `_proba(X)` and `_log_proba(X)`, (n, K), and
+    `_both_bounds(level, X)`, (n, 2, K); `_require_bounds()` raises an AttributeError if the
+    parameters define no bounds.
     """
 
     if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class ManyClassesMixin(CautiousMixin):
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Return the logarithm of the probability of each class.
 
-        It is right where probabilities themselves round to zero.
+        It is exact where probabilities underflow to 0.
 
         Parameters
         ----------
@@ -131,15 +131,15 @@ class ManyClassesMixin(CautiousMixin):
 
     def _top(self, k: int, X: Any) -> FloatArray:
         """Return columns and probabilities of the k best classes, (n, 2, k)."""
-        columns, best = top_columns(self._proba(X), k)
-        # Probabilities that round to 0 say nothing of the order; their logarithms do.
-        deep = best[:, -1] < _ROUNDS_TO_ZERO
-        if deep.any():
-            columns[deep], best[deep] = top_columns(self._log_proba(X[deep]), k)
-            best[deep] = np.exp(best[deep])
+        columns, best = _top_columns(self._proba(X), k)
+        # Probabilities that underflow to 0 have no order; their logarithms have.
+        tiny = best[:, -1] < _UNDERFLOW
+        if tiny.any():
+            columns[tiny], best[tiny] = _top_columns(self._log_proba(X[tiny]), k)
+            best[tiny] = np.exp(best[tiny])
         return np.stack([columns, best], axis=1)
 
-    @offered_if(require_bounds)
+    @available_if(has_bounds)
     def predict_bounds(self, X: Any, level: float | None = None) -> Bounds:
         """Return lower and upper probabilities of each class.
 
@@ -147,27 +147,27 @@ class ManyClassesMixin(CautiousMixin):
         ----------
         X : array-like or sparse matrix of shape (n, p)
         level : float, optional
-            None: products of the nodes' beliefs and plausibilities. A number in (0, 1), as 0.9:
-            bounds that hold the true probability given the nodes' scores at least so often, where
-            the form of the nodes' calibration maps is right. External calibrators, where they
-            have bounds, are asked for theirs.
+            None: belief and plausibility. A number in (0, 1), such as 0.9: bounds that include the
+            true probability given the scores with at least this frequency, if the form of the
+            calibration maps is right. With an external calibrator they are its bounds, otherwise
+            products of the bounds of nodes.
 
         Returns
         -------
         Bounds
-            With ``lower`` and ``upper`` of shape (n, K). They hold the probability between them.
+            With ``lower`` and ``upper`` of shape (n, K), which include the probability.
         """
         level = check_level(level)
         both = self._over_rows(partial(self._both_bounds, level), X)
         return Bounds(both[:, 0], both[:, 1], level)
 
-    @offered_if(require_bounds)
+    @available_if(has_bounds)
     def predict_set(
         self, X: Any, rule: SetRule = None, *, level: float | None = None, **options: Any
     ) -> BoolArray:
         """Return the classes that remain possible, by a rule on the bounds.
 
-        The set promises no coverage: how often it holds the label is not controlled.
+        How often a set contains the label is not controlled;
         `dubito.conformal.ConformalClassifier` makes sets for which it is.
 
         Parameters
@@ -183,32 +183,45 @@ class ManyClassesMixin(CautiousMixin):
         Returns
         -------
         ndarray of bool, shape (n, K)
-            Never an empty row; columns as in ``classes_``.
+            No row is empty; columns as in ``classes_``.
         """
-        return choose_set(self.predict_bounds(X, level=level), rule, **options)
+        return super().predict_set(X, rule, level=level, **options)
 
     def _fitted_classes(self) -> npt.NDArray[Any]:
         check_is_fitted(self)
         return self.classes_
 
     def _over_rows(self, function: Callable[[Any], npt.NDArray[Any]], X: Any) -> npt.NDArray[Any]:
-        """Return `function` of the rows of X as they were in the fit: dense or sparse."""
+        """Return `function(X)` of checked rows, converted to dense or sparse as in the fit."""
         n_classes = len(self._fitted_classes())
         dtype, was_sparse = self._features
         rows = validate_data(
-            self, X, reset=False, accept_sparse="csr", dtype=dtype, **self._reading()
+            self, X, reset=False, accept_sparse="csr", dtype=dtype, **self._validation_options()
         )
         if was_sparse and not sp.issparse(rows):
             rows = sp.csr_array(rows)
-        return over_rows(partial(_as_fitted, function, was_sparse), rows, n_classes, self.n_jobs)
+        function = partial(_as_fitted, function, was_sparse)
+        return in_row_chunks(function, rows, n_classes, self.n_jobs)
 
-    def _reading(self) -> dict[str, Any]:
-        """Return how rows are read besides."""
+    def _validation_options(self) -> dict[str, Any]:
+        """Return further options of `validate_data`."""
         return {}
 
 
 def _as_fitted(
     function: Callable[[Any], npt.NDArray[Any]], was_sparse: bool, X: Any
 ) -> npt.NDArray[Any]:
-    """Call with rows as they were in the fit; only a chunk is made dense at a time."""
+    """Call a function with a chunk of rows, made dense if the rows of the fit were."""
     return function(X.toarray() if sp.issparse(X) and not was_sparse else X)
+
+
+def _top_columns(values: FloatArray, k: int) -> tuple[IntArray, FloatArray]:
+    """Return columns and values of the k largest values of each row, the largest first.
+
+    Of equal values the earlier column comes first.
+    """
+    from dubito.dichotomies._kernels.top_classes_compiled import top_of_rows  # noqa: PLC0415 - slow to import
+
+    best, columns = np.empty((len(values), k)), np.empty((len(values), k), dtype=np.int64)
+    top_of_rows(np.ascontiguousarray(values), best, columns)
+    return columns, best

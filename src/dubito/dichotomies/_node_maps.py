@@ -1,115 +1,253 @@
-"""Internal calibration: from the log-odds of node models to those that can be trusted.
+"""Calibration maps of all nodes of a tree: their training rows, the interface, precise maps.
 
-What `internal` names becomes maps of all nodes at once. Sigmoids and isotonic maps, evidential ones
-too, are packed and compiled; every other calibrator is fitted as a clone for each node. All of them
-keep three promises: log-odds are finite, so no class gets probability 0; what a row gets depends on
-no other row (for clones as far as their own arithmetic does not, which is to rounding); a node
-without scores to calibrate on keeps its own log-odds, and its bounds are 0 and 1 where the others'
-are those of an evidential calibrator.
+Maps of one kind are packed into arrays, one node after the other, and evaluated by compiled code.
+All maps give finite log-odds, so that no class gets probability 0, and treat rows one by one. A
+node without scores to calibrate on keeps its own log-odds; its bounds, where maps have bounds, are
+0 and 1.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from abc import ABCMeta, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from dubito.calibration import (
-    EvidentialIsotonicCalibrator,
-    EvidentialLogisticCalibrator,
-    IsotonicCalibrator,
-    PlattCalibrator,
-)
-from dubito.calibration.base import BaseCalibrator
-from dubito.dichotomies._belief_maps import EvidentialSigmoidMaps
-from dubito.dichotomies._calibrator_maps import fit_calibrators
-from dubito.dichotomies._map_base import NodeMaps, NodeRows
-from dubito.dichotomies._platt_maps import IdentityMaps, SigmoidMaps
-from dubito.dichotomies._step_maps import EvidentialIsotonicMaps, IsotonicMaps
+import numpy as np
+from scipy.special import expit
+
+from dubito._numerics.logistic_fit import LARGEST
+from dubito._numerics.targets import target_table
 
 if TYPE_CHECKING:
-    from dubito._typing import FloatArray, IntArray
+    from collections.abc import Sequence
 
-__all__ = ["NodeMaps", "fit_node_maps", "read_internal"]
+    from dubito._typing import BoolArray, FloatArray, IntArray
 
-_NAMED: dict[str, Any] = {"platt": PlattCalibrator, "isotonic": IsotonicCalibrator}
+#: Largest slope and offset that are written as slope and intercept; larger ones lose digits.
+_LARGEST_AFFINE = 1e6
 
 
-def read_internal(internal: Any) -> BaseCalibrator | None:
-    """Return the calibrator that `internal` names; refuse what is none.
+@dataclass(frozen=True, kw_only=True)
+class NodeRows:
+    """Out-of-fold log-odds of the rows of every node, packed one node after the other.
+
+    Those of node t are ``cross[ptr[t]:ptr[t + 1]]``; the rows of its right side, the event, begin
+    at ``ptr[t] + middle[t]``. ``weight`` holds the sample weights of all rows in leaf order; those
+    of node t begin at ``first[t]``. A node whose scores contain nan, or that has none, is not
+    calibrated: a side of a single row cannot be cross-fitted.
+    """
+
+    cross: FloatArray
+    ptr: IntArray
+    middle: IntArray
+    weight: FloatArray
+    first: IntArray
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "cross", finite(self.cross))
+        object.__setattr__(self, "weight", contiguous(self.weight))
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes."""
+        return len(self.middle)
+
+    @property
+    def sizes(self) -> IntArray:
+        """Number of rows of each node."""
+        return np.diff(self.ptr)
+
+    @property
+    def packed(self) -> tuple[Any, ...]:
+        """The arrays in the types and order that the compiled kernels take."""
+        integers = (self.ptr, self.middle, self.first)
+        ptr, middle, first = (np.require(a, np.int64, ["C", "W"]) for a in integers)
+        return self.cross, ptr, middle, self.weight, first
+
+    def usable(self) -> BoolArray:
+        """Return which nodes have scores to calibrate on."""
+        nans = np.concatenate([[0], np.cumsum(np.isnan(self.cross))])
+        return (nans[self.ptr[1:]] == nans[self.ptr[:-1]]) & (self.sizes > 0)
+
+    def total_weight(self) -> FloatArray:
+        """Return the total sample weight of each node."""
+        sums = np.concatenate([[0.0], np.cumsum(self.weight)])
+        return sums[self.first + self.sizes] - sums[self.first]
+
+    def side_weights(self) -> FloatArray:
+        """Return the sample weights of the left and the right side of each node, (nodes, 2)."""
+        sums = np.concatenate([[0.0], np.cumsum(self.weight)])
+        ends = sums[np.stack([self.first, self.first + self.middle, self.first + self.sizes])]
+        return np.diff(ends, axis=0).T
+
+    def side_targets(self, targets: str) -> FloatArray:
+        """Return the target of the rows on the left and the right of each node, (nodes, 2)."""
+        sides = np.arange(2)
+        tables = [target_table(sides, weights, 2, targets)[:, 1] for weights in self.side_weights()]
+        return np.array(tables).reshape(-1, 2)
+
+    def smallest_proba(self) -> FloatArray:
+        r"""Return the probability that replaces 0 at each node: :math:`1/(2(w+1))`.
+
+        w is the total sample weight of the node: half the frequency of an event in one more row.
+        """
+        return 0.5 / (self.total_weight() + 1)
+
+    def of(self, node: int) -> tuple[FloatArray, BoolArray, FloatArray]:
+        """Return scores, whether each row is on the right side, and weights of a node's rows."""
+        scores = self.cross[self.ptr[node] : self.ptr[node + 1]]
+        first = self.first[node]
+        event = np.arange(len(scores)) >= self.middle[node]
+        return scores, event, self.weight[first : first + len(scores)]
+
+
+class NodeMaps(metaclass=ABCMeta):
+    """Maps from the scores of all nodes to calibrated log-odds of their right sides."""
+
+    #: Whether lower and upper probabilities differ.
+    has_bounds: ClassVar[bool] = False
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+    @abstractmethod
+    def log_odds(self, scores: FloatArray) -> FloatArray:
+        """Return calibrated log-odds (n, nodes) of log-odds (n, nodes); always finite."""
+
+    def bounds(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return lower and upper probability of the right side, each (n, nodes).
+
+        Those of precise maps are equal.
+        """
+        proba = expit(self.log_odds(scores))
+        return proba, proba
+
+    def level_bounds(self, scores: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+        """Return bounds of the probability of the right side at a level, each (n, nodes).
+
+        They need not include the estimate. Those of an uncalibrated node are 0 and 1.
+        """
+        raise NotImplementedError  # called for maps with bounds only
+
+    @property
+    def affine(self) -> tuple[FloatArray, FloatArray] | None:
+        """Slope and intercept of each node, if a linear model can absorb the maps; else None."""
+        return None
+
+
+class IdentityMaps(NodeMaps):
+    """The node models' own log-odds, without calibration."""
+
+    def log_odds(self, scores: FloatArray) -> FloatArray:
+        """Return the scores themselves, clipped to finite values."""
+        return finite(scores)
+
+    @property
+    def affine(self) -> tuple[FloatArray, FloatArray]:
+        """Slope 1 and intercept 0, for any number of nodes."""
+        return np.ones(1), np.zeros(1)
+
+
+@dataclass(frozen=True, repr=False)
+class SigmoidMaps(NodeMaps):
+    """Log-odds slope (s - centre) / scale + intercept of each node's scores s.
+
+    Columns 0 to 3 of `coef` are centre, scale, slope and intercept; column 4 is the certificate of
+    the fit: the largest gradient component per unit of sample weight. An uncalibrated node has the
+    identity.
+    """
+
+    coef: FloatArray
+
+    @classmethod
+    def fit(cls, rows: NodeRows, *, targets: str) -> Self:
+        """Fit sigmoids at all nodes in one pass; with smoothed targets they are Platt's."""
+        from dubito.dichotomies._kernels.packed_sigmoids_compiled import fit_sigmoids  # noqa: PLC0415 - loads numba
+
+        return cls(fit_sigmoids(rows.packed, rows.side_targets(targets)))
+
+    @classmethod
+    def from_lines(cls, lines: Sequence[tuple[float, float]]) -> Self:
+        """Make maps of known slopes and intercepts."""
+        slope, intercept = np.array(lines, dtype=np.float64).reshape(-1, 2).T
+        zeros = np.zeros(len(slope))
+        return cls(np.column_stack([zeros, np.ones(len(slope)), slope, intercept, zeros]))
+
+    def log_odds(self, scores: FloatArray) -> FloatArray:
+        """Return calibrated log-odds."""
+        from dubito.dichotomies._kernels.packed_sigmoids_compiled import affine_log_odds  # noqa: PLC0415
+
+        return affine_log_odds(contiguous(scores), self.coef)
+
+    @property
+    def affine(self) -> tuple[FloatArray, FloatArray] | None:
+        """Slope and intercept of each node; None if these would lose digits.
+
+        They would where the scores of a node are far from 0 compared with their spread.
+        """
+        centre, scale, slope, intercept, _ = self.coef.T
+        constant = ~(scale > 0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            steepness = np.where(constant, 0.0, slope / np.where(constant, 1.0, scale))
+            shift = steepness * centre
+        if not ((np.abs(steepness) < _LARGEST_AFFINE) & (np.abs(shift) < _LARGEST_AFFINE)).all():
+            return None
+        return steepness, intercept - shift
+
+
+@dataclass(frozen=True, repr=False)
+class IsotonicMaps(NodeMaps):
+    """Isotonic probabilities of each node, linear between knots.
+
+    Columns ``start[t]:start[t + 1]`` of `knots` are scores and values of node t: only both ends of
+    each block of equal values are kept. `cut` is 0 where the values are never 0 or 1, otherwise
+    the smallest distance from 0 and 1 that probabilities keep.
+    """
+
+    knots: FloatArray  # (2, total): scores, values
+    start: IntArray
+    cut: FloatArray
+
+    @classmethod
+    def fit(cls, rows: NodeRows, *, smoothing: float) -> Self:
+        """Fit the maps of ``IsotonicCalibrator(smoothing=smoothing)`` at all nodes."""
+        from dubito.dichotomies._kernels.packed_isotonic_compiled import (  # noqa: PLC0415 - loads numba
+            isotonic_knots,
+            pool_ties,
+        )
+
+        pools, count = pool_ties(rows.packed)
+        knots, used = isotonic_knots(pools, rows.packed[1], count, float(smoothing))
+        start, columns = pack(rows.ptr, used)
+        cut = np.where(smoothing > 0, 0.0, rows.smallest_proba())
+        return cls(knots[:, columns], start, cut)
+
+    def log_odds(self, scores: FloatArray) -> FloatArray:
+        """Return calibrated log-odds; an uncalibrated node keeps its scores."""
+        from dubito.dichotomies._kernels.packed_isotonic_compiled import isotonic_log_odds  # noqa: PLC0415
+
+        return isotonic_log_odds(contiguous(scores), self.knots, self.start, self.cut)
+
+
+def pack(ptr: IntArray, count: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the start of each node if it keeps its first `count` columns, and those columns.
 
     Examples
     --------
-    >>> from dubito.dichotomies._node_maps import read_internal
-    >>> read_internal("isotonic")
-    IsotonicCalibrator()
+    >>> import numpy as np
+    >>> from dubito.dichotomies._node_maps import pack
+    >>> pack(np.array([0, 4, 9]), np.array([2, 3]))
+    (array([0, 2, 5]), array([0, 1, 4, 5, 6]))
     """
-    if internal is None:
-        return None
-    if isinstance(internal, BaseCalibrator):
-        internal._validate_params()  # packed maps do without its fit
-        return internal
-    if isinstance(internal, str) and internal in _NAMED:
-        return _NAMED[internal]()
-    hint = ""
-    if isinstance(internal, type) and issubclass(internal, BaseCalibrator):
-        hint = f" Pass an instance: {internal.__name__}()."
-    raise ValueError(
-        "The 'internal' parameter must be 'auto', None, 'platt', 'isotonic' or a calibrator of "
-        f"dubito.calibration for two classes. Got {internal!r} instead.{hint}"
-    )
+    start = np.concatenate([[0], np.cumsum(count)])
+    return start, np.arange(start[-1]) + np.repeat(np.asarray(ptr)[:-1] - start[:-1], count)
 
 
-def fit_node_maps(
-    internal: Any,
-    cross: FloatArray | None,
-    ptr: IntArray,
-    middle: IntArray,
-    *,
-    weight: FloatArray,
-    first: IntArray,
-    n_jobs: int | None = None,
-) -> NodeMaps:
-    """Fit the calibration maps of all nodes.
-
-    Parameters
-    ----------
-    internal : None, "platt", "isotonic" or calibrator
-        What to calibrate with; it is told log-odds, or probabilities where its ``input`` says so.
-    cross : ndarray
-        Out-of-fold log-odds of the right side: ``cross[ptr[t]:ptr[t + 1]]`` are those of the rows
-        of node t. Where they hold nan, or are none, the node stays as it is. None without a
-        calibrator.
-    ptr : ndarray of shape (nodes + 1,)
-        Where the scores of each node begin.
-    middle : ndarray of shape (nodes,)
-        Number of rows on the left side of each node; those on the right follow.
-    weight : ndarray of shape (n,)
-        Weights of all rows, in leaf order.
-    first : ndarray of shape (nodes,)
-        Where the rows of each node begin in leaf order.
-    n_jobs : int or None
-        Jobs, for the maps that are costly to fit.
-    """
-    calibrator = read_internal(internal)
-    if calibrator is None:
-        return IdentityMaps()
-    assert cross is not None  # noqa: S101 - nodes are cross-fitted wherever they are calibrated
-    rows = NodeRows(cross=cross, ptr=ptr, middle=middle, weight=weight, first=first)
-    maps = _packed_maps(calibrator, rows, n_jobs)
-    return fit_calibrators(calibrator, rows, n_jobs=n_jobs) if maps is None else maps
+def contiguous(scores: FloatArray) -> FloatArray:
+    """Return scores in the one type and layout for which the kernels are compiled."""
+    return np.require(scores, np.float64, ["C", "W"])
 
 
-def _packed_maps(calibrator: Any, rows: NodeRows, n_jobs: int | None) -> NodeMaps | None:
-    """Fit the maps that are made for many nodes; None where the calibrator has none."""
-    if calibrator.input == "proba":  # these read log-odds as they come
-        return None
-    kind = type(calibrator)
-    if kind is PlattCalibrator and calibrator.ridge == 0:
-        return SigmoidMaps.fit(rows)
-    if kind is IsotonicCalibrator:
-        return IsotonicMaps.fit(rows, smoothing=calibrator.smoothing)
-    if kind is EvidentialIsotonicCalibrator:
-        return EvidentialIsotonicMaps.fit(rows, exact=bool(calibrator.exact), n_jobs=n_jobs)
-    # Raw targets may have no estimate; the calibrator refuses that.
-    if kind is EvidentialLogisticCalibrator and calibrator.targets != "raw":
-        return EvidentialSigmoidMaps.fit(rows, targets=calibrator.targets, n_jobs=n_jobs)
-    return None
+def finite(scores: FloatArray) -> FloatArray:
+    """Return scores clipped so that their sums along a path are finite."""
+    return np.clip(contiguous(scores), -LARGEST, LARGEST)

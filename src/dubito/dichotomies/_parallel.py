@@ -1,9 +1,9 @@
-"""Work shared out among threads, processes or a cluster: the same result whoever does it.
+"""Tasks that run in threads, processes or on a cluster, with the same result.
 
-Who computes is joblib's to say: threads, unless ``joblib.parallel_config`` names another backend.
-The tasks of a Dask cluster are submitted here, not by joblib, which sends an argument to one worker
-alone (tasks are lost with it), and computes in the client where a cluster has a single core. Here
-every worker gets the data before the first task, and tasks carry their names only.
+joblib chooses the backend: threads, unless ``joblib.parallel_config`` names another one. The tasks
+of a Dask cluster are submitted here, not by joblib, which sends an argument to a single worker
+(if that worker dies, tasks are lost), and computes in the client if a cluster has a single core.
+Here every worker gets the data before the first task, and tasks refer to them by name.
 """
 
 from __future__ import annotations
@@ -23,20 +23,25 @@ from threadpoolctl import threadpool_limits
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    import numpy.typing as npt
+
     from dubito._typing import FloatArray, IntArray
 
-#: Tasks for each job: a job that is done early takes another, and an interrupt waits for one.
-_SHARES = 8
+#: Number of tasks per job: jobs finish at about the same time, and an interrupt waits for one task.
+_TASKS_PER_JOB = 8
 
-#: How often data are sent anew after every worker that held them was lost.
-_SENDINGS = 3
+#: How often in a row data may be sent in vain, because all workers that hold them are lost.
+_MAX_SENDS = 3
+
+#: Number of log-odds in a chunk of rows: 32 MiB.
+_CHUNK = 1 << 22
 
 
 class OneBlasThread:
-    """BLAS with one thread while anybody is inside; the first sets it, the last puts it back.
+    """Context in which BLAS uses one thread: the first entry sets it, the last exit resets it.
 
-    BLAS keeps one setting for the whole process: threads that each set and put back a limit of
-    their own would put back each other's.
+    BLAS has one setting for the whole process: if each thread set and reset a limit of its own,
+    they would reset each other's.
     """
 
     def __init__(self) -> None:
@@ -60,16 +65,16 @@ one_blas_thread = OneBlasThread()
 
 
 def count_tasks(n_jobs: int | None) -> int:
-    """Return a good number of tasks for the jobs there are, here or on the cluster in use."""
-    return _SHARES * int(effective_n_jobs(n_jobs))
+    """Return the number of tasks for the available jobs, local or on the cluster in use."""
+    return _TASKS_PER_JOB * int(effective_n_jobs(n_jobs))
 
 
 def plan_tasks(work: FloatArray, n_tasks: int) -> list[IntArray]:
-    """Share nodes out into about `n_tasks` tasks of like work, the longest task first.
+    """Return about `n_tasks` groups of nodes of similar work, the largest first.
 
-    A node with a whole share of work is a task by itself; the others stay in their order, so that
-    neighbours in the tree, whose rows are neighbours too, are done together. No task of several
-    nodes has more than two shares of work.
+    A node with at least the mean work of a task is a task by itself. The others stay in their
+    order, so that a task has neighbours in the tree, whose rows are neighbours too. No task of
+    several nodes has more than twice the mean work.
 
     Examples
     --------
@@ -78,13 +83,13 @@ def plan_tasks(work: FloatArray, n_tasks: int) -> list[IntArray]:
     >>> plan_tasks(np.array([8.0, 3.0, 1.0, 2.0, 4.0, 2.0]), 4)
     [array([0]), array([1, 2, 3]), array([4]), array([5])]
     """
-    share = work.sum() / n_tasks
-    if not share > 0:
+    mean = work.sum() / n_tasks
+    if not mean > 0:
         return [np.arange(len(work))] if len(work) else []
-    alone = np.flatnonzero(work >= share)
-    others = np.flatnonzero(work < share)
+    alone = np.flatnonzero(work >= mean)
+    others = np.flatnonzero(work < mean)
     begins = np.cumsum(work[others]) - work[others]
-    cuts = np.flatnonzero(np.diff(begins // share)) + 1
+    cuts = np.flatnonzero(np.diff(begins // mean)) + 1
     tasks = [*alone[:, None], *(group for group in np.split(others, cuts) if len(group))]
     order = np.argsort([-work[task].sum() for task in tasks], kind="stable")
     return [tasks[i] for i in order]
@@ -97,26 +102,26 @@ def run_tasks(
     *,
     n_jobs: int | None,
 ) -> list[Any]:
-    """Return ``[function(*shared, task) for task in tasks]``, computed side by side.
+    """Return ``[function(*shared, task) for task in tasks]``, computed in parallel.
 
     Parameters
     ----------
     function : callable
-        Of a module, so that other processes can import it; what it needs that is large belongs into
-        `shared`. It must change nothing it is given.
+        Defined in a module, so that other processes can import it. Large arguments belong in
+        `shared`. It must not change its arguments.
     shared : tuple
-        What all tasks read. Each member reaches a process once: threads share it, other processes
-        map its memory, every worker of a Dask cluster gets a copy before the first task.
+        Arguments common to all tasks. Each is sent to a process once: threads share it, other
+        processes map its memory, every worker of a Dask cluster gets a copy before the first task.
     tasks : sequence
-        What differs; small.
+        The last argument of each call; small.
     n_jobs : int or None
-        As everywhere in scikit-learn; a Dask cluster uses all it has.
+        As in scikit-learn; a Dask cluster uses all its workers.
 
     Notes
     -----
-    BLAS has one thread meanwhile, and scikit-learn's settings hold in every process. A task whose
-    worker dies is done again by another; if all workers that held the data are lost, those that
-    come after them get the data anew. An interrupt starts no other task.
+    BLAS uses one thread meanwhile, and scikit-learn's configuration holds in every process. A task
+    whose worker dies is repeated by another; if all workers with the data are lost, the data are
+    sent again to new ones. After an interrupt no further task starts.
     """
     call = partial(_call, function, get_config())
     backend, _ = get_active_backend(prefer="threads")
@@ -128,7 +133,7 @@ def run_tasks(
 
 
 def _call(function: Callable[..., Any], config: dict[str, Any], *arguments: Any) -> Any:
-    """Call as the process that asked would have called."""
+    """Call a function with the scikit-learn configuration of the calling process."""
     with one_blas_thread, config_context(**config):
         return function(*arguments)
 
@@ -136,17 +141,17 @@ def _call(function: Callable[..., Any], config: dict[str, Any], *arguments: Any)
 def _run_on_dask(
     backend: Any, call: Callable[..., Any], shared: tuple[Any, ...], tasks: Sequence[Any]
 ) -> list[Any]:
-    """Run tasks on the cluster of joblib's Dask backend, and again those whose data are lost."""
+    """Run tasks on the cluster of joblib's Dask backend; repeat those whose data are lost."""
     results: dict[int, Any] = {}
     in_vain = 0
-    with backend.retrieval_context():  # inside a worker: makes room for the tasks waited for
+    with backend.retrieval_context():  # inside a worker: frees its slot for the new tasks
         while len(results) < len(tasks):
             missing = {i: task for i, task in enumerate(tasks) if i not in results}
             came = _send_and_collect(backend, call, shared, missing)
             in_vain = 0 if came else in_vain + 1
-            if in_vain == _SENDINGS:
+            if in_vain == _MAX_SENDS:
                 raise RuntimeError(
-                    f"{len(missing)} of {len(tasks)} tasks are not done: {_SENDINGS} times in a "
+                    f"{len(missing)} of {len(tasks)} tasks are not done: {_MAX_SENDS} times in a "
                     "row the cluster lost all workers that held the data. Their logs say why; "
                     "often a worker has no memory left beside its copy of the data."
                 )
@@ -157,12 +162,13 @@ def _run_on_dask(
 def _send_and_collect(
     backend: Any, call: Callable[..., Any], shared: tuple[Any, ...], tasks: dict[int, Any]
 ) -> dict[int, Any]:
-    """Send the data to every worker and the tasks after them; return the results that came."""
+    """Send the data to every worker, then the tasks; return the results that arrive."""
     from distributed import CancelledError, as_completed  # noqa: PLC0415 - comes with the cluster
 
-    backend.effective_n_jobs(None)  # waits for the first worker, and says what to do without one
+    backend.effective_n_jobs(None)  # waits for the first worker; raises an explained error if none
     client = backend.client
-    # Names by chance, not by content: data of two fits at once must not share a fate.
+    # Random names, not hashes of the content: two simultaneous fits must not share their data,
+    # which are released when one of them ends.
     sent = client.scatter(list(shared), broadcast=True, hash=False)
     waiting = {
         client.submit(
@@ -179,3 +185,33 @@ def _send_and_collect(
     finally:
         client.cancel(list(waiting))  # after an error or an interrupt
     return results
+
+
+def in_row_chunks(
+    function: Callable[[Any], npt.NDArray[Any]], X: Any, n_classes: int, n_jobs: int | None
+) -> npt.NDArray[Any]:
+    """Return `function(X)`, computed in chunks of rows that bound the memory.
+
+    `function` must treat each row by itself.
+    """
+    n = X.shape[0]
+    step = max(_CHUNK // n_classes, 1)
+    slices = [slice(first, min(first + step, n)) for first in range(0, n, step)]
+    if len(slices) == 1:
+        return function(X)
+    if effective_n_jobs(n_jobs) > 1:
+        parts = iter(run_tasks(_call_on_rows, (X, function), slices, n_jobs=n_jobs))
+    else:
+        parts = (function(X[rows]) for rows in slices)
+    first = next(parts)
+    out = np.empty((n, *first.shape[1:]), first.dtype)
+    out[slices[0]] = first
+    for rows, part in zip(slices[1:], parts, strict=True):
+        out[rows] = part
+    return out
+
+
+def _call_on_rows(
+    X: Any, function: Callable[[Any], npt.NDArray[Any]], rows: slice
+) -> npt.NDArray[Any]:
+    return function(X[rows])

@@ -1,4 +1,4 @@
-"""A fitted tree: rows in, probabilities, bounds and sets of classes out, in bounded memory."""
+"""A fitted tree: nodes, their calibration maps, and predictions for a chunk of rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from scipy.special import expit
 
 from dubito._validation import level_of_each
@@ -16,27 +15,31 @@ from dubito.dichotomies._kernels.tree_paths import (
     log_class_proba,
     maximal_classes,
 )
-from dubito.dichotomies._parallel import run_tasks
-from dubito.dichotomies._platt_maps import IdentityMaps
+from dubito.dichotomies._logistic_nodes import DenseLinearNodes
+from dubito.dichotomies._node_calibration import fit_node_maps
+from dubito.dichotomies._node_maps import IdentityMaps
+from dubito.dichotomies._node_models import fit_nodes
+from dubito.dichotomies._training_rows import in_leaf_order
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import numpy.typing as npt
+    from numpy.random import Generator
 
     from dubito._typing import BoolArray, FloatArray, IntArray
-    from dubito.dichotomies._node_fits import NodeModel
+    from dubito.calibration.base import BaseCalibrator
     from dubito.dichotomies._node_maps import NodeMaps
+    from dubito.dichotomies._node_models import NodeModel
+    from dubito.dichotomies._training_rows import ClassRows
+    from dubito.dichotomies.tree import DichotomyTree
 
-#: Log-odds that are held at once: 32 MiB of them.
-_CHUNK = 1 << 22
+#: A best-first search may visit a fraction 1/8 of the nodes: beyond it scoring all is faster.
+_SEARCHED = 8
 
 
 @dataclass(frozen=True)
 class TreeModel:
     """Node models with their calibration maps, and the paths from nodes to classes.
 
-    ``order`` holds the column of each leaf; ``left``, ``right`` and ``depth`` are the tree's.
+    ``order`` is the column of each leaf; ``left``, ``right`` and ``depth`` are the tree's.
     """
 
     nodes: NodeModel
@@ -55,18 +58,18 @@ class TreeModel:
         return replace(self, maps=IdentityMaps())
 
     def _log_odds(self, X: Any) -> FloatArray:
-        return self._kept(self.maps.log_odds(self.nodes.scores(X)))
+        return self._clipped(self.maps.log_odds(self.nodes.scores(X)))
 
-    def _kept(self, odds: FloatArray) -> FloatArray:
+    def _clipped(self, odds: FloatArray) -> FloatArray:
         largest = getattr(self.nodes, "largest", None)
         return odds if largest is None else np.clip(odds, -largest, largest)
 
     def log_proba(self, X: Any) -> FloatArray:
-        """Return log-probabilities (n, K)."""
+        """Return log-probabilities (n, K): sums along paths (Leathart et al. 2019, eq. 6)."""
         return log_class_proba(self._log_odds(X), *self._paths)
 
     def proba(self, X: Any) -> FloatArray:
-        """Return probabilities (n, K)."""
+        """Return probabilities (n, K): products along paths (Leathart et al. 2019, eq. 3)."""
         return class_proba(self._log_odds(X), *self._paths)
 
     def bounds(self, X: Any, level: float | None) -> FloatArray:
@@ -80,39 +83,76 @@ class TreeModel:
     def _node_bounds(self, X: Any, level: float | None) -> tuple[FloatArray, FloatArray]:
         r"""Return bounds of the right side of each node, each (n, nodes).
 
-        At a level they hold its probability with :math:`1-(1-\text{level})/d`, d the number of
-        nodes on the longest path: a path has all its nodes' probabilities in their bounds at the
-        level (Bonferroni). They are widened to hold the estimate.
+        At a level those of each node have the level :math:`1-(1-\text{level})/d`, d the number of
+        nodes on the longest path: all bounds on a path then hold together at the level
+        (Bonferroni). They are widened to include the estimate.
         """
         scores = self.nodes.scores(X)
         if level is None:
             return self.maps.bounds(scores)
-        of_node = level_of_each(level, max(self.depth, 1))
-        lower, upper = self.maps.level_bounds(scores, of_node)
-        proba = expit(self._kept(self.maps.log_odds(scores)))
+        node_level = level_of_each(level, max(self.depth, 1))
+        lower, upper = self.maps.level_bounds(scores, node_level)
+        proba = expit(self._clipped(self.maps.log_odds(scores)))
         return np.minimum(lower, proba), np.maximum(upper, proba)
 
+    def search_top(self, X: Any, k: int) -> tuple[IntArray, FloatArray, BoolArray] | None:
+        """Return the k best columns of each row, their log-probabilities, and which rows are done.
 
-def over_rows(
-    function: Callable[[Any], npt.NDArray[Any]], X: Any, n_classes: int, n_jobs: int | None
-) -> npt.NDArray[Any]:
-    """Return `function` of all rows, which treats each by itself, computed some at a time."""
-    n = X.shape[0]
-    step = max(_CHUNK // n_classes, 1)
-    slices = [slice(first, min(first + step, n)) for first in range(0, n, step)]
-    if len(slices) == 1:
-        return function(X)
-    if effective_n_jobs(n_jobs) > 1:
-        parts = iter(run_tasks(_part, (X, function), slices, n_jobs=n_jobs))
-    else:
-        parts = (function(X[rows]) for rows in slices)
-    first = next(parts)
-    out = np.empty((n, *first.shape[1:]), first.dtype)
-    out[slices[0]] = first
-    for rows, part in zip(slices[1:], parts, strict=True):
-        out[rows] = part
-    return out
+        None if every node must be scored. A best-first search visits few nodes for most rows; those
+        whose probability is spread over many classes are not done, as scoring all nodes is faster.
+        """
+        nodes, affine = self.nodes, self.maps.affine
+        n_visited = len(self.order) // _SEARCHED
+        if not isinstance(nodes, DenseLinearNodes) or affine is None or n_visited <= 4 * k:
+            return None
+        from dubito.dichotomies._kernels.top_classes_compiled import best_first_of_rows  # noqa: PLC0415 - slow
+
+        shape = nodes.intercept.shape
+        best, columns = np.zeros((len(X), k)), np.zeros((len(X), k), dtype=np.int64)
+        done = best_first_of_rows(
+            np.ascontiguousarray(X - nodes.shift, dtype=nodes.coef.dtype),
+            (nodes.coef, nodes.intercept, *(np.broadcast_to(a, shape).copy() for a in affine)),
+            self._paths,
+            n_visited,
+            best,
+            columns,
+        )
+        return columns, best, done
 
 
-def _part(X: Any, function: Callable[[Any], npt.NDArray[Any]], rows: slice) -> npt.NDArray[Any]:
-    return function(X[rows])
+def fit_tree_model(
+    tree: DichotomyTree,
+    data: ClassRows,
+    estimator: Any,
+    internal: BaseCalibrator | None,
+    *,
+    n_folds: int,
+    n_jobs: int | None,
+    rng: Generator,
+) -> TreeModel:
+    """Return the tree with its nodes fitted, and calibrated if `internal` is not None."""
+    columns = {label: column for column, label in enumerate(data.classes.tolist())}
+    order = np.array([columns[label] for label in tree.leaves.tolist()])
+    leaf = np.argsort(order)
+    rows = in_leaf_order(data.X, leaf[data.codes], data.weight, len(order), rng)
+    nodes, cross = fit_nodes(
+        estimator,
+        rows,
+        tree,
+        weighted=data.weighted,
+        internal=internal,
+        n_folds=n_folds,
+        n_jobs=n_jobs,
+        rng=rng,
+    )
+    spans = rows.spans(tree)
+    maps = fit_node_maps(
+        internal,
+        cross,
+        spans.packed(),
+        spans.n_left,
+        weight=rows.weight,
+        first=spans.first,
+        n_jobs=n_jobs,
+    )
+    return TreeModel(nodes, maps, tree.left, tree.right, order, tree.depth)

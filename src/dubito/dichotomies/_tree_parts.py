@@ -1,6 +1,6 @@
-"""What a `DichotomyTree` is made of: labels and counts that are checked, and what follows.
+"""Helpers of `DichotomyTree`: checks of its input, derived arrays, nested tuples, text.
 
-Nothing here recurses: a chain of thousands of classes is a tree as well.
+All are iterative: the depth of a tree may exceed Python's recursion limit.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 def plain_labels(labels: npt.NDArray[Any]) -> list[Any]:
-    """Return labels as the Python values they print as, but dates: these may lose their unit."""
+    """Return labels as Python values; dates stay as they are, because they may lose their unit."""
     return list(labels) if labels.dtype.kind in "mM" else labels.tolist()
 
 
 def number_labels(names: list[Any]) -> dict[Any, int]:
-    """Return the position of each label, which must be there once."""
+    """Return the position of each label; raise unless each occurs once."""
     if not names:
         raise ValueError("a tree needs at least one class; got none.")
     try:
@@ -42,7 +42,7 @@ def number_labels(names: list[Any]) -> dict[Any, int]:
 
 
 def as_counts(left_sizes: npt.ArrayLike) -> IntArray:
-    """Return the sizes of left sides as whole numbers."""
+    """Return the sizes of left sides as an array of integers."""
     sizes = np.asarray(left_sizes)
     if sizes.ndim != 1 or (sizes.size and sizes.dtype.kind not in "iu"):
         raise TypeError(
@@ -53,18 +53,18 @@ def as_counts(left_sizes: npt.ArrayLike) -> IntArray:
 
 
 def as_depth(depth: Any, name: str) -> int:
-    """Return a depth as a whole number that is not negative."""
+    """Return a depth as a non-negative integer."""
     try:
-        level = index(depth)
+        number = index(depth)
     except TypeError:
-        level = -1
-    if level < 0:
+        number = -1
+    if number < 0:
         raise ValueError(f"{name} must be a whole number, 0 or more. Got {depth!r} instead.")
-    return level
+    return number
 
 
 def derive_arrays(left_sizes: IntArray) -> dict[str, list[int]]:
-    """Return what the sizes of left sides imply for each node, nodes in preorder."""
+    """Return the arrays of a `DichotomyTree` that follow from the sizes of left sides."""
     n = len(left_sizes)
     start, split, stop, left, right, depths = ([0] * n for _ in range(6))
     parent = [-1] * n
@@ -79,7 +79,7 @@ def derive_arrays(left_sizes: IntArray) -> dict[str, list[int]]:
         split[t] = start[t] + size
         left[t] = t + 1 if size > 1 else -1 - start[t]
         right[t] = t + size if stop[t] - split[t] > 1 else -1 - split[t]
-        # The parts of a node come after it, so each is told its own before it is visited.
+        # In preorder children come after their node, so their ranges are set before their turn.
         for child, begin, end in ((left[t], start[t], split[t]), (right[t], split[t], stop[t])):
             if child >= 0:
                 start[child], stop[child] = begin, end
@@ -96,10 +96,10 @@ def derive_arrays(left_sizes: IntArray) -> dict[str, list[int]]:
 
 
 def flatten(nested: Sequence[Any]) -> tuple[list[Any], list[int]]:
-    """Return leaves and sizes of left sides of nested tuples or lists."""
+    """Return the leaves and the sizes of left sides of nested tuples or lists."""
     leaves: list[Any] = []
     left_sizes: list[int] = []
-    # What is still to be read: a run of members of a group, and the node whose right side it is.
+    # A stack of members of a group still to be read, and the node whose right side they are.
     waiting: list[tuple[Sequence[Any], int, int, int | None]] = [(nested, 0, len(nested), None)]
     while waiting:
         group, first, last, node = waiting.pop()
@@ -114,17 +114,17 @@ def flatten(nested: Sequence[Any]) -> tuple[list[Any], list[int]]:
             leaves.append(_as_label(group[first]))
             continue
         middle = first + (last - first + 1) // 2
-        left_sizes.append(-len(leaves))  # becomes a size once the left side is read
+        left_sizes.append(-len(leaves))  # becomes a size when the left side is complete
         waiting.append((group, middle, last, len(left_sizes) - 1))
         waiting.append((group, first, middle, None))
     return leaves, left_sizes
 
 
 def text_lines(tree: DichotomyTree, deepest: int) -> list[str]:
-    """Return one line for each node and leaf; nodes as deep as `deepest` stand for all below."""
+    """Return one line for each node and leaf; nodes at depth `deepest` are not expanded."""
     names = plain_labels(tree.leaves)
     lines = []
-    # What is still to be shown: the node or leaf, how its line begins, and those below it.
+    # A stack of nodes or leaves still to be shown, with the prefixes of their line and those below.
     waiting = [(0 if tree.n_nodes else -1, "", "")]
     while waiting:
         node, begin, below = waiting.pop()

@@ -1,4 +1,4 @@
-"""Nested dichotomies: a tree of two-way decisions between thousands of classes (P4)."""
+"""Nested dichotomies: a tree of binary models for thousands of classes (Leathart et al. 2019)."""
 
 from __future__ import annotations
 
@@ -9,23 +9,26 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state, get_tags
+from sklearn.utils.metaestimators import available_if
 
 from dubito._compat import HasMethods, Interval, StrOptions, fit_context
 from dubito._validation import check_level
-from dubito.base import offered_if
-from dubito.calibration.base import is_evidential
-from dubito.decision.rules import choose_set
-from dubito.dichotomies._auto import Calibrators, is_auto, read_calibrators
-from dubito.dichotomies._class_rows import ClassRows, read_class_rows
-from dubito.dichotomies._estimator_nodes import has_probabilities
-from dubito.dichotomies._external import as_scores, best_external, fit_external, held_rows
-from dubito.dichotomies._growth import STRUCTURES, make_tree
-from dubito.dichotomies._holdout import Aside, plan_aside, rows_aside
+from dubito.dichotomies._calibrators import (
+    Calibrators,
+    as_scores,
+    best_external,
+    fit_external,
+    held_out_rows,
+    is_auto,
+    read_calibrators,
+)
 from dubito.dichotomies._kernels.tree_paths import group_sums
-from dubito.dichotomies._many_classes import ManyClassesMixin, know_nothing, require_bounds
-from dubito.dichotomies._top import can_search, search_top
-from dubito.dichotomies._tree_fit import check_node_model, fit_tree_model
-from dubito.dichotomies._tree_model import TreeModel, over_rows
+from dubito.dichotomies._many_classes import ManyClassesMixin, has_bounds, vacuous_bounds
+from dubito.dichotomies._node_models import check_node_model, has_probabilities
+from dubito.dichotomies._parallel import in_row_chunks
+from dubito.dichotomies._structures import STRUCTURES, make_tree
+from dubito.dichotomies._training_rows import ClassRows, Holdout, hold_out, read_class_rows
+from dubito.dichotomies._tree_model import TreeModel, fit_tree_model
 from dubito.dichotomies.tree import DichotomyTree
 
 if TYPE_CHECKING:
@@ -38,99 +41,99 @@ if TYPE_CHECKING:
 
 
 class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator):
-    r"""A tree over the classes, with a model at each node that tells its two halves apart.
+    r"""A binary tree over the classes, with a binary model at each node.
 
-    The probability of a class is the product of the nodes' on its path,
+    The probability of a class is the product of the node probabilities on its path,
 
     .. math:: p(c\mid x)=\prod_{t\in\text{path}(c)}\sigma(\pm z_t(x)),
 
-    with :math:`z_t` the log-odds of the right side of node t, so that the log loss of a row is the
-    sum of its nodes' (P4, Proposition 1). A fit costs about as many passes over the rows as the
-    tree is deep, where a flat model costs as many as there are classes.
+    with :math:`z_t` the log-odds of the right side of node t (Leathart et al. 2019, eq. 3), so that
+    the log loss of a row is the sum of those of its nodes (their Proposition 1). A fit takes about
+    as many passes over the rows as the tree is deep, where one-vs-rest takes as many as there are
+    classes.
 
     Parameters
     ----------
     estimator : classifier, default=None
         The model of a node. None is logistic regression by solvers made for many small problems,
-        and so is a ``LogisticRegression`` with a ridge: both are at scikit-learn's optimum. The
-        nodes of ``GaussianNB`` and ``MultinomialNB`` are had from sums over classes. Of any other
-        classifier each node gets a clone.
+        and so is a ``LogisticRegression`` with an L2 penalty: both reach scikit-learn's optimum.
+        The nodes of ``GaussianNB`` and ``MultinomialNB`` are computed from sums over classes. Of
+        any other classifier each node gets a clone.
     structure : str, DichotomyTree or nested tuples, default="auto"
-        How classes are parted. "clustered": halves of classes that lie near each other, by
-        2-means on class means; "clustered_half": the same in a random half of the features;
+        How the classes are split. "clustered": halves of classes close to each other, by 2-means
+        on class means; "clustered_half": the same in a random half of the features;
         "centroid_pair": to the nearer of the means of two random classes; "random_pair": by a
-        model of two random classes; "random": any split is as likely as any other (P4);
-        "class_balanced" and "data_balanced": random halves of the classes, or of the rows.
-        "auto" is "clustered" for a tree by itself; in an ensemble, where trees gain by being
-        different, "centroid_pair" up to 200 classes and "clustered_half" beyond. Or a tree of
-        labels, say a taxonomy: its leaves without rows are left out.
+        model of two random classes; "random": all splits are equally likely, as in Leathart et al.
+        2019; "class_balanced" and "data_balanced": random halves of the classes, or of the rows.
+        "auto" is "clustered" for a single tree; in an ensemble "centroid_pair" up to 200 classes
+        and "clustered_half" beyond. Or a tree of labels, for example a taxonomy: its leaves without
+        rows are omitted.
     internal : "auto", None, "platt", "isotonic" or calibrator, default="auto"
-        Calibration of each node, on log-odds out of fold. An evidential calibrator gives bounds.
-        "auto": Platt's sigmoids, where rows held out have a lower log loss with them.
+        Calibration of each node, fitted to out-of-fold log-odds. An evidential calibrator gives
+        bounds. "auto": Platt's sigmoids, if they lower the log loss of held-out rows.
     external : "auto", None, "vector" or calibrator, default="auto"
-        Calibration of the whole, on the log-probabilities of rows that a tree has not seen.
-        "auto": one slope, ``EvidentialMultinomialCalibrator``, which gives the bounds.
-        Where one of `internal` and `external` is named, the other left at "auto" is None: of
-        None, "platt" and "vector" each asks for one of P4's schemes.
+        Calibration of the whole tree, fitted to log-probabilities of held-out rows. "auto": one
+        slope, ``EvidentialMultinomialCalibrator``, which gives the bounds. If only one of
+        `internal` and `external` is named, the other is None: None, "platt", "isotonic" and
+        "vector" are the schemes of Leathart et al. 2019, tables 4 and 5.
     internal_cv : int, default=3
-        Folds for internal calibration.
-    external_size : "auto" or float, default="auto"
-        Part of the rows that is set aside for external calibration; the tree does without. "auto"
-        is a tenth for a calibrator that is named. For the default it is all rows in five folds
-        below 1,000 rows, then a tenth, and 1,000 rows at most; up to 20,000 rows the tree is
-        fitted again to all of them.
+        Number of folds of internal calibration.
+    holdout_size : "auto" or float, default="auto"
+        Fraction of the rows held out for external calibration; the tree is fitted without them.
+        "auto" is a tenth for a calibrator that is named. For the default it is all rows in five
+        folds below 1,000 rows, otherwise a tenth, at most 1,000 rows; up to 20,000 rows the tree
+        is then fitted again to all of them.
     dtype : dtype, default=None
-        float32 or float64 to compute node models with; None is that of the rows. float32 takes half
-        of the memory and less time; log-odds of nodes are then right to about three digits.
+        float32 or float64 for node models; None is that of the rows. float32 halves the memory and
+        is faster; log-odds of nodes are then correct to about three digits.
     n_jobs : int, default=None
-        Jobs for fits and predictions, by joblib: threads, unless ``joblib.parallel_config`` says
-        otherwise. It changes no result.
+        Number of joblib jobs for fits and predictions: threads, unless ``joblib.parallel_config``
+        sets another backend. It does not change results.
     random_state : int, RandomState or None, default=None
-        Decides the tree, folds, rows set aside, and seeds of estimators.
+        Seed of the tree, folds, held-out rows, and estimators.
 
     Attributes
     ----------
     classes_ : ndarray of shape (K,)
-        Labels, in the order of columns.
+        Labels, in the order of the columns.
     tree_ : DichotomyTree
         The tree.
     internal_ : object
         Calibration maps of the nodes.
     external_ : calibrator or None
-        The fitted external calibrator. None also where "auto" finds fewer than 20 rows to hold
-        out, as where every class has a single row; all bounds are 0 and 1 then.
+        The fitted external calibrator. None also if "auto" finds fewer than 20 rows to hold out,
+        for example if every class has a single row; all bounds are then 0 and 1.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
-        Names of features, where X has them.
+        Names of features, if X has them.
 
     See Also
     --------
-    NestedDichotomyEnsemble : several trees, whose errors cancel.
+    NestedDichotomyEnsemble : the mean of several trees.
 
     Notes
     -----
-    Folds of internal calibration hold every `internal_cv`-th row in the order of the leaves, so
-    that both sides of every node are in each fold in proportion. A node with a single row on a
-    side is left as it is, and its bounds are 0 and 1. P4 uses three folds, as here.
+    Folds of internal calibration take every `internal_cv`-th row in the order of the leaves, so
+    that they have both sides of every node in proportion. A node with a single row on a side is not
+    calibrated, and its bounds are 0 and 1. Leathart et al. 2019 use three folds as well.
 
-    Rows are set aside in proportion to the classes, never the last of one; classes without a row
-    among them are shrunken towards the others by `VectorCalibrator`, where plain vector scaling
-    would drive them to probability zero.
+    Rows are held out in proportion to the classes, never the last row of one. Classes without a
+    held-out row are shrunk towards the others by `VectorCalibrator`; plain vector scaling would
+    give them probability 0.
 
-    Bounds by default are those of the slope of the whole, known well from some hundred rows: they
-    serve decisions. With an evidential `internal` alone bounds of a class are products of its
-    nodes' bounds. They are exact: nodes are free in their intervals, and a path meets each once;
-    but with many classes and few rows in each they leave most rows undecided. At a confidence
-    level each node has bounds at :math:`1-(1-\text{level})/d`, with d the depth of the tree, so
-    that all nodes of a path hold their probabilities at the level; the product then holds that of
-    the class. The promise is that of the calibrators: of the probability given the scores, where
-    the form of the map is right; not of what other models would know of the row.
+    The default bounds are those of the external slope, which some hundred rows determine well:
+    they are narrow enough for decisions. With an evidential `internal` only, the bounds of a class
+    are products of the bounds of its nodes. They are exact, because nodes vary independently and a
+    path has each node once; with many classes and few rows each they leave most rows undecided. At
+    a confidence level each node has bounds at :math:`1-(1-\text{level})/d`, with d the depth of the
+    tree, so that all bounds on a path hold together at the level, and with them their product. The
+    level refers to the probability given the scores, if the form of the calibration map is right.
 
     References
     ----------
-    T. Leathart, E. Frank, B. Pfahringer and G. Holmes, "On the calibration of nested dichotomies
-    for large multiclass tasks" (P4).
+    T. Leathart, E. Frank, B. Pfahringer and G. Holmes (2019). On the calibration of nested
+    dichotomies for large multiclass tasks.
 
     Examples
     --------
@@ -153,7 +156,7 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
         "internal": "no_validation",
         "external": "no_validation",
         "internal_cv": [Interval(Integral, 2, None, closed="left")],
-        "external_size": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="neither")],
+        "holdout_size": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="neither")],
         "dtype": "no_validation",
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
@@ -167,7 +170,7 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
         internal: Any = "auto",
         external: Any = "auto",
         internal_cv: int = 3,
-        external_size: str | float = "auto",
+        holdout_size: str | float = "auto",
         dtype: npt.DTypeLike | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -177,14 +180,14 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
         self.internal = internal
         self.external = external
         self.internal_cv = internal_cv
-        self.external_size = external_size
+        self.holdout_size = holdout_size
         self.dtype = dtype
         self.n_jobs = n_jobs
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Grow the tree, fit its nodes, and calibrate them.
+        """Build the tree, fit its nodes, and calibrate them.
 
         Parameters
         ----------
@@ -200,45 +203,46 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
         return self._fit_rows(self._read(self, X, y, sample_weight))
 
     def _read(self, owner: Any, X: Any, y: Any, sample_weight: Any) -> ClassRows:
-        """Check the rows for this tree, or for the ensemble it belongs to."""
+        """Return checked rows of a fit of this tree, or of the ensemble `owner` of such trees."""
         self._calibrators()
-        return read_class_rows(owner, X, y, sample_weight, dtype=self.dtype, **self._reading())
+        options = self._validation_options()
+        return read_class_rows(owner, X, y, sample_weight, dtype=self.dtype, **options)
 
     def _calibrators(self) -> Calibrators:
         return read_calibrators(self.internal, self.external, self.estimator)
 
     def _fit_rows(self, rows: ClassRows) -> Self:
-        """Fit on rows that have been checked."""
+        """Fit to rows that have been checked."""
         calibrators = self._calibrators()
         check_node_model(self.estimator, calibrators.internal)
-        self.classes_, self._features = rows.classes, rows.kind
-        chance = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        aside_rng, *final_rngs = np.random.default_rng(chance).spawn(3)
-        aside = self._set_aside(calibrators, rows, aside_rng)
-        self.tree_, self._model = self._grow(aside.inside(rows), calibrators, *final_rngs)
+        self.classes_, self._features = rows.classes, rows.features
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        holdout_rng, *final_rngs = np.random.default_rng(seed).spawn(3)
+        holdout = self._hold_out(calibrators, rows, holdout_rng)
+        self.tree_, self._model = self._grow(holdout.final_rows(rows), calibrators, *final_rngs)
         self.external_: BaseCalibrator | None = None
-        if aside.parts:
-            self._calibrate(calibrators, rows, aside, aside_rng)
+        if holdout.parts:
+            self._calibrate(calibrators, rows, holdout, holdout_rng)
         elif calibrators.by_default:
             self._model = self._variants(self._model, calibrators)[-1]
         self.internal_ = self._model.maps
         return self
 
     def _calibrate(
-        self, calibrators: Calibrators, rows: ClassRows, aside: Aside, rng: Generator
+        self, calibrators: Calibrators, rows: ClassRows, holdout: Holdout, rng: Generator
     ) -> None:
-        """Fit the external calibrator, and choose between nodes calibrated and as they are."""
+        """Fit the external calibrator, and choose between calibrated and uncalibrated nodes."""
         parts: list[list[FloatArray]] = []
-        for part in aside.parts:
+        for part in holdout.parts:
             model = self._model
-            if aside.refit:
+            if holdout.refit:
                 _, model = self._grow(rows.without(part), calibrators, *rng.spawn(2))
-            X, n_classes = rows.X[part], len(rows.classes)
+            held_out = (rows.X[part], len(rows.classes), self.n_jobs)
             variants = self._variants(model, calibrators)
-            parts.append([over_rows(one.log_proba, X, n_classes, self.n_jobs) for one in variants])
-        held, external = held_rows(rows, aside), calibrators.external
+            parts.append([in_row_chunks(one.log_proba, *held_out) for one in variants])
+        held, external = held_out_rows(rows, holdout), calibrators.external
         scores = [np.concatenate(of_parts) for of_parts in zip(*parts, strict=True)]
-        assert external is not None  # noqa: S101 - rows are set aside for it
+        assert external is not None  # noqa: S101 - rows are held out only for it
         if calibrators.by_default:
             best, self.external_ = best_external(external, scores, held)
             self._model = self._variants(self._model, calibrators)[best]
@@ -246,49 +250,39 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
             self.external_ = fit_external(external, scores[0], held, cut=True)
 
     def _variants(self, model: TreeModel, calibrators: Calibrators) -> list[TreeModel]:
-        """Return the models that are chosen from: where nodes need not be calibrated, both."""
+        """Return the models to choose from, with calibrated and if possible uncalibrated nodes."""
         needed = self.estimator is not None and not has_probabilities(self.estimator)
         if needed or not calibrators.by_default:
             return [model]
         return [model, model.without_maps()]
 
-    def _set_aside(self, calibrators: Calibrators, rows: ClassRows, rng: Generator) -> Aside:
-        """Return the rows that the external calibrator is fitted on."""
+    def _hold_out(self, calibrators: Calibrators, rows: ClassRows, rng: Generator) -> Holdout:
+        """Return the rows that the external calibrator is fitted to."""
         if calibrators.external is None:
-            return Aside([])
-        if calibrators.by_default and is_auto(self.external_size):
-            return plan_aside(rows, rng)
-        size = 0.1 if is_auto(self.external_size) else float(self.external_size)
-        aside = rows_aside(rows, size, rng)
-        if aside.any():
-            return Aside([aside])
-        if calibrators.by_default:
-            return Aside([])
+            return Holdout([])
+        size = self.holdout_size
+        if is_auto(size) and not calibrators.by_default:
+            size = 0.1
+        holdout = hold_out(rows, size, rng)
+        if holdout.parts or calibrators.by_default:
+            return holdout
         raise ValueError(
-            f"no row can be set aside for external calibration: external_size={size} of "
-            f"{len(aside)} rows, of which each of {len(self.classes_)} classes keeps one. Give "
-            "more rows, a larger external_size, or external=None."
+            f"no row can be set aside for external calibration: holdout_size={size} of "
+            f"{len(rows.codes)} rows, of which each of {len(self.classes_)} classes keeps one. "
+            "Give more rows, a larger holdout_size, or external=None."
         )
 
     def _grow(
         self, data: ClassRows, calibrators: Calibrators, tree_rng: Generator, row_rng: Generator
     ) -> tuple[DichotomyTree, TreeModel]:
-        """Return a tree over the classes, and its nodes fitted to the rows."""
+        """Return a tree over the classes, and its model fitted to the rows."""
         tree = make_tree(self.structure, data, self.estimator, tree_rng)
-        model = fit_tree_model(
-            tree,
-            data,
-            self.estimator,
-            calibrators.internal,
-            n_folds=self.internal_cv,
-            n_jobs=self.n_jobs,
-            rng=row_rng,
-        )
-        return tree, model
+        fit = partial(fit_tree_model, n_folds=self.internal_cv, n_jobs=self.n_jobs, rng=row_rng)
+        return tree, fit(tree, data, self.estimator, calibrators.internal)
 
     def _scores(self, X: Any) -> FloatArray:
-        """Return what the external calibrator is told of rows."""
-        assert self.external_ is not None  # noqa: S101 - asked only where there is one
+        """Return the scores of rows for the external calibrator."""
+        assert self.external_ is not None  # noqa: S101 - called only if there is one
         cut = not self._calibrators().by_default
         return as_scores(self.external_, self._model.log_proba(X), cut=cut)
 
@@ -303,20 +297,20 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
         return self.external_.predict_log_proba(self._scores(X))
 
     def _top(self, k: int, X: Any) -> FloatArray:
-        model = self._model
-        if self.external_ is not None or not can_search(model, k):
+        search = self._model.search_top(X, k) if self.external_ is None else None
+        if search is None:
             return super()._top(k, X)
-        columns, best, done = search_top(model, X, k)
+        columns, best, done = search
         found = np.stack([columns, np.exp(best)], axis=1)
         if not done.all():
             found[~done] = super()._top(k, X[~done])
         return found
 
     def predict_proba_at_depth(self, X: Any, depth: int) -> FloatArray:
-        """Return probabilities of the groups of classes into which a cut parts the tree.
+        """Return probabilities of groups of classes, with the tree cut off at a depth.
 
-        The tree is cut off at a depth: at depth 1 the groups are the two sides of the root, and
-        beyond the last leaf every class is one (P4, Figure 3).
+        At depth 1 the groups are the two sides of the root, at the full depth every class is a
+        group (Leathart et al. 2019, Figure 3).
 
         Parameters
         ----------
@@ -339,7 +333,7 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
 
     def _require_bounds(self) -> None:
         internal, external, _ = self._calibrators()
-        if external is not None or (internal is not None and is_evidential(internal)):
+        if external is not None or (internal is not None and internal.evidential):
             return
         raise AttributeError(
             f"internal={self.internal!r} gives no bounds; use an evidential calibrator, as in "
@@ -351,16 +345,16 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
             bounds = self.external_.predict_bounds(self._scores(X), level=level)
             return np.stack([*bounds], axis=1)
         if self._calibrators().by_default:
-            return know_nothing(X.shape[0], len(self.classes_))
+            return vacuous_bounds(X.shape[0], len(self.classes_))
         return self._model.bounds(X, level)
 
-    @offered_if(require_bounds)
+    @available_if(has_bounds)
     def predict_set(
         self, X: Any, rule: SetRule = None, *, level: float | None = None, **options: Any
     ) -> BoolArray:
-        """Return the classes that remain possible.
+        """Return the classes that remain possible, by a rule on the bounds.
 
-        The set promises no coverage: how often it holds the label is not controlled.
+        How often a set contains the label is not controlled;
         `dubito.conformal.ConformalClassifier` makes sets for which it is.
 
         Parameters
@@ -369,32 +363,31 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
         rule : str or callable, default "interval_dominance"
             A rule of `dubito.decision` by name ("interval_dominance", "maximality",
             "e_admissibility", "weak_dominance", "set_utility") or a function of the bounds.
-            "maximality" is decided in the tree, which says more than the bounds of classes do: the
-            classes that no other is more probable than whatever the nodes are within their bounds;
-            exact, in time linear in the number of classes, and no larger than the default sets. Two
-            classes are compared below the node that parts them: how probable they both are on the
-            way to it does not matter, even where it may be nothing.
+            "maximality" uses the bounds of the nodes, which say more than those of the classes: it
+            keeps the classes that no other exceeds for all node probabilities within their bounds;
+            exactly, in time linear in the number of classes. Its sets are subsets of the default
+            ones. Two classes are compared below the node that splits them, whatever the
+            probability of reaching it, even 0.
         level : float, optional
             The confidence level of the bounds, as in `predict_bounds`. It is not that of the set.
         **options
-            Passed on to a rule on bounds, as in ``loss=L``; with any, or with an external
-            calibrator as by default, "maximality" goes by the bounds of classes.
+            Passed on to the rule, as in ``loss=L``; with any option, or with an external
+            calibrator as by default, "maximality" uses the bounds of the classes.
 
         Returns
         -------
         ndarray of bool, shape (n, K)
-            Never an empty row; columns as in ``classes_``.
+            No row is empty; columns as in ``classes_``.
         """
-        named = isinstance(rule, str) and rule == "maximality"
-        in_tree = named and self._calibrators().external is None
-        if in_tree and not options:
+        by_nodes = isinstance(rule, str) and rule == "maximality" and not options
+        if by_nodes and self._calibrators().external is None:
             return self._over_rows(partial(self._maximal, check_level(level)), X)
-        return choose_set(self.predict_bounds(X, level=level), rule, **options)
+        return super().predict_set(X, rule, level=level, **options)
 
     def _maximal(self, level: float | None, X: Any) -> BoolArray:
         return self._model.maximal(X, level)
 
-    def _reading(self) -> dict[str, Any]:
+    def _validation_options(self) -> dict[str, Any]:
         allow_nan = self.estimator is not None and get_tags(self.estimator).input_tags.allow_nan
         return {"ensure_all_finite": "allow-nan" if allow_nan else True}
 

@@ -1,4 +1,4 @@
-"""Scoring more rows than memory holds: block by block, here or on a Dask cluster."""
+"""Predictions for more rows than fit in memory: block by block, local or on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-#: Methods that can be asked for, and the settings of each that a Dask array allows.
+#: Available methods, and the options of each that a Dask array allows.
 _METHODS: dict[str, tuple[str, ...]] = {
     "predict": (),
     "predict_proba": (),
@@ -32,38 +32,40 @@ _METHODS: dict[str, tuple[str, ...]] = {
 def score_blocks(
     model: Any, X: Any, *, method: str = "predict_proba", client: Any = None, **settings: Any
 ) -> Any:
-    """Plan the scoring of rows that need not fit in memory; Dask computes it when asked to.
+    """Return lazy predictions for rows that need not fit in memory, computed by Dask.
 
     Parameters
     ----------
     model : fitted estimator
-        Any classifier or calibrator of dubito. It is sent to a process once, not with every block.
+        Any classifier or calibrator of dubito. It is sent to each process once, not with every
+        block.
     X : dask array of shape (n, n_features), or iterable of chunks
-        A Dask array has its columns in one chunk; the number of its rows may be unknown, and its
-        blocks may be sparse. A chunk is what `model` takes (an array, a CSR matrix, a data frame),
-        or a ``dask.delayed`` promise of it, which is what keeps large data out of this process.
+        A Dask array must have its columns in one chunk; the number of its rows may be unknown, and
+        its blocks may be sparse. A chunk is an input of `model` (an array, a CSR matrix, a data
+        frame), or a ``dask.delayed`` of it, which keeps large data out of this process.
     method : str
-        What the model is asked for: ``"predict"``, ``"predict_proba"``, ``"predict_log_proba"``,
+        The method of the model: ``"predict"``, ``"predict_proba"``, ``"predict_log_proba"``,
         ``"predict_bounds"``, ``"predict_set"``, ``"predict_topk"``, ``"predict_proba_at_depth"``.
     client : distributed.Client or None
-        Sends the model ahead to all workers, better for a model of more than ten megabytes; then
-        this client alone can compute the result. None: the model travels in the plan, once.
+        Client that sends the model to all workers in advance, which is better for a model of more
+        than ten megabytes; only this client can then compute the result. None: the model is part of
+        the task graph, once.
     **settings
-        Given to the method: ``level=``, ``rule=``, ``k=``, ``return_proba=``, ``depth=``.
+        Passed on to the method: ``level=``, ``rule=``, ``k=``, ``return_proba=``, ``depth=``.
 
     Returns
     -------
     dask array, pair of dask arrays, or list of delayed
         For a Dask array the labels (n,) or a table of n rows, chunked as the rows are;
-        ``"predict_bounds"`` gives the lower and the upper bounds, (n, K) each, and ``return_proba``
-        labels and probabilities: ``dask.compute`` both at once and each block is scored once.
-        For chunks a list of delayed results, what the method returns for each chunk.
+        ``"predict_bounds"`` gives lower and upper bounds, (n, K) each, and ``return_proba`` labels
+        and probabilities: pass both to one ``dask.compute``, so that each block is scored once. For
+        chunks a list of delayed results of the method.
 
     Notes
     -----
-    A worker holds the model, the blocks in hand and their results: store large results block by
+    A worker holds the model, its current blocks and their results: store large results block by
     block (``to_zarr``, ``to_npy_stack``) or reduce them, rather than compute all into one array.
-    Every row is scored by itself, so that the blocks do not matter to the result.
+    Every row is scored by itself, so that the result does not depend on the blocks.
 
     Examples
     --------
@@ -77,13 +79,13 @@ def score_blocks(
     >>> proba.chunks
     ((40, 40, 40, 30), (3,))
     >>> float(proba.max(axis=1).mean().compute().round(3))
-    0.983
+    0.982
     """
     dask, arrays = _import_dask()
     check_is_fitted(model)
     if method not in _METHODS:
         raise ValueError(f"method must be one of {', '.join(_METHODS)}; got {method!r}.")
-    getattr(model, method)  # a model without it says so now, not on a worker
+    getattr(model, method)  # raise here, not on a worker, if the model does not have it
     sent = dask.delayed(model if client is None else _send_ahead(client, model), traverse=False)
     if isinstance(X, arrays.Array):
         return _score_array(model, sent, _one_chunk_wide(model, X), method, settings)
@@ -101,12 +103,12 @@ def _import_dask() -> tuple[Any, Any]:
 
 
 def _send_ahead(client: Any, model: Any) -> Any:
-    """Give every worker the model, whole: scatter would take a list apart."""
+    """Send the model to every worker; in a list, because scatter splits lists."""
     return client.scatter([model], broadcast=True, hash=False)[0]
 
 
 def _one_chunk_wide(model: Any, X: Any) -> Any:
-    """Return rows whose columns are together, as many as the model knows."""
+    """Return rows whose columns are in one chunk and as many as those of the fit."""
     if X.ndim == 1:
         return X[:, None]  # scores of a binary calibrator
     if X.ndim != 2:
@@ -125,7 +127,7 @@ def _one_chunk_wide(model: Any, X: Any) -> Any:
 
 
 def _chunks(X: Any) -> Iterator[Any]:
-    """Return the chunks of a collection; one table is not a collection."""
+    """Return an iterator over chunks; raise for a single table."""
     if hasattr(X, "shape") or isinstance(X, str | bytes) or not hasattr(X, "__iter__"):
         raise TypeError(
             f"X must be a Dask array or an iterable of chunks; got {type(X).__name__}. For rows in "
@@ -135,7 +137,7 @@ def _chunks(X: Any) -> Iterator[Any]:
 
 
 def _score_array(model: Any, sent: Any, X: Any, method: str, settings: dict[str, Any]) -> Any:
-    """Return the lazy table of results, taken apart where it is a pair."""
+    """Return the lazy table of results, or two tables if the method returns a pair."""
     columns, dtype = _layout(model, method, settings)
     table = X.map_blocks(
         _score_block,
@@ -153,7 +155,7 @@ def _score_array(model: Any, sent: Any, X: Any, method: str, settings: dict[str,
 
 
 def _layout(model: Any, method: str, settings: dict[str, Any]) -> tuple[int, np.dtype[Any]]:
-    """Return how many columns a result has, and of what; two fields for a pair."""
+    """Return the number of columns of a result, and its dtype, with two fields for a pair."""
     unknown = set(settings) - set(_METHODS[method])
     if unknown:
         raise TypeError(
@@ -188,17 +190,17 @@ def _score_block(
     columns: int,
     kind: np.dtype[Any],
 ) -> npt.NDArray[Any]:
-    """Score one block into a table; models refuse to score no rows, and a block may have none."""
+    """Return the table of results of one block, which may have no rows: models raise for none."""
     table = np.empty((rows.shape[0], columns), dtype=kind)
     if not len(table):
         return table
-    answer = _score(model, rows, method, settings)
+    result = _score(model, rows, method, settings)
     if kind.names:
-        pair = (answer.lower, answer.upper) if isinstance(answer, Bounds) else answer
+        pair = (result.lower, result.upper) if isinstance(result, Bounds) else result
         for name, part in zip(kind.names, pair, strict=True):
             table[name] = part
     else:
-        table[:] = answer.reshape(table.shape)
+        table[:] = result.reshape(table.shape)
     return table
 
 

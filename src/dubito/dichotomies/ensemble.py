@@ -1,4 +1,4 @@
-"""Several trees over the same classes: what one puts far apart another keeps together."""
+"""Ensembles of nested dichotomies: the mean of several trees over the same classes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,19 @@ from dubito._compat import HasMethods, Interval, StrOptions, fit_context
 from dubito._numerics.softmax import log_softmax
 from dubito._validation import level_of_each
 from dubito.calibration import TemperatureCalibrator
-from dubito.dichotomies._auto import default_external, internal_of_several, is_auto
-from dubito.dichotomies._external import as_scores, fit_external, held_rows, read_external
-from dubito.dichotomies._growth import structure_of_several
-from dubito.dichotomies._holdout import Aside, plan_aside, rows_aside
-from dubito.dichotomies._many_classes import ManyClassesMixin, know_nothing
-from dubito.dichotomies._tree_model import over_rows
+from dubito.dichotomies._calibrators import (
+    as_scores,
+    default_external,
+    default_internal_of_ensemble,
+    fit_external,
+    held_out_rows,
+    is_auto,
+    read_external,
+)
+from dubito.dichotomies._many_classes import ManyClassesMixin, vacuous_bounds
+from dubito.dichotomies._parallel import in_row_chunks
+from dubito.dichotomies._structures import structure_of_ensemble
+from dubito.dichotomies._training_rows import Holdout, hold_out
 from dubito.dichotomies.classifier import NestedDichotomyClassifier
 
 if TYPE_CHECKING:
@@ -27,73 +34,76 @@ if TYPE_CHECKING:
 
     from dubito._typing import FloatArray
     from dubito.calibration.base import BaseCalibrator
-    from dubito.dichotomies._class_rows import ClassRows
+    from dubito.dichotomies._training_rows import ClassRows
 
 
 class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
-    r"""Nested dichotomies of several trees, pooled.
+    r"""The mean of several nested dichotomies with different trees.
 
-    A tree has to tell apart halves of the classes that have nothing in common; another tree has
-    other halves, and other errors. Their geometric mean
+    The splits near the root of a tree separate sets of classes with little in common; another tree
+    has other splits, and other errors. The geometric mean of M trees
 
     .. math:: p(c\mid x)\propto\prod_{m=1}^Mp_m(c\mid x)^{\beta/M}
 
-    keeps what all of them think possible, and is sharper than any of them; their arithmetic mean
-    keeps what one of them does. The mean is calibrated on rows that none of its trees has seen, and
-    bounds are those of its calibrator.
+    keeps the classes that all trees find possible, and is sharper than any of them; the arithmetic
+    mean keeps those that one tree does. The mean is calibrated on rows that none of its trees was
+    fitted to, and bounds are those of its calibrator.
 
     Parameters
     ----------
     estimator : NestedDichotomyClassifier or classifier, default=None
         The tree that is cloned; None is the default one. Another classifier is that of the nodes.
-        What a tree leaves at "auto" is chosen for the pool: a structure that makes trees differ,
-        logistic nodes as they are and others with Platt's sigmoids, no calibration of each whole.
+        Parameters of the tree that are "auto" are chosen for the ensemble: a structure that makes
+        trees differ, uncalibrated logistic nodes or other nodes with Platt's sigmoids, and no
+        external calibration of each tree.
     n_estimators : int, default=10
         Number M of trees.
     pooling : {"geometric", "arithmetic"}, default="geometric"
-        Which mean.
+        The kind of mean.
     external : "auto", None, "vector" or calibrator, default="auto"
-        Calibration of the pooled log-probabilities. "auto": one slope, :math:`\beta`, by
-        ``EvidentialMultinomialCalibrator``, which gives the bounds. None: the arithmetic mean as
-        it is, whose bounds are means of the trees'; a temperature for the geometric one.
+        Calibration of the log-probabilities of the mean. "auto": one slope, :math:`\beta`, by
+        ``EvidentialMultinomialCalibrator``, which gives the bounds. None: the arithmetic mean
+        without calibration, whose bounds are means of the trees' bounds; a temperature for the
+        geometric mean.
     temperature : "auto" or float, default="auto"
-        :math:`1/\beta` of the geometric mean; "auto" is fitted on rows that no tree has seen, and
-        1 where there are none to spare: every class keeps a row. With a number nothing is fitted
-        unless `external` names a calibrator.
+        :math:`1/\beta` of the geometric mean. "auto" is fitted to held-out rows, and 1 if none can
+        be held out, as every class keeps a row. With a number nothing is fitted unless `external`
+        names a calibrator.
     holdout_size : "auto" or float, default="auto"
-        Part of the rows that is set aside to calibrate on; the trees do without. "auto": all rows
-        in five folds below 1,000 rows, then a tenth, and 1,000 rows at most, which tell one number
-        well; up to 20,000 rows the trees are fitted again to all of them.
+        Fraction of the rows held out for calibration; the trees are fitted without them. "auto":
+        all rows in five folds below 1,000 rows, otherwise a tenth, at most 1,000 rows, which
+        determine one slope well; up to 20,000 rows the trees are then fitted again to all of them.
     n_jobs : int, default=None
-        Jobs, as in `NestedDichotomyClassifier`: trees are fitted one after the other, their nodes
-        side by side.
+        Number of jobs, as in `NestedDichotomyClassifier`: trees are fitted one after the other,
+        their nodes in parallel.
     random_state : int, RandomState or None, default=None
-        Decides the trees and the rows set aside.
+        Seed of the trees and the held-out rows.
 
     Attributes
     ----------
     classes_ : ndarray of shape (K,)
-        Labels, in the order of columns.
+        Labels, in the order of the columns.
     estimators_ : list of NestedDichotomyClassifier
         The trees.
     external_ : calibrator or None
-        The fitted calibrator of the pool; None also where fewer than 20 rows can be held out. The
+        The fitted calibrator of the mean; None also if fewer than 20 rows can be held out. The
         bounds are then 0 and 1.
     temperature_ : float
         :math:`1/\beta`; 1 for the arithmetic mean, which has none.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
-        Names of features, where X has them.
+        Names of features, if X has them.
 
     Notes
     -----
-    P4 has one tree. Bounds speak of the calibration of the pool: how well its slope is known. With
-    ``pooling="arithmetic", external=None`` they are means of the trees' bounds, and exact, as trees
-    are free of each other; with many classes they are too wide to decide by. At a confidence level
-    each of M trees then has bounds at :math:`1-(1-\text{level})/M`, so that all of them hold at the
-    level; their means hold the mean of the trees' true probabilities, each given the scores of its
-    own nodes. That is cautious, for the trees see the same rows and mostly err together.
+    Leathart et al. 2019 use a single tree. The bounds express how well the slope of the mean is
+    known. With ``pooling="arithmetic", external=None`` they are means of the trees' bounds, which
+    are exact, because trees vary independently, but too wide for decisions if classes are many. At
+    a confidence level each of M trees then has bounds at :math:`1-(1-\text{level})/M`, so that all
+    of them hold together at the level; their means bound the mean of the trees' true probabilities,
+    each given the scores of its own nodes. This is conservative, because the trees are fitted to
+    the same rows and mostly err together.
 
     Examples
     --------
@@ -146,7 +156,7 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the trees, and the temperature of their mean.
+        """Fit the trees, and calibrate their mean.
 
         Parameters
         ----------
@@ -166,63 +176,58 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
             )
         calibrator, tree = self._calibrator(), self._tree()
         rows = tree._read(self, X, y, sample_weight)
-        self.classes_, self._features = rows.classes, rows.kind
-        chance = check_random_state(self.random_state)
-        seeds = chance.randint(np.iinfo(np.int32).max, size=self.n_estimators + 1)
+        self.classes_, self._features = rows.classes, rows.features
+        random_state = check_random_state(self.random_state)
+        seeds = random_state.randint(np.iinfo(np.int32).max, size=self.n_estimators + 1)
         rng = np.random.default_rng(seeds[0])
-        aside = Aside([]) if calibrator is None else self._set_aside(rows, rng)
+        holdout = Holdout([]) if calibrator is None else hold_out(rows, self.holdout_size, rng)
         member = self._member(tree, len(rows.classes))
-        self.estimators_ = self._fit_trees(member, aside.inside(rows), seeds[1:])
+        self.estimators_ = self._fit_trees(member, holdout.final_rows(rows), seeds[1:])
         self.external_: BaseCalibrator | None = None
-        if calibrator is not None and aside.parts:
-            pooled = self._pool_aside(member, rows, aside, rng)
-            held = held_rows(rows, aside)
-            self.external_ = fit_external(calibrator, pooled, held, cut=self._named())
-        self.temperature_ = self._found_temperature()
+        if calibrator is not None and holdout.parts:
+            mean = self._mean_of_held_out(member, rows, holdout, rng)
+            held = held_out_rows(rows, holdout)
+            self.external_ = fit_external(calibrator, mean, held, cut=self._names_calibrator())
+        self.temperature_ = self._fitted_temperature()
         return self
 
-    def _pool_aside(
-        self, member: NestedDichotomyClassifier, rows: ClassRows, aside: Aside, rng: Generator
+    def _mean_of_held_out(
+        self, member: NestedDichotomyClassifier, rows: ClassRows, holdout: Holdout, rng: Generator
     ) -> FloatArray:
-        """Return the pooled log-probabilities of rows held out, part by part."""
+        """Return the log-probabilities of the mean for held-out rows, part by part."""
         parts = []
-        for part in aside.parts:
+        for part in holdout.parts:
             trees = self.estimators_
-            if aside.refit:
+            if holdout.refit:
                 seeds = rng.integers(np.iinfo(np.int32).max, size=self.n_estimators)
                 trees = self._fit_trees(member, rows.without(part), seeds)
-            pool = partial(self._pool, trees)
-            parts.append(over_rows(pool, rows.X[part], len(rows.classes), self.n_jobs))
+            mean = partial(self._mean_log_proba, trees)
+            parts.append(in_row_chunks(mean, rows.X[part], len(rows.classes), self.n_jobs))
         return np.concatenate(parts)
 
     def _calibrator(self) -> BaseCalibrator | None:
-        """Return the calibrator of the pooled probabilities."""
+        """Return the calibrator of the mean."""
         if is_auto(self.external):
             return default_external() if is_auto(self.temperature) else None
         if self.external is None and self.pooling == "geometric" and is_auto(self.temperature):
             return TemperatureCalibrator(input="logits")
         return read_external(self.external)
 
-    def _set_aside(self, rows: ClassRows, rng: Generator) -> Aside:
-        if is_auto(self.holdout_size):
-            return plan_aside(rows, rng)
-        aside = rows_aside(rows, float(self.holdout_size), rng)
-        return Aside([aside] if aside.any() else [])
-
     def _member(self, tree: NestedDichotomyClassifier, n_classes: int) -> NestedDichotomyClassifier:
-        """Return the tree that is fitted again and again.
+        """Return the unfitted tree of which clones are fitted.
 
-        What it leaves at "auto" is chosen for the pool: trees that differ, and no calibration of
-        each as a whole where the pool is calibrated.
+        Its "auto" parameters are chosen for the ensemble: trees that differ, and no external
+        calibration of each tree if the mean is calibrated.
         """
-        structure = structure_of_several(tree.structure, n_classes)
+        structure = structure_of_ensemble(tree.structure, n_classes)
         member = clone(tree).set_params(structure=structure, n_jobs=self.n_jobs)
-        if tree._calibrators().by_default and not self._has_means():
-            member.set_params(internal=internal_of_several(tree.estimator), external=None)
+        if tree._calibrators().by_default and not self._averages_trees():
+            internal = default_internal_of_ensemble(tree.estimator)
+            member.set_params(internal=internal, external=None)
         return member
 
-    def _has_means(self) -> bool:
-        """Say whether probabilities and bounds are means of the trees' own."""
+    def _averages_trees(self) -> bool:
+        """Return whether probabilities and bounds are means of those of the trees."""
         return self.pooling == "arithmetic" and self._calibrator() is None
 
     def _fit_trees(
@@ -237,16 +242,16 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
             trees.append(tree._fit_rows(rows))
         return trees
 
-    def _found_temperature(self) -> float:
+    def _fitted_temperature(self) -> float:
         if not is_auto(self.temperature):
             return float(self.temperature)
-        if self.external_ is None or self.pooling != "geometric" or self._named():
+        if self.external_ is None or self.pooling != "geometric" or self._names_calibrator():
             return 1.0
         slope: float = self.external_.slope_
         return float(1 / slope) if slope > 0 else np.inf
 
-    def _pool(self, trees: list[NestedDichotomyClassifier], X: Any) -> FloatArray:
-        """Return log-probabilities of the trees' mean before it is calibrated, (n, K)."""
+    def _mean_log_proba(self, trees: list[NestedDichotomyClassifier], X: Any) -> FloatArray:
+        """Return the log-probabilities (n, K) of the mean of trees before calibration."""
         total = trees[0]._log_proba(X)
         for tree in trees[1:]:
             if self.pooling == "geometric":
@@ -258,18 +263,20 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
         slope = 1.0 if is_auto(self.temperature) else 1 / float(self.temperature)
         return log_softmax(slope / len(trees) * total)
 
-    def _named(self) -> bool:
-        """Say whether a calibrator was asked for, and not a slope alone."""
+    def _names_calibrator(self) -> bool:
+        """Return whether `external` names a calibrator; otherwise only a slope is fitted."""
         return not (self.external is None or is_auto(self.external))
 
     def _scores(self, X: Any) -> FloatArray:
-        """Return what the external calibrator is told of rows."""
-        assert self.external_ is not None  # noqa: S101 - asked only where there is one
-        return as_scores(self.external_, self._pool(self.estimators_, X), cut=self._named())
+        """Return the scores of rows for the external calibrator."""
+        assert self.external_ is not None  # noqa: S101 - called only if there is one
+        return as_scores(
+            self.external_, self._mean_log_proba(self.estimators_, X), cut=self._names_calibrator()
+        )
 
     def _log_proba(self, X: Any) -> FloatArray:
         if self.external_ is None:
-            return self._pool(self.estimators_, X)
+            return self._mean_log_proba(self.estimators_, X)
         return self.external_.predict_log_proba(self._scores(X))
 
     def _proba(self, X: Any) -> FloatArray:
@@ -285,7 +292,7 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
     def _require_bounds(self) -> None:
         if self._calibrator() is not None:
             return
-        if self._has_means():
+        if self._averages_trees():
             self._tree()._require_bounds()
             return
         raise AttributeError(
@@ -298,8 +305,8 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
         if self.external_ is not None:
             bounds = self.external_.predict_bounds(self._scores(X), level=level)
             return np.stack([*bounds], axis=1)
-        if not self._has_means():
-            return know_nothing(X.shape[0], len(self.classes_))
+        if not self._averages_trees():
+            return vacuous_bounds(X.shape[0], len(self.classes_))
         if level is not None:
             level = level_of_each(level, len(self.estimators_))
         total = self.estimators_[0]._both_bounds(level, X)
@@ -307,8 +314,8 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
             total += member._both_bounds(level, X)
         return total / len(self.estimators_)
 
-    def _reading(self) -> dict[str, Any]:
-        return self._tree()._reading()
+    def _validation_options(self) -> dict[str, Any]:
+        return self._tree()._validation_options()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,4 +1,4 @@
-"""The shape of a nested dichotomy: a binary tree whose leaves are the classes (P4)."""
+"""The structure of a nested dichotomy: a binary tree whose leaves are the classes."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from dubito._typing import IntArray
-    from dubito.plots import TreeDisplay
+    from dubito.plots.tree import TreeDisplay
 
-#: `str` shows trees of up to so many classes whole, and larger ones to this depth.
-_WHOLE_TEXT, _TEXT_DEPTH = 100, 5
+#: `str` shows trees of up to 100 classes completely, larger ones to depth 5.
+_MOST_SHOWN, _SHOWN_DEPTH = 100, 5
 
 
 class DichotomyTree:
-    r"""A binary tree that splits a set of classes in two, again and again, until one is left.
+    r"""A binary tree that splits a set of classes recursively into single classes.
 
-    Make one with `from_nested` or `from_splits`. It never changes. A tree of K classes has K-1
-    nodes, numbered in preorder: the root is 0, then come all nodes on its left, then those on its
-    right. Every node covers a run of neighbouring leaves.
+    Make one with `from_nested` or `from_splits`. It is immutable. A tree of K classes has K-1
+    nodes, numbered in preorder: the root is 0, followed by all nodes on its left, then those on its
+    right. Every node covers consecutive leaves.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class DichotomyTree:
     start, split, stop : ndarray of int, shape (K-1,)
         Node t covers the leaves start[t] to stop[t]-1; those from split[t] on are its right side.
     left, right : ndarray of int, shape (K-1,)
-        The node on that side, or -1-j where the side is leaf j alone.
+        The node on that side, or -1-j if the side is the single leaf j.
     parent : ndarray of int, shape (K-1,)
         The node above, -1 for the root.
     depths : ndarray of int, shape (K-1,)
@@ -62,8 +62,8 @@ class DichotomyTree:
 
     Notes
     -----
-    The probability of a class is the product of the node probabilities on its `path` (P4, before
-    "Probability Calibration").
+    The probability of a class is the product of the node probabilities on its `path` (Leathart et
+    al. 2019, eq. 2).
 
     Examples
     --------
@@ -120,11 +120,11 @@ class DichotomyTree:
                 f"a tree of {counted(len(labels), 'class')} has "
                 f"{counted(len(labels) - 1, 'node')}; left_sizes has {len(sizes)} entries."
             )
-        self._keep("_positions", positions)
-        self._keep_array("leaves", labels)
-        self._keep_array("left_sizes", sizes)
+        self._set("_positions", positions)
+        self._set_array("leaves", labels)
+        self._set_array("left_sizes", sizes)
         for name, values in derive_arrays(sizes).items():
-            self._keep_array(name, np.array(values, dtype=np.intp))
+            self._set_array(name, np.array(values, dtype=np.intp))
 
     @classmethod
     def from_splits(cls, leaves: npt.ArrayLike, left_sizes: npt.ArrayLike) -> DichotomyTree:
@@ -151,13 +151,13 @@ class DichotomyTree:
 
     @classmethod
     def from_nested(cls, nested: Sequence[Any]) -> DichotomyTree:
-        """Build a tree from nested tuples or lists with labels as leaves, as a taxonomy has them.
+        """Build a tree from nested tuples or lists with labels as leaves, such as a taxonomy.
 
         Parameters
         ----------
         nested : tuple or list
             Its members are labels, or tuples or lists again. A group of more than two is split
-            in halves in its order, the first taking the odd one; a group of one is its member.
+            into halves in its order, the first being the larger; a group of one is its member.
 
         Returns
         -------
@@ -225,8 +225,8 @@ class DichotomyTree:
         Parameters
         ----------
         depth : int
-            How many dichotomies are taken at most: 0 leaves one group, `self.depth` or more gives
-            every class its own.
+            Largest number of dichotomies on a path: 0 gives one group, `self.depth` or more one
+            group for each class.
 
         Returns
         -------
@@ -240,14 +240,14 @@ class DichotomyTree:
         >>> tree.cut(2)
         array([0, 0, 1, 2, 3])
         """
-        level = as_depth(depth, "depth")
-        # Neighbouring leaves are parted by one node: that which splits between them.
+        deepest = as_depth(depth, "depth")
+        # Exactly one node splits between two neighbouring leaves.
         begins = np.zeros(self.n_classes, dtype=np.intp)
-        begins[self.split[self.depths < level]] = 1
+        begins[self.split[self.depths < deepest]] = 1
         return np.cumsum(begins)
 
     def restrict(self, labels: Iterable[Any]) -> DichotomyTree:
-        """Return the tree of some of the classes: nodes that part none of them are gone.
+        """Return the tree of some of the classes, without the nodes that do not split them.
 
         Parameters
         ----------
@@ -300,7 +300,7 @@ class DichotomyTree:
         return pairs[0]
 
     def to_text(self, max_depth: int | None = None) -> str:
-        """Return the tree as lines of text, like a list of folders.
+        """Return the tree as indented lines of text.
 
         Parameters
         ----------
@@ -331,8 +331,8 @@ class DichotomyTree:
         Parameters
         ----------
         max_depth : int, optional
-            Nodes at this depth are shown by the number of their classes. By default up to 100
-            classes are drawn, and of larger trees the first five levels.
+            Nodes at this depth are shown by the number of their classes. By default trees of up to
+            100 classes are drawn completely, larger ones to depth 5.
         ax : matplotlib axes, optional
             Where to draw; new axes by default.
         **kwargs
@@ -342,7 +342,7 @@ class DichotomyTree:
         -------
         TreeDisplay
         """
-        from dubito.plots import TreeDisplay  # noqa: PLC0415 - only drawing needs it
+        from dubito.plots.tree import TreeDisplay  # noqa: PLC0415 - drawing only
 
         return TreeDisplay.from_tree(self, max_depth=max_depth, ax=ax, **kwargs)
 
@@ -372,17 +372,17 @@ class DichotomyTree:
         return DichotomyTree, (self.leaves, self.left_sizes)
 
     def __str__(self) -> str:
-        return self.to_text(None if self.n_classes <= _WHOLE_TEXT else _TEXT_DEPTH)
+        return self.to_text(None if self.n_classes <= _MOST_SHOWN else _SHOWN_DEPTH)
 
     def __repr__(self) -> str:
         return f"DichotomyTree({counted(self.n_classes, 'class')}, depth {self.depth})"
 
-    def _keep(self, name: str, value: Any) -> None:
+    def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
 
-    def _keep_array(self, name: str, array: npt.NDArray[Any]) -> None:
+    def _set_array(self, name: str, array: npt.NDArray[Any]) -> None:
         array.flags.writeable = False
-        self._keep(name, array)
+        self._set(name, array)
 
     def _positions_of(self, labels: Iterable[Any]) -> list[int]:
         wanted = list(labels)

@@ -1,0 +1,199 @@
+"""The calibrators of a tree: those that `internal` and `external` name, and the external fit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+
+from dubito.calibration import (
+    EvidentialMultinomialCalibrator,
+    IsotonicCalibrator,
+    PlattCalibrator,
+    VectorCalibrator,
+)
+from dubito.calibration.base import BaseCalibrator
+from dubito.dichotomies._logistic_nodes import plain_logistic
+from dubito.dichotomies._node_models import has_probabilities
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from dubito._typing import FloatArray
+    from dubito.dichotomies._training_rows import ClassRows, Holdout
+
+#: Smallest log-probability that an external calibrator named by the user is given.
+_SMALLEST = float(np.log(1e-16))
+
+
+class Calibrators(NamedTuple):
+    """Calibrators of the nodes and of the whole tree, None where there is none.
+
+    ``by_default``: both parameters are "auto". The external calibrator is then omitted if rows are
+    too few, and it is fitted to the rows that `hold_out(rows, "auto", rng)` chooses.
+    """
+
+    internal: BaseCalibrator | None
+    external: BaseCalibrator | None
+    by_default: bool = False
+
+
+def is_auto(value: Any) -> bool:
+    """Return whether a parameter is the word "auto"."""
+    return isinstance(value, str) and value == "auto"
+
+
+def read_calibrators(internal: Any, external: Any, estimator: Any) -> Calibrators:
+    """Return the calibrators that `internal` and `external` of a tree name; raise for other values.
+
+    If both are "auto", both are chosen. If one is named, even None, the other is omitted: each of
+    the schemes that Leathart et al. 2019 compare in tables 4 and 5 is then named by one parameter.
+    """
+    if is_auto(internal) and is_auto(external):
+        return Calibrators(default_internal(), default_external(), by_default=True)
+    if is_auto(internal):
+        # Margins are not log-odds: without a sigmoid there are no probabilities at all.
+        needed = estimator is not None and not has_probabilities(estimator)
+        internal = "platt" if needed and external is not None else None
+    if is_auto(external):
+        external = None
+    return Calibrators(read_internal(internal), read_external(external))
+
+
+def read_internal(internal: Any) -> BaseCalibrator | None:
+    """Return the calibrator of nodes that a value other than "auto" names; raise for other values.
+
+    Examples
+    --------
+    >>> from dubito.dichotomies._calibrators import read_internal
+    >>> read_internal("isotonic")
+    IsotonicCalibrator()
+    """
+    if internal is None:
+        return None
+    if isinstance(internal, BaseCalibrator):
+        internal._validate_params()  # packed maps do not call its fit
+        return internal
+    if isinstance(internal, str) and internal == "platt":
+        return PlattCalibrator()
+    if isinstance(internal, str) and internal == "isotonic":
+        return IsotonicCalibrator()
+    raise ValueError(
+        "The 'internal' parameter must be 'auto', None, 'platt', 'isotonic' or a calibrator of "
+        f"dubito.calibration for two classes. Got {internal!r} instead.{_instance_hint(internal)}"
+    )
+
+
+def read_external(external: Any) -> BaseCalibrator | None:
+    """Return the external calibrator that a value other than "auto" names; raise for others."""
+    if external is None or isinstance(external, BaseCalibrator):
+        return external
+    if isinstance(external, str) and external == "vector":
+        return VectorCalibrator(input="logits")
+    raise ValueError(
+        "The 'external' parameter must be 'auto', None, 'vector' or a calibrator of "
+        f"dubito.calibration. Got {external!r} instead.{_instance_hint(external)}"
+    )
+
+
+def _instance_hint(value: Any) -> str:
+    """Return what to write in place of a class of calibrators."""
+    if isinstance(value, type) and issubclass(value, BaseCalibrator):
+        return f" Pass an instance: {value.__name__}()."
+    return ""
+
+
+def default_external() -> BaseCalibrator:
+    """Return the default calibrator of the log-probabilities of a tree or an ensemble: one slope.
+
+    A single parameter is well estimated from 100 rows for any number of classes, and so are its
+    bounds.
+    """
+    return EvidentialMultinomialCalibrator(input="logits")
+
+
+def default_internal() -> BaseCalibrator:
+    """Return the default calibrator of nodes: Platt's sigmoids.
+
+    They improve small nodes, where even penalised logistic regression is miscalibrated, and do not
+    need rows of their own.
+    """
+    return PlattCalibrator()
+
+
+def default_internal_of_ensemble(estimator: Any) -> BaseCalibrator | None:
+    """Return the default calibrator of nodes of the trees of an ensemble.
+
+    The slope of the ensemble corrects the shrinkage of penalised logistic nodes in a third of the
+    time; other nodes are calibrated one by one.
+    """
+    return None if plain_logistic(estimator) is not None else default_internal()
+
+
+class HeldOutRows(NamedTuple):
+    """Labels and sample weights of rows that a model was not fitted to, and all its classes."""
+
+    labels: npt.NDArray[Any]
+    weight: FloatArray
+    classes: npt.NDArray[Any]
+
+
+def held_out_rows(rows: ClassRows, holdout: Holdout) -> HeldOutRows:
+    """Return the held-out rows of all parts, one part after the other."""
+    held = np.concatenate([np.flatnonzero(part) for part in holdout.parts])
+    return HeldOutRows(rows.classes[rows.codes[held]], rows.weight[held], rows.classes)
+
+
+def fit_external(
+    calibrator: BaseCalibrator, log_proba: FloatArray, held: HeldOutRows, *, cut: bool
+) -> BaseCalibrator:
+    """Return a clone fitted to the log-probabilities of held-out rows.
+
+    Its classes are all those of the model: those without a held-out row keep their column. `cut`
+    is that of `as_scores`.
+    """
+    fitted = clone(calibrator)
+    if fitted.classes is None:
+        fitted.set_params(classes=held.classes)
+    scores = as_scores(fitted, log_proba, cut=cut)
+    return fitted.fit(scores, held.labels, sample_weight=held.weight)
+
+
+def best_external(
+    calibrator: BaseCalibrator, variants: list[FloatArray], held: HeldOutRows
+) -> tuple[int, BaseCalibrator]:
+    """Return the index of the best of several models after calibration, and its calibrator.
+
+    The best has the smallest log loss on the held-out rows; `variants` are the models'
+    log-probabilities of them.
+    """
+    fitted = [fit_external(calibrator, log_proba, held, cut=False) for log_proba in variants]
+    losses = [
+        _log_loss(one.predict_log_proba(as_scores(one, log_proba, cut=False)), held)
+        for one, log_proba in zip(fitted, variants, strict=True)
+    ]
+    best = int(np.argmin(losses))
+    return best, fitted[best]
+
+
+def _log_loss(log_proba: FloatArray, held: HeldOutRows) -> float:
+    columns = np.searchsorted(held.classes, held.labels)
+    return -float(held.weight @ log_proba[np.arange(len(columns)), columns])
+
+
+def as_scores(calibrator: BaseCalibrator, log_proba: FloatArray, *, cut: bool) -> FloatArray:
+    """Return log-probabilities in the form of the calibrator's scores: one column for two classes.
+
+    With `cut` they are raised to log(1e-16). The log-odds of naive Bayes reach thousands, and a
+    few such rows with another label would dominate the fit. By default nodes are calibrated
+    first, and no cut is needed.
+    """
+    if cut:
+        log_proba = np.maximum(log_proba, _SMALLEST)
+    if calibrator.input == "proba":
+        proba = np.exp(log_proba)
+        return proba if log_proba.shape[1] > 2 else proba[:, 1]
+    if log_proba.shape[1] > 2:
+        return log_proba
+    return log_proba[:, 1] - log_proba[:, 0]

@@ -1,0 +1,197 @@
+"""Internal calibration: the maps of all nodes from a calibrator.
+
+Sigmoids and isotonic maps, evidential ones too, are fitted at all nodes at once. Of every other
+calibrator a clone is fitted at each node.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from scipy.special import expit
+from sklearn.base import clone
+
+from dubito.calibration.errors import CalibrationInputError
+from dubito.dichotomies._evidential_node_maps import EvidentialIsotonicMaps, EvidentialSigmoidMaps
+from dubito.dichotomies._node_maps import (
+    IdentityMaps,
+    IsotonicMaps,
+    NodeMaps,
+    NodeRows,
+    SigmoidMaps,
+    finite,
+)
+from dubito.dichotomies._parallel import count_tasks, plan_tasks, run_tasks
+
+if TYPE_CHECKING:
+    from dubito._typing import BoolArray, FloatArray, IntArray
+    from dubito.calibration.base import BaseCalibrator
+
+#: Smallest distance from 0 and 1 of probabilities that reach them by rounding only.
+_ROUNDING = 1e-16
+
+#: Cost of a fit besides that of its rows, in rows.
+_FIXED_COST = 100.0
+
+
+def fit_node_maps(
+    calibrator: BaseCalibrator | None,
+    cross: FloatArray | None,
+    ptr: IntArray,
+    middle: IntArray,
+    *,
+    weight: FloatArray,
+    first: IntArray,
+    n_jobs: int | None = None,
+) -> NodeMaps:
+    """Return the fitted calibration maps of all nodes.
+
+    Parameters
+    ----------
+    calibrator : calibrator or None
+        A calibrator for two classes, cloned and fitted to log-odds, or to probabilities if its
+        ``input`` is "proba". None: no calibration.
+    cross : ndarray or None
+        Out-of-fold log-odds of the right side, those of node t in ``cross[ptr[t]:ptr[t + 1]]``. A
+        node whose scores contain nan, or that has none, is not calibrated. None without calibrator.
+    ptr : ndarray of shape (nodes + 1,)
+        Start of the scores of each node, and the end.
+    middle : ndarray of shape (nodes,)
+        Number of rows on the left side of each node; those on the right follow.
+    weight : ndarray of shape (n,)
+        Sample weights of all rows, in leaf order.
+    first : ndarray of shape (nodes,)
+        Start of the rows of each node in leaf order.
+    n_jobs : int or None
+        Number of jobs, for maps that are costly to fit.
+    """
+    if calibrator is None:
+        return IdentityMaps()
+    assert cross is not None  # noqa: S101 - nodes are cross-fitted wherever they are calibrated
+    rows = NodeRows(cross=cross, ptr=ptr, middle=middle, weight=weight, first=first)
+    # Packed maps take log-odds only.
+    packed = None if calibrator.input == "proba" else calibrator.node_map()
+    if packed is None:
+        return _fit_clones(calibrator, rows, n_jobs)
+    form, options = packed
+    match form:
+        case "sigmoid":
+            return SigmoidMaps.fit(rows, **options)
+        case "isotonic":
+            return IsotonicMaps.fit(rows, **options)
+        case "evidential_sigmoid":
+            return EvidentialSigmoidMaps.fit(rows, **options, n_jobs=n_jobs)
+        case "evidential_isotonic":
+            return EvidentialIsotonicMaps.fit(rows, **options, n_jobs=n_jobs)
+    raise NotImplementedError(f"{type(calibrator).__name__}.node_map() returns unknown {form!r}.")
+
+
+@dataclass(frozen=True, repr=False)
+class CalibratorMaps(NodeMaps):
+    """A fitted calibrator for each node, None for an uncalibrated one.
+
+    If the calibrator of a node gives 0 or 1 for one of its training rows, all its probabilities
+    are clipped to a distance of `cut` from 0 and 1; otherwise `cut` is 1e-16.
+    """
+
+    calibrators: tuple[Any, ...]
+    cut: FloatArray
+
+    def log_odds(self, scores: FloatArray) -> FloatArray:
+        """Return calibrated log-odds."""
+        out = finite(scores)
+        for node, calibrator in enumerate(self.calibrators):
+            if calibrator is not None:
+                left, right = calibrator.predict_proba(_as_input(calibrator, out[:, node])).T
+                cut = self.cut[node]
+                out[:, node] = np.log(np.maximum(right, cut)) - np.log(np.maximum(left, cut))
+        return out
+
+
+@dataclass(frozen=True, repr=False)
+class EvidentialCalibratorMaps(CalibratorMaps):
+    """A fitted calibrator with bounds for each node, None for an uncalibrated one."""
+
+    has_bounds: ClassVar[bool] = True
+
+    def bounds(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return belief and plausibility; those of an uncalibrated node are 0 and 1."""
+        return self._bounds(scores, None)
+
+    def level_bounds(self, scores: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+        """Return the calibrators' own bounds at a level."""
+        return self._bounds(scores, level)
+
+    def _bounds(self, scores: FloatArray, level: float | None) -> tuple[FloatArray, FloatArray]:
+        scores = finite(scores)
+        lower, upper = np.zeros(scores.shape), np.ones(scores.shape)
+        for node, calibrator in enumerate(self.calibrators):
+            if calibrator is not None:
+                own = _as_input(calibrator, scores[:, node])
+                bounds = calibrator.predict_bounds(own, level=level)
+                lower[:, node], upper[:, node] = bounds.lower[:, 1], bounds.upper[:, 1]
+        return lower, upper
+
+
+def _fit_clones(calibrator: BaseCalibrator, rows: NodeRows, n_jobs: int | None) -> NodeMaps:
+    """Return maps made of a fitted clone of the calibrator at each node."""
+    usable = rows.usable()
+    tasks = plan_tasks(np.where(usable, rows.sizes + _FIXED_COST, 0.0), count_tasks(n_jobs))
+    done = run_tasks(_fit_some, (calibrator, rows, usable), tasks, n_jobs=n_jobs)
+    fitted: list[Any] = [None] * rows.n_nodes
+    for task, clones in zip(tasks, done, strict=True):
+        for node, one in zip(task, clones, strict=True):
+            fitted[node] = one
+    if hasattr(calibrator, "affine_logits") and calibrator.input != "proba":
+        return SigmoidMaps.from_lines([_line(one) for one in fitted])
+    kind = EvidentialCalibratorMaps if calibrator.evidential else CalibratorMaps
+    return kind(tuple(fitted), _cuts(fitted, rows))
+
+
+def _fit_some(
+    calibrator: BaseCalibrator, rows: NodeRows, usable: BoolArray, nodes: IntArray
+) -> list[BaseCalibrator | None]:
+    return [_fit_one(calibrator, rows, int(t)) if usable[t] else None for t in nodes]
+
+
+def _fit_one(calibrator: BaseCalibrator, rows: NodeRows, node: int) -> BaseCalibrator:
+    score, event, weight = rows.of(node)
+    try:
+        one = clone(calibrator).set_params(classes=[0, 1])
+        one.fit(_as_input(calibrator, score), event.astype(np.int64), sample_weight=weight)
+        one.predict_proba(_as_input(calibrator, score[:1]))
+    except (ValueError, TypeError) as error:
+        left = rows.middle[node]
+        raise CalibrationInputError(
+            f"internal={calibrator!r} cannot calibrate node {node} of the tree, which has {left} "
+            f"rows on its left and {len(score) - left} on its right side: {error} Calibrate nodes "
+            'with "platt", "isotonic" or a calibrator that takes one column of scores.'
+        ) from error
+    return one
+
+
+def _as_input(calibrator: Any, log_odds: FloatArray) -> FloatArray:
+    """Return log-odds as the `input` of the calibrator requires."""
+    return expit(log_odds) if calibrator.input == "proba" else log_odds
+
+
+def _line(calibrator: Any) -> tuple[float, float]:
+    """Return slope and intercept of an affine calibrator."""
+    if calibrator is None:
+        return 1.0, 0.0
+    matrix, offset = calibrator.affine_logits()
+    return float(matrix[0, 0]), float(offset[0])
+
+
+def _cuts(fitted: list[Any], rows: NodeRows) -> FloatArray:
+    """Return the smallest distance from 0 and 1 of the probabilities of each node."""
+    cut = np.full(len(fitted), _ROUNDING)
+    smallest = rows.smallest_proba()
+    for node, calibrator in enumerate(fitted):
+        if calibrator is not None:
+            proba = calibrator.predict_proba(_as_input(calibrator, rows.of(node)[0]))
+            if not (proba.min() > 0):
+                cut[node] = smallest[node]
+    return cut

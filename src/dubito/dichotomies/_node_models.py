@@ -1,0 +1,278 @@
+"""The models of all nodes of a tree, fitted by the fastest method that a classifier has.
+
+Logistic regression and naive Bayes are fitted at all nodes by `_logistic_nodes` and `_naive_bayes`.
+Of any other classifier a clone is fitted at each node, and one more for each fold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.naive_bayes import GaussianNB, MultinomialNB
+from sklearn.utils.validation import has_fit_parameter
+
+from dubito._numerics.log_odds import probability_floor
+from dubito._rows import warn_unweighted
+from dubito.dichotomies._logistic_nodes import fit_logistic_nodes, plain_logistic
+from dubito.dichotomies._naive_bayes import fit_gaussian, fit_multinomial
+from dubito.dichotomies._parallel import count_tasks, plan_tasks, run_tasks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.random import Generator
+
+    from dubito._typing import BoolArray, FloatArray, IntArray
+    from dubito.calibration.base import BaseCalibrator
+    from dubito.dichotomies._training_rows import LeafRows
+    from dubito.dichotomies.tree import DichotomyTree
+
+#: Smaller probabilities of a node are raised to this: no class below it becomes impossible.
+_SMALLEST = 1e-16
+
+
+class NodeModel(Protocol):
+    """Models of all nodes."""
+
+    def scores(self, X: Any) -> FloatArray:
+        """Return the log-odds of the right side of every node, (n, nodes), nodes in preorder."""
+
+
+def has_probabilities(estimator: Any) -> bool:
+    """Return whether a classifier gives probabilities, not margins only."""
+    return hasattr(estimator, "predict_proba")
+
+
+def check_node_model(estimator: Any, internal: BaseCalibrator | None) -> None:
+    """Raise unless nodes with this classifier and calibrator have probabilities."""
+    if estimator is None or has_probabilities(estimator):
+        return
+    if not hasattr(estimator, "decision_function"):
+        raise ValueError(
+            f"estimator must be a classifier with predict_proba or decision_function; got "
+            f"{estimator!r}, which has neither."
+        )
+    if internal is None:
+        raise ValueError(
+            f"{type(estimator).__name__} has no predict_proba, and its margins are no "
+            'log-odds; use internal="platt" to make probabilities of them.'
+        )
+
+
+def fit_nodes(
+    estimator: Any,
+    rows: LeafRows,
+    tree: DichotomyTree,
+    *,
+    weighted: bool,
+    internal: BaseCalibrator | None,
+    n_folds: int,
+    n_jobs: int | None,
+    rng: Generator,
+) -> tuple[NodeModel, FloatArray | None]:
+    """Return the fitted nodes of a tree, and out-of-fold log-odds if they are to be calibrated.
+
+    The log-odds are packed node by node, each in the order of its rows.
+    """
+    n_folds = 0 if internal is None else n_folds
+    logistic = plain_logistic(estimator)
+    if logistic is not None:
+        return fit_logistic_nodes(rows, tree, logistic, n_folds=n_folds, n_jobs=n_jobs)
+    fit = _naive_bayes_fit(estimator)
+    if fit is None:
+        return _fit_estimator_nodes(
+            rows, tree, estimator, weighted=weighted, n_folds=n_folds, n_jobs=n_jobs, rng=rng
+        )
+    weight = rows.weight if weighted else None
+    model, cross = fit(rows.gather(), weight, rows.offset, tree, estimator, n_folds=n_folds or None)
+    if cross is None or internal is None or internal.uses_ranks:
+        return UnclippedNodes(model), cross
+    return ClippedNodes(model), _clipped(cross)
+
+
+def _naive_bayes_fit(estimator: Any) -> Callable[..., Any] | None:
+    """Return the fit of all nodes at once, for the naive Bayes classifiers that have one."""
+    if type(estimator) is GaussianNB and estimator.priors is None:
+        return fit_gaussian
+    if type(estimator) is MultinomialNB and estimator.class_prior is None:
+        return fit_multinomial
+    return None
+
+
+@dataclass(frozen=True)
+class UnclippedNodes:
+    """Naive Bayes nodes whose log-odds are clipped after calibration.
+
+    Correlated features are counted as if independent, so that log-odds reach millions. They are
+    clipped where ``predict_proba`` of scikit-learn rounds to 0: no class is impossible.
+    """
+
+    model: NodeModel
+    #: Calibrated log-odds are clipped to this range.
+    largest: ClassVar[float] = -float(np.log(_SMALLEST))
+
+    def scores(self, X: Any) -> FloatArray:
+        """Return the log-odds of the right side, (n, nodes)."""
+        return self.model.scores(X)
+
+
+class ClippedNodes(UnclippedNodes):
+    """Naive Bayes nodes whose log-odds are clipped before calibration.
+
+    A map that depends on the size of the scores would be dominated by a few log-odds of millions
+    on the wrong side. Maps that depend on their order are better without.
+    """
+
+    def scores(self, X: Any) -> FloatArray:
+        """Return the log-odds of the right side, (n, nodes)."""
+        return _clipped(self.model.scores(X))
+
+
+def _clipped(scores: FloatArray) -> FloatArray:
+    return np.clip(scores, -UnclippedNodes.largest, UnclippedNodes.largest)
+
+
+class FittedNode(NamedTuple):
+    """A classifier of two classes, 0 (left) and 1 (right), and the floor of its probabilities."""
+
+    estimator: Any
+    floor: float
+
+    def log_odds(self, X: Any) -> FloatArray:
+        """Return the log-odds of the right side, or the margin if there are no probabilities."""
+        if not has_probabilities(self.estimator):
+            return np.asarray(self.estimator.decision_function(X), dtype=np.float64).ravel()
+        proba = np.asarray(self.estimator.predict_proba(X), dtype=np.float64)
+        left, right = np.maximum(proba.T, self.floor)
+        return np.log(right) - np.log(left)
+
+
+@dataclass(frozen=True)
+class EstimatorNodes:
+    """A fitted classifier for each node."""
+
+    fitted: list[FittedNode]
+
+    def scores(self, X: Any) -> FloatArray:
+        """Return the log-odds of the right side of every node, or margins, (n, nodes)."""
+        out = np.empty((X.shape[0], len(self.fitted)))
+        for column, node in enumerate(self.fitted):
+            out[:, column] = node.log_odds(X)
+        return out
+
+
+def _fit_estimator_nodes(
+    rows: LeafRows,
+    tree: DichotomyTree,
+    estimator: Any,
+    *,
+    weighted: bool,
+    n_folds: int,
+    n_jobs: int | None,
+    rng: Generator,
+) -> tuple[EstimatorNodes, FloatArray]:
+    """Return a fitted clone for each node, and packed out-of-fold log-odds if there are folds."""
+    if weighted and not has_fit_parameter(estimator, "sample_weight"):
+        warn_unweighted(estimator, "calibration and the tree")
+        weighted = False
+    spans = rows.spans(tree)
+    seeds = rng.integers(np.iinfo(np.int32).max, size=tree.n_nodes)
+    tasks = plan_tasks(spans.sizes.astype(np.float64), count_tasks(n_jobs))
+    shared = (rows.gather(), rows.weight, *spans, seeds)
+    common = (estimator, weighted, n_folds)
+    done = run_tasks(_fit_group, shared, [(task, *common) for task in tasks], n_jobs=n_jobs)
+
+    nodes: list[Any] = [None] * tree.n_nodes
+    begins = spans.packed()
+    cross = np.empty(begins[-1] if n_folds else 0)
+    for task, group in zip(tasks, done, strict=True):
+        for node, (fitted, scores) in zip(task, group, strict=True):
+            nodes[node] = fitted
+            if n_folds:
+                cross[begins[node] : begins[node + 1]] = scores
+    return EstimatorNodes(nodes), cross
+
+
+def _fit_group(  # noqa: PLR0917 - shared arrays come one by one
+    X: Any,
+    weight: FloatArray,
+    first: IntArray,
+    middle: IntArray,
+    last: IntArray,
+    seeds: IntArray,
+    task: tuple[IntArray, Any, bool, int],
+) -> list[tuple[FittedNode, FloatArray]]:
+    """Return the fitted models of some nodes, each with its out-of-fold log-odds."""
+    nodes, estimator, weighted, n_folds = task
+    done = []
+    for node in nodes:
+        begin, end = int(first[node]), int(last[node])
+        # Some classifiers split their rows without shuffling; leaf order is sorted by class.
+        rows = begin + np.random.default_rng(seeds[node]).permutation(end - begin)
+        part = NodeTask(
+            estimator=estimator,
+            X=X[rows],
+            side=(rows >= middle[node]).astype(np.int64),
+            weight=weight[rows] if weighted else None,
+            seed=int(seeds[node]),
+        )
+        all_rows = np.ones(len(rows), dtype=bool)
+        scores = np.full(len(rows) if n_folds else 0, np.nan)
+        if n_folds:
+            scores[rows - begin] = _cross_fit(part, rows % n_folds, n_folds)
+        done.append((part.fit(all_rows), scores))
+    return done
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeTask:
+    """The rows of a node, and the classifier to fit to them."""
+
+    estimator: Any
+    X: Any
+    side: IntArray
+    weight: FloatArray | None
+    seed: int
+
+    def fit(self, chosen: BoolArray) -> FittedNode:
+        """Return a clone fitted to some rows, seeded where its random_state is None."""
+        model = clone(self.estimator)
+        open_seeds = {
+            name: self.seed
+            for name, value in model.get_params().items()
+            if name.split("__")[-1] == "random_state" and value is None
+        }
+        model.set_params(**open_seeds)
+        X, side = self.X[chosen], self.side[chosen]
+        if self.weight is None:
+            model.fit(X, side)
+        else:
+            model.fit(X, side, sample_weight=self.weight[chosen])
+        return FittedNode(model, _floor(model, X))
+
+
+def _floor(model: Any, X: Any) -> float:
+    """Return the probability to which smaller ones of a model are raised.
+
+    If it gives 0 or 1 for a training row, half of its smallest positive probability, between 1e-16
+    and 0.01, as in the calibrators; otherwise 1e-16.
+    """
+    if not has_probabilities(model):
+        return _SMALLEST
+    proba = np.asarray(model.predict_proba(X), dtype=np.float64)
+    return probability_floor(proba) if (proba == 0).any() else _SMALLEST
+
+
+def _cross_fit(task: NodeTask, fold: IntArray, n_folds: int) -> FloatArray:
+    """Return out-of-fold log-odds of a node's rows; nan if a side has a single row."""
+    scores = np.full(len(fold), np.nan)
+    if min(np.bincount(task.side, minlength=2)) < 2:
+        return scores
+    for held_out in range(n_folds):
+        test = fold == held_out
+        if test.any():
+            scores[test] = task.fit(~test).log_odds(task.X[test])
+    return scores
