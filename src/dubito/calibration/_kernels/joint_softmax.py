@@ -1,8 +1,8 @@
 r"""Lower and upper probabilities of a softmax model of several classifiers, from its likelihood.
 
 Utilities are linear in the coefficients, :math:`u_k=\sum_ja_js_{jk}+b_k` with :math:`a\ge0`, and
-the negative log-likelihood is convex. What is asked of it is the most that a concave functional
-reaches where the likelihood is high (`constrained_maxima_compiled`, `joint_softmax_compiled`).
+the negative log-likelihood is convex. Bounds follow from the largest value of a concave functional
+where the likelihood is high (`constrained_maxima_compiled`, `joint_softmax_compiled`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ _TOLERANCE = 1e-8
 #: Curvature, relative to the largest, below which a direction counts as not seen by the rows.
 _UNSEEN = 1e-14
 
-#: So many unseen directions are followed; with more, rows that touch them are unknown altogether.
+#: Largest number of unseen directions that are followed; with more, rows that have a part in them
+#: get the bounds 0 and 1.
 _FEW = 5
 
 #: Part of a query in unseen directions, relative to its length, that is not put down to rounding.
@@ -38,7 +39,7 @@ _OUTSIDE = 1e-4
 _LIFT = 1e-8
 
 #: Slopes of standardised scores that are zero but for rounding.
-_NOTHING = 1e-11
+_ZERO_SLOPE = 1e-11
 
 #: Slopes that may be held at zero while the fit is under way.
 _SMALL = 1e-5
@@ -67,7 +68,7 @@ class SoftmaxFit(NamedTuple):
 
 
 class SoftmaxEvidence(NamedTuple):
-    """What the likelihood of a softmax model knows around its estimate."""
+    """The likelihood of a softmax model around its estimate, as compiled kernels read it."""
 
     coef: FloatArray
     bounds: FloatArray  # (p,): how far below the estimate coefficients may go
@@ -81,7 +82,7 @@ class SoftmaxEvidence(NamedTuple):
 
     @property
     def likelihood(self) -> tuple[FloatArray, ...]:
-        """What the compiled kernels take."""
+        """The arguments `likelihood` of the compiled kernels."""
         return self.rows, self.utilities, self.proba, self.at, self.penalty, self.linear
 
 
@@ -123,14 +124,14 @@ def fit_softmax_model(
     here = expand(coef)
     size = breach()
     for n_iter in range(_MAX_STEPS):  # noqa: B007 - reported
-        # Coefficients that hardly differ from 0 and had better be 0 go there; the others are free.
+        # Coefficients near 0 whose gradient points below 0 are set to 0; the others are free.
         free = ~(bounded & (coef <= _SMALL) & (gradient > 0.0))
         step = np.where(free, 0.0, -coef)
         step[free] = -_solve_block(hessian[np.ix_(free, free)], gradient[free])
         start, downhill, length, last = coef, gradient.copy(), 1.0, size
         coef = np.maximum(start + step, lower)
         there = expand(coef)
-        # Below rounding of the objective only the gradient can tell whether a step still helps.
+        # Below rounding of the objective only the gradient shows whether a step still helps.
         if -float(downhill @ step) <= 1e-12 * (float(weight.sum()) + abs(here)):
             if breach() >= 0.5 * last:
                 coef, here = start, expand(start)
@@ -142,7 +143,7 @@ def fit_softmax_model(
                 coef = np.maximum(start + length * step, lower)
                 there = expand(coef)
         here, size = there, breach()
-    coef = np.where(bounded & (coef < _NOTHING), 0.0, coef)
+    coef = np.where(bounded & (coef < _ZERO_SLOPE), 0.0, coef)
     expand(coef)
     if breach() > CERTIFIED:
         # Where classifiers are nearly copies, steps cut at their bounds may lead nowhere.
@@ -183,7 +184,7 @@ def _fit_within_bounds(
                 break
             length *= 0.5
         size = breach()
-        # Where the objective falls by no more than rounding, only the gradient tells.
+        # Where the objective falls by no more than rounding, only the gradient counts.
         waited = 0 if there < here - rounding or size < 0.5 * smallest else waited + 1
         if there < here - rounding or size < smallest:
             best, smallest = coef, size
@@ -194,9 +195,9 @@ def _fit_within_bounds(
 
 
 def _bounded_step(
-    hessian: FloatArray, gradient: FloatArray, room: FloatArray, least: float
+    hessian: FloatArray, gradient: FloatArray, below: FloatArray, least: float
 ) -> FloatArray:
-    """Return the step to the minimum of the quadratic model, no further down than `room`.
+    """Return the step to the minimum of the quadratic model, with no component under `below`.
 
     As a least-squares problem with bounds, whose active set is found exactly (Stark and Parker,
     1995). Curvature below `least` is raised to it.
@@ -204,7 +205,7 @@ def _bounded_step(
     size, axes = np.linalg.eigh(hessian)
     root = np.sqrt(np.maximum(size, least))
     factor = root[:, None] * axes.T
-    limits = (np.minimum(room, -1e-300), np.full(len(room), np.inf))
+    limits = (np.minimum(below, -1e-300), np.full(len(below), np.inf))
     return np.asarray(lsq_linear(factor, -(axes.T @ gradient) / root, limits, method="bvls").x)
 
 
@@ -228,7 +229,7 @@ def softmax_evidence(
     bounded: npt.NDArray[np.bool_],
     fit: SoftmaxFit,
 ) -> SoftmaxEvidence:
-    """Gather the likelihood around a fit."""
+    """Return the likelihood around a fit."""
     utilities = rows @ fit.coef
     full = np.column_stack([np.zeros(len(rows)), utilities])
     held = bounded & (fit.coef <= 0.0)
@@ -241,7 +242,7 @@ def softmax_evidence(
         utilities=np.ascontiguousarray(utilities.T),
         proba=np.ascontiguousarray(softmax(full, axis=1)[:, 1:].T),
         at=np.stack([weight, logsumexp(full, axis=1)]),
-        # A slight curvature in unseen directions, for paths need an end.
+        # A slight curvature in unseen directions, so that paths end.
         penalty=np.diag(penalty) + _LIFT * size[-1] * unseen @ unseen.T,
         linear=np.where(held, np.maximum(fit.gradient, 0.0), 0.0),
         unseen=unseen,
@@ -263,20 +264,39 @@ def quadratic_evidence(
     )
 
 
+def hessian_at_estimate(evidence: SoftmaxEvidence) -> FloatArray:
+    """Return the Hessian (p, p) of the likelihood's fall at the estimate.
+
+    Calling `fall` and `slope` from here also loads them before the kernels that call them. Each
+    such kernel holds a copy of its own, optimised differently, and a process uses the copy that it
+    loaded first: without a fixed order bounds would differ in the last digit between a process that
+    fitted a model and one that loaded it.
+    """
+    from dubito.calibration._kernels.joint_softmax_likelihood_compiled import fall, slope  # noqa: PLC0415 - loads numba
+
+    p = len(evidence.coef)
+    work, hessian = np.empty((3, *evidence.utilities.shape)), np.empty((p, p))
+    fall(evidence.likelihood, np.zeros(p), work)
+    slope(evidence.likelihood, np.zeros(p), work, np.empty(p), hessian)
+    return hessian
+
+
 def lower_and_upper(
     evidence: SoftmaxEvidence, queries: FloatArray, *, threads: int = 1
 ) -> tuple[FloatArray, FloatArray]:
     """Return lower and upper probabilities of every class at queries (m, K, p), each (m, K)."""
     from dubito.calibration._kernels.joint_softmax_compiled import envelope  # noqa: PLC0415 - loads numba
 
-    def block(part: FloatArray) -> FloatArray:
-        return envelope(evidence.likelihood, evidence.bounds, part, evidence.coef, _TOLERANCE)
-
     n, n_classes, _ = queries.shape
     lower, upper = np.zeros((n, n_classes)), np.ones((n, n_classes))
     known = ~far_outside(evidence, queries)
     if known.any():
-        found = over_blocks(block, (queries[known],), threads=threads)
+        estimate = evidence.coef, hessian_at_estimate(evidence)
+        found = over_blocks(
+            lambda part: envelope(evidence.likelihood, evidence.bounds, estimate, part, _TOLERANCE),
+            (queries[known],),
+            threads=threads,
+        )
         lower[known], upper[known] = np.moveaxis(found, 1, 0)
     return lower, upper
 

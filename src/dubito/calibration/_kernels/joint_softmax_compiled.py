@@ -13,7 +13,6 @@ from dubito._numerics.vector_math_compiled import dot
 from dubito.calibration._kernels.constrained_maxima_compiled import follow, kink_behind, start
 from dubito.calibration._kernels.constrained_maxima_quadratic_compiled import growth_at, stretches
 from dubito.calibration._kernels.extrapolation_compiled import MEMORY
-from dubito.calibration._kernels.joint_softmax_likelihood_compiled import fall, slope
 
 if TYPE_CHECKING:
     from dubito._typing import FloatArray, IntArray
@@ -167,21 +166,20 @@ def _mean(
 def envelope(
     likelihood: Likelihood,
     bounds: FloatArray,
+    estimate: tuple[FloatArray, FloatArray],
     queries: FloatArray,
-    optimum: FloatArray,
     tolerance: float,
 ) -> FloatArray:
     """Return lower and upper probabilities of every class at each query, (n, 2, K).
 
-    `queries` (n, K, p) are linear in the coefficients, of which `optimum` is the estimate.
+    `estimate` holds the coefficients and the Hessian there; `queries` (n, K, p) are linear in the
+    coefficients.
     """
     n, n_classes, p = queries.shape
     out = np.empty((n, 2, n_classes))
     n_others, n_rows = likelihood[1].shape
-    work, metric = np.empty((3, n_others, n_rows)), np.empty((p, p))
-    fall(likelihood, np.zeros(p), work)
-    slope(likelihood, np.zeros(p), work, np.empty(p), metric)
-    problem = (likelihood, bounds, metric, work)
+    optimum, metric = estimate
+    problem = (likelihood, bounds, metric, np.empty((3, n_others, n_rows)))
     terms, heights = np.empty((n_others, p)), np.empty(n_others)
     for i in range(n):
         for k in range(n_classes):

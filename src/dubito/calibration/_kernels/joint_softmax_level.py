@@ -20,6 +20,7 @@ from dubito.calibration._kernels.joint_softmax import (
     SoftmaxEvidence,
     far_outside,
     fit_softmax_model,
+    hessian_at_estimate,
     quadratic_evidence,
     softmax_evidence,
 )
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
 
     from dubito._typing import FloatArray, IntArray
 
-#: Pseudo-observations, in rows, that stand for none: so that labels that the scores separate have
-#: an estimate, as their limit, far out.
+#: Pseudo-observations, in rows, for the likelihood of the labels as they are: with so few, labels
+#: that the scores separate have an estimate too.
 _LIMIT = 1e-7
 
 #: Pseudo-observations for paths that get lost there, where the likelihood is all but flat. They
@@ -143,15 +144,16 @@ def stepped_bounds(
 def _cut(
     evidence: SoftmaxEvidence, t: float, queries: FloatArray, threads: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Return what one likelihood allows at a level; rows that it says nothing of, 0 and 1."""
+    """Return what one likelihood allows at a level; rows far outside its span: 0 and 1."""
     from dubito.calibration._kernels.joint_softmax_level_compiled import cut  # noqa: PLC0415 - loads numba
 
     n, n_classes, _ = queries.shape
     lower, upper = np.zeros((n, n_classes)), np.ones((n, n_classes))
     known = ~far_outside(evidence, queries)
     if known.any():
+        estimate = evidence.coef, hessian_at_estimate(evidence)
         found = over_blocks(
-            lambda part: cut(evidence.likelihood, evidence.bounds, part, evidence.coef, t),
+            lambda part: cut(evidence.likelihood, evidence.bounds, estimate, part, t),
             (queries[known],),
             threads=threads,
         )

@@ -13,7 +13,6 @@ from dubito.calibration._kernels.constrained_maxima_compiled import follow, miss
 from dubito.calibration._kernels.constrained_maxima_quadratic_compiled import growth_at
 from dubito.calibration._kernels.extrapolation_compiled import MEMORY
 from dubito.calibration._kernels.joint_softmax_compiled import begin
-from dubito.calibration._kernels.joint_softmax_likelihood_compiled import fall, slope
 
 if TYPE_CHECKING:
     from dubito._typing import FloatArray
@@ -50,21 +49,19 @@ def _reached(
 def cut(
     likelihood: Likelihood,
     bounds: FloatArray,
+    estimate: tuple[FloatArray, FloatArray],
     queries: FloatArray,
-    optimum: FloatArray,
     level: float,
 ) -> FloatArray:
     """Return lower and upper probabilities of every class at each query, (n, 2, K).
 
-    As `level_means_compiled.envelope`, at the level of relative likelihood exp(-level²/2) alone.
+    As `joint_softmax_compiled.envelope`, at the level of relative likelihood exp(-level²/2) alone.
     """
     n, n_classes, p = queries.shape
     out = np.empty((n, 2, n_classes))
     n_others, n_rows = likelihood[1].shape
-    work, metric = np.empty((3, n_others, n_rows)), np.empty((p, p))
-    fall(likelihood, np.zeros(p), work)
-    slope(likelihood, np.zeros(p), work, np.empty(p), metric)
-    problem = (likelihood, bounds, metric, work)
+    optimum, metric = estimate
+    problem = (likelihood, bounds, metric, np.empty((3, n_others, n_rows)))
     terms, heights = np.empty((n_others, p)), np.empty(n_others)
     for i in range(n):
         for k in range(n_classes):

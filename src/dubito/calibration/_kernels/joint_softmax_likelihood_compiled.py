@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 
 @compiled(fastmath=SIMD_FLAGS)
-def _add_exponentials(utilities: FloatArray, top: FloatArray, total: FloatArray) -> None:
-    """Replace utilities by shares before division, and write their sums with the first class's."""
+def _subtract_largest(utilities: FloatArray, top: FloatArray, total: FloatArray) -> None:
+    """Subtract the largest utility of each row, and write that of the first class to `total`."""
     n_others, n = utilities.shape
     top[:] = 0.0
     for k in range(n_others):
@@ -54,27 +54,27 @@ def fall(likelihood: Likelihood, beta: FloatArray, work: FloatArray) -> float:
     """
     rows, utilities, proba, at, penalty, linear = likelihood
     n_others, n = utilities.shape
-    shares, delta = work[0], work[1]
+    expected, delta = work[0], work[1]
     combine_rows(rows, beta, delta.reshape(n_others * n))
     top, total, power = work[2, 0], np.empty(n), np.empty(n)
     value = 0.0
     for k in range(n_others):
         for i in range(n):
-            shares[k, i] = utilities[k, i] + delta[k, i]
-    _add_exponentials(shares, top, total)
+            expected[k, i] = utilities[k, i] + delta[k, i]
+    _subtract_largest(expected, top, total)
     bits = power.view(np.int64)
     exp_in_place(total, power, bits)
     for k in range(n_others):
-        exp_in_place(shares[k], power, bits)
+        exp_in_place(expected[k], power, bits)
         for i in range(n):
-            total[i] += shares[k, i]
+            total[i] += expected[k, i]
             value -= at[0, i] * proba[k, i] * delta[k, i]
     for i in range(n):
         value += at[0, i] * (top[i] + math.log(total[i]) - at[1, i])
         total[i] = at[0, i] / total[i]
     for k in range(n_others):
         for i in range(n):
-            shares[k, i] *= total[i]
+            expected[k, i] *= total[i]
     for a in range(len(beta)):
         value += beta[a] * (0.5 * dot(penalty[a], beta) + linear[a])
     return value
@@ -92,11 +92,11 @@ def slope(
     rows, _, proba, at, penalty, linear = likelihood
     n_others, n = proba.shape
     p = len(beta)
-    shares, residual = work[0], work[1]
+    expected, residual = work[0], work[1]
     for k in range(n_others):
         for i in range(n):
-            residual[k, i] = shares[k, i] - at[0, i] * proba[k, i]
-    flat, flat_residual = shares.reshape(n_others * n), residual.reshape(n_others * n)
+            residual[k, i] = expected[k, i] - at[0, i] * proba[k, i]
+    flat, flat_residual = expected.reshape(n_others * n), residual.reshape(n_others * n)
     means = np.zeros((p, n))
     for a in range(p):
         gradient[a] = dot(rows[a], flat_residual) + dot(penalty[a], beta) + linear[a]
