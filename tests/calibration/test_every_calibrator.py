@@ -26,6 +26,7 @@ from dubito.calibration import (
     VectorCalibrator,
     VennAbersCalibrator,
 )
+from dubito.calibration import scores as scores_module
 from dubito.calibration.base import BaseCalibrator
 from dubito.calibration.scores import read_scores
 from dubito.metrics import u80_scorer
@@ -217,3 +218,37 @@ def test_same_parameters_have_the_same_order_and_contours_the_same_signature(nam
     assert inspect.signature(kind).parameters["floor"].default == "auto"
     if hasattr(kind, "contour"):
         assert list(inspect.signature(kind.contour).parameters) == ["self", "scores", "theta"]
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("kind", [*CALIBRATORS, EvidentialJointCalibrator])
+def test_scores_are_checked_once(kind, n_classes, monkeypatch):
+    scores, y = draw_scores(300, n_classes)
+    if kind is EvidentialJointCalibrator:
+        scores = np.stack([scores, draw_scores(300, n_classes, seed=1)[0]], axis=1)
+    checked = []
+    original = scores_module.as_float_array
+
+    def counted(values, name, **options):
+        # AutoCalibrator has calibrators inside, which check what it computes for them.
+        checked.append(np.shares_memory(values, scores))
+        return original(values, name, **options)
+
+    monkeypatch.setattr(scores_module, "as_float_array", counted)
+    calibrator = kind().fit(scores, y)
+    assert sum(checked) == 1
+    for method, options in (
+        ("predict", {}),
+        ("predict_proba", {}),
+        ("predict_log_proba", {}),
+        ("predict_bounds", {}),
+        ("predict_bounds", {"level": 0.9}),
+        ("predict_set", {}),
+        ("predict_set", {"level": 0.9}),
+        ("predict_mass", {}),
+        ("contour", {"theta": [0.5]}),
+    ):
+        if hasattr(calibrator, method):
+            checked.clear()
+            getattr(calibrator, method)(scores[:5], **options)
+            assert sum(checked) == 1

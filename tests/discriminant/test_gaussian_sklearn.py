@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from dubito.discriminant import _predictions, gaussian
 from dubito.metrics import u80, u80_scorer
 
 from reference.published import published
@@ -142,3 +143,33 @@ def test_one_row_at_a_time(fitted):
         )
         np.testing.assert_allclose(fitted.critical_c(X[[i]])[0], fitted.critical_c(X)[i])
         assert fitted.predict(X[[i]]).shape == (1,)
+
+
+@pytest.mark.parametrize("c", [0.75, "auto"])
+def test_rows_are_checked_once(c, monkeypatch):
+    checked = []
+    original = gaussian.validate_data
+
+    def counted(*args, **options):
+        checked.append(args)
+        return original(*args, **options)
+
+    for module in (gaussian, _predictions):
+        monkeypatch.setattr(module, "validate_data", counted)
+    model = published(c=c, box="scaled").fit(X, Y)
+    assert len(checked) == 1
+    for call in (
+        model.predict,
+        model.predict_proba,
+        model.predict_log_proba,
+        model.predict_bounds,
+        model.predict_set,
+        lambda rows: model.predict_set(rows, rule="maximality"),
+        lambda rows: model.predict_set(rows, rule="maximality", loss=1 - np.eye(3)),
+        model.critical_c,
+        model.log_density_bounds,
+        lambda rows: model.c_path(rows, Y[:5]),
+    ):
+        checked.clear()
+        call(X[:5])
+        assert len(checked) == 1

@@ -24,6 +24,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from dubito.belief import dempster
 from dubito.decision import interval_dominance
 from dubito.evidence import EvidenceModel, EvidentialClassifier, NotSupportedError
+from dubito.evidence import model as model_module
 
 X_WINE, Y_WINE = load_wine(return_X_y=True)
 
@@ -312,3 +313,23 @@ def test_a_single_row_and_float32(wine):
     np.testing.assert_allclose(
         wine.predict_bounds(row).lower, wine.predict_bounds(X_WINE[:1]).lower, atol=1e-4
     )
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        *("predict", "predict_proba", "predict_log_proba", "predict_bounds", "predict_set"),
+        *("predict_mass", "conflict", "ignorance", "weights", "totals", "explain"),
+    ],
+)
+def test_features_are_checked_once(wine, method, monkeypatch):
+    checked = []
+    original = model_module.as_float_array
+
+    def counted(values, name, **options):
+        checked.append(name)
+        return original(values, name, **options)
+
+    monkeypatch.setattr(model_module, "as_float_array", counted)
+    getattr(wine, method)(X_WINE[:5])
+    assert checked == ["phi"]

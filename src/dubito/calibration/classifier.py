@@ -67,9 +67,10 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         "temperature", "vector", "matrix", "venn-abers", or "evidential-logistic", "-isotonic",
         "-bins", "-multinomial", "-joint". Its ``input`` becomes what the estimator's scores are,
         its ``classes`` those of the estimator.
-    cv : int, splitter or iterable, default 5-fold, stratified
-        How to get scores for rows the estimator was not trained on. Not used with a frozen
-        estimator. Splitters that need groups come as ``list(splitter.split(X, y, groups))``.
+    cv : int, splitter or iterable, default 5
+        How to get scores for rows the estimator was not trained on; an int: so many stratified
+        folds. Not used with a frozen estimator. Splitters that need groups come as
+        ``list(splitter.split(X, y, groups))``.
     ensemble : bool, default False
         False: one calibrator is fitted to the scores of all folds, and the estimator again to all
         rows; bounds are then as narrow as the data allow. True: one estimator and calibrator for
@@ -131,7 +132,7 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         estimator: Any = None,
         calibrator: str | BaseCalibrator = "auto",
         *,
-        cv: Any = None,
+        cv: Any = 5,
         ensemble: bool = False,
         response_method: str = "auto",
         n_jobs: int | None = None,

@@ -94,13 +94,14 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         set, and its ``input`` becomes "proba" for members whose scores are probabilities.
         "independent": by default `EvidentialMultinomialCalibrator`, with
         ``coupling="inverse_cdf"`` for rules on masses; a `CalibratedClassifier` has its own.
-    cv : int, splitter, iterable or "disjoint", default 5-fold, stratified
-        How members that are not frozen get rows to calibrate on. Folds: scores of each fold come
-        from copies trained on the others, and members for new rows are trained on all. "disjoint":
-        the rows are divided among the members, each of which trains on one half of its part. The
-        other halves calibrate: with "independent" each its own member, so that the members'
-        evidence is independent (Xu et al. 2015, section V); with "joint" all members, because
-        none was trained on them (Minary et al. 2017, section 4).
+    cv : int, splitter, iterable or "disjoint", default None
+        How members that are not frozen get rows to calibrate on; None: 5 stratified folds, or
+        nothing with "masses". Folds: scores of each fold come from copies trained on the others,
+        and members for new rows are trained on all. "disjoint": the rows are divided among the
+        members, each of which trains on one half of its part. The other halves calibrate: with
+        "independent" each its own member, so that the members' evidence is independent (Xu et al.
+        2015, section V); with "joint" all members, because none was trained on them (Minary et al.
+        2017, section 4).
     n_jobs : int, optional
         Members and folds fitted in parallel; with "independent" folds of one member. Threads for
         bounds of the default calibrator of "joint".
@@ -272,7 +273,8 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         -------
         ndarray of shape (n, K)
         """
-        return self._combination.proba(self._inputs(X))
+        inputs = self._inputs(X)
+        return self._combination.proba(inputs)
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Return the logarithms of the probabilities of the classes.
@@ -334,7 +336,8 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         -------
         MassBatch
         """
-        return self._combination.mass(self._inputs(X))
+        inputs = self._inputs(X)
+        return self._combination.mass(inputs)
 
     def conflict(self, X: Any) -> FloatArray:
         r"""Return the conflict of the members in each row.
@@ -355,10 +358,11 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         ndarray of shape (n,)
             From 0, no conflict, to 1.
         """
-        return self._combination.conflict(self._inputs(X))
+        inputs = self._inputs(X)
+        return self._combination.conflict(inputs)
 
     def _inputs(self, X: Any) -> Inputs:
-        """Return every member with the features it reads."""
+        """Return every member with the features it reads; raise if nothing is fitted."""
         check_is_fitted(self)
         (X,) = indexable(X)
         check_features(self, X, reset=False)

@@ -382,9 +382,9 @@ class ConformalClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, Ba
         X: Any,
         rule: SetRule = None,
         *,
+        level: float | None = None,
         coverage: float | None = None,
         allow_empty: bool = False,
-        level: float | None = None,
         **options: Any,
     ) -> BoolArray:
         r"""Return label sets that hold the true label with a chosen probability.
@@ -396,13 +396,13 @@ class ConformalClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, Ba
         rule : str or callable, optional
             A decision rule on the bounds instead, as in the other models: "interval_dominance",
             "maximality", ... Such sets have no guaranteed coverage.
+        level : None
+            Must be None, as in `predict_bounds`.
         coverage : float, default 0.9
             Probability that a set holds the true label: :math:`\{k:\pi_k>1-\text{coverage}\}`.
         allow_empty : bool, default False
             Whether a set may be empty, which means that the row is unlike the calibration rows.
             Otherwise it holds the classes with the largest p-value, which only adds coverage.
-        level : None
-            Must be None, as in `predict_bounds`.
         **options
             Passed on to the rule, as in ``loss=L``.
 
@@ -520,6 +520,22 @@ class ConformalClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, Ba
         """
         check_is_fitted(self)
         return class_table(self.estimator_, X, "predict_proba", self.classes_)
+
+    @available_if(lambda self: hasattr(_fitted_or_given(self), "predict_proba"))
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Return the logarithms of the estimator's probabilities, where it has them.
+
+        Parameters
+        ----------
+        X : array-like
+            As in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+        """
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "folds_")

@@ -285,6 +285,22 @@ class NoveltyAwareClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin,
         check_is_fitted(self)
         return self.estimator_.predict_proba(X)
 
+    @available_if(lambda self: hasattr(self._inner(), "predict_proba"))
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Return the logarithms of the estimator's probabilities.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix
+            As in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+        """
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the labels that the estimator predicts.
 

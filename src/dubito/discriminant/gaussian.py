@@ -97,9 +97,9 @@ class ImpreciseGaussianDiscriminant(DiscriminantPredictionMixin, ClassifierMixin
         What a tuned c maximises. u65 or u80: a set of two with the true class is worth 0.65 or 0.8.
         A callable: ``scoring(y_true, sets)`` returns a number, larger for better sets, from labels
         (n,) and sets (n, K), columns as in ``classes_``; it does not see sample weights.
-    cv : int, splitter or iterable, optional
-        Folds to tune c on; five stratified ones by default. Splits by groups are given as a list,
-        ``list(GroupKFold().split(X, y, groups))``.
+    cv : int, splitter or iterable, default=5
+        Folds to tune c on. An int: so many, stratified, fewer where each class has fewer rows.
+        Splits by groups are given as a list, ``list(GroupKFold().split(X, y, groups))``.
     max_subproblems : int or "auto", default="auto"
         Limit on the branch-and-bound subproblems of one search for a farthest mean; in `critical_c`
         of all searches for one class together. A search that reaches it leaves bounds and sets too
@@ -222,7 +222,7 @@ class ImpreciseGaussianDiscriminant(DiscriminantPredictionMixin, ClassifierMixin
         tol: float = 1e-4,
         divisor: str = "unbiased",
         scoring: str | Callable[..., float] = "u65",
-        cv: Any = None,
+        cv: Any = 5,
         max_subproblems: int | str = "auto",
         n_jobs: int | None = None,
     ) -> None:

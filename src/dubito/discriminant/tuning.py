@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -203,14 +204,15 @@ def _fit_fold(  # noqa: PLR0917
 
 
 def _splits(cv: Any, X: FloatArray, codes: IntArray) -> list[tuple[IntArray, IntArray]]:
-    """Return training and test rows of the folds: five by default, fewer where rows are few."""
-    if cv is None:
-        cv = min(5, int(np.bincount(codes).max()))
-        if cv < 2:
+    """Return training and test rows of the folds; a number of folds is cut where rows are few."""
+    if cv is None or isinstance(cv, Integral):
+        largest_class = int(np.bincount(codes).max())
+        if largest_class < 2:
             raise ValueError(
                 "c='auto' needs a class with at least two rows to try the c on; got one row for "
                 "each class. Give c as a number."
             )
+        cv = min(5 if cv is None else int(cv), largest_class)
     with warnings.catch_warnings():
         # A class with fewer rows than folds is absent from some folds, which is allowed here.
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)

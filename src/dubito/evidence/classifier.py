@@ -279,7 +279,7 @@ class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
                 "be off. Use CalibratedClassifier with an evidential calibrator, or level=None.",
             )
         phi = self.features(X)
-        return self.model_.bounds(phi).including(self.model_.proba(phi))
+        return self.model_._bounds_around_proba(phi)
 
     def predict_mass(self, X: Any) -> MassBatch:
         """Return the mass functions that combine all evidence.

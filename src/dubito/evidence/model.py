@@ -212,7 +212,9 @@ class EvidenceModel:
             :math:`w^+_k=\sum_j\max(0,w_{jk})` and :math:`w^-_k=\sum_j\max(0,-w_{jk})` (eq. 27).
             With one output for two classes all evidence is for one of them, and `w_minus` is zero.
         """
-        features = self._read(phi)
+        return self._totals(self._read(phi))
+
+    def _totals(self, features: Any) -> tuple[FloatArray, FloatArray]:
         if issparse(features) and self.n_pieces == len(self.mean):
             plus, minus = evidence.sparse_totals(
                 (features.data, features.indices, features.indptr), self.slope, self.offset
@@ -249,6 +251,11 @@ class EvidenceModel:
             Of shape (n, K).
         """
         return bounds_from_weights(*self.totals(phi))
+
+    def _bounds_around_proba(self, phi: npt.ArrayLike) -> Bounds:
+        """Return `bounds`, lowered where the belief exceeds the probability."""
+        features = self._read(phi)
+        return bounds_from_weights(*self._totals(features)).including(self._proba(features))
 
     def mass(self, phi: npt.ArrayLike) -> MassBatch:
         """Return the mass functions that combine all evidence; see `mass_from_weights`.
@@ -300,7 +307,10 @@ class EvidenceModel:
         -------
         ndarray of shape (n, K)
         """
-        logits = self._logits(phi)
+        return self._proba(self._read(phi))
+
+    def _proba(self, features: Any) -> FloatArray:
+        logits = self._logits(features)
         return expit(logits) if self.binary else softmax(logits, axis=1)
 
     def log_proba(self, phi: npt.ArrayLike) -> FloatArray:
@@ -314,12 +324,12 @@ class EvidenceModel:
         -------
         ndarray of shape (n, K)
         """
-        logits = self._logits(phi)
+        logits = self._logits(self._read(phi))
         return log_expit(logits) if self.binary else log_softmax(logits, axis=1)
 
-    def _logits(self, phi: npt.ArrayLike) -> FloatArray:
+    def _logits(self, features: Any) -> FloatArray:
         """Return the outputs of the layer; for two classes the log-odds of each."""
-        logits = self._read(phi) @ self.coef.T + self.intercept
+        logits = features @ self.coef.T + self.intercept
         return np.concatenate([-logits, logits], axis=1) if self.binary else logits
 
     def conflict(self, phi: npt.ArrayLike) -> FloatArray:

@@ -1,0 +1,280 @@
+"""The same parameter has the same name, default and place in every class and metric."""
+
+from __future__ import annotations
+
+import inspect
+from collections import Counter
+from importlib import import_module
+from itertools import combinations
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+
+import dubito
+from dubito import metrics
+
+PACKAGES = ("calibration", "conformal", "evidence", "discriminant", "dichotomies", "pipeline")
+
+ESTIMATORS = {
+    name: getattr(package, name)
+    for package in (import_module(f"dubito.{name}") for name in PACKAGES)
+    for name in package.__all__
+    if inspect.isclass(getattr(package, name)) and hasattr(getattr(package, name), "fit")
+}
+
+#: Parameters that may be given by position: what an estimator is around.
+BY_POSITION = {
+    "CalibratedClassifier": ["estimator", "calibrator"],
+    "EvidentialFusion": ["estimators"],
+    "CautiousPipeline": ["steps"],
+    "ConformalClassifier": ["estimator"],
+    "EvidentialClassifier": ["estimator"],
+    "NestedDichotomyClassifier": ["estimator"],
+    "NestedDichotomyEnsemble": ["estimator"],
+    "NoveltyAwareClassifier": ["estimator"],
+    "RejectClassifier": ["estimator"],
+}
+
+#: Defaults that differ from those of the other classes: (parameter, class) -> the reason.
+OTHER_DEFAULTS = {
+    ("cv", "EvidentialFusion"): 'method="masses" has no folds and raises an error for a given cv',
+    ("cv", "NestedDichotomyClassifier"): "folds inside each of many tree nodes: three cost less",
+    ("ridge", "EvidentialJointCalibrator"): "no ridge, as published (Minary et al. 2017)",
+    ("ridge", "PlattCalibrator"): "no ridge, as published (Platt 1999): its targets are smoothed",
+    ("calibrator", "EvidentialFusion"): "None: the calibrator that fits the method",
+    ("estimator", "CalibratedClassifier"): "None: X are scores",
+    ("estimator", "NestedDichotomyClassifier"): "None: logistic regression at each node",
+    ("estimator", "NestedDichotomyEnsemble"): "None: a nested dichotomy with its defaults",
+    ("strategy", "RejectClassifier"): "another thing: which risk counts, not how bins are cut",
+}
+
+#: The same for metrics.
+OTHER_METRIC_DEFAULTS = {
+    ("strategy", "reliability_curve"): "bins of equal counts: every point of a curve is as certain",
+    ("confidence", "evaluate"): "the level of an interval; the confidence of each row elsewhere",
+    ("confidence", "reliability_curve"): "the level of an interval, as in evaluate",
+}
+
+#: Classes whose methods are those of scikit-learn's Pipeline: they pass on any options.
+PASSES_ON = {"CautiousPipeline"}
+
+#: Methods with another default of y: (method, class) -> the reason.
+OPTIONAL_LABELS = {
+    ("fit", "EvidentialClassifier"): "a frozen estimator needs no labels",
+    ("fit", "NoveltyAwareClassifier"): "a frozen estimator needs no labels",
+}
+
+POSITIONAL = inspect.Parameter.POSITIONAL_OR_KEYWORD
+KEYWORD = inspect.Parameter.KEYWORD_ONLY
+
+
+def parameters(function):
+    return [p for p in inspect.signature(function).parameters.values() if p.name != "self"]
+
+
+def init_parameters(name):
+    return parameters(ESTIMATORS[name].__init__)
+
+
+def public_methods(name):
+    """Return the public methods of a class, also those that only some settings have."""
+    found = {}
+    for method in dir(ESTIMATORS[name]):
+        member = inspect.getattr_static(ESTIMATORS[name], method)
+        generated = method in {"get_params", "get_metadata_routing"} or method.startswith("set_")
+        if method.startswith("_") or generated or isinstance(member, property):
+            continue
+        # `available_if` keeps the method in `fn`.
+        function = getattr(member, "fn", getattr(member, "_function", member))
+        if inspect.isfunction(function):
+            found[method] = function
+    return found
+
+
+def defaults_that_differ(named):
+    """Return (parameter, owner) wherever a default is not the most frequent one of its name."""
+    differ = set()
+    for parameter in {p.name for given in named.values() for p in given}:
+        found = {
+            owner: repr(p.default)
+            for owner, given in named.items()
+            for p in given
+            if p.name == parameter
+        }
+        usual = Counter(found.values()).most_common(1)[0][0]
+        differ |= {(parameter, owner) for owner, default in found.items() if default != usual}
+    return differ
+
+
+def assert_same_order(named):
+    for (one, given), (other, more) in combinations(named.items(), 2):
+        first, second = [p.name for p in given], [p.name for p in more]
+        common = [name for name in first if name in second]
+        assert common == [name for name in second if name in first], (one, other)
+
+
+def test_every_public_estimator_is_compared():
+    assert len(ESTIMATORS) > 22
+    direct = {n for n in dubito._SHORTCUTS if n not in {"save", "load"}}
+    assert direct <= set(ESTIMATORS)
+
+
+def test_parameters_of_one_name_have_one_default():
+    named = {name: init_parameters(name) for name in ESTIMATORS if name not in PASSES_ON}
+    assert defaults_that_differ(named) == set(OTHER_DEFAULTS)
+
+
+def test_common_parameters_are_in_the_same_order():
+    assert_same_order({name: init_parameters(name) for name in ESTIMATORS})
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_parameters_are_keyword_only_after_the_estimator(name):
+    by_position = [p.name for p in init_parameters(name) if p.kind is POSITIONAL]
+    assert by_position == BY_POSITION.get(name, [])
+    assert {p.kind for p in init_parameters(name)} <= {POSITIONAL, KEYWORD}
+
+
+@pytest.mark.parametrize(
+    ("parameter", "default"),
+    [
+        ("n_jobs", None),
+        ("random_state", None),
+        ("targets", "light"),
+        ("input", "margin"),
+        ("floor", "auto"),
+        ("classes", None),
+        ("holdout_size", "auto"),
+        ("response_method", "auto"),
+    ],
+)
+def test_defaults_of_the_design(parameter, default):
+    found = [p.default for name in ESTIMATORS for p in init_parameters(name) if p.name == parameter]
+    assert len(found) >= 2
+    assert found == [default] * len(found)
+
+
+def test_folds_and_hold_out_sizes_have_one_name():
+    names = {p.name for name in ESTIMATORS for p in init_parameters(name)}
+    assert {name for name in names if name.endswith("cv") or "fold" in name} == {"cv"}
+    assert {name for name in names if name.endswith("_size")} == {"holdout_size"}
+    assert {name for name in names if "seed" in name or "random_state" in name} == {"random_state"}
+
+
+def test_methods_of_one_name_take_the_same_parameters():
+    by_method = {}
+    for name in sorted(set(ESTIMATORS) - PASSES_ON):
+        for method, function in public_methods(name).items():
+            by_method.setdefault(method, {})[name] = parameters(function)
+    differ = set()
+    for method, owners in by_method.items():
+        # Calibrators call their rows scores.
+        positional = {
+            owner: [
+                ("X" if p.name == "scores" else p.name, repr(p.default))
+                for p in given
+                if p.kind is POSITIONAL
+            ]
+            for owner, given in owners.items()
+        }
+        usual = Counter(map(str, positional.values())).most_common(1)[0][0]
+        differ |= {(method, owner) for owner, given in positional.items() if str(given) != usual}
+        keywords = {o: [p for p in given if p.kind is KEYWORD] for o, given in owners.items()}
+        assert not defaults_that_differ(keywords), method
+        assert_same_order(keywords)
+    assert differ == set(OPTIONAL_LABELS)
+
+
+@pytest.mark.parametrize("name", sorted(set(ESTIMATORS) - PASSES_ON))
+def test_methods_have_the_signatures_of_the_design(name):
+    methods = {m: [str(p.name) for p in parameters(f)] for m, f in public_methods(name).items()}
+    assert methods["fit"][1:] == ["y", "sample_weight"]
+    if "contour" in methods:
+        assert methods["contour"] == ["scores", "theta"]
+    if "predict_bounds" in methods:
+        level = parameters(public_methods(name)["predict_bounds"])[1]
+        assert (level.name, level.default, level.kind) == ("level", None, POSITIONAL)
+    if "predict_set" in methods:
+        _, rule, *more = parameters(public_methods(name)["predict_set"])
+        assert (rule.name, rule.default, rule.kind) == ("rule", None, POSITIONAL)
+        assert more[-1].kind is inspect.Parameter.VAR_KEYWORD
+        assert {p.kind for p in more[:-1]} <= {KEYWORD}
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_log_probabilities_wherever_there_are_probabilities(name):
+    methods = dir(ESTIMATORS[name])
+    assert ("predict_log_proba" in methods) == ("predict_proba" in methods)
+
+
+METRICS = {
+    name: parameters(getattr(metrics, name))
+    for name in metrics.__all__
+    if inspect.isfunction(getattr(metrics, name))
+}
+
+
+@pytest.mark.parametrize("name", sorted(set(METRICS) - {"mean_set_size"}))
+def test_metrics_begin_with_true_labels_and_predictions(name):
+    first, second, *more = METRICS[name]
+    assert first.name == "y_true"
+    assert second.name in {"y_proba", "sets", "y_pred"}
+    assert "sample_weight" in [p.name for p in more if p.kind is KEYWORD]
+
+
+def test_parameters_of_metrics_have_one_default_and_order():
+    differ = defaults_that_differ(METRICS)
+    # In `evaluate` some inputs are optional, for it takes a model in their place.
+    assert differ - {("sets", "evaluate")} == set(OTHER_METRIC_DEFAULTS)
+    assert_same_order({name: given for name, given in METRICS.items() if name != "evaluate"})
+
+
+def unfitted(name):
+    required = {
+        "EvidentialFusion": {"estimators": [("a", LogisticRegression())]},
+        "CautiousPipeline": {
+            "steps": [("model", dubito.CalibratedClassifier(LogisticRegression()))]
+        },
+    }
+    around = any(p.name == "estimator" for p in init_parameters(name))
+    default = {"estimator": LogisticRegression()} if around else {}
+    return ESTIMATORS[name](**required.get(name, default))
+
+
+#: Methods that fit, or that read parameters alone.
+NEED_NO_FIT = {
+    *("fit", "fit_predict", "fit_transform", "left_out_proba"),
+    *("node_map", "set_callbacks", "get_feature_names_out"),
+}
+
+#: What methods need besides rows.
+ARGUMENTS = {
+    "y": [0, 1, 0],
+    "theta": [0.5],
+    "gamma": [0.5],
+    "piece": 0,
+    "depth": 1,
+    "k": 1,
+}
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_methods_before_the_fit_raise_not_fitted_error(name):
+    model = unfitted(name)
+    called = 0
+    for method, function in public_methods(name).items():
+        if method in NEED_NO_FIT or not hasattr(model, method):
+            continue
+        needed = [p for p in parameters(function) if p.default is inspect.Parameter.empty]
+        rows = np.zeros((3, 2))
+        given = [
+            rows if p.name in {"X", "scores"} else ARGUMENTS[p.name]
+            for p in needed
+            if p.kind is POSITIONAL
+        ]
+        with pytest.raises(NotFittedError):
+            getattr(model, method)(*given)
+        called += 1
+    assert called >= 4
