@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils import Tags
-from sklearn.utils.metaestimators import available_if
 
 from dubito.decision.rules import choose_set
 
@@ -33,11 +32,6 @@ def add_bounds_tag(tags: Tags, has_bounds: bool) -> CautiousTags:
     """Return the tags with `has_bounds`, which `dubito._models.has_bounds` reads."""
     plain = {field.name: getattr(tags, field.name) for field in fields(Tags)}
     return CautiousTags(**plain, has_bounds=has_bounds)
-
-
-def offered_if(check: Callable[[Any], object]) -> Any:
-    """Deprecated within dubito: use available_if."""
-    return available_if(lambda model: check(model) or True)
 
 
 class MethodAndParameter:
