@@ -39,6 +39,7 @@ BY_POSITION = {
 
 #: Defaults that differ from those of the other classes: (parameter, class) -> the reason.
 OTHER_DEFAULTS = {
+    ("cv", "NestedDichotomyClassifier"): "three folds inside each node (Leathart et al. 2019)",
     ("cv", "EvidentialFusion"): 'method="masses" has no folds and raises an error for a given cv',
     ("ridge", "EvidentialJointCalibrator"): "no ridge, as published (Minary et al. 2017)",
     ("ridge", "PlattCalibrator"): "no ridge, as published (Platt 1999): its targets are smoothed",
@@ -157,9 +158,8 @@ def test_defaults_of_the_design(parameter, default):
 
 def test_folds_and_hold_out_sizes_have_one_name():
     names = {p.name for name in ESTIMATORS for p in init_parameters(name)}
-    # `internal_cv` is the number of folds of the calibration `internal`, and takes no splitter.
     folds = {name for name in names if name.endswith("cv") or "fold" in name}
-    assert folds == {"cv", "internal_cv"}
+    assert folds == {"cv"}
     assert {name for name in names if name.endswith("_size")} == {"holdout_size"}
     assert {name for name in names if "seed" in name or "random_state" in name} == {"random_state"}
 

@@ -1,4 +1,4 @@
-"""Base models, as described and as they seem to have been, and the six calibration schemes."""
+"""Base learners, as the paper describes them and as inferred; the six calibration schemes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from experiments.p4.boosting import RealAdaBoost
-from experiments.p4.sharing import Remembered
+from experiments.p4.fit_cache import CachedFit
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.linear_model import LogisticRegression
@@ -47,7 +47,7 @@ TABLES_2_3 = ("baseline", "external")
 METHODS = {"platt": "sigmoid", "isotonic": "isotonic"}
 INTERNAL_CV = 3
 
-#: The paper's base learner that each of ours stands for.
+#: The paper's base learner that each of ours corresponds to.
 FAMILIES = {
     "logistic": "logistic",
     "gaussian": "bayes",
@@ -71,15 +71,15 @@ BASE_NAMES = {
 }
 
 
-#: What a probability of 0 is in the parts redone.
+#: Lower bound of probabilities in the part `redone`.
 ZERO = 1e-16
 
 
-class Sure(ClassifierMixin, BaseEstimator):
-    """A classifier that is believed when it says 0 or 1.
+class FlooredProbabilities(ClassifierMixin, BaseEstimator):
+    """A classifier whose probabilities of 0 are raised to `ZERO`.
 
-    The library takes 0 for a little less than the least probability a model has given; the paper's
-    trees are sure, and wrong at 34.5 nats each.
+    The library replaces 0 by somewhat less than the smallest positive probability of the model; the
+    paper did not: a wrong class of probability 1 costs 34.5 nats in its tables.
     """
 
     def __init__(self, estimator: Any) -> None:
@@ -92,7 +92,7 @@ class Sure(ClassifierMixin, BaseEstimator):
         return self
 
     def predict_proba(self, X: Any) -> Floats:
-        """Return its probabilities, of which none is 0."""
+        """Return its probabilities, at least `ZERO`."""
         return np.maximum(self.fitted_.predict_proba(X), ZERO)
 
     def predict(self, X: Any) -> npt.NDArray[np.generic]:
@@ -102,60 +102,60 @@ class Sure(ClassifierMixin, BaseEstimator):
 
 
 def base_model(base: str, n_trees: int) -> Any:
-    """Return a base learner; None is the classifier's own logistic regression."""
+    """Return a base learner; None stands for the classifier's own logistic regression."""
     return {
         "logistic": None,
         "gaussian": GaussianNB(),
-        "boosting": Remembered(RealAdaBoost(n_estimators=n_trees)),
+        "boosting": CachedFit(RealAdaBoost(n_estimators=n_trees)),
         "liblinear": LogisticRegression(solver="liblinear"),
         "multinomial": MultinomialNB(),
-        "tree": Remembered(DecisionTreeClassifier(random_state=0)),
+        "tree": CachedFit(DecisionTreeClassifier(random_state=0)),
     }[base]
 
 
 def dichotomies(
     base: str, scheme: str, seed: int, *, n_trees: int = 50, structure: Any = "random"
 ) -> NestedDichotomyClassifier:
-    """Return a nested dichotomy that is not fitted, as the paper describes it."""
+    """Return an unfitted nested dichotomy as the paper describes it."""
     return NestedDichotomyClassifier(
         base_model(base, n_trees),
         structure=structure,
         **{"internal": None, "external": None, **SCHEMES[scheme]},
-        internal_cv=INTERNAL_CV,
+        cv=INTERNAL_CV,
         n_jobs=1,
         random_state=seed,
     )
 
 
 def redone(base: str, scheme: str, seed: int, classes: Ints) -> NestedDichotomyClassifier:
-    """Return a nested dichotomy as those of the paper seem to have been.
+    """Return an unfitted nested dichotomy as inferred from the published numbers.
 
-    Groups of classes are cut anywhere, and internal calibration is what scikit-learn's
-    `CalibratedClassifierCV` does by default: a model and its map for each fold, and the mean of
-    the three probabilities.
+    All sizes of the left group of classes are equally likely. Internal calibration is that of
+    scikit-learn's `CalibratedClassifierCV` by default: a model and its map for each fold, and the
+    mean of the three probabilities.
     """
-    asked = SCHEMES[scheme]
+    options = SCHEMES[scheme]
     estimator = base_model(base, 0)
-    if "internal" in asked:
+    if "internal" in options:
         folds = StratifiedKFold(INTERNAL_CV, shuffle=True, random_state=0)
-        method = METHODS[asked["internal"]]
-        estimator = Sure(CalibratedClassifierCV(estimator, method=method, cv=folds))
+        method = METHODS[options["internal"]]
+        estimator = FlooredProbabilities(CalibratedClassifierCV(estimator, method=method, cv=folds))
     elif base == "tree":
-        estimator = Sure(estimator)
+        estimator = FlooredProbabilities(estimator)
     return NestedDichotomyClassifier(
         estimator,
-        structure=cut_anywhere(classes, seed),
+        structure=uniform_left_sizes(classes, seed),
         internal=None,
-        external=asked.get("external"),
+        external=options.get("external"),
         n_jobs=1,
         random_state=seed,
     )
 
 
-def cut_anywhere(classes: Ints, seed: int) -> DichotomyTree:
-    """Return a tree in which the left side of a node has 1, 2, ... classes, equally likely.
+def uniform_left_sizes(classes: Ints, seed: int) -> DichotomyTree:
+    """Return a random tree: the left side of a node has 1, 2, ... classes with equal chances.
 
-    The library's "random" has every split equally likely, so that halves are the most frequent.
+    With the library's "random" every split is equally likely, so halves are the most frequent.
     """
     rng = np.random.default_rng(seed)
     left_sizes: list[int] = []

@@ -1,4 +1,4 @@
-"""What nested dichotomies may be given: rows, labels and settings of all kinds, and refusals."""
+"""Inputs of nested dichotomies: rows, labels and parameters of all kinds, and errors."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ METHODS = ["predict", "predict_proba", "predict_log_proba"]
 
 
 def expected_failures(estimator):
-    """Checks that ask for what cannot be: a row twice may be on both sides of a hold-out."""
+    """Return checks that cannot pass: copies of a row may be on both sides of a hold-out."""
     if isinstance(estimator, NestedDichotomyEnsemble):
         drawn = estimator.external is not None
     else:
         drawn = estimator.external is not None or estimator.internal is not None
     checks = (f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse"))
-    reason = "folds and hold-outs are drawn among rows, of which one of weight 2 is one"
+    reason = "a row of weight 2 is in one fold, its two copies may be in two"
     return dict.fromkeys(checks, reason) if drawn else {}
 
 
@@ -145,7 +145,7 @@ def test_untidy_sparse_rows():
     for rows in (wide, zeros, doubled, backwards):
         before = rows.copy()
         model = NestedDichotomyClassifier(random_state=0).fit(rows, Y)
-        # Where entries are stored may decide the order of sums, and so where a solver stops.
+        # The order of entries changes the rounding of sums, and with it the last step of a solver.
         np.testing.assert_allclose(
             model.predict_proba(counts), tidy.predict_proba(counts), rtol=1e-5, atol=1e-9
         )
@@ -154,7 +154,7 @@ def test_untidy_sparse_rows():
         np.testing.assert_array_equal(rows.indices, before.indices)
 
 
-def test_rows_that_may_not_be_written_are_not():
+def test_read_only_arrays():
     rows, labels, weight = X.copy(), Y.copy(), np.ones(len(Y))
     for array in (rows, labels, weight):
         array.flags.writeable = False
@@ -187,7 +187,7 @@ def test_one_row_for_each_class():
         assert (model.predict_proba(rows) > 0).all()
     plain = NestedDichotomyClassifier(random_state=0).fit(rows, labels)
     np.testing.assert_array_equal(plain.predict(rows), labels)
-    lower, upper = plain.predict_bounds(rows)  # nothing is known of how far it can be believed
+    lower, upper = plain.predict_bounds(rows)  # no row can be held out to calibrate on
     assert (lower == 0).all()
     assert (upper == 1).all()
     with pytest.raises(ValueError, match="no row can be set aside"):
@@ -203,7 +203,7 @@ def test_two_classes(structure):
     assert model.tree_.n_nodes == 1
 
 
-def test_one_class_is_refused():
+def test_one_class_raises():
     for model in (NestedDichotomyClassifier(), NestedDichotomyEnsemble()):
         with pytest.raises(ValueError, match="class"):
             model.fit(X, np.zeros(len(X)))
@@ -214,7 +214,7 @@ def test_one_class_is_refused():
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix], ids=["dense", "sparse"])
 @pytest.mark.parametrize("method", METHODS)
-class TestRefusedRows:
+class TestBadRows:
     def test_missing_and_infinite_numbers(self, fitted, method, form):
         for bad in (np.nan, np.inf):
             rows = X.copy()
@@ -237,7 +237,7 @@ class TestRefusedRows:
 
 @pytest.mark.parametrize("model", [NestedDichotomyClassifier(), NestedDichotomyEnsemble()])
 @pytest.mark.parametrize("method", METHODS)
-def test_nothing_is_predicted_before_a_fit(model, method):
+def test_prediction_before_fit_raises(model, method):
     with pytest.raises(NotFittedError):
         getattr(model, method)(X)
     with pytest.raises(NotFittedError):
@@ -264,7 +264,7 @@ def test_rows_and_labels_must_match():
         ({"structure": 3}, "'structure' parameter"),
         ({"internal": "sigmoid"}, "'internal' parameter.*'sigmoid'"),
         ({"external": "matrixx"}, "'external' parameter.*'matrixx'"),
-        ({"internal_cv": 1, "internal": "platt"}, "'internal_cv' parameter.*Got 1"),
+        ({"cv": 1, "internal": "platt"}, "'cv' parameter.*Got 1"),
         ({"holdout_size": 1.5, "external": "vector"}, "'holdout_size' parameter.*Got 1.5"),
         ({"holdout_size": 0.0, "external": "vector"}, "'holdout_size' parameter.*Got 0.0"),
         ({"dtype": "int8"}, "dtype"),
@@ -276,14 +276,14 @@ def test_rows_and_labels_must_match():
     ],
     ids=str,
 )
-def test_refused_settings(options, words):
+def test_invalid_parameters_raise(options, words):
     with pytest.raises(ValueError, match=words):
         NestedDichotomyClassifier(**options).fit(X, Y)
 
 
-def test_estimators_and_calibrators_that_cannot_serve():
+def test_unsuitable_estimators_raise_or_warn():
     with pytest.raises((TypeError, ValueError), match=r"predict_proba|decision_function"):
-        NestedDichotomyClassifier(_Silent()).fit(X, Y)
+        NestedDichotomyClassifier(_LabelsOnly()).fit(X, Y)
     with pytest.raises((TypeError, ValueError), match=r"GaussianNB|[Ss]parse|dense"):
         NestedDichotomyClassifier(GaussianNB()).fit(sparse.csr_matrix(X), Y)
     with pytest.raises(ValueError, match=r"[Nn]egative"):
@@ -300,13 +300,13 @@ def test_margins_need_a_calibrator():
         assert model.score(X, Y) > 0.95
 
 
-def test_a_calibrator_as_such():
+def test_a_calibrator_parameter_is_cloned():
     model = NestedDichotomyClassifier(external=VectorCalibrator(input="logits"), random_state=0)
     assert model.fit(X, Y).external_ is not model.external
 
 
-class _Silent(BaseEstimator):
-    """A classifier that names classes and nothing else."""
+class _LabelsOnly(BaseEstimator):
+    """A classifier with labels only: no probabilities, no margins."""
 
     _estimator_type = "classifier"
 

@@ -76,7 +76,7 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
         slope, ``EvidentialMultinomialCalibrator``, which gives the bounds. If only one of
         `internal` and `external` is named, the other is None: None, "platt", "isotonic" and
         "vector" are the schemes of Leathart et al. 2019, tables 4 and 5.
-    internal_cv : int, default=3
+    cv : int, default=3
         Number of folds of internal calibration.
     holdout_size : "auto" or float, default="auto"
         Fraction of the rows held out for external calibration; the tree is fitted without them.
@@ -114,7 +114,7 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
 
     Notes
     -----
-    Folds of internal calibration take every `internal_cv`-th row in the order of the leaves, so
+    Folds of internal calibration take every `cv`-th row in the order of the leaves, so
     that they have both sides of every node in proportion. A node with a single row on a side is not
     calibrated, and its bounds are 0 and 1. Leathart et al. 2019 use three folds as well.
 
@@ -155,7 +155,7 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
         "structure": [StrOptions(set(STRUCTURES)), DichotomyTree, tuple, list],
         "internal": "no_validation",
         "external": "no_validation",
-        "internal_cv": [Interval(Integral, 2, None, closed="left")],
+        "cv": [Interval(Integral, 2, None, closed="left")],
         "holdout_size": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="neither")],
         "dtype": "no_validation",
         "n_jobs": [Integral, None],
@@ -169,7 +169,7 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
         structure: Any = "auto",
         internal: Any = "auto",
         external: Any = "auto",
-        internal_cv: int = 3,
+        cv: int = 3,
         holdout_size: str | float = "auto",
         dtype: npt.DTypeLike | None = None,
         n_jobs: int | None = None,
@@ -179,7 +179,7 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
         self.structure = structure
         self.internal = internal
         self.external = external
-        self.internal_cv = internal_cv
+        self.cv = cv
         self.holdout_size = holdout_size
         self.dtype = dtype
         self.n_jobs = n_jobs
@@ -277,7 +277,7 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
     ) -> tuple[DichotomyTree, TreeModel]:
         """Return a tree over the classes, and its model fitted to the rows."""
         tree = make_tree(self.structure, data, self.estimator, tree_rng)
-        fit = partial(fit_tree_model, n_folds=self.internal_cv, n_jobs=self.n_jobs, rng=row_rng)
+        fit = partial(fit_tree_model, n_folds=self.cv, n_jobs=self.n_jobs, rng=row_rng)
         return tree, fit(tree, data, self.estimator, calibrators.internal)
 
     def _scores(self, X: Any) -> FloatArray:
