@@ -1,18 +1,18 @@
-"""Clusters of worker processes on this machine, for tests of work that is shared out."""
+"""Clusters of local worker processes for tests of parallel and distributed fits."""
 
 import pytest
 from joblib import parallel_config
 
 
 def new_cluster(n_workers):
-    """Worker processes of one thread; quiet, as deaths are meant here."""
-    from distributed import LocalCluster  # other tests need not load it
+    """Return worker processes of one thread; without logs, because tests kill workers."""
+    from distributed import LocalCluster  # loaded only where needed
 
     return LocalCluster(
         n_workers=n_workers,
         threads_per_worker=1,
         processes=True,
-        dashboard_address=":0",  # any free port: several clusters at once
+        dashboard_address=":0",  # any free port: several clusters may run at once
         silence_logs=50,
     )
 
@@ -32,7 +32,7 @@ def on_dask(client):
 
 
 @pytest.fixture(scope="session")
-def lone_client():
+def single_worker_client():
     from distributed import Client
 
     with new_cluster(1) as cluster, Client(cluster, set_as_default=False) as client:
@@ -40,6 +40,6 @@ def lone_client():
 
 
 @pytest.fixture
-def on_one_worker(lone_client):
-    with lone_client.as_current(), parallel_config(backend="dask"):
-        yield lone_client
+def on_one_worker(single_worker_client):
+    with single_worker_client.as_current(), parallel_config(backend="dask"):
+        yield single_worker_client

@@ -1,4 +1,4 @@
-"""Nested dichotomies by their identities: paths, losses, depths, names, weights, seeds, rows."""
+"""NestedDichotomyClassifier: products along paths, log loss, depths, labels, weights, seeds."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_probabilities_are_products_along_paths(fitted):
 
 
 def test_log_loss_is_the_sum_of_the_losses_of_nodes(fitted):
-    """P4, proposition 1."""
+    """Leathart et al. 2019, Proposition 1."""
     log_proba = by_label(fitted, fitted.predict_log_proba(X))
     losses = node_losses(in_pairs(fitted.tree_.to_nested()), log_proba, Y)
     assert len(losses) == 9
@@ -76,7 +76,7 @@ def test_the_prediction_is_the_most_probable_class(fitted):
     assert fitted.score(X, Y) > 0.85
 
 
-def test_depth_cut_offs_sum_what_is_below(fitted):
+def test_probabilities_at_a_depth_are_sums_over_groups(fitted):
     tree, proba = fitted.tree_, by_label(fitted, fitted.predict_proba(X))
     for depth in range(tree.depth + 2):
         groups = tree.cut(depth)
@@ -90,7 +90,7 @@ def test_depth_cut_offs_sum_what_is_below(fitted):
     np.testing.assert_allclose(found, fitted.predict_proba(X)[:, order], rtol=1e-12)
 
 
-def test_depths_are_nested_dichotomies_of_groups():
+def test_groups_at_a_depth_with_external_calibration():
     model = NestedDichotomyClassifier(structure=TREE, external="vector", random_state=0).fit(X, Y)
     total = model.predict_proba_at_depth(X, 1)
     right = model.predict_proba(X)[:, [8, 1, 2, 3, 5]].sum(axis=1)
@@ -98,7 +98,7 @@ def test_depths_are_nested_dichotomies_of_groups():
 
 
 @pytest.mark.parametrize("depth", [-1, 1.5, "deep", None])
-def test_what_a_depth_may_be(fitted, depth):
+def test_invalid_depths_raise(fitted, depth):
     with pytest.raises((ValueError, TypeError), match="depth"):
         fitted.predict_proba_at_depth(X, depth)
 
@@ -106,7 +106,7 @@ def test_what_a_depth_may_be(fitted, depth):
 @pytest.mark.parametrize(
     "structure", [TREE, DichotomyTree.from_nested(TREE)], ids=["pairs", "tree"]
 )
-def test_a_tree_that_is_given_is_the_tree(structure):
+def test_a_given_tree_is_used(structure):
     model = NestedDichotomyClassifier(structure=structure, internal=None).fit(X, Y)
     assert model.tree_ == DichotomyTree.from_nested(TREE)
     by_hand = NestedDichotomy(TREE, tight_logistic()).fit(X, Y).proba(X)
@@ -114,7 +114,7 @@ def test_a_tree_that_is_given_is_the_tree(structure):
         np.testing.assert_allclose(found, by_hand[label], atol=1e-5)
 
 
-def test_a_taxonomy_loses_leaves_without_rows():
+def test_leaves_without_rows_are_omitted():
     wider = ((TREE, ("none", (10, 11))), 12)
     plain = NestedDichotomyClassifier(structure=TREE, random_state=0, internal=None).fit(X, Y)
     model = NestedDichotomyClassifier(
@@ -144,7 +144,7 @@ def test_a_taxonomy_loses_leaves_without_rows():
     ids=lambda estimator: str(estimator)[:40],
 )
 def test_any_classifier_at_the_nodes(estimator):
-    # No two numbers are equal: which of equal thresholds a tree takes depends on the order of rows.
+    # No two values are equal: among equal splits a decision tree chooses by the order of rows.
     rows = X[:, 10:40] + np.random.default_rng(0).random((len(X), 30))
     model = NestedDichotomyClassifier(estimator, structure=TREE, internal=None).fit(rows, Y)
     by_hand = NestedDichotomy(TREE, estimator).fit(rows, Y).proba(rows)
@@ -156,8 +156,8 @@ def test_any_classifier_at_the_nodes(estimator):
 @pytest.mark.parametrize(
     "estimator", [DecisionTreeClassifier(max_depth=3, random_state=0), KNeighborsClassifier(7)]
 )
-def test_a_classifier_that_is_sure_is_not_believed_to_the_last(estimator):
-    """Where a node gives 0 or 1 to its own rows, half of its least other probability is least."""
+def test_probabilities_of_0_and_1_are_raised_to_a_floor(estimator):
+    """A node that gives 0 to a training row has half its smallest positive probability as floor."""
     rows = X[:, 10:40] + np.random.default_rng(0).random((len(X), 30))
     small = np.isin(Y, np.unique(Y)[:2])
     pair = tuple(np.unique(Y)[:2].tolist())
@@ -174,7 +174,7 @@ def test_a_classifier_that_is_sure_is_not_believed_to_the_last(estimator):
 
 
 def test_boosted_trees():
-    """P4's other learner; its own answer changes by 0.05 with the order of rows, so no equality."""
+    """AdaBoost varies by 0.05 with the order of rows, so that equality cannot be tested."""
     boosted = AdaBoostClassifier(DecisionTreeClassifier(max_depth=3), n_estimators=5)
     model = NestedDichotomyClassifier(boosted, structure=TREE, random_state=0, internal=None).fit(
         X, Y
@@ -199,7 +199,7 @@ def test_every_node_has_a_seed_of_its_own():
     assert (first.predict_proba(X) != other.predict_proba(X)).any()
 
 
-def test_names_of_classes_do_not_matter():
+def test_label_names_do_not_matter():
     names = np.array(list("jcfaibgehd"))
 
     def renamed(nested):
@@ -223,7 +223,7 @@ def test_the_order_of_rows_does_not_matter():
     np.testing.assert_allclose(model.predict_proba(X), plain.predict_proba(X), atol=1e-6)
 
 
-def test_mirrored_sides_do_not_matter():
+def test_swapping_sides_does_not_matter():
     def mirrored(nested):
         return tuple(map(mirrored, nested[::-1])) if isinstance(nested, tuple) else nested
 
@@ -232,7 +232,7 @@ def test_mirrored_sides_do_not_matter():
     np.testing.assert_allclose(model.predict_proba(X), plain.predict_proba(X), atol=1e-6)
 
 
-def test_rows_without_weight_are_not_there():
+def test_rows_of_weight_zero_are_ignored():
     weight = np.ones(len(Y))
     weight[:400:7] = 0.0
     kept = weight > 0
@@ -256,7 +256,7 @@ def test_rows_without_weight_are_not_there():
     ],
     ids=["plain", "pairs", "bayes", "trees", "both"],
 )
-def test_a_seed_says_everything_whatever_the_number_of_jobs(model):
+def test_results_depend_on_the_seed_not_on_the_number_of_jobs(model):
     one, two, again = (
         clone(model).set_params(random_state=7, n_jobs=n_jobs).fit(X, Y) for n_jobs in (1, 2, None)
     )
@@ -271,7 +271,7 @@ def test_a_seed_says_everything_whatever_the_number_of_jobs(model):
 @pytest.mark.parametrize("external", [None, "vector"])
 @pytest.mark.parametrize("internal", [None, "platt", "isotonic"])
 @pytest.mark.parametrize("form", ["dense", "sparse", "float32", "columns first"])
-def test_a_row_alone_is_the_same_row(form, internal, external):
+def test_a_row_does_not_depend_on_others(form, internal, external):
     rows = {
         "dense": X,
         "sparse": sparse.csr_matrix(X),
@@ -292,7 +292,7 @@ def test_a_row_alone_is_the_same_row(form, internal, external):
 
 
 @pytest.mark.parametrize("estimator", [GaussianNB(), MultinomialNB()], ids=str)
-def test_a_row_alone_is_the_same_row_for_naive_bayes(estimator):
+def test_a_row_does_not_depend_on_others_for_naive_bayes(estimator):
     model = NestedDichotomyClassifier(estimator, internal="isotonic", random_state=0).fit(X, Y)
     proba = model.predict_proba(X)
     for i in (0, 7, 499):
@@ -307,7 +307,7 @@ def test_copies_and_pickles(fitted):
     np.testing.assert_array_equal(copy.fit(X, Y).predict_proba(X), fitted.predict_proba(X))
 
 
-def test_predicting_changes_nothing_learnt(fitted):
+def test_prediction_does_not_change_the_model(fitted):
     before = pickle.dumps(fitted)
     fitted.predict_proba(X)
     fitted.predict_topk(X, 3)
@@ -315,7 +315,7 @@ def test_predicting_changes_nothing_learnt(fitted):
     assert pickle.dumps(fitted) == before
 
 
-def test_fitting_leaves_the_parameters_alone():
+def test_fit_does_not_change_parameters():
     estimator, tree = LogisticRegression(C=2.0), DichotomyTree.from_nested(TREE)
     model = NestedDichotomyClassifier(estimator, structure=tree, internal="platt").fit(X, Y)
     assert model.estimator is estimator

@@ -1,4 +1,4 @@
-"""Dichotomies that outgrow a process: fitted on a real cluster, scored block by block."""
+"""Fits on a Dask cluster, and predictions block by block."""
 
 import os
 import sys
@@ -55,8 +55,8 @@ FITS = {
 }
 
 
-def assert_same_answers(one, other, features, *, rtol=0.0):
-    """Not one bit differs, unless rounding may."""
+def assert_same_predictions(one, other, features, *, rtol=0.0):
+    """Predictions are equal, within a tolerance for rounding."""
     for method in ("predict_proba", "predict_log_proba"):
         ours, theirs = (getattr(model, method)(features) for model in (one, other))
         np.testing.assert_allclose(ours, theirs, rtol=rtol, atol=0)
@@ -73,7 +73,7 @@ def test_a_cluster_fits_the_same_model(client, name):
     with client.as_current(), parallel_config(backend="dask"):
         there = clone(model).fit(features[::2], y[::2])
     # A kernel that this process has compiled and one that a worker loads may round differently.
-    assert_same_answers(here, there, features, rtol=1e-10)
+    assert_same_predictions(here, there, features, rtol=1e-10)
 
 
 @pytest.mark.parametrize("name", FITS)
@@ -81,7 +81,7 @@ def test_threads_fit_the_same_model(name):
     model, features = FITS[name]
     one = clone(model).set_params(n_jobs=1).fit(features[::2], y[::2])
     two = clone(model).set_params(n_jobs=2).fit(features[::2], y[::2])
-    assert_same_answers(one, two, features)
+    assert_same_predictions(one, two, features)
 
 
 @pytest.mark.usefixtures("on_dask")
@@ -98,19 +98,19 @@ def test_a_worker_killed_in_the_middle_of_a_fit(tmp_path):
     started = notes(tmp_path, "started")
     assert killed[0] in started
     assert os.getpid() not in started
-    assert len(started) > 9  # ten classes have nine nodes; one was begun again
+    assert len(started) > 9  # ten classes have nine nodes; one fit was repeated
 
 
 @pytest.mark.usefixtures("on_dask")
-def test_nodes_of_a_fit_travel_without_the_data(monkeypatch):
+def test_tasks_do_not_contain_the_data(monkeypatch):
     sent = []
     submit = Client.submit
 
-    def weighed(self, *args, **settings):
+    def measured(self, *args, **settings):
         sent.append(len(cloudpickle.dumps([a for a in args if not isinstance(a, Future)])))
         return submit(self, *args, **settings)
 
-    monkeypatch.setattr(Client, "submit", weighed)
+    monkeypatch.setattr(Client, "submit", measured)
     NestedDichotomyClassifier(random_state=0).fit(X, y)
     assert len(sent) > 2
     assert sum(sent) < X.nbytes / 10
@@ -118,7 +118,7 @@ def test_nodes_of_a_fit_travel_without_the_data(monkeypatch):
 
 @pytest.mark.usefixtures("on_dask")
 def test_a_search_over_a_cluster_may_fit_dichotomies_on_it():
-    """Tasks that wait for tasks must make room for them."""
+    """Tasks that wait for tasks must free their slot."""
     model = NestedDichotomyClassifier(DecisionTreeClassifier(max_depth=2), random_state=0)
     search = GridSearchCV(model, {"structure": ["random", "clustered"]}, cv=2, error_score="raise")
     assert search.fit(X, y).best_score_ > 0.5
@@ -136,7 +136,7 @@ def blocks(features=X, rows=300):
     return da.from_array(features, chunks=(rows, -1))
 
 
-def test_blocks_say_what_the_whole_says(evidential):
+def test_blocks_equal_the_whole(evidential):
     for method in ("predict", "predict_proba", "predict_log_proba", "predict_set"):
         lazy = score_blocks(evidential, blocks(), method=method)
         whole = getattr(evidential, method)(X)
@@ -156,7 +156,7 @@ def test_bounds_come_as_a_pair_and_each_block_is_scored_once(evidential):
     assert len(made) == 6
 
 
-def test_the_best_classes_and_groups_of_classes(evidential):
+def test_topk_and_groups_of_classes(evidential):
     top = score_blocks(evidential, blocks(), method="predict_topk", k=3)
     labels, proba = score_blocks(
         evidential, blocks(), method="predict_topk", k=3, return_proba=True
@@ -183,7 +183,7 @@ def iris_models():
 
 
 @pytest.mark.parametrize("number", range(4))
-def test_every_model_of_the_house_can_be_asked(number):
+def test_every_kind_of_model(number):
     model, features = list(iris_models())[number]
     lazy = da.from_array(features, chunks=40)
     lazy = lazy.rechunk({1: -1}) if lazy.ndim == 2 else lazy
@@ -193,22 +193,22 @@ def test_every_model_of_the_house_can_be_asked(number):
         )
 
 
-def test_sparse_blocks_and_promises_of_sparse_chunks(client):
+def test_sparse_blocks_and_delayed_sparse_chunks(client):
     model, features = FITS["sparse"]
     model = clone(model).fit(features, y)
     whole = model.predict_proba(features)
     lazy = blocks().map_blocks(sparse.csr_matrix, meta=sparse.csr_matrix((0, 0)))
     with client.as_current():
         np.testing.assert_array_equal(score_blocks(model, lazy).compute(), whole)
-        promises = (dask.delayed(features[i : i + 400]) for i in range(0, len(y), 400))
-        parts = score_blocks(model, promises)
+        delayed = (dask.delayed(features[i : i + 400]) for i in range(0, len(y), 400))
+        parts = score_blocks(model, delayed)
         assert len(parts) == 5
         np.testing.assert_array_equal(np.vstack(dask.compute(*parts)), whole)
         parts = score_blocks(model, [X[:100], features[100:150]], method="predict", client=client)
         np.testing.assert_array_equal(np.hstack(dask.compute(*parts)), model.predict(X[:150]))
 
 
-def test_chunks_answer_as_the_model_does(evidential):
+def test_results_of_chunks_are_those_of_the_model(evidential):
     first, second = dask.compute(
         *score_blocks(evidential, [X[:5].tolist(), X[5:8]], method="predict_bounds")
     )
@@ -227,8 +227,8 @@ def test_unknown_and_empty_blocks(evidential):
     assert score_blocks(evidential, none, method="predict").compute().shape == (0,)
 
 
-def test_the_whole_is_never_in_memory(evidential):
-    """A hundred blocks are made one by one, and each is gone before the next but few."""
+def test_few_blocks_are_in_memory_at_once(evidential):
+    """A hundred blocks are made one by one, and released soon after."""
     alive, most, made = weakref.WeakValueDictionary(), [0], [0]
 
     def make():
@@ -239,7 +239,7 @@ def test_the_whole_is_never_in_memory(evidential):
         return block
 
     lazy = da.map_blocks(make, chunks=((200,) * 100, (64,)), dtype=float)
-    made[0] = 0  # Dask may try the function out
+    made[0] = 0  # Dask may call the function to infer its type
     mean = score_blocks(evidential, lazy).max(axis=1).mean()
     assert made[0] == 0
     assert 0 < mean.compute(scheduler="synchronous") <= 1
@@ -259,7 +259,7 @@ def test_the_model_is_sent_once(client, tmp_path, ahead):
     assert len(packed) <= 4  # fifty blocks, two workers
 
 
-def test_what_cannot_be_scored_is_said_at_once(evidential, monkeypatch):
+def test_errors_are_raised_before_computation(evidential, monkeypatch):
     with pytest.raises(NotFittedError):
         score_blocks(NestedDichotomyClassifier(), blocks())
     with pytest.raises(ValueError, match=r"method must be one of predict, .* got 'transform'"):

@@ -1,4 +1,4 @@
-"""Several trees, one distribution: pooled geometrically with a temperature, or averaged."""
+"""NestedDichotomyEnsemble: geometric mean with a temperature, or arithmetic mean."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_arithmetic_pooling(arithmetic):
 
 
 @pytest.mark.parametrize("name", ["geometric", "arithmetic"])
-def test_what_every_ensemble_offers(name, request):
+def test_methods_of_ensembles(name, request):
     model = request.getfixturevalue(name)
     proba = model.predict_proba(X[REST])
     np.testing.assert_array_equal(model.classes_, np.arange(10))
@@ -85,7 +85,7 @@ def test_what_every_ensemble_offers(name, request):
     np.testing.assert_array_equal(again.predict_proba(X[REST]), proba)
 
 
-def test_trees_pooled_are_better_than_one(geometric, arithmetic):
+def test_the_mean_of_trees_is_better_than_one(geometric, arithmetic):
     one = np.mean(
         [log_loss(Y[REST], tree.predict_proba(X[REST])) for tree in arithmetic.estimators_]
     )
@@ -93,7 +93,7 @@ def test_trees_pooled_are_better_than_one(geometric, arithmetic):
         assert log_loss(Y[REST], model.predict_proba(X[REST])) < 0.8 * one
 
 
-def test_a_temperature_that_is_given():
+def test_a_given_temperature():
     for temperature in (1.0, 0.4):
         model = NestedDichotomyEnsemble(n_estimators=2, temperature=temperature, random_state=1)
         model.fit(X[TRAIN], Y[TRAIN])
@@ -109,7 +109,7 @@ def make_noisy(n=960, n_classes=12, seed=0):
     return np.column_stack([np.arange(n), rows]), y
 
 
-def test_the_temperature_is_the_best_on_rows_held_out():
+def test_the_temperature_minimises_the_loss_of_held_out_rows():
     rows, labels = make_noisy()
     Witness.diary.clear()
     model = NestedDichotomyEnsemble(
@@ -128,7 +128,7 @@ def test_the_temperature_is_the_best_on_rows_held_out():
     best = minimize_scalar(loss, bounds=(0.01, 10), method="bounded", options={"xatol": 1e-10})
     assert loss(model.temperature_) < loss(1.0)
     assert loss(model.temperature_) < best.fun + 1e-4
-    # Not the minimum itself: the calibrator adds a quarter of a row of unknown label.
+    # Not exactly the minimum: the calibrator adds a quarter of a row of unknown label.
     calibrator = TemperatureCalibrator(input="logits").fit(pooled, labels[held])
     assert model.temperature_ == pytest.approx(1 / calibrator.slope_, rel=1e-6)
 
@@ -169,7 +169,7 @@ def test_any_nodes_and_sparse_rows(pooling):
     np.testing.assert_allclose(model.predict_proba(thin), model.predict_proba(X), rtol=1e-6)
 
 
-def test_a_tree_that_is_given_makes_equal_members():
+def test_a_given_tree_makes_equal_trees():
     tree = tuple(range(10))
     model = NestedDichotomyEnsemble(
         NestedDichotomyClassifier(structure=tree), n_estimators=2, temperature=1.0, random_state=0
@@ -198,7 +198,7 @@ def test_one_row_for_each_class():
         proba = model.fit(np.eye(6), np.arange(6)).predict_proba(np.eye(6))
         np.testing.assert_allclose(proba.sum(axis=1), 1.0)
         assert (proba.argmax(axis=1) == np.arange(6)).all()
-    # No class can spare a row: there is nothing to fit a temperature on.
+    # No row can be held out, so no temperature is fitted.
     assert NestedDichotomyEnsemble(n_estimators=2).fit(np.eye(6), np.arange(6)).temperature_ == 1.0
 
 
@@ -251,7 +251,7 @@ def test_means_of_bounds():
     ids=["default", "geometric", "precise"],
 )
 @pytest.mark.parametrize("method", ["predict_bounds", "predict_set"])
-def test_no_bounds_where_none_are_defined(model, word, method):
+def test_methods_of_bounds_are_absent_without_bounds(model, word, method):
     assert not hasattr(model, method)
     with pytest.raises(AttributeError) as caught:
         getattr(model, method)
@@ -271,7 +271,7 @@ def test_no_bounds_where_none_are_defined(model, word, method):
     ],
     ids=str,
 )
-def test_refused_settings(options, words):
+def test_invalid_parameters_raise(options, words):
     with pytest.raises((ValueError, TypeError), match=words):
         NestedDichotomyEnsemble(**options).fit(X[TRAIN], Y[TRAIN])
 

@@ -1,4 +1,4 @@
-"""Every node of the default classifier is the logistic regression that scikit-learn would fit."""
+"""Every node of the default classifier equals scikit-learn's logistic regression."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def one_row_for_some_classes():
     return X[kept], y[kept]
 
 
-def wholly_alike():
+def identical_rows():
     X, y = rows_of(60, 3, 5)
     return np.ones_like(X), y
 
@@ -76,7 +76,7 @@ CASES = [
     separable,
     constant_and_duplicate_columns,
     one_row_for_some_classes,
-    wholly_alike,
+    identical_rows,
     text_like,
     wide_text,
 ]
@@ -88,13 +88,13 @@ def case(request):
 
 
 def odds_of(model, X):
-    """Log-odds at each node, read from the probabilities of classes."""
+    """Return the log-odds at each node, computed from the probabilities of classes."""
     log_proba = dict(zip(model.classes_.tolist(), model.predict_log_proba(X).T, strict=True))
     return node_odds(in_pairs(model.tree_.to_nested()), log_proba)
 
 
 def assert_same_nodes(model, by_hand, X, atol=1e-5):
-    """Node probabilities agree; so do log-odds, where the optimum is flat a little less sharply."""
+    """Node probabilities agree, and log-odds within ten times the tolerance."""
     found = odds_of(model, X)
     assert found.keys() == by_hand.models.keys()
     for name, node in by_hand.models.items():
@@ -137,13 +137,13 @@ def test_columns_of_any_scale(C):
         coef, intercept = newton_logistic(X[here], event, C=C)
         wanted = X @ coef + intercept
         np.testing.assert_allclose(expit(found[name][here]), expit(wanted[here]), atol=1e-5)
-        # Below that all rows together lose nothing to speak of, and far away anything may be said.
+        # With a smaller total loss the optimum is flat, and log-odds of other rows vary.
         if np.logaddexp(0, np.where(event, -1, 1) * wanted[here]).sum() > 1e-6:
             np.testing.assert_allclose(found[name], wanted, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("offset", [1e3, 1e6])
-def test_where_columns_are_centred_does_not_matter(offset):
+def test_shifts_of_columns_do_not_matter(offset):
     X, y = rows_of(200, 5, 9)
     shift = offset * np.array([1.0, -1.0, 0.5, 0.0, 2.0])
     model = NestedDichotomyClassifier(structure=TREE, internal=None).fit(X + shift, y)
@@ -174,7 +174,7 @@ def test_a_row_of_weight_two_is_two_rows(case):
     )
 
 
-def test_dense_and_sparse_rows_give_one_model():
+def test_dense_and_sparse_rows_give_the_same_model():
     X, y = text_like()
     thin = NestedDichotomyClassifier(structure=TREE, internal=None).fit(X, y)
     full = NestedDichotomyClassifier(structure=TREE, internal=None).fit(X.toarray(), y)
@@ -187,13 +187,13 @@ def test_dense_and_sparse_rows_give_one_model():
         )
 
 
-def test_columns_unseen_at_a_node_say_nothing_there():
+def test_columns_absent_at_a_node_have_no_effect_there():
     X, y = text_like()
     X = sparse.hstack([X, sparse.csr_matrix((len(y), 40))]).tocsr()
     model = NestedDichotomyClassifier(structure=TREE, internal=None).fit(X, y)
-    strange = X[:5].toarray()
-    strange[:, -40:] = 1e3
-    np.testing.assert_allclose(model.predict_proba(strange), model.predict_proba(X[:5]))
+    other = X[:5].toarray()
+    other[:, -40:] = 1e3
+    np.testing.assert_allclose(model.predict_proba(other), model.predict_proba(X[:5]))
 
 
 @pytest.mark.parametrize("case", [more_rows_than_columns, text_like], ids=lambda c: c.__name__)
@@ -205,7 +205,7 @@ def test_single_precision_is_close(case):
     exact = NestedDichotomy(TREE, tight_logistic()).fit(X, y)
     assert model.predict_proba(X).dtype == np.float64
     assert_same_nodes(model, exact, X, atol=2e-3)
-    # Rows given in single precision are no other rows.
+    # Rows given in single precision are the same rows.
     again = NestedDichotomyClassifier(
         structure=TREE, dtype=np.float32, random_state=0, internal=None
     ).fit(X.astype(np.float32), y)
@@ -224,16 +224,16 @@ def test_single_precision_is_close(case):
     ],
     ids=str,
 )
-# Its `penalty` is on the way out of scikit-learn.
+# scikit-learn deprecates `penalty`.
 @pytest.mark.filterwarnings("ignore:'penalty' was deprecated:FutureWarning")
 @pytest.mark.filterwarnings("ignore:Inconsistent values:UserWarning")
-def test_other_settings_are_kept(options):
+def test_other_parameters_are_used(options):
     X, y = more_rows_than_columns()
     estimator = LogisticRegression(random_state=0, tol=1e-8, max_iter=10_000)
     estimator.set_params(**options)
     model = NestedDichotomyClassifier(estimator, structure=TREE, internal=None).fit(X, y)
     by_hand = NestedDichotomy(TREE, estimator).fit(X, y)
-    # Rows come in another order, which a solver that stops at its tolerance can tell.
+    # Rows are in another order, which changes where a solver stops.
     assert_same_nodes(model, by_hand, X, atol=1e-4)
 
 
@@ -244,7 +244,7 @@ def test_two_classes_are_one_logistic_regression():
     np.testing.assert_allclose(model.predict_proba(X), plain.predict_proba(X), atol=1e-6)
 
 
-def test_rows_far_from_all_that_was_seen_have_finite_log_probabilities():
+def test_rows_far_from_the_training_rows_have_finite_log_probabilities():
     X, y = separable()
     model = NestedDichotomyClassifier(structure=TREE, internal=None).fit(X, y)
     log_proba = model.predict_log_proba(X[:4] * 1e4)

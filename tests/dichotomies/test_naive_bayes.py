@@ -1,4 +1,4 @@
-"""Naive Bayes from sums of classes: against scikit-learn, fitted to the rows of every node."""
+"""Naive Bayes from sums over classes, compared with scikit-learn fitted at every node."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 
 def draw_tree(rng, n_classes):
-    """Return a tree with splits drawn anywhere."""
+    """Return a tree with random splits."""
     sizes, todo = [], [n_classes]
     while todo:
         size = todo.pop()
@@ -32,7 +32,7 @@ def draw_tree(rng, n_classes):
 
 
 def draw_rows(rng, counts, n_features, *, kind):
-    """Return rows in leaf order, and where each leaf begins."""
+    """Return rows in leaf order, and the start of each leaf."""
     n = sum(counts)
     if kind == "gaussian":
         X = rng.normal(size=(n, n_features)) * rng.lognormal(size=n_features)
@@ -53,12 +53,12 @@ def draw(seed, *, kind, weighted, fewest=1):
 
 def refitted(estimator, X, rows, middle, weight):
     """Return scikit-learn's model of the two sides of a node."""
-    given_weight = None if weight is None else weight[rows]
-    return clone(estimator).fit(X[rows], rows >= middle, sample_weight=given_weight)
+    node_weight = None if weight is None else weight[rows]
+    return clone(estimator).fit(X[rows], rows >= middle, sample_weight=node_weight)
 
 
 def assert_close(ours, joint, *, rtol=1e-9):
-    """Compare log-odds, in units of the log-likelihoods they are differences of."""
+    """Compare log-odds, relative to the log-likelihoods whose difference they are."""
     theirs = joint[:, 1] - joint[:, 0]
     assert np.all(np.abs(ours - theirs) <= rtol * (1 + np.abs(joint).sum(axis=1)))
 
@@ -97,7 +97,7 @@ def assert_cross_like_refits(fit, estimator, drawn, n_folds, *, rtol=1e-9):
 
 @given(SEEDS, st.booleans(), st.sampled_from([1e-9, 1e-3, 1.0]))
 def test_gaussian_equals_refits(seed, weighted, smoothing):
-    # A single row has no variance but epsilon, so small a part of all that rounding shows.
+    # The variance of a single row is epsilon only, so small that rounding errors show.
     drawn = draw(seed, kind="gaussian", weighted=weighted, fewest=1 if smoothing > 1e-9 else 2)
     X_new = np.random.default_rng(seed + 1).normal(size=(5, drawn[0].shape[1]))
     assert_like_refits(fit_gaussian, GaussianNB(var_smoothing=smoothing), drawn, X_new)
@@ -111,7 +111,7 @@ def test_gaussian_out_of_fold_equals_refits(seed, weighted, n_folds):
 
 
 @pytest.mark.parametrize("smoothing", [1e-9, 1e-12])
-def test_classes_of_one_row_have_epsilon_alone(smoothing):
+def test_the_variance_of_a_single_row_is_epsilon(smoothing):
     rng = np.random.default_rng(0)
     X, offset = draw_rows(rng, [1, 1, 3, 1], 4, kind="gaussian")
     tree = DichotomyTree.from_nested(((0, 1), (2, 3)))
@@ -122,7 +122,7 @@ def test_classes_of_one_row_have_epsilon_alone(smoothing):
     )
 
 
-def test_features_that_never_vary_say_nothing():
+def test_constant_features_have_no_effect():
     rng = np.random.default_rng(1)
     X, offset = draw_rows(rng, [4, 3, 5], 3, kind="gaussian")
     tree = DichotomyTree.from_nested((0, (1, 2)))
@@ -169,14 +169,14 @@ def exact_moments(values):
 
 
 @pytest.mark.parametrize("shift", [0.0, 1e8, -1e12])
-def test_means_far_from_zero_lose_no_more_than_their_own_rounding(shift):
+def test_means_far_from_zero_are_accurate_to_their_rounding(shift):
     rng = np.random.default_rng(3)
     counts = [9, 2, 5, 7]
     X = shift + np.concatenate([rng.normal(m, 1, size=(c, 1)) for m, c in enumerate(counts)])
     offset = np.concatenate(([0], np.cumsum(counts)))
     tree = DichotomyTree.from_nested(((0, 1), (2, 3)))
     scores = fit_gaussian(X, None, offset, tree, GaussianNB())[0].scores(X)
-    spacing = np.spacing(abs(shift))  # a mean is a number like any other, and is rounded
+    spacing = np.spacing(abs(shift))  # the rounding error of a mean
     for t in range(3):
         left, right = (
             X[offset[a[t]] : offset[b[t]], 0]
@@ -186,7 +186,7 @@ def test_means_far_from_zero_lose_no_more_than_their_own_rounding(shift):
         np.testing.assert_allclose(scores[:, t], exact, rtol=1e-12, atol=1e-12 + 100 * spacing)
 
 
-def test_numbers_near_the_end_of_the_range_give_finite_scores():
+def test_very_large_numbers_give_finite_scores():
     X = np.array([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]])
     tree = DichotomyTree.from_nested((0, 1))
     model = fit_gaussian(X, None, np.array([0, 1, 3]), tree, GaussianNB())[0]
@@ -240,15 +240,15 @@ def test_no_smoothing_gives_no_zero_probability():
     X = np.array([[3.0, 0.0, 1.0], [0.0, 2.0, 1.0], [1.0, 1.0, 0.0]])
     tree, offset = DichotomyTree.from_nested((0, (1, 2))), np.array([0, 1, 2, 3])
     for rows in (X, sparse.csr_array(X)):
-        bare, least = (
+        zero, smallest = (
             fit_multinomial(rows, None, offset, tree, MultinomialNB(alpha=a))[0].scores(rows)
             for a in (0.0, 1e-10)
         )
-        np.testing.assert_array_equal(bare, least)
-        assert np.isfinite(bare).all()
+        np.testing.assert_array_equal(zero, smallest)
+        assert np.isfinite(zero).all()
 
 
-def test_alpha_that_is_not_forced_is_held_to_scikit_learns_least():
+def test_alpha_that_is_not_forced_is_at_least_that_of_scikit_learn():
     drawn = draw(5, kind="counts", weighted=False)
     estimator = MultinomialNB(alpha=1e-12, force_alpha=False)
     with pytest.warns(UserWarning, match="alpha too small"):
@@ -256,7 +256,7 @@ def test_alpha_that_is_not_forced_is_held_to_scikit_learns_least():
 
 
 def fit_either(kind, X, *rest, **options):
-    """Fit the model that goes with the rows."""
+    """Fit the model of this kind of rows."""
     if kind == "gaussian":
         return fit_gaussian(X, *rest, GaussianNB(), **options)
     X = sparse.csr_array(X) if kind == "sparse" else X
@@ -278,7 +278,7 @@ def test_single_precision_rows_are_added_up_in_double(kind):
 
 
 @KINDS
-def test_rows_are_on_their_own(kind):
+def test_rows_are_independent(kind):
     rng = np.random.default_rng(8)
     X, offset = draw_rows(rng, rng.integers(1, 9, size=23), 37, kind=kind)
     model = fit_either(kind, X, None, offset, draw_tree(rng, 23))[0]
@@ -291,9 +291,9 @@ def test_rows_are_on_their_own(kind):
 @KINDS
 def test_equal_weights_of_two_are_rows_given_twice(kind):
     X, _, offset, tree = draw(9, kind=kind, weighted=False)
-    heavy = fit_either(kind, X, np.full(len(X), 2.0), offset, tree)[0].scores(X)
+    weighted = fit_either(kind, X, np.full(len(X), 2.0), offset, tree)[0].scores(X)
     twice = fit_either(kind, np.repeat(X, 2, axis=0), None, 2 * offset, tree)[0].scores(X)
-    np.testing.assert_allclose(heavy, twice, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(weighted, twice, rtol=1e-9, atol=1e-9)
 
 
 @KINDS
@@ -318,14 +318,14 @@ def test_one_class_has_no_nodes(kind):
 
 
 @KINDS
-def test_models_can_be_stored(kind):
+def test_models_can_be_pickled(kind):
     X, weight, offset, tree = draw(11, kind=kind, weighted=True)
     model = fit_either(kind, X, weight, offset, tree)[0]
     again = pickle.loads(pickle.dumps(model))  # noqa: S301 - our own
     np.testing.assert_array_equal(again.scores(X), model.scores(X))
 
 
-def test_sparse_models_keep_present_features_alone():
+def test_sparse_models_store_present_features_only():
     """A dense table of this model would have 4e9 numbers."""
     n_classes, n_features = 2_000, 2_000_000
     rng = np.random.default_rng(12)
@@ -350,13 +350,13 @@ def test_sparse_models_keep_present_features_alone():
         (fit_multinomial, MultinomialNB(alpha=[1.0, 1.0, 1.0]), "alpha"),
     ],
 )
-def test_parameters_are_refused_as_scikit_learn_does(fit, estimator, message):
+def test_invalid_parameters_raise_as_in_scikit_learn(fit, estimator, message):
     tree = DichotomyTree.from_nested((0, 1))
     with pytest.raises(ValueError, match=message):
         fit(np.ones((4, 2)), None, np.array([0, 2, 4]), tree, estimator)
 
 
-def test_rows_that_cannot_be_taken_are_refused():
+def test_unsuitable_rows_raise():
     tree, offset = DichotomyTree.from_nested((0, 1)), np.array([0, 2, 4])
     X = np.array([[1.0], [2.0], [-3.0], [1.0]])
     with pytest.raises(TypeError, match="dense"):

@@ -1,4 +1,4 @@
-"""Maps of all nodes at once against one calibrator for each node."""
+"""Calibration maps of all nodes, compared with one calibrator for each node."""
 
 import pickle
 from functools import partial
@@ -29,7 +29,7 @@ from dubito.dichotomies._node_calibration import fit_node_maps
 
 from reference.packed_nodes import QUERIES, Packed, gaussian_nodes
 
-#: A side of a node: scores, many of them tied, with whole weights.
+#: A side of a node: scores, many of them tied, with integer weights.
 SIDE = st.lists(st.tuples(st.integers(-8, 8), st.integers(1, 3)), min_size=2, max_size=12)
 NODE = st.tuples(SIDE, SIDE)
 NODES = st.lists(NODE, min_size=1, max_size=4)
@@ -72,7 +72,7 @@ def test_probabilities_are_those_of_a_calibrator_at_each_node(calibrator, nodes)
 
 
 @pytest.mark.parametrize("name", ["platt", "isotonic"])
-def test_names_are_the_calibrators_as_they_come(name):
+def test_names_mean_calibrators_with_default_parameters(name):
     packed = gaussian_nodes([5, 40])
     calibrator = {"platt": PlattCalibrator(), "isotonic": IsotonicCalibrator()}[name]
     assert repr(read_internal(name)) == repr(calibrator)
@@ -110,8 +110,8 @@ def test_evidential_logistic_bounds_of_many_rows(gap):
 
 
 @pytest.mark.parametrize("distinct", [1, 3, 12, 13, 400])
-def test_few_rows_stand_for_many(distinct):
-    """Softplus sums of every slope up to the steepest are the same, and no weight is negative."""
+def test_condensed_rows_have_the_same_sums(distinct):
+    """Softplus sums are equal for all slopes up to the steepest, and weights are positive."""
     from dubito._numerics.condensed_rows_compiled import condense
 
     rng = np.random.default_rng(distinct)
@@ -121,12 +121,12 @@ def test_few_rows_stand_for_many(distinct):
     assert fewer.shape[1] <= 12 * np.ceil(3.0 * np.ptp(x) / 4 + 1)
     assert (fewer[1] > 0).all()
     for slope in (-3.0, -0.4, 0.0, 1.7, 3.0):
-        for level in (-6.0, 0.5, 20.0):
-            many, few = (w @ np.logaddexp(0, level + slope * z) for z, w in (points, fewer))
+        for intercept in (-6.0, 0.5, 20.0):
+            many, few = (w @ np.logaddexp(0, intercept + slope * z) for z, w in (points, fewer))
             np.testing.assert_allclose(few, many, rtol=1e-12)
 
 
-def test_evidential_logistic_bounds_of_a_lopsided_node():
+def test_evidential_logistic_bounds_of_an_unbalanced_node():
     rng = np.random.default_rng(0)
     many = np.column_stack([rng.normal(2, 2, 2000), np.ones(2000)])
     check_logistic_bounds(Packed([[[(-2, 1), (1, 1)], many]]), QUERIES)
@@ -151,20 +151,36 @@ def test_any_other_calibrator_is_fitted_at_each_node(calibrator):
     packed = gaussian_nodes([4, 25])
     maps = packed.fit(calibrator)
     proba = expit(maps.log_odds(packed.queries[2:-2]))
-    reads = expit if calibrator.input == "proba" else np.asarray
+    as_input = expit if calibrator.input == "proba" else np.asarray
     for t in packed.all:
         scores, event, weight = packed.of(t)
-        one = clone(calibrator).fit(reads(scores), event, weight)
-        expected = one.predict_proba(reads(QUERIES[2:-2]))[:, 1]
+        one = clone(calibrator).fit(as_input(scores), event, weight)
+        expected = one.predict_proba(as_input(QUERIES[2:-2]))[:, 1]
         np.testing.assert_allclose(proba[:, t], expected, atol=1e-9)
         if maps.has_bounds:
-            bounds = one.predict_bounds(reads(QUERIES))
+            bounds = one.predict_bounds(as_input(QUERIES))
             upper = maps.bounds(packed.queries)[1][:, t]
             np.testing.assert_allclose(upper, bounds.upper[:, 1], atol=1e-13)
 
 
+class Reversed(IsotonicCalibrator):
+    """A subclass with another map."""
+
+    def _proba(self, table):
+        return super()._proba(-table)
+
+
+def test_subclasses_are_fitted_with_their_own_map():
+    packed = gaussian_nodes([4, 25])
+    assert IsotonicCalibrator().node_map() is not None
+    assert Reversed().node_map() is None
+    proba = expit(packed.fit(Reversed()).log_odds(packed.queries))
+    for t, one in enumerate(packed.by_hand(Reversed())):
+        np.testing.assert_allclose(proba[:, t], one.predict_proba(QUERIES)[:, 1], atol=1e-12)
+
+
 @pytest.mark.parametrize("calibrator", [PlattCalibrator(), TemperatureCalibrator()], ids=repr)
-def test_affine_maps_say_so(calibrator):
+def test_slopes_and_intercepts_of_affine_maps(calibrator):
     packed = gaussian_nodes([4, 25])
     maps = packed.fit(calibrator)
     slope, intercept = maps.affine
@@ -173,7 +189,7 @@ def test_affine_maps_say_so(calibrator):
     )
 
 
-def test_slopes_that_would_lose_digits_are_not_offered():
+def test_no_slopes_if_they_would_lose_digits():
     packed = Packed([[[(0, 1), (1, 1)], [(1, 1), (3, 1)]]])
     packed.cross += 1e9
     assert packed.fit("platt").affine is None
@@ -194,7 +210,7 @@ ALL += [EvidentialIsotonicCalibrator(), EvidentialBinningCalibrator(), BetaCalib
 
 
 @pytest.mark.parametrize("internal", ALL, ids=repr)
-def test_nodes_without_scores_stay_as_they_are(internal):
+def test_nodes_without_scores_are_not_calibrated(internal):
     packed = gaussian_nodes([6, 1, 9])
     packed.cross[packed.ptr[1] : packed.ptr[2]] = np.nan
     maps, full = packed.fit(internal), gaussian_nodes([6, 1, 9]).fit(internal)
@@ -224,7 +240,7 @@ def test_extreme_scores_have_finite_log_odds_within_their_bounds(internal):
 
 
 @pytest.mark.parametrize("internal", ALL, ids=repr)
-def test_extreme_scores_may_be_calibrated_on(internal):
+def test_extreme_training_scores(internal):
     packed = gaussian_nodes([5, 5])
     packed.cross[[0, 9]] = -1e308, np.inf
     assert np.isfinite(packed.fit(internal).log_odds(packed.queries)).all()
@@ -250,7 +266,7 @@ def test_bounds_contain_the_probability(calibrator, nodes):
 @pytest.mark.parametrize(
     "calibrator", [IsotonicCalibrator(smoothing=0), BinningCalibrator(n_bins=9)], ids=repr
 )
-def test_certainty_is_cut_at_half_the_share_of_one_more_row(calibrator):
+def test_certainty_is_cut_at_half_the_frequency_of_one_more_row(calibrator):
     packed = gaussian_nodes([20], gap=9.0)
     proba = expit(packed.fit(calibrator).log_odds(packed.queries))[:, 0]
     expected = clone(calibrator).fit(*packed.of(0)).predict_proba(QUERIES)[:, 1]
@@ -266,20 +282,20 @@ def test_rows_are_independent_and_survive_pickling(internal):
     packed = gaussian_nodes([3, 30])
     maps = packed.fit(internal)
     table = np.random.default_rng(5).normal(0, 3, (150, 2))
-    # A product with a matrix is summed in another order for one row than for many.
+    # The rounding of a matrix product depends on the number of rows.
     same = np.testing.assert_array_equal
     if isinstance(internal, BetaCalibrator):
         same = partial(np.testing.assert_allclose, rtol=1e-13)
-    for read in (lambda m, s: m.log_odds(s), lambda m, s: np.hstack(m.bounds(s))):
-        whole = read(maps, table)
-        rows = [read(maps, table[i : i + 1]) for i in (0, 63, 64, 149)]
+    for predict in (lambda m, s: m.log_odds(s), lambda m, s: np.hstack(m.bounds(s))):
+        whole = predict(maps, table)
+        rows = [predict(maps, table[i : i + 1]) for i in (0, 63, 64, 149)]
         same(np.concatenate(rows), whole[[0, 63, 64, 149]])
-        np.testing.assert_array_equal(read(maps, np.asfortranarray(table)), whole)
-        np.testing.assert_array_equal(read(pickle.loads(pickle.dumps(maps)), table), whole)  # noqa: S301
+        np.testing.assert_array_equal(predict(maps, np.asfortranarray(table)), whole)
+        np.testing.assert_array_equal(predict(pickle.loads(pickle.dumps(maps)), table), whole)  # noqa: S301
 
 
 @pytest.mark.parametrize("internal", [*ALL[3:6], BetaCalibrator()], ids=repr)
-def test_the_number_of_jobs_changes_nothing(internal):
+def test_the_number_of_jobs_does_not_matter(internal):
     packed = gaussian_nodes([2, 30, 5, 8, 3])
     one, two = packed.fit(internal, n_jobs=1), packed.fit(internal, n_jobs=2)
     np.testing.assert_array_equal(one.log_odds(packed.queries), two.log_odds(packed.queries))
@@ -289,7 +305,7 @@ def test_the_number_of_jobs_changes_nothing(internal):
 @settings(max_examples=20)
 @given(nodes=st.lists(NODE, min_size=2, max_size=4))
 def test_weights_are_copies_and_nodes_are_independent(nodes):
-    """Weight 2 is the row twice; a node's map is the same among others and alone."""
+    """Weight 2 equals the row twice; a node's map does not depend on other nodes."""
     packed = Packed(nodes)
     twice = Packed(
         [[[(s, 1) for s, w in side for _ in range(w)] for side in node] for node in nodes]
@@ -303,13 +319,13 @@ def test_weights_are_copies_and_nodes_are_independent(nodes):
         np.testing.assert_array_equal(together[:, 1:2], alone)
 
 
-def test_sigmoids_carry_their_certificate():
+def test_sigmoids_have_a_small_gradient():
     packed = gaussian_nodes([2, 50, 4000])
     assert (packed.fit("platt").coef[:, 4] < 1e-12).all()
 
 
-def test_rows_of_a_node_may_begin_anywhere():
-    """Weights are found by `first`: nodes share rows."""
+def test_weights_are_found_by_the_first_row_of_a_node():
+    """The order of weights differs from that of scores, because nodes have rows in common."""
     packed = gaussian_nodes([4, 6])
     weight = np.concatenate([np.full(3, 9.0), packed.weight[8:] * 2, packed.weight[:8] * 3])
     first = np.array([3 + 12, 3])
@@ -321,7 +337,7 @@ def test_rows_of_a_node_may_begin_anywhere():
     )
 
 
-def test_float32_scores_are_read_as_they_are():
+def test_float32_scores():
     packed = gaussian_nodes([7])
     packed.cross = packed.cross.astype(np.float32)
     maps = packed.fit("isotonic")
@@ -342,7 +358,7 @@ def test_float32_scores_are_read_as_they_are():
     ],
     ids=repr,
 )
-def test_who_gives_bounds(internal, bounds):
+def test_which_maps_have_bounds(internal, bounds):
     assert gaussian_nodes([3]).fit(internal).has_bounds is bounds
 
 
@@ -356,7 +372,7 @@ def test_who_gives_bounds(internal, bounds):
     ],
     ids=repr,
 )
-def test_what_is_no_calibrator_is_refused(internal, message):
+def test_invalid_calibrators_raise(internal, message):
     with pytest.raises(ValueError, match=message):
         gaussian_nodes([3]).fit(internal)
 
@@ -369,13 +385,13 @@ def test_what_is_no_calibrator_is_refused(internal, message):
     ],
     ids=repr,
 )
-def test_a_calibrator_that_fails_names_the_node(calibrator, node):
+def test_errors_of_calibrators_name_the_node(calibrator, node):
     easy = Packed([[[(-1, 1), (2, 1)], [(1, 1), (4, 1)]], *SEPARABLE])
     with pytest.raises(CalibrationInputError, match=f"cannot calibrate node {node} of the tree"):
         easy.fit(calibrator)
 
 
-def test_raw_targets_are_calibrated_where_they_can_be():
+def test_raw_targets_with_overlapping_sides():
     packed = gaussian_nodes([40], gap=0.5)
     calibrator = EvidentialLogisticCalibrator(targets="raw")
     lower, _ = packed.fit(calibrator).bounds(packed.queries)

@@ -1,4 +1,4 @@
-"""Tasks on threads, processes and a real cluster: same results, none lost, data sent once."""
+"""Tasks in threads, processes and on a cluster: same results, none lost, data sent once."""
 
 import os
 import time
@@ -35,14 +35,14 @@ rows = [np.arange(i, 500, 25) for i in range(25)]
 
 
 @pytest.mark.parametrize("n_tasks", [1, 2, 7, 40, 1000])
-def test_every_node_has_one_task_and_tasks_are_like_long(n_tasks):
+def test_every_node_has_one_task_and_tasks_have_similar_work(n_tasks):
     work = np.random.default_rng(n_tasks).pareto(1.0, size=300)
     tasks = plan_tasks(work, n_tasks)
     np.testing.assert_array_equal(np.sort(np.concatenate(tasks)), np.arange(300))
     length = np.array([work[task].sum() for task in tasks])
     assert (np.diff(length) <= 0).all()
-    share = work.sum() / n_tasks
-    assert all(len(task) == 1 or work[task].sum() < 2 * share for task in tasks)
+    mean = work.sum() / n_tasks
+    assert all(len(task) == 1 or work[task].sum() < 2 * mean for task in tasks)
     assert len(tasks) <= 2 * n_tasks + 1
 
 
@@ -52,13 +52,13 @@ def test_neighbours_stay_together():
     assert [len(task) for task in tasks] == [10] * 10
 
 
-def test_nodes_without_work_are_done_too():
+def test_nodes_without_work_have_a_task():
     assert plan_tasks(np.empty(0), 8) == []
     np.testing.assert_array_equal(plan_tasks(np.zeros(3), 8), [[0, 1, 2]])
     assert sum(map(len, plan_tasks(np.array([0.0, 5.0, 0.0]), 8))) == 3
 
 
-# --- threads and processes here ------------------------------------------------------------------
+# --- local threads and processes -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("backend", [None, "threading", "loky"])
@@ -76,32 +76,32 @@ def test_threads_by_default_and_more_tasks_than_jobs(tmp_path):
     assert count_tasks(2) > 2
 
 
-def test_blas_has_one_thread_inside_and_gets_the_others_back():
+def test_blas_uses_one_thread_inside_and_is_reset():
     with threadpool_limits(3, user_api="blas"):
         for n_jobs in (1, 2):
-            told = run_tasks(blas_threads, (table,), range(4), n_jobs=n_jobs)
-            assert all(pools and set(pools) == {1} for pools in told)
+            found = run_tasks(blas_threads, (table,), range(4), n_jobs=n_jobs)
+            assert all(pools and set(pools) == {1} for pools in found)
         with one_blas_thread, one_blas_thread:
             pass
         after = {p["num_threads"] for p in threadpool_info() if p["user_api"] == "blas"}
         assert after == {3}
 
 
-def test_settings_of_scikit_learn_hold_in_threads():
+def test_the_configuration_of_scikit_learn_holds_in_threads():
     with config_context(assume_finite=True):
         assert run_tasks(assumes_finite, (table,), range(3), n_jobs=2) == [True] * 3
     assert run_tasks(assumes_finite, (table,), range(3), n_jobs=2) == [False] * 3
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_an_interrupt_starts_no_other_task(n_jobs, tmp_path):
+def test_no_task_starts_after_an_interrupt(n_jobs, tmp_path):
     once_started(tmp_path, 3, interrupt)
     with pytest.raises(KeyboardInterrupt):
         run_tasks(partial(slow_sum, tmp_path, 0.1), (table,), rows * 4, n_jobs=n_jobs)
     time.sleep(0.5)
-    begun = len(notes(tmp_path, "started"))
+    started = len(notes(tmp_path, "started"))
     time.sleep(0.5)
-    assert len(notes(tmp_path, "started")) == begun < 50
+    assert len(notes(tmp_path, "started")) == started < 50
 
 
 # --- a cluster -----------------------------------------------------------------------------------
@@ -114,12 +114,12 @@ def test_all_workers_work_and_the_data_are_sent_once(on_dask, tmp_path):
     workers = set(on_dask.run(os.getpid).values())
     assert {pid for _, pid in results} == workers
     packed = notes(tmp_path, "packed")
-    assert packed.count(os.getpid()) == 1  # to the cluster; workers pass it on to each other
+    assert packed.count(os.getpid()) == 1  # to the cluster; workers send it to each other
     assert len(packed) <= 1 + len(workers)
 
 
 @pytest.mark.usefixtures("on_dask")
-def test_errors_of_tasks_arrive_as_they_are():
+def test_errors_of_tasks_are_raised_unchanged():
     with pytest.raises(ValueError, match="task three is refused, with 500 rows"):
         run_tasks(refuse_three, (table,), range(20), n_jobs=None)
     assert run_tasks(refuse_three, (table,), [1, 2], n_jobs=None) == [1, 2]
@@ -127,14 +127,14 @@ def test_errors_of_tasks_arrive_as_they_are():
 
 
 @pytest.mark.usefixtures("on_dask")
-def test_workers_keep_blas_and_settings():
+def test_blas_threads_and_configuration_of_workers():
     for pools in run_tasks(blas_threads, (table,), range(3), n_jobs=None):
         assert set(pools) == {1}
     with config_context(assume_finite=True):
         assert all(run_tasks(assumes_finite, (table,), range(3), n_jobs=None))
 
 
-def test_an_interrupt_takes_waiting_tasks_off_the_cluster(on_dask, tmp_path):
+def test_an_interrupt_cancels_waiting_tasks(on_dask, tmp_path):
     once_started(tmp_path, 3, interrupt)
     with pytest.raises(KeyboardInterrupt):
         run_tasks(partial(slow_sum, tmp_path, 0.2), (table,), rows * 4, n_jobs=None)
@@ -144,16 +144,18 @@ def test_an_interrupt_takes_waiting_tasks_off_the_cluster(on_dask, tmp_path):
 
 
 @pytest.mark.usefixtures("on_one_worker")
-def test_data_lost_with_the_last_worker_are_sent_anew(tmp_path):
+def test_data_lost_with_the_last_worker_are_sent_again(tmp_path):
     once_started(tmp_path, 4, kill)
     task = partial(slow_sum, tmp_path, 0.1)
     assert run_tasks(task, (table,), rows, n_jobs=None) == [table[r].sum() for r in rows]
     assert len(set(notes(tmp_path, "started"))) == 2  # the worker, and the one in its place
-    assert len(notes(tmp_path, "started")) > len(rows)  # what the first had in hand
+    assert len(notes(tmp_path, "started")) > len(
+        rows
+    )  # the tasks of the killed worker are repeated
 
 
 @pytest.mark.usefixtures("on_one_worker")
-def test_a_cluster_that_keeps_dying_is_named(monkeypatch):
+def test_a_cluster_that_loses_all_workers_raises(monkeypatch):
     monkeypatch.setattr(_parallel, "_MAX_SENDS", 1)
     with pytest.raises(RuntimeError, match=r"2 of 2 tasks are not done: 1 times in a row"):
         run_tasks(kill_worker, (table,), [1, 2], n_jobs=None)

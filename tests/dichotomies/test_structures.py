@@ -1,4 +1,4 @@
-"""Structures: which splits come out, how often, and what they may depend on."""
+"""Tree structures: the distribution of splits, and what they depend on."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def is_partition(sides, members):
     return sorted(np.concatenate(sides).tolist()) == sorted(members) and all(map(len, sides))
 
 
-def by_parity(first, second, others):  # noqa: ARG001 - what a callback is given
+def by_parity(first, second, others):  # noqa: ARG001 - the arguments of the callback
     return others % 2 == 1
 
 
@@ -40,7 +40,7 @@ MAKERS = {
 
 
 def planted(n_clusters, each, *, n_features=6, seed=0):
-    """Points in tight clusters that are far apart, and the cluster of each; shuffled."""
+    """Return points in well separated clusters, shuffled, and the cluster of each."""
     source = rng(seed)
     cluster = source.permutation(np.repeat(np.arange(n_clusters), each))
     centres = 10 * np.eye(n_clusters, n_features)
@@ -49,14 +49,14 @@ def planted(n_clusters, each, *, n_features=6, seed=0):
 
 @pytest.mark.parametrize("name", MAKERS)
 @given(n_classes=st.integers(2, 40), seed=st.integers(0, 1_000))
-def test_every_split_parts_the_members(name, n_classes, seed):
+def test_every_split_is_a_partition(name, n_classes, seed):
     members = rng(seed).permutation(40)[:n_classes]
     assert is_partition(MAKERS[name](rng(seed))(members), members.tolist())
 
 
 @pytest.mark.parametrize("name", MAKERS)
 @pytest.mark.parametrize("n_classes", [1, 2, 3, 40])
-def test_trees_have_every_class_once_and_come_again_with_the_seed(name, n_classes):
+def test_trees_have_every_class_once_and_depend_on_the_seed(name, n_classes):
     classes = np.array([f"c{k}" for k in range(n_classes)])
     tree = grow_tree(classes, MAKERS[name](rng(3)))
     assert sorted(tree.leaves.tolist()) == sorted(classes.tolist())
@@ -72,7 +72,7 @@ def test_nodes_come_in_preorder_and_chains_need_no_recursion():
 
 
 def counts_of_splits(split, n_classes, times):
-    """How often each split in two comes out, named by the side without class 0."""
+    """Return the frequency of each split, named by the side without class 0."""
     seen = {}
     for _ in range(times):
         sides = split(np.arange(n_classes))
@@ -109,7 +109,7 @@ def test_data_balanced_left_side_just_reaches_half():
         assert weight[left[:-1]].sum() < weight.sum() / 2
 
 
-def test_data_balanced_leaves_a_class_for_the_right():
+def test_data_balanced_right_side_is_not_empty():
     split = data_balanced_split(rng(), np.array([1.0, 1.0, 1_000.0]))
     for _ in range(20):
         left, right = split(np.arange(3))
@@ -117,22 +117,22 @@ def test_data_balanced_leaves_a_class_for_the_right():
         assert len(right) == 3 - len(left)
 
 
-def test_random_pair_asks_for_the_others_and_obeys():
-    asked = []
+def test_random_pair_splits_as_the_model_decides():
+    calls = []
 
     def decide(first, second, others):
-        asked.append((first, second, others.tolist()))
+        calls.append((first, second, others.tolist()))
         return np.isin(others, [0, 1])
 
     left, right = random_pair_split(rng(2), decide)(np.arange(6))
-    ((first, second, others),) = asked
+    ((first, second, others),) = calls
     assert sorted([first, second, *others]) == list(range(6))
     assert left[0] == first
     assert right[0] == second
     assert set(right.tolist()) == {second} | ({0, 1} - {first})
 
 
-def test_every_pair_is_as_likely():
+def test_all_pairs_are_equally_likely():
     seen = {}
 
     def decide(first, second, others):
@@ -167,8 +167,8 @@ def test_clustered_trees_are_balanced(n_classes, seed):
     assert sorted(tree.leaves.tolist()) == list(range(n_classes))
 
 
-def test_halves_are_fixed_points():
-    """Every node's halves are those nearer to their own mean than to the other's."""
+def test_halves_are_fixed_points_of_2_means():
+    """The points of each half are nearer to its mean than those of the other half."""
     points = rng(3).normal(size=(60, 4))
     tree = clustered_tree(np.arange(60), points, rng(4))
     for start, split, stop in zip(tree.start, tree.split, tree.stop, strict=True):
@@ -177,7 +177,7 @@ def test_halves_are_fixed_points():
         assert (first @ direction).min() >= (second @ direction).max() - 1e-12
 
 
-def test_more_tries_bring_halves_closer():
+def test_more_starts_give_better_halves():
     def gap(n_starts, seed):
         points = rng(8).normal(size=(31, 8))
         order, sizes = balanced_tree(points, rng(seed), n_starts=n_starts)
@@ -189,7 +189,7 @@ def test_more_tries_bring_halves_closer():
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 41])
-def test_sparse_and_dense_numbers_make_one_tree(n_classes):
+def test_sparse_and_dense_points_give_the_same_tree(n_classes):
     points = rng(1).normal(size=(n_classes, 30)) * (rng(2).random((n_classes, 30)) < 0.3)
     classes = np.arange(n_classes)
     dense = balanced_tree(points, rng(5), n_starts=2)
@@ -200,7 +200,7 @@ def test_sparse_and_dense_numbers_make_one_tree(n_classes):
 
 
 class Shuffled:
-    """A source of randomness whose permutation is another's, in other names."""
+    """A random generator whose permutations are those of another one, renamed."""
 
     def __init__(self, seed, names):
         self._source, self._names = rng(seed), names
@@ -212,8 +212,8 @@ class Shuffled:
         return self._source.random(shape)
 
 
-def test_names_of_classes_change_nothing():
-    """The same points under other numbers make the same tree, equal points included."""
+def test_class_numbers_do_not_matter():
+    """The same points in another order give the same tree, also with equal points."""
     points = np.repeat(rng(1).normal(size=(12, 3)), 2, axis=0)
     names = rng(2).permutation(24)
     renamed = np.empty_like(points)
@@ -224,12 +224,12 @@ def test_names_of_classes_change_nothing():
     assert np.array_equal(sizes, other_sizes)
 
 
-def test_equal_points_part_at_random():
+def test_equal_points_are_split_at_random():
     trees = [clustered_tree(np.arange(4), np.ones((4, 2)), rng(seed)) for seed in range(60)]
     assert len({frozenset(tree.leaves[:2].tolist()) for tree in trees}) == 6
 
 
-def test_centroids_are_weighted_means_in_units_of_spread():
+def test_centroids_are_weighted_standardised_means():
     source = rng(0)
     X, column = source.normal(3.0, [1, 10, 100], size=(200, 3)), source.integers(7, size=200)
     weight = source.integers(1, 4, size=200).astype(float)
@@ -240,14 +240,14 @@ def test_centroids_are_weighted_means_in_units_of_spread():
     np.testing.assert_allclose(class_centroids(X, column, weight, 7), expected, rtol=1e-10)
 
 
-def test_blocks_of_rows_do_not_show(monkeypatch):
+def test_the_block_size_does_not_matter(monkeypatch):
     X, column = rng(0).normal(size=(500, 4)), rng(1).permutation(np.arange(500) % 9)
     whole = class_centroids(X, column, np.ones(500), 9)
     monkeypatch.setattr("dubito.dichotomies._structures._BLOCK", 64)
     np.testing.assert_allclose(class_centroids(X, column, np.ones(500), 9), whole, rtol=1e-12)
 
 
-def test_units_of_features_change_no_dense_tree():
+def test_units_of_dense_features_do_not_matter():
     X, column = rng(0).normal(size=(300, 5)), np.arange(300) % 30
     stretched = X * [1, 1e3, 1e-3, 7, 1] + [0, 5, 0, -1e4, 0]
     one, other = (
@@ -259,7 +259,7 @@ def test_units_of_features_change_no_dense_tree():
 
 @pytest.mark.parametrize("value", [0.1, -1e8, 0.0])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_constant_features_are_no_features(value, dtype):
+def test_constant_features_are_ignored(value, dtype):
     X = np.full((90, 2), value, dtype=dtype)
     X[:, 1] = np.arange(90)
     centroids = class_centroids(X, np.arange(90) % 9, rng(0).random(90) + 0.1, 9)
@@ -283,7 +283,7 @@ def test_sparse_centroids_are_dense_ones_of_unit_length():
     np.testing.assert_allclose(centroids.toarray(), expected, rtol=1e-12)
 
 
-def test_classes_without_entries_are_fine():
+def test_classes_without_entries():
     X, column = texts(120, 50)
     empty = sp.diags_array((column % 3 > 0).astype(float)).tocsr() @ X  # explicit zeros remain
     blank = empty.copy()
@@ -297,8 +297,8 @@ def test_classes_without_entries_are_fine():
     assert clustered_tree(np.arange(3), nothing, rng(0)).n_classes == 3
 
 
-def test_neighbours_of_similar_classes():
-    """Classes along a line end up next to one another, so that deep nodes part neighbours."""
+def test_classes_on_a_line_are_split_into_intervals():
+    """Groups of a clustered tree are neighbours, so that deep nodes split similar classes."""
     points = np.arange(64.0)[:, None]
     tree = clustered_tree(np.arange(64), points, rng(0))
     groups = [tree.leaves[tree.cut(3) == g] for g in range(8)]

@@ -1,4 +1,4 @@
-"""DichotomyTree: what it is made of, what it says of itself, and what it refuses."""
+"""DichotomyTree: construction, derived arrays, text, and errors."""
 
 import copy
 import pickle
@@ -17,7 +17,7 @@ CHAIN = 5_000
 
 @st.composite
 def trees(draw, most=12):
-    """Trees of any shape, their labels words or numbers in any order."""
+    """Draw trees of any shape, with strings or integers as labels."""
     labels = draw(
         st.lists(st.integers(-50, 50), min_size=1, max_size=most, unique=True)
         | st.lists(st.text("abc", min_size=1), min_size=1, max_size=most, unique=True)
@@ -39,7 +39,7 @@ def chain(n_classes):
 
 
 def described(nested):
-    """Read everything off nested pairs, by recursion."""
+    """Return leaves and node arrays of nested pairs, by recursion."""
     leaves, rows = [], []
 
     def visit(part, parent, depth):
@@ -60,7 +60,7 @@ def described(nested):
 
 
 @given(trees())
-def test_arrays_are_those_of_a_recursion(tree):
+def test_arrays_equal_a_recursion(tree):
     nested = tree.to_nested()
     leaves, rows = described(nested if len(nested) > 1 else nested[0])
     assert tree.leaves.tolist() == leaves
@@ -71,23 +71,23 @@ def test_arrays_are_those_of_a_recursion(tree):
 
 
 @given(trees())
-def test_nested_and_back(tree):
+def test_nested_round_trip(tree):
     assert DichotomyTree.from_nested(tree.to_nested()) == tree
     assert hash(DichotomyTree.from_nested(tree.to_nested())) == hash(tree)
 
 
 @given(trees())
-def test_text_and_back(tree):
-    """A line is as deep as its branch mark is far from the margin, three signs a level."""
+def test_text_round_trip(tree):
+    """The depth of a line is its indentation, three characters per depth."""
     stack = []
     for line in reversed(tree.to_text().splitlines()):
-        level, name = re.fullmatch(r"((?:│  |   |├─ |└─ )*)(.*)", line).groups()
+        indent, name = re.fullmatch(r"((?:│  |   |├─ |└─ )*)(.*)", line).groups()
         if re.fullmatch(r"\d+ classes", name):
             left, right = stack.pop(), stack.pop()
-            assert left[0] == right[0] == len(level) + 3
-            stack.append((len(level), (left[1], right[1])))
+            assert left[0] == right[0] == len(indent) + 3
+            stack.append((len(indent), (left[1], right[1])))
         else:
-            stack.append((len(level), name))
+            stack.append((len(indent), name))
     ((_, read),) = stack
     names = DichotomyTree.from_splits([str(label) for label in tree.leaves], tree.left_sizes)
     assert (read if tree.n_nodes else (read,)) == names.to_nested()
@@ -104,7 +104,7 @@ def test_paths_lead_to_their_leaves(tree):
 
 
 @given(trees(), st.integers(0, 12))
-def test_a_cut_joins_what_shares_the_first_steps(tree, depth):
+def test_a_cut_groups_leaves_with_the_same_first_steps(tree, depth):
     first_steps = [tuple(tree.path(label)[:depth]) for label in tree.leaves]
     groups = tree.cut(depth)
     expected = list(dict.fromkeys(first_steps))
@@ -112,7 +112,7 @@ def test_a_cut_joins_what_shares_the_first_steps(tree, depth):
 
 
 @given(trees(), st.data())
-def test_a_restriction_keeps_the_order_of_partings(tree, data):
+def test_a_restriction_keeps_the_splits_of_its_classes(tree, data):
     kept = data.draw(st.lists(st.sampled_from(tree.leaves.tolist()), min_size=1, unique=True))
     small = tree.restrict(kept)
     assert small.leaves.tolist() == [label for label in tree.leaves.tolist() if label in set(kept)]
@@ -129,7 +129,7 @@ def pruned(nested, kept):
 
 
 @given(trees())
-def test_restricting_to_all_changes_nothing(tree):
+def test_restricting_to_all_classes_returns_an_equal_tree(tree):
     assert tree.restrict(tree.leaves) == tree
 
 
@@ -141,7 +141,7 @@ def test_a_shallow_text_counts_every_class_once(tree, max_depth):
     assert sum(collapsed) + len(ends) - len(collapsed) == tree.n_classes
 
 
-def test_groups_of_many_are_halved_in_their_order():
+def test_large_groups_are_halved_in_their_order():
     nested = [["a", "b", "c", "d", "e"], [["f"]], ("g", ["h", "i"])]
     expected = (((("a", "b"), "c"), ("d", "e")), "f"), ("g", ("h", "i"))
     assert DichotomyTree.from_nested(nested).to_nested() == expected
@@ -176,14 +176,14 @@ def test_a_long_chain_needs_no_recursion():
     ]
 
 
-def test_large_trees_print_short():
+def test_large_trees_have_a_short_text():
     tree = DichotomyTree.from_nested(list(range(1_000)))
     assert len(str(tree).splitlines()) == 2**6 - 1
     assert repr(tree) == "DichotomyTree(1000 classes, depth 10)"
     assert len(str(DichotomyTree.from_nested(list(range(100)))).splitlines()) == 199
 
 
-def test_a_tree_never_changes():
+def test_trees_are_immutable():
     tree = DichotomyTree.from_nested(PETS)
     for name in ("leaves", "left_sizes", "start", "split", "stop", "left", "right", "depths"):
         with pytest.raises(ValueError, match="read-only"):
@@ -194,7 +194,7 @@ def test_a_tree_never_changes():
     assert copy.copy(tree) is tree
 
 
-def test_what_was_passed_stays_the_callers():
+def test_arguments_are_copied():
     leaves, sizes = np.array(["a", "b", "c"]), np.array([1, 1])
     tree = DichotomyTree.from_splits(leaves, sizes)
     leaves[0], sizes[0] = "z", 2
@@ -213,7 +213,7 @@ def test_equality_is_of_labels_and_shape():
     assert hash(small) == hash(DichotomyTree.from_nested((1, 2)))
 
 
-def test_labels_keep_their_kind():
+def test_labels_keep_their_type():
     assert DichotomyTree.from_nested((1, (2, 3))).leaves.dtype.kind == "i"
     assert DichotomyTree.from_nested(("a", ("b", "c"))).leaves.dtype.kind == "U"
     assert DichotomyTree.from_nested(("a", ("b", 3))).leaves.tolist() == ["a", "b", 3]
@@ -236,7 +236,7 @@ def test_labels_keep_their_kind():
         (("a", None), ValueError, "leaves has no label in row 1"),
     ],
 )
-def test_nested_groups_that_are_no_tree(nested, error, message):
+def test_invalid_nested_groups_raise(nested, error, message):
     with pytest.raises(error, match=message):
         DichotomyTree.from_nested(nested)
 
@@ -254,12 +254,12 @@ def test_nested_groups_that_are_no_tree(nested, error, message):
         (["a", "a"], [1], ValueError, "more than once: 'a'"),
     ],
 )
-def test_splits_that_are_no_tree(leaves, left_sizes, error, message):
+def test_invalid_splits_raise(leaves, left_sizes, error, message):
     with pytest.raises(error, match=message):
         DichotomyTree.from_splits(leaves, left_sizes)
 
 
-def test_questions_that_have_no_answer():
+def test_invalid_labels_and_depths_raise():
     tree = DichotomyTree.from_nested(PETS)
     with pytest.raises(
         ValueError, match=r"'cart' not among the classes of the tree \('cat', 'dog'"

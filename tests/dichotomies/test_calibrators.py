@@ -1,4 +1,4 @@
-"""What is chosen where nothing is named: calibration, bounds for decisions, trees that differ."""
+"""Defaults: which rows and calibrators are used, bounds for decisions, trees of an ensemble."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def rows_of(codes, weight=None):
 
 
 def many(n_classes=200, n_rows=10, separation=0.6, seed=0):
-    """Return as many rows of each class, and 1,000 others."""
+    """Return `n_rows` rows of each class, and 1,000 test rows."""
     X, y = make_many_classes(
         4 * n_classes * n_rows, n_classes, 64, separation=separation, random_state=seed
     )
@@ -49,10 +49,10 @@ def many(n_classes=200, n_rows=10, separation=0.6, seed=0):
     return X[few], y[few], X[rest], y[rest]
 
 
-# Which rows calibrate the whole
+# Held-out rows
 
 
-def test_few_rows_are_held_out_in_turn_and_never_the_last_of_a_class():
+def test_folds_hold_out_every_row_except_the_only_one_of_a_class():
     rng = np.random.default_rng(0)
     codes = rng.permutation(np.repeat(np.arange(30), rng.integers(1, 9, 30)))
     weight = np.where(rng.random(len(codes)) < 0.1, 0.0, 1.0)
@@ -69,7 +69,7 @@ def test_few_rows_are_held_out_in_turn_and_never_the_last_of_a_class():
 @pytest.mark.parametrize(
     ("codes", "n_parts", "n_held", "refit"),
     [
-        (np.arange(500), 0, 0, None),  # one row of each class: none can be spared
+        (np.arange(500), 0, 0, None),  # one row of each class: none can be held out
         (np.arange(300) % 290, 5, 20, True),
         (np.arange(999) % 9, 5, 999, True),
         (np.arange(1000) % 9, 1, 100, True),
@@ -78,7 +78,7 @@ def test_few_rows_are_held_out_in_turn_and_never_the_last_of_a_class():
     ],
     ids=["alone", "hardly", "few", "some", "more", "many"],
 )
-def test_rows_that_calibrate_the_whole(codes, n_parts, n_held, refit):
+def test_default_holdout(codes, n_parts, n_held, refit):
     rows = rows_of(codes)
     holdout = hold_out(rows, "auto", np.random.default_rng(0))
     assert len(holdout.parts) == n_parts
@@ -90,7 +90,7 @@ def test_rows_that_calibrate_the_whole(codes, n_parts, n_held, refit):
         )
 
 
-def test_every_row_is_scored_by_a_tree_that_has_not_seen_it():
+def test_every_row_is_scored_by_a_tree_fitted_without_it():
     rng = np.random.default_rng(3)
     y = np.arange(90) % 3
     X = np.column_stack([np.arange(90), rng.normal(size=(90, 4)) + np.eye(3, 4)[y]])
@@ -101,13 +101,13 @@ def test_every_row_is_scored_by_a_tree_that_has_not_seen_it():
         random_state=0,
     ).fit(X, y)
     roots = [seen for seen in Witness.diary if len(seen) > 60]
-    assert len(roots) == 6  # all rows, and five times all but a fold
+    assert len(roots) == 6  # one fit to all rows, and five without a fold
     left_out = [set(range(90)) - seen for seen in roots]
     assert sorted(map(len, left_out)) == [0, 18, 18, 18, 18, 18]
     assert set().union(*left_out) == set(range(90))
 
 
-# A tree
+# A single tree
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_every_row_is_scored_by_a_tree_that_has_not_seen_it():
     ],
     ids=str,
 )
-def test_naming_one_calibrator_leaves_out_the_other(options, internal, external):
+def test_naming_one_calibrator_omits_the_other(options, internal, external):
     settings = {"internal": "auto", "external": "auto", "estimator": None, **options}
     found = read_calibrators(**settings)
     assert type(found.internal) is internal
@@ -138,8 +138,8 @@ def test_naming_one_calibrator_leaves_out_the_other(options, internal, external)
     assert found.by_default is (not options)
 
 
-def test_the_whole_has_the_slope_that_is_best_out_of_fold():
-    """By hand: the same folds are not known, but any give nearly the same slope."""
+def test_the_external_slope_is_nearly_optimal():
+    """The folds are not known here, but all folds give nearly the same slope."""
     model = NestedDichotomyClassifier(random_state=0).fit(DIGITS[TRAIN], DIGIT[TRAIN])
     scores = model._model.log_proba(DIGITS[REST])
 
@@ -156,7 +156,7 @@ def test_the_whole_has_the_slope_that_is_best_out_of_fold():
     )
 
 
-def test_nodes_are_calibrated_where_held_out_rows_gain_by_it():
+def test_nodes_are_calibrated_if_the_loss_of_held_out_rows_decreases():
     bayes = NestedDichotomyClassifier(GaussianNB(), random_state=0)
     assert isinstance(bayes.fit(DIGITS[TRAIN], DIGIT[TRAIN]).internal_, SigmoidMaps)
     X, y, new, truth = many(50, 3, separation=1.0)
@@ -181,7 +181,7 @@ def test_calibrated_by_default(estimator):
     assert errors[1] < 0.4 * errors[0]
 
 
-# Several trees
+# Ensembles
 
 
 def test_two_hundred_classes_of_ten_rows():
@@ -194,13 +194,13 @@ def test_two_hundred_classes_of_ten_rows():
         declined = reject(bounds, 0.2, strategy=strategy)
         assert declined.mean() <= most
         assert (~right[~declined]).mean() < 0.02
-        assert (~right[declined]).mean() > 0.2  # the doubtful ones
+        assert (~right[declined]).mean() > 0.2  # the uncertain ones
     assert (bounds.lower <= proba + 1e-12).all()
     assert (proba <= bounds.upper + 1e-12).all()
 
 
 @pytest.mark.parametrize("pooling", ["geometric", "arithmetic"])
-def test_bounds_are_those_of_the_calibrated_pool(pooling):
+def test_bounds_are_those_of_the_calibrator_of_the_mean(pooling):
     model = NestedDichotomyEnsemble(n_estimators=3, pooling=pooling, random_state=0)
     model.fit(DIGITS[TRAIN], DIGIT[TRAIN])
     logs = [tree.predict_log_proba(DIGITS[REST]) for tree in model.estimators_]
@@ -214,7 +214,7 @@ def test_bounds_are_those_of_the_calibrated_pool(pooling):
         np.testing.assert_allclose(bounds.upper, own.upper, atol=1e-9)
 
 
-def test_what_a_member_leaves_open_is_chosen_for_the_pool():
+def test_auto_parameters_of_trees_are_chosen_for_the_ensemble():
     few = NestedDichotomyEnsemble(n_estimators=2, random_state=0).fit(DIGITS[TRAIN], DIGIT[TRAIN])
     assert {tree.structure for tree in few.estimators_} == {"centroid_pair"}
     assert all(tree.external_ is None for tree in few.estimators_)
@@ -229,7 +229,7 @@ def test_what_a_member_leaves_open_is_chosen_for_the_pool():
     assert isinstance(bayes.fit(DIGITS[TRAIN], DIGIT[TRAIN]).estimators_[0].internal_, SigmoidMaps)
 
 
-def test_no_row_to_spare():
+def test_no_row_can_be_held_out():
     X, y = np.eye(6), np.arange(6)
     model = NestedDichotomyEnsemble(n_estimators=2, random_state=0).fit(X, y)
     lower, upper = model.predict_bounds(X)
@@ -238,7 +238,7 @@ def test_no_row_to_spare():
     assert (upper == 1).all()
 
 
-# Trees that differ
+# Structures of ensembles
 
 
 @pytest.mark.parametrize("sparse_rows", [False, True], ids=["dense", "sparse"])
@@ -256,7 +256,7 @@ def test_a_class_goes_to_the_nearer_of_two_centroids(sparse_rows):
 
 
 @pytest.mark.parametrize("value", [0.0, np.nan])
-def test_classes_that_cannot_be_told_apart_part_by_chance(value):
+def test_classes_at_equal_distance_are_split_at_random(value):
     split = centroid_pair_split(np.random.default_rng(0), np.full((1000, 2), value))
     left, right = split(np.arange(1000))
     assert 400 < len(left) < 600
@@ -271,7 +271,7 @@ def test_half_of_the_features(width, kept):
     assert {tuple(column) for column in found.T} <= {tuple(column) for column in centroids.T}
 
 
-def test_more_trees_are_worth_more():
+def test_more_trees_reduce_the_loss():
     X, y, new, truth = many()
     codes = np.searchsorted(np.unique(y), truth)
 

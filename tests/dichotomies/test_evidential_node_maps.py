@@ -39,8 +39,8 @@ CONSTANT = [([(1, 1), (1, 2)], [(1, 1), (1, 1), (1, 3)])]
 X, Y = make_many_classes(600, n_classes=9, n_features=6, random_state=0)
 
 
-def held(maps, queries, level):
-    """Return the bounds of nodes, widened to hold the estimate as those of a calibrator are."""
+def widened(maps, queries, level):
+    """Return the bounds of nodes, widened to include the estimate as those of a calibrator are."""
     lower, upper = maps.level_bounds(queries, level)
     proba = expit(maps.log_odds(queries))
     return np.minimum(lower, proba), np.maximum(upper, proba)
@@ -50,7 +50,7 @@ def held(maps, queries, level):
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.99])
 def test_nodes_have_the_bounds_of_a_calibrator(calibrator, level):
     packed = gaussian_nodes([20, 60, 300], gap=0.6)
-    lower, upper = held(packed.fit(calibrator), packed.queries, level)
+    lower, upper = widened(packed.fit(calibrator), packed.queries, level)
     for t, one in enumerate(packed.by_hand(calibrator)):
         bounds = one.predict_bounds(QUERIES, level=level)
         np.testing.assert_allclose(lower[:, t], bounds.lower[:, 1], atol=1e-7)
@@ -58,7 +58,9 @@ def test_nodes_have_the_bounds_of_a_calibrator(calibrator, level):
         assert (bounds.width[3:9, 1] > 0.01).all()
 
 
-@pytest.mark.filterwarnings("ignore::dubito.calibration.MisfitWarning")  # any rows are drawn
+@pytest.mark.filterwarnings(
+    "ignore::dubito.calibration.MisfitWarning"
+)  # rows do not follow the model
 @pytest.mark.parametrize("calibrator", EVIDENTIAL, ids=repr)
 @settings(max_examples=10)
 @given(nodes=st.lists(st.tuples(SIDE, SIDE), min_size=1, max_size=2))
@@ -66,11 +68,11 @@ def test_nodes_have_the_bounds_of_a_calibrator(calibrator, level):
 @example(nodes=CONSTANT)
 @example(nodes=[([(-8, 1), (-6, 2)], [(5, 1), (8, 1), (7, 1)])])
 @example(nodes=[([(5, 1), (8, 1)], [(-8, 1), (-6, 2)])])
-def test_nodes_of_few_rows_are_never_surer_than_a_calibrator(calibrator, nodes):
-    # Where the end of a cut jumps, at the rows next to a threshold that separates the sides, a
-    # table has the wider bound.
+def test_nodes_of_few_rows_have_no_narrower_bounds_than_a_calibrator(calibrator, nodes):
+    # At the rows next to a threshold that separates the sides the end of a cut jumps; a table has
+    # the wider bound there.
     packed = Packed(nodes)
-    lower, upper = held(packed.fit(calibrator), packed.queries, 0.9)
+    lower, upper = widened(packed.fit(calibrator), packed.queries, 0.9)
     for t, one in enumerate(packed.by_hand(calibrator)):
         bounds = one.predict_bounds(QUERIES, level=0.9)
         assert (lower[:, t] <= bounds.lower[:, 1] + 1e-6).all()
@@ -80,7 +82,7 @@ def test_nodes_of_few_rows_are_never_surer_than_a_calibrator(calibrator, nodes):
 
 
 @pytest.mark.parametrize("calibrator", EVIDENTIAL, ids=repr)
-def test_nodes_without_scores_know_nothing(calibrator):
+def test_nodes_without_scores_have_bounds_0_and_1(calibrator):
     packed = gaussian_nodes([6, 1, 9])
     packed.cross[packed.ptr[1] : packed.ptr[2]] = np.nan
     extreme = np.array([-np.inf, -1e308, -800.0, 0.0, 800.0, 1e308, np.inf])
@@ -99,7 +101,7 @@ def test_bounds_of_classes_are_products_along_the_path(tree):
     rows = X[400:440]
     maps, level = tree.internal_, 1 - (1 - 0.8) / tree.tree_.depth
     scores = tree._model.nodes.scores(rows)
-    lower, upper = held(maps, scores, level)
+    lower, upper = widened(maps, scores, level)
     bounds = tree.predict_bounds(rows, level=0.8)
     for column, label in enumerate(tree.classes_.tolist()):
         low, high = np.ones(len(rows)), np.ones(len(rows))
@@ -111,7 +113,7 @@ def test_bounds_of_classes_are_products_along_the_path(tree):
     assert bounds.level == 0.8
 
 
-def test_bounds_hold_the_probability_and_grow_with_the_level(tree):
+def test_bounds_include_the_probability_and_widen_with_the_level(tree):
     rows = X[400:]
     proba, inner = tree.predict_proba(rows), None
     for level in (0.5, 0.8, 0.95):
@@ -124,7 +126,7 @@ def test_bounds_hold_the_probability_and_grow_with_the_level(tree):
         inner = bounds
 
 
-def test_sets_follow_the_level(tree):
+def test_sets_use_the_level(tree):
     rows = X[400:]
     by_bounds = tree.predict_set(rows, "interval_dominance", level=0.9)
     bounds = tree.predict_bounds(rows, level=0.9)
@@ -138,7 +140,7 @@ def test_sets_follow_the_level(tree):
         tree.predict_set(rows, level=1.0)
 
 
-def test_rows_alone_and_copies_have_the_same_bounds(tree):
+def test_single_rows_and_copies_have_the_same_bounds(tree):
     rows = X[400:430]
     bounds = tree.predict_bounds(rows, level=0.9)
     np.testing.assert_allclose(tree.predict_bounds(rows[7:8], level=0.9).lower, bounds.lower[7:8])
@@ -154,7 +156,7 @@ def test_a_saved_tree_has_the_same_bounds(tree, tmp_path):
     np.testing.assert_array_equal(again.upper, bounds.upper)
 
 
-def test_blocks_of_rows_take_the_level(tree):
+def test_blocks_of_rows_use_the_level(tree):
     rows = dask_array.from_array(X[:40], chunks=(15, X.shape[1]))
     lower, _ = score_blocks(tree, rows, method="predict_bounds", level=0.9)
     np.testing.assert_allclose(lower.compute(), tree.predict_bounds(X[:40], level=0.9).lower)
@@ -162,7 +164,7 @@ def test_blocks_of_rows_take_the_level(tree):
     np.testing.assert_array_equal(sets.compute(), tree.predict_set(X[:40], level=0.9))
 
 
-def test_an_external_calibrator_is_asked_for_its_level():
+def test_bounds_at_a_level_are_those_of_the_external_calibrator():
     model = NestedDichotomyClassifier(
         external=EvidentialIsotonicCalibrator(), holdout_size=0.3, random_state=0
     ).fit(X, Y)
@@ -173,7 +175,7 @@ def test_an_external_calibrator_is_asked_for_its_level():
     assert bounds.level == 0.9
 
 
-def test_an_ensemble_shares_the_doubt_among_its_trees():
+def test_trees_of_an_ensemble_use_the_bonferroni_level():
     ensemble = NestedDichotomyEnsemble(
         NestedDichotomyClassifier(internal=EvidentialBinningCalibrator(), structure="random"),
         n_estimators=3,
@@ -190,7 +192,7 @@ def test_an_ensemble_shares_the_doubt_among_its_trees():
     assert (proba <= bounds.upper + 1e-12).all()
 
 
-def test_a_pipeline_passes_the_level_on():
+def test_a_pipeline_uses_the_level():
     internal = EvidentialBinningCalibrator()
     alone = NestedDichotomyClassifier(internal=internal, random_state=0)
     piped = CautiousPipeline([("scale", StandardScaler()), ("model", alone)]).fit(X, Y)
@@ -205,7 +207,7 @@ def test_a_pipeline_passes_the_level_on():
 
 
 class Given(ClassifierMixin, BaseEstimator):
-    """A node model whose log-odds are the feature itself: nothing is lost to its fit."""
+    """A node model whose log-odds are the first feature: it has no estimation error."""
 
     def fit(self, X, y):
         self.classes_, self.n_features_in_ = np.unique(y), X.shape[1]
@@ -230,9 +232,9 @@ LINES = {
 
 
 def true_proba(x, rising):
-    """Return P(k | x), (n, 6), of sides that are logistic at every node."""
+    """Return P(k | x), (n, 6), if the sides of every node are logistic."""
     lines = {name: (abs(a) if rising else a, b) for name, (a, b) in LINES.items()}
-    q = {name: expit(slope * x + level) for name, (slope, level) in lines.items()}
+    q = {name: expit(slope * x + intercept) for name, (slope, intercept) in lines.items()}
     left, right = 1 - q["root"], q["root"]
     return np.column_stack(
         [
@@ -255,7 +257,7 @@ def true_proba(x, rising):
     ],
     ids=str,
 )
-def test_how_often_bounds_hold_the_true_probability(calibrator, n):
+def test_frequency_with_which_bounds_include_the_true_probability(calibrator, n):
     rng = np.random.default_rng(5)
     rising = isinstance(calibrator, EvidentialIsotonicCalibrator)
     model = NestedDichotomyClassifier(Given(), structure=TREE, internal=calibrator, random_state=0)
@@ -269,5 +271,5 @@ def test_how_often_bounds_hold_the_true_probability(calibrator, n):
         lower, upper = model.fit(x[:n], y[:n]).predict_bounds(x[n:], level=0.9)
         inside.append(((lower <= truth[n:] + 1e-9) & (truth[n:] <= upper + 1e-9)).mean())
     assert len(inside) >= 20
-    # A node level of 1 - 0.1 / 3 at each of up to three nodes: more than 0.9 in all.
+    # Up to three nodes, each at the level 1 - 0.1 / 3: at least 0.9 together.
     assert np.mean(inside) >= 0.87

@@ -1,4 +1,4 @@
-"""The k most probable classes: those of the whole distribution, found with less."""
+"""predict_topk: the k largest probabilities, computed without the whole distribution."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def fitted(request):
 
 
 @pytest.mark.parametrize("k", [1, 2, 5, CLASSES - 1, CLASSES])
-def test_they_are_the_largest_of_the_distribution(fitted, k):
+def test_topk_are_the_largest_probabilities(fitted, k):
     model, rows = fitted
     labels, values = model.predict_topk(rows, k, return_proba=True)
     proba = model.predict_proba(rows)
@@ -93,7 +93,7 @@ def test_the_first_is_the_prediction(fitted):
     np.testing.assert_array_equal(model.predict_topk(rows, 1)[:, 0], model.predict(rows))
 
 
-def test_fewer_are_the_beginning_of_more(fitted):
+def test_smaller_k_is_a_prefix_of_larger_k(fitted):
     model, rows = fitted
     everything = model.predict_topk(rows, CLASSES)
     for k in (1, 3, 10):
@@ -111,8 +111,8 @@ def test_a_row_does_not_depend_on_others(fitted):
 
 @pytest.mark.parametrize("k", [1, 3, 6])
 @pytest.mark.parametrize("leaves", [list(range(6)), [3, 5, 1, 0, 4, 2]], ids=["sorted", "mixed"])
-def test_of_equals_the_first_class_comes_first(leaves, k):
-    # Rows that say nothing: with as many of each class below them, both sides are equally likely.
+def test_ties_are_ordered_as_classes(leaves, k):
+    # Constant rows, equally many of each class: both sides of a node are equally likely.
     tree = DichotomyTree.from_nested(((leaves[0], leaves[1]), (leaves[2], leaves[3])))
     tree = DichotomyTree.from_nested((tree.to_nested(), (leaves[4], leaves[5])))
     y = np.repeat(np.arange(6), [2, 2, 2, 2, 2, 2])
@@ -124,7 +124,7 @@ def test_of_equals_the_first_class_comes_first(leaves, k):
         assert row.tolist() == best_first(values.tolist(), k)
 
 
-def test_names_of_classes():
+def test_string_labels():
     names = np.array([f"class {i:02d}" for i in range(CLASSES)], dtype=object)
     model = NestedDichotomyClassifier(random_state=0).fit(X, names[Y])
     plain = NestedDichotomyClassifier(random_state=0).fit(X, Y)
@@ -146,13 +146,13 @@ def test_any_tree(n_classes, seed, data):
 
 
 @pytest.mark.parametrize("k", [0, -1, CLASSES + 1, 2.5, "three", None, True])
-def test_what_k_may_be(fitted, k):
+def test_invalid_k_raises(fitted, k):
     model, rows = fitted
     with pytest.raises((ValueError, TypeError), match="k"):
         model.predict_topk(rows, k)
 
 
-def test_k_may_be_any_whole_number(fitted):
+def test_k_may_be_a_numpy_integer(fitted):
     model, rows = fitted
     np.testing.assert_array_equal(
         model.predict_topk(rows, np.int64(2)), model.predict_topk(rows, 2)

@@ -1,4 +1,4 @@
-"""Paths down a tree: against products taken leaf by leaf, and enumeration of all node intervals."""
+"""Kernels of tree paths, compared with products leaf by leaf and enumeration of interval ends."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_log_probabilities_are_sums_along_paths(drawn, scale):
 
 
 @pytest.mark.parametrize("odds", [1e4, np.inf])
-def test_odds_without_end_give_certainty(odds):
+def test_very_large_odds_give_certainty(odds):
     tree = chain(3)
     for sign, certain in ((1, 2), (-1, 0)):
         given_odds = sign * np.full((1, 2), odds)
@@ -114,13 +114,13 @@ def test_odds_without_end_give_certainty(odds):
         np.testing.assert_array_equal(class_proba(given_odds, *tree)[0], np.eye(3)[certain])
 
 
-def test_one_infinite_odds_leaves_the_rest_as_it_is():
+def test_infinite_odds_at_one_node():
     logs = log_class_proba(np.array([[np.inf, 1.0], [-np.inf, 1.0]]), *chain(3))
     np.testing.assert_allclose(logs[0], [-np.inf, log_expit(-1.0), log_expit(1.0)])
     np.testing.assert_array_equal(logs[1], [0.0, -np.inf, -np.inf])
 
 
-def test_unknown_odds_stay_unknown():
+def test_nan_odds_give_nan():
     odds = np.array([[0.0, np.nan]])
     for function in (log_class_proba, class_proba):
         unknown = np.isnan(function(odds, *chain(3))[0])
@@ -137,7 +137,7 @@ def test_chains_of_thousands_do_not_underflow():
 
 @pytest.mark.parametrize("function", [log_class_proba, class_proba])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_rows_are_on_their_own(function, dtype):
+def test_rows_are_independent(function, dtype):
     rng = np.random.default_rng(2)
     tree = draw_tree(rng, 77)
     odds = rng.normal(size=(9, 76)).astype(dtype)
@@ -148,7 +148,7 @@ def test_rows_are_on_their_own(function, dtype):
     np.testing.assert_array_equal(function(odds.astype(float), *tree), whole)
 
 
-def test_written_where_asked():
+def test_out_parameter():
     rng = np.random.default_rng(3)
     tree, odds = draw_tree(rng, 5), rng.normal(size=(3, 4))
     for function in (log_class_proba, class_proba):
@@ -191,19 +191,19 @@ def undominated(p):
 
 
 @given(st.integers(2, 60), st.integers(0, 2**32 - 1))
-def test_maximal_classes_are_some_of_those_left_by_interval_dominance(n_classes, seed):
+def test_maximal_classes_are_a_subset_of_interval_dominance(n_classes, seed):
     rng = np.random.default_rng(seed)
     tree = draw_tree(rng, n_classes)
     lower, upper = draw_bounds(rng, 8, n_classes - 1)
     kept = maximal_classes(lower, upper, *tree)
-    least, most = class_bounds(lower, upper, *tree)
+    smallest, largest = class_bounds(lower, upper, *tree)
     assert np.all(kept.any(axis=1))
-    assert np.all(least <= most)
-    assert not np.any(kept & (most < least.max(axis=1, keepdims=True) * (1 - 1e-10)))
+    assert np.all(smallest <= largest)
+    assert not np.any(kept & (largest < smallest.max(axis=1, keepdims=True) * (1 - 1e-10)))
 
 
 @given(TREES)
-def test_precise_nodes_leave_the_most_probable_classes(drawn):
+def test_precise_nodes_keep_the_most_probable_classes(drawn):
     n_classes, seed = drawn
     rng = np.random.default_rng(seed)
     tree = draw_tree(rng, n_classes)
@@ -217,7 +217,7 @@ def test_precise_nodes_leave_the_most_probable_classes(drawn):
         np.testing.assert_allclose(bound, p, rtol=1e-12)
 
 
-def test_nodes_without_knowledge_leave_every_class():
+def test_vacuous_nodes_keep_every_class():
     none, all_of_it = np.zeros((1, 9)), np.ones((1, 9))
     tree = draw_tree(np.random.default_rng(1), 10)
     assert maximal_classes(none, all_of_it, *tree).all()
@@ -225,8 +225,8 @@ def test_nodes_without_knowledge_leave_every_class():
     np.testing.assert_array_equal(class_bounds(none, all_of_it, *tree)[1], np.ones((1, 10)))
 
 
-def test_a_common_edge_that_may_vanish_is_no_excuse():
-    # Classes 1 and 2 share an edge in [0, 0.9]; given it, 2 has nine times the chance of 1.
+def test_classes_are_compared_below_their_common_node():
+    # The edge above classes 1 and 2 is in [0, 0.9]; below it, 2 is nine times as probable as 1.
     kept = maximal_classes(np.array([[0.0, 0.9]]), np.array([[0.9, 0.9]]), *chain(3))
     np.testing.assert_array_equal(kept, [[True, False, True]])
 
@@ -240,12 +240,12 @@ def test_bounds_that_underflow_are_rounded_outwards():
     np.testing.assert_array_equal(impossible, [[1.0, 1.0, 0.0]])
 
 
-def test_many_ties_remain_however_deep():
-    """All of 4,096 classes are equally probable: rounding must not choose among them."""
+def test_ties_are_kept_in_deep_trees():
+    """4,096 classes are equally probable: rounding must not exclude any."""
     n_classes = 4_096
     left, right, order = chain(n_classes)
-    share = 1 / np.arange(n_classes, 1, -1.0)[None]
-    assert maximal_classes(1 - share, 1 - share, left, right, order).all()
+    fraction = 1 / np.arange(n_classes, 1, -1.0)[None]
+    assert maximal_classes(1 - fraction, 1 - fraction, left, right, order).all()
 
 
 def test_sums_of_groups():
