@@ -6,9 +6,9 @@ another class has ruled it out already, one concave one (the farthest). Four way
 * `farthest_by_coordinates`: the free method of the only public implementation, classifip (on
   GitHub, sdestercke/classifip), whose exact method needs MATLAB. It hands the concave programme to
   qcqp: coordinate descent from a random start, every side of the box a quadratic constraint that is
-  held to 0.01 only. That is no exact method: it ends at a local optimum of a box that may be too wide.
-  qcqp needs a cvxpy older than 1.0, so its steps are walked here, without its modelling and without
-  its random steps along features of no variance; this rival is no slower than the package itself.
+  held to 0.01 only. It is not exact: it ends at a local optimum of a box that may be too wide.
+  qcqp needs a cvxpy older than 1.0, so its steps are repeated here, without its modelling and
+  without its random steps along features of no variance; this rival is no slower than the package itself.
 * `farthest_by_branching`: exact, the box split until a convex relaxation settles every part.
 * `farthest_by_corners`: exact, all 2^p corners.
 * nearest means by cvxopt's interior point, as classifip does, or by scipy's L-BFGS-B.
