@@ -11,14 +11,14 @@ logistic fit: Newton, sign constraints, ridge                   `logistic_fit`
 logistic profile likelihood, belief and plausibility            `logistic_profile`
 bounds of a logistic curve at a confidence level                `logistic_level`
 chi-square cut of a contour, secant search for its ends         `contour_cut`
-rows condensed to Gauss points of the same moments              `condensed_rows_compiled`
+rows condensed to few points of the same likelihood             `condensed_rows`
 isotonic regression (PAV), its contour, belief and bounds       `isotonic`
 Bernoulli contour, belief, Clopper-Pearson limits               `bernoulli`
 weights of evidence under Dempster's rule (Denoeux 2019)        `evidence_weights`
 softmax and log-softmax                                         `softmax`
 utility of set-valued predictions (u65, u80)                    `set_utility`
 Gauss-Kronrod rule                                              `quadrature`
-exp, log(1 + x), dot products on vector lanes                   `vector_math_compiled`
+exp, log(1 + x), softplus, dot products on vector lanes         `vector_math_compiled`
 Cholesky factor and solve                                       `cholesky_compiled`
 compilation; threads over rows                                  `jit`; `threads`
 ==============================================================  ================================

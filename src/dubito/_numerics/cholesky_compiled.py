@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from dubito._numerics.jit import compiled
+from dubito._numerics.vector_math_compiled import SIMD_FLAGS
 
 if TYPE_CHECKING:
     from dubito._typing import FloatArray
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 @compiled()
 def cholesky_factor(matrix: FloatArray, lift: float, lower: FloatArray) -> bool:
-    """Write the Cholesky factor of a matrix with its diagonal lifted; False if not definite."""
+    """Write the Cholesky factor of a matrix plus `lift` times the identity; False if indefinite."""
     for a in range(len(matrix)):
         for b in range(a + 1):
             value = matrix[a, b] + (lift if a == b else 0.0)
@@ -31,15 +32,25 @@ def cholesky_factor(matrix: FloatArray, lift: float, lower: FloatArray) -> bool:
 
 @compiled()
 def cholesky_solve(lower: FloatArray, rhs: FloatArray, out: FloatArray) -> None:
-    """Solve with a factor and its transpose."""
-    p = len(rhs)
-    for a in range(p):
-        value = rhs[a]
-        for b in range(a):
-            value -= lower[a, b] * out[b]
-        out[a] = value / lower[a, a]
-    for a in range(p - 1, -1, -1):
+    """Write the solution of a system, given the Cholesky factor of its matrix."""
+    out[:] = rhs
+    cholesky_solve_in_place(lower, out)
+
+
+@compiled(fastmath=SIMD_FLAGS)
+def cholesky_solve_in_place(lower: FloatArray, out: FloatArray) -> None:
+    """Replace the right-hand side in `out` by the solution; `lower` may be of single precision.
+
+    Both loops read the factor row by row, which vector lanes need.
+    """
+    for a in range(len(out)):
         value = out[a]
-        for b in range(a + 1, p):
-            value -= lower[b, a] * out[b]
-        out[a] = value / lower[a, a]
+        row = lower[a]
+        for b in range(a):
+            value -= row[b] * out[b]
+        out[a] = value / row[a]
+    for a in range(len(out) - 1, -1, -1):
+        row = lower[a]
+        out[a] /= row[a]
+        for b in range(a):
+            out[b] -= row[b] * out[a]

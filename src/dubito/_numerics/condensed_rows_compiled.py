@@ -6,16 +6,14 @@ Welsch 1969), which integrate the softplus over the group to 13 digits.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dubito._numerics.jit import compiled
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    FloatArray: TypeAlias = npt.NDArray[np.float64]
+    from dubito._typing import FloatArray
 
 #: Gauss points that replace the rows of a group; exact for polynomials of degree 23.
 _POINTS = 12
@@ -35,14 +33,14 @@ def condense(points: FloatArray, steepest: float) -> FloatArray:
     Parameters
     ----------
     points : array (2, n)
-        Positions, ascending, and positive weights.
+        Positions, ascending, and weights.
     steepest : float
         The largest slope.
 
     Returns
     -------
     array (2, m)
-        Positions and positive weights; m is at most n.
+        Positions and weights, positive where those of the rows are; m is at most n.
     """
     x = points[0]
     n = len(x)
@@ -65,7 +63,7 @@ def _gauss(x: FloatArray, weight: FloatArray) -> FloatArray:
     """Return the Gauss rule of a group of rows (Stieltjes' procedure, Golub and Welsch)."""
     middle, half = 0.5 * (x[0] + x[-1]), 0.5 * (x[-1] - x[0])
     total = weight.sum()
-    if not half > 0.0:
+    if not (half > 0.0 and total > 0.0):
         return np.array([[x[0]], [total]])
     place = (x - middle) / half
     before, here = np.zeros(len(x)), np.full(len(x), 1.0 / np.sqrt(total))

@@ -25,7 +25,7 @@ MAX_STEPS = 80
 
 @compiled()
 def begin_search(search: FloatArray, inside: float, r: float) -> None:
-    """Start a search: rows are (u, r) of the last place inside, outside, and looked at."""
+    """Start a search: rows are (u, r) of the last place inside, outside, and evaluated."""
     search[0, 0], search[0, 1] = inside, r
     search[1, 0], search[1, 1] = np.inf, np.inf
     search[2, 0], search[2, 1] = np.nan, np.nan
@@ -33,7 +33,7 @@ def begin_search(search: FloatArray, inside: float, r: float) -> None:
 
 @compiled()
 def next_place(search: FloatArray, u: float, r: float, t: float, scale: float) -> float:
-    """Record r at u, and return where the end is next looked for.
+    """Record r at u, and return the next place to evaluate.
 
     `scale` is how far u moves for each unit of r at the estimate: a standard error.
     """

@@ -124,10 +124,11 @@ def _write_bounds(buffers, total, lower, upper):  # type: ignore[no-untyped-def]
 
 @compiled()
 def _conflict(buffers):  # type: ignore[no-untyped-def]
-    """Return the chance that independent sources, each speaking with its support, contradict.
+    """Return the mass of the empty set: the probability that independent sources contradict.
 
-    Two speak for different classes; or one class is spoken for and that one is spoken against; or
-    none is spoken for and all are spoken against.
+    A source is active with probability 1 - exp(-w). They contradict where two are active for
+    different classes; where one class has an active source for it and one against it; or where
+    none has one for it and all have one against.
     """
     silent, support, opposition, others = buffers[1], buffers[2], buffers[4], buffers[5]
     none, one_denied, one, several = 1.0, 0.0, 0.0, 0.0

@@ -15,7 +15,7 @@ et al., 1972), so
 
 with :math:`f^{\mathrm{left}}` the PAV fit of the left scores **alone**, and so on the right.
 
-**What that has to do with the fit to all scores.** The PAV values are the slopes of the greatest
+**Relation to the fit of all scores.** The PAV values are the slopes of the greatest
 convex minorant (GCM) of the cumulative sums. Cut the data inside a block D of value v. The GCM of
 the left part lies between the GCM of all and the sums, which agree at every block end before D, and
 between two of those the GCM of all is a chord: so left of D nothing changes. Inside D the sums lie
@@ -82,7 +82,7 @@ def pool_ties(
 
 
 def weight_sums(place: npt.NDArray[np.intp], weight: FloatArray, size: int) -> FloatArray:
-    """Sum weights by their place among 0..size-1."""
+    """Return the sums of weights at each place 0..size-1."""
     return np.asarray(np.bincount(place, weight, size), dtype=np.float64)
 
 
@@ -97,7 +97,10 @@ _LEAST = 1e-12
 
 
 def interpolate(score: FloatArray, knots: FloatArray, values: FloatArray) -> FloatArray:
-    """Interpolate linearly between ascending knots, flat beyond them; `values` do not decrease."""
+    """Return linear interpolation between ascending knots, constant beyond them.
+
+    `values` do not decrease.
+    """
     right = np.clip(np.searchsorted(knots, score), 1, max(len(knots) - 1, 1))
     left = right - 1
     right = np.minimum(right, len(knots) - 1)

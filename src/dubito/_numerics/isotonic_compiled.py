@@ -1,8 +1,8 @@
 """Compiled version of the isotonic profile likelihood of `isotonic`.
 
-Names as there: distinct scores are numbered 0..m-1 in ascending order, score i has `successes[i]`
-and `failures[i]`. Only the lower side of the contour is written; the upper one is the lower one of
-the mirrored data (order reversed, successes and failures exchanged).
+Notation as there: scores are numbered 0..m-1 in ascending order, score i has `successes[i]`
+and `failures[i]`. Only the lower side of the contour is computed; the upper side is the lower side
+of the mirrored data (order reversed, successes and failures exchanged).
 
 A fit is the tuple (follow, k, r, starts, value, block, held_k, held_r), see `fit_prefixes`.
 """
@@ -24,21 +24,21 @@ _PANEL_DROP = 4.0
 _PANEL_WIDTH = 2.0
 _POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(12)
 
-# Six and four points do as well on panels that are shorter, or where little is left: each pair is
-# (drop and width below which, log integrand below which).
+# Six and four points suffice on shorter panels, or where little is left: each pair is the drop and
+# width, and the log integrand, below which they are used.
 _SIX_BELOW = 1.0, -12.0
 _FOUR_BELOW = 0.12, -18.0
 _SIX_POINTS, _SIX_WEIGHTS = np.polynomial.legendre.leggauss(6)
 _FOUR_POINTS, _FOUR_WEIGHTS = np.polynomial.legendre.leggauss(4)
 
 
-# Log-odds this far below others are those of a probability of 0; exp overflows soon after.
+# Log-odds this far below those of `top` mean probability 0; exp overflows soon after.
 _DEEPEST = 700.0
 
 
 @compiled()
 def suffix_chains(successes, failures):  # type: ignore[no-untyped-def]
-    """Pool adjacent violators of every suffix at once.
+    """Return the isotonic fits of all suffixes of the scores, by pooling adjacent violators.
 
     The fit of the scores j, j+1, ... starts with the block j..follow[j]-1, which has k[j] successes
     and r[j] failures, and goes on as the fit of the suffix that starts at follow[j].
@@ -59,7 +59,7 @@ def suffix_chains(successes, failures):  # type: ignore[no-untyped-def]
 
 @compiled()
 def fit_prefixes(successes, failures):  # type: ignore[no-untyped-def]
-    """Fit all scores and every suffix of them.
+    """Return the isotonic fit of all scores, and those of every suffix of them.
 
     Returns
     -------
@@ -97,7 +97,7 @@ def fit_prefixes(successes, failures):  # type: ignore[no-untyped-def]
 
 @compiled()
 def _free_blocks(last, fit, right_blocks):  # type: ignore[no-untyped-def]
-    """List the blocks of the fit to those scores of the block of `last` that lie right of it.
+    """List the blocks of the fit to the scores right of `last` that are in its block.
 
     From left to right: value, and successes and failures summed from the left. Returns how many.
     """
@@ -134,8 +134,8 @@ def _next_piece(top, fit, right_blocks, state):  # type: ignore[no-untyped-def]
     """
     _, k, r, starts, value, _, _, _ = fit
     depth, left, power_left, copower_left = state
-    # Blocks on the right that reach θ are free of it, those on the left that exceed it are held
-    # down to it.
+    # Blocks on the right with values of at least θ keep them; blocks on the left with values
+    # above θ are held at θ.
     while depth > 0 and right_blocks[depth - 1, 0] >= top:
         depth -= 1
     while left > 0 and value[left - 1] >= top:
@@ -202,8 +202,8 @@ def piece_integral(top, bottom, power, copower, log_pl):  # type: ignore[no-unty
     At depth d below the log-odds of top, top/θ = 1 + (1-top)(exp(d) - 1) =: e and
     (1-θ)/(1-top) = exp(d)/e, so the integrand is top (1-top) exp(log_pl + b d - (a+b) log e) with
     a and b one more than the powers: smooth and log-concave, whatever the powers and even down to
-    θ = 0, and no large logarithms cancel. Panels of bounded drop are walked downwards until nothing
-    is left.
+    θ = 0, and no large logarithms cancel. Panels of bounded drop are added downwards until
+    nothing is left.
     """
     if copower == 0.0:  # a power of θ; the only case in which top may be 1
         fall = -1.0

@@ -21,8 +21,8 @@ _MAX_STEPS = 300
 
 #: Strengths a ridge is chosen from, in units of standardised coefficients. The weakest is a normal
 #: prior of standard deviation 4.5 on the standardised slope. Few rows are often separable, and
-#: leaving one out then always votes for the weakest, so this end is a judgement, not an estimate:
-#: on 20 rows half and double of it do as well, a hundredth does badly.
+#: leaving one out then always chooses the weakest, so this end is a choice, not an estimate: on 20
+#: rows half and double of it do as well, a hundredth does badly.
 RIDGES = (0.05, 0.15, 0.5, 1.5, 5.0, 15.0, 50.0)
 
 
@@ -81,7 +81,7 @@ def fit_logistic(
         +\tfrac12\sum_j\lambda_j(\beta_j-\beta^0_j)^2,\quad p_i=\sigma(x_i^\top\beta).
 
     The optimum of a convex function over an orthant is the optimum of one of its faces: when the
-    free one leaves the orthant the faces are fitted in turn and the best that stays inside wins.
+    free one leaves the orthant the faces are fitted in turn and the best one inside is returned.
     """
     problem = _Problem(design, target, weight, penalty, prior)
     best: LogisticFit | None = None
@@ -146,7 +146,7 @@ def _newton(problem: _Problem, free: BoolArray, coef: FloatArray) -> LogisticFit
         step = -(inverse_on(here.hessian, free) @ gradient) * free  # exactly zero at bounds
         there = _expand(problem, coef + step)
         # The decrement is twice what is left to gain. Below rounding of the objective only the
-        # gradient can tell whether a step still helps.
+        # gradient shows whether a step still helps.
         if -float(gradient @ step) <= 1e-12 * (total + abs(here.value)):
             if float(np.abs(there.gradient[free]).max()) >= 0.5 * size:
                 break

@@ -1,4 +1,4 @@
-"""Ends of the cuts of two contours of a logistic curve at each score."""
+"""Compiled part of `logistic_level`: the ends of the cuts of two contours at each score."""
 
 from __future__ import annotations
 
@@ -15,10 +15,13 @@ from dubito._numerics.contour_cut_compiled import (
     next_place,
 )
 from dubito._numerics.jit import compiled
-from dubito._numerics.logistic_profile_compiled import profile, query_axes
+from dubito._numerics.logistic_profile_compiled import EXACT, in_axes, profile, query_axes
+from dubito._numerics.vector_math_compiled import exp_buffers
 
 if TYPE_CHECKING:
     from dubito._numerics.logistic_profile_compiled import (
+        AxesLikelihood,
+        ExpBuffers,
         Likelihood,
         Model,
         Pair,
@@ -28,19 +31,20 @@ if TYPE_CHECKING:
 
 
 @compiled()
-def _end(
-    likelihood: Likelihood,
-    query: tuple[float, Pair, float],
+def _end(  # noqa: PLR0917
+    at: AxesLikelihood,
+    query: Pair,
     path: Triple,
     place: Triple,
     t: float,
+    buffers: ExpBuffers,
 ) -> Triple:
     """Return where a cut ends, counted outward, and the point (ζ, b) of the profile there.
 
-    `query` is norm, axes and side; `path` a point (ζ, b) of the profile, or near it, and db/dζ;
-    `place` the estimate, where to look first, and the standard error.
+    `query` is norm and side (-1 lower, 1 upper); `path` a point (ζ, b) of the profile, or near it,
+    and db/dζ; `place` the estimate, the first place to evaluate, and the standard error.
     """
-    norm, axes, sign = query
+    norm, sign = query
     zeta_last, b_last, tilt = path
     best, u, scale = place
     search = np.empty((3, 2))
@@ -48,11 +52,11 @@ def _end(
     u = min(u, FAR)
     for step in range(MAX_STEPS):
         zeta = sign * u / norm
-        b, value = profile(likelihood, axes, zeta, b_last + tilt * (zeta - zeta_last))
+        b, fall = profile(at, zeta, b_last + tilt * (zeta - zeta_last), buffers, EXACT)
         if abs(zeta - zeta_last) * norm > 1e-3 * min(scale, 1.0):
             tilt = (b - b_last) / (zeta - zeta_last)
         zeta_last, b_last = zeta, b
-        r = math.sqrt(2.0 * max(value - likelihood[2], 0.0))
+        r = math.sqrt(2.0 * max(fall, 0.0))
         if r < t and u >= FAR:
             return np.inf, zeta_last, b_last
         new = next_place(search, u, r, t, scale)
@@ -69,30 +73,33 @@ def level_ends(
     """Return log-odds at the ends of two cuts, (n, 4): lower and upper of each; open ends are inf.
 
     The raw likelihood may have its estimate very far out, and its curvature nearly 0 there: its
-    ends are looked for from those of the other.
+    ends are searched from those of the other.
     """
     out = np.empty((len(queries), 4))
+    buffers = exp_buffers(max(shrunk[0][0].shape[1], raw[0][0].shape[1]))
     for i in range(len(queries)):
         norm, axes, path, scale = query_axes(queries[i], shrunk[1])
         _, _, raw_path, raw_scale = query_axes(queries[i], raw[1])
+        at = in_axes(shrunk[0], (0.0, 0.0), axes, 1.0)
+        raw_at = in_axes(raw[0], (0.0, 0.0), axes, 1.0)
         for side in range(2):
             sign = 2.0 * side - 1.0
-            query = (norm, axes, sign)
+            query = (norm, sign)
             best = sign * path[0] * norm
             end, zeta, b = np.inf, path[0], path[1]
             if best < FAR:
                 place = (best, best + t * scale, scale)
-                end, zeta, b = _end(shrunk[0], query, path, place, t)
+                end, zeta, b = _end(at, query, path, place, t, buffers)
             out[i, side] = sign * end
             best = sign * raw_path[0] * norm
             if best >= FAR:
                 end = np.inf
             elif best < end < FAR:
                 place, near = (best, end, scale), (zeta, b, raw_path[2])
-                end, _, _ = _end(raw[0], query, near, place, t)
+                end, _, _ = _end(raw_at, query, near, place, t, buffers)
             else:
                 width = min(raw_scale, FAR - best)
                 place = (best, best + t * width, width)
-                end, _, _ = _end(raw[0], query, raw_path, place, t)
+                end, _, _ = _end(raw_at, query, raw_path, place, t, buffers)
             out[i, 2 + side] = sign * end
     return out

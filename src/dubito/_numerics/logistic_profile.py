@@ -5,11 +5,11 @@ At a score x the log-odds :math:`\eta=\sigma_0+\sigma_1x` have the contour
 outward from the estimate by an adaptive rule until nothing is left, so the contour may fall as
 slowly as nearly separable data make it.
 
-Two exact devices keep large data cheap. Rows: the likelihood is a linear term and a sum of
-softplus terms; within a panel on which :math:`\sigma_1x` varies by less than 1 the softplus is a
-polynomial to 13 digits, so the rows of a panel are replaced by 12 points with the same moments.
-Queries: belief and plausibility are smooth in x, so many queries are interpolated between Chebyshev
-points in panels, cut where the curve rises and halved until each series has converged.
+Two devices, exact to 9 digits and more, keep large data cheap. Rows: the likelihood is a linear
+term and a sum of softplus terms; rows close to each other are replaced by few weighted points with
+the same sums (`condensed_rows_compiled`). Queries: belief and plausibility are smooth in x, so many
+queries are interpolated between Chebyshev points in panels, cut where the curve rises and halved
+until each series has converged.
 """
 
 from __future__ import annotations
@@ -24,16 +24,13 @@ from scipy.special import expit, logit
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dubito._typing import BoolArray, FloatArray
+    from dubito._typing import FloatArray
 
-#: Points that replace the rows of a panel.
-_MOMENTS = 12
+#: Rows up to which none are replaced.
+_FEW_ROWS = 48
 
-#: Fall of the log-likelihood within which the replaced rows must be exact: pl is 1e-14 there.
+#: Fall of the log-likelihood within which points must be as exact as rows: pl is 1e-14 there.
 _DROP = 32.0
-
-#: Standard errors of the slope within which fewer rows must do as all of them.
-_DEVIATIONS = 10.0
 
 #: Difference of the two rules on a panel; the finer rule, which is used, is far closer.
 _TOLERANCE = 1e-9
@@ -70,13 +67,15 @@ def logistic_evidence(
     totals = np.array([weight @ target, weight @ (target * x)])
     order = np.argsort(x, kind="stable")
     whole = _gather(np.stack([x[order], weight[order]]), totals, optimum)
-    if len(x) <= 4 * _MOMENTS or not np.ptp(x) > 0:
+    # Negative weights are those of `condensed_rows.fewer_rows`: these points are few already.
+    if len(x) <= _FEW_ROWS or not np.ptp(x) > 0 or weight.min() < 0:
         return whole
 
-    from dubito._numerics.logistic_profile_compiled import slope_reach  # noqa: PLC0415 - loads numba
+    from dubito._numerics.condensed_rows_compiled import condense  # noqa: PLC0415 - loads numba
+    from dubito._numerics.logistic_profile_compiled import slope_reach  # noqa: PLC0415
 
     reach = slope_reach(whole.likelihood, whole.model, _DROP)
-    fewer = _same_moments(whole.points, 1.0 / max(reach, 1e-6))
+    fewer = condense(whole.points, reach)
     return _gather(fewer, totals, optimum) if 2 * fewer.shape[1] < len(x) else whole
 
 
@@ -88,49 +87,6 @@ def _gather(points: FloatArray, totals: FloatArray, optimum: FloatArray) -> Logi
     hessian = np.array([[curvature.sum(), off], [off, curvature @ x**2]])
     least = float(weight @ np.logaddexp(0.0, eta) - totals @ optimum)
     return LogisticEvidence(np.ascontiguousarray(points), totals, optimum, hessian, least)
-
-
-def _same_moments(points: FloatArray, width: float) -> FloatArray:
-    """Replace the rows of each panel by Chebyshev points that integrate polynomials as they do."""
-    x, weight = points
-    number = np.floor((x - x[0]) / width)
-    first, panel = np.unique(number, return_inverse=True)
-    local = np.clip(2 * ((x - x[0]) / width - number) - 1, -1.0, 1.0)
-    angle = (np.arange(_MOMENTS) + 0.5) * np.pi / _MOMENTS
-    basis = np.cos(np.outer(np.arange(_MOMENTS), angle)) * (2 / _MOMENTS)
-    basis[0] /= 2
-    turn = np.arccos(local)
-    moments = [np.bincount(panel, weight * np.cos(k * turn)) for k in range(_MOMENTS)]
-    weights = np.stack(moments, axis=1) @ basis
-    positions = x[0] + width * (first[:, None] + 0.5 * (1 + np.cos(angle)))
-    return np.stack([positions.ravel(), weights.ravel()])
-
-
-def fewer_rows(
-    x: FloatArray, event: BoolArray, weight: FloatArray, coef: tuple[float, float]
-) -> tuple[FloatArray, BoolArray, FloatArray]:
-    """Return scores, events and weights of few rows with the same likelihood.
-
-    Slopes that the rows do not rule out vary by less than 1 within a panel; where rows say little
-    of the slope, or all scores are one, nothing is gained and all are kept.
-    """
-    level, slope = coef
-    spread = weight * expit(level + slope * x) * expit(-level - slope * x)
-    total = spread.sum()
-    around = spread @ (x - spread @ x / total) ** 2 if total > 0 else 0.0
-    doubt = _DEVIATIONS / np.sqrt(around) if around > 0 else np.inf
-    if doubt > max(abs(slope), 1.0):
-        return x, event, weight
-    width = 1 / max(abs(slope) + doubt, 2.0)
-    parts = []
-    for side in (False, True):
-        chosen = event == side
-        order = np.argsort(x[chosen], kind="stable")
-        points = np.stack([x[chosen][order], weight[chosen][order]])
-        parts.append(_same_moments(points, width) if points.size else points)
-    label = np.repeat([False, True], [part.shape[1] for part in parts])
-    positions, weights = np.hstack(parts)
-    return (positions, label, weights) if 2 * len(label) < len(x) else (x, event, weight)
 
 
 def belief_and_plausibility(

@@ -1,12 +1,13 @@
-r"""Profile likelihood of a logistic curve at a score, and its belief and plausibility, row by row.
+r"""Profile likelihood of a logistic curve at a score, its contour and the integrals of it.
 
-A vectorised version for tables of many tree nodes is in the kernels of nested dichotomies
-(`sigmoid_contour_compiled`); for several scores see `joint_logistic_compiled` of calibration.
+Coefficients are written in axes of the query x: with :math:`z=(1,x)/\lVert(1,x)\rVert` and the
+perpendicular unit vector u they are :math:`\sigma=\sigma^0+(sz+bu)/h`. The log-odds at x depend on
+s alone, and the profile maximises over b. This stays well conditioned however far x lies from the
+data. Here :math:`\sigma^0=0`, h = 1 and s is called ζ: the log-odds at x are
+:math:`\eta=\zeta\lVert(1,x)\rVert`.
 
-Coefficients are written in axes of the query: with :math:`z=(1,x)/\lVert(1,x)\rVert` and the
-perpendicular unit vector u, :math:`\sigma=\zeta z+bu`. The log-odds at x are
-:math:`\eta=\zeta\lVert(1,x)\rVert`, and what is left to maximise over is the one number b. This
-stays well conditioned however far x lies from the data.
+The kernels of nested dichotomies use `in_axes` and `profile` for tables of belief over all scores
+(`node_sigmoid_beliefs_compiled`). For several scores see `joint_logistic_compiled` of calibration.
 """
 
 from __future__ import annotations
@@ -18,9 +19,15 @@ import numpy as np
 
 from dubito._numerics.jit import compiled
 from dubito._numerics.quadrature import GAUSS_WEIGHTS, KRONROD_POINTS, KRONROD_WEIGHTS
+from dubito._numerics.vector_math_compiled import (
+    SIMD_FLAGS,
+    exp_buffers,
+    exp_in_place,
+    softplus_terms,
+)
 
 if TYPE_CHECKING:
-    from dubito._typing import FloatArray
+    from dubito._typing import FloatArray, IntArray
 
     Pair: TypeAlias = tuple[float, float]
     Triple: TypeAlias = tuple[float, float, float]
@@ -29,62 +36,91 @@ if TYPE_CHECKING:
     Likelihood: TypeAlias = tuple[FloatArray, FloatArray, float]
     #: Intercept and slope of the optimum, the Hessian there, the tolerance of a panel.
     Model: TypeAlias = tuple[FloatArray, FloatArray, float]
+    #: The likelihood in the axes of a query. (4, terms): weights, log-odds at the origin, and their
+    #: derivatives by s and b. Then the sums of targets times each of those derivatives, and the
+    #: constant that makes the fall 0 at the optimum.
+    AxesLikelihood: TypeAlias = tuple[FloatArray, Triple]
+    #: Buffers of `exp_in_place`.
+    ExpBuffers: TypeAlias = tuple[FloatArray, FloatArray, IntArray]
 
 #: Beyond this the logistic density is below 5e-18: nothing is left to integrate.
 FAR = 40.0
 
+#: Squared Newton decrement at which `profile` takes its last step without evaluating it. The fall
+#: is then accurate to the third power of the step, far below rounding of most likelihoods.
+EXACT = 1e-10
+
 
 @compiled()
-def profile(likelihood: Likelihood, axes: Pair, zeta: float, b: float) -> Pair:
-    """Maximise over b by safeguarded Newton steps; return b and the negative log-likelihood."""
-    points, totals, _ = likelihood
-    c, s = axes
-    slope_total = totals[1] * c - totals[0] * s
+def in_axes(
+    likelihood: Likelihood, origin: Pair, axes: Pair, scale: float
+) -> tuple[FloatArray, Triple]:
+    """Return the likelihood in the axes of a query; `origin` are intercept and slope at (0, 0).
+
+    `axes` are the components of z, `scale` is h of the module's formula.
+    """
+    points, totals, least = likelihood
+    c, s = axes[0] / scale, axes[1] / scale
+    terms = np.empty((4, points.shape[1]))
+    for j in range(points.shape[1]):
+        x = points[0, j]
+        terms[0, j], terms[1, j] = points[1, j], origin[0] + origin[1] * x
+        terms[2, j], terms[3, j] = c + s * x, c * x - s
+    constant = least + totals[0] * origin[0] + totals[1] * origin[1]
+    return terms, (c * totals[0] + s * totals[1], c * totals[1] - s * totals[0], constant)
+
+
+@compiled(fastmath=SIMD_FLAGS)
+def _expand(at: AxesLikelihood, s: float, b: float, buffers: ExpBuffers) -> Triple:
+    """Return the fall of the log-likelihood at (s, b), and its two derivatives by b."""
+    terms, sums = at
+    small, power, bits = buffers
+    n = terms.shape[1]
+    for j in range(n):
+        small[j] = -abs(terms[1, j] + s * terms[2, j] + b * terms[3, j])
+    exp_in_place(small[:n], power[:n], bits[:n])
+    fall = -sums[0] * s - sums[1] * b - sums[2]
+    first, second = -sums[1], 0.0
+    for j in range(n):
+        weight, across = terms[0, j], terms[3, j]
+        eta = terms[1, j] + s * terms[2, j] + b * across
+        value, p, curvature = softplus_terms(eta, small[j])
+        fall += weight * value
+        first += weight * across * p
+        second += weight * across * across * curvature
+    return fall, first, second
+
+
+@compiled()
+def profile(at: AxesLikelihood, s: float, b: float, buffers: ExpBuffers, accuracy: float) -> Pair:
+    """Maximise over b by safeguarded Newton steps; return b and the fall of the log-likelihood.
+
+    The last step, of squared decrement at most `accuracy`, is not evaluated.
+    """
     low, high, reach = -np.inf, np.inf, 8.0
+    fall = np.inf
     for _ in range(200):
-        gradient, curvature = -slope_total, 0.0
-        for j in range(points.shape[1]):
-            u = c * points[0, j] - s
-            eta = zeta * (c + s * points[0, j]) + b * u
-            small = math.exp(-abs(eta))
-            larger = 1.0 / (1.0 + small)
-            weighted = points[1, j] * u
-            gradient += weighted * (larger if eta >= 0 else small * larger)
-            curvature += weighted * u * small * larger * larger
-        gain = gradient * gradient  # in units of twice the curvature
-        if gain <= 1e-15 * curvature or gradient == 0.0:
+        fall, first, second = _expand(at, s, b, buffers)
+        if first == 0.0:  # as always where all rows have the same score
             break
-        if gradient > 0:
+        gain = first * first  # times 1 / second: the squared decrement
+        if gain <= accuracy * second:
+            return b - first / second, fall - 0.5 * gain / second
+        if first > 0.0:
             high = b
         else:
             low = b
-        step = -gradient / curvature if curvature > 1e-300 else math.copysign(np.inf, -gradient)
+        step = -first / second if second > 1e-300 else math.copysign(np.inf, -first)
         if abs(step) > reach:  # far out the loss is nearly linear and Newton steps are too long
             step = math.copysign(reach, step)
-            reach *= 2
+            reach *= 2.0
         new = b + step
         if not low < new < high:
             new = 0.5 * (low + high)
         if new == b:
             break
         b = new
-        # Newton steps converge quadratically: after this one the rest is below rounding.
-        if gain <= 1e-8 * curvature and abs(step) <= 1e-3:
-            break
-    return b, _loss(likelihood, axes, zeta, b)
-
-
-@compiled()
-def _loss(likelihood: Likelihood, axes: Pair, zeta: float, b: float) -> float:
-    """Return the negative log-likelihood at (ζ, b)."""
-    points, totals, _ = likelihood
-    c, s = axes
-    level, slope = zeta * c - b * s, zeta * s + b * c
-    value = -totals[0] * level - totals[1] * slope
-    for j in range(points.shape[1]):
-        eta = level + slope * points[0, j]
-        value += points[1, j] * (max(eta, 0.0) + math.log1p(math.exp(-abs(eta))))
-    return value
+    return b, fall
 
 
 @compiled()
@@ -107,13 +143,12 @@ def query_axes(x: float, model: Model) -> tuple[float, Pair, Triple, float]:
 
 @compiled()
 def _panel(
-    likelihood: Likelihood, norm: float, axes: Pair, path: Triple, ends: Pair
+    at: AxesLikelihood, norm: float, path: Triple, ends: Pair, buffers: ExpBuffers
 ) -> tuple[float, float, float, Triple]:
     """Integrate the contour over one panel; return two rules, the last contour and the path there.
 
     `path` is a point (ζ, b) of the profile and db/dζ there; from point to point it is extrapolated.
     """
-    least = likelihood[2]
     zeta_last, b_last, tilt = path
     middle, half = 0.5 * (ends[0] + ends[1]), 0.5 * (ends[1] - ends[0])
     kronrod, gauss, contour = 0.0, 0.0, 0.0
@@ -121,11 +156,11 @@ def _panel(
         k = i if i < 8 else 14 - i
         eta = middle - half * KRONROD_POINTS[k] if i < 8 else middle + half * KRONROD_POINTS[k]
         zeta = eta / norm
-        b, value = profile(likelihood, axes, zeta, b_last + tilt * (zeta - zeta_last))
+        b, fall = profile(at, zeta, b_last + tilt * (zeta - zeta_last), buffers, EXACT)
         if zeta != zeta_last:
             tilt = (b - b_last) / (zeta - zeta_last)
         zeta_last, b_last = zeta, b
-        contour = math.exp(min(least - value, 0.0))
+        contour = math.exp(min(-fall, 0.0))
         small = math.exp(-abs(eta))
         density = contour * small / (1.0 + small) ** 2
         kronrod += KRONROD_WEIGHTS[k] * density
@@ -135,10 +170,11 @@ def _panel(
 
 
 @compiled()
-def _outward(likelihood: Likelihood, x: float, model: Model) -> Pair:
+def _outward(likelihood: Likelihood, x: float, model: Model, buffers: ExpBuffers) -> Pair:
     """Integrate pl(η)σ'(η) from the estimate downwards and upwards."""
     tolerance = model[2]
     norm, axes, optimum, deviation = query_axes(x, model)
+    at = in_axes(likelihood, (0.0, 0.0), axes, 1.0)
     best = optimum[0] * norm
     below = 0.0
     area = 0.0
@@ -149,7 +185,7 @@ def _outward(likelihood: Likelihood, x: float, model: Model) -> Pair:
         width = min(4.0 * deviation, 3.0)
         while sign * here < FAR:
             end = sign * min(sign * here + width, FAR)
-            fine, coarse, contour, path_end = _panel(likelihood, norm, axes, path, (here, end))
+            fine, coarse, contour, path_end = _panel(at, norm, path, (here, end), buffers)
             error = abs(fine - coarse)
             if error > tolerance and width > 1e-9 * min(deviation, 1.0):
                 width *= 0.5
@@ -168,8 +204,9 @@ def _outward(likelihood: Likelihood, x: float, model: Model) -> Pair:
 def integrals(likelihood: Likelihood, queries: FloatArray, model: Model) -> FloatArray:
     """Return ∫pl(u)du below and above the estimate for each query, (n, 2)."""
     out = np.empty((len(queries), 2))
+    buffers = exp_buffers(likelihood[0].shape[1])
     for i in range(len(queries)):
-        out[i, 0], out[i, 1] = _outward(likelihood, queries[i], model)
+        out[i, 0], out[i, 1] = _outward(likelihood, queries[i], model, buffers)
     return out
 
 
@@ -179,13 +216,15 @@ def contours(
 ) -> FloatArray:
     """Return the profile likelihood, relative to the best, of log-odds `etas` at each query."""
     out = np.empty((len(queries), len(etas)))
+    buffers = exp_buffers(likelihood[0].shape[1])
     for i in range(len(queries)):
         norm, axes, optimum, _ = query_axes(queries[i], model)
+        at = in_axes(likelihood, (0.0, 0.0), axes, 1.0)
         for j in range(len(etas)):
             zeta = etas[j] / norm
             b = optimum[1] + optimum[2] * (zeta - optimum[0])
-            _, value = profile(likelihood, axes, zeta, b)
-            out[i, j] = math.exp(min(likelihood[2] - value, 0.0))
+            _, fall = profile(at, zeta, b, buffers, EXACT)
+            out[i, j] = math.exp(min(-fall, 0.0))
     return out
 
 
@@ -195,13 +234,15 @@ def slope_reach(likelihood: Likelihood, model: Model, drop: float) -> float:
     optimum, hessian, _ = model
     reach = abs(optimum[1])
     remaining = hessian[1, 1] - hessian[0, 1] ** 2 / hessian[0, 0]
+    at = in_axes(likelihood, (0.0, 0.0), (0.0, 1.0), 1.0)
+    buffers = exp_buffers(likelihood[0].shape[1])
     for sign in (-1.0, 1.0):
         step = math.sqrt(2.0 * drop / remaining)
         b = -optimum[0]
         for _ in range(60):
             slope = optimum[1] + sign * step
-            b, value = profile(likelihood, (0.0, 1.0), slope, b)
-            if value - likelihood[2] >= drop:
+            b, fall = profile(at, slope, b, buffers, EXACT)
+            if fall >= drop:
                 break
             step *= 1.5
         reach = max(reach, abs(optimum[1] + sign * step))

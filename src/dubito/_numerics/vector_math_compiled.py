@@ -1,4 +1,7 @@
-"""exp, 1 - exp, log(1 + x) and dot products that the compiler can turn into vector instructions."""
+"""exp, 1 - exp, log(1 + x), softplus and dot products on vector lanes.
+
+The loops are written so that the compiler can turn them into vector instructions.
+"""
 
 from __future__ import annotations
 
@@ -33,13 +36,22 @@ def _exp_slope(r):  # type: ignore[no-untyped-def]
     return p * r + 1.0
 
 
+@compiled()
+def exp_buffers(size):  # type: ignore[no-untyped-def]
+    """Return vectors of this size as `exp_in_place` takes them: values, powers of two, their bits.
+
+    The last two are the same memory, as numbers and as integers.
+    """
+    power = np.empty(size)
+    return np.empty(size), power, power.view(np.int64)
+
+
 @compiled(fastmath={"contract"})
 def exp_in_place(x, power, power_bits):  # type: ignore[no-untyped-def]
     """Replace non-positive x by exp(x); `power_bits` are the numbers of `power` as integers.
 
-    The library's exp is called number by number; this one the compiler can run on vector lanes,
-    which is most of a pass. A polynomial on half a binade is right to rounding; below -708 the
-    result stays at exp(-708), about 3e-308.
+    The library's exp is called number by number, this one runs on vector lanes. The polynomial on
+    half a binade is exact to rounding; below -708 the result stays at exp(-708), about 3e-308.
     """
     for k in range(len(x)):
         value = x[k] if x[k] > -708.0 else -708.0  # noqa: FURB136
@@ -47,7 +59,7 @@ def exp_in_place(x, power, power_bits):  # type: ignore[no-untyped-def]
         r = value - binade * _LN2_HIGH - binade * _LN2_LOW
         x[k] = _exp_slope(r) * r + 1.0
         power_bits[k] = (np.int64(binade) + 1023) << 52
-    # A loop of its own: seen as numbers and as integers at once, it could not be vectorised.
+    # A separate loop: one that reads `power` and writes `power_bits` would not be vectorised.
     for k in range(len(x)):
         x[k] *= power[k]
 
@@ -91,8 +103,16 @@ def log_one_plus(x):  # type: ignore[no-untyped-def]
 
 
 @compiled(fastmath=SIMD_FLAGS)
+def softplus_terms(eta, small):  # type: ignore[no-untyped-def]
+    """Return log(1 + exp(eta)) and its first two derivatives, given small = exp(-abs(eta))."""
+    larger = 1.0 / (1.0 + small)
+    value = (eta if eta > 0.0 else 0.0) + log_one_plus(small)  # noqa: FURB136 - for vector lanes
+    return value, larger if eta >= 0.0 else small * larger, small * larger * larger
+
+
+@compiled(fastmath=SIMD_FLAGS)
 def dot(a, b):  # type: ignore[no-untyped-def]
-    """Return the sum of products."""
+    """Return the sum of products, in double precision."""
     total = 0.0
     for i in range(len(a)):
         total += a[i] * b[i]
@@ -100,8 +120,25 @@ def dot(a, b):  # type: ignore[no-untyped-def]
 
 
 @compiled(fastmath=SIMD_FLAGS)
+def matrix_vector(matrix, vector, out):  # type: ignore[no-untyped-def]
+    """Write the product of a matrix, of either precision, and a vector, summed in double."""
+    for i in range(len(out)):
+        row, total = matrix[i], 0.0
+        for j in range(len(vector)):
+            total += row[j] * vector[j]
+        out[i] = total
+
+
+@compiled(fastmath=SIMD_FLAGS)
+def add_multiple(row, factor, out):  # type: ignore[no-untyped-def]
+    """Add a multiple of a row."""
+    for j in range(len(out)):
+        out[j] += factor * row[j]
+
+
+@compiled(fastmath=SIMD_FLAGS)
 def times(a, b, out):  # type: ignore[no-untyped-def]
-    """Write the products."""
+    """Write the products of the entries of two vectors."""
     for i in range(len(a)):
         out[i] = a[i] * b[i]
 

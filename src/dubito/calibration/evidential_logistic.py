@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import expit
 
 from dubito._compat import StrOptions
+from dubito._numerics.condensed_rows import fewer_rows
 from dubito._numerics.logistic_fit import (
     LogisticFit,
     fit_logistic,
@@ -24,7 +25,6 @@ from dubito._numerics.logistic_profile import (
     LogisticEvidence,
     belief_and_plausibility,
     contour_of,
-    fewer_rows,
     logistic_evidence,
 )
 from dubito._numerics.targets import event_targets

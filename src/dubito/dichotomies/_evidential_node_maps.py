@@ -61,7 +61,7 @@ class EvidentialSigmoidMaps(NodeMaps):
     @classmethod
     def fit(cls, rows: NodeRows, *, targets: str, n_jobs: int | None) -> Self:
         """Fit the maps of ``EvidentialLogisticCalibrator(targets=targets)`` at all nodes."""
-        from dubito.dichotomies._kernels.sigmoid_belief_tables_compiled import DEGREE  # noqa: PLC0415 - loads numba
+        from dubito.dichotomies._kernels.node_sigmoid_beliefs_compiled import DEGREE  # noqa: PLC0415 - loads numba
 
         sigmoids, usable = SigmoidMaps.fit(rows, targets=targets), rows.usable()
         tasks = plan_tasks(np.where(usable, rows.sizes + _FIXED_COST, 0.0), count_tasks(n_jobs))
@@ -86,14 +86,14 @@ class EvidentialSigmoidMaps(NodeMaps):
 
     def bounds(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return belief and plausibility; those of an uncalibrated node are 0 and 1."""
-        from dubito.dichotomies._kernels.sigmoid_belief_tables_compiled import sigmoid_bounds  # noqa: PLC0415
+        from dubito.dichotomies._kernels.node_sigmoid_beliefs_compiled import sigmoid_bounds  # noqa: PLC0415
 
-        tables = (self.start, self.edges, self.series)
-        return sigmoid_bounds(contiguous(scores), self.sigmoids.coef, self.frames, tables)
+        tables = (self.start, self.frames, self.edges, self.series)
+        return sigmoid_bounds(contiguous(scores), self.sigmoids.coef, tables)
 
     def level_bounds(self, scores: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
         """Return the hull of the cuts of each node's two likelihoods."""
-        from dubito.dichotomies._kernels.sigmoid_level_tables_compiled import sigmoid_level_bounds  # noqa: PLC0415
+        from dubito.dichotomies._kernels.node_sigmoid_levels_compiled import sigmoid_level_bounds  # noqa: PLC0415
 
         return sigmoid_level_bounds(contiguous(scores), self.sigmoids.coef, self._tables_at(level))
 
@@ -122,7 +122,7 @@ def _tables_of(
 
 def _table_of(rows: NodeRows, coef: FloatArray, sides: FloatArray, node: int) -> tuple[Any, ...]:
     """Return frame, edges and series of a node, its likelihoods, and its gap."""
-    from dubito.dichotomies._kernels.sigmoid_belief_tables_compiled import tabulate  # noqa: PLC0415
+    from dubito.dichotomies._kernels.node_sigmoid_beliefs_compiled import tabulate_beliefs  # noqa: PLC0415
 
     centre, scale, slope, intercept, _ = coef
     score, event, weight = rows.of(node)
@@ -130,7 +130,7 @@ def _table_of(rows: NodeRows, coef: FloatArray, sides: FloatArray, node: int) ->
     order = np.argsort(x, kind="stable")
     points = np.stack([x[order], weight[order]])
     optimum = np.array([intercept, slope])
-    table = tabulate(points, np.array([target.sum(), target @ x]), optimum)
+    table = tabulate_beliefs(points, np.array([target.sum(), target @ x]), optimum)
     return (*table, logistic_levels(x, event, weight, optimum), _gap(x, event))
 
 
@@ -148,7 +148,7 @@ def _level_tables(
     levels: tuple[LogisticLevels | None, ...], gaps: tuple[FloatArray, ...], t: float
 ) -> tuple[Any, ...]:
     """Return the start of the panels of each node, frames, edges and series."""
-    from dubito.dichotomies._kernels.sigmoid_level_tables_compiled import DEGREE, tabulate_levels  # noqa: PLC0415
+    from dubito.dichotomies._kernels.node_sigmoid_levels_compiled import DEGREE, tabulate_levels  # noqa: PLC0415
 
     frames = np.zeros((len(levels), 2))
     edges, series = [np.empty(0)] * len(levels), [np.empty((0, 4, DEGREE + 1))] * len(levels)
@@ -181,9 +181,9 @@ class EvidentialIsotonicMaps(NodeMaps):
     @classmethod
     def fit(cls, rows: NodeRows, *, exact: bool, n_jobs: int | None) -> Self:
         """Fit the maps of ``EvidentialIsotonicCalibrator(exact=exact)`` at all nodes."""
-        from dubito.dichotomies._kernels.packed_isotonic_compiled import pool_ties  # noqa: PLC0415 - loads numba
+        from dubito.dichotomies._kernels.node_isotonic_compiled import pool_ties_of_nodes  # noqa: PLC0415 - loads numba
 
-        pools, count = pool_ties(rows.packed)
+        pools, count = pool_ties_of_nodes(rows.packed)
         start, columns = pack(rows.ptr, count)
         pools = pools[:, columns]
         tasks = plan_tasks(count.astype(np.float64), count_tasks(n_jobs))
@@ -196,7 +196,7 @@ class EvidentialIsotonicMaps(NodeMaps):
 
     def bounds(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return belief and plausibility; those of an uncalibrated node are 0 and 1."""
-        from dubito.dichotomies._kernels.packed_isotonic_compiled import step_bounds  # noqa: PLC0415
+        from dubito.dichotomies._kernels.node_isotonic_compiled import step_bounds  # noqa: PLC0415
 
         return step_bounds(contiguous(scores), self.pools[0], self.start, self.beliefs)
 

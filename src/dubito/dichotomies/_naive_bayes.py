@@ -68,7 +68,7 @@ class GaussianNodes:
 
     def scores(self, X: npt.NDArray[Any]) -> FloatArray:
         """Return the log-odds of the right side, (n, K-1)."""
-        from dubito.dichotomies._kernels.naive_bayes_compiled import gaussian_scores  # noqa: PLC0415 - slow
+        from dubito.dichotomies._kernels.gaussian_naive_bayes_compiled import gaussian_scores  # noqa: PLC0415 - slow
 
         out = np.empty((len(X), len(self.constant)))
         model = self.centre, self.scale, self.constant
@@ -112,7 +112,7 @@ def fit_gaussian(
     cross : ndarray or None
         Out-of-fold scores, packed.
     """
-    from dubito.dichotomies._kernels.naive_bayes_compiled import gaussian_cross  # noqa: PLC0415
+    from dubito.dichotomies._kernels.gaussian_naive_bayes_compiled import gaussian_cross  # noqa: PLC0415
 
     _check_parameters(estimator, X)
     X = np.ascontiguousarray(X)
@@ -136,9 +136,9 @@ def _fit_gaussian(
     rows: _Rows, offset: IntArray, children: _Children, smoothing: float, without: tuple[int, int]
 ) -> GaussianNodes:
     """Return the Gaussians of all rows except those of a fold."""
-    from dubito.dichotomies._kernels.naive_bayes_compiled import (  # noqa: PLC0415
+    from dubito.dichotomies._kernels.gaussian_naive_bayes_compiled import (  # noqa: PLC0415
         gaussian_sides,
-        widest_variance,
+        largest_variance,
     )
 
     X, weight = rows
@@ -148,7 +148,7 @@ def _fit_gaussian(
         plain = _moments((X, np.ones(len(X))), offset, children, without)
     n_nodes, n_features = len(offset) - 2, X.shape[1]
     widest = np.empty(n_nodes)
-    widest_variance(plain[0], plain[2], widest)
+    largest_variance(plain[0], plain[2], widest)
     centre, scale = np.empty((n_nodes, 2, n_features)), np.empty((n_nodes, 2, n_features))
     constant = np.empty(n_nodes)
     gaussian_sides(children, moments, smoothing * widest, (centre, scale, constant))
@@ -159,7 +159,7 @@ def _moments(
     rows: _Rows, offset: IntArray, children: _Children, without: tuple[int, int]
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return sample weights, means and centred sums of squares of all nodes, then all leaves."""
-    from dubito.dichotomies._kernels.naive_bayes_compiled import (  # noqa: PLC0415
+    from dubito.dichotomies._kernels.gaussian_naive_bayes_compiled import (  # noqa: PLC0415
         add_up_moments,
         class_moments,
     )
@@ -189,7 +189,7 @@ class CountNodes:
 
     def scores(self, X: Any) -> FloatArray:
         """Return the log-odds of the right side, (n, K-1)."""
-        from dubito.dichotomies._kernels.naive_counts_compiled import count_scores  # noqa: PLC0415
+        from dubito.dichotomies._kernels.multinomial_naive_bayes_compiled import count_scores  # noqa: PLC0415
 
         out = np.empty((X.shape[0], len(self.constant)))
         for rows in _blocks(X):
@@ -226,14 +226,14 @@ class SparseCountNodes:
 
     def scores(self, X: Any) -> FloatArray:
         """Return the log-odds of the right side, (n, K-1)."""
-        from dubito.dichotomies._kernels.naive_counts_compiled import sparse_scores  # noqa: PLC0415
+        from dubito.dichotomies._kernels.multinomial_naive_bayes_compiled import sparse_count_scores  # noqa: PLC0415
 
         out = np.empty((X.shape[0], len(self.constant)))
         entries = (self.first, self.last), (self.node, self.value)
         model = *entries, self.factor, self.constant
         for rows in _blocks(X):
             block = sparse.csr_array(X[rows])
-            sparse_scores((block.data, block.indices, block.indptr), model, out[rows])
+            sparse_count_scores((block.data, block.indices, block.indptr), model, out[rows])
         return out
 
 
@@ -283,7 +283,7 @@ def fit_multinomial(
 def _fit_dense_counts(
     rows: _Rows, offset: IntArray, tree: DichotomyTree, options: _Options, n_folds: int | None
 ) -> tuple[CountNodes, FloatArray | None]:
-    from dubito.dichotomies._kernels.naive_counts_compiled import count_cross  # noqa: PLC0415
+    from dubito.dichotomies._kernels.multinomial_naive_bayes_compiled import count_cross  # noqa: PLC0415
 
     rows = np.ascontiguousarray(rows[0]), rows[1]
     model = _contrasts(rows, offset, tree, options, without=_ALL_ROWS)
@@ -302,7 +302,7 @@ def _contrasts(
     rows: _Rows, offset: IntArray, tree: DichotomyTree, options: _Options, without: tuple[int, int]
 ) -> CountNodes:
     """Return the coefficients of all rows except those of a fold."""
-    from dubito.dichotomies._kernels.naive_counts_compiled import (  # noqa: PLC0415
+    from dubito.dichotomies._kernels.multinomial_naive_bayes_compiled import (  # noqa: PLC0415
         add_up_counts,
         class_counts,
         count_contrasts,
@@ -322,10 +322,10 @@ def _contrasts(
 def _fit_sparse_counts(
     rows: _Rows, offset: IntArray, tree: DichotomyTree, options: _Options, n_folds: int | None
 ) -> tuple[SparseCountNodes, FloatArray | None]:
-    from dubito.dichotomies._kernels.naive_counts_compiled import (  # noqa: PLC0415
+    from dubito.dichotomies._kernels.multinomial_naive_bayes_compiled import (  # noqa: PLC0415
         entries_of_features,
-        sparse_contrasts,
-        sparse_cross,
+        sparse_count_contrasts,
+        sparse_count_cross,
     )
 
     X, weight = sparse.csr_array(rows[0]), rows[1]
@@ -337,14 +337,14 @@ def _fit_sparse_counts(
     node, value = np.empty(n_entries, dtype=np.int32), np.empty(n_entries)
     factor, sides = np.empty(tree.n_nodes), np.empty((2, tree.n_nodes))
     entries = first.copy(), node, value
-    sparse_contrasts((csr, weight), nodes, alpha, entries, (factor, sides))
+    sparse_count_contrasts((csr, weight), nodes, alpha, entries, (factor, sides))
     constant = _prior_odds(*sides, fit_prior=fit_prior)
     model = SparseCountNodes(first, last, node, value, factor, constant)
     if n_folds is None:
         return model, None
     ptr = node_ptr(offset, tree)
     cross = np.empty(ptr[-1])
-    sparse_cross((csr, weight), (*nodes, ptr), alpha, (n_folds, fit_prior), cross)
+    sparse_count_cross((csr, weight), (*nodes, ptr), alpha, (n_folds, fit_prior), cross)
     return model, cross
 
 

@@ -162,7 +162,7 @@ class SigmoidMaps(NodeMaps):
     @classmethod
     def fit(cls, rows: NodeRows, *, targets: str) -> Self:
         """Fit sigmoids at all nodes in one pass; with smoothed targets they are Platt's."""
-        from dubito.dichotomies._kernels.packed_sigmoids_compiled import fit_sigmoids  # noqa: PLC0415 - loads numba
+        from dubito.dichotomies._kernels.node_sigmoids_compiled import fit_sigmoids  # noqa: PLC0415 - loads numba
 
         return cls(fit_sigmoids(rows.packed, rows.side_targets(targets)))
 
@@ -175,7 +175,7 @@ class SigmoidMaps(NodeMaps):
 
     def log_odds(self, scores: FloatArray) -> FloatArray:
         """Return calibrated log-odds."""
-        from dubito.dichotomies._kernels.packed_sigmoids_compiled import affine_log_odds  # noqa: PLC0415
+        from dubito.dichotomies._kernels.node_sigmoids_compiled import affine_log_odds  # noqa: PLC0415
 
         return affine_log_odds(contiguous(scores), self.coef)
 
@@ -211,12 +211,12 @@ class IsotonicMaps(NodeMaps):
     @classmethod
     def fit(cls, rows: NodeRows, *, smoothing: float) -> Self:
         """Fit the maps of ``IsotonicCalibrator(smoothing=smoothing)`` at all nodes."""
-        from dubito.dichotomies._kernels.packed_isotonic_compiled import (  # noqa: PLC0415 - loads numba
+        from dubito.dichotomies._kernels.node_isotonic_compiled import (  # noqa: PLC0415 - loads numba
             isotonic_knots,
-            pool_ties,
+            pool_ties_of_nodes,
         )
 
-        pools, count = pool_ties(rows.packed)
+        pools, count = pool_ties_of_nodes(rows.packed)
         knots, used = isotonic_knots(pools, rows.packed[1], count, float(smoothing))
         start, columns = pack(rows.ptr, used)
         cut = np.where(smoothing > 0, 0.0, rows.smallest_proba())
@@ -224,7 +224,7 @@ class IsotonicMaps(NodeMaps):
 
     def log_odds(self, scores: FloatArray) -> FloatArray:
         """Return calibrated log-odds; an uncalibrated node keeps its scores."""
-        from dubito.dichotomies._kernels.packed_isotonic_compiled import isotonic_log_odds  # noqa: PLC0415
+        from dubito.dichotomies._kernels.node_isotonic_compiled import isotonic_log_odds  # noqa: PLC0415
 
         return isotonic_log_odds(contiguous(scores), self.knots, self.start, self.cut)
 

@@ -1,1 +1,10 @@
-"""Formulas of belief functions on arrays: subset transforms and products."""
+"""Formulas of belief functions on arrays, over all subsets of K classes.
+
+=========================================================  ===================================
+formula                                                    module
+=========================================================  ===================================
+zeta and Möbius transforms (belief, commonality, mass)     `moebius`
+products onto intersections and unions (Dempster's rule)   `moebius`
+the same, compiled, for large arrays                       `moebius_compiled`
+=========================================================  ===================================
+"""

@@ -1,4 +1,4 @@
-"""Trees by balanced 2-means: neighbours in space are neighbours in the tree."""
+"""Binary trees over points by balanced 2-means, applied recursively."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ if TYPE_CHECKING:
 
     from dubito._typing import IntArray
 
-#: Balanced 2-means settles in about ten rounds; ties and rounding may keep it going.
+#: Balanced 2-means converges in about ten rounds; ties and rounding may prevent it.
 _MAX_ROUNDS = 50
 
 
 def balanced_tree(
     points: Any, rng: np.random.Generator, *, n_starts: int = 1
 ) -> tuple[IntArray, IntArray]:
-    r"""Halve points again and again by balanced 2-means.
+    r"""Return the tree that halves the points of each node by balanced 2-means.
 
-    A node starts from two of its points at random. In each round its points are sorted by
-    :math:`x^\top(m_1-m_2)`, the upper half (sizes differ by at most one) makes :math:`m_1` anew,
-    the others :math:`m_2`, until nothing changes. Equal points part at random.
+    A node starts from two of its points drawn at random. In each round its points are sorted by
+    :math:`x^\top(m_1-m_2)`; :math:`m_1` becomes the mean of the upper half (sizes differ by at most
+    one), :math:`m_2` that of the others, until nothing changes. Ties are broken at random.
 
     Parameters
     ----------
     points : ndarray or CSR of shape (K, p)
-        At least one.
+        The points, at least one.
     rng : Generator
-        Gives the starts, and the order among equals.
+        Draws the starts, and the order among equal points.
     n_starts : int, default=1
-        Tries at each node, of which the one with the closest halves is kept.
+        Starts at each node, of which the one with the least squared distances to means is kept.
 
     Returns
     -------
@@ -50,10 +50,10 @@ def balanced_tree(
 
 
 def _as_rows(points: Any) -> tuple[npt.NDArray[Any], ...]:
-    """Return data, column numbers and row starts as in CSR, without column numbers if dense."""
+    """Return data, column indices and row starts as in CSR; dense points have no column indices."""
     if hasattr(points, "indptr"):
         data = points.data.astype(np.float64, copy=False)
-        # Unsigned: an index that may be negative costs a test at every entry.
+        # Unsigned: numba tests the sign of signed indices at every entry.
         return data, points.indices.astype(np.uint32), points.indptr.astype(np.int64)
     data = np.ascontiguousarray(points, dtype=np.float64).ravel()
     starts = np.arange(len(points) + 1, dtype=np.int64) * points.shape[1]

@@ -1,7 +1,7 @@
-"""Compiled half of trees by balanced 2-means; import only from `balanced_means`.
+"""Compiled part of trees by balanced 2-means; import only from `balanced_means`.
 
 `points` are the rows of a matrix, (data, indices, indptr) as in CSR; without indices the rows are
-dense. `direction` is scratch as long as a row, all zero between calls.
+dense. `direction` is a buffer as long as a row, all zero between calls.
 """
 
 from __future__ import annotations
@@ -9,25 +9,26 @@ from __future__ import annotations
 import numpy as np
 
 from dubito._numerics.jit import compiled
+from dubito._numerics.vector_math_compiled import add_multiple, dot
 
 
 @compiled()
 def grow_balanced(points, direction, order, draws, max_rounds):  # type: ignore[no-untyped-def]
-    """Halve a set of points again and again, until every point is alone.
+    """Halve sets of points recursively, down to single points; return the sizes of left sides.
 
     Parameters
     ----------
     order : array of int (K,)
-        The points; equal points part by their place in it. Reordered in place.
+        The points, by whose position ties are broken. Reordered in place.
     draws : array (K-1, starts, 2)
-        Uniform in [0, 1): the pair of points each node starts from, as often as it is tried.
+        Uniform in [0, 1): the pair of points of each start of each node.
     max_rounds : int
-        The most rounds of one try.
+        The most rounds of one start.
 
     Returns
     -------
     array of int (K-1,)
-        The sizes of left sides, nodes in preorder; `order` then lists the leaves.
+        Sizes of left sides, nodes in preorder; `order` then lists the leaves.
     """
     n = len(order)
     sizes = np.empty(n - 1, np.int64)
@@ -51,7 +52,10 @@ def grow_balanced(points, direction, order, draws, max_rounds):  # type: ignore[
 
 @compiled()
 def _halve(points, direction, members, draws, max_rounds):  # type: ignore[no-untyped-def]
-    """Part the members in halves, the larger one first, by the best of some tries of 2-means."""
+    """Reorder the members in two halves, the larger one first, by the best start of 2-means.
+
+    Return the size of the first half.
+    """
     n = len(members)
     first = (n + 1) // 2
     if n == 2:
@@ -64,25 +68,25 @@ def _halve(points, direction, members, draws, max_rounds):  # type: ignore[no-un
         upper, gap = _two_means(points, direction, members, (a, b), max_rounds)
         if gap > best_gap:
             best, best_gap = upper, gap
-    # Both halves keep the order of members: it is what ties are broken by.
+    # Both halves keep the order of members, by which ties are broken.
     members[:] = np.concatenate((members[best], members[~best]))
     return first
 
 
 @compiled()
 def _two_means(points, direction, members, pair, max_rounds):  # type: ignore[no-untyped-def]
-    """Find two halves, each nearer to its mean than their exchange would be, from two members.
+    """Return two halves such that no exchange of members brings them nearer to their means.
 
-    The members are sorted by their product with the difference of the means, that is by how much
-    nearer they are to the first; the upper half makes the first mean. Every round shrinks the
-    squared distances to the means, or is the last.
+    `pair` are the members to start from. The members are sorted by their product with the
+    difference of the means, that is by how much nearer they are to the first; the upper half makes
+    the first mean. Every round decreases the squared distances to the means, or is the last.
 
     Returns
     -------
     upper : array of bool (n,)
-        Who is in the upper half.
+        Which members are in the upper half.
     gap : float
-        The squared distance of the means: the larger, the closer the halves are in themselves.
+        The squared distance of the means: the larger, the smaller the distances within the halves.
     """
     n = len(members)
     first = (n + 1) // 2
@@ -95,8 +99,7 @@ def _two_means(points, direction, members, pair, max_rounds):  # type: ignore[no
     upper = _upper_half(scores, first)
     _clear(points, direction, np.array([one, other]))
     for i in range(n):
-        share = to_first if upper[i] else -to_second
-        _add(points, direction, members[i], share)
+        _add(points, direction, members[i], to_first if upper[i] else -to_second)
     for _ in range(max_rounds):
         _project(points, direction, members, scores)
         moved = _upper_half(scores, first)
@@ -104,8 +107,8 @@ def _two_means(points, direction, members, pair, max_rounds):  # type: ignore[no
         for i in range(n):
             if moved[i] != upper[i]:
                 changed = True
-                share = to_first + to_second if moved[i] else -to_first - to_second
-                _add(points, direction, members[i], share)
+                factor = to_first + to_second if moved[i] else -to_first - to_second
+                _add(points, direction, members[i], factor)
         if not changed:
             break
         upper = moved
@@ -118,7 +121,7 @@ def _two_means(points, direction, members, pair, max_rounds):  # type: ignore[no
 
 @compiled()
 def _upper_half(scores, size):  # type: ignore[no-untyped-def]
-    """Mark the `size` largest scores; of equal ones those that come first."""
+    """Return which are the `size` largest scores; of equal scores those that come first."""
     upper = np.zeros(len(scores), np.bool_)
     upper[np.argsort(-scores, kind="mergesort")[:size]] = True
     return upper
@@ -131,43 +134,35 @@ def _project(points, direction, members, scores):  # type: ignore[no-untyped-def
     for i in range(len(members)):
         begin, end = indptr[members[i]], indptr[members[i] + 1]
         if len(indices) == 0:
-            scores[i] = _dot(data[begin:end], direction)
+            scores[i] = dot(data[begin:end], direction)
             continue
-        # Summed in order: vector lanes gather entries slower than they are read one by one.
+        # A plain loop: gathering entries into vector lanes would be slower.
         total = 0.0
         for j in range(begin, end):
             total += data[j] * direction[indices[j]]
         scores[i] = total
 
 
-@compiled(fastmath={"reassoc"})
-def _dot(row, direction):  # type: ignore[no-untyped-def]
-    total = 0.0
-    for j in range(len(row)):
-        total += row[j] * direction[j]
-    return total
-
-
 @compiled()
-def _add(points, direction, member, share):  # type: ignore[no-untyped-def]
+def _add(points, direction, member, factor):  # type: ignore[no-untyped-def]
+    """Add a multiple of a point to the direction."""
     data, indices, indptr = points
     begin, end = indptr[member], indptr[member + 1]
     if len(indices) == 0:
-        for j in range(end - begin):
-            direction[j] += share * data[begin + j]
+        add_multiple(data[begin:end], factor, direction)
     else:
         for j in range(begin, end):
-            direction[indices[j]] += share * data[j]
+            direction[indices[j]] += factor * data[j]
 
 
 @compiled()
 def _clear(points, direction, members):  # type: ignore[no-untyped-def]
-    """Set to zero what the members may have touched."""
+    """Set to zero the entries of the direction that the members may have changed."""
     _, indices, indptr = points
-    touched = 0
+    changed = 0
     for member in members:
-        touched += indptr[member + 1] - indptr[member]
-    if len(indices) == 0 or touched > len(direction):
+        changed += indptr[member + 1] - indptr[member]
+    if len(indices) == 0 or changed > len(direction):
         direction[:] = 0.0
         return
     for member in members:

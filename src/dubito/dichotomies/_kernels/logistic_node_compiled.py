@@ -1,4 +1,14 @@
-"""One logistic node from its rows: the road that suits its size, then its folds."""
+"""Logistic model of one node: the fit by the method that suits its size, then fits without a fold.
+
+========================  ====================================
+rows of the node          method
+========================  ====================================
+dense, few                `logistic_node_gram_compiled`
+dense, many               `logistic_node_columns_compiled`
+sparse, few               `logistic_node_gram_compiled`
+sparse, many              `logistic_node_sparse_compiled`
+========================  ====================================
+"""
 
 from __future__ import annotations
 
@@ -8,7 +18,7 @@ import numpy as np
 
 from dubito._numerics.jit import compiled
 from dubito.dichotomies._kernels.logistic_node_columns_compiled import fit_by_columns
-from dubito.dichotomies._kernels.logistic_node_gram_compiled import fit_by_rows
+from dubito.dichotomies._kernels.logistic_node_gram_compiled import fit_by_gram
 from dubito.dichotomies._kernels.logistic_node_loss_compiled import prior_odds
 from dubito.dichotomies._kernels.logistic_node_sparse_compiled import (
     columns_present,
@@ -18,16 +28,16 @@ from dubito.dichotomies._kernels.logistic_node_sparse_compiled import (
     start_at_prior,
 )
 
-#: Dense rows for each column up to which a node is fitted by its Gram matrix, and the most rows.
+#: Dense rows for each column up to which a node is fitted by its Gram matrix, and most rows at all.
 _ROWS_PER_COLUMN = 1.5
 _MOST_DENSE_ROWS = 800
-#: The same for sparse rows: products with a few entries cost less than a system of many rows.
+#: Most sparse rows: products with few entries cost less than a system of many rows.
 _MOST_SPARSE_ROWS = 40
 
 
 @compiled()
 def _without(weight, first_row, fold, n_folds):  # type: ignore[no-untyped-def]
-    """Return where the rows of a node in a fold begin, and weights that are zero for them."""
+    """Return the first row of a node that is in a fold, and weights that are 0 for all of these."""
     begin = (fold - first_row) % n_folds
     training = weight.copy()
     training[begin::n_folds] = 0.0
@@ -36,15 +46,15 @@ def _without(weight, first_row, fold, n_folds):  # type: ignore[no-untyped-def]
 
 @compiled()
 def _can_cross_fit(n, n_left, n_folds):  # type: ignore[no-untyped-def]
-    """Say whether every fold leaves rows on both sides: one row a side is too few."""
+    """Return whether every fold leaves rows on both sides: one row on a side is too few."""
     return n_folds > 1 and min(n_left, n - n_left) > 1
 
 
 @compiled()
-def _serves(gram, weight):  # type: ignore[no-untyped-def]
-    """Say whether steps by a Gram matrix are right to some digits, for curvatures of any size.
+def _is_accurate(gram, weight):  # type: ignore[no-untyped-def]
+    """Return whether steps by a Gram matrix are accurate to a few digits, whatever the curvatures.
 
-    It squares what features are in units of their penalty: beyond some size digits are lost.
+    Its entries are squares of features in units of their penalty: large ones lose digits.
     """
     total = 0.0
     for i in range(len(weight)):
@@ -55,7 +65,7 @@ def _serves(gram, weight):  # type: ignore[no-untyped-def]
 
 @compiled()
 def _centre_of(X):  # type: ignore[no-untyped-def]
-    """Return the mean of the rows, in double."""
+    """Return the mean of the rows, in double precision."""
     centre = np.zeros(X.shape[1])
     for i in range(len(X)):
         centre += X[i]
@@ -66,8 +76,8 @@ def _centre_of(X):  # type: ignore[no-untyped-def]
 def _gram_of(X, weight, penalty, intercept):  # type: ignore[no-untyped-def]
     """Return the Gram matrix of rows in units in which every column has penalty 1.
 
-    With an intercept rows are taken from their mean, which it makes up for. The matrix is empty
-    where there are too many rows for it, or where it would not serve.
+    With an intercept the mean of the rows is subtracted. The matrix is empty where there are too
+    many rows, or where steps by it would be inaccurate.
     """
     n, p = X.shape
     width = p - 1 if intercept else p
@@ -81,17 +91,17 @@ def _gram_of(X, weight, penalty, intercept):  # type: ignore[no-untyped-def]
         for i in range(n):
             scaled[i, j] = (X[i, j] - centre[j]) * unit
     gram = np.dot(scaled, scaled.T)
-    return gram if _serves(gram, weight) else nothing
+    return gram if _is_accurate(gram, weight) else nothing
 
 
 @compiled()
 def _fit_dense(X, gram, sides, settings, w, odds):  # type: ignore[no-untyped-def] # noqa: PLR0917
-    """Fit by rows where a Gram matrix is given, by columns where it is empty."""
+    """Fit by the Gram matrix, or by columns where it is empty; return decrement and work."""
     penalty, intercept, tolerance = settings
     if len(gram) == 0:
         return fit_by_columns(X, sides, (penalty, tolerance), w, odds)
     alpha = np.zeros(len(gram))
-    constant, decrement, steps = fit_by_rows(gram, sides, (intercept, tolerance), alpha, odds)
+    constant, decrement, steps = fit_by_gram(gram, sides, (intercept, tolerance), alpha, odds)
     width = len(penalty) - 1 if intercept else len(penalty)
     rows = np.dot(alpha.astype(X.dtype), X)
     w[:width] = rows[:width] / penalty[:width]
@@ -102,13 +112,13 @@ def _fit_dense(X, gram, sides, settings, w, odds):  # type: ignore[no-untyped-de
 
 @compiled()
 def fit_dense_node(X, place, weight, settings, n_folds):  # type: ignore[no-untyped-def]
-    """Return weights of the columns, out-of-fold log-odds, the decrement and the work.
+    """Return coefficients, out-of-fold log-odds, the decrement and the work (steps or products).
 
-    X are the node's rows, the last column of ones where there is an intercept; `place` says where
-    they begin among all rows, and how many are on the left; `settings` are the penalty of each
-    column, whether there is an intercept, and the decrement at which to end. Fold f holds every
-    row whose place among all rows is f modulo the number of folds. Log-odds are nan where a side
-    has a single row, and none where there are no folds.
+    X are the node's rows, the last column of ones where there is an intercept; `place` is the
+    position of the first among all rows, and how many are on the left; `settings` are the penalty
+    of each column, whether there is an intercept, and the decrement at which to stop. Fold f holds
+    every row whose position among all rows is f modulo the number of folds. Out-of-fold log-odds
+    are nan where a side has a single row, and empty without folds.
     """
     first_row, n_left = place
     penalty, intercept, _ = settings
@@ -129,12 +139,12 @@ def fit_dense_node(X, place, weight, settings, n_folds):  # type: ignore[no-unty
 
 
 @compiled()
-def _fit_sparse(rows, gram, sides, settings, w, odds, scratch):  # type: ignore[no-untyped-def] # noqa: PLR0917
-    """Fit by rows where a Gram matrix is given, by conjugate gradients where it is empty."""
+def _fit_sparse(rows, gram, sides, settings, w, odds, buffers):  # type: ignore[no-untyped-def] # noqa: PLR0917
+    """Fit by the Gram matrix, or by conjugate gradients where it is empty."""
     if len(gram) == 0:
-        return fit_sparse(rows, sides, settings, w, odds, scratch)
+        return fit_sparse(rows, sides, settings, w, odds, buffers)
     alpha = np.zeros(len(gram))
-    constant, decrement, steps = fit_by_rows(gram, sides, settings, alpha, odds)
+    constant, decrement, steps = fit_by_gram(gram, sides, settings, alpha, odds)
     width = len(w) - 1
     w[:width] = combine(rows, alpha, width)
     w[width] = constant
@@ -142,19 +152,19 @@ def _fit_sparse(rows, gram, sides, settings, w, odds, scratch):  # type: ignore[
 
 
 @compiled()
-def fit_sparse_node(entries, place, weight, settings, n_folds, scratch):  # type: ignore[no-untyped-def] # noqa: PLR0917
-    """Return columns present, their weights with the intercept last, and more as for dense rows.
+def fit_sparse_node(entries, place, weight, settings, n_folds, column_place):  # type: ignore[no-untyped-def] # noqa: PLR0917
+    """Return columns present, their coefficients with the intercept last, and more as if dense.
 
-    `entries` are where rows begin, from zero on, columns and values; the first two are unsigned, so
-    that they are looked up without a test of their sign. `settings` are whether there is an
-    intercept, and the decrement at which to end. `scratch` is that of `columns_present`.
+    `entries` are as in CSR: where rows begin, counted from 0, columns and values; the first two are
+    unsigned, so that indexing does not test their sign. `settings` are whether there is an
+    intercept, and the decrement at which to stop. `column_place` is `place` of `columns_present`.
     """
     indptr, indices, data = entries
     first_row, n_left = place
     intercept, _ = settings
     n = len(weight)
     local = np.empty(len(indices), np.uint32)
-    columns = columns_present(indices, scratch, local)
+    columns = columns_present(indices, column_place, local)
     rows = (indptr, local, data)
     width = len(columns)
     odds, w = np.empty(n), np.empty(width + 1)
@@ -162,14 +172,14 @@ def fit_sparse_node(entries, place, weight, settings, n_folds, scratch):  # type
     gram = np.empty((0, 0))
     if n <= _MOST_SPARSE_ROWS:
         gram = gram_of_rows(rows, width)
-        if not _serves(gram, weight):
+        if not _is_accurate(gram, weight):
             gram = np.empty((0, 0))
-    room = np.empty((7, 0 if len(gram) > 0 else width + 1))
-    decrement, work = _fit_sparse(rows, gram, (n_left, weight), settings, w, odds, room)
+    buffers = np.empty((7, 0 if len(gram) > 0 else width + 1))
+    decrement, work = _fit_sparse(rows, gram, (n_left, weight), settings, w, odds, buffers)
     cross = np.full(n if n_folds > 1 else 0, np.nan)
     if _can_cross_fit(n, n_left, n_folds):
         for fold in range(n_folds):
             begin, training = _without(weight, first_row, fold, n_folds)
-            _fit_sparse(rows, gram, (n_left, training), settings, w.copy(), odds, room)
+            _fit_sparse(rows, gram, (n_left, training), settings, w.copy(), odds, buffers)
             cross[begin::n_folds] = odds[begin::n_folds]
     return columns, w, cross, decrement, work

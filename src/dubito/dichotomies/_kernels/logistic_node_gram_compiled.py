@@ -1,51 +1,38 @@
-r"""A logistic node with fewer rows than columns: Newton's method in the space of its rows.
+r"""Logistic model of a node with fewer rows than columns: Newton's method on its Gram matrix.
 
-With the weights :math:`w=X'\alpha` a combination of rows, all that the fit needs of the features
-is their Gram matrix G, and a step solves a system as large as the number of rows.
+The coefficients are a combination of rows, :math:`w=X^\top\alpha`. So the fit needs only the Gram
+matrix :math:`G=XX^\top`, and a step solves a system as large as the number of rows.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from dubito._numerics.cholesky_compiled import cholesky_solve_in_place
 from dubito._numerics.jit import compiled
-from dubito._numerics.vector_math_compiled import SIMD_FLAGS
+from dubito._numerics.vector_math_compiled import matrix_vector
 from dubito.dichotomies._kernels.logistic_node_loss_compiled import (
-    enough,
+    final_decrement,
     prior_odds,
     row_terms,
     search_plane,
-    solve_factored,
 )
 
 _MOST_STEPS = 100
 
 
-@compiled(fastmath=SIMD_FLAGS)
-def _times(gram, vector):  # type: ignore[no-untyped-def]
-    """Return the product of a matrix, of either precision, with a vector, summed in double."""
-    out = np.empty(len(vector))
-    for i in range(len(vector)):
-        row = gram[i]
-        total = 0.0
-        for j in range(len(vector)):
-            total += row[j] * vector[j]
-        out[i] = total
-    return out
-
-
 @compiled()
 def _newton_target(gram, odds, terms, intercept, target):  # type: ignore[no-untyped-def]
-    r"""Write the coefficients that Newton's step leads to; return its intercept.
+    r"""Write α after a full Newton step; return the intercept there.
 
-    They solve :math:`(G+D^{-1})\alpha=z+D^{-1}r-b1`, with D the curvatures and r the pulls, and
-    sum to zero where there is an intercept. Scaled by the roots of D on both sides the matrix has
-    no eigenvalue below 1.
+    It solves :math:`(G+D^{-1})\alpha=\eta+D^{-1}r-b1`, with η the log-odds, D the curvatures, r
+    the residuals and b the intercept; with an intercept the entries of α sum to zero. Scaled by
+    the square roots of D on both sides the matrix has no eigenvalue below 1.
     """
-    pull, bend = terms
+    residuals, curvatures = terms
     n = len(odds)
-    root = np.sqrt(bend)
-    # A step need not be more exact than the features: the next one mends it.
+    root = np.sqrt(curvatures)
+    # In the precision of the features: the next step corrects the rounding errors of this one.
     short = root.astype(gram.dtype)
     matrix = np.empty((n, n), gram.dtype)
     for i in range(n):
@@ -54,13 +41,13 @@ def _newton_target(gram, odds, terms, intercept, target):  # type: ignore[no-unt
         matrix[i, i] += gram.dtype.type(1.0)
     lower = np.linalg.cholesky(matrix)
     for i in range(n):
-        # A row of no weight has no curvature: it takes no part.
-        target[i] = root[i] * odds[i] + pull[i] / root[i] if bend[i] > 0 else 0.0
-    solve_factored(lower, target)
+        # A row of no weight has no curvature, and coefficient 0.
+        target[i] = root[i] * odds[i] + residuals[i] / root[i] if curvatures[i] > 0 else 0.0
+    cholesky_solve_in_place(lower, target)
     constant = 0.0
     if intercept:
         ones = root.copy()
-        solve_factored(lower, ones)
+        cholesky_solve_in_place(lower, ones)
         constant = np.dot(root, target) / np.dot(root, ones)
         target -= constant * ones
     target *= root
@@ -68,32 +55,34 @@ def _newton_target(gram, odds, terms, intercept, target):  # type: ignore[no-unt
 
 
 @compiled()
-def fit_by_rows(gram, sides, settings, alpha, odds):  # type: ignore[no-untyped-def]
+def fit_by_gram(gram, sides, settings, alpha, odds):  # type: ignore[no-untyped-def]
     r"""Fit a node by its Gram matrix; return the intercept, the last decrement and the steps.
 
-    `sides` are the number of rows on the left and the weights of all, `settings` whether there is
-    an intercept and the decrement at which to end.
+    `sides` are the number of rows on the left and the sample weights of all, `settings` whether
+    there is an intercept and the decrement at which to stop.
 
-    `alpha` holds the start and gets the coefficients of the rows, `odds` their log-odds. The
-    decrement is :math:`\sqrt{g'H^{-1}g}` before the last step: half its square is what the
-    objective was above its minimum.
+    `alpha` holds the start and is overwritten by the coefficients of the rows, `odds` by their
+    log-odds. The decrement is :math:`\sqrt{g^\top H^{-1}g}` before the last step: half its square
+    estimates the objective less its minimum.
     """
     n_left, weight = sides
     intercept, tolerance = settings
     n = len(alpha)
     constant = prior_odds(n_left, weight) if intercept else 0.0
-    odds[:] = _times(gram, alpha) + constant
-    pull, bend, target = np.empty(n), np.empty(n), np.empty(n)
+    matrix_vector(gram, alpha, odds)
+    odds += constant
+    residuals, curvatures, target, product = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     decrement = np.inf
     for step in range(1, _MOST_STEPS + 1):
-        loss = row_terms(odds, n_left, weight, pull, bend)
-        goal = _newton_target(gram, odds, (pull, bend), intercept, target)
+        loss = row_terms(odds, n_left, weight, residuals, curvatures)
+        goal = _newton_target(gram, odds, (residuals, curvatures), intercept, target)
         projected = odds - constant
-        change = _times(gram, target) - projected
+        matrix_vector(gram, target, product)
+        change = product - projected
         along = target - alpha
         rise = change + (goal - constant)
         q1 = np.dot(along, projected)
-        slope = q1 - np.dot(pull, rise)
+        slope = q1 - np.dot(residuals, rise)
         decrement = np.sqrt(max(-slope, 0.0))
         quadratic = (np.dot(alpha, projected), q1, np.dot(along, change))
         before = loss + 0.5 * quadratic[0]
@@ -101,6 +90,6 @@ def fit_by_rows(gram, sides, settings, alpha, odds):  # type: ignore[no-untyped-
         alpha[:] = keep * alpha + length * along
         constant = keep * constant + length * (goal - constant)
         odds[:] = keep * odds + length * rise
-        if decrement <= enough(tolerance, before) or length == 0.0:
+        if decrement <= final_decrement(tolerance, before) or length == 0.0:
             return constant, decrement, step
     return constant, decrement, _MOST_STEPS

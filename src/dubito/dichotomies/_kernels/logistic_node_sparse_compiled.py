@@ -1,7 +1,9 @@
-"""A logistic node on sparse rows: Newton's method by conjugate gradients on the columns present.
+"""Logistic model of a node on sparse rows: Newton's method by conjugate gradients.
 
-A column without an entry among a node's rows has weight zero at the optimum of a ridge penalty, so
-that vectors need only be as long as the columns present, however wide the matrix.
+A column without an entry among a node's rows has coefficient 0 at the optimum, by the ridge
+penalty. So vectors are as long as the number of columns present, however wide the matrix is. Rows
+are given as in CSR: where each row begins, the places of its entries among the columns present, and
+their values.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import numpy as np
 from dubito._numerics.cholesky_compiled import cholesky_factor, cholesky_solve
 from dubito._numerics.jit import compiled
 from dubito.dichotomies._kernels.logistic_node_loss_compiled import (
-    enough,
+    final_decrement,
     prior_odds,
     row_terms,
     search_plane,
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
 _MOST_STEPS = 100
 _MOST_PRODUCTS = 500
-#: Columns whose part of the Hessian is factored.
+#: Columns of greatest curvature, whose block of the Hessian is factored.
 _HEAVY = 16
 
 
@@ -32,7 +34,7 @@ _HEAVY = 16
 def columns_present(indices, place, local):  # type: ignore[no-untyped-def]
     """Return the distinct columns in the order they appear; write each entry's place among them.
 
-    `place` is scratch as long as the matrix is wide, all -1 before and after.
+    `place` is a buffer with an entry for each column of the matrix, all -1 before and after.
     """
     columns = np.empty(min(len(indices), len(place)), np.uint32)
     count = 0
@@ -51,22 +53,22 @@ def columns_present(indices, place, local):  # type: ignore[no-untyped-def]
 
 @compiled()
 def gram_of_rows(rows, n_columns):  # type: ignore[no-untyped-def]
-    """Return the inner products of the rows: where they begin, places and values of entries."""
+    """Return the Gram matrix of the rows: their inner products."""
     indptr, local, data = rows
     n = len(indptr) - 1
     gram = np.empty((n, n))
-    wide = np.zeros(n_columns)
+    dense = np.zeros(n_columns)
     for i in range(n):
         for e in range(indptr[i], indptr[i + 1]):
-            wide[local[e]] += data[e]
+            dense[local[e]] += data[e]
         for j in range(i + 1):
             total = 0.0
             for e in range(indptr[j], indptr[j + 1]):
-                total += data[e] * wide[local[e]]
+                total += data[e] * dense[local[e]]
             gram[i, j] = total
             gram[j, i] = total
         for e in range(indptr[i], indptr[i + 1]):
-            wide[local[e]] = 0.0
+            dense[local[e]] = 0.0
     return gram
 
 
@@ -85,35 +87,38 @@ def combine(rows, alpha, n_columns):  # type: ignore[no-untyped-def]
 def _slopes(rows, terms, w, gradient, diagonal):  # type: ignore[no-untyped-def]
     """Write the gradient and the diagonal of the Hessian; the intercept comes last."""
     indptr, local, data = rows
-    pull, bend = terms
+    residuals, curvatures = terms
     width = len(w) - 1
     for j in range(width):
         gradient[j] = w[j]
         diagonal[j] = 1.0
     gradient[width] = 0.0
     diagonal[width] = 1e-300
-    for i in range(len(pull)):
-        gradient[width] -= pull[i]
-        diagonal[width] += bend[i]
+    for i in range(len(residuals)):
+        gradient[width] -= residuals[i]
+        diagonal[width] += curvatures[i]
         for e in range(indptr[i], indptr[i + 1]):
-            gradient[local[e]] -= data[e] * pull[i]
-            diagonal[local[e]] += data[e] * data[e] * bend[i]
+            gradient[local[e]] -= data[e] * residuals[i]
+            diagonal[local[e]] += data[e] * data[e] * curvatures[i]
 
 
 @compiled()
-def _times_hessian(rows, curvature, direction, rise, product):  # type: ignore[no-untyped-def]
-    """Write the Hessian times a direction, and the direction's rise in every row."""
+def _times_hessian(rows, hessian, direction, rise, product):  # type: ignore[no-untyped-def]
+    """Write the Hessian times a direction, and the change of every row's log-odds along it.
+
+    `hessian` are the rows' curvatures and whether there is an intercept.
+    """
     indptr, local, data = rows
-    bend, intercept = curvature
+    curvatures, intercept = hessian
     width = len(direction) - 1
     product[:] = direction
     product[width] = 0.0
-    for i in range(len(bend)):
+    for i in range(len(curvatures)):
         along = direction[width]
         for e in range(indptr[i], indptr[i + 1]):
             along += data[e] * direction[local[e]]
         rise[i] = along
-        along *= bend[i]
+        along *= curvatures[i]
         product[width] += along
         for e in range(indptr[i], indptr[i + 1]):
             product[local[e]] += data[e] * along
@@ -123,9 +128,9 @@ def _times_hessian(rows, curvature, direction, rise, product):  # type: ignore[n
 
 @compiled()
 def _heaviest(diagonal, count, rank):  # type: ignore[no-untyped-def]
-    """Return the columns of greatest curvature, the intercept first; write the rank of each.
+    """Return the columns of greatest curvature, the intercept first; write the rank of each column.
 
-    `rank` is as long as the diagonal; columns that are not among them have -1.
+    `rank` is as long as the diagonal; columns that are not among those returned have -1.
     """
     width = len(diagonal) - 1
     count = min(count, width)
@@ -151,18 +156,18 @@ def _heaviest(diagonal, count, rank):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _factor_block(rows, curvature, chosen, rank):  # type: ignore[no-untyped-def]
+def _factor_block(rows, hessian, chosen, rank):  # type: ignore[no-untyped-def]
     """Return the Cholesky factor of the Hessian of the heaviest columns and the intercept.
 
-    Words that are in most texts go with each other and with the intercept: apart from them the
-    Hessian is nearly diagonal.
+    Columns with entries in most rows, such as frequent words, are correlated with each other and
+    with the intercept; the rest of the Hessian is nearly diagonal.
     """
     indptr, local, data = rows
-    bend, intercept = curvature
+    curvatures, intercept = hessian
     m = len(chosen)
     block, lower = np.zeros((m, m)), np.zeros((m, m))
     places, values = np.empty(m, np.int64), np.empty(m)
-    for i in range(len(bend)):
+    for i in range(len(curvatures)):
         places[0], values[0], found = 0, 1.0, 1
         for e in range(indptr[i], indptr[i + 1]):
             q = rank[local[e]]
@@ -170,9 +175,9 @@ def _factor_block(rows, curvature, chosen, rank):  # type: ignore[no-untyped-def
                 places[found], values[found] = q, data[e]
                 found += 1
         for a in range(found):
-            share = bend[i] * values[a]
+            scaled = curvatures[i] * values[a]
             for b in range(a + 1):
-                block[max(places[a], places[b]), min(places[a], places[b])] += share * values[b]
+                block[max(places[a], places[b]), min(places[a], places[b])] += scaled * values[b]
     for a in range(m):
         block[a, a] += 1e-300 if a == 0 else 1.0
         if not intercept and a > 0:
@@ -186,7 +191,7 @@ def _factor_block(rows, curvature, chosen, rank):  # type: ignore[no-untyped-def
 
 @compiled()
 def _precondition(residual, diagonal, block, out):  # type: ignore[no-untyped-def]
-    """Write what the block and, for the other columns, the diagonal make of a residual."""
+    """Write the preconditioned residual: by the factored block, by the diagonal elsewhere."""
     chosen, lower = block
     for j in range(len(residual)):
         out[j] = residual[j] / diagonal[j]
@@ -198,74 +203,74 @@ def _precondition(residual, diagonal, block, out):  # type: ignore[no-untyped-de
 
 
 @compiled()
-def _newton_step(rows, curvature, slopes, block, accuracy, scratch):  # type: ignore[no-untyped-def] # noqa: PLR0917
-    """Write the step by conjugate gradients into the first row of scratch; return its rise.
+def _newton_step(rows, hessian, slopes, block, accuracy, buffers):  # type: ignore[no-untyped-def] # noqa: PLR0917
+    """Write the step by conjugate gradients into the first buffer.
 
-    Curvatures come with whether there is an intercept.
+    Return the change of the rows' log-odds along it, and the number of products with the Hessian.
     """
     gradient, diagonal = slopes
-    step, residual, direction, product = scratch[0], scratch[1], scratch[2], scratch[3]
-    nearer = scratch[6]
-    n = len(curvature[0])
+    step, residual, direction, product = buffers[0], buffers[1], buffers[2], buffers[3]
+    preconditioned = buffers[6]
+    n = len(hessian[0])
     rise, rise_of_direction = np.zeros(n), np.empty(n)
     step[:] = 0.0
     for j in range(len(gradient)):
         residual[j] = -gradient[j]
-    _precondition(residual, diagonal, block, nearer)
-    direction[:] = nearer
-    size = np.dot(residual, nearer)
+    _precondition(residual, diagonal, block, preconditioned)
+    direction[:] = preconditioned
+    size = np.dot(residual, preconditioned)
     small_enough = accuracy * accuracy * size
     products = 0
     while products < _MOST_PRODUCTS and size > small_enough:
         products += 1
-        _times_hessian(rows, curvature, direction, rise_of_direction, product)
+        _times_hessian(rows, hessian, direction, rise_of_direction, product)
         length = size / np.dot(direction, product)
         for j in range(len(step)):
             step[j] += length * direction[j]
             residual[j] -= length * product[j]
-        _precondition(residual, diagonal, block, nearer)
-        before, size = size, np.dot(residual, nearer)
+        _precondition(residual, diagonal, block, preconditioned)
+        before, size = size, np.dot(residual, preconditioned)
         ratio = size / before
         for j in range(len(step)):
-            direction[j] = nearer[j] + ratio * direction[j]
+            direction[j] = preconditioned[j] + ratio * direction[j]
         rise += length * rise_of_direction
     return rise, products
 
 
 @compiled()
-def fit_sparse(rows, sides, settings, w, odds, scratch):  # type: ignore[no-untyped-def] # noqa: PLR0917
+def fit_sparse(rows, sides, settings, w, odds, buffers):  # type: ignore[no-untyped-def] # noqa: PLR0917
     """Fit a node; return the last decrement and the products with the Hessian.
 
-    `sides` and `settings` are those of `fit_by_rows`.
+    `sides` and `settings` are those of `fit_by_gram`.
 
-    `w` holds the start and gets the fit, with the intercept last; `odds` gets the log-odds of
-    the rows. `scratch` has seven rows as long as w.
+    `w` holds the start and is overwritten by the fit, with the intercept last; `odds` by the
+    log-odds of the rows. `buffers` are seven rows as long as w.
     """
     indptr, local, data = rows
     n_left, weight = sides
     intercept, tolerance = settings
     n = len(odds)
     width = len(w) - 1
-    pull, bend = np.empty(n), np.empty(n)
+    residuals, curvatures = np.empty(n), np.empty(n)
     chosen, rank = np.empty(0, np.int64), np.empty(width + 1, np.int64)
-    gradient, diagonal, step = scratch[4], scratch[5], scratch[0]
+    gradient, diagonal, step = buffers[4], buffers[5], buffers[0]
     for i in range(n):
         odds[i] = w[width]
         for e in range(indptr[i], indptr[i + 1]):
             odds[i] += data[e] * w[local[e]]
     decrement, total = np.inf, 0
     for _ in range(_MOST_STEPS):
-        loss = row_terms(odds, n_left, weight, pull, bend)
-        _slopes(rows, (pull, bend), w, gradient, diagonal)
+        loss = row_terms(odds, n_left, weight, residuals, curvatures)
+        _slopes(rows, (residuals, curvatures), w, gradient, diagonal)
         if not intercept:
             gradient[width] = 0.0
         accuracy = min(0.03, max(0.1 * decrement, 0.01))
         slopes = (gradient, diagonal)
         if len(chosen) == 0:
             chosen = _heaviest(diagonal, _HEAVY, rank)
-        curvature = (bend, intercept)
-        block = (chosen, _factor_block(rows, curvature, chosen, rank))
-        rise, products = _newton_step(rows, curvature, slopes, block, accuracy, scratch)
+        hessian = (curvatures, intercept)
+        block = (chosen, _factor_block(rows, hessian, chosen, rank))
+        rise, products = _newton_step(rows, hessian, slopes, block, accuracy, buffers)
         total += products
         slope = np.dot(gradient, step)
         decrement = np.sqrt(max(-slope, 0.0))
@@ -280,14 +285,14 @@ def fit_sparse(rows, sides, settings, w, odds, scratch):  # type: ignore[no-unty
         for j in range(len(w)):
             w[j] = keep * w[j] + length * step[j]
         odds[:] = keep * odds + length * rise
-        if decrement <= enough(tolerance, before) or length == 0.0:
+        if decrement <= final_decrement(tolerance, before) or length == 0.0:
             break
     return decrement, total
 
 
 @compiled()
 def start_at_prior(sides: tuple[int, FloatArray], intercept: bool, w: FloatArray) -> None:
-    """Write the fit without features: all weights zero, the intercept the sides' log-odds."""
+    """Write the fit without features: coefficients 0, the intercept the log-odds of the sides."""
     w[:] = 0.0
     if intercept:
         w[len(w) - 1] = prior_odds(sides[0], sides[1])

@@ -1,27 +1,41 @@
-"""Products of sparse rows with sparse weights, into dense log-odds."""
+"""Log-odds of sparse rows at all nodes, from sparse coefficients stored by column.
+
+Entries ``first[j]:last[j]`` of `nodes` and `values` are the nodes that have a coefficient for
+column j, and these coefficients. Only those of columns in the row are read.
+"""
 
 from __future__ import annotations
+
+import numpy as np
 
 from dubito._numerics.jit import compiled
 
 
 @compiled()
 def sparse_scores(indptr, indices, data, starts, nodes, weights, intercept, out):  # type: ignore[no-untyped-def] # noqa: PLR0917
-    """Write the log-odds of every row and node: only weights of columns in the row are read."""
+    """Write intercept plus products of every row and node; rows and coefficients as in CSR."""
+    entries = (starts[:-1], starts[1:], nodes, weights)
     for i in range(len(out)):
-        scores = out[i]
-        scores[:] = intercept
-        for e in range(indptr[i], indptr[i + 1]):
-            value = data[e]
-            column = indices[e]
-            for q in range(starts[column], starts[column + 1]):
-                scores[nodes[q]] += value * weights[q]
+        out[i] = intercept
+        add_products(
+            indices[indptr[i] : indptr[i + 1]], data[indptr[i] : indptr[i + 1]], entries, out[i]
+        )
 
 
 @compiled()
-def put_by_column(columns, values, node, free, rows):  # type: ignore[no-untyped-def]
-    """Write the weights of a node where the next free places of their columns are."""
-    nodes, weights = rows
+def add_products(columns, row, entries, scores):  # type: ignore[no-untyped-def]
+    """Add the products of one sparse row and the coefficients of each node."""
+    first, last, nodes, values = entries
+    for e in range(len(columns)):
+        x = np.float64(row[e])
+        for q in range(first[columns[e]], last[columns[e]]):
+            scores[nodes[q]] += x * values[q]
+
+
+@compiled()
+def put_by_column(columns, values, node, free, entries):  # type: ignore[no-untyped-def]
+    """Write the coefficients of a node to the next free entries of their columns."""
+    nodes, weights = entries
     for q in range(len(columns)):
         place = free[columns[q]]
         nodes[place] = node

@@ -1,4 +1,4 @@
-"""The best few of many classes: picked from all, or found best first."""
+"""The k most probable of many classes: selected from all, or found by best-first search."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dubito._numerics.vector_math_compiled import SIMD_FLAGS
 
 @compiled()
 def _insert(value, column, best, columns, count):  # type: ignore[no-untyped-def]
-    """Put a value in its place among the best so far, and let the least go; equals come after."""
+    """Insert a value among the best so far and drop the least; equal values stay before it."""
     place = count
     while place > 0 and value > best[place - 1]:
         place -= 1
@@ -25,7 +25,7 @@ def _insert(value, column, best, columns, count):  # type: ignore[no-untyped-def
 
 @compiled()
 def top_of_rows(values, best, columns):  # type: ignore[no-untyped-def]
-    """Write the greatest values of each row, the greatest first, and where they are.
+    """Write the k largest values of each row, in descending order, and their columns.
 
     Of equal values the earlier column comes first.
     """
@@ -43,7 +43,7 @@ def top_of_rows(values, best, columns):  # type: ignore[no-untyped-def]
 
 @compiled()
 def _push(heap, keys, size, key, item):  # type: ignore[no-untyped-def]
-    """Put an item into a heap with the greatest key on top."""
+    """Insert an item into a heap with the largest key on top."""
     place = size
     while place > 0:
         above = (place - 1) // 2
@@ -56,7 +56,7 @@ def _push(heap, keys, size, key, item):  # type: ignore[no-untyped-def]
 
 @compiled()
 def _pop(heap, keys, size):  # type: ignore[no-untyped-def]
-    """Take the top from a heap of `size` items; the last item fills the gap."""
+    """Remove the top of a heap of `size` items; the last item takes its place."""
     key, item = keys[size - 1], heap[size - 1]
     place = 0
     while True:
@@ -73,8 +73,8 @@ def _pop(heap, keys, size):  # type: ignore[no-untyped-def]
 
 
 @compiled(fastmath=SIMD_FLAGS)
-def _product(a, b):  # type: ignore[no-untyped-def]
-    """Return the sum of products, in the precision of the first."""
+def _dot_in_precision(a, b):  # type: ignore[no-untyped-def]
+    """Return the sum of products in the precision of `a`: single precision has twice the lanes."""
     total = a.dtype.type(0.0)
     for j in range(len(a)):
         total += a[j] * b[j]
@@ -82,8 +82,8 @@ def _product(a, b):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _clear_lead(best, following, closeness):  # type: ignore[no-untyped-def]
-    """Say whether each of the best is ahead of the next, and the last of what follows."""
+def _are_separated(best, following, closeness):  # type: ignore[no-untyped-def]
+    """Return whether neighbours differ by at least `closeness`, the last from `following` too."""
     for q in range(1, len(best)):
         if best[q - 1] - best[q] < closeness:
             return False
@@ -92,15 +92,15 @@ def _clear_lead(best, following, closeness):  # type: ignore[no-untyped-def]
 
 @compiled()
 def _best_first(x, model, tree, budget, best, columns):  # type: ignore[no-untyped-def] # noqa: PLR0917
-    """Write the best classes of one row; say whether that is sure.
+    """Write the best classes of one row; return whether they are proved to be the best.
 
-    It is where the budget of nodes was enough, and no two are so close that rounding decides.
+    They are where the budget of nodes was enough and no two are so close that rounding decides.
     """
     coef, intercept, slope, offset = model
     closeness = 1e3 * np.finfo(coef.dtype).eps
     left, right, order = tree
     k = len(best)
-    # Every node visited takes one item from the heap and puts back two.
+    # Every node visited removes one item from the heap and inserts two.
     heap, keys = np.empty(budget + 2, np.int64), np.empty(budget + 2)
     heap[0], keys[0], size = 0, 0.0, 1
     found, visited = 0, 0
@@ -113,12 +113,12 @@ def _best_first(x, model, tree, budget, best, columns):  # type: ignore[no-untyp
             columns[found] = order[-1 - item]
             found += 1
             if found == k:
-                return _clear_lead(best, keys[0] if size > 0 else -np.inf, closeness)
+                return _are_separated(best, keys[0] if size > 0 else -np.inf, closeness)
             continue
         if visited == budget:
             return False
         visited += 1
-        odds = slope[item] * (_product(x, coef[item]) + intercept[item]) + offset[item]
+        odds = slope[item] * (_dot_in_precision(x, coef[item]) + intercept[item]) + offset[item]
         fall = math.log1p(math.exp(-abs(odds)))
         _push(heap, keys, size, key - fall + min(-odds, 0.0), left[item])
         _push(heap, keys, size + 1, key - fall + min(odds, 0.0), right[item])
@@ -129,12 +129,12 @@ def _best_first(x, model, tree, budget, best, columns):  # type: ignore[no-untyp
 def best_first_of_rows(X, model, tree, budget, best, columns):  # type: ignore[no-untyped-def] # noqa: PLR0917
     """Write the best classes of each row and their log-probabilities; return which rows are done.
 
-    Nodes are opened in the order of their probability: what is still closed when k classes are
-    found is no more probable than they. A row that opens more nodes than the budget is left, and
-    so is one with ties.
+    Nodes are visited in descending order of their probability: no class below a node not visited
+    is more probable than the k found first. A row that needs more nodes than `budget` is not done,
+    nor is one with ties.
 
-    The model holds weights, intercepts, and slopes and offsets of the nodes' calibration; the
-    tree its children and the column of each leaf.
+    `model` are coefficients, intercepts, and slopes and offsets of the nodes' calibration; `tree`
+    the children of each node and the column of each leaf.
     """
     done = np.empty(len(X), np.bool_)
     for i in range(len(X)):

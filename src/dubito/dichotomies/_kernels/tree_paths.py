@@ -1,11 +1,11 @@
-r"""What holds at the nodes of a binary tree, carried down to its leaves, the classes.
+r"""Probabilities, bounds and maximal classes from the nodes of a binary tree.
 
 A tree of K leaves has K-1 inner nodes, numbered in preorder. Node t has the children ``left[t]``
 and ``right[t]``: the number of a node, or ``-1 - position`` of a leaf. ``order[position]`` is the
-column of that leaf's class. Node by node there is a probability of going right; the class at a
-leaf has the product of the probabilities of the edges that lead to it.
+column of that leaf's class. Each node has a probability of going right; the probability of a class
+is the product of those of the edges on the path from the root to its leaf.
 
-Rows are computed one by one, in order, so what comes out for a row never depends on the others.
+Rows are computed one by one, in order, so the result for a row never depends on the others.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def log_class_proba(
     r"""Return the log-probability of each class, (n, K), from log-odds of going right, (n, K-1).
 
     That is the sum of :math:`\log\sigma(z_t)` over the nodes where the path goes right, and of
-    :math:`\log\sigma(-z_t)` where it goes left: right to rounding for all log-odds, and 0 or
-    :math:`-\infty` for infinite ones. It is written into `out` where that is given.
+    :math:`\log\sigma(-z_t)` where it goes left: exact to rounding for all log-odds, and 0 or
+    :math:`-\infty` for infinite ones. The result is written into `out` if given.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def class_proba(
 ) -> FloatArray:
     """Return the probability of each class, (n, K), from log-odds of going right, (n, K-1).
 
-    Products take about two thirds of the time of `log_class_proba`; rows sum to 1 but for rounding.
+    Products take about two thirds of the time of `log_class_proba`; rows sum to 1 up to rounding.
     """
     from dubito.dichotomies._kernels.tree_paths_compiled import proba_of_rows  # noqa: PLC0415
 
@@ -75,8 +75,9 @@ def class_bounds(
     r"""Return bounds of each class, (n, K) each, from bounds on going right, (n, K-1) each.
 
     The product of the edges' bounds, where an edge to the left has :math:`[1-u_t,1-l_t]`. They are
-    exact: the nodes are free in their intervals, and a path meets every node once. Products that
-    underflow are rounded outwards, so an upper bound is 0 only for a class that cannot be.
+    exact: the nodes vary independently in their intervals, and a path contains every node at most
+    once. Products that underflow are rounded outwards, so an upper bound is 0 only for an
+    impossible class.
     """
     from dubito.dichotomies._kernels.tree_paths_compiled import bounds_of_rows  # noqa: PLC0415
 
@@ -92,23 +93,24 @@ def maximal_classes(
 ) -> BoolArray:
     r"""Return which classes are maximal for 0/1 loss, (n, K), exactly, in O(K) a row.
 
-    Each node t goes right with any probability in :math:`[l_t,u_t]`, whatever the others do. Class
-    a dominates class b if :math:`p_a>p_b` for all of them. The paths to a and b part at one node;
-    above it they are one, and the common factor cancels; below it they share no node. So
+    Node t goes right with any probability in :math:`[l_t,u_t]`, independently of the others. Class
+    a dominates class b if :math:`p_a>p_b` for all such probabilities. The paths to a and b separate
+    at one node; the factors above it are common and cancel, and below it they have no node in
+    common. So
 
     .. math:: \min\frac{p_a}{p_b}=\frac{l_a\prod_{e\to a}l_e}{u_b\prod_{e\to b}u_e},
 
-    where :math:`l_a=1-u_b` belong to the two edges at the parting, and e are the edges below it.
-    The best rival of all classes below an edge is thus found on the way down: with
+    where :math:`l_a=1-u_b` belong to the two edges at that node, and e are the edges below it. One
+    pass from the root thus finds the strongest rival of all classes below an edge: with
     :math:`L_s=\max_{a\text{ below }s}\sum\log l_e` and :math:`G=-\infty` at the root,
 
     .. math:: G_c=\max(G_v,\log l_s+L_s)-\log u_c
 
-    for the child c of v with sibling s, and class b is maximal if :math:`G_b\le0`. Ties, up to
-    1e-12 of the logarithms added up, remain. A set has one class at least.
+    for the child c of v with sibling s, and class b is maximal if :math:`G_b\le0`. Neither of two
+    tied classes dominates; a tie is up to 1e-12 of the logarithms summed. A set is never empty.
 
-    Where a common edge may have probability 0, it is the ratio that decides, and a class that
-    cannot be (an upper bound of 0 on its path) is dominated by those that can.
+    Where a common edge may have probability 0 the ratio decides, and an impossible class (an upper
+    bound of 0 on its path) is dominated by all possible ones.
     """
     from dubito.dichotomies._kernels.tree_paths_compiled import maximal_of_rows  # noqa: PLC0415
 
@@ -130,7 +132,7 @@ def group_sums(proba: FloatArray, group: IntArray) -> FloatArray:
 def places_of_children(
     left: IntArray, right: IntArray, order: IntArray
 ) -> tuple[npt.NDArray[np.uintp], npt.NDArray[np.uintp]]:
-    """Return where both children are in a row of the inner nodes, then the classes."""
+    """Return the places of both children of each node: inner nodes first, then classes."""
     leaf = len(order) - 1 + np.asarray(order)
     places = np.concatenate((np.arange(len(order) - 1), leaf[::-1]))  # leaf 0 is the last, at -1
     return places[left].astype(np.uintp), places[right].astype(np.uintp)

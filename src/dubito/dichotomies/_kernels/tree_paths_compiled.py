@@ -1,12 +1,12 @@
-"""Loops down the paths of a binary tree, row by row: import only from `tree_paths`.
+"""Compiled loops over the paths of a binary tree, row by row; import only from `tree_paths`.
 
-Nodes are in preorder, so parents come before their children: one pass forward carries what holds
-at a node to its two children, one pass backward collects what lies below. `left` and `right` name
-the place of a child in a row of places: the inner nodes first, then the classes. They are unsigned:
-a negative index would be looked for at every step.
+Nodes are in preorder, so parents come before their children: one forward pass takes values from a
+node to its two children, one backward pass collects values from below. `left` and `right` are the
+places of the children: the inner nodes first, then the classes. They are unsigned, since numba
+tests the sign of signed indices at every step.
 
-Comparisons are written so that a nan goes through: max() minds the sign of zero, which costs
-vector lanes.
+Comparisons propagate nan. They are conditional expressions, because max() distinguishes the signs
+of zero and is then not vectorised.
 """
 
 from __future__ import annotations
@@ -14,13 +14,18 @@ from __future__ import annotations
 import numpy as np
 
 from dubito._numerics.jit import compiled
-from dubito._numerics.vector_math_compiled import SIMD_FLAGS, exp_in_place, log_one_plus
+from dubito._numerics.vector_math_compiled import (
+    SIMD_FLAGS,
+    exp_buffers,
+    exp_in_place,
+    log_one_plus,
+)
 
-#: The smallest number with all its digits: below it products lose them, and time.
+#: The smallest normal number: products below it lose digits and are slow.
 _TINY = 2.2250738585072014e-308
 
-#: What exp of less than this adds to 1 is nothing, and `exp_in_place` goes no lower.
-_NOTHING = -708.0
+#: exp of less than this is taken as 0: `exp_in_place` goes no lower.
+_LOWEST_EXPONENT = -708.0
 
 #: Ratios of probabilities this close to 1, relative to their logarithms, are ties.
 _TIE = 1e-12
@@ -30,9 +35,8 @@ _TIE = 1e-12
 def log_proba_of_rows(odds, left, right, out):  # type: ignore[no-untyped-def]
     """Write the sums of the log-probabilities of the edges on the way to each class."""
     n, n_nodes = odds.shape
-    places = np.empty(2 * n_nodes + 1)
-    to_left, to_right, power = np.empty(n_nodes), np.empty(n_nodes), np.empty(n_nodes)
-    power_bits = power.view(np.int64)
+    places, to_right = np.empty(2 * n_nodes + 1), np.empty(n_nodes)
+    to_left, power, power_bits = exp_buffers(n_nodes)
     for i in range(n):
         _log_sigmoids(odds[i], to_left, to_right, power, power_bits)
         places[0] = 0.0
@@ -46,9 +50,8 @@ def log_proba_of_rows(odds, left, right, out):  # type: ignore[no-untyped-def]
 def proba_of_rows(odds, left, right, out):  # type: ignore[no-untyped-def]
     """Write the products of the probabilities of the edges on the way to each class."""
     n, n_nodes = odds.shape
-    places = np.empty(2 * n_nodes + 1)
-    to_left, to_right, power = np.empty(n_nodes), np.empty(n_nodes), np.empty(n_nodes)
-    power_bits = power.view(np.int64)
+    places, to_right = np.empty(2 * n_nodes + 1), np.empty(n_nodes)
+    to_left, power, power_bits = exp_buffers(n_nodes)
     for i in range(n):
         _sigmoids(odds[i], to_left, to_right, power, power_bits)
         places[0] = 1.0
@@ -60,7 +63,7 @@ def proba_of_rows(odds, left, right, out):  # type: ignore[no-untyped-def]
 
 @compiled(fastmath=SIMD_FLAGS)
 def _log_sigmoids(odds, to_left, to_right, power, power_bits):  # type: ignore[no-untyped-def]
-    """Write the log-probabilities of both sides: nothing cancels, nothing overflows."""
+    """Write the log-probabilities of both sides, without cancellation or overflow."""
     n_nodes = len(odds)
     for t in range(n_nodes):
         z = odds[t]
@@ -68,15 +71,15 @@ def _log_sigmoids(odds, to_left, to_right, power, power_bits):  # type: ignore[n
     to_right[:] = to_left
     exp_in_place(to_left, power, power_bits)
     for t in range(n_nodes):
-        shared = log_one_plus(to_left[t]) if to_right[t] > _NOTHING else 0.0
+        common = log_one_plus(to_left[t]) if to_right[t] > _LOWEST_EXPONENT else 0.0
         z = odds[t]
-        to_left[t] = (0.0 if z <= 0.0 else -z) - shared
-        to_right[t] = (0.0 if z >= 0.0 else z) - shared  # noqa: FURB136
+        to_left[t] = (0.0 if z <= 0.0 else -z) - common
+        to_right[t] = (0.0 if z >= 0.0 else z) - common  # noqa: FURB136
 
 
 @compiled(fastmath=SIMD_FLAGS)
 def _sigmoids(odds, to_left, to_right, power, power_bits):  # type: ignore[no-untyped-def]
-    """Write the probabilities of both sides, the smaller one to all its digits."""
+    """Write the probabilities of both sides, the smaller one without cancellation."""
     n_nodes = len(odds)
     for t in range(n_nodes):
         z = odds[t]
@@ -84,7 +87,7 @@ def _sigmoids(odds, to_left, to_right, power, power_bits):  # type: ignore[no-un
     to_right[:] = to_left
     exp_in_place(to_left, power, power_bits)
     for t in range(n_nodes):
-        ratio = to_left[t] if to_right[t] > _NOTHING else 0.0
+        ratio = to_left[t] if to_right[t] > _LOWEST_EXPONENT else 0.0
         likely = 1.0 / (1.0 + ratio)
         rare = ratio * likely
         z = odds[t]
@@ -112,23 +115,24 @@ def bounds_of_rows(lower, upper, children, class_lower, class_upper):  # type: i
 
 @compiled(inline="always")
 def _down(product):  # type: ignore[no-untyped-def]
+    """Return the product, rounded down to 0 where it underflows."""
     return product if product >= _TINY else 0.0
 
 
 @compiled(inline="always")
 def _up(a, b):  # type: ignore[no-untyped-def]
-    """Return a product that is nothing only where a factor is."""
+    """Return the product, rounded up where it underflows: 0 only if a factor is 0."""
     product = a * b
     return product if product >= _TINY or a == 0.0 or b == 0.0 else _TINY
 
 
 @compiled()
 def maximal_of_rows(lower, upper, left, right, out):  # type: ignore[no-untyped-def]
-    r"""Write which classes no other one dominates.
+    """Write which classes no other one dominates.
 
-    `below` is L, the best lower log-probability of a class below a place, given the place.
-    `lead` is G: by how much, at least, the best of the classes passed on the way beats whatever
-    edge is still to come; `size` sums the logarithms it is made of, to judge what is rounding.
+    `below` is L of `tree_paths.maximal_classes`: the largest lower log-probability of a class below
+    a place, given the place. `lead` is G: the log-ratio of the strongest rival and the current
+    path; `size` sums the logarithms in it, the scale of its rounding error.
     """
     n, n_nodes = lower.shape
     n_places = 2 * n_nodes + 1
@@ -153,7 +157,7 @@ def maximal_of_rows(lower, upper, left, right, out):  # type: ignore[no-untyped-
 
 @compiled()
 def _log_bounds(lower, upper, logs):  # type: ignore[no-untyped-def]
-    """Write logarithms of the least and greatest probability to the left, then to the right."""
+    """Write logarithms of the lower and upper probability of going left, then of going right."""
     for t in range(len(lower)):
         logs[0, t] = np.log1p(-upper[t])
         logs[1, t] = np.log1p(-lower[t])
@@ -163,16 +167,16 @@ def _log_bounds(lower, upper, logs):  # type: ignore[no-untyped-def]
 
 @compiled(inline="always")
 def _step(here, rival, log_most):  # type: ignore[no-untyped-def]
-    """Return lead and size one edge further, past the best rival on the other side."""
+    """Return lead and size after one more edge, given the strongest rival on the other side."""
     if log_most == -np.inf:
-        # What cannot be is dominated by all that can, also where they may be as rare as you like.
+        # An impossible class is dominated by every possible one, however improbable.
         return np.inf, 0.0
     return max(here[0], rival) - log_most, here[1] - log_most
 
 
 @compiled()
 def group_sums_of_rows(proba, group, out):  # type: ignore[no-untyped-def]
-    """Add up the columns of each group."""
+    """Write the sums of the columns of each group."""
     out[:] = 0.0
     for i in range(len(proba)):
         for k in range(len(group)):

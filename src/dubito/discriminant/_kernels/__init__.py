@@ -1,1 +1,20 @@
-"""Formulas of imprecise Gaussian discriminants on arrays: distances to boxes, sets, critical c."""
+"""Formulas of imprecise Gaussian discriminants on arrays (Carranza Alarcón and Destercke 2019).
+
+Nothing here validates input or imports scikit-learn. Modules named `*_compiled` import numba, so
+they are imported inside functions, at the first call.
+
+========================================================  ======================================
+formula                                                   module
+========================================================  ======================================
+means, covariances, shrinkage, pseudo-inverses            `moments`
+data structure: Gaussian classes with means in boxes      `boxed_gaussians`
+distances, energies, sets, critical c: entry points       `imprecise_gaussian`
+nearest point of a box, Mahalanobis (convex QP)           `box_nearest_compiled`
+farthest point of a box (branch and bound)                `box_farthest_compiled`
+diagonal above a matrix, bound of that search             `diagonal_majorant`
+extreme distances and energies of one row                 `boxed_distances_compiled`
+undominated classes of a row                              `boxed_sets_compiled`
+critical c: the imprecision at which a class enters       `boxed_critical_compiled`
+posterior bounds and maximal acts, imprecise priors       `posterior`
+========================================================  ======================================
+"""

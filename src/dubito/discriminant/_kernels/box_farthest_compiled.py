@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dubito._numerics.jit import compiled
-from dubito._numerics.vector_math_compiled import SIMD_FLAGS, dot
-from dubito.discriminant._kernels.box_nearest_compiled import add_row, times_rows
+from dubito._numerics.vector_math_compiled import SIMD_FLAGS, add_multiple, dot, matrix_vector
 from dubito.discriminant._kernels.diagonal_majorant_compiled import fraction_needed
 
 if TYPE_CHECKING:
@@ -82,7 +81,7 @@ def _corner_of_signs(  # noqa: PLR0917
     """Write the corner whose signs are opposite to those of g; return its squared distance."""
     for i in range(len(linear)):
         corner[i] = -half_width if linear[i] >= 0.0 else half_width
-    times_rows(quad, corner, product)
+    matrix_vector(quad, corner, product)
     return delta - 2.0 * dot(linear, corner) + dot(product, corner)
 
 
@@ -132,7 +131,7 @@ def _flip(
         if which < 0 or gained + 4.0 * best == gained:
             break
         gained += 4.0 * best
-        add_row(quad[which], -2.0 * corner[which], product)
+        add_multiple(quad[which], -2.0 * corner[which], product)
         corner[which] = -corner[which]
     return gained
 
@@ -223,7 +222,7 @@ def _bound(  # noqa: PLR0913, PLR0917
     `y` moves uphill in F until the tangent bound lies below the aim. The open coordinates need only
     a fraction `scale` of u, which falls as signs are fixed. Fixes further signs by the bound.
     """
-    times_rows(quad, y, product)
+    matrix_vector(quad, y, product)
     bound, branch = np.inf, -1
     for attempt in range(2):
         for _ in range(_MAX_SWEEPS):
@@ -270,7 +269,7 @@ def _decide_by_tangent(  # noqa: PLR0913, PLR0917
             sign = 1 if slope > 0.0 else -1
             moves = y[i] != half_width * sign
             if moves:
-                add_row(quad[i], half_width * sign - y[i], product)
+                add_multiple(quad[i], half_width * sign - y[i], product)
             _fix_side(side, y, i, sign, half_width)
             if moves:  # the tangent was taken at another point
                 height, excess = _tangent(
@@ -303,7 +302,7 @@ def _ascend(  # noqa: PLR0917
         else:
             aim = min(max(y[i] + slope / curvature, -half_width), half_width)
         if aim != y[i]:
-            add_row(quad[i], aim - y[i], product)
+            add_multiple(quad[i], aim - y[i], product)
             y[i] = aim
 
 
@@ -342,6 +341,6 @@ def _round_to_corner(  # noqa: PLR0917
     """Write the corner nearest to y, improved by sign flips; return its squared distance."""
     for i in range(len(y)):
         trial[i] = half_width if y[i] >= 0.0 else -half_width
-    times_rows(quad, trial, product)
+    matrix_vector(quad, trial, product)
     value = delta - 2.0 * dot(linear, trial) + dot(product, trial)
     return value + _flip(linear, quad, half_width, trial, product)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from dubito._numerics.cholesky_compiled import cholesky_solve
 from dubito._numerics.jit import compiled
-from dubito._numerics.vector_math_compiled import SIMD_FLAGS, dot
+from dubito._numerics.vector_math_compiled import SIMD_FLAGS, add_multiple, dot, matrix_vector
 
 if TYPE_CHECKING:
     from dubito._typing import FloatArray, IntArray
@@ -78,26 +78,9 @@ def start_at_corner(
 @compiled()
 def _slope_at(linear: FloatArray, quad: FloatArray, y: FloatArray, slope: FloatArray) -> None:
     """Write half the gradient, Qy - g."""
-    times_rows(quad, y, slope)
+    matrix_vector(quad, y, slope)
     for i in range(len(y)):
         slope[i] -= linear[i]
-
-
-@compiled(fastmath=SIMD_FLAGS)
-def times_rows(quad: FloatArray, y: FloatArray, out: FloatArray) -> None:
-    """Write the product of a symmetric matrix and a vector."""
-    for i in range(len(y)):
-        row, total = quad[i], 0.0
-        for j in range(len(y)):
-            total += row[j] * y[j]
-        out[i] = total
-
-
-@compiled(fastmath=SIMD_FLAGS)
-def add_row(row: FloatArray, amount: float, out: FloatArray) -> None:
-    """Add a multiple of a row."""
-    for j in range(len(out)):
-        out[j] += amount * row[j]
 
 
 @compiled(fastmath=SIMD_FLAGS)
@@ -117,7 +100,7 @@ def _sweep(quad: FloatArray, half_width: float, y: FloatArray, slope: FloatArray
             continue
         aim = min(max(y[i] - slope[i] / curvature, -half_width), half_width)
         if aim != y[i]:
-            add_row(quad[i], aim - y[i], slope)
+            add_multiple(quad[i], aim - y[i], slope)
             y[i] = aim
 
 
@@ -152,7 +135,7 @@ def _minimise_on_face(  # noqa: PLR0917
             move = fraction * step[a]
             if a == blocking:
                 move = (half_width if step[a] > 0.0 else -half_width) - y[i]
-            add_row(quad[i], move, slope)
+            add_multiple(quad[i], move, slope)
             y[i] += move
         if blocking < 0:
             return
@@ -205,7 +188,10 @@ def _take_clipped_step(  # noqa: PLR0913, PLR0917
 
 @compiled()
 def _definite_part(quad: FloatArray, free: IntArray, n_free: int, buffer: FloatArray) -> int:
-    """Factor the free part of Q; return its rank. Linearly dependent coordinates are dropped."""
+    """Factor the free part of Q; return its rank. Linearly dependent coordinates are dropped.
+
+    `dubito._numerics.cholesky_compiled` would reject the whole matrix.
+    """
     kept = 0
     for a in range(n_free):
         i = free[a]

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from dubito._numerics.jit import compiled
-from dubito._numerics.vector_math_compiled import SIMD_FLAGS, combine_rows, dot
+from dubito._numerics.vector_math_compiled import SIMD_FLAGS, combine_rows, dot, matrix_vector
 from dubito.discriminant._kernels.box_farthest_compiled import farthest
-from dubito.discriminant._kernels.box_nearest_compiled import nearest, times_rows
+from dubito.discriminant._kernels.box_nearest_compiled import nearest
 from dubito.discriminant._kernels.boxed_gaussians import FAR, LOG_SCALE, NEAR, RADIUS, RANK, WIDTH
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def _squared_distance(a: FloatArray, b: FloatArray) -> float:
 def _scaled_product(
     axes: FloatArray, projected: FloatArray, units: FloatArray, out: FloatArray
 ) -> None:
-    times_rows(axes, projected, out)
+    matrix_vector(axes, projected, out)
     for i in range(len(out)):
         out[i] *= units[i]
 
@@ -195,7 +195,7 @@ def corner_terms(
             square_c += side * side
         return linear_c, square_c
     corner, product = buffers.work[_CORNER], buffers.work[_SLOPE]
-    times_rows(classes.quads[classes.shapes[k]], corner, product)
+    matrix_vector(classes.quads[classes.shapes[k]], corner, product)
     linear_c = -2.0 * dot(_linear_term(classes, buffers, k), corner) / c
     return linear_c, dot(product, corner) / (c * c)
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dubito._numerics.jit import compiled
-from dubito._numerics.vector_math_compiled import SIMD_FLAGS
-from dubito.discriminant._kernels.box_nearest_compiled import times_rows
+from dubito._numerics.vector_math_compiled import SIMD_FLAGS, matrix_vector
 
 if TYPE_CHECKING:
     from dubito._typing import FloatArray, SignArray
@@ -46,7 +45,7 @@ def _largest_ratio(quad: FloatArray, majorant: FloatArray, v: FloatArray, w: Flo
     p = len(majorant)
     ratio = 0.0
     for _ in range(_POWERS):
-        times_rows(quad, v, w)
+        matrix_vector(quad, v, w)
         above, below, size = 0.0, 0.0, 0.0
         for i in range(p):
             above += v[i] * w[i]
@@ -67,7 +66,11 @@ def _largest_ratio(quad: FloatArray, majorant: FloatArray, v: FloatArray, w: Flo
 def _is_above(
     quad: FloatArray, majorant: FloatArray, fraction: float, side: SignArray, block: FloatArray
 ) -> bool:
-    """Return whether fraction Diag(u) - Q on the open coordinates has a Cholesky factor."""
+    """Return whether fraction Diag(u) - Q on the open coordinates has a Cholesky factor.
+
+    Rows are gathered as they are factored, and the first failure ends it, which a call of
+    `cholesky_factor` on the gathered matrix would not.
+    """
     n = 0
     for i in range(len(majorant)):
         if side[i] != 0 or majorant[i] <= 0.0:

@@ -1,8 +1,8 @@
 """Bounds of the sigmoids of all tree nodes at a confidence level, from tables over the score.
 
-The ends of the two cuts whose hull bounds a probability (`logistic_level`) are smooth functions of
-the angle of the score (`sigmoid_belief_tables_compiled`), infinite scores included: a few panels of
-Chebyshev series hold them for every score. The exact ends are those of `level_ends`.
+The ends of the two cuts whose hull bounds a probability (`dubito._numerics.logistic_level`) are
+tabulated over the angle of the score (`node_sigmoid_tables_compiled`); `level_ends` computes them
+exactly.
 """
 
 from __future__ import annotations
@@ -13,50 +13,44 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from dubito._numerics.jit import compiled
-from dubito._numerics.logistic_fit import LARGEST
 from dubito._numerics.logistic_level_compiled import level_ends
-from dubito.dichotomies._kernels.sigmoid_contour_compiled import chebyshev, clenshaw
+from dubito.dichotomies._kernels.node_sigmoid_tables_compiled import (
+    BLOCK_ROWS,
+    CHECKS,
+    chebyshev,
+    clenshaw,
+    find_panel,
+    sigmoid,
+    standardised_score,
+)
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
+    from dubito._numerics.logistic_profile_compiled import Likelihood, Model, Pair
+    from dubito._typing import FloatArray
+    from dubito.dichotomies._kernels.node_sigmoid_tables_compiled import Tables
 
-    from dubito._numerics.logistic_profile_compiled import Likelihood, Model
-
-    FloatArray: TypeAlias = npt.NDArray[np.float64]
-    IntArray: TypeAlias = npt.NDArray[np.int64]
-    Pair: TypeAlias = tuple[float, float]
-    #: Start, frames, edges and series of panels.
-    LevelTables: TypeAlias = tuple[IntArray, FloatArray, FloatArray, FloatArray]
+    Fit: TypeAlias = tuple[Likelihood, Model]
 
 #: Degree of the series over angles, and the bound on its last coefficients and its errors.
 DEGREE = 20
 _CONVERGED = 1e-8
-#: Panels are not halved below this: bounds there are the widest on the panel.
+#: Panels are not halved below this width: bounds there are the widest on the panel.
 _NARROWEST = 1e-3
 
-#: At an angle this close to the left edge of a panel the panel before counts too: where the ends of
-#: cuts jump, at the scores of `gap`, they do so there.
+#: An angle this close to the left edge of a panel gets the hull with the panel before: where the
+#: ends of cuts jump, at the scores of `gap`, they do so at an edge.
 _BESIDE = 1e-9
 
-#: Rows looked up together, node by node, so that the node's table stays in the processor's cache.
-_BLOCK_ROWS = 64
-
 _PLACES, _TO_SERIES = chebyshev(DEGREE + 1)
-_ALL_PLACES = np.concatenate((_PLACES, np.array([-0.97, -0.42, 0.29, 0.93])))
-
-
-@compiled()
-def _sigmoid(eta: float) -> float:
-    small = math.exp(-abs(eta))
-    return (1.0 if eta >= 0.0 else small) / (1.0 + small)
+_ALL_PLACES = np.concatenate((_PLACES, CHECKS))
 
 
 @compiled()
 def _ends_at(
     psi: FloatArray,
     frame: Pair,
-    shrunk: tuple[Likelihood, Model],
-    raw: tuple[Likelihood, Model],
+    shrunk: Fit,
+    raw: Fit,
     t: float,
 ) -> FloatArray:
     """Return probabilities at the ends of both cuts at angles, (n, 4): lower, upper of each."""
@@ -66,7 +60,7 @@ def _ends_at(
     ends = level_ends(shrunk, raw, queries, t)
     for i in range(len(psi)):
         for e in range(4):
-            ends[i, e] = _sigmoid(ends[i, e])
+            ends[i, e] = sigmoid(ends[i, e])
     return ends
 
 
@@ -74,11 +68,11 @@ def _ends_at(
 def _panel_series(values: FloatArray) -> tuple[FloatArray, float]:
     """Return the series through values at the places of a panel, (4, DEGREE + 1), and the error."""
     series = np.ascontiguousarray((_TO_SERIES @ values[: DEGREE + 1]).T)
-    missed = np.abs(series[:, DEGREE - 2 :]).max()
+    error = np.abs(series[:, DEGREE - 2 :]).max()
     for i in range(DEGREE + 1, len(values)):
         for e in range(4):
-            missed = max(missed, abs(clenshaw(series[e], _ALL_PLACES[i]) - values[i, e]))
-    return series, missed
+            error = max(error, abs(clenshaw(series[e], _ALL_PLACES[i]) - values[i, e]))
+    return series, error
 
 
 @compiled()
@@ -92,12 +86,12 @@ def _widest(values: FloatArray) -> FloatArray:
 
 @compiled()
 def tabulate_levels(
-    shrunk: tuple[Likelihood, Model], raw: tuple[Likelihood, Model], gap: FloatArray, t: float
+    shrunk: Fit, raw: Fit, gap: FloatArray, t: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Tabulate the ends of the cuts of one curve over all angles; t is the root of chi-square.
 
     `gap` are the two scores, ascending, between which a threshold separates the sides; none where
-    they overlap. There the plain likelihood has no end on one side, and its end jumps.
+    they overlap. At these scores the end of the plain likelihood's cut jumps to infinity.
 
     Returns
     -------
@@ -119,7 +113,7 @@ def tabulate_levels(
         breaks.extend([math.atan((x - mean) / frame[1]) for x in gap])
     breaks.sort()
     stack = [(breaks[i], breaks[i + 1]) for i in range(len(breaks) - 2, -1, -1)]
-    if not variance > 1e-24:  # every score is the same one, of angle 0
+    if not variance > 1e-24:  # all scores are equal, of angle 0
         frame = (0.0, 1.0)
         stack.clear()
         edges.append(-2 * quarter)
@@ -130,11 +124,10 @@ def tabulate_levels(
             continue
         middle, half = 0.5 * (left + right), 0.5 * (right - left)
         values = _ends_at(middle + half * _ALL_PLACES, frame, shrunk, raw, t)
-        series, missed = _panel_series(values)
-        narrow = right - left < _NARROWEST
-        if missed < _CONVERGED or narrow:
+        series, error = _panel_series(values)
+        if error < _CONVERGED or right - left < _NARROWEST:
             edges.append(left)
-            panels.append(_widest(values) if not missed < _CONVERGED else series)
+            panels.append(_widest(values) if not error < _CONVERGED else series)
         else:
             stack.append((middle, right))
             stack.append((left, middle))
@@ -153,30 +146,23 @@ def _hull(series: FloatArray, place: float) -> Pair:
 
 @compiled()
 def sigmoid_level_bounds(
-    scores: FloatArray, coef: FloatArray, tables: LevelTables
+    scores: FloatArray, coef: FloatArray, tables: Tables
 ) -> tuple[FloatArray, FloatArray]:
-    """Return bounds of the right side at a level, each (n, nodes).
+    """Return bounds of the right side at a confidence level, each (n, nodes).
 
-    `coef` are those of `fit_sigmoids`, `tables` those of `tabulate_levels`: panels
-    ``start[t]:start[t + 1]`` are those of node t. The bounds of a node without panels are 0 and 1.
+    `coef` are those of `fit_sigmoids`, `tables` those of `tabulate_levels`. The bounds of a node
+    without panels are 0 and 1.
     """
-    start, frames, edges, series = tables
+    start, _, edges, series = tables
     n, n_nodes = scores.shape
     lower, upper = np.zeros((n, n_nodes)), np.ones((n, n_nodes))
-    for row in range(0, n, _BLOCK_ROWS):
+    for row in range(0, n, BLOCK_ROWS):
         for t in range(n_nodes):
             if start[t] == start[t + 1]:
                 continue
-            centre, scale = coef[t, 0], coef[t, 1]
-            for i in range(row, min(row + _BLOCK_ROWS, n)):
-                score = min(max(scores[i, t], -LARGEST), LARGEST)
-                x = (score - centre) / scale if scale > 0.0 else 0.0
-                psi = math.atan((x - frames[t, 0]) / frames[t, 1])
-                panel = start[t]
-                while panel + 1 < start[t + 1] and edges[panel + 1] <= psi:
-                    panel += 1
-                end = edges[panel + 1] if panel + 1 < start[t + 1] else 0.5 * np.pi
-                place = 2.0 * (psi - edges[panel]) / (end - edges[panel]) - 1.0
+            for i in range(row, min(row + BLOCK_ROWS, n)):
+                x = standardised_score(scores[i, t], coef[t])
+                psi, panel, place = find_panel(x, t, tables)
                 low, high = _hull(series[panel], place)
                 if panel > start[t] and psi - edges[panel] < _BESIDE:
                     low_before, high_before = _hull(series[panel - 1], 1.0)

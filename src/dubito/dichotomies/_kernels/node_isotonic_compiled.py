@@ -1,7 +1,9 @@
-"""Isotonic fits of all nodes of a tree, and look-ups of their values and bounds (PAV).
+"""Isotonic fits of all nodes of a tree, and look-ups of their values and bounds.
 
-The fit is that of `dubito._numerics.isotonic`, written for rows packed one node after the other
-(`packed_sigmoids_compiled` describes the packing): one call fits thousands of small nodes.
+Rows of nodes are packed one node after the other (`node_sigmoids_compiled` describes the packing).
+Adjacent violators are pooled by `dubito._numerics.isotonic_compiled`. Ties and interpolation are
+those of `dubito._numerics.isotonic`, which works on one sample with numpy: here one call treats
+thousands of small nodes.
 """
 
 from __future__ import annotations
@@ -11,23 +13,25 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dubito._numerics.isotonic_compiled import suffix_chains
 from dubito._numerics.jit import compiled
 from dubito._numerics.logistic_fit import LARGEST
 
 if TYPE_CHECKING:
     from dubito._typing import FloatArray, IntArray
-    from dubito.dichotomies._kernels.packed_sigmoids_compiled import Packed
+    from dubito.dichotomies._kernels.node_sigmoids_compiled import PackedRows
 
 #: Rows looked up together, node by node, so that the node's table stays in the processor's cache.
 _BLOCK_ROWS = 64
 
 
 @compiled()
-def pool_ties(packed: Packed) -> tuple[FloatArray, IntArray]:
-    """Gather the distinct scores of each node, ascending, with the weights of both sides.
+def pool_ties_of_nodes(packed: PackedRows) -> tuple[FloatArray, IntArray]:
+    """Return the distinct scores of each node, ascending, with the weights of both sides.
 
     Columns ``ptr[t]:ptr[t] + count[t]`` of the first result are those of node t: scores, successes
-    (weight of the right side), failures. An uncalibrated node has none.
+    (weight of the right side), failures. An uncalibrated node has none. The second result is
+    `count`.
     """
     scores, ptr, middle, weight, first = packed
     pools = np.zeros((3, len(scores)))
@@ -47,36 +51,14 @@ def pool_ties(packed: Packed) -> tuple[FloatArray, IntArray]:
 
 
 @compiled()
-def _pool_violators(k: FloatArray, r: FloatArray, starts: IntArray) -> int:
-    """Pool neighbours whose fractions do not rise, in place; return the number of blocks.
-
-    Block b begins at score ``starts[b]`` and has k[b] successes and r[b] failures.
-    """
-    blocks = 0
-    for i in range(len(k)):
-        starts[blocks], k[blocks], r[blocks] = i, k[i], r[i]
-        while blocks > 0 and _fraction(k, r, blocks - 1) >= _fraction(k, r, blocks):
-            blocks -= 1
-            k[blocks] += k[blocks + 1]
-            r[blocks] += r[blocks + 1]
-        blocks += 1
-    starts[blocks] = len(k)
-    return blocks
-
-
-@compiled(inline="always")
-def _fraction(k: FloatArray, r: FloatArray, block: int) -> float:
-    return k[block] / (k[block] + r[block])
-
-
-@compiled()
 def isotonic_knots(
     pools: FloatArray, ptr: IntArray, count: IntArray, smoothing: float
 ) -> tuple[FloatArray, IntArray]:
-    """Fit isotonic values at each node; return knots and values, (2, all), and their numbers.
+    """Return the isotonic fit of each node as knots and values, (2, all), and their numbers.
 
-    Columns ``ptr[t]:ptr[t] + used[t]`` are those of node t: both ends of each block, for between
-    them the value does not change.
+    Columns ``ptr[t]:ptr[t] + used[t]`` are those of node t: both ends of each block, since the
+    value is constant between them. `smoothing` is a success added to the first score of a node and
+    a failure added to its last.
     """
     knots = np.empty((2, pools.shape[1]))
     used = np.zeros(len(count), np.int64)
@@ -87,13 +69,17 @@ def isotonic_knots(
         k, r = pools[1, low : low + m].copy(), pools[2, low : low + m].copy()
         k[0] += smoothing
         r[m - 1] += smoothing
-        starts = np.empty(m + 1, np.int64)
-        for block in range(_pool_violators(k, r, starts)):
-            left, right = starts[block], starts[block + 1] - 1
+        # Products of tiny weights underflow; scaling by a power of two changes no digit.
+        unit = math.ldexp(1.0, min(-math.frexp(max(k.max(), r.max()))[1], 1000))
+        follow, k, r = suffix_chains(unit * k, unit * r)
+        left = 0
+        while left < m:
+            right = follow[left] - 1
             for end in range(left, right + 1, max(right - left, 1)):
                 knots[0, low + used[t]] = pools[0, low + end]
-                knots[1, low + used[t]] = _fraction(k, r, block)
+                knots[1, low + used[t]] = k[left] / (k[left] + r[left])
                 used[t] += 1
+            left = right + 1
     return knots, used
 
 
@@ -112,7 +98,10 @@ def _number_below(knots: FloatArray, score: float) -> int:
 
 @compiled()
 def _interpolate(score: float, knots: FloatArray, values: FloatArray) -> float:
-    """Interpolate linearly between ascending knots, flat beyond them; `values` do not decrease."""
+    """Return linear interpolation between ascending knots, constant beyond them.
+
+    `values` do not decrease. Knots are within ±`LARGEST`, so their differences do not overflow.
+    """
     right = min(max(_number_below(knots, score), 1), len(knots) - 1)
     left = max(right - 1, 0)
     gap = knots[right] - knots[left]
@@ -126,7 +115,7 @@ def _interpolate(score: float, knots: FloatArray, values: FloatArray) -> float:
 def isotonic_log_odds(
     scores: FloatArray, knots: FloatArray, start: IntArray, cut: FloatArray
 ) -> FloatArray:
-    """Return the log-odds of interpolated values, kept `cut` off 0 and 1; (n, nodes).
+    """Return the log-odds of interpolated values, kept `cut` away from 0 and 1, (n, nodes).
 
     Columns ``start[t]:start[t + 1]`` of `knots` are those of node t; one without any keeps its
     scores.

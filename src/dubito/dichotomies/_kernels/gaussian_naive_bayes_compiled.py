@@ -1,8 +1,8 @@
-"""Gaussian naive Bayes at every node of a tree, from the moments of classes added up.
+"""Gaussian naive Bayes at every node of a tree, from moments of classes merged up the tree.
 
-Rows are in leaf order: the rows of leaf j are [offset[j], offset[j + 1]). `left` and `right` name
-places in a row of places: the inner nodes in preorder, then the leaves. `without` is a number of
-folds and a fold: rows whose position has that remainder are left out.
+Rows are in leaf order: the rows of leaf j are [offset[j], offset[j + 1]). `left` and `right` are
+the places of children: the inner nodes in preorder, then the leaves. `without` is a number of folds
+and a fold: rows whose position has that remainder are left out.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ import numpy as np
 from dubito._numerics.jit import compiled
 from dubito._numerics.vector_math_compiled import SIMD_FLAGS
 
-#: Rows scored together: they share a node's means while these are in the cache.
+#: Rows scored together, while a node's means are in the processor's cache.
 _ROWS = 16
 
-#: Distances are cut off here where they overflow: squares of two can still be subtracted.
+#: Standardised differences are clipped to this where squares overflow: two squares stay finite.
 _FAR = 1e150
 
 
 @compiled()
 def class_moments(rows, offset, without, moments):  # type: ignore[no-untyped-def]
-    """Write weight, mean and centred sum of squares of each leaf's rows, feature by feature.
+    """Write sample weight, mean and centred sum of squares of each leaf's rows, by feature.
 
-    Sums are of differences from the class's first row, then from its mean: no digits are lost to
-    a mean far from 0, and a feature that does not vary has exactly no squares.
+    Sums are of differences from the class's first row, then from its mean: a mean far from 0 costs
+    no digits, and a constant feature has a sum of squares of exactly 0.
     """
     X, weight = rows
     total, mean, squares = moments
@@ -52,28 +52,28 @@ def class_moments(rows, offset, without, moments):  # type: ignore[no-untyped-de
             if i % n_folds == fold:
                 continue
             for j in range(n_features):
-                away = X[i, j] - mean[place, j]
-                squares[place, j] += weight[i] * away * away
+                difference = X[i, j] - mean[place, j]
+                squares[place, j] += weight[i] * difference * difference
 
 
 @compiled()
 def add_up_moments(left, right, moments):  # type: ignore[no-untyped-def]
-    """Write the moments of each inner node from those of its children (Chan et al., 1979)."""
+    """Write the moments of each inner node from those of its children (Chan et al. 1979)."""
     total, mean, squares = moments
     for t in range(len(left) - 1, -1, -1):
         a, b = left[t], right[t]
         total[t] = total[a] + total[b]
-        share = total[b] / total[t] if total[t] > 0.0 else 0.0
-        spread = total[a] * share
+        fraction = total[b] / total[t] if total[t] > 0.0 else 0.0
+        spread = total[a] * fraction
         for j in range(mean.shape[1]):
-            # The mean of no rows is 0, which may be far from the other side's.
+            # A side without rows has mean 0, which is not to be merged.
             gap = mean[b, j] - mean[a, j] if spread > 0.0 else 0.0
-            mean[t, j] = mean[a, j] + share * gap if total[a] > 0.0 else mean[b, j]
+            mean[t, j] = mean[a, j] + fraction * gap if total[a] > 0.0 else mean[b, j]
             squares[t, j] = squares[a, j] + squares[b, j] + spread * gap * gap
 
 
 @compiled()
-def widest_variance(total, squares, out):  # type: ignore[no-untyped-def]
+def largest_variance(total, squares, out):  # type: ignore[no-untyped-def]
     """Write the largest variance of a feature at each inner node."""
     for t in range(len(out)):
         out[t] = 0.0
@@ -83,10 +83,10 @@ def widest_variance(total, squares, out):  # type: ignore[no-untyped-def]
 
 @compiled()
 def gaussian_sides(children, moments, epsilon, model):  # type: ignore[no-untyped-def]
-    """Write means, inverse deviations and the constant of the log-odds for each node.
+    """Write means, inverse standard deviations and the constant of the log-odds of each node.
 
-    A feature without variance on a side, epsilon included, is left out of the node; a node
-    without rows on a side has nan.
+    `epsilon` is added to variances. A feature whose variance is still 0 on a side is left out of
+    the node; a node without rows on a side has the constant nan.
     """
     left, right = children
     total, mean, squares = moments
@@ -100,13 +100,13 @@ def gaussian_sides(children, moments, epsilon, model):  # type: ignore[no-untype
             continue
         constant[t] = np.log(total[b]) - np.log(total[a])
         for j in range(mean.shape[1]):
-            wide_a = squares[a, j] / total[a] + epsilon[t]
-            wide_b = squares[b, j] / total[b] + epsilon[t]
+            variance_a = squares[a, j] / total[a] + epsilon[t]
+            variance_b = squares[b, j] / total[b] + epsilon[t]
             centre[t, 0, j], centre[t, 1, j] = mean[a, j], mean[b, j]
             scale[t, 0, j] = scale[t, 1, j] = 0.0
-            if wide_a > 0.0 and wide_b > 0.0:
-                scale[t, 0, j], scale[t, 1, j] = 1 / np.sqrt(wide_a), 1 / np.sqrt(wide_b)
-                constant[t] += 0.5 * (np.log(wide_a) - np.log(wide_b))
+            if variance_a > 0.0 and variance_b > 0.0:
+                scale[t, 0, j], scale[t, 1, j] = 1 / np.sqrt(variance_a), 1 / np.sqrt(variance_b)
+                constant[t] += 0.5 * (np.log(variance_a) - np.log(variance_b))
 
 
 @compiled()
@@ -127,7 +127,7 @@ def gaussian_scores(X, model, out):  # type: ignore[no-untyped-def]
 def gaussian_cross(X, nodes, fold, model, out):  # type: ignore[no-untyped-def]
     """Write the log-odds of the rows of one fold, each at the nodes of its own path.
 
-    `nodes` are the first row of each node, and where its rows begin in `out`, with the end.
+    `nodes` are the first row of each node, and where its rows begin in `out` (one more: the end).
     """
     begin, ptr = nodes
     n_folds, remainder = fold
@@ -141,14 +141,14 @@ def gaussian_cross(X, nodes, fold, model, out):  # type: ignore[no-untyped-def]
 
 @compiled()
 def _contrast(x, centre, scale):  # type: ignore[no-untyped-def]
-    """Return the squared distance of the left side minus that of the right, always finite."""
+    """Return the squared distance from the left side minus that from the right, always finite."""
     near = _difference_of_squares(x, centre[0], scale[0], centre[1], scale[1])
     if np.isfinite(near):
         return near
     far = 0.0
     for j in range(len(x)):
-        a = _cut_off(x[j] - centre[0, j], scale[0, j])
-        b = _cut_off(x[j] - centre[1, j], scale[1, j])
+        a = _clipped(x[j] - centre[0, j], scale[0, j])
+        b = _clipped(x[j] - centre[1, j], scale[1, j])
         far += (a - b) * (a + b)
     return far
 
@@ -164,6 +164,6 @@ def _difference_of_squares(x, mean_a, scale_a, mean_b, scale_b):  # type: ignore
 
 
 @compiled()
-def _cut_off(away, scale):  # type: ignore[no-untyped-def]
-    """Return the product, no further than is far; nothing where the scale is 0."""
-    return max(-_FAR, min(_FAR, away * scale)) if scale > 0.0 else 0.0
+def _clipped(difference, scale):  # type: ignore[no-untyped-def]
+    """Return the standardised difference, clipped; 0 where the scale is 0."""
+    return max(-_FAR, min(_FAR, difference * scale)) if scale > 0.0 else 0.0

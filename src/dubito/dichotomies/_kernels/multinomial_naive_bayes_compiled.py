@@ -1,12 +1,12 @@
 """Multinomial naive Bayes at every node of a tree, from counts of features.
 
-Rows, places and folds are as in `node_bayes_compiled`. With counts N of the two sides of a node
-and S the sums of N + alpha, a row x has the log-odds
+Rows, places and folds are as in `gaussian_naive_bayes_compiled`. With counts N of the two sides of
+a node and S the sums of N + alpha, a row x has the log-odds
 
     prior + Σ_j x_j (log(N_right,j + alpha_j) - log(N_left,j + alpha_j))
           + log(S_left / S_right) Σ_j x_j.
 
-A feature absent from the node adds nothing to the first sum: sparse nodes keep the others alone.
+A feature absent from the node adds 0 to the first sum: sparse nodes store the others only.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ import numpy as np
 
 from dubito._numerics.jit import compiled
 from dubito._numerics.vector_math_compiled import dot
+from dubito.dichotomies._kernels.sparse_scores_compiled import add_products
 
-#: Rows scored together: they share a node's coefficients while these are in the cache.
+#: Rows scored together, while a node's coefficients are in the processor's cache.
 _ROWS = 16
 
 
 @compiled()
 def class_counts(rows, offset, without, sums):  # type: ignore[no-untyped-def]
-    """Write the weight and the weighted sums of features of each leaf's rows."""
+    """Write the sample weight and the weighted sums of features of each leaf's rows."""
     X, weight = rows
     total, counts = sums
     n_folds, fold = without
@@ -51,7 +52,7 @@ def add_up_counts(left, right, sums):  # type: ignore[no-untyped-def]
 
 @compiled()
 def count_contrasts(children, counts, alpha, coef):  # type: ignore[no-untyped-def]
-    """Write the coefficients of the log-odds at each node, all features."""
+    """Write the coefficients of the log-odds of each node, (K-1, features)."""
     left, right = children
     prior = alpha.sum()
     for t in range(len(left)):
@@ -63,6 +64,7 @@ def count_contrasts(children, counts, alpha, coef):  # type: ignore[no-untyped-d
 
 @compiled(inline="always")
 def _log_ratio(count_a, count_b, alpha):  # type: ignore[no-untyped-def]
+    """Return the log-ratio of the smoothed counts of the right side, b, and the left side, a."""
     return np.log((count_b + alpha) / (count_a + alpha))
 
 
@@ -95,10 +97,10 @@ def count_cross(X, nodes, fold, model, out):  # type: ignore[no-untyped-def]
 
 @compiled()
 def entries_of_features(csr, nodes, first, last):  # type: ignore[no-untyped-def]
-    """Write where the entries of each feature begin and end: one for each node that has it.
+    """Write where the entries of each feature begin and end; return the number of all entries.
 
-    Features that come first in the rows come first among the entries: what occurs together in
-    rows is then close together, and filling the entries misses the cache less often.
+    A feature has an entry for each node in whose rows it occurs. Features are in the order in
+    which the rows mention them: those that occur together are then close in memory.
     """
     _, indices, indptr = csr
     begin, _, end = nodes
@@ -123,11 +125,11 @@ def entries_of_features(csr, nodes, first, last):  # type: ignore[no-untyped-def
 
 
 @compiled()
-def sparse_contrasts(rows, nodes, alpha, entries, of_nodes):  # type: ignore[no-untyped-def]
-    """Write log-ratios feature by feature, each with its node.
+def sparse_count_contrasts(rows, nodes, alpha, entries, of_nodes):  # type: ignore[no-untyped-def]
+    """Write log-ratios feature by feature, each with its node, and the terms of each node.
 
     `entries` are: where each feature begins (moved to its end here), nodes, and log-ratios;
-    `of_nodes` are log(S_left / S_right), and the weights of the two sides.
+    `of_nodes` are log(S_left / S_right), and the sample weights of the two sides.
     """
     (data, indices, indptr), weight = rows
     begin, middle, end = nodes
@@ -162,34 +164,32 @@ def sparse_contrasts(rows, nodes, alpha, entries, of_nodes):  # type: ignore[no-
 
 
 @compiled()
-def sparse_scores(csr, model, out):  # type: ignore[no-untyped-def]
+def sparse_count_scores(csr, model, out):  # type: ignore[no-untyped-def]
     """Write the log-odds of the right side at every node, (n, K-1)."""
     data, indices, indptr = csr
     (first, last), (node, value), factor, constant = model
+    entries = (first, last, node, value)
     for i in range(len(out)):
-        total = 0.0
-        for q in range(indptr[i], indptr[i + 1]):
-            total += data[q]
-        row = out[i]
+        row, columns = data[indptr[i] : indptr[i + 1]], indices[indptr[i] : indptr[i + 1]]
+        total = 0.0  # in double precision, unlike row.sum()
+        for q in range(len(row)):
+            total += row[q]
         for t in range(len(factor)):
-            row[t] = constant[t] + factor[t] * total
-        for q in range(indptr[i], indptr[i + 1]):
-            x = np.float64(data[q])
-            for k in range(first[indices[q]], last[indices[q]]):
-                row[node[k]] += x * value[k]
+            out[i, t] = constant[t] + factor[t] * total
+        add_products(columns, row, entries, out[i])
 
 
 @compiled()
-def sparse_cross(rows, nodes, alpha, options, out):  # type: ignore[no-untyped-def]
+def sparse_count_cross(rows, nodes, alpha, options, out):  # type: ignore[no-untyped-def]
     """Write the out-of-fold log-odds of every row at the nodes of its own path.
 
-    `options` are the number of folds and whether the weight of the sides is their prior. The
-    counts of the folds are kept apart, so that those of the others are a sum, not a difference.
+    `options` are the number of folds and whether the weight of the sides is their prior. Counts
+    are kept for each fold: those of the other folds are a sum, not a difference that cancels.
     """
     begin, middle, end, ptr = nodes
     n_folds, fit_prior = options
     counts, total = np.zeros((len(alpha), 2, n_folds)), np.empty((2, n_folds))
-    room = np.empty((4, n_folds))
+    fold_terms = np.empty((4, n_folds))
     present, seen = np.empty(len(alpha), dtype=np.int64), np.full(len(alpha), -1)
     for t in range(len(begin)):
         if middle[t] - begin[t] < 2 or end[t] - middle[t] < 2:
@@ -198,19 +198,21 @@ def sparse_cross(rows, nodes, alpha, options, out):  # type: ignore[no-untyped-d
         span = begin[t], middle[t], end[t]
         n_present = _count_folds(rows, span, (counts, total), (present, seen, t))
         features = present[:n_present]
-        _to_log_ratios(features, counts, alpha, room)
+        _to_log_ratios(features, counts, alpha, fold_terms)
         for f in range(n_folds):
             odds = np.log(_others(total[1], f)) - np.log(_others(total[0], f))
-            room[2, f] = odds if fit_prior else 0.0
-            room[3, f] = np.log(room[0, f]) - np.log(room[1, f])
-        _score_folds(rows[0], span, (counts, room[2], room[3]), out[ptr[t] : ptr[t + 1]])
+            fold_terms[2, f] = odds if fit_prior else 0.0
+            fold_terms[3, f] = np.log(fold_terms[0, f]) - np.log(fold_terms[1, f])
+        _score_folds(
+            rows[0], span, (counts, fold_terms[2], fold_terms[3]), out[ptr[t] : ptr[t + 1]]
+        )
         for j in features:
             counts[j] = 0.0
 
 
 @compiled()
 def _count_folds(rows, span, sums, found):  # type: ignore[no-untyped-def]
-    """Add up a node's rows by feature, side and fold; list the features and return their number."""
+    """Sum a node's rows by feature, side and fold; list the features and return their number."""
     (data, indices, indptr), weight = rows
     begin, middle, end = span
     counts, total = sums
@@ -231,27 +233,28 @@ def _count_folds(rows, span, sums, found):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _to_log_ratios(features, counts, alpha, room):  # type: ignore[no-untyped-def]
+def _to_log_ratios(features, counts, alpha, fold_terms):  # type: ignore[no-untyped-def]
     """Replace the left side's counts by the log-ratios of the other folds' counts.
 
-    Both sides' sums of the other folds' counts, smoothed, go to lines 0 and 1 of the room. A fold
-    without the feature has no row that asks for its log-ratio.
+    Sums of the other folds' smoothed counts, of the left and of the right side, are written to rows
+    0 and 1 of `fold_terms`; row 2 is a buffer. No row of a fold uses the log-ratio of a feature
+    that the fold does not have.
     """
-    room[:2] = alpha.sum()
-    ratio = room[2]
+    fold_terms[:2] = alpha.sum()
+    ratio = fold_terms[2]
     for j in features:
         for f in range(len(ratio)):
             count_a, count_b = _others(counts[j, 0], f), _others(counts[j, 1], f)
-            room[0, f] += count_a
-            room[1, f] += count_b
-            asked = counts[j, 0, f] > 0.0 or counts[j, 1, f] > 0.0
-            ratio[f] = _log_ratio(count_a, count_b, alpha[j]) if asked else 0.0
+            fold_terms[0, f] += count_a
+            fold_terms[1, f] += count_b
+            used = counts[j, 0, f] > 0.0 or counts[j, 1, f] > 0.0
+            ratio[f] = _log_ratio(count_a, count_b, alpha[j]) if used else 0.0
         counts[j, 0] = ratio
 
 
 @compiled()
 def _score_folds(csr, span, model, out):  # type: ignore[no-untyped-def]
-    """Write the log-odds of a node's rows, each by the model without its fold."""
+    """Write the log-odds of a node's rows, each by the model fitted without its fold."""
     data, indices, indptr = csr
     begin, _, end = span
     ratios, constant, factor = model

@@ -1,0 +1,68 @@
+r"""Rows of a logistic likelihood replaced by few weighted points with the same likelihood.
+
+Within a panel on which the log-odds vary by less than 1 the softplus is a polynomial to 13 digits,
+so the rows of a panel are replaced by 12 points that integrate polynomials as they do.
+
+`condensed_rows_compiled` needs a quarter of the points, all of positive weight, for the same
+accuracy. This version without numba is for rows that are only stored: fits do not load numba.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import expit
+
+if TYPE_CHECKING:
+    from dubito._typing import BoolArray, FloatArray
+
+#: Points that replace the rows of a panel.
+_POINTS = 12
+
+#: Standard errors of the slope within which the points must have the likelihood of the rows.
+_DEVIATIONS = 10.0
+
+
+def fewer_rows(
+    x: FloatArray, event: BoolArray, weight: FloatArray, coef: tuple[float, float]
+) -> tuple[FloatArray, BoolArray, FloatArray]:
+    """Return scores, events and weights of few rows with the same likelihood.
+
+    `coef` are intercept and slope. Log-odds of any slope within `_DEVIATIONS` standard errors vary
+    by less than 1 within a panel. All rows are kept where they say little of the slope, or where
+    all scores are equal.
+    """
+    intercept, slope = coef
+    curvature = weight * expit(intercept + slope * x) * expit(-intercept - slope * x)
+    total = curvature.sum()
+    information = curvature @ (x - curvature @ x / total) ** 2 if total > 0 else 0.0
+    doubt = _DEVIATIONS / np.sqrt(information) if information > 0 else np.inf
+    if doubt > max(abs(slope), 1.0):
+        return x, event, weight
+    width = 1 / max(abs(slope) + doubt, 2.0)
+    parts = []
+    for side in (False, True):
+        chosen = event == side
+        order = np.argsort(x[chosen], kind="stable")
+        points = np.stack([x[chosen][order], weight[chosen][order]])
+        parts.append(_same_moments(points, width) if points.size else points)
+    label = np.repeat([False, True], [part.shape[1] for part in parts])
+    positions, weights = np.hstack(parts)
+    return (positions, label, weights) if 2 * len(label) < len(x) else (x, event, weight)
+
+
+def _same_moments(points: FloatArray, width: float) -> FloatArray:
+    """Replace the rows of each panel by Chebyshev points that integrate polynomials as they do."""
+    x, weight = points
+    number = np.floor((x - x[0]) / width)
+    first, panel = np.unique(number, return_inverse=True)
+    local = np.clip(2 * ((x - x[0]) / width - number) - 1, -1.0, 1.0)
+    angle = (np.arange(_POINTS) + 0.5) * np.pi / _POINTS
+    basis = np.cos(np.outer(np.arange(_POINTS), angle)) * (2 / _POINTS)
+    basis[0] /= 2
+    turn = np.arccos(local)
+    moments = [np.bincount(panel, weight * np.cos(k * turn)) for k in range(_POINTS)]
+    weights = np.stack(moments, axis=1) @ basis
+    positions = x[0] + width * (first[:, None] + 0.5 * (1 + np.cos(angle)))
+    return np.stack([positions.ravel(), weights.ravel()])

@@ -1,0 +1,288 @@
+r"""Belief and plausibility of the sigmoids of all tree nodes, from tables over the score.
+
+They are those of `dubito._numerics.logistic_profile` within 1e-8, for thousands of curves. In the
+units of a node's angles (`node_sigmoid_tables_compiled`) the likelihood at its optimum is round:
+the log-odds at x are :math:`\hat\eta+\tau s` with :math:`\tau=1/(h\cos\psi)` their deviation, h²
+the sum of curvatures and s the component of the step from the optimum along
+:math:`(\cos\psi,\sin\psi)`. The profile maximises over the component across it, b.
+
+The contour is :math:`\exp(-\rho^2/2)`, and ρ/s is nearly constant, exactly so for a normal
+likelihood: a panel of s needs a short series of it, from 14 profiles, however steep the curve. The
+adaptive Gauss-Kronrod rule of `logistic_profile_compiled` assumes nothing about the contour, and
+takes about three times as many profiles for the same integral.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from dubito._numerics.condensed_rows_compiled import condense
+from dubito._numerics.jit import compiled
+from dubito._numerics.logistic_profile_compiled import in_axes, profile, slope_reach
+from dubito._numerics.vector_math_compiled import exp_buffers
+from dubito.dichotomies._kernels.node_sigmoid_tables_compiled import (
+    BLOCK_ROWS,
+    CHECKS,
+    chebyshev,
+    clenshaw,
+    find_panel,
+    sigmoid,
+    standardised_score,
+)
+
+if TYPE_CHECKING:
+    from dubito._numerics.logistic_profile_compiled import (
+        AxesLikelihood,
+        ExpBuffers,
+        Likelihood,
+        Pair,
+        Triple,
+    )
+    from dubito._typing import FloatArray
+    from dubito.dichotomies._kernels.node_sigmoid_tables_compiled import Tables
+
+    #: The likelihood in round units; intercept, slope and h at the optimum; buffers.
+    Node: TypeAlias = tuple[Likelihood, Triple, ExpBuffers]
+
+#: Degree of the series over angles, and the bound on its last coefficients and its errors.
+DEGREE = 24
+_CONVERGED = 3e-9
+_NARROWEST = 1e-4
+
+#: Log-odds, and falls of the log-likelihood, beyond which less than 2e-11 is left to integrate.
+_FAR = 25.0
+
+#: Profiles on a panel of s and its width: the contour falls to 0.002, or little more, on it.
+_PROFILES = 14
+_WIDTH = 3.55
+
+#: Below this standard deviation of the log-odds the panel width is doubled.
+_SMALL_DEVIATION = 0.15
+
+#: Largest change of the contour that the last coefficients of ρ/s may cause.
+_SERIES_ERROR = 3e-9
+
+#: Accuracy of profiles (`logistic_profile_compiled.profile`): falls are exact to about 1e-9.
+_ACCURACY = 1e-6
+
+#: Gauss-Legendre rule of the integral over log-odds, applied to each stretch of this length.
+_LEGENDRE_POINTS, _LEGENDRE_WEIGHTS = np.polynomial.legendre.leggauss(12)
+_STRETCH = 4.0
+
+_ALONG, _TO_ROOTS = chebyshev(_PROFILES)
+_PLACES, _TO_SERIES = chebyshev(DEGREE + 1)
+
+
+@compiled()
+def _root_series(
+    at: AxesLikelihood, ends: Pair, path: Triple, buffers: ExpBuffers
+) -> tuple[FloatArray, Triple]:
+    """Return the series of ρ/s over a panel of s, and the path at its end.
+
+    A path is a point (s, b) of the profile and db/ds there.
+    """
+    s_last, b_last, tilt = path
+    middle, half = 0.5 * (ends[0] + ends[1]), 0.5 * (ends[1] - ends[0])
+    roots = np.empty(_PROFILES)
+    for i in range(_PROFILES - 1, -1, -1):
+        s = middle + half * _ALONG[i]
+        b, fall = profile(at, s, b_last + tilt * (s - s_last), buffers, _ACCURACY)
+        tilt = (b - b_last) / (s - s_last)
+        s_last, b_last = s, b
+        roots[i] = math.sqrt(2.0 * max(fall, 0.0)) / s
+    return _TO_ROOTS @ roots, (s_last, b_last, tilt)
+
+
+@compiled()
+def _panel_integral(series: FloatArray, ends: Pair, line: Pair) -> float:
+    """Integrate pl(η)σ'(η) over a panel of s."""
+    best, deviation = line
+    pieces = 1 + int(deviation * (ends[1] - ends[0]) / _STRETCH)
+    width = (ends[1] - ends[0]) / pieces
+    area = 0.0
+    for piece in range(pieces):
+        middle = ends[0] + (piece + 0.5) * width
+        for i in range(len(_LEGENDRE_POINTS)):
+            s = middle + 0.5 * width * _LEGENDRE_POINTS[i]
+            root = s * clenshaw(series, 2.0 * (s - ends[0]) / (ends[1] - ends[0]) - 1.0)
+            small = math.exp(-abs(best + deviation * s))
+            area += _LEGENDRE_WEIGHTS[i] * math.exp(-0.5 * root * root) * small / (1.0 + small) ** 2
+    return 0.5 * width * deviation * area
+
+
+@compiled()
+def _upper_integral(at: AxesLikelihood, line: Pair, buffers: ExpBuffers) -> float:
+    """Integrate pl(η)σ'(η) from the estimate upwards; `line` are estimate and deviation of η."""
+    best, deviation = line
+    here, end = max(-_FAR - best, 0.0) / deviation, (_FAR - best) / deviation
+    path = (0.0, 0.0, 0.0)
+    if here > 0.0:
+        b, fall = profile(at, here, 0.0, buffers, _ACCURACY)
+        path = (here, b, b / here)
+        if fall > _FAR:
+            return 0.0
+    area, width = 0.0, _WIDTH if deviation > _SMALL_DEVIATION else 2.0 * _WIDTH
+    while here < end:
+        stop = min(here + width, end)
+        series, after = _root_series(at, (here, stop), path, buffers)
+        # A relative error of ρ moves the contour by ρ² exp(-ρ²/2) of it, most at ρ² = 2.
+        root = max(here * clenshaw(series, -1.0), 1.4142135623730951)
+        error = max(abs(series[_PROFILES - 1]), abs(series[_PROFILES - 2])) / series[0]
+        error *= root * root * math.exp(-0.5 * root * root)
+        error *= min(1.0, 0.25 * deviation * (stop - here))  # of the integral of the density
+        if error > _SERIES_ERROR and width > 1e-3:
+            width = 0.5 * (stop - here)
+            continue
+        area += _panel_integral(series, (here, stop), line)
+        here, path = stop, after
+        if error < 1e-3 * _SERIES_ERROR:
+            width = 2.0 * width
+        root = stop * clenshaw(series, 1.0)
+        if 0.5 * root * root + max(best + deviation * stop, 0.0) > _FAR:
+            break
+    return area
+
+
+@compiled()
+def _integrals(psi: float, node: Node) -> Pair:
+    """Return ∫pl(u)du below and above the estimate at an angle."""
+    likelihood, (intercept, slope, h), buffers = node
+    c, s = math.cos(psi), math.sin(psi)
+    terms, (along, across, constant) = in_axes(likelihood, (intercept, slope), (c, s), h)
+    best, deviation = intercept + slope * s / c, 1.0 / (h * c)
+    above = _upper_integral((terms, (along, across, constant)), (best, deviation), buffers)
+    terms[2] *= -1.0  # the lower side is the upper side of the mirrored axis
+    below = _upper_integral((terms, (-along, across, constant)), (-best, deviation), buffers)
+    return below, above
+
+
+@compiled()
+def _frame(points: FloatArray, optimum: FloatArray) -> Triple:
+    """Return mean, deviation and sum of the curvatures of the terms at the optimum."""
+    curvature = np.empty(points.shape[1])
+    for j in range(points.shape[1]):
+        small = math.exp(-abs(optimum[0] + optimum[1] * points[0, j]))
+        curvature[j] = points[1, j] * small / (1.0 + small) ** 2
+    total = curvature.sum()
+    mean = (curvature * points[0]).sum() / total
+    return mean, math.sqrt((curvature * (points[0] - mean) ** 2).sum() / total), total
+
+
+@compiled()
+def _with_least(points: FloatArray, totals: FloatArray, optimum: Triple) -> Likelihood:
+    """Return the likelihood of points and totals, its least loss that at the optimum."""
+    intercept, slope, _ = optimum
+    least = -totals[0] * intercept - totals[1] * slope
+    for j in range(points.shape[1]):
+        eta = intercept + slope * points[0, j]
+        least += points[1, j] * (max(eta, 0.0) + math.log1p(math.exp(-abs(eta))))
+    return points, totals, least
+
+
+@compiled()
+def _angle_series(ends: Pair, node: Node) -> tuple[FloatArray, float]:
+    """Return the series of both integrals over a panel of angles, and their largest error."""
+    middle, half = 0.5 * (ends[0] + ends[1]), 0.5 * (ends[1] - ends[0])
+    values = np.empty((DEGREE + 1, 2))
+    for i in range(DEGREE + 1):
+        values[i] = _integrals(middle + half * _PLACES[i], node)
+    series = np.ascontiguousarray((_TO_SERIES @ values).T)
+    error = np.abs(series[:, DEGREE - 2 :]).max()
+    for place in CHECKS:
+        if error > _CONVERGED:
+            break
+        below, above = _integrals(middle + half * place, node)
+        error = max(error, abs(clenshaw(series[0], place) - below))
+        error = max(error, abs(clenshaw(series[1], place) - above))
+    return series, error
+
+
+@compiled()
+def tabulate_beliefs(
+    points: FloatArray, totals: FloatArray, optimum: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Tabulate both integrals of the contour of one curve over all angles.
+
+    Parameters
+    ----------
+    points : array (2, n)
+        Positions, ascending, and weights of the rows.
+    totals : array (2,)
+        Sums of targets, and of targets times positions.
+    optimum : array (2,)
+        Intercept and slope.
+
+    Returns
+    -------
+    frame : array (2,)
+        Mean and deviation that angles are taken from.
+    edges : array (panels,)
+        The left edge of each panel, ascending.
+    series : array (panels, 2, DEGREE + 1)
+        Chebyshev series on each panel.
+    """
+    mean, spread, total = _frame(points, optimum)
+    constant = not spread > 0.0
+    unit = 1.0 if constant else spread
+    sums = np.array([totals[0], (totals[1] - mean * totals[0]) / unit])
+    best = (optimum[0] + optimum[1] * mean, optimum[1] * unit, math.sqrt(total))
+    rows = np.empty(points.shape)
+    rows[0], rows[1] = (points[0] - mean) / unit, points[1]
+    steepest = 0.0
+    if not constant:
+        model = (np.array([best[0], best[1]]), total * np.eye(2), 0.0)
+        steepest = slope_reach(_with_least(rows, sums, best), model, _FAR)
+    rows = condense(rows, steepest)
+    node = (_with_least(rows, sums, best), best, exp_buffers(rows.shape[1]))
+    quarter = 0.25 * np.pi
+    stack = [(quarter, 2 * quarter), (0.0, quarter), (-quarter, 0.0), (-2 * quarter, -quarter)]
+    edges, panels = [0.0 for _ in range(0)], [np.empty((2, 0)) for _ in range(0)]
+    if constant:  # all scores are equal, of angle 0
+        stack.clear()
+        series = np.zeros((2, DEGREE + 1))
+        series[:, 0] = _integrals(0.0, node)
+        edges.append(-2 * quarter)
+        panels.append(series)
+    while len(stack) > 0:
+        left, right = stack.pop()
+        series, error = _angle_series((left, right), node)
+        if error < _CONVERGED or right - left < _NARROWEST:
+            edges.append(left)
+            panels.append(series)
+        else:
+            middle = 0.5 * (left + right)
+            stack.append((middle, right))
+            stack.append((left, middle))
+    table = np.empty((len(panels), 2, DEGREE + 1))
+    for i in range(len(panels)):
+        table[i] = panels[i]
+    return np.array([mean, unit]), np.array(edges), table
+
+
+@compiled()
+def sigmoid_bounds(
+    scores: FloatArray, coef: FloatArray, tables: Tables
+) -> tuple[FloatArray, FloatArray]:
+    """Return belief and plausibility of the right side, each (n, nodes).
+
+    `coef` are those of `fit_sigmoids`, `tables` those of `tabulate_beliefs`. The bounds of a node
+    without panels are 0 and 1.
+    """
+    start, series = tables[0], tables[3]
+    n, n_nodes = scores.shape
+    lower, upper = np.zeros((n, n_nodes)), np.ones((n, n_nodes))
+    for row in range(0, n, BLOCK_ROWS):
+        for t in range(n_nodes):
+            if start[t] == start[t + 1]:
+                continue
+            slope, intercept = coef[t, 2], coef[t, 3]
+            for i in range(row, min(row + BLOCK_ROWS, n)):
+                x = standardised_score(scores[i, t], coef[t])
+                theta = sigmoid(intercept + slope * x if slope != 0.0 else intercept)
+                _, panel, place = find_panel(x, t, tables)
+                lower[i, t] = min(max(theta - clenshaw(series[panel, 0], place), 0.0), theta)
+                upper[i, t] = max(min(theta + clenshaw(series[panel, 1], place), 1.0), theta)
+    return lower, upper
