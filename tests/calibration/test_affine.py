@@ -1,4 +1,4 @@
-"""Calibrators that are one linear layer, and say so."""
+"""Calibrators that are one linear layer: `affine_logits`."""
 
 import numpy as np
 import pytest
@@ -45,7 +45,7 @@ def layer(calibrator, scores):
     return scores.reshape(len(scores), -1) @ matrix.T + offset
 
 
-def test_only_these_say_so():
+def test_only_these_calibrators_are_affine():
     kinds = [getattr(calibration, name) for name in calibration.__all__]
     assert {kind for kind in kinds if hasattr(kind, "affine_logits")} == {
         *AFFINE,
@@ -98,7 +98,7 @@ def test_more_classes_are_a_softmax(kind, n_classes, scale):
 
 
 @pytest.mark.parametrize("n_classes", [3, 5])
-def test_platt_of_more_classes_is_a_share_of_sigmoids(n_classes):
+def test_platt_of_more_classes_normalises_sigmoids(n_classes):
     scores, y = draw_scores(400, n_classes)
     calibrator = PlattCalibrator().fit(scores, y)
     logits = layer(calibrator, scores)
@@ -170,7 +170,7 @@ def test_a_linear_classifier_stays_linear(kind, X, y, model):
         )
 
 
-def test_a_classifier_says_so_where_one_layer_does_it():
+def test_a_classifier_is_affine_where_its_calibrator_is():
     X, y = WINE
     svm = CalibratedClassifier(RidgeClassifier(), TemperatureCalibrator(), cv=3)
     assert hasattr(svm, "affine_logits")

@@ -78,7 +78,7 @@ def test_weights_of_the_pool_are_a_maximum():
     assert found.sum() == pytest.approx(1.0)
 
 
-def test_folds_know_no_order():
+def test_folds_do_not_depend_on_order():
     u, y = draw(60)
     fold = folds_by_margin(u, y, 5)
     assert np.bincount(fold).tolist() == [12] * 5
@@ -224,7 +224,7 @@ def test_units_of_margins_mean_nothing():
     )
 
 
-def test_the_summary_says_why_there_is_no_isotonic_map():
+def test_the_summary_gives_the_reason_for_no_isotonic_map():
     rng = np.random.default_rng(0)
     score = rng.integers(2, size=400).astype(float)
     y = (rng.uniform(size=400) < 0.3 + 0.4 * score).astype(int)

@@ -1,4 +1,4 @@
-"""Binning: where edges fall, what bins say, and how many there are."""
+"""Binning: where edges fall, probabilities of bins, and how many there are."""
 
 import numpy as np
 import pytest
@@ -66,7 +66,7 @@ def test_ties_stay_together():
     np.testing.assert_array_equal(bins.successes, [0, 90, 5])
 
 
-def test_neighbouring_floats_can_be_told_apart():
+def test_neighbouring_floats_are_in_different_bins():
     above = np.nextafter(1.0, 2.0)
     fitted = BinningCalibrator(n_bins=2, smoothing=0).fit([1.0, above], [0, 1])
     np.testing.assert_array_equal(fitted.predict_proba([1.0, above])[:, 1], [0, 1])

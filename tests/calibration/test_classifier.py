@@ -182,7 +182,7 @@ def test_masses_are_absent_where_they_are_not_defined():
     assert CalibratedClassifier(LinearSVC(), coupled).fit(X, y).predict_mass(X[:2]).is_dense
 
 
-def test_what_is_asked_of_the_estimator():
+def test_which_response_of_the_estimator_is_used():
     proba = EvidentialMultinomialCalibrator(input="proba")
     asked = {
         "decision_function": CalibratedClassifier(LinearSVC()),
@@ -192,12 +192,12 @@ def test_what_is_asked_of_the_estimator():
         assert clf.fit(X, y).response_method_ == method
     both = CalibratedClassifier(LogisticRegression(), proba).fit(X, y)
     assert both.response_method_ == "predict_proba"
-    told = CalibratedClassifier(LogisticRegression(), response_method="predict_proba").fit(X, y)
-    assert told.pairs_[0].calibrator.input == "proba"
-    assert told.calibrator == "auto"
+    given = CalibratedClassifier(LogisticRegression(), response_method="predict_proba").fit(X, y)
+    assert given.pairs_[0].calibrator.input == "proba"
+    assert given.calibrator == "auto"
 
 
-def test_what_cannot_be_asked_is_refused():
+def test_missing_responses_are_refused():
     class Mute(GaussianNB):
         predict_proba = property()
 

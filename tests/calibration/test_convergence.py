@@ -1,4 +1,4 @@
-"""No solver returns in silence where its certificate is not met."""
+"""Every solver warns where its certificate is not met."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ def test_sparse_scores_are_refused(kind):
 
 
 @pytest.mark.parametrize("kind", EVIDENTIAL)
-def test_doubt_vanishes_with_data(kind):
+def test_bounds_narrow_with_more_rows(kind):
     scores, y = draw_scores(20_000, 2)
     inner = np.quantile(scores, np.linspace(0.02, 0.98, 50))
     few = kind().fit(scores[:50], y[:50]).predict_bounds(inner).width.mean()

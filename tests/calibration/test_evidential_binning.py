@@ -203,7 +203,7 @@ def test_limits_hold_every_binomial_probability():
     assert ((chance * held).sum(axis=0) >= 0.8).all()
 
 
-def test_empty_bins_say_nothing_at_any_level():
+def test_empty_bins_are_vacuous_at_any_level():
     options = {"n_bins": 3, "strategy": "uniform"}
     fitted = EvidentialBinningCalibrator(**options).fit([0.0, 0.5, 9.0], [0, 0, 1])
     bounds = fitted.predict_bounds([4.5], level=0.9)

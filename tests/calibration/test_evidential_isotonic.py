@@ -326,7 +326,7 @@ def test_contour_takes_probabilities_in_any_order():
 
 
 @pytest.mark.parametrize("tiny", [1e-18, 1e-100, 1e-300])
-def test_weights_that_rounding_swallows_have_bounds(tiny):
+def test_weights_below_rounding_have_bounds(tiny):
     weight = [1, tiny, 1, 1, tiny, tiny]
     fitted = EvidentialIsotonicCalibrator().fit(np.arange(6.0), [0, 1, 0, 1, 0, 1], weight)
     few = EvidentialIsotonicCalibrator().fit([0.0, 2.0, 3.0], [0, 0, 1])

@@ -14,7 +14,7 @@ from reference.joint import JointLogistic
 
 
 def draw(n, n_scores, seed=7):
-    """Scores that share some noise, the first better than the last; the last may mislead."""
+    """Scores with some noise in common, the first better than the last; the last may mislead."""
     rng = np.random.default_rng([seed, n, n_scores])
     scores = rng.normal(size=(n, n_scores)) + 0.5 * rng.normal(size=(n, 1))
     y = (rng.random(n) < expit(scores @ np.linspace(1.5, -0.5, n_scores))).astype(int)
@@ -107,7 +107,7 @@ def test_without_intercept(n_scores):
     assert_matches(model, JointLogistic(scores, y, bias=False), queries(scores)[1:])
 
 
-def test_far_rows_keep_the_doubt_about_the_sign():
+def test_bounds_of_far_rows_include_an_uncertain_sign():
     scores, y = draw(45, 3)
     model, reference = EvidentialJointCalibrator().fit(scores, y), JointLogistic(scores, y)
     rows = np.array([[1e4, 1e4, 1e4], [-1e6, 2e6, 0.0], [30.0, 30.0, -80.0]])
@@ -133,8 +133,11 @@ def test_level_sets_are_nested_intervals_about_the_estimate(n, n_scores):
     scores, y = draw(n, n_scores)
     model = EvidentialJointCalibrator(targets="smoothed").fit(scores, y)
     rows = queries(scores)
-    for row, share in zip(rows, model.predict_proba(rows)[:, 1], strict=True):
-        below, above = share * np.linspace(0, 1, 101), 1 - (1 - share) * np.linspace(1, 0, 101)
+    for row, fraction in zip(rows, model.predict_proba(rows)[:, 1], strict=True):
+        below, above = (
+            fraction * np.linspace(0, 1, 101),
+            1 - (1 - fraction) * np.linspace(1, 0, 101),
+        )
         values = model.contour([row], np.r_[below, above[1:]])[0]
         assert values[100] == pytest.approx(1, abs=1e-10)
         assert values.max() <= 1
@@ -148,13 +151,13 @@ def test_bounds_are_integrals_of_the_contour():
     rows = queries(scores)
     theta = np.linspace(0, 1, 20_001)
     contour = model.contour(rows, theta)
-    share = model.predict_proba(rows)[:, 1]
-    below = trapezoid(contour * (theta <= share[:, None]), theta, axis=1)
-    above = trapezoid(contour * (theta > share[:, None]), theta, axis=1)
+    fraction = model.predict_proba(rows)[:, 1]
+    below = trapezoid(contour * (theta <= fraction[:, None]), theta, axis=1)
+    above = trapezoid(contour * (theta > fraction[:, None]), theta, axis=1)
     bounds = model.predict_bounds(rows)
     # The grid's own error where the two sides meet is half a step.
-    np.testing.assert_allclose(bounds.lower[:, 1], share - below, atol=5e-5)
-    np.testing.assert_allclose(bounds.upper[:, 1], share + above, atol=5e-5)
+    np.testing.assert_allclose(bounds.lower[:, 1], fraction - below, atol=5e-5)
+    np.testing.assert_allclose(bounds.upper[:, 1], fraction + above, atol=5e-5)
 
 
 @pytest.mark.parametrize("targets", ["smoothed", "raw"])
@@ -172,7 +175,7 @@ def test_one_score_is_evidential_logistic_calibration(n, targets):
 
 
 @pytest.mark.parametrize("targets", ["smoothed", "raw"])
-def test_constant_scores_are_the_share_of_the_class(targets):
+def test_constant_scores_give_the_frequency_of_the_class(targets):
     y = np.array([1, 1, 1, 0, 0])
     joint = EvidentialJointCalibrator(targets=targets).fit(np.full((5, 2), 7.3), y)
     alone = EvidentialLogisticCalibrator(targets=targets).fit(np.full(5, 7.3), y)
@@ -218,7 +221,7 @@ def test_order_of_the_classifiers_does_not_matter():
 
 
 @pytest.mark.parametrize("noise", [1.0, 1e-3, 1e-6])
-def test_mixtures_of_the_scores_say_the_same(noise):
+def test_linear_mixtures_of_the_scores_change_nothing(noise):
     scores, y = draw(45, 3)
     # The last mixture is the second score with some noise: nearly a copy.
     mix = np.array([[1.0, 0.5, 0.0], [-2.0, 1.0, 1.0], [0.0, 0.0, noise]])

@@ -162,7 +162,7 @@ def test_a_copied_score_adds_nothing_and_rows_off_the_span_are_unknown(targets):
     np.testing.assert_array_equal(off.upper, 1)
 
 
-def test_a_ridge_knows_rows_off_the_span():
+def test_a_ridge_bounds_rows_off_the_span():
     scores, y = draw(60, 2)
     copied = np.column_stack([scores, scores[:, 1]])
     model = EvidentialJointCalibrator(ridge=1.0).fit(copied, y)
@@ -178,7 +178,7 @@ def test_a_constant_score_is_left_out():
     assert model.slope_[1] == 0
     np.testing.assert_allclose(model.slope_[[0, 2]], plain.slope_)
     assert model.intercept_ == pytest.approx(plain.intercept_)
-    # Left out, so that its value at a new row says nothing either.
+    # Left out, so that its value at a new row changes nothing either.
     for value in (3.25, 100.0):
         rows = np.insert(scores[:4], 1, value, axis=1)
         assert_same(model.predict_bounds(rows), plain.predict_bounds(scores[:4]))
@@ -298,9 +298,9 @@ def test_scores_that_cannot_be_fitted(case):
 def test_scores_that_cannot_be_predicted_for():
     scores, y = draw(20, 3)
     model = EvidentialJointCalibrator()
-    for ask in (model.predict_bounds, model.predict_proba, model.predict_mass):
+    for method in (model.predict_bounds, model.predict_proba, model.predict_mass):
         with pytest.raises(NotFittedError):
-            ask(scores)
+            method(scores)
     with pytest.raises(NotFittedError):
         model.contour(scores, [0.5])
     model.fit(scores, y)

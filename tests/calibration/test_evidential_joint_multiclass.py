@@ -81,7 +81,7 @@ def test_the_definition_on_a_grid_of_slopes():
     slopes = np.linspace(0, 8, 40_001)
     rise = np.array([reference.likelihood(np.array([a]))[0] for a in slopes]) - reference.least
     row = rows_like(scores)[0]
-    share = softmax(slopes[:, None] * row[0], axis=1)
+    fraction = softmax(slopes[:, None] * row[0], axis=1)
     r, weight = np.polynomial.legendre.leggauss(60)
     r, weight = 4 * (r + 1), 4 * weight
     lower, upper = np.zeros(3), np.zeros(3)
@@ -89,7 +89,7 @@ def test_the_definition_on_a_grid_of_slopes():
         inside = np.flatnonzero(rise <= 0.5 * at**2)
         ends = slopes[inside[[0, -1]]]
         lead = np.max(ends[:, None, None] * (row[0] - row[0][:, None]), axis=0)
-        upper += mass * share[inside].max(axis=0)
+        upper += mass * fraction[inside].max(axis=0)
         lower += mass / np.exp(lead).sum(axis=1)
     ours = reference.bounds(row)
     # Half a step of the grid moves a probability by no more than this.
@@ -135,8 +135,11 @@ def sampled_extremes(reference, row, rng):
             value = total.sum(axis=1) - (utility * reference.target).sum(axis=(1, 2))
             inside = value <= reference.least + 0.5 * at**2
             low, high = np.where(inside, middle, low), np.where(inside, high, middle)
-        share = softmax((reference.best + low[:, None] * away) @ table.T, axis=1)
-        least, greatest = least + mass * share.min(axis=0), greatest + mass * share.max(axis=0)
+        fraction = softmax((reference.best + low[:, None] * away) @ table.T, axis=1)
+        least, greatest = (
+            least + mass * fraction.min(axis=0),
+            greatest + mass * fraction.max(axis=0),
+        )
     return least, greatest
 
 
@@ -157,7 +160,7 @@ def test_bounds_hold_every_point_of_the_level_sets(bias):
 
 
 @pytest.mark.parametrize("times", [30.0, 1e3])
-def test_far_rows_keep_the_doubt_about_the_slopes(times):
+def test_bounds_of_far_rows_include_uncertain_slopes(times):
     scores, y = draw(12, 2, 3)
     row = times * rows_like(scores, 2)[1]
     bounds = EvidentialJointCalibrator(likelihood="exact").fit(scores, y).predict_bounds([row])
@@ -197,7 +200,7 @@ def test_scales_and_shifts_of_a_row_do_not_matter(likelihood, ridge):
     assert_same(moved.predict_bounds(rows + shift[:6]), bounds)
 
 
-def test_ridge_pulls_towards_no_opinion():
+def test_a_strong_ridge_gives_even_probabilities():
     scores, y = draw(45, 2, 3)
     rows = rows_like(scores)
     slopes = []
@@ -267,7 +270,7 @@ def test_quadratic_likelihood_comes_closer_with_more_rows(bias):
     assert gaps[2] < 1e-3
 
 
-def test_auto_says_what_it_chose():
+def test_the_choice_of_auto_is_an_attribute():
     scores, y = draw(45, 2, 3)
     rows = rows_like(scores)
     auto = EvidentialJointCalibrator().fit(scores, y)
@@ -315,7 +318,7 @@ def test_few_rows_and_many_classifiers(n, n_scores, bias):
     assert_sound(model, rows_like(scores, 3))
 
 
-def test_a_silent_classifier_is_left_out():
+def test_a_constant_classifier_is_left_out():
     scores, y = draw(45, 2, 3)
     rows = rows_like(scores)
     silent = np.random.default_rng(0).normal(size=(45, 1, 1)) + np.zeros((1, 1, 3))

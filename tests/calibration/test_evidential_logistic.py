@@ -35,8 +35,8 @@ def platt_targets(y):
 
 
 def light_targets(y):
-    share = 0.25 / (len(y) + 0.25)
-    return (1 - share) * y + share / 2
+    fraction = 0.25 / (len(y) + 0.25)
+    return (1 - fraction) * y + fraction / 2
 
 
 class BruteForce:
@@ -314,30 +314,32 @@ def test_barely_overlapping_scores_have_a_raw_estimate():
 
 
 @pytest.mark.parametrize("targets", ["smoothed", "raw"])
-def test_constant_scores_say_what_a_share_says(targets):
+def test_constant_scores_give_the_bounds_of_a_proportion(targets):
     y = np.array([1, 1, 1, 0, 0])
     calibrator = EvidentialLogisticCalibrator(targets=targets).fit(np.full(5, 7.3), y)
     assert calibrator.slope_[0] == 0
     bounds = calibrator.predict_bounds([7.3, 1e6])
     successes = platt_targets(y == 1).sum() if targets == "smoothed" else 3
-    share = successes / 5
-    peak = share**successes * (1 - share) ** (5 - successes)
+    fraction = successes / 5
+    peak = fraction**successes * (1 - fraction) ** (5 - successes)
 
     def contour(u):
         return u**successes * (1 - u) ** (5 - successes) / peak
 
-    below, above = quad(contour, 0, share)[0], quad(contour, share, 1)[0]
-    np.testing.assert_allclose(bounds.lower[:, 1], share - below, atol=1e-9)
-    np.testing.assert_allclose(bounds.upper[:, 1], share + above, atol=1e-9)
+    below, above = quad(contour, 0, fraction)[0], quad(contour, fraction, 1)[0]
+    np.testing.assert_allclose(bounds.lower[:, 1], fraction - below, atol=1e-9)
+    np.testing.assert_allclose(bounds.upper[:, 1], fraction + above, atol=1e-9)
 
 
-@pytest.mark.parametrize(("targets", "share"), [("smoothed", 21 / 22), ("light", 20.125 / 20.25)])
+@pytest.mark.parametrize(
+    ("targets", "fraction"), [("smoothed", 21 / 22), ("light", 20.125 / 20.25)]
+)
 @pytest.mark.parametrize("label", [0, 1])
-def test_one_class_still_has_an_estimate(label, targets, share):
+def test_one_class_still_has_an_estimate(label, targets, fraction):
     calibrator = EvidentialLogisticCalibrator(targets=targets, classes=[0, 1])
     calibrator.fit(np.linspace(-1, 1, 20), np.full(20, label))
     np.testing.assert_allclose(calibrator.slope_, 0, atol=1e-12)
-    np.testing.assert_allclose(calibrator.predict_proba([0.0])[0, label], share)
+    np.testing.assert_allclose(calibrator.predict_proba([0.0])[0, label], fraction)
     near, far = calibrator.predict_bounds([0.0, 100.0]).width[:, 1]
     assert near < far
 

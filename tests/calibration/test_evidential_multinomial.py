@@ -31,7 +31,7 @@ def draw(n, n_classes, *, seed=0, sharp=1.5):
 
 
 def likelihood(scores, y, *, smoothed=True):
-    """The negative log-likelihood as a function of the slope, from P0's eq. 24 and 25."""
+    """The negative log-likelihood of the slope (Xu et al. 2015, eq. 24 and 25)."""
     n_classes = scores.shape[1]
     targets = np.eye(n_classes)[y]
     if smoothed:
@@ -162,7 +162,7 @@ def test_rows_unlike_those_of_the_fit_are_sound(coupling, scale):
         scores, y = draw(n, 3, sharp=sharp)
         model = EvidentialMultinomialCalibrator(coupling=coupling, classes=range(3))
         bounds = sound(model.fit(scores, y), rows)
-        if scale == 0.0:  # equal scores say nothing at any slope
+        if scale == 0.0:  # with equal scores all slopes are alike
             np.testing.assert_allclose(bounds.lower, 1 / 3, atol=1e-9)
             np.testing.assert_allclose(bounds.upper, 1 / 3, atol=1e-9)
 
@@ -183,7 +183,7 @@ def test_constant_scores_leave_every_slope_possible(coupling, targets):
     np.testing.assert_allclose(bounds.upper[1], 1 / 3, atol=1e-12)
 
 
-def test_scores_that_speak_against_themselves_have_slope_zero():
+def test_reversed_scores_have_slope_zero():
     scores, y = draw(200, 3, sharp=-2.0)
     with pytest.warns(LabelMismatchWarning, match="negate the scores"):
         model = EvidentialMultinomialCalibrator().fit(scores, y)

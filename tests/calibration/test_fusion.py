@@ -1,4 +1,4 @@
-"""Several classifiers, one answer: what holds for every method."""
+"""EvidentialFusion: what holds for every method."""
 
 from functools import partial
 
@@ -50,10 +50,10 @@ def test_members_are_calibrated_alone_too(fused):
     np.testing.assert_allclose(np.exp(fusion.predict_log_proba(X)), fusion.predict_proba(X))
 
 
-def test_nothing_is_told_before_the_fit(fused):
-    for ask in ("predict", "predict_proba", "predict_bounds", "conflict"):
+def test_methods_before_the_fit_raise_not_fitted_error(fused):
+    for method in ("predict", "predict_proba", "predict_bounds", "conflict"):
         with pytest.raises(NotFittedError):
-            getattr(fused(members()), ask)(X)
+            getattr(fused(members()), method)(X)
 
 
 @pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, sparse.csr_matrix, np.ndarray.tolist])
@@ -71,7 +71,7 @@ def test_tables_of_all_kinds(fused, kind, cv):
     assert fusion.score(kind(features), words) > 0.85
 
 
-def test_many_processes_say_the_same(fused):
+def test_parallel_jobs_change_nothing(fused):
     one = fused(members(), cv=3).fit(X, y).predict_proba(X)
     two = fused(members(), cv=3, n_jobs=2).fit(X, y).predict_proba(X)
     np.testing.assert_array_equal(one, two)
@@ -99,12 +99,12 @@ def test_rows_of_weight_zero_are_as_good_as_absent(fused):
     np.testing.assert_allclose(zero.predict_proba(X), absent.predict_proba(X), atol=1e-9)
 
 
-def test_labels_of_one_class_cannot_be_told_apart(fused):
+def test_labels_of_one_class_are_refused(fused):
     with pytest.raises(ValueError, match="two classes; y has 50 rows and shows one class"):
         fused(members()).fit(X[:50], y[:50])
 
 
-def test_frozen_members_may_know_different_classes(fused):
+def test_frozen_members_may_have_different_classes(fused):
     some = y != 2
     first = FrozenEstimator(logistic().fit(X[some], y[some]))
     second = FrozenEstimator(logistic().fit(X, y))
@@ -113,7 +113,7 @@ def test_frozen_members_may_know_different_classes(fused):
     assert fusion.score(X, y) > 0.6
 
 
-def test_a_calibrated_frozen_member_may_know_more_classes_than_y(fused):
+def test_a_calibrated_frozen_member_may_have_more_classes_than_y(fused):
     known = CalibratedClassifier(FrozenEstimator(logistic().fit(X, y)))
     for absent in (0, 2):
         rows = y != absent
@@ -123,7 +123,7 @@ def test_a_calibrated_frozen_member_may_know_more_classes_than_y(fused):
         assert fusion.predict_proba(X).shape == (len(X), 3)
 
 
-def test_members_and_y_must_speak_of_the_same_labels(fused):
+def test_members_and_y_must_have_the_same_labels(fused):
     words = np.array(["a", "b", "c"])[y]
     frozen = FrozenEstimator(GaussianNB().fit(X, y))
     with pytest.raises(ValueError, match="member 'a' knows the labels"):

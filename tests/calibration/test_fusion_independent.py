@@ -155,7 +155,7 @@ def test_members_may_be_frozen_calibrated_or_bare_scores():
     np.testing.assert_allclose(one.predict_proba(X), expected)
 
 
-def test_disjoint_parts_share_no_row():
+def test_disjoint_parts_have_no_row_in_common():
     seen = []
 
     class Spy(GaussianNB):
@@ -188,12 +188,12 @@ def test_total_conflict_has_a_name():
         fusion.predict_proba(scores)
 
 
-def test_the_cautious_rule_needs_some_doubt():
+def test_the_cautious_rule_needs_a_discount():
     with pytest.raises(ValueError, match=r"discount=0\.05"):
         independent(members(), rule="cautious").fit(X, y)
 
 
-def test_discounted_members_say_less():
+def test_discounted_members_have_wider_bounds():
     pair = [("a", GaussianNB(), slice(0, 4)), ("b", logistic(), [9, 10, 11])]
     plain = independent(pair).fit(X, y)
     doubted = independent(pair, discount=0.3).fit(X, y)

@@ -58,7 +58,7 @@ def in_columns(margin):
 
 
 class Spy(GaussianNB):
-    """Notes which rows it is trained on and asked for; the first feature is the row's number."""
+    """Notes which rows it is trained on and predicts for; the first feature is the row's number."""
 
     def __init__(self, name="spy", var_smoothing=1e-9):
         super().__init__(var_smoothing=var_smoothing)
@@ -83,7 +83,7 @@ def numbered():
 
 
 def seen(name, what):
-    return [rows for who, did, rows in SEEN if (who, did) == (name, what)]
+    return [rows for member, did, rows in SEEN if (member, did) == (name, what)]
 
 
 def test_two_classes_by_hand():
@@ -154,7 +154,7 @@ def test_fitted_models_are_left_as_they_are_and_all_rows_calibrate():
     np.testing.assert_array_equal(parted.predict_proba(X), fusion.predict_proba(X))
 
 
-def test_disjoint_parts_calibrate_on_rows_that_nobody_was_trained_on(numbered):
+def test_disjoint_parts_calibrate_on_rows_outside_all_training_rows(numbered):
     names = ["a", "b", "c"]
     spies = [(name, Spy(name)) for name in names]
     fusion = EvidentialFusion(spies, cv="disjoint", random_state=3).fit(numbered, y)
@@ -173,7 +173,7 @@ def test_disjoint_parts_calibrate_on_rows_that_nobody_was_trained_on(numbered):
 
 def test_folds_never_score_what_they_train_on_and_serve_all_members(numbered):
     names = ["a", "b"]
-    folds = StratifiedShuffleSplit(3, test_size=0.3)  # draws other folds each time it is asked
+    folds = StratifiedShuffleSplit(3, test_size=0.3)  # draws other folds in each call
     EvidentialFusion([(name, Spy(name)) for name in names], cv=folds).fit(numbered, y)
     for name in names:
         *parts, whole = seen(name, "trained")
@@ -284,7 +284,7 @@ def test_a_calibrated_member_is_a_classifier_with_probabilities():
     assert fusion.score(X, y) > 0.9
 
 
-def test_a_calibrator_that_reads_probabilities_asks_for_them():
+def test_a_calibrator_with_probability_input_gets_probabilities():
     members = [("logistic", LogisticRegression()), ("few", LogisticRegression(), [0, 1])]
     for input, asked in (
         ("logits", ["logits", "logits"]),
@@ -344,9 +344,10 @@ def test_three_models_on_parts_of_the_rows_beat_the_best_of_them():
     assert together > apart
 
 
-def test_views_of_which_one_knows_all_lose_little():
-    # Means, standard errors and worst values of the same cells: the worst tell almost all. Over 30
-    # splits joint calibration had 0.9726, the worst alone 0.9782, independent calibration 0.9607.
+def test_views_of_which_one_suffices_lose_little():
+    # Means, standard errors and worst values of the same cells: the worst values almost
+    # suffice. Over 30 splits joint calibration had 0.9726, the worst alone 0.9782, independent
+    # calibration 0.9607.
     model = make_pipeline(StandardScaler(), LogisticRegression())
     views = [(f"view {i}", model, slice(10 * i, 10 * i + 10)) for i in range(3)]
     together, apart, alone = accuracies(views, cv=5, n_splits=10)

@@ -30,7 +30,7 @@ fused = partial(EvidentialFusion, method="masses")
 
 
 def by_definition(plus, minus):
-    """Combine simple mass functions by what their weights mean, without the formulas of P2."""
+    """Combine simple mass functions by the definition, without the formulas of Denœux 2019."""
     n_classes = plus.shape[1]
     singles = 1 << np.arange(n_classes)
     weights = np.zeros((len(plus), 2**n_classes))
@@ -138,7 +138,7 @@ def test_for_one_of_two_classes_is_against_the_other(rule):
 
 
 def normaliser(plus, minus):
-    """Return D of P2's Prop. 1 (1/D is its C), term by term in decimals."""
+    """Return D of Denœux 2019, Prop. 1 (1/D is its C), term by term in decimals."""
     one = Decimal(1)
     terms = [(Decimal(p), (-Decimal(m)).exp()) for p, m in zip(plus, minus, strict=True)]
     return sum(left * (p.exp() - one) for p, left in terms) + one - prod(one - x for _, x in terms)
@@ -188,8 +188,8 @@ def test_a_member_may_have_its_classes_in_another_order():
         bounds = fusion.fit(table, np.arange(40) % 3).predict_bounds(table)
         own = turned.predict_bounds(table)
         np.testing.assert_allclose(bounds.upper[:, [2, 0, 1]], own.upper, atol=1e-9)
-        share = own.upper / own.upper.sum(axis=1, keepdims=True)
-        lower = np.minimum(own.lower, share)
+        fraction = own.upper / own.upper.sum(axis=1, keepdims=True)
+        lower = np.minimum(own.lower, fraction)
         np.testing.assert_allclose(bounds.lower[:, [2, 0, 1]], lower, atol=1e-9)
 
 

@@ -83,7 +83,7 @@ def test_dempsters_rule_multiplies_probabilities():
 
 
 @pytest.mark.parametrize("data", [load_breast_cancer, load_wine, load_digits])
-def test_saying_it_twice(data):
+def test_a_copied_member(data):
     rows, labels = data(return_X_y=True)
     rows, labels = rows[::4], labels[::4]
     alone = evidential().fit(rows, labels)
@@ -163,7 +163,7 @@ def test_a_member_leaves_open_what_it_has_not_seen(rule):
     assert both.score(X, WORDS[y]) > 0.9
 
 
-def test_a_frozen_model_within_a_member_may_know_more_than_y():
+def test_a_frozen_model_within_a_member_may_have_more_classes_than_y():
     inner = FrozenEstimator(make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y))
     some = y != 2
     fusion = fused([("all", EvidentialClassifier(inner)), ("two", evidential())])
@@ -223,7 +223,7 @@ def test_tables_of_all_kinds(kind):
         )
 
 
-def test_many_processes_say_the_same():
+def test_parallel_jobs_change_nothing():
     one = fused(members()).fit(X, y).predict_proba(X)
     two = fused(members(), n_jobs=2).fit(X, y).predict_proba(X)
     np.testing.assert_array_equal(one, two)
@@ -261,7 +261,7 @@ def test_members_without_masses_are_refused():
         fused([("a", evidential()), ("b", no_masses)]).fit(X, y)
 
 
-def test_labels_of_one_class_cannot_be_told_apart():
+def test_labels_of_one_class_are_refused():
     with pytest.raises(ValueError, match="two classes; y has 50 rows and shows one class"):
         fused(members()).fit(X[:50], y[:50])
 

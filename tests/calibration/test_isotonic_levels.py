@@ -223,8 +223,8 @@ SMOOTH = {
 @pytest.mark.parametrize("name", SMOOTH)
 def test_cuts_hold_the_probability(name, n):
     rounds = 150 if n == 1000 else 400
-    share, width = held(cut_bounds, n, SMOOTH[name], rounds, seed=n)
-    assert share > 0.86  # the error of a share from so many rounds is 0.006
+    fraction, width = held(cut_bounds, n, SMOOTH[name], rounds, seed=n)
+    assert fraction > 0.86  # the error of a fraction from so many rounds is 0.006
     assert width < 1.7 * n ** (-1 / 3)
 
 
@@ -267,8 +267,8 @@ def test_widened_bounds_lie_between_cuts_and_exact_ones(rows):
     [*SMOOTH.values(), lambda s: np.full_like(s, 0.3), lambda s: np.where(s < 0, 0.02, 0.9)],
 )
 def test_exact_bounds_hold_any_monotone_probability(n, probability):
-    share, _ = held(neighbour_bounds, n, probability, 150, seed=n)
-    assert share > 0.9
+    fraction, _ = held(neighbour_bounds, n, probability, 150, seed=n)
+    assert fraction > 0.9
 
 
 def test_exact_bounds_are_about_twice_as_wide():

@@ -21,8 +21,8 @@ from reference.joint import near_copies
 def light_loss(slope, scores, y):
     """The negative log-likelihood with light targets, and its gradient."""
     n, _, n_classes = scores.shape
-    share = 0.25 / (n + 0.25)
-    target = (1 - share) * np.eye(n_classes)[y] + share / n_classes
+    fraction = 0.25 / (n + 0.25)
+    target = (1 - fraction) * np.eye(n_classes)[y] + fraction / n_classes
     log_p = log_softmax(np.einsum("j,ijk->ik", slope, scores), axis=1)
     gradient = np.einsum("ijk,ik->j", scores, np.exp(log_p) - target)
     return -float(np.sum(target * log_p)), gradient
@@ -37,7 +37,7 @@ def test_the_fit_is_the_maximum_or_refused(noise):
         assert model.gradient_norm_ <= 1e-8
         scale = model.model_.scale
         ours = light_loss(model.slope_ * scale, scores / scale[:, None], y)[0]
-        # The objective is convex: the solver of scipy cannot do better from our end either.
+        # The objective is convex: scipy finds no better point from the estimate either.
         for start in (np.zeros(10), model.slope_ * scale):
             rival = minimize(
                 light_loss,
@@ -77,7 +77,7 @@ def test_levels_in_steps_hold_the_exact_bounds():
     assert max((lower - low).max(), (high - upper).max()) < 1 / 32
 
 
-def test_flat_likelihoods_are_asked_in_steps():
+def test_flat_likelihoods_are_integrated_in_steps():
     scores, y = near_copies(3)
     model = EvidentialJointCalibrator(classes=range(3), likelihood="exact").fit(scores, y)
     assert model.model_.flat

@@ -12,7 +12,7 @@ from dubito.calibration import EvidentialFusion, EvidentialJointCalibrator
 
 
 def binary(n, seed, slopes=(1.5, 1.0, 0.0)):
-    """Scores of classifiers that share most of their noise, and labels."""
+    """Scores of classifiers with most of their noise in common, and labels."""
     rng = np.random.default_rng(seed)
     shared = rng.normal(size=(n, 1))
     scores = shared + 0.4 * rng.normal(size=(n, len(slopes)))

@@ -37,7 +37,7 @@ def test_scores_far_beyond_tiny_ones_have_bounds():
 
 
 @pytest.mark.parametrize("unit", [1e-300, 1e-120, 1e120, 1e300])
-def test_one_slope_knows_no_units(unit):
+def test_units_do_not_matter_to_one_slope(unit):
     """The envelope of huge and tiny scores is that of the same scores in other units."""
     scores, y = draw(6, 10, seed=0)
     classes = range(10)
@@ -51,7 +51,7 @@ def test_one_slope_knows_no_units(unit):
 
 
 def test_a_weight_that_leaves_no_slope_but_zero():
-    """The level sets are then narrower than any row can tell."""
+    """The level sets are then narrower than rounding."""
     scores, y = np.eye(3)[[0, 1, 2, 0, 1]], [0, 1, 2, 1, 1]
     weight = [1, 1, 1, 1e12, 1]
     model = EvidentialMultinomialCalibrator().fit(scores, y, sample_weight=weight)
@@ -92,7 +92,7 @@ def test_joint_bounds_of_two_rows_are_numbers(bias):
 
 
 def test_a_path_lost_at_one_depth_is_looked_for_deeper():
-    """What is left is between the bounds at the depth asked for and those found deeper."""
+    """What is left is between the bounds at the given depth and those found deeper."""
     seen = 0
     for seed in range(8):
         rng = np.random.default_rng(seed)

@@ -36,8 +36,8 @@ TIGHT = {
 def greatest(scores, y, pseudo, query, k, start):  # noqa: PLR0917
     """Maximise log p_k where the likelihood with pseudo-observations is high, by SLSQP."""
     n, n_classifiers, n_classes = scores.shape
-    share = pseudo / (n + pseudo)
-    target = (1 - share) * np.eye(n_classes)[y] + share / n_classes
+    fraction = pseudo / (n + pseudo)
+    target = (1 - fraction) * np.eye(n_classes)[y] + fraction / n_classes
 
     def loss(a):
         log_p = log_softmax(np.einsum("j,ijk->ik", a, scores), axis=1)
@@ -103,8 +103,8 @@ def test_lower_bounds_are_never_above_the_minimum():
         query = rng.normal(size=(1, 2, 3))
         lower, upper = model.predict_bounds(query, level=0.9)
         for pseudo in (0.0, 1.0):
-            share = pseudo / (15 + pseudo)
-            target = (1 - share) * np.eye(3)[y] + share / 3
+            fraction = pseudo / (15 + pseudo)
+            target = (1 - fraction) * np.eye(3)[y] + fraction / 3
             slopes = np.vstack([rng.uniform(0, 6, size=(20_000, 2)), model.slope_[None]])
             log_p = log_softmax(np.einsum("mj,ijk->mik", slopes, scores), axis=2)
             loss = -np.einsum("mik,ik->m", log_p, target)

@@ -26,8 +26,8 @@ def fitted(scores, y, **options):
 def level_set(scores, y, pseudo, level, farthest=200.0):
     """Ends of a likelihood's level set in [0, farthest], by generic solvers."""
     n, n_classes = scores.shape
-    share = pseudo / (n + pseudo)
-    target = (1 - share) * np.eye(n_classes)[y] + share / n_classes
+    fraction = pseudo / (n + pseudo)
+    target = (1 - fraction) * np.eye(n_classes)[y] + fraction / n_classes
 
     def loss(theta):
         return -float(np.sum(target * log_softmax(theta * scores, axis=1)))
@@ -87,7 +87,7 @@ def test_labels_may_be_permuted_and_the_coupling_does_not_matter():
 
 def test_weight_two_is_a_row_twice_and_absent_classes_do_no_harm():
     scores, y = draw(12, 4)
-    y = np.minimum(y, 2)  # nobody of the last class
+    y = np.minimum(y, 2)  # no row of the last class
     rows = np.random.default_rng(1).normal(size=(20, 4))
     weight = np.where(np.arange(12) % 3 == 0, 2.0, 1.0)
     weighted = EvidentialMultinomialCalibrator(classes=range(4)).fit(scores, y, weight)

@@ -92,7 +92,7 @@ def test_separated_classes_have_open_ends(case, level):
         assert_holds(model.fit(s, y), rows, lower, upper, level, atol=1e-7)
 
 
-def test_a_gap_between_the_classes_says_nothing():
+def test_bounds_in_a_gap_between_the_classes_are_wide():
     s, y = np.array([-2.0, -1.0, 1.0, 3.0]), [0, 0, 1, 1]
     for model in (logistic(), joint()):
         bounds = model.fit(s, y).predict_bounds([-0.9, 0.0, 0.9, 5.0], level=0.9)
@@ -103,7 +103,7 @@ def test_a_gap_between_the_classes_says_nothing():
 
 
 @pytest.mark.parametrize("n", [1, 3, 20])
-def test_one_class_and_constant_scores_are_a_share(n):
+def test_one_class_and_constant_scores_are_a_proportion(n):
     # One coefficient is seen: half a row beside the n, a quarter of it of the other class.
     model = logistic().fit(np.ones(n), np.ones(n, dtype=int))
     drop = 0.5 * chi2.ppf(0.9, 1)
@@ -220,8 +220,8 @@ def test_the_quadratic_is_the_hull_of_two_normal_intervals_and_near_with_many_ro
     design = np.column_stack([np.ones(40), few])
     ends = []
     for targets, pseudo in (("raw", 0.0), ("light", 1.5)):
-        share = pseudo / (40 + pseudo)
-        target = (1 - share) * labels + share / 2
+        fraction = pseudo / (40 + pseudo)
+        target = (1 - fraction) * labels + fraction / 2
         coef = np.zeros(3)
         for _ in range(30):
             p = expit(design @ coef)
@@ -341,7 +341,7 @@ FITS = [
 
 
 @pytest.mark.parametrize("calibrator", FITS, ids=repr)
-def test_a_fit_that_stops_too_early_says_so(calibrator, monkeypatch):
+def test_a_fit_that_stops_too_early_warns(calibrator, monkeypatch):
     scores, y, _ = draw(40, 1)
     fit = clone(calibrator).fit(scores, y)
     assert np.max(fit.gradient_norm_) < 1e-9

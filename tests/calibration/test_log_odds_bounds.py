@@ -45,7 +45,7 @@ def positive(size, rng):
 def test_belief_is_the_integral_of_the_contour(eta, deviation):
     lower, upper = belief_of_log_odds(*np.full((3, 1), [[eta], [deviation], [deviation]]))
     for side, found in ((-1, lower), (1, upper)):
-        # Where the curve is steep, quad is told where to look.
+        # Where the curve is steep, quad gets break points.
         breaks = sorted({min(abs(eta) / max(deviation, 1e-9), 7.9), 1.0, 3.0})
         wanted, _ = quad(
             lambda r, s=side: expit(eta + s * deviation * r) * r * np.exp(-(r**2) / 2),
@@ -166,7 +166,7 @@ def test_class_blocks_are_the_dense_covariance_of_independent_classes():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_shared_slope_is_free_and_others_are_not(kind):
-    """One row cannot tell the slope: bounds of a far row say so, of equal scores they do not."""
+    """One row does not determine the slope: bounds of a far row are wide, of equal scores not."""
     model = kind(classes=[0, 1, 2]).fit([[1.0, 0.0, -1.0]], [0])
     far, near = model.predict_bounds([[3.0, 0.0, -3.0], [0.0, 0.0, 0.0]], level=0.9).width
     assert far[0] > 0.9

@@ -34,8 +34,8 @@ def objective(parameters, u, y, ridge, base):
     """The objective as the docstring has it, one strength for all groups."""
     n, n_classes = u.shape
     pseudo = min(0.25, ridge)
-    share = pseudo / (n + pseudo)
-    targets = (1 - share) * np.eye(n_classes)[y] + share / n_classes
+    fraction = pseudo / (n + pseudo)
+    targets = (1 - fraction) * np.eye(n_classes)[y] + fraction / n_classes
     w, b = parameters[:, :-1], parameters[:, -1]
     loss = -(targets * log_softmax(u @ w.T + b, axis=1)).sum()
     away = w - base * np.eye(n_classes)

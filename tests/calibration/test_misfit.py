@@ -1,4 +1,4 @@
-"""Whether a wrong form is told from a right one."""
+"""Whether a wrong form is distinguished from a right one."""
 
 import warnings
 
@@ -27,7 +27,7 @@ def draw(n, probability, seed):
 
 
 def flagged(kind, n, probability, rounds, reshape=lambda s: s):
-    """Return how often a calibrator is told that its form is wrong."""
+    """Return how often a calibrator warns of a wrong form."""
     found = []
     for seed in range(rounds):
         score, event = draw(n, probability, seed)

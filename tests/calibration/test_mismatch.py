@@ -34,7 +34,7 @@ def found(scores, y, n_classes):
 
 
 @pytest.mark.parametrize("kind", CALIBRATORS)
-def test_every_calibrator_says_so(kind):
+def test_every_calibrator_warns(kind):
     rng = np.random.default_rng(0)
     scores, y = informative(rng, 200, 3)
     words = np.array(["ash", "beech", "cedar"])[y]
@@ -101,7 +101,7 @@ def alarms(rng, n, n_classes, times, draw):
 
 @pytest.mark.parametrize("n_classes", [2, 3, 10])
 @pytest.mark.parametrize("kind", ["normal", "one-hot", "skewed"])
-def test_uninformative_scores_raise_no_alarm(n_classes, kind):
+def test_uninformative_scores_raise_no_warning(n_classes, kind):
     """Less than once in 1,000 fits: at most 3 in 1,500 would be seen with probability 0.93."""
     rng = np.random.default_rng(4)
 

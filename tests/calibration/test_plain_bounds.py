@@ -1,4 +1,4 @@
-"""Bounds of Platt, isotonic, binned, beta and temperature calibration, and their twins'."""
+"""Bounds of Platt, isotonic, binned, beta and temperature calibration, plain and evidential."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ TWINS = [
     (PlattCalibrator(), EvidentialLogisticCalibrator(targets="smoothed")),
     (TemperatureCalibrator(), EvidentialMultinomialCalibrator()),
 ]
-#: Their probabilities are not those of the twin: bounds of the twin, widened to hold them.
+#: Their probabilities are not those of the evidential version: its bounds are widened to hold them.
 WIDENED = [
     (PlattCalibrator(ridge=1.0), EvidentialLogisticCalibrator()),
     (IsotonicCalibrator(), EvidentialIsotonicCalibrator()),
@@ -59,7 +59,7 @@ def draw(n, n_classes=2, *, seed=0, slope=2.0):
 @pytest.mark.parametrize("level", [None, 0.9])
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize(("plain", "twin"), TWINS, ids=lambda c: type(c).__name__)
-def test_bounds_are_those_of_the_twin(plain, twin, n_classes, level):
+def test_bounds_are_those_of_the_evidential_calibrator(plain, twin, n_classes, level):
     scores, y = draw(60, n_classes)
     one, other = clone(plain).fit(scores, y), clone(twin).fit(scores, y)
     for side, wanted in zip(
@@ -72,7 +72,9 @@ def test_bounds_are_those_of_the_twin(plain, twin, n_classes, level):
 
 @pytest.mark.parametrize("level", [None, 0.9])
 @pytest.mark.parametrize(("plain", "twin"), WIDENED, ids=lambda c: type(c).__name__)
-def test_bounds_are_those_of_the_twin_widened_to_hold_the_probability(plain, twin, level):
+def test_bounds_are_those_of_the_evidential_calibrator_widened_to_hold_the_probability(
+    plain, twin, level
+):
     scores, y = draw(80)
     one, other = clone(plain).fit(scores, y), clone(twin).fit(scores, y)
     query = np.linspace(-4, 4, 50)
@@ -203,7 +205,7 @@ def test_the_spread_of_a_curve_is_that_of_its_hessian():
 
 
 @pytest.mark.parametrize("kind", [PlattCalibrator, BetaCalibrator, TemperatureCalibrator])
-def test_a_wrong_form_is_told_where_a_level_is_asked_for(kind):
+def test_bounds_at_a_level_warn_of_a_wrong_form(kind):
     rng = np.random.default_rng(0)
     scores = rng.uniform(-3, 3, size=3000)
     wavy = 0.5 + 0.4 * np.sin(3 * scores)

@@ -81,7 +81,7 @@ def test_strong_ridge_leaves_logits_alone():
     np.testing.assert_allclose(proba[:, 1], expit(s), atol=1e-6)
 
 
-def test_strong_ridge_leaves_margins_their_share():
+def test_strong_ridge_gives_margins_the_class_frequency():
     s, y = draw(30)
     proba = PlattCalibrator(ridge=1e9).fit(s, y).predict_proba(s)
     np.testing.assert_allclose(proba[:, 1], (y.sum() + 0.5) / 31, atol=1e-6)

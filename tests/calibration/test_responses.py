@@ -1,4 +1,4 @@
-"""What a classifier's scores are: known from its class, wherever it stands."""
+"""What a classifier's scores are: known from its class, also inside other models."""
 
 from itertools import combinations
 

@@ -108,7 +108,7 @@ def test_what_is_refused(scores, kind, message):
         read_scores(scores, kind)
 
 
-def test_words_are_no_scores():
+def test_strings_are_no_scores():
     with pytest.raises(TypeError, match="must hold numbers"):
         read_scores(["high", "low"], "margin")
 
@@ -118,10 +118,10 @@ def test_words_are_no_scores():
     hnp.arrays(np.float64, (2, 4), elements=st.floats(0, 1)),
     hnp.arrays(np.float64, (2, 4), elements=st.floats(0, 1)),
 )
-def test_lifted_bounds_hold_the_lifted_probabilities(one, other, share):
+def test_lifted_bounds_hold_the_lifted_probabilities(one, other, fraction):
     lower, upper = np.minimum(one, other), np.maximum(one, other)
     low, high = normalise_bounds(lower, upper)
-    proba = normalise_proba(lower + share * (upper - lower))
+    proba = normalise_proba(lower + fraction * (upper - lower))
     assert (low <= proba + 1e-12).all()
     assert (proba <= high + 1e-12).all()
 

@@ -28,8 +28,8 @@ def draw(n, n_classes, *, seed=0, slope=0.6):
 
 def mean_loss(u, y, theta, pseudo=0.0, weight=None):
     weight = np.ones(len(y)) if weight is None else weight
-    share = pseudo / (weight.sum() + pseudo)
-    targets = (1 - share) * np.eye(u.shape[1])[y] + share / u.shape[1]
+    fraction = pseudo / (weight.sum() + pseudo)
+    targets = (1 - fraction) * np.eye(u.shape[1])[y] + fraction / u.shape[1]
     return -np.average((targets * log_softmax(theta * u, axis=1)).sum(axis=1), weights=weight)
 
 
@@ -43,9 +43,11 @@ def test_exponential_is_right_to_rounding():
 def test_derivatives_agree_with_differences():
     u, y = draw(50, 4)
     weight = np.linspace(0.5, 2, 50)
-    step, theta, share = 1e-5, 0.7, 0.1
-    lower, upper = (temperature_sums(u, y, weight, share, t) for t in (theta - step, theta + step))
-    here = temperature_sums(u, y, weight, share, theta)
+    step, theta, fraction = 1e-5, 0.7, 0.1
+    lower, upper = (
+        temperature_sums(u, y, weight, fraction, t) for t in (theta - step, theta + step)
+    )
+    here = temperature_sums(u, y, weight, fraction, theta)
     for order in range(3):
         slope = (upper[order] - lower[order]) / (2 * step)
         assert here[order + 1] == pytest.approx(slope, rel=1e-6)
@@ -117,8 +119,10 @@ def test_separable_scores_have_a_finite_slope():
     y = np.arange(30) % 3
     model = TemperatureCalibrator().fit(np.eye(3)[y], y)
     # All rows alike: the fitted probability is the target itself.
-    share = 0.25 / 30.25
-    assert model.predict_proba(np.eye(3))[0, 0] == pytest.approx(1 - share + share / 3, rel=1e-10)
+    fraction = 0.25 / 30.25
+    assert model.predict_proba(np.eye(3))[0, 0] == pytest.approx(
+        1 - fraction + fraction / 3, rel=1e-10
+    )
 
 
 def test_separable_scores_without_pseudo_observations_stay_finite():
@@ -167,7 +171,7 @@ def test_two_columns_are_one_margin():
     np.testing.assert_allclose(two.predict_proba(u), softmax(two.slope_ * u, axis=1), rtol=1e-10)
 
 
-def test_a_class_without_rows_keeps_its_share():
+def test_a_class_without_rows_keeps_its_probability():
     u, y = draw(60, 4)
     kept = y != 3
     model = TemperatureCalibrator().fit(u[kept], y[kept])
@@ -189,7 +193,7 @@ def test_ridge_is_checked(ridge):
         TemperatureCalibrator(ridge=ridge).fit(u, y)
 
 
-def test_constant_rows_say_nothing_whatever_their_values():
+def test_rows_of_equal_scores_give_even_probabilities():
     rng = np.random.default_rng(0)
     for kind in (TemperatureCalibrator, VectorCalibrator, MatrixCalibrator):
         for _ in range(10):

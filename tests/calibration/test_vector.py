@@ -37,8 +37,8 @@ def penalised(x, u, y, ridge, weight=None):
     n_classes = u.shape[1]
     pseudo = min(0.25, ridge)
     base = TemperatureCalibrator(ridge=pseudo).fit(u, y, weight).slope_
-    share = pseudo / (weight.sum() + pseudo)
-    targets = (1 - share) * np.eye(n_classes)[y] + share / n_classes
+    fraction = pseudo / (weight.sum() + pseudo)
+    targets = (1 - fraction) * np.eye(n_classes)[y] + fraction / n_classes
     slope, bias = x[:n_classes], x[n_classes:]
     loss = -(weight * (targets * log_softmax(slope * u + bias, axis=1)).sum(axis=1)).sum()
     square = np.average((u**2).mean(axis=1), weights=weight)
@@ -181,7 +181,7 @@ def test_a_class_without_rows_is_unlikely_but_possible():
     model = VectorCalibrator().fit(u[kept], y[kept])
     proba = model.predict_proba(u)
     assert (proba > 0).all()
-    # The score equation of a class without rows: at most its share of the pseudo-observations
+    # The score equation of a class without rows: at most its part of the pseudo-observations
     # and what the penalty holds back.
     assert 0 < model.predict_proba(u[kept])[:, 2].mean() < 0.1
 
@@ -222,7 +222,7 @@ def test_the_solver_for_many_classes_agrees_with_newton(monkeypatch):
 
 
 def entangled(n, n_classes):
-    """Scores that tell groups of ten classes apart better than the classes of a group."""
+    """Scores that separate groups of ten classes better than the classes of a group."""
     rng = np.random.default_rng(3)
     y = rng.integers(n_classes, size=n)
     u = 1.5 * rng.normal(size=(n, n_classes))

@@ -29,12 +29,12 @@ def sharp(n, *, seed=0):
     return u * np.exp(0.02 * distortion.normal(size=N_CLASSES)), y
 
 
-def test_likely_scores_are_those_above_the_share_and_the_labels():
+def test_likely_scores_are_those_above_the_fraction_and_the_labels():
     u, y = sharp(60)
-    theta, share = 0.8, 1e-3
-    likely = likely_scores(u, y, theta, share)
+    theta, fraction = 0.8, 1e-3
+    likely = likely_scores(u, y, theta, fraction)
     proba = softmax(theta * u, axis=1)
-    listed = proba > share
+    listed = proba > fraction
     listed[np.arange(60), y] = True
     row = np.repeat(np.arange(60), np.diff(likely.start))
     np.testing.assert_array_equal(np.argwhere(listed), np.column_stack([row, likely.column]))

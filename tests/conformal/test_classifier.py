@@ -69,7 +69,7 @@ def test_class_conditional_values_rank_within_the_class():
         mine = a[Y[few] == model.classes_[k]]
         wanted = (1 + (mine[:, None] >= query[:, k] - 1e-12).sum(axis=0)) / (len(mine) + 1)
         np.testing.assert_allclose(pi[:, k], wanted)
-    assert (pi[:, 1] == 1).all()  # no row of that class: nothing can be said against it
+    assert (pi[:, 1] == 1).all()  # no row of that class: its p-value is 1
     with pytest.warns(SmallCalibrationWarning, match=r"of each class.*versicolor \(0\)"):
         sets = clf.predict_set(X[NEW])
     assert sets[:, 1].all()
@@ -134,7 +134,7 @@ def test_full_values_are_those_of_fitting_anew():
         np.testing.assert_array_equal(clf.predict_proba(X[NEW]), proba)
 
 
-def test_full_refuses_what_takes_too_long_and_says_how_long():
+def test_full_refuses_too_many_refits_and_names_their_number():
     clf = ConformalClassifier(GaussianNB(), cv="full", max_refits=20).fit(X, Y)
     assert clf.predict_contour(X[:6]).shape == (6, 3)
     with pytest.raises(NotSupportedError, match=r"7 rows and 3 classes: 21 fits of about .* s in"):
@@ -155,7 +155,7 @@ def test_calibrators_take_scores():
     assert whole.predict_contour(X[NEW[:2]]).shape == (2, 3)
 
 
-def test_a_calibrator_is_told_the_classes_that_a_fold_lacks():
+def test_a_calibrator_gets_the_classes_that_a_fold_lacks():
     rng = np.random.default_rng(0)
     y = np.array(["a", "b", "c"])[np.r_[np.zeros(20, int), np.ones(20, int), 2]]
     scores = rng.normal(size=(41, 3)) + 2 * (y[:, None] == np.array(["a", "b", "c"]))

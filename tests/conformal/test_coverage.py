@@ -115,7 +115,7 @@ def test_cross_keeps_twice_alpha_always_and_alpha_about():
         assert (rate <= ALPHAS + 0.03 + error).all()
 
 
-def test_sets_hold_the_truth_as_often_as_asked():
+def test_sets_have_the_chosen_coverage():
     rng = np.random.default_rng(1)
     clf = ConformalClassifier(GaussianNB(), cv=0.3, random_state=0)
     held = {0.7: [], 0.9: [], 0.95: []}

@@ -212,7 +212,7 @@ def test_a_frozen_model_is_left_as_it_is_and_needs_no_labels():
         NoveltyAwareClassifier(linear()).fit(X, None)
 
 
-def test_few_rows_can_doubt_nothing_and_say_so():
+def test_too_few_rows_discount_nothing_and_warn():
     rows, y = cloud(49)
     with pytest.warns(FewRowsWarning, match="at least 1/50, so none falls below rate=0.02"):
         model = NoveltyAwareClassifier(linear()).fit(rows, y)
@@ -240,7 +240,7 @@ def test_duplicates_and_constant_columns_are_harmless():
     np.testing.assert_array_equal(same.familiarity([[1.0, 1.0], [2.0, 1.0]]), [1.0, 1 / 91])
 
 
-def test_a_row_is_as_familiar_alone_as_in_company():
+def test_familiarity_does_not_depend_on_the_batch():
     rng = np.random.default_rng(0)
     rows = rng.integers(0, 2, size=(300, 20)).astype(float)  # many rows equally far
     model = NoveltyAwareClassifier(linear()).fit(rows, rng.random(300) > 0.5)

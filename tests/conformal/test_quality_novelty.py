@@ -18,7 +18,7 @@ SCRIPT = Path(__file__).parents[2] / "benchmarks" / "quality_novelty.py"
     not (SCRIPT.exists() and os.environ.get("DUBITO_DATA")),
     reason="needs the benchmark script, and DUBITO_DATA to name the folder with the files",
 )
-def test_doubt_of_unfamiliar_rows_saves_errors_and_costs_little(monkeypatch):
+def test_discounting_unfamiliar_rows_avoids_errors_and_costs_little(monkeypatch):
     bench = runpy.run_path(str(SCRIPT))
     inside = bench["measure"].__globals__
     monkeypatch.setitem(inside, "SEEDS", range(1))

@@ -35,7 +35,7 @@ def options_of(rng, seed, kind, counts):
 
 @cache
 def solved(kind, n_features, seed, n_rows=9):
-    """Return a fitted model, its reference, and rows to ask about."""
+    """Return a fitted model, its reference, and rows to predict for."""
     rng = np.random.default_rng([seed, n_features, KINDS.index(kind)])
     counts = rng.integers(n_features + 2, 3 * n_features + 8, size=2 + seed % 3)
     X, y = draw_classes(rng, n_features, counts, condition=10 ** rng.uniform(0, 4))
@@ -47,7 +47,7 @@ def solved(kind, n_features, seed, n_rows=9):
 
 
 def each(function, rows):
-    """Return both parts of what a function says of each row."""
+    """Return both results of a function for each row."""
     lower, upper = zip(*map(function, rows), strict=True)
     return np.array(lower), np.array(upper)
 

@@ -65,7 +65,7 @@ def test_maximality_is_interval_dominance_for_two_classes():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_more_features_than_rows_need_no_word(kind):
+def test_more_features_than_rows_give_no_warning(kind):
     rng = np.random.default_rng(0)
     labels = np.repeat([0, 1, 2], 5)
     rows = rng.normal(size=(15, 40)) + 1.5 * labels[:, None]

@@ -329,7 +329,7 @@ def test_weights_between_whole_numbers_and_rows_left_out():
 
 
 @pytest.mark.filterwarnings("error::dubito.discriminant.WideBoxWarning")
-def test_a_box_wider_than_its_class_is_said():
+def test_a_box_wider_than_its_class_warns():
     X, y, _ = draw(9)
     X = (X - X.mean(axis=0)) / X.std(axis=0) * [1e-3, 1.0, 1.0, 1.0]
     model = published(c=1.0)

@@ -30,7 +30,7 @@ def test_critical_c_of_rows_at_a_class_mean(seed):
             assert at(model, critical * (1 + 1e-6), mean)[0, k]
 
 
-def test_a_corner_along_which_nothing_grows_is_not_the_last_word():
+def test_a_corner_without_growth_does_not_end_the_search():
     values = np.random.default_rng(0).normal(size=40) + np.arange(40) % 2
     X = np.column_stack([values, -values])
     model = published(priors=[0.2, 0.8]).fit(X, np.arange(40) % 2)

@@ -30,7 +30,7 @@ def draw(seed=0, n_features=5, counts=(9, 12, 20)):
 
 
 def answers(model, rows):
-    """Return all that a model says of some rows and classes."""
+    """Return all predictions of a model for some rows and classes."""
     posterior = model.predict_bounds(rows)
     return [
         posterior.lower,
@@ -155,7 +155,7 @@ def test_bounds_close_upon_the_posterior(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_many_rows_leave_little_doubt(kind):
+def test_many_rows_give_narrow_bounds(kind):
     X, y, rows = draw()
     copies = np.tile(X, (1000, 1)), np.tile(y, 1000)
     few = published(covariance_type=kind, box="scaled").fit(X, y)

@@ -1,4 +1,4 @@
-"""What the imprecise discriminant says when it is asked for something it cannot do well."""
+"""Warnings of the imprecise discriminant."""
 
 import warnings
 
@@ -29,7 +29,7 @@ def said_in_fit(rows, labels, **options):
     return [warning.category for warning in said]
 
 
-def test_a_raw_box_wider_than_a_feature_is_told():
+def test_a_raw_box_wider_than_a_feature_warns():
     tumours = load_breast_cancer(as_frame=True)
     with pytest.warns(WideBoxWarning, match="'fractal dimension error'.* consider box='"):
         published().fit(tumours.data, tumours.target)
@@ -44,13 +44,13 @@ def test_other_boxes_are_not(options):
 
 
 @pytest.mark.parametrize("kind", ["tied", "full", "diag"])
-def test_a_feature_that_tells_classes_apart_but_must_be_left_out_is_named(kind):
+def test_a_left_out_feature_that_separates_classes_is_named(kind):
     frame = pd.DataFrame(X, columns=list("abcd")).assign(known=y)
     with pytest.warns(SingularCovarianceWarning, match="feature 'known' without spread"):
         published(covariance_type=kind).fit(frame, y)
 
 
-def test_a_constant_feature_needs_no_word():
+def test_a_constant_feature_gives_no_warning():
     assert said_in_fit(np.column_stack([X, np.ones(len(X))]), y) == []
 
 
@@ -87,7 +87,7 @@ def test_priors_by_label_may_be_numbers_and_intervals():
 
 
 @pytest.mark.parametrize("kind", ["tied", "full", "diag", "spherical"])
-def test_rows_too_far_for_numbers_tell_nothing(kind):
+def test_rows_too_far_for_floats_have_vacuous_bounds(kind):
     model = fitted(covariance_type=kind)
     beyond = np.full((1, 4), 1e200)
     bounds = model.predict_bounds(beyond)

@@ -1,4 +1,4 @@
-"""What the imprecise discriminant refuses, and how it says so."""
+"""Errors of the imprecise discriminant, and their messages."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ METHODS += ["log_density_bounds", "critical_c"]
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_rows_that_cannot_be_asked_about(name):
+def test_rows_that_cannot_be_predicted_for(name):
     model = published()
     with pytest.raises(NotFittedError):
         getattr(model, name)(X)

@@ -117,7 +117,7 @@ def test_maximality_is_sharper_than_rules_on_bounds_and_holds_the_most_probable(
     assert smaller > 0
 
 
-def test_twin_classes_stay_together():
+def test_identical_classes_stay_together():
     rng = np.random.default_rng(3)
     X, y = draw_classes(rng, 3, [8, 11])
     twins, labels = np.vstack([X, X[y == 0]]), np.r_[y, np.full(8, 2)]
@@ -217,7 +217,7 @@ def test_a_class_just_out_of_reach_is_kept_by_a_search_cut_short():
     assert sum(kept) > 5
 
 
-def test_a_search_cut_short_is_counted_and_said_once():
+def test_a_search_cut_short_is_counted_and_warned_of_once():
     X, y, rows = hard(0)
     model = published(**WIDE, max_subproblems=1).fit(X, y)
     assert model.n_unsettled_ == 0

@@ -112,7 +112,7 @@ def test_priors_by_label():
     np.testing.assert_allclose(upper, [0.2, 0.4, 0.7])
 
 
-def test_rounding_is_mended():
+def test_rounding_is_corrected():
     narrow = [[0.1, 0.1 - 1e-12], [0.3, 0.3], [0.6, 0.6 + 1e-12]]
     precise, lower, upper = prior_interval(narrow, 0.0, COUNTS, ABC)
     np.testing.assert_allclose(precise, [0.1, 0.3, 0.6], rtol=1e-9)
@@ -147,6 +147,6 @@ def test_many_classes_are_not_all_named():
         prior_interval([0.05] * 10, 0.0, np.ones(10), np.arange(10))
 
 
-def test_words_are_no_priors():
+def test_strings_are_no_priors():
     with pytest.raises(TypeError, match="priors must hold numbers; got 'uniform'"):
         prior_interval("uniform", 0.0, COUNTS, ABC)

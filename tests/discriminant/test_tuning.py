@@ -61,7 +61,7 @@ def test_folds_may_be_masks_lists_or_groups():
     assert published(c="auto", cv=groups).fit(X, y).c_ >= 0
 
 
-def test_folds_that_cannot_tell_are_refused():
+def test_folds_without_usable_rows_are_refused():
     with pytest.raises(ValueError, match="cv has no folds"):
         published(c="auto", cv=[]).fit(X, y)
     weight = np.ones(len(y))
@@ -71,7 +71,7 @@ def test_folds_that_cannot_tell_are_refused():
         published(c="auto", cv=fold).fit(X, y, sample_weight=weight)
 
 
-def test_a_path_comes_in_the_order_asked_for():
+def test_a_path_has_the_given_order():
     model = published().fit(X, y)
     path = model.c_path(X, y, [2, 0, 1, 2])
     np.testing.assert_array_equal(path.c, [2, 0, 1, 2])

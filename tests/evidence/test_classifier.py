@@ -87,8 +87,8 @@ def test_belief_is_below_probability_for_two_classes_but_not_always_for_more():
         X_WINE[:, :2], Y_WINE == 0
     )
     assert (binary.predict_bounds(X_WINE[:, :2]).lower <= binary.predict_proba(X_WINE[:, :2])).all()
-    # One feature speaks for class 0 of ten, the other against it: probabilities are as if nobody
-    # had spoken, but class 0 has more belief than the others' shares leave it.
+    # One feature is evidence for class 0 of ten, the other against it: probabilities are equal, but
+    # the belief in class 0 exceeds its probability.
     coef = np.zeros((10, 2))
     coef[0] = [5.0, -5.0]
     model = EvidenceModel(coef, np.zeros(10), np.zeros(2))
@@ -108,9 +108,9 @@ def test_bounds_hold_the_probability_where_the_belief_exceeds_it():
     np.testing.assert_array_equal(bounds.lower, np.minimum(belief, proba))
     np.testing.assert_array_equal(bounds.upper, plausibility)
     np.testing.assert_array_equal(ev.predict_set(X), interval_dominance(bounds))
-    # What is said in words goes with the sets.
-    told, sets = ev.explain(X[:40]), ev.predict_set(X[:40])
-    alone = ["leaves one class" in told.text(i) for i in range(40)]
+    # The text agrees with the sets.
+    explained, sets = ev.explain(X[:40]), ev.predict_set(X[:40])
+    alone = ["leaves one class" in explained.text(i) for i in range(40)]
     np.testing.assert_array_equal(alone, sets.sum(axis=1) == 1)
 
 
@@ -147,10 +147,10 @@ def test_frames_with_names_and_word_labels():
     np.testing.assert_allclose(
         from_polars.weights(pl.from_pandas(iris.data)), from_pandas.weights(iris.data)
     )
-    told = from_pandas.explain(iris.data.iloc[[7, 70]])
-    assert list(dict.fromkeys(told.table["row"].tolist())) == [7, 70]
+    explained = from_pandas.explain(iris.data.iloc[[7, 70]])
+    assert list(dict.fromkeys(explained.table["row"].tolist())) == [7, 70]
     np.testing.assert_allclose(
-        [float(v) for v in told.table["value"][:12:3]], iris.data.iloc[7].to_numpy()
+        [float(v) for v in explained.table["value"][:12:3]], iris.data.iloc[7].to_numpy()
     )
 
 
@@ -203,7 +203,7 @@ def test_an_additive_model_by_input_has_one_piece_for_each_input():
     assert by_feature.model_.n_pieces == 6 + 6 + 3
     assert by_input.piece_names_ == ["age", "dose", "ward"]
     np.testing.assert_array_equal(by_input.predict_proba(frame), by_feature.predict_proba(frame))
-    # A smooth function of age is one voice: its parts cannot contradict each other.
+    # A smooth function of age is one piece of evidence: its parts cannot contradict each other.
     assert by_input.conflict(frame).mean() < by_feature.conflict(frame).mean()
     table = by_input.explain(frame.iloc[:1]).table
     assert table["value"][::2].tolist() == [str(value) for value in frame.iloc[0]]
@@ -223,8 +223,8 @@ def test_texts():
     ev = EvidentialClassifier(make_pipeline(TfidfVectorizer(), LogisticRegression()))
     ev.fit(texts, [1, 0, 1, 0, 1, 0])
     assert ev.piece_names_ == ["bad", "food", "good", "wine"]
-    told = ev.explain(["good wine"])
-    assert "good = 0.6" in told.text()  # its weight in the text, which no column has
+    explained = ev.explain(["good wine"])
+    assert "good = 0.6" in explained.text()  # its weight in the text, which no column has
 
 
 def test_groups_by_label():

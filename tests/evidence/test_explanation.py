@@ -65,7 +65,7 @@ def test_two_classes_in_conflict_and_yet_decided():
         (40.0, "conflict, not lack of evidence"),
     ],
 )
-def test_the_cause_of_doubt_changes_where_the_docstring_says(weight, cause):
+def test_the_cause_of_doubt_changes_at_the_documented_weights(weight, cause):
     assert last_line(of_two(("a", weight), ("b", -weight))) == f"Doubt here is {cause}."
 
 
@@ -141,7 +141,7 @@ def test_smaller_pieces_are_summed_up():
     ]
 
 
-def test_a_target_and_many_classes_are_told_of_one_class():
+def test_a_target_and_many_classes_are_explained_for_one_class():
     weights = np.array([[[2.0, -1.0, -1.0, 0.0], [-0.5, 0.25, 0.5, -0.25], [0.0, 3.0, -3.0, 0.0]]])
     explanation = Explanation(weights=weights, names=["a", "b", "c"], classes=list("wxyz"))
     assert explanation.text().splitlines()[1:-1] == [
@@ -158,7 +158,7 @@ def test_a_target_and_many_classes_are_told_of_one_class():
         explanation.text(target="q")
 
 
-def test_printing_tells_the_first_rows():
+def test_printing_shows_the_first_rows():
     explanation = Explanation(weights=np.ones((7, 1, 2)), names=["a"], classes=["x", "y"])
     parts = str(explanation).split("\n\n")
     assert parts == [*(explanation.text(i) for i in range(5)), "and 2 rows more"]
@@ -194,7 +194,7 @@ def test_the_class_named_is_the_predicted_one_even_where_rounding_makes_them_equ
     assert of_two(("a", -1e-18)).text().startswith('row 0: "healthy" plausible (1.00)')
 
 
-def test_a_model_without_features_says_nothing():
+def test_a_model_without_features_has_a_short_explanation():
     explanation = Explanation(weights=np.zeros((1, 0, 2)), names=[], classes=TWO)
     assert len(explanation.text().splitlines()) == 2
 

@@ -281,7 +281,7 @@ class Doubling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     ],
     ids=str,
 )
-def test_what_cannot_be_told_is_not_told(transformer, n_outputs):
+def test_columns_that_cannot_be_traced_are_not_named(transformer, n_outputs):
     transformer.fit(NUMBERS)
     assert dense(transformer, NUMBERS).shape[1] == n_outputs
     assert input_columns(transformer, 5, n_outputs) == [None] * n_outputs

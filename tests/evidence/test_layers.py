@@ -123,7 +123,7 @@ def test_one_against_the_rest_is_read_as_a_softmax_of_log_odds(name, n_classes):
         logits = ev.features(X) @ ev.model_.coef.T + ev.model_.intercept
         sigmoids = expit(logits)
         expected = sigmoids / sigmoids.sum(1, keepdims=True)
-        if hasattr(ev.estimator_, "pairs_"):  # ours mix in the base rate
+        if hasattr(ev.estimator_, "pairs_"):  # CalibratedClassifier mixes in the base rate
             base = (np.bincount(np.unique(y, return_inverse=True)[1]) + 1) / (len(y) + 3)
             expected = (len(y) * expected + base) / (len(y) + 1)
         np.testing.assert_allclose(expected, proba, atol=1e-12)
@@ -162,7 +162,7 @@ def test_a_frozen_model_is_left_as_it_is():
     np.testing.assert_allclose(inside.model_.mean, np.zeros(4), atol=1e-12)
 
 
-def test_a_frozen_model_needs_no_labels_but_knows_them():
+def test_a_frozen_model_needs_no_labels_but_checks_them():
     X, y = flowers(3)
     model = LogisticRegression().fit(X, y)
     without = EvidentialClassifier(FrozenEstimator(model)).fit(X)
@@ -256,13 +256,13 @@ def test_what_has_no_linear_layer_is_refused_with_a_way_out(model, message):
 
 
 class Turned(LogisticRegression):
-    """A model that does more with its outputs than its class says."""
+    """A model that does more with its outputs than its class suggests."""
 
     def predict_proba(self, X):
         return super().predict_proba(X)[:, ::-1]
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_what_is_read_must_be_what_the_model_says(n_classes):
+def test_the_layer_must_reproduce_the_model(n_classes):
     with pytest.raises(NotSupportedError, match="differ from its own by up to"):
         EvidentialClassifier(Turned()).fit(*flowers(n_classes))

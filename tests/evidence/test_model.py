@@ -1,4 +1,4 @@
-"""EvidenceModel: which weights it finds (P2, section 4) and what it makes of them."""
+"""EvidenceModel: its weights (Denœux 2019, section 4) and what follows from them."""
 
 import numpy as np
 import pytest
@@ -98,7 +98,7 @@ def test_two_classes_follow_section_4_1():
         assert ((w + move - move.mean()) ** 2).sum() > (w**2).sum()
 
 
-def test_two_classes_in_the_form_of_many_say_the_same():
+def test_two_classes_in_the_form_of_many_agree():
     coef, intercept, phi = draw(2)
     mean = phi.mean(axis=0)
     binary = EvidenceModel(coef, intercept, mean)
@@ -129,7 +129,7 @@ def test_attributes(n_classes):
 
 
 @ALL_CLASSES
-def test_a_feature_at_its_cutoff_says_nothing(n_classes):
+def test_a_feature_at_its_cutoff_has_weight_zero(n_classes):
     model, phi = model_of(n_classes)
     for j in range(4):
         for column, cutoff in enumerate(model.cutoffs[j]):
@@ -264,7 +264,7 @@ def test_permuting_the_classes_permutes_everything():
     np.testing.assert_allclose(other.mass(phi).bel(["a", "c"]), one.mass(phi).bel(["a", "c"]))
 
 
-def test_swapping_two_classes_swaps_what_speaks_for_them():
+def test_swapping_two_classes_swaps_their_evidence():
     coef, intercept, phi = draw(2)
     mean = phi.mean(axis=0)
     one, other = EvidenceModel(coef, intercept, mean), EvidenceModel(-coef, -intercept, mean)
@@ -293,9 +293,9 @@ def test_groups_of_many_classes_have_the_least_weights():
     coef, intercept, phi = draw(3, n_features=5)
     grouped = EvidenceModel(coef, intercept, phi.mean(axis=0), groups=[0, 0, 1, 2, 2])
     member = np.array([[1, 1, 0, 0, 0], [0, 0, 1, 0, 0], [0, 0, 0, 1, 1]])
-    share = np.einsum("gj,kj,nj->ngk", member, coef - coef.mean(axis=0), phi)
-    centred = share - share.mean(axis=0)
-    level = (intercept - intercept.mean() + share.mean(axis=0).sum(axis=0)) / 3
+    part = np.einsum("gj,kj,nj->ngk", member, coef - coef.mean(axis=0), phi)
+    centred = part - part.mean(axis=0)
+    level = (intercept - intercept.mean() + part.mean(axis=0).sum(axis=0)) / 3
     np.testing.assert_allclose(grouped.weights(phi), centred + level, atol=1e-12)
     np.testing.assert_allclose(
         grouped.proba(phi), softmax(phi @ coef.T + intercept, axis=1), rtol=1e-12

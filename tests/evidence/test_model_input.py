@@ -83,7 +83,7 @@ def test_lists_and_data_frames_will_do(n_classes):
 @ALL_CLASSES
 @pytest.mark.parametrize("groups", [None, [0, 1, 1, 0]])
 @pytest.mark.parametrize("kind", ["csr_array", "csc_matrix", "coo_array"])
-def test_sparse_features_say_the_same(n_classes, groups, kind):
+def test_sparse_and_dense_features_agree(n_classes, groups, kind):
     coef, intercept, phi = draw(n_classes)
     phi[np.random.default_rng(1).uniform(size=phi.shape) < 0.7] = 0.0
     phi[7] = 0.0

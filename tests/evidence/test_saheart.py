@@ -1,4 +1,4 @@
-"""P2, section 5.1.1: heart disease from age and LDL, by unpenalised logistic regression."""
+"""Denœux 2019, section 5.1.1: heart disease from age and LDL by logistic regression."""
 
 import os
 
@@ -33,7 +33,7 @@ def heart():
 
 @pytest.fixture(scope="module")
 def estimate(heart):
-    """Intercept and slopes of the greatest likelihood (P2, eq. 13), by Newton's method."""
+    """Intercept and slopes of the greatest likelihood (Denœux 2019, eq. 13), by Newton's method."""
     X, y = heart
     design, beta = np.column_stack([np.ones(len(X)), X]), np.zeros(3)
     for _ in range(30):
@@ -45,18 +45,18 @@ def estimate(heart):
 
 @pytest.fixture(scope="module")
 def fitted(heart):
-    # Without a limit on the coefficients; `penalty=None` says the same to older scikit-learn only.
+    # Without a limit on the coefficients; `penalty=None` means the same in older scikit-learn only.
     return EvidentialClassifier(LogisticRegression(C=np.inf, tol=1e-10, max_iter=1_000)).fit(*heart)
 
 
 def weights_by_hand(beta, mean, patient):
-    """P2, eq. 16 with the offsets below eq. 35: one signed weight for each feature."""
+    """Denœux 2019, eq. 16 with the offsets below eq. 35: one signed weight for each feature."""
     slope = beta[1:]
     return slope * patient + beta[0] / 2 + slope @ mean / 2 - slope * mean
 
 
 def test_cutoffs_are_the_papers(heart, estimate, fitted):
-    # Provenance: P2, Figure 6 and text (about 50 years and 6.87), to one digit more.
+    # Provenance: Denœux 2019, Figure 6 and text (about 50 years and 6.87), to one digit more.
     X, _ = heart
     model = EvidenceModel([estimate[1:]], estimate[:1], X.mean(axis=0))
     for cutoffs in (model.cutoffs, fitted.model_.cutoffs):
@@ -85,8 +85,9 @@ def test_weights_masses_and_conflict(heart, estimate, fitted, patient):
 
 
 def test_what_the_figures_show(fitted):
-    # P2, text to Figure 8: no support for the disease where both are below their cut-offs, full
-    # plausibility where both are above; ignorance near both; conflict of youth and high LDL.
+    # Denœux 2019, text to Figure 8: no support for the disease where both are below their
+    # cut-offs, full plausibility where both are above; ignorance near both; conflict of youth and
+    # high LDL.
     young_fat, old_lean, at_cutoffs, low, high = range(5)
     bounds, mass = fitted.predict_bounds(PATIENTS), fitted.predict_mass(PATIENTS)
     assert bounds.lower[low, 1] == 0

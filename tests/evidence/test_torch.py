@@ -1,4 +1,4 @@
-"""The head of a torch model, against the numpy room and its own promises."""
+"""The head of a torch model, against the numpy functions and its own promises."""
 
 import copy
 import io
@@ -100,7 +100,7 @@ class TestEvidentialHead:
             difference, logits = w_plus - w_minus, logits - logits.mean(1, keepdim=True)
         torch.testing.assert_close(difference, logits, rtol=1e-12, atol=1e-12)
 
-    def test_one_output_and_two_say_the_same(self):
+    def test_one_output_and_two_agree(self):
         (coef, intercept, mean), phi = draw_layer(1, 7), draw_features(50, 7)
         one = EvidentialHead(coef, intercept, mean)
         zero = torch.zeros_like
@@ -270,7 +270,7 @@ class TestEvidentialHead:
         assert head.bounds(torch.tensor([1.0, 1.0])).upper.shape == (2,)
 
 
-def test_the_room_loads_no_torch_and_says_how_to_get_it():
+def test_the_package_loads_no_torch_and_names_the_extra():
     code = """
 import sys
 import dubito.evidence

@@ -1,4 +1,4 @@
-"""From weights of evidence to belief on tensors, against exact decimals and the numpy room."""
+"""From weights of evidence to belief on tensors, against exact decimals and the numpy functions."""
 
 import sys
 
@@ -102,7 +102,7 @@ class TestFromWeights:
 
     @pytest.mark.parametrize("device", DEVICES)
     @pytest.mark.parametrize("grad", [False, True], ids=["kernel", "operations"])
-    def test_same_as_the_numpy_room(self, grad, device):
+    def test_same_as_the_numpy_functions(self, grad, device):
         w = draw_weights(2000, 12)
         given = [torch.tensor(x, device=device, requires_grad=grad) for x in w]
         expected = {
@@ -242,7 +242,7 @@ class TestKernelsOnTheGPU:
         for name in ("lower", "upper", "ignorance", "conflict"):
             assert_close(FUNCTIONS[name](*w.float()), FUNCTIONS[name](*w).cpu(), 1e-4)
 
-    def test_where_triton_fails_torch_goes_on_with_a_warning(self, monkeypatch):
+    def test_where_triton_fails_torch_is_used_with_a_warning(self, monkeypatch):
         class Broken:
             @staticmethod
             def bounds(*_):
@@ -253,7 +253,7 @@ class TestKernelsOnTheGPU:
         with pytest.warns(RuntimeWarning, match=r"cannot build kernels for cpu \(no C compiler\)"):
             assert _torch_rows._built_kernels.__wrapped__(torch.device("cpu")) is None
 
-    def test_without_triton_torch_goes_on_in_silence(self, monkeypatch):
+    def test_without_triton_torch_is_used_without_a_warning(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "dubito.evidence._triton", None)
         monkeypatch.delattr("dubito.evidence._triton", raising=False)
         assert _torch_rows._built_kernels.__wrapped__(torch.device("cpu")) is None

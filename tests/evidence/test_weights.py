@@ -238,7 +238,7 @@ def test_adding_weights_is_dempster_and_the_maximum_is_cautious(n_classes, data)
 
 
 def test_two_classes_follow_the_papers_equations():
-    # P2, eq. 20-22, as printed; w+ is for the first class there.
+    # Denœux 2019, eq. 20-22, as printed; w+ is for the first class there.
     rng = np.random.default_rng(0)
     w_first, w_second = rng.exponential(size=(2, 50))
     s_first, s_second = 1 - np.exp(-w_first), 1 - np.exp(-w_second)
@@ -332,7 +332,7 @@ def test_bad_weights_are_refused_by_name(function, side, case):
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_words_are_refused(function):
+def test_strings_are_refused(function):
     with pytest.raises(TypeError, match="w_plus must hold numbers"):
         function([["a", "b"]], [[1.0, 1.0]])
 

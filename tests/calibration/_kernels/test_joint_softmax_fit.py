@@ -1,4 +1,4 @@
-"""The fit of the softmax model behind joint calibration: it ends at the optimum, and says so."""
+"""The softmax fit of joint calibration ends at the optimum, with a certificate."""
 
 import numpy as np
 import pytest

@@ -44,7 +44,7 @@ def softmax(theta, s):
 
 
 def negative_log_likelihood(theta, scores, y):
-    """P0's eq. 24 with the targets of eq. 25, term by term."""
+    """Xu et al. 2015, eq. 24 with the targets of eq. 25, term by term."""
     n_classes = scores.shape[1]
     counts = np.bincount(y, minlength=n_classes)
     total = np.zeros(len(theta))
@@ -82,7 +82,7 @@ def brute_force_levels(n, n_classes, levels=400):
 
 
 def brute_force(coupling, n, n_classes, s):
-    """Bounds of one row by dense levels and dense slopes within each; nothing shared with ours."""
+    """Bounds of one row by dense levels and dense slopes within each, without the kernels."""
     lower, upper = np.zeros(len(s)), np.zeros(len(s))
     for weight, low, high in zip(*brute_force_levels(n, n_classes), strict=True):
         # Crowded at the lower end, where wide level sets have their bends.
@@ -159,7 +159,7 @@ def test_nearly_separable_raw_targets_keep_the_accuracy(coupling):
 
 
 @pytest.mark.parametrize("n", [2, 5, 60])
-def test_two_classes_know_one_coupling(n):
+def test_couplings_agree_for_two_classes(n):
     rows = wide(20, 2)
     first, *others = (fitted(c, n, 2).predict_bounds(rows) for c in COUPLINGS)
     for other in others:
@@ -234,7 +234,7 @@ def test_envelope_lies_within_gumbel():
 
 @pytest.mark.parametrize("coupling", COUPLINGS)
 @pytest.mark.parametrize(("n", "n_classes"), [(3, 2), (10, 5), (300, 12), (300, 150)])
-def test_compiled_twins_agree(coupling, n, n_classes, monkeypatch):
+def test_compiled_and_numpy_kernels_agree(coupling, n, n_classes, monkeypatch):
     nodes = fitted(coupling, n, n_classes).quadrature_
     rows = np.round(wide(70, n_classes), 2)
     rows -= rows.max(axis=1, keepdims=True)
@@ -260,8 +260,8 @@ def test_compiled_exponential_is_right_to_the_last_digits():
 def test_nodes_integrate_over_levels_and_slopes():
     scores, y = draw(8, 3)
     targets = class_targets(y, np.ones(8), scores.shape[1], "smoothed")
-    pull = multinomial.linear_term(scores, y, np.ones(8), targets)
-    fit = multinomial.fit_likelihood(scores, np.ones(8), pull)
+    linear = multinomial.linear_term(scores, y, np.ones(8), targets)
+    fit = multinomial.fit_likelihood(scores, np.ones(8), linear)
     model = EvidentialMultinomialCalibrator(targets="smoothed", classes=range(3)).fit(scores, y)
     for refine in (0, 2):
         nodes = quadrature_points(fit, 16, refine=refine)

@@ -119,8 +119,8 @@ def test_auto_is_ledoit_and_wolf(shape):
     X, codes = sample(4, *shape)
     tied = moments(X, codes, shrinkage="auto")
     rows = (X - tied.means[codes]) / tied.spread
-    target, share = ledoit_wolf(rows, assume_centered=True)
-    assert 0 < share < 1
+    target, fraction = ledoit_wolf(rows, assume_centered=True)
+    assert 0 < fraction < 1
     shrunken = tied.covariance / np.outer(tied.spread, tied.spread)
     np.testing.assert_allclose(shrunken, target * len(X) / (len(X) - 3), rtol=1e-9, atol=1e-12)
 
@@ -141,8 +141,8 @@ def test_auto_for_diag_is_ledoit_and_wolf_on_diagonals():
         n, p = z2.shape
         error = sum(np.var(z2[:, j]) / n for j in range(p))
         distance = sum((z2[:, j].mean() - z2.mean()) ** 2 for j in range(p))
-        share = min(error / distance, 1.0)
-        expected = (1 - share) * plain[k] + share * plain[k].mean()
+        fraction = min(error / distance, 1.0)
+        expected = (1 - fraction) * plain[k] + fraction * plain[k].mean()
         np.testing.assert_allclose(m.covariance[k] / m.spread**2, expected, rtol=1e-10)
 
 
