@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class HasRounds(Protocol):
-    """A part of a reproduction, with the number of its rounds in full."""
+    """A part of a reproduction, with the number of rounds of a full run."""
 
     rounds: int
 
@@ -24,10 +24,10 @@ def parse_parts(
     parts: Mapping[str, HasRounds],
     quick: str,
 ) -> tuple[argparse.ArgumentParser, argparse.Namespace]:
-    """Read the options of a reproduction in parts, and return the parser for further complaints."""
+    """Return the parser, for further errors, and the options of a reproduction in parts."""
     parser = argparse.ArgumentParser(
         prog=f"experiments/{paper.lower()}/run.py",
-        description=f"Reproduce {paper}. Finished rounds are kept: run it again to go on.",
+        description=f"Reproduce {paper}. Finished rounds are kept: run it again to continue.",
     )
     add_common(parser, here, quick=quick)
     full = ", ".join(f"{part.rounds} of {name}" for name, part in parts.items())
@@ -61,7 +61,7 @@ def add_common(parser: argparse.ArgumentParser, here: Path, *, quick: str) -> No
 
 
 def positive(text: str) -> int:
-    """Read a whole number of at least 1."""
+    """Return the text as an integer of at least 1."""
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"must be at least 1, not {text}")
@@ -69,7 +69,7 @@ def positive(text: str) -> int:
 
 
 def names_of(known: Collection[str], paper: str) -> Callable[[str], tuple[str, ...]]:
-    """Return what reads a list of names out of those known, each once."""
+    """Return a parser of comma-separated names; it rejects unknown names and drops repeats."""
 
     def names(text: str) -> tuple[str, ...]:
         given = tuple(dict.fromkeys(name.strip() for name in text.split(",")))

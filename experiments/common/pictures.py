@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def draw_or_say_why_not(draw_all: Callable[[Path], int], folder: Path) -> None:
-    """Draw into a folder and count, or say what is missing."""
+def draw_figures(draw_all: Callable[[Path], int], folder: Path) -> None:
+    """Draw the figures into a folder, or print that matplotlib is missing."""
     try:
         count = draw_all(folder)
     except ImportError:
@@ -26,6 +26,6 @@ def draw_or_say_why_not(draw_all: Callable[[Path], int], folder: Path) -> None:
 
 def blank(width: float, height: float) -> Figure:
     """Return an empty figure of that size, in inches."""
-    from matplotlib.figure import Figure  # noqa: PLC0415 - the tables need none
+    from matplotlib.figure import Figure  # noqa: PLC0415 - tables do not need matplotlib
 
     return Figure(figsize=(width, height), layout="constrained")

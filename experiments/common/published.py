@@ -1,4 +1,4 @@
-"""Published numbers and claims, read from tables, and what becomes of them."""
+"""Published numbers and claims, read from CSV files, and whether they are reproduced."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Expected(NamedTuple):
-    """A published number; without a tolerance, two standard deviations of ours are allowed."""
+    """A published number; the tolerance None stands for two standard deviations of our rounds."""
 
     printed: str
     tolerance: float | None
@@ -34,7 +34,7 @@ class Expected(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """A sentence of the paper: confirmed when its number lies above `least`, interval and all."""
+    """A sentence of the paper: confirmed when the interval of its number lies above `least`."""
 
     name: str
     statement: str
@@ -79,20 +79,20 @@ def spread(values: Floats) -> float:
     return float(values.std(ddof=1)) if len(values) > 1 else np.inf
 
 
-def comes_out(expected: Expected, values: Floats) -> bool:
-    """Say whether a published number comes out."""
+def is_reproduced(expected: Expected, values: Floats) -> bool:
+    """Return whether our mean is within the tolerance of the published number."""
     return bool(abs(values.mean() - expected.value) <= allowed(expected, values) + 1e-9)
 
 
 def verdict(found: Estimate, least: float) -> str:
-    """Say whether a claim holds: the interval above the least, below it, or on both sides."""
+    """Return "confirmed", "the opposite" or "open": interval above, below or around `least`."""
     if found.mean - found.half_width > least:
         return "confirmed"
     return "the opposite" if found.mean + found.half_width < least else "open"
 
 
 def claimed(claim: Claim, numbers: Numbers) -> tuple[Estimate, str]:
-    """Return a claim's number and what becomes of it."""
+    """Return a claim's number and its verdict."""
     found = estimate(numbers[claim.quantity])
     return found, verdict(found, claim.least)
 
@@ -104,8 +104,10 @@ def claims_table(claims: Iterable[Claim], numbers: Numbers) -> list[str]:
         number, answer = claimed(claim, numbers)
         tally[answer] += 1
         value = with_width(number.mean, number.half_width)
-        asked = f"above {claim.least:g}"
-        lines.append([claim.name, claim.statement, claim.measured, value, asked, f"**{answer}**"])
+        required = f"above {claim.least:g}"
+        lines.append(
+            [claim.name, claim.statement, claim.measured, value, required, f"**{answer}**"]
+        )
     counted = ", ".join(f"{answer}: {n}" for answer, n in tally.most_common())
-    head = ["", "claim", "measured", "mean ± 95%", "asked for", "verdict"]
+    head = ["", "claim", "measured", "mean ± 95%", "required", "verdict"]
     return [f"**Claims.** {counted}.", "", *markdown(head, lines)]

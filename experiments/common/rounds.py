@@ -1,4 +1,4 @@
-"""Run the rounds that are not done yet, show how far it is, and stop in good order."""
+"""Run the rounds that are not done yet, with a progress bar, and keep results on interruption."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Task(NamedTuple):
-    """Rounds to run, what runs one of them, and where they are kept."""
+    """Rounds to run, the function that runs one of them, and the store of their results."""
 
     work: Sequence[Cell]
     run_cell: Callable[[Any, Any], dict[str, Any]]
@@ -38,7 +38,7 @@ class Task(NamedTuple):
 
 
 def carry_out(tasks: Sequence[Task], *, title: str, jobs: int, quiet: bool) -> int:
-    """Do what is not done yet, telling a person how it goes; return the exit code."""
+    """Run the rounds that are missing, with progress and errors on stderr; return the exit code."""
     try:
         with progress(title, sum(len(task.missing()) for task in tasks), quiet=quiet) as done:
             for task in tasks:
@@ -49,7 +49,7 @@ def carry_out(tasks: Sequence[Task], *, title: str, jobs: int, quiet: bool) -> i
         folder = Path(os.path.commonpath([task.store.folder for task in tasks]))
         print(
             f"stopped: {kept} of {total} rounds are kept in {folder}; "
-            "run the same command again to go on.",
+            "run the same command again to continue.",
             file=sys.stderr,
         )
         return 130
@@ -60,14 +60,14 @@ def carry_out(tasks: Sequence[Task], *, title: str, jobs: int, quiet: bool) -> i
 
 
 def reproduce(task: Task, *, jobs: int = 1, done: Callable[[Cell], None] = lambda _: None) -> int:
-    """Do what is not done yet, tell `done` of each round, and return how many were run."""
+    """Run the rounds that are missing, call `done` after each, and return how many were run."""
     missing = task.missing()
     if jobs == 1:
         for cell in missing:
             done(_run_and_keep(cell, task))
         return len(missing)
-    # Leaving the block, by an interrupt too, ends the workers at once: rounds are kept whole.
-    with get_context("spawn").Pool(jobs, initializer=_leave_interrupts_to_the_parent) as pool:
+    # Leaving the block, also by an interrupt, ends the workers at once; result files are complete.
+    with get_context("spawn").Pool(jobs, initializer=_ignore_interrupts) as pool:
         one = partial(_run_and_keep, task=task._replace(work=()))
         for cell in pool.imap_unordered(one, missing):
             done(cell)
@@ -75,23 +75,23 @@ def reproduce(task: Task, *, jobs: int = 1, done: Callable[[Cell], None] = lambd
 
 
 def _run_and_keep(cell: Cell, task: Task) -> Cell:
-    with threadpool_limits(1):  # the matrices are small: more threads would only get in the way
+    with threadpool_limits(1):  # the matrices are small: more threads are slower
         task.store.write(cell, task.run_cell(cell, task.store.settings))
     return cell
 
 
-def _leave_interrupts_to_the_parent() -> None:
+def _ignore_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @contextmanager
 def progress(title: str, total: int, *, quiet: bool) -> Iterator[Callable[[Cell], None]]:
-    """Show a bar on a terminal's stderr, and nothing elsewhere."""
+    """Yield a callback for each finished round; it moves a bar if stderr is a terminal."""
     if quiet or total == 0 or not sys.stderr.isatty():
         yield lambda _: None
         return
     try:
-        from rich.console import Console  # noqa: PLC0415 - the bar is a courtesy
+        from rich.console import Console  # noqa: PLC0415 - optional
         from rich.progress import Progress  # noqa: PLC0415
     except ImportError:
         yield lambda _: None

@@ -1,4 +1,4 @@
-"""Finished rounds on disk: one small file each, so that a run can stop and go on at any time."""
+"""Finished rounds on disk, one small file each: a run can stop and continue at any time."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ class Cell(Protocol):
 
     @property
     def name(self) -> str:
-        """Name of its file, without the ending."""
+        """Name of its file, without the extension."""
 
     @property
     def words(self) -> str:
-        """What to call it on a progress bar."""
+        """Text for a progress bar."""
 
 
 class Settings(Protocol):
-    """What the numbers of a round depend on, besides its cell."""
+    """Everything that the numbers of a round depend on, besides its cell."""
 
     @property
     def name(self) -> str:
@@ -37,7 +37,7 @@ class Settings(Protocol):
 
 
 class Store:
-    """The results of one choice of settings, in a folder of their own below `root`.
+    """The results of one choice of settings, in their own folder below `root`.
 
     The folder's name ends in a digest of the settings: results of other settings are neither
     read nor overwritten.
@@ -51,11 +51,11 @@ class Store:
         self._described = described
 
     def path(self, cell: Cell) -> Path:
-        """Return where a round's result lies or will lie."""
+        """Return the path of a round's result."""
         return self.folder / f"{cell.name}.json"
 
     def has(self, cell: Cell) -> bool:
-        """Say whether a round is done."""
+        """Return whether a round is done."""
         return self.path(cell).is_file()
 
     def read(self, cell: Cell) -> dict[str, Any]:
@@ -64,21 +64,21 @@ class Store:
         return result
 
     def write(self, cell: Cell, result: dict[str, Any]) -> None:
-        """Keep a round's result: the file appears whole or not at all."""
+        """Write a round's result: the file appears complete or not at all."""
         self.folder.mkdir(parents=True, exist_ok=True)
         notes = {
             self.folder / "settings.json": self._described,
-            self.folder.parent / ".gitignore": "# results are made, not kept in the repository\n*",
+            self.folder.parent / ".gitignore": "# results are not kept in the repository\n*",
         }
         for note, text in notes.items():
             if not note.is_file():
-                _write_whole(note, text)
-        _write_whole(self.path(cell), json.dumps(result))
+                _write_text(note, text)
+        _write_text(self.path(cell), json.dumps(result))
 
 
 @contextmanager
-def whole(path: Path) -> Iterator[Path]:
-    """Give a draft to write to, which takes the name `path` when all went well."""
+def atomic_write(path: Path) -> Iterator[Path]:
+    """Yield a temporary path, which is renamed to `path` if the block succeeds."""
     draft = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         yield draft
@@ -87,6 +87,6 @@ def whole(path: Path) -> Iterator[Path]:
         draft.unlink(missing_ok=True)
 
 
-def _write_whole(path: Path, text: str) -> None:
-    with whole(path) as draft:
+def _write_text(path: Path, text: str) -> None:
+    with atomic_write(path) as draft:
         draft.write_text(text + "\n", encoding="utf-8")

@@ -33,7 +33,7 @@ LIBSVM_DEFAULT = Kernel(1.0, 1.0, "features")
 
 
 class Machine(NamedTuple):
-    """Trained machines, one for each event: weights of the rows, intercepts in the last row."""
+    """Trained machines, one for each event: dual coefficients, with the intercepts last."""
 
     rows: Floats
     kernel: Kernel
@@ -63,15 +63,15 @@ def gram(A: Floats, fit: Floats, kernel: Kernel) -> Floats:
 
 def train(rows: Floats, events: Bools, kernel: Kernel) -> Machine:
     """Train a machine for each column of events, all on the same rows with the same kernel."""
-    # A copy: a matrix times its own transpose is another routine, with other last digits than the
-    # rounds that are kept.
+    # A copy: for a matrix times its own transpose, BLAS uses another routine, whose last digits
+    # differ from those of stored rounds.
     matrix = gram(rows, rows.copy(), kernel)
     weights = np.zeros((len(rows) + 1, events.shape[1]))
     for k, here in enumerate(events.T):
         if here.all() or not here.any():
             weights[-1, k] = MARGIN if here.any() else -MARGIN
             continue
-        # Checking the same matrix thousands of times would take longer than training on it.
+        # Validating the same matrix thousands of times would take longer than training on it.
         with config_context(assume_finite=True, skip_parameter_validation=True):
             svc = SVC(kernel="precomputed", C=kernel.cost).fit(matrix, here)
         weights[svc.support_, k] = svc.dual_coef_[0]

@@ -23,7 +23,7 @@ class Estimate(NamedTuple):
 
     @property
     def significant(self) -> bool:
-        """Whether the interval leaves out zero."""
+        """Whether the interval excludes zero."""
         return abs(self.mean) > self.half_width
 
 
@@ -37,7 +37,7 @@ def estimate(values: npt.NDArray[np.float64]) -> Estimate:
 
 
 def with_width(value: float, half_width: float, sign: str = "", *, digits: int = 1) -> str:
-    """Write a number and, where there is one, its half-width; zero has no sign."""
+    """Return a number as text with its half-width, if finite; zero has no sign."""
     width = f" ± {half_width:.{digits}f}" if np.isfinite(half_width) else ""
     rounded = round(value, digits)
     shown = f"{rounded:{sign}.{digits}f}" if rounded else f"{0:.{digits}f}"
@@ -45,13 +45,13 @@ def with_width(value: float, half_width: float, sign: str = "", *, digits: int =
 
 
 def contrast(found: Estimate) -> str:
-    """Write a difference, in bold where its interval leaves out zero."""
+    """Return a difference as text, in bold where its interval excludes zero."""
     mark = "**" if found.significant else ""
     return f"{mark}{with_width(found.mean, found.half_width, '+', digits=2)}{mark}"
 
 
 def better_and_worse(columns: Sequence[Sequence[Estimate]]) -> list[str]:
-    """Count the clear gains and losses of each column of differences."""
+    """Return the numbers of significant gains and losses of each column of differences."""
     return [
         f"{sum(e.significant and e.mean > 0 for e in column)} / "
         f"{sum(e.significant and e.mean < 0 for e in column)}"
@@ -60,13 +60,13 @@ def better_and_worse(columns: Sequence[Sequence[Estimate]]) -> list[str]:
 
 
 def markdown(head: Sequence[str], lines: Sequence[Sequence[str]]) -> list[str]:
-    """Return the lines of a table."""
+    """Return the lines of a markdown table."""
     rows = [head, ["---"] * len(head), *lines]
     return [f"| {' | '.join(row)} |" for row in rows]
 
 
 def insert(readme: Path, name: str, text: str) -> None:
-    """Put `text` between the README's markers of that name."""
+    """Replace the text between the README's markers of that name."""
     start, end = f"<!-- results {name}: written by run.py -->", f"<!-- end {name} -->"
     content = readme.read_text(encoding="utf-8")
     pattern = re.compile(f"{re.escape(start)}.*?{re.escape(end)}", flags=re.DOTALL)

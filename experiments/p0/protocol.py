@@ -1,6 +1,6 @@
-"""Section V of P0, one round at a time: ten small classifiers, calibrated, combined, scored.
+"""One round of Xu et al. 2015, section V: ten small classifiers, calibrated and combined.
 
-Nothing here prints, reads options or writes files.
+This module does not print, read options or write files.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ SCENARIOS = {
 }
 
 COUPLINGS = ("inverse_cdf", "gumbel", "envelope")
-#: Those evaluated a second time with the classes in another order. The envelope looks at each
-#: class by itself, so there is nothing to see; gumbel is here because its formula sorts.
+#: Couplings evaluated a second time with the classes in another order. The envelope treats each
+#: class separately, so order cannot matter; gumbel is included because its formula sorts.
 PERMUTED = ("inverse_cdf", "gumbel")
 METHODS = ("probabilistic", *COUPLINGS, *(f"{coupling}_permuted" for coupling in PERMUTED))
 
-#: Raise when a change makes older results wrong: their folder is then left alone.
+#: Increase when a change makes stored results wrong: they are then neither read nor overwritten.
 VERSION = 1
 
 #: Ties go to the first, so to the linear kernel and the small cost.
@@ -64,7 +64,7 @@ SVMS: dict[str, tuple[Kernel, ...]] = {
 
 @dataclass(frozen=True)
 class Settings:
-    """What the numbers of one round depend on, besides dataset, scenario and round."""
+    """Everything that the numbers of a round depend on, besides dataset, scenario and round."""
 
     svm: str = "grid"
     seed: int = 0
@@ -96,12 +96,12 @@ class Cell(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Name of its file, without the ending."""
+        """Name of its file, without the extension."""
         return f"{self.dataset}-{self.scenario}-{self.round:03d}"
 
     @property
     def words(self) -> str:
-        """What to call it on a progress bar."""
+        """Text for a progress bar."""
         return f"{self.dataset}, scenario {self.scenario}, round {self.round + 1}"
 
 
@@ -125,7 +125,7 @@ class Scored(NamedTuple):
 
 
 def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
-    """Return the accuracies, in per cent, of every method in one round, with what led to them."""
+    """Return the accuracies, in per cent, of every method in one round, with slopes and kernels."""
     start = perf_counter()
     data = draw(cell, settings)
     scored = list(classifiers(data, SCENARIOS[cell.scenario], SVMS[settings.svm]))
@@ -148,7 +148,7 @@ def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
 
 
 def draw(cell: Cell, settings: Settings) -> Data:
-    """Draw the rows of a round: the same in the three scenarios, so that these can be compared."""
+    """Return the rows of a round: the same in the three scenarios, so that these are comparable."""
     bunch = load(cell.dataset)
     y = np.unique(bunch.y, return_inverse=True)[1]
     rng = np.random.default_rng([settings.seed, crc32(cell.dataset.encode()), cell.round])
@@ -159,7 +159,7 @@ def draw(cell: Cell, settings: Settings) -> Data:
 
 
 def classifiers(data: Data, sizes: Sequence[int], kernels: tuple[Kernel, ...]) -> Iterator[Scored]:
-    """Train a classifier on each part's first half; choose its kernel on the second half."""
+    """Yield the scores of a classifier for each part: trained on its first half."""
     X, y = data.X, data.y
     for fit, held_out in parts(data, sizes):
         machine = best_kernel(data, fit, held_out, kernels)
@@ -168,7 +168,7 @@ def classifiers(data: Data, sizes: Sequence[int], kernels: tuple[Kernel, ...]) -
 
 
 def parts(data: Data, sizes: Sequence[int]) -> Iterator[tuple[Ints, Ints]]:
-    """Cut the training rows into parts of those sizes, and each part into halves."""
+    """Yield the two halves of each part of the training rows."""
     start = 0
     for size in sizes:
         part = data.train[start : start + size]
@@ -177,7 +177,7 @@ def parts(data: Data, sizes: Sequence[int]) -> Iterator[tuple[Ints, Ints]]:
 
 
 def best_kernel(data: Data, fit: Ints, held_out: Ints, kernels: tuple[Kernel, ...]) -> Machine:
-    """Return the machine with most validation rows right, the first among equals."""
+    """Return the machine with most validation rows right; ties go to the first."""
     X, y = data.X, data.y
     events = one_vs_all(y[fit], int(y.max()) + 1)
     machines = [train(X[fit], events, kernel) for kernel in kernels]
@@ -193,8 +193,8 @@ def combine(
 ) -> tuple[dict[str, Floats], list[float]]:
     """Return each method's combined log score of every test row and class, and the slopes.
 
-    Probabilities multiply, and so do contours (eq. 7). In the ``_permuted`` methods the classes
-    are put in another order first and back afterwards.
+    Probabilities multiply, and so do contours (Xu et al. 2015, eq. 7). In the ``_permuted`` methods
+    the classes are put in another order first and back afterwards.
     """
     total: dict[str, Floats] = {}
     slopes = []
@@ -227,6 +227,6 @@ def calibrator(one: Scored, coupling: str, n_points: int) -> EvidentialMultinomi
 
 
 def _add(total: dict[str, Floats], method: str, values: Floats) -> None:
-    # Floats end before certainty does: without the floor two sure classifiers would tie at -inf.
+    # Floor at the smallest normal float: classes whose product underflows would tie at -inf.
     log = np.log(np.maximum(values, np.finfo(np.float64).tiny))
     total[method] = total[method] + log if method in total else log

@@ -1,6 +1,6 @@
 """Reproduce Table II of P0: `python experiments/p0/run.py --quick`.
 
-Finished rounds are kept, so that the same command goes on where it was stopped.
+Finished rounds are kept: the same command continues where it was stopped.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 HERE = Path(__file__).resolve().parent
-if str(HERE.parents[1]) not in sys.path:  # run as a script: only this folder is there
+if str(HERE.parents[1]) not in sys.path:  # run as a script: the root is not on the path
     sys.path.insert(0, str(HERE.parents[1]))
 
 from experiments.common.options import add_common, names_of, positive  # noqa: E402
@@ -37,7 +37,7 @@ QUICK_DATASETS = ("satimage", "segment")
 
 
 def cells(datasets: Sequence[str], rounds: int) -> list[Cell]:
-    """List the work, whole rounds first: a run that is stopped has seen every dataset."""
+    """List the work by rounds: a run that is stopped early has covered every dataset."""
     return [Cell(d, s, r) for r in range(rounds) for d in datasets for s in SCENARIOS]
 
 
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="experiments/p0/run.py",
-        description="Reproduce Table II of P0. Finished rounds are kept: run it again to go on.",
+        description="Reproduce Table II of P0. Finished rounds are kept: run it again to continue.",
     )
     quick = f"{QUICK_ROUNDS} rounds of {' and '.join(QUICK_DATASETS)}"
     add_common(parser, HERE, quick=quick)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 #: Our name of the paper's evidential method.
 EVIDENTIAL = "inverse_cdf"
 
-#: Columns of the second table: each method less the probabilistic one, then what order does.
+#: Columns of the second table: each method less the probabilistic one; last, the effect of order.
 CONTRASTS = (
     ("`inverse_cdf`", "inverse_cdf", "probabilistic"),
     ("same, classes permuted", "inverse_cdf_permuted", "probabilistic"),
@@ -49,7 +49,7 @@ Rounds = dict[str, "npt.NDArray[np.float64]"]
 
 
 def summarise(results: Iterable[Mapping[str, Any]]) -> dict[Key, Rounds]:
-    """Gather the accuracies of each dataset and scenario: method to array over rounds."""
+    """Return, for each dataset and scenario, the accuracies by method: arrays over rounds."""
     gathered: dict[Key, list[Mapping[str, float]]] = {}
     for result in results:
         key = (result["dataset"], result["scenario"])
@@ -83,7 +83,7 @@ def ours(rounds: Rounds) -> dict[str, Estimate]:
 def misses(
     summaries: Mapping[Key, Rounds], expected: Mapping[tuple[str, int, str], Published]
 ) -> list[tuple[str, int, str]]:
-    """List the published numbers that ours are not within tolerance of."""
+    """List the published numbers from which ours differ by more than the tolerance."""
     return [
         (*key, method)
         for key, rounds in summaries.items()
@@ -106,7 +106,7 @@ def render(
     )
     differences = (
         "Differences from the probabilistic method, paired by rounds, ± 95% interval; **bold** "
-        "where the interval leaves out zero."
+        "where the interval excludes zero."
     )
     published = _published_table(summaries, expected, missed)
     return "\n".join([accuracy, "", *published, "", differences, "", *_contrast_table(summaries)])
@@ -118,7 +118,8 @@ def _published_table(
     missed: set[tuple[str, int, str]],
 ) -> list[str]:
     methods = ("probabilistic", "evidential", "difference")
-    head = ["dataset", "scenario", *(f"{who} {m}" for m in methods for who in ("paper:", "ours:"))]
+    sources = ("paper:", "ours:")
+    head = ["dataset", "scenario", *(f"{source} {m}" for m in methods for source in sources)]
     lines = []
     for key, rounds in summaries.items():
         cells = [key[0], str(key[1])]

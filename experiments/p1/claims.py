@@ -1,4 +1,4 @@
-"""What the paper's text claims, each as a number with an interval, and what becomes of it."""
+"""The claims of Minary et al. 2017, each as a number with an interval and a verdict."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ COST = 0.2
 
 
 class Claim(NamedTuple):
-    """A claim: confirmed when its number lies above -margin, interval and all."""
+    """A claim: confirmed when the interval of its number lies above -margin."""
 
     statement: str
     quantity: str
@@ -50,9 +50,9 @@ def read_claims(path: Path) -> dict[str, Claim]:
 
 
 def verdict(found: Interval, margin: float) -> str:
-    """Say whether a claim holds: the interval on its side, on the other, or on both."""
+    """Return "confirmed", "the opposite" or "open", or "no interval" with fewer than two rounds."""
     if np.isnan(found.low):
-        return "cannot be told"
+        return "no interval"
     if found.low > -margin:
         return "confirmed"
     return "the opposite" if found.high < 0 else "open"
@@ -64,7 +64,7 @@ def more_rejected(methods: Methods, more: str, less: str) -> Interval:
 
 
 def wider_gap(few: Methods, many: Methods) -> Interval:
-    """Return how much wider pessimistic and optimistic rejection lie apart with few rows."""
+    """Return how much the gap of pessimistic and optimistic rejection grows with few rows."""
 
     def gap(methods: Methods) -> Floats:
         return _rejected(methods["pessimistic"]) - _rejected(methods["optimistic"])
@@ -113,7 +113,7 @@ def closer_curves(few: Methods, many: Methods) -> Interval:
 def lower_error(
     results: Iterable[Mapping[str, Any]], scheme: str, thirds: Iterable[str], rival: str
 ) -> Interval:
-    """Return a rival's error less the joint one's, mean of sizes, in points, paired by rounds."""
+    """Return a rival's error less that of joint calibration: mean of sizes, in points."""
 
     def difference(error: Mapping[str, Mapping[str, float]]) -> float:
         return float(np.mean([error[third][rival] - error[third]["joint"] for third in thirds]))

@@ -1,7 +1,7 @@
 """Joint calibration against independent calibration and Dempster's rule, one round at a time.
 
-Two classifiers are trained on 30 rows, the third on more and more. Nothing here prints, reads
-options or writes files.
+Two classifiers are trained on 30 rows, the third on a growing number. This module does not print,
+read options or write files.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ N_THIRD = (10, 30, 50, 100)
 #: Rows that calibrate each classifier: 15 each, or as many as train it.
 SCHEMES = ("fixed", "growing")
 N_CALIBRATION = 15
-#: So many rows test, as in the paper's simulated data; sizes that would leave fewer than the
-#: least are left out.
+#: Number of test rows, as in the paper's simulated data; sizes that leave fewer than LEAST_TEST
+#: are skipped.
 N_TEST = 100
 LEAST_TEST = 50
 
-#: "independent" is Xu et al.'s: each classifier is calibrated on its own rows. "independent_all"
-#: calibrates each on the rows of all three, which the joint calibration sees too. The others are
-#: the same with probabilities, multiplied, in place of masses.
+#: "independent" is that of Xu et al. 2016: each classifier is calibrated on its own rows.
+#: "independent_all" calibrates each on the rows of all three, as joint calibration does. The others
+#: are the same with probabilities, multiplied, in place of masses.
 METHODS = (
     "joint",
     "independent",
@@ -46,13 +46,13 @@ METHODS = (
     "independent_all_probabilistic",
 )
 
-#: Raise when a change makes older results wrong: their folder is then left alone.
+#: Increase when a change makes stored results wrong: they are then neither read nor overwritten.
 VERSION = 1
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the numbers of one round depend on, besides dataset, kernel and round."""
+    """Everything that the numbers of a round depend on, besides dataset, kernel and round."""
 
     seed: int = 0
     name: str = "comparison"
@@ -112,7 +112,7 @@ def sizes_of(scheme: str, third: int) -> tuple[tuple[int, ...], tuple[int, ...]]
 def supports_of(
     scores: Floats, y: Ints, calibration: Sequence[Ints], test: Ints
 ) -> dict[str, Floats]:
-    """Return how much each method supports the classes at the test rows (n, 2).
+    """Return the support of both classes by each method at the test rows, (n, 2).
 
     With masses a class is chosen by its plausibility; with two classes the largest belief, and the
     largest pignistic probability, choose the same.

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 #: Error rates at which curves are compared, where both curves have them.
 ERROR_GRID = np.arange(0.005, 0.5, 0.005)
-#: And where so many rows are accepted: the accuracy of a handful of rows is noise.
+#: Costs that accept a smaller fraction are left out: the accuracy of very few rows is noise.
 LEAST_ACCEPTED = 0.05
 N_RESAMPLES = 1000
 
 
 class Counts(NamedTuple):
-    """Accepted rows and wrong ones among them, (rounds, costs), of so many test rows each."""
+    """Accepted rows and wrong ones among them, (rounds, costs), of `n_test` test rows each."""
 
     accepted: Floats
     wrong: Floats
@@ -36,7 +36,7 @@ class Counts(NamedTuple):
 
 
 class Curve(NamedTuple):
-    """Rates at each cost: wrong rows and rejected rows of all, right rows of the accepted."""
+    """Rates at each cost: wrong and rejected among all rows, right among the accepted ones."""
 
     error: Floats
     rejection: Floats
@@ -83,31 +83,31 @@ def without_estimate(results: Iterable[Mapping[str, Any]], size: int, variant: s
 
 
 def pooled(counts: Counts, weights: Floats | None = None) -> Curve:
-    """Return the rates over the rows of all rounds; a share of no rows is nan."""
+    """Return the rates over the rows of all rounds; nan where no row is accepted."""
     w = _weights(counts, weights)
     accepted, wrong = w @ counts.accepted, w @ counts.wrong
     total = np.broadcast_to(counts.n_test * w.sum(axis=1, keepdims=True), accepted.shape)
-    return Curve(_share(wrong, total), 1 - _share(accepted, total), 1 - _share(wrong, accepted))
+    return Curve(_ratio(wrong, total), 1 - _ratio(accepted, total), 1 - _ratio(wrong, accepted))
 
 
 def averaged_rates(counts: Counts, weights: Floats | None = None) -> Curve:
     """Return the same with the accuracy averaged over the rounds that accept a row."""
     some = counts.accepted > 0
-    rate = np.where(some, 1 - _share(counts.wrong, counts.accepted), 0.0)
+    rate = np.where(some, 1 - _ratio(counts.wrong, counts.accepted), 0.0)
     w = _weights(counts, weights)
-    return pooled(counts, weights)._replace(accuracy=_share(w @ rate, w @ some))
+    return pooled(counts, weights)._replace(accuracy=_ratio(w @ rate, w @ some))
 
 
 def _weights(counts: Counts, weights: Floats | None) -> Floats:
     return np.ones((1, len(counts.accepted))) if weights is None else weights
 
 
-def _share(part: Floats, whole: Floats) -> Floats:
+def _ratio(part: Floats, whole: Floats) -> Floats:
     return np.divide(part, whole, out=np.full(whole.shape, np.nan), where=whole > 0)
 
 
 def in_order(methods: Mapping[str, Counts]) -> bool:
-    """Say whether optimistic accepts no less, and pessimistic no more, at any cost of any round."""
+    """Return whether, at every cost of every round, pessimistic accepts least, optimistic most."""
     most, some, least = (
         methods[m].accepted for m in ("optimistic", "probabilistic", "pessimistic")
     )
@@ -115,16 +115,16 @@ def in_order(methods: Mapping[str, Counts]) -> bool:
 
 
 def at_cost(counts: Counts, cost: float) -> Counts:
-    """Return the counts at one cost, in the place of the curve."""
+    """Return the counts at one cost, (rounds, 1)."""
     here = np.flatnonzero(np.isclose(COSTS, cost))
     return Counts(counts.accepted[:, here], counts.wrong[:, here], counts.n_test)
 
 
 def accuracy_at(curve: Curve, grid: Floats) -> Floats:
-    """Return the accuracy at given error rates, linear between costs, held beyond the ends.
+    """Return the accuracy at given error rates: linear between costs, constant beyond the ends.
 
-    More rows are accepted as the cost rises, so the error rises too; where it stays, the largest
-    cost counts, which has the most rows right.
+    More rows are accepted as the cost rises, so the error rises too. Of several costs with the same
+    error the largest is used, which has the most rows right.
     """
 
     def one(error: Floats, accuracy: Floats, counts: Bools) -> Floats:
@@ -138,12 +138,12 @@ def accuracy_at(curve: Curve, grid: Floats) -> Floats:
 
 
 def comparable(curve: Curve) -> Bools:
-    """Say at which costs enough rows are accepted."""
+    """Return at which costs enough rows are accepted."""
     return curve.rejection <= 1 - LEAST_ACCEPTED
 
 
 def common_grid(*curves: Curve) -> Floats:
-    """Return the error rates of the grid that every curve reaches, from below and from above."""
+    """Return the error rates of the grid that lie within the range of every curve."""
     reached = [curve.error[comparable(curve)] for curve in curves]
     if not all(len(errors) for errors in reached):
         return np.empty(0)
@@ -154,7 +154,7 @@ def common_grid(*curves: Curve) -> Floats:
 class Gap:
     """The difference in accuracy of two methods at equal error rates, in points.
 
-    Where both curves are is asked of the rounds as they are, whatever weights they have later.
+    The grid of common error rates is that of the unweighted rounds, whatever weights follow.
     """
 
     def __init__(
@@ -191,7 +191,7 @@ def _row_means(values: Floats) -> Floats:
 def resampled(n_rounds: int, number: Callable[[Floats], Floats]) -> Interval:
     """Return a number of weighted rounds with its percentile interval over resampled rounds.
 
-    One round has no interval, and none has no number: these are nan.
+    With one round the interval is nan, with none the number too.
     """
     if n_rounds < 2:
         value = float(number(np.ones((1, 1)))[0]) if n_rounds else np.nan
@@ -204,7 +204,7 @@ def resampled(n_rounds: int, number: Callable[[Floats], Floats]) -> Interval:
 
 
 def averaged(values: Floats) -> Interval:
-    """Return a mean over rounds with Student's interval; as above, nan where there is none."""
+    """Return a mean over rounds with Student's interval; nan as in `resampled`."""
     if len(values) < 2:
         return Interval(float(values[0]) if len(values) else np.nan, np.nan, np.nan)
     found = estimate(values)

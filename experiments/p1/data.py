@@ -1,4 +1,4 @@
-"""Rows of the binary experiments, in random order, and the small classifiers trained on some."""
+"""Rows of the binary experiments, in random order, and small classifiers trained on some."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ class Cell(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Name of its file, without the ending."""
+        """Name of its file, without the extension."""
         return f"{self.dataset}-{self.kernel}-{self.round:03d}"
 
     @property
     def words(self) -> str:
-        """What to call it on a progress bar."""
+        """Text for a progress bar."""
         return f"{self.dataset}, {self.kernel} kernel, round {self.round + 1}"
 
 
 def cells(rounds: int, *, quick: bool) -> list[Cell]:
-    """List the work, whole rounds first: a run that is stopped has seen every dataset."""
+    """List the work by rounds: a run that is stopped early has covered every dataset."""
     kernels = ("rbf",) if quick else tuple(KERNELS)
     return [Cell(d, k, r) for r in range(rounds) for d in DATASETS for k in kernels]
 

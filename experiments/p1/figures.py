@@ -1,11 +1,11 @@
-"""Figures 1 to 3 from finished rounds; matplotlib is asked for here and nowhere else."""
+"""Figures 1 to 3 from finished rounds; the only module that imports matplotlib."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from experiments.common.store import whole
+from experiments.common.store import atomic_write
 from experiments.p1 import frontiers
 from experiments.p1.claims import COST
 from experiments.p1.curves import at_cost, gather, pooled
@@ -24,7 +24,7 @@ COLOURS = {"probabilistic": "black", "optimistic": "tab:green", "pessimistic": "
 
 def draw_all(results: Iterable[Mapping[str, Any]], folder: Path) -> int:
     """Write the figures and return their number; raises ImportError without matplotlib."""
-    from matplotlib.figure import Figure  # noqa: PLC0415 - the tables need none
+    from matplotlib.figure import Figure  # noqa: PLC0415 - tables do not need matplotlib
 
     folder.mkdir(parents=True, exist_ok=True)
     count = 0
@@ -34,7 +34,7 @@ def draw_all(results: Iterable[Mapping[str, Any]], folder: Path) -> int:
             panel(axes, size)
             axes.set_title(f"{size} examples")
             axes.legend()
-        with whole(folder / f"{name}.png") as draft:
+        with atomic_write(folder / f"{name}.png") as draft:
             figure.savefig(draft, format="png", dpi=120)
         count += 1
     return count
@@ -43,13 +43,13 @@ def draw_all(results: Iterable[Mapping[str, Any]], folder: Path) -> int:
 def _panels(
     results: Results,
 ) -> Iterator[tuple[str, tuple[int, int], Callable[[Axes, int], None]]]:
-    """List the figures: name, sizes of the left and the right panel, what draws one."""
+    """Yield the figures: name, sizes of the two panels, function that draws a panel."""
     for variant in frontiers.VARIANTS:
         yield f"figure_1_{variant}", frontiers.SIZES, partial(_frontiers, variant=variant)
-    places: dict[tuple[str, str], Results] = {}
+    groups: dict[tuple[str, str], Results] = {}
     for one in results:
-        places.setdefault((one["dataset"], one["kernel"]), []).append(one)
-    for (dataset, kernel), found in places.items():
+        groups.setdefault((one["dataset"], one["kernel"]), []).append(one)
+    for (dataset, kernel), found in groups.items():
         if dataset == SIMULATED:
             yield f"figure_2_{kernel}", frontiers.SIZES, _Rates(found, at_cost_only=True)
         yield f"figure_3_{dataset}_{kernel}", (45, 15), _Rates(found, at_cost_only=False)

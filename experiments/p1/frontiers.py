@@ -1,4 +1,4 @@
-"""Figure 1: where in the plane each method starts to reject."""
+"""Minary et al. 2017, Figure 1: where in the plane each method starts to reject."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float64]
 
 SIZES = (200, 15)
-#: Raw targets have no estimate in this draw.
+#: Raw targets have no maximum likelihood estimate in this draw.
 VARIANTS = ("smoothed", "ridge")
 #: The lines of the grid, each way: a square around both classes.
 LINES = np.linspace(-4, 4, 61)
@@ -50,8 +50,8 @@ def margins(size: int, variant: str) -> dict[str, Floats]:
     }
 
 
-def rejected_share(size: int, variant: str) -> dict[str, float]:
-    """Return the share of the square that each method rejects, in per cent."""
+def rejected_percent(size: int, variant: str) -> dict[str, float]:
+    """Return the fraction of the square that each method rejects, in per cent."""
     return {method: 100 * float(np.mean(m < 0)) for method, m in margins(size, variant).items()}
 
 

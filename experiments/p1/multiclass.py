@@ -1,9 +1,9 @@
-"""Beyond the paper: joint calibration of ten multiclass classifiers, on P0's Table II.
+"""Beyond the paper: joint calibration of ten multiclass classifiers, on the data of P0.
 
 The classifiers are those of `experiments/p0`, and so are the columns to compare with. P0 calibrates
 each classifier on the held-out half of its own part; here all ten score the held-out halves of
-all parts, rows that trained none of them. Nothing here prints, reads options or writes files, but
-for P0's rounds, which are kept where P0 keeps them.
+all parts, rows that trained none of them. This module does not print, read options or write files,
+except for missing rounds of P0, which it adds to the results of P0.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ TARGETS = ("smoothed", "light")
 #: "all_rows" calibrates each classifier by itself on the same rows as the joint calibration, and
 #: multiplies probabilities; "joint" is the most probable class of the joint calibration.
 METHODS = (*FROM_P0, "all_rows", *(f"joint_{targets}" for targets in TARGETS))
-#: The most plausible class is asked for on the first test rows of the first rounds only, with
+#: The most plausible class is computed for the first test rows of the first rounds only, with
 #: smoothed targets: ten plausibilities of ten classifiers take about 10 ms for each row.
 N_UPPER = 200
 UPPER_ROUNDS = 5
 
 QUICK_DATASET = "segment"
 
-#: Raise when a change makes older results wrong: their folder is then left alone.
+#: Increase when a change makes stored results wrong: they are then neither read nor overwritten.
 VERSION = 1
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the numbers of one round depend on, besides dataset, scenario, machines and round."""
+    """Everything that the numbers of a round depend on, besides its cell."""
 
     seed: int = 0
     name: str = "multiclass"
@@ -72,12 +72,12 @@ class Cell(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Name of its file, without the ending."""
+        """Name of its file, without the extension."""
         return f"{self.dataset}-{self.scenario}-{self.svm}-{self.round:03d}"
 
     @property
     def words(self) -> str:
-        """What to call it on a progress bar."""
+        """Text for a progress bar."""
         return f"{self.dataset}, scenario {self.scenario}, {self.svm}, round {self.round + 1}"
 
 
@@ -92,7 +92,7 @@ class Scores(NamedTuple):
 
 
 def cells(rounds: int, *, quick: bool) -> list[Cell]:
-    """List the work, whole rounds first: a run that is stopped has seen every dataset."""
+    """List the work by rounds: a run that is stopped early has covered every dataset."""
     datasets = (QUICK_DATASET,) if quick else p0.DATASETS
     svms = ("libsvm",) if quick else tuple(p0.SVMS)
     return [
@@ -105,11 +105,11 @@ def cells(rounds: int, *, quick: bool) -> list[Cell]:
 
 
 def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
-    """Return the accuracies, in per cent, of every method in one round, with what led to them."""
+    """Return the accuracies, in per cent, of every method in one round, with the joint slopes."""
     start = perf_counter()
     theirs = p0_round(cell, settings)
     scores = scores_of(cell, settings)
-    # The columns belong together only if these are P0's classifiers and rows.
+    # The columns are comparable only if classifiers and rows are those of P0.
     same = scores.kernels == theirs["kernels"] and len(scores.truth) == theirs["n_test"]
     if not same:
         raise RuntimeError(
@@ -122,7 +122,7 @@ def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
     for targets, calibrator in joint.items():
         proba = calibrator.predict_proba(scores.test)
         accuracy[f"joint_{targets}"] = percent_right(proba, scores.truth)
-    asked = cell.round < UPPER_ROUNDS
+    has_upper = cell.round < UPPER_ROUNDS
     return {
         **cell._asdict(),
         "n_test": len(scores.truth),
@@ -130,13 +130,13 @@ def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
         "alone": alone(scores),
         "alone_p0": theirs["alone"],
         "slopes": {targets: one.slope_.tolist() for targets, one in joint.items()},
-        "upper": most_plausible(joint["smoothed"], scores) if asked else None,
+        "upper": most_plausible(joint["smoothed"], scores) if has_upper else None,
         "seconds": perf_counter() - start,
     }
 
 
 def p0_round(cell: Cell, settings: Settings) -> dict[str, Any]:
-    """Return P0's result of the same round; it is run, and kept there, where it is missing."""
+    """Return the result of P0 of the same round; a missing one is computed and stored there."""
     theirs = p0.Settings(cell.svm, settings.seed)
     store = Store(settings.p0_results, theirs)
     same = p0.Cell(cell.dataset, cell.scenario, cell.round)
@@ -146,7 +146,7 @@ def p0_round(cell: Cell, settings: Settings) -> dict[str, Any]:
 
 
 def scores_of(cell: Cell, settings: Settings) -> Scores:
-    """Train P0's ten classifiers and let all of them score all held-out and all test rows."""
+    """Train the ten classifiers of P0 and return their scores of all held-out and test rows."""
     same = p0.Cell(cell.dataset, cell.scenario, cell.round)
     data = p0.draw(same, p0.Settings(cell.svm, settings.seed))
     halves = list(p0.parts(data, p0.SCENARIOS[cell.scenario]))
@@ -162,7 +162,7 @@ def scores_of(cell: Cell, settings: Settings) -> Scores:
 
 
 def joint_calibrator(scores: Scores, targets: str) -> EvidentialJointCalibrator:
-    """Fit a joint calibrator to all held-out rows."""
+    """Return a joint calibrator fitted to all held-out rows."""
     fresh = EvidentialJointCalibrator(
         targets=targets, likelihood="quadratic", classes=classes_of(scores), n_jobs=1
     )
@@ -170,18 +170,18 @@ def joint_calibrator(scores: Scores, targets: str) -> EvidentialJointCalibrator:
 
 
 def each_alone(scores: Scores) -> Floats:
-    """Calibrate each classifier by itself on all held-out rows; return the sum of log shares."""
+    """Return summed log probabilities of classifiers, each calibrated on all held-out rows."""
     total = np.zeros(scores.test.shape[::2])
     for j in range(scores.test.shape[1]):
         fresh = EvidentialMultinomialCalibrator(targets="smoothed", classes=classes_of(scores))
         one = fresh.fit(scores.calibration[:, j], scores.labels)
-        # The softmax of slope times score: its constant is the same for all classes of a row.
+        # Log softmax without its normaliser, which is the same for all classes of a row.
         total += one.slope_ * scores.test[:, j]
     return total
 
 
 def most_plausible(joint: EvidentialJointCalibrator, scores: Scores) -> dict[str, int]:
-    """Compare the most plausible class with the most probable on the first test rows."""
+    """Return how often the most plausible class differs from the most probable, and is right."""
     test, truth = scores.test[:N_UPPER], scores.truth[:N_UPPER]
     probable = joint.predict_proba(test).argmax(axis=1)
     plausible = joint.predict_bounds(test).upper.argmax(axis=1)
@@ -199,7 +199,7 @@ def classes_of(scores: Scores) -> Ints:
 
 
 def percent_right(support: Floats, truth: Ints) -> float:
-    """Return the share of rows whose best supported class is the true one, in per cent."""
+    """Return the percentage of rows whose best supported class is the true one."""
     return 100 * float(np.mean(support.argmax(axis=1) == truth))
 
 

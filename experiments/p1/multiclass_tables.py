@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 #: Our main method: the most probable class, default targets.
 OURS = "joint_smoothed"
-#: What "best or equal" is judged among: P0's two columns.
+#: Methods that "best or equal" compares with: two columns of P0.
 RIVALS = ("probabilistic", "inverse_cdf")
 CONTRASTS = (
     ("joint less probabilistic", OURS, "probabilistic"),
@@ -29,7 +29,7 @@ CONTRASTS = (
 
 
 def summarise(results: Iterable[Mapping[str, Any]]) -> dict[str, dict[Key, Rounds]]:
-    """Gather the accuracies by machines, dataset and scenario: method to array over rounds."""
+    """Return the accuracies by kernel choice, dataset, scenario and method: arrays over rounds."""
     gathered: dict[str, dict[Key, list[Mapping[str, float]]]] = {}
     for one in results:
         cells = gathered.setdefault(one["svm"], {})
@@ -44,14 +44,14 @@ def summarise(results: Iterable[Mapping[str, Any]]) -> dict[str, dict[Key, Round
 
 
 def render(results: Iterable[Mapping[str, Any]]) -> str:
-    """Return the tables, two for each choice of machines."""
+    """Return the tables, two for each kernel choice."""
     rounds = list(results)
     blocks = [_render(svm, cells) for svm, cells in summarise(rounds).items()]
     return "\n\n".join([*blocks, _plausible(rounds), _same_classifiers(rounds)])
 
 
 def best_or_equal(cells: Mapping[Key, Rounds]) -> tuple[int, int]:
-    """Return where the joint mean is best or equal, to a tenth, and where it is clearly not."""
+    """Return in how many cells the joint mean is best (to 0.05), and significantly worse."""
     differences = [[rounds[OURS] - rounds[rival] for rival in RIVALS] for rounds in cells.values()]
     best = sum(all(d.mean() > -0.05 for d in pair) for pair in differences)
     worse = sum(any(e.significant and e.mean < 0 for e in map(estimate, p)) for p in differences)
@@ -69,8 +69,7 @@ def _render(svm: str, cells: Mapping[Key, Rounds]) -> str:
         f"{best} of {len(cells)} cells, and clearly below one of them in {worse}."
     )
     differences = (
-        "Differences, paired by rounds, ± 95% interval; **bold** where the interval leaves out "
-        "zero."
+        "Differences, paired by rounds, ± 95% interval; **bold** where the interval excludes zero."
     )
     contrasts = _contrasts(cells)
     return "\n".join([accuracy, "", *_accuracies(cells), "", differences, "", *contrasts])
@@ -106,12 +105,12 @@ def _contrasts(cells: Mapping[Key, Rounds]) -> list[str]:
 
 
 def _plausible(results: Sequence[Mapping[str, Any]]) -> str:
-    asked = [one["upper"] for one in results if one["upper"]]
-    total = {key: sum(one[key] for one in asked) for key in asked[0]}
+    measured = [one["upper"] for one in results if one["upper"]]
+    total = {key: sum(one[key] for one in measured) for key in measured[0]}
     return (
-        f"**Most plausible class.** On {total['rows']} test rows of {len(asked)} rounds it differs "
-        f"from the most probable one on {total['differ']}; right are {total['right_plausible']} "
-        f"and {total['right_probable']}."
+        f"**Most plausible class.** On {total['rows']} test rows of {len(measured)} rounds it "
+        f"differs from the most probable one on {total['differ']}; right are "
+        f"{total['right_plausible']} and {total['right_probable']}."
     )
 
 

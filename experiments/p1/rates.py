@@ -1,6 +1,6 @@
-"""Figures 1 to 3, one round at a time: three classifiers, calibrated jointly, with a reject option.
+"""One round of Minary et al. 2017, Figures 1 to 3: joint calibration with a reject option.
 
-Nothing here prints, reads options or writes files.
+This module does not print, read options or write files.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.intp]
 
 N_TRAIN = (30, 30, 30)
-#: Rows that calibrate: of the simulated data for Figures 1 and 2 as well. They are nested, and the
-#: rows after the largest set test, so that sizes are compared on the same test rows.
+#: Calibration rows; 200 are those of Figures 1 and 2, for the simulated data only. The sets are
+#: nested, and the rows after the largest set test: all sizes have the same test rows.
 SIZES = {dataset: (200, 45, 15) if dataset == SIMULATED else (45, 15) for dataset in DATASETS}
 N_TEST_SIMULATED = 100
 
@@ -34,21 +34,21 @@ METHODS = ("probabilistic", "optimistic", "pessimistic")
 #: The reject costs of Figure 3.
 COSTS = np.linspace(0, 1, 101).round(2)
 
-#: What the likelihood is: with raw targets, as in the paper (eq. 5), it often has no maximum at 15
-#: rows; the little ridge stands for a maximiser that stops somewhere on its way to infinity.
+#: Likelihoods: with raw targets, as in the paper (eq. 5), there is often no maximum at 15 rows; the
+#: small ridge stands for an optimiser that stops before the coefficients diverge.
 VARIANTS: dict[str, dict[str, Any]] = {
     "smoothed": {"targets": "smoothed"},
     "raw": {"targets": "raw"},
     "ridge": {"targets": "raw", "ridge": 0.01},
 }
 
-#: Raise when a change makes older results wrong: their folder is then left alone.
+#: Increase when a change makes stored results wrong: they are then neither read nor overwritten.
 VERSION = 1
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the numbers of one round depend on, besides dataset, kernel and round."""
+    """Everything that the numbers of a round depend on, besides dataset, kernel and round."""
 
     seed: int = 0
     name: str = "rates"
@@ -77,7 +77,7 @@ class Scored(NamedTuple):
 
 
 def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
-    """Return how many test rows each method accepts, and gets wrong, at every cost of rejecting."""
+    """Return how many test rows each method accepts, and of these gets wrong, at every cost."""
     start = perf_counter()
     scored = scores_of(cell, settings)
     counts = {
@@ -96,7 +96,7 @@ def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
 
 
 def scores_of(cell: Cell, settings: Settings) -> Scored:
-    """Draw rows, train the three classifiers and return their scores of the rows left."""
+    """Return the scores of three classifiers, trained on the first rows, of the other rows."""
     X, y = rows_of(cell, settings)
     scores = joint_scores(X, y, blocks(N_TRAIN), KERNELS[cell.kernel])
     first, last = sum(N_TRAIN), sum(N_TRAIN) + max(SIZES[cell.dataset])
@@ -104,7 +104,7 @@ def scores_of(cell: Cell, settings: Settings) -> Scored:
 
 
 def rows_of(cell: Cell, settings: Settings) -> tuple[Floats, Ints]:
-    """Return the rows of a round: those that train, then those that calibrate, then the test."""
+    """Return the rows of a round: for training, then for calibration, then for the test."""
     n = sum(N_TRAIN) + max(SIZES[cell.dataset]) + N_TEST_SIMULATED
     return draw(cell.dataset, (settings.seed, cell.round), n_simulated=n)
 
@@ -112,7 +112,7 @@ def rows_of(cell: Cell, settings: Settings) -> tuple[Floats, Ints]:
 def calibrated_counts(
     scored: Scored, size: int, options: Mapping[str, Any]
 ) -> dict[str, dict[str, list[int]]] | None:
-    """Calibrate on the first rows and count; None where the likelihood has no maximum."""
+    """Return the counts after calibration on the first rows; None without an estimate."""
     try:
         calibrator = joint_calibrator(options).fit(scored.calibration[:size], scored.labels[:size])
     except CalibrationInputError:
@@ -122,12 +122,12 @@ def calibrated_counts(
 
 
 def joint_calibrator(options: Mapping[str, Any]) -> EvidentialJointCalibrator:
-    """Return a fresh calibrator; 15 rows may lack a class, so the classes are named."""
+    """Return an unfitted calibrator; 15 rows may lack a class, so the classes are given."""
     return EvidentialJointCalibrator(classes=[0, 1], n_jobs=1, **options)
 
 
 def beliefs_of(calibrator: EvidentialJointCalibrator, scores: Floats) -> dict[str, Any]:
-    """Return for each method what it believes, how it decides, and the support of each class."""
+    """Return, for each method, the input of `reject`, its strategy, and the support of classes."""
     proba, bounds = calibrator.predict_proba(scores), calibrator.predict_bounds(scores)
     return {
         "probabilistic": (proba, "pignistic", proba),
@@ -139,7 +139,7 @@ def beliefs_of(calibrator: EvidentialJointCalibrator, scores: Floats) -> dict[st
 def counts_at_costs(
     belief: Any, strategy: str, support: Floats, truth: Ints
 ) -> dict[str, list[int]]:
-    """Count the accepted and the wrong rows at each cost of rejecting."""
+    """Return the numbers of accepted rows, and of wrong ones among them, at each cost."""
     accepted = np.array([~reject(belief, cost, strategy) for cost in COSTS])
     wrong = support.argmax(axis=1) != truth
     return {

@@ -1,6 +1,6 @@
-"""Reproduce the figures and claims of P1: `python experiments/p1/run.py --quick`.
+"""Reproduce the figures and claims of Minary et al. 2017: `python experiments/p1/run.py --quick`.
 
-Finished rounds are kept, so that the same command goes on where it was stopped.
+Finished rounds are kept: the same command continues where it was stopped.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 HERE = Path(__file__).resolve().parent
-if str(HERE.parents[1]) not in sys.path:  # run as a script: only this folder is there
+if str(HERE.parents[1]) not in sys.path:  # run as a script: the root is not on the path
     sys.path.insert(0, str(HERE.parents[1]))
 
 from experiments.common.options import parse_parts  # noqa: E402
-from experiments.common.pictures import draw_or_say_why_not  # noqa: E402
+from experiments.common.pictures import draw_figures  # noqa: E402
 from experiments.common.rounds import Task, carry_out  # noqa: E402
 from experiments.common.store import Store  # noqa: E402
 from experiments.common.tables import insert  # noqa: E402
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class Part(NamedTuple):
-    """An experiment: its module, its rounds in full and quickly, its work and its tables."""
+    """An experiment: its module, rounds of a full and of a quick run, its work and its tables."""
 
     module: Any
     rounds: int
@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             insert(HERE / "README.md", name, text)
     if "rates" in tasks:
         found = tasks["rates"].results()
-        draw_or_say_why_not(partial(figures.draw_all, found), options.out / "figures")
+        draw_figures(partial(figures.draw_all, found), options.out / "figures")
     return 0
 
 

@@ -31,18 +31,18 @@ if TYPE_CHECKING:
     Claims = Mapping[str, c.Claim]
 
 
-NOTHING = "-"
+NO_VALUE = "-"
 
 
-class Place(NamedTuple):
-    """Rounds that belong together."""
+class Group(NamedTuple):
+    """Dataset and kernel: rounds of the same pair are averaged."""
 
     dataset: str
     kernel: str
 
 
 class Finding(NamedTuple):
-    """What was found about a claim in one place: a cell of the claim's table."""
+    """One measurement of a claim: a cell of the claim's table."""
 
     claim: str
     row: str
@@ -50,12 +50,12 @@ class Finding(NamedTuple):
     found: Interval
 
 
-def by_place(results: Iterable[Mapping[str, Any]]) -> dict[Place, Results]:
-    """Sort rounds by dataset and kernel."""
-    places: dict[Place, Results] = {}
+def by_group(results: Iterable[Mapping[str, Any]]) -> dict[Group, Results]:
+    """Return the rounds by dataset and kernel."""
+    groups: dict[Group, Results] = {}
     for one in results:
-        places.setdefault(Place(one["dataset"], one["kernel"]), []).append(dict(one))
-    return places
+        groups.setdefault(Group(one["dataset"], one["kernel"]), []).append(dict(one))
+    return groups
 
 
 # Figures 2 and 3
@@ -63,16 +63,16 @@ def by_place(results: Iterable[Mapping[str, Any]]) -> dict[Place, Results]:
 
 def render_rates(results: Iterable[Mapping[str, Any]], claims: Claims) -> str:
     """Return the tables of Figures 2 and 3 and of the claims about them."""
-    places = by_place(results)
-    rounds = max(len(found) for found in places.values())
+    groups = by_group(results)
+    rounds = max(len(found) for found in groups.values())
     counts = {
-        (place, variant): gather(found, variant)
-        for place, found in places.items()
+        (group, variant): gather(found, variant)
+        for group, found in groups.items()
         for variant in VARIANTS
     }
     figure_1 = (
-        "**Figure 1.** Share of the drawn square that is rejected at R_rej = 0.2, in per cent: one "
-        "draw of the simulated data, RBF kernel."
+        "**Figure 1.** Fraction of the drawn square that is rejected at R_rej = 0.2, in per cent: "
+        "one draw of the simulated data, RBF kernel."
     )
     figure_2 = (
         f"**Figure 2.** Simulated data at R_rej = 0.2, {rounds} rounds, in per cent. Error rate: "
@@ -102,7 +102,7 @@ def render_rates(results: Iterable[Mapping[str, Any]], claims: Claims) -> str:
             *(figure_2, "", *_figure_2(counts), ""),
             *(figure_3, "", *_figure_3(counts), ""),
             *(ordered, ""),
-            *(missing, "", *_missing(places), ""),
+            *(missing, "", *_missing(groups), ""),
             _claim_tables(_rate_findings(counts), claims),
         ]
     )
@@ -112,20 +112,20 @@ def _figure_1() -> list[str]:
     lines = []
     for variant in frontiers.VARIANTS:
         for size in frontiers.SIZES:
-            share = frontiers.rejected_share(size, variant)
-            lines.append([variant, str(size), *(f"{share[method]:.1f}" for method in METHODS)])
+            rejected = frontiers.rejected_percent(size, variant)
+            lines.append([variant, str(size), *(f"{rejected[method]:.1f}" for method in METHODS)])
     return markdown(["targets", "examples", *METHODS], lines)
 
 
 def _figure_2(counts: Mapping[Any, Any]) -> list[str]:
     lines = []
-    for (place, variant), sizes in counts.items():
-        if place.dataset != SIMULATED:
+    for (group, variant), sizes in counts.items():
+        if group.dataset != SIMULATED:
             continue
         for size, methods in sizes.items():
             points = [_point(at_cost(methods[method], c.COST)) for method in METHODS]
             cells = [cell for point in points for cell in point]
-            lines.append([variant, place.kernel, str(size), *cells])
+            lines.append([variant, group.kernel, str(size), *cells])
     lines.sort(key=lambda line: list(VARIANTS).index(line[0]))
     rates = ("rejected", "error", "accuracy")
     head = ["targets", "kernel", "examples", *(f"{m}: {rate}" for m in METHODS for rate in rates)]
@@ -134,26 +134,26 @@ def _figure_2(counts: Mapping[Any, Any]) -> list[str]:
 
 def _point(counts: Counts) -> list[str]:
     if not len(counts.accepted):
-        return [NOTHING] * 3
+        return [NO_VALUE] * 3
     curve, rates = pooled(counts), averaged_rates(counts)
     some = int(np.sum(counts.accepted > 0))
     few = f" ({some})" if some < len(counts.accepted) else ""
     accuracy = f"{100 * curve.accuracy.item():.1f} / {100 * rates.accuracy.item():.1f}{few}"
     rejection, error = 100 * curve.rejection.item(), 100 * curve.error.item()
-    return [f"{rejection:.1f}", f"{error:.1f}", accuracy if some else NOTHING]
+    return [f"{rejection:.1f}", f"{error:.1f}", accuracy if some else NO_VALUE]
 
 
 def _figure_3(counts: Mapping[Any, Any]) -> list[str]:
     lines = []
-    for place in dict.fromkeys(place for place, _ in counts):
-        for size in counts[place, "smoothed"]:
+    for group in dict.fromkeys(group for group, _ in counts):
+        for size in counts[group, "smoothed"]:
             cells = []
             for variant in VARIANTS:
-                methods = counts[place, variant][size]
+                methods = counts[group, variant][size]
                 pessimistic = c.higher_accuracy(methods)
                 cells.append(f"{_interval(pessimistic)}{_range(methods)}")
                 cells.append(_interval(c.higher_accuracy(methods, "optimistic")))
-            lines.append([place.dataset, place.kernel, str(size), *cells])
+            lines.append([group.dataset, group.kernel, str(size), *cells])
     head = [f"{v}: {m}" for v in VARIANTS for m in ("pessimistic", "optimistic")]
     return markdown(["dataset", "kernel", "examples", *head], lines)
 
@@ -165,25 +165,25 @@ def _range(methods: Mapping[str, Counts]) -> str:
     return f" (error {100 * grid[0]:.1f} to {100 * grid[-1]:.1f})" if len(grid) else ""
 
 
-def _missing(places: Mapping[Place, Results]) -> list[str]:
+def _missing(groups: Mapping[Group, Results]) -> list[str]:
     sizes = (200, 45, 15)
     lines = [
         [
-            *place,
+            *group,
             *(
                 str(without_estimate(found, size, "raw")) if str(size) in found[0]["counts"] else ""
                 for size in sizes
             ),
         ]
-        for place, found in places.items()
+        for group, found in groups.items()
     ]
     return markdown(["dataset", "kernel", *(f"{size} examples" for size in sizes)], lines)
 
 
 def _rate_findings(counts: Mapping[Any, Any]) -> list[Finding]:
     return [
-        Finding(claim, f"{place.dataset} ({place.kernel})", column, found)
-        for (place, variant), sizes in counts.items()
+        Finding(claim, f"{group.dataset} ({group.kernel})", column, found)
+        for (group, variant), sizes in counts.items()
         for claim, column, found in _findings_of(variant, sizes)
     ]
 
@@ -204,32 +204,32 @@ def _findings_of(
     yield "4", variant, c.closer_curves(sizes[15], sizes[45])
 
 
-# The comparison with independent calibration
+# Comparison with independent calibration
 
 
 def render_comparison(results: Iterable[Mapping[str, Any]], claims: Claims) -> str:
     """Return the table of errors and that of the claim about them."""
-    places = by_place(results)
-    rounds = max(len(found) for found in places.values())
+    groups = by_group(results)
+    rounds = max(len(found) for found in groups.values())
     errors = (
         f"**Errors** in per cent, {rounds} rounds: joint / independent with Dempster's rule / the "
         "same with each classifier calibrated on the rows of all three."
     )
     probabilities = (
         "**Probabilities in place of masses**, multiplied: independent error less joint, paired by "
-        "rounds, ± 95% interval; **bold** where the interval leaves out zero."
+        "rounds, ± 95% interval; **bold** where the interval excludes zero."
     )
-    found = list(_comparison_findings(places))
+    found = list(_comparison_findings(groups))
     return "\n".join(
         [
-            *(errors, "", *_errors(places), ""),
+            *(errors, "", *_errors(groups), ""),
             _claim_tables(found, claims),
-            *("", probabilities, "", *_probabilities(places)),
+            *("", probabilities, "", *_probabilities(groups)),
         ]
     )
 
 
-def _errors(places: Mapping[Place, Results]) -> list[str]:
+def _errors(groups: Mapping[Group, Results]) -> list[str]:
     def cell(found: Results, scheme: str, third: str) -> str:
         if third not in found[0]["error"][scheme]:
             return ""
@@ -239,10 +239,10 @@ def _errors(places: Mapping[Place, Results]) -> list[str]:
         ]
         return " / ".join(f"{mean:.1f}" for mean in means)
 
-    return _by_third(places, cell)
+    return _by_third(groups, cell)
 
 
-def _probabilities(places: Mapping[Place, Results]) -> list[str]:
+def _probabilities(groups: Mapping[Group, Results]) -> list[str]:
     def cell(found: Results, scheme: str, third: str) -> str:
         if third not in found[0]["error"][scheme]:
             return ""
@@ -250,29 +250,29 @@ def _probabilities(places: Mapping[Place, Results]) -> list[str]:
         rival, ours = "independent_probabilistic", "joint_probabilistic"
         return contrast(estimate(np.array([error[rival] - error[ours] for error in errors])))
 
-    return _by_third(places, cell)
+    return _by_third(groups, cell)
 
 
-def _by_third(places: Mapping[Place, Results], cell: Any) -> list[str]:
-    thirds = _thirds(places)
+def _by_third(groups: Mapping[Group, Results], cell: Any) -> list[str]:
+    thirds = _thirds(groups)
     lines = [
-        [*place, scheme, *(cell(found, scheme, third) for third in thirds)]
-        for place, found in places.items()
+        [*group, scheme, *(cell(found, scheme, third) for third in thirds)]
+        for group, found in groups.items()
         for scheme in SCHEMES
     ]
     head = ["dataset", "kernel", "calibration rows", *(f"third: {third}" for third in thirds)]
     return markdown(head, lines)
 
 
-def _thirds(places: Mapping[Place, Results]) -> list[str]:
-    first = next(iter(places.values()))[0]
+def _thirds(groups: Mapping[Group, Results]) -> list[str]:
+    first = next(iter(groups.values()))[0]
     return list(first["error"][SCHEMES[0]])
 
 
-def _comparison_findings(places: Mapping[Place, Results]) -> Iterator[Finding]:
-    for place, found in places.items():
+def _comparison_findings(groups: Mapping[Group, Results]) -> Iterator[Finding]:
+    for group, found in groups.items():
         for scheme in SCHEMES:
-            row = f"{place.dataset} ({place.kernel}), {scheme}"
+            row = f"{group.dataset} ({group.kernel}), {scheme}"
             thirds = list(found[0]["error"][scheme])
             for rival in ("independent", "independent_all"):
                 yield Finding("6a", row, rival, c.lower_error(found, scheme, thirds, rival))
@@ -295,7 +295,7 @@ def _claim_tables(findings: Sequence[Finding], claims: Claims) -> str:
 def _claim_table(name: str, claim: c.Claim, findings: Sequence[Finding]) -> list[str]:
     rows = list(dict.fromkeys(finding.row for finding in findings))
     columns = list(dict.fromkeys(finding.column for finding in findings))
-    cells = {(f.row, f.column): _judged(f.found, claim.margin) for f in findings}
+    cells = {(f.row, f.column): _marked(f.found, claim.margin) for f in findings}
     lines = [[row, *(cells.get((row, column), "") for column in columns)] for row in rows]
     tally = Counter(c.verdict(finding.found, claim.margin) for finding in findings)
     counted = ", ".join(f"{verdict}: {count}" for verdict, count in tally.most_common())
@@ -308,7 +308,7 @@ def _claim_table(name: str, claim: c.Claim, findings: Sequence[Finding]) -> list
     return [words, "", *markdown(["", *columns], lines)]
 
 
-def _judged(found: Interval, margin: float) -> str:
+def _marked(found: Interval, margin: float) -> str:
     marks = {"confirmed": "**", "the opposite": "*"}
     mark = marks.get(c.verdict(found, margin), "")
     return f"{mark}{_interval(found)}{mark}"
@@ -316,6 +316,6 @@ def _judged(found: Interval, margin: float) -> str:
 
 def _interval(found: Interval) -> str:
     if np.isnan(found.value):
-        return NOTHING
+        return NO_VALUE
     value, low, high = (with_width(v, np.inf, "+", digits=2) for v in found)
     return value if np.isnan(found.low) else f"{value} [{low}, {high}]"

@@ -1,4 +1,4 @@
-"""Tables of how many rows of each class were decided for each set of classes."""
+"""Confusion tables of set-valued decisions: rows by decided set and by true class."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float64]
     Ints = npt.NDArray[np.intp]
 
-#: The paper's two rules, and the two its outlook names; "mp" is the most plausible class.
+#: The two rules of Denoeux 2019, and two that its conclusion names; "mp": most plausible class.
 RULES = ("mp", "interval_dominance", "maximality", "e_admissibility")
 
 
 def decided(bounds: Bounds, mass: MassBatch) -> dict[str, Bools]:
-    """Return the set that each rule decides for, (n, K) each, with 0/1 losses."""
+    """Return the decided sets of each rule with 0/1 losses, (n, K) each."""
     return {
         "mp": most_plausible(bounds.upper),
         "interval_dominance": interval_dominance(bounds),
@@ -34,12 +34,12 @@ def decided(bounds: Bounds, mass: MassBatch) -> dict[str, Bools]:
 
 
 def most_plausible(upper: Floats) -> Bools:
-    """Return the class of the largest plausibility alone, (n, K); the first of equal ones."""
+    """Return the set of the most plausible class, (n, K); ties go to the first class."""
     return np.arange(upper.shape[1]) == upper.argmax(axis=1)[:, None]
 
 
 def confusion(sets: Bools, truth: Ints) -> Ints:
-    """Count rows by the set decided for (in bit-mask order) and by class, (2^K - 1, K)."""
+    """Return the number of rows by decided set, in bit-mask order, and true class, (2^K - 1, K)."""
     n_classes = sets.shape[1]
     table = np.zeros((2**n_classes - 1, n_classes), dtype=np.intp)
     np.add.at(table, (sets @ (1 << np.arange(n_classes)) - 1, truth), 1)
@@ -47,48 +47,48 @@ def confusion(sets: Bools, truth: Ints) -> Ints:
 
 
 def percent(table: Sequence[Sequence[int]] | Ints) -> Floats:
-    """Return a table in per cent of all its rows."""
+    """Return a table of counts in per cent of all rows."""
     counts = np.asarray(table, dtype=np.float64)
     return 100 * counts / counts.sum()
 
 
-def error(share: Floats) -> float:
-    """Return the share of rows decided for a single class, and a wrong one: P2's error rate."""
-    return float(share[(sizes(share) == 1)[:, None] & ~_inside(share)].sum())
+def error(table: Floats) -> float:
+    """Return the percentage of rows with a wrong single class: the error of Denoeux 2019."""
+    return float(table[(sizes(table) == 1)[:, None] & ~_inside(table)].sum())
 
 
-def outside(share: Floats) -> float:
-    """Return the share of rows whose class is not in the set decided for."""
-    return float(share[~_inside(share)].sum())
+def outside(table: Floats) -> float:
+    """Return the percentage of rows whose class is not in the decided set."""
+    return float(table[~_inside(table)].sum())
 
 
-def of_size(share: Floats, size: int) -> float:
-    """Return the share of rows decided for a set of that many classes."""
-    return float(share[sizes(share) == size].sum())
+def of_size(table: Floats, size: int) -> float:
+    """Return the percentage of rows with decided sets of `size` classes."""
+    return float(table[sizes(table) == size].sum())
 
 
-def guessed(share: Floats) -> float:
+def guessed(table: Floats) -> float:
     """Return the error when one class of each set is drawn at random."""
-    right = (share * _inside(share)).sum(axis=1) / sizes(share)
-    return float(share.sum() - right.sum())
+    right = (table * _inside(table)).sum(axis=1) / sizes(table)
+    return float(table.sum() - right.sum())
 
 
-def guessed_as_printed(share: Floats) -> float:
-    """Return P2's sum for the same: error + pairs / 2 + triples / 3, and so on."""
-    return error(share) + sum(of_size(share, size) / size for size in range(2, share.shape[1] + 1))
+def guessed_as_printed(table: Floats) -> float:
+    """Return the sum that Denoeux 2019 prints for it: error + pairs / 2 + triples / 3, ..."""
+    return error(table) + sum(of_size(table, size) / size for size in range(2, table.shape[1] + 1))
 
 
-def utility(share: Floats, alpha: float) -> float:
+def utility(table: Floats, alpha: float) -> float:
     """Return the mean utility of the sets: 1.6 for u65, 2.2 for u80, in per cent."""
-    worth = alpha / sizes(share) + (1 - alpha) / sizes(share) ** 2
-    return float((share * _inside(share)).sum(axis=1) @ worth)
+    worth = alpha / sizes(table) + (1 - alpha) / sizes(table) ** 2
+    return float((table * _inside(table)).sum(axis=1) @ worth)
 
 
-def sizes(share: Floats) -> Ints:
-    """Return how many classes each set has."""
-    return np.array([mask.bit_count() for mask in range(1, len(share) + 1)])
+def sizes(table: Floats) -> Ints:
+    """Return the number of classes of each set."""
+    return np.array([mask.bit_count() for mask in range(1, len(table) + 1)])
 
 
-def _inside(share: Floats) -> Bools:
-    masks = np.arange(1, len(share) + 1)
-    return (masks[:, None] >> np.arange(share.shape[1])) & 1 == 1
+def _inside(table: Floats) -> Bools:
+    masks = np.arange(1, len(table) + 1)
+    return (masks[:, None] >> np.arange(table.shape[1])) & 1 == 1

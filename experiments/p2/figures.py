@@ -1,4 +1,4 @@
-"""The paper's figures; matplotlib is asked for here and nowhere else."""
+"""The paper's figures; the only module that imports matplotlib."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from experiments.common.pictures import blank
-from experiments.common.store import whole
+from experiments.common.store import atomic_write
 from experiments.p2 import canvas, heart_figures, networks, perceptron, trio_figures
 
 from dubito.evidence import conflict_from_weights, mass_from_weights
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from dubito.evidence import EvidentialClassifier
 
-#: The figures' weights of evidence go from 0 to this.
+#: Largest weight of evidence on the axes; the smallest is 0.
 MOST_WEIGHT = 3.0
 
 
@@ -28,7 +28,7 @@ def draw_all(results: Mapping[str, list[Mapping[str, Any]]], folder: Path) -> in
     count = 0
     for name, figure in _figures(results):
         folder.mkdir(parents=True, exist_ok=True)
-        with whole(folder / f"{name}.png") as draft:
+        with atomic_write(folder / f"{name}.png") as draft:
             figure.savefig(draft, format="png", dpi=canvas.DPI)
         count += 1
     return count
@@ -59,7 +59,7 @@ def figure_2() -> Figure:
     """Draw the masses and the conflict of two classes over the weights for and against."""
     lines = np.linspace(0, MOST_WEIGHT, canvas.RESOLUTION)
     plus, minus = np.meshgrid(lines, lines)
-    # The first class has the weights w+ for it; what speaks against it speaks for the second.
+    # Two classes: evidence against the first class is evidence for the second.
     w_plus = np.column_stack([plus.ravel(), minus.ravel()])
     mass = mass_from_weights(w_plus, np.zeros_like(w_plus)).mass
     panels = {

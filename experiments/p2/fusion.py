@@ -1,7 +1,7 @@
-"""The paper's outlook: masses of an ensemble combined, beside averaged probabilities.
+"""Combined masses of an ensemble beside averaged probabilities (outlook of Denoeux 2019).
 
 Five perceptrons, trained on the same rows from different starts, or on a fifth of the rows each.
-Nothing here prints, reads options or writes files.
+This module does not print, read options or write files.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from dubito.evidence import EvidentialClassifier
 
 N_MEMBERS = 5
-#: "same": each member sees all rows. "own": each sees rows that no other sees.
+#: "same": each member is trained on all rows. "own": each on a fifth, without overlap.
 SCHEMES = ("same", "own")
 METHODS = ("alone", "probabilities", "masses_averaged", "dempster", "cautious")
 
-#: Raise when a change makes older results wrong: their folder is then left alone.
+#: Increase when a change makes stored results wrong: they are then neither read nor overwritten.
 VERSION = 1
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the numbers of one round depend on, besides scheme and round."""
+    """Everything that the numbers of a round depend on, besides scheme and round."""
 
     seed: int = 0
     name: str = "fusion"
@@ -57,12 +57,12 @@ class Cell(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Name of its file, without the ending."""
+        """Name of its file, without the extension."""
         return f"{self.scheme}-{self.round:03d}"
 
     @property
     def words(self) -> str:
-        """What to call it on a progress bar."""
+        """Text for a progress bar."""
         return f"ensemble, {self.scheme} rows, round {self.round + 1}"
 
 
@@ -72,7 +72,7 @@ def cells(rounds: int, *, quick: bool) -> list[Cell]:  # noqa: ARG001 - as in ot
 
 
 def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
-    """Train an ensemble, combine its masses and count the decisions of each method."""
+    """Return the counts of decisions, log loss and ignorance of each way to combine an ensemble."""
     start = perf_counter()
     train, (X, y) = trio.draw(cell.round, settings.seed)
     classifiers = list(members(cell, settings, train))
@@ -87,13 +87,13 @@ def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
     }
     return {
         **cell._asdict(),
-        "methods": {name: judged(mass, y) for name, mass in beliefs.items()},
+        "methods": {name: evaluate(mass, y) for name, mass in beliefs.items()},
         "seconds": perf_counter() - start,
     }
 
 
 def members(cell: Cell, settings: Settings, train: trio.Rows) -> Iterator[EvidentialClassifier]:
-    """Train the members of an ensemble."""
+    """Yield the trained members of an ensemble."""
     X, y = train
     alpha = perceptron.ALPHAS[perceptron.MAIN]
     for i in range(N_MEMBERS):
@@ -109,8 +109,8 @@ def averaged(sources: Sequence[MassBatch]) -> MassBatch:
     )
 
 
-def judged(mass: MassBatch, y: trio.Ints) -> dict[str, Any]:
-    """Count the decisions by plausibility and by interval dominance; judge the probabilities."""
+def evaluate(mass: MassBatch, y: trio.Ints) -> dict[str, Any]:
+    """Return the counts of decisions, the log loss and the mean mass of the frame."""
     bounds = mass.bounds()
     proba = plausibility_transform(mass)
     return {

@@ -1,7 +1,7 @@
-"""Tables 1 and 2: one replication of ten-fold cross-validation on the heart disease data.
+"""One replication of Tables 1 and 2 of Denoeux 2019: ten folds of the heart disease data.
 
-Nothing here prints, reads options or writes files. Classes are the paper's: the first column is
-presence of a myocardial infarction, the second its absence.
+This module does not print, read options or write files. Classes are in the order of the paper: the
+first column is presence of a myocardial infarction, the second its absence.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 FEATURES = ("age", "ldl")
 N_FOLDS = 10
 
-#: Raise when a change makes older results wrong: their folder is then left alone.
+#: Increase when a change makes stored results wrong: they are then neither read nor overwritten.
 VERSION = 1
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the numbers of one replication depend on, besides its number."""
+    """Everything that the numbers of a replication depend on, besides its number."""
 
     seed: int = 0
     name: str = "heart"
@@ -59,12 +59,12 @@ class Cell(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Name of its file, without the ending."""
+        """Name of its file, without the extension."""
         return f"replication-{self.round:03d}"
 
     @property
     def words(self) -> str:
-        """What to call it on a progress bar."""
+        """Text for a progress bar."""
         return f"heart disease, replication {self.round + 1}"
 
 
@@ -74,11 +74,11 @@ def cells(rounds: int, *, quick: bool) -> list[Cell]:  # noqa: ARG001 - as in ot
 
 
 def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
-    """Cross-validate once and count the decisions of each rule."""
+    """Return the counts of decisions of each rule in one cross-validation."""
     start = perf_counter()
     X, y = patients()
     folds = KFold(N_FOLDS, shuffle=True, random_state=1000 * settings.seed + cell.round)
-    parts = [judged(fitted(X[fit], y[fit]), X[held], y[held]) for fit, held in folds.split(X)]
+    parts = [evaluate(fitted(X[fit], y[fit]), X[held], y[held]) for fit, held in folds.split(X)]
     counts = {name: sum(part[name] for part in parts).tolist() for name in parts[0]}
     return {**cell._asdict(), "counts": counts, "seconds": perf_counter() - start}
 
@@ -91,12 +91,12 @@ def patients() -> tuple[Floats, Ints]:
 
 
 def fitted(X: Floats, y: Ints) -> EvidentialClassifier:
-    """Return logistic regression without penalty, read as evidence."""
+    """Return an evidential classifier around logistic regression without penalty."""
     return EvidentialClassifier(LogisticRegression(C=np.inf, tol=1e-8, max_iter=1000)).fit(X, y)
 
 
-def judged(classifier: EvidentialClassifier, X: Floats, y: Ints) -> dict[str, Ints]:
-    """Count what each rule decides for some patients."""
+def evaluate(classifier: EvidentialClassifier, X: Floats, y: Ints) -> dict[str, Ints]:
+    """Return the counts of decisions of each rule for some patients."""
     bounds, mass = classifier.predict_bounds(X), classifier.predict_mass(X)
     feature_wise = cautiously_combined(classifier, X)
     sets = {
@@ -112,7 +112,7 @@ def judged(classifier: EvidentialClassifier, X: Floats, y: Ints) -> dict[str, In
 
 
 def cautiously_combined(classifier: EvidentialClassifier, X: Floats) -> Bounds:
-    """Combine what the features say by the cautious rule: the largest weight for each class."""
+    """Return bounds with features combined by the cautious rule: largest weight for each class."""
     strongest = classifier.weights(X).max(axis=1)
     return bounds_from_weights(strongest, np.zeros_like(strongest))
 

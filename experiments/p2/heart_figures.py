@@ -1,4 +1,4 @@
-"""Figures 5 to 8: age and LDL cholesterol as evidence for and against an infarction."""
+"""Figures 5 to 8 of Denoeux 2019: age and LDL cholesterol as evidence of an infarction."""
 
 from __future__ import annotations
 

@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 SHORT = {"mp": "mp", "id": "interval_dominance"}
 
 
-def shares(results: Results, rule: str) -> Floats:
+def percentages(results: Results, rule: str) -> Floats:
     """Return the tables of a rule in per cent, (rounds, sets, classes)."""
     return np.array([c.percent(one["counts"][rule]) for one in results])
 
 
 def measured(results: Results, rule: str, measure: Callable[[Floats], float]) -> Floats:
-    """Return what a table of each round amounts to."""
-    return np.array([measure(share) for share in shares(results, rule)])
+    """Return a measure of the rule's table in each round, (rounds,)."""
+    return np.array([measure(table) for table in percentages(results, rule)])
 
 
 def cells(results: Results) -> Numbers:
     """Return every cell of the tables, as "id.12.1": decided for {θ1, θ2}, truly θ1."""
     numbers = {}
     for short, rule in SHORT.items():
-        table = shares(results, rule)
+        table = percentages(results, rule)
         for row in range(table.shape[1]):
             members = [k for k in range(table.shape[2]) if (row + 1) >> k & 1]
             named = "".join(str(k + 1) for k in members)
@@ -54,7 +54,7 @@ def of_heart(results: Results) -> Numbers:
         "cutoff.ldl": np.array([ldl]),
         "mp.error": error,
         "id.error": measured(results, rule, c.error),
-        "id.rejected": measured(results, rule, lambda share: c.of_size(share, 2)),
+        "id.rejected": measured(results, rule, lambda table: c.of_size(table, 2)),
         "id.guessed": guessed,
         "same_decisions": 100.0 * np.array(same),
         "guessing_costs": error - guessed,
@@ -80,8 +80,8 @@ def of_trio(results: Results) -> Numbers:
         "mp.error": mp,
         "id.error": error,
         "id.outside": measured(results, rule, c.outside),
-        "id.pairs": measured(results, rule, lambda share: c.of_size(share, 2)),
-        "id.triples": measured(results, rule, lambda share: c.of_size(share, 3)),
+        "id.pairs": measured(results, rule, lambda table: c.of_size(table, 2)),
+        "id.triples": measured(results, rule, lambda table: c.of_size(table, 3)),
         "id.guessed": guessed,
         "id.guessed_as_printed": measured(results, rule, c.guessed_as_printed),
         "below_bayes": bayes - error,
@@ -89,5 +89,5 @@ def of_trio(results: Results) -> Numbers:
         "no_better_than_chance": np.divide(chance, n_undecided)
         - ratio("undecided_mp_right", "undecided"),
         "bayes_kept": ratio("mp_not_bayes_but_in_set", "mp_not_bayes"),
-        "no_13": np.array([100.0 * (not np.any(table[4])) for table in shares(results, rule)]),
+        "no_13": np.array([100.0 * (not np.any(table[4])) for table in percentages(results, rule)]),
     }

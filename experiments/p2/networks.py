@@ -1,8 +1,8 @@
-"""Tables 3 and 4: one training of the paper's network, in torch.
+"""One training of the network of Tables 3 and 4 of Denoeux 2019, in torch.
 
 Two hidden layers of 20 and 10 rectified linear units, dropout of one half after the first, a
-penalty on the weights of the output layer, minibatches of 100. Nothing here prints, reads options
-or writes files. torch is imported by what trains; without it, `available` says no.
+penalty on the weights of the output layer, minibatches of 100. This module does not print, read
+options or write files. Only the functions that train import torch; see `available`.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ UNITS = (20, 10)
 DROPOUT = 0.5
 BATCH = 100
 LEARNING_RATE = 1e-3
-#: The paper does not say how long it trained: every length is judged, and one is put in the tables.
+#: The paper does not give the number of epochs: all are evaluated, MAIN_EPOCHS is in the tables.
 EPOCHS = (100, 200, 400, 800)
 MAIN_EPOCHS = 400
 
 
 class Variant(NamedTuple):
-    """How the loss is penalised, and what minimises it."""
+    """Penalty of the loss, and optimiser."""
 
     penalty: float  # times the sum of squared output weights, added to the mean cross-entropy
     optimiser: str
 
 
-#: λ = 0.5 as Keras counts it, with its default optimiser and with the other usual one; the same λ
+#: λ = 0.5 beside the mean loss, as in Keras, with its default optimiser and with Adam; the same λ
 #: beside the sum of a minibatch's losses; and no penalty.
 VARIANTS = {
     "keras": Variant(0.5, "rmsprop"),
@@ -53,13 +53,13 @@ VARIANTS = {
 }
 MAIN = "keras"
 
-#: Raise when a change makes older results wrong: their folder is then left alone.
+#: Increase when a change makes stored results wrong: they are then neither read nor overwritten.
 VERSION = 1
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the numbers of one training depend on, besides variant and round."""
+    """Everything that the numbers of a training depend on, besides variant and round."""
 
     seed: int = 0
     epochs: tuple[int, ...] = EPOCHS
@@ -88,24 +88,24 @@ class Cell(trio.Training):
 
 def cells(rounds: int, *, quick: bool) -> list[Cell]:
     """List the work: the main variant in all rounds, the others in the first half of them."""
-    others = 0 if quick else rounds // 2  # they need fewer rounds: nothing published is beside them
+    others = 0 if quick else rounds // 2  # not compared with the paper
     return [
         Cell(variant, r) for r in range(rounds) for variant in (VARIANTS if r < others else (MAIN,))
     ]
 
 
 def available() -> bool:
-    """Say whether torch is installed."""
+    """Return whether torch is installed."""
     return find_spec("torch") is not None
 
 
 def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
-    """Train a network and count its decisions after each number of epochs."""
+    """Return the counts of decisions of a network after each number of epochs."""
     start = perf_counter()
     train, test = trio.draw(cell.round, settings.seed)
     variant, seed = VARIANTS[cell.variant], 1000 * settings.seed + cell.round
     after = {
-        str(epochs): judged(model, train, test)
+        str(epochs): evaluate(model, train, test)
         for epochs, model in trained(train, variant, settings.epochs, seed=seed)
     }
     return {**asdict(cell), "after": after, "seconds": perf_counter() - start}
@@ -114,10 +114,10 @@ def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
 def trained(
     rows: trio.Rows, variant: Variant, epochs: tuple[int, ...], *, seed: int
 ) -> Iterator[tuple[int, nn.Sequential]]:
-    """Train one network and hand it out after each of the numbers of epochs."""
-    import torch  # noqa: PLC0415 - an option: all else goes without
+    """Train one network; yield it after each of the numbers of epochs."""
+    import torch  # noqa: PLC0415 - optional dependency
 
-    torch.set_num_threads(1)  # the layers are small: more threads would only get in the way
+    torch.set_num_threads(1)  # the layers are small: more threads are slower
     X = torch.tensor(rows[0], dtype=torch.float32)
     y = torch.tensor(rows[1])
     with torch.random.fork_rng(devices=[]):
@@ -137,7 +137,7 @@ def trained(
 
 
 def _untrained() -> nn.Sequential:
-    """Return the network as Keras begins: Glorot's uniform weights, no biases."""
+    """Return the network initialised as in Keras: Glorot's uniform weights, zero biases."""
     from torch import nn  # noqa: PLC0415
 
     first, second = UNITS
@@ -161,20 +161,20 @@ def _optimiser(name: str, model: nn.Sequential) -> Any:
     return optim.RMSprop(model.parameters(), lr=LEARNING_RATE, alpha=0.9, eps=1e-7)
 
 
-def judged(model: nn.Sequential, train: trio.Rows, test: trio.Rows) -> dict[str, Any]:
-    """Read a network's last layer as evidence and count what the rules decide."""
+def evaluate(model: nn.Sequential, train: trio.Rows, test: trio.Rows) -> dict[str, Any]:
+    """Return the counts of decisions from the evidence of a network's last layer."""
     from dubito.evidence.torch import EvidentialHead  # noqa: PLC0415
 
     head = EvidentialHead.from_linear(model[-1], features=_features(model, train[0])).double()
     phi = _features(model, test[0]).double()
     frame = Frame(range(3))
     mass = MassBatch(frame, frame.subsets(), head.mass(phi).numpy())
-    found = trio.judged(head.bounds(phi).numpy(), mass, test)
+    found = trio.evaluate(head.bounds(phi).numpy(), mass, test)
     return {**found, "layers": layers_of(model)}
 
 
 def _features(model: nn.Sequential, X: trio.Floats) -> Tensor:
-    """Return what enters the last layer."""
+    """Return the inputs of the last layer."""
     import torch  # noqa: PLC0415
 
     with torch.no_grad():
@@ -196,8 +196,8 @@ def _linear(model: nn.Sequential) -> list[Any]:
 def as_classifier(layers: list[Mapping[str, Any]], rows: trio.Rows) -> EvidentialClassifier:
     """Return a trained network as a classifier, without torch.
 
-    Dropout is for training alone, so that scikit-learn's perceptron with the same layers computes
-    the same; it is fitted for one pass to become one, and then given the layers.
+    Dropout is active in training only, so scikit-learn's perceptron with the same layers computes
+    the same function. It is fitted for one pass, to be a fitted estimator, and its layers replaced.
     """
     shell = MLPClassifier(UNITS, max_iter=1, random_state=0)
     with warnings.catch_warnings():

@@ -1,7 +1,7 @@
-"""Tables 3 and 4 without torch: scikit-learn's perceptron in place of the paper's network.
+"""Tables 3 and 4 of Denoeux 2019 without torch, by scikit-learn's perceptron.
 
 The same layers and minibatches, without dropout, and the penalty on the weights of all layers.
-Nothing here prints, reads options or writes files.
+This module does not print, read options or write files.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ ALPHAS = {"default": 1e-4, "lambda": 0.5}
 MAIN = "lambda"
 MAX_EPOCHS = 1000
 
-#: Raise when a change makes older results wrong: their folder is then left alone.
+#: Increase when a change makes stored results wrong: they are then neither read nor overwritten.
 VERSION = 1
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the numbers of one training depend on, besides variant and round."""
+    """Everything that the numbers of a training depend on, besides variant and round."""
 
     seed: int = 0
     name: str = "perceptron"
@@ -60,22 +60,22 @@ def cells(rounds: int, *, quick: bool) -> list[Cell]:
 
 
 def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
-    """Train a perceptron until its loss stops falling and count its decisions."""
+    """Return the counts of decisions of a perceptron, trained until its loss stops falling."""
     start = perf_counter()
     train, test = trio.draw(cell.round, settings.seed)
     classifier = fitted(train, ALPHAS[cell.variant], seed=1000 * settings.seed + cell.round)
     mass = classifier.predict_mass(test[0])
     return {
         **asdict(cell),
-        **trio.judged(classifier.predict_bounds(test[0]), mass, test),
-        "costs": trio.judged_with_costs(mass, test[1]),
+        **trio.evaluate(classifier.predict_bounds(test[0]), mass, test),
+        "costs": trio.evaluate_with_costs(mass, test[1]),
         "epochs": int(classifier.estimator_.n_iter_),
         "seconds": perf_counter() - start,
     }
 
 
 def fitted(rows: trio.Rows, alpha: float, *, seed: int) -> EvidentialClassifier:
-    """Return a perceptron, read as evidence."""
+    """Return an evidential classifier around a perceptron."""
     perceptron = MLPClassifier(
         UNITS, alpha=alpha, batch_size=BATCH, max_iter=MAX_EPOCHS, random_state=seed
     )

@@ -1,6 +1,6 @@
-"""Reproduce the tables, figures and claims of P2: `python experiments/p2/run.py --quick`.
+"""Reproduce tables, figures and claims of Denoeux 2019: `python experiments/p2/run.py --quick`.
 
-Finished rounds are kept, so that the same command goes on where it was stopped.
+Finished rounds are kept: the same command continues where it was stopped.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 HERE = Path(__file__).resolve().parent
-if str(HERE.parents[1]) not in sys.path:  # run as a script: only this folder is there
+if str(HERE.parents[1]) not in sys.path:  # run as a script: the root is not on the path
     sys.path.insert(0, str(HERE.parents[1]))
 
 from experiments.common.options import parse_parts  # noqa: E402
-from experiments.common.pictures import draw_or_say_why_not  # noqa: E402
+from experiments.common.pictures import draw_figures  # noqa: E402
 from experiments.common.rounds import Task, carry_out  # noqa: E402
 from experiments.common.store import Store  # noqa: E402
 from experiments.common.tables import insert  # noqa: E402
@@ -33,7 +33,7 @@ WITHOUT_TORCH = (
 
 
 class Part(NamedTuple):
-    """An experiment: its module, its rounds in full and quickly, and its tables."""
+    """An experiment: its module, rounds of a full and of a quick run, and its tables."""
 
     module: Any
     rounds: int
@@ -63,12 +63,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"## {name}\n\n{text}\n")
         if options.write_readme:
             insert(HERE / "README.md", name, text)
-    draw_or_say_why_not(partial(figures.draw_all, results), options.out / "figures")
+    draw_figures(partial(figures.draw_all, results), options.out / "figures")
     return 0
 
 
 def _can_run(name: str) -> bool:
-    """Say whether a part has all it needs, and if not, what to do."""
+    """Return whether the dependencies of a part are installed; print what is missing."""
     if name != "networks" or networks.available():
         return True
     print(WITHOUT_TORCH, file=sys.stderr)

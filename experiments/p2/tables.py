@@ -1,4 +1,4 @@
-"""From finished rounds to tables: paper and ours side by side, claims, and what is beyond them."""
+"""Tables of finished rounds: paper and ours side by side, claims, and further experiments."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from experiments.common.published import (
     allowed,
     claims_table,
-    comes_out,
+    is_reproduced,
     read_claims,
     read_expected,
     spread,
@@ -35,10 +35,10 @@ RULE_NAMES = {
 SET_MEASURES: dict[str, Callable[[Floats], float]] = {
     "error": c.error,
     "class not in the set": c.outside,
-    "pairs": lambda share: c.of_size(share, 2),
-    "triples": lambda share: c.of_size(share, 3),
-    "u65": lambda share: c.utility(share, 1.6),
-    "u80": lambda share: c.utility(share, 2.2),
+    "pairs": lambda table: c.of_size(table, 2),
+    "triples": lambda table: c.of_size(table, 3),
+    "u65": lambda table: c.utility(table, 1.6),
+    "u80": lambda table: c.utility(table, 2.2),
 }
 
 
@@ -56,7 +56,7 @@ def render_heart(results: Results) -> str:
     }
     beyond = (
         "**Other rules** (the paper's outlook), in per cent; for two classes the three rules that "
-        "keep sets are one and the same. Below: the two features' masses combined by the cautious "
+        "return sets coincide. Below: the two features' masses combined by the cautious "
         "rule in place of Dempster's."
     )
     shown = {name: SET_MEASURES[name] for name in ("error", "pairs", "u65", "u80")}
@@ -77,7 +77,7 @@ def render_heart(results: Results) -> str:
 
 
 def render_networks(results: Results) -> str:
-    """Return Tables 3 and 4, the claims about them, and what training does to them."""
+    """Return Tables 3 and 4, the claims about them, and the effect of training options."""
     main = _after(results, networks.MAIN, networks.MAIN_EPOCHS)
     found = measures.of_trio(main)
     names = {"1": "θ1", "2": "θ2", "3": "θ3"}
@@ -119,7 +119,7 @@ def render_perceptron(results: Results) -> str:
         f"rounds. Training stopped by itself, after {epochs:.0f} epochs on average (alpha = 0.5)."
     )
     costs = (
-        "**Other rules when errors cost differently.** A missed θ3 costs 3, other errors 1 "
+        "**Other rules with unequal costs of errors.** A missed θ3 costs 3, other errors 1 "
         "(alpha = 0.5), in per cent. Only here does maximality differ from interval dominance."
     )
     cost_rules = {rule: RULE_NAMES[rule] for rule in list(RULE_NAMES)[1:]}
@@ -135,7 +135,7 @@ def render_perceptron(results: Results) -> str:
 
 
 def render_fusion(results: Results) -> str:
-    """Return what becomes of an ensemble's masses."""
+    """Return the table of ways to combine an ensemble."""
     names = {
         "alone": "one member",
         "probabilities": "probabilities averaged",
@@ -157,7 +157,7 @@ def _scheme_words(scheme: str, rounds: int) -> str:
         f"**{fusion.N_MEMBERS} perceptrons, each trained on {rows}.** Rounds: {rounds}; in per "
         "cent, mean ± 95% interval, but for the log loss of the normalised plausibilities and the "
         "mean mass of the whole frame. Last: error by the most plausible class less that of "
-        "averaged probabilities, paired by rounds, **bold** where the interval leaves out zero."
+        "averaged probabilities, paired by rounds, **bold** where the interval excludes zero."
     )
 
 
@@ -218,7 +218,7 @@ def _lengths(results: Results) -> list[str]:
 def _outlook(rounds: int) -> str:
     return (
         f"**Other rules** (the paper's outlook) with 0/1 losses, in per cent, mean of {rounds} "
-        "rounds. Maximality is interval dominance then: class k goes when some Bel({l}) > Pl(k)."
+        "rounds. Maximality then equals interval dominance: k is out if some Bel({l}) > Pl(k)."
     )
 
 
@@ -235,9 +235,9 @@ def _expected(part: str) -> dict[str, Expected]:
 
 
 def _published(part: str, found: Numbers, round_: str, rounds: int) -> list[str]:
-    """Return all published numbers that are no cells of a matrix; count those that come out."""
+    """Return the published numbers outside the matrices, and how many of all are reproduced."""
     expected = _expected(part)
-    came = [q for q in expected if comes_out(expected[q], found[q])]
+    reproduced = [q for q in expected if is_reproduced(expected[q], found[q])]
     lines = []
     for q, one in expected.items():
         if "Table" in one.source:
@@ -248,22 +248,23 @@ def _published(part: str, found: Numbers, round_: str, rounds: int) -> list[str]
         limits = ["", ""]
         if len(values) > 1:
             limits = [f"{spread(values):.2f}", f"{values.min():.1f} to {values.max():.1f}"]
-        answer = "yes" if q in came else f"**no**, {values.mean() - one.value:+.1f}"
+        answer = "yes" if q in reproduced else f"**no**, {values.mean() - one.value:+.1f}"
         lines.append(
             [one.words, one.printed, *ours, *limits, f"{allowed(one, values):.2g}", answer]
         )
     words = (
         f"**Published numbers.** Ours: mean of {rounds} {round_}s ± 95% interval of the mean, then "
-        f"standard deviation and range of single {round_}s. {len(came)} of {len(expected)} come "
-        "out, cells of the tables included: our mean is no further from them than allowed."
+        f"standard deviation and range of single {round_}s. "
+        f"{len(reproduced)} of {len(expected)} are reproduced, cells of the tables included: our "
+        "mean is no further from them than allowed."
     )
     spread_head = f"sd of one {round_}"
-    head = ["", "paper", "ours", spread_head, "range", "allowed", "comes out"]
+    head = ["", "paper", "ours", spread_head, "range", "allowed", "reproduced"]
     return [words, "", *markdown(head, lines)]
 
 
 def _matrix(part: str, found: Numbers, rule: str, sets: dict[str, str]) -> list[str]:
-    """Return a confusion matrix; ours in italics where the published number does not come out."""
+    """Return a confusion matrix; ours in italics where the published number is not reproduced."""
     expected = _expected(part)
     classes = [key for key in sets if len(key) == 1]
 
@@ -272,7 +273,7 @@ def _matrix(part: str, found: Numbers, rule: str, sets: dict[str, str]) -> list[
         spread_ = f" (sd {spread(found[q]):.1f})" if len(found[q]) > 1 else ""
         if q not in expected:
             return f"{ours}{spread_}"
-        mark = "" if comes_out(expected[q], found[q]) else "*"
+        mark = "" if is_reproduced(expected[q], found[q]) else "*"
         return f"{expected[q].printed} / {mark}{ours}{mark}{spread_}"
 
     lines = [[name, *(cell(f"{rule}.{key}.{k}") for k in classes)] for key, name in sets.items()]

@@ -1,4 +1,4 @@
-"""What the Gaussian data's parts share: rows, the Bayes decision, and what is counted."""
+"""Common to the parts on Gaussian data: rows, the Bayes decision, and counts of decisions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Rows = tuple[Floats, Ints]
 
 N_TRAIN, N_TEST = 900, 15_000
-#: P2, section 5.2.
+#: Denoeux 2019, section 5.2.
 MEANS = ((0.0, 0.0), (0.0, 0.0), (1.0, -1.0))
 COVARIANCES = (
     ((0.1, 0.0), (0.0, 0.1)),
@@ -31,8 +31,8 @@ COVARIANCES = (
 )
 
 
-#: Loss of naming each class (rows) when each is true: here a missed third class costs three times
-#: as much as other errors. With 0/1 losses maximality is interval dominance; here it is not.
+#: Loss of deciding for each class (rows) when each is true (columns): a missed third class costs
+#: three times as much as other errors, so maximality differs from interval dominance.
 LOSS = ((0.0, 1.0, 3.0), (1.0, 0.0, 3.0), (1.0, 1.0, 0.0))
 
 
@@ -47,17 +47,17 @@ class Training:
 
     @property
     def name(self) -> str:
-        """Name of its file, without the ending."""
+        """Name of its file, without the extension."""
         return f"{self.variant}-{self.round:03d}"
 
     @property
     def words(self) -> str:
-        """What to call it on a progress bar."""
+        """Text for a progress bar."""
         return f"{self.kind}, {self.variant}, round {self.round + 1}"
 
 
 def draw(round_: int, seed: int) -> tuple[Rows, Rows]:
-    """Return the rows that train and those that test, both drawn anew in each round."""
+    """Return the training and the test rows, both drawn anew in each round."""
     rng = np.random.default_rng([seed, round_])
     train, test = (make_gaussian_trio(n, random_state=rng) for n in (N_TRAIN, N_TEST))
     return train, test
@@ -73,14 +73,14 @@ def densities(X: Floats) -> Floats:
     )
 
 
-def judged_with_costs(mass: MassBatch, y: Ints) -> dict[str, list[list[int]]]:
-    """Count what the rules decide when one class must not be missed."""
+def evaluate_with_costs(mass: MassBatch, y: Ints) -> dict[str, list[list[int]]]:
+    """Return the counts of decisions of each rule with the unequal losses."""
     rules = (interval_dominance, maximality, e_admissibility)
     return {rule.__name__: confusion(rule(mass, LOSS), y).tolist() for rule in rules}
 
 
-def judged(bounds: Bounds, mass: MassBatch, rows: Rows) -> dict[str, Any]:
-    """Count what each rule decides, and where the Bayes decision is among it."""
+def evaluate(bounds: Bounds, mass: MassBatch, rows: Rows) -> dict[str, Any]:
+    """Return the counts of decisions of each rule, and of agreement with the Bayes decision."""
     X, y = rows
     sets = decided(bounds, mass)
     best = densities(X).argmax(axis=1)
@@ -96,7 +96,7 @@ def judged(bounds: Bounds, mass: MassBatch, rows: Rows) -> dict[str, Any]:
         "bayes_in_set": int(kept.sum()),
         "mp_not_bayes": int(differs.sum()),
         "mp_not_bayes_but_in_set": int(np.sum(differs & kept)),
-        # Rows in pairs and in triples, and how many of them the most plausible class gets right.
+        # Rows with sets of 2 and of 3 classes, and how many are right by the MP rule.
         "undecided": [int(np.sum(size == s)) for s in (2, 3)],
         "undecided_mp_right": [int(np.sum((size == s) & (mp == y))) for s in (2, 3)],
     }

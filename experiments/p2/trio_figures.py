@@ -1,4 +1,4 @@
-"""Figures 9 to 12: the Gaussian data, and a network's masses and decisions over the plane."""
+"""Figures 9 to 12 of Denoeux 2019: Gaussian data, a network's masses and decisions."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def figure_10(classifier: EvidentialClassifier) -> Figure:
 
 
 def figure_11(classifier: EvidentialClassifier) -> Figure:
-    """Draw what the busiest hidden unit says, over its output."""
+    """Draw the masses of the hidden unit with the largest weights of evidence, over its output."""
     figure = blank(8, 5)
     X, _ = training_rows()
     piece = int(np.abs(classifier.weights(X)).sum(axis=(0, 2)).argmax())

@@ -1,4 +1,4 @@
-"""The nine datasets of Table 1."""
+"""The nine datasets of Table 1 of Carranza Alarcón and Destercke 2019."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ TABLE_1 = {
 }
 DATASETS = tuple(TABLE_1)
 QUICK_DATASETS = ("iris", "seeds", "vowel")
-#: Those with classes of hardly more rows than features.
+#: Datasets with classes of hardly more rows than features.
 FEW_ROWS = ("forest", "dermatology")
-#: Those with so many rows in each class that c up to 5.5 is little.
+#: Datasets with so many rows in each class that boxes are small for all c up to 5.5.
 MANY_ROWS = ("vehicle", "wallrobot")
 
 

@@ -1,4 +1,4 @@
-"""Figures in the manner of the poster's; matplotlib is asked for here and nowhere else."""
+"""Figures in the manner of the poster's; the only module that imports matplotlib."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from experiments.common.pictures import blank
-from experiments.common.store import whole
+from experiments.common.store import atomic_write
 from experiments.p3 import measures
 from experiments.p3.data import TABLE_1
 from experiments.p3.protocol import DIVISOR, PUBLISHED, RULE, TABLE
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: Points along each axis at which classifiers are asked.
+#: Points along each axis at which classifiers predict.
 RESOLUTION = 150
 DPI = 120
 #: Rows of each class in Figures 1 and 2: few, so that their means are uncertain.
 N_PER_CLASS = 15
 CENTRES = {"a": (0.0, 0.0), "b": (2.5, 0.5), "c": (1.0, 2.5)}
 SPREADS = {"a": (1.0, 0.6, 1.0), "b": (0.6, -0.2, 0.8), "c": (1.2, -0.5, 0.6)}
-#: How far the boxes of Figures 1 and 2 reach.
+#: Values of c, the size of the boxes, in Figures 1 and 2.
 CS = (2.0, 5.0)
 MODELS = {"tied": "ILDA", "full": "IQDA"}
 COLOURS = {"u80": "tab:blue", "u65": "tab:orange"}
@@ -41,7 +41,7 @@ def draw_all(results: Mapping[str, Results], folder: Path) -> int:
     count = 0
     for name, figure in _figures(results):
         folder.mkdir(parents=True, exist_ok=True)
-        with whole(folder / f"{name}.png") as draft:
+        with atomic_write(folder / f"{name}.png") as draft:
             figure.savefig(draft, format="png", dpi=DPI)
         count += 1
     return count
@@ -59,7 +59,7 @@ def _figures(results: Mapping[str, Results]) -> Iterator[tuple[str, Figure]]:
 
 
 def training_rows(classes: str) -> tuple[Floats, Any]:
-    """Draw a few rows of each class, of its own mean and covariance."""
+    """Return a few rows of each class, each with its own mean and covariance."""
     rng = np.random.default_rng(0)
     X, y = [], []
     for k in classes:
@@ -71,7 +71,7 @@ def training_rows(classes: str) -> tuple[Floats, Any]:
 
 
 def regions(classes: str) -> Figure:
-    """Draw which set is decided for over the plane: models in rows, c growing to the right."""
+    """Draw the decided sets over the plane: models in rows, c growing to the right."""
     figure = blank(13, 10)
     X, y = training_rows(classes)
     for axes, (kind, name) in zip(figure.subplots(2, len(CS)), MODELS.items(), strict=True):
@@ -91,8 +91,8 @@ def abstention(results: Results) -> Figure:
     figure = blank(12, 5)
     datasets = list(measures.by_dataset(results))
     for axes, model in zip(figure.subplots(1, 2), TABLE, strict=True):
-        shares = [measures.pooled(results, dataset, model) for dataset in datasets]
-        points = np.array([[share["precise"], share["covered"]] for share in shares])
+        pooled = [measures.pooled(results, dataset, model) for dataset in datasets]
+        points = np.array([[one["precise"], one["covered"]] for one in pooled])
         axes.plot([0, 100], [0, 100], color="0.7", linewidth=1)
         axes.scatter(*points.T, color="tab:blue", zorder=2)
         for dataset, point in zip(datasets, points, strict=True):

@@ -30,7 +30,7 @@ COLUMNS = {
 
 
 def read_reasons(path: Path) -> dict[str, str]:
-    """Return what may be the reason where a number does not come out."""
+    """Return the likely reasons of the numbers that are not reproduced."""
     with path.open(encoding="utf-8", newline="") as lines:
         return {row["quantity"]: row["reason"] for row in csv.DictReader(lines) if row["reason"]}
 
@@ -53,7 +53,7 @@ def by_dataset(results: Results) -> dict[str, list[Mapping[str, Any]]]:
 
 
 def of_models(results: Results) -> Numbers:
-    """Return what each model reaches on each dataset, in per cent, as "iris.lda.u80"."""
+    """Return the results of each model on each dataset, in per cent, as "iris.lda.u80"."""
     numbers = {}
     for dataset, rounds in by_dataset(results).items():
         for model in rounds[0]["models"]:
@@ -63,7 +63,7 @@ def of_models(results: Results) -> Numbers:
 
 
 def _of_model(rounds: Results, model: str) -> Numbers:
-    """Return the numbers of one model on one dataset; caution is that of the best u80."""
+    """Return the numbers of one model on one dataset; sets are those with c tuned by u80."""
 
     def counted(name: str) -> Floats:
         return np.array([one["models"][model]["tuned"]["u80"][name] for one in rounds])
@@ -90,12 +90,12 @@ def _of_model(rounds: Results, model: str) -> Numbers:
 
 
 def percent(part: Floats, whole: Floats) -> Floats:
-    """Return shares in per cent; nan where there is nothing to share."""
+    """Return ratios in per cent; nan where the denominator is 0."""
     return np.divide(100 * part, whole, out=np.full(len(whole), np.nan), where=whole > 0)
 
 
 def pooled(results: Results, dataset: str, model: str) -> dict[str, float]:
-    """Return rows left undecided, and shares right among them, over all repetitions."""
+    """Return, among the undecided rows, the percentages of right sets and right precise classes."""
     rounds = [one["models"][model]["tuned"]["u80"] for one in by_dataset(results)[dataset]]
     total = {name: sum(one[name] for one in rounds) for name in rounds[0]}
     some = np.array([total["undecided"]])

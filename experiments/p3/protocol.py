@@ -1,6 +1,7 @@
-"""Table 2: one repetition of cross-validation on a dataset, with c tuned inside each part.
+"""One repetition of cross-validation on a dataset, with c tuned inside each training part.
 
-Nothing here prints, reads options or writes files.
+Carranza Alarcón and Destercke 2019, Table 2. This module does not print, read options or write
+files.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.intp]
     Rows = tuple[Floats, Ints]
 
-#: The paper's two, and beyond it: other boxes and other covariances.
+#: The paper's two models, and others: other boxes and other covariances.
 MODELS: dict[str, dict[str, Any]] = {
     "lda": {"covariance_type": "tied"},
     "qda": {"covariance_type": "full"},
@@ -37,28 +38,28 @@ MODELS: dict[str, dict[str, Any]] = {
     "diag": {"covariance_type": "diag"},
     "spherical": {"covariance_type": "spherical"},
 }
-#: What the paper has where defaults are others; the models above may say otherwise.
+#: Options of the paper that differ from the defaults; the models above may override them.
 PUBLISHED: dict[str, Any] = {"box": "raw", "shrinkage": None}
 #: The rule of the paper's sets.
 RULE = "maximality"
 TABLE = ("lda", "qda")
 BEYOND = tuple(model for model in MODELS if model not in TABLE)
-#: What c is tuned by: the worth of a set of s classes is alpha / s + (1 - alpha) / s².
+#: Utilities that c is tuned by: a right set of s classes has alpha / s + (1 - alpha) / s².
 ALPHAS = {"u80": 2.2, "u65": 1.6}
-#: Covariances as in 2019, whatever scikit-learn does now: n - 1, and N - K.
+#: Divisors of covariances as in scikit-learn in 2019: n - 1, and N - K.
 DIVISOR = "unbiased"
 #: The values of c of the authors' public scripts, and 0.
 CS = np.arange(551) / 100
-#: Every how many of them utilities are kept for the curves.
+#: Utilities of every STRIDE-th value of c are kept for the curves.
 STRIDE = 5
 
-#: Raise when a change makes older results wrong: their folder is then left alone.
+#: Increase when a change makes stored results wrong: they are then neither read nor overwritten.
 VERSION = 2
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the numbers of one repetition depend on, besides dataset and round."""
+    """Everything that the numbers of a repetition depend on, besides dataset and round."""
 
     name: str
     models: tuple[str, ...] = TABLE
@@ -99,22 +100,22 @@ class Cell(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Name of its file, without the ending."""
+        """Name of its file, without the extension."""
         return f"{self.dataset}-{self.round:03d}"
 
     @property
     def words(self) -> str:
-        """What to call it on a progress bar."""
+        """Text for a progress bar."""
         return f"{self.dataset}, repetition {self.round + 1}"
 
 
 def cells(rounds: int, datasets: Sequence[str]) -> list[Cell]:
-    """List the work, whole rounds first: a run that is stopped has seen every dataset."""
+    """List the work by rounds: a run that is stopped early has covered every dataset."""
     return [Cell(dataset, r) for r in range(rounds) for dataset in datasets]
 
 
 def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
-    """Cross-validate once and count what becomes of each model's sets."""
+    """Return the counts of each model's sets in one cross-validation."""
     start = perf_counter()
     X, y = rows_of(cell.dataset)
     seed = 1000 * settings.seed + cell.round
@@ -122,7 +123,7 @@ def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
     parts: dict[str, list[dict[str, Any]]] = {model: [] for model in settings.models}
     for fit, held in folds.split(X, y):
         for model, found in parts.items():
-            found.append(judged(model, (X[fit], y[fit]), (X[held], y[held]), settings, seed))
+            found.append(evaluate(model, (X[fit], y[fit]), (X[held], y[held]), settings, seed))
     return {
         **cell._asdict(),
         "rows": len(y),
@@ -136,12 +137,12 @@ def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
     }
 
 
-def judged(model: str, fit: Rows, held: Rows, settings: Settings, seed: int) -> dict[str, Any]:
-    """Count what becomes of held out rows at every c, and at the best by each utility."""
+def evaluate(model: str, fit: Rows, held: Rows, settings: Settings, seed: int) -> dict[str, Any]:
+    """Return the counts of held-out rows at every c, and at the best c by each utility."""
     X, y = held
     cs = settings.c_factor * CS
     with warnings.catch_warnings():
-        # Small classes, their singular covariances and wide boxes are told beside the tables,
+        # Small classes, their singular covariances and wide boxes are reported beside the tables,
         # and searches given up are counted below.
         warnings.simplefilter("ignore", UserWarning)
         chosen = {score: best(cs, u) for score, u in scored(model, fit, settings, seed).items()}
@@ -164,7 +165,7 @@ def judged(model: str, fit: Rows, held: Rows, settings: Settings, seed: int) -> 
 
 
 def discriminant(model: str) -> ImpreciseGaussianDiscriminant:
-    """Return a model that is not fitted; its c plays no part here."""
+    """Return an unfitted model; its own c is not used here."""
     return ImpreciseGaussianDiscriminant(
         **{**PUBLISHED, **MODELS[model]}, divisor=DIVISOR, n_jobs=1
     )
@@ -173,7 +174,7 @@ def discriminant(model: str) -> ImpreciseGaussianDiscriminant:
 def scored(model: str, rows: Rows, settings: Settings, seed: int) -> dict[str, Floats]:
     """Return the cross-validated utility of every c.
 
-    As ``c="auto"`` does, but to the end of the grid: all best c are asked for, not one.
+    As ``c="auto"`` does, but to the end of the grid: all best c are returned, not one.
     """
     X, y = rows
     total = dict.fromkeys(ALPHAS, 0.0)
@@ -186,13 +187,13 @@ def scored(model: str, rows: Rows, settings: Settings, seed: int) -> dict[str, F
 
 
 def best(c: Floats, utility: Floats) -> Bools:
-    """Say which c above 0 are best; often several are, since utilities change in steps."""
+    """Return which c above 0 are best; often several are, since utilities change in steps."""
     allowed = np.where(c > 0, utility, -np.inf)
     return allowed >= allowed.max() - 1e-9
 
 
 def along(critical: Floats, truth: Ints, precise: Ints, c: Floats) -> dict[str, Floats]:
-    """Return sums over rows at each c: utilities, sizes, and what is right where sets are large."""
+    """Return sums over rows at each c: utilities, sizes, and counts of right undecided rows."""
     sets = critical <= c[:, None, None]
     size, hit = sets.sum(axis=2), sets[:, np.arange(len(truth)), truth]
     several = size > 1
@@ -210,7 +211,7 @@ def along(critical: Floats, truth: Ints, precise: Ints, c: Floats) -> dict[str, 
 
 
 def together(parts: list[dict[str, Any]]) -> dict[str, Any]:
-    """Add the counts of all folds; the chosen c are kept one by one."""
+    """Return the counts added over folds; the chosen c are kept for each fold."""
     names = parts[0]["tuned"]["u80"]
     return {
         **{key: sum(part[key] for part in parts) for key in ("right", "singular", "unsettled")},

@@ -1,6 +1,8 @@
 """Reproduce Table 2, figures and claims of P3: `python experiments/p3/run.py --quick`.
 
-Finished rounds are kept, so that the same command goes on where it was stopped.
+P3 is Carranza Alarcón and Destercke 2019.
+
+Finished rounds are kept: the same command continues where it was stopped.
 """
 
 from __future__ import annotations
@@ -11,11 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 HERE = Path(__file__).resolve().parent
-if str(HERE.parents[1]) not in sys.path:  # run as a script: only this folder is there
+if str(HERE.parents[1]) not in sys.path:  # run as a script: the root is not on the path
     sys.path.insert(0, str(HERE.parents[1]))
 
 from experiments.common.options import parse_parts  # noqa: E402
-from experiments.common.pictures import draw_or_say_why_not  # noqa: E402
+from experiments.common.pictures import draw_figures  # noqa: E402
 from experiments.common.rounds import Task, carry_out  # noqa: E402
 from experiments.common.store import Store  # noqa: E402
 from experiments.common.tables import insert  # noqa: E402
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Part(NamedTuple):
-    """An experiment: module, settings and datasets, rounds in full and quickly, and its tables."""
+    """An experiment: module, settings, datasets, rounds of a full and a quick run, tables."""
 
     module: Any
     settings: Any
@@ -52,7 +54,7 @@ PARTS = {
         3,
         1,
         tables.render_wide,
-        QUICK_DATASETS[:2],  # on vowel, of many classes, large c take their time
+        QUICK_DATASETS[:2],  # with the many classes of vowel, large c are slow
     ),
     "beyond": Part(
         protocol, Settings("beyond", protocol.BEYOND), DATASETS, 5, 1, tables.render_beyond
@@ -74,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"## {name}\n\n{text}\n")
         if options.write_readme:
             insert(HERE / "README.md", name, text)
-    draw_or_say_why_not(partial(figures.draw_all, results), options.out / "figures")
+    draw_figures(partial(figures.draw_all, results), options.out / "figures")
     return 0
 
 

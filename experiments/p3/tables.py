@@ -1,4 +1,4 @@
-"""From finished repetitions to tables: paper and ours side by side, claims, what is beyond them."""
+"""Tables of finished repetitions: paper and ours side by side, claims, further experiments."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from experiments.common.published import claims_table, comes_out, read_claims, read_expected
+from experiments.common.published import claims_table, is_reproduced, read_claims, read_expected
 from experiments.common.tables import (
     better_and_worse,
     contrast,
@@ -37,7 +37,7 @@ NAMES = {
 }
 
 
-#: Some of the values of c that are kept of the part `wide`.
+#: Values of c shown of the part `wide`.
 SHOWN_CS = (0, 5, 10, 20, 25, 30, 40, 60, 80, 110)
 
 
@@ -45,7 +45,7 @@ SHOWN_CS = (0, 5, 10, 20, 25, 30, 40, 60, 80, 110)
 
 
 def render_table(results: Mapping[str, Results]) -> str:
-    """Return Table 2, what does not come out, what is behind it, and the claims."""
+    """Return Table 2, numbers that are not reproduced, set sizes, and the claims."""
     found = measures.of_table(results["table"])
     return "\n".join(
         [
@@ -63,11 +63,11 @@ def _published(results: Results, title: str) -> list[str]:
     found = measures.of_models(results)
     rounds = max(len(some) for some in by_dataset(results).values())
     expected = _seen(found)
-    came = sum(comes_out(one, found[q]) for q, one in expected.items())
+    reproduced = sum(is_reproduced(one, found[q]) for q, one in expected.items())
 
     def cell(dataset: str, column: str) -> str:
         q = f"{dataset}.{column}"
-        mark = "" if comes_out(expected[q], found[q]) else "*"
+        mark = "" if is_reproduced(expected[q], found[q]) else "*"
         return f"{expected[q].printed} / {mark}{_with_interval(found[q])}{mark}"
 
     lines = [
@@ -76,14 +76,14 @@ def _published(results: Results, title: str) -> list[str]:
     ]
     words = (
         f"**{title}.** Paper / ours in per cent, ours a mean of {rounds} repetitions ± its 95% "
-        f"interval, in italics where it is more than a point off. {came} of {len(expected)} come "
-        "out."
+        f"interval, in italics where it is more than a point off. {reproduced} of {len(expected)} "
+        "are reproduced."
     )
     return [words, "", *markdown(["", *COLUMNS.values()], lines)]
 
 
 def _missed(found: Numbers) -> list[str]:
-    """Return the numbers that do not come out, and what may be the reason."""
+    """Return the numbers that are not reproduced, with likely reasons."""
     reasons = measures.read_reasons(EXPECTED)
     lines = [
         [
@@ -94,12 +94,12 @@ def _missed(found: Numbers) -> list[str]:
             reasons.get(q, "not known"),
         ]
         for q, one in _seen(found).items()
-        if not comes_out(one, found[q])
+        if not is_reproduced(one, found[q])
     ]
     if not lines:
-        return ["**What does not come out.** Nothing."]
+        return ["**Not reproduced.** None."]
     head = ["", "paper", "ours", "difference", "likely reason"]
-    return ["**What does not come out.**", "", *markdown(head, lines)]
+    return ["**Not reproduced.**", "", *markdown(head, lines)]
 
 
 def _seen(found: Numbers) -> dict[str, Any]:
@@ -135,7 +135,7 @@ def _caution(results: Results) -> list[str]:
     lines = []
     for dataset, rounds in by_dataset(results).items():
         for model in TABLE:
-            share = measures.pooled(results, dataset, model)
+            pooled = measures.pooled(results, dataset, model)
             of = {name: float(np.nanmean(found[f"{dataset}.{model}.{name}"])) for name in shown}
             singular, unsettled = (
                 sum(one["models"][model][key] for one in rounds)
@@ -145,7 +145,7 @@ def _caution(results: Results) -> list[str]:
                 [
                     *(f"{TABLE_1[dataset].letter} {dataset}", NAMES[model]),
                     *(f"{of['c']:.2f}", f"{of['size']:.2f}", f"{of['undecided']:.1f}"),
-                    *(_share(share["covered"]), _share(share["precise"])),
+                    *(_percent(pooled["covered"]), _percent(pooled["precise"])),
                     *(_uncut(rounds) if model == "qda" else "", str(singular), str(unsettled)),
                 ]
             )
@@ -154,13 +154,13 @@ def _caution(results: Results) -> list[str]:
         "among these, sets that hold the class (Figures 3a and 3b), and rows the precise model "
         "gets right. Nothing left out: accuracy of QDA as scikit-learn computed it in 2019. "
         "Singular: folds in which some class has no variance in some direction. Unsettled: "
-        "searches for test rows given up at the node limit, which keep a class in the set."
+        "searches for test rows stopped at the limit of subproblems, which keep a class in the set."
     )
     head = ["", "", "mean c", "mean size", "undecided", "set right", "precise right"]
     return [words, "", *markdown([*head, "nothing left out", "singular", "unsettled"], lines)]
 
 
-def _share(value: float) -> str:
+def _percent(value: float) -> str:
     return "" if np.isnan(value) else f"{value:.1f}"
 
 
@@ -173,7 +173,7 @@ def _claims(found: Numbers) -> list[str]:
     return claims_table(known, found)
 
 
-# What else may have been done
+# Other folds and larger c
 
 
 def render_plain(results: Mapping[str, Results]) -> str:
@@ -182,7 +182,7 @@ def render_plain(results: Mapping[str, Results]) -> str:
 
 
 def render_wide(results: Mapping[str, Results]) -> str:
-    """Return what larger c are worth: tuned, and along c."""
+    """Return the utilities with larger c: tuned, and at several c."""
     found = measures.of_models(results["wide"])
     datasets = list(by_dataset(results["wide"]))
     largest = measures.curve(results["wide"], datasets[0], "lda")["c"][-1]
@@ -252,7 +252,7 @@ def _gains(found: Numbers, raw: Results, datasets: Sequence[str]) -> list[str]:
     lines.append(["better / worse", *better_and_worse(list(zip(*table, strict=True)))])
     words = (
         "**Differences** from the paper's raw box, in points, paired by repetitions, ± 95% "
-        "interval; **bold** where the interval leaves out zero."
+        "interval; **bold** where the interval excludes zero."
     )
     head = ["", *(f"{NAMES[model]}: {score}" for model, _, score in columns)]
     return [words, "", *markdown(head, lines)]
@@ -285,8 +285,8 @@ def render_times(results: Mapping[str, Results]) -> str:
     words = (
         "**Time of a prediction**: paper's in seconds; ours CPU time in microseconds, one thread, "
         "median of rounds, c tuned by u80. Rows: many at once, each; alone: one call with one row, "
-        "which is mostly checks. Machines differ, and the paper's include a solver in another "
-        "process, so the last column, paper's over ILDA's of many rows, tells the order alone."
+        "which is mostly validation. Machines differ, and the paper's include a solver in another "
+        "process, so the last column, paper's over ILDA's of many rows, is an order of magnitude."
     )
     ours = [f"{name}: {what}" for name in ("ILDA", "IQDA") for what in ("rows", "alone", "c")]
     head = ["", "features", "labels", "paper (s)", *ours, "ratio"]

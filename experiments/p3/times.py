@@ -1,6 +1,6 @@
-"""CPU time of a prediction, as the authors measured theirs: rows that did not train, one c.
+"""CPU time of a prediction, as the authors measured it: held-out rows, one value of c.
 
-Nothing here prints, reads options or writes files.
+This module does not print, read options or write files.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from dubito.discriminant import ImpreciseGaussianDiscriminant
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: The authors' public scripts hold out so much.
+#: Fraction held out, as in the authors' public scripts.
 TEST_SIZE = 0.4
-#: A measurement takes at least so long, in seconds.
+#: Minimum duration of a measurement, in seconds.
 LEAST = 0.1
 
-#: Raise when a change makes older results wrong: their folder is then left alone.
+#: Increase when a change makes stored results wrong: they are then neither read nor overwritten.
 VERSION = 1
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What is timed."""
+    """Everything that the timed models depend on, besides the cell."""
 
     name: str = "times"
     models: tuple[str, ...] = TABLE
@@ -54,7 +54,7 @@ class Settings:
 
 
 def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
-    """Tune c by u80 on one part of the rows and time the sets of the others."""
+    """Return the CPU times of sets of held-out rows, with c tuned by u80 on the others."""
     X, y = rows_of(cell.dataset)
     seed = 1000 * settings.seed + cell.round
     fit, held, y_fit, _ = train_test_split(X, y, test_size=TEST_SIZE, random_state=seed, stratify=y)
@@ -85,8 +85,8 @@ def timed(classifier: ImpreciseGaussianDiscriminant, X: Any) -> dict[str, float]
 
 
 def seconds(call: Callable[[], object]) -> float:
-    """Return the CPU time of a call, a mean of as many as are needed to tell."""
-    call()  # compiles, where it must
+    """Return the mean CPU time of a call, over enough calls to take LEAST seconds."""
+    call()  # compiles the kernels on the first call
     count, start = 0, process_time()
     while count == 0 or process_time() - start < LEAST:
         call()

@@ -1,7 +1,7 @@
-"""Quadratic discriminant analysis as scikit-learn had it in 2019: nothing is left out.
+"""Quadratic discriminant analysis as in scikit-learn in 2019: no direction is left out.
 
-Where a class has a singular covariance, directions without variance are divided by what rounding
-left of zero. Since then scikit-learn refuses such classes.
+Where a class has a singular covariance, directions without variance are divided by rounding errors.
+Later versions of scikit-learn reject such classes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def log_density(rows: Floats, X: Floats) -> Floats:
     """Return the log density up to a constant, by the singular values of a class."""
     mean = rows.mean(axis=0)
     _, singular, axes = np.linalg.svd(rows - mean, full_matrices=False)
-    with np.errstate(all="ignore"):  # a variance of exactly zero ends in nan, as it did then
+    with np.errstate(all="ignore"):  # a variance of exactly zero gives nan, as in 2019
         variance = singular**2 / (len(rows) - 1)
         placed = (X - mean) @ (axes.T * variance**-0.5)
         result: Floats = -((placed**2).sum(axis=1) + np.log(variance).sum()) / 2

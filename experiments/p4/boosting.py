@@ -1,4 +1,4 @@
-"""AdaBoost as scikit-learn had it by default in 2019, and no longer has."""
+"""Real AdaBoost, the default of scikit-learn's AdaBoost in 2019, since removed."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
     Floats = npt.NDArray[np.float64]
 
-#: Probabilities of a tree are raised to it before their logarithm is taken.
+#: Lower bound of a tree's probabilities before their logarithm is taken.
 LEAST = np.finfo(np.float64).eps
 
 
 class RealAdaBoost(ClassifierMixin, BaseEstimator):
     r"""Real AdaBoost (SAMME.R of Zhu et al., 2009) for two classes, on small trees.
 
-    Tree m says :math:`h_m(x)=\tfrac12\log\frac{p_m(x)}{1-p_m(x)}`, weights of rows are multiplied
+    Tree m has :math:`h_m(x)=\tfrac12\log\frac{p_m(x)}{1-p_m(x)}`; weights of rows are multiplied
     by :math:`e^{-y h_m(x)}` with y = ±1, and the log-odds are :math:`\frac{2}{M}\sum_m h_m(x)`:
-    scikit-learn divided by the number of trees M. It ends early where a tree makes no mistake.
+    scikit-learn divided by the number of trees M. Boosting ends early if a tree makes no mistake.
     """
 
     def __init__(self, *, n_estimators: int = 50, max_depth: int = 3, seed: int = 0) -> None:
@@ -34,7 +34,7 @@ class RealAdaBoost(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Floats, y: npt.ArrayLike) -> Self:
         """Grow the trees one after the other."""
-        X = np.asarray(X, dtype=np.float32)  # as trees want it: converted once
+        X = np.asarray(X, dtype=np.float32)  # the type of trees: converted once
         self.classes_, event = np.unique(y, return_inverse=True)
         sign = 2.0 * event - 1.0
         weight = np.full(len(sign), 1 / len(sign))
@@ -56,7 +56,7 @@ class RealAdaBoost(ClassifierMixin, BaseEstimator):
         return 2 * np.mean([_half_log_odds(tree, X) for tree in self.trees_], axis=0)
 
     def predict_proba(self, X: Floats) -> Floats:
-        """Return probabilities, as precise near 1 as doubles are near 0."""
+        """Return probabilities, both with full relative precision near 0."""
         odds = self.decision_function(X)
         return np.exp(np.column_stack([-np.logaddexp(0, odds), -np.logaddexp(0, -odds)]))
 

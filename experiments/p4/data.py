@@ -1,4 +1,4 @@
-"""Rows of every part: three datasets of Table 1, a piece of sector, and problems made up."""
+"""Rows of every part: three datasets of Table 1, a part of sector, and simulated problems."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Published(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """The size of a problem that is made up, and whether its features are sparse."""
+    """The size of a simulated problem, and whether its features are sparse."""
 
     rows: int
     classes: int
@@ -51,7 +51,7 @@ TABLE_1 = {
 }
 DATASETS = tuple(TABLE_1)
 
-#: In place of ALOI and ODP-5K, which are not at hand.
+#: In place of ALOI and ODP-5K, which are not available here.
 PROBLEMS = {
     "dense": Problem(44_000, 1000, 128, sparse=False, test_rows=4000),
     "sparse": Problem(55_000, 5000, 50_000, sparse=True, test_rows=5000),
@@ -75,11 +75,11 @@ def rows_of(name: str, *, per_class: int | None = None) -> Rows:
 
 
 def sector() -> tuple[Rows, Rows]:
-    """Return what is at hand of sector: the part held out, to train on, and the part to test on."""
+    """Return the available part of sector: rows of its held-out part to train on, and test rows."""
     path = Path(os.environ.get("DUBITO_DATA") or ".").expanduser() / SECTOR
     if not path.is_file():
         raise DatasetError(
-            f"the part of sector that is at hand, {SECTOR}, is not in {path.parent}. Set "
+            f"the available part of sector, {SECTOR}, is not in {path.parent}. Set "
             "DUBITO_DATA to its folder, or leave out this part."
         )
     X = load_npz(path)
@@ -89,8 +89,8 @@ def sector() -> tuple[Rows, Rows]:
     return Rows(X[train], y[train]), Rows(X[~train], y[~train])
 
 
-def made_up(problem: Problem, seed: int) -> tuple[Rows, Rows]:
-    """Return rows to train and to test on; every class has a row to train on at least."""
+def simulate(problem: Problem, seed: int) -> tuple[Rows, Rows]:
+    """Return training and test rows of a simulated problem; every class has a training row."""
     X, y = make_many_classes(
         problem.rows,
         problem.classes,

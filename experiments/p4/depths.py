@@ -1,6 +1,6 @@
-"""Figure 3: reliability of a random tree that is cut off at growing depths.
+"""Leathart et al. 2019, Figure 3: reliability of a random tree cut off at growing depths.
 
-Nothing here prints, reads options or writes files.
+This module does not print, read options or write files.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DEPTHS = tuple(range(1, 13))
 
 @dataclass(frozen=True)
 class Settings:
-    """What the numbers of one round depend on, besides the round."""
+    """Everything that the numbers of a round depend on, besides the round."""
 
     name: str = "depths"
     small: bool = False
@@ -65,20 +65,20 @@ class Cell(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Name of its file, without the ending."""
+        """Name of its file, without the extension."""
         return f"{self.dataset}-{self.round:03d}"
 
     @property
     def words(self) -> str:
-        """What to call it on a progress bar."""
+        """Text for a progress bar."""
         return f"depths on {self.dataset}, tree {self.round + 1}"
 
 
 def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
-    """Fit a random tree of logistic regressions, and judge it at every depth."""
+    """Return the binned confidence of a random tree of logistic regressions at every depth."""
     start = process_time()
     size = (QUICK_PROBLEMS if settings.small else PROBLEMS)[cell.dataset]
-    fit, held = data.made_up(size, settings.seed)
+    fit, held = data.simulate(size, settings.seed)
     seed = 1000 * settings.seed + cell.round
     found = {}
     for scheme in SCHEMES:
@@ -96,7 +96,7 @@ def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
 
 
 def at_depth(model: NestedDichotomyClassifier, rows: Rows, depth: int) -> dict[str, list[float]]:
-    """Count rows, confidence and hits in each bin of the best group's probability."""
+    """Return rows, confidence and hits in each bin of the best group's probability."""
     proba = model.predict_proba_at_depth(rows.X, depth)
     hit = proba.argmax(axis=1) == group_of_class(model, depth)[rows.y]
     return binned(proba.max(axis=1), hit)

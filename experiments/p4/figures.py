@@ -1,4 +1,4 @@
-"""Figure 3; matplotlib is asked for here and nowhere else."""
+"""Figure 3; the only module that imports matplotlib."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from experiments.common.pictures import blank
-from experiments.common.store import whole
+from experiments.common.store import atomic_write
 from experiments.p4 import depths, measures
 from experiments.p4.schemes import HEADINGS
 
@@ -29,7 +29,7 @@ def draw_all(results: Mapping[str, Results], folder: Path) -> int:
     count = 0
     for name, figure in _figures(results):
         folder.mkdir(parents=True, exist_ok=True)
-        with whole(folder / f"{name}.png") as draft:
+        with atomic_write(folder / f"{name}.png") as draft:
             figure.savefig(draft, format="png", dpi=DPI)
         count += 1
     return count

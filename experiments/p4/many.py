@@ -1,6 +1,6 @@
-"""Many classes: the schemes on a piece of sector and on problems made up; trees and ensembles.
+"""Many classes: the schemes on a part of sector and on simulated problems; trees and ensembles.
 
-Nothing here prints, reads options or writes files.
+This module does not print, read options or write files.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from experiments.p4 import data
 from experiments.p4.data import PROBLEMS, QUICK_PROBLEMS
-from experiments.p4.protocol import VERSION, judged
+from experiments.p4.protocol import VERSION, evaluate
 from experiments.p4.schemes import SCHEMES, dichotomies
 
 from dubito.dichotomies import NestedDichotomyClassifier, NestedDichotomyEnsemble
@@ -40,7 +40,7 @@ N_ESTIMATORS = 5
 
 @dataclass(frozen=True)
 class Settings:
-    """What the numbers of one round depend on, besides problem, model and round."""
+    """Everything that the numbers of a round depend on, besides problem, model and round."""
 
     name: str
     problems: tuple[str, ...]
@@ -58,11 +58,11 @@ class Settings:
         }
 
     def size(self, problem: str) -> Problem | None:
-        """Return the size of a problem, where it is made up."""
+        """Return the size of a simulated problem, None for sector."""
         return (QUICK_PROBLEMS if self.small else PROBLEMS).get(problem)
 
     def quick(self) -> Settings:
-        """Return the same with small problems; sector is small as it is."""
+        """Return the same with small problems; sector is small already."""
         return replace(self, small=True)
 
     def work(self, rounds: int, problems: Sequence[str]) -> list[Cell]:
@@ -85,22 +85,22 @@ class Cell(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Name of its file, without the ending."""
+        """Name of its file, without the extension."""
         return f"{self.dataset}-{self.base}-{self.structure}-{self.round:03d}"
 
     @property
     def words(self) -> str:
-        """What to call it on a progress bar."""
+        """Text for a progress bar."""
         return f"{self.structure} {self.base} on {self.dataset}, round {self.round + 1}"
 
 
 def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
-    """Fit all schemes, or both ways of pooling, and judge them."""
+    """Return the measures of all schemes, or of both poolings."""
     start = process_time()
     fit, held = parts_of(cell.dataset, settings)
     seed = 1000 * settings.seed + cell.round
     models = ensembles(seed) if cell.structure == "ensemble" else schemes(cell, seed)
-    found = {name: judged(model, fit, held) for name, model in models.items()}
+    found = {name: evaluate(model, fit, held) for name, model in models.items()}
     return {
         **cell._asdict(),
         "rows": len(held.y),
@@ -110,9 +110,9 @@ def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
 
 
 def parts_of(problem: str, settings: Settings) -> tuple[Rows, Rows]:
-    """Return rows to train and to test on, the same in every round: trees differ, data do not."""
+    """Return training and test rows, the same in every round: only the trees differ."""
     size = settings.size(problem)
-    return data.sector() if size is None else data.made_up(size, settings.seed)
+    return data.sector() if size is None else data.simulate(size, settings.seed)
 
 
 def schemes(cell: Cell, seed: int) -> dict[str, NestedDichotomyClassifier]:
@@ -125,7 +125,7 @@ def schemes(cell: Cell, seed: int) -> dict[str, NestedDichotomyClassifier]:
 def ensembles(seed: int) -> dict[str, NestedDichotomyEnsemble]:
     """Return an ensemble with each pooling: clustered trees, a temperature for the geometric one.
 
-    These are no longer the library's defaults, which the tables of this experiment came before.
+    The tables of this experiment were computed with these options; the library's defaults differ.
     """
     tree = NestedDichotomyClassifier(structure="clustered", internal=None, external=None, n_jobs=1)
     return {

@@ -19,20 +19,20 @@ if TYPE_CHECKING:
     Numbers = dict[str, Floats]
 
 MEASURES = ("nll", "uncut", "accuracy", "ece", "fit", "score")
-#: Depths over which the growth of the calibration error is asked about.
+#: Depths over which the growth of the calibration error is measured.
 GROWTH = (1, 8)
-#: Depth at which the paper sees it level off after external calibration.
+#: Depth from which the error is constant after external calibration, according to the paper.
 LEVEL = 5
 
 
 def read_column(path: Path, column: str) -> dict[str, str]:
-    """Return what a column of the published numbers says, where it says something."""
+    """Return the entries of a column of the published numbers that are not empty."""
     with path.open(encoding="utf-8", newline="") as lines:
         return {row["quantity"]: row[column] for row in csv.DictReader(lines) if row[column]}
 
 
 def grouped(results: Results, *keys: str) -> dict[tuple[str, ...], list[Mapping[str, Any]]]:
-    """Return rounds by what they have in common."""
+    """Return rounds grouped by the values of `keys`."""
     found: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
     for one in results:
         found.setdefault(tuple(one[key] for key in keys), []).append(one)
@@ -40,7 +40,7 @@ def grouped(results: Results, *keys: str) -> dict[tuple[str, ...], list[Mapping[
 
 
 def of_schemes(rounds: Results) -> Numbers:
-    """Return the numbers of rounds that belong together, as "platt.nll"."""
+    """Return the numbers of one group of rounds, as "platt.nll"."""
     return {
         f"{scheme}.{measure}": np.array([one["schemes"][scheme][measure] for one in rounds])
         for scheme in rounds[0]["schemes"]
@@ -63,7 +63,7 @@ def of_tables(results: Results) -> Numbers:
 def of_claims(numbers: Numbers) -> Numbers:
     """Return gains over folds, in per cent of the baseline's NLL and in points of accuracy.
 
-    Those of a claim about all datasets are of the dataset with the least gain.
+    A claim about all datasets uses the dataset with the least gain.
     """
     claims: Numbers = {}
     for family, datasets in _families(numbers).items():
@@ -102,7 +102,7 @@ class Gains:
         return self.over_baseline(self._lowest([s for s in SCHEMES if s != "baseline"]), "nll")
 
     def both(self) -> Floats:
-        """Return by how much the best of both is below the best of one or none."""
+        """Return by how much the best scheme with both calibrations is below the best other one."""
         both = [scheme for scheme in SCHEMES if scheme.startswith("both")]
         return self._below(self._lowest(both), [s for s in SCHEMES if s not in both])
 
@@ -124,7 +124,7 @@ def least(gains: Sequence[Floats]) -> Floats:
 
 
 def _mean(gains: Iterable[Floats]) -> Floats:
-    """Average over datasets, in the folds that all have."""
+    """Return the mean over datasets, in the folds that all have."""
     listed = list(gains)
     rounds = min(map(len, listed))
     return np.mean([values[:rounds] for values in listed], axis=0)
@@ -143,7 +143,7 @@ def _families(numbers: Numbers) -> dict[str, list[str]]:
 
 
 def of_depths(results: Results) -> Numbers:
-    """Return calibration errors at each depth, (trees, depths), in points, and how sure trees are.
+    """Return calibration error, accuracy and under-confidence in points, (trees, depths) each.
 
     Under-confidence is accuracy less mean confidence.
     """

@@ -1,6 +1,6 @@
-"""Tables 2 to 5: one fold of cross-validation, a random tree, and six calibration schemes.
+"""One fold of Tables 2 to 5 of Leathart et al. 2019: a random tree, six calibration schemes.
 
-Nothing here prints, reads options or writes files.
+This module does not print, read options or write files.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from experiments.p4.data import Rows, rows_of
+from experiments.p4.fit_cache import cached_fits
 from experiments.p4.schemes import SCHEMES, TABLES_2_3, ZERO, dichotomies, redone
-from experiments.p4.sharing import remembering
 from sklearn.model_selection import StratifiedKFold
 
 from dubito.metrics import expected_calibration_error
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float64]
     Ints = npt.NDArray[np.intp]
 
-#: Probabilities are raised to it, as scikit-learn's `log_loss` did in 2019.
+#: Lower bound of probabilities, as in scikit-learn's `log_loss` in 2019.
 LEAST = 1e-15
 #: Bins of the calibration error.
 N_BINS = 15
 
-#: Raise when a change makes older results wrong: their folder is then left alone.
+#: Increase when a change makes stored results wrong: they are then neither read nor overwritten.
 VERSION = 2
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the numbers of one fold depend on, besides dataset, base learner and fold."""
+    """Everything that the numbers of a fold depend on, besides dataset, base learner and fold."""
 
     name: str
     bases: tuple[str, ...]
@@ -81,24 +81,24 @@ class Cell(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Name of its file, without the ending."""
+        """Name of its file, without the extension."""
         return f"{self.base}-{self.dataset}-{self.round:03d}"
 
     @property
     def words(self) -> str:
-        """What to call it on a progress bar."""
+        """Text for a progress bar."""
         return f"{self.base} on {self.dataset}, fold {self.round + 1}"
 
 
 def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
-    """Fit all schemes to one fold's training rows, and judge them on the others."""
+    """Return the measures of all schemes on one fold's test rows."""
     start = process_time()
     rows = rows_of(cell.dataset, per_class=settings.per_class)
     fit, held = fold_of(rows.y, cell.round, settings)
     seed = 1000 * settings.seed + cell.round
-    with remembering():
+    with cached_fits():
         schemes = {
-            scheme: judged(
+            scheme: evaluate(
                 redone(cell.base, scheme, seed, np.unique(rows.y))
                 if settings.as_redone
                 else dichotomies(cell.base, scheme, seed, n_trees=settings.n_trees),
@@ -116,7 +116,7 @@ def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
 
 
 def fold_of(y: Ints, number: int, settings: Settings) -> tuple[Ints, Ints]:
-    """Return the rows to train and to test on; each repetition has folds of its own."""
+    """Return the training and test rows; each repetition has its own folds."""
     repetition, fold = divmod(number, settings.folds)
     splitter = StratifiedKFold(
         settings.folds, shuffle=True, random_state=1000 * settings.seed + repetition
@@ -125,11 +125,11 @@ def fold_of(y: Ints, number: int, settings: Settings) -> tuple[Ints, Ints]:
     return fit, held
 
 
-def judged(model: Any, fit: Rows, held: Rows) -> dict[str, float]:
-    """Fit, and return log losses, accuracy, calibration error and CPU time."""
+def evaluate(model: Any, fit: Rows, held: Rows) -> dict[str, float]:
+    """Fit the model; return log losses, accuracy, calibration error and CPU times."""
     start = process_time()
     with warnings.catch_warnings():
-        # Solvers of base learners that stop at their limit of steps do so as in the paper.
+        # Solvers of base learners may stop at their limit of iterations, as in the paper.
         warnings.simplefilter("ignore")
         model.fit(fit.X, fit.y)
         fitted = process_time()
@@ -138,7 +138,7 @@ def judged(model: Any, fit: Rows, held: Rows) -> dict[str, float]:
 
 
 def measured(logs: Floats, y: Ints) -> dict[str, float]:
-    """Return the log loss cut as in the paper and uncut, accuracy, and calibration error."""
+    """Return the log loss with and without the lower bound, accuracy, and calibration error."""
     of_class = logs[np.arange(len(y)), y]
     return {
         "nll": float(-np.maximum(of_class, np.log(LEAST)).mean()),

@@ -1,6 +1,6 @@
 """Reproduce Tables 2 to 5, Figure 3 and claims of P4: `python experiments/p4/run.py --quick`.
 
-Finished rounds are kept, so that the same command goes on where it was stopped.
+Finished rounds are kept: the same command continues where it was stopped.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 HERE = Path(__file__).resolve().parent
-if str(HERE.parents[1]) not in sys.path:  # run as a script: only this folder is there
+if str(HERE.parents[1]) not in sys.path:  # run as a script: the root is not on the path
     sys.path.insert(0, str(HERE.parents[1]))
 
 from experiments.common.options import parse_parts  # noqa: E402
-from experiments.common.pictures import draw_or_say_why_not  # noqa: E402
+from experiments.common.pictures import draw_figures  # noqa: E402
 from experiments.common.rounds import Task, carry_out  # noqa: E402
 from experiments.common.store import Store  # noqa: E402
 from experiments.common.tables import insert  # noqa: E402
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Part(NamedTuple):
-    """An experiment: module, settings and datasets, rounds in full and quickly, and its tables."""
+    """An experiment: module, settings, datasets, rounds of a full and a quick run, tables."""
 
     module: Any
     settings: Any
@@ -93,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.write_readme:
             insert(HERE / "README.md", name, text)
     if "depths" in results:
-        draw_or_say_why_not(partial(figures.draw_all, results), options.out / "figures")
+        draw_figures(partial(figures.draw_all, results), options.out / "figures")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""From finished rounds to tables: paper and ours side by side, claims, and many classes."""
+"""Tables of finished rounds: paper and ours side by side, claims, and many classes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from experiments.common.published import claims_table, comes_out, read_claims, read_expected
+from experiments.common.published import claims_table, is_reproduced, read_claims, read_expected
 from experiments.common.tables import markdown
 from experiments.p4 import depths, measures
 from experiments.p4.many import POOLINGS
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 HERE = Path(__file__).resolve().parent
 EXPECTED = HERE / "expected.csv"
 CLAIMS = HERE / "claims.csv"
-#: What is told of trees over many classes, and to how many digits.
-TOLD = {
+#: Quantities reported for trees over many classes, and to how many digits.
+REPORTED = {
     "nll": ("NLL", 3),
     "accuracy": ("Accuracy", 3),
     "ece": ("ECE", 3),
-    "fit": ("CPU seconds of a fit, the first of a run with loading compiled code", 1),
+    "fit": ("CPU seconds of a fit (the first fit of a run loads compiled code)", 1),
 }
 TITLES = {"nll": "NLL (Tables 2 and 4)", "accuracy": "Accuracy (Tables 3 and 5)"}
 
@@ -41,18 +41,18 @@ def render_described(results: Mapping[str, Results]) -> str:
 
 
 def render_boosted(results: Mapping[str, Results]) -> str:
-    """Return the same of boosted trees, which take longest."""
+    """Return the same for boosted trees, which take longest."""
     return _tables(results["boosted"], "described")
 
 
 def render_redone(results: Mapping[str, Results]) -> str:
-    """Return the tables with base learners as they seem to have been."""
+    """Return the tables with base learners as inferred from the published numbers."""
     return _tables(results["redone"], "redone")
 
 
 def _tables(results: Results, reasons: str) -> str:
     found = measures.of_tables(results)
-    blocks = [_came(found)]
+    blocks = [_reproduced(found)]
     for measure, title in TITLES.items():
         blocks += ["", f"**{title}.**", "", *_side_by_side(results, found, measure)]
     blocks += ["", *_missed(found, reasons), "", *_uncut(results), "", *_claims(found)]
@@ -63,18 +63,18 @@ def _seen(found: Numbers) -> dict[str, Expected]:
     return {q: one for q, one in read_expected(EXPECTED, "table").items() if q in found}
 
 
-def _came(found: Numbers) -> str:
+def _reproduced(found: Numbers) -> str:
     expected = _seen(found)
-    came = {q: comes_out(one, found[q]) for q, one in expected.items()}
+    reproduced = {q: is_reproduced(one, found[q]) for q, one in expected.items()}
     parts = [
         f"{FAMILY_NAMES[family].lower()} {sum(of)} of {len(of)}"
         for family in FAMILY_NAMES
-        if (of := [ok for q, ok in came.items() if q.startswith(f"{family}.")])
+        if (of := [ok for q, ok in reproduced.items() if q.startswith(f"{family}.")])
     ]
     return (
         "Paper / ours, means of folds with their standard deviations, ours in italics where the "
         "means differ by more than half of the paper's standard deviation and more than 0.01. "
-        f"**{sum(came.values())} of {len(came)} come out**: {', '.join(parts)}."
+        f"**{sum(reproduced.values())} of {len(reproduced)} are reproduced**: {', '.join(parts)}."
     )
 
 
@@ -93,14 +93,14 @@ def _side_by_side(results: Results, found: Numbers, measure: str) -> list[str]:
             if q not in expected:
                 cells.append(f"- / {ours}")
                 continue
-            mark = "" if comes_out(expected[q], found[q]) else "*"
+            mark = "" if is_reproduced(expected[q], found[q]) else "*"
             cells.append(f"{expected[q].printed} ({spreads[q]}) / {mark}{ours}{mark}")
         lines.append([f"{BASE_NAMES[base]}: {dataset}", str(len(rounds)), *cells])
     return markdown(["", "folds", *HEADINGS.values()], lines)
 
 
 def _missed(found: Numbers, reasons: str) -> list[str]:
-    """Return the numbers that do not come out, and what may be the reason."""
+    """Return the numbers that are not reproduced, with likely reasons."""
     likely = measures.read_column(EXPECTED, reasons)
     lines = [
         [
@@ -111,16 +111,16 @@ def _missed(found: Numbers, reasons: str) -> list[str]:
             likely.get(q, "not known"),
         ]
         for q, one in _seen(found).items()
-        if not comes_out(one, found[q])
+        if not is_reproduced(one, found[q])
     ]
     if not lines:
-        return ["**What does not come out.** Nothing."]
+        return ["**Not reproduced.** None."]
     head = ["", "paper", "ours", "difference", "likely reason"]
-    return ["**What does not come out.**", "", *markdown(head, lines)]
+    return ["**Not reproduced.**", "", *markdown(head, lines)]
 
 
 def _uncut(results: Results) -> list[str]:
-    """Return log losses without the paper's cut, calibration errors, and CPU time."""
+    """Return log losses without the lower bound, calibration errors, and CPU time."""
     lines = []
     for (base, dataset), rounds in measures.grouped(results, "base", "dataset").items():
         of = measures.of_schemes(rounds)
@@ -133,7 +133,7 @@ def _uncut(results: Results) -> list[str]:
         seconds = np.mean([one["seconds"] for one in rounds])
         lines.append([f"{BASE_NAMES[base]}: {dataset}", *cells, f"{seconds:.1f}"])
     words = (
-        "**Not cut**: our NLL when probabilities are not raised to 1e-15 / expected calibration "
+        "**Without the bound**: our NLL without the lower bound 1e-15 / expected calibration "
         "error; and CPU seconds of a fold with all six schemes."
     )
     return [words, "", *markdown(["", *HEADINGS.values(), "seconds"], lines)]
@@ -141,30 +141,30 @@ def _uncut(results: Results) -> list[str]:
 
 def _claims(found: Numbers) -> list[str]:
     numbers = measures.of_claims(found)
-    asked = [claim for family in FAMILY_NAMES for claim in read_claims(CLAIMS, family)]
-    return claims_table([claim for claim in asked if claim.quantity in numbers], numbers)
+    claims = [claim for family in FAMILY_NAMES for claim in read_claims(CLAIMS, family)]
+    return claims_table([claim for claim in claims if claim.quantity in numbers], numbers)
 
 
 # Many classes
 
 
 def render_sector(results: Mapping[str, Results]) -> str:
-    """Return the schemes on the part of sector that is at hand, and the paper's on all of it."""
+    """Return the schemes on the available part of sector, and the paper's on all of it."""
     return "\n".join([*_schemes_of(results["sector"]), "", *_ensembles_of(results["sector"])])
 
 
 def render_synthetic(results: Mapping[str, Results]) -> str:
-    """Return the schemes on the problems made up, and what structure and ensembles are worth."""
+    """Return the schemes and the ensembles on the simulated problems."""
     found = results["synthetic"]
     return "\n".join([*_schemes_of(found), "", *_ensembles_of(found)])
 
 
 def _schemes_of(results: Results) -> list[str]:
-    """Return what single trees reach with each scheme, and the paper's where it has it."""
+    """Return the measures of single trees with each scheme, and those of the paper."""
     printed = read_expected(EXPECTED, "sector")
     trees = [one for one in results if one["structure"] != "ensemble"]
     blocks = []
-    for measure, (title, digits) in TOLD.items():
+    for measure, (title, digits) in REPORTED.items():
         lines = []
         for key, rounds in measures.grouped(trees, "dataset", "base", "structure").items():
             dataset, base, structure = key
@@ -183,7 +183,7 @@ def _schemes_of(results: Results) -> list[str]:
 
 
 def _ensembles_of(results: Results) -> list[str]:
-    """Return what five clustered trees reach, pooled in either way."""
+    """Return the measures of five clustered trees with each pooling."""
     lines = []
     for key, rounds in measures.grouped(results, "dataset", "structure").items():
         dataset, structure = key
@@ -229,7 +229,7 @@ def _columns() -> list[tuple[str, str]]:
 
 
 def _with_sd(values: Floats, *, digits: int = 3) -> str:
-    """Write a mean and, of several rounds, their standard deviation."""
+    """Return a mean and, with several rounds, their standard deviation as text."""
     sd = f" ({values.std(ddof=1):.{min(digits, 2)}f})" if len(values) > 1 else ""
     return f"{values.mean():.{digits}f}{sd}"
 

@@ -1,6 +1,6 @@
-"""What every simulation shares: its cells, its settings, and how often a promise was kept.
+"""Common to all simulations: cells, settings, and how often a promised level is reached.
 
-Nothing here prints, reads options or writes files.
+This module does not print, read options or write files.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ SIZES = (10, 15, 30, 100, 300, 1000)
 QUICK_SIZES = (15, 100)
 #: The level of most cells.
 LEVEL = 0.9
-#: Coverage may be so much below what is promised.
+#: Coverage may be below the promised level by this much.
 ALLOWED = 0.03
-#: How many times as many replicates a cell that looks short has.
+#: Factor of replicates of a cell whose coverage looks too low.
 SECOND_LOOK = 4
 
 
 class Cell(NamedTuple):
-    """A truth to draw from, and how many rows are drawn to calibrate or train on."""
+    """A true distribution, and the number of rows to calibrate or train on."""
 
     case: str
     n: int
@@ -45,13 +45,13 @@ class Cell(NamedTuple):
 
     @property
     def words(self) -> str:
-        """What to call it on a progress bar."""
+        """Text for a progress bar."""
         return f"{self.case}, n={self.n}"
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the numbers of a part depend on, besides the cell."""
+    """Everything that the numbers of a part depend on, besides the cell."""
 
     name: str
     replicates: int
@@ -62,7 +62,7 @@ class Settings:
         return asdict(self)
 
     def generator(self, cell: Cell) -> np.random.Generator:
-        """Return the random numbers of a cell: the same whichever cells ran before it."""
+        """Return a generator that depends on seed and cell only, not on cells that ran before."""
         return np.random.default_rng([self.seed, crc32(cell.name.encode())])
 
 
@@ -72,7 +72,7 @@ def grid(cases: Sequence[str], sizes: Sequence[int]) -> list[Cell]:
 
 
 class Kind(NamedTuple):
-    """What was asked for: a method, the rows asked about, and the level or coverage promised."""
+    """A method, the kind of rows it predicts, and the promised level or coverage."""
 
     method: str
     query: str
@@ -106,7 +106,7 @@ class Tally:
         }
 
     def is_short(self, promise: float | None) -> bool:
-        """Say whether coverage is below what is promised by more than is allowed."""
+        """Return whether coverage is below the promise by more than `ALLOWED`."""
         return promise is not None and float(np.mean(self.hits)) < promise - ALLOWED
 
     def _ratio(self, widths: Floats) -> float | None:
@@ -115,22 +115,22 @@ class Tally:
             return None
         reference = np.concatenate(self.references)
         exists = np.isfinite(reference)
-        # Where it exists for a few replicates alone, these are not typical of the cell.
+        # Replicates in which it exists are not typical of the cell if they are few.
         if exists.mean() < 0.9:
             return None
         return float(np.median(widths[exists]) / np.median(reference[exists]))
 
 
 class Tallies:
-    """The tallies of a cell, by what was asked for."""
+    """The tallies of a cell, by method, kind of rows and promise."""
 
     def __init__(self) -> None:
         self._tallies: defaultdict[Kind, Tally] = defaultdict(Tally)
 
     def replicates(self, count: int) -> Iterator[int]:
-        """Count the replicates: some, and more of them where a promise looks broken.
+        """Yield the numbers of the replicates; more of them if coverage looks too low.
 
-        With a few hundred a cell that keeps its promise falls short by chance now and then.
+        With a few hundred replicates, coverage may be too low by chance.
         """
         yield from range(count)
         if any(tally.is_short(kind.promise) for kind, tally in self._tallies.items()):
@@ -150,7 +150,7 @@ class Tallies:
     def add_bounds(
         self, kind: Kind, bounds: Any, truth: Floats, reference: tuple[Floats, Floats] | None = None
     ) -> None:
-        """Add one replicate of bounds, which hit where they hold the true probability."""
+        """Add one replicate of bounds; a hit is a true probability within its bounds."""
         lower, upper = bounds
         width = None if reference is None else reference[1] - reference[0]
         self.add(kind, holds(lower, upper, truth), upper - lower, width)
@@ -163,19 +163,19 @@ class Tallies:
         truth: Floats,
         reference: tuple[Floats, Floats] | None = None,
     ) -> None:
-        """Add the bounds of several kinds of rows that were asked about at once."""
+        """Add the bounds of several kinds of rows that were predicted at once."""
         lower, upper = bounds
         for name, part in queries.items():
             cut = None if reference is None else (reference[0][part], reference[1][part])
             self.add_bounds(kind._replace(query=name), (lower[part], upper[part]), truth[part], cut)
 
     def result(self, cell: Cell) -> dict[str, Any]:
-        """Return what a cell found."""
+        """Return the records of a cell."""
         records = [kind._asdict() | tally.record() for kind, tally in self._tallies.items()]
         return {"case": cell.case, "n": cell.n, "records": records}
 
 
 def holds(lower: Floats, upper: Floats, truth: Floats) -> Bools:
-    """Say where the truth lies between the bounds; rounding of the last digits is no miss."""
+    """Return where the truth lies between the bounds, up to rounding errors."""
     slack = 1e-9 * np.minimum(truth, 1 - truth) + 1e-15
     return (lower <= truth + slack) & (truth <= upper + slack)

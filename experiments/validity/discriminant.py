@@ -1,4 +1,4 @@
-"""Three Gaussian classes: how often the bounds of the imprecise discriminant hold the posterior.
+"""Three Gaussian classes: how often the imprecise discriminant's bounds contain the posterior.
 
 The boxes hold means, with a half-width of c/n (Carranza Alarcón and Destercke 2019) or of c
 standard errors. Neither is a confidence level, so nothing is promised here.
@@ -30,7 +30,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "standard error, c=2": {"box": "standard_error", "c": 2.0},
 }
 ROWS = 4
-#: Extreme rows are drawn with deviations so many times as large.
+#: Factor of the deviations of extreme rows.
 EXTREME_SCALE = 3.0
 
 
@@ -40,7 +40,7 @@ def cells(*, quick: bool) -> list[Cell]:
 
 
 def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
-    """Count how often the bounds of a class hold its true posterior probability."""
+    """Return how often the bounds of a class contain its true posterior probability."""
     rng, tallies = settings.generator(cell), Tallies()
     for _ in tallies.replicates(settings.replicates):
         y = np.repeat(np.arange(len(MEANS)), cell.n)
@@ -64,7 +64,7 @@ def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
 
 
 def draw(y: Any, rng: np.random.Generator, scale: float = 1.0) -> Floats:
-    """Draw a row of each class given."""
+    """Return a random row of each class in `y`."""
     noise = rng.normal(size=(len(y), 2)) @ np.linalg.cholesky(COVARIANCE).T
     return MEANS[y] + scale * noise
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from experiments.common.pictures import blank
-from experiments.common.store import whole
+from experiments.common.store import atomic_write
 from scipy.stats import norm
 
 if TYPE_CHECKING:
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 DPI = 100
 TICKS = (10, 30, 100, 300, 1000)
-#: What belief and plausibility of a regular likelihood tend to hold.
+#: Limit of the coverage of belief and plausibility, for a regular likelihood.
 BELIEF_LIMIT = 2 * norm.cdf(np.sqrt(np.pi / 2)) - 1
 
 
 class Line(NamedTuple):
-    """A line of a picture: its words, and the cells it joins."""
+    """A line of a figure: its label, and the cells it joins."""
 
     words: str
     part: str
@@ -80,7 +80,7 @@ def draw_all(rows: Sequence[Row], folder: Path) -> int:
     count = 0
     for name, figure in _figures(rows):
         folder.mkdir(parents=True, exist_ok=True)
-        with whole(folder / f"{name}.png") as draft:
+        with atomic_write(folder / f"{name}.png") as draft:
             figure.savefig(draft, format="png", dpi=DPI)
         count += 1
     return count
@@ -126,7 +126,7 @@ def sets(rows: Sequence[Row]) -> Figure:
 
 
 def limits(rows: Sequence[Row]) -> Figure:
-    """Return what boxes of the discriminant hold, and bounds of maps of the wrong form."""
+    """Return coverage of the discriminant's bounds, and of maps of the wrong form."""
     figure, (left, right) = _two_axes()
     _draw(left, rows, BOX_LINES)
     left.set(

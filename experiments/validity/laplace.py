@@ -1,9 +1,9 @@
-r"""The Laplace interval: what a user of plain maximum likelihood would write down.
+r"""The Laplace interval: the usual interval of plain maximum likelihood.
 
 The estimate of the log-odds is plus or minus t standard errors, with
 :math:`t=\Phi^{-1}((1+\mathrm{level})/2)` and the standard error by the delta method from the
-inverse Hessian of the negative log-likelihood, and goes back through the sigmoid. Written for this
-experiment alone, with no code of the package in it.
+inverse Hessian of the negative log-likelihood; the ends are mapped by the sigmoid. Written for this
+experiment, without code of the package.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from scipy.stats import norm
 if TYPE_CHECKING:
     from experiments.validity.cells import Floats, Ints
 
-#: Log-odds of a row beyond which the estimate is taken to run away to infinity.
-_RUNAWAY = 40.0
+#: Log-odds of a row beyond which the estimate is taken to diverge.
+_DIVERGED = 40.0
 
 
 def sigmoid_interval(scores: Floats, y: Ints, query: Floats, level: float) -> tuple[Floats, Floats]:
@@ -47,7 +47,7 @@ def sigmoid_interval(scores: Floats, y: Ints, query: Floats, level: float) -> tu
             return lost, lost
         step = np.linalg.solve(hessian, gradient)
         coef = coef - step
-        if np.abs(design @ coef).max() > _RUNAWAY and _separates(design @ coef, y):
+        if np.abs(design @ coef).max() > _DIVERGED and _separates(design @ coef, y):
             return lost, lost
         if np.abs(step).max() < 1e-8 * (1 + np.abs(coef).max()):
             break
@@ -94,7 +94,7 @@ def softmax_interval(
             return lost, lost
         step = np.linalg.solve(hessian, gradient)
         coef = coef - step
-        if p[np.arange(len(y)), y].min() > 1 - 1e-8:  # separated: the slope runs away
+        if p[np.arange(len(y)), y].min() > 1 - 1e-8:  # separated: the slope diverges
             return lost, lost
         if np.abs(step).max() < 1e-8 * (1 + np.abs(coef).max()):
             break
@@ -111,16 +111,16 @@ def softmax_interval(
 
 
 def oracle_interval(
-    seen: tuple[Floats, Floats], asked: tuple[Floats, Floats], precision: Floats, level: float
+    seen: tuple[Floats, Floats], queried: tuple[Floats, Floats], precision: Floats, level: float
 ) -> tuple[Floats, Floats]:
-    """Return the interval (q, K) of one who knows the law that true parameters are drawn from.
+    """Return the interval (q, K) given the prior distribution of the true parameters.
 
-    The Gaussian posterior has the curvature of the likelihood at the truth and of the law, so it
-    exists for any rows; its middle is put at the truth, since widths alone are compared.
+    The Gaussian posterior has the curvature of the likelihood at the truth and of the prior, so it
+    exists for any rows; it is centred at the truth, since only widths are compared.
 
     Parameters
     ----------
-    seen, asked : tuple of (n, K, p) and (n, K)
+    seen, queried : tuple of (n, K, p) and (n, K)
         Features, in which logits are linear, and true probabilities.
     precision : (p,)
         One over the variance of each parameter.
@@ -129,7 +129,7 @@ def oracle_interval(
     apart = (features - np.einsum("nk,nkp->np", p, features)[:, None]) * np.sqrt(p)[:, :, None]
     flat = apart.reshape(-1, apart.shape[2])
     covariance = np.linalg.inv(flat.T @ flat + np.diag(precision))
-    query, q = asked
+    query, q = queried
     centred = query - np.einsum("qk,qkp->qp", q, query)[:, None]
     slope = centred / np.maximum(1 - q, 1e-300)[:, :, None]
     error = np.sqrt(np.einsum("qkp,qkp->qk", slope @ covariance, slope))
@@ -138,7 +138,7 @@ def oracle_interval(
 
 
 def proportion_interval(successes: Floats, rows: Floats, level: float) -> tuple[Floats, Floats]:
-    """Return the interval of a proportion by its log-odds; nan where one outcome was not seen."""
+    """Return the interval of a proportion by its log-odds; nan if one outcome is absent."""
     with np.errstate(divide="ignore", invalid="ignore"):
         centre = np.log(successes) - np.log(rows - successes)
         half = norm.ppf((1 + level) / 2) * np.sqrt(1 / successes + 1 / (rows - successes))

@@ -1,7 +1,7 @@
-"""Truths of the form of each map, off the temperature map: how often bounds hold them.
+"""True maps of the form of each calibrator, away from temperature scaling: coverage of bounds.
 
-The truth is drawn anew in each replicate, so that coverage is on average over truths, rows and
-classes. Another calibrator is one more line of `CASES`.
+The truth is drawn anew in each replicate, so coverage is an average over truths, rows and classes.
+To add a calibrator, add a line to `CASES`.
 """
 
 from __future__ import annotations
@@ -37,15 +37,16 @@ SIZES, QUICK_SIZES = (30, 100, 1000), (30, 100)
 SLOPES, OFFSETS, OTHERS = 0.5, 0.5, 0.3
 #: Standard deviation of scores.
 SIZE = 2.0
-#: New rows asked about in a replicate.
+#: New rows predicted in a replicate.
 ROWS = 20
 
 
 @dataclass(frozen=True)
 class Truth:
-    """Logits are linear in the scores, or in a beta map's two columns; others have a curve.
+    """A true map from scores to probabilities.
 
-    `precision` is that of the law that parameters are drawn from, for the oracle; None without one.
+    `features` are those in which logits are linear, `precision` is that of the prior distribution
+    of the parameters; both are for the oracle, and None without one.
     """
 
     n_classes: int
@@ -54,13 +55,13 @@ class Truth:
     precision: Floats | None = None
 
     def rows(self, n: int, rng: np.random.Generator) -> tuple[Floats, Ints]:
-        """Draw scores, one column for two classes, and labels."""
+        """Return random scores, one column for two classes, and labels."""
         scores = draw_scores(n, self.n_classes, rng)
         return scores, draw_labels(self.proba(scores), rng)
 
 
 def draw_scores(n: int, n_classes: int, rng: np.random.Generator) -> Floats:
-    """Draw Gaussian scores, (n, K), or (n, 1) margins of two classes."""
+    """Return Gaussian scores, (n, K), or (n, 1) margins of two classes."""
     if n_classes == 2:
         return np.sqrt(2) * SIZE * rng.normal(size=(n, 1))
     return SIZE * rng.normal(size=(n, n_classes))
@@ -88,7 +89,7 @@ def matrix_features(scores: Floats) -> Floats:
 
 
 def draw_softmax(n_classes: int, rng: np.random.Generator, *, full: bool) -> Truth:
-    """Draw slopes, offsets and, of a full matrix, entries off the diagonal."""
+    """Return a softmax with random slopes, offsets and, if full, off-diagonal entries."""
     eye = np.eye(n_classes)
     matrix = np.diag(1 + SLOPES * rng.normal(size=n_classes))
     offset = OFFSETS * rng.normal(size=n_classes)
@@ -107,25 +108,25 @@ def draw_softmax(n_classes: int, rng: np.random.Generator, *, full: bool) -> Tru
 
 
 def draw_slope(n_classes: int, rng: np.random.Generator) -> Truth:
-    """Draw one slope for all classes."""
+    """Return a softmax with one random slope for all classes."""
     slope = np.exp(0.5 * rng.normal())
     return Truth(n_classes, lambda scores: softmax(slope * centred(scores), axis=1))
 
 
 def draw_sigmoid(_: int, rng: np.random.Generator) -> Truth:
-    """Draw a sigmoid: slope and offset."""
+    """Return a sigmoid with random slope and offset."""
     slope, offset = np.exp(0.5 * rng.normal()), OFFSETS * rng.normal()
     return _of_log_odds(lambda s: slope * s + offset)
 
 
 def draw_beta(_: int, rng: np.random.Generator) -> Truth:
-    """Draw a beta map of the scores as logits: the slopes below and above differ."""
+    """Return a random beta map of the scores as logits: the slopes below and above 0 differ."""
     (a, b), c = np.exp(0.5 * rng.normal(size=2)), OFFSETS * rng.normal()
     return _of_log_odds(lambda s: -a * np.logaddexp(0, -s) + b * np.logaddexp(0, s) + c)
 
 
 def draw_monotone(_: int, rng: np.random.Generator) -> Truth:
-    """Draw a curve that rises in two steps of random places."""
+    """Return a curve that rises in two steps at random places."""
     places = SIZE * rng.normal(size=2)
 
     def proba(scores: Floats) -> Floats:
@@ -139,7 +140,7 @@ def _of_log_odds(log_odds: Callable[[Floats], Floats]) -> Truth:
     return Truth(2, lambda s: np.hstack([expit(-log_odds(s)), expit(log_odds(s))]))
 
 
-#: Name of a cell: the calibrator, and how its truth is drawn for so many classes.
+#: Name of a cell: calibrator, function that draws its truth, number of classes.
 CASES: dict[str, tuple[Any, Callable[[int, np.random.Generator], Truth], int]] = {
     **{
         f"vector_{k}": (VectorCalibrator(), lambda k, rng: draw_softmax(k, rng, full=False), k)
@@ -168,7 +169,7 @@ def cells(*, quick: bool) -> list[Cell]:
 
 
 def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
-    """Count how often the bounds of a class of a new row hold its true probability."""
+    """Return how often the bounds of a class of a new row contain its true probability."""
     rng, tallies = settings.generator(cell), Tallies()
     calibrator, draw, n_classes = CASES[cell.case]
     calibrator = calibrator.set_params(classes=list(range(n_classes)))
@@ -190,9 +191,9 @@ def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
 
 
 def _oracle(truth: Truth, scores: Floats, rows: Floats) -> tuple[Floats, Floats] | None:
-    """Return the interval of one who knows the law of the truth, where it has a density."""
+    """Return the interval given the prior distribution of the truth; None without one."""
     if truth.features is None or truth.precision is None:
         return None
     seen = truth.features(scores), truth.proba(scores)
-    asked = truth.features(rows), truth.proba(rows)
-    return oracle_interval(seen, asked, truth.precision, LEVEL)
+    queried = truth.features(rows), truth.proba(rows)
+    return oracle_interval(seen, queried, truth.precision, LEVEL)

@@ -1,4 +1,4 @@
-"""Truths that the map cannot follow: nothing is promised, and a warning should say so."""
+"""Truths outside the model: no level is promised, and a warning is expected."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from experiments.validity.cells import Floats, Settings
 
-#: What is added to the utilities of the three classes, which one slope cannot see.
+#: Offsets of the utilities of the three classes, which a single slope cannot represent.
 SHIFT = np.array([1.5, 0.0, -1.5])
 SIZES, QUICK_SIZES = (30, 100, 300, 1000), (300,)
 ROWS = 5
@@ -60,7 +60,7 @@ def cells(*, quick: bool) -> list[Cell]:
 
 
 def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
-    """Count how often bounds hold the truth, and how often the warning comes."""
+    """Return how often bounds contain the truth, and how often the warning is raised."""
     rng, tallies = settings.generator(cell), Tallies()
     truth, columns = CASES[cell.case]
     promise = LEVEL if cell.case.startswith("right") else None

@@ -1,4 +1,4 @@
-"""Maps without a form: isotonic calibration on smooth truths, and the mean of a bin."""
+"""Maps without a parametric form: isotonic calibration on smooth truths, and the mean of a bin."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TRUTHS: dict[str, Callable[[Floats], Floats]] = {
 ISOTONIC_LEVELS = (LEVEL, 0.5, 0.95)
 #: Bins of the binning cells.
 N_BINS = 5
-#: Rows asked about, away from the ends and at them, where a monotone map has one side only.
+#: Rows to predict, away from the ends and at them, where a monotone map has one side only.
 TYPICAL_ROWS, EXTREME = 3, (0.01, 0.99)
 QUERIES = {"typical": slice(TYPICAL_ROWS), "extreme": slice(TYPICAL_ROWS, None)}
 
@@ -38,7 +38,7 @@ def cells(*, quick: bool) -> list[Cell]:
 
 
 def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
-    """Count how often the bounds hold the true probability, or the mean of a bin."""
+    """Return how often the bounds contain the true probability, or the mean of a bin."""
     rng, truth, tallies = settings.generator(cell), TRUTHS[cell.case], Tallies()
     for _ in tallies.replicates(settings.replicates):
         scores = rng.random(cell.n)

@@ -22,7 +22,7 @@ class Truth(NamedTuple):
     slopes: tuple[float, ...]
 
     def scores(self, n: int, rng: np.random.Generator) -> Floats:
-        """Draw the scores (n, J, K) of J classifiers that see the same things in part."""
+        """Return scores (n, J, K) of J classifiers; those of a class are correlated by 0.5."""
         shape = (n, len(self.slopes), self.n_classes)
         common = rng.normal(size=(n, 1, self.n_classes))
         return np.sqrt(0.5) * (common + rng.normal(size=shape))
@@ -32,12 +32,12 @@ class Truth(NamedTuple):
         return softmax(np.einsum("njk,j->nk", scores, self.slopes), axis=1)
 
     def labels(self, scores: Floats, rng: np.random.Generator) -> Ints:
-        """Draw labels."""
+        """Return random labels."""
         return draw_labels(self.proba(scores), rng)
 
 
 def draw_labels(proba: Floats, rng: np.random.Generator) -> Ints:
-    """Draw a label from each row of probabilities."""
+    """Return a random label for each row of probabilities."""
     drawn = (rng.random((len(proba), 1)) > proba.cumsum(axis=1)).sum(axis=1)
     return np.minimum(drawn, proba.shape[1] - 1)
 
@@ -52,23 +52,23 @@ TRUTHS = {
     "joint_3": Truth(3, (1.5, 1.0)),
     "joint_strong_3": Truth(3, (5.0, 2.0)),
 }
-#: Cells in which belief and plausibility are asked for too.
+#: Cells in which belief and plausibility are measured too.
 BELIEF = ("slope_3", "slope_5", "slope_10", "joint_3")
-#: Scores of extreme rows are so many times as large.
+#: Factor of the scores of extreme rows.
 EXTREME_SCALE = 3.0
 TYPICAL_ROWS, EXTREME_ROWS = 3, 2
 QUERIES = {"typical": slice(TYPICAL_ROWS), "extreme": slice(TYPICAL_ROWS, None)}
 
 
 def cells(*, quick: bool) -> list[Cell]:
-    """List the cells; joint calibration of 1000 rows is left to its benchmark."""
+    """List the cells; joint calibration of 1000 rows is left out, as too slow."""
     if quick:
         return [*grid(("slope_3",), QUICK_SIZES), Cell("joint_3", 15)]
     return [c for c in grid(tuple(TRUTHS), SIZES) if not (c.case.startswith("joint") and c.n > 300)]
 
 
 def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
-    """Count how often the bounds of a class of a new row hold its true probability."""
+    """Return how often the bounds of a class of a new row contain its true probability."""
     rng, truth, tallies = settings.generator(cell), TRUTHS[cell.case], Tallies()
     for _ in tallies.replicates(settings.replicates):
         scores = truth.scores(cell.n, rng)

@@ -1,6 +1,6 @@
-"""How often promises are kept, by simulation: `python experiments/validity/run.py --quick`.
+"""Coverage of bounds and sets, by simulation: `python experiments/validity/run.py --quick`.
 
-Finished cells are kept, so that the same command goes on where it was stopped.
+Finished cells are kept: the same command continues where it was stopped.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 HERE = Path(__file__).resolve().parent
-if str(HERE.parents[1]) not in sys.path:  # run as a script: only this folder is there
+if str(HERE.parents[1]) not in sys.path:  # run as a script: the root is not on the path
     sys.path.insert(0, str(HERE.parents[1]))
 
 from experiments.common.options import parse_parts  # noqa: E402
-from experiments.common.pictures import draw_or_say_why_not  # noqa: E402
+from experiments.common.pictures import draw_figures  # noqa: E402
 from experiments.common.rounds import Task, carry_out  # noqa: E402
 from experiments.common.store import Store  # noqa: E402
 from experiments.common.tables import insert  # noqa: E402
@@ -43,7 +43,7 @@ IMAGES = HERE.parents[1] / "docs" / "images"
 
 
 class Part(NamedTuple):
-    """Cells of one kind: their module, and replicates of each in full and quickly."""
+    """Cells of one kind: their module, and the replicates of a full and of a quick run."""
 
     module: Any
     rounds: int
@@ -78,9 +78,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"## {name}\n\n{text}\n")
         if options.write_readme:
             insert(HERE / "README.md", name, text)
-    draw_or_say_why_not(partial(figures.draw_all, rows), options.out / "figures")
+    draw_figures(partial(figures.draw_all, rows), options.out / "figures")
     if options.write_readme:
-        draw_or_say_why_not(partial(figures.draw_all, rows), IMAGES)
+        draw_figures(partial(figures.draw_all, rows), IMAGES)
     return 0
 
 

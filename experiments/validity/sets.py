@@ -1,7 +1,7 @@
-"""Label sets: how often the true label is in them, and how many classes they hold.
+"""Label sets: how often they contain the true label, and how many classes they have.
 
 Three Gaussian classes that overlap, so that the best classifier is right in about 78 % of cases;
-and Venn-Abers on two classes, whose pair is no interval of confidence.
+and Venn-Abers on two classes, whose pair is no confidence interval.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 COVERAGE = 0.9
 #: New rows of a replicate.
 ROWS = 20
-#: Refits with each new row and class: few rows, and few rows to train on.
+#: Full conformal sets refit with each new row and class: number of new rows, most training rows.
 FULL_ROWS, FULL_MOST = 2, 100
 #: The case whose classes have unequal frequencies, for sets that are valid within each class.
 PRIORS = {"equal": (1 / 3, 1 / 3, 1 / 3), "unequal": (0.6, 0.3, 0.1)}
@@ -43,7 +43,7 @@ def cells(*, quick: bool) -> list[Cell]:
 
 
 def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
-    """Count how often sets hold the label, or the pair of Venn-Abers the probability."""
+    """Return how often sets contain the label, or Venn-Abers pairs the probability."""
     return (_run_venn_abers if cell.case == VENN_ABERS else _run_sets)(cell, settings)
 
 
@@ -65,7 +65,7 @@ def _rows(case: str, n: int, rng: np.random.Generator) -> tuple[Floats, Ints]:
 
 
 def _rows_of_all_classes(cell: Cell, rng: np.random.Generator) -> tuple[Floats, Ints]:
-    """Draw rows until each class has two at least: with one no class has a fold and a model."""
+    """Return rows with at least two of each class: one for a fold, one for its model."""
     while True:
         X, y = _rows(cell.case, cell.n, rng)
         if np.bincount(y, minlength=3).min() >= 2:

@@ -1,4 +1,4 @@
-"""Rows from elsewhere: how many are found unfamiliar, and what the bounds of a plain model do."""
+"""Rows of a shifted distribution: how many are unfamiliar, and coverage of the bounds."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROWS = 50
 
 
 def proba(X: Floats) -> Floats:
-    """Return the true probabilities: linear log-odds where rows are seen, other ones beyond."""
+    """Return the true probabilities: linear log-odds where training rows are, others beyond."""
     z = X[:, 0] + 0.5 * X[:, 1]
     p = expit(2 * np.where(np.abs(X[:, 2]) < 3, z, -z))
     return np.column_stack([1 - p, p])
@@ -39,7 +39,7 @@ def cells(*, quick: bool) -> list[Cell]:
 
 
 def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
-    """Count familiar rows, and bounds that hold the probability given the features."""
+    """Return the fraction of familiar rows, and of bounds that contain the probability."""
     rng, tallies = settings.generator(cell), Tallies()
     for _ in tallies.replicates(settings.replicates):
         X = rng.normal(size=(cell.n, FEATURES))

@@ -1,4 +1,4 @@
-"""What is printed: coverage beside what was promised, and the cells that fall short."""
+"""Tables of coverage beside the promised level, and of the cells whose coverage is too low."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     Results = Sequence[Mapping[str, Any]]
 
 REASONS = Path(__file__).resolve().parent / "reasons.csv"
-#: Median width over that of the Laplace interval, with at least so many rows.
+#: Largest median width over that of the Laplace interval, checked from FROM_ROWS rows on.
 WIDEST, FROM_ROWS = 1.3, 100
 
 
 class Row(NamedTuple):
-    """One number of a table, with all it belongs to."""
+    """Coverage and width of one method in one cell."""
 
     part: str
     case: str
@@ -39,12 +39,12 @@ class Row(NamedTuple):
 
     @property
     def is_short(self) -> bool:
-        """Whether coverage is clearly below what is promised."""
+        """Whether coverage is below the promised level by more than is allowed."""
         return self.promise is not None and self.coverage < self.promise - ALLOWED
 
     @property
     def is_wide(self) -> bool:
-        """Whether the interval is wider than it need be."""
+        """Whether the interval is much wider than the reference."""
         return self.ratio is not None and self.n >= FROM_ROWS and self.ratio > WIDEST
 
 
@@ -75,12 +75,12 @@ def render_part(rows: Sequence[Row]) -> str:
         cells = [_cell(found[n]) if n in found else "" for n in sizes]
         wanted = "" if promise is None else f"{promise:g}"
         lines.append([case.replace("_", " "), method, query, wanted, *cells])
-    head = ["truth", "method", "rows asked about", "promised", *(f"n = {n}" for n in sizes)]
+    head = ["truth", "method", "rows", "promised", *(f"n = {n}" for n in sizes)]
     error = max(row.error for row in rows if np.isfinite(row.error))
     count = mode(row.replicates for row in rows)
     words = (
-        f"Coverage over {count} replicates, or {SECOND_LOOK * count} where a promise looked "
-        f"broken; standard errors are at most {error:.3f}."
+        f"Coverage over {count} replicates, or {SECOND_LOOK * count} where it looked too low; "
+        f"standard errors are at most {error:.3f}."
     )
     if any(row.ratio is not None for row in rows):
         words += " In brackets the median width over that of the Laplace interval."
@@ -105,20 +105,20 @@ def _cell(row: Row) -> str:
 
 
 def render_summary(rows: Sequence[Row]) -> str:
-    """Return how many cells keep what is promised, and those that do not, each with a reason."""
+    """Return how many cells reach the promised level, and the others, each with a reason."""
     promised = [row for row in rows if row.promise is not None]
     compared = [row for row in rows if row.ratio is not None and row.n >= FROM_ROWS]
     short = [row for row in promised if row.is_short]
     wide = [row for row in compared if row.is_wide]
     lowest = min((row.coverage - row.promise for row in promised if row.promise), default=0.0)
     counts = (
-        f"**{len(promised) - len(short)} of {len(promised)}** promises are kept to within "
-        f"{ALLOWED}; the lowest coverage is {lowest:+.3f} from what is promised. "
+        f"**{len(promised) - len(short)} of {len(promised)}** promised levels are reached to "
+        f"within {ALLOWED}; the lowest coverage is {lowest:+.3f} from its level. "
         f"**{len(compared) - len(wide)} of {len(compared)}** intervals from n = {FROM_ROWS} on are "
         f"at most {WIDEST} times as wide as Laplace's."
     )
     words = [counts]
-    for title, some in {"Below what is promised": short, "Wider than need be": wide}.items():
+    for title, some in {"Below the promised level": short, "Wide": wide}.items():
         words += ["", f"**{title}.**" + ("" if some else " None.")]
         if some:
             words += ["", *_reasons_table(some)]
@@ -142,7 +142,7 @@ def _reasons_table(rows: Sequence[Row]) -> list[str]:
 
 
 def read_reasons() -> list[dict[str, str]]:
-    """Read the known reasons: patterns of cells, and words."""
+    """Return the known reasons: patterns of cells, and texts."""
     with REASONS.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
@@ -157,5 +157,5 @@ def reason_of(row: Row, patterns: Sequence[Mapping[str, str]]) -> str:
         ):
             return pattern["reason"]
     if row.promise is not None and row.is_short and row.coverage + 2 * row.error >= row.promise:
-        return "chance: within two standard errors of what is promised"
+        return "chance: within two standard errors of the promised level"
     return "not known"

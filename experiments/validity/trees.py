@@ -1,4 +1,4 @@
-"""Nested dichotomies whose nodes are logistic in one feature, as their calibrators suppose."""
+"""Nested dichotomies whose nodes are logistic in one feature, as their calibrators assume."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class FeatureScore(ClassifierMixin, BaseEstimator):
-    """A node model that knows its score already: the first feature."""
+    """A node model whose score is the first feature; nothing is learnt."""
 
     def fit(self, X: Floats, y: Ints) -> Self:
         """Keep the classes."""
@@ -31,7 +31,7 @@ class FeatureScore(ClassifierMixin, BaseEstimator):
         return np.asarray(X)[:, 0]
 
     def predict(self, X: Floats) -> Any:
-        """Return the class on its side of zero."""
+        """Return the second class where the score is positive."""
         return self.classes_[(self.decision_function(X) > 0).astype(int)]
 
 
@@ -58,7 +58,7 @@ class Truth(NamedTuple):
         return proba
 
     def labels(self, X: Floats, rng: np.random.Generator) -> Ints:
-        """Draw labels."""
+        """Return random labels."""
         return draw_labels(self.proba(X), rng)
 
 
@@ -70,9 +70,9 @@ TRUTHS = {
         ((0.0, 1.5), (0.3, -1.0), (0.0, 1.0), (-0.5, 2.0), (0.2, 0.5), (0.0, -1.5), (0.0, 0.0)),
     ),
 }
-#: What scores a node: the feature itself, or a logistic regression learnt in three folds.
+#: Models of the nodes: the feature itself, or a logistic regression in three folds.
 NODES = {"feature": FeatureScore(), "learnt": None}
-#: Rows in all; with fewer some class has none.
+#: Numbers of rows; with fewer, some class has none.
 SIZES, QUICK_SIZES = (30, 100, 300, 1000), (100,)
 ROWS = 3
 
@@ -83,7 +83,7 @@ def cells(*, quick: bool) -> list[Cell]:
 
 
 def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
-    """Count how often the bounds of a class hold its true probability."""
+    """Return how often the bounds of a class contain its true probability."""
     rng, truth, tallies = settings.generator(cell), TRUTHS[cell.case], Tallies()
     for _ in tallies.replicates(settings.replicates):
         X, y = _rows_of_all_classes(truth, cell.n, rng)
@@ -105,7 +105,7 @@ def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
 
 
 def _rows_of_all_classes(truth: Truth, n: int, rng: np.random.Generator) -> tuple[Floats, Ints]:
-    """Draw rows until each class has two at least: a tree leaves out classes without rows."""
+    """Return rows with at least two of each class: a tree leaves out classes without rows."""
     while True:
         X = rng.normal(size=(n, 1))
         y = truth.labels(X, rng)

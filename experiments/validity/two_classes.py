@@ -23,11 +23,11 @@ SIGNALS = {"weak": 0.5, "medium": 1.5, "strong": 4.0, "very_strong": 8.0}
 PRIORS = {"half": 0.5, "rare": 0.15}
 #: Weights of the three scores in the log-odds, and the correlation between scores.
 WEIGHTS, CORRELATION = np.array([1.0, 0.7, 0.4]), 0.5
-#: Cells in which other levels are asked for too, and belief and plausibility.
+#: Cells in which other levels, belief and plausibility are measured too.
 MORE_LEVELS, MORE_LEVELS_CASE = (0.5, 0.95), "medium_half"
-#: An extreme row is as far from the centre as one row in so many.
+#: An extreme row is as far from the centre as one row in ONE_IN.
 ONE_IN = 1000
-#: Rows asked about in a replicate, and where those of each kind are.
+#: Rows predicted in a replicate, and where those of each kind are.
 TYPICAL_ROWS, EXTREME_ROWS = 3, 2
 QUERIES = {"typical": slice(TYPICAL_ROWS), "extreme": slice(TYPICAL_ROWS, None)}
 
@@ -41,11 +41,11 @@ class Truth:
     root: Floats
 
     def scores(self, n: int, rng: np.random.Generator) -> Floats:
-        """Draw scores (n, J)."""
+        """Return random scores (n, J)."""
         return rng.normal(size=(n, len(self.slope))) @ self.root.T
 
     def extremes(self, n: int, rng: np.random.Generator) -> Floats:
-        """Draw scores (n, J) at the distance that one row in a thousand passes."""
+        """Return random scores (n, J) at the distance that one row in `ONE_IN` exceeds."""
         direction = rng.normal(size=(n, len(self.slope)))
         direction /= np.linalg.norm(direction, axis=1, keepdims=True)
         return np.sqrt(chi2.ppf(1 - 1 / ONE_IN, len(self.slope))) * direction @ self.root.T
@@ -56,7 +56,7 @@ class Truth:
         return np.column_stack([1 - p, p])
 
     def rows(self, n: int, rng: np.random.Generator) -> tuple[Floats, Ints]:
-        """Draw scores with their labels."""
+        """Return random scores with their labels."""
         scores = self.scores(n, rng)
         return scores, (rng.random(n) < self.proba(scores)[:, 1]).astype(int)
 
@@ -102,7 +102,7 @@ def cells(*, quick: bool) -> list[Cell]:
 def make_calibrator(case: str) -> Any:
     """Return the calibrator of a case; with three scores the one that EvidentialFusion makes.
 
-    Its ridge shrinks the estimate; a level takes no notice of it.
+    Its ridge shrinks the estimate; bounds at a level do not depend on it.
     """
     if case.startswith("one"):
         return EvidentialLogisticCalibrator(classes=[0, 1])
@@ -110,7 +110,7 @@ def make_calibrator(case: str) -> Any:
 
 
 def run_cell(cell: Cell, settings: Settings) -> dict[str, Any]:
-    """Count how often the bounds of a new row hold its true probability."""
+    """Return how often the bounds of a new row contain its true probability."""
     rng, truth, tallies = settings.generator(cell), truth_of(cell.case), Tallies()
     levels = (LEVEL, *MORE_LEVELS) if cell.case.endswith(MORE_LEVELS_CASE) else (LEVEL,)
     for _ in tallies.replicates(settings.replicates):

@@ -1,4 +1,4 @@
-"""What the experiments' tests have in common."""
+"""Fixtures of the tests of experiments."""
 
 import builtins
 
@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture
 def without_matplotlib(monkeypatch):
-    """Make matplotlib a package that is not installed."""
+    """Make every import of matplotlib fail."""
     real = builtins.__import__
 
     def missing(name, *args, **kwargs):

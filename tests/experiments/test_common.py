@@ -1,4 +1,4 @@
-"""What the experiments share: small machines, finished rounds on disk, intervals."""
+"""Modules common to the experiments: support vector machines, stored rounds, intervals."""
 
 import sys
 from pathlib import Path
@@ -14,7 +14,7 @@ sys.path.append(str(ROOT))
 
 from experiments.common import svm, tables  # noqa: E402
 from experiments.common.rounds import Task, carry_out  # noqa: E402
-from experiments.common.store import Store, whole  # noqa: E402
+from experiments.common.store import Store, atomic_write  # noqa: E402
 from experiments.common.svm import Kernel  # noqa: E402
 
 
@@ -51,7 +51,7 @@ def test_gamma_of_libsvm_is_one_over_the_features():
     assert svm.gram(A, A, svm.LIBSVM_DEFAULT)[0, 1] == pytest.approx(np.exp(-2 / 2))
 
 
-def test_absent_classes_and_a_single_class_have_constant_margins():
+def test_absent_classes_and_a_single_class_have_constant_scores():
     X = np.array([[0.0], [1.0], [2.0]])
 
     def decided(y):
@@ -71,7 +71,7 @@ def test_scaling_uses_the_training_rows_alone():
 # Rounds
 
 
-def test_a_result_appears_whole_or_not_at_all(monkeypatch, tmp_path):
+def test_a_result_file_is_complete_or_absent(monkeypatch, tmp_path):
     store, cell = Store(tmp_path, Settings()), Cell("dna-1")
 
     def full_disc(self, target):  # noqa: ARG001
@@ -87,12 +87,12 @@ def test_a_result_appears_whole_or_not_at_all(monkeypatch, tmp_path):
     assert store.read(cell) == {"accuracy": {}}
 
 
-def test_a_draft_that_fails_leaves_what_was_there(tmp_path):
+def test_a_failed_write_keeps_the_old_file(tmp_path):
     figure = tmp_path / "figure.png"
     figure.write_text("old")
 
     def fail():
-        with whole(figure) as draft:
+        with atomic_write(figure) as draft:
             draft.write_text("half")
             raise ValueError("no ink")
 
@@ -112,7 +112,7 @@ def test_an_interrupt_in_the_second_of_two_tasks_counts_both(tmp_path, capsys):
     tasks = [Task(work, stopped, Store(tmp_path, Settings(name))) for name in ("first", "second")]
     assert carry_out(tasks, title="P", jobs=1, quiet=True) == 130
     assert capsys.readouterr().err == (
-        f"stopped: 4 of 6 rounds are kept in {tmp_path}; run the same command again to go on.\n"
+        f"stopped: 4 of 6 rounds are kept in {tmp_path}; run the same command again to continue.\n"
     )
     assert [len(task.missing()) for task in tasks] == [0, 2]
     assert tasks[0].results() == [{"cell": name} for name in "abc"]
@@ -132,7 +132,7 @@ def test_intervals_are_students():
     assert not alone.significant
 
 
-def test_clear_gains_and_losses_are_counted_by_column():
+def test_significant_gains_and_losses_are_counted_by_column():
     clear, doubtful = tables.Estimate(2.0, 1.0), tables.Estimate(2.0, 3.0)
     loss = tables.Estimate(-2.0, 1.0)
     assert tables.better_and_worse([[clear, clear, loss], [doubtful]]) == ["2 / 1", "0 / 0"]

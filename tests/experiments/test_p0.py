@@ -1,4 +1,4 @@
-"""The reproduction of P0's Table II: the protocol, going on after a stop, and the tables."""
+"""The reproduction of Table II of Xu et al. 2015: protocol, continuing after a stop, tables."""
 
 import json
 import os
@@ -28,7 +28,7 @@ needs_data = pytest.mark.skipif(
 
 @pytest.fixture
 def fake(monkeypatch):
-    """Rounds in no time: accuracies that depend on the cell alone; returns the list of calls."""
+    """Replace rounds by accuracies that depend on the cell only; return the list of calls."""
     calls = []
 
     def run_cell(cell, settings):
@@ -49,7 +49,7 @@ def test_scenarios_use_all_training_rows():
     assert {sum(sizes) for sizes in protocol.SCENARIOS.values()} == {protocol.N_TRAIN}
 
 
-def test_the_kernel_with_most_validation_rows_right_wins_and_ties_go_to_the_first():
+def test_the_kernel_with_most_validation_rows_right_is_chosen_and_ties_go_to_the_first():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(90, 2))
     y = (np.hypot(*X.T) < 1.1).astype(np.intp)  # no line separates a disc from its surroundings
@@ -63,7 +63,7 @@ def test_the_kernel_with_most_validation_rows_right_wins_and_ties_go_to_the_firs
     assert protocol.best_kernel(data, rows[:30], rows[30:60], again).kernel is disc
 
 
-def test_each_part_trains_with_its_first_half_and_is_held_against_its_second():
+def test_each_part_trains_with_its_first_half_and_is_validated_on_its_second():
     rng = np.random.default_rng(2)
     X = rng.normal(size=(60, 2))
     y = (X[:, 0] > 0).astype(np.intp)
@@ -93,7 +93,7 @@ def scored_example(n_classes=4, seed=0):
     return protocol.Scored(validation, labels, draw(200)[0], Kernel(None, 1.0))
 
 
-def test_combination_multiplies_and_permuting_matters_to_inverse_cdf_alone():
+def test_combination_multiplies_and_permuting_changes_only_inverse_cdf():
     scored = [scored_example(seed=seed) for seed in range(3)]
     combined, slopes = protocol.combine(scored, np.array([2, 0, 3, 1]), n_points=16)
     assert sorted(combined) == sorted(protocol.METHODS)
@@ -115,10 +115,10 @@ def test_reversing_the_classes_changes_nothing_even_for_inverse_cdf():
     )
 
 
-# Stopping and going on
+# Stopping and continuing
 
 
-def test_a_second_run_does_nothing_and_a_longer_one_only_the_rest(fake, tmp_path, capsys):
+def test_a_second_run_computes_nothing_and_a_longer_one_only_the_new_rounds(fake, tmp_path, capsys):
     options = ["--datasets", "dna,usps", "--out", str(tmp_path), "--quiet"]
     assert run.main([*options, "--rounds", "2"]) == 0
     first = capsys.readouterr().out
@@ -131,7 +131,7 @@ def test_a_second_run_does_nothing_and_a_longer_one_only_the_rest(fake, tmp_path
     assert len(fake) == 18
 
 
-def test_other_settings_have_a_folder_of_their_own(fake, tmp_path, capsys):
+def test_each_choice_of_settings_has_its_own_folder(fake, tmp_path, capsys):
     for svm in ("grid", "libsvm"):
         options = ["--svm", svm, "--datasets", "dna", "--rounds", "1", "--out", str(tmp_path)]
         assert run.main(options) == 0
@@ -146,7 +146,9 @@ def test_other_settings_have_a_folder_of_their_own(fake, tmp_path, capsys):
     assert (tmp_path / ".gitignore").read_text().splitlines()[-1] == "*"
 
 
-def test_an_interrupt_keeps_what_is_done_and_says_how_to_go_on(fake, monkeypatch, tmp_path, capsys):
+def test_an_interrupt_keeps_finished_rounds_and_prints_how_to_continue(
+    fake, monkeypatch, tmp_path, capsys
+):
     whole = run.run_cell
 
     def stopped(cell, settings):
@@ -157,17 +159,17 @@ def test_an_interrupt_keeps_what_is_done_and_says_how_to_go_on(fake, monkeypatch
     options = ["--datasets", "dna", "--rounds", "2", "--out", str(tmp_path)]
     monkeypatch.setattr(run, "run_cell", stopped)
     assert run.main(options) == 130
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.startswith("stopped: 4 of 6 rounds are kept in ")
-    assert said.err.endswith("run the same command again to go on.\n")
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("stopped: 4 of 6 rounds are kept in ")
+    assert captured.err.endswith("run the same command again to continue.\n")
     monkeypatch.setattr(run, "run_cell", whole)
     assert run.main(options) == 0
     assert len(fake) == len(set(fake)) == 6
     assert not list(tmp_path.rglob("*.part"))
 
 
-def test_a_missing_dataset_is_an_error_in_words(monkeypatch, tmp_path, capsys):
+def test_a_missing_dataset_is_reported_on_stderr(monkeypatch, tmp_path, capsys):
     def nowhere(cell, settings):  # noqa: ARG001
         raise DatasetError("dataset 'dna' was not found.")
 
@@ -226,7 +228,7 @@ def test_differences_are_paired_by_rounds_and_misses_are_marked():
     assert "2 of 3" in tables.render(summaries, EXPECTED)
 
 
-def test_the_readme_has_a_place_for_each_table(tmp_path):
+def test_the_readme_has_markers_for_each_table(tmp_path):
     original = (ROOT / "experiments" / "p0" / "README.md").read_text(encoding="utf-8")
     copy = tmp_path / "README.md"
     copy.write_text(original, encoding="utf-8")
@@ -256,7 +258,7 @@ def test_two_rounds_of_two_datasets(tmp_path):
     assert set(summaries) == {(d, s) for d in ("segment", "dna") for s in (1, 2, 3)}
     for one in results:
         assert one["n_test"] == protocol.TESTING_SIZE[one["dataset"]]
-        # One test row may sit on a tie that rounding breaks either way.
+        # Rounding may break a tie of one test row either way.
         accuracy = one["accuracy"]
         row = 100 / one["n_test"]
         assert abs(accuracy["gumbel"] - accuracy["gumbel_permuted"]) < 1.01 * row
@@ -272,7 +274,7 @@ def test_two_rounds_of_two_datasets(tmp_path):
 
 @pytest.mark.data
 @needs_data
-def test_segment_comes_out_as_published():
+def test_segment_is_reproduced():
     accuracy = protocol.run_cell(Cell("segment", 1, 0), Settings())["accuracy"]
     for method in ("probabilistic", "evidential"):
         published = EXPECTED["segment", 1, method]

@@ -1,4 +1,4 @@
-"""The rounds of P1's reproduction: rows, classifiers, and what is counted."""
+"""Rounds of the reproduction of Minary et al. 2017: rows, classifiers, and counts."""
 
 import sys
 from pathlib import Path
@@ -25,7 +25,7 @@ KERNEL = data.KERNELS["linear"]
 # Rows and classifiers
 
 
-def test_simulated_rows_are_drawn_anew_and_the_same_again():
+def test_simulated_rows_depend_on_the_seed_only():
     X, y = data.draw("simulated", (0, 1), n_simulated=50)
     again, _ = data.draw("simulated", (0, 1), n_simulated=50)
     other, _ = data.draw("simulated", (0, 2), n_simulated=50)
@@ -35,7 +35,7 @@ def test_simulated_rows_are_drawn_anew_and_the_same_again():
     assert not np.allclose(X, other)
 
 
-def test_real_rows_are_all_there_in_another_order(monkeypatch):
+def test_real_rows_are_permuted(monkeypatch):
     table = np.arange(12.0).reshape(6, 2)
     bunch = SimpleNamespace(X=table, y=np.array(["b", "g", "g", "b", "g", "b"]))
     monkeypatch.setattr(data, "load", lambda _: bunch)
@@ -46,7 +46,7 @@ def test_real_rows_are_all_there_in_another_order(monkeypatch):
     np.testing.assert_array_equal(y, (bunch.y == "g")[order])
 
 
-def test_classifiers_see_their_own_blocks_alone():
+def test_each_classifier_is_trained_on_its_own_block_only():
     blocks = data.blocks((10, 12))
     assert [(b[0], b[-1]) for b in blocks] == [(0, 9), (10, 21)]
     X, y = make_gaussian_pair(40, random_state=0)
@@ -105,7 +105,7 @@ def test_a_round_of_the_simulated_data():
     assert gap["15"] > gap["200"] > 0
 
 
-def test_rows_that_calibrate_are_nested_and_apart_from_the_others():
+def test_calibration_and_test_rows_follow_the_training_rows():
     cell, settings = Cell("simulated", "rbf", 3), rates.Settings()
     scored = rates.scores_of(cell, settings)
     _, y = rates.rows_of(cell, settings)
@@ -150,8 +150,8 @@ def test_independent_calibration_multiplies_contours_and_probabilities():
     ]
     upper = np.prod([f.predict_bounds(scores[test, j]).upper for j, f in enumerate(fitted)], axis=0)
     proba = np.prod([f.predict_proba(scores[test, j]) for j, f in enumerate(fitted)], axis=0)
-    shares = found["independent"] / upper  # Dempster's rule divides by one less the conflict
-    np.testing.assert_allclose(shares[:, 0], shares[:, 1], rtol=1e-9)
+    ratio = found["independent"] / upper  # Dempster's rule divides by one less the conflict
+    np.testing.assert_allclose(ratio[:, 0], ratio[:, 1], rtol=1e-9)
     np.testing.assert_allclose(found["independent_probabilistic"], proba, rtol=1e-9)
     np.testing.assert_array_equal(found["joint"].argmax(axis=1).shape, (18,))
 
@@ -189,14 +189,14 @@ def test_all_classifiers_score_rows_that_trained_none_of_them(waveform):  # noqa
     assert not set(trained) & set(held_out)
     assert not set(drawn.test) & {*trained, *held_out}
     np.testing.assert_array_equal(scores.labels, drawn.y[held_out])
-    # On its own part each classifier has P0's scores.
+    # On its own part each classifier has the scores of P0.
     first = next(p0.classifiers(drawn, p0.SCENARIOS[2], p0.SVMS["libsvm"]))
     n = len(halves[0][1])
     np.testing.assert_allclose(scores.calibration[:n, 0], first.validation, rtol=1e-12)
     np.testing.assert_allclose(scores.test[:, 0], first.test, rtol=1e-12)
 
 
-def test_a_round_beside_that_of_p0(waveform, tmp_path, monkeypatch):  # noqa: ARG001
+def test_a_round_uses_the_stored_round_of_p0(waveform, tmp_path, monkeypatch):  # noqa: ARG001
     monkeypatch.setattr(multiclass, "N_UPPER", 3)
     settings = multiclass.Settings(p0_results=tmp_path)
     cell = multiclass.Cell("waveform", 1, "libsvm", 0)
@@ -208,7 +208,7 @@ def test_a_round_beside_that_of_p0(waveform, tmp_path, monkeypatch):  # noqa: AR
     assert set(result["accuracy"]) == set(multiclass.METHODS)
     assert result["accuracy"]["joint_smoothed"] > result["alone"]
     assert result["upper"]["rows"] == 3
-    # P0's round is now read, not run; and a round of other classifiers is refused.
+    # The stored round of P0 is read, not run; a round of other classifiers is rejected.
     monkeypatch.setattr(p0, "run_cell", None)
     assert multiclass.p0_round(cell, settings) == kept
     kept["kernels"][0] = [None, 5.0]
@@ -217,7 +217,7 @@ def test_a_round_beside_that_of_p0(waveform, tmp_path, monkeypatch):  # noqa: AR
         multiclass.run_cell(cell, settings)
 
 
-def test_each_alone_is_the_product_of_calibrated_probabilities():
+def test_each_alone_multiplies_calibrated_probabilities():
     rng = np.random.default_rng(0)
     y = rng.integers(3, size=80)
     scores = rng.normal(size=(80, 2, 3)) + np.eye(3)[y][:, None]
@@ -228,8 +228,8 @@ def test_each_alone_is_the_product_of_calibrated_probabilities():
         for j in range(2)
     ]
     product = np.prod([one.predict_proba(scores[60:, j]) for j, one in enumerate(alone)], axis=0)
-    share = np.exp(total) / np.exp(total).sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(share, product / product.sum(axis=1, keepdims=True), rtol=1e-9)
+    proba = np.exp(total) / np.exp(total).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(proba, product / product.sum(axis=1, keepdims=True), rtol=1e-9)
 
 
 # Figure 1
@@ -238,9 +238,9 @@ def test_each_alone_is_the_product_of_calibrated_probabilities():
 def test_frontiers_are_further_apart_with_fewer_examples(monkeypatch):
     monkeypatch.setattr(frontiers, "LINES", np.linspace(-4, 4, 9))
     frontiers.margins.cache_clear()
-    share = {size: frontiers.rejected_share(size, "smoothed") for size in frontiers.SIZES}
-    for found in share.values():
+    rejected = {size: frontiers.rejected_percent(size, "smoothed") for size in frontiers.SIZES}
+    for found in rejected.values():
         assert found["optimistic"] < found["probabilistic"] < found["pessimistic"]
-    gap = {size: found["pessimistic"] - found["optimistic"] for size, found in share.items()}
+    gap = {size: found["pessimistic"] - found["optimistic"] for size, found in rejected.items()}
     assert gap[15] > gap[200]
     frontiers.margins.cache_clear()

@@ -1,4 +1,4 @@
-"""P1's curves and claims, on made-up numbers."""
+"""Curves and claims of Minary et al. 2017, on made-up numbers."""
 
 import sys
 from pathlib import Path
@@ -14,7 +14,7 @@ from experiments.p1.curves import Counts, Interval  # noqa: E402
 
 
 def made_up(confidence, wrong, shift=0.0, n_rounds=12):
-    """Counts of rounds whose rows have those confidences, of which some are wrong."""
+    """Return the counts of rounds whose rows have these confidences, some of them wrong."""
     accepted = np.array(
         [(confidence + shift >= 1 - cost - 1e-9).astype(float) for cost in rates.COSTS]
     )
@@ -40,7 +40,7 @@ def test_rates_of_rounds_together_and_averaged_over_rounds():
     np.testing.assert_allclose(twice.accuracy, together.accuracy)
 
 
-def test_accuracy_at_an_error_rate_is_between_costs_and_prefers_more_rows():
+def test_accuracy_at_an_error_rate_is_interpolated_between_costs():
     curve = curves.Curve(
         np.array([[0.0, 0.0, 0.1, 0.3]]),
         np.array([[0.97, 0.5, 0.4, 0.0]]),
@@ -56,7 +56,7 @@ def test_accuracy_at_an_error_rate_is_between_costs_and_prefers_more_rows():
     assert curves.common_grid(curve, curve._replace(rejection=np.ones((1, 4)))).size == 0
 
 
-def test_rounds_without_an_estimate_leave_every_size():
+def test_rounds_without_an_estimate_are_left_out_at_every_size():
     def one(raw_at_15):
         counted = {m: {"accepted": [1] * 101, "wrong": [0] * 101} for m in rates.METHODS}
         return {
@@ -74,7 +74,7 @@ def test_rounds_without_an_estimate_leave_every_size():
     assert np.isnan(claims.more_rejected(nothing[15], "pessimistic", "optimistic")).all()
 
 
-def test_a_better_order_of_doubts_is_a_higher_accuracy_at_equal_error():
+def test_rejecting_wrong_rows_first_gives_a_higher_accuracy_at_equal_error():
     methods = {
         "probabilistic": made_up(GOOD, WRONG_EVEN),
         "pessimistic": made_up(GOOD, WRONG_LOW),
@@ -88,7 +88,7 @@ def test_a_better_order_of_doubts_is_a_higher_accuracy_at_equal_error():
     assert averaged == pytest.approx(claims.higher_accuracy(methods))  # all rounds are alike
 
 
-def test_gaps_and_distances_have_their_sign():
+def test_signs_of_gaps_and_distances():
     def trio(apart, better=0.0):
         wrong = WRONG_LOW if better else WRONG_EVEN
         return {
@@ -141,14 +141,14 @@ def test_errors_are_paired_by_rounds():
         (-0.5, -0.1, 0.25, "the opposite"),
         (-0.2, -0.1, 0.25, "confirmed"),
         (0.0, 0.0, 0, "open"),
-        (np.nan, np.nan, 0, "cannot be told"),
+        (np.nan, np.nan, 0, "no interval"),
     ],
 )
 def test_verdicts(low, high, margin, verdict):
     assert claims.verdict(Interval((low + high) / 2, low, high), margin) == verdict
 
 
-def test_intervals_of_resampled_rounds_cover_the_mean_as_students_do():
+def test_intervals_of_resampled_rounds_agree_with_students():
     values = np.random.default_rng(1).normal(size=60)
     found = curves.resampled(60, lambda w: w @ values / w.sum(axis=1))
     theirs = curves.averaged(values)

@@ -1,4 +1,4 @@
-"""P1's tables and figures from made-up rounds; stopping and going on."""
+"""Tables and figures of P1 from made-up rounds; stopping and continuing."""
 
 import sys
 from pathlib import Path
@@ -63,7 +63,7 @@ def fake_multiclass(cell, settings):  # noqa: ARG001
 
 @pytest.fixture
 def fake(monkeypatch):
-    """Rounds in no time; returns the list of calls."""
+    """Replace rounds by made-up results; return the list of calls."""
     calls = []
     made = {"rates": fake_rates, "comparison": fake_comparison, "multiclass": fake_multiclass}
 
@@ -83,26 +83,28 @@ def fake(monkeypatch):
     frontiers.margins.cache_clear()
 
 
-def test_all_parts_are_run_once_and_printed_the_same_again(fake, tmp_path, capsys):
+def test_all_parts_are_run_once_and_a_second_run_prints_the_same(fake, tmp_path, capsys):
     options = ["--quick", "--out", str(tmp_path), "--quiet"]
     assert run.main(options) == 0
-    said = capsys.readouterr()
+    captured = capsys.readouterr()
     assert len(fake) == len(set(fake)) == 5 * 5 + 5 * 5 + 2 * 3
     for heading in ("## rates", "## comparison", "## multiclass"):
-        assert heading in said.out
+        assert heading in captured.out
     for claim in CLAIMS:
-        assert f"**Claim {claim}.**" in said.out
-    assert "| simulated | rbf | 0 | 0 | 1 |" not in said.out
-    assert "| simulated | rbf | 1 | 1 | 1 |" in said.out  # raw has no estimate in round 0
-    assert said.err == f"8 figures are in {tmp_path / 'figures'}\n"
+        assert f"**Claim {claim}.**" in captured.out
+    assert "| simulated | rbf | 0 | 0 | 1 |" not in captured.out
+    assert "| simulated | rbf | 1 | 1 | 1 |" in captured.out  # raw has no estimate in round 0
+    assert captured.err == f"8 figures are in {tmp_path / 'figures'}\n"
     assert len(list((tmp_path / "figures").glob("*.png"))) == 8
     assert run.main(options) == 0
-    assert capsys.readouterr().out == said.out
+    assert capsys.readouterr().out == captured.out
     assert len(fake) == 56
     assert not list(tmp_path.rglob("*.part"))
 
 
-def test_an_interrupt_keeps_what_is_done_and_says_how_to_go_on(fake, monkeypatch, tmp_path, capsys):
+def test_an_interrupt_keeps_finished_rounds_and_prints_how_to_continue(
+    fake, monkeypatch, tmp_path, capsys
+):
     whole = comparison.run_cell
 
     def stopped(cell, settings):
@@ -113,10 +115,10 @@ def test_an_interrupt_keeps_what_is_done_and_says_how_to_go_on(fake, monkeypatch
     options = ["--quick", "--rounds", "1", "--parts", "rates,comparison", "--out", str(tmp_path)]
     monkeypatch.setattr(comparison, "run_cell", stopped)
     assert run.main(options) == 130
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err == (
-        f"stopped: 7 of 10 rounds are kept in {tmp_path}; run the same command again to go on.\n"
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == (
+        f"stopped: 7 of 10 rounds are kept in {tmp_path}; run the same command again to continue.\n"
     )
     monkeypatch.setattr(comparison, "run_cell", whole)
     assert run.main(options) == 0
@@ -127,12 +129,12 @@ def test_an_interrupt_keeps_what_is_done_and_says_how_to_go_on(fake, monkeypatch
 def test_without_matplotlib_the_tables_are_still_printed(fake, tmp_path, capsys):  # noqa: ARG001
     options = ["--quick", "--rounds", "2", "--parts", "rates", "--out", str(tmp_path)]
     assert run.main(options) == 0
-    said = capsys.readouterr()
-    assert "**Figure 3.**" in said.out
-    assert said.err.startswith("figures left out: they need matplotlib")
+    captured = capsys.readouterr()
+    assert "**Figure 3.**" in captured.out
+    assert captured.err.startswith("figures left out: they need matplotlib")
 
 
-def test_kernels_and_schemes_have_rows_of_their_own():
+def test_each_kernel_and_scheme_has_a_row():
     results = [fake_comparison(cell, None) for cell in data.cells(3, quick=False)]
     text = tables.render_comparison(results, CLAIMS)
     assert "| heart | linear | growing | 20.1 / 21.1 / 22.1 |  |  |  |" in text
@@ -141,7 +143,7 @@ def test_kernels_and_schemes_have_rows_of_their_own():
     assert "Of 148 cells, confirmed: 148." in text  # 2 x 10 x 4 and 2 x (8 x 4 + 2 x 1)
 
 
-def test_multiclass_tables_say_where_joint_is_best():
+def test_multiclass_tables_count_where_joint_is_best():
     cells = [multiclass.Cell(d, 1, "grid", r) for d in ("dna", "usps") for r in range(3)]
     results = [fake_multiclass(cell, None) for cell in cells]
     for one in results:

@@ -1,4 +1,4 @@
-"""The rounds of P2's reproduction: rows, classifiers, and what is counted."""
+"""Rounds of the reproduction of Denoeux 2019: rows, classifiers, and counts."""
 
 import os
 import sys
@@ -29,7 +29,7 @@ def import_torch():
 
 @pytest.fixture
 def few_rows(monkeypatch):
-    """Rounds of the Gaussian data with fewer rows."""
+    """Use fewer rows of the Gaussian data."""
     monkeypatch.setattr(trio, "N_TRAIN", 200)
     monkeypatch.setattr(trio, "N_TEST", 300)
 
@@ -67,23 +67,23 @@ def test_tables_are_in_bit_mask_order():
 
 def test_rates_of_a_table_are_those_of_its_rows():
     sets, truth = some_sets()
-    share = counts.percent(counts.confusion(sets, truth))
+    table = counts.percent(counts.confusion(sets, truth))
     size, inside = sets.sum(axis=1), sets[np.arange(len(truth)), truth]
-    assert counts.error(share) == pytest.approx(100 * np.mean((size == 1) & ~inside))
-    assert counts.outside(share) == pytest.approx(100 * (1 - coverage(truth, sets)))
-    assert counts.guessed(share) == pytest.approx(100 * (1 - discounted_accuracy(truth, sets)))
+    assert counts.error(table) == pytest.approx(100 * np.mean((size == 1) & ~inside))
+    assert counts.outside(table) == pytest.approx(100 * (1 - coverage(truth, sets)))
+    assert counts.guessed(table) == pytest.approx(100 * (1 - discounted_accuracy(truth, sets)))
     for s in (1, 2, 3):
-        assert counts.of_size(share, s) == pytest.approx(100 * np.mean(size == s))
-    assert counts.utility(share, 1.6) == pytest.approx(100 * u65(truth, sets))
-    assert counts.utility(share, 2.2) == pytest.approx(100 * u80(truth, sets))
+        assert counts.of_size(table, s) == pytest.approx(100 * np.mean(size == s))
+    assert counts.utility(table, 1.6) == pytest.approx(100 * u65(truth, sets))
+    assert counts.utility(table, 2.2) == pytest.approx(100 * u80(truth, sets))
 
 
-def test_the_papers_sum_forgets_that_one_of_three_is_wrong_twice_as_often_as_right():
-    share = np.zeros((7, 3))
-    share[counts.sizes(share) == 1] = np.diag([30.0, 30.0, 21.0]) + 0
-    share[6] = 1.0, 8.0, 10.0
-    assert counts.guessed_as_printed(share) == pytest.approx(19 / 3)
-    assert counts.guessed(share) == pytest.approx(2 * 19 / 3)
+def test_the_papers_sum_counts_a_third_of_the_triples_as_wrong_instead_of_two_thirds():
+    table = np.zeros((7, 3))
+    table[counts.sizes(table) == 1] = np.diag([30.0, 30.0, 21.0]) + 0
+    table[6] = 1.0, 8.0, 10.0
+    assert counts.guessed_as_printed(table) == pytest.approx(19 / 3)
+    assert counts.guessed(table) == pytest.approx(2 * 19 / 3)
 
 
 # Heart disease
@@ -108,7 +108,7 @@ def test_a_replication_decides_for_every_patient_once(monkeypatch):
     assert again == found != other
 
 
-def test_the_strongest_feature_of_each_side_is_the_cautious_rule():
+def test_the_largest_weight_for_each_class_is_the_cautious_rule():
     X, y = patients()
     classifier = heart.fitted(X, y)
     pieces = [classifier.piece_mass(X, j) for j in range(2)]
@@ -128,7 +128,7 @@ def test_the_papers_cut_offs_of_age_and_ldl():
 # Gaussian data
 
 
-def test_rows_are_drawn_anew_in_each_round_and_the_same_again():
+def test_rows_depend_on_the_round_and_the_seed_only():
     (X, _), (test, y) = trio.draw(0, 0)
     assert (len(X), len(test)) == (900, 15_000)
     np.testing.assert_array_equal(trio.draw(0, 0)[1][0], test)
@@ -156,7 +156,7 @@ def test_counts_of_a_network_follow_their_definition(few_rows):  # noqa: ARG001
     train, test = trio.draw(0, 0)
     classifier = networks.as_classifier(random_layers(), train)
     bounds, mass = classifier.predict_bounds(test[0]), classifier.predict_mass(test[0])
-    found = trio.judged(bounds, mass, test)
+    found = trio.evaluate(bounds, mass, test)
     best = trio.densities(test[0]).argmax(axis=1)
     mp = classifier.predict_proba(test[0]).argmax(axis=1)
     kept = bounds.upper >= bounds.lower.max(axis=1, keepdims=True) - 1e-12
@@ -171,7 +171,7 @@ def test_counts_of_a_network_follow_their_definition(few_rows):  # noqa: ARG001
         assert found["undecided_mp_right"][i] == np.sum(here & (mp == test[1]))
     tables = found["counts"]
     assert tables["maximality"] == tables["interval_dominance"]
-    costs = trio.judged_with_costs(mass, test[1])
+    costs = trio.evaluate_with_costs(mass, test[1])
     kept_by = [
         int(counts.sizes(np.array(costs[rule])) @ np.sum(costs[rule], axis=1))
         for rule in ("interval_dominance", "maximality", "e_admissibility")
@@ -180,7 +180,7 @@ def test_counts_of_a_network_follow_their_definition(few_rows):  # noqa: ARG001
     assert kept_by[0] > kept_by[1]
 
 
-def test_layers_make_the_function_they_describe(few_rows):  # noqa: ARG001
+def test_the_classifier_of_layers_computes_their_function(few_rows):  # noqa: ARG001
     train, (X, _) = trio.draw(0, 0)
     layers = random_layers()
     classifier = networks.as_classifier(layers, train)
@@ -196,7 +196,7 @@ def test_layers_make_the_function_they_describe(few_rows):  # noqa: ARG001
 # The network in torch
 
 
-def test_a_training_is_judged_on_its_way_and_comes_out_the_same_again(few_rows):  # noqa: ARG001
+def test_a_training_is_evaluated_after_each_number_of_epochs_and_repeatable(few_rows):  # noqa: ARG001
     torch = import_torch()
     settings = networks.Settings(epochs=(1, 3))
     before = torch.random.get_rng_state()
@@ -217,16 +217,16 @@ def test_the_head_in_torch_and_the_classifier_of_its_layers_agree(few_rows):  # 
     import_torch()
     train, test = trio.draw(0, 0)
     _, model = next(networks.trained(train, networks.VARIANTS["none"], (2,), seed=0))
-    by_head = networks.judged(model, train, test)
+    by_head = networks.evaluate(model, train, test)
     classifier = networks.as_classifier(by_head["layers"], train)
     mass = classifier.predict_mass(test[0])
-    by_layers = trio.judged(classifier.predict_bounds(test[0]), mass, test)
+    by_layers = trio.evaluate(classifier.predict_bounds(test[0]), mass, test)
     moved = np.subtract(*(np.array(c["counts"]["mp"]) for c in (by_head, by_layers)))
     assert np.abs(moved).sum() <= 2  # features are in single precision there
     assert by_head["bayes_wrong"] == by_layers["bayes_wrong"]
 
 
-def test_the_penalty_shrinks_the_output_weights_and_those_alone(few_rows):  # noqa: ARG001
+def test_the_penalty_shrinks_only_the_output_weights(few_rows):  # noqa: ARG001
     import_torch()
     train, _ = trio.draw(0, 0)
 
@@ -239,7 +239,7 @@ def test_the_penalty_shrinks_the_output_weights_and_those_alone(few_rows):  # no
     assert strong[0] == pytest.approx(free[0], rel=0.2)
 
 
-def test_networks_begin_as_in_keras():
+def test_networks_are_initialised_as_in_keras():
     torch = import_torch()
     model = networks._untrained()
     linear = [layer for layer in model if isinstance(layer, torch.nn.Linear)]
@@ -264,7 +264,7 @@ def test_the_main_variant_has_all_rounds_and_the_others_half_of_them():
 # Without torch
 
 
-def test_a_perceptron_is_trained_until_it_stops_by_itself(few_rows):  # noqa: ARG001
+def test_a_perceptron_is_trained_until_it_converges(few_rows):  # noqa: ARG001
     found = perceptron.run_cell(perceptron.Cell("lambda", 0), perceptron.Settings())
     assert 10 < found["epochs"] < perceptron.MAX_EPOCHS
     assert [np.sum(table) for table in found["counts"].values()] == [300] * 4
@@ -273,7 +273,7 @@ def test_a_perceptron_is_trained_until_it_stops_by_itself(few_rows):  # noqa: AR
     assert error < 40
 
 
-def test_members_of_an_ensemble_see_all_rows_or_rows_of_their_own(few_rows, monkeypatch):  # noqa: ARG001
+def test_members_of_an_ensemble_are_trained_on_all_rows_or_on_disjoint_parts(few_rows, monkeypatch):  # noqa: ARG001
     train, _ = trio.draw(0, 0)
     seen = []
     monkeypatch.setattr(
@@ -291,7 +291,7 @@ def test_members_of_an_ensemble_see_all_rows_or_rows_of_their_own(few_rows, monk
         assert len(rows[0]) == len(rows[1]) == 40
 
 
-def test_methods_of_fusion_keep_their_promises(few_rows, monkeypatch):  # noqa: ARG001
+def test_methods_of_fusion_on_identical_members(few_rows, monkeypatch):  # noqa: ARG001
     train, _ = trio.draw(0, 0)
     monkeypatch.setattr(
         fusion,
@@ -300,29 +300,29 @@ def test_methods_of_fusion_keep_their_promises(few_rows, monkeypatch):  # noqa: 
     )
     found = fusion.run_cell(fusion.Cell("same", 0), fusion.Settings())["methods"]
     assert tuple(found) == fusion.METHODS
-    alone, often = found["alone"], found["cautious"]
-    # Five times the same: to the cautious rule and to means no more than once.
+    alone = found["alone"]
+    # Five identical members: the cautious rule and averages count them once.
     for method in ("cautious", "masses_averaged"):
         assert found[method]["counts"] == alone["counts"]
         assert found[method]["log_loss"] == pytest.approx(alone["log_loss"])
-    assert found["dempster"]["ignorance"] < often["ignorance"]
+    assert found["dempster"]["ignorance"] < found["cautious"]["ignorance"]
     assert found["probabilities"]["ignorance"] == 0
     assert len({str(one["counts"]["mp"]) for one in found.values()}) == 1
 
 
 @pytest.mark.parametrize(("rule", "combine"), [("dempster", dempster), ("cautious", cautious)])
-def test_the_one_door_for_fusion_gives_the_same_masses(few_rows, rule, combine):  # noqa: ARG001
+def test_evidential_fusion_gives_the_same_masses(few_rows, rule, combine):  # noqa: ARG001
     train, (X, _) = trio.draw(0, 0)
     classifiers = [networks.as_classifier(random_layers(seed), train) for seed in range(3)]
     members = [(str(i), FrozenEstimator(one)) for i, one in enumerate(classifiers)]
-    door = EvidentialFusion(members, method="masses", rule=rule).fit(*train)
+    fusion_ = EvidentialFusion(members, method="masses", rule=rule).fit(*train)
     ours = combine(*(one.predict_mass(X) for one in classifiers))
-    np.testing.assert_allclose(door.predict_mass(X).mass, ours.mass, atol=1e-9)
+    np.testing.assert_allclose(fusion_.predict_mass(X).mass, ours.mass, atol=1e-9)
 
 
 @pytest.mark.parametrize("module", [heart, perceptron, fusion])
 @pytest.mark.parametrize("quick", [True, False])
-def test_every_round_has_a_name_of_its_own(module, quick):
+def test_names_of_rounds_are_unique(module, quick):
     work = module.cells(3, quick=quick)
     assert len({cell.name for cell in work}) == len(work) >= 3
     assert all("3" in cell.words for cell in work if cell.round == 2)

@@ -1,4 +1,4 @@
-"""P2's tables and figures from quick rounds; stopping and going on; without torch or matplotlib."""
+"""Tables and figures of P2 from quick rounds; continuing; without torch or matplotlib."""
 
 import sys
 from dataclasses import asdict
@@ -56,7 +56,7 @@ def fake_networks(cell, settings):
     layers = random_layers(cell.round)
     classifier = networks.as_classifier(layers, train)
     bounds, mass = classifier.predict_bounds(test[0]), classifier.predict_mass(test[0])
-    one = {**trio.judged(bounds, mass, test), "layers": layers}
+    one = {**trio.evaluate(bounds, mass, test), "layers": layers}
     return {**asdict(cell), "after": {str(epochs): one for epochs in networks.EPOCHS}}
 
 
@@ -64,14 +64,14 @@ def fake_perceptron(cell, settings):
     train, test = trio.draw(cell.round, settings.seed)
     classifier = fake_fitted(train, 0.5, seed=cell.round)
     mass = classifier.predict_mass(test[0])
-    found = trio.judged(classifier.predict_bounds(test[0]), mass, test)
-    costs = trio.judged_with_costs(mass, test[1])
+    found = trio.evaluate(classifier.predict_bounds(test[0]), mass, test)
+    costs = trio.evaluate_with_costs(mass, test[1])
     return {**asdict(cell), **found, "costs": costs, "epochs": 100}
 
 
 @pytest.fixture
 def fake(monkeypatch):
-    """Quick rounds: few rows, no training; returns the list of calls."""
+    """Make rounds quick (few rows, no training); return the list of calls."""
     calls = []
     monkeypatch.setattr(trio, "N_TRAIN", 60)
     monkeypatch.setattr(trio, "N_TEST", 200)
@@ -98,30 +98,30 @@ def fake(monkeypatch):
 
 @pytest.fixture
 def no_figures(monkeypatch):
-    """Figures in no time; their number is that of the parts."""
+    """Draw no figures; report as many as there are parts."""
     monkeypatch.setattr(figures, "draw_all", lambda results, _: len(results))
 
 
 def test_all_parts_are_run_and_drawn(fake, tmp_path, capsys):
     options = ["--quick", "--out", str(tmp_path), "--quiet"]
     assert run.main(options) == 0
-    said = capsys.readouterr()
+    captured = capsys.readouterr()
     assert len(fake) == len(set(fake)) == 3 + 2 + 2 + 2
     for part in run.PARTS:
-        assert f"## {part}\n" in said.out
+        assert f"## {part}\n" in captured.out
     for part in ("heart", "networks"):
         for claim in published.read_claims(P2 / "claims.csv", part):
-            assert f"| {claim.name} | {claim.statement} |" in said.out
+            assert f"| {claim.name} | {claim.statement} |" in captured.out
     drawn = {path.stem.removeprefix("figure_") for path in (tmp_path / "figures").iterdir()}
     ours = {f"{number}_perceptron" for number in (10, 11, 12)}
     assert drawn == {str(number) for number in (2, *range(5, 13))} | ours
-    assert said.err == f"12 figures are in {tmp_path / 'figures'}\n"
+    assert captured.err == f"12 figures are in {tmp_path / 'figures'}\n"
     assert not list(tmp_path.rglob("*.part"))
     assert (tmp_path / ".gitignore").read_text().splitlines()[-1] == "*"
 
 
 @pytest.mark.usefixtures("no_figures")
-def test_a_second_run_does_nothing_and_prints_the_same(fake, tmp_path, capsys):
+def test_a_second_run_computes_nothing_and_prints_the_same(fake, tmp_path, capsys):
     options = ["--rounds", "2", "--out", str(tmp_path), "--quiet"]
     assert run.main(options) == 0
     first = capsys.readouterr().out
@@ -132,7 +132,9 @@ def test_a_second_run_does_nothing_and_prints_the_same(fake, tmp_path, capsys):
 
 
 @pytest.mark.usefixtures("no_figures")
-def test_an_interrupt_keeps_what_is_done_and_says_how_to_go_on(fake, monkeypatch, tmp_path, capsys):
+def test_an_interrupt_keeps_finished_rounds_and_prints_how_to_continue(
+    fake, monkeypatch, tmp_path, capsys
+):
     whole = perceptron.run_cell
 
     def stopped(cell, settings):
@@ -143,10 +145,10 @@ def test_an_interrupt_keeps_what_is_done_and_says_how_to_go_on(fake, monkeypatch
     options = ["--quick", "--rounds", "3", "--parts", "heart,perceptron", "--out", str(tmp_path)]
     monkeypatch.setattr(perceptron, "run_cell", stopped)
     assert run.main(options) == 130
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err == (
-        f"stopped: 4 of 6 rounds are kept in {tmp_path}; run the same command again to go on.\n"
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == (
+        f"stopped: 4 of 6 rounds are kept in {tmp_path}; run the same command again to continue.\n"
     )
     monkeypatch.setattr(perceptron, "run_cell", whole)
     assert run.main(options) == 0
@@ -154,18 +156,18 @@ def test_an_interrupt_keeps_what_is_done_and_says_how_to_go_on(fake, monkeypatch
 
 
 @pytest.mark.usefixtures("no_figures")
-def test_without_torch_the_rest_is_done_and_what_is_missing_is_told(
+def test_without_torch_the_other_parts_run_and_the_missing_one_is_reported(
     fake, monkeypatch, tmp_path, capsys
 ):
     monkeypatch.setattr(networks, "available", lambda: False)
     assert run.main(["--quick", "--rounds", "1", "--out", str(tmp_path)]) == 0
-    said = capsys.readouterr()
+    captured = capsys.readouterr()
     assert "networks" not in {name for name, _ in fake}
-    assert "## networks" not in said.out
-    assert "## perceptron" in said.out
-    assert "networks left out (Tables 3 and 4" in said.err
-    assert "`make torch`" in said.err
-    assert said.err.endswith(f"3 figures are in {tmp_path / 'figures'}\n")
+    assert "## networks" not in captured.out
+    assert "## perceptron" in captured.out
+    assert "networks left out (Tables 3 and 4" in captured.err
+    assert "`make torch`" in captured.err
+    assert captured.err.endswith(f"3 figures are in {tmp_path / 'figures'}\n")
     assert run.main(["--quick", "--parts", "networks", "--out", str(tmp_path)]) == 0
     with pytest.raises(SystemExit):
         run.main(["--write-readme"])
@@ -175,28 +177,28 @@ def test_without_torch_the_rest_is_done_and_what_is_missing_is_told(
 @pytest.mark.usefixtures("without_matplotlib")
 def test_without_matplotlib_the_tables_are_still_printed(fake, tmp_path, capsys):  # noqa: ARG001
     assert run.main(["--quick", "--parts", "heart", "--out", str(tmp_path)]) == 0
-    said = capsys.readouterr()
-    assert "**Table 2**" in said.out
-    assert said.err.startswith("figures left out: they need matplotlib")
+    captured = capsys.readouterr()
+    assert "**Table 2**" in captured.out
+    assert captured.err.startswith("figures left out: they need matplotlib")
 
 
 # Published numbers
 
 
 def made_up(table, n=5):
-    """Rounds of two classes, all with the same table for every rule."""
+    """Return rounds of two classes, all with the same table for every rule."""
     names = ("mp", "interval_dominance", "maximality", "e_admissibility", "most_belief")
     names += ("cautious_features", "cautious_features_mp", "mp_where_rejected")
     return [{"counts": dict.fromkeys(names, table)} for _ in range(n)]
 
 
-def test_the_papers_own_table_comes_out_and_another_does_not(fake):  # noqa: ARG001
+def test_the_papers_own_table_is_reproduced_and_another_is_not(fake):  # noqa: ARG001
     paper = [[36, 22], [98, 422], [212, 210]]
     numbers = measures.of_heart(made_up(paper))
     expected = published.read_expected(P2 / "expected.csv", "heart")
     cells = [q for q in expected if q.startswith("id.")]
     assert len(cells) == 9
-    assert all(published.comes_out(expected[q], numbers[q]) for q in cells)
+    assert all(published.is_reproduced(expected[q], numbers[q]) for q in cells)
     text = tables.render_heart(made_up(paper))
     assert "| negative | 9.8 / 9.8 (sd 0.0) | 42.2 / 42.2 (sd 0.0) |" in text
     other = tables.render_heart(made_up([[56, 22], [98, 402], [212, 210]]))
@@ -214,7 +216,7 @@ def test_published_tables_agree_with_the_published_rates():
     assert total(heart_, "id.12.1", "id.12.2") == pytest.approx(heart_["id.rejected"].value)
     wrong = [f"id.{k}.{j}" for k in "123" for j in "123" if k != j]
     assert total(trio_, *wrong) == pytest.approx(trio_["id.error"].value)
-    # As reconstructed, each class has a third of the rows to within sampling.
+    # As reconstructed, each class has a third of the rows up to sampling error.
     sets = ("1", "2", "3", "12", "23", "123")
     for k in "123":
         assert total(trio_, *(f"id.{named}.{k}" for named in sets)) == pytest.approx(33.3, abs=0.6)
@@ -237,9 +239,9 @@ def test_single_trainings_are_allowed_two_standard_deviations():
     values = np.array([10.0, 12.0, 14.0])
     near, far = (published.Expected(v, None, "", "") for v in ("15.9", "16.1"))
     assert published.allowed(near, values) == pytest.approx(4)
-    assert published.comes_out(near, values)
-    assert not published.comes_out(far, values)
-    assert not published.comes_out(near._replace(tolerance=0.5), values)
+    assert published.is_reproduced(near, values)
+    assert not published.is_reproduced(far, values)
+    assert not published.is_reproduced(near._replace(tolerance=0.5), values)
 
 
 @pytest.mark.parametrize(

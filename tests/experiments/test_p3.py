@@ -1,4 +1,4 @@
-"""The rounds of P3's reproduction: rows, folds, and what is counted."""
+"""Rounds of the reproduction of Carranza Alarcón and Destercke 2019: rows, folds, counts."""
 
 import os
 import sys
@@ -23,7 +23,7 @@ SETTINGS = Settings("table", ("lda", "qda"), folds=3, inner_folds=3)
 
 
 def three_classes(n=24, seed=0):
-    """Rows of three classes that overlap."""
+    """Return rows of three classes that overlap."""
     rng = np.random.default_rng(seed)
     centres = [[0, 0, 0], [1.5, 0, 1], [0, 2, -1]]
     X = np.vstack([rng.normal(centre, 1, size=(n, 3)) for centre in centres])
@@ -32,7 +32,7 @@ def three_classes(n=24, seed=0):
 
 @pytest.fixture
 def few_rows(monkeypatch):
-    """Small data in place of every dataset."""
+    """Replace every dataset by a small one."""
     for module in (protocol, times):
         monkeypatch.setattr(module, "rows_of", lambda _: three_classes())
 
@@ -83,7 +83,7 @@ def _along(critical, truth, precise, c):
     return protocol.along(critical, truth, precise, np.array([0.1, c, 9.0]))
 
 
-def test_a_precise_model_has_its_accuracy_for_utility():
+def test_the_utility_of_a_precise_model_is_its_accuracy():
     critical, truth, precise = some_critical()
     found = protocol.along(critical, truth, precise, np.array([0.0]))
     right = np.sum(precise == truth)
@@ -103,7 +103,7 @@ def test_the_best_c_are_all_of_them_and_above_zero():
 @pytest.mark.parametrize("model", protocol.MODELS)
 def test_counts_of_a_fold_are_those_of_predict_set(model):
     train, test = three_classes(30), three_classes(20, seed=1)
-    found = protocol.judged(model, train, test, SETTINGS, 0)
+    found = protocol.evaluate(model, train, test, SETTINGS, 0)
     utility = protocol.scored(model, train, SETTINGS, 0)["u80"]
     best = protocol.CS[protocol.best(protocol.CS, utility)]
     assert found["c"]["u80"] == pytest.approx(best.mean())
@@ -129,7 +129,7 @@ def _fixed(model, c):
 
 
 @pytest.mark.parametrize("score", protocol.ALPHAS)
-def test_utilities_inside_are_those_of_the_tuned_estimator(score):
+def test_cross_validated_utilities_are_those_of_the_tuned_estimator(score):
     X, y = three_classes(30)
     utility = protocol.scored("lda", (X, y), SETTINGS, 0)[score]
     auto = _fixed("lda", "auto").set_params(scoring=score, cv=SETTINGS.splitter(3, 0)).fit(X, y)
@@ -141,7 +141,7 @@ def test_utilities_inside_are_those_of_the_tuned_estimator(score):
 # A repetition
 
 
-def test_a_repetition_judges_every_row_once(few_rows):  # noqa: ARG001
+def test_a_repetition_counts_every_row_once(few_rows):  # noqa: ARG001
     found = protocol.run_cell(Cell("iris", 0), SETTINGS)
     assert (found["rows"], found["features"]) == (72, 3)
     assert 40 < found["right_uncut"] <= 72
@@ -166,13 +166,13 @@ def test_singular_classes_are_counted(monkeypatch):
     assert (found["lda"]["singular"], found["qda"]["singular"]) == (0, 3)
 
 
-def test_every_round_has_a_name_of_its_own():
+def test_names_of_rounds_are_unique():
     work = protocol.cells(3, data.DATASETS)
     assert len({cell.name for cell in work}) == len(work) == 27
     assert all("3" in cell.words for cell in work if cell.round == 2)
 
 
-def test_settings_that_change_numbers_are_told_apart():
+def test_settings_that_change_numbers_have_other_descriptions():
     full = Settings("table")
     assert (full.folds, full.quick().folds) == (10, 3)
     changed = [
@@ -186,46 +186,46 @@ def test_settings_that_change_numbers_are_told_apart():
     assert set(protocol.TABLE) | set(protocol.BEYOND) == set(protocol.MODELS)
 
 
-def test_plain_folds_do_not_keep_the_shares_of_classes():
+def test_plain_folds_do_not_keep_the_proportions_of_classes():
     _, y = three_classes()
-    shares = {
+    counts = {
         stratified: [
             np.bincount(y[held], minlength=3).tolist()
             for _, held in Settings("", stratified=stratified).splitter(3, 0).split(y, y)
         ]
         for stratified in (True, False)
     }
-    assert shares[True] == [[8, 8, 8]] * 3 != shares[False]
+    assert counts[True] == [[8, 8, 8]] * 3 != counts[False]
 
 
-def test_larger_c_are_tried_where_asked_for():
+def test_c_factor_extends_the_grid_of_c():
     rows = three_classes(30)
     wide = Settings("wide", folds=3, inner_folds=3, c_factor=20)
-    grid = protocol.judged("lda", rows, rows, wide, 0)["grid"]
+    grid = protocol.evaluate("lda", rows, rows, wide, 0)["grid"]
     assert [grid[0], grid[1], grid[-1]] == pytest.approx([0, 1, 110])
 
 
-# Beside it
+# Precise model and times
 
 
-def test_without_singular_classes_nothing_need_be_left_out():
+def test_without_singular_classes_both_discriminants_agree():
     X, y = three_classes(40)
     X_test, _ = three_classes(200, seed=1)
     ours = _fixed("qda", 0.0).fit(X, y).predict(X_test)
     np.testing.assert_array_equal(uncut.predict((X, y), X_test), ours)
 
 
-def test_with_nothing_left_out_rounding_errors_decide():
+def test_with_a_singular_class_rounding_errors_decide():
     X, y = three_classes(40)
     X[y == 1, 2] = X[y == 1, 0] + X[y == 1, 1]  # a class in a plane
     X_test, truth = three_classes(200, seed=1)
     X_test[truth == 1, 2] = X_test[truth == 1, 0] + X_test[truth == 1, 1]
     found = uncut.predict((X, y), X_test)
-    # Rows beside the plane are infinitely far from it, for those inside it is all that counts.
+    # A row is of class 1 if and only if it lies in the plane.
     np.testing.assert_array_equal(found == 1, truth == 1)
 
 
-def test_times_are_told_by_row_and_by_call(few_rows, monkeypatch):  # noqa: ARG001
+def test_times_are_measured_by_row_and_by_call(few_rows, monkeypatch):  # noqa: ARG001
     monkeypatch.setattr(times, "LEAST", 0.002)
     settings = times.Settings().quick()
     found = times.run_cell(Cell("iris", 0), settings)
@@ -239,4 +239,4 @@ def test_a_call_is_timed_at_least_once(monkeypatch):
     calls = []
     monkeypatch.setattr(times, "LEAST", 0.0)
     assert times.seconds(lambda: calls.append(1)) >= 0
-    assert len(calls) == 2  # and once before
+    assert len(calls) == 2  # one of them to compile

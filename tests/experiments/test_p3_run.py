@@ -1,4 +1,4 @@
-"""P3's tables and figures from quick rounds; stopping and going on; without matplotlib."""
+"""Tables and figures of P3 from quick rounds; stopping, continuing; without matplotlib."""
 
 import sys
 from pathlib import Path
@@ -25,7 +25,7 @@ def three_classes(_):
 
 @pytest.fixture
 def fake(monkeypatch):
-    """Quick rounds: few rows, coarse figures; returns the list of calls."""
+    """Make rounds quick (few rows, coarse figures); return the list of calls."""
     calls = []
     monkeypatch.setattr(figures, "RESOLUTION", 12)
     monkeypatch.setattr(figures, "DPI", 30)
@@ -46,28 +46,28 @@ def counted(function, calls):
 
 @pytest.fixture
 def no_figures(monkeypatch):
-    """Figures in no time; their number is that of the parts."""
+    """Draw no figures; report as many as there are parts."""
     monkeypatch.setattr(figures, "draw_all", lambda results, _: len(results))
 
 
 def test_all_parts_are_run_and_drawn(fake, tmp_path, capsys):
     assert run.main(["--quick", "--out", str(tmp_path), "--quiet"]) == 0
-    said = capsys.readouterr()
+    captured = capsys.readouterr()
     assert len(fake) == len(set(fake)) == 6 + 3 + 2 + 3 + 3
     for part in run.PARTS:
-        assert f"## {part}\n" in said.out
+        assert f"## {part}\n" in captured.out
     for claim in read_claims(P3 / "claims.csv", "table"):
-        assert f"| {claim.name} | {claim.statement} |" in said.out
-    assert "**Differences** from the paper's raw box" in said.out
+        assert f"| {claim.name} | {claim.statement} |" in captured.out
+    assert "**Differences** from the paper's raw box" in captured.out
     drawn = {path.stem.removeprefix("figure_") for path in (tmp_path / "figures").iterdir()}
     assert drawn == {"1", "2", "3ab", "3c", "3c_iris", "3c_seeds"}
-    assert said.err == f"6 figures are in {tmp_path / 'figures'}\n"
+    assert captured.err == f"6 figures are in {tmp_path / 'figures'}\n"
     assert not list(tmp_path.rglob("*.part"))
     assert (tmp_path / ".gitignore").read_text().splitlines()[-1] == "*"
 
 
 @pytest.mark.usefixtures("no_figures")
-def test_a_second_run_does_nothing_and_prints_the_same(fake, tmp_path, capsys):
+def test_a_second_run_computes_nothing_and_prints_the_same(fake, tmp_path, capsys):
     options = ["--quick", "--rounds", "1", "--out", str(tmp_path), "--quiet"]
     assert run.main(options) == 0
     first = capsys.readouterr().out
@@ -78,7 +78,9 @@ def test_a_second_run_does_nothing_and_prints_the_same(fake, tmp_path, capsys):
 
 
 @pytest.mark.usefixtures("no_figures")
-def test_an_interrupt_keeps_what_is_done_and_says_how_to_go_on(fake, monkeypatch, tmp_path, capsys):
+def test_an_interrupt_keeps_finished_rounds_and_prints_how_to_continue(
+    fake, monkeypatch, tmp_path, capsys
+):
     whole = protocol.run_cell
 
     def stopped(cell, settings):
@@ -89,29 +91,29 @@ def test_an_interrupt_keeps_what_is_done_and_says_how_to_go_on(fake, monkeypatch
     options = ["--quick", "--parts", "table", "--out", str(tmp_path)]
     monkeypatch.setattr(protocol, "run_cell", stopped)
     assert run.main(options) == 130
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.startswith("stopped: 4 of 6 rounds are kept in ")
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("stopped: 4 of 6 rounds are kept in ")
     monkeypatch.setattr(protocol, "run_cell", whole)
     assert run.main(options) == 0
     assert len(fake) == len(set(fake)) == 6
 
 
 @pytest.mark.usefixtures("fake", "no_figures")
-def test_what_is_beyond_the_paper_can_be_run_alone(tmp_path, capsys):
+def test_the_part_beyond_the_paper_can_be_run_alone(tmp_path, capsys):
     options = ["--quick", "--rounds", "1", "--parts", "beyond", "--out", str(tmp_path)]
     assert run.main(options) == 0
-    said = capsys.readouterr().out
-    assert "**u80**, in per cent" in said
-    assert "**Differences**" not in said
+    captured = capsys.readouterr().out
+    assert "**u80**, in per cent" in captured
+    assert "**Differences**" not in captured
 
 
 @pytest.mark.usefixtures("without_matplotlib")
 def test_without_matplotlib_the_tables_are_still_printed(fake, tmp_path, capsys):  # noqa: ARG001
     assert run.main(["--quick", "--parts", "times", "--out", str(tmp_path)]) == 0
-    said = capsys.readouterr()
-    assert "**Time of a prediction**" in said.out
-    assert said.err.startswith("figures left out: they need matplotlib")
+    captured = capsys.readouterr()
+    assert "**Time of a prediction**" in captured.out
+    assert captured.err.startswith("figures left out: they need matplotlib")
 
 
 # Published numbers
@@ -127,7 +129,7 @@ def test_every_cell_of_table_2_is_there():
 
 @pytest.mark.parametrize("model", ["lda", "qda"])
 def test_the_first_of_two_columns_is_u80(model):
-    """The headings are lost; a set is never worth less by u80 than by u65."""
+    """The headings are lost; the u80 of a set is never below its u65."""
     printed = read_expected(EXPECTED, "table")
     for dataset in data.DATASETS:
         assert printed[f"{dataset}.{model}.u80"].value > printed[f"{dataset}.{model}.u65"].value
@@ -143,7 +145,7 @@ def test_the_printed_average_is_not_the_mean_of_the_printed_rows():
 
 
 def made_up(worth, *, dataset="iris", rounds=3):
-    """Rounds of 100 rows in which each model reaches what is given; u80 ends at 40 on vowel."""
+    """Return rounds of 100 rows with the given results; curves end at 40."""
     counts = {"size": 120.0, "covered": 98.0, "undecided": 20.0, "undecided_covered": 18.0}
     counts |= {"undecided_precise": 10.0, "undecided_u80": 14.0}
 
@@ -167,13 +169,13 @@ def made_up(worth, *, dataset="iris", rounds=3):
 IRIS = {"lda": (97.96, 98.38, 97.16), "qda": (97.29, 98.08, 97.13)}
 
 
-def test_the_papers_own_row_comes_out_and_another_does_not():
+def test_the_papers_own_row_is_reproduced_and_another_is_not():
     text = tables.render_table({"table": made_up(IRIS)})
-    assert "6 of 6 come out" in text
+    assert "6 of 6 are reproduced" in text
     assert "| a iris | 97.96 / 98.0 ± 0.0 | 98.38 / 98.4 ± 0.0 |" in text
-    assert "**What does not come out.** Nothing." in text
+    assert "**Not reproduced.** None." in text
     other = tables.render_table({"table": made_up({**IRIS, "lda": (97.96, 99.5, 97.16)})})
-    assert "5 of 6 come out" in other
+    assert "5 of 6 are reproduced" in other
     assert "98.38 / *99.5 ± 0.0*" in other
     assert "| iris: ILDA u80 | 98.38 | 99.5 ± 0.0 | +1.1 |" in other
 
@@ -218,7 +220,7 @@ def test_differences_are_paired_with_the_papers_models():
     assert "| better / worse | 0 / 1 |" in text
 
 
-def test_tables_of_other_choices_stand_beside_the_papers():
+def test_tables_of_other_protocols_include_the_published_numbers():
     rows = made_up({**IRIS, "lda": (96.0, 98.4, 97.2)})
     text = tables.render_plain({"plain": rows})
     assert text.startswith("**Table 2 with plain folds.**")
@@ -229,7 +231,7 @@ def test_tables_of_other_choices_stand_beside_the_papers():
     assert "| iris | ILDA | 96.0 / 96.0 | 40.0 / 40.0 |" in text  # c = 0, and the end of the curve
 
 
-def test_times_stand_beside_the_papers():
+def test_the_table_of_times_includes_the_published_ones():
     models = {
         "lda": {"c": 1.0, "row": 5.6e-6, "alone": 2e-3},
         "qda": {"c": 1, "row": 1, "alone": 1},

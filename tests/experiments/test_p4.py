@@ -1,4 +1,4 @@
-"""The rounds of P4's reproduction: rows, base learners, schemes, and what is counted."""
+"""Rounds of the reproduction of Leathart et al. 2019: rows, base learners, schemes, counts."""
 
 import os
 import sys
@@ -18,12 +18,12 @@ from experiments.p4 import (  # noqa: E402
     boosting,
     data,
     depths,
+    fit_cache,
     many,
     measures,
     protocol,
     run,
     schemes,
-    sharing,
 )
 from experiments.p4.boosting import RealAdaBoost  # noqa: E402
 from experiments.p4.data import Rows  # noqa: E402
@@ -39,7 +39,7 @@ CLAIMS = ROOT / "experiments" / "p4" / "claims.csv"
 
 
 def some_rows(n_classes=4, n=18, seed=0):
-    """Counts, as multinomial naive Bayes wants them, of classes that overlap."""
+    """Return counts, as multinomial naive Bayes needs them, of classes that overlap."""
     rng = np.random.default_rng(seed)
     rates = rng.uniform(1, 6, size=(n_classes, 5))
     y = np.repeat(np.arange(n_classes), n)
@@ -69,19 +69,19 @@ def test_every_class_of_sector_is_in_both_parts():
     assert set(fit.y) == set(held.y) == set(range(105))
 
 
-def test_sector_is_asked_for_by_name(monkeypatch, tmp_path):
+def test_the_error_names_the_missing_file_of_sector(monkeypatch, tmp_path):
     monkeypatch.setenv("DUBITO_DATA", str(tmp_path))
     with pytest.raises(DatasetError, match=r"sector_partial\.npz, is not in .* Set DUBITO_DATA"):
         data.sector()
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_problems_have_every_class_among_the_rows_to_train_on(sparse):
+def test_every_class_of_a_simulated_problem_has_training_rows(sparse):
     problem = data.Problem(rows=60, classes=25, features=40, sparse=sparse, test_rows=20)
-    fit, held = data.made_up(problem, 3)
+    fit, held = data.simulate(problem, 3)
     assert (fit.X.shape, held.X.shape) == ((40, 40), (20, 40))
     assert set(held.y) <= set(fit.y) == set(range(fit.y.max() + 1))
-    again = data.made_up(problem, 3)
+    again = data.simulate(problem, 3)
     assert (again[1].y == held.y).all()
     assert abs(again[0].X - fit.X).max() == 0
 
@@ -108,8 +108,8 @@ def test_log_odds_of_boosted_trees_are_the_mean_of_the_trees():
     assert (model.predict(X) == proba.argmax(axis=1)).all()
 
 
-def test_each_tree_halves_what_the_one_before_it_got_wrong():
-    """With weights e^(-y h), classes weigh the same in every leaf of the tree that gave h."""
+def test_weights_balance_the_classes_in_every_leaf_of_the_last_tree():
+    """With weights e^(-y h), both classes have the same weight in every leaf of the tree of h."""
     X, y = two_classes()
     model = RealAdaBoost(n_estimators=1, max_depth=2).fit(X, y)
     leaf = model.trees_[0].apply(X.astype(np.float32))
@@ -119,7 +119,7 @@ def test_each_tree_halves_what_the_one_before_it_got_wrong():
         assert left == pytest.approx(right, rel=1e-6) or min(left, right) == 0
 
 
-def test_more_trees_fit_better_and_a_faultless_tree_is_the_last():
+def test_more_trees_fit_better_and_boosting_ends_at_a_tree_without_errors():
     X, y = two_classes()
     losses = [
         np.exp(-(2 * y - 1) * m * RealAdaBoost(n_estimators=m).fit(X, y).decision_function(X) / 2)
@@ -130,7 +130,7 @@ def test_more_trees_fit_better_and_a_faultless_tree_is_the_last():
     assert len(model.trees_) == 1
 
 
-def test_schemes_share_fits_and_nothing_else():
+def test_cached_fits_do_not_change_the_results_of_schemes():
     rows = some_rows()
 
     def all_schemes(base):
@@ -139,7 +139,7 @@ def test_schemes_share_fits_and_nothing_else():
             for scheme in schemes.SCHEMES
         ]
 
-    with sharing.remembering() as fits:
+    with fit_cache.cached_fits() as fits:
         shared = all_schemes("boosting")
         # Three nodes, each fitted to all rows and to three folds; with and without a hold-out.
         assert len(fits) == 2 * 3 * 4
@@ -147,16 +147,16 @@ def test_schemes_share_fits_and_nothing_else():
     plain = NestedDichotomyClassifier(
         RealAdaBoost(n_estimators=3), structure="random", random_state=3
     )
-    for proba, asked in zip(shared, schemes.SCHEMES.values(), strict=True):
-        again = plain.set_params(internal=None, external=None).set_params(**asked).fit(*rows)
+    for proba, options in zip(shared, schemes.SCHEMES.values(), strict=True):
+        again = plain.set_params(internal=None, external=None).set_params(**options).fit(*rows)
         np.testing.assert_array_equal(again.predict_proba(rows.X), proba)
 
 
 # Schemes
 
 
-def test_groups_are_cut_anywhere_with_equal_chances():
-    trees = [schemes.cut_anywhere(np.arange(5), seed) for seed in range(400)]
+def test_all_sizes_of_the_left_group_are_equally_likely():
+    trees = [schemes.uniform_left_sizes(np.arange(5), seed) for seed in range(400)]
     sizes = np.bincount([tree.left_sizes[0] for tree in trees], minlength=5)
     assert sizes[0] == 0
     assert (np.abs(sizes[1:] - 100) < 40).all()
@@ -164,7 +164,7 @@ def test_groups_are_cut_anywhere_with_equal_chances():
 
 
 @pytest.mark.parametrize("scheme", schemes.SCHEMES)
-def test_what_was_redone_averages_over_folds(scheme):
+def test_redone_schemes_average_over_folds(scheme):
     rows = some_rows()
     model = schemes.redone("multinomial", scheme, 0, np.arange(4)).fit(*rows)
     inside = "internal" in schemes.SCHEMES[scheme]
@@ -173,8 +173,8 @@ def test_what_was_redone_averages_over_folds(scheme):
     assert model.internal is None
 
 
-def test_trees_grown_in_full_are_believed():
-    """A row that a tree gets wrong costs as much as the cut allows, and the others nothing."""
+def test_probabilities_0_and_1_of_full_trees_are_kept():
+    """A wrong row costs the log of the lower bound, and a right one nothing."""
     rows, held = some_rows(), some_rows(seed=1)
     model = schemes.redone("tree", "baseline", 0, np.arange(4)).fit(*rows)
     found = protocol.measured(model.predict_log_proba(held.X), held.y)
@@ -191,7 +191,7 @@ def test_schemes_and_bases_have_names():
 # A fold
 
 
-def test_ten_folds_are_a_repetition_and_the_next_has_others():
+def test_ten_folds_are_a_repetition_and_the_next_has_other_folds():
     y = some_rows(n=20).y
     settings = protocol.Settings("x", ("logistic",))
     held = [protocol.fold_of(y, number, settings)[1] for number in range(20)]
@@ -200,7 +200,7 @@ def test_ten_folds_are_a_repetition_and_the_next_has_others():
     assert held[0].tolist() != held[10].tolist()
 
 
-def test_log_loss_is_cut_as_in_2019():
+def test_log_loss_has_the_lower_bound_of_2019():
     proba = np.array([[1.0, 0.0, 0.0], [0.2, 0.5, 0.3], [0.1, 0.1, 0.8]])
     y = np.array([1, 1, 0])
     with np.errstate(divide="ignore"):
@@ -214,7 +214,7 @@ def test_log_loss_is_cut_as_in_2019():
 
 @pytest.fixture
 def few_rows(monkeypatch):
-    """Small data in place of every dataset."""
+    """Replace every dataset by a small one."""
     rows = some_rows()
     monkeypatch.setattr(protocol, "rows_of", lambda *_, **__: rows)
     texts = [Rows(sp.csr_array(some.X), some.y) for some in (rows, some_rows(seed=1))]
@@ -236,21 +236,21 @@ def without_times(found):
 
 @pytest.mark.usefixtures("few_rows")
 @pytest.mark.parametrize("base", schemes.FAMILIES)
-def test_a_fold_can_be_done_again(base):
+def test_a_fold_is_repeatable(base):
     part = "redone" if base in run.PARTS["redone"].settings.bases else "described"
     settings = run.PARTS[part].settings.quick()
     cell = protocol.Cell("letter", base, 1)
     found = protocol.run_cell(cell, settings)
-    asked = schemes.TABLES_2_3 if base == "liblinear" else tuple(schemes.SCHEMES)
-    assert tuple(found["schemes"]) == asked
+    expected = schemes.TABLES_2_3 if base == "liblinear" else tuple(schemes.SCHEMES)
+    assert tuple(found["schemes"]) == expected
     assert found["rows"] == 24
     assert without_times(protocol.run_cell(cell, settings)) == without_times(found)
     other = protocol.run_cell(cell._replace(round=2), settings)
     assert without_times(other) != without_times(found)
 
 
-def test_settings_that_change_numbers_are_told_apart():
-    for name, part in run.PARTS.items():  # sector is as small as it is
+def test_settings_that_change_numbers_have_other_descriptions():
+    for name, part in run.PARTS.items():  # sector is small already
         same = part.settings.quick().described() == part.settings.described()
         assert same == (name == "sector")
     full = protocol.Settings("x", ("tree",))
@@ -258,7 +258,7 @@ def test_settings_that_change_numbers_are_told_apart():
     assert protocol.Settings("x", ("tree",), seed=1).described() != full.described()
 
 
-def test_every_round_has_a_name_of_its_own():
+def test_names_of_rounds_are_unique():
     for part in run.PARTS.values():
         work = part.settings.work(3, part.datasets)
         assert len({cell.name for cell in work}) == len(work) == len({c.words for c in work})
@@ -267,7 +267,7 @@ def test_every_round_has_a_name_of_its_own():
 # Depths
 
 
-def test_bins_give_the_calibration_error_of_the_library():
+def test_the_calibration_error_of_bins_is_that_of_the_library():
     rng = np.random.default_rng(0)
     proba = rng.dirichlet([0.4] * 6, size=300)
     y = rng.integers(6, size=300)
@@ -283,7 +283,7 @@ def test_bins_give_the_calibration_error_of_the_library():
     )
 
 
-def test_a_tree_cut_off_at_depth_one_is_its_root_and_at_last_the_whole():
+def test_a_tree_cut_off_at_depth_1_is_its_root_and_below_its_depth_the_whole_tree():
     rows = some_rows(n_classes=6)
     model = schemes.dichotomies("gaussian", "baseline", 0).fit(*rows)
     side = {label: model.tree_.path(label)[0][1] for label in range(6)}

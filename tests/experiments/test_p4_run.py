@@ -1,4 +1,4 @@
-"""P4's published numbers, tables and figures from quick rounds, and options."""
+"""Published numbers of P4, tables and figures from quick rounds."""
 
 import sys
 from pathlib import Path
@@ -10,7 +10,7 @@ import scipy.sparse as sp
 ROOT = Path(__file__).parents[2]
 sys.path.append(str(ROOT))
 
-from experiments.common.published import comes_out, read_claims, read_expected  # noqa: E402
+from experiments.common.published import is_reproduced, read_claims, read_expected  # noqa: E402
 from experiments.p4 import (  # noqa: E402
     data,
     depths,
@@ -30,7 +30,7 @@ PRINTED = read_expected(EXPECTED, "table")
 
 
 def some_rows(n_classes=4, n=18, seed=0):
-    """Counts, as multinomial naive Bayes wants them, of classes that overlap."""
+    """Return counts, as multinomial naive Bayes needs them, of classes that overlap."""
     rng = np.random.default_rng(seed)
     rates = rng.uniform(1, 6, size=(n_classes, 5))
     y = np.repeat(np.arange(n_classes), n)
@@ -39,7 +39,7 @@ def some_rows(n_classes=4, n=18, seed=0):
 
 @pytest.fixture
 def few_rows(monkeypatch):
-    """Small data in place of every dataset."""
+    """Replace every dataset by a small one."""
     rows = some_rows()
     monkeypatch.setattr(protocol, "rows_of", lambda *_, **__: rows)
     texts = [Rows(sp.csr_array(some.X), some.y) for some in (rows, some_rows(seed=1))]
@@ -58,10 +58,10 @@ def few_rows(monkeypatch):
 def test_every_cell_of_tables_2_to_5_is_there():
     kinds = {(f, s) for f in ("bayes", "boosted") for s in schemes.SCHEMES}
     kinds |= {("logistic", s) for s in schemes.TABLES_2_3}
-    asked = {
+    expected = {
         f"{f}.{d}.{s}.{m}" for f, s in kinds for d in data.DATASETS for m in ("nll", "accuracy")
     }
-    assert set(PRINTED) == asked
+    assert set(PRINTED) == expected
     assert len(read_expected(EXPECTED, "sector")) == 2 * (6 + 2)
     spreads = measures.read_column(EXPECTED, "sd")
     for q, one in PRINTED.items():
@@ -71,14 +71,14 @@ def test_every_cell_of_tables_2_to_5_is_there():
 
 
 @pytest.mark.parametrize("dataset", data.DATASETS)
-def test_boosted_trees_of_the_paper_say_0_or_1(dataset):
-    """Every row it gets wrong costs -log(1e-15), and no row it gets right costs anything."""
+def test_probabilities_of_the_papers_boosted_trees_are_0_or_1(dataset):
+    """Every wrong row costs -log(1e-15), and every right one 0."""
     nll, accuracy = (PRINTED[f"boosted.{dataset}.baseline.{m}"].value for m in ("nll", "accuracy"))
     assert nll / (1 - accuracy) == pytest.approx(-np.log(protocol.LEAST), rel=0.005)
 
 
 def as_printed(base, *, change=None, rounds=3):
-    """Rounds that reach what is printed; what is not printed is 0.5."""
+    """Return rounds with the printed results; those that are not printed are 0.5."""
     family = schemes.FAMILIES[base]
 
     def of(dataset, scheme, measure):
@@ -98,14 +98,14 @@ def as_printed(base, *, change=None, rounds=3):
     ]
 
 
-def test_the_papers_own_numbers_come_out_and_others_do_not():
+def test_the_papers_own_numbers_are_reproduced_and_others_are_not():
     text = tables.render_described({"described": as_printed("gaussian")})
-    assert "**36 of 36 come out**: naive bayes 36 of 36." in text
-    assert "**What does not come out.** Nothing." in text
+    assert "**36 of 36 are reproduced**: naive bayes 36 of 36." in text
+    assert "**Not reproduced.** None." in text
     assert "| Gaussian naive Bayes: optdigits | 3 | 4.252 (0.92) / 4.252 (0.00) |" in text
     change = {("letter", "platt", "nll"): 2.5}
     text = tables.render_redone({"redone": as_printed("multinomial", change=change)})
-    assert "**35 of 36 come out**" in text
+    assert "**35 of 36 are reproduced**" in text
     assert "2.165 (0.06) / *2.500 (0.00)*" in text
     assert "| naive Bayes, letter: NLL, Internal PS | 2.165 | 2.500 (0.00) | +0.335 |" in text
 
@@ -123,15 +123,15 @@ def test_reasons_are_given_for_numbers_that_exist():
     for column in ("described", "redone"):
         assert set(measures.read_column(EXPECTED, column)) <= set(PRINTED)
     far = PRINTED["bayes.letter.platt.nll"]
-    assert not comes_out(far, np.array([2.2, 2.2]))
+    assert not is_reproduced(far, np.array([2.2, 2.2]))
 
 
-# The whole
+# All parts
 
 
 @pytest.fixture
 def calls(few_rows, monkeypatch):  # noqa: ARG001
-    """Quick rounds on few rows; returns the list of them."""
+    """Make rounds quick (few rows); return the list of calls."""
     made = []
 
     def counted(function):
@@ -150,25 +150,25 @@ def calls(few_rows, monkeypatch):  # noqa: ARG001
 def test_all_parts_are_run_and_drawn_once(calls, tmp_path, capsys):
     options = ["--quick", "--out", str(tmp_path), "--quiet"]
     assert run.main(options) == 0
-    said = capsys.readouterr()
+    captured = capsys.readouterr()
     assert len(calls) == len(set(calls)) == 2 * 3 * 2 + 3 * 3 + 3 + 5 + 2 * 3 + 2
     for part in run.PARTS:
-        assert f"## {part}\n" in said.out
+        assert f"## {part}\n" in captured.out
     for family in (*schemes.FAMILY_NAMES, "depths"):
         for claim in read_claims(CLAIMS, family):
-            assert f"| {claim.name} | {claim.statement} |" in said.out
-    assert "| sector: bayes, the paper on all rows | 10 | 3.795 | 1.408 |" in said.out
-    assert "| dense | geometric | 1 |" in said.out
+            assert f"| {claim.name} | {claim.statement} |" in captured.out
+    assert "| sector: bayes, the paper on all rows | 10 | 3.795 | 1.408 |" in captured.out
+    assert "| dense | geometric | 1 |" in captured.out
     drawn = {path.name for path in (tmp_path / "figures").iterdir()}
     assert drawn == {"figure_3.png", "figure_3_ece.png"}
     assert run.main(options) == 0
-    assert capsys.readouterr().out == said.out
+    assert capsys.readouterr().out == captured.out
     assert len(calls) == 2 * 3 * 2 + 3 * 3 + 3 + 5 + 2 * 3 + 2
 
 
 @pytest.mark.usefixtures("without_matplotlib")
 def test_without_matplotlib_the_tables_are_still_printed(calls, tmp_path, capsys):  # noqa: ARG001
     assert run.main(["--quick", "--parts", "depths", "--out", str(tmp_path)]) == 0
-    said = capsys.readouterr()
-    assert "**Figure 3 in numbers**" in said.out
-    assert said.err.startswith("figures left out: they need matplotlib")
+    captured = capsys.readouterr()
+    assert "**Figure 3 in numbers**" in captured.out
+    assert captured.err.startswith("figures left out: they need matplotlib")

@@ -1,4 +1,4 @@
-"""Options that the experiments of all papers refuse alike, and the pages their tables go to."""
+"""Options that all experiments reject, and the README pages of their tables."""
 
 import sys
 from importlib import import_module
@@ -11,7 +11,7 @@ sys.path.append(str(ROOT))
 
 from experiments.common.tables import insert  # noqa: E402
 
-#: A part of each paper's experiments, and fewer rounds than all.
+#: A part of each experiment, and a number of rounds below that of a full run.
 PAPERS = {
     "p1": ("rates", 99),
     "p2": ("heart", 29),
@@ -32,7 +32,7 @@ def run(paper):
 
 
 def refused(run, options, capsys):
-    """Return what is said to options that end the run."""
+    """Return the error message for wrong options."""
     with pytest.raises(SystemExit) as stop:
         run.main(options)
     assert stop.value.code == 2
@@ -44,17 +44,17 @@ def test_unknown_parts_are_refused(paper, run, capsys):
     assert "unknown: nowhere" in refused(run, ["--parts", f"{part},nowhere"], capsys)
 
 
-def test_no_rounds_are_refused(run, capsys):
+def test_zero_rounds_are_refused(run, capsys):
     assert "at least 1" in refused(run, ["--rounds", "0"], capsys)
 
 
-def test_the_readme_is_written_from_all_rounds_alone(paper, run, capsys):
+def test_the_readme_is_written_only_from_a_full_run(paper, run, capsys):
     _, some = PAPERS[paper]
     for less in (["--quick"], ["--rounds", str(some)]):
         assert "needs all rounds" in refused(run, ["--write-readme", *less], capsys)
 
 
-def test_the_readme_has_a_place_for_each_part(paper, run, tmp_path):
+def test_the_readme_has_markers_for_each_part(paper, run, tmp_path):
     copy = tmp_path / "README.md"
     page = ROOT / "experiments" / paper / "README.md"
     copy.write_text(page.read_text(encoding="utf-8"), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Simulations of coverage: their truths, the interval they compare with, and what is counted."""
+"""Simulations of coverage: their truths, the reference interval, and counts."""
 
 import csv
 import sys
@@ -68,7 +68,7 @@ def test_probabilities_of_a_tree_are_those_of_its_nodes(case, rng):
     np.testing.assert_allclose(proba[:, right].sum(axis=1), expit(intercept + slope * X[:, 0]))
 
 
-def test_the_posterior_of_gaussian_classes_is_what_rows_near_a_point_have(rng):
+def test_the_posterior_of_gaussian_classes_agrees_with_class_frequencies_near_a_point(rng):
     y = rng.integers(3, size=400_000)
     X = discriminant.draw(y, rng)
     point = np.array([[1.0, 0.6]])
@@ -92,8 +92,8 @@ def test_logits_of_true_maps_are_linear_in_their_features(full, n_classes, rng):
     assert len(truth.precision) == features.shape[2]
 
 
-def test_the_oracle_is_the_posterior_of_a_gaussian_law(rng):
-    """With a law that tells nothing and many rows it is the Laplace interval."""
+def test_the_oracle_is_the_posterior_of_a_gaussian_prior(rng):
+    """With a flat prior and many rows it is the Laplace interval."""
     scores = rng.normal(size=(4000, 1))
     p = expit(1.2 * scores + 0.3)
     y = (rng.random((4000, 1)) < p).astype(int).ravel()
@@ -149,7 +149,7 @@ def test_laplace_interval_agrees_with_another_estimate_and_its_curvature(rng):
     query = truth.scores(4, rng)
     lower, upper = laplace.sigmoid_interval(scores, y, query, 0.9)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # C=inf is spelt so in all versions
+        warnings.simplefilter("ignore", FutureWarning)  # 1e12 stands for inf in all versions
         model = LogisticRegression(C=1e12, tol=1e-10, max_iter=1000).fit(scores, y)
     p = model.predict_proba(scores)[:, 1]
     design = np.column_stack([np.ones(300), scores])
@@ -161,10 +161,10 @@ def test_laplace_interval_agrees_with_another_estimate_and_its_curvature(rng):
     np.testing.assert_allclose(upper[:, 1], expit(centre + half), rtol=1e-4)
     np.testing.assert_allclose(lower[:, 0], 1 - upper[:, 1])
     # The same model as a softmax: class 0 has utility 0.
-    features, asked = np.zeros((300, 2, 4)), np.zeros((4, 2, 4))
-    features[:, 1], asked[:, 1] = design, at
+    features, queried = np.zeros((300, 2, 4)), np.zeros((4, 2, 4))
+    features[:, 1], queried[:, 1] = design, at
     for one, other in zip(
-        laplace.softmax_interval(features, y, asked, 0.9), (lower, upper), strict=True
+        laplace.softmax_interval(features, y, queried, 0.9), (lower, upper), strict=True
     ):
         np.testing.assert_allclose(one, other, rtol=1e-6)
 
@@ -183,10 +183,10 @@ def test_a_proportion_without_one_outcome_has_no_laplace_interval():
     assert lower[1] == pytest.approx(1 - upper[1])
 
 
-# What is counted
+# Counts
 
 
-def test_bounds_hold_the_truth_between_them_and_rounding_is_no_miss():
+def test_bounds_contain_the_truth_up_to_rounding():
     truth = np.array([0.5, 0.5, 1e-12, 0.0])
     lower = np.array([0.5 + 1e-12, 0.51, 1e-11, 0.0])
     np.testing.assert_array_equal(holds(lower, np.ones(4), truth), [True, False, False, True])
@@ -210,7 +210,7 @@ def test_no_ratio_where_the_reference_rarely_exists():
     assert tallies.result(Cell("case", 10))["records"][0]["ratio"] is None
 
 
-def test_a_cell_that_looks_short_gets_more_replicates():
+def test_a_cell_with_low_coverage_gets_more_replicates():
     for hit, promise, count in [(True, 0.9, 5), (False, None, 5), (False, 0.9, 20)]:
         tallies = Tallies()
         for _ in tallies.replicates(5):
@@ -235,19 +235,19 @@ def made_up(**changes):
     return row._replace(**changes)
 
 
-def test_a_cell_is_short_below_the_promise_less_what_is_allowed():
+def test_coverage_is_too_low_below_the_promise_less_the_tolerance():
     assert not made_up(coverage=0.8701).is_short
     assert made_up(coverage=0.8699).is_short
     assert not made_up(coverage=0.1, promise=None).is_short
 
 
-def test_a_cell_is_wide_with_many_rows_alone():
+def test_a_cell_is_wide_only_with_many_rows():
     assert made_up(ratio=1.31).is_wide
     assert not made_up(ratio=1.31, n=30).is_wide
     assert not made_up(ratio=None).is_wide
 
 
-def test_what_falls_short_is_marked_and_listed(monkeypatch):
+def test_cells_with_low_coverage_are_marked_and_listed(monkeypatch):
     reason = {"kind": "short", "part": "two_*", "case": "*", "method": "level", "query": "*"}
     monkeypatch.setattr(tables, "read_reasons", lambda: [{**reason, "reason": "too few rows"}])
     rows = [made_up(), made_up(n=300, coverage=0.7), made_up(n=1000, ratio=1.5)]
@@ -255,7 +255,7 @@ def test_what_falls_short_is_marked_and_listed(monkeypatch):
     assert "| one weak half | level | typical | 0.9 | 0.910 (1.05) | **0.700** (1.05) |" in table
     assert "0.910 (**1.50**)" in table
     summary = tables.render_summary(rows)
-    assert "**2 of 3** promises are kept" in summary
+    assert "**2 of 3** promised levels are reached" in summary
     assert "**2 of 3** intervals" in summary
     assert "| 300 | 0.9 | 0.700 ± 0.010 | 1.05 | too few rows |" in summary
     assert "| 1000 | 0.9 | 0.910 ± 0.010 | 1.50 | not known |" in summary
@@ -295,20 +295,20 @@ def test_all_parts_are_run_drawn_and_written(quick):
     assert not list(out.rglob("*.part"))
 
 
-def test_a_second_run_does_nothing_and_prints_the_same(quick, monkeypatch, capsys):
+def test_a_second_run_computes_nothing_and_prints_the_same(quick, monkeypatch, capsys):
     _, options = quick
     for part in run.PARTS.values():
-        monkeypatch.setattr(part.module, "run_cell", None)  # nothing is left to do
+        monkeypatch.setattr(part.module, "run_cell", None)  # all results are stored
     assert run.main(options) == 0
-    said = capsys.readouterr().out
+    captured = capsys.readouterr().out
     for part in (*run.PARTS, "summary"):
-        assert f"## {part}\n" in said
+        assert f"## {part}\n" in captured
 
 
 @pytest.mark.usefixtures("without_matplotlib")
 def test_without_matplotlib_the_tables_are_still_printed(quick, capsys):
     _, options = quick
     assert run.main(options) == 0
-    said = capsys.readouterr()
-    assert "## summary\n" in said.out
-    assert said.err.startswith("figures left out: they need matplotlib")
+    captured = capsys.readouterr()
+    assert "## summary\n" in captured.out
+    assert captured.err.startswith("figures left out: they need matplotlib")

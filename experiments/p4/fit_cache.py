@@ -1,4 +1,4 @@
-"""Fits that several calibration schemes have in common, made once.
+"""Cache of model fits that several calibration schemes have in common.
 
 With one seed, schemes have the same tree, rows in the same order and the same folds: Baseline and
 both internal schemes fit the same models, and so do the three with an external calibrator.
@@ -25,8 +25,8 @@ _fits: dict[bytes, Any] = {}
 
 
 @contextmanager
-def remembering() -> Iterator[dict[bytes, Any]]:
-    """Keep fits of `Remembered` until the end of the block; gives what is kept."""
+def cached_fits() -> Iterator[dict[bytes, Any]]:
+    """Keep the fits of `CachedFit` until the end of the block; yields the cache."""
     _fits.clear()
     try:
         yield _fits
@@ -34,14 +34,14 @@ def remembering() -> Iterator[dict[bytes, Any]]:
         _fits.clear()
 
 
-class Remembered(ClassifierMixin, BaseEstimator):
-    """A classifier that is not fitted again to rows it has been fitted to."""
+class CachedFit(ClassifierMixin, BaseEstimator):
+    """A classifier that takes its fit from the cache if these rows were fitted before."""
 
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
 
     def fit(self, X: Floats, y: npt.ArrayLike) -> Self:
-        """Fit, or look up the fit to these rows."""
+        """Fit, or take the fit to these rows from the cache."""
         key = _digest(X, np.asarray(y), repr(self.estimator))
         if key not in _fits:
             _fits[key] = clone(self.estimator).fit(X, y)
@@ -60,8 +60,8 @@ class Remembered(ClassifierMixin, BaseEstimator):
         return found
 
 
-def _digest(X: Floats, y: npt.NDArray[np.generic], words: str) -> bytes:
-    summed = blake2b(f"{words} {X.shape} {X.dtype} {y.dtype}".encode(), digest_size=16)
+def _digest(X: Floats, y: npt.NDArray[np.generic], parameters: str) -> bytes:
+    summed = blake2b(f"{parameters} {X.shape} {X.dtype} {y.dtype}".encode(), digest_size=16)
     summed.update(np.ascontiguousarray(X))
     summed.update(np.ascontiguousarray(y))
     return summed.digest()
