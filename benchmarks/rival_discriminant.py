@@ -1,14 +1,15 @@
-"""Imprecise Gaussian discriminant analysis the other ways, written from the paper (P3).
+"""Other methods for the imprecise discriminant of Carranza Alarcón and Destercke 2019.
 
 For each row, each class is one convex quadratic programme (the nearest mean of the box) and, unless
-another class has ruled it out already, one concave one (the farthest). Four ways to solve them:
+another class has excluded it already, one concave one (the farthest). Four ways to solve them:
 
 * `farthest_by_coordinates`: the free method of the only public implementation, classifip (on
   GitHub, sdestercke/classifip), whose exact method needs MATLAB. It hands the concave programme to
   qcqp: coordinate descent from a random start, every side of the box a quadratic constraint that is
   held to 0.01 only. It is not exact: it ends at a local optimum of a box that may be too wide.
   qcqp needs a cvxpy older than 1.0, so its steps are repeated here, without its modelling and
-  without its random steps along features of no variance; this rival is no slower than the package itself.
+  without its random steps along features of no variance; this rival is no slower than the
+  package itself.
 * `farthest_by_branching`: exact, the box split until a convex relaxation settles every part.
 * `farthest_by_corners`: exact, all 2^p corners.
 * nearest means by cvxopt's interior point, as classifip does, or by scipy's L-BFGS-B.
@@ -43,7 +44,7 @@ SETTLED = 1e-9
 
 @dataclass(frozen=True, kw_only=True)
 class BoxProblem:
-    """Squared distances of `x` to the means of a box; s in [-1, 1]^p is the way from its centre."""
+    """Squared distances of `x` to the means of a box: centre + half_width * s, s in [-1, 1]^p."""
 
     precision: Floats
     mean: Floats
@@ -61,9 +62,9 @@ class BoxProblem:
         return -self.half_width * (self.precision @ (self.x - self.mean))
 
     def distance(self, s: Floats) -> float:
-        """Return the squared distance at the mean that `s` stands for."""
-        way = self.x - self.mean - self.half_width * s
-        return float(way @ self.precision @ way)
+        """Return the squared distance to the mean given by `s`."""
+        offset = self.x - self.mean - self.half_width * s
+        return float(offset @ self.precision @ offset)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +93,7 @@ class BoxedGaussians:
 
 
 def learn(X: Floats, y: NDArray[np.intp], *, tied: bool, c: float = 1.0) -> BoxedGaussians:
-    """Fit the classes as P3 does, with the raw box; classes are numbered from 0.
+    """Return the fitted classes as published, with the raw box; classes are numbered from 0.
 
     Directions in which a class hardly varies, in units of the pooled standard deviations, are left
     out of its form and its determinant.
@@ -131,7 +132,7 @@ class Method:
     farthest: Callable[[BoxProblem], float]
 
     def log_bounds(self, model: BoxedGaussians, x: Floats) -> tuple[Floats, Floats]:
-        """Return bounds on log(prior x density) of all classes, but for one constant."""
+        """Return bounds on log(prior x density) of all classes, up to a constant."""
         problems = [model.problem(k, x) for k in range(len(model.score))]
         return (
             model.score - 0.5 * np.array([self.farthest(problem) for problem in problems]),
@@ -245,7 +246,7 @@ def farthest_by_branching(
         fixed = part @ (quad @ part + 2.0 * slope)
         s = minimum(convex[np.ix_(free, free)], -own)
         half = convex[np.ix_(free, free)] @ s - own
-        # What the linearised problem could still gain makes any s a bound, solved well or not.
+        # Adding the largest gain of the linearised problem makes the bound valid for any s.
         bound = s @ (own - half) + excess[free].sum() + 2.0 * (half @ s + np.abs(half).sum())
         corner = part.copy()
         corner[free] = np.where(s > 0, 1.0, -1.0)
@@ -281,7 +282,7 @@ def _climb(quad: Floats, slope: Floats, s: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Quadratic:
-    """x'Px + q'x + r with sparse P, as a solver for any quadratic constraint keeps it."""
+    """x'Px + q'x + r with sparse P, as in solvers for general quadratic constraints."""
 
     matrix: sparse.csr_matrix
     linear: Floats
@@ -322,8 +323,8 @@ def farthest_by_coordinates(problem: BoxProblem, rng: np.random.Generator) -> fl
                 mean[i] = low if ends[0] < ends[1] else high
         if np.abs(mean - before).max() <= 1e-4:
             break
-    way = problem.x - mean
-    return float(way @ problem.precision @ way)
+    offset = problem.x - mean
+    return float(offset @ problem.precision @ offset)
 
 
 def _enter(mean: Floats, sides: list[Quadratic]) -> Floats:
