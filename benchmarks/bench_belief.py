@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def dense_pair(n_classes: int, rows: int) -> tuple[MassBatch, MassBatch]:
-    """Draw two dense batches."""
+    """Return two random dense batches."""
     rng = np.random.default_rng(0)
     frame = Frame(range(n_classes))
     size = 2**n_classes - 1
@@ -27,14 +27,14 @@ def dense_pair(n_classes: int, rows: int) -> tuple[MassBatch, MassBatch]:
 
 
 def evtools_dempster(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Combine by evtools' fast path: its transforms on raw arrays, without its container."""
+    """Return the combination by evtools' transforms on raw arrays, without its container."""
     mass = qtom(mtoq(a) * mtoq(b))
     empty, mass[0] = mass[0], 0.0
     return mass / (1 - empty)
 
 
 def numpy_dempster(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Multiply commonalities row by row, as one would write it in plain numpy."""
+    """Return the combination by products of commonalities, in plain numpy."""
 
     def transform(x: NDArray[np.float64], sign: float) -> NDArray[np.float64]:
         out = x.copy()
@@ -52,7 +52,7 @@ def numpy_dempster(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np
 
 
 def numpy_jousselme(a: MassBatch, b: MassBatch) -> NDArray[np.float64]:
-    """Apply the definition: a matrix over all pairs of sets."""
+    """Return the distance by its definition: a matrix over all pairs of sets."""
     members = a.focal.astype(float)
     common = members @ members.T
     size = members.sum(axis=1)
@@ -62,7 +62,7 @@ def numpy_jousselme(a: MassBatch, b: MassBatch) -> NDArray[np.float64]:
 
 
 def discounted_pair(n_classes: int, rows: int) -> tuple[MassBatch, MassBatch]:
-    """Draw probabilities of many classes, a tenth of each set aside for ignorance."""
+    """Return two random batches of probabilities of many classes, discounted by 0.1."""
     rng = np.random.default_rng(0)
     first, second = (
         discount(MassBatch.from_proba(range(n_classes), p), 0.1)
@@ -72,7 +72,7 @@ def discounted_pair(n_classes: int, rows: int) -> tuple[MassBatch, MassBatch]:
 
 
 def evtools_sparse(batch: MassBatch) -> list[DSVector]:
-    """Return the rows as evtools holds them: dicts of frozensets."""
+    """Return the rows in evtools' representation: dicts of frozensets."""
     labels = [str(label) for label in batch.frame]
     rows = [{frozenset(map(str, s)): mass for s, mass in m.masses.items()} for m in batch]
     return [DSVector.from_sparse(labels, row, kind=Kind.M) for row in rows]

@@ -1,4 +1,4 @@
-"""`dubito predict` on a million rows, against the same by pandas in one piece.
+"""`dubito predict` on a million rows, against pandas with the whole table in memory.
 
 Both are processes of their own, from reading the table to the written decisions, start included;
 both write the same columns with the same digits. Each runs once: it takes a while.
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 ROWS, CLASSES = 1_000_000, 10
 
-#: The rival: what a careful person would write for a table that fits into memory.
+#: The rival: a straightforward script for a table that fits into memory.
 BY_PANDAS = """
 import sys
 import numpy as np
@@ -57,10 +57,10 @@ decisions.to_csv(output, index_label="row")
 
 
 class Spent(NamedTuple):
-    """What a process took."""
+    """CPU time and peak memory of a process."""
 
-    seconds: float  # of CPU
-    memory: int  # at the most
+    seconds: float  # CPU time
+    memory: int  # peak
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,14 +73,14 @@ class OfProcesses:
     what: str  # "seconds" or "memory"
 
     def ratio(self) -> float:
-        """Return what the rival takes over what ours takes."""
+        """Return the rival's time or memory over ours."""
         ours, theirs = both()
         return getattr(theirs, self.what) / getattr(ours, self.what)
 
 
 @cache
 def both() -> tuple[Spent, Spent]:
-    """Run ours and the rival's and compare what they wrote."""
+    """Return time and memory of ours and of the rival; their output must agree."""
     folder = Path(tempfile.mkdtemp())
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     model, table = folder / "model.skops", folder / "new.csv"
@@ -108,7 +108,7 @@ def comparisons() -> Iterator[OfProcesses]:
 
 
 def _spent(*arguments: object) -> Spent:
-    """Run Python in a process of its own and return what it took."""
+    """Return CPU time and peak memory of a new Python process."""
     command = [sys.executable, *map(str, arguments)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:  # noqa: S603 - our own
         _, process.returncode, usage = os.wait4(process.pid, 0)
@@ -118,7 +118,7 @@ def _spent(*arguments: object) -> Spent:
 
 
 def _check_same(ours: Path, theirs: Path) -> None:
-    """Refuse to compare processes that decide differently."""
+    """Raise an error if the two outputs differ."""
     first, second = (csv.read_csv(path) for path in (ours, theirs))
     for name in second.column_names:
         a, b = (np.asarray(table[name].to_numpy(zero_copy_only=False)) for table in (first, second))

@@ -1,9 +1,9 @@
-"""Nested dichotomies of thousands of classes against the ways of `rival_dichotomies.py`.
+"""Nested dichotomies of thousands of classes against those of `rival_dichotomies.py`.
 
-Two drawn problems: texts of 5,000 classes (50,000 sparse features, 50,000 rows), and 1,000 Gaussian
-classes (128 features, 40,000 rows, float32). The obvious implementation takes minutes on the first,
-so it runs once; it is given our tree, ours has to find it. Everything is on one thread unless a row
-says otherwise. Packages that are not installed are rows without a number.
+Two simulated problems: texts of 5,000 classes (50,000 sparse features, 50,000 rows), and 1,000
+Gaussian classes (128 features, 40,000 rows, float32). The obvious implementation takes minutes on
+the first, so it runs once; it is given our tree, while ours includes the search for it. Everything
+is on one thread unless stated otherwise. Packages that are not installed are rows without a number.
 
 ``python benchmarks/bench_dichotomies.py --quick`` runs all of it on small problems.
 """
@@ -56,7 +56,7 @@ class Problem:
     X_new: Any
     y_new: Ints
     trees: int  # in the ensemble
-    C: float  # of its trees; texts of unit length want a weak penalty
+    C: float  # of its trees; texts of unit length need a weak penalty
 
     @property
     def nbytes(self) -> int:
@@ -66,7 +66,7 @@ class Problem:
 
 
 def draw(*, sparse: bool, quick: bool) -> Problem:
-    """Draw a problem, with 2,000 rows to predict; every class has a row to fit."""
+    """Return a random problem, with 2,000 rows to predict; every class has a row to fit."""
     n, k, p = (50_000, 5_000, 50_000) if sparse else (40_000, 1_000, 128)
     if quick:
         n, k, p = n // 10, k // 10, p // 10 if sparse else 32
@@ -81,7 +81,7 @@ def draw(*, sparse: bool, quick: bool) -> Problem:
 
 @dataclass(frozen=True, kw_only=True)
 class WallTime(Comparison):
-    """A comparison of the time on the clock, where ours has both cores."""
+    """A comparison of elapsed time, where ours uses both cores."""
 
     def ratio(self) -> float:
         """Return the rival's best time over ours."""
@@ -105,7 +105,7 @@ class Quotient(Comparison):
 
 
 def missing(task: str, rival: str, target: float, *, why: str = "not installed") -> Comparison:
-    """Give a row for what cannot be measured here, most often for want of a package."""
+    """Return a row without a number, for a rival that cannot be measured here."""
     return Quotient(
         task=task,
         rival=f"{rival} ({why})",
@@ -116,7 +116,7 @@ def missing(task: str, rival: str, target: float, *, why: str = "not installed")
 
 
 def one_thread(run: Callable[..., Any], *arguments: Any) -> Callable[[], Any]:
-    """Keep linear algebra to one thread: idle ones would be paid for in CPU time."""
+    """Return a call with linear algebra on one thread: idle threads cost CPU time."""
 
     def pinned() -> Any:
         with threadpool_limits(1):
@@ -125,14 +125,14 @@ def one_thread(run: Callable[..., Any], *arguments: Any) -> Callable[[], Any]:
     return pinned
 
 
-def say_quality(name: str, proba: Floats, y: Ints) -> None:
-    """Print accuracy and log loss, which no aim depends on."""
+def print_quality(name: str, proba: Floats, y: Ints) -> None:
+    """Print accuracy and log loss, for which there is no target."""
     loss = -np.log(np.maximum(proba[np.arange(len(y)), y], 1e-300)).mean()
     print(f"{name}: accuracy {(proba.argmax(axis=1) == y).mean():.4f}, log loss {loss:.3f}")
 
 
 def obvious_tasks(problem: Problem, targets: dict[str, float]) -> Iterator[Comparison]:
-    """Fits and distributions; the rival's fit stays for its predictions."""
+    """Yield fit and prediction; the rival's fit is kept for its predictions."""
     dense = isinstance(problem.X, np.ndarray)
     model = NestedDichotomyClassifier(n_jobs=2 if dense else None, random_state=0, internal=None)
     model.fit(problem.X, problem.y)
@@ -147,7 +147,7 @@ def obvious_tasks(problem: Problem, targets: dict[str, float]) -> Iterator[Compa
     )
     yield fit
     if dense:
-        # As the obvious implementation would be written: rows as numpy draws them, on one core.
+        # The obvious implementation as usually written: float64 rows, on one core.
         plain = one_thread(rival.fit, problem.X.astype(np.float64), problem.y)
         task = f"{fit.task}, on the clock, both cores, against float64 on one"
         yield WallTime(**vars(replace(fit, task=task, theirs=plain)))
@@ -160,12 +160,12 @@ def obvious_tasks(problem: Problem, targets: dict[str, float]) -> Iterator[Compa
         target=targets["predict"],
         repeats=3,
     )
-    say_quality(f"ours, {problem.name}", single.predict_proba(problem.X_new), problem.y_new)
-    say_quality(f"obvious, {problem.name}", rival.predict_proba(problem.X_new), problem.y_new)
+    print_quality(f"ours, {problem.name}", single.predict_proba(problem.X_new), problem.y_new)
+    print_quality(f"obvious, {problem.name}", rival.predict_proba(problem.X_new), problem.y_new)
 
 
 def napkin_tasks(problem: Problem) -> Iterator[Comparison]:
-    """Fit and predict with the same balanced tree and the same penalty, the rival's own."""
+    """Yield fit and prediction with the same balanced tree and the rival's penalty."""
     fit_task = f"Nested dichotomies, fit of a balanced tree, {problem.name}"
     proba_task = f"Nested dichotomies, full distribution of a row, {problem.name}"
     if HSM is None:
@@ -197,12 +197,12 @@ def napkin_tasks(problem: Problem) -> Iterator[Comparison]:
         target=20,
         repeats=2,
     )
-    say_quality(f"ours, balanced, {problem.name}", model.predict_proba(few), problem.y_new[:100])
-    say_quality(f"napkinXC, {problem.name}", rival.predict_proba(few), problem.y_new[:100])
+    print_quality(f"ours, balanced, {problem.name}", model.predict_proba(few), problem.y_new[:100])
+    print_quality(f"napkinXC, {problem.name}", rival.predict_proba(few), problem.y_new[:100])
 
 
 def omikuji_tasks(problem: Problem, folder: Path) -> Iterator[Comparison]:
-    """Accuracy and CPU time of a few trees; reading a text file is part of the rival's fit."""
+    """Yield accuracy and CPU time of a few trees; the rival's fit includes reading a text file."""
     name = f"{problem.trees} clustered trees, {problem.name}"
     tasks = [(f"Accuracy of {name}", 1.0), (f"Fit of {name}", 0.5)]
     if omikuji is None:
@@ -224,7 +224,7 @@ def omikuji_tasks(problem: Problem, folder: Path) -> Iterator[Comparison]:
         repeats=1,
     )
     proba = ours.predict_proba(problem.X_new)
-    say_quality(name, proba, problem.y_new)
+    print_quality(name, proba, problem.y_new)
     found = theirs.predict(problem.X_new)
     yield Quotient(
         task=tasks[0][0],
@@ -236,7 +236,7 @@ def omikuji_tasks(problem: Problem, folder: Path) -> Iterator[Comparison]:
 
 
 def vector_task(problem: Problem) -> Comparison:
-    """Score rows set aside and fit a map: what external calibration adds to the fit of a tree."""
+    """Return external calibration (scores of held-out rows and a fit) against a tree's fit."""
     n = len(problem.y) // 10
     model = NestedDichotomyClassifier(random_state=0, internal=None).fit(
         problem.X[n:], problem.y[n:]
@@ -255,7 +255,7 @@ def vector_task(problem: Problem) -> Comparison:
 
 
 def top_task(problem: Problem) -> Comparison:
-    """Five classes of each row against all of them."""
+    """Return the five best classes of each row against all probabilities."""
     model = NestedDichotomyClassifier(random_state=0, internal=None).fit(problem.X, problem.y)
 
     def sorted_out() -> Ints:
@@ -277,11 +277,11 @@ def top_task(problem: Problem) -> Comparison:
 
 
 def memory_task(problem: Problem, folder: Path) -> Comparison:
-    """Three times the rows and the model over what a fit takes beyond the rows."""
+    """Return the peak memory of a fit beyond its rows against three times rows plus model."""
     task = f"Peak memory of a fit beyond its rows, {problem.name}"
     rival = "three times the rows and the model"
     if sys.platform != "linux":
-        return missing(task, rival, 1, why="only Linux counts")
+        return missing(task, rival, 1, why="needs Linux")
     file = folder / "problem.pickle"
     file.write_bytes(pickle.dumps(problem))
 
@@ -304,16 +304,16 @@ def memory_task(problem: Problem, folder: Path) -> Comparison:
     )
 
 
-def say_peak(file: str) -> None:
-    """Print what a fit adds to the memory of this process, and the size of the model, in bytes.
+def print_peak(file: str) -> None:
+    """Print the memory that a fit adds to this process, and the size of the model, in bytes.
 
-    The system counts, as arrays of compiled code and of linear algebra are unknown to Python's own
-    accounts, and only Linux lets its count begin anew.
+    Measured by the system, since Python does not track arrays of compiled code and of linear
+    algebra; only Linux can reset its peak counter.
     """
     problem: Problem = pickle.loads(Path(file).read_bytes())  # noqa: S301 - written by this file
     model = NestedDichotomyClassifier(random_state=0, internal=None)
     few = np.flatnonzero(problem.y < 20)
-    model.fit(problem.X[few], problem.y[few])  # loads what is loaded once
+    model.fit(problem.X[few], problem.y[few])  # loads compiled code
     process = Path("/proc/self")
     (process / "clear_refs").write_text("5", encoding="ascii")
     before = count_bytes(process, "VmRSS")
@@ -322,13 +322,13 @@ def say_peak(file: str) -> None:
 
 
 def count_bytes(process: Path, name: str) -> int:
-    """Read a count of memory that Linux keeps of a process."""
+    """Return a memory counter of a process, from Linux, in bytes."""
     lines = (process / "status").read_text(encoding="ascii").splitlines()
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(name))
 
 
 def comparisons(*, quick: bool = False) -> Iterator[Comparison]:
-    """Give the claims of nested dichotomies one by one: rivals keep what they fitted."""
+    """Yield the claims of nested dichotomies one by one: fitted rivals take much memory."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for sparse, targets in [
@@ -347,7 +347,7 @@ def comparisons(*, quick: bool = False) -> Iterator[Comparison]:
 
 if __name__ == "__main__":
     if "--peak" in sys.argv:
-        say_peak(sys.argv[-1])
+        print_peak(sys.argv[-1])
     else:
         for comparison in comparisons(quick="--quick" in sys.argv):
             print(

@@ -1,9 +1,9 @@
-"""Imprecise Gaussian discriminant analysis against other ways to the same sets, and against itself.
+"""Imprecise Gaussian discriminant analysis against other methods for the same sets.
 
-The ways are those of `rival_discriminant.py`. They are slow, so they predict a few rows while ours
-predicts all, and times are per row. Before anything is measured the sets of those few rows and of
-some doubtful ones must agree, but for the public implementation's, which is no exact method: how
-many of those are exact is printed.
+The methods are those of `rival_discriminant.py`. They are slow, so they predict a few rows while
+ours predicts all, and times are per row. Before the measurement, the sets of these rows and of some
+doubtful ones must agree, except for the public implementation, which is not exact: the number of
+its exact sets is printed.
 Those that use cvxopt are left out, with a note, where it is not installed.
 """
 
@@ -62,11 +62,11 @@ CORNERS = Method(nearest=nearest_by_scipy, farthest=farthest_by_corners)
 LISTING = "by scipy: L-BFGS-B for each class, the farthest of all corners"
 BRANCHING = "by scipy: L-BFGS-B for each class, branch and bound over it"
 BY_CVXOPT = [
-    ("the public implementation's free way: cvxopt's QP, qcqp's coordinate descent", PUBLIC),
+    ("the public implementation without MATLAB: cvxopt's QP, qcqp's coordinate descent", PUBLIC),
     ("by cvxopt: one QP for each class, branch and bound over QPs", CVXOPT),
 ]
 
-#: The imprecisions of P3's experiments, as many as their search tries.
+#: Values of c in the experiments of Carranza Alarcón and Destercke 2019.
 GRID = np.r_[0.01, np.arange(1, 56) / 10]
 
 
@@ -82,7 +82,7 @@ class PerRow(Comparison):
         return super().ratio() * self.our_rows / self.their_rows
 
 
-#: As the paper and the public implementation have it: covariances divided by degrees of freedom.
+#: As in the paper and the public implementation: covariances divided by degrees of freedom.
 discriminant = partial(
     ImpreciseGaussianDiscriminant, divisor="unbiased", box="raw", shrinkage=None, c=1.0
 )
@@ -91,14 +91,14 @@ RULE = "maximality"
 
 
 def complete_rows(name: str) -> tuple[Floats, Ints]:
-    """Load a dataset without its rows that have gaps; classes are numbered from 0."""
+    """Return the rows of a dataset without missing values; classes are numbered from 0."""
     data = load(name)
     complete = np.isfinite(data.X).all(axis=1)
     return data.X[complete], np.unique(data.y[complete], return_inverse=True)[1]
 
 
 def draw(n: int, n_classes: int, n_features: int, spread: float) -> tuple[Floats, Ints]:
-    """Draw Gaussian classes, as many rows of each as of any other; near features are correlated."""
+    """Return rows of Gaussian classes of equal size; neighbouring features are correlated."""
     rng = np.random.default_rng(0)
     y = np.arange(n) % n_classes
     place = np.arange(n_features)
@@ -108,7 +108,7 @@ def draw(n: int, n_classes: int, n_features: int, spread: float) -> tuple[Floats
 
 
 def set_tasks(name: str, covariance_type: str, targets: list[float]) -> Iterator[Comparison]:
-    """Whole predictions of a dataset's rows, c=1, in each of the other ways."""
+    """Yield predictions of a dataset's rows, c=1, by each of the other methods."""
     X, y = complete_rows(name)
     with warnings.catch_warnings():  # features of dermatology are constant in some classes
         warnings.simplefilter("ignore", SingularCovarianceWarning)
@@ -118,7 +118,7 @@ def set_tasks(name: str, covariance_type: str, targets: list[float]) -> Iterator
     doubtful = X[fitted.predict_set(X, RULE).sum(axis=1) > 1][:3]
     task = f"Imprecise discriminant sets, {name} (p={X.shape[1]}, K={y.max() + 1}), c=1"
     task += f", {covariance_type} covariance"
-    say_microseconds(task, partial(fitted.predict_set, X, RULE), len(X))
+    print_microseconds(task, partial(fitted.predict_set, X, RULE), len(X))
     exact = (BRANCHING, SCIPY) if X.shape[1] > 13 else (LISTING, CORNERS)
     for (rival, method), target in zip([*BY_CVXOPT, exact], targets, strict=True):
         if cvxopt is None and method is not exact[1]:
@@ -144,16 +144,16 @@ def check_sets(
     fitted: ImpreciseGaussianDiscriminant,
     rows: Floats,
 ) -> None:
-    """Stop unless the sets of both are the same; of the public way's, print how many are."""
+    """Raise an error if the sets differ; for the public method, print how many agree."""
     same = (method.sets(model, rows) == fitted.predict_set(rows, RULE)).all(axis=1)
     if method is PUBLIC:
-        print(f"{task}: {same.sum()} of {len(same)} sets of the public way are exact")
+        print(f"{task}: {same.sum()} of {len(same)} sets of the public method are exact")
     elif not same.all():
         raise AssertionError(f"{task}: sets of rows {np.flatnonzero(~same)} differ")
 
 
-def say_microseconds(task: str, run: Callable[[], object], rows: int) -> None:
-    """Print the CPU time of one row, which no aim depends on."""
+def print_microseconds(task: str, run: Callable[[], object], rows: int) -> None:
+    """Print the CPU time of one row, for which there is no target."""
     run()
     spent = []
     for _ in range(7):
@@ -164,7 +164,7 @@ def say_microseconds(task: str, run: Callable[[], object], rows: int) -> None:
 
 
 def wide_tasks() -> Iterator[Comparison]:
-    """Bounds and critical c of a hundred features, c up to 5."""
+    """Yield bounds and critical c with a hundred features, c up to 5."""
     X, y = draw(400, 4, 100, spread=0.25)
     few, one = X[:2], X[0]
     model = learn(X, y, tied=True)
@@ -185,7 +185,7 @@ def wide_tasks() -> Iterator[Comparison]:
         ("critical c up to 5", partial(fitted.critical_c, max_c=5.0), ", c halved", critical, 1),
     ]:
         name = f"Imprecise discriminant {task}, p=100, K=4"
-        say_microseconds(name, partial(run, X), len(X))
+        print_microseconds(name, partial(run, X), len(X))
         yield PerRow(
             task=name,
             rival=f"{BRANCHING}{rival}",
@@ -199,14 +199,14 @@ def wide_tasks() -> Iterator[Comparison]:
 
 
 def many_classes_task() -> Comparison:
-    """Whole predictions among a thousand classes."""
+    """Return predictions among a thousand classes."""
     X, y = draw(10_000, 1_000, 20, spread=1.0)
     rows, few = X[:500], X[:2]
     model = learn(X, y, tied=True)
     fitted = discriminant(c=1.0).fit(X, y)
     task = "Imprecise discriminant sets, p=20, K=1,000, c=1"
     check_sets(task, SCIPY, model, fitted, few)
-    say_microseconds(task, partial(fitted.predict_set, rows, RULE), len(rows))
+    print_microseconds(task, partial(fitted.predict_set, rows, RULE), len(rows))
     return PerRow(
         task=task,
         rival=BRANCHING,
@@ -220,7 +220,7 @@ def many_classes_task() -> Comparison:
 
 
 def path_task() -> Comparison:
-    """Scores of a whole grid of c."""
+    """Return the scores of a grid of c."""
     X, y = complete_rows("dermatology")
     with warnings.catch_warnings():  # some features of dermatology hardly vary
         warnings.simplefilter("ignore", WideBoxWarning)
@@ -241,7 +241,7 @@ def path_task() -> Comparison:
 
 
 def tuning_task() -> Comparison:
-    """Cross-validated choice of c against what a model that knew its c would need."""
+    """Return the cross-validated choice of c against a fit and critical values."""
     X, y = complete_rows("dermatology")
     plain = discriminant(c=1.0)
     return Comparison(
@@ -254,7 +254,7 @@ def tuning_task() -> Comparison:
 
 
 def comparisons() -> Iterator[Comparison]:
-    """Give the claims of imprecise discriminant analysis one by one: some check much before."""
+    """Yield the claims of imprecise discriminant analysis one by one: some have slow checks."""
     for name, targets in [("wine", [10_000, 500, 300]), ("dermatology", [10_000, 2_000, 1_000])]:
         for covariance_type in ("tied", "full"):
             yield from set_tasks(name, covariance_type, targets)

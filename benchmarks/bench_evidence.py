@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 
 
 def draw_weights(n: int, n_classes: int) -> tuple[Floats, Floats]:
-    """Draw total weights for and against, as of some features each."""
+    """Return random total weights for and against each class."""
     rng = np.random.default_rng(0)
     w_plus, w_minus = rng.exponential(size=(2, n, n_classes))
     return w_plus, w_minus
 
 
 def masses_as_evclass(w_plus: Floats, w_minus: Floats) -> Floats:
-    """Give 2K of the 2^K sets their weights and transform them into masses, row by row."""
+    """Return masses by a transform of the weights of 2K of the 2^K sets, row by row."""
     n, n_classes = w_plus.shape
     single = 1 << np.arange(n_classes)
     mass = np.empty((n, 2**n_classes))
@@ -54,7 +54,7 @@ def masses_as_evclass(w_plus: Floats, w_minus: Floats) -> Floats:
 
 
 def masses_by_proposition(w_plus: Floats, w_minus: Floats) -> Floats:
-    """Write down Proposition 1 of the paper, row by row."""
+    """Return masses by Proposition 1 of Denoeux 2019, row by row."""
     n, n_classes = w_plus.shape
     members = Frame(range(n_classes)).subsets()
     mass = np.empty((n, len(members)))
@@ -69,7 +69,7 @@ def masses_by_proposition(w_plus: Floats, w_minus: Floats) -> Floats:
 
 
 def masses_by_dempster(w_plus: Floats, w_minus: Floats) -> MassBatch:
-    """Combine the 2K simple mass functions of all rows."""
+    """Return the combination of the 2K simple mass functions of all rows."""
     frame = Frame(range(w_plus.shape[1]))
     one = np.eye(len(frame), dtype=bool)
     whole = np.ones_like(one)
@@ -82,7 +82,7 @@ def masses_by_dempster(w_plus: Floats, w_minus: Floats) -> MassBatch:
 
 
 def bounds_task() -> Comparison:
-    """Bounds of a thousand classes; 5 GB at the most."""
+    """Return bounds of a thousand classes; needs up to 5 GB."""
     w_plus, w_minus = draw_weights(100_000, 1_000)
     logits = w_plus - w_minus
     return Comparison(
@@ -119,7 +119,7 @@ def mass_tasks() -> Iterator[Comparison]:
 
 
 def totals_task() -> Comparison:
-    """Positive and negative parts of all weights, added up over the features."""
+    """Return sums of positive and negative parts of all weights over the features."""
     rng = np.random.default_rng(0)
     phi = rng.normal(size=(10_000, 50))
     model = EvidenceModel(rng.normal(size=(10, 50)), rng.normal(size=10), phi.mean(axis=0))
@@ -139,7 +139,7 @@ def totals_task() -> Comparison:
 
 
 def classifier_task() -> Comparison:
-    """Bounds of a wrapped logistic regression against its own probabilities."""
+    """Return bounds of a wrapped logistic regression against its own probabilities."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(20_000, 50)), rng.integers(10, size=20_000)
     fitted = EvidentialClassifier(LogisticRegression(max_iter=50)).fit(X[:2_000], y[:2_000])

@@ -10,7 +10,7 @@ from dubito.calibration import EvidentialIsotonicCalibrator
 
 
 def draw(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Draw scores and events that follow them."""
+    """Return random scores, and events whose log-odds are linear in them."""
     rng = np.random.default_rng(seed)
     score = rng.normal(size=n)
     return score, (rng.random(n) < 1 / (1 + np.exp(-2 * score))).astype(np.float64)
@@ -41,7 +41,7 @@ def refit_contour(
 
 
 def bounds_from_contour(contour: np.ndarray, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return belief and plausibility by the trapezium rule on levels."""
+    """Return belief and plausibility by the trapezoidal rule."""
     step = theta[1] - theta[0]
     rising = np.maximum.accumulate(contour, axis=1)
     falling = np.maximum.accumulate(contour[:, ::-1], axis=1)

@@ -21,27 +21,27 @@ if TYPE_CHECKING:
 
 
 def draw(n: int) -> tuple[Floats, NDArray[np.bool_]]:
-    """Draw scores and labels."""
+    """Return random scores and labels."""
     rng = np.random.default_rng(0)
     s = 2 * rng.normal(size=n)
     return s, rng.random(n) < expit(s)
 
 
 def refit_bounds(
-    fitted: EvidentialLogisticCalibrator, s: Floats, t: Floats, query: Floats, n_nodes: int = 32
+    fitted: EvidentialLogisticCalibrator, s: Floats, t: Floats, query: Floats, n_points: int = 32
 ) -> Floats:
-    """Integrate the contour with one optimiser call for each row and node, as the papers do."""
-    nodes, weights = np.polynomial.legendre.leggauss(n_nodes)
+    """Return bounds by quadrature, with one optimiser call for each row and point."""
+    points, weights = np.polynomial.legendre.leggauss(n_points)
     intercept, slope = fitted.intercept_[0], fitted.slope_[0]
 
-    def nll(level: float, steepness: float) -> float:
-        eta = level + steepness * s
+    def nll(offset: float, steepness: float) -> float:
+        eta = offset + steepness * s
         return float(np.sum(np.logaddexp(0, eta) - t * eta))
 
     least = nll(intercept, slope)
 
     def area(x: float, a: float, b: float) -> float:
-        theta = 0.5 * (a + b) + 0.5 * (b - a) * nodes
+        theta = 0.5 * (a + b) + 0.5 * (b - a) * points
         values = [
             minimize_scalar(
                 lambda steepness, eta=eta: nll(eta - steepness * x, steepness),
@@ -58,7 +58,7 @@ def refit_bounds(
 
 
 def refit_task(n: int, rows: int, target: float) -> Comparison:
-    """Bounds of the same rows from the same fit, both ways."""
+    """Return bounds of the same rows from the same fit, by both methods."""
     s, y = draw(n)
     positive, negative = y.sum(), (~y).sum()
     t = np.where(y, (positive + 1) / (positive + 2), 1 / (negative + 2))
@@ -66,7 +66,7 @@ def refit_task(n: int, rows: int, target: float) -> Comparison:
     query = np.linspace(-3, 3, rows)
     return Comparison(
         task=f"Evidential logistic bounds of {rows} rows from {n:,} calibration rows",
-        rival="one optimiser call for each row and node (scipy, 32 nodes a side)",
+        rival="one optimiser call for each row and point (scipy, 32 points a side)",
         ours=lambda: fitted.predict_bounds(query),
         theirs=lambda: refit_bounds(fitted, s, t, query),
         target=target,
@@ -75,7 +75,7 @@ def refit_task(n: int, rows: int, target: float) -> Comparison:
 
 
 def level_task(n: int, rows: int, target: float) -> Comparison:
-    """Bounds at a level against belief and plausibility of the same rows."""
+    """Return bounds at a level against belief and plausibility of the same rows."""
     s, y = draw(n)
     fitted = EvidentialLogisticCalibrator().fit(s, y)
     query = np.random.default_rng(1).normal(scale=3, size=rows)

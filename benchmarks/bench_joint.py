@@ -1,4 +1,4 @@
-"""Joint calibration against one optimiser call for each row and probability, as the paper says."""
+"""Joint calibration against one optimiser call for each row and probability, as published."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def draw(n: int, n_classifiers: int, n_classes: int = 2) -> tuple[Floats, Ints]:
-    """Draw scores that are right more often than not: (n, J), or (n, J, K) beyond two classes."""
+    """Return random scores, (n, J), or (n, J, K) of more than two classes, and labels."""
     rng = np.random.default_rng(0)
     y = rng.integers(n_classes, size=n)
     if n_classes == 2:
@@ -30,12 +30,15 @@ def draw(n: int, n_classifiers: int, n_classes: int = 2) -> tuple[Floats, Ints]:
 
 
 def contour_by_optimiser(scores: Floats, y: Ints, query: Floats, theta: Floats) -> Floats:
-    """Maximise over the slopes for every row and probability (P1, eq. 10), from the estimate."""
+    """Return contours by one optimisation for every row and probability.
+
+    Minary et al. 2017, eq. 10, started from the estimate.
+    """
     positive, negative = int(y.sum()), int(len(y) - y.sum())
     target = np.where(y == 1, (positive + 1) / (positive + 2), 1 / (negative + 2))
 
-    def loss(level: Floats | float, slopes: Floats, rows: Floats) -> tuple[float, Floats]:
-        eta = level + rows @ slopes
+    def loss(offset: Floats | float, slopes: Floats, rows: Floats) -> tuple[float, Floats]:
+        eta = offset + rows @ slopes
         return float(np.sum(np.logaddexp(0, eta) - target * eta)), rows.T @ (expit(eta) - target)
 
     ones = np.column_stack([np.ones(len(y)), scores])
@@ -51,7 +54,7 @@ def contour_by_optimiser(scores: Floats, y: Ints, query: Floats, theta: Floats) 
 
 
 def contour_task(n: int, n_classifiers: int, rows: int, target: float) -> Comparison:
-    """Contours of the same rows at 100 probabilities, both ways."""
+    """Return contours of the same rows at 100 probabilities, by both methods."""
     scores, y = draw(n, n_classifiers)
     query = draw(rows, n_classifiers)[0]
     theta = np.linspace(0.005, 0.995, 100)
@@ -67,7 +70,7 @@ def contour_task(n: int, n_classifiers: int, rows: int, target: float) -> Compar
 
 
 def bounds_task(n: int, n_classifiers: int, rows: int, target: float) -> Comparison:
-    """Exact bounds against the same contour, 100 probabilities of it, added up."""
+    """Return exact bounds against the mean of a contour at 100 probabilities."""
     scores, y = draw(n, n_classifiers)
     query = draw(rows, n_classifiers)[0]
     theta = np.linspace(0.005, 0.995, 100)
@@ -83,7 +86,7 @@ def bounds_task(n: int, n_classifiers: int, rows: int, target: float) -> Compari
 
 
 def level_task() -> Comparison:
-    """Bounds at a level against belief and plausibility of the same rows."""
+    """Return bounds at a level against belief and plausibility of the same rows."""
     scores, y = draw(1_000, 3)
     query = draw(200, 3)[0]
     fitted = EvidentialJointCalibrator().fit(scores, y)
@@ -98,7 +101,7 @@ def level_task() -> Comparison:
 
 
 def millisecond_task() -> Comparison:
-    """Bounds at a level against a millisecond of CPU time for each row."""
+    """Return bounds at a level against a millisecond of CPU time for each row."""
     scores, y = draw(1_000, 3)
     query = draw(200, 3)[0]
     fitted = EvidentialJointCalibrator(n_jobs=1).fit(scores, y)
@@ -113,14 +116,14 @@ def millisecond_task() -> Comparison:
 
 
 def _work_for(seconds: float) -> None:
-    """Keep a core busy for so long."""
+    """Use CPU time for the given number of seconds."""
     end = time.process_time() + seconds
     while time.process_time() < end:
         pass
 
 
 def multiclass_task() -> Comparison:
-    """Exact bounds of three classifiers of five classes against their quadratic."""
+    """Return bounds of the quadratic likelihood against those of the exact one, five classes."""
     scores, y = draw(300, 3, 5)
     query = draw(20, 3, 5)[0]
     exact = EvidentialJointCalibrator(likelihood="exact").fit(scores, y)
@@ -136,7 +139,7 @@ def multiclass_task() -> Comparison:
 
 
 def multiclass_level_task() -> Comparison:
-    """Bounds at a confidence level against belief and plausibility of the same rows."""
+    """Return bounds at a confidence level against belief and plausibility, five classes."""
     scores, y = draw(300, 3, 5)
     query = draw(20, 3, 5)[0]
     fitted = EvidentialJointCalibrator(likelihood="exact").fit(scores, y)

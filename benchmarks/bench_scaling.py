@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def distorted_logits(rows: int, n_classes: int) -> tuple[FloatArray, NDArray[np.intp]]:
-    """Draw logits that are too bold, each class by a factor and a bias of its own."""
+    """Return random labels and over-confident logits: each class has its own factor and bias."""
     rng = np.random.default_rng(0)
     y = rng.integers(n_classes, size=rows)
     logits = 2 * rng.normal(size=(rows, n_classes))
@@ -40,17 +40,17 @@ GRADIENT = 1e-8
 def lbfgs_vector(logits: FloatArray, y: NDArray[np.intp], ours: VectorCalibrator) -> FloatArray:
     """Minimise the objective of `ours`, fitted before, by scipy's L-BFGS-B and vectorised numpy.
 
-    Strengths of the penalty, the temperature map to start from and the units of parameters, all
-    log-odds, are given. Both end at the same norm of the gradient.
+    Penalties, initial temperature map and units of the parameters (log-odds) are given. Both end at
+    the same norm of the gradient.
     """
     n, n_classes = logits.shape
     top = logits.max(axis=1, keepdims=True)
     u = logits - top - np.log(np.exp(logits - top).sum(axis=1, keepdims=True))
     scale = float(np.sqrt((u**2).mean()))
-    share = 0.25 / (n + 0.25)
+    light = 0.25 / (n + 0.25)
     own = np.bincount(y, u[np.arange(n), y], n_classes)
-    own = (1 - share) * own + share / n_classes * u.sum(axis=0)
-    counts = (1 - share) * np.bincount(y, minlength=n_classes) + share * n / n_classes
+    own = (1 - light) * own + light / n_classes * u.sum(axis=0)
+    counts = (1 - light) * np.bincount(y, minlength=n_classes) + light * n / n_classes
     penalty = np.repeat(ours.ridge_, n_classes)
     norm = np.inf
 

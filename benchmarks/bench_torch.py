@@ -33,7 +33,7 @@ MISSING = "bench_torch: torch is not installed (`make torch`); nothing is measur
 
 
 def weights(rows: int, classes: int, device: str = "cpu") -> tuple[torch.Tensor, torch.Tensor]:
-    """Draw total weights as a head of some features gives them: both kinds for every class."""
+    """Return random total weights for and against every class."""
     generator = torch.Generator(device=device).manual_seed(0)
     w_plus, w_minus = (
         torch.rand(rows, classes, generator=generator, device=device) * scale for scale in (4, 5)
@@ -42,7 +42,7 @@ def weights(rows: int, classes: int, device: str = "cpu") -> tuple[torch.Tensor,
 
 
 def head_of(features: int, classes: int, device: str = "cpu") -> EvidentialHead:
-    """Draw a head."""
+    """Return a head with random parameters."""
     generator = torch.Generator(device=device).manual_seed(0)
     coef, intercept, mean = (
         torch.randn(shape, generator=generator, device=device) * features**-0.5
@@ -56,7 +56,7 @@ def comparisons() -> list[Comparison]:
     if torch is None:
         print(MISSING)
         return []
-    torch.set_num_threads(1)  # the clock here counts the time of all cores
+    torch.set_num_threads(1)  # CPU time is summed over all cores
     w_plus, w_minus = weights(5_000, 1_000)
     logits = w_plus - w_minus
     with_grad = w_plus.clone().requires_grad_(), w_minus
@@ -91,7 +91,7 @@ def comparisons() -> list[Comparison]:
 def parts_of_weights(
     head: EvidentialHead, features: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Add up positive and negative parts of all weights."""
+    """Return the sums of positive and negative parts of all weights."""
     w = head.weights(features)
     return w.relu().sum(1), (-w).relu().sum(1)
 
@@ -117,7 +117,7 @@ def seconds(run: Callable[[], object], device: str, repeats: int = 9) -> float:
 
 
 def report(rows: int, classes: int, device: str) -> None:
-    """Measure one size on one device."""
+    """Print the measurements of one size on one device."""
     name = (
         torch.cuda.get_device_name() if device == "cuda" else f"threads: {torch.get_num_threads()}"
     )
@@ -128,7 +128,7 @@ def report(rows: int, classes: int, device: str) -> None:
 
 
 def report_weights(w_plus: torch.Tensor, w_minus: torch.Tensor) -> None:
-    """Compare what follows from total weights with the softmax of as many logits."""
+    """Print times of bounds, conflict and ignorance beside that of the softmax."""
     device, table = w_plus.device.type, w_plus.nbytes
     softmax = seconds(lambda: torch.softmax(w_plus, dim=1), device)
     _line("torch.softmax", softmax, softmax, 2 * table)
@@ -148,7 +148,7 @@ def report_weights(w_plus: torch.Tensor, w_minus: torch.Tensor) -> None:
 
 
 def report_head(head: EvidentialHead, features: torch.Tensor) -> None:
-    """Compare the bounds of a head with the logits of its layer."""
+    """Print the time of a head's bounds beside that of its logits."""
     device = features.device.type
     linear = seconds(lambda: head(features), device, repeats=3)
     ours = seconds(lambda: head.bounds(features), device, repeats=3)

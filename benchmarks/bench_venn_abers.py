@@ -14,7 +14,7 @@ with np.errstate():  # venn_abers changes numpy's error state when imported
 
 
 def draw(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Draw probabilities that are too sure, and events that follow them."""
+    """Return random over-confident probabilities, and events."""
     rng = np.random.default_rng(seed)
     score = rng.normal(size=n)
     return expit(3 * score), (rng.random(n) < expit(score)).astype(np.int64)

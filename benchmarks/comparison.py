@@ -1,4 +1,4 @@
-"""How a speed claim is measured: against a named rival, in one run, by CPU time, as a ratio."""
+"""Measurement of a speed claim: ratio of the CPU times of a named rival and ours in one run."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ class Comparison:
     Parameters
     ----------
     task : str
-        What both do.
+        Task of both.
     rival : str
-        Who does it the other way.
+        Name of the other method.
     ours, theirs : callable
         Called without arguments.
     target : float
-        How many times faster ours is meant to be.
+        Ratio of times to reach.
     repeats : int, default=7
-        Rounds; in each, ours and theirs run in turn, and the best of each counts.
+        Rounds; in each, ours and theirs run in turn. The best times are compared.
     """
 
     task: str
@@ -38,7 +38,7 @@ class Comparison:
 
     def ratio(self) -> float:
         """Return the rival's best CPU time over ours."""
-        self.ours()  # once to load and compile what is loaded and compiled once
+        self.ours()  # load and compile outside the measurement
         ours, theirs = [], []
         for _ in range(self.repeats):
             ours.append(_cpu_seconds(self.ours))
@@ -47,7 +47,7 @@ class Comparison:
 
 
 def _cpu_seconds(run: Callable[[], object]) -> float:
-    """CPU seconds of one call, averaged over enough calls to exceed the clock's grain."""
+    """Return the CPU seconds of one call, averaged over enough calls for the clock's resolution."""
     gc.collect()
     calls = 1
     while True:

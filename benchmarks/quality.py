@@ -1,7 +1,7 @@
 """Compare default calibration with other libraries, and write QUALITY.md (`make bench`).
 
-`python benchmarks/quality.py` goes on where an earlier run stopped (losses are kept in the folder
-named by --keep); `--again METHOD` computes one method anew, `--only DATA ...` some data sets alone.
+`python benchmarks/quality.py` continues an earlier run (losses are kept in the folder named by
+--keep); `--again METHOD` computes one method again, `--only DATA ...` only some data sets.
 Takes about an hour on two cores.
 """
 
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     #: Mean log loss of each method over the splits of one cell: data set, model, size.
     Cells = dict[tuple[str, str, int], dict[str, float]]
 
-#: All tables of the catalogue but wine, on which constants were chosen, and optdigits, which holds
-#: the digits on which they were.
+#: All tables of the catalogue except wine and optdigits: constants were chosen on wine and on
+#: digits, a part of optdigits.
 DATA = (
     "australian", "dermatology", "diabetes", "dna", "forest", "heart", "ionosphere", "iris",
     "letter", "micromass", "pendigits", "saheart", "satimage", "seeds", "segment", "usps",
@@ -51,7 +51,7 @@ DATA = (
 SIZES = (20, 100, 1000)
 SPLITS = 3
 OURS = "dubito"
-#: Rows that a data set gives at most: to train, to calibrate, to test.
+#: Largest numbers of rows to train, to calibrate and to test.
 MOST_TRAINING, MOST_CALIBRATION, MOST_TEST = 1200, 1000, 3000
 HERE = Path(__file__).parent
 
@@ -193,7 +193,7 @@ def read_cells(data: list[str], keep: Path) -> Cells:
 
 
 def summary(cells: Cells) -> list[str]:
-    """Return the rows of the first table: how each method fares at each size."""
+    """Return the rows of the first table: results of each method at each size."""
     lines = [
         "| size | cells | method | > 5 % behind best other | mean rank | at least temperature |"
     ]

@@ -48,22 +48,22 @@ DATA = ["pendigits", "satimage", "segment", "vehicle", "dna"]
 
 HEAD = f"""# Conformal sets, measured
 
-Written by `python benchmarks/quality_conformal.py` (extra `bench`: MAPIE, crepes). Sets that are to
-hold the truth in {COVERAGE:.0%} of rows. {SPLITS} random splits of at most {MOST_ROWS} rows of each
-data set: 40 % fit the model, 30 % calibrate, 30 % test; every method gets the same fitted
+Written by `python benchmarks/quality_conformal.py` (extra `bench`: MAPIE, crepes). Sets that should
+contain the truth in {COVERAGE:.0%} of rows. {SPLITS} random splits of at most {MOST_ROWS} rows of
+each data set: 40 % fit the model, 30 % calibrate, 30 % test; every method gets the same fitted
 model and the same rows. In each cell: coverage / that of the worst class / mean size of the sets.
 The coverage of one split moves by about 1 % with the rows it got, means of {SPLITS} by about 0.3 %;
 the worst class is the least of several, each with a fraction of the rows, and lies lower by chance.
 
 dubito keeps the likeliest class where no class passes; MAPIE and crepes then return an empty set,
 hence smaller sets. With `allow_empty=True` dubito's are the same procedure as theirs. MAPIE draws
-the cumulative scores of the calibration rows at random and those of new rows not; crepes is asked
-for sets without random ties.
+the cumulative scores of the calibration rows at random and those of new rows not; crepes is used
+without random ties.
 """
 
 
 def ours(*, allow_empty: bool = False, **options: Any) -> Method:
-    """Return dubito's sets."""
+    """Return a function that returns dubito's sets."""
 
     def sets(model: Any, X: Any, y: Any, X_new: Any) -> Sets:
         clf = ConformalClassifier(FrozenEstimator(model), **options).fit(X, y)
@@ -73,7 +73,7 @@ def ours(*, allow_empty: bool = False, **options: Any) -> Method:
 
 
 def mapie(score: str) -> Method:
-    """Return MAPIE's sets."""
+    """Return a function that returns MAPIE's sets."""
 
     def sets(model: Any, X: Any, y: Any, X_new: Any) -> Sets:
         clf = SplitConformalClassifier(
@@ -85,7 +85,7 @@ def mapie(score: str) -> Method:
 
 
 def crepes(nonconformity: Any, *, class_cond: bool = False) -> Method:
-    """Return the sets of crepes, without random ties."""
+    """Return a function that returns the sets of crepes, without random ties."""
 
     def sets(model: Any, X: Any, y: Any, X_new: Any) -> Sets:
         clf = WrapClassifier(model)
@@ -134,7 +134,7 @@ def tasks(name: str, model: Any) -> Iterator[tuple[Any, ...]]:
         yield clone(model).fit(X_fit, y_fit), X_few, y_few, X_new, y_new
 
 
-def judged(method: Method, task: tuple[Any, ...]) -> list[float]:
+def evaluate(method: Method, task: tuple[Any, ...]) -> list[float]:
     """Return coverage, coverage of the worst class, and mean size."""
     model, X, y, X_new, y_new = task
     sets, known = method(model, X, y, X_new), {"classes": model.classes_}
@@ -142,14 +142,14 @@ def judged(method: Method, task: tuple[Any, ...]) -> list[float]:
     return [coverage(y_new, sets, **known), worst, mean_set_size(sets)]
 
 
-class Told(ClassifierMixin, BaseEstimator):
-    """Probabilities that come as the features: what is timed is the conformal part alone."""
+class GivenProbabilities(ClassifierMixin, BaseEstimator):
+    """A model whose probabilities are the features: only the conformal part is timed."""
 
     def __init__(self, n_classes: int = 10) -> None:
         self.n_classes = n_classes
 
-    def fit(self, X: Any, y: Any) -> Told:  # noqa: ARG002 - nothing to learn
-        """Set what scikit-learn looks for."""
+    def fit(self, X: Any, y: Any) -> GivenProbabilities:  # noqa: ARG002 - nothing to learn
+        """Set the attributes of a fitted scikit-learn classifier."""
         self.classes_, self.n_features_in_ = np.arange(self.n_classes), self.n_classes
         return self
 
@@ -167,7 +167,7 @@ def seconds(method: Method, n: int, n_new: int, n_classes: int) -> float:
     rng = np.random.default_rng(0)
     proba = rng.dirichlet(np.full(n_classes, 0.3), n + n_new)
     y = (proba.cumsum(axis=1) > rng.random((n + n_new, 1))).argmax(axis=1)
-    model = Told(n_classes).fit(proba, y)
+    model = GivenProbabilities(n_classes).fit(proba, y)
     spent: list[float] = []
     while len(spent) < 3 and sum(spent) < 1:
         start = time.process_time()
@@ -183,7 +183,7 @@ def quality(name: str) -> str:
     for label, method in METHODS.items():
         cells = []
         for data in DATA:
-            mean = np.mean([judged(method, task) for task in prepared[data]], axis=0)
+            mean = np.mean([evaluate(method, task) for task in prepared[data]], axis=0)
             cells.append("{:.3f} / {:.2f} / {:.2f}".format(*mean))
         lines.append(f"| {label} | {' | '.join(cells)} |")
         print(lines[-1], flush=True)

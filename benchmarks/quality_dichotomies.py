@@ -46,7 +46,7 @@ COST = 0.2
 
 
 class Problem(NamedTuple):
-    """Rows to fit, rows to ask about, and the true probabilities where they are known."""
+    """Rows to fit, rows to predict, and the true probabilities where they are known."""
 
     X: Floats
     y: Ints
@@ -69,7 +69,7 @@ def gaussians(spread: float, n_features: int, *, n_classes: int = 200, per_class
 
 
 def real(name: str, per_class: int) -> Problem:
-    """Return so many rows of each class of real data, standardised, and up to 2,000 others."""
+    """Return `per_class` rows of each class of real data, standardised, and up to 2,000 others."""
     if name == "digits":
         X, y = load_digits(return_X_y=True)
     else:

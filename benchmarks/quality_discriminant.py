@@ -1,4 +1,4 @@
-"""Measure what sets of discriminants are worth, and write the table to DISCRIMINANT.md.
+"""Measure utilities of sets of discriminants, and write the table to DISCRIMINANT.md.
 
 Part of `make bench`. The rival is scikit-learn's linear discriminant with automatic shrinkage,
 whose probabilities name the sets of largest expected utility. With names of tables the script
@@ -38,10 +38,10 @@ HEAD = """# Sets of discriminants, measured
 
 Mean utilities u65 / u80 of sets on test rows, higher is better; written by `make bench`
 (`benchmarks/quality_discriminant.py`). Each table is split at random {seeds} times into training
-rows (so many a class as the column says, in the proportions of the classes, or half of the rows,
-at most 1,000) and at most 500 test rows. c = 0.75 and the box of the default were chosen on digits,
-breast cancer and wine, which are not among these {tables} tables. Methods marked * are told which
-utility counts; the others earn both with the same sets.
+rows (the column gives the mean number of each class, in the proportions of the classes, or half of
+the rows, at most 1,000) and at most 500 test rows. c = 0.75 and the box of the default were chosen
+on digits, breast cancer and wine, which are not among these {tables} tables. Methods marked *
+choose sets for each utility; the others have one choice of sets for both.
 
 """
 
@@ -61,7 +61,7 @@ UTILITIES = {"u65": u65, "u80": u80}
 
 
 def by_rule(rule: str | None = None, **options: Any) -> Method:
-    """Return the sets of a discriminant, by a rule that may want to know the utility."""
+    """Return a function that returns the sets of a discriminant by a rule."""
 
     def sets(X: Array, y: npt.NDArray[np.intp], new: Array, utility: str) -> Sets:
         model = ImpreciseGaussianDiscriminant(n_jobs=1, **options).fit(X, y)
@@ -98,7 +98,7 @@ METHODS: dict[str, Method] = {
 
 
 def table(name: str) -> tuple[Array, npt.NDArray[np.intp]]:
-    """Return features without holes, texts as numbers, and labels 0, 1, ..."""
+    """Return features with missing values imputed, and labels 0, 1, ..."""
     X, y = TUNING[name](return_X_y=True) if name in TUNING else (load(name).X, load(name).y)
     return SimpleImputer().fit_transform(X), np.unique(y, return_inverse=True)[1]
 
@@ -117,7 +117,7 @@ def splits(X: Array, y: npt.NDArray[np.intp], size: int) -> Iterator[list[Any]]:
 
 
 def measure(name: str) -> Array:
-    """Return mean utilities, (sizes, methods, 2); nan for sizes that the table has not."""
+    """Return mean utilities, (sizes, methods, 2); nan where the table has too few rows."""
     X, y = table(name)
     out = np.full((len(SIZES), len(METHODS), 2), np.nan)
     for s, size in enumerate(SIZES):

@@ -1,4 +1,4 @@
-"""Measure what doubt of unfamiliar rows saves, and write the table to NOVELTY.md (`make bench`).
+"""Measure the cost of decisions on unfamiliar rows, and write NOVELTY.md (`make bench`).
 
 Each table is cut at the median of its first principal component. A model is fitted and calibrated
 on most of one half, the familiar one, and tested on the rest of it and on all of the other half.
@@ -47,17 +47,17 @@ every row would cost 0.05, 0.1 and 0.2.
 """
 
 TAIL = """On the unfamiliar half, at cost 0.1, {alone:.0%} of the rows are declined by the model
-alone and {aware:.0%} by the one that is aware of novelty. Doubt costs more than it saves there on:
+alone and {aware:.0%} by the one that is aware of novelty. Novelty detection increases the cost on:
 {worse}, where the model alone is right on most of that half too, which no detector can know."""
 
-#: The tables of the catalogue with 300 rows or more and up to 100 features, but those on which
-#: choices were made: digits, breast cancer and wine.
+#: The tables of the catalogue with at least 300 rows and at most 100 features, except those on
+#: which choices were made: digits, breast cancer and wine.
 TABLES = (
     "australian", "dermatology", "diabetes", "forest", "ionosphere", "letter", "optdigits",
     "pendigits", "saheart", "satimage", "segment", "vehicle", "vowel", "wallrobot", "waveform",
     "winequality_red",
 )  # fmt: skip
-#: For choices: `python benchmarks/quality_novelty.py digits breast_cancer wine` prints, no more.
+#: For choices: `python benchmarks/quality_novelty.py digits breast_cancer wine` only prints.
 TUNING = {"digits": load_digits, "breast_cancer": load_breast_cancer}
 
 COSTS = (0.05, 0.1, 0.2)
@@ -76,7 +76,7 @@ class Split(NamedTuple):
 
 
 def table(name: str) -> tuple[Array, npt.NDArray[np.intp]]:
-    """Return features without holes and labels 0, 1, ... of at most 4,000 rows."""
+    """Return imputed features and labels 0, 1, ... of at most 4,000 rows."""
     if name in TUNING:
         X, y = TUNING[name](return_X_y=True)
     else:
@@ -154,7 +154,7 @@ def cells(found: dict[str, Array]) -> str:
 
 
 def summary(names: list[str], measured: list[dict[str, Array]]) -> list[str]:
-    """Return the last lines: means, changes, what is declined, and where doubt costs."""
+    """Return the last lines: means, changes, fractions declined, and tables with higher cost."""
     mean = {part: np.mean([found[part] for found in measured], axis=0) for part in PARTS}
     change = [f"{x:+.1%}" for part in PARTS for x in mean[part][1, :, 0] / mean[part][0, :, 0] - 1]
     tenth = COSTS.index(0.1)

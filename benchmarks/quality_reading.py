@@ -1,7 +1,7 @@
-"""What it is worth to read scores for what they are; writes the table to READING.md (`make bench`).
+"""Measure the effect of the kind of scores; writes the table to READING.md (`make bench`).
 
-The same fitted model, rows to calibrate on and test rows, read in two ways: as calibrators took
-them before (`decision_function` as margins, else probabilities), and as `CalibratedClassifier`
+The same fitted model, calibration rows and test rows, with scores read in two ways: as calibrators
+read them before (`decision_function` as margins, else probabilities), and as `CalibratedClassifier`
 reads them. The base rate that lifted maps mix in is part of both. Probabilities by isotonic maps
 without it are those of `plain_isotonic`.
 """
@@ -87,7 +87,7 @@ def tasks(name: str, estimator: Any) -> Iterator[Task]:
 
 
 def before(task: Task, calibrator: Any) -> Floats:
-    """Return probabilities of scores taken as they used to be."""
+    """Return probabilities of scores as they were read before."""
     model, X_few, y_few, X_test, _ = task
     margins = hasattr(model, "decision_function")
     method = model.decision_function if margins else model.predict_proba
@@ -108,7 +108,7 @@ def after(task: Task, calibrator: Any) -> Floats:
 
 
 def plain_isotonic(task: Task) -> Floats:
-    """Return probabilities of isotonic maps of what is read now, without smoothing or base rate."""
+    """Return probabilities of isotonic maps of the new scores, without smoothing or base rate."""
     model, X_few, y_few, X_test, _ = task
     clf = CalibratedClassifier(FrozenEstimator(model), IsotonicCalibrator(smoothing=0))
     calibrator = clf.fit(X_few, y_few).pairs_[0].calibrator

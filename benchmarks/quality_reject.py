@@ -1,8 +1,8 @@
-"""Measure what each strategy of `reject` costs, in the domain of the model and outside of it.
+"""Measure the cost of each strategy of `reject`, inside and outside the domain of the model.
 
 Writes the table to REJECT.md (`make bench`). The tables, the cut along the first principal
-component and the models are those of `quality_novelty.py`; here a model sees few rows, so that
-its bounds have some width.
+component and the models are those of `quality_novelty.py`; here models are trained on few rows, so
+that their bounds have some width.
 """
 
 from __future__ import annotations

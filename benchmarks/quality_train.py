@@ -1,10 +1,10 @@
-"""What calibration is worth in the default of `dubito train`: test rows, before and after.
+"""Measure the effect of calibration in the default of `dubito train`, on test rows.
 
     python benchmarks/quality_train.py
 
 Before: evidential-logistic, uncalibrated. After: calibrated-logistic. Three splits of each data set
 (half of the rows, at most 1,000, to train on), and two simulations of 200 classes with ten rows
-each. The table in docs/how_to/command_line.md is made by it; nothing was chosen on these data.
+each. It prints the table in docs/how_to/command_line.md; nothing was chosen on these data.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def split(name, seed):
 
 
 def many_classes(spread, n_classes=200):
-    """Draw ten training and twenty test rows of each of many Gaussian classes."""
+    """Return ten training and twenty test rows of each of many Gaussian classes."""
     rng = np.random.default_rng(0)
     centre = spread * rng.normal(size=(n_classes, 20))
     drawn = []
@@ -50,7 +50,7 @@ def many_classes(spread, n_classes=200):
 
 
 def as_table(X):
-    """Return rows as the command line has them, with named columns."""
+    """Return rows as the command line reads them, with named columns."""
     values = np.asarray(X, dtype=float)
     return pd.DataFrame(values, columns=[f"c{j}" for j in range(values.shape[1])])
 

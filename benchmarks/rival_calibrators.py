@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def probabilities(model: Any, X: Array) -> Array:
-    """Return what libraries that read probabilities are given: the softmax of other scores."""
+    """Return probabilities, for libraries that need them; of other scores the softmax."""
     if hasattr(model, "predict_proba"):
         return np.asarray(model.predict_proba(X))
     scores = model.decision_function(X)
@@ -47,7 +47,7 @@ def scikit_learn(method: str) -> Rival:
     """Return `CalibratedClassifierCV` around the frozen model: all rows calibrate."""
 
     def rival(model: Any, X: Array, y: Any, X_test: Array) -> Array:
-        # One fold of all rows: the model is not trained again, and more folds refuse small classes.
+        # One fold of all rows: the model is not trained again, and more folds reject small classes.
         every = np.arange(len(y))
         clf = CalibratedClassifierCV(
             FrozenEstimator(model), method=method, cv=[(every, every)], ensemble=False
@@ -103,7 +103,7 @@ RIVALS: dict[str, Rival] = {
 
 
 def run_rival(name: str, model: Any, X: Array, y: Any, X_test: Array) -> Array:
-    """Return the probabilities of one rival, its warnings left to it."""
+    """Return the probabilities of one rival, without its warnings and output."""
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
         return RIVALS[name](model, X, y, X_test)

@@ -1,4 +1,4 @@
-"""Other ways to trees of classes, for `bench_dichotomies.py`.
+"""Other implementations of trees of classes, for `bench_dichotomies.py`.
 
 The obvious implementation of nested dichotomies: recursive, with scikit-learn's LogisticRegression
 at each node. And two packages for many labels, where they are installed (`pip install
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Node:
-    """A binary model that tells two groups of classes apart, and what is below it."""
+    """A binary model of two groups of classes, and the nodes or classes below it."""
 
     model: LogisticRegression
     left: Node | int
@@ -50,7 +50,7 @@ class Node:
 
     @classmethod
     def grow(cls, nested: Any, X: Any, y: Ints) -> Node | int:
-        """Fit a model to the rows of these classes, and on each side to those of its classes."""
+        """Return a node fitted to the rows of these classes, with the nodes below it."""
         if not isinstance(nested, tuple):
             return nested
         event = np.isin(y, labels(nested[1]))
@@ -59,10 +59,10 @@ class Node:
         return cls(model, left, cls.grow(nested[1], X[event], y[event]))
 
     def spread(self, X: Any, proba: Floats, out: Floats) -> None:
-        """Share the probability of this node among the classes below it."""
-        shares = self.model.predict_proba(X)
+        """Divide the probability of this node among the classes below it, in `out`."""
+        sides = self.model.predict_proba(X)
         for side, child in enumerate((self.left, self.right)):
-            below = proba * shares[:, side]
+            below = proba * sides[:, side]
             if isinstance(child, Node):
                 child.spread(X, below, out)
             else:
@@ -78,7 +78,7 @@ def labels(nested: Any) -> list[int]:
 
 @dataclass
 class Obvious:
-    """Nested dichotomies of classes 0, ..., K - 1 as one would write them down."""
+    """Nested dichotomies of classes 0, ..., K - 1 by their definition."""
 
     tree: DichotomyTree
     root: Any = None
@@ -89,7 +89,7 @@ class Obvious:
         return self
 
     def predict_proba(self, X: Any) -> Floats:
-        """Multiply probabilities down the tree."""
+        """Return products of probabilities along the paths."""
         out = np.empty((X.shape[0], self.tree.n_classes))
         self.root.spread(X, np.ones(X.shape[0]), out)
         return out
@@ -107,7 +107,7 @@ class NapkinSoftmax:
         self._model = HSM(self._folder.name, tree_structure=napkin_tree(tree), threads=threads)
 
     def fit(self, X: Any, y: Ints) -> NapkinSoftmax:
-        """Fit, and write the model to a folder as this package always does."""
+        """Fit; the package always writes the model to a folder."""
         with silence():
             self._model.fit(sp.csr_matrix(X), y.tolist())
         return self
@@ -119,7 +119,7 @@ class NapkinSoftmax:
         return self
 
     def predict_proba(self, X: Any) -> Floats:
-        """Ask for all classes of each row, and put their probabilities in order."""
+        """Return the probabilities of all classes, in the order of the classes."""
         out = np.zeros((X.shape[0], self._n_classes))
         with silence():
             pairs = self._model.predict_proba(sp.csr_matrix(X), top_k=self._n_classes)
@@ -130,7 +130,7 @@ class NapkinSoftmax:
 
 
 def napkin_tree(tree: DichotomyTree) -> list[tuple[int, int, int]]:
-    """List (parent, node, label) as napkinXC wants it; -1 is no parent, or no label."""
+    """Return (parent, node, label) triples for napkinXC; -1 is no parent, or no label."""
     leaf = tree.n_nodes + np.arange(tree.n_classes)
     listed = [(int(parent), node, -1) for node, parent in enumerate(tree.parent)]
     for node, children in enumerate(zip(tree.left, tree.right, strict=True)):
@@ -149,7 +149,7 @@ class OmikujiTrees:
         self._model: Any = None
 
     def fit(self, path: Path) -> OmikujiTrees:
-        """Fit to a file, which `write_rows` has written: the package reads no arrays."""
+        """Fit to a file written by `write_rows`: the package reads no arrays."""
         settings = omikuji.Model.default_hyper_param()
         settings.n_trees = self._n_trees
         with silence():
@@ -179,7 +179,7 @@ def write_rows(path: Path, X: Any, y: Ints, n_classes: int) -> None:
 
 @contextmanager
 def silence() -> Iterator[None]:
-    """Keep what compiled code prints, progress bars above all, out of the table of results."""
+    """Suppress the output of compiled code, which would mix with the table of results."""
     kept = [os.dup(stream) for stream in (1, 2)]
     try:
         with Path(os.devnull).open("w", encoding="ascii") as nowhere:

@@ -26,7 +26,7 @@ faster. Written by `make bench`; machines differ, so run it on yours.
 
 
 def peak_over_output(a: MassBatch, b: MassBatch) -> float:
-    """Peak memory of Dempster's rule, in units of its result."""
+    """Return the peak memory of Dempster's rule over the size of its result."""
     dempster(a, b)
     tracemalloc.start()
     result = dempster(a, b)
@@ -36,7 +36,7 @@ def peak_over_output(a: MassBatch, b: MassBatch) -> float:
 
 
 def main() -> int:
-    """Run all benchmark modules; exit 1 when an aim is missed."""
+    """Run all benchmark modules; return 1 when an aim is missed."""
     lines, missed = [], 0
     for module in sorted(HERE.glob("bench_*.py")):
         for comparison in importlib.import_module(module.stem).comparisons():

@@ -1,4 +1,4 @@
-"""Fit hundreds of classes on a cluster, lose a worker on the way, and score block by block.
+"""Fit hundreds of classes on a cluster that loses a worker, and score block by block.
 
 The cluster is made of worker processes on this machine: ``python examples/cluster.py``. With
 ``--scheduler tcp://address:8786`` it is a real one, where no worker is killed.
@@ -25,7 +25,7 @@ from dubito.dichotomies.distributed import score_blocks
 
 
 def main() -> None:
-    """Fit here and there, compare, and score."""
+    """Fit in this process and on the cluster, compare, and score."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scheduler", help="address of a Dask scheduler; none: workers here")
     parser.add_argument("--classes", type=int, default=300)
@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def timed(where: str, fit: Any, X: Any, y: Any) -> Any:
-    """Fit and say how long it took."""
+    """Fit, print the duration, and return the fitted model."""
     begin = time.perf_counter()
     fitted = fit(X, y)
     print(f"fitted {where} in {time.perf_counter() - begin:.1f} s")
@@ -58,13 +58,13 @@ def timed(where: str, fit: Any, X: Any, y: Any) -> Any:
 
 
 def kill_a_worker(client: Client, after: float) -> None:
-    """Kill one worker process in a while; the cluster starts another."""
+    """Kill one worker process after some seconds; the cluster starts another."""
     victim = next(iter(client.run(os.getpid).values()))
     threading.Timer(after, os.kill, (victim, signal.SIGKILL)).start()
 
 
 def report_scores(model: NestedDichotomyClassifier, X: Any, y: Any) -> None:
-    """Score block by block; only the averages leave the workers."""
+    """Score block by block; only averages are sent back by the workers."""
     blocks = da.from_array(X, chunks=(1000, -1))
     best = score_blocks(model, blocks, method="predict_topk", k=5)
     found = best == da.from_array(y, chunks=1000)[:, None]

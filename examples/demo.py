@@ -1,8 +1,8 @@
 """A linear classifier, three ways to calibrate it, one report: `make demo`.
 
-A support vector machine learns from 150 tumours which are malignant, but knows no probabilities.
-It gets them in three ways, and the report says how far each can be trusted on 419 other tumours:
-how often it is right, when it had better ask a doctor, and why.
+A support vector machine is trained on 150 tumours, benign or malignant, and has no probabilities.
+Three calibrations add them, and the report compares these on 419 other tumours: how often the
+model is right, which rows it should leave to a doctor, and why.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def main() -> None:
     print(*collected["summary"]["lines"], sep="\n")
     print(f"\nAll of it, for a browser: {report.resolve()}")
     dubito = "dubito" if which("dubito") else relpath(Path(sys.executable).with_name("dubito"))
-    print("Why is the model in doubt? And what would it decide, or leave to a doctor?")
+    print("Why is a row doubtful, and which rows does the model decide or leave to a doctor?")
     print(f"  {dubito} explain {saved} {table} --row {collected['doubt']['rows'][0]['name']}")
     print(
         f"  {dubito} predict {saved} {table} --reject-cost 0.2 -o {out / 'decisions.csv'} --force"

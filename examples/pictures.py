@@ -34,7 +34,7 @@ FIGURES = {
     "p0_figures": ("3_papers/plot_p0_calibration_set.py", 1),
 }
 REPORT = "report"
-#: How wide the window of the report is, in pixels, and the charts that its picture ends with.
+#: Width of the report's window in pixels, and the last charts on its picture.
 WIDTH, LAST = 1100, "#declining svg, #declining canvas"
 
 
@@ -50,25 +50,25 @@ def main() -> None:
         parser.error(f"no picture is called {unknown[0]!r}; there are {', '.join(known)}")
     for name in settings.names or known:
         picture = settings.out / f"{name}.png"
-        with redirect_stdout(StringIO()):  # the scripts' own words
+        with redirect_stdout(StringIO()):  # the output of the scripts
             if name == REPORT:
-                photograph_report(picture)
+                screenshot_report(picture)
             else:
                 draw(*FIGURES[name], picture)
         print(f"{picture}: {picture.stat().st_size // 1000} kB")
 
 
 def draw(script: str, number: int, picture: Path) -> None:
-    """Run a script of the gallery and keep one of its figures."""
+    """Run a script of the gallery and save one of its figures."""
     mpl.use("agg")
     runpy.run_path(str(EXAMPLES / script))
     plt.figure(number).savefig(picture, dpi=100)
     plt.close("all")
 
 
-def photograph_report(picture: Path) -> None:
-    """Make the demo's report and take its picture in a browser."""
-    from playwright.sync_api import sync_playwright  # noqa: PLC0415 - the figures need none
+def screenshot_report(picture: Path) -> None:
+    """Write the demo's report and save a screenshot of it."""
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415 - only for the report
 
     browser_path = shutil.which("chromium") or shutil.which("google-chrome")
     with TemporaryDirectory() as folder, sync_playwright() as playwright:

@@ -1,4 +1,4 @@
-"""Which column a label belongs to."""
+"""Columns of labels."""
 
 import numpy as np
 import pandas as pd
@@ -37,7 +37,7 @@ def test_evident_columns(y, k, expected):
     assert columns(y, k) == expected
 
 
-def test_listed_classes_decide():
+def test_classes_set_the_columns():
     assert columns([0, 1], 2, [1, 0]) == [1, 0]
     assert columns(["x"], 3, np.array(["z", "y", "x"])) == [2]
     assert columns(pd.Series(["x", "z"]), 3, pl.Series(["z", "y", "x"])) == [2, 0]
@@ -45,7 +45,7 @@ def test_listed_classes_decide():
     assert columns([True], 2, np.array([False, True])) == [1]
 
 
-def test_binary_forecasts_are_of_the_second_class():
+def test_binary_probabilities_are_of_the_second_class():
     p = [0.9, 0.1]
     assert expected_calibration_error([1, -1], p) == pytest.approx(0.1)
     assert expected_calibration_error(["yes", "no"], p) == pytest.approx(0.1)
@@ -94,7 +94,7 @@ def test_missing_labels_are_refused(y):
         columns(y, 2)
 
 
-def test_rows_of_weight_zero_name_no_class():
+def test_labels_of_rows_of_weight_zero_are_ignored():
     sets = [[True, False], [False, True], [True, True]]
     y, weight = ["a", "b", "?"], [1, 1, 0]
     assert coverage(y, sets, sample_weight=weight) == coverage(["a", "b"], sets[:2]) == 1
@@ -111,21 +111,21 @@ def test_labels_that_may_count_from_one_are_warned_about():
     assert metrics.u80([1, 1], [[0, 1], [0, 1]]) == 1  # two classes are 0 and 1
 
 
-def test_a_missing_label_among_words_is_noticed():
+def test_a_missing_label_among_strings_is_refused():
     with pytest.raises(ValueError, match="y_true has no label in row 1"):
         metrics.coverage(["a", float("nan")], [[1, 0], [0, 1]])
 
 
-def test_labels_of_mixed_kinds_stay_what_they_are():
+def test_labels_of_mixed_types_keep_their_types():
     sets = [[1, 0], [0, 1]]
     assert metrics.coverage([1, "a"], sets, classes=[1, "a"]) == 1
     assert metrics.coverage(np.array([1, "a"], dtype=object), sets, classes=[1, "a"]) == 1
 
 
-def test_a_frame_names_the_classes():
+def test_a_frame_is_accepted_as_classes():
     assert metrics.coverage(["b"], [[0, 1, 0]], classes=Frame(["a", "b", "c"])) == 1
 
 
-def test_beliefs_are_no_sets():
+def test_bounds_are_refused_as_sets():
     with pytest.raises(TypeError, match=r"got Bounds\. A decision rule makes sets of it"):
         metrics.coverage([0], Bounds([[0.5, 0.5]], [[0.5, 0.5]]))

@@ -1,4 +1,4 @@
-"""`predict_set` means the same rule in every class: interval dominance on its own bounds."""
+"""`predict_set` uses the same default rule in every class: interval dominance on its bounds."""
 
 from __future__ import annotations
 
@@ -70,19 +70,19 @@ def test_the_default_is_interval_dominance_on_the_bounds(fitted):
     )
 
 
-def test_names_of_rules_mean_the_same_rule(fitted):
+def test_named_rules_are_those_of_choose_set(fitted):
     rows = X[~TRAIN][::5]
     bounds = fitted.predict_bounds(rows)
     for name in RULES:
         by_name = fitted.predict_set(rows, rule=name)
-        if name == "maximality":  # some models know more than their bounds
+        if name == "maximality":  # some models use more information than their bounds
             assert (by_name <= choose_set(bounds, name)).all()
             assert by_name.any(axis=1).all()
         else:
             np.testing.assert_array_equal(by_name, choose_set(bounds, name))
 
 
-def test_calibrators_of_scores_too():
+def test_calibrators_use_the_same_default():
     rng = np.random.default_rng(0)
     labels = np.tile([0, 1, 2], 20)
     scores = rng.normal(size=(60, 2, 3)) + 2 * np.eye(3)[labels][:, None, :]

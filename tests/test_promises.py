@@ -1,7 +1,7 @@
-"""What the bounds of every estimator promise, whatever the model.
+"""Properties of the bounds of every estimator.
 
-The probability lies between them; a confidence level is kept and gives nested bounds, or is refused
-with a way out.
+The probability lies between them. Bounds at confidence levels are nested, or the level is refused
+with an alternative.
 """
 
 import importlib
@@ -36,7 +36,7 @@ from dubito.evidence import EvidentialClassifier
 from dubito.pipeline import CautiousPipeline
 from dubito.testing.calibrators import draw_scores
 
-#: Classes and rows: enough rows, few, and hardly any.
+#: Number of rows by number of classes: many, few, and very few for each class.
 PROBLEMS = {2: 80, 3: 60, 6: 48}
 LEVELS = (0.5, 0.9, 0.99)
 ROUNDING = 1e-9
@@ -101,11 +101,11 @@ CLASSIFIERS = {
     ),
 }
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # hardly any rows: much is warned of
+pytestmark = pytest.mark.filterwarnings("ignore")  # very few rows: many warnings
 
 
 def features(n_classes):
-    """Return rows and labels; classes overlap, and rows to ask about lie near and far."""
+    """Return rows and labels of overlapping classes, and rows to predict, near and far."""
     X, y = make_classification(
         PROBLEMS[n_classes], 4, n_informative=4, n_redundant=0, n_classes=n_classes,
         n_clusters_per_class=1, class_sep=0.8, random_state=0,
@@ -114,7 +114,7 @@ def features(n_classes):
 
 
 def scores(name, n_classes):
-    """Return scores and labels, and scores to ask about, near and far."""
+    """Return scores and labels, and scores to predict, near and far."""
     drawn, y = draw_scores(PROBLEMS[n_classes], n_classes)
     if name == EvidentialJointCalibrator.__name__:
         drawn = np.stack([drawn, draw_scores(len(y), n_classes, seed=1)[0]], axis=1)
@@ -130,7 +130,7 @@ def fitted(name, n_classes):
     return CLASSIFIERS[name]().fit(X, y), new
 
 
-def asked(name, n_classes, level):
+def predicted(name, n_classes, level):
     """Return bounds at a level and the probabilities."""
     model, new = fitted(name, n_classes)
     return model.predict_bounds(new, level=level), model.predict_proba(new)
@@ -143,16 +143,16 @@ every_model = pytest.mark.parametrize("name", [*CALIBRATORS, *CLASSIFIERS])
 @everywhere
 @every_model
 def test_the_probability_lies_between_the_bounds(name, n_classes):
-    (lower, upper), proba = asked(name, n_classes, None)
+    (lower, upper), proba = predicted(name, n_classes, None)
     assert (lower <= proba + ROUNDING).all()
     assert (proba <= upper + ROUNDING).all()
 
 
 @everywhere
 @every_model
-def test_levels_are_kept_and_nested_or_refused_with_a_way_out(name, n_classes):
+def test_bounds_at_levels_are_nested_or_refused_with_an_alternative(name, n_classes):
     try:
-        found = [asked(name, n_classes, level) for level in LEVELS]
+        found = [predicted(name, n_classes, level) for level in LEVELS]
     except NotSupportedError as error:
         assert re.search(r"\bUse \w|level=None|coverage=", str(error)), str(error)  # noqa: PT017
         return
@@ -165,7 +165,7 @@ def test_levels_are_kept_and_nested_or_refused_with_a_way_out(name, n_classes):
         assert (inner.upper <= outer.upper + ROUNDING).all()
 
 
-def test_no_estimator_with_bounds_is_left_out():
+def test_every_estimator_with_bounds_is_tested():
     public = {
         thing
         for package in dubito._PACKAGES

@@ -1,17 +1,17 @@
 """
-Five lines: any classifier, honest bounds
-=========================================
+Five lines: bounds for any classifier
+=====================================
 
-Take the classifier you have, put it into ``CalibratedClassifier``, and fit. What comes out gives
-probabilities that mean what they say, bounds that say how sure those are, and the choice to name
-two classes or none where one would be a guess.
+Put your classifier into ``CalibratedClassifier`` and fit. The result has calibrated probabilities,
+bounds that show how uncertain these are, and predictions of several classes, or of none, where a
+single class would be a guess.
 
-The guide says more: :doc:`/how_to/calibration`.
+More in the guide: :doc:`/how_to/calibration`.
 """
 
 # %%
-# Fifty irises are all there is to learn from. A linear support vector machine tells them apart, but
-# knows no probabilities.
+# There are fifty irises to train on. A linear support vector machine separates the species, but has
+# no probabilities.
 
 import numpy as np
 from sklearn.datasets import load_iris
@@ -24,15 +24,15 @@ X, y = iris.data, iris.target_names[iris.target]
 clf = CalibratedClassifier(LinearSVC()).fit(X[::3], y[::3])
 
 # %%
-# Three flowers that it has not seen: how probable is each species?
+# Three flowers that are not among the training rows: how probable is each species?
 
 flowers = X[[1, 98, 77]]
 print(clf.classes_)
 print(clf.predict_proba(flowers).round(2))
 
 # %%
-# Fifty rows do not pin a probability down. The lower bound is what the rows support for sure
-# (belief), the upper one what they leave possible (plausibility).
+# Fifty rows do not determine a probability exactly. The lower bound (belief) is what the rows
+# support, the upper bound (plausibility) is what they do not rule out.
 
 bounds = clf.predict_bounds(flowers)
 print("from", bounds.lower.round(2), "to", bounds.upper.round(2), sep="\n")
@@ -49,25 +49,25 @@ for ax, row in zip(axes, range(3), strict=True):
     ax.set(xlim=(-0.03, 1.03), xlabel="probability", title=f"flower {row + 1}")
 
 # %%
-# The answer may be a set of species. Here naming two is worth 0.8 of naming the right one alone
-# (and nothing if it is not among them), so two are named where one would be a guess:
+# A prediction may be a set of species. Here a set of two has utility 0.8 if it contains the right
+# one, and 0 otherwise; the right species alone has 1. So two are predicted where one is uncertain:
 
 for flower in clf.predict_set(flowers, rule="set_utility", utility="u80"):
     print(" or ".join(clf.classes_[flower]))
 
 # %%
-# Or the answer may be "please look yourself", if that costs a fifth of an error:
+# Or a row may be declined and left to a person, if that costs a fifth of an error:
 
 from dubito.decision import reject
 
 unseen = np.arange(len(y)) % 3 > 0
 declined = reject(clf.predict_bounds(X[unseen]), cost=0.2)
 right = clf.predict(X[unseen]) == y[unseen]
-print(f"{right.mean():.0%} right if it must always answer")
+print(f"{right.mean():.0%} right without declining")
 print(f"{declined.mean():.0%} declined, and {right[~declined].mean():.0%} of the others right")
 
 # %%
-# That is all. The next example does the same for those who have no model at hand, only a file of
-# its scores: :doc:`plot_2_scores_file`.
+# The next example does the same without a model, from a file of its scores:
+# :doc:`plot_2_scores_file`.
 
 plt.show()

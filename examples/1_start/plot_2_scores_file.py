@@ -1,17 +1,17 @@
 """
-A file of scores and nothing else
-=================================
+From a file of scores only
+==========================
 
-Some other program made the scores, and a table of them is all you have: one column for each class,
-and for some rows the truth. This is what ``dubito calibrate`` and ``dubito predict`` do in a
-terminal, done in Python.
+Another program computed the scores, and only a table of them is available: one column for each
+class, and for some rows the true class. This is what ``dubito calibrate`` and ``dubito predict`` do
+in a terminal, done in Python.
 
-The guide says more: :doc:`/how_to/calibration`.
+More in the guide: :doc:`/how_to/calibration`.
 """
 
 # %%
-# Here the other program is a naive Bayes classifier that tells three kinds of wave apart. It writes
-# its log-probabilities into two files; the first has the truth in a column ``wave``.
+# Here the other program is a naive Bayes classifier of three kinds of wave. It writes its
+# log-probabilities into two files; the first has the true class in a column ``wave``.
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -35,13 +35,13 @@ scores[500:].to_csv(new, index=False)
 # %%
 # Calibrate
 # ---------
-# From here on the files are all we know. In a terminal:
+# From here on only the files are used. In a terminal:
 #
 # .. code-block:: console
 #
 #    $ dubito calibrate scores.csv --label wave -o waves.skops
 #
-# In Python, ``input`` says what the columns hold, here logarithms of probabilities:
+# In Python, ``input`` is the kind of the columns, here logarithms of probabilities:
 
 from dubito.calibration import AutoCalibrator
 
@@ -69,10 +69,10 @@ decisions["rejected"] = reject(bounds, cost=0.2)
 print(decisions.head().round(2))
 
 # %%
-# Was it worth it?
-# ----------------
-# Of simulated waves we know the truth of the new rows too. Naive Bayes is far too sure of itself;
-# calibrated, it is right about as often as it says, and knows which rows to leave to a person.
+# Comparison with the true classes
+# --------------------------------
+# The waves are simulated, so the true classes of the new rows are known too. Naive Bayes is far too
+# confident; after calibration its confidence is about its accuracy, and doubtful rows are rejected.
 
 import matplotlib.pyplot as plt
 from scipy.special import softmax
@@ -82,7 +82,7 @@ from dubito.plots import ReliabilityDisplay
 
 truth = wave[500:]
 forecasts = {
-    "as they came": softmax(rows, axis=1),
+    "not calibrated": softmax(rows, axis=1),
     "calibrated": calibrator.predict_proba(rows),
 }
 figure, ax = plt.subplots(figsize=(5, 4.4), layout="constrained")
@@ -96,10 +96,10 @@ print(f"all decided: {wrong.mean():.1%} wrong")
 print(f"{rejected.mean():.0%} left to a person: {wrong[~rejected].mean():.1%} of the others wrong")
 
 # %%
-# Keep
+# Save
 # ----
-# What is saved can be loaded by Python and by the command line alike. A model file holds no code
-# that would run on loading; :doc:`/how_to/saving` says what is checked.
+# A saved model can be loaded in Python and on the command line. A model file contains no code that
+# would run on loading; :doc:`/how_to/saving` lists what is checked.
 
 from dubito import saving
 

@@ -2,16 +2,16 @@
 How to read a reliability diagram
 =================================
 
-A weather forecaster is reliable if it rains on seven of ten days that she called 70 per cent. The
-same can be asked of a classifier: of the rows it was 70 per cent sure of, how many were right? A
-reliability diagram answers for every degree of sureness at once.
+A weather forecast is reliable if it rains on seven of ten days with a forecast of 70 per cent. The
+same holds for a classifier: of the rows with a confidence of 70 per cent, how many are right? A
+reliability diagram shows this for all confidences at once.
 
-The guide says more: :doc:`/how_to/metrics`.
+More in the guide: :doc:`/how_to/metrics`.
 """
 
 # %%
-# Two classifiers learn to tell three kinds of wave apart. Naive Bayes takes neighbouring points of
-# a wave for independent witnesses; a forest lets a hundred trees vote.
+# Two classifiers of three kinds of wave. Naive Bayes treats neighbouring points of a wave as
+# independent; a forest averages a hundred trees.
 
 import matplotlib.pyplot as plt
 from sklearn.ensemble import RandomForestClassifier
@@ -27,17 +27,17 @@ models = {
 }
 for name, model in models.items():
     sure = model.predict_proba(test[0]).max(axis=1).mean()
-    print(f"{name}: {model.score(*test):.0%} right, and {sure:.0%} sure on average")
+    print(f"{name}: accuracy {model.score(*test):.0%}, mean confidence {sure:.0%}")
 
 # %%
 # The diagram
 # -----------
-# Rows are sorted by how sure the classifier is, and cut into groups. A point is a group: to the
-# right, how sure it was; upwards, how often it was right; the band is what chance alone may do with
-# so many rows. On the diagonal the two are the same.
+# Rows are sorted by confidence and divided into groups. Each point is a group: its mean confidence
+# on the horizontal axis, its accuracy on the vertical one; the band is the range of chance for a
+# reliable classifier. On the diagonal confidence equals accuracy.
 #
-# Naive Bayes lies below it: too sure, it promises more than it keeps. The forest lies above it: its
-# trees disagree even where most of them are right.
+# Naive Bayes lies below the diagonal: it is too confident. The forest lies above it: its trees
+# disagree even where most of them are right.
 
 from dubito.plots import ReliabilityDisplay
 
@@ -48,7 +48,7 @@ for ax, (name, model) in zip(axes, models.items(), strict=True):
 # %%
 # Calibrated
 # ----------
-# Both learn, by cross-validation on the same 500 rows, what their sureness is worth.
+# Both are calibrated by cross-validation on the same 500 rows.
 
 from dubito.calibration import CalibratedClassifier, VectorCalibrator
 
@@ -63,8 +63,9 @@ for ax, (name, model) in zip(axes, calibrated.items(), strict=True):
 # %%
 # In numbers
 # ----------
-# The expected calibration error is the mean distance from the diagonal. It says nothing of how much
-# is known: who always answers "one in three" is reliable too. The log loss punishes both.
+# The expected calibration error is the mean distance from the diagonal. It does not measure how
+# informative the probabilities are: a constant "one in three" is reliable too. The log loss
+# measures both.
 
 from sklearn.metrics import log_loss
 
@@ -72,7 +73,7 @@ from dubito.metrics import expected_calibration_error
 
 errors = {}
 for name, raw in models.items():
-    for state, model in {"as it came": raw, "calibrated": calibrated[name]}.items():
+    for state, model in {"not calibrated": raw, "calibrated": calibrated[name]}.items():
         proba = model.predict_proba(test[0])
         errors[name, state] = expected_calibration_error(test[1], proba)
         loss = log_loss(test[1], proba)

@@ -2,16 +2,16 @@
 When to decline, and what it costs
 ==================================
 
-A wrong answer costs 1. Asking a person costs less, say 0.2, because she is usually right but her
-time is not free. Then a row should be declined when every answer is expected to cost more than
-that. With bounds there is more than one way to expect.
+A wrong prediction costs 1. Asking a person costs less, say 0.2. Then a row should be declined when
+every class has an expected cost above that. With bounds, the expected cost is an interval, and
+there is more than one strategy.
 
-The guide says more: :doc:`/how_to/decision`.
+More in the guide: :doc:`/how_to/decision`.
 """
 
 # %%
-# Sixty tumours, measured in ten ways, are all that a naive Bayes classifier and its calibration
-# have seen. The other 509 are new.
+# A naive Bayes classifier is trained and calibrated on sixty tumours with ten features. The other
+# 509 are new.
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -26,7 +26,7 @@ X, y = data.data[:, :10], data.target_names[data.target]
 
 
 def train(seed):
-    """Return a classifier that has seen sixty tumours, and the others."""
+    """Return a classifier trained on sixty tumours, and the other tumours."""
     X_train, X_new, y_train, y_new = train_test_split(
         X, y, train_size=60, random_state=seed, stratify=y
     )
@@ -34,14 +34,14 @@ def train(seed):
 
 
 clf, X_new, y_new = train(seed=2)
-print(f"{clf.score(X_new, y_new):.1%} right if it must always answer")
+print(f"{clf.score(X_new, y_new):.1%} right without declining")
 
 # %%
-# Two temperaments, and the default between them
-# ----------------------------------------------
-# The optimist declines where even the upper bound of the best class leaves too much risk; the
-# pessimist already where the lower bound does. Between them lies what sixty rows cannot settle. By
-# default the pignistic probability decides, which lies between the bounds.
+# Three strategies
+# ----------------
+# "optimistic" declines where even the upper bound of the best class is below 1 - cost,
+# "pessimistic" where the lower bound is. Rows between the two are those that sixty rows cannot
+# decide. The default, "pignistic", uses a probability between the bounds.
 
 from dubito.decision import reject
 
@@ -49,7 +49,7 @@ COST = 0.2
 
 
 def judge(clf, X_new, y_new):
-    """Return what each strategy declines, gets wrong and costs."""
+    """Return the fraction declined, the error and the cost of each strategy."""
     wrong = clf.predict(X_new) != y_new
     found = {"always answers": {"declined": 0.0, "wrong": wrong.mean(), "cost": wrong.mean()}}
     for strategy in ("optimistic", "pignistic", "pessimistic"):
@@ -66,12 +66,11 @@ def judge(clf, X_new, y_new):
 print(judge(clf, X_new, y_new).round(3))
 
 # %%
-# Every cost at once
-# ------------------
-# To the left, the error that remains as more and more rows are declined. Both temperaments, and
-# the probability between the bounds, decline in nearly the same order; they differ in how far they
-# go, and the marks show where each stops if asking costs 0.2. To the right, what a row costs on
-# average, errors and questions together.
+# All costs
+# ---------
+# Left: the error of the remaining rows as more rows are declined. All strategies decline in nearly
+# the same order but differ in how many rows they decline; the marks are for a cost of 0.2. Right:
+# the mean cost of a row, errors and declined rows together.
 
 from dubito.plots import ErrorRejectDisplay
 
@@ -81,9 +80,9 @@ display.plot(kind="mean_cost", cost=COST, ax=right)
 right.set(xlim=(0, 0.5), ylim=(0, 0.12))
 
 # %%
-# Does caution pay?
-# -----------------
-# One split proves little. Here are the averages of twenty, and the worst of them.
+# Twenty splits
+# -------------
+# Averages of twenty random splits, and the largest error in any of them.
 
 tables = pd.concat([judge(*train(seed)) for seed in range(20)])
 average = tables.groupby(level=0).mean()
@@ -92,9 +91,9 @@ print("most wrong in any split:")
 print(tables["wrong"].groupby(level=0).max().round(3))
 
 # %%
-# Declining pays, for all. The pessimist asks twice as often as the optimist and errs half as often
-# when he answers; his questions cost a little more than the errors that they save. What he buys
-# is an insurance against splits in which sixty rows mislead. With more rows to calibrate on the
-# bounds close, and all three become one.
+# All strategies cost less than never declining. "pessimistic" declines twice as often as
+# "optimistic" and has half its error on the other rows; the additional declined rows cost slightly
+# more than the errors they avoid, but the worst splits are better. With more rows to calibrate on,
+# the bounds become narrow and the strategies agree.
 
 plt.show()

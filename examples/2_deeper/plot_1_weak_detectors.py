@@ -1,16 +1,16 @@
 """
-Three weak detectors, one honest answer
-=======================================
+Three weak detectors combined
+=============================
 
-Each detector sees one third of an 8 x 8 digit. Its probabilities, discounted by how often it errs,
-become belief masses; Dempster's rule fuses them. What comes out is better than any of the three,
-and knows when to doubt.
+Each detector uses one third of an 8 x 8 digit. Its probabilities, discounted by its error rate,
+become belief masses, which Dempster's rule combines. The result is more accurate than each of the
+three, and shows which digits are doubtful.
 
-The guide says more: :doc:`/how_to/belief`.
+More in the guide: :doc:`/how_to/belief`.
 """
 
 # %%
-# The detectors are logistic regressions on a part of the picture. How often each errs is found by
+# The detectors are logistic regressions on a part of the picture. Error rates are estimated by
 # cross-validation.
 
 import matplotlib.pyplot as plt
@@ -32,10 +32,10 @@ for name, part in parts.items():
     proba[name] = detector.fit(X_train[:, part], y_train).predict_proba(X_test[:, part])
 
 # %%
-# Fuse
-# ----
-# A detector that errs on a quarter of the digits is believed to three quarters; the rest of its
-# mass is set aside for "I do not know". Then Dempster's rule combines the three.
+# Combination
+# -----------
+# The masses of a detector that errs on a quarter of the digits are multiplied by three quarters;
+# the rest goes to the set of all digits (ignorance). Then Dempster's rule combines the three.
 
 from dubito.belief import MassBatch, conflict, dempster, discount, nonspecificity
 
@@ -46,19 +46,19 @@ fused = dempster(*sources)
 bounds = fused.bounds()
 
 # %%
-# Three weak ones make a strong one, and a better one than the average of their probabilities:
+# The combination is more accurate than each detector and than the average of probabilities:
 
 average = np.mean(list(proba.values()), axis=0)
 accuracy = {name: np.mean(p.argmax(axis=1) == y_test) for name, p in proba.items()}
 accuracy["averaged"] = np.mean(average.argmax(axis=1) == y_test)
 accuracy["fused"] = np.mean(bounds.upper.argmax(axis=1) == y_test)
-for name, share in accuracy.items():
-    print(f"{name:<9}{share:.1%} right")
+for name, fraction in accuracy.items():
+    print(f"{name:<9}{fraction:.1%} right")
 
 # %%
-# Doubt
-# -----
-# The fused belief may name a set. If a pair that holds the truth is worth 0.8 of the truth alone:
+# Doubtful digits
+# ---------------
+# Sets of digits may be predicted, here with utility 0.8 for a pair that contains the true one:
 
 from dubito.decision import reject, set_utility
 from dubito.metrics import coverage, error_reject_curve, mean_set_size
@@ -66,29 +66,29 @@ from dubito.metrics import coverage, error_reject_curve, mean_set_size
 sets = set_utility(fused, "u80")
 doubtful = sets.sum(axis=1) > 1
 wrong = bounds.upper.argmax(axis=1) != y_test
-print(f"doubts {doubtful.mean():.1%} of the digits, {mean_set_size(sets):.2f} classes on average")
-print(f"its sets hold the truth in {coverage(y_test, sets):.1%}")
-print(f"its best guess errs on {wrong[doubtful].mean():.0%} where it doubts,", end=" ")
-print(f"and on {wrong[~doubtful].mean():.1%} where it does not")
+print(f"sets of several digits: {doubtful.mean():.1%}; mean size {mean_set_size(sets):.2f}")
+print(f"sets that contain the true digit: {coverage(y_test, sets):.1%}")
+print(f"error of the most plausible digit: {wrong[doubtful].mean():.0%} of these rows,", end=" ")
+print(f"{wrong[~doubtful].mean():.1%} of the others")
 
 # %%
-# Or it may decline:
+# Or digits may be declined:
 
 for cost in (0.6, 0.4, 0.2):
     declined = reject(bounds, cost)
-    print(f"asking a person costs {cost:g}: declines {declined.mean():.1%},", end=" ")
-    print(f"errs on {wrong[~declined].mean():.1%} of the rest")
+    print(f"cost {cost:g}: {declined.mean():.1%} declined,", end=" ")
+    print(f"{wrong[~declined].mean():.1%} of the others wrong")
 
 # %%
-# Where do they disagree?
-# -----------------------
-# Conflict is the mass that the detectors give to sets with nothing in common. Here is the doubtful
-# digit with most of it, and beside it what declining buys.
+# Conflict
+# --------
+# Conflict is the mass that the detectors give to disjoint sets. The figure shows the doubtful digit
+# with the largest conflict, and the error as a function of the fraction declined.
 
 kappa = conflict(*sources)
-torn = int(np.argmax(np.where(doubtful, kappa, -1)))
-print(f"digit {torn} is a {y_test[torn]}: conflict {kappa[torn]:.2f},", end=" ")
-print(f"ignorance {nonspecificity(fused)[torn]:.2f} bits")
+disputed = int(np.argmax(np.where(doubtful, kappa, -1)))
+print(f"digit {disputed} is a {y_test[disputed]}: conflict {kappa[disputed]:.2f},", end=" ")
+print(f"ignorance {nonspecificity(fused)[disputed]:.2f} bits")
 
 RED = "#b3261e"
 figure, (left, middle, right) = plt.subplots(
@@ -102,18 +102,22 @@ for name, (score, confidence, style) in shown.items():
     left.plot(curve.rejection, curve.error, label=name, **style)
 left.legend(frameon=False)
 left.set(xlabel="fraction declined", ylabel="error on the rest", xlim=(0, 0.6), ylim=(0, None))
-left.set_title("What doubt buys", loc="left")
-middle.imshow(X_test[torn].reshape(8, 8), cmap="gray_r")
+left.set_title("Error and declined rows", loc="left")
+middle.imshow(X_test[disputed].reshape(8, 8), cmap="gray_r")
 for edge in (2.5, 4.5):
     middle.axhline(edge, color=RED, lw=0.8, ls=":")
 middle.set(xticks=[], yticks=[])
-middle.set_title("They disagree", loc="left")
+middle.set_title("Largest conflict", loc="left")
 right.barh(
-    range(10), bounds.width[torn], left=bounds.lower[torn], color="#e8b4b0", label="ignorance"
+    range(10),
+    bounds.width[disputed],
+    left=bounds.lower[disputed],
+    color="#e8b4b0",
+    label="ignorance",
 )
-right.barh(range(10), bounds.lower[torn], color=RED, label="belief")
+right.barh(range(10), bounds.lower[disputed], color=RED, label="belief")
 right.set(xlabel="belief to plausibility", yticks=range(10), xlim=(0, 0.6))
 right.invert_yaxis()
-right.set_title("What may it be?", loc="left")
+right.set_title("Belief and plausibility", loc="left")
 right.legend(frameon=False)
 plt.show()

@@ -2,16 +2,16 @@
 Several classifiers that disagree
 =================================
 
-Three specialists look at the same tumour: one at its size, one at its texture, one at its shape.
-``EvidentialFusion`` learns what each is worth beside the others and gives one answer with bounds.
-Where the specialists contradict each other it also says how much, and that is where to look twice.
+Three classifiers of tumours use different features: size, texture and shape. ``EvidentialFusion``
+learns the weight of each beside the others and gives one prediction with bounds. It also measures
+the conflict between the classifiers, which is high where errors are frequent.
 
-The guide says more: :doc:`/how_to/calibration`.
+More in the guide: :doc:`/how_to/calibration`.
 """
 
 # %%
-# A hundred tumours to learn from. Each specialist is a naive Bayes classifier on columns of its
-# own; held-out folds tell what its word is worth.
+# A hundred tumours to train on. Each member is a naive Bayes classifier on its own columns,
+# calibrated on held-out folds.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -41,14 +41,14 @@ accuracy = {
     for (name, columns), member in zip(views.items(), fusion.members_, strict=True)
 }
 accuracy["together"] = fusion.score(X_new, y_new)
-for name, share in accuracy.items():
-    print(f"{name:<9}{share:.1%} right")
+for name, fraction in accuracy.items():
+    print(f"{name:<9}{fraction:.1%} right")
 
 # %%
-# What conflict tells
+# Conflict and errors
 # -------------------
-# Conflict is 0 where the specialists can all be right and 1 where they cannot. Sort the new tumours
-# by it, and cut them into four groups of equal size:
+# Conflict is 0 where the members are compatible and 1 where they contradict each other. The new
+# tumours are sorted by conflict and divided into four groups of equal size:
 
 conflict = fusion.conflict(X_new)
 bounds = fusion.predict_bounds(X_new)
@@ -62,14 +62,14 @@ by_conflict = (
 print(by_conflict.round(3))
 
 # %%
-# The bounds know of it: they are wider where the specialists disagree, because a hundred rows do
-# not tell well which one to trust then.
+# The bounds are wider where the members disagree, because a hundred rows do not determine well
+# which member is right there.
 #
-# Which one is torn most?
-# -----------------------
+# The tumour with the largest conflict
+# ------------------------------------
 
-torn = int(np.argmax(conflict))
-row = X_new.iloc[[torn]]
+disputed = int(np.argmax(conflict))
+row = X_new.iloc[[disputed]]
 malignant = list(fusion.classes_).index("malignant")
 spans = {}
 for (name, columns), member in zip(views.items(), fusion.members_, strict=True):
@@ -83,22 +83,20 @@ for name, span in spans.items():
     low, width = span.lower[0, malignant], span.width[0, malignant]
     right.barh(name, max(width, 0.01), left=low, color="#E69F00" if name != "together" else "0.2")
 right.set(xlim=(0, 1), xlabel="malignant, from belief to plausibility")
-right.set_title(f"tumour {row.index[0]}, {y_new[torn]}: conflict {conflict[torn]:.2f}")
+right.set_title(f"tumour {row.index[0]}, {y_new[disputed]}: conflict {conflict[disputed]:.2f}")
 right.invert_yaxis()
 
 # %%
 # Evidence that is not independent
 # --------------------------------
 # ``method="independent"`` calibrates each member alone and combines the beliefs by multiplying
-# their contours, as if size and shape had nothing to do with each other. What they share is counted
-# twice, and the bounds do not show it:
+# their contours, as if size and shape were independent. Common information is counted twice, and
+# the bounds are too narrow:
 
 independent = EvidentialFusion(members, method="independent", cv=5).fit(X_train, y_train)
 for name, model in {"joint": fusion, "independent": independent}.items():
     sure = model.predict_bounds(X_new).lower.max(axis=1) > 0.95
     mistaken = model.predict(X_new)[sure] != y_new[sure]
-    print(
-        f"{name}: more than 95% sure of {sure.mean():.0%}, wrong in {mistaken.mean():.1%} of them"
-    )
+    print(f"{name}: belief above 95% in {sure.mean():.0%}, {mistaken.mean():.1%} of these wrong")
 
 plt.show()

@@ -1,16 +1,16 @@
 """
-Why? The evidence behind a prediction
-=====================================
+The evidence behind a prediction
+================================
 
-Two tumours are about as probable to be benign or malignant. Of one the model has seen little that
-matters; the other contradicts itself. A probability cannot tell these apart. Read as evidence, the
-same logistic regression can.
+Two tumours have nearly the same probabilities of being benign or malignant. For one the features
+give little evidence; for the other they contradict each other. Probabilities do not show the
+difference; the weights of evidence of the same logistic regression do.
 
-The guide says more: :doc:`/how_to/evidence`.
+More in the guide: :doc:`/how_to/evidence`.
 """
 
 # %%
-# Any linear model, or a network, is wrapped as it is.
+# ``EvidentialClassifier`` wraps any linear model or network.
 
 import matplotlib.pyplot as plt
 from sklearn.datasets import load_breast_cancer
@@ -27,21 +27,21 @@ ev = EvidentialClassifier(make_pipeline(StandardScaler(), LogisticRegression()))
 pair = X.loc[[199, 68]]
 
 # %%
-# About the same probabilities, and not at all the same doubt:
+# Nearly the same probabilities, but different ignorance and conflict:
 
 print(ev.classes_, ev.predict_proba(pair).round(2), sep="\n")
 print("ignorance", ev.ignorance(pair).round(2))
 print("conflict ", ev.conflict(pair).round(2))
 
 # %%
-# Each feature is a piece of evidence; its weight says how strongly it speaks, and for which side.
+# Each feature is a piece of evidence; its weight is the strength, for one class or the other.
 
 explanation = ev.explain(pair)
 for row in range(len(explanation)):
     print(explanation.text(row), end="\n\n")
 
 # %%
-# As waterfalls, and where such tumours lie: in the hatched stretch the answer is "either".
+# As waterfall charts, and decision regions: in the hatched region both classes are predicted.
 
 from dubito.plots import DecisionRegionDisplay, EvidenceDisplay
 
@@ -53,7 +53,7 @@ DecisionRegionDisplay.from_estimator(
 )
 
 # %%
-# What one feature says at each of its values, and where it changes sides:
+# The weight of evidence of one feature as a function of its value:
 
 figure, ax = plt.subplots(figsize=(8, 4), layout="constrained")
 EvidenceDisplay.from_estimator(ev, X, y=y, kind="weight", piece="mean concavity", ax=ax)

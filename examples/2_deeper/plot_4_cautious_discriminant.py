@@ -1,16 +1,16 @@
 """
-Cautious by construction: means that are not quite known
-========================================================
+Discriminant analysis with uncertain means
+==========================================
 
-Discriminant analysis takes the mean of every class for known. With a dozen rows to a class it is
-not. The imprecise Gaussian discriminant lets each mean lie anywhere in a box around the sample mean
-and keeps every class that no other beats for all of these means.
+Discriminant analysis treats the mean of every class as known. With a dozen rows of each class it is
+uncertain. The imprecise Gaussian discriminant assumes that each mean lies in a box around the
+sample mean, and excludes a class only if another is more probable for all such means.
 
-The guide says more: :doc:`/how_to/discriminant`.
+More in the guide: :doc:`/how_to/discriminant`.
 """
 
 # %%
-# A quarter of the irises to learn from, 12 or 13 of each species.
+# A quarter of the irises to train on, 12 or 13 of each species.
 
 import matplotlib.pyplot as plt
 from sklearn.datasets import load_iris
@@ -25,11 +25,11 @@ model = ImpreciseGaussianDiscriminant(covariance_type="full", c=1.0)
 model.fit(X[few], y[few])
 
 # %%
-# How large a box does it take?
-# -----------------------------
-# The boxes grow with ``c``. ``critical_c`` says for each class how large ``c`` must be until it can
-# no longer be ruled out: 0 for the class that is best at the sample means, large for one that is
-# out of the question. So it grades doubt row by row, without choosing ``c`` first.
+# Critical size of the boxes
+# --------------------------
+# The boxes grow with ``c``. ``critical_c`` is, for each class, the smallest ``c`` at which it is
+# not excluded: 0 for the class that is best at the sample means, large for an improbable one. It
+# measures doubt row by row, without a choice of ``c``.
 
 flowers = X.loc[[1, 133, 77]]
 print(model.classes_)
@@ -42,9 +42,9 @@ for flower in model.predict_set(flowers, "maximality"):
     print(" or ".join(model.classes_[flower]))
 
 # %%
-# What is caution worth?
-# ----------------------
-# From the critical values of all rows follow the sets for every ``c`` at once.
+# Set size and coverage
+# ---------------------
+# The critical values of all rows give the sets for every ``c``.
 
 path = model.c_path(X[~few], y[~few])
 for place in (0, 100, 300):
@@ -52,9 +52,9 @@ for place in (0, 100, 300):
     print(f"the right one among them in {path.coverage[place]:.1%}")
 
 # %%
-# Larger boxes make more of the plane undecided. Utilities reward a set of two with 0.65 or with 0.8
-# if it holds the truth: who values caution takes the larger ``c``. ``c="auto"`` finds the best one
-# by cross-validation.
+# With larger boxes more of the plane is undecided. The utilities u65 and u80 of a set of two that
+# contains the true class are 0.65 and 0.8: the best ``c`` is larger for u80. ``c="auto"`` finds the
+# best one by cross-validation.
 
 from dubito.plots import DecisionRegionDisplay
 
@@ -66,6 +66,6 @@ for ax, c in zip(axes, (1.0, 3.0), strict=False):
 for score in ("u65", "u80"):
     axes[2].plot(path.c, getattr(path, score), label=score)
 axes[2].axhline(path.coverage[0], color="grey", linestyle=":", label="accuracy at c = 0")
-axes[2].set(xlabel="c", ylabel="worth of the sets", title="the other irises")
+axes[2].set(xlabel="c", ylabel="mean utility of the sets", title="the other irises")
 axes[2].legend()
 plt.show()

@@ -1,19 +1,19 @@
 """
-Hundreds of classes: a tree of small questions
+Hundreds of classes: a tree of binary problems
 ==============================================
 
-A nested dichotomy splits the classes in two, and each half again, until one is left. Every split is
-a small problem, so thousands of classes are no trouble. Each probability is a product along a path,
-which has to be calibrated as a whole.
+A nested dichotomy splits the classes in two groups, and each group again, until single classes are
+left. Every split is a small binary problem, so thousands of classes are feasible. Each probability
+is a product along a path, which has to be calibrated as a whole.
 
-The guide says more: :doc:`/how_to/dichotomies`.
+More in the guide: :doc:`/how_to/dichotomies`.
 """
 
 # %%
 # The tree
 # --------
-# By default similar classes stay together as long as possible. Of ten digits the tree is small
-# enough to be looked at:
+# By default similar classes stay together as long as possible. The tree of ten digits is small
+# enough to be drawn:
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -31,8 +31,8 @@ digits.tree_.plot(ax=ax)
 # %%
 # Two hundred classes
 # -------------------
-# They come in groups of similar ones. Where one name is not enough, ``predict_topk`` gives the best
-# five, best first.
+# They come in groups of similar classes. ``predict_topk`` returns the most probable five, best
+# first.
 
 from dubito.datasets import make_many_classes
 from dubito.metrics import expected_calibration_error
@@ -41,16 +41,14 @@ X, y = make_many_classes(8_000, n_classes=200, n_features=64, random_state=0)
 train, test = (X[:6_000], y[:6_000]), (X[6_000:], y[6_000:])
 model = NestedDichotomyClassifier(random_state=0).fit(*train)
 found = model.predict_topk(test[0], 5) == test[1][:, None]
-print(
-    f"right at once: {found[:, 0].mean():.1%}; among the best five: {found.any(axis=1).mean():.1%}"
-)
+print(f"right: {found[:, 0].mean():.1%}; among the best five: {found.any(axis=1).mean():.1%}")
 
 # %%
 # Calibration along the path
 # --------------------------
-# Small errors of confidence multiply on the way down. Cut the tree at some depth and ask for the
-# group of classes below: the deeper the cut, the worse the calibration, unless the result is
-# calibrated again as a whole (``external="vector"``).
+# Small errors of confidence multiply along a path. Cut the tree at some depth and predict the group
+# of classes below: the deeper the cut, the worse the calibration, unless the result is calibrated
+# again as a whole (``external="vector"``).
 
 
 def calibration_by_depth(external):

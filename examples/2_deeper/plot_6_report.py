@@ -3,13 +3,13 @@ A report from Python
 ====================
 
 ``dubito report`` makes a page of a saved model and a table. From Python it takes any fitted
-classifiers side by side, and the numbers can be had without the page.
+classifiers side by side, and returns the numbers of the page.
 
-The guide says more: :doc:`/how_to/report`.
+More in the guide: :doc:`/how_to/report`.
 """
 
 # %%
-# A third of the wines of three growers to learn from, and only the first four measurements. Two
+# A third of the wines of three growers to train on, and only the first four measurements. Two
 # classifiers are calibrated and compared; the report is about the first.
 
 from pathlib import Path
@@ -35,11 +35,11 @@ models = {
 # %%
 # The page
 # --------
-# ``write_report`` asks the models and makes one file that any browser opens, offline too.
+# ``write_report`` evaluates the models and writes one HTML file, which needs no network.
 # The picture below is its beginning, for the tumours of ``make demo``.
 #
 # .. image:: /images/report.png
-#    :alt: The report: how often it is right, when it doubts, and what doubt buys
+#    :alt: The report: accuracy, doubtful rows, and error by fraction of declined rows
 #    :width: 80%
 
 from dubito.report import write_report
@@ -54,7 +54,7 @@ with TemporaryDirectory() as folder:
 # %%
 # The numbers
 # -----------
-# Everything on the page is in the plain dict that was collected. Three sentences say most of it:
+# Everything on the page is in the collected dict. Three sentences are its summary:
 
 for line in collected["summary"]["lines"]:
     print(line)

@@ -2,15 +2,15 @@
 Unfamiliar rows: bounds that widen where the data end
 =====================================================
 
-A model is as sure far away from its training rows as it is among them, and often surer. Calibration
-does not help: it was learned among the training rows too. ``NoveltyAwareClassifier`` asks first
-whether a row is like any that was seen, and widens the bounds where it is not.
+A model is as confident far away from its training rows as among them, and often more so.
+Calibration does not help: it uses rows of the same distribution. ``NoveltyAwareClassifier`` tests
+whether a row resembles the training rows, and widens the bounds where it does not.
 
-The guide says more: :doc:`/how_to/novelty`.
+More in the guide: :doc:`/how_to/novelty`.
 """
 
 # %%
-# Two kinds of points, and a calibrated logistic regression, first alone, then aware of novelty.
+# Two classes of points, and a calibrated logistic regression, without and with novelty detection.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -29,9 +29,9 @@ aware = NoveltyAwareClassifier(plain).fit(X, y)
 # %%
 # Familiarity is a p-value
 # ------------------------
-# 0.5 means that half of the ordinary rows are as novel as this one or more. The least that 300
-# rows can say is 1/301. Below ``rate``, 0.02 unless another is chosen, a row is doubted: of
-# ordinary rows about one in fifty, as it must be.
+# 0.5 means that half of the ordinary rows are at least as novel as this one. The smallest p-value
+# with 300 rows is 1/301. Below ``rate``, 0.02 by default, the bounds of a row are widened: this
+# happens to about one ordinary row in fifty.
 
 points = np.array([[1.0, 0.5], [2.8, 1.6], [6.0, -4.0]])
 for point, familiarity in zip(points, aware.familiarity(points), strict=True):
@@ -39,10 +39,11 @@ for point, familiarity in zip(points, aware.familiarity(points), strict=True):
 
 ordinary = rng.normal(np.where(y[:, None], [1.0, 0.5], [-1.0, -0.5]), 0.8)
 touched = (aware.familiarity(ordinary) < aware.rate).mean()
-print(f"doubted among new ordinary rows: {touched:.1%}")
+print(f"new ordinary rows with widened bounds: {touched:.1%}")
 
 # %%
-# The bounds of the three points, alone and aware. The probability stays the same.
+# The bounds of the three points, without ("alone") and with novelty detection ("aware"). The
+# probability is the same.
 
 for point in points:
     for name, model in (("alone", plain), ("aware", aware)):
@@ -52,8 +53,8 @@ for point in points:
 # %%
 # Where the data end
 # ------------------
-# The width of the bounds in the plane. Alone the model is never surer than in the far corners,
-# where it has seen nothing. Aware, it is sure among the training rows only.
+# The width of the bounds in the plane. Alone, the model has its narrowest bounds in the far
+# corners, without any training rows; with novelty detection only near the training rows.
 
 side = np.linspace(-7, 7, 121)
 plane = np.array(np.meshgrid(side, side)).reshape(2, -1).T
@@ -66,7 +67,7 @@ for ax, (name, model) in zip(axes, (("alone", plain), ("aware", aware)), strict=
     ax.set(title=f"{name}: width of the bounds", aspect="equal")
 figure.colorbar(image, ax=axes[:2])
 
-# Along the straight line on which the model grows ever surer.
+# Along the line on which the confidence of the model grows.
 line = np.linspace(-7, 7, 300)
 for name, model, color in (("aware", aware, "lightblue"), ("alone", plain, "black")):
     lower, upper = model.predict_bounds(np.column_stack([line, 0.5 * line]))
@@ -76,10 +77,10 @@ axes[2].legend()
 plt.show()
 
 # %%
-# What it is worth
-# ----------------
-# A row is declined where the probability between its bounds does not reach 1 - cost. The new rows
-# have moved: the second feature has another meaning there, and the model cannot know.
+# Declined rows
+# -------------
+# A row is declined where the probability between its bounds is below 1 - cost. The new rows are
+# shifted in the second feature, and their labels are random: the model cannot predict them.
 
 from dubito.decision import reject
 

@@ -1,16 +1,16 @@
 """
-Sets with a promise: coverage that stays where it was asked for
-===============================================================
+Conformal sets: guaranteed coverage
+===================================
 
-Sets of the classes that no other beats shrink as rows come in, to the one class that is most
-probable, right or wrong. ``ConformalClassifier`` promises how often its sets hold the true class,
-with few rows and with many, whatever the model is worth.
+Sets of non-dominated classes shrink to the most probable class as the number of rows grows, right
+or wrong. ``ConformalClassifier`` guarantees how often its sets contain the true class, with few
+rows and with many, however good the model is.
 
-The guide says more: :doc:`/how_to/conformal`.
+More in the guide: :doc:`/how_to/conformal`.
 """
 
 # %%
-# Three kinds of points that overlap, and new ones to judge by.
+# Three classes of points that overlap, and new points to test on.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -32,9 +32,9 @@ def draw(n):
 X_new, y_new = draw(5000)
 
 # %%
-# Asked for nine in ten
-# ---------------------
-# The same classifier twice, on more and more rows: the sets of its bounds, and conformal ones.
+# Coverage of 90 per cent
+# -----------------------
+# The same classifier twice, on a growing number of rows: sets by its bounds, and conformal sets.
 
 models = {
     "by bounds": CalibratedClassifier(LogisticRegression(), EvidentialMultinomialCalibrator()),
@@ -55,7 +55,7 @@ for name in models:
     axes[0].plot(sizes, held[name], "o-", label=name)
     axes[1].plot(sizes, size[name], "o-", label=name)
 axes[0].axhline(0.9, color="grey", linestyle=":")
-axes[0].set(title="sets that hold the true class", xlabel="rows", xscale="log", ylim=(0.6, 1))
+axes[0].set(title="sets that contain the true class", xlabel="rows", xscale="log", ylim=(0.6, 1))
 axes[1].set(title="classes in a set", xlabel="rows", xscale="log")
 axes[0].legend()
 plt.show()
@@ -63,17 +63,17 @@ plt.show()
 # %%
 # P-values
 # --------
-# Behind the sets is a p-value for each class: how many of the rows with known labels fit their own
-# label no better. Sets of any coverage follow from it, and so do bounds and masses.
+# The sets are based on a p-value for each class: the fraction of calibration rows that conform to
+# their own label no better. They give sets of any coverage, bounds and masses.
 
 model = models["conformal"]
 print(model.classes_)
 print(model.predict_contour([[0.0, 1.5], [0.0, 0.0], [0.0, -0.6]]).round(2))
 
 # %%
-# On average, not everywhere
-# --------------------------
-# The promise is for all rows together. Small sets are wrong more often than large ones.
+# Coverage by size
+# ----------------
+# The guarantee is for all rows on average. Small sets are wrong more often than large ones.
 
 for row in zip(*coverage_by_size(y_new, model.predict_set(X_new)), strict=True):
-    print("sets of {}: {:.2f} hold the truth ({:.0%} of rows)".format(*row))
+    print("sets of {}: {:.2f} contain the true class ({:.0%} of rows)".format(*row))

@@ -1,17 +1,17 @@
 """
-P0: what a calibration set says, and what it leaves open
-========================================================
+P0: the uncertainty of a calibration set
+========================================
 
 Figures 1 to 3 of Ph. Xu, F. Davoine and T. Denœux, *Evidential multinomial logistic regression for
-multiclass classifier calibration*, Fusion 2015, redrawn: the slope of a softmax is known the better
-the more rows there are to calibrate on, and what is not known of it is carried over to the classes.
+multiclass classifier calibration*, Fusion 2015, redrawn: the more calibration rows, the more
+precise is the slope of a softmax, and its uncertainty is propagated to the classes.
 
 The paper's tables beside ours: :doc:`/results/p0`.
 """
 
 # %%
-# One-vs-all support vector machines are trained once, on 150 digits from 0 to 5; the other rows
-# only get scores.
+# One-vs-all support vector machines are trained once, on 150 digits from 0 to 5; the other rows are
+# only scored.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -28,8 +28,8 @@ machine = make_pipeline(MinMaxScaler(), OneVsRestClassifier(SVC(C=10))).fit(X_tr
 scores = machine.decision_function(X_rest)
 
 # %%
-# The scores are calibrated on more and more rows. The contour is the likelihood of a slope relative
-# to the best one: how plausible it is. A level set holds the slopes that are plausible enough.
+# The scores are calibrated on a growing number of rows. The contour is the likelihood of a slope
+# relative to the best one. A level set contains the slopes whose contour is at least the level.
 
 from dubito.calibration import EvidentialMultinomialCalibrator
 
@@ -43,19 +43,19 @@ for n, calibrator in calibrators.items():
     print(f"{n} rows: slope {calibrator.slope_:.2f}, at level {LEVEL} from {low:.2f} to {high:.2f}")
 
 # %%
-# What it means for a row
-# -----------------------
+# Masses of a row
+# ---------------
 # The softmax of a row's scores divides the interval from 0 to 1 among the classes, differently for
-# each slope. A random number z picks a class; where the slope is only known to lie in the grey
-# band, z picks a set of classes. How often a set is picked is its mass of belief. The row drawn is
-# the one where z = 0.6 meets most classes.
+# each slope. A random number z selects a class; if the slope is only known to lie in the grey band,
+# z selects a set of classes. The probability of a set is its mass. The row drawn is the one where
+# z = 0.6 selects most classes.
 
 Z = 0.6
 few = calibrators[SIZES[0]]
 slopes = np.linspace(*few.level_set(LEVEL))
 rows = scores[SIZES[-1] :]
-shares = np.cumsum(np.exp(slopes[:, None, None] * rows), axis=2)
-picked = np.sum(shares / shares[..., -1:] <= Z, axis=2)
+cumulative = np.cumsum(np.exp(slopes[:, None, None] * rows), axis=2)
+picked = np.sum(cumulative / cumulative[..., -1:] <= Z, axis=2)
 row = rows[np.argmax(np.ptp(picked, axis=0))]
 
 # %%
@@ -73,7 +73,7 @@ theta = np.linspace(0, 2 * few.level_set(LEVEL)[1], 401)
 display = ContourDisplay(theta=theta, contour=few.slope_contour(theta))
 display.plot_regions(row, right, level=LEVEL, z=Z)
 met = ", ".join(f"R{k + 1}" for k in np.flatnonzero(display.overlapped_))
-right.set_title(f"inside the band z meets {met}", fontsize="medium")
+right.set_title(f"inside the band z selects {met}", fontsize="medium")
 
 # %%
 # With few rows the paper's smoothed targets also shrink the slope towards zero, so the curves move

@@ -1,10 +1,10 @@
 """
-P1: where to stop deciding
-==========================
+P1: rejection with few and many rows
+====================================
 
 Figure 1 of P. Minary, F. Pichon, D. Mercier, E. Lefevre and B. Droit, *Evidential joint calibration
 of binary SVM classifiers using logistic regression*, SUM 2017, redrawn small: three classifiers are
-calibrated together, on many rows or on few, and reject where deciding is too much of a risk.
+calibrated jointly, on many rows or on few, and rows are rejected where the risk is too large.
 
 The paper's tables beside ours: :doc:`/results/p1`.
 """
@@ -50,9 +50,9 @@ for size in (200, 15):
     margins[size] = {name: s.max(axis=1) - (1 - COST) for name, s in support.items()}
 
 # %%
-# A frontier is where a method stops deciding. With 200 rows the three follow each other, and
-# outside of where the rows are the pessimist rejects. With 15 rows there is next to nothing that
-# the pessimist has seen enough of to decide, and hardly anything that the optimist would not try.
+# A frontier separates decided from rejected points. With 200 rows the three frontiers are close,
+# and the pessimistic strategy rejects points far from the rows. With 15 rows the pessimistic
+# strategy rejects nearly all points, and the optimistic one hardly any.
 
 colours = {"optimistic": "tab:green", "probabilistic": "black", "pessimistic": "tab:red"}
 figure, axes = plt.subplots(1, 2, figsize=(10, 4.8), layout="constrained")

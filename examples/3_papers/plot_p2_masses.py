@@ -1,10 +1,10 @@
 """
-P2: a network read as evidence
-==============================
+P2: the evidence of a network
+=============================
 
 Figures 10 and 12 of T. Denœux, *Logistic regression, neural networks and Dempster-Shafer theory: a
-new perspective*, Knowledge-Based Systems 176, 2019, redrawn small: the outputs of a trained network
-hide a mass function, which says where one class is meant, where two or three, and how surely.
+new perspective*, Knowledge-Based Systems 176, 2019, redrawn small: the last layer of a trained
+network defines a mass function, with masses of single classes, pairs and the set of all three.
 
 The paper's tables beside ours: :doc:`/results/p2`.
 """
@@ -26,8 +26,8 @@ network = MLPClassifier((20, 10), alpha=0.5, batch_size=100, max_iter=500, rando
 classifier = EvidentialClassifier(network).fit(X, labels)
 
 # %%
-# What it believes
-# ----------------
+# Masses
+# ------
 # The mass of each set of classes over the plane, and in black where the most plausible class
 # changes. Most of it goes to single classes; along the borders some goes to pairs, and where the
 # three classes meet some stays with all of them.
@@ -39,16 +39,16 @@ places[1, 3].remove()
 MassDisplay.from_estimator(classifier, X, boundary=True, grid_resolution=60, ax=places.ravel()[:-1])
 
 # %%
-# What it decides
-# ---------------
-# By interval dominance, all classes that no other beats for sure: one in most of the plane, several
-# along the borders.
+# Decisions
+# ---------
+# By interval dominance, all classes that no other class dominates: one in most of the plane,
+# several along the borders.
 
 figure, ax = plt.subplots(figsize=(8, 5), layout="constrained")
 DecisionRegionDisplay.from_estimator(classifier, X, ax=ax)
 
 # %%
-# On new rows, the undecided are those where the network errs most:
+# On new rows, the error is largest among the undecided ones:
 
 X_new, y_new = make_gaussian_trio(15_000, random_state=1)
 sets = classifier.predict_set(X_new)

@@ -1,16 +1,16 @@
 """
-P3: sets that grow where means are uncertain
-============================================
+P3: decision regions with uncertain means
+=========================================
 
 Figure 2 of Y. C. Carranza Alarcón and S. Destercke, *Imprecise Gaussian discriminant
-classification*, ISIPTA 2019, in its manner: which set of classes is decided for over the plane, by
+classification*, ISIPTA 2019, in its manner: the decided sets of classes over the plane, by
 linear (ILDA) and quadratic (IQDA) discriminants, as the box of each mean grows.
 
 The paper's tables beside ours: :doc:`/results/p3`.
 """
 
 # %%
-# Fifteen rows of each of three classes, of means and covariances of their own; the data are ours.
+# Fifteen rows of each of three classes, with different means and covariances; the data are ours.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -34,7 +34,7 @@ undecided = {}
 for line, (kind, name) in zip(axes, {"tied": "ILDA", "full": "IQDA"}.items(), strict=True):
     for ax, c in zip(line, (2.0, 5.0), strict=True):
         model = ImpreciseGaussianDiscriminant(covariance_type=kind, c=c, box="raw", shrinkage=None)
-        rule = "maximality"  # as the paper has it
+        rule = "maximality"  # as in the paper
         DecisionRegionDisplay.from_estimator(
             model.fit(X, y), X, y=y, rule=rule, grid_resolution=80, ax=ax
         )
@@ -44,6 +44,6 @@ for line, (kind, name) in zip(axes, {"tied": "ILDA", "full": "IQDA"}.items(), st
 # %%
 # How many of the rows themselves get more than one class:
 
-for (name, c), share in undecided.items():
-    print(f"{name}, c = {c:g}: {share:.0%} undecided")
+for (name, c), fraction in undecided.items():
+    print(f"{name}, c = {c:g}: {fraction:.0%} undecided")
 plt.show()

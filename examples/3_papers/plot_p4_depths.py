@@ -1,16 +1,16 @@
 """
-P4: a tree loses confidence on the way down
-===========================================
+P4: under-confidence grows with depth
+=====================================
 
 Figure 3 of T. Leathart, E. Frank, B. Pfahringer and G. Holmes, *On the calibration of nested
-dichotomies for large multiclass tasks*, redrawn on a small problem: cut a random tree of classes at
-growing depths, and look how reliable it is about the group of classes that a row falls into.
+dichotomies for large multiclass tasks*, redrawn on a small problem: a random tree of classes is cut
+at growing depths, and the reliability of the predicted groups of classes is shown.
 
 The paper's tables beside ours: :doc:`/results/p4`.
 """
 
 # %%
-# Two hundred classes, made up: the paper's data are large. Each node of the tree is a logistic
+# Two hundred simulated classes: the paper's data are large. Each node of the tree is a logistic
 # regression; a probability is a product along a path. External calibration corrects the product.
 
 import matplotlib.pyplot as plt
@@ -31,8 +31,8 @@ for model in models.values():
 # %%
 # At each depth the classes below a node are one group. Near the root the tree is reliable. Further
 # down its probabilities are too small for how often it is right: the points rise above the
-# diagonal. Vector scaling of the leaves mends that, and costs a little further up, where nothing
-# was amiss.
+# diagonal. Vector scaling of the leaves corrects that, and is slightly worse near the root, where
+# the tree was calibrated.
 
 from dubito.metrics import expected_calibration_error
 from dubito.plots import ReliabilityDisplay
@@ -57,8 +57,8 @@ for line, (name, model) in zip(axes, models.items(), strict=True):
 
 # %%
 # As in the paper the tree becomes under-confident with depth, and external calibration compensates.
-# The paper's error grows evenly with depth; here, and in ``dubito reproduce p4``, it stays flat at
-# first and then grows the faster.
+# The paper's error grows evenly with depth; here, and in ``dubito reproduce p4``, it is constant at
+# first and then grows faster.
 
 for name, found in errors.items():
     by_depth = ", ".join(f"{e:.3f} at {d}" for d, e in zip(DEPTHS, found, strict=True))
