@@ -26,6 +26,13 @@ NAMES = np.array(["barolo", "grignolino", "barbera"])
 METHODS = ["predict", "predict_proba", "predict_log_proba"]
 
 
+class Uncalibrated(NestedDichotomyClassifier):
+    """A tree without the parameter `cv`, to which a check of sample weights would pass splits."""
+
+    def __init__(self, random_state=None):
+        super().__init__(internal=None, external=None, random_state=random_state)
+
+
 def expected_failures(estimator):
     """Return checks that cannot pass: copies of a row may be on both sides of a hold-out."""
     if isinstance(estimator, NestedDichotomyEnsemble):
@@ -40,7 +47,7 @@ def expected_failures(estimator):
 @parametrize_with_checks(
     [
         NestedDichotomyClassifier(),
-        NestedDichotomyClassifier(internal=None, external=None),
+        Uncalibrated(),
         NestedDichotomyClassifier(structure="random", internal="platt"),
         NestedDichotomyClassifier(structure="random_pair", internal="isotonic"),
         NestedDichotomyClassifier(internal="platt", external="vector"),

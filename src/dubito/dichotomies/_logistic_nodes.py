@@ -25,7 +25,7 @@ _FREE = {
 }  # fmt: skip
 #: Newton decrement below which one last step is taken: the error is then about its square.
 _TOLERANCE = {np.dtype(np.float64): 1e-5, np.dtype(np.float32): 1e-2}
-#: Number of entries of dense rows that are standardised at a time.
+#: Number of entries of dense rows, or of weights, that are copied at a time.
 _BLOCK = 1 << 18
 #: Number of rows in a product with dense weights. The last block is padded with zeros to the same
 #: size: rounding depends on the shape of a product, and must not depend on the batch of a row.
@@ -43,13 +43,15 @@ class DenseLinearNodes:
     def scores(self, X: FloatArray) -> FloatArray:
         """Return the log-odds of the right side of every node, (n, nodes)."""
         out = np.empty((len(X), len(self.intercept)))
-        block = np.zeros((_ROWS, len(self.shift)), self.coef.dtype)
-        weights = self.coef.T
-        for rows in _blocks(len(X)):
-            n = rows.stop - rows.start
-            block[:n] = X[rows] - self.shift
-            block[n:] = 0.0
-            out[rows] = (block @ weights)[:n]
+        block = np.zeros((_ROWS, len(self.shift)))
+        for nodes in _blocks(len(self.coef), max(_BLOCK // len(self.shift), 1)):
+            # float32 weights too: single-precision products round by the position in the block.
+            weights = self.coef[nodes].astype(np.float64, copy=False).T
+            for rows in _blocks(len(X), _ROWS):
+                n = rows.stop - rows.start
+                block[:n] = X[rows] - self.shift
+                block[n:] = 0.0
+                out[rows, nodes] = (block @ weights)[:n]
         out += self.intercept
         return out
 
@@ -73,9 +75,9 @@ class SparseLinearNodes:
         return out
 
 
-def _blocks(n: int) -> Iterator[slice]:
-    for first in range(0, n, _ROWS):
-        yield slice(first, min(first + _ROWS, n))
+def _blocks(n: int, size: int) -> Iterator[slice]:
+    for first in range(0, n, size):
+        yield slice(first, min(first + size, n))
 
 
 @dataclass(frozen=True)
