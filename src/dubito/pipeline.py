@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from dubito._typing import AnyArray, FloatArray, IntArray
+    from dubito._typing import AnyArray, BoolArray, FloatArray, IntArray
     from dubito.belief import Bounds
+    from dubito.decision.rules import SetRule
 
 __all__ = ["CautiousPipeline", "RejectClassifier", "make_cautious_pipeline"]
 
@@ -389,10 +390,12 @@ class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return self.estimator_.predict_bounds(X, level=level)
 
     @available_if(_estimator_has("predict_set"))
-    def predict_set(self, X: Any, rule: Any = None, **options: Any) -> npt.NDArray[np.bool_]:
+    def predict_set(
+        self, X: Any, rule: SetRule = None, *, level: float | None = None, **options: Any
+    ) -> BoolArray:
         """Return the sets of classes of the estimator, as its `predict_set` does."""
         check_is_fitted(self)
-        return self.estimator_.predict_set(X, rule, **options)
+        return self.estimator_.predict_set(X, rule, level=level, **options)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
