@@ -67,7 +67,7 @@ def test_bounds_are_those_of_the_definition(case):
     np.testing.assert_allclose(model.slope_, reference.best[: shape[1]], atol=1e-9)
     assert model.gradient_norm_ < 1e-10
     row = rows_like(scores)[0]
-    np.testing.assert_allclose(model.predict_proba([row])[0], reference.share(row), atol=1e-9)
+    np.testing.assert_allclose(model.predict_proba([row])[0], reference.proba(row), atol=1e-9)
     lower, upper = reference.bounds(row)
     bounds = model.predict_bounds([row])
     np.testing.assert_allclose(bounds.lower[0], lower, rtol=0, atol=1e-7)

@@ -25,7 +25,7 @@ from dubito.dichotomies._structures import (
 from dubito.dichotomies._training_rows import ClassRows, fold_masks, hold_out
 from dubito.metrics import expected_calibration_error
 
-from reference.dichotomies import Witness
+from reference.dichotomies import RowRecorder
 
 DIGITS, DIGIT = load_digits(return_X_y=True)
 TRAIN, REST = np.arange(0, 1797, 6), np.arange(1, 1797, 3)
@@ -94,13 +94,13 @@ def test_every_row_is_scored_by_a_tree_fitted_without_it():
     rng = np.random.default_rng(3)
     y = np.arange(90) % 3
     X = np.column_stack([np.arange(90), rng.normal(size=(90, 4)) + np.eye(3, 4)[y]])
-    Witness.diary.clear()
+    RowRecorder.fitted_rows.clear()
     NestedDichotomyEnsemble(
-        NestedDichotomyClassifier(Witness(), structure=(0, (1, 2)), internal=None),
+        NestedDichotomyClassifier(RowRecorder(), structure=(0, (1, 2)), internal=None),
         n_estimators=1,
         random_state=0,
     ).fit(X, y)
-    roots = [seen for seen in Witness.diary if len(seen) > 60]
+    roots = [seen for seen in RowRecorder.fitted_rows if len(seen) > 60]
     assert len(roots) == 6  # one fit to all rows, and five without a fold
     left_out = [set(range(90)) - seen for seen in roots]
     assert sorted(map(len, left_out)) == [0, 18, 18, 18, 18, 18]

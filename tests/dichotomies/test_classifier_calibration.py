@@ -26,7 +26,7 @@ from dubito.dichotomies import NestedDichotomyClassifier
 
 from reference.dichotomies import (
     NestedDichotomy,
-    Witness,
+    RowRecorder,
     class_bounds,
     in_pairs,
     leaves,
@@ -58,10 +58,10 @@ def by_label(model, table):
 
 
 @pytest.fixture
-def diary():
-    Witness.diary.clear()
-    yield Witness.diary
-    Witness.diary.clear()
+def fitted_rows():
+    RowRecorder.fitted_rows.clear()
+    yield RowRecorder.fitted_rows
+    RowRecorder.fitted_rows.clear()
 
 
 def numbered_rows(n=90, n_classes=4, seed=0):
@@ -100,12 +100,12 @@ def test_nodes_are_calibrated_on_out_of_fold_scores(internal, calibrator, n_fold
 
 
 @pytest.mark.parametrize("n_folds", [2, 3, 4])
-def test_folds_are_balanced_on_every_side_of_every_node(diary, n_folds):
+def test_folds_are_balanced_on_every_side_of_every_node(fitted_rows, n_folds):
     X, y = numbered_rows()
     NestedDichotomyClassifier(
-        Witness(), structure=((0, 1), (2, 3)), internal="platt", cv=n_folds, random_state=0
+        RowRecorder(), structure=((0, 1), (2, 3)), internal="platt", cv=n_folds, random_state=0
     ).fit(X, y)
-    seen = list(diary)
+    seen = list(fitted_rows)
     assert len(seen) == 3 * (1 + n_folds)
     for _, left, right in nodes(((0, 1), (2, 3))):
         whole = frozenset(np.flatnonzero(np.isin(y, left + right)).tolist())
@@ -120,15 +120,15 @@ def test_folds_are_balanced_on_every_side_of_every_node(diary, n_folds):
             assert max(sizes) - min(sizes) <= 1
 
 
-def test_node_maps_equal_fitted_calibrators(diary):
+def test_node_maps_equal_fitted_calibrators(fitted_rows):
     X, y = numbered_rows()
     tree = ((0, 1), (2, 3))
     model = NestedDichotomyClassifier(
-        Witness(), structure=tree, internal=PlattCalibrator(), random_state=0
+        RowRecorder(), structure=tree, internal=PlattCalibrator(), random_state=0
     ).fit(X, y)
     log_proba = by_label(model, model.predict_log_proba(X))
     found = node_odds(tree, log_proba)
-    seen = list(diary)
+    seen = list(fitted_rows)
     for name, left, right in nodes(tree):
         whole = np.flatnonzero(np.isin(y, left + right))
         event = np.isin(y[whole], right)
@@ -208,18 +208,20 @@ def test_no_class_becomes_impossible():
 
 
 @pytest.mark.parametrize("size", [0.1, 0.3])
-def test_external_calibration_uses_held_out_rows(diary, size):
+def test_external_calibration_uses_held_out_rows(fitted_rows, size):
     X, y = numbered_rows(200, 5)
     tree = ((0, 1), (2, (3, 4)))
     model = NestedDichotomyClassifier(
-        Witness(), structure=tree, external="vector", holdout_size=size, random_state=0
+        RowRecorder(), structure=tree, external="vector", holdout_size=size, random_state=0
     ).fit(X, y)
-    used = np.array(sorted(max(diary, key=len)))
+    used = np.array(sorted(max(fitted_rows, key=len)))
     held = np.setdiff1d(np.arange(len(y)), used)
     fraction = np.bincount(y[held], minlength=5) / np.bincount(y)
     assert (np.abs(fraction - size) <= 1 / np.bincount(y)).all()
     assert len(held) == pytest.approx(size * len(y), abs=1)
-    bare = NestedDichotomyClassifier(Witness(), structure=tree, internal=None).fit(X[used], y[used])
+    bare = NestedDichotomyClassifier(RowRecorder(), structure=tree, internal=None).fit(
+        X[used], y[used]
+    )
     calibrator = VectorCalibrator(input="logits").fit(bare.predict_log_proba(X[held]), y[held])
     wanted = calibrator.predict_proba(bare.predict_log_proba(X))
     np.testing.assert_allclose(model.predict_proba(X), wanted, atol=1e-6)

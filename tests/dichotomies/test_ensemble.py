@@ -20,7 +20,7 @@ from dubito.calibration import EvidentialLogisticCalibrator, TemperatureCalibrat
 from dubito.decision import interval_dominance
 from dubito.dichotomies import NestedDichotomyClassifier, NestedDichotomyEnsemble
 
-from reference.dichotomies import Witness
+from reference.dichotomies import RowRecorder
 
 X, Y = load_digits(return_X_y=True)
 TRAIN, REST = np.arange(0, 1797, 3), np.arange(1, 1797, 3)
@@ -111,14 +111,14 @@ def make_noisy(n=960, n_classes=12, seed=0):
 
 def test_the_temperature_minimises_the_loss_of_held_out_rows():
     rows, labels = make_noisy()
-    Witness.diary.clear()
+    RowRecorder.fitted_rows.clear()
     model = NestedDichotomyEnsemble(
-        NestedDichotomyClassifier(Witness(), structure="random"),
+        NestedDichotomyClassifier(RowRecorder(), structure="random"),
         n_estimators=3,
         holdout_size=0.25,
         random_state=0,
     ).fit(rows, labels)
-    held = np.setdiff1d(np.arange(len(labels)), list(frozenset.union(*Witness.diary)))
+    held = np.setdiff1d(np.arange(len(labels)), list(frozenset.union(*RowRecorder.fitted_rows)))
     assert (np.bincount(labels[held]) == 20).all()
     pooled = mean_log(model, rows[held])
 

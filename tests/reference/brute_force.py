@@ -1,6 +1,7 @@
 """Belief functions by their definitions: dicts of frozensets, sums over all pairs of sets.
 
-Written from the definitions in Shafer (1976) and in P2 section 2.1, sharing no code with dubito.
+Written from the definitions in Shafer (1976) and in Denoeux 2019, section 2.1, without code of
+dubito.
 """
 
 from itertools import chain, combinations, product
@@ -55,7 +56,7 @@ def yager(m1, m2, frame):
 
 
 def contextual_discount(m, rates):
-    """Let each class join each focal set independently, one class after the other."""
+    """Return masses after each class was added to each focal set with its rate, independently."""
     for label, rate in rates.items():
         m = combine(m, {frozenset([label]): rate, frozenset(): 1 - rate}, lambda b, c: b | c)
     return m

@@ -1,9 +1,9 @@
-"""Nested dichotomies by their definition (P4): recursive, a scikit-learn model for each node.
+"""Nested dichotomies by their definition (Leathart et al. 2019): recursive, a model at each node.
 
 Trees are nested pairs of labels, nodes are named by the turns that lead to them ("" is the root,
 "LR" the right child of its left child), numbers are kept in dictionaries by node or label, and
-bounds and decisions are sought among all combinations of the ends of the nodes' intervals. Shares
-no code with dubito; calibrators of nodes are whatever the caller passes.
+bounds and decisions are found among all combinations of the ends of the nodes' intervals. Uses no
+code of dubito, except for the calibrators that a caller passes.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from sklearn.linear_model import LogisticRegression
 
 
 class NotCertifiedError(AssertionError):
-    """No optimum that can be trusted was found."""
+    """No certified optimum was found."""
 
 
 def in_pairs(nested):
-    """Split groups of more than two in halves, the first being the larger; a lone member stays."""
+    """Return nested pairs: larger groups are split in halves, the first not smaller."""
     if not isinstance(nested, (tuple, list)):
         return nested
     if len(nested) == 1:
@@ -35,12 +35,12 @@ def in_pairs(nested):
 
 
 def leaves(pair):
-    """Labels from left to right."""
+    """Return the labels from left to right."""
     return leaves(pair[0]) + leaves(pair[1]) if isinstance(pair, tuple) else [pair]
 
 
 def nodes(pair, name=""):
-    """Name of each node with the labels at its left and its right, in preorder."""
+    """Return the name of each node with the labels at its left and right, in preorder."""
     if not isinstance(pair, tuple):
         return []
     here = (name, leaves(pair[0]), leaves(pair[1]))
@@ -48,7 +48,10 @@ def nodes(pair, name=""):
 
 
 def path_products(pair, right, name="", here=1.0):
-    """Probability of each label, from the probability of the right side at each node (P4, p. 2)."""
+    """Return the probability of each label, from that of the right side at each node.
+
+    Leathart et al. 2019, section 2.
+    """
     if not isinstance(pair, tuple):
         return {pair: here}
     return {
@@ -58,7 +61,7 @@ def path_products(pair, right, name="", here=1.0):
 
 
 def node_odds(pair, log_proba):
-    """Log-odds of the right side of each node, from log probabilities by label."""
+    """Return the log-odds of the right side of each node, from log probabilities by label."""
     return {
         name: logsumexp([log_proba[label] for label in right], axis=0)
         - logsumexp([log_proba[label] for label in left], axis=0)
@@ -67,7 +70,7 @@ def node_odds(pair, log_proba):
 
 
 def node_losses(pair, log_proba, y):
-    """Summed log loss of each node over the rows that reach it."""
+    """Return the summed log loss of each node over the rows of its classes."""
     odds, losses = node_odds(pair, log_proba), {}
     for name, left, right in nodes(pair):
         here = np.isin(y, left + right)
@@ -78,7 +81,7 @@ def node_losses(pair, log_proba, y):
 
 
 def every_corner(pair, intervals):
-    """Probabilities by label for every choice of ends of the nodes' intervals."""
+    """Yield probabilities by label for every choice of ends of the nodes' intervals."""
     names = [name for name, _, _ in nodes(pair)]
     for ends in product([0, 1], repeat=len(names)):
         right = {name: intervals[name][end] for name, end in zip(names, ends, strict=True)}
@@ -86,7 +89,7 @@ def every_corner(pair, intervals):
 
 
 def class_bounds(pair, intervals):
-    """Least and greatest probability of each label, by label."""
+    """Return the least and greatest probability of each label, by label."""
     corners = list(every_corner(pair, intervals))
     return {
         label: tuple(f([corner[label] for corner in corners], axis=0) for f in (np.min, np.max))
@@ -95,7 +98,7 @@ def class_bounds(pair, intervals):
 
 
 def maximal(pair, intervals, tie=1e-12):
-    """Whether no other label is the more probable one at every corner, by label.
+    """Return whether no other label is more probable at every corner, by label.
 
     The difference of two labels' probabilities is linear in each node's, so corners decide.
     """
@@ -112,7 +115,7 @@ def maximal(pair, intervals, tie=1e-12):
 
 
 def best_first(proba, k):
-    """Columns of the k largest of a row, the first column of equal ones first."""
+    """Return the columns of the k largest of a row; ties go to the first column."""
     return sorted(range(len(proba)), key=lambda j: (-proba[j], j))[:k]
 
 
@@ -120,8 +123,8 @@ class NestedDichotomy:
     """A clone of `estimator` at each node, and of `calibrator` where one is given.
 
     Rows are put in the order of the leaves, those of one label as they come; the fold of a row is
-    its place in that order modulo `n_folds`. A calibrator sees the log-odds that models fitted to
-    the other folds give; a node with one row at a side has none.
+    its place in that order modulo `n_folds`. A calibrator is fitted to the log-odds of models of
+    the other folds; a node with one row at a side has none.
     """
 
     def __init__(self, nested, estimator, *, calibrator=None, n_folds=3):
@@ -153,7 +156,7 @@ class NestedDichotomy:
         return clone(self.calibrator).fit(scores, event, sample_weight=weight)
 
     def right(self, X):
-        """Probability of the right side of each node, by name."""
+        """Return the probability of the right side of each node, by name."""
         found = {}
         for name, model in self.models.items():
             odds = log_odds(model, X)
@@ -162,7 +165,7 @@ class NestedDichotomy:
         return found
 
     def intervals(self, X):
-        """Bounds of the right side of each node, by name; [0, 1] where nothing is calibrated."""
+        """Return bounds of the right side of each node, by name; [0, 1] without calibration."""
         found = {}
         for name, model in self.models.items():
             odds = log_odds(model, X)
@@ -174,21 +177,21 @@ class NestedDichotomy:
         return found
 
     def proba(self, X):
-        """Probability of each label, by label."""
+        """Return the probability of each label, by label."""
         return path_products(self.pair, self.right(X))
 
 
 def fitted(estimator, X, event, weight):
-    """A clone fitted to the rows; weights are passed where they say something."""
+    """Return a clone fitted to the rows; weights are passed only if some differ from 1."""
     options = {} if (weight == 1).all() else {"sample_weight": weight}
     with warnings.catch_warnings():
-        # At its tightest the line search of a solver ends in rounding, which is as far as one gets.
+        # At the tightest tolerance the line search of a solver ends in rounding errors.
         warnings.simplefilter("ignore", ConvergenceWarning)
         return clone(estimator).fit(X, event, **options)
 
 
 def log_odds(model, X):
-    """Log-odds of the event; those of a logistic regression before they are rounded to 0 and 1."""
+    """Return the log-odds of the event, for logistic regression without rounding to 0 and 1."""
     if isinstance(model, LogisticRegression):
         return model.decision_function(X)
     with np.errstate(divide="ignore"):
@@ -200,20 +203,20 @@ def log_odds(model, X):
 
 
 def tight_logistic(**options):
-    """Logistic regression as scikit-learn solves it when asked for the optimum.
+    """Return scikit-learn's logistic regression with a tight tolerance.
 
-    Newton's method gets there; at the same tolerance L-BFGS stops up to 0.06 of log-odds away.
+    Newton's method converges; at the same tolerance L-BFGS stops up to 0.06 of log-odds away.
     """
     solver = LogisticRegression(solver="newton-cholesky", tol=1e-10, max_iter=10_000)
     return solver.set_params(**options)
 
 
 def newton_logistic(X, event, *, C=1.0, weight=None):
-    """Optimum of L2 logistic regression with a free intercept for columns of any scale.
+    """Return coefficients and intercept of L2 logistic regression for columns of any scale.
 
     Newton's method on columns divided by their largest entry, where scikit-learn's solvers stop
-    early. Returns coefficients and intercept; the certificate is Newton's decrement, twice what the
-    objective could still fall by.
+    early. The intercept is not penalised. The certificate is Newton's decrement, twice the possible
+    decrease of the objective.
     """
     X = X.toarray() if sparse.issparse(X) else np.asarray(X, dtype=float)
     unit = np.abs(X).max(axis=0)
@@ -233,7 +236,7 @@ def newton_logistic(X, event, *, C=1.0, weight=None):
         scale = 1 / np.sqrt(np.diag(hessian))
         step = scale * np.linalg.lstsq(hessian * np.outer(scale, scale), scale * gradient)[0]
         if gradient @ step < 1e-18 * weight.sum():
-            beta = beta - step  # so near, a step squares the error
+            beta = beta - step  # converges quadratically here
             return beta[:-1] / unit, beta[-1]
         length = 1.0
         while value(beta - length * step) > value(beta) and length > 1e-6:
@@ -242,13 +245,13 @@ def newton_logistic(X, event, *, C=1.0, weight=None):
     raise NotCertifiedError(f"the decrement is still {gradient @ step}")
 
 
-class Witness(ClassifierMixin, BaseEstimator):
-    """Logistic regression of all columns but the first, which names rows; it keeps a diary."""
+class RowRecorder(ClassifierMixin, BaseEstimator):
+    """Logistic regression that records its training rows: the first column is a row number."""
 
-    diary: list = []  # noqa: RUF012 - shared by all copies on purpose
+    fitted_rows: list = []  # noqa: RUF012 - shared by all copies on purpose
 
     def fit(self, X, y, sample_weight=None):
-        self.diary.append(frozenset(X[:, 0].astype(int).tolist()))
+        self.fitted_rows.append(frozenset(X[:, 0].astype(int).tolist()))
         self.model_ = tight_logistic().fit(X[:, 1:], y, sample_weight)
         self.classes_ = self.model_.classes_
         return self

@@ -1,9 +1,9 @@
-"""The imprecise Gaussian discriminant by its definition (P3): everything is enumerated.
+"""The imprecise Gaussian discriminant by its definition, with enumeration of all vertices.
 
 The farthest mean of a box is found among all its vertices, the nearest by bounded least squares
 with a certificate, bounds and decisions among all vertices of the prior set times all combinations
-of least and greatest densities, and critical imprecision by finding a root. Exponential in features
-and classes, one row at a time; shares no code with dubito.
+of least and greatest densities, and critical imprecision by finding a root (Carranza Alarcón and
+Destercke 2019). Exponential in features and classes, one row at a time; uses no code of dubito.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ LOG_2PI = float(np.log(2 * np.pi))
 
 
 class NotCertifiedError(AssertionError):
-    """No optimum that can be trusted was found."""
+    """No certified optimum was found."""
 
 
 @cache
 def corners(size):
-    """All vertices of [-1, 1]^size, (2^size, size)."""
+    """Return all vertices of [-1, 1]^size, (2^size, size)."""
     return np.array(list(product([-1.0, 1.0], repeat=size)))
 
 
 def farthest(root, d, h):
-    """Greatest squared distance: max of |root (d - y)|^2 over the vertices of |y| <= h."""
+    """Return the greatest squared distance |root (d - y)|^2 over the vertices of |y| <= h."""
     return float(((root @ d - (corners(len(d)) * h) @ root.T) ** 2).sum(axis=1).max())
 
 
 def nearest(root, d, h):
-    """Least squared distance: min of |root (d - y)|^2 over the box |y| <= h.
+    """Return the least squared distance: min of |root (d - y)|^2 over the box |y| <= h.
 
-    The problem is convex: nowhere in the box is the value less than here by more than the gap to
-    the least of the tangent plane. Where the gap is not small the point is not trusted.
+    The problem is convex: the minimum is below the value by at most the gap to the minimum of the
+    tangent plane. An error is raised where the gap is not small.
     """
     target, design = root @ d, root * h
     s = np.zeros(len(d))  # y = h s
@@ -61,7 +61,7 @@ def nearest(root, d, h):
 
 
 def _polished(design, target, s):
-    """Solve again for what is free, the rest being at its bounds; keep that if it is better."""
+    """Return the solution for the free coordinates, others fixed at their bounds, if better."""
     free = np.abs(s) < 1 - 1e-9
     rest = target - design[:, ~free] @ s[~free]
     better = s.copy()
@@ -72,7 +72,7 @@ def _polished(design, target, s):
 
 
 def prior_vertices(lower, upper):
-    """Vertices of the priors between bounds that sum to 1: all but one class are at a bound."""
+    """Return the vertices of priors within bounds that sum to 1: all but one are at a bound."""
     found, places = [], np.arange(len(lower))
     for left in places:
         for at in product([0, 1], repeat=len(lower) - 1):
@@ -85,14 +85,14 @@ def prior_vertices(lower, upper):
 
 
 def _log_sum(terms):
-    """Logarithm of the sum of exponentials over the last axis; scipy's is slower."""
+    """Return the log of the sum of exponentials over the last axis; scipy's is slower."""
     top = terms.max(axis=-1, keepdims=True)
     shifted = terms - np.where(np.isfinite(top), top, 0)
     return np.log(np.exp(shifted).sum(axis=-1)) + top[..., 0]
 
 
 def draw_classes(rng, n_features, counts, *, condition=1e4, distance=3.0):
-    """Draw rows of classes whose sample covariances have exactly this condition number.
+    """Return random rows of classes whose sample covariances have exactly this condition number.
 
     Each class has its own axes and variances; means are about `distance` deviations apart. A count
     must exceed the number of features.
@@ -110,14 +110,14 @@ def draw_classes(rng, n_features, counts, *, condition=1e4, distance=3.0):
 
 
 def draw_between(rng, X, y, n):
-    """Draw rows between rows of the classes, where it is hard to say which they are of."""
+    """Return random rows on lines between training rows, where classes are hard to predict."""
     first, second = (rng.integers(len(y), size=n) for _ in range(2))
-    share = rng.random((n, 1))
-    return share * X[first] + (1 - share) * X[second]
+    position = rng.random((n, 1))
+    return position * X[first] + (1 - position) * X[second]
 
 
 class ImpreciseGaussians:
-    """Gaussian classes whose means lie in boxes; labels are 0..K-1, options as the estimator's."""
+    """Gaussian classes with means in boxes; labels are 0..K-1, options those of the estimator."""
 
     def __init__(
         self,
@@ -140,7 +140,7 @@ class ImpreciseGaussians:
         self.counts = np.array([weight[own].sum() for own in members])
         self.means = np.array([weight[own] @ X[own] / weight[own].sum() for own in members])
         middle = X - self.means[y]
-        for own in members:  # what is constant is so without rounding
+        for own in members:  # constant columns are centred without rounding errors
             middle[np.ix_(own, np.ptp(X[own], axis=0) == 0)] = 0
         scatters = [(middle[own].T * weight[own]) @ middle[own] for own in members]
         freedom = 1 if divisor == "unbiased" else 0
@@ -166,7 +166,7 @@ class ImpreciseGaussians:
         tied = covariance_type == "tied"
         rows = np.full(len(members), self.counts.sum()) if tied else self.counts
         self.rank = np.array([len(root) for root in self.roots])
-        # A direction that a class has lost counts as one of pooled spread, met at its centre.
+        # A direction without variance counts as one of pooled variance, at distance 0.
         self.dimension = max(np.count_nonzero(self.deviations), self.rank.max())
         stretch = covariance_imprecision / rows
         self.kappas = np.where(self.rank > 0, 1 + stretch, 1.0)
@@ -186,7 +186,7 @@ class ImpreciseGaussians:
         return self.c * self.e
 
     def distances(self, x):
-        """Least and greatest squared distance to each class, (K,) each."""
+        """Return the least and greatest squared distance to each class, (K,) each."""
         key = (self.c, x.tobytes())
         if key not in self._known:
             self._known[key] = self._distances(x)
@@ -199,20 +199,20 @@ class ImpreciseGaussians:
         return np.array(near), np.array(far)
 
     def log_densities(self, x):
-        """Least and greatest log density of each class, (K,) each."""
+        """Return the least and greatest log density of each class, (K,) each."""
         near, far = self.distances(x)
         kappa = self.kappas
         others = np.maximum(self.rank - 1, 0) * np.log(kappa)
         constant = self.dimension * LOG_2PI + self.log_dets
-        # Of all covariances in the interval the extreme ones are extreme in every direction but
-        # that of the distance, where the value is log(stretch) + distance / stretch.
+        # The extreme covariances of the interval are extreme in every direction except that of the
+        # distance, where the value is log(stretch) + distance / stretch.
         stretch = np.clip(near, 1 / kappa, kappa)
         least = np.log(stretch) + near / stretch - others
         most = np.maximum(np.log(kappa) + far / kappa, far * kappa - np.log(kappa)) + others
         return -0.5 * (constant + most), -0.5 * (constant + least)
 
     def _log_joints(self, x):
-        """Log of prior times density, for each vertex of priors and of densities, (V, K)."""
+        """Return log(prior x density) for each vertex of priors and of densities, (V, K)."""
         lower, upper = self.log_densities(x)
         density = np.where(corners(self.n_classes) > 0, upper, lower)
         with np.errstate(divide="ignore"):
@@ -220,14 +220,14 @@ class ImpreciseGaussians:
         return (prior[:, None] + density[None]).reshape(-1, self.n_classes)
 
     def posteriors(self, x):
-        """Lower and upper posterior probability of each class, (K,) each."""
+        """Return the lower and upper posterior probability of each class, (K,) each."""
         proba = softmax(self._log_joints(x), axis=1)
         return proba.min(axis=0), proba.max(axis=0)
 
     def margins(self, x, loss=None):
-        """How surely act a beats act b, (acts, acts): the least log of b's regret over a's.
+        """Return the least log ratio of regrets of act b and act a, (acts, acts).
 
-        Positive where a has less expected loss than b whatever the priors and the means.
+        Positive where a has less expected loss than b for all priors and means.
         """
         losses = 1 - np.eye(self.n_classes) if loss is None else np.asarray(loss, dtype=float)
         gain = losses[None] - losses[:, None]  # of a over b, (acts, acts, K)
@@ -235,11 +235,11 @@ class ImpreciseGaussians:
         with np.errstate(divide="ignore", invalid="ignore"):
             won = _log_sum(joints + np.log(np.maximum(gain, 0)))
             lost = _log_sum(joints + np.log(np.maximum(-gain, 0)))
-            ahead = won - lost
-        return np.where(np.isnan(ahead), 0, ahead).min(axis=0)  # both nothing: a tie
+            ratio = won - lost
+        return np.where(np.isnan(ratio), 0, ratio).min(axis=0)  # both 0: a tie
 
     def maximal(self, x, loss=None):
-        """Acts that no other beats, (acts,); a tie stays."""
+        """Return the acts that no other act dominates, (acts,)."""
         return ~(self.margins(x, loss) > 1e-11).any(axis=0)
 
     def critical_c(self, x, limit=1e6):
@@ -269,10 +269,10 @@ def scikit_learn_divisor():
 
 
 def _covariance(kind, scatter, divisor, pooled):
-    """One class's covariance matrix."""
+    """Return the covariance matrix of one class."""
     if kind == "tied":
         return pooled
-    # One row, or copies of one, have no covariance: they borrow the pooled one.
+    # A single row, or copies of one, have no covariance: the pooled one is used.
     own = scatter / divisor if divisor > 0 and scatter.any() else pooled
     if kind == "full":
         return own
@@ -281,7 +281,7 @@ def _covariance(kind, scatter, divisor, pooled):
 
 
 def _root(covariance, units, tol):
-    """R with R'R the pseudo-inverse, and the log determinant, of directions with any spread."""
+    """Return R with R'R the pseudo-inverse, and the log determinant of its range."""
     units = np.where(units > 0, units, 1.0)
     values, vectors = np.linalg.eigh(covariance / np.outer(units, units))
     kept = values > tol**2 * max(values.max(), 0.0)
@@ -290,7 +290,7 @@ def _root(covariance, units, tol):
 
 
 def _prior_bounds(priors, imprecision, counts):
-    """Bounds of each class's prior, those given made as narrow as the others' allow."""
+    """Return bounds of each class's prior, tightened to those that the others allow."""
     total = counts.sum()
     prior = counts / total if priors is None else np.asarray(priors, dtype=float)
     given = prior_vertices(*prior.T) if prior.ndim == 2 else prior[None]

@@ -1,8 +1,7 @@
-"""The belief behind weights of evidence, in decimals of 60 digits: by definition and in O(K).
+"""Belief functions of weights of evidence, in decimals of 60 digits: by definition and in O(K).
 
-Weights are Shafer's, w = -ln(1 - support). Written from P2 (eq. 1, 3, 4, 31), sharing no code with
-dubito. In decimals nothing is ever subtracted from anything of its own size, so every number,
-however small, is right to 50 digits and more.
+Weights are Shafer's, w = -ln(1 - support). Written from Denoeux 2019 (eq. 1, 3, 4, 31) without code
+of dubito. There is no cancellation, so every number, however small, has at least 50 right digits.
 """
 
 from dataclasses import dataclass
@@ -18,8 +17,9 @@ DIGITS = Context(prec=60, Emin=MIN_EMIN, Emax=MAX_EMAX)
 
 @dataclass(frozen=True)
 class Belief:
-    """Bel and Pl of each class, the mass of the frame, the conflict before normalisation, and
-    where they can be listed the masses of the bit masks 1 .. 2^K-1.
+    """Bel and Pl of each class, the mass of the frame, and the conflict before normalisation.
+
+    With few classes also the masses of the bit masks 1 .. 2^K-1.
     """
 
     lower: list
@@ -30,7 +30,7 @@ class Belief:
 
 
 def support(weight):
-    """1 - exp(-w): more digits for smaller weights, as that many leading nines cancel."""
+    """Return 1 - exp(-w), with additional digits for small weights, where leading nines cancel."""
     if not weight:
         return Decimal(0)
     with localcontext() as context:
@@ -39,10 +39,11 @@ def support(weight):
 
 
 def combined(w_plus, w_minus):
-    """Combine all 2K simple mass functions of one row, conjunctively: masses of 2^K bit masks.
+    """Return the conjunctive combination of the 2K simple mass functions of a row, (2^K,).
 
-    Provenance: P2, eq. 31 by the definition of Dempster's rule before normalisation (eq. 3). A
-    simple mass function keeps 1 - s of every mass where it is and moves s of it to the meet.
+    Provenance: Denoeux 2019, eq. 31 by the definition of Dempster's rule before normalisation
+    (eq. 3). A simple mass function leaves 1 - s of every mass at its set and moves s of it to the
+    intersection with its focal set.
     """
     n_classes = len(w_plus)
     frame = (1 << n_classes) - 1
@@ -60,9 +61,10 @@ def combined(w_plus, w_minus):
 
 
 def belief(w_plus, w_minus):
-    """Belief and normalised masses of one row, summed over all 2^K sets; K up to 6 or so.
+    """Return belief and normalised masses of one row, summed over all 2^K sets; for small K.
 
-    Provenance: P2, eq. 2, on the masses of eq. 31; the conflict is the mass of the empty set.
+    Provenance: Denoeux 2019, eq. 2, on the masses of eq. 31; the conflict is the mass of the empty
+    set.
     """
     with localcontext(DIGITS):
         conflict, *rest = combined(w_plus, w_minus)
@@ -79,28 +81,28 @@ def belief(w_plus, w_minus):
 
 
 def belief_of_many(w_plus, w_minus):
-    """Belief of one row in O(K), for thousands of classes.
+    """Return the belief of one row in O(K), for thousands of classes.
 
-    Provenance: own derivation, from what each simple mass function says when it is taken by its
-    focal set (probability s) or by the frame (1 - s), all independently. What they leave is
+    Provenance: own derivation. Each simple mass function is its focal set with probability s, or
+    the frame with probability 1 - s, independently. The intersection is
 
     - empty, if two classes are singled out, or one that is also ruled out, or none is and all are
       ruled out;
     - a set with class k, if k is not ruled out and no other class is singled out;
     - {k}, if moreover k is singled out or all others are ruled out;
-    - the frame, if nothing is said at all.
+    - the frame, if all simple mass functions are the frame.
     """
     with localcontext(DIGITS):
         plus, minus = ([Decimal(float(w)) for w in weights] for weights in (w_plus, w_minus))
-        singled, unsaid = [support(w) for w in plus], [(-w).exp() for w in plus]
+        singled, vacuous = [support(w) for w in plus], [(-w).exp() for w in plus]
         out, left = [support(w) for w in minus], [(-w).exp() for w in minus]
 
         none, one, several = Decimal(1), Decimal(0), Decimal(0)  # classes singled out
-        for s, u in zip(singled, unsaid, strict=True):
+        for s, u in zip(singled, vacuous, strict=True):
             several += one * s
             one = one * u + none * s
             none *= u
-        alone = [s * others for s, others in zip(singled, _all_but_one(unsaid), strict=True)]
+        alone = [s * others for s, others in zip(singled, _all_but_one(vacuous), strict=True)]
         some_left = sum(x * before for x, before in zip(left, _before(out), strict=True))
 
         total = sum(map(mul, alone, left)) + none * some_left
@@ -114,20 +116,20 @@ def belief_of_many(w_plus, w_minus):
 
 
 def _before(factors):
-    """Products of the factors before each."""
+    """Return the products of the factors before each."""
     return list(accumulate(factors[:-1], mul, initial=Decimal(1)))
 
 
 def _all_but_one(factors):
-    """Products of all factors but each, without a division: factors may be 0."""
+    """Return the products of all factors except each, without a division: factors may be 0."""
     return list(map(mul, _before(factors), reversed(_before(factors[::-1]))))
 
 
 def least_committed(coef, intercept, phi):
-    """Slopes and offsets (J, K) with the least sum of squared weights over the rows of features.
+    """Return slopes and offsets (J, K) with the least sum of squared weights over the rows.
 
-    Provenance: P2, eq. 36-37, solved with the data themselves by the conditions of Lagrange.
-    Unknown are c_0 .. c_J and alpha (J, K), in which the weights are linear; c_0 is not wanted.
+    Provenance: Denoeux 2019, eq. 36-37, solved with Lagrange multipliers on the rows themselves.
+    Unknowns are c_0 .. c_J and alpha (J, K), in which the weights are linear; c_0 is not returned.
     """
     (n_classes, n_features), n = coef.shape, len(phi)
     size = 1 + n_features + n_features * n_classes

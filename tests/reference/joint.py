@@ -1,9 +1,9 @@
 """Joint calibration of several classifiers by its definition: generic optimisers and quadrature.
 
-Two classes are written from P1 (eq. 3-10); more classes from the definition of the bounds, the
-greatest probability in each level set of the likelihood and the least under Gumbel noise. Shares no
-code with dubito. Every optimum is certified: problems are convex, so a point that meets the
-conditions of Karush, Kuhn and Tucker is the optimum, however it was found.
+Two classes are written from Minary et al. 2017 (eq. 3-10); more classes from the definition of the
+bounds, the greatest probability in each level set of the likelihood and the least under Gumbel
+noise. Uses no code of dubito. Every optimum is certified: the problems are convex, so a point that
+meets the conditions of Karush, Kuhn and Tucker is the optimum.
 """
 
 from itertools import pairwise, product
@@ -16,28 +16,29 @@ from scipy.special import expit, logit
 
 
 class NotCertifiedError(AssertionError):
-    """No optimum that can be trusted was found."""
+    """No certified optimum was found."""
 
 
 def class_targets(y, n_classes, targets, weight):
-    """What the likelihood predicts: rows of classes that sum to 1.
+    """Return the targets of the likelihood, (n, K), rows sum to 1.
 
-    "smoothed" is P0's eq. 25, one more row of each class beside those of one's own class; "light" a
-    quarter of a row, of no class, beside all rows; a number so many of those; "raw" 0 and 1.
+    "smoothed" is Xu et al. 2015, eq. 25: one more row of each class beside the rows of a class.
+    "light" adds a quarter of a row, divided equally among the classes, to all rows; a number adds
+    that many rows; "raw" is 0 and 1.
     """
     own = np.eye(n_classes)[y]
     if targets == "raw":
         return own
     if targets == "light" or not isinstance(targets, str):
         pseudo = 0.25 if targets == "light" else targets
-        share = pseudo / (weight.sum() + pseudo)
-        return (1 - share) * own + share / n_classes
+        fraction = pseudo / (weight.sum() + pseudo)
+        return (1 - fraction) * own + fraction / n_classes
     count = (weight @ own)[y][:, None]
     return (count * own + 1) / (count + n_classes)
 
 
 def softmax(utility):
-    """Probabilities and the logarithm of the sum, along the last axis; scipy's are slower."""
+    """Return probabilities and the log of the sum, along the last axis; scipy's are slower."""
     top = utility.max(axis=-1, keepdims=True)
     lifted = np.exp(utility - top)
     total = lifted.sum(axis=-1, keepdims=True)
@@ -45,9 +46,9 @@ def softmax(utility):
 
 
 def least(function, start):
-    """Minimise a smooth convex function that gives value, gradient and Hessian.
+    """Return the minimum of a smooth convex function with value, gradient and Hessian.
 
-    Newton from a start that may be good; where that fails, a trust region from it, then Newton.
+    Newton's method from the start; if it fails, a trust region method, then Newton's method.
     """
     polished = _newton(function, start)
     if polished is None:
@@ -67,7 +68,7 @@ def least(function, start):
 
 @np.errstate(over="ignore", invalid="ignore")
 def _newton(function, x):
-    """Polish until the value can fall by no more than about 1e-15, or return None."""
+    """Return the minimum by Newton's method, to a decrement of 1e-15, or None."""
     previous = np.inf
     for _ in range(30):
         value, gradient, hessian = function(x)
@@ -90,7 +91,7 @@ def _newton(function, x):
 class JointLogistic:
     """Two classes, J scores: expit(b + sum of a_j s_j), slopes of any sign.
 
-    Coefficients are kept for standardised scores; `slope` and `intercept` are in their own units.
+    `best` holds coefficients of standardised scores; `slope` and `intercept` those of raw scores.
     """
 
     def __init__(self, scores, y, *, targets="light", ridge=0.0, weight=None, bias=True):
@@ -113,17 +114,18 @@ class JointLogistic:
         return np.column_stack([np.ones(len(x)), x]) if self.bias else x
 
     def _likelihood(self, coefficients):
-        """Penalised negative log-likelihood, gradient and Hessian."""
+        """Return the penalised negative log-likelihood, gradient and Hessian."""
         eta = self.design @ coefficients
-        share = expit(eta)
+        proba = expit(eta)
         value = self.weight @ (np.logaddexp(0, eta) - self.target * eta)
-        gradient = self.design.T @ (self.weight * (share - self.target))
-        curvature = (self.design.T * (self.weight * share * expit(-eta))) @ self.design
-        pull = self.penalty * coefficients
-        return value + 0.5 * pull @ coefficients, gradient + pull, curvature + np.diag(self.penalty)
+        gradient = self.design.T @ (self.weight * (proba - self.target))
+        curvature = (self.design.T * (self.weight * proba * expit(-eta))) @ self.design
+        ridge = self.penalty * coefficients
+        value += 0.5 * ridge @ coefficients
+        return value, gradient + ridge, curvature + np.diag(self.penalty)
 
     def estimate(self, row):
-        """Log-odds at one row of scores, and their standard deviation."""
+        """Return the log-odds at one row of scores, and their standard deviation."""
         z = self.standardised([row])[0]
         return z @ self.best, np.sqrt(z @ np.linalg.solve(self.curvature, z))
 
@@ -145,12 +147,15 @@ class JointLogistic:
         return relative
 
     def contour(self, row, theta):
-        """P1, eq. 7 and 10."""
+        """Return the contour at one row of scores (Minary et al. 2017, eq. 7 and 10)."""
         relative = self.profile(row)
         return np.array([relative(logit(t)) if 0 < t < 1 else 0.0 for t in theta])
 
     def bounds(self, row):
-        """Belief and plausibility of the second class (P1, eq. 3), integrated in log-odds."""
+        """Return belief and plausibility of the second class, integrated over log-odds.
+
+        Minary et al. 2017, eq. 3.
+        """
         relative = self.profile(row)
         at, deviation = self.estimate(row)
 
@@ -188,7 +193,7 @@ class JointMultinomial:
         self.least = self.likelihood(self.best)[0]
 
     def features(self, scores):
-        """(n, K, P): utilities are this times the parameters."""
+        """Return features (n, K, P): utilities are linear in the parameters."""
         table = np.moveaxis(scores, 1, 2)
         if not self.bias:
             return table
@@ -196,14 +201,14 @@ class JointMultinomial:
         return np.concatenate([table, constant], axis=2)
 
     def likelihood(self, parameters):
-        """Negative log-likelihood, gradient and Hessian."""
+        """Return the negative log-likelihood, gradient and Hessian."""
         utility = self.design @ parameters
-        share, total = softmax(utility)
+        proba, total = softmax(utility)
         value = self.weight @ (total - (self.target * utility).sum(axis=1))
-        gradient = np.einsum("i,ik,ikp->p", self.weight, share - self.target, self.design)
-        middle = self.design - np.einsum("ik,ikp->ip", share, self.design)[:, None]
+        gradient = np.einsum("i,ik,ikp->p", self.weight, proba - self.target, self.design)
+        middle = self.design - np.einsum("ik,ikp->ip", proba, self.design)[:, None]
         flat = middle.reshape(-1, middle.shape[2])
-        hessian = (flat * (self.weight[:, None] * share).reshape(-1, 1)).T @ flat
+        hessian = (flat * (self.weight[:, None] * proba).reshape(-1, 1)).T @ flat
         return value, gradient, hessian
 
     def _fit(self):
@@ -226,31 +231,31 @@ class JointMultinomial:
                 return parameters
         raise NotCertifiedError("no maximum of the likelihood found")
 
-    def share(self, row):
-        """Probabilities of one row, (J, K), at the estimate."""
+    def proba(self, row):
+        """Return the probabilities of one row, (J, K), at the estimate."""
         return softmax(self.features(np.asarray(row, dtype=float)[None])[0] @ self.best)[0]
 
     def bounds(self, row):
-        """Lower and upper probabilities of one row of scores, (J, K)."""
+        """Return lower and upper probabilities of one row of scores, (J, K)."""
         table, n_classes = self.features(np.asarray(row, dtype=float)[None])[0], self.n_classes
         pairs = list(product(range(n_classes), repeat=2))
-        shares = [Program(self, log_odds(table, j)) for j in range(n_classes)]
+        odds = [Program(self, log_odds(table, j)) for j in range(n_classes)]
         leads = {(j, k): Program(self, linear(table[k] - table[j])) for j, k in pairs if j != k}
 
         def integrand(r):
-            upper = expit([program.greatest(r) for program in shares])
+            upper = expit([program.greatest(r) for program in odds])
             lead = np.array([leads[pair].greatest(r) if pair in leads else 0.0 for pair in pairs])
             lower = np.exp(-softmax(lead.reshape(n_classes, n_classes))[1])
             return np.r_[lower, upper] * r * np.exp(-0.5 * r**2)
 
-        # Beyond 8 there is a mass of 1e-14; kinks are where other bounds become active.
-        kinks = sorted({kink for program in [*shares, *leads.values()] for kink in program.kinks()})
+        # The integral beyond 8 is 1e-14; at kinks the set of active bounds changes.
+        kinks = sorted({kink for program in [*odds, *leads.values()] for kink in program.kinks()})
         both, _ = quad_vec(integrand, 0, 8, epsabs=1e-9, epsrel=0, norm="max", points=kinks)
         return both[:n_classes], both[n_classes:]
 
 
 def _part(function, x, free):
-    """A function of the free parameters, the others being 0."""
+    """Return value, gradient and Hessian in the free parameters, the others being 0."""
     whole = np.zeros(len(free))
     whole[free] = x
     value, gradient, hessian = function(whole)
@@ -258,7 +263,7 @@ def _part(function, x, free):
 
 
 def _bound_sets(x, bounded):
-    """Which slopes may be at 0: first those that look so, then all choices."""
+    """Yield candidates for the slopes at 0: first those near 0, then all choices."""
     yield bounded & (x < 1e-5)
     for chosen in product([False, True], repeat=int(bounded.sum())):
         bound = np.zeros(len(x), dtype=bool)
@@ -267,14 +272,14 @@ def _bound_sets(x, bounded):
 
 
 def log_odds(table, j):
-    """The log-odds of class j: value, gradient, Hessian. Concave, and never flat."""
+    """Return a function with value, gradient and Hessian of the log-odds of class j: concave."""
     others = np.delete(table, j, axis=0)
 
     def function(parameters):
-        share, total = softmax(others @ parameters)
-        middle = share @ others
+        proba, total = softmax(others @ parameters)
+        middle = proba @ others
         spread = others - middle
-        return table[j] @ parameters - total, table[j] - middle, -(spread.T * share) @ spread
+        return table[j] @ parameters - total, table[j] - middle, -(spread.T * proba) @ spread
 
     return function
 
@@ -293,11 +298,11 @@ class Program:
         self.last = None
 
     def greatest(self, r):
-        """Return the maximum where the likelihood is at least exp(-r^2/2) of its own."""
+        """Return the maximum where the relative likelihood is at least exp(-r^2/2)."""
         return self.function(self._solve(r)[0])[0]
 
     def kinks(self):
-        """Where along r the active constraints change, by bisection between points of a scan."""
+        """Return the r at which the active constraints change, by bisection between grid points."""
         scan = np.r_[np.geomspace(0.02, 0.5, 8), np.linspace(0.6, 7.9, 74)]
         return [kink for low, high in pairwise(scan) for kink in self._changes(low, high)]
 
@@ -323,7 +328,7 @@ class Program:
         raise NotCertifiedError(f"no maximum found at r={r}")
 
     def _starts(self, r):
-        """Guesses of the place, of the slopes at 0 and of whether the level is reached."""
+        """Yield starts: parameters, slopes at 0, whether the likelihood constraint is active."""
         best = self.model.best
         if self.last is not None:
             near, place, bound, tight = self.last
@@ -336,7 +341,7 @@ class Program:
             yield found, bound, not tight
 
     def _direct(self, r):
-        """Maximise by sequential quadratic programming, in units of the level set."""
+        """Return the maximum by sequential quadratic programming, in units of the level set."""
         best, bounded = self.model.best, self.model.bounded
         curvature = self.model.likelihood(best)[2]
         unit = r * np.linalg.inv(np.linalg.cholesky(curvature)).T
@@ -368,7 +373,7 @@ class Program:
 
     @np.errstate(over="ignore", invalid="ignore")
     def _polished(self, r, start, bound, tight):
-        """Newton on the conditions of the optimum; return it only where they all hold."""
+        """Return the optimum by Newton's method on the KKT conditions, or None if they fail."""
         x, free, multiplier = np.where(bound, 0.0, start), ~bound, None
         for _ in range(40):
             value, gradient, hessian = self.model.likelihood(x)
@@ -380,14 +385,14 @@ class Program:
                 usable = tight and border.any()
                 multiplier = slope[free] @ border / (border @ border) if usable else 0.0
             excess = value - self.model.least - 0.5 * r**2
-            pull = slope - multiplier * gradient  # free: 0; at a bound: outwards
+            residual = slope - multiplier * gradient  # 0 where free, outwards at a bound
             met = abs(excess) < 1e-12 if tight else excess < 1e-12
-            # The level set is about r wide and is weighed by r, so small r need less.
+            # The level set has width about r, and r is also its weight: less precision at small r.
             enough = 1e-10 * (1 + 1 / r**2) * (1 + np.abs(slope).max())
-            if met and np.abs(pull[free]).max(initial=0.0) < enough:
+            if met and np.abs(residual[free]).max(initial=0.0) < enough:
                 feasible = multiplier >= 0 and (x[self.model.bounded] >= -1e-13).all()
-                return x if feasible and (pull[bound] <= 1e-9).all() else None
-            matrix, unmet = (curvature - multiplier * hessian)[np.ix_(free, free)], pull[free]
+                return x if feasible and (residual[bound] <= 1e-9).all() else None
+            matrix, unmet = (curvature - multiplier * hessian)[np.ix_(free, free)], residual[free]
             unit = np.linalg.norm(matrix) / max(np.linalg.norm(border), 1e-300)
             if tight:
                 edge = unit * border
@@ -400,7 +405,7 @@ class Program:
 
 
 def near_copies(seed, *, n=6, n_classifiers=10, n_classes=3, noise=1e-2):
-    """Few rows of many classifiers that say nearly the same."""
+    """Return few rows of many classifiers with nearly equal scores."""
     rng = np.random.default_rng(seed)
     y = rng.integers(n_classes, size=n)
     base = rng.normal(size=(n, 1, n_classes)) + np.eye(n_classes)[y][:, None]

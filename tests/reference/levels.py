@@ -1,7 +1,7 @@
-"""Bounds at a confidence level by their definition: constrained optima, one after the other.
+"""Bounds at a confidence level by their definition: constrained optima, one at a time.
 
-The hull of the cuts of two contours, of the plain likelihood and of p/2 pseudo-observations beside
-the rows (p coefficients). Shares no code with dubito.
+The hull of the level sets of two contours, of the plain likelihood and of the likelihood with p/2
+pseudo-observations beside the rows (p coefficients). Uses no code of dubito.
 """
 
 import numpy as np
@@ -36,7 +36,7 @@ def _ends(model, row, level):
 
 
 def one_score_bounds(s, y, at, level):
-    """Return the bounds at one score, however the classes lie: slopes are searched on a grid first.
+    """Return the bounds at one score, also of separated classes: slopes start from a grid.
 
     Log-odds beyond 40 count as certainty.
     """
@@ -47,8 +47,8 @@ def one_score_bounds(s, y, at, level):
 
 
 def _ends_on_a_line(s, y, at, level, pseudo):
-    share = pseudo / (len(s) + pseudo)
-    target = (1 - share) * y + share / 2
+    fraction = pseudo / (len(s) + pseudo)
+    target = (1 - fraction) * y + fraction / 2
     centred = (s - at) / max(np.ptp(s), 1e-12)
     grid = np.r_[-np.logspace(5, -2, 40), 0.0, np.logspace(-2, 5, 40)]
 

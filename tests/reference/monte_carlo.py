@@ -1,5 +1,6 @@
-"""Monte Carlo bounds of Xu et al. (2015), eq. 32: the reference for the integrals of
-`EvidentialMultinomialCalibrator`.
+"""Monte Carlo bounds of Xu et al. 2015, eq. 32.
+
+The reference for the integrals of `EvidentialMultinomialCalibrator`.
 
 Pairs (level, noise) are drawn once for all rows. Levels are sorted, so that level sets are nested
 and extremes over them are running extremes. A row costs O(M K).
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 Pair = tuple["FloatArray", "FloatArray"]
 
-#: Numbers of (draw, class) pairs worked on at once.
+#: Number of (draw, class) pairs in a block.
 _BLOCK = 1 << 17
 
 
@@ -33,7 +34,7 @@ def monte_carlo_bounds(
     draws: int = 10_000,
     random_state: Any = None,
 ) -> Bounds:
-    """Estimate by simulation what ``model.predict_bounds(scores)`` integrates.
+    """Return the bounds of ``model.predict_bounds(scores)``, estimated by simulation.
 
     `scores` are margins or logits. The standard error of a bound b is at most
     sqrt(b (1-b) / draws).
@@ -56,7 +57,7 @@ def monte_carlo(
     coupling: str,
     random: np.random.Generator,
 ) -> Pair:
-    """Estimate belief and plausibility of each class, (n, K), by M draws.
+    """Return belief and plausibility of each class, (n, K), estimated by M draws.
 
     `scores` are at most 0; `ends` are lower and upper ends, each (M,), of the level sets of M
     levels drawn uniformly and sorted from 1 downward.
@@ -95,7 +96,7 @@ def _softmax(theta: FloatArray, row: FloatArray) -> FloatArray:
 
 
 def _running(low: FloatArray, high: FloatArray, extremes: Pair) -> Pair:
-    """Return running least and most, and store the last ones for the next block of draws."""
+    """Return running minima and maxima; the last ones are stored for the next block of draws."""
     least, most = np.minimum(low, high), np.maximum(low, high)
     width = least.shape[1]
     np.minimum(least[0], extremes[0][:width], out=least[0])
@@ -109,7 +110,7 @@ def _running(low: FloatArray, high: FloatArray, extremes: Pair) -> Pair:
 def _inverse_cdf(
     row: FloatArray, low: FloatArray, high: FloatArray, z: FloatArray, extremes: Pair
 ) -> Pair:
-    """Count the draws whose set has each class, and those whose set is it alone."""
+    """Return the numbers of draws whose set is {k}, and of those whose set contains k."""
 
     def cumulative(theta: FloatArray) -> FloatArray:
         g = np.zeros((len(theta), len(row) + 1))
@@ -126,13 +127,13 @@ def _inverse_cdf(
 def _envelope(
     row: FloatArray, low: FloatArray, high: FloatArray, _noise: FloatArray, extremes: Pair
 ) -> Pair:
-    """Add up the least and the greatest probabilities over the level sets."""
+    """Return the sums of the least and the greatest probabilities over the level sets."""
     least, most = _running(_softmax(low, row), _softmax(high, row), extremes)
     return least.sum(axis=0), most.sum(axis=0)
 
 
 def _gumbel(row: FloatArray, low: FloatArray, high: FloatArray, noise: FloatArray) -> Pair:
-    """Count the classes on the upper envelope of the lines theta s_k + g_k between the ends."""
+    """Return the same counts for classes on the upper envelope of the lines theta s_k + g_k."""
     n_classes = len(row)
     winner = np.argmax(low[:, None] * row + noise, axis=1)
     among = np.bincount(winner, minlength=n_classes).astype(float)

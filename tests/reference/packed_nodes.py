@@ -1,4 +1,4 @@
-"""Packed nodes of a tree as calibration maps take them, and a calibrator for each node."""
+"""Packed nodes of a tree, the input of calibration maps, and one calibrator for each node."""
 
 import numpy as np
 from sklearn.base import clone
@@ -10,7 +10,7 @@ QUERIES = np.array([-1e4, -30.0, -4.0, -2.0, -0.5, -0.25, 0.0, 0.3, 1.0, 3.5, 30
 
 
 class Packed:
-    """Nodes in the form that the classifier passes on: rows of all nodes one after the other."""
+    """Nodes as the classifier passes them to calibration maps: rows of all nodes concatenated."""
 
     def __init__(self, nodes):
         sides = [[np.array(side, dtype=float).reshape(-1, 2) for side in node] for node in nodes]

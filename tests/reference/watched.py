@@ -1,7 +1,7 @@
-"""Things that leave a note of what happens to them, for tests with several processes.
+"""Objects that log events to files, for tests with several processes.
 
-Workers of a cluster import this module. A note is an empty file in a folder all processes know,
-named after the process that left it: "started-<pid>-<number>".
+Workers of a cluster import this module. An event is an empty file in a folder known to all
+processes, named after the process: "started-<pid>-<number>".
 """
 
 import _thread
@@ -24,12 +24,12 @@ def note(folder, what):
 
 
 def notes(folder, what):
-    """Return the processes that left such a note, once for each note."""
+    """Return the process ids of the logged events of a kind, one for each event."""
     return [int(path.name.split("-")[1]) for path in Path(folder).glob(f"{what}-*")]
 
 
 def once_started(folder, n_tasks, act):
-    """Act, in a thread, on the process that starts the n-th task of those that leave notes."""
+    """Call `act`, in a thread, with the process id of the n-th logged start."""
 
     def wait():
         while len(pids := notes(folder, "started")) < n_tasks:
@@ -49,7 +49,7 @@ def interrupt(_):
 
 
 class Parcel:
-    """Says when it is packed, which happens each time it leaves a process."""
+    """An object that logs every pickling, that is every transfer to another process."""
 
     def __init__(self, folder, content):
         self.folder, self.content = folder, content
@@ -60,7 +60,7 @@ class Parcel:
 
 
 class SlowBayes(ClassifierMixin, BaseEstimator):
-    """Naive Bayes that takes its time, and says when it starts and who it is."""
+    """Slow naive Bayes that logs the start of each fit with its process id."""
 
     def __init__(self, folder=None, seconds=0.1):
         self.folder, self.seconds = folder, seconds
@@ -80,7 +80,7 @@ class SlowBayes(ClassifierMixin, BaseEstimator):
 
 
 class Heavy(ClassifierMixin, BaseEstimator):
-    """A fitted model whose weights say when they are packed."""
+    """A fitted model whose weights log every pickling."""
 
     def fit(self, folder):
         self.parcel_ = Parcel(folder, np.eye(4))
