@@ -9,53 +9,29 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_random_state, get_tags
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from dubito._compat import HasMethods, Interval, StrOptions, fit_context, pick
+from dubito._compat import HasMethods, Interval, StrOptions, fit_context
 from dubito._rows import copy_feature_names, read_rows
-from dubito._validation import check_level, no_level
-from dubito.base import CautiousMixin, MethodAndParameter
-from dubito.belief import Bounds, MassBatch
-from dubito.conformal.contours import confidence_sets, consonant_bounds, nested_masses, raised
+from dubito.base import MethodAndParameter
+from dubito.conformal._conformal_predictions import ConformalPredictionMixin
 from dubito.conformal.p_values import (
     FullRefit,
-    check_coverage,
     class_weights,
-    compare,
-    full_p_values,
     rank_fold,
-    refuse_too_many_refits,
-    warn_small,
 )
-from dubito.conformal.scores import SCORES, ScoreReader, choose_response, class_table
+from dubito.conformal.scores import SCORES, ScoreReader, choose_response
 from dubito.conformal.training import (
     TrainingRows,
-    fit_parts,
-    n_rows,
-    naming_classes,
-    parts_of,
+    fit_folds,
+    fold_rows,
     refuse_one_class,
     training_rows,
+    with_classes,
 )
-from dubito.decision import choose_set
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import numpy.typing as npt
-
-    from dubito._typing import BoolArray, FloatArray, IntArray
-    from dubito.decision.rules import SetRule
-
-#: Numbers that a prediction may hold at once besides its result: 32 MiB of them.
-_CHUNK = 2**22
-
-#: Numbers for each row and class while scores are computed and ranked.
-_WORKING_SET = 8
-
-#: Masses (rows times focal sets) that are built at once: 512 MiB of them.
-_MOST_MASSES = 2**26
+    from dubito._typing import IntArray
 
 
 def _accuracy(self: ConformalClassifier, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -78,7 +54,9 @@ def _accuracy(self: ConformalClassifier, X: Any, y: Any, sample_weight: Any = No
     return ClassifierMixin.score(self, X, y, sample_weight)
 
 
-class ConformalClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+class ConformalClassifier(
+    ConformalPredictionMixin, MetaEstimatorMixin, ClassifierMixin, BaseEstimator
+):
     r"""Label sets with guaranteed coverage around any classifier.
 
     How badly class k fits a row x is its nonconformity score a(x, k). Among rows that the model
@@ -158,8 +136,8 @@ class ConformalClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, Ba
 
     *Weights.* A row counts by its `sample_weight`, and the new row, whose weight is unknown, by the
     largest: :math:`\pi_k=(w+\sum_{i:a_i\ge a(x,k)}w_i)/(w+\sum_iw_i)`, :math:`w=\max_iw_i`. The
-    promise then holds where new rows are w times as frequent as those of the fit (Tibshirani et al.
-    2019), with weights that are no larger than w.
+    guarantee then holds for new rows drawn in proportion to the weights (Tibshirani et al. 2019),
+    none of which is larger than w.
 
     References
     ----------
@@ -184,9 +162,7 @@ class ConformalClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, Ba
            [0.01, 0.05, 0.08]])
     """
 
-    refit_: FullRefit | None
-
-    #: What the bounds are, for reports (`dubito._bounds_meaning`).
+    #: Kind of bounds, for reports (`dubito._bounds_meaning`).
     _bounds_meaning: ClassVar[str] = "conformal"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -201,7 +177,7 @@ class ConformalClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, Ba
         "random_state": ["random_state"],
     }
 
-    def __init__(  # noqa: PLR0913 - as many as there are settings
+    def __init__(  # noqa: PLR0913
         self,
         estimator: Any,
         *,
@@ -224,7 +200,7 @@ class ConformalClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, Ba
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    # `score` is a parameter here and the accuracy in every classifier of scikit-learn: it is both.
+    # A parameter of this class, and also the accuracy, as in every classifier of scikit-learn.
     score = MethodAndParameter(_accuracy)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -271,35 +247,35 @@ class ConformalClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, Ba
         self.reader_ = ScoreReader(score, response)
         self.seed_ = int(check_random_state(self.random_state).randint(2**31 - 1))
         rows = training_rows(self.estimator, X, labels, weight, frozen=frozen)
-        every = np.arange(len(labels)) if weight is None else np.flatnonzero(weight > 0)
+        counted_rows = np.arange(len(labels)) if weight is None else np.flatnonzero(weight > 0)
         if frozen:
-            return self._calibrate_one(self.estimator, rows.picked(every))
-        refuse_one_class(self, labels[every])
+            return self._calibrate_one(self.estimator, rows.picked(counted_rows))
+        refuse_one_class(self, labels[counted_rows])
         if isinstance(self.cv, str):
-            return self._prepare_refits(rows.picked(every))
-        return self._calibrate_folds(rows, every)
+            return self._prepare_refits(rows.picked(counted_rows))
+        return self._calibrate_folds(rows, counted_rows)
 
     def _calibrate_one(self, model: Any, held_out: TrainingRows) -> Self:
         """Calibrate a fitted model by rows that it was not fitted on."""
-        known = np.asarray(model.classes_)
+        classes = np.asarray(model.classes_)
         if not isinstance(model, FrozenEstimator):
-            unseen = np.setdiff1d(held_out.y, known)
-            known = np.union1d(known, unseen) if len(unseen) else known
-        refuse_one_class(self, known)
-        self.estimator_, self.classes_ = model, known
+            unseen = np.setdiff1d(held_out.y, classes)
+            classes = np.union1d(classes, unseen) if len(unseen) else classes
+        refuse_one_class(self, classes)
+        self.estimator_, self.classes_ = model, classes
         return self._rank([model], [held_out])
 
-    def _calibrate_folds(self, rows: TrainingRows, every: IntArray) -> Self:
+    def _calibrate_folds(self, rows: TrainingRows, counted_rows: IntArray) -> Self:
         """Fit a model for each fold, and one for all rows if there are several folds."""
-        parts = parts_of(self.cv, rows, self.seed_)
-        if len(parts) == 1:
-            train, test = parts[0]
+        folds = fold_rows(self.cv, rows, self.seed_)
+        if len(folds) == 1:
+            train, test = folds[0]
             refuse_one_class(self, rows.y[train])
             return self._calibrate_one(rows.picked(train).fitted(self.estimator), rows.picked(test))
-        self.estimator_ = rows.picked(every).fitted(self.estimator)
+        self.estimator_ = rows.picked(counted_rows).fitted(self.estimator)
         self.classes_ = np.asarray(self.estimator_.classes_)
-        copies = fit_parts(naming_classes(self.estimator, self.classes_), rows, parts, self.n_jobs)
-        return self._rank(copies, [rows.picked(test) for _, test in parts])
+        models = fit_folds(with_classes(self.estimator, self.classes_), rows, folds, self.n_jobs)
+        return self._rank(models, [rows.picked(test) for _, test in folds])
 
     def _prepare_refits(self, rows: TrainingRows) -> Self:
         """Fit on all rows, and store them for the refits of full conformal prediction."""
@@ -307,7 +283,7 @@ class ConformalClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, Ba
         self.classes_ = np.asarray(self.estimator_.classes_)
         self._rank([], [rows])
         self.refit_ = FullRefit(
-            naming_classes(self.estimator, self.classes_),
+            with_classes(self.estimator, self.classes_),
             rows,
             self.reader_,
             self.classes_,
@@ -332,211 +308,6 @@ class ConformalClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, Ba
         copy_feature_names(self, self.estimator_)
         return self
 
-    def _fractions(self, sizes: list[int], *, new: bool = False) -> Iterator[FloatArray | None]:
-        """Yield uniform numbers for parts of the training or new rows; None if not randomized."""
-        rng = np.random.default_rng([self.seed_, int(new)])
-        return (rng.random(size) if self.randomized else None for size in sizes)
-
-    def predict_contour(self, X: Any) -> FloatArray:
-        """Return the p-value of each class, before raising.
-
-        Parameters
-        ----------
-        X : array-like
-            As in `fit`.
-
-        Returns
-        -------
-        ndarray of shape (n, K)
-            Multiples of 1/(n + 1) without weights, and never 0. A row whose values are all small
-            is unlike the calibration rows.
-        """
-        return np.concatenate(list(self._contours(X)))
-
-    def _contours(self, X: Any) -> Iterator[FloatArray]:
-        """Yield the p-values of rows in chunks, so that memory is bounded."""
-        check_is_fitted(self)
-        n, n_classes = n_rows(X), len(self.classes_)
-        if self.refit_ is not None:
-            refuse_too_many_refits(self.refit_, X, n, self.max_refits)
-            yield full_p_values(
-                self.refit_, X, n, next(self._fractions([n], new=True)), self.n_jobs
-            )
-            return
-        step = max(1, _CHUNK // (_WORKING_SET * n_classes))
-        starts = range(0, max(n, 1), step)
-        fractions = self._fractions([min(step, n - start) for start in starts], new=True)
-        for start, fraction in zip(starts, fractions, strict=True):
-            part = X if n <= step else pick(X, np.arange(start, min(start + step, n)))
-            yield compare(
-                self.folds_,
-                self.weights_,
-                self.reader_,
-                part,
-                classes=self.classes_,
-                fraction=fraction,
-            )
-
-    def predict_set(
-        self,
-        X: Any,
-        rule: SetRule = None,
-        *,
-        level: float | None = None,
-        coverage: float | None = None,
-        allow_empty: bool = False,
-        **options: Any,
-    ) -> BoolArray:
-        r"""Return label sets that hold the true label with a chosen probability.
-
-        Parameters
-        ----------
-        X : array-like
-            As in `fit`.
-        rule : str or callable, optional
-            A decision rule on the bounds instead, as in the other models: "interval_dominance",
-            "maximality", ... Such sets have no guaranteed coverage.
-        level : None
-            Must be None, as in `predict_bounds`.
-        coverage : float, default 0.9
-            Probability that a set holds the true label: :math:`\{k:\pi_k>1-\text{coverage}\}`.
-        allow_empty : bool, default False
-            Whether a set may be empty, which means that the row is unlike the calibration rows.
-            Otherwise it holds the classes with the largest p-value, which only adds coverage.
-        **options
-            Passed on to the rule, as in ``loss=L``.
-
-        Returns
-        -------
-        ndarray of bool, shape (n, K)
-
-        Warns
-        -----
-        SmallCalibrationWarning
-            With fewer than 1/(1 - coverage) - 1 rows: every set holds all classes.
-        """
-        if rule is not None:
-            if coverage is not None:
-                raise ValueError(
-                    "rule and coverage were both given: a rule decides by the bounds, which "
-                    "promise no coverage. Pass one of them."
-                )
-            return choose_set(self.predict_bounds(X, level=level), rule, **options)
-        self._refuse_level(level)
-        if options:
-            raise TypeError(
-                f"predict_set got {', '.join(sorted(options))}, which is for a rule: pass rule= "
-                "as well."
-            )
-        wanted = check_coverage(coverage)
-        check_is_fitted(self)
-        warn_small(self.weights_, self.classes_, wanted, class_conditional=self.class_conditional)
-        return np.concatenate(
-            [confidence_sets(c, wanted, allow_empty=allow_empty) for c in self._contours(X)]
-        )
-
-    def predict_bounds(self, X: Any, level: float | None = None) -> Bounds:
-        r"""Return belief and plausibility of each class by the raised contour.
-
-        :math:`\text{upper}_k=\pi_k` and :math:`\text{lower}_k=1-\max_{l\ne k}\pi_l`, with the
-        largest :math:`\pi` raised to 1. Where the probability of `predict_proba` lies outside, the
-        bound is moved to include it: a p-value is the fraction of rows that fit as badly, and can
-        be smaller than the probability.
-
-        Parameters
-        ----------
-        X : array-like
-            As in `fit`.
-        level : None
-            Must be None: these bounds are about labels, and have no confidence level.
-
-        Returns
-        -------
-        Bounds
-            Of shape (n, K).
-        """
-        self._refuse_level(level)
-        lower, upper = consonant_bounds(raised(self.predict_contour(X)))
-        if hasattr(self.estimator_, "predict_proba"):
-            proba = self.predict_proba(X)
-            lower, upper = np.minimum(lower, proba), np.maximum(upper, proba)
-        return Bounds(lower, upper)
-
-    def _refuse_level(self, level: Any) -> None:
-        if check_level(level) is not None:
-            raise no_level(
-                self,
-                "its p-values are about labels, not about probabilities. Use "
-                "predict_set(X, coverage=0.9), or level=None.",
-            )
-
-    def predict_mass(self, X: Any) -> MassBatch:
-        r"""Return the consonant mass function of each row, whose contour is the raised one.
-
-        Nested sets: with :math:`\pi_{(1)}\ge\pi_{(2)}\ge\ldots` the j classes that come first have
-        the mass :math:`\pi_{(j)}-\pi_{(j+1)}`.
-
-        Parameters
-        ----------
-        X : array-like
-            As in `fit`.
-
-        Returns
-        -------
-        MassBatch
-            Of the focal sets that occur. `predict_bounds` differs from its bounds where those do
-            not hold the probability.
-        """
-        focal, mass = nested_masses(raised(self.predict_contour(X)), _MOST_MASSES)
-        return MassBatch(self.classes_.tolist(), focal, mass)
-
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return the label that the estimator predicts for each row.
-
-        Parameters
-        ----------
-        X : array-like
-            As in `fit`.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
-        check_is_fitted(self)
-        return self.estimator_.predict(X)
-
-    @available_if(lambda self: hasattr(_fitted_or_given(self), "predict_proba"))
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Return the estimator's probabilities, where it has them.
-
-        Parameters
-        ----------
-        X : array-like
-            As in `fit`.
-
-        Returns
-        -------
-        ndarray of shape (n, K)
-        """
-        check_is_fitted(self)
-        return class_table(self.estimator_, X, "predict_proba", self.classes_)
-
-    @available_if(lambda self: hasattr(_fitted_or_given(self), "predict_proba"))
-    def predict_log_proba(self, X: Any) -> FloatArray:
-        """Return the logarithms of the estimator's probabilities, where it has them.
-
-        Parameters
-        ----------
-        X : array-like
-            As in `fit`.
-
-        Returns
-        -------
-        ndarray of shape (n, K)
-        """
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
-
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "folds_")
 
@@ -544,8 +315,3 @@ class ConformalClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, Ba
         tags = super().__sklearn_tags__()
         tags.input_tags = get_tags(self.estimator).input_tags
         return tags
-
-
-def _fitted_or_given(model: ConformalClassifier) -> Any:
-    """Return the fitted estimator, before `fit` the parameter."""
-    return getattr(model, "estimator_", model.estimator)

@@ -18,9 +18,9 @@ _ROUNDING = 1e-12
 
 
 class Ranks(NamedTuple):
-    """Calibration scores in increasing order, and the weight of the rows from each one on.
+    """Calibration scores in increasing order, and the sums of the sample weights of their tails.
 
-    ``tails[j]`` is the sum of the weights of ``scores[j:]``; the last of them is 0.
+    ``tails[j]`` is the sum of the sample weights of ``scores[j:]``; the last one is 0.
     """
 
     scores: FloatArray
@@ -28,7 +28,7 @@ class Ranks(NamedTuple):
 
 
 def rank(scores: FloatArray, weight: FloatArray | None = None) -> Ranks:
-    """Return calibration scores in increasing order; without weights each row has weight 1."""
+    """Return calibration scores in increasing order; by default each row has sample weight 1."""
     order = np.argsort(scores, kind="stable")
     counts = np.ones(len(scores)) if weight is None else weight[order]
     return Ranks(scores[order], np.append(np.cumsum(counts[::-1])[::-1], 0.0))
@@ -43,12 +43,12 @@ def rank_classes(
 
 
 def weight_beyond(ranks: Ranks, scores: FloatArray) -> FloatArray:
-    """Return the weight of the calibration rows whose score is at least each of `scores`."""
+    """Return the summed sample weight of calibration rows with at least each of `scores`."""
     return ranks.tails[np.searchsorted(ranks.scores, scores, side="left")]
 
 
 def p_values(beyond: FloatArray, total: FloatArray, own: FloatArray) -> FloatArray:
-    r"""Return :math:`(w+\sum_{i:a_i\ge a}w_i)/(w+\sum_iw_i)` for query rows of weight w.
+    r"""Return :math:`(w+\sum_{i:a_i\ge a}w_i)/(w+\sum_iw_i)` for new rows of sample weight w.
 
     Without weights this is :math:`(1+\#\{i:a_i\ge a\})/(n+1)`.
     """
@@ -71,9 +71,9 @@ def consonant_bounds(contour: FloatArray) -> tuple[FloatArray, FloatArray]:
 def largest_other(table: FloatArray) -> FloatArray:
     """Return the largest value among the other columns, for each column of each row."""
     top = table.argmax(axis=1)
-    two = np.partition(table, -2, axis=1)[:, -2:]
-    other = np.repeat(two[:, 1:], table.shape[1], axis=1)
-    other[np.arange(len(table)), top] = two[:, 0]
+    largest_two = np.partition(table, -2, axis=1)[:, -2:]
+    other = np.repeat(largest_two[:, 1:], table.shape[1], axis=1)
+    other[np.arange(len(table)), top] = largest_two[:, 0]
     return other
 
 
@@ -88,20 +88,21 @@ def confidence_sets(contour: FloatArray, coverage: float, *, allow_empty: bool) 
 
 
 def nested_masses(contour: FloatArray, most: int) -> tuple[BoolArray, FloatArray]:
-    r"""Return the focal sets (F, K) and masses (n, F) with a raised contour; at most n F numbers.
+    r"""Return the focal sets (F, K) and masses (n, F) of the rows of a raised contour.
 
     With :math:`\pi_{(1)}\ge\pi_{(2)}\ge\ldots` the j classes that come first have the mass
-    :math:`\pi_{(j)}-\pi_{(j+1)}`, where :math:`\pi_{(K+1)}=0`.
+    :math:`\pi_{(j)}-\pi_{(j+1)}`, where :math:`\pi_{(K+1)}=0`. A table of more than `most` masses
+    is a `MemoryError`.
     """
     n, n_classes = contour.shape
     order = np.argsort(-contour, axis=1, kind="stable")
     falling = np.take_along_axis(contour, order, axis=1)
     steps = falling - np.append(falling[:, 1:], np.zeros((n, 1)), axis=1)
     row, size = np.nonzero(steps > 0)
-    place = np.empty_like(order)
-    np.put_along_axis(place, order, np.arange(n_classes)[None, :], axis=1)
-    members = place[row] <= size[:, None]
-    packed, which = np.unique(np.packbits(members, axis=1), axis=0, return_inverse=True)
+    position = np.empty_like(order)
+    np.put_along_axis(position, order, np.arange(n_classes)[None, :], axis=1)
+    members = position[row] <= size[:, None]
+    packed, focal_number = np.unique(np.packbits(members, axis=1), axis=0, return_inverse=True)
     focal = np.unpackbits(packed, axis=1, count=n_classes).astype(bool)
     if n * len(focal) > most:
         raise MemoryError(
@@ -109,5 +110,5 @@ def nested_masses(contour: FloatArray, most: int) -> tuple[BoolArray, FloatArray
             "Ask for the masses of fewer rows at a time; bounds and sets need no such table."
         )
     mass = np.zeros((n, len(focal)))
-    mass[row, which.reshape(-1)] = steps[row, size]
+    mass[row, focal_number.reshape(-1)] = steps[row, size]
     return focal, mass

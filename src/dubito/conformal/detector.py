@@ -30,8 +30,14 @@ _CHUNK = 1 << 23
 #: Scaled values beyond this are cut, so that squares stay finite.
 _LARGEST = 1e100
 
-#: Attributes in which meta-estimators store the model inside, the fitted one first.
-_INSIDE = ("best_estimator_", "estimator_", "pairs_", "calibrated_classifiers_", "estimator")
+#: Attributes in which meta-estimators store the inner model, fitted ones first.
+_INNER_MODEL_ATTRIBUTES = (
+    "best_estimator_",
+    "estimator_",
+    "pairs_",
+    "calibrated_classifiers_",
+    "estimator",
+)
 
 
 class NeighbourDistances(BaseEstimator):
@@ -39,14 +45,14 @@ class NeighbourDistances(BaseEstimator):
 
     Dense rows, and sparse ones with up to 500 columns (tables with one-hot columns), have each
     column divided by its standard deviation, and the distance is Euclidean. A column that is
-    constant in training is left in its own units: it adds nothing between rows that share the
-    constant, and much for a row that does not. Missing values (nan) count as the column's mean, in
+    constant in training is left in its own units: it adds to the distance of rows with another
+    value only. Missing values (nan) count as the column's mean, in
     sparse rows as 0.
 
-    Sparse rows with more columns are text or counts. Their lengths say how long a text is, and
-    division by standard deviations would let the rarest words decide, so they are scaled to unit
-    length: the Euclidean distance is then :math:`\sqrt{2-2\cos}`. Rows without any entry share a
-    further column.
+    Sparse rows with more columns are text or counts. Their lengths depend on how long a text is,
+    and division by standard deviations would give the rarest words the largest effect, so they are
+    scaled to unit length: the Euclidean distance is then :math:`\sqrt{2-2\cos}`. A further column
+    is 1 for rows without any entry.
 
     Parameters
     ----------
@@ -89,22 +95,22 @@ class NeighbourDistances(BaseEstimator):
         search = NearestNeighbors(
             n_neighbors=min(self.n_neighbors, self.rows_.shape[0]), algorithm="brute"
         ).fit(self.rows_)
-        step = self._rows_at_a_time()
+        step = self._chunk_rows()
         parts = (rows[i : i + step] for i in range(0, rows.shape[0], step))
         distances = [self._mean_distances(search, self._scaled(part)) for part in parts]
         return -np.concatenate([np.empty(0), *distances])
 
     def _mean_distances(self, search: NearestNeighbors, rows: Any) -> FloatArray:
-        # The search finds squared distances as differences of large products, which makes them
-        # depend on the chunk in the last digits: too inexact where many rows are equally far.
+        # The search computes squared distances as differences of large products, whose last digits
+        # depend on the chunk: ties would be broken at random.
         nearest = search.kneighbors(rows, return_distance=False)
         return _distances(rows, self.rows_, nearest).mean(axis=1)
 
-    def _rows_at_a_time(self) -> int:
+    def _chunk_rows(self) -> int:
         """Return the number of rows in a chunk, limited by the memory of their distances."""
         n, columns = self.rows_.shape
-        needed = n if sparse.issparse(self.rows_) else self.n_neighbors * columns
-        return int(max(1, min(_CHUNK // max(needed, 1), 8192)))
+        elements = n if sparse.issparse(self.rows_) else self.n_neighbors * columns
+        return int(max(1, min(_CHUNK // max(elements, 1), 8192)))
 
     def _read(self, X: Any, *, reset: bool) -> Any:
         if np.ndim(X) == 1 and _are_numbers(X):
@@ -126,7 +132,8 @@ class NeighbourDistances(BaseEstimator):
             empty = np.asarray(abs(rows).sum(axis=1)).ravel() == 0
             return sparse.csr_matrix(sparse.hstack([normalize(rows), empty[:, None].astype(float)]))
         scaled = self.scaler_.transform(rows)
-        scaled = scaled.toarray() if sparse.issparse(scaled) else scaled  # a chunk, few columns
+        # Dense rows are affordable: there are few columns, and a chunk has few rows.
+        scaled = scaled.toarray() if sparse.issparse(scaled) else scaled
         np.nan_to_num(scaled, copy=False, nan=0.0)
         return np.clip(scaled, -_LARGEST, _LARGEST, out=scaled)
 
@@ -145,8 +152,8 @@ def _distances(rows: Any, others: Any, nearest: IntArray) -> FloatArray:
     if not sparse.issparse(rows):
         return np.sqrt(((rows[:, None, :] - others[nearest]) ** 2).sum(axis=2))
     repeated = rows[np.repeat(np.arange(rows.shape[0]), nearest.shape[1])]
-    apart = repeated - others[nearest.ravel()]
-    squares = np.asarray(apart.multiply(apart).sum(axis=1)).reshape(nearest.shape)
+    difference = repeated - others[nearest.ravel()]
+    squares = np.asarray(difference.multiply(difference).sum(axis=1)).reshape(nearest.shape)
     return np.sqrt(squares)
 
 
@@ -167,18 +174,18 @@ def _transformers(model: Any, *, frozen: bool) -> list[Any]:
         if frozen:
             steps = [FrozenEstimator(step) if _is_fitted(step) else step for step in steps]
         return [*steps, *_transformers(model.steps[-1][1], frozen=frozen)]
-    inner = _model_inside(model)
+    inner = _inner_model(model)
     return [] if inner is None else _transformers(inner, frozen=frozen)
 
 
-def _model_inside(model: Any) -> Any:
+def _inner_model(model: Any) -> Any:
     """Return the model that a meta-estimator holds, or None."""
-    for name in _INSIDE:
-        held = getattr(model, name, None)
-        if isinstance(held, list) and held:  # one for each fold, all with the same transformers
-            held = held[0].estimator
-        if hasattr(held, "fit"):
-            return held
+    for name in _INNER_MODEL_ATTRIBUTES:
+        inner = getattr(model, name, None)
+        if isinstance(inner, list) and inner:  # one for each fold, all with the same transformers
+            inner = inner[0].estimator
+        if hasattr(inner, "fit"):
+            return inner
     return None
 
 
@@ -213,3 +220,12 @@ def novelty_scores(detector: Any, rows: Any) -> FloatArray:
             "pipeline that scales the rows."
         )
     return novelty
+
+
+def check_detector(detector: Any) -> None:
+    """Raise an error for a detector that cannot score new rows."""
+    if detector is not None and not hasattr(detector, "score_samples"):
+        raise TypeError(
+            f"detector must have score_samples, higher for more normal rows, as IsolationForest() "
+            f"or LocalOutlierFactor(novelty=True) do; {detector!r} has none."
+        )

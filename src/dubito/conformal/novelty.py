@@ -2,44 +2,43 @@
 
 from __future__ import annotations
 
-import warnings
-from numbers import Integral, Real
+from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import KFold, check_cv
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dubito._compat import HasMethods, Interval, fit_context, pick
 from dubito._models import has_bounds
-from dubito._rows import copy_feature_names, fitted_copy, frames_to_the_user, read_rows
+from dubito._rows import copy_feature_names, fitted_copy, read_rows
 from dubito._validation import NotSupportedError, check_level, check_sample_weight, no_level
 from dubito.base import CautiousMixin
 from dubito.belief import Bounds, Frame, MassBatch, discount
 from dubito.conformal.detector import (
     NeighbourDistances,
+    check_detector,
     fit_preparation,
     novelty_scores,
     preparation_of,
     prepared,
 )
-from dubito.conformal.errors import FewRowsWarning
+from dubito.conformal.familiarity import (
+    detector_folds,
+    familiarity_of,
+    held_out_scores,
+    warn_of_few_rows,
+)
 from dubito.conformal.training import n_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     import numpy.typing as npt
 
     from dubito._typing import BoolArray, FloatArray, IntArray
     from dubito.decision.rules import SetRule
-
-#: Relative difference below which novelty scores are equal: rounding depends on the batch.
-_TIE = 1e-9
 
 #: The default coverage of `ConformalClassifier`, and the tolerance for 1 - coverage.
 _COVERAGE, _ROUNDING = 0.9, 1e-12
@@ -109,7 +108,7 @@ class NoveltyAwareClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin,
     :math:`P(u(x) \le \text{rate})\le\text{rate}` for a detector that is fitted apart from the
     held-out rows. With folds it holds approximately, and conservatively where more training rows
     lower the novelty, as with distances to neighbours. How many unfamiliar rows are found depends
-    on the detector; nothing is guaranteed.
+    on the detector, without guarantee.
 
     `sample_weight` goes to the estimator. For the detector rows of weight 0 are absent and all
     others count alike.
@@ -171,7 +170,7 @@ class NoveltyAwareClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin,
         self
         """
         _check_estimator(self.estimator)
-        _check_detector(self.detector)
+        check_detector(self.detector)
         if isinstance(self.estimator, FrozenEstimator) and y is None:
             check_is_fitted(self.estimator.estimator)
             (X,) = indexable(X)
@@ -184,7 +183,8 @@ class NoveltyAwareClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin,
             self.estimator_ = self._fitted_estimator(X, labels, weight)
         self.classes_ = self.estimator_.classes_
         copy_feature_names(self, self.estimator_)
-        self._fit_detector(X, labels, np.flatnonzero(_positive_weight(n_rows(X), weight)))
+        counted_rows = np.arange(n_rows(X)) if weight is None else np.flatnonzero(weight > 0)
+        self._fit_detector(X, labels, counted_rows)
         return self
 
     def _fitted_estimator(self, X: Any, y: npt.NDArray[Any], weight: FloatArray | None) -> Any:
@@ -202,48 +202,18 @@ class NoveltyAwareClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin,
                 f"{type(self).__name__} compares rows with each other and needs at least 2; got "
                 f"n_samples={len(rows)}."
             )
-        unfitted = preparation_of(self.estimator_)
+        transformers = preparation_of(self.estimator_)
         detector = NeighbourDistances() if self.detector is None else self.detector
-        scores = []
-        for train, test in self._folds(X, y, rows):
-            labels = None if y is None else y[train]
-            preparation, seen = fit_preparation(unfitted, pick(X, train), labels)
-            fitted = clone(detector).fit(seen)
-            scores.append(novelty_scores(fitted, prepared(preparation, pick(X, test))))
-        self.held_out_scores_ = np.sort(np.concatenate(scores))
-        everything = len(rows) == n_rows(X)
-        self.preparation_, seen = fit_preparation(
-            unfitted,
-            X if everything else pick(X, rows),
-            y if y is None or everything else y[rows],
+        folds = detector_folds(self.cv, X, y, rows)
+        self.held_out_scores_ = held_out_scores(detector, transformers, X, y, folds)
+        all_rows = len(rows) == n_rows(X)
+        self.preparation_, prepared_rows = fit_preparation(
+            transformers,
+            X if all_rows else pick(X, rows),
+            y if y is None or all_rows else y[rows],
         )
-        self.detector_ = clone(detector).fit(seen)
-        self._warn_of_few_rows()
-
-    def _folds(
-        self, X: Any, y: npt.NDArray[Any] | None, rows: IntArray
-    ) -> Iterable[tuple[IntArray, IntArray]]:
-        """Return training and test row numbers of each fold, among `rows` of positive weight."""
-        if self.cv is None or isinstance(self.cv, Integral):
-            n_folds = min(5 if self.cv is None else int(self.cv), len(rows))
-            # Shuffled because tables are often sorted; not stratified because classes may be rare.
-            shuffled = KFold(n_folds, shuffle=True, random_state=0).split(rows)
-            return ((rows[train], rows[test]) for train, test in shuffled)
-        counts = np.isin(np.arange(n_rows(X)), rows)
-        folds = check_cv(self.cv, y, classifier=True).split(X, y)
-        return ((train[counts[train]], test[counts[test]]) for train, test in folds)
-
-    def _warn_of_few_rows(self) -> None:
-        n = len(self.held_out_scores_)
-        needed = int(np.ceil(1 / self.rate))
-        if self.rate * (n + 1) <= 1 + 1e-12:
-            warnings.warn(
-                f"{n} held-out rows give p-values of at least 1/{n + 1}, so none falls below "
-                f"rate={self.rate:g} and no row is doubted. Fit on at least {needed} rows, or "
-                f"raise rate above {1 / (n + 1):.2g}.",
-                FewRowsWarning,
-                stacklevel=frames_to_the_user(),
-            )
+        self.detector_ = clone(detector).fit(prepared_rows)
+        warn_of_few_rows(len(self.held_out_scores_), self.rate)
 
     def familiarity(self, X: Any) -> FloatArray:
         """Return the p-values of the novelty of rows among held-out training rows.
@@ -260,10 +230,7 @@ class NoveltyAwareClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin,
         """
         check_is_fitted(self)
         novelty = novelty_scores(self.detector_, prepared(self.preparation_, X))
-        ties = np.where(np.isfinite(novelty), novelty - _TIE * np.abs(novelty), novelty)
-        n = len(self.held_out_scores_)
-        as_novel = n - np.searchsorted(self.held_out_scores_, ties, side="left")
-        return np.asarray((1.0 + as_novel) / (n + 1.0), dtype=np.float64)
+        return familiarity_of(novelty, self.held_out_scores_)
 
     def _reliability(self, X: Any) -> FloatArray:
         """Return the factor (n, 1) by which the estimator's beliefs are discounted."""
@@ -324,7 +291,7 @@ class NoveltyAwareClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin,
         X : array-like or sparse matrix
             As in `fit`.
         level : float, optional
-            Passed on to the estimator. Widening keeps what its bounds promise.
+            Passed on to the estimator. Wider bounds keep its guarantee.
 
         Returns
         -------
@@ -332,13 +299,13 @@ class NoveltyAwareClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin,
             Of shape (n, K).
         """
         check_is_fitted(self)
-        bounds = self._bounds_inside(X, check_level(level))
+        bounds = self._estimator_bounds(X, check_level(level))
         reliability = self._reliability(X)
         # Rounding must not narrow the bounds of rows with reliability 1.
         upper = np.maximum(1.0 - reliability * (1.0 - bounds.upper), bounds.upper)
         return Bounds(reliability * bounds.lower, upper, bounds.level)
 
-    def _bounds_inside(self, X: Any, level: float | None) -> Bounds:
+    def _estimator_bounds(self, X: Any, level: float | None) -> Bounds:
         """Return the estimator's bounds, of width zero where it has probabilities alone."""
         if has_bounds(self.estimator_):
             passed = {} if level is None else {"level": level}
@@ -369,12 +336,12 @@ class NoveltyAwareClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin,
         """
         check_is_fitted(self)
         if hasattr(self.estimator_, "predict_mass"):
-            inside = self.estimator_.predict_mass(X)
+            undiscounted = self.estimator_.predict_mass(X)
         else:
             frame = Frame(self.classes_.tolist())
             proba = Bounds.precise(self.estimator_.predict_proba(X)).lower
-            inside = MassBatch(frame, np.eye(len(frame), dtype=bool), proba)
-        return discount(inside, 1.0 - self._reliability(X))
+            undiscounted = MassBatch(frame, np.eye(len(frame), dtype=bool), proba)
+        return discount(undiscounted, 1.0 - self._reliability(X))
 
     def _has_mass(self) -> bool:
         """Return whether there are masses: the estimator's, or its probabilities."""
@@ -420,7 +387,7 @@ class NoveltyAwareClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin,
             The confidence level of the bounds, as in `predict_bounds`.
         coverage : float, default 0.9 where the estimator is a `ConformalClassifier`
             Its sets with this coverage, and every class whose raised p-value exceeds
-            ``1 - coverage``; not with a rule. Other estimators promise no coverage.
+            ``1 - coverage``; not with a rule. Other estimators guarantee no coverage.
         **options
             Passed on to the rule, as in ``loss=L``.
 
@@ -432,9 +399,9 @@ class NoveltyAwareClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin,
         check_is_fitted(self)
         conformal = hasattr(self._inner(), "predict_contour")
         if rule is None and level is None and conformal:
-            inside = self.estimator_.predict_set(X, coverage=coverage, **options)
+            estimator_sets = self.estimator_.predict_set(X, coverage=coverage, **options)
             limit = 1.0 - (_COVERAGE if coverage is None else coverage) + _ROUNDING
-            return inside | (self.predict_contour(X) > limit)
+            return estimator_sets | (self.predict_contour(X) > limit)
         if coverage is not None:
             raise _no_coverage(self._inner(), conformal=conformal)
         return super().predict_set(X, rule, level=level, **options)
@@ -457,11 +424,6 @@ class NoveltyAwareClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin,
         return tags
 
 
-def _positive_weight(n: int, weight: FloatArray | None) -> BoolArray:
-    """Return which rows have positive weight."""
-    return np.ones(n, dtype=bool) if weight is None else weight > 0
-
-
 def _check_estimator(estimator: Any) -> None:
     """Raise an error for a classifier with neither bounds nor probabilities."""
     if not (has_bounds(estimator) or hasattr(estimator, "predict_proba")):
@@ -469,15 +431,6 @@ def _check_estimator(estimator: Any) -> None:
         raise NotSupportedError(
             f"{name} has neither predict_bounds nor predict_proba, so there is nothing to widen. "
             f"Calibrate it: NoveltyAwareClassifier(CalibratedClassifier({name}(...)))."
-        )
-
-
-def _check_detector(detector: Any) -> None:
-    """Raise an error for a detector that cannot score new rows."""
-    if detector is not None and not hasattr(detector, "score_samples"):
-        raise TypeError(
-            f"detector must have score_samples, higher for more normal rows, as IsolationForest() "
-            f"or LocalOutlierFactor(novelty=True) do; {detector!r} has none."
         )
 
 

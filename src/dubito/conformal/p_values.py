@@ -30,10 +30,13 @@ if TYPE_CHECKING:
 
 
 class ClassWeights(NamedTuple):
-    """Weights of the calibration rows by class: arrays (K,), equal unless class-conditional."""
+    """Sample weights of the calibration rows of each class: arrays (K,).
+
+    Unless class-conditional all classes have the numbers of all rows together.
+    """
 
     total: FloatArray  # sum over the calibration rows
-    own: FloatArray  # weight of a new row: the largest of these, or 1
+    own: FloatArray  # weight of a new row: the largest of the calibration rows, or 1
     rows: IntArray  # number of calibration rows
 
     def smallest(self) -> FloatArray:
@@ -42,7 +45,7 @@ class ClassWeights(NamedTuple):
 
 
 class Fold(NamedTuple):
-    """A fitted model, and the sorted scores of rows it was not fitted on: of all, or by class."""
+    """A fitted model, and the sorted scores of rows it was not fitted on: all, or by class."""
 
     model: Any
     ranks: list[Ranks]
@@ -67,7 +70,7 @@ def rank_fold(
 def class_weights(
     held_out: Iterable[TrainingRows], classes: npt.NDArray[Any], *, class_conditional: bool
 ) -> ClassWeights:
-    """Return the weights of the calibration rows, over all folds."""
+    """Return the sample weights of the calibration rows, over all folds."""
     total, own, count = np.zeros((3, len(classes)))
     for rows in held_out:
         columns = label_columns(rows.y, len(classes), classes)
@@ -80,7 +83,7 @@ def class_weights(
     return ClassWeights(total, np.where(own > 0, own, 1.0), count.astype(np.intp))
 
 
-def compare(
+def fold_p_values(
     folds: list[Fold],
     weights: ClassWeights,
     reader: ScoreReader,
@@ -89,7 +92,7 @@ def compare(
     classes: npt.NDArray[Any],
     fraction: FloatArray | None,
 ) -> FloatArray:
-    """Return p-values (n, K): rows are compared with each fold by the model of that fold."""
+    """Return p-values (n, K) of new rows, compared with each fold by the model of that fold."""
     beyond = np.zeros(1)
     for model, ranks in folds:
         scores = reader.scores(model, X, classes, fraction)
@@ -142,13 +145,13 @@ def warn_small(
 
 
 class FullRefit(NamedTuple):
-    """What full conformal prediction needs: it refits with each new row and each class."""
+    """The rows and estimator of full conformal prediction, refitted with each row and class."""
 
     estimator: Any
     rows: TrainingRows
     reader: ScoreReader
     classes: npt.NDArray[Any]
-    fraction: FloatArray | None  # of the rows, where scores are randomised
+    fraction: FloatArray | None  # u of each row where scores are randomized
     class_conditional: bool
 
     def p_value(self, row: Any, label: Any, fraction: FloatArray | None) -> float:

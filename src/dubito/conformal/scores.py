@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SCORES = ("margin", "probability", "cumulative", "plausibility")
 
-#: Cumulative sums of probabilities are rounded to this many decimals.
+#: Decimals of cumulative sums of probabilities: with more, equal sums may differ.
 _DECIMALS = 12
 
 
@@ -36,14 +36,14 @@ def cumulative(proba: FloatArray, fraction: FloatArray | None = None) -> FloatAr
     3.9 of 10 classes on average, and 1.0 with u = 1/2 (logistic regression, coverage 0.95).
     """
     order = np.argsort(-proba, axis=1, kind="stable")
-    falling = np.take_along_axis(proba, order, axis=1)
-    before = np.cumsum(falling, axis=1) - falling
+    descending = np.take_along_axis(proba, order, axis=1)
+    before = np.cumsum(descending, axis=1) - descending
     # Equal probabilities have the same sum before them: that before the first of them.
-    is_first = np.ones_like(falling, dtype=bool)
-    is_first[:, 1:] = falling[:, 1:] < falling[:, :-1]
+    is_first = np.ones_like(descending, dtype=bool)
+    is_first[:, 1:] = descending[:, 1:] < descending[:, :-1]
     first = np.maximum.accumulate(np.where(is_first, np.arange(proba.shape[1]), 0), axis=1)
     before = np.take_along_axis(before, first, axis=1)
-    summed = before + (0.5 if fraction is None else fraction[:, None]) * falling
+    summed = before + (0.5 if fraction is None else fraction[:, None]) * descending
     scores = np.empty_like(summed)
     np.put_along_axis(scores, order, summed, axis=1)
     return np.round(scores, _DECIMALS)  # sums of the same terms in another order must tie
@@ -64,10 +64,10 @@ class ScoreReader(NamedTuple):
             return margin(_log(table) if self.response == "predict_proba" else table)
         if self.score == "cumulative":
             return cumulative(table, fraction)
-        return 1 - table  # of probabilities or plausibilities
+        return 1 - table  # the table has probabilities or plausibilities
 
 
-def choose_response(estimator: Any, score: str, wanted: str) -> str:
+def choose_response(estimator: Any, score: str, response_method: str) -> str:
     """Return the method of the estimator that a score is computed from."""
     name = type(estimator).__name__
     if score == "plausibility":
@@ -83,11 +83,11 @@ def choose_response(estimator: Any, score: str, wanted: str) -> str:
             f"{name} has neither predict_proba nor decision_function, so its classes cannot be "
             "ranked. Use a classifier that has one of them."
         )
-    known = known_response(estimator) if wanted == "auto" and score == "margin" else None
+    known = known_response(estimator) if response_method == "auto" and score == "margin" else None
     if known is not None and (known.source not in METHODS or hasattr(estimator, known.source)):
         # Differences of logits equal those of log-probabilities, without rounding near 0.
         return known.source
-    response = has[0] if wanted == "auto" else wanted
+    response = has[0] if response_method == "auto" else response_method
     if response not in has:
         raise TypeError(f'{name} has no {response}; it has {has[0]}: say response_method="auto".')
     if score != "margin" and response != "predict_proba":
@@ -116,7 +116,7 @@ def class_table(model: Any, X: Any, method: str, classes: npt.NDArray[Any]) -> F
         table = class_scores(model, X, source=method, classes=classes, absent=absent)
     if np.isnan(table).any():
         raise ValueError(f"{type(model).__name__}.{method} gives nan, which has no rank.")
-    if table.shape[1] == 1:  # of the second of two classes
+    if table.shape[1] == 1:  # decision values of the second of two classes
         table = np.hstack([-0.5 * table, 0.5 * table])
     return table
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dubito._typing import FloatArray, IntArray
     from dubito.conformal.scores import ScoreReader
 
-    Parts = list[tuple[IntArray, IntArray]]
+    Folds = list[tuple[IntArray, IntArray]]
 
 
 class TrainingRows(NamedTuple):
@@ -44,7 +44,7 @@ class TrainingRows(NamedTuple):
         return clone(estimator).fit(self.X, self.y, **options)
 
     def with_row(self, row: Any, label: Any) -> TrainingRows:
-        """Return the rows and one more, with a label and the largest weight of the others."""
+        """Return the rows and one more, with a label and the largest of the sample weights."""
         weight = self.weight
         if weight is not None:
             weight = np.append(weight, weight.max())
@@ -63,31 +63,31 @@ def training_rows(
     return TrainingRows(X, y, weight, weighted_fit)
 
 
-def parts_of(cv: Any, rows: TrainingRows, seed: int) -> Parts:
-    """Return training and test row numbers of each fold, without rows of weight 0."""
+def fold_rows(cv: Any, rows: TrainingRows, seed: int) -> Folds:
+    """Return training and test row numbers of each fold, without rows of sample weight 0."""
     if isinstance(cv, float):
         cv = ShuffleSplit(1, test_size=cv, random_state=seed)
-    parts = list(check_cv(cv, rows.y, classifier=True).split(rows.X, rows.y))
+    folds = list(check_cv(cv, rows.y, classifier=True).split(rows.X, rows.y))
     if rows.weight is not None:
-        counts = rows.weight > 0
-        parts = [(train[counts[train]], test[counts[test]]) for train, test in parts]
-    parts = [(np.asarray(train), np.asarray(test)) for train, test in parts if len(test)]
-    if not parts:
+        has_weight = rows.weight > 0
+        folds = [(train[has_weight[train]], test[has_weight[test]]) for train, test in folds]
+    folds = [(np.asarray(train), np.asarray(test)) for train, test in folds if len(test)]
+    if not folds:
         raise ValueError("cv holds no rows out; some are needed to calibrate on.")
-    return parts
+    return folds
 
 
-def naming_classes(estimator: Any, classes: npt.NDArray[Any]) -> Any:
-    """Return the estimator with its parameter `classes` set, for a fold may lack some classes."""
+def with_classes(estimator: Any, classes: npt.NDArray[Any]) -> Any:
+    """Return the estimator with its parameter `classes` set, as a fold may lack some."""
     if estimator.get_params(deep=False).get("classes", "absent") is None:
         return clone(estimator).set_params(classes=classes)
     return estimator
 
 
-def fit_parts(estimator: Any, rows: TrainingRows, parts: Parts, n_jobs: int | None) -> list[Any]:
+def fit_folds(estimator: Any, rows: TrainingRows, folds: Folds, n_jobs: int | None) -> list[Any]:
     """Return a copy of the estimator for each fold, fitted without the fold's test rows."""
     return list(
-        Parallel(n_jobs=n_jobs)(delayed(_fit_rows)(estimator, rows, train) for train, _ in parts)
+        Parallel(n_jobs=n_jobs)(delayed(_fit_rows)(estimator, rows, train) for train, _ in folds)
     )
 
 
@@ -109,7 +109,7 @@ def own_scores(
 
 
 def _joined(X: Any, row: Any) -> Any:
-    """Return rows and one more: arrays, sparse matrices and data frames."""
+    """Return rows with one more below: arrays, sparse matrices or data frames."""
     if hasattr(X, "iloc"):
         import pandas as pd  # noqa: PLC0415 - optional
 

@@ -1,0 +1,271 @@
+"""Predictions of a fitted conformal classifier: p-values, sets, bounds and masses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from dubito._compat import pick
+from dubito._validation import check_level, no_level
+from dubito.base import CautiousMixin
+from dubito.belief import Bounds, MassBatch
+from dubito.conformal.contours import confidence_sets, consonant_bounds, nested_masses, raised
+from dubito.conformal.p_values import (
+    check_coverage,
+    fold_p_values,
+    full_p_values,
+    refuse_too_many_refits,
+    warn_small,
+)
+from dubito.conformal.scores import class_table
+from dubito.conformal.training import n_rows
+from dubito.decision import choose_set
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
+    from dubito._typing import BoolArray, FloatArray
+    from dubito.conformal.p_values import ClassWeights, Fold, FullRefit
+    from dubito.conformal.scores import ScoreReader
+    from dubito.decision.rules import SetRule
+
+#: Numbers in the buffers of a prediction, 32 MiB of them; its result is extra.
+_CHUNK = 2**22
+
+#: Numbers for each row and class while scores are computed and ranked.
+_WORKING_SET = 8
+
+#: Largest table of masses, rows times focal sets: 512 MiB.
+_MOST_MASSES = 2**26
+
+
+class ConformalPredictionMixin(CautiousMixin):
+    """Predictions from the calibration scores of a fitted model, or by refits with each row."""
+
+    estimator: Any
+    estimator_: Any
+    classes_: npt.NDArray[Any]
+    folds_: list[Fold]
+    refit_: FullRefit | None
+    reader_: ScoreReader
+    weights_: ClassWeights
+    seed_: int
+    class_conditional: bool
+    randomized: bool
+    max_refits: int
+    n_jobs: int | None
+
+    def _fractions(self, sizes: list[int], *, new: bool = False) -> Iterator[FloatArray | None]:
+        """Return uniform numbers u for each part of the rows; None if not randomized."""
+        rng = np.random.default_rng([self.seed_, int(new)])
+        return (rng.random(size) if self.randomized else None for size in sizes)
+
+    def predict_contour(self, X: Any) -> FloatArray:
+        """Return the p-value of each class, before raising.
+
+        Parameters
+        ----------
+        X : array-like
+            As in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            Multiples of 1/(n + 1) without weights, and never 0. A row whose values are all small
+            is unlike the calibration rows.
+        """
+        return np.concatenate(list(self._contours(X)))
+
+    def _contours(self, X: Any) -> Iterator[FloatArray]:
+        """Yield the p-values of rows in chunks, so that memory is bounded."""
+        check_is_fitted(self)
+        n, n_classes = n_rows(X), len(self.classes_)
+        if self.refit_ is not None:
+            refuse_too_many_refits(self.refit_, X, n, self.max_refits)
+            yield full_p_values(
+                self.refit_, X, n, next(self._fractions([n], new=True)), self.n_jobs
+            )
+            return
+        step = max(1, _CHUNK // (_WORKING_SET * n_classes))
+        starts = range(0, max(n, 1), step)
+        fractions = self._fractions([min(step, n - start) for start in starts], new=True)
+        for start, fraction in zip(starts, fractions, strict=True):
+            part = X if n <= step else pick(X, np.arange(start, min(start + step, n)))
+            yield fold_p_values(
+                self.folds_,
+                self.weights_,
+                self.reader_,
+                part,
+                classes=self.classes_,
+                fraction=fraction,
+            )
+
+    def predict_set(
+        self,
+        X: Any,
+        rule: SetRule = None,
+        *,
+        level: float | None = None,
+        coverage: float | None = None,
+        allow_empty: bool = False,
+        **options: Any,
+    ) -> BoolArray:
+        r"""Return label sets that hold the true label with a chosen probability.
+
+        Parameters
+        ----------
+        X : array-like
+            As in `fit`.
+        rule : str or callable, optional
+            A decision rule on the bounds instead, as in the other models: "interval_dominance",
+            "maximality", ... Such sets have no guaranteed coverage.
+        level : None
+            Must be None, as in `predict_bounds`.
+        coverage : float, default 0.9
+            Probability that a set holds the true label: :math:`\{k:\pi_k>1-\text{coverage}\}`.
+        allow_empty : bool, default False
+            Whether a set may be empty, which means that the row is unlike the calibration rows.
+            Otherwise it holds the classes with the largest p-value, which only adds coverage.
+        **options
+            Passed on to the rule, as in ``loss=L``.
+
+        Returns
+        -------
+        ndarray of bool, shape (n, K)
+
+        Warns
+        -----
+        SmallCalibrationWarning
+            With fewer than 1/(1 - coverage) - 1 rows: every set holds all classes.
+        """
+        if rule is not None:
+            if coverage is not None:
+                raise ValueError(
+                    "rule and coverage were both given: a rule decides by the bounds, which "
+                    "promise no coverage. Pass one of them."
+                )
+            return choose_set(self.predict_bounds(X, level=level), rule, **options)
+        self._refuse_level(level)
+        if options:
+            raise TypeError(
+                f"predict_set got {', '.join(sorted(options))}, which is for a rule: pass rule= "
+                "as well."
+            )
+        wanted = check_coverage(coverage)
+        check_is_fitted(self)
+        warn_small(self.weights_, self.classes_, wanted, class_conditional=self.class_conditional)
+        return np.concatenate(
+            [confidence_sets(c, wanted, allow_empty=allow_empty) for c in self._contours(X)]
+        )
+
+    def predict_bounds(self, X: Any, level: float | None = None) -> Bounds:
+        r"""Return belief and plausibility of each class by the raised contour.
+
+        :math:`\text{upper}_k=\pi_k` and :math:`\text{lower}_k=1-\max_{l\ne k}\pi_l`, with the
+        largest :math:`\pi` raised to 1. Where the probability of `predict_proba` lies outside, the
+        bound is moved to include it: a p-value is the fraction of rows that fit as badly, and can
+        be smaller than the probability.
+
+        Parameters
+        ----------
+        X : array-like
+            As in `fit`.
+        level : None
+            Must be None: these bounds are about labels, and have no confidence level.
+
+        Returns
+        -------
+        Bounds
+            Of shape (n, K).
+        """
+        self._refuse_level(level)
+        lower, upper = consonant_bounds(raised(self.predict_contour(X)))
+        if hasattr(self.estimator_, "predict_proba"):
+            proba = self.predict_proba(X)
+            lower, upper = np.minimum(lower, proba), np.maximum(upper, proba)
+        return Bounds(lower, upper)
+
+    def _refuse_level(self, level: Any) -> None:
+        if check_level(level) is not None:
+            raise no_level(
+                self,
+                "its p-values are about labels, not about probabilities. Use "
+                "predict_set(X, coverage=0.9), or level=None.",
+            )
+
+    def predict_mass(self, X: Any) -> MassBatch:
+        r"""Return the consonant mass function of each row, whose contour is the raised one.
+
+        Nested sets: with :math:`\pi_{(1)}\ge\pi_{(2)}\ge\ldots` the j classes that come first have
+        the mass :math:`\pi_{(j)}-\pi_{(j+1)}`.
+
+        Parameters
+        ----------
+        X : array-like
+            As in `fit`.
+
+        Returns
+        -------
+        MassBatch
+            Of the focal sets that occur. `predict_bounds` differs from its bounds where those do
+            not hold the probability.
+        """
+        focal, mass = nested_masses(raised(self.predict_contour(X)), _MOST_MASSES)
+        return MassBatch(self.classes_.tolist(), focal, mass)
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the label that the estimator predicts for each row.
+
+        Parameters
+        ----------
+        X : array-like
+            As in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        check_is_fitted(self)
+        return self.estimator_.predict(X)
+
+    @available_if(lambda self: hasattr(_fitted_or_given(self), "predict_proba"))
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the estimator's probabilities, where it has them.
+
+        Parameters
+        ----------
+        X : array-like
+            As in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+        """
+        check_is_fitted(self)
+        return class_table(self.estimator_, X, "predict_proba", self.classes_)
+
+    @available_if(lambda self: hasattr(_fitted_or_given(self), "predict_proba"))
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Return the logarithms of the estimator's probabilities, where it has them.
+
+        Parameters
+        ----------
+        X : array-like
+            As in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+        """
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+
+def _fitted_or_given(model: ConformalPredictionMixin) -> Any:
+    """Return the fitted estimator, or before `fit` the parameter."""
+    return getattr(model, "estimator_", model.estimator)
