@@ -137,7 +137,7 @@ def test_divisors(kind):
     np.testing.assert_allclose(
         unbiased if kind == "tied" else unbiased[1], expected[kind], rtol=1e-9
     )
-    np.testing.assert_array_equal(model.fit(X, y).covariance_, unbiased)
+    np.testing.assert_array_equal(model.fit(X, y).covariance_, likelihood)
 
 
 @pytest.mark.parametrize("kind", KINDS)

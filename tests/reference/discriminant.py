@@ -132,7 +132,7 @@ class ImpreciseGaussians:
         covariance_imprecision=0.0,
         weight=None,
         tol=1e-4,
-        divisor="unbiased",
+        divisor="likelihood",
     ):
         X, y = np.asarray(X, dtype=float), np.asarray(y)
         weight = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=float)

@@ -79,7 +79,7 @@ def score_blocks(
     >>> proba.chunks
     ((40, 40, 40, 30), (3,))
     >>> float(proba.max(axis=1).mean().compute().round(3))
-    0.982
+    0.983
     """
     dask, arrays = _import_dask()
     check_is_fitted(model)

@@ -49,9 +49,9 @@ class ImpreciseGaussianDiscriminant(DiscriminantPredictionMixin, ClassifierMixin
     .. math:: \log\pi_a+\inf\log p_a(x)>\log\pi_b+\sup\log p_b(x),
 
     which is the published rule, ``predict_set(X, rule="maximality")``. The published model has
-    ``box="raw", shrinkage=None``; with these and c = 0 it is scikit-learn's
-    `LinearDiscriminantAnalysis` (tied) or `QuadraticDiscriminantAnalysis` (full), to rounding, if
-    `divisor` is that of the scikit-learn version: "likelihood" from 1.9.1 on.
+    ``box="raw", shrinkage=None, divisor="unbiased"``. Without shrinkage, c = 0 is scikit-learn's
+    `LinearDiscriminantAnalysis` (tied) or `QuadraticDiscriminantAnalysis` (full), to rounding; of
+    scikit-learn before 1.9.1 with ``divisor="unbiased"``.
 
     Parameters
     ----------
@@ -89,10 +89,10 @@ class ImpreciseGaussianDiscriminant(DiscriminantPredictionMixin, ClassifierMixin
     tol : float, default=1e-4
         Directions whose standard deviation is not above this fraction of the largest, in units of
         the pooled ones, are left out of distances and determinants alike.
-    divisor : {"unbiased", "likelihood"}, default="unbiased"
-        Divisor of the sums of squares. "unbiased": :math:`n_k-1`, so that :math:`S_k` is the sample
-        covariance and the tied one is :math:`\sum_k(n_k-1)S_k/(N-K)`, as in scikit-learn up to
-        1.9.0. "likelihood": :math:`n_k` and :math:`N`, as in scikit-learn from 1.9.1 on.
+    divisor : {"likelihood", "unbiased"}, default="likelihood"
+        Divisor of the sums of squares. "likelihood": :math:`n_k` and :math:`N`, as in scikit-learn
+        from 1.9.1 on. "unbiased": :math:`n_k-1`, so that :math:`S_k` is the sample covariance and
+        the tied one is :math:`\sum_k(n_k-1)S_k/(N-K)`, as published and in scikit-learn before.
     scoring : {"u65", "u80"} or callable, default="u65"
         What a tuned c maximises. u65 or u80: a set of two with the true class is worth 0.65 or 0.8.
         A callable: ``scoring(y_true, sets)`` returns a number, larger for better sets, from labels
@@ -180,10 +180,10 @@ class ImpreciseGaussianDiscriminant(DiscriminantPredictionMixin, ClassifierMixin
     array([[ True, False, False],
            [False,  True,  True],
            [False, False,  True]])
-    >>> m.critical_c(rows).round(2)  # the last row's second class enters at c = 1.77
-    array([[ 0.  , 22.37, 31.9 ],
-           [22.84,  1.02,  0.  ],
-           [24.39,  1.77,  0.  ]])
+    >>> m.critical_c(rows).round(2)  # the last row's second class enters at c = 1.79
+    array([[ 0.  , 22.6 , 32.23],
+           [23.08,  1.03,  0.  ],
+           [24.63,  1.79,  0.  ]])
     """
 
     #: Kind of bounds, for reports (`dubito._bounds_meaning`).
@@ -220,7 +220,7 @@ class ImpreciseGaussianDiscriminant(DiscriminantPredictionMixin, ClassifierMixin
         covariance_imprecision: float = 0.0,
         shrinkage: float | str | None = "auto",
         tol: float = 1e-4,
-        divisor: str = "unbiased",
+        divisor: str = "likelihood",
         scoring: str | Callable[..., float] = "u65",
         cv: Any = 5,
         max_subproblems: int | str = "auto",
