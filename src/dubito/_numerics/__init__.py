@@ -14,7 +14,7 @@ chi-square cut of a contour, secant search for its ends         `contour_cut`
 rows condensed to few points of the same likelihood             `condensed_rows`
 isotonic regression (PAV), its contour, belief and bounds       `isotonic`
 Bernoulli contour, belief, Clopper-Pearson limits               `bernoulli`
-weights of evidence under Dempster's rule (Denoeux 2019)        `evidence_weights`
+weights of evidence under Dempster's rule (Denœux 2019)        `evidence_weights`
 softmax and log-softmax                                         `softmax`
 utility of set-valued predictions (u65, u80)                    `set_utility`
 Gauss-Kronrod rule                                              `quadrature`

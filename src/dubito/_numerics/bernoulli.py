@@ -1,7 +1,7 @@
 r"""Relative likelihoods of one Bernoulli parameter, and the belief and plausibility they imply.
 
-With k successes and r failures (any non-negative numbers: counts or sums of weights), n = k + r and
-:math:`\hat\theta=k/n`, the contour is
+With k successes and r failures (any non-negative numbers: counts or sums of sample weights),
+n = k + r and :math:`\hat\theta=k/n`, the contour is
 :math:`\mathrm{pl}(\theta)=\theta^k(1-\theta)^r/\hat\theta^k(1-\hat\theta)^r`, and
 
 .. math::
@@ -24,9 +24,9 @@ from scipy.special import betainc, betaincinv, gammaln, xlog1py, xlogy
 if TYPE_CHECKING:
     from dubito._typing import FloatArray
 
-# A weight above this is scaled down to it: bounds are then 1e-7 apart at most, and with more
-# the incomplete beta function soon fails.
-_MOST = 1e15
+# A total weight above this is scaled down to it: bounds are then 1e-7 apart at most, and the
+# incomplete beta function fails for larger arguments.
+_MAX_WEIGHT = 1e15
 
 # Stirling's series with five terms is exact to rounding from here on.
 _STIRLING_FROM = 16.0
@@ -39,8 +39,8 @@ def frequency(successes: FloatArray, failures: FloatArray) -> FloatArray:
 
 
 def belief_interval(successes: FloatArray, failures: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return belief and plausibility of a success; 0 and 1 where nothing was seen."""
-    scale = _MOST / np.maximum(successes + failures, _MOST)
+    """Return belief and plausibility of a success; 0 and 1 without observations."""
+    scale = _MAX_WEIGHT / np.maximum(successes + failures, _MAX_WEIGHT)
     successes, failures = scale * successes, scale * failures
     estimate = frequency(successes, failures)
     total = total_contour(successes, failures)
@@ -53,13 +53,13 @@ def belief_interval(successes: FloatArray, failures: FloatArray) -> tuple[FloatA
 def clopper_pearson(
     successes: FloatArray, failures: FloatArray, level: float
 ) -> tuple[FloatArray, FloatArray]:
-    r"""Return the limits that hold the probability of a success at a level (Clopper and Pearson).
+    r"""Return the confidence limits of the probability of a success (Clopper and Pearson 1934).
 
     The :math:`\alpha/2` quantile of Beta(k, r+1) and the :math:`1-\alpha/2` quantile of
     Beta(k+1, r), with :math:`\alpha` = 1 - level; 0 without a success, 1 without a failure. Exact,
     never below the level, for counts; for sums of weights by the same formula.
     """
-    scale = _MOST / np.maximum(successes + failures, _MOST)
+    scale = _MAX_WEIGHT / np.maximum(successes + failures, _MAX_WEIGHT)
     successes, failures = scale * successes, scale * failures
     lower = _lower_limit(successes, failures, 0.5 * (1 - level))
     return lower, 1 - _lower_limit(failures, successes, 0.5 * (1 - level))

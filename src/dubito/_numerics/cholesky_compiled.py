@@ -13,17 +13,17 @@ if TYPE_CHECKING:
 
 
 @compiled()
-def cholesky_factor(matrix: FloatArray, lift: float, lower: FloatArray) -> bool:
-    """Write the Cholesky factor of a matrix plus `lift` times the identity; False if indefinite."""
+def cholesky_factor(matrix: FloatArray, ridge: float, lower: FloatArray) -> bool:
+    """Write the Cholesky factor of a matrix plus `ridge` times I; return False if indefinite."""
     for a in range(len(matrix)):
         for b in range(a + 1):
-            value = matrix[a, b] + (lift if a == b else 0.0)
-            whole = value
+            value = matrix[a, b] + (ridge if a == b else 0.0)
+            original = value
             for c in range(b):
                 value -= lower[a, c] * lower[b, c]
             if a > b:
                 lower[a, b] = value / lower[b, b]
-            elif value > 1e-14 * whole:
+            elif value > 1e-14 * original:
                 lower[a, a] = math.sqrt(value)
             else:
                 return False

@@ -4,7 +4,7 @@ Within a panel on which the log-odds vary by less than 1 the softplus is a polyn
 so the rows of a panel are replaced by 12 points that integrate polynomials as they do.
 
 `condensed_rows_compiled` needs a quarter of the points, all of positive weight, for the same
-accuracy. This version without numba is for rows that are only stored: fits do not load numba.
+accuracy. This version without numba is for rows that a fit stores: a fit does not load numba.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ _DEVIATIONS = 10.0
 def fewer_rows(
     x: FloatArray, event: BoolArray, weight: FloatArray, coef: tuple[float, float]
 ) -> tuple[FloatArray, BoolArray, FloatArray]:
-    """Return scores, events and weights of few rows with the same likelihood.
+    """Return scores, events and sample weights of few rows with the same likelihood.
 
     `coef` are intercept and slope. Log-odds of any slope within `_DEVIATIONS` standard errors vary
-    by less than 1 within a panel. All rows are kept where they say little of the slope, or where
-    all scores are equal.
+    by less than 1 within a panel. All rows are kept where they hardly determine the slope,
+    or where all scores are equal.
     """
     intercept, slope = coef
     curvature = weight * expit(intercept + slope * x) * expit(-intercept - slope * x)
     total = curvature.sum()
     information = curvature @ (x - curvature @ x / total) ** 2 if total > 0 else 0.0
-    doubt = _DEVIATIONS / np.sqrt(information) if information > 0 else np.inf
-    if doubt > max(abs(slope), 1.0):
+    slope_margin = _DEVIATIONS / np.sqrt(information) if information > 0 else np.inf
+    if slope_margin > max(abs(slope), 1.0):
         return x, event, weight
-    width = 1 / max(abs(slope) + doubt, 2.0)
+    width = 1 / max(abs(slope) + slope_margin, 2.0)
     parts = []
     for side in (False, True):
         chosen = event == side
@@ -53,16 +53,16 @@ def fewer_rows(
 
 
 def _same_moments(points: FloatArray, width: float) -> FloatArray:
-    """Replace the rows of each panel by Chebyshev points that integrate polynomials as they do."""
+    """Return Chebyshev points that integrate polynomials as the rows of each panel do."""
     x, weight = points
-    number = np.floor((x - x[0]) / width)
-    first, panel = np.unique(number, return_inverse=True)
-    local = np.clip(2 * ((x - x[0]) / width - number) - 1, -1.0, 1.0)
+    panel_number = np.floor((x - x[0]) / width)
+    first, panel = np.unique(panel_number, return_inverse=True)
+    local = np.clip(2 * ((x - x[0]) / width - panel_number) - 1, -1.0, 1.0)
     angle = (np.arange(_POINTS) + 0.5) * np.pi / _POINTS
     basis = np.cos(np.outer(np.arange(_POINTS), angle)) * (2 / _POINTS)
     basis[0] /= 2
-    turn = np.arccos(local)
-    moments = [np.bincount(panel, weight * np.cos(k * turn)) for k in range(_POINTS)]
+    row_angle = np.arccos(local)
+    moments = [np.bincount(panel, weight * np.cos(k * row_angle)) for k in range(_POINTS)]
     weights = np.stack(moments, axis=1) @ basis
     positions = x[0] + width * (first[:, None] + 0.5 * (1 + np.cos(angle)))
     return np.stack([positions.ravel(), weights.ravel()])

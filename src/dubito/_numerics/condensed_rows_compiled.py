@@ -28,7 +28,7 @@ _EXHAUSTED = 1e-13
 
 @compiled()
 def condense(points: FloatArray, steepest: float) -> FloatArray:
-    """Replace rows by few that give every softplus sum of slope up to `steepest`, to 13 digits.
+    """Return few rows with the same softplus sums for slopes up to `steepest`, to 13 digits.
 
     Parameters
     ----------
@@ -65,23 +65,24 @@ def _gauss(x: FloatArray, weight: FloatArray) -> FloatArray:
     total = weight.sum()
     if not (half > 0.0 and total > 0.0):
         return np.array([[x[0]], [total]])
-    place = (x - middle) / half
-    before, here = np.zeros(len(x)), np.full(len(x), 1.0 / np.sqrt(total))
+    local = (x - middle) / half
+    # Orthonormal polynomials of two successive degrees, at the rows.
+    previous, current = np.zeros(len(x)), np.full(len(x), 1.0 / np.sqrt(total))
     matrix = np.zeros((_POINTS, _POINTS))
     beta, size = 0.0, _POINTS
     for k in range(_POINTS):
-        alpha = (weight * place * here * here).sum()
+        alpha = (weight * local * current * current).sum()
         matrix[k, k] = alpha
-        after = (place - alpha) * here - beta * before
-        square = (weight * after * after).sum()
+        following = (local - alpha) * current - beta * previous
+        square = (weight * following * following).sum()
         if k + 1 == _POINTS or square < _EXHAUSTED:
             size = k + 1
             break
         beta = np.sqrt(square)
         matrix[k, k + 1] = matrix[k + 1, k] = beta
-        before, here = here, after / beta
-    places, vectors = np.linalg.eigh(matrix[:size, :size].copy())
+        previous, current = current, following / beta
+    positions, vectors = np.linalg.eigh(matrix[:size, :size].copy())
     rule = np.empty((2, size))
-    rule[0] = middle + half * places
+    rule[0] = middle + half * positions
     rule[1] = total * vectors[0] ** 2
     return rule

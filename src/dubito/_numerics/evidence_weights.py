@@ -1,8 +1,8 @@
 r"""Weights of evidence for and against each class, combined by Dempster's rule.
 
-Denoeux 2019, Proposition 1.
+Denœux 2019, Proposition 1.
 
-Row by row there are weights :math:`w^+_k` for class k and :math:`w^-_k` against it, all
+Each row has weights :math:`w^+_k` for class k and :math:`w^-_k` against it, all
 non-negative: the simple mass functions :math:`\{k\}^{w^+_k}` and :math:`\overline{\{k\}}^{w^-_k}`
 for all k are combined. With :math:`q_k=1-e^{-w^-_k}` everything below is divided by
 
@@ -40,7 +40,7 @@ def conflict(w_plus: FloatArray, w_minus: FloatArray) -> FloatArray:
 
 def ignorance(w_plus: FloatArray, w_minus: FloatArray) -> FloatArray:
     r"""Return the mass of the whole frame, :math:`e^{-\sum_kw^-_k}/D`, (n,)."""
-    with np.errstate(over="ignore"):  # an infinite sum of weights leaves nothing open
+    with np.errstate(over="ignore"):  # an infinite sum of weights leaves no mass on the frame
         against = w_minus.sum(axis=1)
     return np.exp(np.minimum(-against - _summaries(w_plus, w_minus)[0], 0.0))
 
@@ -48,14 +48,14 @@ def ignorance(w_plus: FloatArray, w_minus: FloatArray) -> FloatArray:
 def masses(w_plus: FloatArray, w_minus: FloatArray) -> FloatArray:
     r"""Return the masses of all non-empty subsets in bit-mask order, (n, 2^K - 1).
 
-    :math:`m(A)=\prod_{k\in A}e^{-w^-_k}\prod_{k\notin A}q_k/D` for sets of two and more; what a
-    class has alone is its belief.
+    :math:`m(A)=\prod_{k\in A}e^{-w^-_k}\prod_{k\notin A}q_k/D` for sets of two and more; the
+    mass of a single class is its belief.
     """
     n_classes = w_plus.shape[1]
     log_mass = -_summaries(w_plus, w_minus)[0][:, None]
-    with np.errstate(over="ignore"):  # a set that is infinitely unlikely has no mass
-        for denied, spared in zip(_log_support(w_minus).T, -w_minus.T, strict=True):
-            either = [log_mass + denied[:, None], log_mass + spared[:, None]]
+    with np.errstate(over="ignore"):  # a log mass of minus infinity is mass 0
+        for excluded, not_excluded in zip(_log_support(w_minus).T, -w_minus.T, strict=True):
+            either = [log_mass + excluded[:, None], log_mass + not_excluded[:, None]]
             log_mass = np.concatenate(either, axis=1)
     mass = np.exp(np.minimum(log_mass[:, 1:], 0.0))
     mass[:, (1 << np.arange(n_classes)) - 1] = bounds(w_plus, w_minus)[0]
@@ -63,7 +63,7 @@ def masses(w_plus: FloatArray, w_minus: FloatArray) -> FloatArray:
 
 
 def _log_support(weight: FloatArray) -> FloatArray:
-    """Return log(1 - exp(-w)): minus infinity for none."""
+    """Return log(1 - exp(-w)), minus infinity for w = 0."""
     with np.errstate(divide="ignore"):
         return np.where(weight > 1.0, np.log1p(-np.exp(-weight)), np.log(-np.expm1(-weight)))
 
@@ -82,10 +82,10 @@ def totals(
     layer: tuple[FloatArray, FloatArray, FloatArray],
     pieces: tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]],
 ) -> tuple[FloatArray, FloatArray]:
-    r"""Return the sums of positive and of negative parts of the pieces' weights, each (n, K).
+    r"""Return the sums of positive and of negative parts of the weights of evidence, each (n, K).
 
-    Piece g is made of features ``order[first[g]:first[g+1]]`` and has the weight
-    :math:`\sum_{j\in g}\beta_{jk}(\phi_j-\mu_j)+b_k`, which is not kept. `layer` is
+    Piece of evidence g is made of features ``order[first[g]:first[g+1]]`` and has the weight
+    :math:`\sum_{j\in g}\beta_{jk}(\phi_j-\mu_j)+b_k`, which is not stored. `layer` is
     :math:`(\beta,\mu,b)`, `pieces` is ``(order, first)``.
     """
     from dubito._numerics.evidence_weights_compiled import totals_of_rows  # noqa: PLC0415
@@ -101,9 +101,10 @@ def sparse_totals(
     slope: FloatArray,
     offset: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    r"""Return the same for sparse rows, given as data, indices and row starts, one piece a feature.
+    r"""Return `totals` of sparse rows, given as data, indices and row starts.
 
-    Features that are zero have the weight :math:`\alpha_{jk}`; only the others cost time.
+    Each feature is a piece. Features that are zero have the weight :math:`\alpha_{jk}`; only the
+    others cost time.
     """
     from dubito._numerics.evidence_weights_compiled import totals_of_sparse_rows  # noqa: PLC0415
 

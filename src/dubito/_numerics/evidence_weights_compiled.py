@@ -11,11 +11,11 @@ import numpy as np
 from dubito._numerics.jit import compiled
 from dubito._numerics.vector_math_compiled import SIMD_FLAGS, exp_and_complement, exp_in_place
 
-#: All evidence against every class beyond this: its exp might underflow, but then
-#: :math:`1-\prod_k(1-e^{-w_k})` is the sum of the :math:`e^{-w_k}`, which scales.
-_ALL_DENIED = -600.0
+#: Where the largest :math:`w^+_k-w^-_k` is below this, :math:`1-\prod_kq_k` might underflow, but is
+#: then the sum of the :math:`e^{-w^-_k}`, which can be scaled.
+_ALL_OPPOSED = -600.0
 
-#: Rows whose weights are added up side by side.
+#: Rows per block: the weights of evidence of one block are added up on vector lanes.
 _ROWS = 256
 
 
@@ -46,31 +46,32 @@ def _fill(w_plus, w_minus, buffers):  # type: ignore[no-untyped-def]
     :math:`e^{-w^+_k}` and one minus it, 3 and 4 the same of :math:`w^-_k`, 5 the product of the
     others' negative supports :math:`\prod_{l\ne k}(1-e^{-w^-_l})`, 6 the buffer of `exp_in_place`.
     """
-    plausible, silent, support = buffers[0], buffers[1], buffers[2]
+    plausible, no_support, support = buffers[0], buffers[1], buffers[2]
     unopposed, opposition, others, power = buffers[3], buffers[4], buffers[5], buffers[6]
     n_classes = len(w_plus)
     bits = power.view(np.int64)
     shift = _largest_difference(w_plus, w_minus)
     for k in range(n_classes):
         plausible[k] = w_plus[k] - w_minus[k] - shift
-        silent[k] = -w_plus[k]
+        no_support[k] = -w_plus[k]
         unopposed[k] = -w_minus[k]
     exp_in_place(plausible, power, bits)
-    exp_and_complement(silent, support, power, bits)
+    exp_and_complement(no_support, support, power, bits)
     exp_and_complement(unopposed, opposition, power, bits)
-    spared = _products_of_others(unopposed, opposition, others)
+    not_all_opposed = _products_of_others(unopposed, opposition, others)
     total = 0.0
     for k in range(n_classes):
         total += plausible[k] * support[k]
-    if shift > _ALL_DENIED:
-        return shift, total + spared * np.exp(-shift)
+    if shift > _ALL_OPPOSED:
+        return shift, total + not_all_opposed * np.exp(-shift)
     for k in range(n_classes):
-        total += plausible[k] * silent[k]
+        total += plausible[k] * no_support[k]
     return shift, total
 
 
 @compiled(fastmath={"nnan", "nsz"})
 def _largest_difference(a, b):  # type: ignore[no-untyped-def]
+    """Return the largest of a - b."""
     largest = a[0] - b[0]
     for k in range(len(a)):
         largest = max(largest, a[k] - b[k])
@@ -86,37 +87,38 @@ def _products_of_others(unopposed, opposition, others):  # type: ignore[no-untyp
     """
     n_classes = len(opposition)
     last = np.argmin(opposition)
-    least, least_silent = opposition[last], unopposed[last]
+    least, least_unopposed = opposition[last], unopposed[last]
     opposition[last], unopposed[last] = 1.0, 0.0
-    spared_a, spared_b, product_a, product_b = 0.0, 0.0, 1.0, 1.0
+    first_a, first_b, product_a, product_b = 0.0, 0.0, 1.0, 1.0
     half = n_classes // 2
-    for k in range(half):  # two chains side by side: each step waits for the one before
-        spared_a += product_a * unopposed[k]
+    for k in range(half):  # two independent chains: each step of one waits for the step before
+        first_a += product_a * unopposed[k]
         product_a *= opposition[k]
-        spared_b += product_b * unopposed[half + k]
+        first_b += product_b * unopposed[half + k]
         product_b *= opposition[half + k]
     if n_classes % 2:
-        spared_b += product_b * unopposed[n_classes - 1]
+        first_b += product_b * unopposed[n_classes - 1]
         product_b *= opposition[n_classes - 1]
     product = product_a * product_b
-    opposition[last], unopposed[last] = least, least_silent
+    opposition[last], unopposed[last] = least, least_unopposed
     for k in range(n_classes):
         others[k] = product * (least / opposition[k])
     if least == 0.0:  # ratios of zeros: where two classes are unopposed, the product is zero too
         for k in range(n_classes):
             if opposition[k] == 0.0:
                 others[k] = product
-    return spared_a + product_a * spared_b + product * least_silent
+    return first_a + product_a * first_b + product * least_unopposed
 
 
 @compiled(fastmath={"contract"})
 def _write_bounds(buffers, total, lower, upper):  # type: ignore[no-untyped-def]
-    plausible, silent, support, others = buffers[0], buffers[1], buffers[2], buffers[5]
+    """Write belief and plausibility of each class from the buffers of `_fill`."""
+    plausible, no_support, support, others = buffers[0], buffers[1], buffers[2], buffers[5]
     scale = 1.0 / total
     for k in range(len(lower)):
         high = plausible[k] * scale
         high = high if high < 1.0 else 1.0  # noqa: FURB136 - for vector lanes
-        belief_ratio = support[k] + silent[k] * others[k]
+        belief_ratio = support[k] + no_support[k] * others[k]
         belief_ratio = belief_ratio if belief_ratio < 1.0 else 1.0  # noqa: FURB136
         upper[k] = high
         lower[k] = high * belief_ratio
@@ -130,14 +132,14 @@ def _conflict(buffers):  # type: ignore[no-untyped-def]
     different classes; where one class has an active source for it and one against it; or where
     none has one for it and all have one against.
     """
-    silent, support, opposition, others = buffers[1], buffers[2], buffers[4], buffers[5]
-    none, one_denied, one, several = 1.0, 0.0, 0.0, 0.0
-    for k in range(len(silent)):
+    no_support, support, opposition, others = buffers[1], buffers[2], buffers[4], buffers[5]
+    none, one_opposed, one, several = 1.0, 0.0, 0.0, 0.0
+    for k in range(len(no_support)):
         several += one * support[k]
-        one_denied = one_denied * silent[k] + none * support[k] * opposition[k]
-        one = one * silent[k] + none * support[k]
-        none *= silent[k]
-    return min(1.0, several + one_denied + none * others[0] * opposition[0])
+        one_opposed = one_opposed * no_support[k] + none * support[k] * opposition[k]
+        one = one * no_support[k] + none * support[k]
+        none *= no_support[k]
+    return min(1.0, several + one_opposed + none * others[0] * opposition[0])
 
 
 @compiled(fastmath=SIMD_FLAGS)

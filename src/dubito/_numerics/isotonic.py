@@ -1,8 +1,8 @@
 r"""Isotonic regression of events on scores, and the profile likelihood of its value at a score.
 
 Distinct scores :math:`x_0<\ldots<x_{m-1}` have :math:`k_i` successes and :math:`r_i` failures (sums
-of weights). The likelihood of a non-decreasing f is :math:`\prod_i f_i^{k_i}(1-f_i)^{r_i}`; pooling
-adjacent violators (PAV) maximises it.
+of sample weights). The likelihood of a non-decreasing f is :math:`\prod_i f_i^{k_i}(1-f_i)^{r_i}`;
+pooling adjacent violators (PAV) maximises it.
 
 **The contour at a score s** is
 :math:`\mathrm{pl}(\theta;s)=\sup\{L(f): f(s)=\theta\}/\sup L`. Under :math:`f(s)=\theta` the two
@@ -26,14 +26,14 @@ argument, its right part has values :math:`\le v`. Hence for :math:`\theta<v`:
 * right scores of D have their refitted value where it exceeds θ, and θ where not;
 * blocks left of D have their value, or θ where it exceeds θ; blocks right of D are unchanged.
 
-Between consecutive values in question the contour is thus a constant times
+Between consecutive values of these blocks the contour is thus a constant times
 :math:`\theta^a(1-\theta)^b`. It depends on s only through the last score :math:`\le s`. For
 θ > v the mirrored statement holds, with the first score :math:`\ge s`. If s separates two blocks,
 every θ between their values has plausibility 1; below all scores so has every θ in
 :math:`[0,f_0]`. One right-to-left PAV keeps the fits of all suffixes as a tree
 (`isotonic_compiled.suffix_chains`), so no score is ever refitted.
 
-**Belief and plausibility.** The levels are intervals
+**Belief and plausibility.** The level sets are intervals
 :math:`[\theta_{lo}(\gamma),\theta_{hi}(\gamma)]`;
 :math:`\mathrm{Bel}=\int\theta_{lo}d\gamma=v_{lo}-\int_0^{v_{lo}}\mathrm{pl}` and
 :math:`\mathrm{Pl}=\int\theta_{hi}d\gamma=v_{hi}+\int_{v_{hi}}^1\mathrm{pl}` with
@@ -64,9 +64,9 @@ from dubito._numerics.bernoulli import clopper_pearson
 if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray, IntArray
 
-#: A total weight above this is scaled down to it: the bounds of a block
-#: that has it all are then 1e-7 apart at most, and closer ones would be lost in rounding.
-_MOST = 1e15
+#: A total weight above this is scaled down to it: the bounds of a block of all rows are then 1e-7
+#: apart at most, and closer ones would be lost in rounding.
+_MAX_WEIGHT = 1e15
 
 #: Differences of scores beyond this may overflow.
 _HUGE = 1e307
@@ -92,8 +92,8 @@ def isotonic_fit(successes: FloatArray, failures: FloatArray) -> FloatArray:
     return np.clip(isotonic_regression(successes / total, weights=total).x, 0.0, 1.0)
 
 
-#: Weights count as at least this part of the largest.
-_LEAST = 1e-12
+#: Positive weights are raised to at least this fraction of the largest.
+_MIN_FRACTION = 1e-12
 
 
 def interpolate(score: FloatArray, knots: FloatArray, values: FloatArray) -> FloatArray:
@@ -120,11 +120,11 @@ def belief_steps(successes: FloatArray, failures: FloatArray) -> tuple[FloatArra
     """
     from dubito._numerics.isotonic_compiled import lower_beliefs  # noqa: PLC0415
 
-    scale = _MOST / max(successes.sum() + failures.sum(), _MOST)
+    scale = _MAX_WEIGHT / max(successes.sum() + failures.sum(), _MAX_WEIGHT)
     below, above = both_sides(scale * successes, scale * failures)
     belief = np.concatenate([[0.0], lower_beliefs(below)])
     plausibility = np.concatenate([1 - lower_beliefs(above)[::-1], [1.0]])
-    # Both rise with the score; rounding may not.
+    # Both rise with the score, but for rounding.
     return np.maximum.accumulate(belief), np.minimum.accumulate(plausibility[::-1])[::-1]
 
 
@@ -144,10 +144,10 @@ def cut_bounds(
     m = len(successes)
     if m == 0:
         return np.zeros(len(left)), np.ones(len(left))
-    scale = _MOST / max(successes.sum() + failures.sum(), _MOST)
+    scale = _MAX_WEIGHT / max(successes.sum() + failures.sum(), _MAX_WEIGHT)
     below, above = both_sides(scale * successes, scale * failures)
     drop = 0.5 * ratio_quantile(level, flatness(below[3], successes + failures))
-    low, high = _met(at_or_left, m), _met(left, m)
+    low, high = _occurring(at_or_left, m), _occurring(left, m)
     lower, upper = np.empty(m + 1), np.empty(m + 1)
     lower[low] = lower_cuts(low - 1, drop, below)
     upper[high] = 1.0 - lower_cuts(m - 1 - high, drop, above)
@@ -211,11 +211,11 @@ def flatness(starts: npt.NDArray[np.int64], weight: FloatArray) -> float:
     return float(np.sqrt(((blocks / blocks.sum()) ** 2).sum()))
 
 
-def _met(positions: IntArray, m: int) -> IntArray:
+def _occurring(positions: IntArray, m: int) -> IntArray:
     """Return which of the positions 0..m occur, ascending."""
-    met = np.zeros(m + 1, dtype=bool)
-    met[positions] = True
-    return np.flatnonzero(met)
+    occurs = np.zeros(m + 1, dtype=bool)
+    occurs[positions] = True
+    return np.flatnonzero(occurs)
 
 
 def widened_bounds(
@@ -231,13 +231,13 @@ def widened_bounds(
     near the last too high, whatever n (Woodroofe and Sun, 1993): the limit law does not hold. Where
     fewer than :math:`\lceil n^{2/3}\rceil` rows lie at or left of s, the upper end is at least that
     of `neighbour_bounds`; where as few lie at or right of it, the lower end is at most theirs. The
-    other end errs to the safe side.
+    other end is conservative.
     """
     lower, upper = cut_bounds(at_or_left, left, successes, failures, level)
     outer_lower, outer_upper = neighbour_bounds(at_or_left, left, successes, failures, level)
     weight = np.concatenate([[0.0], np.cumsum(successes + failures)])
-    reach = _window(weight[-1])
-    first, last = weight[at_or_left] < reach, weight[-1] - weight[left] < reach
+    window = _window(weight[-1])
+    first, last = weight[at_or_left] < window, weight[-1] - weight[left] < window
     upper = np.where(first, np.maximum(upper, outer_upper), upper)
     return np.where(last, np.minimum(lower, outer_lower), lower), upper
 
@@ -256,12 +256,12 @@ def neighbour_bounds(
     upper limit is that of the rows at or right of it. Ties come together; n is the sum of weights.
     """
     total = successes + failures
-    reach = _window(total.sum())
+    window = _window(total.sum())
     m = len(total)
     lower, upper = np.empty(m + 1), np.empty(m + 1)
-    low, high = _met(at_or_left, m), _met(left, m)
-    lower[low] = _window_limits(low, successes, total, reach, level)
-    upper[high] = 1 - _window_limits(m - high, failures[::-1], total[::-1], reach, level)
+    low, high = _occurring(at_or_left, m), _occurring(left, m)
+    lower[low] = _window_limits(low, successes, total, window, level)
+    upper[high] = 1 - _window_limits(m - high, failures[::-1], total[::-1], window, level)
     return lower[at_or_left], upper[left]
 
 
@@ -274,12 +274,12 @@ def _window(weight: float) -> float:
 
 
 def _window_limits(
-    ends: IntArray, successes: FloatArray, total: FloatArray, reach: float, level: float
+    ends: IntArray, successes: FloatArray, total: FloatArray, window: float, level: float
 ) -> FloatArray:
-    """Return lower Clopper-Pearson limits of the rows of weight `reach` that end before `ends`."""
+    """Return lower Clopper-Pearson limits of the rows of weight `window` that end before `ends`."""
     weight = np.concatenate([[0.0], np.cumsum(total)])
     events = np.concatenate([[0.0], np.cumsum(successes)])
-    start = np.searchsorted(weight, weight[ends] - reach, side="right") - 1
+    start = np.searchsorted(weight, weight[ends] - window, side="right") - 1
     first = np.maximum(start, 0)
     k, n = events[ends] - events[first], weight[ends] - weight[first]
     # Windows of equal counts, as most are without weights, have one limit.
@@ -322,12 +322,12 @@ def contours(place: npt.NDArray[np.intp], theta: FloatArray, sides: tuple[Any, A
 
 
 def both_sides(successes: FloatArray, failures: FloatArray) -> tuple[Any, Any]:
-    """Return the fits that the lower and the upper side of the contour are read from."""
+    """Return the fits from which the lower and the upper side of the contour are computed."""
     from dubito._numerics.isotonic_compiled import fit_prefixes  # noqa: PLC0415
 
     # A weight lost to rounding beside the others would stall the loop over pieces of the contour;
-    # raising it to `_LEAST` of the largest changes no digit.
-    least = _LEAST * max(successes.max(initial=0.0), failures.max(initial=0.0))
+    # raising it to `_MIN_FRACTION` of the largest changes no digit.
+    least = _MIN_FRACTION * max(successes.max(initial=0.0), failures.max(initial=0.0))
     successes = np.where(successes > 0, np.maximum(successes, least), 0.0)
     failures = np.where(failures > 0, np.maximum(failures, least), 0.0)
     below = fit_prefixes(successes, failures)

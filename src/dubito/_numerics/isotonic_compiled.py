@@ -176,13 +176,13 @@ def _list_pieces(last, fit, floor, right_blocks, pieces):  # type: ignore[no-unt
 
 
 @compiled()
-def _panel(depth, width, shape, size, level):  # type: ignore[no-untyped-def]
+def _panel(depth, width, shape, size, log_integrand):  # type: ignore[no-untyped-def]
     """Integrate the integrand of `piece_integral` from `depth` to `depth + width`."""
     log_pl, a, b, co_top = shape
     points, weights = _POINTS, _WEIGHTS
-    if size < _FOUR_BELOW[0] or level < _FOUR_BELOW[1]:
+    if size < _FOUR_BELOW[0] or log_integrand < _FOUR_BELOW[1]:
         points, weights = _FOUR_POINTS, _FOUR_WEIGHTS
-    elif size < _SIX_BELOW[0] or level < _SIX_BELOW[1]:
+    elif size < _SIX_BELOW[0] or log_integrand < _SIX_BELOW[1]:
         points, weights = _SIX_POINTS, _SIX_WEIGHTS
     half = 0.5 * width
     middle = depth + half
@@ -216,17 +216,17 @@ def piece_integral(top, bottom, power, copower, log_pl):  # type: ignore[no-unty
     a, b, co_top = power + 1.0, copower + 1.0, 1.0 - top
     depth, total = 0.0, 0.0
     while depth < end:
-        swell = 1.0 + co_top * math.expm1(depth)
-        level = log_pl - (a + b) * math.log(swell) + b * depth
-        theta = top / swell
+        top_over_theta = 1.0 + co_top * math.expm1(depth)
+        log_integrand = log_pl - (a + b) * math.log(top_over_theta) + b * depth
+        theta = top / top_over_theta
         slope = a - (a + b) * theta  # of the log integrand in log-odds
-        if slope > 0.0 and level < _NEGLIGIBLE:
+        if slope > 0.0 and log_integrand < _NEGLIGIBLE:
             break
         curvature = (a + b) * theta * (1.0 - theta)
         steepest = abs(slope) + math.sqrt(slope * slope + 2.0 * curvature * _PANEL_DROP)
         width = min(2.0 * _PANEL_DROP / steepest, _PANEL_WIDTH, end - depth)
         drop = width * (abs(slope) + 0.5 * curvature * width)
-        total += _panel(depth, width, (log_pl, a, b, co_top), max(drop, width), level)
+        total += _panel(depth, width, (log_pl, a, b, co_top), max(drop, width), log_integrand)
         depth = end if width == end - depth else depth + width
     return total * top * co_top
 
@@ -241,11 +241,11 @@ def lower_beliefs(fit):  # type: ignore[no-untyped-def]
     belief = np.empty(m)
     for j in range(m):
         count = _list_pieces(j, fit, _NEGLIGIBLE, right_blocks, pieces)
-        doubt = 0.0
+        integral = 0.0
         for i in range(count - 1, -1, -1):
             top, bottom, power, copower, log_pl = pieces[i]
-            doubt += piece_integral(top, bottom, power, copower, log_pl)
-        belief[j] = max(value[block[j]] - doubt, 0.0)
+            integral += piece_integral(top, bottom, power, copower, log_pl)
+        belief[j] = max(value[block[j]] - integral, 0.0)
     return belief
 
 
@@ -289,9 +289,9 @@ def _depth_of_drop(drop, top, power, copower):  # type: ignore[no-untyped-def]
     depth = 2.0 * drop / (slope + math.sqrt(slope * slope + 2.0 * curvature * drop))
     depth = min(depth, _DEEPEST)
     for _ in range(60):
-        swell = co_top * math.expm1(depth)
-        fallen = (a + b) * math.log1p(swell) - b * depth
-        step = (fallen - drop) / (a - (a + b) * top / (1.0 + swell))
+        excess = co_top * math.expm1(depth)
+        fallen = (a + b) * math.log1p(excess) - b * depth
+        step = (fallen - drop) / (a - (a + b) * top / (1.0 + excess))
         depth -= step
         if abs(step) <= 1e-14 * depth or depth >= _DEEPEST:
             break

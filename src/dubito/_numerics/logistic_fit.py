@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 #: Scores and log-odds are clipped to this: sums and differences of a few of them stay finite.
 LARGEST = 1e300
 
-#: Steps after which a fit is given up; ordinary data take five to ten.
+#: Limit on the Newton steps of a fit; ordinary data take five to ten.
 _MAX_STEPS = 300
 
 #: Strengths a ridge is chosen from, in units of standardised coefficients. The weakest is a normal
@@ -41,7 +41,7 @@ class LogisticFit(NamedTuple):
 
 
 def standardisation(score: FloatArray, weight: FloatArray) -> tuple[float, float]:
-    """Return the weighted mean and standard deviation; deviation 0 says that scores are constant.
+    """Return the weighted mean and standard deviation of scores, deviation 0 if they are constant.
 
     Scores that differ by rounding only count as constant: their slope would be noise.
     """
@@ -75,13 +75,14 @@ def fit_logistic(
     start: FloatArray | None = None,
     nonnegative: tuple[int, ...] = (),
 ) -> LogisticFit:
-    r"""Minimise the penalised cross-entropy; the `nonnegative` coefficients stay at or above 0.
+    r"""Return the least penalised cross-entropy fit, `nonnegative` coefficients at or above 0.
 
     .. math:: -\sum_iw_i[t_i\log p_i+(1-t_i)\log(1-p_i)]
         +\tfrac12\sum_j\lambda_j(\beta_j-\beta^0_j)^2,\quad p_i=\sigma(x_i^\top\beta).
 
-    The optimum of a convex function over an orthant is the optimum of one of its faces: when the
-    free one leaves the orthant the faces are fitted in turn and the best one inside is returned.
+    The optimum of a convex function over an orthant is the optimum of one of its faces: where the
+    unconstrained optimum lies outside, the faces are fitted in turn and the best fit inside is
+    returned.
     """
     problem = _Problem(design, target, weight, penalty, prior)
     best: LogisticFit | None = None
@@ -128,10 +129,10 @@ def _expand(problem: _Problem, coef: FloatArray) -> _Local:
     p = np.where(eta >= 0, 1.0, small) / (1 + small)
     loss = np.maximum(eta, 0.0) + np.log1p(small) - target * eta
     curvature = weight * small / (1 + small) ** 2
-    away = coef - prior
+    deviation = coef - prior
     return _Local(
-        float(weight @ loss) + 0.5 * float(penalty @ away**2),
-        design.T @ (weight * (p - target)) + penalty * away,
+        float(weight @ loss) + 0.5 * float(penalty @ deviation**2),
+        design.T @ (weight * (p - target)) + penalty * deviation,
         (design * curvature[:, None]).T @ design + np.diag(penalty),
     )
 
@@ -139,24 +140,24 @@ def _expand(problem: _Problem, coef: FloatArray) -> _Local:
 def _newton(problem: _Problem, free: BoolArray, coef: FloatArray) -> LogisticFit:
     """Fit the free coefficients by damped Newton steps; the others stay at zero."""
     total = float(problem.weight.sum())
-    here = _expand(problem, coef)
-    size = float(np.abs(here.gradient[free]).max())
+    current = _expand(problem, coef)
+    size = float(np.abs(current.gradient[free]).max())
     for n_iter in range(_MAX_STEPS):  # noqa: B007 - reported
-        gradient = here.gradient * free
-        step = -(inverse_on(here.hessian, free) @ gradient) * free  # exactly zero at bounds
-        there = _expand(problem, coef + step)
+        gradient = current.gradient * free
+        step = -(inverse_on(current.hessian, free) @ gradient) * free  # exactly zero at bounds
+        proposed = _expand(problem, coef + step)
         # The decrement is twice what is left to gain. Below rounding of the objective only the
         # gradient shows whether a step still helps.
-        if -float(gradient @ step) <= 1e-12 * (total + abs(here.value)):
-            if float(np.abs(there.gradient[free]).max()) >= 0.5 * size:
+        if -float(gradient @ step) <= 1e-12 * (total + abs(current.value)):
+            if float(np.abs(proposed.gradient[free]).max()) >= 0.5 * size:
                 break
         else:
-            while there.value > here.value and np.abs(step).max() > 1e-12:
+            while proposed.value > current.value and np.abs(step).max() > 1e-12:
                 step = step / 2
-                there = _expand(problem, coef + step)
-        coef, here = coef + step, there
-        size = float(np.abs(here.gradient[free]).max())
-    return LogisticFit(coef, free, here.value, n_iter, size / total)
+                proposed = _expand(problem, coef + step)
+        coef, current = coef + step, proposed
+        size = float(np.abs(current.gradient[free]).max())
+    return LogisticFit(coef, free, current.value, n_iter, size / total)
 
 
 def inverse_on(hessian: FloatArray, free: BoolArray) -> FloatArray:
@@ -178,8 +179,8 @@ def leave_one_out_loss(
     r"""Return the log loss of each row under the fit without it, by one Newton step.
 
     With leverage :math:`h_i=x_i^\top H^{-1}x_i` the log-odds without row i are
-    :math:`\eta_i+h_i(p_i-y_i)/(1-p_i(1-p_i)h_i)`. Of a row of weight 2 one half is left out: it
-    stands for two rows.
+    :math:`\eta_i+h_i(p_i-y_i)/(1-p_i(1-p_i)h_i)`. Of a row of sample weight 2 one half is left
+    out: it stands for two rows.
     """
     eta = design @ fit.coef
     p = expit(eta)
@@ -195,7 +196,7 @@ def choose_ridge(
     fit_with: Callable[[float, FloatArray | None], LogisticFit],
     loss_of: Callable[[float, LogisticFit], float],
 ) -> tuple[float, LogisticFit]:
-    """Return the strength of least leave-one-out loss, the stronger of equals, and its fit.
+    """Return the ridge of least leave-one-out loss, in a tie the larger, and its fit.
 
     `fit_with(strength, start)` fits, from the coefficients of the last strength.
     """

@@ -1,9 +1,9 @@
 r"""Bounds of a logistic curve that hold the true probability at a confidence level.
 
 They are the hull of the cuts :math:`\{\eta:-2\log pl(\eta)\le t^2\}`, :math:`t^2` the quantile of
-:math:`\chi^2_1` at the level, of two contours: that of the plain likelihood, which with few rows
-misses the inner end, and that of p/2 pseudo-observations of unknown label beside the rows (p
-coefficients), which misses the outer one.
+:math:`\chi^2_1` at the level, of two contours. With few rows the cut of the plain likelihood leaves
+out true values nearer to 1/2, and that of the likelihood with p/2 more pseudo-observations of
+unknown label (p coefficients) leaves out true values farther from 1/2.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from dubito._numerics.targets import shrunken_table
 if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray
 
-#: Pseudo-observations for each row that make a plain likelihood of separated classes have an
-#: estimate, as its limit: too few to be seen in any contour at probabilities within 1e-16 of 0, 1.
+#: Pseudo-observations for each row with which the plain likelihood of separated classes has an
+#: estimate: too few to change a contour at probabilities that differ from 0 and 1.
 _LIMIT = 1e-12
 
 
@@ -57,10 +57,10 @@ def logistic_levels(
 ) -> LogisticLevels:
     """Fit both likelihoods of standardised scores, from coefficients that are nearly right."""
     design = np.column_stack([np.ones(len(x)), x])
-    nothing = np.zeros(2)
+    no_penalty = np.zeros(2)
     both, gradients = [], []
     for target in level_targets(event, weight, 1 + int(np.ptp(x) > 0)):
-        fit = fit_logistic(design, target, weight, nothing, nothing, start=start)
+        fit = fit_logistic(design, target, weight, no_penalty, no_penalty, start=start)
         both.append(logistic_evidence(x, target, weight, fit.coef))
         gradients.append(fit.gradient_norm)
         start = fit.coef

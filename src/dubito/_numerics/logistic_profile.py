@@ -2,12 +2,12 @@ r"""Belief and plausibility of a logistic curve from its profile likelihood.
 
 At a score x the log-odds :math:`\eta=\sigma_0+\sigma_1x` have the contour
 :math:`pl(\eta)=\max\{L(\sigma):\sigma_0+\sigma_1x=\eta\}/L(\hat\sigma)`. Its integrals are taken
-outward from the estimate by an adaptive rule until nothing is left, so the contour may fall as
-slowly as nearly separable data make it.
+outward from the estimate by an adaptive rule until the rest is negligible, so the contour may
+fall as slowly as it does for nearly separable data.
 
-Two devices, exact to 9 digits and more, keep large data cheap. Rows: the likelihood is a linear
-term and a sum of softplus terms; rows close to each other are replaced by few weighted points with
-the same sums (`condensed_rows_compiled`). Queries: belief and plausibility are smooth in x, so many
+Two approximations, exact to 9 digits and more, save time. Rows: the likelihood is a linear term and
+a sum of softplus terms; rows close to each other are replaced by few weighted points with the same
+sums (`condensed_rows_compiled`). Queries: belief and plausibility are smooth in x, so many
 queries are interpolated between Chebyshev points in panels, cut where the curve rises and halved
 until each series has converged.
 """
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from dubito._typing import FloatArray
 
-#: Rows up to which none are replaced.
+#: Up to this many rows none are replaced.
 _FEW_ROWS = 48
 
 #: Fall of the log-likelihood within which points must be as exact as rows: pl is 1e-14 there.
@@ -51,19 +51,19 @@ class LogisticEvidence(NamedTuple):
 
     @property
     def likelihood(self) -> tuple[FloatArray, FloatArray, float]:
-        """What the compiled kernels take as the data."""
+        """The data, as the compiled kernels take them."""
         return self.points, self.totals, self.least
 
     @property
     def model(self) -> tuple[FloatArray, FloatArray, float]:
-        """What the compiled kernels take as the fit."""
+        """The fit, as the compiled kernels take it."""
         return self.optimum, self.hessian, _TOLERANCE
 
 
 def logistic_evidence(
     x: FloatArray, target: FloatArray, weight: FloatArray, optimum: FloatArray
 ) -> LogisticEvidence:
-    """Gather the likelihood of standardised scores around its optimum (intercept, slope)."""
+    """Return the likelihood of standardised scores, given its optimum (intercept, slope)."""
     totals = np.array([weight @ target, weight @ (target * x)])
     order = np.argsort(x, kind="stable")
     whole = _gather(np.stack([x[order], weight[order]]), totals, optimum)
@@ -126,10 +126,10 @@ def contour_of(evidence: LogisticEvidence, x: FloatArray, theta: FloatArray) -> 
 
 
 def landmarks(optimum: FloatArray) -> FloatArray:
-    """Return where a steep curve rises, and the middle of the data: no panel may step over them."""
-    level, slope = optimum
+    """Return scores at which panels are cut: where a steep curve rises, and amid the data."""
+    intercept, slope = optimum
     log_odds = np.array([-40.0, -16.0, -8.0, -4.0, 0.0, 4.0, 8.0, 16.0, 40.0])
-    rise = (log_odds - level) / slope if abs(slope) > 1e-6 else np.zeros(0)
+    rise = (log_odds - intercept) / slope if abs(slope) > 1e-6 else np.zeros(0)
     return np.sort(np.concatenate([rise, [-2.0, 0.0, 2.0]]))
 
 
@@ -158,8 +158,8 @@ def interpolated(
         middle, half = 0.5 * (low + high), 0.5 * (high - low)
         values = exact(np.sinh(middle + half * np.concatenate([points_in_panel, checks])))
         series = to_series @ values[: _DEGREE + 1]
-        missed = chebyshev.chebval(checks, series).T - values[_DEGREE + 1 :]
-        if max(np.abs(series[-3:]).max(), np.abs(missed).max()) < _CONVERGED:
+        check_error = chebyshev.chebval(checks, series).T - values[_DEGREE + 1 :]
+        if max(np.abs(series[-3:]).max(), np.abs(check_error).max()) < _CONVERGED:
             parts[start] = chebyshev.chebval((position[start:stop] - middle) / half, series).T
         else:
             cut = int(np.searchsorted(position[start:stop], middle)) + start

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-#: Reward for caution in the utility-discounted accuracies: a pair is worth 0.65 or 0.8.
+#: Values of alpha for the utility-discounted accuracies u65 and u80: a set of two is worth 0.65
+#: or 0.8.
 ALPHA = {"u65": 1.6, "u80": 2.2}
 
 

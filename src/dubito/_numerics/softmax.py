@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def softmax_rows(z: FloatArray) -> FloatArray:
-    """Turn z into exponentials that sum to one in each row, in place."""
+    """Return the softmax of each row, computed in place in z."""
     z -= z.max(axis=1, keepdims=True)
     np.exp(z, out=z)
     z /= z.sum(axis=1, keepdims=True)

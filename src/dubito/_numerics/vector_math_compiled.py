@@ -131,7 +131,7 @@ def matrix_vector(matrix, vector, out):  # type: ignore[no-untyped-def]
 
 @compiled(fastmath=SIMD_FLAGS)
 def add_multiple(row, factor, out):  # type: ignore[no-untyped-def]
-    """Add a multiple of a row."""
+    """Add a multiple of a row to `out`."""
     for j in range(len(out)):
         out[j] += factor * row[j]
 
@@ -145,7 +145,7 @@ def times(a, b, out):  # type: ignore[no-untyped-def]
 
 @compiled(fastmath=SIMD_FLAGS)
 def combine_rows(rows, factors, out):  # type: ignore[no-untyped-def]
-    """Write the sum of rows times factors."""
+    """Write the sum of the rows, each times its factor."""
     out[:] = 0.0
     for a in range(len(factors)):
         factor, row = factors[a], rows[a]

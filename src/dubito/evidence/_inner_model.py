@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
     from dubito._typing import FloatArray
 
-#: Larger than the difference between probabilities of a network in single and double precision.
+#: Tolerance for probabilities: those of a network in single precision differ by less.
 _ROUNDING = 1e-3
 
 
 def unfreeze(estimator: FrozenEstimator, y: Any) -> Any:
-    """Return the fitted model inside; raise an error if it knows none of the labels in y."""
+    """Return the fitted model inside; raise an error if no label of y is one of its classes."""
     model = estimator.estimator
     check_is_fitted(model)
     if y is not None:
@@ -48,7 +48,7 @@ def read_unlabelled_rows(X: Any, sample_weight: Any) -> tuple[Any, FloatArray | 
 
 
 def mean_features(phi: Any, weight: FloatArray | None) -> FloatArray:
-    """Return the mean of each feature."""
+    """Return the mean of each feature, weighted by the sample weights, if any."""
     weight = np.full(phi.shape[0], 1.0) if weight is None else weight
     return np.asarray(weight @ phi, dtype=np.float64).ravel() / weight.sum()
 

@@ -82,7 +82,7 @@ class LastLayer:
         return features
 
     def refuse_other_than(self, n_classes: int) -> None:
-        """Refuse a layer that does not know every class, as after a fold that lacked one."""
+        """Raise an error unless the layer has an output for each class; a fold may lack a class."""
         n_outputs = len(self.coef)
         if n_outputs != n_classes and (n_outputs, n_classes) != (1, 2):
             raise ValueError(
@@ -111,16 +111,17 @@ class LastLayer:
 
     def scaled(self, matrix: FloatArray, offset: FloatArray) -> Self:
         """Return the layer followed by an affine map of its outputs."""
-        if len(self.coef) == 1 and len(matrix) == 2:  # of log-odds z: one of (-z/2, z/2)
+        if len(self.coef) == 1 and len(matrix) == 2:
+            # The layer has log-odds z, which are the logits (-z/2, z/2) of two classes.
             halves, difference = np.array([[-0.5], [0.5]]), np.array([[-1.0, 1.0]])
             matrix, offset = difference @ matrix @ halves, difference @ offset
         return replace(self, coef=matrix @ self.coef, intercept=matrix @ self.intercept + offset)
 
 
 def refuse_unreadable(estimator: Any) -> None:
-    """Refuse a model that has no last linear layer, as far as is known before it is fitted."""
+    """Raise an error for a model, fitted or not, that has no last linear layer to read."""
     calibrated = False
-    while (inner := _inside(estimator)) is not None:
+    while (inner := _nested_model(estimator)) is not None:
         if _calibrates(estimator):
             _refuse_calibrator(estimator, inner)
             calibrated = True
@@ -128,7 +129,7 @@ def refuse_unreadable(estimator: Any) -> None:
     _refuse(estimator, calibrated=calibrated)
 
 
-def _inside(estimator: Any) -> Any:
+def _nested_model(estimator: Any) -> Any:
     """Return the model that a composite ends in, None for a model itself."""
     if isinstance(estimator, Pipeline):
         return estimator.steps[-1][1]
@@ -139,8 +140,8 @@ def _inside(estimator: Any) -> Any:
                 "refit=True."
             )
         return getattr(estimator, "best_estimator_", estimator.estimator)
-    holds_one = isinstance(estimator, FrozenEstimator) or _calibrates(estimator)
-    return estimator.estimator if holds_one else None
+    has_nested = isinstance(estimator, FrozenEstimator) or _calibrates(estimator)
+    return estimator.estimator if has_nested else None
 
 
 def _calibrates(estimator: Any) -> bool:
@@ -150,11 +151,11 @@ def _calibrates(estimator: Any) -> bool:
 
 
 def _refuse_calibrator(estimator: Any, inner: Any) -> None:
-    """Refuse a calibrated classifier that is not linear in the outputs of the model inside it."""
+    """Raise an error for a calibrated classifier that is not linear in its model's outputs."""
     if hasattr(estimator, "classes_"):
         _refuse_pairs(estimator)
     if not hasattr(inner, "decision_function") and not _is_scaled_network(estimator, inner):
-        refuse_unreadable(inner)  # if the model inside is unreadable, that is the error to raise
+        refuse_unreadable(inner)  # if the nested model is unreadable, that is the error to raise
         raise NotSupportedError(
             f"{type(estimator).__name__} calibrates the probabilities of {_shown(inner)}, which "
             "has no decision_function, and so does not see its last layer. A network can be "
@@ -177,9 +178,9 @@ def _refuse_calibrator(estimator: Any, inner: Any) -> None:
 
 
 def _is_scaled_network(estimator: Any, inner: Any) -> bool:
-    """Whether the log-probabilities of a softmax are multiplied by a number, and nothing else."""
-    while (inside := _inside(inner)) is not None and not _calibrates(inner):
-        inner = inside
+    """Return whether calibration only multiplies the log-probabilities of a network by a number."""
+    while (nested := _nested_model(inner)) is not None and not _calibrates(inner):
+        inner = nested
     if isinstance(estimator, CalibratedClassifierCV):
         return isinstance(inner, MLPClassifier) and estimator.method == "temperature"
     return isinstance(inner, MLPClassifier) and getattr(
@@ -188,7 +189,7 @@ def _is_scaled_network(estimator: Any, inner: Any) -> bool:
 
 
 def _refuse(estimator: Any, *, calibrated: bool) -> None:
-    """Refuse a model without a linear layer, or whose outputs are no log-odds."""
+    """Raise an error for a model without a linear layer, or whose outputs are no log-odds."""
     if isinstance(estimator, _LOGISTIC) or _is_log_loss(estimator):
         return
     if isinstance(estimator, MLPClassifier):
@@ -232,7 +233,7 @@ def read_last_layer(estimator: Any) -> LastLayer:
     layer = read_layer(estimator)
     inner = estimator
     while isinstance(inner, Pipeline | FrozenEstimator | BaseSearchCV):
-        inner = _inside(inner)
+        inner = _nested_model(inner)
     if len(layer.coef) == 1 and getattr(inner, "multi_class", "") == "multinomial":
         return layer.scaled(2 * np.eye(1), np.zeros(1))  # logits are (-z, z) in older scikit-learn
     return layer
@@ -263,10 +264,10 @@ def _support_vectors(estimator: Any) -> LastLayer:
 
 
 def _refuse_pairs(fitted: Any) -> None:
-    """Refuse a support vector machine of more than two classes, alone or calibrated."""
+    """Raise an error for a support vector machine of more than two classes, alone or calibrated."""
     model = fitted
-    while (inside := _inside(model)) is not None:
-        model = inside
+    while (nested := _nested_model(model)) is not None:
+        model = nested
     n_classes = len(fitted.classes_)
     if isinstance(model, SVC | NuSVC) and n_classes > 2:
         raise NotSupportedError(

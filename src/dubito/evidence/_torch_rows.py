@@ -63,8 +63,8 @@ def by_rows(formula: Formula, *inputs: torch.Tensor, width: int) -> tuple[torch.
     """Return a formula evaluated in chunks of rows, to limit temporary memory.
 
     `width` is the number of elements of a temporary tensor per row. Half precision is computed in
-    float32 and returned in half precision. With gradients all rows go at once: the graph stores all
-    intermediate tensors anyway.
+    float32 and returned in half precision. With gradients there is one chunk: the graph stores
+    all intermediate tensors anyway.
     """
     given = reduce(torch.promote_types, (x.dtype for x in inputs))
     inside = working_dtype(given)

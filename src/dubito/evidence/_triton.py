@@ -109,28 +109,28 @@ def _belief_kernel(  # type: ignore[no-untyped-def]  # noqa: PLR0913, PLR0917
     """Compute the formulas of `_torch_belief` for a few rows."""
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     column = tl.arange(0, BLOCK)[None, :]
-    there = (row < n)[:, None] & (column < n_classes)
+    valid = (row < n)[:, None] & (column < n_classes)
     at = row[:, None]
-    plus = tl.load(plus_at + at * plus_step + column, mask=there, other=0.0).to(tl.float32)
-    minus = tl.load(minus_at + at * minus_step + column, mask=there, other=0.0).to(tl.float32)
-    # Minima and maxima ignore nan: this is 0, or nan if there is one, and is added to the results.
+    plus = tl.load(plus_at + at * plus_step + column, mask=valid, other=0.0).to(tl.float32)
+    minus = tl.load(minus_at + at * minus_step + column, mask=valid, other=0.0).to(tl.float32)
+    # Minima and maxima ignore nan: this is 0, or nan if a weight is, and is added to the results.
     zero_or_nan = tl.sum(plus + minus, axis=1) * 0.0
     no_support = tl.exp(-plus)
     support = _support(plus, no_support)
-    opposition = tl.where(there, _support(minus, tl.exp(-minus)), 1.0)
+    opposition = tl.where(valid, _support(minus, tl.exp(-minus)), 1.0)
     if BOUNDS or IGNORANCE:
         difference = plus - minus
         minus_b = difference - plus
         error = (plus - (difference - minus_b)) - (minus + minus_b)
-        difference = tl.where(there, difference, -float("inf"))
+        difference = tl.where(valid, difference, -float("inf"))
         shift = tl.max(difference, axis=1)
         plausible = tl.exp((difference - shift[:, None]) + error)
-        least, others, spared = tl.reduce(
+        least, others, not_all_opposed = tl.reduce(
             (opposition, tl.full(opposition.shape, 1.0, tl.float32), plausible * no_support),
             1,
-            _pool,
+            _combine_products,
         )
-        total = tl.sum(plausible * support, axis=1) + spared
+        total = tl.sum(plausible * support, axis=1) + not_all_opposed
         if BOUNDS:
             # Product over the other classes: without the least factor, times least over own factor.
             ratio = tl.where(opposition == 0.0, 1.0, least[:, None] / opposition)
@@ -138,21 +138,21 @@ def _belief_kernel(  # type: ignore[no-untyped-def]  # noqa: PLR0913, PLR0917
             upper = tl.minimum(plausible * (1.0 / total)[:, None], 1.0)
             lower = upper * tl.minimum(belief_ratio, 1.0) + zero_or_nan[:, None]
             upper += zero_or_nan[:, None]
-            tl.store(lower_at + at * n_classes + column, lower, mask=there)
-            tl.store(upper_at + at * n_classes + column, upper, mask=there)
+            tl.store(lower_at + at * n_classes + column, lower, mask=valid)
+            tl.store(upper_at + at * n_classes + column, upper, mask=valid)
         if IGNORANCE:
             log_frame = -tl.sum(minus, axis=1) - shift - tl.log(total)
             tl.store(
                 ignorance_at + row, tl.exp(tl.minimum(log_frame, 0.0)) + zero_or_nan, mask=row < n
             )
     if CONFLICT:
-        supported = tl.where(there, support, 0.0)
-        none, _, denied, several, against = tl.reduce(
+        supported = tl.where(valid, support, 0.0)
+        none, _, one_opposed, several, against = tl.reduce(
             (no_support, supported, supported * opposition, tl.zeros_like(supported), opposition),
             1,
-            _clash,
+            _combine_conflict,
         )
-        empty = several + denied + none * against
+        empty = several + one_opposed + none * against
         tl.store(conflict_at + row, tl.minimum(empty, 1.0) + zero_or_nan, mask=row < n)
 
 
@@ -166,26 +166,26 @@ def _support(weight, no_support):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _pool(  # type: ignore[no-untyped-def]  # noqa: PLR0917
-    least_a, others_a, spared_a, least_b, others_b, spared_b
+def _combine_products(  # type: ignore[no-untyped-def]  # noqa: PLR0917
+    least_a, others_a, first_a, least_b, others_b, first_b
 ):
     """Combine two groups of classes: the least factor, the product of the rest, and 1 - product."""
     return (
         tl.minimum(least_a, least_b),
         others_a * others_b * tl.maximum(least_a, least_b),
-        spared_a + least_a * others_a * spared_b,
+        first_a + least_a * others_a * first_b,
     )
 
 
 @triton.jit
-def _clash(  # type: ignore[no-untyped-def]  # noqa: PLR0913, PLR0917
-    none_a, one_a, denied_a, several_a, against_a, none_b, one_b, denied_b, several_b, against_b
+def _combine_conflict(  # type: ignore[no-untyped-def]  # noqa: PLR0913, PLR0917
+    none_a, one_a, opposed_a, several_a, against_a, none_b, one_b, opposed_b, several_b, against_b
 ):
     """Combine two groups of classes: masses of none, one, one opposed, and several supported."""
     return (
         none_a * none_b,
         one_a * none_b + none_a * one_b,
-        denied_a * none_b + none_a * denied_b,
+        opposed_a * none_b + none_a * opposed_b,
         several_a + one_a * (one_b + several_b) + none_a * several_b,
         against_a * against_b,
     )
@@ -219,6 +219,6 @@ def _totals_kernel(  # type: ignore[no-untyped-def]  # noqa: PLR0913, PLR0917
         plus += plus_run
         minus += minus_run
     at = row[:, None] * n_classes + column[None, :]
-    there = (row < n)[:, None] & (column < n_classes)[None, :]
-    tl.store(plus_at + at, plus + zero_or_nan, mask=there)
-    tl.store(minus_at + at, minus + zero_or_nan, mask=there)
+    valid = (row < n)[:, None] & (column < n_classes)[None, :]
+    tl.store(plus_at + at, plus + zero_or_nan, mask=valid)
+    tl.store(minus_at + at, minus + zero_or_nan, mask=valid)

@@ -175,7 +175,7 @@ class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         return self
 
     def _input_columns(self, X: Any) -> list[int | None]:
-        """Return the input column each feature is made of, None where it is not just one."""
+        """Return the input column that each feature is computed from, None for several."""
         n_features = self._layer.coef.shape[1]
         if self._layer.is_hidden or np.ndim(X) < 2:  # texts have no columns
             return [None] * n_features

@@ -2,4 +2,4 @@
 
 
 class OneVsRestWarning(UserWarning):
-    """A model's own probabilities are no softmax of its outputs: those of the evidence differ."""
+    """A model's own probabilities are not the softmax of its outputs, as those of evidence are."""

@@ -50,7 +50,7 @@ MOST_ROWS_PRINTED = 5
 
 
 class Explanation:
-    r"""The evidence behind predictions: what each feature says for and against each class.
+    r"""The evidence behind predictions: the weights of each feature for and against each class.
 
     Made by `EvidentialClassifier.explain`. Each piece of evidence has a weight w for each class:
     positive weights support the class to the degree :math:`1-e^{-w}`, negative ones its complement
@@ -186,14 +186,15 @@ class Explanation:
         -------
         str
             First the most plausible class, with its plausibility and belief, the ignorance and the
-            conflict. Then the pieces of evidence, the largest weight first: what each says of the
-            target, or most for a class and most against one; the rest is left to `table`. Pieces
-            beyond `max_pieces`, and those that would read 0.00, are added up in one line. Last the
-            doubt that is left, or the one class the evidence leaves and the next plausible one.
+            conflict. Then the pieces of evidence, the largest weight first: its weight for
+            the target, or its largest weights for a class and against one; `table` has the others.
+            Pieces beyond `max_pieces`, and those that would read 0.00, are added up in one
+            line. Last the doubt that is left, or the one class the evidence leaves and the next
+            plausible one.
 
         Notes
         -----
-        There is doubt while more than one class survives `dubito.decision.interval_dominance`: no
+        There is doubt while more than one class remains by `dubito.decision.interval_dominance`: no
         lower bound, the belief or the probability if that is smaller, exceeds the others'
         plausibilities. It comes from lack of evidence as far as belief
         names no single class, :math:`1-\sum_kBel(k)` (for two classes, the ignorance), and from
@@ -201,11 +202,11 @@ class Explanation:
         alone when, with the two digits shown, it is at least three times the other (which is then
         a third or less); both are named otherwise. With the same weight for each of two classes
         that is lack of evidence up to a weight of 0.48, conflict from 1.25 on, both in between.
-        Where one class survives and the next is at least a third as plausible, the same is stated
+        Where one class remains and the next is at least a third as plausible, the same is stated
         for that one.
 
         Lack of evidence is about the values of the row: near the average they support no class.
-        It does not say how many rows like this one were seen; `dubito.NoveltyAwareClassifier` does.
+        Whether training rows like this one exist is measured by `dubito.NoveltyAwareClassifier`.
 
         Beyond two classes evidence against one class is evidence for the others: the weights of a
         piece sum to 0, so that a piece alone may hold some conflict.
@@ -384,10 +385,10 @@ class Explanation:
 def cause_of_doubt(lack: float, conflict: float) -> str:
     """Return which of lack of evidence and conflict causes the doubt, in words."""
     # In integer hundredths, as shown: in floats 0.15 is not three times 0.05.
-    open_part, clash = (round(100 * float(two_digits(part))) for part in (lack, conflict))
-    if open_part >= CLEARLY_MORE * clash:
+    lack_part, conflict_part = (round(100 * float(two_digits(part))) for part in (lack, conflict))
+    if lack_part >= CLEARLY_MORE * conflict_part:
         return "lack of evidence, not conflict"
-    if clash >= CLEARLY_MORE * open_part:
+    if conflict_part >= CLEARLY_MORE * lack_part:
         return "conflict, not lack of evidence"
     return "both lack of evidence and conflict"
 

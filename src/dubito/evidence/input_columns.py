@@ -71,8 +71,8 @@ def shown_values(
 ) -> npt.NDArray[Any]:
     """Return the value to show for each piece of evidence, (n, pieces), or None.
 
-    A piece made of one input column alone, and of all that is made of it, is shown by the input's
-    own value; another feature by the value that enters the layer; another group not at all.
+    A piece that has all features computed from one input column, and no others, is shown by the
+    value of that column; any other feature by its value in the layer; any other group has no value.
     """
     phi, X = (part.toarray() if issparse(part) else part for part in (phi, X))
     table = X if hasattr(X, "shape") else np.asarray(X)
@@ -172,7 +172,7 @@ def _missing(transformer: Any, _: int) -> Columns | None:
 @_columns.register(SimpleImputer)
 @_columns.register(KNNImputer)  # only missing values depend on other columns
 def _imputer(transformer: Any, n_inputs: int) -> Columns | None:
-    """Read the names: which empty columns are left out differs from release to release."""
+    """Return the columns by name: releases differ in which empty columns they leave out."""
     names = getattr(transformer, "feature_names_in_", [f"x{j}" for j in range(n_inputs)])
     column: dict[str, int | None] = {}
     for j, name in enumerate(names):
@@ -242,9 +242,8 @@ def _positions(key: Any, n_inputs: int, names: Any) -> list[int]:
     """Return the column numbers behind a name, number, slice, mask, or list of names or numbers."""
     position = {name: j for j, name in enumerate(names)}
     if isinstance(key, slice) and any(isinstance(end, str) for end in (key.start, key.stop)):
-        stop = (
-            None if key.stop is None else position[key.stop] + 1
-        )  # a slice by name includes its end
+        # A slice by name includes its end.
+        stop = None if key.stop is None else position[key.stop] + 1
         key = slice(None if key.start is None else position[key.start], stop, key.step)
     elif not isinstance(key, slice):
         listed = np.atleast_1d(np.asarray(key))

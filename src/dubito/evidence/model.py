@@ -76,8 +76,8 @@ class EvidenceModel:
     offset : ndarray of shape (J, K), or (J, 1)
         :math:`\alpha^*`. Without groups.
     cutoffs : ndarray of shape (J, K), or (J, 1)
-        The values at which features change sides, :math:`-\alpha^*/\beta^*`; nan for those that
-        never do. Without groups.
+        The values of the features at which their weights change sign, :math:`-\alpha^*/\beta^*`;
+        nan for weights that do not. Without groups.
 
     Examples
     --------
@@ -158,7 +158,7 @@ class EvidenceModel:
 
     @property
     def cutoffs(self) -> FloatArray:
-        """The values at which features change sides."""
+        """The values of the features at which their weights change sign."""
         self._refuse_groups("cutoffs")
         shift = np.full(self.slope.shape, np.nan)
         np.divide(self._base, self.slope, out=shift, where=self.slope != 0)
@@ -370,7 +370,7 @@ def _read_only_copy(values: FloatArray) -> FloatArray:
 
 
 def _centred(values: FloatArray) -> FloatArray:
-    """Return values minus their mean over classes, exactly 0 up to rounding."""
+    """Return values minus their mean over classes; differences within rounding are exactly 0."""
     centred = values - values.mean(axis=0)
     rounding = 4 * np.finfo(float).eps * np.abs(values).max(axis=0)
     return np.where(np.abs(centred) > rounding, centred, 0.0)
@@ -384,10 +384,9 @@ def _read_classes(classes: Any, n_classes: int) -> tuple[Any, ...]:
 
 
 def _read_groups(groups: Any, n_features: int) -> tuple[tuple[Any, ...], IntArray, IntArray]:
-    """Return the pieces, the features in their order, and where each piece begins in that order."""
-    labels = list(
-        range(n_features) if groups is None else groups
-    )  # not an array, in which 1 would equal "1"
+    """Return the pieces, the features ordered by piece, and where each piece begins."""
+    # Not an array, in which 1 would equal "1".
+    labels = list(range(n_features) if groups is None else groups)
     if isinstance(groups, str) or not all(isinstance(label, Hashable) for label in labels):
         raise ValueError(f"groups must list one label for each feature; got {groups!r}.")
     check_rows_match("groups", len(labels), "coef (features in columns)", n_features)

@@ -45,7 +45,7 @@ def bounds_from_weights(w_plus: npt.ArrayLike, w_minus: npt.ArrayLike) -> Bounds
     Notes
     -----
     O(K) a row, any number of classes. No term is subtracted from another and no exponent is
-    positive, so the numbers have ten correct digits and more for weights from 1e-9 (or 0) to
+    positive, so the numbers have ten correct digits and more for weights of 0 and from 1e-9 to
     beyond 1e4.
 
     Examples
@@ -106,7 +106,7 @@ def conflict_from_weights(w_plus: npt.ArrayLike, w_minus: npt.ArrayLike) -> Floa
     `bounds_from_weights` are combined: :math:`\kappa=1-e^{-\sum_kw^+_k}D`. For two classes it is
     eq. 21 of Denœux 2019. For more the paper's appendix counts only the conflict between all
     evidence for and all evidence against classes, each normalised first; that number depends on how
-    the same evidence is written down, this one does not.
+    the same evidence is divided into weights for and against, this one does not.
 
     Parameters
     ----------

@@ -32,27 +32,33 @@ def frame_size(x: FloatArray) -> int:
 
 
 def superset_sum(x: FloatArray) -> FloatArray:
-    r"""Zeta transform from above: :math:`y(A)=\sum_{B\supseteq A} x(B)`."""
+    r"""Return the zeta transform over supersets, :math:`y(A)=\sum_{B\supseteq A} x(B)`."""
     return _towards_supersets(x, 1.0)
 
 
 def superset_difference(y: FloatArray) -> FloatArray:
-    r"""Inverse of `superset_sum`: :math:`x(A)=\sum_{B\supseteq A} (-1)^{|B\setminus A|}y(B)`."""
+    r"""Return the inverse of `superset_sum`.
+
+    :math:`x(A)=\sum_{B\supseteq A} (-1)^{|B\setminus A|}y(B)`.
+    """
     return _towards_supersets(y, -1.0)
 
 
 def subset_sum(x: FloatArray) -> FloatArray:
-    r"""Zeta transform from below: :math:`y(A)=\sum_{B\subseteq A} x(B)`."""
+    r"""Return the zeta transform over subsets, :math:`y(A)=\sum_{B\subseteq A} x(B)`."""
     return _complemented(_towards_supersets(_complemented(x), 1.0))
 
 
 def subset_difference(y: FloatArray) -> FloatArray:
-    r"""Inverse of `subset_sum`: :math:`x(A)=\sum_{B\subseteq A} (-1)^{|A\setminus B|}y(B)`."""
+    r"""Return the inverse of `subset_sum`.
+
+    :math:`x(A)=\sum_{B\subseteq A} (-1)^{|A\setminus B|}y(B)`.
+    """
     return _complemented(_towards_supersets(_complemented(y), -1.0))
 
 
 def _complemented(x: FloatArray) -> FloatArray:
-    """View with each subset's entry at its complement's place: the mask order reversed."""
+    """Return a view in reversed order, in which each subset has the entry of its complement."""
     return x[..., ::-1]
 
 
@@ -80,13 +86,13 @@ def intersection_product(a: FloatArray, b: FloatArray) -> FloatArray:
     if a.size >= COMPILED_FROM:
         from dubito.belief._kernels import moebius_compiled as compiled  # noqa: PLC0415
 
-        out, survived = compiled.intersection_rows(a, b)
+        out, not_empty = compiled.intersection_rows(a, b)
     else:
         out = superset_difference(superset_sum(a) * superset_sum(b))
         np.maximum(out, 0.0, out=out)
-        survived = out[:, 1:].sum(axis=1)
-    out[out[:, 0] < frame_size(a) * ROUNDING, 0] = 0.0  # no conflict, but for rounding
-    cancelled = np.flatnonzero(survived < CANCELLATION_FROM)
+        not_empty = out[:, 1:].sum(axis=1)
+    out[out[:, 0] < frame_size(a) * ROUNDING, 0] = 0.0  # no conflict: only rounding errors
+    cancelled = np.flatnonzero(not_empty < CANCELLATION_FROM)
     if len(cancelled):
         from dubito.belief._kernels import moebius_compiled as compiled  # noqa: PLC0415
 
@@ -124,7 +130,7 @@ def spread_to_supersets(x: FloatArray, rate: FloatArray) -> FloatArray:
         some = out[start : start + step]
         for k in range(frame_size(out)):
             pairs = some.reshape(len(some), some.shape[1] >> (k + 1), 2, 1 << k)
-            joins = rate[start : start + step, k, None, None]
-            pairs[:, :, 1] += pairs[:, :, 0] * joins
-            pairs[:, :, 0] *= 1 - joins
+            probability = rate[start : start + step, k, None, None]
+            pairs[:, :, 1] += pairs[:, :, 0] * probability
+            pairs[:, :, 0] *= 1 - probability
     return out

@@ -80,7 +80,7 @@ def intersection_rows(a, b):  # type: ignore[no-untyped-def]
     """
     n, size = a.shape
     out = np.empty((n, size))
-    survived = np.empty(n)
+    not_empty = np.empty(n)
     other = np.empty(size)
     block = min(size, _BLOCK)
     for r in range(n):
@@ -100,8 +100,8 @@ def intersection_rows(a, b):  # type: ignore[no-untyped-def]
         for i in range(size):
             row[i] = max(row[i], 0.0)
             total += row[i]
-        survived[r] = total - row[0]
-    return out, survived
+        not_empty[r] = total - row[0]
+    return out, not_empty
 
 
 @compiled("void(f8[::1], f8[::1], f8[::1], f8[::1], i8, i8, i8, i8, i8)")
