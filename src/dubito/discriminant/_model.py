@@ -151,9 +151,8 @@ def _box(settings: ModelSettings, moments: Moments) -> tuple[FloatArray, FloatAr
     n_shapes, p = len(moments.axes), moments.means.shape[1]
     if settings.box in {"inscribed", "standard_error"}:
         errors = 1.0 / np.sqrt(moments.counts)
-        if (
-            settings.box == "inscribed"
-        ):  # the cube inscribed in the unit ball has half width 1 / sqrt(q)
+        if settings.box == "inscribed":
+            # The cube inscribed in the unit ball of q dimensions has half width 1 / sqrt(q).
             errors /= max(int(np.count_nonzero(moments.spread)), 1) ** 0.5
         return standard_deviations(moments), errors
     units = moments.spread if settings.box == "scaled" else np.ones(p)

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
     Labels = npt.NDArray[Any]
 
-#: Priors may miss [0, 1] and their order by this much.
+#: Tolerance for priors outside [0, 1], and for lower priors above upper ones.
 _ROUNDING = 1e-9
 
-#: Changes by making the priors reachable up to this are rounding.
+#: Making priors reachable changes them by rounding up to this, which is undone.
 _REACHABLE_ROUNDING = 1e-13
 
 _ADVICE = "Leave priors out for the frequencies of the classes."

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _TINY = float(np.finfo(np.float64).tiny)
 
-#: Fractions of the largest c that are tried in turn: most of the computing time is for large c.
+#: Fractions of the largest c up to which the path is computed in turn: large c take most time.
 _STAGES = (1 / 64, 1 / 16, 1 / 4, 1 / 2, 1)
 
 #: The imprecisions of the experiments of Carranza Alarcón and Destercke (2019): 0 to 5.5.
@@ -94,8 +94,8 @@ def ceiling(
 ) -> float:
     """Return an upper bound on the score of every c beyond the given one.
 
-    Sets grow with c: one that holds the true class already can only lose, and one that does not
-    has at least one class more once it does.
+    Sets grow with c: the utility of one that holds the true class can only fall, and one that does
+    not will have at least one class more once it does.
     """
     inside = critical <= c
     holds = inside[np.arange(len(codes)), codes]
@@ -153,7 +153,7 @@ def tune_c(  # noqa: PLR0913
         )
         critical = np.concatenate(parts)
         path = score_path(critical, codes[rows], weight[rows], cs[cs <= largest])
-        if not _may_rise(path, critical, codes[rows], weight[rows]):
+        if not _can_improve(path, critical, codes[rows], weight[rows]):
             break
     if callable(scoring):
         scores = _scores_by(scoring, classes[codes[rows]], critical, path.c)
@@ -177,7 +177,7 @@ def _scores_by(
     return scores
 
 
-def _may_rise(path: CPath, critical: FloatArray, codes: IntArray, weight: FloatArray) -> bool:
+def _can_improve(path: CPath, critical: FloatArray, codes: IntArray, weight: FloatArray) -> bool:
     """Return whether a c beyond the path could score more than all on it, by u65 or u80."""
     last = float(path.c[-1])
     return any(
@@ -195,12 +195,12 @@ def _fit_fold(  # noqa: PLR0917
     priors_of: Callable[[FloatArray], Priors],
     settings: ModelSettings,
 ) -> _Fold:
-    seen = train[weight[train] > 0]
-    counts = class_counts(codes[seen], weight[seen], n_classes)
+    fitted = train[weight[train] > 0]
+    counts = class_counts(codes[fitted], weight[fitted], n_classes)
     present = np.flatnonzero(counts)
     priors = _condition(priors_of(counts), present)
-    own = np.searchsorted(present, codes[seen])
-    return _Fold(fit_model(X[seen], own, weight[seen], priors, settings), present, test)
+    own = np.searchsorted(present, codes[fitted])
+    return _Fold(fit_model(X[fitted], own, weight[fitted], priors, settings), present, test)
 
 
 def _splits(cv: Any, X: FloatArray, codes: IntArray) -> list[tuple[IntArray, IntArray]]:

@@ -94,14 +94,14 @@ def _decide_by_linear_term(
     side: SignArray,
 ) -> bool:
     """Fix the sign of each coordinate that g alone decides; return whether that is all of them."""
-    everywhere = True
+    all_decided = True
     for i in range(len(linear)):
         certain = abs(linear[i]) >= half_width * off_diagonal[i]
         side[i] = 0
         if certain:
             side[i] = 1 if corner[i] > 0.0 else -1
-        everywhere = everywhere and certain
-    return everywhere
+        all_decided = all_decided and certain
+    return all_decided
 
 
 @compiled(fastmath=SIMD_FLAGS)
@@ -152,49 +152,59 @@ def _search(  # noqa: PLR0913, PLR0917
     stack: FloatArray,
     sides: SignArray,
 ) -> tuple[float, float, int]:
-    """Branch depth first, the sign of y first; prune what cannot exceed the best or the target."""
+    """Branch depth first, the sign of y first; prune what cannot reach the threshold."""
     p = len(linear)
     y, product, trial = buffer[1], buffer[2], buffer[3]
-    side, other_side_seen = sides[p + 1], sides[p]
+    side, other_side_tried = sides[p + 1], sides[p]
     side[:] = sides[0]
     y[:] = corner
     # With a target only corners at or beyond it matter; without, only better ones.
-    aim = target if target < np.inf else value + tolerance
+    threshold = target if target < np.inf else value + tolerance
     depth, subproblems, root_bound, scale = 0, 0, np.inf, 1.0
     while True:
         subproblems += 1
         bound, branch, scale = _bound(
-            delta, linear, quad, majorant, half_width, aim, scale, y, product, side, buffer[4:]
+            delta,
+            linear,
+            quad,
+            majorant,
+            half_width,
+            threshold,
+            scale,
+            y,
+            product,
+            side,
+            buffer[4:],
         )
         root_bound = min(root_bound, bound) if subproblems == 1 else root_bound
-        if bound >= aim:
+        if bound >= threshold:
             found = _round_to_corner(delta, linear, quad, half_width, y, trial, product)
             if found > value:
                 value = found
                 corner[:] = trial
                 if value >= target:
                     return value, np.inf, subproblems
-                aim = target if target < np.inf else value + tolerance
-        if bound >= aim and branch >= 0:
+                threshold = target if target < np.inf else value + tolerance
+        if bound >= threshold and branch >= 0:
             if subproblems >= max_subproblems:
                 return value, max(root_bound, value), subproblems
             sides[depth] = side
             stack[depth, :p] = y
             stack[depth, p] = branch
             stack[depth, p + 1] = scale
-            other_side_seen[depth] = 0
+            other_side_tried[depth] = 0
             _fix_side(side, y, branch, 1 if y[branch] >= 0.0 else -1, half_width)
             depth += 1
             continue
-        while depth > 0 and other_side_seen[depth - 1]:
+        while depth > 0 and other_side_tried[depth - 1]:
             depth -= 1
         if depth == 0:
-            return value, aim, subproblems
+            return value, threshold, subproblems
         side[:] = sides[depth - 1]
         y[:] = stack[depth - 1, :p]
         branch, scale = int(stack[depth - 1, p]), stack[depth - 1, p + 1]
         _fix_side(side, y, branch, -1 if y[branch] >= 0.0 else 1, half_width)
-        other_side_seen[depth - 1] = 1
+        other_side_tried[depth - 1] = 1
 
 
 @compiled()
@@ -210,7 +220,7 @@ def _bound(  # noqa: PLR0913, PLR0917
     quad: FloatArray,
     majorant: FloatArray,
     half_width: float,
-    aim: float,
+    threshold: float,
     scale: float,
     y: FloatArray,
     product: FloatArray,
@@ -219,7 +229,7 @@ def _bound(  # noqa: PLR0913, PLR0917
 ) -> tuple[float, int, float]:
     """Return a bound on the corners of a subproblem, the coordinate to branch on, and the scale.
 
-    `y` moves uphill in F until the tangent bound lies below the aim. The open coordinates need only
+    `y` ascends F until the tangent bound lies below the threshold. The open coordinates need only
     a fraction `scale` of u, which falls as signs are fixed. Fixes further signs by the bound.
     """
     matrix_vector(quad, y, product)
@@ -227,14 +237,17 @@ def _bound(  # noqa: PLR0913, PLR0917
     for attempt in range(2):
         for _ in range(_MAX_SWEEPS):
             _ascend(linear, quad, majorant, scale, half_width, y, product, side)
-            height, excess = _tangent(delta, linear, majorant, scale, half_width, y, product, side)
-            bound = min(bound, height + excess)
-            if height + excess < aim:
+            value_at_y, excess = _tangent(
+                delta, linear, majorant, scale, half_width, y, product, side
+            )
+            bound = min(bound, value_at_y + excess)
+            if value_at_y + excess < threshold:
                 return bound, -1, scale
-            if excess <= 0.1 * (height - aim):  # the maximum of F itself is above the aim
+            # The maximum of F itself is above the threshold: no tangent will decide.
+            if excess <= 0.1 * (value_at_y - threshold):
                 break
         branch = _decide_by_tangent(
-            delta, linear, quad, majorant, scale, half_width, aim, y, product, side
+            delta, linear, quad, majorant, scale, half_width, threshold, y, product, side
         )
         if attempt > 0 or branch < 0:
             break
@@ -253,26 +266,26 @@ def _decide_by_tangent(  # noqa: PLR0913, PLR0917
     majorant: FloatArray,
     scale: float,
     half_width: float,
-    aim: float,
+    threshold: float,
     y: FloatArray,
     product: FloatArray,
     side: SignArray,
 ) -> int:
     """Fix signs whose opposite the tangent excludes; return where |y| is least, or -1."""
-    height, excess = _tangent(delta, linear, majorant, scale, half_width, y, product, side)
+    value_at_y, excess = _tangent(delta, linear, majorant, scale, half_width, y, product, side)
     branch, least = -1, np.inf
     for i in range(len(y)):
         if side[i] != 0:
             continue
         slope = product[i] - linear[i] - scale * majorant[i] * y[i]
-        if height + excess - 4.0 * half_width * abs(slope) < aim:
+        if value_at_y + excess - 4.0 * half_width * abs(slope) < threshold:
             sign = 1 if slope > 0.0 else -1
             moves = y[i] != half_width * sign
             if moves:
                 add_multiple(quad[i], half_width * sign - y[i], product)
             _fix_side(side, y, i, sign, half_width)
             if moves:  # the tangent was taken at another point
-                height, excess = _tangent(
+                value_at_y, excess = _tangent(
                     delta, linear, majorant, scale, half_width, y, product, side
                 )
         elif abs(y[i]) < least:
@@ -298,12 +311,12 @@ def _ascend(  # noqa: PLR0917
         slope = product[i] - linear[i] - scale * majorant[i] * y[i]
         curvature = scale * majorant[i] - quad[i, i]
         if curvature * half_width <= 1e-3 * abs(slope):
-            aim = half_width if slope > 0.0 else -half_width
+            maximiser = half_width if slope > 0.0 else -half_width
         else:
-            aim = min(max(y[i] + slope / curvature, -half_width), half_width)
-        if aim != y[i]:
-            add_multiple(quad[i], aim - y[i], product)
-            y[i] = aim
+            maximiser = min(max(y[i] + slope / curvature, -half_width), half_width)
+        if maximiser != y[i]:
+            add_multiple(quad[i], maximiser - y[i], product)
+            y[i] = maximiser
 
 
 @compiled(fastmath=SIMD_FLAGS)
@@ -318,14 +331,14 @@ def _tangent(  # noqa: PLR0917
     side: SignArray,
 ) -> tuple[float, float]:
     """Return F at y, and by how much its tangent rises above it in the box."""
-    height, excess = delta, 0.0
+    value_at_y, excess = delta, 0.0
     for i in range(len(y)):
-        height += y[i] * (product[i] - 2.0 * linear[i])
+        value_at_y += y[i] * (product[i] - 2.0 * linear[i])
         if side[i] == 0:
             slope = product[i] - linear[i] - scale * majorant[i] * y[i]
-            height += scale * majorant[i] * (half_width * half_width - y[i] * y[i])
+            value_at_y += scale * majorant[i] * (half_width * half_width - y[i] * y[i])
             excess += 2.0 * (half_width * abs(slope) - slope * y[i])
-    return height, excess
+    return value_at_y, excess
 
 
 @compiled()

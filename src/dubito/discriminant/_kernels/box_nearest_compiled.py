@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 _ROUNDING = 1e-14
 _MAX_PASSES = 60
 
-#: Up to this many free coordinates, bounds become active one at a time: safest, and cheap.
-_FEW = 16
+#: Up to this many free coordinates, bounds become active one at a time: robust, and cheap here.
+_FEW_FREE = 16
 
 
 @compiled()
@@ -85,6 +85,7 @@ def _slope_at(linear: FloatArray, quad: FloatArray, y: FloatArray, slope: FloatA
 
 @compiled(fastmath=SIMD_FLAGS)
 def _gap(y: FloatArray, slope: FloatArray, half_width: float) -> float:
+    """Return the gap of the linearised problem, an upper bound on f(y) - min f."""
     total = 0.0
     for i in range(len(y)):
         total += slope[i] * y[i] + half_width * abs(slope[i])
@@ -98,10 +99,10 @@ def _sweep(quad: FloatArray, half_width: float, y: FloatArray, slope: FloatArray
         curvature = quad[i, i]
         if curvature <= 0.0:
             continue
-        aim = min(max(y[i] - slope[i] / curvature, -half_width), half_width)
-        if aim != y[i]:
-            add_multiple(quad[i], aim - y[i], slope)
-            y[i] = aim
+        minimiser = min(max(y[i] - slope[i] / curvature, -half_width), half_width)
+        if minimiser != y[i]:
+            add_multiple(quad[i], minimiser - y[i], slope)
+            y[i] = minimiser
 
 
 @compiled(inline="always")
@@ -125,7 +126,7 @@ def _minimise_on_face(  # noqa: PLR0917
         fraction, blocking = _longest_step(y, step, free, n_free, half_width)
         if (
             blocking >= 0
-            and n_free > _FEW
+            and n_free > _FEW_FREE
             and _take_clipped_step(linear, quad, half_width, y, slope, step, free, n_free, buffer)
         ):
             n_free = _list_free(quad, half_width, y, free)
@@ -196,15 +197,15 @@ def _definite_part(quad: FloatArray, free: IntArray, n_free: int, buffer: FloatA
     for a in range(n_free):
         i = free[a]
         row = buffer[kept]
-        left = quad[i, i]
+        pivot = quad[i, i]
         for b in range(kept):
             value = quad[i, free[b]]
             for d in range(b):
                 value -= row[d] * buffer[b, d]
             row[b] = value / buffer[b, b]
-            left -= row[b] * row[b]
-        if left > 1e-13 * quad[i, i]:
-            row[kept] = left**0.5
+            pivot -= row[b] * row[b]
+        if pivot > 1e-13 * quad[i, i]:
+            row[kept] = pivot**0.5
             free[kept] = i
             kept += 1
     return kept
@@ -218,7 +219,7 @@ def _longest_step(
     fraction, blocking = 1.0, -1
     for a in range(n_free):
         i = free[a]
-        space = half_width - y[i] if step[a] > 0.0 else half_width + y[i]
-        if abs(step[a]) * fraction > space:
-            fraction, blocking = space / abs(step[a]), a
+        distance = half_width - y[i] if step[a] > 0.0 else half_width + y[i]
+        if abs(step[a]) * fraction > distance:
+            fraction, blocking = distance / abs(step[a]), a
     return fraction, blocking

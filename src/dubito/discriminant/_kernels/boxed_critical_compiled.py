@@ -53,7 +53,7 @@ def critical_of_rows(  # noqa: PLR0917
     max_c: float,
     max_subproblems: int,
     critical: FloatArray,
-    unsettled: IntArray,
+    n_cut_short: IntArray,
 ) -> None:
     """Write the c at which each class enters, inf beyond `max_c`, and searches cut short."""
     buffers = make_buffers(classes)
@@ -62,24 +62,24 @@ def critical_of_rows(  # noqa: PLR0917
     order, mean_energy = np.empty(n_classes + 1, dtype=np.int64), np.empty(n_classes)
     for i in range(len(rows)):
         load_row(classes, rows[i], buffers)
-        rivals = prepare_rivals(table, buffers.distances, max_c, mean_energy, order)
+        rival_bound = prepare_rivals(table, buffers.distances, max_c, mean_energy, order)
         best = mean_energy[rival(mean_energy, order, 0)]
-        unsettled[i] = 0
+        n_cut_short[i] = 0
         for b in range(n_classes):
             critical[i, b] = 0.0
             if near_energy(table, b, buffers.distances[b]) <= best:
                 continue
-            if is_dominated_by_radius(table, b, buffers.distances[b], max_c, rivals):
+            if is_dominated_by_radius(table, b, buffers.distances[b], max_c, rival_bound):
                 critical[i, b] = np.inf
                 continue
-            critical[i, b], cut = _entry(
+            critical[i, b], cut = _critical_c(
                 classes, buffers, b, order, mean_energy, max_c, max_subproblems
             )
-            unsettled[i] += cut
+            n_cut_short[i] += cut
 
 
 @compiled(inline="always")
-def _entry(  # noqa: PLR0917
+def _critical_c(  # noqa: PLR0917
     classes: BoxedGaussians,
     buffers: RowBuffers,
     b: int,
@@ -97,7 +97,7 @@ def _entry(  # noqa: PLR0917
         a = rival(mean_energy, order, rank)
         limit = _limit(classes, buffers, b, c, mean_energy[a], -1.0)
         if mean_energy[a] >= limit:
-            break  # the later rivals are no stronger
+            break  # later rivals have no less energy
         if a == b:
             continue
         if c > 0.0:
@@ -109,9 +109,9 @@ def _entry(  # noqa: PLR0917
             if bound > target:
                 cut += 1
                 continue
-        c, short, subproblems = _root(classes, buffers, a, b, c, max_c, max(budget, 1))
+        c, cut_short, subproblems = _root(classes, buffers, a, b, c, max_c, max(budget, 1))
         budget -= subproblems
-        cut += short
+        cut += cut_short
         if c == np.inf:
             break
     return c, cut
@@ -142,29 +142,33 @@ def _root(  # noqa: PLR0917
     # Start from a corner that no single flip improves: its distance grows with c.
     farthest_of(classes, buffers, a, 1.0, np.inf, 1)
     linear_c, square_c = corner_terms(classes, buffers, a, 1.0)
-    weakest = far_energy(classes.table, a, buffers.distances[a])
-    c, at, spent, ties = np.inf, max_c, 0, 1.0
+    centre_energy = far_energy(classes.table, a, buffers.distances[a])
+    c, c_tried, n_subproblems, ties = np.inf, max_c, 0, 1.0
     for _ in range(_MAX_STEPS):
-        lower_c = _root_of_corner(classes, buffers, a, b, linear_c, square_c, low, at)
+        lower_c = _root_of_corner(classes, buffers, a, b, linear_c, square_c, low, c_tried)
         if c < np.inf and lower_c >= c:
-            ties *= 10.0  # rounding made the current corner look better than itself
+            ties *= 10.0  # rounding: the search returned the current corner as a better one
         c = min(c, lower_c)
-        at = min(c, max_c)
-        if at == np.inf:
-            return c, 0, spent  # without spread in any direction no distance grows
+        c_tried = min(c, max_c)
+        if c_tried == np.inf:
+            return c, 0, n_subproblems  # rank 0: no distance depends on c
         # The current corner is a tie at this c; a better one is strictly beyond it.
-        target = far_distance(classes.table, a, _limit(classes, buffers, b, at, weakest, ties))
-        target += ties * ROUNDING * largest_distance(classes.table, a, buffers.distances[a], at)
-        value, bound, subproblems = farthest_of(
-            classes, buffers, a, at, target, max(max_subproblems - spent, 1)
+        target = far_distance(
+            classes.table, a, _limit(classes, buffers, b, c_tried, centre_energy, ties)
         )
-        spent += subproblems
+        target += (
+            ties * ROUNDING * largest_distance(classes.table, a, buffers.distances[a], c_tried)
+        )
+        value, bound, subproblems = farthest_of(
+            classes, buffers, a, c_tried, target, max(max_subproblems - n_subproblems, 1)
+        )
+        n_subproblems += subproblems
         if value < target:
             if bound <= target:
-                return c, 0, spent
+                return c, 0, n_subproblems
             break
-        linear_c, square_c = corner_terms(classes, buffers, a, at)
-    return _bisect_without_branching(classes, buffers, a, b, low, at), 1, spent
+        linear_c, square_c = corner_terms(classes, buffers, a, c_tried)
+    return _bisect_without_branching(classes, buffers, a, b, low, c_tried), 1, n_subproblems
 
 
 @compiled()
@@ -223,10 +227,12 @@ def _bisect_without_branching(  # noqa: PLR0917
     classes: BoxedGaussians, buffers: RowBuffers, a: int, b: int, low: float, high: float
 ) -> float:
     """Return a c at which a is proved to dominate b without branching, by bisection."""
-    other = far_energy(classes.table, a, buffers.distances[a])
+    centre_energy = far_energy(classes.table, a, buffers.distances[a])
     for _ in range(_BISECTIONS):
         middle = 0.5 * (low + high)
-        target = far_distance(classes.table, a, _limit(classes, buffers, b, middle, other, -1.0))
+        target = far_distance(
+            classes.table, a, _limit(classes, buffers, b, middle, centre_energy, -1.0)
+        )
         value, bound, _ = farthest_of(classes, buffers, a, middle, target, 1)
         if value < target and bound <= target:
             low = middle

@@ -125,7 +125,7 @@ def _linear_term(classes: BoxedGaussians, buffers: RowBuffers, k: int) -> FloatA
 def nearest_of(
     classes: BoxedGaussians, buffers: RowBuffers, k: int, c: float
 ) -> tuple[float, float, float]:
-    """Return the smallest squared distance, its gap, and how fast it changes with c."""
+    """Return the smallest squared distance, its gap, and its derivative by c."""
     width = classes.table[k, WIDTH]
     if len(classes.roots):
         return _nearest_diagonal(buffers.projected[k], classes.roots[k], classes.units[k], width, c)
@@ -214,18 +214,18 @@ def largest_distance(table: FloatArray, k: int, distance: float, c: float) -> fl
 
 @compiled()
 def near_energy(table: FloatArray, k: int, squared: float) -> float:
-    """Return the energy of the largest density at a squared distance, over the covariances."""
+    """Return the smallest energy at a squared distance, over all covariances within the factor."""
     scale = table[k, LOG_SCALE]
     if scale > 0.0:
         factor = np.exp(scale)
-        along = min(max(squared, 1.0 / factor), factor)
-        squared = np.log(along) + squared / along - (table[k, RANK] - 1.0) * scale
+        clipped = min(max(squared, 1.0 / factor), factor)
+        squared = np.log(clipped) + squared / clipped - (table[k, RANK] - 1.0) * scale
     return table[k, NEAR] + squared
 
 
 @compiled()
 def far_energy(table: FloatArray, k: int, squared: float) -> float:
-    """Return the energy of the smallest density at a squared distance, over the covariances."""
+    """Return the largest energy at a squared distance, over all covariances within the factor."""
     scale = table[k, LOG_SCALE]
     if scale > 0.0:
         factor = np.exp(scale)

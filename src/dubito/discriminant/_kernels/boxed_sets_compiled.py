@@ -1,7 +1,7 @@
 """Sets of undominated Gaussian classes with boxed means, and extreme distances, for one c.
 
 Class a dominates b when a at its largest energy (mean farthest from the row) has less energy than b
-at its smallest (mean nearest to the row).
+at its smallest (mean nearest to the row). The rivals of a class are those that may dominate it.
 """
 
 from __future__ import annotations
@@ -62,42 +62,51 @@ def sets_of_rows(  # noqa: PLR0917
     c: float,
     max_subproblems: int,
     sets: BoolArray,
-    unsettled: IntArray,
+    n_cut_short: IntArray,
 ) -> None:
     """Write which classes are undominated, and how many searches of each row reached the limit."""
     buffers = make_buffers(classes)
     table = classes.table
     n_classes = len(table)
     order, mean_energy = np.empty(n_classes + 1, dtype=np.int64), np.empty(n_classes)
-    found, proved = np.empty(n_classes), np.empty(n_classes)
+    far_lower, far_upper = np.empty(n_classes), np.empty(n_classes)
     for i in range(len(rows)):
         load_row(classes, rows[i], buffers)
-        unsettled[i] = 0
-        rivals = prepare_rivals(table, buffers.distances, c, mean_energy, order)
+        n_cut_short[i] = 0
+        rival_bound = prepare_rivals(table, buffers.distances, c, mean_energy, order)
         best = mean_energy[rival(mean_energy, order, 0)]
         for k in range(n_classes):
-            found[k] = buffers.distances[k]
-            proved[k] = largest_distance(table, k, buffers.distances[k], c)
+            far_lower[k] = buffers.distances[k]
+            far_upper[k] = largest_distance(table, k, buffers.distances[k], c)
         for b in range(n_classes):
-            # Undominated already at the sample mean: no rival has less energy than the strongest.
+            # Undominated already at the sample mean: no other class has less energy there.
             sets[i, b] = near_energy(table, b, buffers.distances[b]) <= best
-            if sets[i, b] or is_dominated_by_radius(table, b, buffers.distances[b], c, rivals):
+            if sets[i, b] or is_dominated_by_radius(table, b, buffers.distances[b], c, rival_bound):
                 continue
             value, gap, _ = nearest_of(classes, buffers, b, c)
             energy = near_energy(table, b, max(value - gap, 0.0))
             sets[i, b], cut = _is_undominated(
-                classes, buffers, b, c, energy, max_subproblems, order, mean_energy, found, proved
+                classes,
+                buffers,
+                b,
+                c,
+                energy,
+                max_subproblems,
+                order,
+                mean_energy,
+                far_lower,
+                far_upper,
             )
-            unsettled[i] += cut
+            n_cut_short[i] += cut
 
 
 @compiled()
 def is_dominated_by_radius(
-    table: FloatArray, b: int, distance: float, c: float, rivals: float
+    table: FloatArray, b: int, distance: float, c: float, rival_bound: float
 ) -> bool:
     """Return whether b is dominated by the bounds on distances that need no search."""
     least = near_energy(table, b, least_distance(table, b, distance, c))
-    return least == np.inf or least > rivals + tie_tolerance(rivals, least)
+    return least == np.inf or least > rival_bound + tie_tolerance(rival_bound, least)
 
 
 @compiled(inline="always")
@@ -110,8 +119,8 @@ def _is_undominated(  # noqa: PLR0913, PLR0917
     max_subproblems: int,
     order: IntArray,
     mean_energy: FloatArray,
-    found: FloatArray,
-    proved: FloatArray,
+    far_lower: FloatArray,
+    far_upper: FloatArray,
 ) -> tuple[bool, int]:
     """Return whether no rival is proved to dominate b, and the number of undecided comparisons."""
     cut = 0
@@ -123,9 +132,11 @@ def _is_undominated(  # noqa: PLR0913, PLR0917
         if a == b:
             continue
         target = far_distance(classes.table, a, limit)
-        if not _compare_farthest(classes, buffers, a, c, target, max_subproblems, found, proved):
+        if not _compare_farthest(
+            classes, buffers, a, c, target, max_subproblems, far_lower, far_upper
+        ):
             cut += 1
-        elif found[a] < target:
+        elif far_lower[a] < target:
             return False, 0
     return True, cut
 
@@ -140,18 +151,20 @@ def tie_tolerance(one: float, other: float) -> float:
 def prepare_rivals(
     table: FloatArray, distances: FloatArray, c: float, mean_energy: FloatArray, order: IntArray
 ) -> float:
-    """Write the energy of each class at its sample mean; return a bound on the strongest rival's.
+    """Write the energy of each class at its sample mean; return a bound on the least of them.
 
-    The bound holds for every mean in its box. `order` is the state of `rival`, which sorts lazily:
-    K class numbers, and how many of them are sorted.
+    The bound holds for every mean in the boxes. `order` is the state of `rival`, which sorts
+    lazily: K class numbers, and how many of them are sorted.
     """
-    rivals = np.inf
+    rival_bound = np.inf
     order[-1] = 0
     for k in range(len(mean_energy)):
         order[k] = k
         mean_energy[k] = far_energy(table, k, distances[k])
-        rivals = min(rivals, far_energy(table, k, largest_distance(table, k, distances[k], c)))
-    return rivals
+        rival_bound = min(
+            rival_bound, far_energy(table, k, largest_distance(table, k, distances[k], c))
+        )
+    return rival_bound
 
 
 @compiled()
@@ -175,24 +188,25 @@ def _compare_farthest(  # noqa: PLR0917
     c: float,
     target: float,
     max_subproblems: int,
-    found: FloatArray,
-    proved: FloatArray,
+    far_lower: FloatArray,
+    far_upper: FloatArray,
 ) -> bool:
-    """Decide whether the farthest mean of a reaches the target; False if the limit prevents it.
+    """Return whether a search decides if the farthest mean of a reaches the target.
 
-    `found` and `proved` are lower and upper bounds on its squared distance, and are updated.
+    `far_lower` and `far_upper` bound its squared distance, and are updated. The limit on
+    subproblems may end the search undecided.
     """
-    if found[a] >= target or proved[a] <= target:
+    if far_lower[a] >= target or far_upper[a] <= target:
         return True
     value, bound, _ = farthest_of(classes, buffers, a, c, target, max_subproblems)
-    found[a] = max(found[a], value)
-    proved[a] = min(proved[a], bound)
-    return found[a] >= target or proved[a] <= target
+    far_lower[a] = max(far_lower[a], value)
+    far_upper[a] = min(far_upper[a], bound)
+    return far_lower[a] >= target or far_upper[a] <= target
 
 
 @compiled()
 def energies_in_place(classes: BoxedGaussians, near: FloatArray, far: FloatArray) -> None:
-    """Replace squared distances by energies, over the covariances."""
+    """Replace squared distances by the smallest and largest energies over the covariances."""
     for i in range(len(near)):
         for k in range(len(classes.table)):
             near[i, k] = near_energy(classes.table, k, near[i, k])

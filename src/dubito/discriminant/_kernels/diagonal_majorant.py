@@ -16,18 +16,19 @@ if TYPE_CHECKING:
     from dubito._typing import FloatArray
 
 #: Above this cost (matrices times size cubed) the diagonal from the eigenvalue is not improved.
-_AFFORDABLE = 2e7
+_MAX_COST = 2e7
 #: Relative suboptimality at which Newton's method stops.
-_CLOSE_ENOUGH = 1e-2
+_MAX_GAP = 1e-2
+#: Relative increase of the result that covers rounding errors.
 _MARGIN = 1e-9
 
 
 def diagonal_majorants(quads: FloatArray) -> FloatArray:
     """Return u for each symmetric non-negative definite matrix, (S, p) from (S, p, p)."""
     diagonals = np.stack([_by_eigenvalue(quad) for quad in quads])
-    if len(quads) * quads.shape[1] ** 3 <= _AFFORDABLE:
+    if len(quads) * quads.shape[1] ** 3 <= _MAX_COST:
         for quad, diagonal in zip(quads, diagonals, strict=True):
-            _lower(quad, diagonal)
+            _reduce_sum(quad, diagonal)
     return diagonals
 
 
@@ -39,8 +40,8 @@ def _by_eigenvalue(quad: FloatArray) -> FloatArray:
     return diagonal * max(largest, 1.0) * (1 + _MARGIN)
 
 
-def _lower(quad: FloatArray, diagonal: FloatArray) -> None:
-    r"""Lower the sum of the diagonal, in place, by the barrier :math:`-\mu\log\det`."""
+def _reduce_sum(quad: FloatArray, diagonal: FloatArray) -> None:
+    r"""Reduce the sum of the diagonal, in place, by the barrier :math:`-\mu\log\det`."""
     used = np.flatnonzero(diagonal > 0)
     if len(used) < 2:
         return
@@ -52,7 +53,7 @@ def _lower(quad: FloatArray, diagonal: FloatArray) -> None:
     barrier = float(objective @ u) / len(u)
     for _ in range(40):
         inverse = _inverse(np.diag(u) - correlation)
-        if inverse is None or barrier * len(u) < _CLOSE_ENOUGH * float(objective @ u):
+        if inverse is None or barrier * len(u) < _MAX_GAP * float(objective @ u):
             break
         gradient = objective - barrier * np.diagonal(inverse)
         step = np.linalg.solve(inverse**2 + 1e-12 * np.eye(len(u)), -gradient / barrier)
@@ -63,20 +64,20 @@ def _lower(quad: FloatArray, diagonal: FloatArray) -> None:
 
 
 def _feasible_step(u: FloatArray, step: FloatArray, correlation: FloatArray) -> FloatArray:
-    """Return u plus the step, halved until Diag(u) stays above the correlations."""
-    fraction = 1.0
-    while fraction > 1e-6:
-        moved = u + fraction * step
+    """Return u plus the step, halved until Diag(u) minus the correlations is positive definite."""
+    step_length = 1.0
+    while step_length > 1e-6:
+        moved = u + step_length * step
         if _inverse(np.diag(moved) - correlation) is not None:
             return moved
-        fraction /= 2
+        step_length /= 2
     return u
 
 
 def _inverse(matrix: FloatArray) -> FloatArray | None:
     """Return the inverse of a positive definite matrix, or None where it is not."""
     try:
-        half = cholesky(matrix, lower=True, check_finite=False)
+        factor = cholesky(matrix, lower=True, check_finite=False)
     except LinAlgError:
         return None
-    return np.asarray(cho_solve((half, True), np.eye(len(matrix)), check_finite=False))
+    return np.asarray(cho_solve((factor, True), np.eye(len(matrix)), check_finite=False))

@@ -15,6 +15,7 @@ from dubito._numerics.vector_math_compiled import SIMD_FLAGS, matrix_vector
 if TYPE_CHECKING:
     from dubito._typing import FloatArray, SignArray
 
+#: Number of power iterations.
 _POWERS = 12
 
 
@@ -46,13 +47,13 @@ def _largest_ratio(quad: FloatArray, majorant: FloatArray, v: FloatArray, w: Flo
     ratio = 0.0
     for _ in range(_POWERS):
         matrix_vector(quad, v, w)
-        above, below, size = 0.0, 0.0, 0.0
+        numerator, denominator, size = 0.0, 0.0, 0.0
         for i in range(p):
-            above += v[i] * w[i]
-            below += v[i] * v[i] * majorant[i]
-        if not above > 0.0:
+            numerator += v[i] * w[i]
+            denominator += v[i] * v[i] * majorant[i]
+        if not numerator > 0.0:
             break
-        ratio = above / below
+        ratio = numerator / denominator
         for i in range(p):
             w[i] = w[i] / majorant[i] if v[i] != 0.0 else 0.0
             size = max(size, abs(w[i]))
@@ -68,8 +69,8 @@ def _is_above(
 ) -> bool:
     """Return whether fraction Diag(u) - Q on the open coordinates has a Cholesky factor.
 
-    Rows are gathered as they are factored, and the first failure ends it, which a call of
-    `cholesky_factor` on the gathered matrix would not.
+    Rows are gathered as they are factored, so that the first failure saves the rest of the work;
+    `cholesky_factor` would need the gathered matrix.
     """
     n = 0
     for i in range(len(majorant)):
@@ -87,12 +88,12 @@ def _is_above(
             for d in range(b):
                 total += row[d] * other[d]
             row[b] = (row[b] - total) / other[b]
-        left = 0.0
+        pivot = 0.0
         for d in range(n):
-            left += row[d] * row[d]
-        left = row[n] - left
-        if not left > 1e-10 * fraction * majorant[i]:
+            pivot += row[d] * row[d]
+        pivot = row[n] - pivot
+        if not pivot > 1e-10 * fraction * majorant[i]:
             return False
-        row[n] = left**0.5
+        row[n] = pivot**0.5
         n += 1
     return True

@@ -29,13 +29,13 @@ _CONSTANT_EPSILONS = 32
 class Moments(NamedTuple):
     """Counts, means and covariances of the classes; S = 1 covariance if tied, else S = K."""
 
-    counts: FloatArray  #: (K,) sums of weights
+    counts: FloatArray  #: (K,) sums of sample weights
     means: FloatArray  #: (K, p)
     spread: FloatArray  #: (p,) pooled within-class standard deviations, 0 for constant features
     covariance: FloatArray  #: (p, p) tied, (K, p, p) full, (K, p) diag, (K,) spherical
     axes: FloatArray  #: (S, p, p), precision = axes @ axes.T; or (K, p), its diagonal's roots
     log_det: FloatArray  #: (S,) logarithms of the pseudo-determinants
-    rank: IntArray  #: (S,) directions kept
+    rank: IntArray  #: (S,) number of directions kept
     borrowed: BoolArray  #: (K,) classes without a covariance of their own, given the pooled one
 
 
@@ -54,7 +54,7 @@ class _Sample(NamedTuple):
         return self.rows[here], self.weight[here]
 
 
-class _Form(NamedTuple):
+class _FactoredCovariance(NamedTuple):
     """A covariance with the root of its (pseudo-)inverse, in units of the spread."""
 
     covariance: FloatArray  # (q, q)
@@ -80,14 +80,14 @@ def class_moments(
     tol: float,
     unbiased: bool = True,
 ) -> Moments:
-    r"""Estimate the moments of each class from weighted rows; weight 2 is the row twice.
+    r"""Return the moments of each class from weighted rows; sample weight 2 is the row twice.
 
-    With :math:`n_k` the sum of the weights of class k, N that of all and :math:`S_k` the scatter
-    of class k over :math:`n_k-1`, covariances are :math:`\sum_k(n_k-1)S_k/(N-K)` (tied),
+    With :math:`n_k` the sum of the sample weights of class k, N that of all and :math:`S_k` the
+    scatter of class k over :math:`n_k-1`, covariances are :math:`\sum_k(n_k-1)S_k/(N-K)` (tied),
     :math:`S_k` (full), its diagonal (diag) or :math:`\mathrm{tr}(S_k)/p` (spherical).
 
     A class with :math:`n_k\le1`, or whose rows are all alike, has no covariance of its own: unless
-    tied, it borrows the pooled one. Without any degree of freedom, :math:`N\le K`, the pooled one
+    tied, it is given the pooled one. Without any degree of freedom, :math:`N\le K`, the pooled one
     is zero, of rank 0.
 
     Parameters
@@ -99,8 +99,8 @@ def class_moments(
     covariance_type : {"tied", "full", "diag", "spherical"}
     shrinkage : None, "auto" or float in [0, 1]
         a in :math:`(1-a)S+a\,\mathrm{tr}(S)/q\,I`, S in units of the spread and of the q features
-        that vary. "auto": Ledoit and Wolf's a, weights
-        counting rows; for diag their a for diagonal matrices. No effect if spherical.
+        that vary. "auto": that of Ledoit and Wolf (2004), sample weights counting rows; for
+        diag the same for diagonal matrices. No effect if spherical.
     tol : float
         Eigenvalues not above tol² times the largest are left out. Rounding alone makes some of
         q machine epsilons times the largest, so this much is left out in any case.
@@ -121,9 +121,9 @@ def class_moments(
     means, centred = _centre(X, codes, weight, starts)
     constant = _constant_features(X, starts)
     centred[constant[codes]] = 0.0
-    pooled = _freedom(counts.sum(), n_classes if unbiased else 0)
+    pooled = _degrees_of_freedom(counts.sum(), n_classes if unbiased else 0)
     spread = _pooled_deviation(centred, weight, pooled)
-    freedom = _freedom(counts, 1 if unbiased else 0)
+    freedom = _degrees_of_freedom(counts, 1 if unbiased else 0)
     sample = _Sample(
         _standardise(centred, weight, spread),
         weight,
@@ -147,7 +147,7 @@ def class_moments(
 def standard_deviations(moments: Moments) -> FloatArray:
     """Return the roots of the covariances' diagonals, (S, p): those of each feature, 0 if constant.
 
-    A class without a covariance of its own has those of the pooled one it borrows.
+    A class without a covariance of its own has those of the pooled one.
     """
     covariance, p = moments.covariance, moments.means.shape[1]
     if moments.axes.ndim == 3:
@@ -171,7 +171,7 @@ def _refuse_empty_classes(counts: FloatArray) -> None:
         )
 
 
-def _freedom(total: FloatArray, lost: int) -> FloatArray:
+def _degrees_of_freedom(total: FloatArray, lost: int) -> FloatArray:
     """Return total - lost, or 0 where the difference is not above rounding error."""
     left = np.asarray(total - lost)
     return np.where(left > 1e-9 * total, left, 0.0)
@@ -205,9 +205,8 @@ def _pooled_deviation(centred: FloatArray, weight: FloatArray, freedom: FloatArr
     """Return the pooled within-class standard deviations, 0 without a degree of freedom."""
     if freedom == 0:
         return np.zeros(centred.shape[1])
-    largest = np.abs(centred).max(
-        axis=0
-    )  # squares of very large or small values overflow or underflow
+    # Relative to the largest: squares of very large or small values overflow or underflow.
+    largest = np.abs(centred).max(axis=0)
     relative = centred / np.where(largest > 0, largest, 1.0)
     return np.asarray(largest * np.sqrt(weight @ (relative * relative) / freedom))
 
@@ -219,17 +218,19 @@ def _standardise(centred: FloatArray, weight: FloatArray, spread: FloatArray) ->
 
 
 def _tied(sample: _Sample, spread: FloatArray, settings: _CovarianceSettings) -> _Fitted:
-    covariance, *rest = _in_given_units([_pooled_form(sample, settings)], 1, spread)
+    covariance, *rest = _in_given_units([_pooled_covariance(sample, settings)], 1, spread)
     return (covariance[0], *rest)
 
 
 def _full(sample: _Sample, spread: FloatArray, settings: _CovarianceSettings) -> _Fitted:
-    pooled = _pooled_form(sample, settings) if sample.borrowed.any() else None
-    forms = (  # one at a time: each is as large as two matrices
-        pooled if pooled and borrowed else _form(*sample.of_class(k), sample.freedom[k], settings)
+    pooled = _pooled_covariance(sample, settings) if sample.borrowed.any() else None
+    factored = (  # one at a time: each is as large as two matrices
+        pooled
+        if pooled and borrowed
+        else _factored_covariance(*sample.of_class(k), sample.freedom[k], settings)
         for k, borrowed in enumerate(sample.borrowed)
     )
-    return _in_given_units(forms, len(sample.borrowed), spread)
+    return _in_given_units(factored, len(sample.borrowed), spread)
 
 
 def _diagonal(sample: _Sample, spread: FloatArray, settings: _CovarianceSettings) -> _Fitted:
@@ -263,18 +264,20 @@ def _spherical(sample: _Sample, spread: FloatArray) -> _Fitted:
     return variance, axes, p * np.log(safe), np.where(variance > 0, p, 0)
 
 
-def _pooled_form(sample: _Sample, settings: _CovarianceSettings) -> _Form:
-    freedom = _freedom(sample.weight.sum(), len(sample.starts) if settings.unbiased else 0)
-    return _form(sample.rows, sample.weight, float(freedom), settings)
+def _pooled_covariance(sample: _Sample, settings: _CovarianceSettings) -> _FactoredCovariance:
+    freedom = _degrees_of_freedom(
+        sample.weight.sum(), len(sample.starts) if settings.unbiased else 0
+    )
+    return _factored_covariance(sample.rows, sample.weight, float(freedom), settings)
 
 
-def _form(
+def _factored_covariance(
     rows: FloatArray, weight: FloatArray, freedom: float, settings: _CovarianceSettings
-) -> _Form:
+) -> _FactoredCovariance:
     """Return the shrunken covariance of rows and the root of its inverse in the directions kept."""
     q = rows.shape[1]
     if q == 0:  # always the case without a degree of freedom
-        return _Form(np.zeros((0, 0)), np.zeros((0, 0)), 0.0, 0)
+        return _FactoredCovariance(np.zeros((0, 0)), np.zeros((0, 0)), 0.0, 0)
     scatter, vectors = _decompose(rows)
     lengths = np.einsum("ij,ij->i", rows, rows)
     intensity = _shrinkage_intensity(settings.shrinkage, weight, scatter, lengths**2, q)
@@ -284,11 +287,11 @@ def _form(
     values = (1 - intensity) / freedom * scatter + floor
     cut = _smallest_kept(values, settings.tol)[0]
     if len(values) < q and floor > cut:
-        return _Form(covariance, *_full_rank_root(values, vectors, floor), q)
+        return _FactoredCovariance(covariance, *_full_rank_root(values, vectors, floor), q)
     kept = values > cut
     axes = np.zeros((q, q))
     axes[:, : kept.sum()] = vectors[:, kept] / np.sqrt(values[kept])
-    return _Form(covariance, axes, float(np.log(values[kept]).sum()), int(kept.sum()))
+    return _FactoredCovariance(covariance, axes, float(np.log(values[kept]).sum()), int(kept.sum()))
 
 
 def _decompose(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -366,14 +369,16 @@ def _log_unit(spread: FloatArray) -> float:
     return float(2 * np.log(spread[spread > 0]).sum())
 
 
-def _in_given_units(forms: Iterable[_Form], count: int, spread: FloatArray) -> _Fitted:
-    """Return forms in the units of the features, constant features included."""
+def _in_given_units(
+    factored: Iterable[_FactoredCovariance], count: int, spread: FloatArray
+) -> _Fitted:
+    """Return covariances and their roots in the units of the features, constant ones included."""
     p, varies = len(spread), np.flatnonzero(spread > 0)
     unit = spread[varies]
     covariance, axes = np.zeros((count, p, p)), np.zeros((count, p, p))
     log_det, rank = np.empty(count), np.empty(count, dtype=np.intp)
-    for k, form in enumerate(forms):
-        covariance[k][np.ix_(varies, varies)] = form.covariance * unit * unit[:, None]
-        axes[k, varies, : len(unit)] = form.axes / unit[:, None]
-        log_det[k], rank[k] = form.log_det + _log_unit(spread), form.rank
+    for k, one in enumerate(factored):
+        covariance[k][np.ix_(varies, varies)] = one.covariance * unit * unit[:, None]
+        axes[k, varies, : len(unit)] = one.axes / unit[:, None]
+        log_det[k], rank[k] = one.log_det + _log_unit(spread), one.rank
     return covariance, axes, log_det, rank

@@ -20,7 +20,7 @@ _BLOCK_ELEMENTS = 1 << 20
 #: Expected losses closer than this, relative to their terms, are equal.
 _TIE = 1e-12
 
-#: Rounding error of a prior mass that is used up.
+#: A remaining prior mass below this is rounding error.
 _ROUNDING = 1e-14
 
 
@@ -83,25 +83,25 @@ def _others_between(
     """
     n, n_classes = values.shape
     result = np.empty(values.shape)
-    at_once = min(n_classes, max(1, _BLOCK_ELEMENTS // n_classes))
-    step = max(1, _BLOCK_ELEMENTS // (n_classes * at_once))
+    classes_per_block = min(n_classes, max(1, _BLOCK_ELEMENTS // n_classes))
+    step = max(1, _BLOCK_ELEMENTS // (n_classes * classes_per_block))
     for start in range(0, n, step):
         rows = slice(start, start + step)
-        sequence = order[rows]
-        sorted_values = np.take_along_axis(values[rows], sequence, axis=1)[:, None, :]
-        for first in range(0, n_classes, at_once):
-            some = np.arange(first, min(first + at_once, n_classes))
-            other = sequence[:, None, :] != some[:, None]  # (rows, k, position in the sequence)
-            width = (priors.upper - priors.lower)[sequence][:, None, :] * other
-            given = _distribute(spare[some][:, None], width)
-            prior = (priors.lower[sequence][:, None, :] + given) * other
+        ranking = order[rows]
+        sorted_values = np.take_along_axis(values[rows], ranking, axis=1)[:, None, :]
+        for first in range(0, n_classes, classes_per_block):
+            block = np.arange(first, min(first + classes_per_block, n_classes))
+            other = ranking[:, None, :] != block[:, None]  # (rows, k, position in the ranking)
+            width = (priors.upper - priors.lower)[ranking][:, None, :] * other
+            added = _distribute(spare[block][:, None], width)
+            prior = (priors.lower[ranking][:, None, :] + added) * other
             with np.errstate(divide="ignore"):
-                result[rows, some] = logsumexp(np.log(prior) + sorted_values, axis=2)
+                result[rows, block] = logsumexp(np.log(prior) + sorted_values, axis=2)
     return result
 
 
 def _distribute(spare: FloatArray | float, width: FloatArray) -> FloatArray:
-    """Return the spare mass distributed in order, to each at most its width."""
+    """Return the part of `spare` that each class receives in order, at most its width."""
     left = spare - (np.cumsum(width, axis=-1) - width)
     # A remainder within rounding is 0: its logarithm would be finite.
     return np.clip(np.where(left < _ROUNDING, 0.0, left), 0.0, width)
