@@ -26,7 +26,7 @@ from dubito.calibration import (
     evidential_logistic,
     temperature,
 )
-from dubito.calibration.log_odds_bounds import linear_uncertainty
+from dubito.calibration.uncertainty import linear_uncertainty
 
 PLAIN = [
     PlattCalibrator,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dubito._typing import BoolArray, FloatArray, IntArray
-    from dubito.calibration.log_odds_bounds import SoftmaxUncertainty
+    from dubito.calibration.uncertainty import SoftmaxUncertainty
 
 #: Range of the strengths: prior standard deviations of 30 and of 0.001 in log-odds.
 WEAKEST, STRONGEST = 1e-3, 1e6

@@ -26,8 +26,8 @@ from dubito.calibration._penalised_fit import WEAKEST, PenalisedModel, fit_map, 
 from dubito.calibration.base import BaseCalibrator, TwoClassMassMixin
 from dubito.calibration.diagnostics import events_of, frequent_classes, misfit_of
 from dubito.calibration.errors import warn_unless_converged
-from dubito.calibration.log_odds_bounds import SoftmaxUncertainty, including
 from dubito.calibration.scores import in_safe_units
+from dubito.calibration.uncertainty import SoftmaxUncertainty, including
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -68,8 +68,8 @@ class ShrunkenCalibrator(TwoClassMassMixin, BaseCalibrator):
 
     def _fit(self, table: FloatArray, y: IntArray, weight: FloatArray) -> None:
         model, x = self._estimate(table, y, weight, self.ridge)
-        self._belief = belief_uncertainty(model, x, self.ridge_)
-        self._level = level_uncertainty(model, x, self.ridge_)
+        self._belief_uncertainty = belief_uncertainty(model, x, self.ridge_)
+        self._level_uncertainty = level_uncertainty(model, x, self.ridge_)
 
     def left_out_proba(
         self, table: FloatArray, y: IntArray, weight: FloatArray, left: FloatArray
@@ -116,13 +116,15 @@ class ShrunkenCalibrator(TwoClassMassMixin, BaseCalibrator):
         rows = subsample_rows(len(table), _FORM_ROWS)
         u, y, weight = self._scores_in_unit(table[rows]), y[rows], weight[rows]
         classes = frequent_classes(y, weight, len(self.classes_))
-        return misfit_of(*events_of(self._level.proba(u), y, classes), weight)
+        return misfit_of(*events_of(self._level_uncertainty.proba(u), y, classes), weight)
 
     def _bounds(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return including(self._proba(table), self._belief.belief(self._scores_in_unit(table)))
+        return including(
+            self._proba(table), self._belief_uncertainty.belief(self._scores_in_unit(table))
+        )
 
     def _level_bounds(self, table: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-        bounds = self._level.at_level(self._scores_in_unit(table), level)
+        bounds = self._level_uncertainty.at_level(self._scores_in_unit(table), level)
         return including(self._proba(table), bounds)
 
     def _input_for(self, kind: str) -> str:

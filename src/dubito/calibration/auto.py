@@ -24,9 +24,9 @@ from dubito.belief import Bounds
 from dubito.calibration._kernels.softmax_models import fit_slope, slope_loss, subsample_rows
 from dubito.calibration.base import BaseCalibrator, TwoClassMassMixin
 from dubito.calibration.isotonic import IsotonicCalibrator
-from dubito.calibration.log_odds_bounds import including
 from dubito.calibration.matrix import MatrixCalibrator
 from dubito.calibration.scores import in_safe_units
+from dubito.calibration.uncertainty import including
 from dubito.calibration.vector import VectorCalibrator
 
 if TYPE_CHECKING:

@@ -22,9 +22,9 @@ from dubito.calibration.base import UncachedStateMixin
 from dubito.calibration.diagnostics import misfit_fraction
 from dubito.calibration.errors import warn_unless_converged
 from dubito.calibration.evidential_logistic import STORED_ROWS, EventRows, condensed_rows
-from dubito.calibration.log_odds_bounds import LinearUncertainty, including, linear_uncertainty
 from dubito.calibration.one_vs_rest import OneVsRestCalibrator
 from dubito.calibration.platt import SigmoidMap, fit_sigmoid
+from dubito.calibration.uncertainty import LinearUncertainty, including, linear_uncertainty
 
 if TYPE_CHECKING:
     import numpy.typing as npt

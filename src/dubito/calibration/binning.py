@@ -13,8 +13,8 @@ from dubito._compat import Interval, StrOptions
 from dubito._numerics import bernoulli
 from dubito._numerics.isotonic import pool_ties, weight_sums
 from dubito.calibration.base import BaseCalibrator
-from dubito.calibration.log_odds_bounds import including
 from dubito.calibration.one_vs_rest import OneVsRestCalibrator
+from dubito.calibration.uncertainty import including
 
 if TYPE_CHECKING:
     import numpy.typing as npt

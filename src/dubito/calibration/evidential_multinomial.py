@@ -13,13 +13,11 @@ from dubito._compat import Interval, StrOptions
 from dubito._numerics.softmax import log_softmax, softmax_rows
 from dubito._numerics.targets import class_targets
 from dubito.belief import Frame, MassBatch
-from dubito.calibration._kernels import slope_couplings as couplings
-from dubito.calibration._kernels import slope_level as slope_levels
-from dubito.calibration._kernels import slope_likelihood as multinomial
+from dubito.calibration._kernels import slope_couplings, slope_level, slope_likelihood
 from dubito.calibration._kernels.slope_quadrature import QuadraturePoints, quadrature_points
 from dubito.calibration.base import BaseCalibrator
 from dubito.calibration.errors import CalibrationInputError, warn_unless_converged
-from dubito.calibration.log_odds_bounds import including
+from dubito.calibration.uncertainty import including
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -48,15 +46,15 @@ def slope_belief(
     scores: FloatArray, points: QuadraturePoints, slope: float, coupling: str
 ) -> tuple[FloatArray, FloatArray]:
     """Return belief and plausibility at `shifted_scores`, including the probability."""
-    return including(softmax_rows(slope * scores), couplings.bounds(scores, points, coupling))
+    return including(softmax_rows(slope * scores), slope_couplings.bounds(scores, points, coupling))
 
 
 def slope_at_level(
-    scores: FloatArray, levels: slope_levels.SlopeLevels, slope: float, level: float
+    scores: FloatArray, levels: slope_level.SlopeLevels, slope: float, level: float
 ) -> tuple[FloatArray, FloatArray]:
     """Return bounds at a level at `shifted_scores`, including the probability."""
-    interval = slope_levels.slope_interval(levels, level)
-    return including(softmax_rows(slope * scores), slope_levels.envelope(scores, interval))
+    interval = slope_level.slope_interval(levels, level)
+    return including(softmax_rows(slope * scores), slope_level.envelope(scores, interval))
 
 
 def _has_mass(self: Any) -> bool:
@@ -217,14 +215,14 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
     def _fit(self, table: FloatArray, y: IntArray, weight: FloatArray) -> None:
         scores = self._log_scores(table)
         targets = class_targets(y, weight, scores.shape[1], self.targets)
-        linear = multinomial.linear_term(scores, y, weight, targets)
+        linear = slope_likelihood.linear_term(scores, y, weight, targets)
         if linear == 0.0 and np.ptp(scores, axis=1).any():
             raise CalibrationInputError(
                 "the true class has the largest score in every row, so the likelihood grows with "
                 'the slope and has no maximum with targets="raw"; use targets="light".'
             )
-        self._fitted = multinomial.fit_likelihood(scores, weight, linear)
-        self._levels = slope_levels.fit_levels(scores, y, weight)
+        self._fitted = slope_likelihood.fit_likelihood(scores, weight, linear)
+        self._levels = slope_level.fit_levels(scores, y, weight)
         self.slope_ = self._fitted.slope
         self.gradient_norm_ = self._fitted.gradient
         fits = (self._fitted, *self._levels)
@@ -251,13 +249,13 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
         slopes = np.asarray(theta, dtype=np.float64)
         if not (slopes >= 0).all():
             raise ValueError("theta must not be negative or nan: slopes lie in [0, inf).")
-        if self._fitted.reach == 0:
+        if self._fitted.score_range == 0:
             return np.ones_like(slopes)
         away = np.minimum(np.abs(slopes - self.slope_), np.finfo(float).max).ravel()
         excess = np.where(
             slopes.ravel() < self.slope_,
-            multinomial.excess_at(self._fitted.below, away),
-            multinomial.excess_at(self._fitted.above, away),
+            slope_likelihood.excess_at(self._fitted.below, away),
+            slope_likelihood.excess_at(self._fitted.above, away),
         )
         return np.exp(-excess).reshape(slopes.shape)[()]
 
@@ -278,11 +276,11 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
         level = np.asarray(gamma, dtype=np.float64)
         if not ((level > 0) & (level <= 1)).all():
             raise ValueError("gamma must lie in (0, 1]: relative likelihoods do.")
-        if self._fitted.reach == 0:
+        if self._fitted.score_range == 0:
             return np.zeros_like(level), np.full_like(level, np.inf)
-        excess = np.minimum(-np.log(level), multinomial.DEEPEST).ravel()
-        down, _ = multinomial.distance_at(self._fitted.below, excess)
-        up, _ = multinomial.distance_at(self._fitted.above, excess)
+        excess = np.minimum(-np.log(level), slope_likelihood.DEEPEST).ravel()
+        down, _ = slope_likelihood.distance_at(self._fitted.below, excess)
+        up, _ = slope_likelihood.distance_at(self._fitted.above, excess)
         lower, upper = np.maximum(self.slope_ - down, 0.0), self.slope_ + up
         return lower.reshape(level.shape)[()], upper.reshape(level.shape)[()]
 
@@ -313,7 +311,7 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
         step = max(1, 2**20 // 2 ** len(frame))
         parts = [self._shifted(table[i : i + step]) for i in range(0, len(table), step)]
         points = quadrature_points(self._fitted, self.n_points, refine=_MASS_REFINE)
-        mass = np.concatenate([couplings.inverse_cdf_mass(part, points) for part in parts])
+        mass = np.concatenate([slope_couplings.inverse_cdf_mass(part, points) for part in parts])
         return MassBatch(frame, frame.subsets(), mass)
 
     def _shifted(self, table: FloatArray) -> FloatArray:

@@ -11,8 +11,8 @@ from dubito._compat import Interval
 from dubito._numerics.isotonic import belief_steps, interpolate, isotonic_fit, pool_ties
 from dubito.calibration.base import BaseCalibrator, UncachedStateMixin
 from dubito.calibration.evidential_isotonic import EvidentialIsotonicMap
-from dubito.calibration.log_odds_bounds import including
 from dubito.calibration.one_vs_rest import OneVsRestCalibrator
+from dubito.calibration.uncertainty import including
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -32,8 +32,8 @@ from dubito.calibration.evidential_logistic import (
     SigmoidBounds,
     condensed_rows,
 )
-from dubito.calibration.log_odds_bounds import including
 from dubito.calibration.one_vs_rest import OneVsRestCalibrator
+from dubito.calibration.uncertainty import including
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -22,6 +22,7 @@ from scipy.special import logsumexp
 
 from dubito._numerics.log_odds import floored_log_odds, probability_floor
 from dubito._numerics.softmax import log_softmax
+from dubito._numerics.targets import LIGHT
 from dubito._validation import as_float_array, check_proba
 from dubito.calibration._kernels.softmax_models import fit_slope, slope_loss, subsample_rows
 from dubito.calibration.errors import CalibrationInputError
@@ -40,9 +41,6 @@ _ROUNDING = 1e-3
 #: higher at 20 and 100 rows.
 _FIRST_FLOOR, _LAST_FLOOR = np.log(1e-16), np.log(1e-300)
 _GAIN = 0.5
-
-#: Pseudo-observations of the slope that floors are compared by, as in `TemperatureCalibrator`.
-_PSEUDO = 0.25
 
 #: Rows that floors are compared on.
 _FLOOR_ROWS = 10_000
@@ -146,8 +144,8 @@ def likely_floor(table: FloatArray, y: IntArray, weight: FloatArray) -> float:
 
 def _one_slope_loss(u: FloatArray, y: IntArray, weight: FloatArray) -> float:
     """Return the smallest negative log-likelihood that one slope reaches."""
-    theta = fit_slope(u, y, weight, _PSEUDO).theta
-    return slope_loss(u, y, weight, _PSEUDO, theta)
+    theta = fit_slope(u, y, weight, LIGHT).theta
+    return slope_loss(u, y, weight, LIGHT, theta)
 
 
 def choose_floor(table: FloatArray, kind: str, y: IntArray, weight: FloatArray) -> float:

@@ -12,8 +12,7 @@ import numpy as np
 from dubito._compat import Interval, StrOptions
 from dubito._numerics.softmax import log_softmax, softmax_rows
 from dubito._numerics.targets import LIGHT, RAW, pseudo_fraction
-from dubito.calibration._kernels import slope_level as slope_levels
-from dubito.calibration._kernels import slope_likelihood as multinomial
+from dubito.calibration._kernels import slope_level, slope_likelihood
 from dubito.calibration._kernels.slope_quadrature import QuadraturePoints, quadrature_points
 from dubito.calibration._kernels.softmax_models import fit_slope, subsample_rows
 from dubito.calibration.affine import AffineMixin
@@ -25,8 +24,8 @@ from dubito.calibration.evidential_multinomial import (
     slope_at_level,
     slope_belief,
 )
-from dubito.calibration.log_odds_bounds import including
 from dubito.calibration.scores import in_safe_units
+from dubito.calibration.uncertainty import including
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -193,9 +192,9 @@ class SlopeRows(UncachedStateMixin):
     factor: float = 1.0  # number of rows that each row of a sample represents
 
     @cached_property
-    def fit(self) -> multinomial.SlopeLikelihood:
+    def fit(self) -> slope_likelihood.SlopeLikelihood:
         """The likelihood behind belief and plausibility."""
-        return multinomial.fit_likelihood(self.scores, self.weight, self.linear_terms.fitted)
+        return slope_likelihood.fit_likelihood(self.scores, self.weight, self.linear_terms.fitted)
 
     @cached_property
     def points(self) -> QuadraturePoints:
@@ -203,9 +202,9 @@ class SlopeRows(UncachedStateMixin):
         return quadrature_points(self.fit, _QUADRATURE_POINTS)
 
     @cached_property
-    def levels(self) -> slope_levels.SlopeLevels:
+    def levels(self) -> slope_level.SlopeLevels:
         """The two likelihoods behind bounds at a level."""
-        return slope_levels.levels_from_linear_terms(
+        return slope_level.levels_from_linear_terms(
             self.scores, self.weight, self.linear_terms.raw, self.linear_terms.shrunken
         )
 
@@ -231,7 +230,7 @@ def slope_rows(
     part_first, part_second = _slope_derivatives(part_scores, part_y, part_weight, slope)
     if part_second > 0 and linear_terms.raw < 0:
         factor = second / part_second
-        part_raw = multinomial.linear_term(part_scores, part_y, part_weight, RAW)
+        part_raw = slope_likelihood.linear_term(part_scores, part_y, part_weight, RAW)
         shift = factor * (part_first + part_raw) - (first + linear_terms.raw)
         linear_terms = _LinearTerms(*(term + shift for term in linear_terms))
     else:  # the true class always has the largest score, or probabilities are 0 and 1
@@ -253,14 +252,14 @@ def _slope_derivatives(
 def _linear_terms(
     scores: FloatArray, y: IntArray, weight: FloatArray, pseudo: float
 ) -> _LinearTerms:
-    """Return the linear terms, as `multinomial.linear_term` has them, in one pass."""
+    """Return the linear terms, as `slope_likelihood.linear_term` has them, in one pass."""
     n_classes, n = scores.shape[1], float(weight.sum())
-    raw = multinomial.linear_term(scores, y, weight, RAW)
+    raw = slope_likelihood.linear_term(scores, y, weight, RAW)
     spread = (
         float(weight @ scores.sum(axis=1)) - n_classes * float(weight @ scores.max(axis=1))
     ) / n_classes
     # Raw targets have no maximum if the true class always has the largest score: use light ones.
     pseudo = LIGHT if pseudo == 0 and raw == 0 else pseudo
-    fractions = [pseudo_fraction(n, c) for c in (pseudo, slope_levels.PSEUDO)]
+    fractions = [pseudo_fraction(n, c) for c in (pseudo, slope_level.PSEUDO)]
     fitted, shrunken = ((1 - f) * raw + f * spread for f in fractions)
     return _LinearTerms(fitted, raw, shrunken)

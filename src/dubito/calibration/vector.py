@@ -26,7 +26,7 @@ from dubito.calibration._penalised_fit import (
 )
 from dubito.calibration._shrinkage import Labels, ShrunkenCalibrator
 from dubito.calibration.affine import AffineMixin
-from dubito.calibration.log_odds_bounds import (
+from dubito.calibration.uncertainty import (
     SoftmaxUncertainty,
     shared_slope,
     slope_strength,

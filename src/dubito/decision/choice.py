@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def maximin(belief: Belief, loss: npt.ArrayLike | None = None) -> IntArray:
-    r"""Choose the act with the smallest upper risk: the pessimist's choice.
+    r"""Choose the act with the smallest upper risk: minimax in losses, maximin in utilities.
 
     Parameters
     ----------
