@@ -171,11 +171,11 @@ def test_couplings_agree_for_two_classes(n):
 def test_two_classes_have_the_ends_of_the_level_sets():
     model = fitted("gumbel", 20, 2)
     rows = wide(6, 2)
-    nodes = model.quadrature_
+    points = model.quadrature_
     gap = np.abs(rows[:, 1] - rows[:, 0])
     bounds = model.predict_bounds(rows)
-    for ends, best in ((nodes.lower, bounds.lower), (nodes.upper, bounds.upper)):
-        expected = nodes.weight @ expit(np.multiply.outer(ends, gap))
+    for ends, best in ((points.lower, bounds.lower), (points.upper, bounds.upper)):
+        expected = points.weight @ expit(np.multiply.outer(ends, gap))
         np.testing.assert_allclose(best[np.arange(6), rows.argmax(axis=1)], expected, atol=1e-9)
 
 
@@ -235,13 +235,13 @@ def test_envelope_lies_within_gumbel():
 @pytest.mark.parametrize("coupling", COUPLINGS)
 @pytest.mark.parametrize(("n", "n_classes"), [(3, 2), (10, 5), (300, 12), (300, 150)])
 def test_compiled_and_numpy_kernels_agree(coupling, n, n_classes, monkeypatch):
-    nodes = fitted(coupling, n, n_classes).quadrature_
+    points = fitted(coupling, n, n_classes).quadrature_
     rows = np.round(wide(70, n_classes), 2)
     rows -= rows.max(axis=1, keepdims=True)
     pairs = []
     for start in (0, 2**62):
         monkeypatch.setattr(couplings, "COMPILED_FROM", start)
-        pairs.append(couplings.bounds(rows, nodes, coupling))
+        pairs.append(couplings.bounds(rows, points, coupling))
     for ours, plain in zip(*pairs, strict=True):
         np.testing.assert_allclose(ours, plain, rtol=1e-11, atol=1e-14)
 
@@ -257,17 +257,17 @@ def test_compiled_exponential_is_right_to_the_last_digits():
     assert out[0] < 1e-300
 
 
-def test_nodes_integrate_over_levels_and_slopes():
+def test_points_integrate_over_levels_and_slopes():
     scores, y = draw(8, 3)
     targets = class_targets(y, np.ones(8), scores.shape[1], "smoothed")
     linear = multinomial.linear_term(scores, y, np.ones(8), targets)
     fit = multinomial.fit_likelihood(scores, np.ones(8), linear)
     model = EvidentialMultinomialCalibrator(targets="smoothed", classes=range(3)).fit(scores, y)
     for refine in (0, 2):
-        nodes = quadrature_points(fit, 16, refine=refine)
+        points = quadrature_points(fit, 16, refine=refine)
         # Both are the length of a random level set.
-        mean = nodes.weight @ (nodes.upper - nodes.lower)
-        area = nodes.lower_weight.sum() + nodes.upper_weight.sum()
+        mean = points.weight @ (points.upper - points.lower)
+        area = points.lower_weight.sum() + points.upper_weight.sum()
         theta = np.linspace(0, model.level_set(1e-12)[1], 200_001)
         np.testing.assert_allclose(mean, area, rtol=1e-7)
         np.testing.assert_allclose(area, trapezoid(model.slope_contour(theta), theta), rtol=1e-7)

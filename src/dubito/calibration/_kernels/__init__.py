@@ -1,8 +1,8 @@
 """Formulas of the calibrators on arrays: likelihoods, fits, beliefs, level bounds.
 
 Nothing here validates input or imports scikit-learn. Modules named `*_compiled` import numba, so
-they are imported inside functions, at the first call. What nested dichotomies compute with too
-(sigmoids, isotonic fits, Bernoulli contours, targets) is in `dubito._numerics`.
+they are imported inside functions, at the first call. Formulas that nested dichotomies use too
+(sigmoids, isotonic fits, Bernoulli contours, targets) are in `dubito._numerics`.
 
 ========================================================  ======================================
 formula                                                   module
@@ -15,8 +15,8 @@ profile likelihood of a logistic model of several scores  `joint_logistic`
 its bounds at a confidence level                          `joint_logistic_level`
 softmax model of several classifiers: belief bounds       `joint_softmax`
 its bounds at a confidence level                          `joint_softmax_level`
-its likelihood and two derivatives                        `joint_softmax_likelihood_compiled`
-largest functional value where the likelihood is high     `constrained_maxima_compiled`
+its likelihood, gradient and Hessian                      `joint_softmax_likelihood_compiled`
+maximum of a functional over likelihood level sets        `constrained_maxima_compiled`
 the same in closed form, quadratic likelihood             `constrained_maxima_quadratic_compiled`
 polynomial extrapolation along a solution path            `extrapolation_compiled`
 temperature, vector and matrix maps: losses, gradients    `softmax_models`

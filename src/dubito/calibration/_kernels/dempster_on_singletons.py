@@ -5,15 +5,15 @@ O(K) for each row; the masses of larger sets are not needed.
 Source i gives class k belief :math:`b_{ik}` and plausibility :math:`\pi_{ik}`. Before
 normalisation the combined plausibility is :math:`a_k=\prod_i\pi_{ik}` exactly (Xu et al. 2015,
 eq. 7), and the combined belief is at least :math:`a_k-d_k` with
-:math:`d_k=\prod_i(\pi_{ik}-b_{ik})`: every source
-contains k and one says k alone. The normaliser :math:`1-\kappa` lies between
+:math:`d_k=\prod_i(\pi_{ik}-b_{ik})`: every
+focal set contains k, and at least one is {k}. The normaliser :math:`1-\kappa` lies between
 
 .. math:: \max\Bigl(\max_ka_k,\;\sum_k(a_k-d_k)\Bigr)\quad\text{and}\quad
           \min\Bigl(1,\;\sum_ka_k\Bigr),
 
-which meet where all sources are probabilities; for two classes it is
-:math:`a_0+a_1-d` exactly, and for one source 1. All of it in logs: a hundred sources of a thousand
-classes underflow.
+which are equal where all sources are probabilities; for two classes it is
+:math:`a_0+a_1-d` exactly, and for one source 1. Products are taken as sums of logarithms: those of
+a hundred sources of a thousand classes would underflow.
 """
 
 from __future__ import annotations
@@ -38,27 +38,32 @@ class Combined(NamedTuple):
 
 
 def combine_contours(log_a: FloatArray, log_d: FloatArray, n_sources: int) -> Combined:
-    """Combine given the logs of a and d, each (n, K); `total` marks rows without a class."""
-    top = log_a.max(axis=1, keepdims=True)
-    total = np.isneginf(top)
-    top[total] = 0.0
-    # From here on relative to the largest a of the row, which is then 1: nothing underflows.
-    a, d = np.exp(log_a - top), np.exp(np.minimum(log_d, log_a) - top)
-    every = np.where(total, 1.0, a.sum(axis=1, keepdims=True))
-    sure = a - d
-    if n_sources == 1:  # nothing to contradict: the normaliser is 1
-        least = most = np.exp(-top)
+    """Return bounds of Dempster's combination from log a and log d, each (n, K).
+
+    Rows in total conflict are those where no class has a positive plausibility.
+    """
+    log_max = log_a.max(axis=1, keepdims=True)
+    total_conflict = np.isneginf(log_max)
+    log_max[total_conflict] = 0.0
+    # Relative to the largest a of the row, so that its exponential does not underflow.
+    a, d = np.exp(log_a - log_max), np.exp(np.minimum(log_d, log_a) - log_max)
+    total = np.where(total_conflict, 1.0, a.sum(axis=1, keepdims=True))
+    belief = a - d
+    if n_sources == 1:  # no conflict: the normaliser is 1
+        least_norm = greatest_norm = np.exp(-log_max)
     elif a.shape[1] == 2:
-        least = most = np.where(total, 1.0, every - d.min(axis=1, keepdims=True))
+        least_norm = greatest_norm = np.where(
+            total_conflict, 1.0, total - d.min(axis=1, keepdims=True)
+        )
     else:
-        least = np.maximum(1.0, sure.sum(axis=1, keepdims=True))
-        most = np.exp(np.minimum(np.log(every), np.maximum(-top, np.log(least))))
-    proba = a / every
-    kappa = -np.expm1(np.minimum(top + np.log(least), 0.0))
+        least_norm = np.maximum(1.0, belief.sum(axis=1, keepdims=True))
+        greatest_norm = np.exp(np.minimum(np.log(total), np.maximum(-log_max, np.log(least_norm))))
+    proba = a / total
+    kappa = -np.expm1(np.minimum(log_max + np.log(least_norm), 0.0))
     return Combined(
         proba=proba,
-        lower=np.minimum(sure / most, proba),
-        upper=np.maximum(np.minimum(a / least, 1.0), proba),
-        conflict=np.where(total, 1.0, kappa)[:, 0],
-        total_conflict=total[:, 0],
+        lower=np.minimum(belief / greatest_norm, proba),
+        upper=np.maximum(np.minimum(a / least_norm, 1.0), proba),
+        conflict=np.where(total_conflict, 1.0, kappa)[:, 0],
+        total_conflict=total_conflict[:, 0],
     )

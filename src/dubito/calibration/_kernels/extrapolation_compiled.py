@@ -9,7 +9,7 @@ from dubito._numerics.jit import compiled
 if TYPE_CHECKING:
     from dubito._typing import FloatArray
 
-#: Points that the next one is extrapolated from.
+#: Number of points through which the polynomial is put.
 MEMORY = 4
 
 
@@ -17,8 +17,8 @@ MEMORY = 4
 def extrapolate(curve: FloatArray, x: float, out: FloatArray) -> None:
     """Write the values at x of the polynomial through the last points of a curve.
 
-    Rows of `curve` are x and the values there, the latest first. Far from them a line is used,
-    which is more reliable.
+    Rows of `curve` are x and the values there, the latest first. Farther from the latest point than
+    the oldest is, a line through the last two is used: high powers would diverge.
     """
     size = len(curve) if abs(x - curve[0, 0]) <= abs(curve[0, 0] - curve[-1, 0]) else 2
     out[:] = 0.0
@@ -33,7 +33,7 @@ def extrapolate(curve: FloatArray, x: float, out: FloatArray) -> None:
 
 @compiled()
 def append(curve: FloatArray, x: float, values: FloatArray) -> None:
-    """Put a point first and drop the oldest."""
+    """Insert a point as the latest of a curve, and drop the oldest."""
     for k in range(len(curve) - 1, 0, -1):
         curve[k] = curve[k - 1]
     curve[0, 0] = x

@@ -1,8 +1,9 @@
 r"""Belief and plausibility of a logistic model of several scores, from its profile likelihood.
 
 At scores s the log-odds :math:`\eta=z^\top\sigma`, :math:`z=(1,s)`, have the contour
-:math:`pl(\eta)=\max\{L(\sigma):z^\top\sigma=\eta\}/L(\hat\sigma)`. Its integrals are taken outward
-from the estimate by an adaptive rule, each profile started from the last ones.
+:math:`pl(\eta)=\max\{L(\sigma):z^\top\sigma=\eta\}/L(\hat\sigma)`. It is integrated
+outward from the estimate by an adaptive rule; each profile starts from an extrapolation of the
+last ones.
 """
 
 from __future__ import annotations
@@ -18,54 +19,55 @@ from dubito._numerics.threads import over_blocks
 if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray
 
-#: Difference of the two rules on a panel; the finer rule, which is used, is far closer.
+#: Largest difference of the Gauss and Kronrod rules on a panel. The Kronrod value, which is used,
+#: is far more accurate than this difference.
 _TOLERANCE = 1e-7
 
-#: Directions whose share of the rows is below this, relative to the largest, are not seen by them:
-#: scores may come in single precision.
+#: Singular value of the design, relative to the largest, below which the rows do not determine the
+#: coefficients in its direction; scores may come in single precision.
 _UNSEEN = 1e-7
 
-#: Part of a query outside the rows' span, relative to its length, that is not put down to rounding.
+#: Component of a query outside the rows' span, relative to its length, that exceeds rounding.
 _OUTSIDE = 1e-5
 
 #: The fit of rows that are all zero, without a bias.
-_NOTHING_SEEN = LogisticFit(np.zeros(0), np.zeros(0, dtype=bool), 0.0, 0, 0.0)
+_EMPTY_FIT = LogisticFit(np.zeros(0), np.zeros(0, dtype=bool), 0.0, 0, 0.0)
 
 
 class JointEvidence(NamedTuple):
-    """What the likelihood of a logistic model knows, in axes where its curvature is the identity.
+    """Likelihood of a logistic model around its estimate, in axes where the Hessian is identity.
 
     A query z has the whitened coordinates ``z @ whiten`` and the estimated log-odds ``z @ coef``.
     """
 
     fit: LogisticFit
     coef: FloatArray  # (p,)
-    span: FloatArray  # (p, rank): orthonormal directions the rows see
+    span: FloatArray  # (p, rank): orthonormal basis of the rows' span
     whiten: FloatArray  # (p, rank)
     rows: FloatArray  # (rank, n), whitened
-    at: FloatArray  # (4, n): weight, log-odds, softplus and probability at the estimate
+    at_estimate: FloatArray  # (4, n): sample weight, log-odds, softplus, probability
     penalty: FloatArray  # (rank, rank), whitened
 
     @property
     def likelihood(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """What the compiled kernels take."""
-        return self.rows, self.at, self.penalty
+        """The argument `likelihood` of the compiled kernels."""
+        return self.rows, self.at_estimate, self.penalty
 
 
 def joint_evidence(
     design: FloatArray, target: FloatArray, weight: FloatArray, penalty: FloatArray
 ) -> JointEvidence:
-    """Fit a logistic model and gather its likelihood around the estimate.
+    """Return the likelihood of a logistic model around its estimate.
 
-    `penalty` holds the ridge of each coefficient. Without one, directions that the rows do not see
-    are left out of the fit; with one the penalty decides on them.
+    `penalty` holds the ridge of each coefficient. Without one, directions outside the rows' span
+    are left out of the fit.
     """
     span = scaled = np.eye(design.shape[1])
     if not penalty.any():
         span, scaled = seen_directions(design, weight)
     seen = design @ scaled
     ridge = penalty if penalty.any() else np.zeros(span.shape[1])
-    fit = _NOTHING_SEEN
+    fit = _EMPTY_FIT
     if seen.shape[1]:
         fit = fit_logistic(seen, target, weight, ridge, np.zeros(len(ridge)))
     eta = seen @ fit.coef
@@ -79,24 +81,25 @@ def joint_evidence(
         span=span,
         whiten=scaled @ white,
         rows=np.ascontiguousarray((seen @ white).T),
-        at=np.stack([weight, eta, np.logaddexp(0.0, eta), p]),
+        at_estimate=np.stack([weight, eta, np.logaddexp(0.0, eta), p]),
         penalty=np.ascontiguousarray((white.T * ridge) @ white),
     )
 
 
 def quadratic_evidence(evidence: JointEvidence) -> JointEvidence:
-    """Replace the likelihood by its quadratic at the estimate: whitened, that is the identity."""
+    """Return the second-order expansion of a likelihood: whitened, its Hessian is the identity."""
     return evidence._replace(
         rows=evidence.rows[:, :0].copy(),
-        at=evidence.at[:, :0].copy(),
+        at_estimate=evidence.at_estimate[:, :0].copy(),
         penalty=np.eye(len(evidence.penalty)),
     )
 
 
 def seen_directions(design: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return an orthonormal basis (p, rank) of the directions rows have, and that basis scaled.
+    """Return an orthonormal basis (p, rank) of the rows' span, and that basis scaled.
 
-    On the scaled one rows have mean square 1: directions hardly seen count like others.
+    The coordinates of the rows in the scaled basis have mean square 1, so that directions of small
+    variance do not spoil the conditioning of the fit.
     """
     _, size, axes = np.linalg.svd(design * np.sqrt(weight)[:, None], full_matrices=False)
     seen = size > _UNSEEN * size[0]
@@ -105,21 +108,21 @@ def seen_directions(design: FloatArray, weight: FloatArray) -> tuple[FloatArray,
 
 
 def outside_span(evidence: JointEvidence, design: FloatArray) -> BoolArray:
-    """Mark queries of which the rows say nothing, being outside their span."""
-    inside = (design @ evidence.span) @ evidence.span.T
-    off, whole = np.linalg.norm(design - inside, axis=1), np.linalg.norm(design, axis=1)
-    return np.asarray(off > _OUTSIDE * whole)
+    """Return which queries lie outside the span of the rows, which do not determine them."""
+    projected = (design @ evidence.span) @ evidence.span.T
+    residual, whole = np.linalg.norm(design - projected, axis=1), np.linalg.norm(design, axis=1)
+    return np.asarray(residual > _OUTSIDE * whole)
 
 
-def _moves(queries: FloatArray) -> BoolArray:
-    """Mark queries whose log-odds depend on the coefficients: not those of zeros without a bias."""
+def _depends_on_coef(queries: FloatArray) -> BoolArray:
+    """Return which queries have log-odds that depend on the coefficients: those not all zero."""
     return np.asarray(np.abs(queries).max(axis=1, initial=0.0) > 0.0)
 
 
 def belief_and_plausibility(
     evidence: JointEvidence, design: FloatArray, *, threads: int = 1
 ) -> tuple[FloatArray, FloatArray]:
-    r"""Return the estimate less the contour's integral below it, and plus that above it.
+    r"""Return belief and plausibility of the event at each row of a design, each (m,).
 
     .. math:: \mathrm{Bel}=\hat\theta-\int_0^{\hat\theta}pl(u)\,du,\qquad
         \mathrm{Pl}=\hat\theta+\int_{\hat\theta}^1pl(u)\,du
@@ -129,10 +132,10 @@ def belief_and_plausibility(
     queries, log_odds = design @ evidence.whiten, design @ evidence.coef
     theta = expit(log_odds)
     areas = np.zeros((len(design), 2))
-    moves = _moves(queries)
-    areas[moves] = over_blocks(
+    varies = _depends_on_coef(queries)
+    areas[varies] = over_blocks(
         lambda z, eta: integrals(evidence.likelihood, z, eta, _TOLERANCE),
-        (queries[moves], log_odds[moves]),
+        (queries[varies], log_odds[varies]),
         threads=threads,
     )
     unknown = outside_span(evidence, design)
@@ -144,19 +147,19 @@ def belief_and_plausibility(
 def contour_of(
     evidence: JointEvidence, design: FloatArray, theta: FloatArray, *, threads: int = 1
 ) -> FloatArray:
-    """Return the plausibility of each probability `theta` at each query, (m, t)."""
+    """Return the contour, or relative profile likelihood, of `theta` at each query, (m, t)."""
     from dubito.calibration._kernels.joint_logistic_compiled import contours  # noqa: PLC0415 - loads numba
 
-    values, place = np.unique(theta, return_inverse=True)
+    values, inverse = np.unique(theta, return_inverse=True)
     queries, log_odds = design @ evidence.whiten, design @ evidence.coef
-    out = np.zeros((len(design), len(values)))  # certainty, 0 or 1, has likelihood 0
+    out = np.zeros((len(design), len(values)))  # the probabilities 0 and 1 have likelihood 0
     inner = (values > 0) & (values < 1)
-    moves = _moves(queries)
-    out[np.ix_(moves, inner)] = over_blocks(
+    varies = _depends_on_coef(queries)
+    out[np.ix_(varies, inner)] = over_blocks(
         lambda z, eta: contours(evidence.likelihood, z, eta, logit(values[inner])),
-        (queries[moves], log_odds[moves]),
+        (queries[varies], log_odds[varies]),
         threads=threads,
     )
-    out[~moves] = values == expit(log_odds[~moves, None])
+    out[~varies] = values == expit(log_odds[~varies, None])
     out[np.ix_(outside_span(evidence, design), inner)] = 1.0
-    return out[:, place]
+    return out[:, inverse]

@@ -1,8 +1,8 @@
 r"""Profile likelihood of a logistic model of several scores, along rays of its log-odds.
 
-Coefficients are whitened: the estimate is 0 and the curvature there is the identity, so the
-likelihood falls as :math:`\lVert\beta\rVert^2/2` at first. With :math:`\delta_i=x_i^\top\beta` the
-fall is a sum of Bregman distances, in which the targets no longer occur,
+Coefficients are whitened: the estimate is 0 and the Hessian there is the identity. With
+:math:`\delta_i=x_i^\top\beta` the excess D of the negative log-likelihood over its minimum is a
+sum of Bregman divergences, which does not depend on the targets,
 
 .. math:: D(\beta)=\sum_iw_i[\zeta(\hat\eta_i+\delta_i)-\zeta(\hat\eta_i)-\hat p_i\delta_i]
     +\tfrac12\beta^\top P\beta,\qquad\zeta(\eta)=\log(1+e^\eta).
@@ -34,183 +34,189 @@ from dubito.calibration._kernels.extrapolation_compiled import MEMORY, append, e
 if TYPE_CHECKING:
     from dubito._typing import FloatArray
 
-    #: Rows whitened (p, n); weight, log-odds, softplus and probability of each at the estimate
-    #: (4, n); the penalty's curvature (p, p).
+    #: Rows whitened (p, n); sample weight, log-odds, softplus and probability of each at the
+    #: estimate (4, n); the Hessian of the penalty (p, p).
     Likelihood: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
 
-#: Beyond this the logistic density is below 5e-18: nothing is left to integrate.
+#: Log-odds beyond which the logistic density is below 5e-18, and not integrated.
 FAR = 40.0
 
-#: What a Newton step promises to gain, twice, when the model it comes from can be believed.
-_NEAR = 3e-6
+#: Squared Newton decrement at which `profile` takes its last step without evaluating it.
+_CONVERGED = 3e-6
 
-#: A fall of the log-likelihood that leaves no plausibility.
-_DEEPEST = 745.0
+#: Excess at which the plausibility exp(-excess) is 0 in double precision.
+_MAX_EXCESS = 745.0
 
 
 @compiled(fastmath=SIMD_FLAGS)
-def _fall(likelihood: Likelihood, beta: FloatArray, work: FloatArray) -> float:
-    """Return D(β); leave residuals in work[1] and curvatures in work[2]."""
-    rows, at, penalty = likelihood
-    delta, residual, curvature = work[0], work[1], work[2]
+def _excess(likelihood: Likelihood, beta: FloatArray, buffer: FloatArray) -> float:
+    """Return D(β); write weighted residuals to buffer[1] and curvatures to buffer[2]."""
+    rows, at_estimate, penalty = likelihood
+    delta, residual, curvature = buffer[0], buffer[1], buffer[2]
     combine_rows(rows, beta, delta)
     for i in range(len(delta)):
-        eta = at[1, i] + delta[i]
+        eta = at_estimate[1, i] + delta[i]
         residual[i] = -eta if eta > 0 else eta
     exp_in_place(residual, curvature, curvature.view(np.int64))
     value = 0.0
     for i in range(len(delta)):
-        eta, small = at[1, i] + delta[i], residual[i]
-        share = 1.0 / (1.0 + small)
-        softplus = (eta if eta > 0 else 0.0) + log_one_plus(small)
-        value += at[0, i] * (softplus - at[2, i] - at[3, i] * delta[i])
-        residual[i] = at[0, i] * ((share if eta > 0 else small * share) - at[3, i])
-        curvature[i] = at[0, i] * small * share * share
+        eta, exp_neg = at_estimate[1, i] + delta[i], residual[i]
+        sigmoid = 1.0 / (1.0 + exp_neg)  # σ(|η|), which does not overflow
+        softplus = (eta if eta > 0 else 0.0) + log_one_plus(exp_neg)
+        value += at_estimate[0, i] * (softplus - at_estimate[2, i] - at_estimate[3, i] * delta[i])
+        residual[i] = at_estimate[0, i] * (
+            (sigmoid if eta > 0 else exp_neg * sigmoid) - at_estimate[3, i]
+        )
+        curvature[i] = at_estimate[0, i] * exp_neg * sigmoid * sigmoid
     for a in range(len(beta)):
         value += 0.5 * beta[a] * dot(penalty[a], beta)
     return value
 
 
 @compiled()
-def _slope(
+def _gradient_and_hessian(
     likelihood: Likelihood,
     beta: FloatArray,
-    work: FloatArray,
+    buffer: FloatArray,
     gradient: FloatArray,
     hessian: FloatArray,
 ) -> None:
-    """Write gradient and Hessian of D, from what `_fall` left."""
+    """Write gradient and Hessian (lower triangle) of D, from the buffer that `_excess` wrote."""
     rows, _, penalty = likelihood
     for a in range(len(beta)):
-        gradient[a] = dot(rows[a], work[1]) + dot(penalty[a], beta)
-        times(rows[a], work[2], work[0])
+        gradient[a] = dot(rows[a], buffer[1]) + dot(penalty[a], beta)
+        times(rows[a], buffer[2], buffer[0])
         for b in range(a + 1):
-            hessian[a, b] = dot(work[0], rows[b]) + penalty[a, b]
+            hessian[a, b] = dot(buffer[0], rows[b]) + penalty[a, b]
 
 
 @compiled()
-def _within(lower: FloatArray, gradient: FloatArray, axis: FloatArray, step: FloatArray) -> float:
-    """Write the Newton step that leaves e'β as it is; return twice what it promises to gain."""
-    along = np.empty_like(step)
+def _step_in_plane(
+    lower: FloatArray, gradient: FloatArray, axis: FloatArray, step: FloatArray
+) -> float:
+    """Write the Newton step within the plane of constant e'β; return the squared decrement."""
+    direction = np.empty_like(step)
     cholesky_solve(lower, gradient, step)
-    cholesky_solve(lower, axis, along)
-    multiplier = dot(axis, step) / dot(axis, along)
+    cholesky_solve(lower, axis, direction)
+    multiplier = dot(axis, step) / dot(axis, direction)
     for a in range(len(step)):
-        step[a] = multiplier * along[a] - step[a]
-    off = dot(axis, step)  # rounding, which would add up where the Hessian is nearly singular
+        step[a] = multiplier * direction[a] - step[a]
+    rounding = dot(axis, step)  # accumulates where the Hessian is nearly singular
     for a in range(len(step)):
-        step[a] -= off * axis[a]
+        step[a] -= rounding * axis[a]
     return -dot(gradient, step)
 
 
 @compiled()
-def profile(likelihood: Likelihood, axis: FloatArray, beta: FloatArray, work: FloatArray) -> float:
-    """Move β within its plane e'β = ξ to the least fall, and return that.
+def profile(
+    likelihood: Likelihood, axis: FloatArray, beta: FloatArray, buffer: FloatArray
+) -> float:
+    """Return the minimum of D over the plane e'β = ξ; move β, which lies in it, to the minimiser.
 
-    Newton's method, with the diagonal lifted whenever a step does not gain: the fall is convex. The
-    last step is not evaluated: its quadratic model is right to the third order.
+    Newton's method, with damping of the diagonal after a step that does not decrease D, which is
+    convex. The last step is not evaluated: its quadratic model is accurate to third order.
     """
     p = len(beta)
     gradient, step = np.empty(p), np.empty(p)
     hessian, lower = np.empty((p, p)), np.empty((p, p))
-    value = _fall(likelihood, beta, work)
-    _slope(likelihood, beta, work, gradient, hessian)
-    lift = 0.0
+    value = _excess(likelihood, beta, buffer)
+    _gradient_and_hessian(likelihood, beta, buffer, gradient, hessian)
+    damping = 0.0
     for _ in range(200):
-        while not cholesky_factor(hessian, lift, lower):
-            lift = max(10.0 * lift, 1e-13)
-        gain = _within(lower, gradient, axis, step)
-        near = gain <= _NEAR
-        if near and (lift < 1e-9 or gain <= 1e-12):
+        while not cholesky_factor(hessian, damping, lower):
+            damping = max(10.0 * damping, 1e-13)
+        decrement = _step_in_plane(lower, gradient, axis, step)
+        converged = decrement <= _CONVERGED
+        if converged and (damping < 1e-9 or decrement <= 1e-12):
             for a in range(p):
                 beta[a] += step[a]
-            return max(value - 0.5 * gain, 0.0)
-        if near:
-            lift *= 1e-2
+            return max(value - 0.5 * decrement, 0.0)
+        if converged:
+            damping *= 1e-2
             continue
         for a in range(p):
             beta[a] += step[a]
-        there = _fall(likelihood, beta, work)
-        if there <= value - 1e-4 * gain:
-            value, lift = there, 0.1 * lift
-            _slope(likelihood, beta, work, gradient, hessian)
+        new_value = _excess(likelihood, beta, buffer)
+        if new_value <= value - 1e-4 * decrement:
+            value, damping = new_value, 0.1 * damping
+            _gradient_and_hessian(likelihood, beta, buffer, gradient, hessian)
             continue
         for a in range(p):
             beta[a] -= step[a]
-        if gain <= 1e-13 * (1.0 + value):
-            break  # rounding has the last word
-        lift = max(10.0 * lift, 1e-3)
+        if decrement <= 1e-13 * (1.0 + value):
+            break  # the decrease is below rounding
+        damping = max(10.0 * damping, 1e-3)
     return value
 
 
 @compiled()
-def _begin(axis: FloatArray, unit: float, path: FloatArray) -> None:
-    """Write a path that leaves the estimate along the axis: rows are (ξ, β), the latest first."""
+def _start_path(axis: FloatArray, spacing: float, path: FloatArray) -> None:
+    """Write the start of a solution path along the axis: rows are (ξ, β), the latest first."""
     for k in range(len(path)):
-        path[k, 0] = -k * unit
-        path[k, 1:] = -k * unit * axis
+        path[k, 0] = -k * spacing
+        path[k, 1:] = -k * spacing * axis
 
 
 @compiled()
-def _visit(
+def _next_profile(
     likelihood: Likelihood,
     axis: FloatArray,
     xi: float,
     path: FloatArray,
-    work: FloatArray,
+    buffer: FloatArray,
 ) -> float:
-    """Return the least fall at ξ, next on the path."""
+    """Return the profile, min D subject to e'β = ξ, and append its minimiser to the path."""
     beta = np.empty(len(axis))
     extrapolate(path, xi, beta)
-    off = xi - dot(axis, beta)
+    correction = xi - dot(axis, beta)
     for a in range(len(beta)):
-        beta[a] += off * axis[a]
-    value = profile(likelihood, axis, beta, work)
+        beta[a] += correction * axis[a]
+    value = profile(likelihood, axis, beta, buffer)
     append(path, xi, beta)
     return value
 
 
 @compiled()
-def _outward(
+def _integral_on_side(
     likelihood: Likelihood,
     axis: FloatArray,
     query: tuple[float, float, float],
     tolerance: float,
-    work: FloatArray,
+    buffer: FloatArray,
 ) -> float:
-    """Integrate the contour's plausibility over probabilities on one side of the estimate.
+    """Return the integral of the contour over probabilities on one side of the estimate.
 
     `query` is the estimated log-odds, the length s and the side, -1 or 1.
     """
-    best, length, sign = query
-    path, kept = np.empty((MEMORY, len(axis) + 1)), np.empty((MEMORY, len(axis) + 1))
-    here = sign * max(sign * best, -FAR)
+    estimate, length, sign = query
+    path, saved = np.empty((MEMORY, len(axis) + 1)), np.empty((MEMORY, len(axis) + 1))
+    start = sign * max(sign * estimate, -FAR)
     width = min(4.0 * length, 3.0)
-    _begin(axis, sign * min(0.1, 0.1 * width / length), path)
+    _start_path(axis, sign * min(0.1, 0.1 * width / length), path)
     area = 0.0
-    while sign * here < FAR:
-        end = sign * min(sign * here + width, FAR)
-        middle, half = 0.5 * (here + end), 0.5 * (end - here)
-        kept[:] = path
+    while sign * start < FAR:
+        end = sign * min(sign * start + width, FAR)
+        middle, half = 0.5 * (start + end), 0.5 * (end - start)
+        saved[:] = path
         kronrod, gauss, contour = 0.0, 0.0, 0.0
         for i in range(15):
             k = i if i < 8 else 14 - i
             eta = middle - half * KRONROD_POINTS[k] if i < 8 else middle + half * KRONROD_POINTS[k]
-            fall = _visit(likelihood, axis, (eta - best) / length, path, work)
-            contour = math.exp(-fall)
-            small = math.exp(-abs(eta))
-            density = contour * small / (1.0 + small) ** 2
+            excess = _next_profile(likelihood, axis, (eta - estimate) / length, path, buffer)
+            contour = math.exp(-excess)
+            exp_neg = math.exp(-abs(eta))
+            density = contour * exp_neg / (1.0 + exp_neg) ** 2
             kronrod += KRONROD_WEIGHTS[k] * density
             gauss += GAUSS_WEIGHTS[k] * density
         error = abs(half * (kronrod - gauss))
         if error > tolerance and width > 1e-9 * min(length, 1.0):
-            path[:] = kept
+            path[:] = saved
             width *= 0.5
             continue
         area += abs(half) * kronrod
-        here = end
-        # The contour only falls from here, so this bounds what is left.
-        if contour * math.exp(-max(sign * here, 0.0)) < 1e-3 * tolerance:
+        start = end
+        # The contour decreases from here on, so this bounds the rest of the integral.
+        if contour * math.exp(-max(sign * start, 0.0)) < 1e-3 * tolerance:
             break
         if error < 1e-2 * tolerance:
             width *= 2.0
@@ -223,12 +229,16 @@ def integrals(
 ) -> FloatArray:
     """Return ∫pl(u)du below and above the estimate for each whitened query, (m, 2)."""
     out = np.empty((len(queries), 2))
-    work = np.empty((3, likelihood[0].shape[1]))
+    buffer = np.empty((3, likelihood[0].shape[1]))
     for i in range(len(queries)):
         length = math.sqrt(dot(queries[i], queries[i]))
         axis = queries[i] / length
-        out[i, 0] = _outward(likelihood, axis, (log_odds[i], length, -1.0), tolerance, work)
-        out[i, 1] = _outward(likelihood, axis, (log_odds[i], length, 1.0), tolerance, work)
+        out[i, 0] = _integral_on_side(
+            likelihood, axis, (log_odds[i], length, -1.0), tolerance, buffer
+        )
+        out[i, 1] = _integral_on_side(
+            likelihood, axis, (log_odds[i], length, 1.0), tolerance, buffer
+        )
     return out
 
 
@@ -238,21 +248,21 @@ def contours(
 ) -> FloatArray:
     """Return the relative profile likelihood of rising log-odds `etas` at each whitened query."""
     out = np.zeros((len(queries), len(etas)))
-    work = np.empty((3, likelihood[0].shape[1]))
+    buffer = np.empty((3, likelihood[0].shape[1]))
     path = np.empty((MEMORY, queries.shape[1] + 1))
     for i in range(len(queries)):
         length = math.sqrt(dot(queries[i], queries[i]))
         axis = queries[i] / length
         first = np.searchsorted(etas, log_odds[i])
         for step, start, stop in ((1, first, len(etas)), (-1, first - 1, -1)):
-            _begin(axis, 0.1 * step, path)
+            _start_path(axis, 0.1 * step, path)
             for j in range(start, stop, step):
                 xi = (etas[j] - log_odds[i]) / length
                 if xi == path[0, 0]:
                     out[i, j] = 1.0
                     continue
-                fall = _visit(likelihood, axis, xi, path, work)
-                if fall > _DEEPEST:
-                    break  # and falls further
-                out[i, j] = math.exp(-fall)
+                excess = _next_profile(likelihood, axis, xi, path, buffer)
+                if excess > _MAX_EXCESS:
+                    break  # and it grows outward
+                out[i, j] = math.exp(-excess)
     return out

@@ -1,7 +1,8 @@
-r"""Bounds of a logistic model of several scores that hold the probability at a confidence level.
+r"""Bounds of the probability of a logistic model of several scores at a confidence level.
 
-As for one score (`logistic_level`) they are the hull of the cuts of two contours,
-of the plain likelihood and of p/2 pseudo-observations beside the rows; neither has a ridge.
+As for one score (`logistic_level`) they are the hull of the cuts :math:`\{-2\log pl\le t^2\}` of
+two contours: of the plain likelihood, and of the likelihood with p/2 pseudo-observations added
+(`shrunk`); neither has a ridge.
 """
 
 from __future__ import annotations
@@ -26,51 +27,52 @@ from dubito.calibration._kernels.joint_logistic import (
 if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray
 
-#: Curvature, relative to that with pseudo-observations, below which plain targets have no estimate.
+#: Curvature of the plain likelihood, relative to that with pseudo-observations, below which it has
+#: no maximum.
 _FLAT = 1e-6
 
 
 class JointLevels(NamedTuple):
-    """The two likelihoods whose cuts bound a probability, in the axes of the first."""
+    """The two likelihoods whose contours are cut, in the whitened axes of the first."""
 
     shrunk: JointEvidence
-    raw_at: FloatArray  # (4, n): as `JointEvidence.at`, such that the fall is from the raw estimate
+    raw_at_estimate: FloatArray  # (4, n): as in `JointEvidence`, D from the raw estimate
     raw_coef: FloatArray  # (p,)
-    raw_place: FloatArray  # (rank,): raw coefficients from the first estimate, whitened
-    raw_whiten: FloatArray  # (p, rank): axes where the raw curvature is the identity
-    separated: bool  # whether plain targets have no estimate
-    gradient_norm: float  # the certificate of both fits
+    raw_whitened_coef: FloatArray  # (rank,): raw minus shrunk coefficients, whitened
+    raw_whiten: FloatArray  # (p, rank): axes where the raw Hessian is the identity
+    separated: bool  # whether the plain likelihood has no maximum
+    gradient_norm: float  # the larger of both fits
 
     @property
     def likelihoods(self) -> tuple[tuple[FloatArray, ...], tuple[FloatArray, ...]]:
-        """What the compiled kernels take."""
+        """The argument `both` of the compiled kernels."""
         rows, _, penalty = self.shrunk.likelihood
-        return self.shrunk.likelihood, (rows, self.raw_at, penalty)
+        return self.shrunk.likelihood, (rows, self.raw_at_estimate, penalty)
 
 
 def joint_levels(design: FloatArray, event: BoolArray, weight: FloatArray) -> JointLevels:
-    """Fit both likelihoods to a design (n, p), events and positive weights."""
+    """Return both fitted likelihoods of a design (n, p), events and positive sample weights."""
     _, scaled = seen_directions(design, weight)
     rank = scaled.shape[1]
     target, raw = level_targets(event, weight, rank)
     shrunk = joint_evidence(design, target, weight, np.zeros(design.shape[1]))
-    nothing = np.zeros(rank)
+    zeros = np.zeros(rank)
     if not rank:  # rows that are all zero, without a bias: the log-odds are 0
-        none = np.zeros((design.shape[1], 0))
-        return JointLevels(shrunk, shrunk.at, shrunk.coef, nothing, none, False, 0.0)
+        empty = np.zeros((design.shape[1], 0))
+        return JointLevels(shrunk, shrunk.at_estimate, shrunk.coef, zeros, empty, False, 0.0)
     seen = design @ scaled
-    fit = fit_logistic(seen, raw, weight, nothing, nothing, start=shrunk.fit.coef)
+    fit = fit_logistic(seen, raw, weight, zeros, zeros, start=shrunk.fit.coef)
     coef, eta, rows = scaled @ fit.coef, seen @ fit.coef, shrunk.rows.T
     curvature = (rows * (weight * expit(eta) * expit(-eta))[:, None]).T @ rows
     values, axes = np.linalg.eigh(curvature)
     white = axes / np.sqrt(np.maximum(values, 1e-14))
-    # The fall is Σw(softplus(η) - tη), less its least: each row takes its part of that.
-    part = raw * shrunk.at[1] + fit.objective / weight.sum()
+    # The excess is Σw(softplus(η) - tη) minus its minimum, which is divided over the rows.
+    offset = raw * shrunk.at_estimate[1] + fit.objective / weight.sum()
     return JointLevels(
         shrunk=shrunk,
-        raw_at=np.stack([weight, shrunk.at[1], part, raw]),
+        raw_at_estimate=np.stack([weight, shrunk.at_estimate[1], offset, raw]),
         raw_coef=coef,
-        raw_place=np.linalg.pinv(shrunk.whiten) @ (coef - shrunk.coef),
+        raw_whitened_coef=np.linalg.pinv(shrunk.whiten) @ (coef - shrunk.coef),
         raw_whiten=shrunk.whiten @ white,
         separated=bool(values.min() < _FLAT),
         gradient_norm=max(shrunk.fit.gradient_norm, fit.gradient_norm),
@@ -78,8 +80,10 @@ def joint_levels(design: FloatArray, event: BoolArray, weight: FloatArray) -> Jo
 
 
 def quadratic_levels(levels: JointLevels) -> JointLevels:
-    """Drop the rows: the quadratics of both likelihoods need only estimates and curvatures."""
-    return levels._replace(shrunk=quadratic_evidence(levels.shrunk), raw_at=np.zeros((4, 0)))
+    """Return the levels without rows, for bounds from second-order expansions only."""
+    return levels._replace(
+        shrunk=quadratic_evidence(levels.shrunk), raw_at_estimate=np.zeros((4, 0))
+    )
 
 
 def level_bounds(
@@ -99,10 +103,8 @@ def level_bounds(
 def _estimates(levels: JointLevels, design: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return log-odds of both likelihoods, (m, 2), and their standard errors."""
     log_odds = design @ np.column_stack([levels.shrunk.coef, levels.raw_coef])
-    spreads = [
-        np.linalg.norm(design @ w, axis=1) for w in (levels.shrunk.whiten, levels.raw_whiten)
-    ]
-    return log_odds, np.column_stack(spreads)
+    errors = [np.linalg.norm(design @ w, axis=1) for w in (levels.shrunk.whiten, levels.raw_whiten)]
+    return log_odds, np.column_stack(errors)
 
 
 def _exact_ends(levels: JointLevels, design: FloatArray, t: float, threads: int) -> FloatArray:
@@ -111,26 +113,29 @@ def _exact_ends(levels: JointLevels, design: FloatArray, t: float, threads: int)
     )
 
     queries = design @ levels.shrunk.whiten
-    log_odds, spread = _estimates(levels, design)
-    estimates = np.stack([log_odds, spread], axis=2).reshape(-1, 4)
+    log_odds, std_error = _estimates(levels, design)
+    estimates = np.stack([log_odds, std_error], axis=2).reshape(-1, 4)
     ends = np.repeat(log_odds[:, :1], 2, axis=1)
-    moves = spread[:, 0] > 0  # not rows of zeros without a bias
+    varies = std_error[:, 0] > 0  # not rows of zeros without a bias
     both = levels.likelihoods
-    ends[moves] = over_blocks(
-        lambda z, e: level_ends(both, z, e, levels.raw_place, t),
-        (queries[moves], np.ascontiguousarray(estimates[moves])),
+    ends[varies] = over_blocks(
+        lambda z, e: level_ends(both, z, e, levels.raw_whitened_coef, t),
+        (queries[varies], np.ascontiguousarray(estimates[varies])),
         threads=threads,
     )
     return ends
 
 
 def _quadratic_ends(levels: JointLevels, design: FloatArray, t: float) -> FloatArray:
-    """Return ends from the quadratics; those of separated classes have none on the raw side."""
-    log_odds, spread = _estimates(levels, design)
-    lower, upper = log_odds - t * spread, log_odds + t * spread
+    """Return log-odds at both ends of the hull, from second-order expansions, (m, 2).
+
+    For separated classes the raw cut is unbounded on the side of the raw estimate.
+    """
+    log_odds, std_error = _estimates(levels, design)
+    lower, upper = log_odds - t * std_error, log_odds + t * std_error
     if levels.separated:
         outward = np.sign(log_odds[:, 1] - log_odds[:, 0])
-        flat = spread[:, 1] > spread[:, 0] / np.sqrt(_FLAT)
+        flat = std_error[:, 1] > std_error[:, 0] / np.sqrt(_FLAT)
         lower[flat, 1] = np.where(outward < 0, -np.inf, lower[:, 0])[flat]
         upper[flat, 1] = np.where(outward > 0, np.inf, upper[:, 0])[flat]
     return np.column_stack([lower.min(axis=1), upper.max(axis=1)])

@@ -1,6 +1,6 @@
 """Ends of the hull of two cuts of the contours of a logistic model of several scores.
 
-Both likelihoods are written around the estimate of the first, in axes where its curvature is the
+Both likelihoods are expressed around the estimate of the first, in axes where its Hessian is the
 identity: a point of one profile is then a good start for the other.
 """
 
@@ -28,49 +28,49 @@ if TYPE_CHECKING:
 
     #: Axis e of a query, its estimated log-odds and length, and the side, -1 or 1.
     Query: TypeAlias = tuple[FloatArray, float, float, float]
-    #: State of a search (3, 2), path (2, 1 + rank), and what passes over the rows need (3, n).
+    #: State of a search (3, 2), solution path (2, 1 + rank), and the buffer of `profile` (3, n).
     Buffers: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
 
 
 @compiled()
 def _root_at(
-    likelihood: Likelihood, query: Query, u: float, path: FloatArray, work: FloatArray
+    likelihood: Likelihood, query: Query, u: float, path: FloatArray, buffer: FloatArray
 ) -> float:
-    r"""Return :math:`\sqrt{-2\log pl}` at u, next on a path.
+    r"""Return :math:`\sqrt{-2\log pl}` at u, and move the end of a solution path there.
 
     Rows of `path` are (ξ, β) of the last point and (0, dβ/dξ) there.
     """
-    axis, best, length, sign = query
-    xi = (sign * u - best) / length
+    axis, estimate, length, sign = query
+    xi = (sign * u - estimate) / length
     step = xi - path[0, 0]
     beta = path[0, 1:] + step * path[1, 1:]
-    off = xi - dot(axis, beta)
+    correction = xi - dot(axis, beta)
     for a in range(len(beta)):
-        beta[a] += off * axis[a]
-    fall = profile(likelihood, axis, beta, work)
-    if abs(step) > 1e-3:  # nearer points tell more of rounding than of the path's direction
+        beta[a] += correction * axis[a]
+    excess = profile(likelihood, axis, beta, buffer)
+    if abs(step) > 1e-3:  # closer points would give a direction of rounding errors
         path[1, 1:] = (beta - path[0, 1:]) / step
     path[0, 0] = xi
     path[0, 1:] = beta
-    return math.sqrt(2.0 * max(fall, 0.0))
+    return math.sqrt(2.0 * max(excess, 0.0))
 
 
 @compiled()
-def _end(
+def _cut_end(
     likelihood: Likelihood,
     query: Query,
-    place: tuple[float, float],
+    start: tuple[float, float],
     t: float,
     buffers: Buffers,
 ) -> float:
-    """Return where a cut ends, counted outward, from a search begun with a place inside it.
+    """Return the end of a cut, log-odds counted outward, by a search begun inside it.
 
-    `place` is where to look first, and the standard error.
+    `start` is the first log-odds to evaluate, and the standard error.
     """
-    search, path, work = buffers
-    u, scale = min(place[0], FAR), place[1]
+    search, path, buffer = buffers
+    u, scale = min(start[0], FAR), start[1]
     for step in range(MAX_STEPS):
-        r = _root_at(likelihood, query, u, path, work)
+        r = _root_at(likelihood, query, u, path, buffer)
         if r < t and u >= FAR:
             return np.inf
         new = next_place(search, u, r, t, scale)
@@ -88,34 +88,34 @@ def _hull_end(
     t: float,
     buffers: Buffers,
 ) -> float:
-    """Return the outer one of the ends of two cuts, counted outward.
+    """Return the outer end of two cuts, log-odds counted outward.
 
     Rows of `estimates` are log-odds, their standard error and coefficients of each likelihood. The
-    one whose estimate lies further out is searched; the other mostly ends before, which one look
-    tells.
+    cut whose estimate lies further out is searched first; mostly the other ends before it, which
+    one evaluation shows.
     """
-    search, path, work = buffers
-    axis, best, length, sign = query
+    search, path, buffer = buffers
+    axis, estimate, length, sign = query
     first = 0 if sign * estimates[0, 0] >= sign * estimates[1, 0] else 1
     end = -np.inf
     for k in (first, 1 - first):
         likelihood = both[0] if k == 0 else both[1]
-        here, scale = sign * estimates[k, 0], min(estimates[k, 1], 2.0 * FAR)
-        if here >= FAR:
+        outward, scale = sign * estimates[k, 0], min(estimates[k, 1], 2.0 * FAR)
+        if outward >= FAR:
             return np.inf
-        if here >= end:
-            begin_search(search, here, 0.0)
-            path[0, 0] = (estimates[k, 0] - best) / length
+        if outward >= end:
+            begin_search(search, outward, 0.0)
+            path[0, 0] = (estimates[k, 0] - estimate) / length
             path[0, 1:] = estimates[k, 2:]
             path[1, 1:] = axis
-            end = _end(likelihood, query, (here + t * scale, scale), t, buffers)
+            end = _cut_end(likelihood, query, (outward + t * scale, scale), t, buffers)
         else:
-            r = _root_at(likelihood, query, end, path, work)
+            r = _root_at(likelihood, query, end, path, buffer)
             if r < t:
                 begin_search(search, end, r)
                 scale = min(scale, estimates[1 - k, 1])
-                place = (end + max(t - r, 1e-3) * scale, scale)
-                end = _end(likelihood, query, place, t, buffers)
+                start = (end + max(t - r, 1e-3) * scale, scale)
+                end = _cut_end(likelihood, query, start, t, buffers)
         if end == np.inf:
             return end
     return end
@@ -126,25 +126,30 @@ def level_ends(
     both: tuple[Likelihood, Likelihood],
     queries: FloatArray,
     estimates: FloatArray,
-    far: FloatArray,
+    second_coef: FloatArray,
     t: float,
 ) -> FloatArray:
     """Return log-odds at the lower and upper end of the hull for each whitened query, (m, 2).
 
     `estimates` (m, 4) are log-odds and standard error of the first and of the second likelihood;
-    `far` are the second's coefficients. Open ends are infinite.
+    `second_coef` are the second's coefficients. Open ends are infinite.
     """
     out = np.empty((len(queries), 2))
     rank = queries.shape[1]
     buffers = (np.empty((3, 2)), np.zeros((2, rank + 1)), np.empty((3, both[0][0].shape[1])))
-    table = np.zeros((2, rank + 2))
-    table[1, 2:] = far
+    likelihood_estimates = np.zeros((2, rank + 2))
+    likelihood_estimates[1, 2:] = second_coef
     for i in range(len(queries)):
         length = math.sqrt(dot(queries[i], queries[i]))
         axis = queries[i] / length
-        table[0, 0], table[0, 1], table[1, 0], table[1, 1] = estimates[i]
+        (
+            likelihood_estimates[0, 0],
+            likelihood_estimates[0, 1],
+            likelihood_estimates[1, 0],
+            likelihood_estimates[1, 1],
+        ) = estimates[i]
         for side in range(2):
             sign = 2.0 * side - 1.0
             query = (axis, estimates[i, 0], length, sign)
-            out[i, side] = sign * _hull_end(both, query, table, t, buffers)
+            out[i, side] = sign * _hull_end(both, query, likelihood_estimates, t, buffers)
     return out

@@ -1,8 +1,8 @@
 r"""Lower and upper probabilities of a softmax model of several classifiers, from its likelihood.
 
 Utilities are linear in the coefficients, :math:`u_k=\sum_ja_js_{jk}+b_k` with :math:`a\ge0`, and
-the negative log-likelihood is convex. Bounds follow from the largest value of a concave functional
-where the likelihood is high (`constrained_maxima_compiled`, `joint_softmax_compiled`).
+the negative log-likelihood is convex. Bounds follow from the maximum of a concave functional over
+the level sets of the likelihood (`constrained_maxima_compiled`, `joint_softmax_compiled`).
 """
 
 from __future__ import annotations
@@ -22,42 +22,44 @@ if TYPE_CHECKING:
 
     from dubito._typing import FloatArray
 
-#: Difference of the two rules on a panel; the finer rule, which is used, is far closer.
+#: Largest difference of the Gauss and Kronrod rules on a panel. The Kronrod value, which is used,
+#: is far more accurate than this difference.
 _TOLERANCE = 1e-8
 
-#: Curvature, relative to the largest, below which a direction counts as not seen by the rows.
+#: Eigenvalue of the Hessian, relative to the largest, below which the rows do not determine the
+#: coefficients in its direction (`unseen`).
 _UNSEEN = 1e-14
 
-#: Largest number of unseen directions that are followed; with more, rows that have a part in them
-#: get the bounds 0 and 1.
-_FEW = 5
+#: Largest number of unseen directions for which paths are computed; with more, queries that have a
+#: component in them get the bounds 0 and 1.
+_MAX_UNSEEN = 5
 
-#: Part of a query in unseen directions, relative to its length, that is not put down to rounding.
+#: Component of a query in unseen directions, relative to its length, that exceeds rounding.
 _OUTSIDE = 1e-4
 
-#: The curvature such directions get, relative to the largest.
-_LIFT = 1e-8
+#: Curvature given to unseen directions, relative to the largest eigenvalue.
+_UNSEEN_CURVATURE = 1e-8
 
-#: Slopes of standardised scores that are zero but for rounding.
+#: Slopes of standardised scores below this are rounding errors, and set to zero.
 _ZERO_SLOPE = 1e-11
 
-#: Slopes that may be held at zero while the fit is under way.
-_SMALL = 1e-5
+#: Slopes below this may be fixed at zero in a projected Newton step.
+_NEAR_ZERO = 1e-5
 
 _MAX_STEPS = 300
 
-#: Gradient for each unit of weight, and fall of the quadratic model, at which a fit is the optimum.
+#: Largest gradient per unit of sample weight at which a fit counts as the optimum.
 CERTIFIED = 1e-8
 
-#: Steps with exact bounds, for fits that projected steps leave unfinished.
+#: Newton steps with exact bounds, for fits that projected steps do not finish.
 _MAX_EXACT_STEPS = 200
 
 
 class SoftmaxFit(NamedTuple):
-    """Coefficients, with the certificate that they are the optimum.
+    """Coefficients of a softmax model, with the certificate that they are the optimum.
 
     `gradient` is that of the objective: zero where a coefficient is free, not negative where it is
-    at its bound; `gradient_norm` is the largest breach of this for each unit of weight.
+    at its bound; `gradient_norm` is the largest violation of this per unit of sample weight.
     """
 
     coef: FloatArray
@@ -68,22 +70,22 @@ class SoftmaxFit(NamedTuple):
 
 
 class SoftmaxEvidence(NamedTuple):
-    """The likelihood of a softmax model around its estimate, as compiled kernels read it."""
+    """The likelihood of a softmax model around its estimate, as the compiled kernels take it."""
 
     coef: FloatArray
-    bounds: FloatArray  # (p,): how far below the estimate coefficients may go
+    bounds: FloatArray  # (p,): lower bounds of coefficients minus their estimates
     rows: FloatArray  # (p, (K-1)n)
     utilities: FloatArray  # (K-1, n) at the estimate, against the first class
     proba: FloatArray  # (K-1, n)
-    at: FloatArray  # (2, n): weight, log-partition
+    at_estimate: FloatArray  # (2, n): sample weight, log-partition
     penalty: FloatArray  # (p, p)
     linear: FloatArray  # (p,)
-    unseen: FloatArray  # (p, u): directions in which the rows do not differ
+    unseen: FloatArray  # (p, u): directions that the rows do not determine
 
     @property
     def likelihood(self) -> tuple[FloatArray, ...]:
         """The arguments `likelihood` of the compiled kernels."""
-        return self.rows, self.utilities, self.proba, self.at, self.penalty, self.linear
+        return self.rows, self.utilities, self.proba, self.at_estimate, self.penalty, self.linear
 
 
 def fit_softmax_model(
@@ -93,64 +95,70 @@ def fit_softmax_model(
     penalty: FloatArray,
     bounded: npt.NDArray[np.bool_],
 ) -> SoftmaxFit:
-    r"""Minimise the penalised cross-entropy over coefficients, some of them not negative.
+    r"""Return the coefficients that minimise the penalised cross-entropy, some at least 0.
 
     `rows` (n, K-1, p) are utilities against the first class, linear in the coefficients; `target`
     (n, K-1) the targets of all classes but the first; `penalty` (p,), or (p, p). Projected Newton
     steps (Bertsekas, 1982).
     """
-    from dubito.calibration._kernels.joint_softmax_likelihood_compiled import fall, slope  # noqa: PLC0415 - loads numba
+    from dubito.calibration._kernels.joint_softmax_likelihood_compiled import (  # noqa: PLC0415 - loads numba
+        excess,
+        gradient_and_hessian,
+    )
 
     n, n_others, p = rows.shape
-    # Around coefficients 0 with the targets in place of probabilities, the fall is the objective.
-    nothing = np.zeros((n_others, n))
-    at = np.stack([weight, np.zeros(n)])
+    # Around coefficients 0 with targets in place of probabilities, the excess is the objective.
+    zeros = np.zeros((n_others, n))
+    at_estimate = np.stack([weight, np.zeros(n)])
     linear, quadratic = np.zeros(p), penalty if penalty.ndim == 2 else np.diag(penalty)
-    likelihood = _flat(rows), nothing, np.ascontiguousarray(target.T), at, quadratic, linear
-    work = np.empty((3, n_others, n))
+    likelihood = _flat(rows), zeros, np.ascontiguousarray(target.T), at_estimate, quadratic, linear
+    buffer = np.empty((3, n_others, n))
     gradient, hessian = np.empty(p), np.empty((p, p))
 
     def expand(coef: FloatArray) -> float:
-        value = float(fall(likelihood, coef, work))
-        slope(likelihood, coef, work, gradient, hessian)
+        value = float(excess(likelihood, coef, buffer))
+        gradient_and_hessian(likelihood, coef, buffer, gradient, hessian)
         return value
 
-    def breach() -> float:
+    def kkt_violation() -> float:
         held = bounded & (coef <= 0.0) & (gradient > 0.0)
         return float(np.abs(np.where(held, 0.0, gradient)).max()) / float(weight.sum())
 
     lower = np.where(bounded, 0.0, -np.inf)
     coef = np.zeros(p)
-    here = expand(coef)
-    size = breach()
+    objective = expand(coef)
+    violation = kkt_violation()
     for n_iter in range(_MAX_STEPS):  # noqa: B007 - reported
         # Coefficients near 0 whose gradient points below 0 are set to 0; the others are free.
-        free = ~(bounded & (coef <= _SMALL) & (gradient > 0.0))
+        free = ~(bounded & (coef <= _NEAR_ZERO) & (gradient > 0.0))
         step = np.where(free, 0.0, -coef)
         step[free] = -_solve_block(hessian[np.ix_(free, free)], gradient[free])
-        start, downhill, length, last = coef, gradient.copy(), 1.0, size
+        start, start_gradient, length, last_violation = coef, gradient.copy(), 1.0, violation
         coef = np.maximum(start + step, lower)
-        there = expand(coef)
-        # Below rounding of the objective only the gradient shows whether a step still helps.
-        if -float(downhill @ step) <= 1e-12 * (float(weight.sum()) + abs(here)):
-            if breach() >= 0.5 * last:
-                coef, here = start, expand(start)
+        new_objective = expand(coef)
+        # Where the decrease is below rounding of the objective, only the gradient shows progress.
+        if -float(start_gradient @ step) <= 1e-12 * (float(weight.sum()) + abs(objective)):
+            if kkt_violation() >= 0.5 * last_violation:
+                coef, objective = start, expand(start)
                 break
         else:
-            # Cut at its bounds a step need not gain; a short one is hardly cut.
-            while there > here - 1e-4 * abs(float(downhill @ (coef - start))) and length > 1e-10:
+            # A step projected onto the bounds need not decrease the objective; a short one does.
+            while (
+                new_objective > objective - 1e-4 * abs(float(start_gradient @ (coef - start)))
+                and length > 1e-10
+            ):
                 length *= 0.5
                 coef = np.maximum(start + length * step, lower)
-                there = expand(coef)
-        here, size = there, breach()
+                new_objective = expand(coef)
+        objective, violation = new_objective, kkt_violation()
     coef = np.where(bounded & (coef < _ZERO_SLOPE), 0.0, coef)
     expand(coef)
-    if breach() > CERTIFIED:
-        # Where classifiers are nearly copies, steps cut at their bounds may lead nowhere.
-        coef, more = _fit_within_bounds(expand, gradient, hessian, lower, float(weight.sum()))
+    if kkt_violation() > CERTIFIED:
+        # With nearly identical classifiers, projected steps may fail to decrease the objective.
+        coef, extra_iter = _fit_within_bounds(expand, gradient, hessian, lower, float(weight.sum()))
         expand(coef)
-        n_iter += more
-    return SoftmaxFit(coef, gradient.copy(), hessian.copy(), n_iter + 1, breach())
+        n_iter += extra_iter
+    return SoftmaxFit(coef, gradient.copy(), hessian.copy(), n_iter + 1, kkt_violation())
 
 
 def _fit_within_bounds(
@@ -160,64 +168,70 @@ def _fit_within_bounds(
     lower: FloatArray,
     total: float,
 ) -> tuple[FloatArray, int]:
-    """Minimise by Newton steps that solve the quadratic model within the bounds exactly.
+    """Return coefficients and steps of Newton's method with each quadratic model solved in bounds.
 
     `expand` returns the objective and writes its gradient and Hessian. Slower than projected steps,
-    but each step leads downhill.
+    but each step is a descent direction.
     """
 
-    def breach() -> float:
+    def kkt_violation() -> float:
         held = (coef <= lower) & (gradient > 0.0)
         return float(np.abs(np.where(held, 0.0, gradient)).max()) / total
 
     coef = np.zeros(len(lower))
-    here = expand(coef)
-    least = 1e-13 * float(np.linalg.eigvalsh(hessian)[-1])
-    best, smallest, waited = coef, breach(), 0
+    value = expand(coef)
+    min_eigenvalue = 1e-13 * float(np.linalg.eigvalsh(hessian)[-1])
+    best, least_violation, n_stalled = coef, kkt_violation(), 0
     for n_iter in range(1, _MAX_EXACT_STEPS + 1):  # noqa: B007 - reported
-        step = _bounded_step(hessian, gradient, lower - coef, least)
-        start, downhill, length = coef, float(gradient @ step), 1.0
-        rounding = 1e-14 * (total + abs(here))
+        step = _bounded_step(hessian, gradient, lower - coef, min_eigenvalue)
+        start, directional_derivative, length = coef, float(gradient @ step), 1.0
+        rounding = 1e-14 * (total + abs(value))
         while length > 1e-12:
             coef = np.maximum(start + length * step, lower)
-            if (there := expand(coef)) <= here + 1e-4 * length * downhill + rounding:
+            if (
+                new_value := expand(coef)
+            ) <= value + 1e-4 * length * directional_derivative + rounding:
                 break
             length *= 0.5
-        size = breach()
-        # Where the objective falls by no more than rounding, only the gradient counts.
-        waited = 0 if there < here - rounding or size < 0.5 * smallest else waited + 1
-        if there < here - rounding or size < smallest:
-            best, smallest = coef, size
-        here = there
-        if smallest <= CERTIFIED * 1e-3 or waited > 5:
+        violation = kkt_violation()
+        # Where the decrease is below rounding of the objective, only the gradient shows progress.
+        n_stalled = (
+            0
+            if new_value < value - rounding or violation < 0.5 * least_violation
+            else n_stalled + 1
+        )
+        if new_value < value - rounding or violation < least_violation:
+            best, least_violation = coef, violation
+        value = new_value
+        if least_violation <= CERTIFIED * 1e-3 or n_stalled > 5:
             break
     return best, n_iter
 
 
 def _bounded_step(
-    hessian: FloatArray, gradient: FloatArray, below: FloatArray, least: float
+    hessian: FloatArray, gradient: FloatArray, lower: FloatArray, min_eigenvalue: float
 ) -> FloatArray:
-    """Return the step to the minimum of the quadratic model, with no component under `below`.
+    """Return the step to the minimum of the quadratic model, with no component below `lower`.
 
     As a least-squares problem with bounds, whose active set is found exactly (Stark and Parker,
     1995). Curvature below `least` is raised to it.
     """
-    size, axes = np.linalg.eigh(hessian)
-    root = np.sqrt(np.maximum(size, least))
+    eigenvalues, axes = np.linalg.eigh(hessian)
+    root = np.sqrt(np.maximum(eigenvalues, min_eigenvalue))
     factor = root[:, None] * axes.T
-    limits = (np.minimum(below, -1e-300), np.full(len(below), np.inf))
+    limits = (np.minimum(lower, -1e-300), np.full(len(lower), np.inf))
     return np.asarray(lsq_linear(factor, -(axes.T @ gradient) / root, limits, method="bvls").x)
 
 
 def _solve_block(block: FloatArray, rhs: FloatArray) -> FloatArray:
-    """Solve a system whose directions without curvature, if any, are left alone."""
+    """Return the least-norm solution: zero in directions without curvature."""
     if not len(rhs):
         return rhs
     return np.asarray(np.linalg.pinv(block, rcond=1e-13, hermitian=True) @ rhs)
 
 
 def _flat(rows: FloatArray) -> FloatArray:
-    """Return rows (n, K-1, p) as (p, (K-1)n), as compiled kernels read them."""
+    """Return rows (n, K-1, p) as (p, (K-1)n), as the compiled kernels take them."""
     n, n_others, p = rows.shape
     return np.ascontiguousarray(rows.transpose(2, 1, 0)).reshape(p, n_others * n)
 
@@ -229,21 +243,21 @@ def softmax_evidence(
     bounded: npt.NDArray[np.bool_],
     fit: SoftmaxFit,
 ) -> SoftmaxEvidence:
-    """Return the likelihood around a fit."""
+    """Return the likelihood of a softmax model around a fit."""
     utilities = rows @ fit.coef
     full = np.column_stack([np.zeros(len(rows)), utilities])
     held = bounded & (fit.coef <= 0.0)
-    size, axes = np.linalg.eigh(fit.hessian)
-    unseen = axes[:, size < _UNSEEN * size[-1]]
+    eigenvalues, axes = np.linalg.eigh(fit.hessian)
+    unseen = axes[:, eigenvalues < _UNSEEN * eigenvalues[-1]]
     return SoftmaxEvidence(
         coef=fit.coef,
         bounds=np.where(bounded, -fit.coef, -np.inf),
         rows=_flat(rows),
         utilities=np.ascontiguousarray(utilities.T),
         proba=np.ascontiguousarray(softmax(full, axis=1)[:, 1:].T),
-        at=np.stack([weight, logsumexp(full, axis=1)]),
-        # A slight curvature in unseen directions, so that paths end.
-        penalty=np.diag(penalty) + _LIFT * size[-1] * unseen @ unseen.T,
+        at_estimate=np.stack([weight, logsumexp(full, axis=1)]),
+        # A slight curvature in unseen directions makes level sets bounded, so that paths end.
+        penalty=np.diag(penalty) + _UNSEEN_CURVATURE * eigenvalues[-1] * unseen @ unseen.T,
         linear=np.where(held, np.maximum(fit.gradient, 0.0), 0.0),
         unseen=unseen,
     )
@@ -252,32 +266,35 @@ def softmax_evidence(
 def quadratic_evidence(
     evidence: SoftmaxEvidence, hessian: FloatArray, ridge: FloatArray
 ) -> SoftmaxEvidence:
-    """Replace the likelihood by its quadratic at the estimate; `hessian` includes the ridge."""
+    """Return the second-order expansion of a likelihood; `hessian` includes the ridge."""
     n_others = len(evidence.utilities)
-    none = np.zeros((n_others, 0))
+    empty = np.zeros((n_others, 0))
     return evidence._replace(
         rows=np.zeros((len(evidence.coef), 0)),
-        utilities=none,
-        proba=none,
-        at=np.zeros((2, 0)),
+        utilities=empty,
+        proba=empty,
+        at_estimate=np.zeros((2, 0)),
         penalty=hessian + evidence.penalty - np.diag(ridge),
     )
 
 
 def hessian_at_estimate(evidence: SoftmaxEvidence) -> FloatArray:
-    """Return the Hessian (p, p) of the likelihood's fall at the estimate.
+    """Return the Hessian (p, p) of the negative log-likelihood at the estimate.
 
-    Calling `fall` and `slope` from here also loads them before the kernels that call them. Each
-    such kernel holds a copy of its own, optimised differently, and a process uses the copy that it
-    loaded first: without a fixed order bounds would differ in the last digit between a process that
-    fitted a model and one that loaded it.
+    Calling `excess` and `gradient_and_hessian` from here also loads them before the kernels that
+    call them. Each such kernel has its own copy, optimised differently, and a process uses the copy
+    that it loaded first: without a fixed order bounds would differ in the last digit between a
+    process that fitted a model and one that loaded it.
     """
-    from dubito.calibration._kernels.joint_softmax_likelihood_compiled import fall, slope  # noqa: PLC0415 - loads numba
+    from dubito.calibration._kernels.joint_softmax_likelihood_compiled import (  # noqa: PLC0415 - loads numba
+        excess,
+        gradient_and_hessian,
+    )
 
     p = len(evidence.coef)
-    work, hessian = np.empty((3, *evidence.utilities.shape)), np.empty((p, p))
-    fall(evidence.likelihood, np.zeros(p), work)
-    slope(evidence.likelihood, np.zeros(p), work, np.empty(p), hessian)
+    buffer, hessian = np.empty((3, *evidence.utilities.shape)), np.empty((p, p))
+    excess(evidence.likelihood, np.zeros(p), buffer)
+    gradient_and_hessian(evidence.likelihood, np.zeros(p), buffer, np.empty(p), hessian)
     return hessian
 
 
@@ -302,12 +319,12 @@ def lower_and_upper(
 
 
 def far_outside(evidence: SoftmaxEvidence, queries: FloatArray) -> npt.NDArray[np.bool_]:
-    """Mark queries outside the rows' span where this leaves many directions open.
+    """Return which queries have a component in unseen directions, if those are many.
 
-    Anything is possible there, or nearly, for slopes may still not be negative; following the paths
-    to find that out would take minutes.
+    Their bounds are 0 and 1, or nearly so: only slopes are bounded below. Computing the paths to
+    confirm it would take minutes.
     """
-    if evidence.unseen.shape[1] <= _FEW:
+    if evidence.unseen.shape[1] <= _MAX_UNSEEN:
         return np.zeros(len(queries), dtype=bool)
-    off = np.linalg.norm(queries @ evidence.unseen, axis=2)
-    return np.asarray((off > _OUTSIDE * np.linalg.norm(queries, axis=2)).any(axis=1))
+    unseen_part = np.linalg.norm(queries @ evidence.unseen, axis=2)
+    return np.asarray((unseen_part > _OUTSIDE * np.linalg.norm(queries, axis=2)).any(axis=1))

@@ -1,9 +1,9 @@
-r"""Bounds of a softmax model of several classifiers that hold the probability at a level.
+r"""Bounds of the probabilities of a softmax model of several classifiers at a confidence level.
 
-They are the hull of what two likelihoods allow at :math:`\{\beta:D(\beta)\le t^2/2\}`, with
-:math:`t^2` the quantile of :math:`\chi^2_1` at the level: that of the labels as they are, and one
-with p/2 pseudo-observations for p coefficients; neither has a ridge. The upper probability is exact
-for each; the lower one, :math:`1/\sum_l\exp\max(u_l-u_k)`, is never above the least.
+They are the hull of the bounds over two level sets :math:`\{\beta:D(\beta)\le t^2/2\}`, with
+:math:`t^2` the quantile of :math:`\chi^2_1` at the level: of the likelihood of the labels, and of
+one with p/2 pseudo-observations for p coefficients; neither has a ridge. The upper probability is
+exact for each; the lower one, :math:`1/\sum_l\exp\max(u_l-u_k)`, never exceeds the exact minimum.
 """
 
 from __future__ import annotations
@@ -30,31 +30,33 @@ if TYPE_CHECKING:
 
     from dubito._typing import FloatArray, IntArray
 
-#: Pseudo-observations, in rows, for the likelihood of the labels as they are: with so few, labels
-#: that the scores separate have an estimate too.
-_LIMIT = 1e-7
+#: Pseudo-observations of the likelihood of the labels: few enough to change nothing, and with them
+#: an estimate exists for classes that the scores separate.
+_RAW = 1e-7
 
-#: Pseudo-observations for paths that get lost there, where the likelihood is all but flat. They
-#: lower it by no more than so many times the mean advantage of the true classes in utility; where
-#: that exceeds 30, every row has its class for sure. The cut is made deeper by as much.
-_SLIGHT, _ADVANTAGE = 1e-3, 30.0
+#: Pseudo-observations of a second attempt where a path is lost because the likelihood is nearly
+#: flat. They change the log-likelihood by at most their number times the mean difference in utility
+#: of the true class, which is at most 30 before probabilities are 1 up to rounding. The level set
+#: is enlarged by that amount, so it contains the one of the labels.
+_NEARLY_RAW, _ADVANTAGE = 1e-3, 30.0
 
-#: A bound this close to 0 or 1 may be that of a lost path; where the estimate is as close as the
-#: second number, it does not matter.
+#: A bound this close to 0 or 1 may come from a lost path. It is computed again unless the estimate
+#: is closer to 0 or 1 than the second number.
 _LOST, _MATTERS = 1e-12, 1e-6
 
-#: A path that is lost at one depth is often found a little deeper: parts of t, or of the least t.
-_DEEPER, _SHALLOW = (0.0, 0.01, 0.03, 0.1), 0.1
+#: Increases of t tried in turn for lost paths, relative to t, or to the second number if t is less:
+#: a path that is lost at one t is often found at a slightly larger one.
+_MARGINS, _LEAST_T = (0.0, 0.01, 0.03, 0.1), 0.1
 
-#: Parts of equal mass that the levels are divided into where each is certified.
+#: Number of parts of equal mass into which `stepped_bounds` divides the levels.
 _PARTS = 32
 
 
 class SoftmaxLevels(NamedTuple):
-    """The two likelihoods whose cuts bound a probability."""
+    """The likelihoods whose level sets bound a probability."""
 
     raw: SoftmaxEvidence
-    nearly_raw: SoftmaxEvidence  # for paths that get lost in the first
+    nearly_raw: SoftmaxEvidence  # used where a path of `raw` is lost
     shrunken: SoftmaxEvidence
     gradient_norm: float  # the largest one of the fits
 
@@ -67,18 +69,18 @@ def fit_levels(
     *,
     quadratic: bool,
 ) -> SoftmaxLevels:
-    """Fit both likelihoods to rows (n, K-1, p), as `fit_softmax_model` takes them."""
+    """Return the fitted likelihoods of rows (n, K-1, p), as `fit_softmax_model` takes them."""
     n_classes = rows.shape[1] + 1
-    total, nothing = float(weight.sum()), np.zeros(rows.shape[2])
+    total, zeros = float(weight.sum()), np.zeros(rows.shape[2])
     flat = rows.reshape(-1, rows.shape[2])
     n_seen = int(np.linalg.matrix_rank(flat.T @ flat, hermitian=True))
     found, norms = [], []
-    for pseudo in (_LIMIT, _SLIGHT, 0.5 * n_seen):
+    for pseudo in (_RAW, _NEARLY_RAW, 0.5 * n_seen):
         target = shrunken_table(total, n_classes, pseudo)[y, 1:]
-        fit = fit_softmax_model(rows, target, weight, nothing, bounded)
-        evidence = softmax_evidence(rows, weight, nothing, bounded, fit)
+        fit = fit_softmax_model(rows, target, weight, zeros, bounded)
+        evidence = softmax_evidence(rows, weight, zeros, bounded, fit)
         if quadratic:
-            evidence = quadratic_evidence(evidence, fit.hessian, nothing)
+            evidence = quadratic_evidence(evidence, fit.hessian, zeros)
         found.append(evidence)
         norms.append(fit.gradient_norm)
     return SoftmaxLevels(found[0], found[1], found[2], max(norms))
@@ -89,10 +91,10 @@ def level_bounds(
 ) -> tuple[FloatArray, FloatArray]:
     """Return bounds of the probability of every class at queries (m, K, p), each (m, K)."""
     t = root_chi2_quantile(level)
-    slight = float(np.sqrt(t * t + 2.0 * _SLIGHT * _ADVANTAGE))
-    deeper = [part * max(t, _SHALLOW) for part in _DEEPER]
-    raw = [(levels.raw, t), *((levels.nearly_raw, slight + more) for more in deeper)]
-    shrunken = [(levels.shrunken, t + more) for more in deeper]
+    nearly_raw_t = float(np.sqrt(t * t + 2.0 * _NEARLY_RAW * _ADVANTAGE))
+    margins = [part * max(t, _LEAST_T) for part in _MARGINS]
+    raw = [(levels.raw, t), *((levels.nearly_raw, nearly_raw_t + margin) for margin in margins)]
+    shrunken = [(levels.shrunken, t + margin) for margin in margins]
     pairs = [_narrowest(cuts, queries, threads) for cuts in (raw, shrunken)]
     (lower, upper), other = pairs
     return np.minimum(lower, other[0]), np.maximum(upper, other[1])
@@ -101,9 +103,9 @@ def level_bounds(
 def _narrowest(
     cuts: list[tuple[SoftmaxEvidence, float]], queries: FloatArray, threads: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the first cut, and for rows with lost paths what it and the next ones leave.
+    """Return bounds of the first level set, intersected with the next ones where paths were lost.
 
-    All of them hold what the first would, were none of its paths lost: the others are deeper.
+    Each later level set contains the first, so its bounds are valid too.
     """
     lower, upper = _cut(*cuts[0], queries, threads)
     proba = softmax_rows(queries @ cuts[0][0].coef)
@@ -113,21 +115,21 @@ def _narrowest(
         rows = np.flatnonzero(lost.any(axis=1))
         if len(rows) == 0:
             break
-        again = _cut(evidence, depth, queries[rows], threads)
-        lower[rows] = np.maximum(lower[rows], again[0])
-        upper[rows] = np.minimum(upper[rows], again[1])
+        deeper_bounds = _cut(evidence, depth, queries[rows], threads)
+        lower[rows] = np.maximum(lower[rows], deeper_bounds[0])
+        upper[rows] = np.minimum(upper[rows], deeper_bounds[1])
     return lower, upper
 
 
 def stepped_bounds(
     evidence: SoftmaxEvidence, queries: FloatArray, *, threads: int = 1
 ) -> tuple[FloatArray, FloatArray]:
-    r"""Return lower and upper probabilities over all levels, not too narrow but rather too wide.
+    r"""Return lower and upper probabilities averaged over all levels, never too narrow.
 
     Upper probabilities rise with the level r of relative likelihood :math:`e^{-r^2/2}`. Levels are
-    divided into parts of equal mass, and on each the bound at its end is taken, where what the
-    maximum may exceed the path by is included: too wide by at most the mass of a part. For
-    likelihoods that are flat in some directions, where `lower_and_upper` may lose its way.
+    divided into parts of equal mass, and on each the bound at its end is taken, with the optimality
+    gap of the path included: too wide by at most the mass of a part. For likelihoods that are flat
+    in some directions, where `lower_and_upper` may lose paths.
     """
     lower, upper = np.zeros(queries.shape[:2]), np.full(queries.shape[:2], 1.0 / _PARTS)
     low, high = np.zeros_like(lower), np.ones_like(upper)
@@ -144,7 +146,7 @@ def stepped_bounds(
 def _cut(
     evidence: SoftmaxEvidence, t: float, queries: FloatArray, threads: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Return what one likelihood allows at a level; rows far outside its span: 0 and 1."""
+    """Return bounds over the level set D ≤ t²/2 of one likelihood; 0 and 1 outside its span."""
     from dubito.calibration._kernels.joint_softmax_level_compiled import cut  # noqa: PLC0415 - loads numba
 
     n, n_classes, _ = queries.shape

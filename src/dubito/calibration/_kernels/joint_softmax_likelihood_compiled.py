@@ -1,13 +1,13 @@
-r"""How far the likelihood of a softmax model falls away from its estimate, with two derivatives.
+r"""Excess D of the negative log-likelihood of a softmax model over its minimum, and derivatives.
 
 With :math:`\delta_{ik}=x_{ik}^\top\beta` the change of row i's utility of class k against the first
-class, the fall is a sum of Bregman distances, a penalty and a linear term,
+class, the excess is a sum of Bregman divergences, a penalty and a linear term,
 
 .. math:: D(\beta)=\sum_iw_i[A(\hat v_i+\delta_i)-A(\hat v_i)-\hat p_i^\top\delta_i]
     +\tfrac12\beta^\top P\beta+\ell^\top\beta,\qquad A(v)=\log\Bigl(1+\sum_ke^{v_k}\Bigr).
 
-Targets no longer occur; :math:`\ell\ge0` is the gradient at the estimate of those coefficients
-that are on their bounds.
+It does not depend on the targets; :math:`\ell\ge0` is the gradient at the estimate of those
+coefficients that are at their bounds.
 """
 
 from __future__ import annotations
@@ -24,90 +24,90 @@ if TYPE_CHECKING:
     from dubito._typing import FloatArray
 
     #: Rows (p, (K-1)n), classes before rows; utilities and probabilities at the estimate, each
-    #: (K-1, n); weight and log-partition (2, n); penalty (p, p) and linear (p,).
+    #: (K-1, n); sample weight and log-partition (2, n); penalty (p, p) and linear (p,).
     Likelihood: TypeAlias = tuple[
         FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray
     ]
 
 
 @compiled(fastmath=SIMD_FLAGS)
-def _subtract_largest(utilities: FloatArray, top: FloatArray, total: FloatArray) -> None:
+def _subtract_largest(utilities: FloatArray, largest: FloatArray, total: FloatArray) -> None:
     """Subtract the largest utility of each row, and write that of the first class to `total`."""
     n_others, n = utilities.shape
-    top[:] = 0.0
+    largest[:] = 0.0
     for k in range(n_others):
         for i in range(n):
             value = utilities[k, i]
-            top[i] = value if value > top[i] else top[i]  # noqa: FURB136 - for vector lanes
+            largest[i] = value if value > largest[i] else largest[i]  # noqa: FURB136 - for vector lanes
     for k in range(n_others):
         for i in range(n):
-            utilities[k, i] -= top[i]
+            utilities[k, i] -= largest[i]
     for i in range(n):
-        total[i] = -top[i]
+        total[i] = -largest[i]
 
 
 @compiled(fastmath=SIMD_FLAGS)
-def fall(likelihood: Likelihood, beta: FloatArray, work: FloatArray) -> float:
-    """Return D(β), and leave the weighted probabilities (K-1, n) in work[0].
+def excess(likelihood: Likelihood, beta: FloatArray, buffer: FloatArray) -> float:
+    """Return D(β), and write the weighted probabilities (K-1, n) to buffer[0].
 
-    `work` is (3, K-1, n).
+    `buffer` is (3, K-1, n).
     """
-    rows, utilities, proba, at, penalty, linear = likelihood
+    rows, utilities, proba, at_estimate, penalty, linear = likelihood
     n_others, n = utilities.shape
-    expected, delta = work[0], work[1]
+    weighted_proba, delta = buffer[0], buffer[1]
     combine_rows(rows, beta, delta.reshape(n_others * n))
-    top, total, power = work[2, 0], np.empty(n), np.empty(n)
+    largest, total, power = buffer[2, 0], np.empty(n), np.empty(n)
     value = 0.0
     for k in range(n_others):
         for i in range(n):
-            expected[k, i] = utilities[k, i] + delta[k, i]
-    _subtract_largest(expected, top, total)
+            weighted_proba[k, i] = utilities[k, i] + delta[k, i]
+    _subtract_largest(weighted_proba, largest, total)
     bits = power.view(np.int64)
     exp_in_place(total, power, bits)
     for k in range(n_others):
-        exp_in_place(expected[k], power, bits)
+        exp_in_place(weighted_proba[k], power, bits)
         for i in range(n):
-            total[i] += expected[k, i]
-            value -= at[0, i] * proba[k, i] * delta[k, i]
+            total[i] += weighted_proba[k, i]
+            value -= at_estimate[0, i] * proba[k, i] * delta[k, i]
     for i in range(n):
-        value += at[0, i] * (top[i] + math.log(total[i]) - at[1, i])
-        total[i] = at[0, i] / total[i]
+        value += at_estimate[0, i] * (largest[i] + math.log(total[i]) - at_estimate[1, i])
+        total[i] = at_estimate[0, i] / total[i]
     for k in range(n_others):
         for i in range(n):
-            expected[k, i] *= total[i]
+            weighted_proba[k, i] *= total[i]
     for a in range(len(beta)):
         value += beta[a] * (0.5 * dot(penalty[a], beta) + linear[a])
     return value
 
 
 @compiled(fastmath=SIMD_FLAGS)
-def slope(
+def gradient_and_hessian(
     likelihood: Likelihood,
     beta: FloatArray,
-    work: FloatArray,
+    buffer: FloatArray,
     gradient: FloatArray,
     hessian: FloatArray,
 ) -> None:
-    """Write gradient and Hessian (lower triangle) of D, from what `fall` left."""
-    rows, _, proba, at, penalty, linear = likelihood
+    """Write gradient and Hessian of D, from the weighted probabilities that `excess` wrote."""
+    rows, _, proba, at_estimate, penalty, linear = likelihood
     n_others, n = proba.shape
     p = len(beta)
-    expected, residual = work[0], work[1]
+    weighted_proba, residual = buffer[0], buffer[1]
     for k in range(n_others):
         for i in range(n):
-            residual[k, i] = expected[k, i] - at[0, i] * proba[k, i]
-    flat, flat_residual = expected.reshape(n_others * n), residual.reshape(n_others * n)
+            residual[k, i] = weighted_proba[k, i] - at_estimate[0, i] * proba[k, i]
+    flat, flat_residual = weighted_proba.reshape(n_others * n), residual.reshape(n_others * n)
     means = np.zeros((p, n))
     for a in range(p):
         gradient[a] = dot(rows[a], flat_residual) + dot(penalty[a], beta) + linear[a]
-    weighted, weighted_mean = flat_residual, work[2, 0]
+    weighted, weighted_mean = flat_residual, buffer[2, 0]
     for a in range(p):
         times(rows[a], flat, weighted)
         for k in range(n_others):
             for i in range(n):
                 means[a, i] += residual[k, i]
         for i in range(n):
-            weighted_mean[i] = means[a, i] / at[0, i]
+            weighted_mean[i] = means[a, i] / at_estimate[0, i]
         for b in range(a + 1):
-            spread = dot(weighted, rows[b]) - dot(weighted_mean, means[b])
-            hessian[a, b] = hessian[b, a] = spread + penalty[a, b]
+            covariance = dot(weighted, rows[b]) - dot(weighted_mean, means[b])
+            hessian[a, b] = hessian[b, a] = covariance + penalty[a, b]

@@ -6,7 +6,7 @@ The contour of the log-odds is :math:`pl(\eta)=\exp(-\tfrac12(\eta-\hat\eta)^2/s
 .. math:: \mathrm{Bel}=\int_0^\infty\sigma(\hat\eta-rs)\,re^{-r^2/2}dr,\qquad
           \mathrm{Pl}=\int_0^\infty\sigma(\hat\eta+rs)\,re^{-r^2/2}dr,
 
-and a confidence level has the cut at the square root of its quantile of :math:`\chi^2_1`.
+and the interval at a confidence level is the cut with :math:`r^2` its quantile of :math:`\chi^2_1`.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
     from dubito._typing import FloatArray
 
-#: Cuts beyond r = 9 have plausibility 1e-18.
-_FARTHEST = 9.0
-#: Points of Gauss rules for the density r·exp(-r²/2), each for standard errors up to a limit. The
-#: integrals are then right to 1e-7: the sigmoid's poles are π/s away.
+#: End of the integrals over r: exp(-r²/2) = 3e-18.
+_LARGEST_R = 9.0
+#: Points of Gauss rules for the density r·exp(-r²/2), each for standard errors s up to a limit. The
+#: integrals are then accurate to 1e-7: the poles of r ↦ σ(η + rs) are at distance π/s.
 _GAUSS = ((0.5, 5), (0.75, 6), (1.0, 8), (1.5, 10), (2.0, 14), (3.0, 24), (4.0, 32))
-#: Beyond, panels of 16 points: eight for errors up to 8, then twice as many for twice that.
+#: Larger s have panels of 16 points: eight panels up to s = 8, twice as many for twice that.
 _PANEL_POINTS, _FIRST_PANELS, _LAST_LIMIT = 16, 8, 64.0
 
 
@@ -72,9 +72,9 @@ def level_of_log_odds(
 
 @cache
 def _rules() -> tuple[FloatArray, FloatArray, npt.NDArray[np.intp], FloatArray]:
-    """Return points and weights of all rules, one after another, where each begins, and limits.
+    """Return points and weights of all rules, concatenated, the start of each rule, and limits.
 
-    Rule i serves standard errors up to ``limits[i]``, the last all that are larger.
+    Rule i is for standard errors up to ``limits[i]``, the last also for all that are larger.
     """
     rules = [_gauss(count) for _, count in _GAUSS]
     limits = [limit for limit, _ in _GAUSS]
@@ -91,7 +91,7 @@ def _rules() -> tuple[FloatArray, FloatArray, npt.NDArray[np.intp], FloatArray]:
 def _composite(panels: int) -> tuple[FloatArray, FloatArray]:
     """Return points and weights of Gauss-Legendre rules on panels of [0, 9], with the density."""
     x, w = np.polynomial.legendre.leggauss(_PANEL_POINTS)
-    width = _FARTHEST / panels
+    width = _LARGEST_R / panels
     r = (width * (np.arange(panels)[:, None] + 0.5 * (x + 1))).ravel()
     density = np.tile(w, panels) * r * np.exp(-0.5 * r * r)
     return r, density / density.sum()
@@ -101,14 +101,14 @@ def _gauss(count: int) -> tuple[FloatArray, FloatArray]:
     """Return the Gauss rule of the density, by Lanczos' method on a fine rule (Golub, Welsch)."""
     r, weight = _composite(100)
     basis = [np.sqrt(weight)]
-    diagonal, beside = np.zeros(count), np.zeros(count)
+    diagonal, off_diagonal = np.zeros(count), np.zeros(count)
     for k in range(count):
-        ahead = r * basis[-1]
-        diagonal[k] = ahead @ basis[-1]
-        for known in basis:  # all of them: rounding would let them come back
-            ahead = ahead - (known @ ahead) * known
-        beside[k] = np.linalg.norm(ahead)
-        basis.append(ahead / beside[k])
-    jacobi = np.diag(diagonal) + np.diag(beside[:-1], 1) + np.diag(beside[:-1], -1)
+        vector = r * basis[-1]
+        diagonal[k] = vector @ basis[-1]
+        for earlier in basis:  # full reorthogonalisation: rounding destroys orthogonality
+            vector = vector - (earlier @ vector) * earlier
+        off_diagonal[k] = np.linalg.norm(vector)
+        basis.append(vector / off_diagonal[k])
+    jacobi = np.diag(diagonal) + np.diag(off_diagonal[:-1], 1) + np.diag(off_diagonal[:-1], -1)
     points, vectors = np.linalg.eigh(jacobi)
     return points, vectors[0] ** 2

@@ -12,20 +12,20 @@ from dubito._numerics.vector_math_compiled import SIMD_FLAGS, exp_in_place
 
 
 @compiled(fastmath=SIMD_FLAGS)
-def _nearer(odds: Any, weights: Any, small: Any) -> Any:
-    """Return the mean of σ(sr - |η|), with odds exp(-|η|) and small numbers exp(-sr)."""
+def _mean_towards(odds: Any, weights: Any, exp_neg: Any) -> Any:
+    """Return the mean of σ(sr - |η|), with `odds` exp(-|η|) and `exp_neg` exp(-sr)."""
     total = 0.0
-    for j in range(len(small)):
-        total += weights[j] * (odds / (odds + small[j]))
+    for j in range(len(exp_neg)):
+        total += weights[j] * (odds / (odds + exp_neg[j]))
     return total
 
 
 @compiled(fastmath=SIMD_FLAGS)
-def _farther(odds: Any, weights: Any, small: Any) -> Any:
+def _mean_away(odds: Any, weights: Any, exp_neg: Any) -> Any:
     """Return the mean of σ(-sr - |η|)."""
     total = 0.0
-    for j in range(len(small)):
-        product = odds * small[j]
+    for j in range(len(exp_neg)):
+        product = odds * exp_neg[j]
         total += weights[j] * (product / (1.0 + product))
     return total
 
@@ -34,14 +34,14 @@ def _farther(odds: Any, weights: Any, small: Any) -> Any:
 def rayleigh_means(eta: Any, deviation: Any, rules: Any, out: Any, side: float) -> None:
     """Write the mean of σ(η ± sr) over r with density r·exp(-r²/2); `side` is the sign.
 
-    `rules` are those of `log_odds._rules`: the first that serves a standard error s is taken.
+    `rules` are those of `log_odds_bounds._rules`: the first whose limit is at least s is used.
     """
     points, weights, start, limits = rules
     last = len(limits) - 1
     longest = 0
     for rule in range(len(limits)):
         longest = max(longest, start[rule + 1] - start[rule])
-    small, power = np.empty(longest), np.empty(longest)
+    exp_neg, power = np.empty(longest), np.empty(longest)
     bits = power.view(np.int64)
     for i in range(len(eta)):
         s = deviation[i]
@@ -50,12 +50,12 @@ def rayleigh_means(eta: Any, deviation: Any, rules: Any, out: Any, side: float) 
             rule += 1
         first, count = start[rule], start[rule + 1] - start[rule]
         for j in range(count):
-            small[j] = -s * points[first + j]
-        exp_in_place(small[:count], power[:count], bits[:count])
-        # Of σ and 1 - σ the one that is small at r = 0 is summed, so that none is lost to rounding.
-        odds, own = math.exp(-abs(eta[i])), weights[first : first + count]
+            exp_neg[j] = -s * points[first + j]
+        exp_in_place(exp_neg[:count], power[:count], bits[:count])
+        # Sum whichever of σ and 1 - σ is smaller at r = 0, to keep its relative accuracy.
+        odds, rule_weights = math.exp(-abs(eta[i])), weights[first : first + count]
         if (eta[i] <= 0.0) == (side > 0.0):
-            mean = _nearer(odds, own, small[:count])
+            mean = _mean_towards(odds, rule_weights, exp_neg[:count])
         else:
-            mean = _farther(odds, own, small[:count])
+            mean = _mean_away(odds, rule_weights, exp_neg[:count])
         out[i] = mean if eta[i] <= 0.0 else 1.0 - mean

@@ -23,7 +23,7 @@ _ERROR_TO_STEP = 0.1
 
 
 class Minimum(NamedTuple):
-    """Where a search ended, with its certificate."""
+    """The last point of a minimisation, with its gradient norm as certificate."""
 
     x: FloatArray
     gradient_norm: float
@@ -39,12 +39,11 @@ def minimise(
     refresh: int,
     max_iter: int = 200,
 ) -> Minimum:
-    """Minimise a convex function from x until the gradient's norm is within `tolerance`.
+    """Return the minimum of a convex function, to a gradient norm of at most `tolerance`.
 
     `metric(x)` returns a function that solves with (an approximation of) the Hessian at x. It is
-    taken anew every `refresh` steps. Limited-memory BFGS corrects it along the way where steps
-    tell more than it knows; with exact Hessians at every step they do not, and this is Newton's
-    method.
+    called again every `refresh` steps; in between limited-memory BFGS corrects it. With exact
+    Hessians at every step no corrections are kept, and this is Newton's method.
     """
     value, gradient = objective(x)
     solve: Solve = _identity
@@ -88,7 +87,7 @@ def _identity(gradient: FloatArray) -> FloatArray:
 def _two_loops(
     gradient: FloatArray, pairs: list[tuple[FloatArray, FloatArray]], solve: Solve
 ) -> FloatArray:
-    """Apply the inverse Hessian that the metric and the remembered pairs describe."""
+    """Return the inverse Hessian, of the metric and the stored pairs, times a gradient."""
     q = gradient.copy()
     used = []
     for s, y in reversed(pairs):
@@ -104,7 +103,7 @@ def _two_loops(
 def _search(
     objective: Objective, x: FloatArray, value: float, gradient: FloatArray, step: FloatArray
 ) -> tuple[FloatArray, float, FloatArray] | None:
-    """Halve the step until the function falls enough, or its gradient says it is flat there."""
+    """Return the first of the halved steps that decreases the function enough, or None."""
     slope = float(gradient @ step)
     size = 1.0
     for _ in range(40):

@@ -1,7 +1,8 @@
 r"""Belief and plausibility of each class, given level sets of the slope.
 
-A coupling says how one random number decides between classes for all slopes at once: the class is
-:math:`\varphi(\theta,Z)`, and :math:`\varphi(\Gamma(\gamma),Z)` is a random set of classes.
+A coupling maps one random variable Z to a class for all slopes at once: the class is
+:math:`\varphi(\theta,Z)`, and with the level set :math:`\Gamma(\gamma)` of the slope,
+:math:`\varphi(\Gamma(\gamma),Z)` is a random set of classes.
 
 Scores of `gumbel` and `envelope` are sorted in each row, ascending, and at most 0; those of
 `inverse_cdf` keep the order of the labels, on which it depends.
@@ -24,63 +25,63 @@ from dubito._typing import FloatArray
 
 Pair = tuple[FloatArray, FloatArray]
 
-#: Newton steps at most to the root of a panel's cubic, and the last one's size. What is integrated
-#: vanishes at the root, so an error there counts by its square.
+#: Largest number of Newton steps to the root of a panel's cubic, and size of the last one. The
+#: integrand vanishes at the root, so its error counts by its square.
 _ROOT_STEPS, _ROOT_TOLERANCE = 12, 1e-9
 
-# From this many exponentials loading the compiled twins pays.
+#: Number of exponentials from which loading the compiled versions is worth its time.
 COMPILED_FROM = 1 << 16
 
 
-def gumbel(scores: FloatArray, nodes: QuadraturePoints) -> Pair:
-    r"""Return bounds for :math:`\varphi=\arg\max_k(\theta s_k+g_k)`, g standard Gumbel.
+def gumbel(scores: FloatArray, points: QuadraturePoints) -> Pair:
+    r"""Return beliefs, plausibilities for :math:`\varphi=\arg\max_k(\theta s_k+g_k)`, g Gumbel.
 
     .. math::
         pl_j=\int p_j(l)\,d\gamma+\int F_j(\theta)\,pl(\theta)\,d\theta,\qquad
         F_j=p_j\sum_{i:s_i<s_j}p_i(s_j-s_i),
 
-    the chance that j wins at the lower end plus the rate at which it takes over later, and
+    the probability that j is the maximum at the lower end plus the rate at which it becomes so, and
     :math:`\mathrm{Bel}_j=\int1/\sum_k\exp\max(l(s_k-s_j),u(s_k-s_j))\,d\gamma`.
     """
     lower, upper = np.zeros_like(scores), np.zeros_like(scores)
     steps = np.diff(scores, axis=1)
-    for weight, low, high, low_weight, high_weight in zip(*nodes[1:6], strict=True):
+    for weight, low, high, low_weight, high_weight in zip(*points[1:6], strict=True):
         at_low, at_high = np.exp(low * scores), np.exp(high * scores)
         p_low = at_low / at_low.sum(axis=1, keepdims=True)
         p_high = at_high / at_high.sum(axis=1, keepdims=True)
-        upper += p_low * (weight + low_weight * _lead(p_low, steps))
-        upper += high_weight * p_high * _lead(p_high, steps)
-        # Classes above j gain most at the upper end, those below lose least at the lower end.
-        reached = np.cumsum(at_high, axis=1)
-        above = reached[:, -1:] - reached
+        upper += p_low * (weight + low_weight * _gap_to_lower(p_low, steps))
+        upper += high_weight * p_high * _gap_to_lower(p_high, steps)
+        # Odds of classes above j are greatest at the upper end, of those below at the lower end.
+        cumulative_high = np.cumsum(at_high, axis=1)
+        above = cumulative_high[:, -1:] - cumulative_high
         odds = above * at_low + np.cumsum(at_low, axis=1) * at_high
         lower += weight * np.divide(at_low * at_high, odds, out=np.zeros_like(odds), where=odds > 0)
     return lower, upper
 
 
-def _lead(p: FloatArray, steps: FloatArray) -> FloatArray:
-    r"""Return :math:`\sum_{i<j}p_i(s_j-s_i)` without subtracting scores of different rank."""
-    lead = np.zeros_like(p)
-    np.cumsum(np.cumsum(p[:, :-1], axis=1) * steps, axis=1, out=lead[:, 1:])
-    return lead
+def _gap_to_lower(p: FloatArray, steps: FloatArray) -> FloatArray:
+    r"""Return :math:`\sum_{i<j}p_i(s_j-s_i)` from differences of neighbouring scores."""
+    gap = np.zeros_like(p)
+    np.cumsum(np.cumsum(p[:, :-1], axis=1) * steps, axis=1, out=gap[:, 1:])
+    return gap
 
 
-def envelope(scores: FloatArray, nodes: QuadraturePoints) -> Pair:
+def envelope(scores: FloatArray, points: QuadraturePoints) -> Pair:
     r"""Return :math:`\int\min_\Gamma p_j\,d\gamma` and :math:`\int\max_\Gamma p_j\,d\gamma`.
 
-    :math:`p_j` rises with :math:`\theta` until the mean score passes :math:`s_j` and falls from
-    there, so it is least at an end of :math:`\Gamma`, and
+    :math:`p_j` increases in :math:`\theta` until the mean score passes :math:`s_j` and decreases
+    after that, so it is least at an end of :math:`\Gamma`, and
     :math:`\int\max_\Gamma p_j\,d\gamma=p_j(\hat\theta)+\int(\pm p_j'(\theta))_+pl(\theta)d\theta`
     with the sign of the side of :math:`\hat\theta`.
     """
-    least, upper = np.zeros_like(scores), softmax_rows(nodes.slope * scores)
-    for start in range(0, len(nodes.weight), PANEL):
+    least, upper = np.zeros_like(scores), softmax_rows(points.slope * scores)
+    for start in range(0, len(points.weight), PANEL):
         panel = slice(start, start + PANEL)
-        weight = nodes.weight[panel]
-        p_low, rise_low = _values_and_slopes(nodes.lower[panel], scores)
-        p_high, rise_high = _values_and_slopes(nodes.upper[panel], scores)
-        upper += _positive_part(rise_high, nodes.upper_weight[panel])
-        upper += _positive_part(-rise_low, nodes.lower_weight[panel])
+        weight = points.weight[panel]
+        p_low, slope_low = _values_and_slopes(points.lower[panel], scores)
+        p_high, slope_high = _values_and_slopes(points.upper[panel], scores)
+        upper += _positive_part(slope_high, points.upper_weight[panel])
+        upper += _positive_part(-slope_low, points.lower_weight[panel])
         least += np.einsum("q,qij->ij", weight, p_low)
         least -= _positive_part(p_low - p_high, weight)
     return np.maximum(least, 0.0), upper
@@ -93,7 +94,7 @@ def _values_and_slopes(theta: FloatArray, scores: FloatArray) -> Pair:
 
 
 def _panel_tables() -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return a panel's basis polynomials on [-1, 1], its weights and the basis' integrals."""
+    """Return Lagrange polynomials of a panel on [-1, 1], its weights and their integrals."""
     x, w = np.polynomial.legendre.leggauss(PANEL)
     basis = np.linalg.inv(np.vander(x, increasing=True))  # columns: coefficients of each basis
     integrals = np.zeros((PANEL + 1, PANEL))
@@ -106,15 +107,15 @@ _BASIS, _PANEL_WEIGHTS, _INTEGRALS = _panel_tables()
 
 
 def _positive_part(values: FloatArray, weight: FloatArray) -> FloatArray:
-    """Integrate the positive part over a panel, (PANEL, n, K) to (n, K).
+    """Return the integral of the positive part over a panel, (PANEL, n, K) to (n, K).
 
-    Where the sign changes, the polynomial through the values is cut at its root, so the kink does
-    not spoil the rule.
+    Where the sign changes, the interpolating polynomial is integrated from or to its root, because
+    the rule is inaccurate for an integrand with a kink.
     """
     total = np.einsum("q,qij->ij", weight, np.maximum(values, 0.0))
     first, last = _BASIS_ENDS @ values.reshape(PANEL, -1)
     first, last = first.reshape(total.shape), last.reshape(total.shape)
-    crossed = np.sign(first) * np.sign(last) < 0  # the values' own product may overflow
+    crossed = np.sign(first) * np.sign(last) < 0  # the product of the values may overflow
     if weight.any() and crossed.any():
         total[crossed] = _cut_integral(values[:, crossed], weight)
     return total
@@ -124,28 +125,28 @@ _BASIS_ENDS = np.vander([-1.0, 1.0], PANEL, increasing=True) @ _BASIS
 
 
 def _cut_integral(values: FloatArray, weight: FloatArray) -> FloatArray:
-    """Integrate, over the part of the panel where they are positive, values with one root."""
+    """Return the integral of values with one root over the part of a panel where they are > 0."""
     root, rising = _root(_BASIS @ values)
-    until = np.stack([_polynomial(_INTEGRALS[:, [q]], root) for q in range(PANEL)])
-    part = np.where(rising, _PANEL_WEIGHTS[:, None] - until, until)
+    left_integral = np.stack([_polynomial(_INTEGRALS[:, [q]], root) for q in range(PANEL)])
+    part = np.where(rising, _PANEL_WEIGHTS[:, None] - left_integral, left_integral)
     density = weight / _PANEL_WEIGHTS
     return np.maximum(np.einsum("qi,qi->i", part, density[:, None] * values), 0.0)
 
 
 def _root(coefficients: FloatArray) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
-    """Return roots in [-1, 1], by Newton kept in a bracket, and where the values rise there."""
+    """Return roots in [-1, 1], by Newton in a bracket, and whether the values increase there."""
     low, high = np.full(coefficients.shape[1], -1.0), np.ones(coefficients.shape[1])
     x, rising = np.zeros_like(low), coefficients[1] + coefficients[3] > 0
     rates = coefficients[1:] * np.arange(1, PANEL)[:, None]
     for _ in range(_ROOT_STEPS):
         value, rate = _polynomial(coefficients, x), _polynomial(rates, x)
-        right = (value > 0) == rising
-        low, high = np.where(right, low, x), np.where(right, x, high)
-        ahead = x - np.divide(value, rate, out=np.full_like(x, np.inf), where=rate != 0)
-        ahead = np.where((ahead >= low) & (ahead <= high), ahead, 0.5 * (low + high))
-        if (np.abs(ahead - x) < _ROOT_TOLERANCE).all():
-            return ahead, rising
-        x = ahead
+        root_is_left = (value > 0) == rising
+        low, high = np.where(root_is_left, low, x), np.where(root_is_left, x, high)
+        proposal = x - np.divide(value, rate, out=np.full_like(x, np.inf), where=rate != 0)
+        proposal = np.where((proposal >= low) & (proposal <= high), proposal, 0.5 * (low + high))
+        if (np.abs(proposal - x) < _ROOT_TOLERANCE).all():
+            return proposal, rising
+        x = proposal
     return x, rising
 
 
@@ -156,30 +157,31 @@ def _polynomial(coefficients: FloatArray, x: FloatArray) -> FloatArray:
     return value
 
 
-def inverse_cdf(scores: FloatArray, nodes: QuadraturePoints) -> Pair:
-    r"""Return bounds for :math:`\varphi` the inverse of cumulative sums :math:`G_j` (P0, eq. 28).
+def inverse_cdf(scores: FloatArray, points: QuadraturePoints) -> Pair:
+    r"""Return beliefs, plausibilities for :math:`\varphi` inverting cumulative sums :math:`G_j`.
 
-    :math:`pl_j=\int(\max_\Gamma G_j-\min_\Gamma G_{j-1})d\gamma` and
-    :math:`\mathrm{Bel}_j=\int(\min_\Gamma G_j-\max_\Gamma G_{j-1})_+d\gamma`. As level sets grow,
-    what the second integral takes the positive part of falls: it has one root, where it is cut.
+    Xu et al. 2015, eq. 28: :math:`pl_j=\int(\max_\Gamma G_j-\min_\Gamma G_{j-1})d\gamma` and
+    :math:`\mathrm{Bel}_j=\int(\min_\Gamma G_j-\max_\Gamma G_{j-1})_+d\gamma`. As level
+    sets grow the second integrand decreases before its positive part is taken: it has one root,
+    where the integral ends.
     """
     lower, upper = np.zeros_like(scores), np.zeros_like(scores)
-    sure = np.empty((PANEL, *scores.shape))
-    for q, (weight, least, most) in enumerate(extremes(scores, nodes)):
+    belief = np.empty((PANEL, *scores.shape))
+    for q, (weight, least, most) in enumerate(extremes(scores, points)):
         upper += weight * (most[:, 1:] - least[:, :-1])
-        sure[q % PANEL] = least[:, 1:] - most[:, :-1]
+        belief[q % PANEL] = least[:, 1:] - most[:, :-1]
         if q % PANEL == PANEL - 1:
-            lower += _positive_part(sure, nodes.weight[q + 1 - PANEL : q + 1])
+            lower += _positive_part(belief, points.weight[q + 1 - PANEL : q + 1])
     return lower, upper
 
 
-def extremes(scores: FloatArray, nodes: QuadraturePoints):  # type: ignore[no-untyped-def]
-    """Yield, level by level, its weight and the least and most of each G_j, j=0..K, over it."""
-    start = _cumulative(nodes.slope, scores)
+def extremes(scores: FloatArray, points: QuadraturePoints):  # type: ignore[no-untyped-def]
+    """Yield for each level its weight, minima and maxima of G_j, j=0..K, over the level set."""
+    start = _cumulative(points.slope, scores)
     least, most = start[0].copy(), start[0].copy()
     low_before = high_before = start
-    low_theta = high_theta = nodes.slope
-    for weight, low, high in zip(nodes.weight, nodes.lower, nodes.upper, strict=True):
+    low_theta = high_theta = points.slope
+    for weight, low, high in zip(points.weight, points.lower, points.upper, strict=True):
         if high > high_theta:
             here = _cumulative(high, scores)
             _widen(least, most, high_before, here, high - high_theta)
@@ -192,7 +194,7 @@ def extremes(scores: FloatArray, nodes: QuadraturePoints):  # type: ignore[no-un
 
 
 def _cumulative(theta: float, scores: FloatArray) -> Pair:
-    """Return cumulative sums G_0..G_K and their slopes in theta, each (n, K+1)."""
+    """Return cumulative sums G_0..G_K and their derivatives in theta, each (n, K+1)."""
     p = softmax_rows(theta * scores)
     slope = p * (scores - np.einsum("ij,ij->i", p, scores)[:, None])
     g, d = np.zeros((len(p), p.shape[1] + 1)), np.zeros((len(p), p.shape[1] + 1))
@@ -203,7 +205,7 @@ def _cumulative(theta: float, scores: FloatArray) -> Pair:
 
 
 def _widen(least: FloatArray, most: FloatArray, a: Pair, b: Pair, step: float) -> None:
-    """Widen running extremes by a stretch of theta: its end, and the turn within it, if any."""
+    """Update running extremes by an interval of theta: its end, and an extremum inside, if any."""
     np.minimum(least, b[0], out=least)
     np.maximum(most, b[0], out=most)
     turns = np.nonzero(a[1] * b[1] < 0)
@@ -214,7 +216,7 @@ def _widen(least: FloatArray, most: FloatArray, a: Pair, b: Pair, step: float) -
 
 
 def _turning_value(g0: FloatArray, d0: FloatArray, g1: FloatArray, d1: FloatArray) -> FloatArray:
-    """Return the extreme inside a stretch of the cubic with these ends and end slopes."""
+    """Return the extremum in (0, 1) of the cubic with these values and derivatives at 0 and 1."""
     c2 = 3 * (g1 - g0) - 2 * d0 - d1
     c3 = d0 + d1 - 2 * (g1 - g0)
     # d0 + 2 c2 t + 3 c3 t^2 changes sign once on (0, 1), from that of d0 to the other.
@@ -225,16 +227,16 @@ def _turning_value(g0: FloatArray, d0: FloatArray, g1: FloatArray, d1: FloatArra
     return np.clip(value, 0.0, 1.0)
 
 
-def bounds(scores: FloatArray, nodes: QuadraturePoints, coupling: str) -> Pair:
+def bounds(scores: FloatArray, points: QuadraturePoints, coupling: str) -> Pair:
     """Return lower and upper bounds of each class for scores at most 0, in any order."""
-    compiled = scores.size * len(nodes.weight) >= COMPILED_FROM
+    compiled = scores.size * len(points.weight) >= COMPILED_FROM
     if coupling == "inverse_cdf":
-        return (_compiled_bounds if compiled else inverse_cdf)(scores, nodes)
+        return (_compiled_bounds if compiled else inverse_cdf)(scores, points)
     order = np.argsort(scores, axis=1)
     if compiled:
-        return _compiled_bounds(scores, nodes, order, coupling)
+        return _compiled_bounds(scores, points, order, coupling)
     ranked = np.take_along_axis(scores, order, axis=1)
-    pair = (gumbel if coupling == "gumbel" else envelope)(ranked, nodes)
+    pair = (gumbel if coupling == "gumbel" else envelope)(ranked, points)
     lower, upper = np.empty_like(scores), np.empty_like(scores)
     for out, ranked_bound in zip((lower, upper), pair, strict=True):
         np.put_along_axis(out, order, _in_order(ranked, ranked_bound), axis=1)
@@ -243,17 +245,17 @@ def bounds(scores: FloatArray, nodes: QuadraturePoints, coupling: str) -> Pair:
 
 def _compiled_bounds(
     scores: FloatArray,
-    nodes: QuadraturePoints,
+    points: QuadraturePoints,
     order: npt.NDArray[np.intp] | None = None,
     coupling: str = "inverse_cdf",
 ) -> Pair:
     from dubito.calibration._kernels import slope_couplings_compiled as compiled  # noqa: PLC0415
 
-    levels = np.column_stack(nodes[1:6])
-    rule = (nodes.slope, levels, (_BASIS, _BASIS_ENDS, _PANEL_WEIGHTS, _INTEGRALS))
+    columns = np.column_stack(points[1:6])
+    rule = (points.slope, columns, (_BASIS, _BASIS_ENDS, _PANEL_WEIGHTS, _INTEGRALS))
     lower, upper = np.empty_like(scores), np.empty_like(scores)
     if coupling == "gumbel":
-        compiled.gumbel(scores, order, levels, lower, upper)
+        compiled.gumbel(scores, order, columns, lower, upper)
     elif coupling == "envelope":
         compiled.envelope(scores, order, rule, lower, upper)
     else:
@@ -262,7 +264,7 @@ def _compiled_bounds(
 
 
 def _in_order(ranked: FloatArray, bound: FloatArray) -> FloatArray:
-    """Let bounds rise with the scores, and be equal where those are, in spite of rounding."""
+    """Return bounds that increase with the scores, equal for equal scores, in spite of rounding."""
     bound = np.clip(np.maximum.accumulate(bound, axis=1), 0.0, 1.0)
     for j in range(ranked.shape[1] - 2, -1, -1):
         tied = ranked[:, j] == ranked[:, j + 1]
@@ -270,23 +272,25 @@ def _in_order(ranked: FloatArray, bound: FloatArray) -> FloatArray:
     return bound
 
 
-def inverse_cdf_mass(scores: FloatArray, nodes: QuadraturePoints) -> FloatArray:
+def inverse_cdf_mass(scores: FloatArray, points: QuadraturePoints) -> FloatArray:
     """Return the mass of each non-empty set of classes, in bit-mask order, (n, 2^K - 1).
 
-    At one level class j is possible for numbers from the least of G_{j-1} to the most of G_j: the
-    set changes only at these ends.
+    At one level class j is possible for Z from min G_{j-1} to max G_j: the set changes only at
+    these ends.
     """
     n, n_classes = scores.shape
     bits = 2 ** np.arange(n_classes)
     first = np.arange(n)[:, None] * 2**n_classes
     mass = np.zeros(n * 2**n_classes)
-    for weight, least, most in extremes(scores, nodes):
+    for weight, least, most in extremes(scores, points):
         if weight == 0.0:
             continue
         ends = np.sort(np.hstack([least, most]), axis=1)
         middle = (0.5 * (ends[:, 1:] + ends[:, :-1]))[:, :, None]
         members = (least[:, None, :-1] <= middle) & (middle < most[:, None, 1:])
-        share = weight * np.diff(ends, axis=1)
-        mass += np.bincount((first + members @ bits).ravel(), share.ravel(), minlength=len(mass))
+        mass_of_part = weight * np.diff(ends, axis=1)
+        mass += np.bincount(
+            (first + members @ bits).ravel(), mass_of_part.ravel(), minlength=len(mass)
+        )
     mass = mass.reshape(n, -1)[:, 1:]
     return np.asarray(mass / mass.sum(axis=1, keepdims=True))

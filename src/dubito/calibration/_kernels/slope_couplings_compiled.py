@@ -1,8 +1,7 @@
 """Compiled versions of the couplings of `slope_couplings`.
 
-Rows are worked on in blocks that lie in memory class by class, so that every loop runs over
-neighbouring rows and the compiler turns it into vector instructions; the exponential is written
-out for the same reason.
+Rows are processed in blocks stored class by class, so that every inner loop runs over neighbouring
+rows and the compiler vectorises it; the exponential is written out for the same reason.
 """
 
 from __future__ import annotations
@@ -11,10 +10,10 @@ import numpy as np
 
 from dubito._numerics.jit import compiled
 
-#: As in `couplings`.
+#: As in `slope_couplings`.
 _ROOT_STEPS, _ROOT_TOLERANCE = 12, 1e-9
 
-#: Numbers in a block: a handful of blocks fit in the second-level cache.
+#: Numbers in a block: several blocks fit in the second-level cache.
 _BLOCK = 4096
 
 _MAGIC = 6755399441055744.0  # 1.5 * 2^52: adding it leaves the nearest integer in the low bits
@@ -30,13 +29,13 @@ _C10, _C11 = 2.763265472252779e-07, 2.511004920481866e-08
 
 @compiled()
 def _width(n_classes):  # type: ignore[no-untyped-def]
-    """Return how many rows a block has."""
+    """Return the number of rows of a block."""
     return max(32, min(64, _BLOCK // n_classes // 8 * 8))
 
 
 @compiled(fastmath={"contract"})
 def _exp(theta, s, power, bits, out):  # type: ignore[no-untyped-def]
-    """Write exp(theta s) for theta s <= 0; `bits` is `power` seen as integers."""
+    """Write exp(theta s) for theta s <= 0; `bits` is `power` viewed as integers."""
     for i in range(s.size):
         power[i] = max(theta * s[i], _LEAST) * _LOG2_E + _MAGIC
     for i in range(s.size):
@@ -56,7 +55,7 @@ def _exp(theta, s, power, bits, out):  # type: ignore[no-untyped-def]
 
 @compiled()
 def _load(scores, order, start, n_rows, s):  # type: ignore[no-untyped-def]
-    """Lay rows out class by class in the given order; rows that are not there are zeros."""
+    """Write a block of rows class by class in the given order, padded with zeros."""
     n_classes, width = s.shape
     for b in range(width):
         for j in range(n_classes):
@@ -64,8 +63,8 @@ def _load(scores, order, start, n_rows, s):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _load_plain(scores, start, n_rows, s):  # type: ignore[no-untyped-def]
-    """Lay rows out class by class as they are; rows that are not there are zeros."""
+def _load_unsorted(scores, start, n_rows, s):  # type: ignore[no-untyped-def]
+    """Write a block of rows class by class in label order, padded with zeros."""
     n_classes, width = s.shape
     for b in range(width):
         for j in range(n_classes):
@@ -74,7 +73,7 @@ def _load_plain(scores, start, n_rows, s):  # type: ignore[no-untyped-def]
 
 @compiled()
 def _store(values, s, order, span, out):  # type: ignore[no-untyped-def]
-    """Write ranked bounds back: rising with the scores and equal where those are."""
+    """Write sorted bounds to their classes: increasing with the scores, equal for equal scores."""
     start, n_rows = span
     n_classes = len(s)
     for b in range(n_rows):
@@ -89,22 +88,22 @@ def _store(values, s, order, span, out):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _add_level(s, at_ends, level, work, out):  # type: ignore[no-untyped-def]
-    """Add one node of `couplings.gumbel` to the bounds of a block."""
+def _add_point(s, at_ends, weights, buffers, out):  # type: ignore[no-untyped-def]
+    """Add one quadrature point of `slope_couplings.gumbel` to the bounds of a block."""
     n_classes, width = s.shape
     at_low, at_high = at_ends
     lower, upper = out
-    weight, low_weight, high_weight = level
-    low_total, high_total, low_sum, high_sum, low_lead, high_lead = work
+    weight, low_weight, high_weight = weights
+    low_total, high_total, low_sum, high_sum, low_gap, high_gap = buffers
     for b in range(width):
         low_total[b] = high_total[b] = 0.0
-        low_sum[b] = high_sum[b] = low_lead[b] = high_lead[b] = 0.0
+        low_sum[b] = high_sum[b] = low_gap[b] = high_gap[b] = 0.0
     for j in range(n_classes):
         for b in range(width):
             low_total[b] += at_low[j, b]
             high_total[b] += at_high[j, b]
     for b in range(width):
-        # Factors of the two leads, and of the probability at the lower end.
+        # From here on the inverse: of the probability at the lower end and of its gap.
         low_total[b] = np.divide(1.0, low_total[b])
     for j in range(n_classes):
         below = s[max(j - 1, 0)]
@@ -112,30 +111,30 @@ def _add_level(s, at_ends, level, work, out):  # type: ignore[no-untyped-def]
         low_out, up_out = lower[j], upper[j]
         for b in range(width):
             gap = here[b] - below[b]
-            low_lead[b] += low_sum[b] * gap
-            high_lead[b] += high_sum[b] * gap
+            low_gap[b] += low_sum[b] * gap
+            high_gap[b] += high_sum[b] * gap
             low_sum[b] += low_here[b]
             high_sum[b] += high_here[b]
-            share = low_total[b]
-            rate = low_weight * low_lead[b] * share
+            inverse_total = low_total[b]
+            rate = low_weight * low_gap[b] * inverse_total
             total = high_total[b]
-            up_out[b] += low_here[b] * share * (weight + rate) + (
-                high_weight * high_here[b] * np.divide(high_lead[b], total * total)
+            up_out[b] += low_here[b] * inverse_total * (weight + rate) + (
+                high_weight * high_here[b] * np.divide(high_gap[b], total * total)
             )
             odds = (total - high_sum[b]) * low_here[b] + low_sum[b] * high_here[b]
             low_out[b] += np.divide(weight * low_here[b] * high_here[b], odds)
 
 
 @compiled()
-def gumbel(scores, order, nodes, lower, upper):  # type: ignore[no-untyped-def]
-    """Write bounds of scores (n, K), sorted by `order`; nodes are (Q, 5)."""
+def gumbel(scores, order, points, lower, upper):  # type: ignore[no-untyped-def]
+    """Write bounds of scores (n, K), sorted by `order`; points are (Q, 5)."""
     n, n_classes = scores.shape
     width = _width(n_classes)
     size = n_classes * width
     s, at_low, at_high = (np.empty(size), np.empty(size), np.empty(size))
     power = np.empty(size)
     bits = power.view(np.int64)
-    work = (
+    buffers = (
         np.empty(width),
         np.empty(width),
         np.empty(width),
@@ -150,14 +149,14 @@ def gumbel(scores, order, nodes, lower, upper):  # type: ignore[no-untyped-def]
         _load(scores, order, start, rows, ranked)
         low_block[:] = 0.0
         up_block[:] = 0.0
-        for q in range(len(nodes)):
-            _exp(nodes[q, 1], s, power, bits, at_low)
-            _exp(nodes[q, 2], s, power, bits, at_high)
-            _add_level(
+        for q in range(len(points)):
+            _exp(points[q, 1], s, power, bits, at_low)
+            _exp(points[q, 2], s, power, bits, at_high)
+            _add_point(
                 ranked,
                 (at_low.reshape(n_classes, width), at_high.reshape(n_classes, width)),
-                (nodes[q, 0], nodes[q, 3], nodes[q, 4]),
-                work,
+                (points[q, 0], points[q, 3], points[q, 4]),
+                buffers,
                 (low_block, up_block),
             )
         _store(low_block, ranked, order, (start, rows), lower)
@@ -165,10 +164,10 @@ def gumbel(scores, order, nodes, lower, upper):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _probabilities(s, p, rise, work):  # type: ignore[no-untyped-def]
-    """Turn exponentials `p` into probabilities, and write their slopes in theta to `rise`."""
+def _probabilities(s, p, derivative, buffers):  # type: ignore[no-untyped-def]
+    """Turn exponentials `p` into probabilities; write their derivatives in theta."""
     n_classes, width = s.shape
-    total, mean = work
+    total, mean = buffers
     for b in range(width):
         total[b] = mean[b] = 0.0
     for j in range(n_classes):
@@ -181,18 +180,18 @@ def _probabilities(s, p, rise, work):  # type: ignore[no-untyped-def]
     for j in range(n_classes):
         for b in range(width):
             p[j, b] *= total[b]
-            rise[j, b] = p[j, b] * (s[j, b] - mean[b])
+            derivative[j, b] = p[j, b] * (s[j, b] - mean[b])
 
 
 @compiled()
 def _cut_integral(v, weight, tables):  # type: ignore[no-untyped-def]
-    """Integrate, over the part of a panel where they are positive, four values with one root."""
+    """Return the integral of values with one root over the part of a panel where they are > 0."""
     basis, _, panel_weights, integrals = tables
     c0 = basis[0, 0] * v[0] + basis[0, 1] * v[1] + basis[0, 2] * v[2] + basis[0, 3] * v[3]
     c1 = basis[1, 0] * v[0] + basis[1, 1] * v[1] + basis[1, 2] * v[2] + basis[1, 3] * v[3]
     c2 = basis[2, 0] * v[0] + basis[2, 1] * v[1] + basis[2, 2] * v[2] + basis[2, 3] * v[3]
     c3 = basis[3, 0] * v[0] + basis[3, 1] * v[1] + basis[3, 2] * v[2] + basis[3, 3] * v[3]
-    rising = c1 + c3 > 0  # from one end to the other, which rounding at a root there leaves
+    rising = c1 + c3 > 0  # from -1 to 1: not affected by rounding at a root near an end
     low, high, x = -1.0, 1.0, 0.0
     for _ in range(_ROOT_STEPS):
         value = c0 + x * (c1 + x * (c2 + x * c3))
@@ -200,27 +199,27 @@ def _cut_integral(v, weight, tables):  # type: ignore[no-untyped-def]
             high = x
         else:
             low = x
-        ahead = x - np.divide(value, c1 + x * (2 * c2 + x * 3 * c3))
-        if not low <= ahead <= high:
-            ahead = 0.5 * (low + high)
-        moved = abs(ahead - x)
-        x = ahead
-        if moved < _ROOT_TOLERANCE:
+        proposal = x - np.divide(value, c1 + x * (2 * c2 + x * 3 * c3))
+        if not low <= proposal <= high:
+            proposal = 0.5 * (low + high)
+        step = abs(proposal - x)
+        x = proposal
+        if step < _ROOT_TOLERANCE:
             break
     total = 0.0
     for q in range(4):
-        until = integrals[4, q]
+        left_integral = integrals[4, q]
         for k in range(3, -1, -1):
-            until = until * x + integrals[k, q]
-        part = panel_weights[q] - until if rising else until
+            left_integral = left_integral * x + integrals[k, q]
+        part = panel_weights[q] - left_integral if rising else left_integral
         total += part * v[q] * np.divide(weight[q], panel_weights[q])
     return max(total, 0.0)
 
 
 @compiled(fastmath={"contract"})
-def _add_positive(v, weight, sign, kit, out):  # type: ignore[no-untyped-def]
+def _add_positive(v, weight, sign, panel_tables, out):  # type: ignore[no-untyped-def]
     """Add `sign` times the integral of the positive part of values (4, size) over a panel."""
-    tables, crossed = kit
+    tables, crossed = panel_tables
     ends = tables[1]
     a0, a1, a2, a3 = ends[0, 0], ends[0, 1], ends[0, 2], ends[0, 3]
     b0, b1, b2, b3 = ends[1, 0], ends[1, 1], ends[1, 2], ends[1, 3]
@@ -233,7 +232,7 @@ def _add_positive(v, weight, sign, kit, out):  # type: ignore[no-untyped-def]
     for i in range(out.size):
         total = w0 * (v0[i] if v0[i] > 0 else 0.0) + w1 * (v1[i] if v1[i] > 0 else 0.0)
         total += w2 * (v2[i] if v2[i] > 0 else 0.0) + w3 * (v3[i] if v3[i] > 0 else 0.0)
-        # A panel with a root is done below.
+        # A panel with a root is integrated below.
         out[i] += sign * total if crossed[i] >= 0 else 0.0
     for i in range(out.size):
         if crossed[i] < 0:
@@ -241,10 +240,10 @@ def _add_positive(v, weight, sign, kit, out):  # type: ignore[no-untyped-def]
 
 
 @compiled(fastmath={"contract"})
-def _cumulative(s, g, d, work):  # type: ignore[no-untyped-def]
-    """Turn exponentials `g` into cumulative probabilities, and write their slopes to `d`."""
+def _cumulative(s, g, d, buffers):  # type: ignore[no-untyped-def]
+    """Turn exponentials `g` into cumulative probabilities; write their derivatives to `d`."""
     n_classes, width = s.shape
-    share, mean = work
+    inverse_total, mean = buffers
     for b in range(width):
         d[0, b] = g[0, b] * s[0, b]
     for j in range(1, n_classes):
@@ -252,17 +251,17 @@ def _cumulative(s, g, d, work):  # type: ignore[no-untyped-def]
             d[j, b] = d[j - 1, b] + g[j, b] * s[j, b]
             g[j, b] += g[j - 1, b]
     for b in range(width):
-        share[b] = np.divide(1.0, g[n_classes - 1, b])
-        mean[b] = d[n_classes - 1, b] * share[b]
+        inverse_total[b] = np.divide(1.0, g[n_classes - 1, b])
+        mean[b] = d[n_classes - 1, b] * inverse_total[b]
     for j in range(n_classes - 1):
         for b in range(width):
-            d[j, b] = (d[j, b] - mean[b] * g[j, b]) * share[b]
-            g[j, b] *= share[b]
+            d[j, b] = (d[j, b] - mean[b] * g[j, b]) * inverse_total[b]
+            g[j, b] *= inverse_total[b]
 
 
 @compiled()
 def _turning_value(g0, d0, g1, d1):  # type: ignore[no-untyped-def]
-    """Return the extreme inside a stretch of the cubic with these ends and end slopes."""
+    """Return the extremum in (0, 1) of the cubic with these values and derivatives at 0 and 1."""
     c2 = 3 * (g1 - g0) - 2 * d0 - d1
     c3 = d0 + d1 - 2 * (g1 - g0)
     root = np.sqrt(max(c2 * c2 - 3 * c3 * d0, 0.0))
@@ -273,7 +272,7 @@ def _turning_value(g0, d0, g1, d1):  # type: ignore[no-untyped-def]
 
 @compiled()
 def _widen(least, most, before, here, step):  # type: ignore[no-untyped-def]
-    """Widen running extremes by a stretch of theta: its end, and the turn within it, if any."""
+    """Update running extremes by an interval of theta: its end, and an extremum inside, if any."""
     g0, d0 = before
     g1, d1 = here
     for j in range(len(least) - 1):
@@ -292,83 +291,85 @@ def _widen(least, most, before, here, step):  # type: ignore[no-untyped-def]
 
 
 @compiled(fastmath={"contract"})
-def _add_extremes(weight, least, most, upper, sure):  # type: ignore[no-untyped-def]
-    """Add one level to upper bounds, and write how far each class is sure at it."""
+def _add_extremes(weight, least, most, upper, belief):  # type: ignore[no-untyped-def]
+    """Add one level to upper bounds; write min G_j - max G_{j-1} of each class to `belief`."""
     last = len(least) - 1
     least[last] = most[last] = 1.0
     for b in range(least.shape[1]):
         upper[0, b] += weight * most[0, b]
-        sure[0, b] = least[0, b]
+        belief[0, b] = least[0, b]
     for j in range(1, last + 1):
         for b in range(least.shape[1]):
             upper[j, b] += weight * (most[j, b] - least[j - 1, b])
-            sure[j, b] = least[j, b] - most[j - 1, b]
+            belief[j, b] = least[j, b] - most[j - 1, b]
 
 
 @compiled()
 def inverse_cdf(scores, rule, lower, upper):  # type: ignore[no-untyped-def]
-    """Write bounds of scores (n, K) in label order; nodes are (Q, 5), Q a multiple of 4."""
-    slope, nodes, tables = rule
+    """Write bounds of scores (n, K) in label order; points are (Q, 5), Q a multiple of 4."""
+    slope, points, tables = rule
     n, n_classes = scores.shape
     width = _width(n_classes)
     size = n_classes * width
     flat, power = np.empty(size), np.empty(size)
     bits = power.view(np.int64)
     s = flat.reshape(n_classes, width)
-    work = (np.empty(width), np.empty(width))
-    # At each end: sums before and here, and their slopes; the two change places at each step.
+    buffers = (np.empty(width), np.empty(width))
+    # At each end: sums at the last and the current slope, and derivatives, in alternating places.
     g = np.empty((2, 2, size))
     d = np.empty((2, 2, n_classes, width))
     least, most = np.empty((n_classes, width)), np.empty((n_classes, width))
     low_block, up_block = np.empty(size), np.empty((n_classes, width))
-    sure, kit = np.empty((4, size)), (tables, np.empty(size))
-    theta, now = np.empty(2), np.zeros(2, dtype=np.int64)
+    belief, panel_tables = np.empty((4, size)), (tables, np.empty(size))
+    theta, current = np.empty(2), np.zeros(2, dtype=np.int64)
     for start in range(0, n, width):
         rows = min(width, n - start)
-        _load_plain(scores, start, rows, s)
+        _load_unsorted(scores, start, rows, s)
         low_block[:] = 0.0
         up_block[:] = 0.0
         for end in range(2):
-            theta[end], now[end] = slope, 0
+            theta[end], current[end] = slope, 0
             _exp(slope, flat, power, bits, g[end, 0])
             at = g[end, 0].reshape(n_classes, width)
-            _cumulative(s, at, d[end, 0], work)
+            _cumulative(s, at, d[end, 0], buffers)
             least[:] = at
             most[:] = at
-        for q in range(len(nodes)):
+        for q in range(len(points)):
             for end in range(2):
-                if nodes[q, 1 + end] != theta[end]:
-                    old = now[end]
+                if points[q, 1 + end] != theta[end]:
+                    old = current[end]
                     new = 1 - old
-                    _exp(nodes[q, 1 + end], flat, power, bits, g[end, new])
+                    _exp(points[q, 1 + end], flat, power, bits, g[end, new])
                     at = g[end, new].reshape(n_classes, width)
-                    _cumulative(s, at, d[end, new], work)
+                    _cumulative(s, at, d[end, new], buffers)
                     before = (g[end, old].reshape(n_classes, width), d[end, old])
-                    _widen(least, most, before, (at, d[end, new]), nodes[q, 1 + end] - theta[end])
-                    theta[end], now[end] = nodes[q, 1 + end], new
-            _add_extremes(nodes[q, 0], least, most, up_block, sure[q % 4].reshape(n_classes, width))
+                    _widen(least, most, before, (at, d[end, new]), points[q, 1 + end] - theta[end])
+                    theta[end], current[end] = points[q, 1 + end], new
+            _add_extremes(
+                points[q, 0], least, most, up_block, belief[q % 4].reshape(n_classes, width)
+            )
             if q % 4 == 3:
-                w = (nodes[q - 3, 0], nodes[q - 2, 0], nodes[q - 1, 0], nodes[q, 0])
+                w = (points[q - 3, 0], points[q - 2, 0], points[q - 1, 0], points[q, 0])
                 if w[3] > 0:
-                    v = (sure[0], sure[1], sure[2], sure[3])
-                    _add_positive(v, w, 1.0, kit, low_block)
+                    v = (belief[0], belief[1], belief[2], belief[3])
+                    _add_positive(v, w, 1.0, panel_tables, low_block)
         lower[start : start + rows] = low_block.reshape(n_classes, width).T[:rows]
         upper[start : start + rows] = up_block.T[:rows]
 
 
 @compiled()
 def envelope(scores, order, rule, lower, upper):  # type: ignore[no-untyped-def]
-    """Write bounds of scores (n, K), sorted by `order`; nodes are (Q, 5), Q a multiple of 4."""
-    slope, nodes, tables = rule
+    """Write bounds of scores (n, K), sorted by `order`; points are (Q, 5), Q a multiple of 4."""
+    slope, points, tables = rule
     n, n_classes = scores.shape
     width = _width(n_classes)
     size = n_classes * width
     flat, power = np.empty(size), np.empty(size)
     bits = power.view(np.int64)
     s = flat.reshape(n_classes, width)
-    work = (np.empty(width), np.empty(width))
-    p, rise = np.empty((2, 4, size)), np.empty((2, 4, size))
-    kit = (tables, np.empty(size))
+    buffers = (np.empty(width), np.empty(width))
+    p, derivative = np.empty((2, 4, size)), np.empty((2, 4, size))
+    panel_tables = (tables, np.empty(size))
     low_block, up_block = np.empty(size), np.empty(size)
     for start in range(0, n, width):
         rows = min(width, n - start)
@@ -376,31 +377,31 @@ def envelope(scores, order, rule, lower, upper):  # type: ignore[no-untyped-def]
         low_block[:] = 0.0
         _exp(slope, flat, power, bits, up_block)
         _probabilities(
-            s, up_block.reshape(n_classes, width), p[0, 0].reshape(n_classes, width), work
+            s, up_block.reshape(n_classes, width), p[0, 0].reshape(n_classes, width), buffers
         )
-        for first in range(0, len(nodes), 4):
+        for first in range(0, len(points), 4):
             for end in range(2):
                 for q in range(4):
-                    _exp(nodes[first + q, 1 + end], flat, power, bits, p[end, q])
+                    _exp(points[first + q, 1 + end], flat, power, bits, p[end, q])
                     _probabilities(
                         s,
                         p[end, q].reshape(n_classes, width),
-                        rise[end, q].reshape(n_classes, width),
-                        work,
+                        derivative[end, q].reshape(n_classes, width),
+                        buffers,
                     )
-            weight = nodes[first : first + 4]
+            weight = points[first : first + 4]
             for q in range(4):
                 for i in range(size):
                     low_block[i] += weight[q, 0] * p[0, q, i]
                     p[0, q, i] -= p[1, q, i]
-                    rise[0, q, i] = -rise[0, q, i]
+                    derivative[0, q, i] = -derivative[0, q, i]
             for k, v, sign, out in (
-                (4, rise[1], 1.0, up_block),
-                (3, rise[0], 1.0, up_block),
+                (4, derivative[1], 1.0, up_block),
+                (3, derivative[0], 1.0, up_block),
                 (0, p[0], -1.0, low_block),
             ):
                 w = (weight[0, k], weight[1, k], weight[2, k], weight[3, k])
                 if w[0] + w[1] + w[2] + w[3] > 0:
-                    _add_positive((v[0], v[1], v[2], v[3]), w, sign, kit, out)
+                    _add_positive((v[0], v[1], v[2], v[3]), w, sign, panel_tables, out)
         _store(low_block.reshape(n_classes, width), s, order, (start, rows), lower)
         _store(up_block.reshape(n_classes, width), s, order, (start, rows), upper)

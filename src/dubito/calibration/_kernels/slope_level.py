@@ -1,9 +1,10 @@
-r"""Bounds with a confidence level for one slope: cuts of two likelihoods at the same depth.
+r"""Bounds of probabilities with one slope at a confidence level, from two likelihoods.
 
-Raw labels alone miss the true slope on the near side with few rows, labels with pseudo-observations
-on the far side. The interval of slopes is the hull of the level sets
-:math:`\{\theta\ge0:f(\theta)-\inf f\le t^2/2\}` of both, with :math:`t^2` the quantile of
-:math:`\chi^2_1` at the level and half a pseudo-observation, one half for each parameter.
+With few rows the interval from the raw labels tends to miss smaller true slopes, the interval with
+pseudo-observations larger ones. The interval of slopes is the hull of the level sets
+:math:`\{\theta\ge0:f(\theta)-\inf f\le t^2/2\}` of both likelihoods, with :math:`t^2`
+the quantile of :math:`\chi^2_1` at the confidence level. The number of pseudo-observations is one
+half: one half for each parameter.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 #: Pseudo-observations, in rows, of the second likelihood for each parameter of the map.
 PSEUDO = 0.5
 
-#: Error of the kept likelihoods: it moves the ends by so much of a standard error.
+#: Error of the interpolated likelihoods, which moves the ends by that many standard errors.
 _TOLERANCE = 1e-8
 
 
@@ -71,7 +72,7 @@ def slope_interval(levels: SlopeLevels, level: float) -> tuple[float, float]:
 
 
 def _level_set(fit: SlopeLikelihood, excess: FloatArray) -> tuple[float, float]:
-    if fit.reach == 0.0:  # constant scores exclude no slope
+    if fit.score_range == 0.0:  # constant scores exclude no slope
         return 0.0, np.inf
     down, _ = distance_at(fit.below, excess)
     low = max(fit.slope - float(down[0]), 0.0)

@@ -19,15 +19,16 @@ from dubito._numerics.vector_math_compiled import SIMD_FLAGS, exp_in_place
 if TYPE_CHECKING:
     from dubito._typing import FloatArray, IntArray
 
-#: Error of the interpolant half-way along a piece; its two halves, which are used, are 2^8 closer.
+#: Error of the interpolant at the middle of a piece; those of its halves, which are used, are 2^8
+#: times smaller.
 _TOLERANCE = 1e-9
 
-#: Pieces waiting to be halved; where there are more, tangents bound the maximum.
-_DEPTH = 64
+#: Largest number of pieces on the stack; beyond it, tangents bound the maximum.
+_MAX_STACK = 64
 
-#: Beyond this slope times the gap below the largest score, other classes have probability below
-#: rounding.
-_SETTLED = 40.0
+#: Product of slope and gap below the largest score beyond which the other classes have
+#: probabilities below rounding.
+_MAX_SLOPE_TIMES_GAP = 40.0
 
 
 @compiled(fastmath=SIMD_FLAGS)
@@ -57,10 +58,10 @@ def _derivatives(
 
 @compiled()
 def _interpolant(left: FloatArray, right: FloatArray, width: float, c: FloatArray) -> None:
-    """Write the polynomial of degree 7 in the fraction of the piece, from A at both ends."""
+    """Write coefficients of the Hermite polynomial of degree 7 on [0, 1], from A at both ends."""
     c[0], c[1] = left[0], left[1] * width
     c[2], c[3] = 0.5 * left[2] * width * width, left[3] * width**3 / 6.0
-    # What the cubic of the left end misses at the right one, by derivative.
+    # Residuals at the right end of the Taylor cubic of the left end, for each derivative.
     m0 = right[0] - (c[0] + c[1] + c[2] + c[3])
     m1 = right[1] * width - (c[1] + 2.0 * c[2] + 3.0 * c[3])
     m2 = right[2] * width * width - (2.0 * c[2] + 6.0 * c[3])
@@ -72,47 +73,47 @@ def _interpolant(left: FloatArray, right: FloatArray, width: float, c: FloatArra
 
 
 @compiled()
-def _greatest(c: FloatArray, line: float) -> float:
-    """Return the greatest value of line·x minus the polynomial on [0, 1], by bracketed Newton."""
+def _greatest(c: FloatArray, slope: float) -> float:
+    """Return the maximum of slope·x minus the polynomial on [0, 1], by bracketed Newton steps."""
     low, high, x = 0.0, 1.0, 0.5
     for _ in range(40):
-        value, rate, bend = c[7], 0.0, 0.0
+        value, first, half_second = c[7], 0.0, 0.0
         for k in range(6, -1, -1):
-            bend = bend * x + rate
-            rate = rate * x + value
+            half_second = half_second * x + first
+            first = first * x + value
             value = value * x + c[k]
-        if rate < line:
+        if first < slope:
             low = x
         else:
             high = x
-        ahead = x + (line - rate) / (2.0 * bend) if bend > 0.0 else -1.0
-        ahead = ahead if low <= ahead <= high else 0.5 * (low + high)
-        # At the maximum the value moves with the square of the error.
-        if abs(ahead - x) < 1e-7:
+        proposal = x + (slope - first) / (2.0 * half_second) if half_second > 0.0 else -1.0
+        proposal = proposal if low <= proposal <= high else 0.5 * (low + high)
+        # Near the maximum the error of the value is of the square of that of x.
+        if abs(proposal - x) < 1e-7:
             break
-        x = ahead
+        x = proposal
     value = c[7]
     for k in range(6, -1, -1):
         value = value * x + c[k]
-    return line * x - value
+    return slope * x - value
 
 
 @compiled()
 def _by_tangents(left: FloatArray, right: FloatArray, ends: tuple[float, float], s: float) -> float:
-    """Return an upper bound of θs - A(θ) on a piece: A is convex, so above its tangents."""
+    """Return an upper bound of θs - A(θ) on a piece, from the tangents below the convex A."""
     a, b = ends
-    rise = right[1] - left[1]
-    where = a
-    if rise > 0.0:
-        where = ((right[1] * b - right[0]) - (left[1] * a - left[0])) / rise
-    where = min(max(where, a), b)
-    floor = max(left[0] + left[1] * (where - a), right[0] + right[1] * (where - b))
-    return where * s - floor
+    slope_change = right[1] - left[1]
+    crossing = a
+    if slope_change > 0.0:
+        crossing = ((right[1] * b - right[0]) - (left[1] * a - left[0])) / slope_change
+    crossing = min(max(crossing, a), b)
+    tangent = max(left[0] + left[1] * (crossing - a), right[0] + right[1] * (crossing - b))
+    return crossing * s - tangent
 
 
 @compiled()
-def _any_inside(s: FloatArray, low: float, high: float) -> bool:
-    """Say whether a score lies between two means."""
+def _any_between(s: FloatArray, low: float, high: float) -> bool:
+    """Return whether a score lies between two mean scores."""
     for j in range(len(s)):  # noqa: SIM110 - numba knows no generators
         if low < s[j] < high:
             return True
@@ -120,7 +121,7 @@ def _any_inside(s: FloatArray, low: float, high: float) -> bool:
 
 
 @compiled()
-def _raise_inside(  # noqa: PLR0917 - numba knows no keyword-only arguments
+def _raise_to_maxima(  # noqa: PLR0917 - numba knows no keyword-only arguments
     s: FloatArray,
     left: FloatArray,
     right: FloatArray,
@@ -135,10 +136,10 @@ def _raise_inside(  # noqa: PLR0917 - numba knows no keyword-only arguments
     for j in range(len(s)):
         if left[1] < s[j] < right[1]:
             if smooth:
-                found = a * s[j] + _greatest(c, (b - a) * s[j])
+                maximum = a * s[j] + _greatest(c, (b - a) * s[j])
             else:
-                found = _by_tangents(left, right, ends, s[j])
-            upper[j] = max(upper[j], found)
+                maximum = _by_tangents(left, right, ends, s[j])
+            upper[j] = max(upper[j], maximum)
 
 
 @compiled()
@@ -151,35 +152,35 @@ def _maxima_inside(
 ) -> None:
     """Raise log-probabilities to their maxima between knots[0] and knots[1].
 
-    `knots` (depth) and `data` (depth, 4) are a stack of ends still to be visited, right to left.
+    `knots` (depth) and `data` (depth, 4) are a stack of ends of pieces still to do, right to left.
     """
-    finest = 1.0 / -s.min()
+    smallest_slope = 1.0 / -s.min()
     c, middle_data = np.empty(8), np.empty(4)
-    count = 2  # the piece in hand lies between the last two of the stack, the left one last
+    count = 2  # the current piece lies between the last two of the stack, the left one last
     knots[0], knots[1] = knots[1], knots[0]
     for k in range(4):
         data[0, k], data[1, k] = data[1, k], data[0, k]
     while count > 1:
         b, a = knots[count - 2], knots[count - 1]
         right, left = data[count - 2], data[count - 1]
-        if not _any_inside(s, left[1], right[1]):
+        if not _any_between(s, left[1], right[1]):
             count -= 1
             continue
-        # Slopes that matter differ by as many powers of ten as the scores do.
-        near = max(a, finest)
-        middle = 0.5 * (a + b) if b <= 4.0 * near else math.sqrt(near) * math.sqrt(b)
-        if count == _DEPTH or not a < middle < b:
-            _raise_inside(s, left, right, (a, b), False, upper)
+        # Maxima lie at slopes of as many orders of magnitude as the scores have.
+        scale = max(a, smallest_slope)
+        middle = 0.5 * (a + b) if b <= 4.0 * scale else math.sqrt(scale) * math.sqrt(b)
+        if count == _MAX_STACK or not a < middle < b:
+            _raise_to_maxima(s, left, right, (a, b), False, upper)
             count -= 1
             continue
         _derivatives(s, middle, power, middle_data)
         _interpolant(left, right, b - a, c)
-        guess, fraction = c[7], (middle - a) / (b - a)
+        interpolated, fraction = c[7], (middle - a) / (b - a)
         for k in range(6, -1, -1):
-            guess = fraction * guess + c[k]
-        if abs(guess - middle_data[0]) <= _TOLERANCE:
-            _raise_inside(s, left, middle_data, (a, middle), True, upper)
-            _raise_inside(s, middle_data, right, (middle, b), True, upper)
+            interpolated = fraction * interpolated + c[k]
+        if abs(interpolated - middle_data[0]) <= _TOLERANCE:
+            _raise_to_maxima(s, left, middle_data, (a, middle), True, upper)
+            _raise_to_maxima(s, middle_data, right, (middle, b), True, upper)
             count -= 1
             continue
         knots[count], data[count] = a, left
@@ -188,8 +189,8 @@ def _maxima_inside(
 
 
 @compiled()
-def _gap(s: FloatArray) -> tuple[float, int]:
-    """Return how far the second largest value lies below 0, the largest, and how many are 0."""
+def _gap_and_ties(s: FloatArray) -> tuple[float, int]:
+    """Return the gap from the largest value, 0, to the next one, and the number of values 0."""
     second, ties = -np.inf, 0
     for j in range(len(s)):
         if s[j] == 0.0:
@@ -205,7 +206,7 @@ def _in_units(
 ) -> tuple[float, float]:
     """Write scores in units of the widest gap, a power of 2; return the slopes in these units.
 
-    Derivatives of A would overflow, or vanish, with the cube of the scores.
+    Otherwise the third derivative of A, a cube of scores, could overflow or underflow.
     """
     low, high = interval
     widest = -scores.min()
@@ -226,17 +227,17 @@ def envelope(
     n, n_classes = scores.shape
     e, binade = np.empty(n_classes), np.empty(n_classes)
     power = (e, binade, binade.view(np.int64))
-    knots, data = np.empty(_DEPTH), np.empty((_DEPTH, 4))
+    knots, data = np.empty(_MAX_STACK), np.empty((_MAX_STACK, 4))
     s = np.empty(n_classes)
     for i in range(n):
         down, up = lower[i], upper[i]
         low, high = _in_units(scores[i], interval, s)
-        gap, ties = _gap(s)
+        gap, ties = _gap_and_ties(s)
         if ties == n_classes:
             down[:] = up[:] = 1.0 / n_classes
             continue
-        settled = min((_SETTLED + math.log(n_classes)) / gap, 1e300)
-        knots[0], knots[1] = low, max(min(high, settled), low)
+        last_slope = min((_MAX_SLOPE_TIMES_GAP + math.log(n_classes)) / gap, 1e300)
+        knots[0], knots[1] = low, max(min(high, last_slope), low)
         _derivatives(s, knots[0], power, data[0])
         _derivatives(s, knots[1], power, data[1])
         for j in range(n_classes):

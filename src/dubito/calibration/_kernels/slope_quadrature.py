@@ -1,4 +1,8 @@
-"""Level sets of the slope at quadrature points over the level, computed once for all rows."""
+r"""Quadrature points over likelihood levels, with the level set of the slope at each.
+
+They integrate :math:`\int_0^1h(\Gamma(\gamma))\,d\gamma` with :math:`\Gamma(\gamma)` the slopes of
+relative likelihood at least :math:`\gamma`, and are computed once for all rows.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +19,11 @@ if TYPE_CHECKING:
 
 
 class QuadraturePoints(NamedTuple):
-    r"""Level sets [lower, upper] at nodes of an integral over the level, from 1 down to 0.
+    r"""Level sets [lower, upper] at quadrature points over the level, from 1 down to 0.
 
     `weight` integrates over the level, :math:`\int h(\Gamma(\gamma))d\gamma`; `lower_weight` and
     `upper_weight` integrate over the slope, :math:`\int h(\theta)\,pl(\theta)d\theta`, by its
-    values at the level sets' ends. `relative` nodes are for rows scaled to range 1.
+    values at the level sets' ends. `relative` points are for rows scaled to range 1.
     """
 
     slope: float
@@ -31,39 +35,39 @@ class QuadraturePoints(NamedTuple):
     relative: bool
 
 
-#: Levels below exp(-24.5) = 2e-11 are left out of integrals.
-_DEPTH = 7.0
-#: Panels are halved until test integrands are right to this.
+#: Largest r of the integrals: levels below exp(-r²/2) = 2e-11 are left out.
+_LARGEST_R = 7.0
+#: Panels are halved until the error of test integrals is below this.
 _PANEL_TOLERANCE = 1e-8
-#: Rows up to so many times wider than the widest of the fit are among the test integrands.
+#: Test integrands include rows of scores this many times wider than the widest of the fit.
 _WIDER = 1e3
 #: Points of each panel of a composite rule.
 PANEL = 4
 
 
-def quadrature_points(fit: SlopeLikelihood, n_nodes: int, *, refine: int = 0) -> QuadraturePoints:
-    r"""Return nodes in r, where :math:`\gamma=e^{-r^2/2}`.
+def quadrature_points(fit: SlopeLikelihood, n_points: int, *, refine: int = 0) -> QuadraturePoints:
+    r"""Return quadrature points in r, where :math:`\gamma=e^{-r^2/2}`.
 
-    A Gauss-Legendre rule of `n_nodes` points, or several of them side by side where the level sets
-    are lopsided or reach slope 0, serves smooth integrands; for others `refine` > 0 makes each a
-    composite of panels of `PANEL` points, up to `refine` times as many.
+    A Gauss-Legendre rule of `n_points` points, or several of them on adjacent panels where level
+    sets are asymmetric or reach slope 0, is accurate for smooth integrands. For others, `refine` >
+    0 makes each a composite rule of panels of `PANEL` points, with up to `refine` times as many.
     """
-    if fit.reach == 0.0:
-        return _flat_nodes(n_nodes, refine)
-    drift, breaks = _drift_and_breaks(fit)
-    panels = _resolved_panels(fit, breaks, drift, n_nodes, min(refine, 1))
-    x, share = _compose(panels, n_nodes, refine)
-    nodes = _nodes_at(fit, x, share, drift)
-    return nodes._replace(weight=nodes.weight / nodes.weight.sum())
+    if fit.score_range == 0.0:
+        return _points_for_constant_scores(n_points, refine)
+    offset, breaks = _offset_and_breaks(fit)
+    panels = _resolved_panels(fit, breaks, offset, n_points, min(refine, 1))
+    x, panel_weight = _compose(panels, n_points, refine)
+    points = _points_at(fit, x, panel_weight, offset)
+    return points._replace(weight=points.weight / points.weight.sum())
 
 
-def _nodes_at(
-    fit: SlopeLikelihood, x: FloatArray, share: FloatArray, drift: float
+def _points_at(
+    fit: SlopeLikelihood, x: FloatArray, panel_weight: FloatArray, offset: float
 ) -> QuadraturePoints:
-    level = 0.5 * x * (x + 2 * drift)
-    weight = share * (x + drift) * np.exp(-level)
-    down, down_rate = distance_at(fit.below, level)
-    up, up_rate = distance_at(fit.above, level)
+    excess = 0.5 * x * (x + 2 * offset)
+    weight = panel_weight * (x + offset) * np.exp(-excess)
+    down, down_rate = distance_at(fit.below, excess)
+    up, up_rate = distance_at(fit.above, excess)
     return QuadraturePoints(
         fit.slope,
         weight,
@@ -75,31 +79,31 @@ def _nodes_at(
     )
 
 
-def _drift_and_breaks(fit: SlopeLikelihood) -> tuple[float, FloatArray]:
-    r"""Return the drift a of :math:`r^2=x^2+2ax` and the ends of smooth stretches of x.
+def _offset_and_breaks(fit: SlopeLikelihood) -> tuple[float, FloatArray]:
+    r"""Return the offset a of :math:`r^2=x^2+2ax` and the ends of smooth intervals of x.
 
-    With the estimate at the guard, slope 0, the level set's end moves as :math:`r^2` at first and
-    as r later; as :math:`x=\sqrt{r^2+a^2}-a` it moves evenly. Elsewhere a is 0 and x is r, and
-    where the level set reaches slope 0 its lower end stops.
+    With the estimate at its bound, slope 0, the level set's end is proportional to :math:`r^2` at
+    first and to r later; in :math:`x=\sqrt{r^2+a^2}-a` it is nearly linear. Otherwise a is 0 and x
+    is r; where the level set reaches slope 0, its lower end is constant from there on.
     """
-    drift = 0.0
+    offset = 0.0
     if fit.slope == 0.0:
-        _, rate, bend = fit.above.coefficients[0, :3]
-        drift = float(rate / np.sqrt(2 * bend))
-    deepest = _DEPTH**2 / (np.hypot(_DEPTH, drift) + drift)
-    stop = float(np.sqrt(2 * fit.below.excess[-1]))
-    if fit.slope > 0.0 and stop < deepest:
-        return drift, np.array([0.0, stop, deepest])
-    return drift, np.array([0.0, deepest])
+        _, rate, half_curvature = fit.above.coefficients[0, :3]
+        offset = float(rate / np.sqrt(2 * half_curvature))
+    last_x = _LARGEST_R**2 / (np.hypot(_LARGEST_R, offset) + offset)
+    lower_stop = float(np.sqrt(2 * fit.below.excess[-1]))
+    if fit.slope > 0.0 and lower_stop < last_x:
+        return offset, np.array([0.0, lower_stop, last_x])
+    return offset, np.array([0.0, last_x])
 
 
 def _resolved_panels(
-    fit: SlopeLikelihood, breaks: FloatArray, drift: float, n_nodes: int, refine: int
+    fit: SlopeLikelihood, breaks: FloatArray, offset: float, n_points: int, refine: int
 ) -> FloatArray:
-    """Halve stretches until rules on them and on their halves agree on all test integrands."""
+    """Return panels on which the rule agrees with that on their halves, for all test integrands."""
 
     def integrals(ends: FloatArray) -> FloatArray:
-        return _test_integrals(fit, _compose(ends, n_nodes, refine), drift, len(ends))
+        return _test_integrals(fit, _compose(ends, n_points, refine), offset, len(ends))
 
     ends = np.column_stack([breaks[:-1], breaks[1:]])
     whole = integrals(ends)
@@ -108,9 +112,9 @@ def _resolved_panels(
         middle = ends.mean(axis=1)
         halves = np.column_stack([ends[:, 0], middle, middle, ends[:, 1]]).reshape(-1, 2)
         parts = integrals(halves)
-        apart = np.abs(whole - parts[::2] - parts[1::2]).max(axis=1)
+        difference = np.abs(whole - parts[::2] - parts[1::2]).max(axis=1)
         wide = ends[:, 1] - ends[:, 0] > breaks[-1] * 2.0**-30
-        divide = wide & (apart > _PANEL_TOLERANCE)
+        divide = wide & (difference > _PANEL_TOLERANCE)
         panels.append(ends[~divide])
         ends, whole = halves[np.repeat(divide, 2)], parts[np.repeat(divide, 2)]
     found = np.concatenate(panels)
@@ -118,71 +122,77 @@ def _resolved_panels(
 
 
 def _test_integrals(
-    fit: SlopeLikelihood, rule: tuple[FloatArray, FloatArray], drift: float, n_panels: int
+    fit: SlopeLikelihood, rule: tuple[FloatArray, FloatArray], offset: float, n_panels: int
 ) -> FloatArray:
-    r"""Integrate probabilities :math:`1/(1+Me^{-c\theta})` of all scales c over each panel.
+    r"""Return integrals of probabilities :math:`1/(1+Me^{-c\theta})`, all scales c, on each panel.
 
-    They are what rows of two distinct scores give, and their bends are as sharp as any row's.
+    They are the probabilities of rows with two distinct scores, whose curvature in the slope is the
+    largest of any row.
     """
-    nodes = _nodes_at(fit, *rule, drift)
-    top = fit.slope + fit.above.knots[-1]
-    last = np.log2(_WIDER * fit.reach)
-    # Where slopes reach next to nowhere the widest rows see them not, and stand for all.
-    scales = 2.0 ** np.arange(np.floor(min(-np.log2(top), last)), last + 1)
+    points = _points_at(fit, *rule, offset)
+    largest_slope = fit.slope + fit.above.knots[-1]
+    last = np.log2(_WIDER * fit.score_range)
+    # Where all slopes are tiny even the widest rows are flat in them, and one scale is enough.
+    scales = 2.0 ** np.arange(np.floor(min(-np.log2(largest_slope), last)), last + 1)
 
     def by_panel(values: FloatArray) -> FloatArray:
         return np.asarray(values.reshape(len(scales), n_panels, -1).sum(axis=2).T)
 
     results = []
-    for theta, by_slope in ((nodes.lower, nodes.lower_weight), (nodes.upper, nodes.upper_weight)):
+    for theta, slope_weight in (
+        (points.lower, points.lower_weight),
+        (points.upper, points.upper_weight),
+    ):
         decay = np.exp(-np.minimum(np.multiply.outer(scales, theta), 700.0))
         for rivals in (1.0, 30.0, 1000.0):
             p = 1 / (1 + rivals * decay)
-            results += [by_panel(p * nodes.weight)]
-            results += [by_panel(p * (1 - p) * np.multiply.outer(scales, by_slope))]
+            results += [by_panel(p * points.weight)]
+            results += [by_panel(p * (1 - p) * np.multiply.outer(scales, slope_weight))]
     return np.hstack(results)
 
 
-def _compose(ends: FloatArray, points: int, refine: int) -> tuple[FloatArray, FloatArray]:
+def _compose(ends: FloatArray, n_points: int, refine: int) -> tuple[FloatArray, FloatArray]:
     """Return points and weights of Gauss-Legendre rules on panels with ends (m, 2), in order."""
     if refine:
-        ends, points = _divided(ends, points, refine), PANEL
-    x, w = _gauss(points)
+        ends, n_points = _divided(ends, n_points, refine), PANEL
+    x, w = _gauss(n_points)
     half = 0.5 * (ends[:, 1:] - ends[:, :1])
     return (ends[:, :1] + half * (x + 1)).ravel(), (half * w).ravel()
 
 
-def _divided(ends: FloatArray, points: int, refine: int) -> FloatArray:
-    """Divide panels among rules of `PANEL` points: narrow panels need no more than they had."""
+def _divided(ends: FloatArray, n_points: int, refine: int) -> FloatArray:
+    """Return panels divided for rules of `PANEL` points; narrow ones keep their point count."""
     width = ends[:, 1] - ends[:, 0]
-    count = np.ceil(points * np.maximum(refine * width / ends[-1, 1], 1.0) / PANEL).astype(int)
+    count = np.ceil(n_points * np.maximum(refine * width / ends[-1, 1], 1.0) / PANEL).astype(int)
     part = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
     step, start = np.repeat(width / count, count), np.repeat(ends[:, 0], count)
     return np.column_stack([start + part * step, start + (part + 1) * step])
 
 
 @cache
-def _gauss(points: int) -> tuple[FloatArray, FloatArray]:
-    x, w = np.polynomial.legendre.leggauss(points)
+def _gauss(n_points: int) -> tuple[FloatArray, FloatArray]:
+    x, w = np.polynomial.legendre.leggauss(n_points)
     return x, w
 
 
-def _flat_nodes(n_nodes: int, refine: int) -> QuadraturePoints:
-    """Return nodes for constant scores: every slope is as likely as any other.
+def _points_for_constant_scores(n_points: int, refine: int) -> QuadraturePoints:
+    """Return quadrature points for constant scores, whose likelihood is constant in the slope.
 
-    The one level set is [0, inf); rows are scaled to range 1, and slopes from 1e-6 to 1e6 tell
-    all that can be told of them.
+    The level set is [0, inf) at every level; rows are scaled to range 1, for which slopes from 1e-6
+    to 1e6 represent it.
     """
     breaks = np.concatenate([[0.0], 4.0 ** np.arange(-10, 11)])
-    theta, share = _compose(np.column_stack([breaks[:-1], breaks[1:]]), n_nodes, min(refine, 1))
-    end = np.full(PANEL, breaks[-1])
-    none, last = np.zeros_like(theta), np.zeros(PANEL)
+    theta, panel_weight = _compose(
+        np.column_stack([breaks[:-1], breaks[1:]]), n_points, min(refine, 1)
+    )
+    largest_slope = np.full(PANEL, breaks[-1])
+    zeros, no_weight = np.zeros_like(theta), np.zeros(PANEL)
     return QuadraturePoints(
         0.0,
-        np.append(none, np.full(PANEL, 1 / PANEL)),
-        np.append(none, last),
-        np.append(theta, end),
-        np.append(none, last),
-        np.append(share, last),
+        np.append(zeros, np.full(PANEL, 1 / PANEL)),
+        np.append(zeros, no_weight),
+        np.append(theta, largest_slope),
+        np.append(zeros, no_weight),
+        np.append(panel_weight, no_weight),
         True,
     )

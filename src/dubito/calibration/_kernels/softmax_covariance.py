@@ -7,9 +7,9 @@ of covariance C, those of a row have a covariance V (K, K), and by the delta met
 .. math:: \operatorname{Var}\eta_k=c_k^\mathsf TVc_k=
           \frac{V_{kk}-2(Vp)_k+p^\mathsf TVp}{(1-p_k)^2}.
 
-V is never asked for as such: a covariance gives its diagonal and its products with vectors. One
-direction w of the parameters, the slope that all classes share, is kept apart from C: there a
-likelihood may be lopsided. Along it the log-odds change by :math:`c_k` times the change of z.
+V is not formed: a covariance gives its diagonal and its products with vectors. One direction w of
+the parameters, the slope common to all classes, is kept apart from C, because the likelihood may be
+asymmetric along it. Along it the log-odds change by :math:`c_k` times the change of z.
 
 Features f of a row are its scores in units of their size, and 1 for the bias.
 
@@ -18,7 +18,7 @@ structure             parameters                                  kept          
 ====================  ==========================================  ===================  ============
 `DenseMatrix`         matrix and bias                             O(K⁴)/4              O(K⁴)/2
 `DenseDiagonal`       slope and bias of each class                O(K²)                O(K²)
-`ClassBlocks`         the same, classes apart                     O(K)                 O(K)
+`ClassBlocks`         the same, classes independent               O(K)                 O(K)
 `KroneckerMatrix`     matrix and bias, as if probabilities did    O(K²)                O(K²)
                       not depend on the features
 ====================  ==========================================  ===================  ============
@@ -48,22 +48,22 @@ class Covariance(Protocol):
     """The covariance of the parameters of a softmax map."""
 
     def of_rows(self, scores: FloatArray) -> RowCovariance:
-        """Return that of the logits at scores (n, K), in units of their size."""
+        """Return the covariance of the logits at scores (n, K), in units of their size."""
 
     def numbers_per_row(self) -> int:
-        """Return how many numbers `of_rows` holds for each row."""
+        """Return the number of floats that `of_rows` stores for each row."""
 
 
 class LogOdds(NamedTuple):
-    """Log-odds of each class against the rest, and how far they may be off, each (n, K)."""
+    """Log-odds of each class against the rest, their variance and derivative, each (n, K)."""
 
     value: FloatArray
-    variance: FloatArray  # but for the direction kept apart
-    along: FloatArray  # the derivative along that
+    variance: FloatArray  # without the direction kept apart
+    along: FloatArray  # derivative along the direction kept apart
 
 
 def log_odds(covariance: RowCovariance, logits: FloatArray, along: FloatArray) -> LogOdds:
-    """Return the log-odds of each class.
+    """Return the log-odds of each class against the rest, and their variance.
 
     Parameters
     ----------
@@ -76,21 +76,21 @@ def log_odds(covariance: RowCovariance, logits: FloatArray, along: FloatArray) -
     if isinstance(covariance, _Listed):
         return covariance.log_odds(logits, along)
     rows, best = np.arange(len(logits)), logits.argmax(axis=1)
-    top = logits[rows, best]
+    largest = logits[rows, best]
     others = logits.copy()
     others[rows, best] = -np.inf
     second = others.max(axis=1)
-    p = np.exp(logits - top[:, None])
+    p = np.exp(logits - largest[:, None])
     total = p.sum(axis=1, keepdims=True)
-    # Of the best class the rest is summed apart: subtracting it from the total would cancel.
+    # For the best class, sum the others directly: total - p would cancel.
     rest = np.exp(others - second[:, None])
     rest_total = rest.sum(axis=1)
-    value = (logits - top[:, None]) - np.log(np.maximum(total - p, 0.5))
-    value[rows, best] = (top - second) - np.log(rest_total)
+    value = (logits - largest[:, None]) - np.log(np.maximum(total - p, 0.5))
+    value[rows, best] = (largest - second) - np.log(rest_total)
 
     p /= total
     product = covariance.times(p)
-    other = np.maximum(1 - p, 0.5)  # only the best class has less
+    other = np.maximum(1 - p, 0.5)  # only the best class can have less, and is replaced below
     variance = covariance.diagonal() - 2 * product + _dot(p, product)[:, None]
     variance /= other**2
     slope = (along - _dot(p, along)[:, None]) / other
@@ -117,7 +117,7 @@ class DenseMatrix(NamedTuple):
 
     @classmethod
     def of(cls, covariance: FloatArray, n_classes: int) -> DenseMatrix:
-        """Read a covariance of parameters (K, K+1), flat, the bias last."""
+        """Return the structure of a covariance of parameters (K, K+1), flattened, the bias last."""
         n_features = n_classes + 1
         blocks = covariance.reshape(n_classes, n_features, n_classes, n_features)
         a, b = np.triu_indices(n_classes)
@@ -128,7 +128,7 @@ class DenseMatrix(NamedTuple):
         return cls(np.ascontiguousarray(table), n_classes)
 
     def numbers_per_row(self) -> int:
-        """Return how many numbers `of_rows` holds for each row."""
+        """Return the number of floats that `of_rows` stores for each row."""
         return 3 * len(self.table) + self.n_classes**2
 
     def of_rows(self, scores: FloatArray) -> RowCovariance:
@@ -140,7 +140,7 @@ class DenseMatrix(NamedTuple):
 
 
 class _Listed(NamedTuple):
-    """The covariances of all rows, upper triangles listed."""
+    """The covariances of all rows, as lists of their upper triangles."""
 
     pairs: FloatArray  # (n, K(K+1)/2)
     n_classes: int
@@ -148,10 +148,10 @@ class _Listed(NamedTuple):
     def full(self) -> FloatArray:
         """Return them as (n, K, K)."""
         n_classes = self.n_classes
-        place = np.empty((n_classes, n_classes), dtype=np.intp)
+        position = np.empty((n_classes, n_classes), dtype=np.intp)
         a, b = np.triu_indices(n_classes)
-        place[a, b] = place[b, a] = np.arange(len(a))
-        return self.pairs[:, place.ravel()].reshape(-1, n_classes, n_classes)
+        position[a, b] = position[b, a] = np.arange(len(a))
+        return self.pairs[:, position.ravel()].reshape(-1, n_classes, n_classes)
 
     def diagonal(self) -> FloatArray:
         return np.einsum("nkk->nk", self.full())
@@ -160,7 +160,7 @@ class _Listed(NamedTuple):
         return np.einsum("nab,nb->na", self.full(), vectors)
 
     def log_odds(self, logits: FloatArray, along: FloatArray) -> LogOdds:
-        """Return `log_odds`, compiled: the products of small matrices take longer to call."""
+        """Return `log_odds`, compiled: numpy calls on small matrices take longer than the sums."""
         from dubito.calibration._kernels.softmax_covariance_compiled import (  # noqa: PLC0415 - loads numba
             listed_log_odds,
         )
@@ -175,18 +175,18 @@ class DenseDiagonal(NamedTuple):
     """The full covariance of a slope and a bias of each class."""
 
     slope: FloatArray  # (K, K)
-    both: FloatArray  # (K, K): slopes times biases
+    both: FloatArray  # (K, K): covariance of slopes and biases
     bias: FloatArray  # (K, K)
 
     @classmethod
     def of(cls, covariance: FloatArray, n_classes: int) -> DenseDiagonal:
-        """Read a covariance of K slopes and K biases."""
+        """Return the structure of a covariance of K slopes and K biases, slopes first."""
         slopes, biases = slice(n_classes), slice(n_classes, None)
         parts = (slopes, slopes), (slopes, biases), (biases, biases)
         return cls(*(np.ascontiguousarray(covariance[part]) for part in parts))
 
     def numbers_per_row(self) -> int:
-        """Return how many numbers `of_rows` holds for each row."""
+        """Return the number of floats that `of_rows` stores for each row."""
         return 4 * len(self.slope)
 
     def of_rows(self, scores: FloatArray) -> RowCovariance:
@@ -210,9 +210,9 @@ class _Scaled(NamedTuple):
 
 
 class ClassBlocks(NamedTuple):
-    r"""Slope and bias of each class, independent of other classes but that the mean slope is fixed.
+    r"""Covariance of slope and bias of each class, with classes independent but for the mean slope.
 
-    The covariance is that of the blocks less :math:`vv^\mathsf T`.
+    It is block diagonal minus :math:`vv^\mathsf T`, because the mean slope is fixed.
     """
 
     slope: FloatArray  # (K,)
@@ -222,7 +222,7 @@ class ClassBlocks(NamedTuple):
     fixed_bias: FloatArray
 
     def numbers_per_row(self) -> int:
-        """Return how many numbers `of_rows` holds for each row."""
+        """Return the number of floats that `of_rows` stores for each row."""
         return 2 * len(self.slope)
 
     def of_rows(self, scores: FloatArray) -> RowCovariance:
@@ -243,9 +243,9 @@ class _Apart(NamedTuple):
 
 
 class KroneckerMatrix(NamedTuple):
-    r"""Covariance :math:`(A\otimes B+\lambda I)^{-1}` of a matrix and a bias, and `blocks` added.
+    r"""Covariance :math:`(A\otimes B+\lambda I)^{-1}` of a matrix and a bias, plus `blocks`.
 
-    In the eigenvectors of A and B it is diagonal.
+    It is diagonal in the eigenvectors of A and B.
     """
 
     variances: FloatArray  # (K+1, K): of right and left eigenvectors
@@ -254,7 +254,7 @@ class KroneckerMatrix(NamedTuple):
     blocks: ClassBlocks
 
     def numbers_per_row(self) -> int:
-        """Return how many numbers `of_rows` holds for each row."""
+        """Return the number of floats that `of_rows` stores for each row."""
         return 6 * len(self.left)
 
     def of_rows(self, scores: FloatArray) -> RowCovariance:

@@ -1,8 +1,8 @@
 r"""Softmax models of log scores: one slope, a slope and a bias per class, or a full matrix.
 
 Targets are :math:`t=(1-\epsilon)\,e_y+\epsilon/K` with :math:`\epsilon=c/(n+c)`: c
-pseudo-observations of unknown label, spread over the rows. With c > 0 every estimate is finite; as
-n grows they vanish.
+pseudo-observations of unknown label, distributed over the rows. With c > 0 every estimate is
+finite; as n grows their effect vanishes.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
     from dubito._typing import FloatArray, IntArray
 
-#: Numbers a pass holds at once: 4 MiB of them.
+#: Floats that a pass holds at once: 4 MiB.
 _CHUNK = 2**19
 
-#: Rows on which the slope is found first, fewer of them where they are long; full passes then only
-#: polish it.
+#: Rows of a subsample on which the slope is fitted first, fewer for many classes; passes over all
+#: rows then need few steps.
 _PILOT_ROWS = 4096
 _FEWEST_PILOT_ROWS = 256
-#: Part of the scores that may be listed: beyond, a list costs more than it saves.
+#: Fraction of the scores above which a list of likely ones costs more than it saves.
 _LISTED = 0.25
 
 
@@ -49,20 +49,20 @@ class Blocks(NamedTuple):
 
 
 def fit_slope(u: FloatArray, y: IntArray, weight: FloatArray, pseudo: float) -> Slope:
-    r"""Minimise the negative log-likelihood of :math:`\mathrm{softmax}(\theta u)` over θ ≥ 0.
+    r"""Return the maximum likelihood estimate θ ≥ 0 of :math:`\mathrm{softmax}(\theta u)`.
 
-    It is convex in θ: Halley's steps inside a bracket. θ is 0 where scores point away from the
-    labels and 1 where they say nothing at all.
+    The negative log-likelihood is convex in θ: Halley's method inside a bracket. θ is 0 where
+    scores are negatively related to the labels, and 1 where all scores are constant.
     """
-    share = pseudo_fraction(weight.sum(), pseudo)
+    fraction = pseudo_fraction(weight.sum(), pseudo)
     start = _first_guess(u, weight)
     if start == 0.0:
         return Slope(1.0, 0.0, 0)
     pilot = _pilot_rows(u)
     if len(u) > 4 * pilot:
         rows = subsample_rows(len(u), pilot)
-        start = _halley(u[rows], y[rows], weight[rows], share, start).theta or start
-    return _halley(u, y, weight, share, start)
+        start = _halley(u[rows], y[rows], weight[rows], fraction, start).theta or start
+    return _halley(u, y, weight, fraction, start)
 
 
 def slope_loss(
@@ -79,32 +79,32 @@ def _pilot_rows(u: FloatArray) -> int:
 
 
 def _first_guess(u: FloatArray, weight: FloatArray) -> float:
-    """Return the slope at which a typical best score leads the mean by log K."""
+    """Return the slope at which the largest score exceeds the mean by log K on average."""
     rows = subsample_rows(len(u), _pilot_rows(u))
     part = u[rows]
     # The mean of equal scores may differ from them by rounding; their range does not.
-    leads = np.where(np.ptp(part, axis=1) > 0, part.max(axis=1) - part.mean(axis=1), 0.0)
-    lead = float(np.average(leads, weights=weight[rows]))
-    if lead == 0.0 and len(rows) < len(u):
-        lead = max(float(np.ptp(u[rows], axis=1).max()) for rows in row_chunks(u))
-    return np.log(u.shape[1]) / lead if lead > 0 else 0.0
+    advantages = np.where(np.ptp(part, axis=1) > 0, part.max(axis=1) - part.mean(axis=1), 0.0)
+    advantage = float(np.average(advantages, weights=weight[rows]))
+    if advantage == 0.0 and len(rows) < len(u):
+        advantage = max(float(np.ptp(u[rows], axis=1).max()) for rows in row_chunks(u))
+    return np.log(u.shape[1]) / advantage if advantage > 0 else 0.0
 
 
-def _halley(u: FloatArray, y: IntArray, weight: FloatArray, share: float, theta: float) -> Slope:
+def _halley(u: FloatArray, y: IntArray, weight: FloatArray, fraction: float, theta: float) -> Slope:
     from dubito.calibration._kernels.softmax_models_compiled import temperature_sums  # noqa: PLC0415
 
     n = float(weight.sum())
     low, high, last = 0.0, np.inf, np.inf
     gradient = 0.0
     for n_iter in range(1, 101):
-        _, first, second, third = temperature_sums(u, y, weight, share, theta)
+        _, first, second, third = temperature_sums(u, y, weight, fraction, theta)
         gradient = abs(first) * theta / n
-        if first > 0 and low == 0.0 and high == np.inf and _points_away(u, y, weight, share):
+        if first > 0 and low == 0.0 and high == np.inf and _points_away(u, y, weight, fraction):
             return Slope(0.0, 0.0, n_iter)
         low, high = (theta, high) if first < 0 else (low, theta)
         step = _halley_step(first, second, third)
         size = abs(step) / theta
-        # Within rounding, or no longer shrinking because rounding is all that is left.
+        # Converged, or steps no longer decrease because they are rounding errors.
         if size <= 1e-12 or (size <= 1e-8 and 2 * size >= last):
             return Slope(theta, gradient, n_iter)
         last = size
@@ -113,15 +113,15 @@ def _halley(u: FloatArray, y: IntArray, weight: FloatArray, share: float, theta:
 
 
 def _halley_step(first: float, second: float, third: float) -> float:
-    if second <= 0.0:  # every probability is 0 or 1: too far out to see the slope
+    if second <= 0.0:  # every probability is 0 or 1 up to rounding
         return np.copysign(np.inf, first) if first else 0.0
     newton = first / second
-    # Where the cubic term would more than double the step, it is not to be trusted.
+    # The third-order correction may at most double the step: beyond that it is inaccurate.
     return newton / max(1 - 0.5 * newton * third / second, 0.5)
 
 
 def _inside(proposal: float, theta: float, low: float, high: float) -> float:
-    """Keep a step inside the bracket, and within a factor of 8."""
+    """Return the proposal limited to the bracket, and to a factor of 8 from θ."""
     if proposal > theta:
         limit = min(8 * theta, high)
         return proposal if proposal < limit else min(8 * theta, 0.5 * (theta + high))
@@ -129,21 +129,21 @@ def _inside(proposal: float, theta: float, low: float, high: float) -> float:
     return proposal if proposal > limit else max(theta / 8, 0.5 * (theta + low))
 
 
-def _points_away(u: FloatArray, y: IntArray, weight: FloatArray, share: float) -> bool:
-    """Say whether the likelihood falls from θ = 0 on: mean scores exceed those of the labels."""
+def _points_away(u: FloatArray, y: IntArray, weight: FloatArray, fraction: float) -> bool:
+    """Return whether the likelihood decreases at θ = 0: mean scores exceed those of labels."""
     own = u[np.arange(len(u)), y]
     gap = np.concatenate([u[rows].mean(axis=1) for rows in row_chunks(u)]) - own
-    return bool((1 - share) * (weight @ gap) >= 0)
+    return bool((1 - fraction) * (weight @ gap) >= 0)
 
 
 def row_chunks(u: FloatArray, width: int = 1) -> Iterator[slice]:
-    """Cut rows into runs, so that `width` arrays of a run stay small."""
+    """Return slices of consecutive rows for which `width` arrays fit in a chunk."""
     step = max(1, _CHUNK // (width * u.shape[1]))
     return (slice(i, min(i + step, len(u))) for i in range(0, len(u), step))
 
 
 def subsample_rows(n: int, count: int) -> IntArray:
-    """Choose rows without pattern, the same on every run; all of them when they are few."""
+    """Return `count` random rows of n in order, the same on every run; all if n is no larger."""
     if n <= count:
         return np.arange(n)
     return np.sort(np.random.default_rng(0).choice(n, count, replace=False))
@@ -168,36 +168,37 @@ def diagonal_value_and_blocks(
 
 
 class Likely(NamedTuple):
-    """Scores of the classes that matter to each row, and what the others add to its sum."""
+    """Scores of the likely classes of each row, and the sum of exponentials of the others."""
 
-    start: IntArray  # (n + 1,), where the row's scores begin
+    start: IntArray  # (n + 1,), index of each row's first score
     column: npt.NDArray[np.int32]
     score: FloatArray
-    rest: FloatArray  # (n,), the logarithm of their sum of exponentials
+    rest: FloatArray  # (n,), logarithm of the other classes' sum of exponentials
 
 
-def likely_scores(u: FloatArray, y: IntArray, theta: float, share: float) -> Likely | None:
-    """List the scores whose probability under softmax(θu) exceeds `share`, and those of labels.
+def likely_scores(u: FloatArray, y: IntArray, theta: float, threshold: float) -> Likely | None:
+    """Return scores whose probability under softmax(θu) exceeds `threshold`, and those of labels.
 
-    None where they are no small part of all scores.
+    None if they are more than a quarter of all scores.
     """
     from dubito.calibration._kernels.softmax_models_compiled import count_likely, list_likely  # noqa: PLC0415
 
-    count, tops, cuts, rest = count_likely(u, y, theta, share)
+    count, largest, log_thresholds, rest = count_likely(u, y, theta, threshold)
     start = np.concatenate([[0], np.cumsum(count)])
     if start[-1] > _LISTED * u.size:
         return None
     column, score = np.empty(start[-1], dtype=np.int32), np.empty(start[-1])
-    list_likely(u, y, theta, (tops, cuts), (start, column, score))
+    list_likely(u, y, theta, (largest, log_thresholds), (start, column, score))
     return Likely(start, column, score, rest)
 
 
 def likely_value_and_blocks(
     likely: Likely, weight: FloatArray, slope: FloatArray, bias: FloatArray
 ) -> tuple[float, FloatArray, FloatArray, Blocks]:
-    """Return `diagonal_value_and_blocks` of listed scores, the others as they were listed.
+    """Return `diagonal_value_and_blocks` with slopes and biases applied to likely scores only.
 
-    The others have the mean bias, so that a constant added to all still changes nothing.
+    The other classes keep their sum of exponentials, shifted by the mean bias, so that a constant
+    added to all biases still has no effect on probabilities.
     """
     from dubito.calibration._kernels.softmax_models_compiled import likely_sums  # noqa: PLC0415
 

@@ -7,15 +7,15 @@ import numpy as np
 from dubito._numerics.jit import compiled
 from dubito._numerics.vector_math_compiled import SIMD_FLAGS, exp_in_place
 
-# Comparisons are written out: max() minds the sign of zero and nan, which costs vector lanes.
+# Comparisons are written out: max() handles signed zeros and nan, which prevents vectorisation.
 
 
 @compiled(fastmath=SIMD_FLAGS)
-def temperature_sums(u, y, weight, share, theta):  # type: ignore[no-untyped-def]
+def temperature_sums(u, y, weight, fraction, theta):  # type: ignore[no-untyped-def]
     """Return the negative log-likelihood of softmax(θu) and its first three derivatives in θ.
 
-    `share` of each target is spread evenly over the classes. All sums are of differences from
-    the row's largest score, so nothing cancels however large the scores.
+    `fraction` of each target is distributed evenly over the classes. All sums are of differences
+    from the row's largest score, to avoid cancellation for large scores.
     """
     n, n_classes = u.shape
     buffer = np.empty(n_classes)
@@ -27,10 +27,10 @@ def temperature_sums(u, y, weight, share, theta):  # type: ignore[no-untyped-def
         top = row[0]
         for k in range(1, n_classes):
             top = row[k] if row[k] > top else top  # noqa: FURB136
-        spread = 0.0
+        total_difference = 0.0
         for k in range(n_classes):
             d = row[k] - top
-            spread += d
+            total_difference += d
             buffer[k] = theta * d
         exp_in_place(buffer, power, power_bits)
         total = m1 = m2 = m3 = 0.0
@@ -45,7 +45,7 @@ def temperature_sums(u, y, weight, share, theta):  # type: ignore[no-untyped-def
         m1 /= total
         m2 /= total
         m3 /= total
-        target = (1 - share) * (row[y[i]] - top) + share * spread / n_classes
+        target = (1 - fraction) * (row[y[i]] - top) + fraction * total_difference / n_classes
         w = weight[i]
         loss += w * (np.log(total) - theta * target)
         first += w * (m1 - target)
@@ -58,8 +58,8 @@ def temperature_sums(u, y, weight, share, theta):  # type: ignore[no-untyped-def
 def diagonal_sums(u, weight, slope, bias):  # type: ignore[no-untyped-def]
     """Return Σw log Σ exp(slope∘u + bias), its gradients, and its curvatures class by class.
 
-    Rows of the table are Σwp (u, 1) and Σwp(1-p) (u², u, 1). The curvatures cost a fifth of a
-    pass when taken along, and a pass when asked for later.
+    Rows of the table are Σwp (u, 1) and Σwp(1-p) (u², u, 1). The curvatures add a fifth to
+    the time of a pass; computed separately they would take a whole pass.
     """
     n, n_classes = u.shape
     buffer = np.empty(n_classes)
@@ -85,10 +85,10 @@ def diagonal_sums(u, weight, slope, bias):  # type: ignore[no-untyped-def]
         total = 0.0
         for k in range(n_classes):
             total += buffer[k]
-        w, share = weight[i], 1 / total
+        w, inverse_total = weight[i], 1 / total
         value += w * (np.log(total) + top)
         for k in range(n_classes):
-            p = share * buffer[k]
+            p = inverse_total * buffer[k]
             wp = w * p
             by_bias[k] += wp
             by_slope[k] += wp * row[k]
@@ -101,19 +101,19 @@ def diagonal_sums(u, weight, slope, bias):  # type: ignore[no-untyped-def]
 
 
 @compiled(fastmath=SIMD_FLAGS)
-def count_likely(u, y, theta, share):  # type: ignore[no-untyped-def]
-    """Count the classes of each row whose probability under softmax(θu) exceeds `share`.
+def count_likely(u, y, theta, threshold):  # type: ignore[no-untyped-def]
+    """Return how many classes of each row have a softmax(θu) probability above `threshold`.
 
-    The row's label is counted whatever its probability. Returned besides: the row's largest score
-    times θ, how far below it the classes end that count, and the logarithm of Σ exp(θu) over those
-    that do not.
+    The row's label is counted whatever its probability. Also returned: the row's largest θu (top),
+    the least difference from it of a class that counts (log-threshold), and the logarithm of Σ
+    exp(θu) over the classes that do not count.
     """
     n, n_classes = u.shape
     buffer = np.empty(n_classes)
     power = np.empty(n_classes)
     power_bits = power.view(np.int64)
     count = np.empty(n, np.int64)
-    tops, cuts, rests = np.empty(n), np.empty(n), np.empty(n)
+    tops, log_thresholds, rests = np.empty(n), np.empty(n), np.empty(n)
     for i in range(n):
         row = u[i]
         top = theta * row[0]
@@ -126,39 +126,40 @@ def count_likely(u, y, theta, share):  # type: ignore[no-untyped-def]
         total = 0.0
         for k in range(n_classes):
             total += buffer[k]
-        cut = np.log(share * total)
+        log_threshold = np.log(threshold * total)
         found, rest = 0, 0.0
         for k in range(n_classes):
-            if theta * row[k] - top > cut or k == y[i]:
+            if theta * row[k] - top > log_threshold or k == y[i]:
                 found += 1
             else:
                 rest += buffer[k]
-        count[i], tops[i], cuts[i] = found, top, cut
+        count[i], tops[i], log_thresholds[i] = found, top, log_threshold
         rests[i] = top + np.log(rest) if found < n_classes else -np.inf
-    return count, tops, cuts, rests
+    return count, tops, log_thresholds, rests
 
 
 @compiled()
 def list_likely(u, y, theta, limits, lists):  # type: ignore[no-untyped-def]
     """Write the classes that `count_likely` counts, and their scores, row after row.
 
-    `limits` are its tops and cuts; `lists` say where a row begins, and take columns and scores.
+    `limits` are its tops and log-thresholds; `lists` are the first index of each row, and the
+    columns and scores to write.
     """
     n, n_classes = u.shape
-    tops, cuts = limits
+    tops, log_thresholds = limits
     start, column, score = lists
     for i in range(n):
-        row, place = u[i], start[i]
+        row, position = u[i], start[i]
         for k in range(n_classes):
-            if theta * row[k] - tops[i] > cuts[i] or k == y[i]:
-                column[place] = k
-                score[place] = row[k]
-                place += 1
+            if theta * row[k] - tops[i] > log_thresholds[i] or k == y[i]:
+                column[position] = k
+                score[position] = row[k]
+                position += 1
 
 
 @compiled(fastmath=SIMD_FLAGS)
 def likely_sums(likely, weight, slope, bias):  # type: ignore[no-untyped-def]
-    """Return `diagonal_sums` over listed classes, the others of a row kept at exp(rest)."""
+    """Return `diagonal_sums` over listed classes, with exp(rest) the sum of a row's others."""
     start, column, score, rest = likely
     n_classes = len(slope)
     longest = 0
@@ -167,7 +168,8 @@ def likely_sums(likely, weight, slope, bias):  # type: ignore[no-untyped-def]
     buffer = np.empty(longest)
     power = np.empty(longest)
     power_bits = power.view(np.int64)
-    sums = np.zeros((n_classes, 5))  # the five of a class lie together: they are met together
+    # The five sums of a class are adjacent in memory, as they are used together.
+    sums = np.zeros((n_classes, 5))
     value = 0.0
     for i in range(len(weight)):
         first, length = start[i], start[i + 1] - start[i]
@@ -183,10 +185,10 @@ def likely_sums(likely, weight, slope, bias):  # type: ignore[no-untyped-def]
         total = np.exp(rest[i] - top)
         for j in range(length):
             total += buffer[j]
-        w, share = weight[i], 1 / total
+        w, inverse_total = weight[i], 1 / total
         value += w * (np.log(total) + top)
         for j in range(length):
-            p, u = share * buffer[j], score[first + j]
+            p, u = inverse_total * buffer[j], score[first + j]
             wp = w * p
             curvature = wp * (1 - p)
             own = sums[column[first + j]]
