@@ -11,11 +11,9 @@ from dubito.conformal.contours import (
     consonant_bounds,
     largest_other,
     nested_masses,
-    p_values,
     raised,
-    rank,
-    weight_beyond,
 )
+from dubito.conformal.p_values import p_values, rank, weight_beyond
 from dubito.conformal.scores import cumulative, margin
 
 ROUND = st.integers(0, 4).map(lambda n: n / 4)  # ties are frequent

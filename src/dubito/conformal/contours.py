@@ -1,4 +1,4 @@
-"""The conformal contour, the p-value of each class, and its sets, bounds and masses.
+"""Sets, bounds and masses from a conformal contour: the p-value of each class.
 
 Raised, so that the largest value in each row is 1, it is the contour function of a consonant belief
 function (Cella and Martin 2022). Pure functions of arrays.
@@ -6,53 +6,15 @@ function (Cella and Martin 2022). Pure functions of arrays.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from dubito._typing import BoolArray, FloatArray, IntArray
+    from dubito._typing import BoolArray, FloatArray
 
 #: A p-value within this distance of 1 - coverage counts as equal to it.
 _ROUNDING = 1e-12
-
-
-class Ranks(NamedTuple):
-    """Calibration scores in increasing order, and the sums of the sample weights of their tails.
-
-    ``tails[j]`` is the sum of the sample weights of ``scores[j:]``; the last one is 0.
-    """
-
-    scores: FloatArray
-    tails: FloatArray
-
-
-def rank(scores: FloatArray, weight: FloatArray | None = None) -> Ranks:
-    """Return calibration scores in increasing order; by default each row has sample weight 1."""
-    order = np.argsort(scores, kind="stable")
-    counts = np.ones(len(scores)) if weight is None else weight[order]
-    return Ranks(scores[order], np.append(np.cumsum(counts[::-1])[::-1], 0.0))
-
-
-def rank_classes(
-    scores: FloatArray, columns: IntArray, n_classes: int, weight: FloatArray | None = None
-) -> list[Ranks]:
-    """Return the calibration scores of each class, sorted."""
-    rows = [np.flatnonzero(columns == k) for k in range(n_classes)]
-    return [rank(scores[r], None if weight is None else weight[r]) for r in rows]
-
-
-def weight_beyond(ranks: Ranks, scores: FloatArray) -> FloatArray:
-    """Return the summed sample weight of calibration rows with at least each of `scores`."""
-    return ranks.tails[np.searchsorted(ranks.scores, scores, side="left")]
-
-
-def p_values(beyond: FloatArray, total: FloatArray, own: FloatArray) -> FloatArray:
-    r"""Return :math:`(w+\sum_{i:a_i\ge a}w_i)/(w+\sum_iw_i)` for new rows of sample weight w.
-
-    Without weights this is :math:`(1+\#\{i:a_i\ge a\})/(n+1)`.
-    """
-    return (beyond + own) / (total + own)
 
 
 def raised(contour: FloatArray) -> FloatArray:

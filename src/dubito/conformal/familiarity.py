@@ -14,6 +14,7 @@ from dubito._compat import pick
 from dubito._rows import frames_to_the_user
 from dubito.conformal.detector import fit_preparation, novelty_scores, prepared
 from dubito.conformal.errors import FewRowsWarning
+from dubito.conformal.p_values import p_values
 from dubito.conformal.training import n_rows
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def familiarity_of(novelty: FloatArray, held_out: FloatArray) -> FloatArray:
     ties = np.where(np.isfinite(novelty), novelty - _TIE * np.abs(novelty), novelty)
     n = len(held_out)
     as_novel = n - np.searchsorted(held_out, ties, side="left")
-    return np.asarray((1.0 + as_novel) / (n + 1.0), dtype=np.float64)
+    return p_values(as_novel.astype(np.float64), n, 1.0)
 
 
 def warn_of_few_rows(n: int, rate: float) -> None:

@@ -1,4 +1,4 @@
-"""Conformal p-values of new rows: from calibration rows in folds, or by refits (full)."""
+"""Conformal p-values: the formula, from calibration rows in folds, and by refits (full)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from dubito._labels import label_columns
 from dubito._rows import frames_to_the_user
 from dubito._validation import NotSupportedError
 from dubito._wording import counted, name_some
-from dubito.conformal.contours import Ranks, p_values, rank, rank_classes, weight_beyond
 from dubito.conformal.errors import SmallCalibrationWarning
 from dubito.conformal.training import own_scores
 
@@ -27,6 +26,44 @@ if TYPE_CHECKING:
     from dubito._typing import FloatArray, IntArray
     from dubito.conformal.scores import ScoreReader
     from dubito.conformal.training import TrainingRows
+
+
+class Ranks(NamedTuple):
+    """Calibration scores in increasing order, and the sums of the sample weights of their tails.
+
+    ``tails[j]`` is the sum of the sample weights of ``scores[j:]``; the last one is 0.
+    """
+
+    scores: FloatArray
+    tails: FloatArray
+
+
+def rank(scores: FloatArray, weight: FloatArray | None = None) -> Ranks:
+    """Return calibration scores in increasing order; by default each row has sample weight 1."""
+    order = np.argsort(scores, kind="stable")
+    counts = np.ones(len(scores)) if weight is None else weight[order]
+    return Ranks(scores[order], np.append(np.cumsum(counts[::-1])[::-1], 0.0))
+
+
+def rank_classes(
+    scores: FloatArray, columns: IntArray, n_classes: int, weight: FloatArray | None = None
+) -> list[Ranks]:
+    """Return the calibration scores of each class, sorted."""
+    rows = [np.flatnonzero(columns == k) for k in range(n_classes)]
+    return [rank(scores[r], None if weight is None else weight[r]) for r in rows]
+
+
+def weight_beyond(ranks: Ranks, scores: FloatArray) -> FloatArray:
+    """Return the summed sample weight of calibration rows with at least each of `scores`."""
+    return ranks.tails[np.searchsorted(ranks.scores, scores, side="left")]
+
+
+def p_values(beyond: FloatArray, total: FloatArray | float, own: FloatArray | float) -> FloatArray:
+    r"""Return :math:`(w+\sum_{i:a_i\ge a}w_i)/(w+\sum_iw_i)` for new rows of sample weight w.
+
+    Without weights this is :math:`(1+\#\{i:a_i\ge a\})/(n+1)`.
+    """
+    return (beyond + own) / (total + own)
 
 
 class ClassWeights(NamedTuple):
@@ -167,7 +204,8 @@ class FullRefit(NamedTuple):
             same = columns == columns[-1]
             scores, weight = scores[same], weight[same].copy()
             weight[-1] = weight[:-1].max(initial=0.0) or 1.0
-        return float(weight[scores >= scores[-1]].sum() / weight.sum())
+        beyond = weight[:-1][scores[:-1] >= scores[-1]].sum()
+        return float(p_values(beyond, weight[:-1].sum(), weight[-1]))
 
 
 def full_p_values(
