@@ -16,12 +16,12 @@ from scipy.special import expit
 from dubito._numerics.contour_cut import root_chi2_quantile
 from dubito._numerics.logistic_fit import fit_logistic
 from dubito._numerics.logistic_profile import (
-    LogisticEvidence,
+    LogisticLikelihood,
     interpolated,
     landmarks,
-    logistic_evidence,
+    logistic_likelihood,
 )
-from dubito._numerics.targets import shrunken_table
+from dubito._numerics.targets import shrunk_table
 
 if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray
@@ -34,8 +34,8 @@ _LIMIT = 1e-12
 class LogisticLevels(NamedTuple):
     """The two likelihoods whose cuts bound a probability."""
 
-    shrunk: LogisticEvidence
-    raw: LogisticEvidence
+    shrunk: LogisticLikelihood
+    raw: LogisticLikelihood
     gradient_norm: float  # the certificate of both fits
 
 
@@ -48,8 +48,8 @@ def level_targets(
     """
     total = float(weight.sum())
     column = event.astype(np.intp)
-    shrunk = shrunken_table(total, 2, 0.5 * n_coefficients)[column, 1]
-    return shrunk, shrunken_table(total, 2, _LIMIT * total)[column, 1]
+    shrunk = shrunk_table(total, 2, 0.5 * n_coefficients)[column, 1]
+    return shrunk, shrunk_table(total, 2, _LIMIT * total)[column, 1]
 
 
 def logistic_levels(
@@ -61,7 +61,7 @@ def logistic_levels(
     both, gradients = [], []
     for target in level_targets(event, weight, 1 + int(np.ptp(x) > 0)):
         fit = fit_logistic(design, target, weight, no_penalty, no_penalty, start=start)
-        both.append(logistic_evidence(x, target, weight, fit.coef))
+        both.append(logistic_likelihood(x, target, weight, fit.coef))
         gradients.append(fit.gradient_norm)
         start = fit.coef
     return LogisticLevels(both[0], both[1], max(gradients))

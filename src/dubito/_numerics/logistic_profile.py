@@ -40,7 +40,7 @@ _DEGREE = 16
 _CONVERGED = 1e-9
 
 
-class LogisticEvidence(NamedTuple):
+class LogisticLikelihood(NamedTuple):
     """Likelihood of a logistic curve: softplus terms, target totals, optimum and curvature."""
 
     points: FloatArray  # (2, terms): positions and weights
@@ -60,9 +60,9 @@ class LogisticEvidence(NamedTuple):
         return self.optimum, self.hessian, _TOLERANCE
 
 
-def logistic_evidence(
+def logistic_likelihood(
     x: FloatArray, target: FloatArray, weight: FloatArray, optimum: FloatArray
-) -> LogisticEvidence:
+) -> LogisticLikelihood:
     """Return the likelihood of standardised scores, given its optimum (intercept, slope)."""
     totals = np.array([weight @ target, weight @ (target * x)])
     order = np.argsort(x, kind="stable")
@@ -79,18 +79,18 @@ def logistic_evidence(
     return _gather(fewer, totals, optimum) if 2 * fewer.shape[1] < len(x) else whole
 
 
-def _gather(points: FloatArray, totals: FloatArray, optimum: FloatArray) -> LogisticEvidence:
+def _gather(points: FloatArray, totals: FloatArray, optimum: FloatArray) -> LogisticLikelihood:
     x, weight = points
     eta = optimum[0] + optimum[1] * x
     curvature = weight * expit(eta) * expit(-eta)
     off = curvature @ x
     hessian = np.array([[curvature.sum(), off], [off, curvature @ x**2]])
     least = float(weight @ np.logaddexp(0.0, eta) - totals @ optimum)
-    return LogisticEvidence(np.ascontiguousarray(points), totals, optimum, hessian, least)
+    return LogisticLikelihood(np.ascontiguousarray(points), totals, optimum, hessian, least)
 
 
 def belief_and_plausibility(
-    evidence: LogisticEvidence, x: FloatArray
+    evidence: LogisticLikelihood, x: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     r"""Return the estimate less the contour's integral below it, and plus that above it.
 
@@ -99,7 +99,7 @@ def belief_and_plausibility(
 
     Parameters
     ----------
-    evidence : LogisticEvidence
+    evidence : LogisticLikelihood
         The likelihood.
     x : ndarray of shape (n,)
         Standardised scores.
@@ -115,7 +115,7 @@ def belief_and_plausibility(
     return np.clip(theta - below, 0.0, theta), np.clip(theta + above, theta, 1.0)
 
 
-def contour_of(evidence: LogisticEvidence, x: FloatArray, theta: FloatArray) -> FloatArray:
+def contour_of(evidence: LogisticLikelihood, x: FloatArray, theta: FloatArray) -> FloatArray:
     """Return the plausibility of each probability `theta` at each standardised score x."""
     from dubito._numerics.logistic_profile_compiled import contours  # noqa: PLC0415 - loads numba
 

@@ -37,14 +37,14 @@ def class_targets(
     if targets == "raw":
         own, other = RAW
     elif targets == "light":
-        own, other = shrunken_targets(float(weight.sum()), n_classes, LIGHT)
+        own, other = shrunk_targets(float(weight.sum()), n_classes, LIGHT)
     else:
         count = np.bincount(y, weights=weight, minlength=n_classes)
         return (count + 1) / (count + n_classes), 1 / (count + n_classes)
     return np.full(n_classes, own), np.full(n_classes, other)
 
 
-def shrunken_targets(total: float, n_classes: int, pseudo: float) -> tuple[float, float]:
+def shrunk_targets(total: float, n_classes: int, pseudo: float) -> tuple[float, float]:
     """Return the target of the own class and of each other class beside `pseudo` observations."""
     fraction = pseudo_fraction(total, pseudo)
     return (1 - fraction) + fraction / n_classes, fraction / n_classes
@@ -56,9 +56,9 @@ def target_table(y: IntArray, weight: FloatArray, n_classes: int, targets: str) 
     return np.where(np.eye(n_classes, dtype=bool), own[:, None], other[:, None])
 
 
-def shrunken_table(total: float, n_classes: int, pseudo: float) -> FloatArray:
-    """Return the (K, K) table of `shrunken_targets`."""
-    return np.where(np.eye(n_classes, dtype=bool), *shrunken_targets(total, n_classes, pseudo))
+def shrunk_table(total: float, n_classes: int, pseudo: float) -> FloatArray:
+    """Return the (K, K) table of `shrunk_targets`."""
+    return np.where(np.eye(n_classes, dtype=bool), *shrunk_targets(total, n_classes, pseudo))
 
 
 def event_targets(event: BoolArray, weight: FloatArray, targets: str) -> FloatArray:

@@ -15,10 +15,10 @@ from scipy.special import expit
 from dubito._numerics.logistic_fit import fit_logistic, standardisation, standardised
 from dubito._numerics.targets import event_targets
 from dubito.calibration._kernels.joint_logistic import (
-    JointEvidence,
+    JointLikelihood,
     belief_and_plausibility,
     contour_of,
-    joint_evidence,
+    joint_likelihood,
     quadratic_evidence,
 )
 from dubito.calibration._kernels.joint_logistic_level import (
@@ -114,8 +114,8 @@ class BinaryJointModel:
     bias: bool
     likelihood: str
     ridge: FloatArray  # strength of the slopes' ridge, (1,)
-    evidence: JointEvidence
-    belief: JointEvidence  # the likelihood behind belief and plausibility
+    evidence: JointLikelihood
+    belief: JointLikelihood  # the likelihood behind belief and plausibility
     levels: JointLevels
 
     @property
@@ -198,9 +198,9 @@ def fit_binary(
         unpenalised = design[:, penalty == 0]
         advantages = np.where(y == 1, 1, -1)[:, None] * unpenalised
         check_estimate_exists(advantages, np.full(unpenalised.shape[1], -np.inf))
-    belief = evidence = joint_evidence(design, target, weight, penalty)
+    belief = evidence = joint_likelihood(design, target, weight, penalty)
     if settings.ridge is None:
-        belief = joint_evidence(design, target, weight, np.zeros(len(penalty)))
+        belief = joint_likelihood(design, target, weight, np.zeros(len(penalty)))
     levels = joint_levels(design, y == 1, weight)
     likelihood = choose_likelihood(
         settings.likelihood, len(design) * design.shape[1] ** 2, _EXACT_COST

@@ -19,12 +19,12 @@ from dubito.calibration._joint_logistic import (
 )
 from dubito.calibration._kernels.joint_softmax import (
     CERTIFIED,
-    SoftmaxEvidence,
     SoftmaxFit,
+    SoftmaxLikelihood,
     fit_softmax_model,
     lower_and_upper,
     quadratic_evidence,
-    softmax_evidence,
+    softmax_likelihood,
 )
 from dubito.calibration._kernels.joint_softmax_level import (
     SoftmaxLevels,
@@ -59,7 +59,7 @@ class SoftmaxJointModel:
     ridge: FloatArray  # strength of the slopes' ridge, and of the biases' where there are any
     flat: bool  # whether the likelihood is constant in some directions
     fit: SoftmaxFit
-    evidence: SoftmaxEvidence
+    evidence: SoftmaxLikelihood
     levels: SoftmaxLevels
 
     @property
@@ -141,7 +141,7 @@ def fit_softmax(
         fit, penalty = _without_ridge(rows, target, weight, bounded)
     else:
         estimate = fit = _certified(fit_softmax_model(rows, target, weight, penalty, bounded))
-    evidence = softmax_evidence(rows, weight, penalty, bounded, fit)
+    evidence = softmax_likelihood(rows, weight, penalty, bounded, fit)
     # One solution path per pair of classes, of some dozen passes over rows, classes and Hessian.
     likelihood = choose_likelihood(settings.likelihood, n * n_classes**3 * (p**2 + 15), _EXACT_COST)
     quadratic = likelihood == "quadratic"

@@ -22,10 +22,10 @@ from dubito._numerics.logistic_level import (
     logistic_levels,
 )
 from dubito._numerics.logistic_profile import (
-    LogisticEvidence,
+    LogisticLikelihood,
     belief_and_plausibility,
     contour_of,
-    logistic_evidence,
+    logistic_likelihood,
 )
 from dubito._numerics.targets import event_targets
 from dubito.calibration.diagnostics import misfit_fraction
@@ -70,7 +70,7 @@ def condensed_rows(
 class SigmoidBounds:
     """Bounds of a sigmoid from its likelihoods `evidence` and `levels` of standardised scores."""
 
-    evidence: LogisticEvidence
+    evidence: LogisticLikelihood
     levels: LogisticLevels
 
     def standardised(self, score: FloatArray) -> FloatArray:
@@ -249,7 +249,7 @@ class EvidentialLogisticCalibrator(OneVsRestCalibrator):
             centre=centre,
             scale=scale,
             fit=fit,
-            evidence=logistic_evidence(x, target, weight, fit.coef),
+            evidence=logistic_likelihood(x, target, weight, fit.coef),
             levels=logistic_levels(x, event, weight, fit.coef),
         )
 
@@ -261,7 +261,7 @@ class EvidentialSigmoidMap(SigmoidBounds):
     centre: float
     scale: float
     fit: LogisticFit
-    evidence: LogisticEvidence
+    evidence: LogisticLikelihood
     levels: LogisticLevels
 
     @property

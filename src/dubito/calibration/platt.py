@@ -20,7 +20,7 @@ from dubito._numerics.logistic_fit import (
     standardised,
 )
 from dubito._numerics.logistic_level import LogisticLevels, logistic_levels
-from dubito._numerics.logistic_profile import LogisticEvidence, logistic_evidence
+from dubito._numerics.logistic_profile import LogisticLikelihood, logistic_likelihood
 from dubito._numerics.targets import event_targets
 from dubito.calibration.affine import AffineMixin
 from dubito.calibration.base import UncachedStateMixin
@@ -173,16 +173,16 @@ class SigmoidMap(UncachedStateMixin, SigmoidBounds):
     fitted_misfit: float | None = None
 
     @cached_property
-    def evidence(self) -> LogisticEvidence:  # type: ignore[override]
+    def evidence(self) -> LogisticLikelihood:  # type: ignore[override]
         """The likelihood behind belief and plausibility."""
         x, event, weight = self.rows
         optimum = self.fit.coef[::-1]
         if self.ridge == 0:
-            return logistic_evidence(x, event_targets(event, weight, "smoothed"), weight, optimum)
+            return logistic_likelihood(x, event_targets(event, weight, "smoothed"), weight, optimum)
         target = event_targets(event, weight, "light")
         design, zeros = np.column_stack([np.ones(len(x)), x]), np.zeros(2)
         fit = fit_logistic(design, target, weight, zeros, zeros, start=optimum)
-        return logistic_evidence(x, target, weight, fit.coef)
+        return logistic_likelihood(x, target, weight, fit.coef)
 
     @cached_property
     def levels(self) -> LogisticLevels:  # type: ignore[override]

@@ -173,7 +173,7 @@ class _LinearTerms(NamedTuple):
 
     fitted: float
     raw: float
-    shrunken: float
+    shrunk: float
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ class SlopeRows(UncachedStateMixin):
     def levels(self) -> slope_level.SlopeLevels:
         """The two likelihoods behind bounds at a level."""
         return slope_level.levels_from_linear_terms(
-            self.scores, self.weight, self.linear_terms.raw, self.linear_terms.shrunken
+            self.scores, self.weight, self.linear_terms.raw, self.linear_terms.shrunk
         )
 
     def misfit(self, slope: float) -> float:
@@ -261,5 +261,5 @@ def _linear_terms(
     # Raw targets have no maximum if the true class always has the largest score: use light ones.
     pseudo = LIGHT if pseudo == 0 and raw == 0 else pseudo
     fractions = [pseudo_fraction(n, c) for c in (pseudo, slope_level.PSEUDO)]
-    fitted, shrunken = ((1 - f) * raw + f * spread for f in fractions)
-    return _LinearTerms(fitted, raw, shrunken)
+    fitted, shrunk = ((1 - f) * raw + f * spread for f in fractions)
+    return _LinearTerms(fitted, raw, shrunk)

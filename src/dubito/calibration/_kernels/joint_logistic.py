@@ -34,7 +34,7 @@ _OUTSIDE = 1e-5
 _EMPTY_FIT = LogisticFit(np.zeros(0), np.zeros(0, dtype=bool), 0.0, 0, 0.0)
 
 
-class JointEvidence(NamedTuple):
+class JointLikelihood(NamedTuple):
     """Likelihood of a logistic model around its estimate, in axes where the Hessian is identity.
 
     A query z has the whitened coordinates ``z @ whiten`` and the estimated log-odds ``z @ coef``.
@@ -54,9 +54,9 @@ class JointEvidence(NamedTuple):
         return self.rows, self.at_estimate, self.penalty
 
 
-def joint_evidence(
+def joint_likelihood(
     design: FloatArray, target: FloatArray, weight: FloatArray, penalty: FloatArray
-) -> JointEvidence:
+) -> JointLikelihood:
     """Return the likelihood of a logistic model around its estimate.
 
     `penalty` holds the ridge of each coefficient. Without one, directions outside the rows' span
@@ -75,7 +75,7 @@ def joint_evidence(
     curvature = (seen * (weight * p * expit(-eta))[:, None]).T @ seen + np.diag(ridge)
     values, axes = np.linalg.eigh(curvature)
     white = axes / np.sqrt(np.maximum(values, 1e-14 * values.max(initial=0.0)))
-    return JointEvidence(
+    return JointLikelihood(
         fit=fit,
         coef=scaled @ fit.coef,
         span=span,
@@ -86,7 +86,7 @@ def joint_evidence(
     )
 
 
-def quadratic_evidence(evidence: JointEvidence) -> JointEvidence:
+def quadratic_evidence(evidence: JointLikelihood) -> JointLikelihood:
     """Return the second-order expansion of a likelihood: whitened, its Hessian is the identity."""
     return evidence._replace(
         rows=evidence.rows[:, :0].copy(),
@@ -107,7 +107,7 @@ def seen_directions(design: FloatArray, weight: FloatArray) -> tuple[FloatArray,
     return span, span * (np.sqrt(weight.sum()) / size[seen])
 
 
-def outside_span(evidence: JointEvidence, design: FloatArray) -> BoolArray:
+def outside_span(evidence: JointLikelihood, design: FloatArray) -> BoolArray:
     """Return which queries lie outside the span of the rows, which do not determine them."""
     projected = (design @ evidence.span) @ evidence.span.T
     residual, whole = np.linalg.norm(design - projected, axis=1), np.linalg.norm(design, axis=1)
@@ -120,7 +120,7 @@ def _depends_on_coef(queries: FloatArray) -> BoolArray:
 
 
 def belief_and_plausibility(
-    evidence: JointEvidence, design: FloatArray, *, threads: int = 1
+    evidence: JointLikelihood, design: FloatArray, *, threads: int = 1
 ) -> tuple[FloatArray, FloatArray]:
     r"""Return belief and plausibility of the event at each row of a design, each (m,).
 
@@ -145,7 +145,7 @@ def belief_and_plausibility(
 
 
 def contour_of(
-    evidence: JointEvidence, design: FloatArray, theta: FloatArray, *, threads: int = 1
+    evidence: JointLikelihood, design: FloatArray, theta: FloatArray, *, threads: int = 1
 ) -> FloatArray:
     """Return the contour, or relative profile likelihood, of `theta` at each query, (m, t)."""
     from dubito.calibration._kernels.joint_logistic_compiled import contours  # noqa: PLC0415 - loads numba

@@ -17,8 +17,8 @@ from dubito._numerics.logistic_fit import fit_logistic
 from dubito._numerics.logistic_level import level_targets
 from dubito._numerics.threads import over_blocks
 from dubito.calibration._kernels.joint_logistic import (
-    JointEvidence,
-    joint_evidence,
+    JointLikelihood,
+    joint_likelihood,
     outside_span,
     quadratic_evidence,
     seen_directions,
@@ -35,8 +35,8 @@ _FLAT = 1e-6
 class JointLevels(NamedTuple):
     """The two likelihoods whose contours are cut, in the whitened axes of the first."""
 
-    shrunk: JointEvidence
-    raw_at_estimate: FloatArray  # (4, n): as in `JointEvidence`, D from the raw estimate
+    shrunk: JointLikelihood
+    raw_at_estimate: FloatArray  # (4, n): as in `JointLikelihood`, D from the raw estimate
     raw_coef: FloatArray  # (p,)
     raw_whitened_coef: FloatArray  # (rank,): raw minus shrunk coefficients, whitened
     raw_whiten: FloatArray  # (p, rank): axes where the raw Hessian is the identity
@@ -55,7 +55,7 @@ def joint_levels(design: FloatArray, event: BoolArray, weight: FloatArray) -> Jo
     _, scaled = seen_directions(design, weight)
     rank = scaled.shape[1]
     target, raw = level_targets(event, weight, rank)
-    shrunk = joint_evidence(design, target, weight, np.zeros(design.shape[1]))
+    shrunk = joint_likelihood(design, target, weight, np.zeros(design.shape[1]))
     zeros = np.zeros(rank)
     if not rank:  # rows that are all zero, without a bias: the log-odds are 0
         empty = np.zeros((design.shape[1], 0))

@@ -69,7 +69,7 @@ class SoftmaxFit(NamedTuple):
     gradient_norm: float
 
 
-class SoftmaxEvidence(NamedTuple):
+class SoftmaxLikelihood(NamedTuple):
     """The likelihood of a softmax model around its estimate, as the compiled kernels take it."""
 
     coef: FloatArray
@@ -236,20 +236,20 @@ def _flat(rows: FloatArray) -> FloatArray:
     return np.ascontiguousarray(rows.transpose(2, 1, 0)).reshape(p, n_others * n)
 
 
-def softmax_evidence(
+def softmax_likelihood(
     rows: FloatArray,
     weight: FloatArray,
     penalty: FloatArray,
     bounded: npt.NDArray[np.bool_],
     fit: SoftmaxFit,
-) -> SoftmaxEvidence:
+) -> SoftmaxLikelihood:
     """Return the likelihood of a softmax model around a fit."""
     utilities = rows @ fit.coef
     full = np.column_stack([np.zeros(len(rows)), utilities])
     held = bounded & (fit.coef <= 0.0)
     eigenvalues, axes = np.linalg.eigh(fit.hessian)
     unseen = axes[:, eigenvalues < _UNSEEN * eigenvalues[-1]]
-    return SoftmaxEvidence(
+    return SoftmaxLikelihood(
         coef=fit.coef,
         bounds=np.where(bounded, -fit.coef, -np.inf),
         rows=_flat(rows),
@@ -264,8 +264,8 @@ def softmax_evidence(
 
 
 def quadratic_evidence(
-    evidence: SoftmaxEvidence, hessian: FloatArray, ridge: FloatArray
-) -> SoftmaxEvidence:
+    evidence: SoftmaxLikelihood, hessian: FloatArray, ridge: FloatArray
+) -> SoftmaxLikelihood:
     """Return the second-order expansion of a likelihood; `hessian` includes the ridge."""
     n_others = len(evidence.utilities)
     empty = np.zeros((n_others, 0))
@@ -278,7 +278,7 @@ def quadratic_evidence(
     )
 
 
-def hessian_at_estimate(evidence: SoftmaxEvidence) -> FloatArray:
+def hessian_at_estimate(evidence: SoftmaxLikelihood) -> FloatArray:
     """Return the Hessian (p, p) of the negative log-likelihood at the estimate.
 
     Calling `excess` and `gradient_and_hessian` from here also loads them before the kernels that
@@ -299,7 +299,7 @@ def hessian_at_estimate(evidence: SoftmaxEvidence) -> FloatArray:
 
 
 def lower_and_upper(
-    evidence: SoftmaxEvidence, queries: FloatArray, *, threads: int = 1
+    evidence: SoftmaxLikelihood, queries: FloatArray, *, threads: int = 1
 ) -> tuple[FloatArray, FloatArray]:
     """Return lower and upper probabilities of every class at queries (m, K, p), each (m, K)."""
     from dubito.calibration._kernels.joint_softmax_compiled import envelope  # noqa: PLC0415 - loads numba
@@ -318,7 +318,7 @@ def lower_and_upper(
     return lower, upper
 
 
-def far_outside(evidence: SoftmaxEvidence, queries: FloatArray) -> npt.NDArray[np.bool_]:
+def far_outside(evidence: SoftmaxLikelihood, queries: FloatArray) -> npt.NDArray[np.bool_]:
     """Return which queries have a component in unseen directions, if those are many.
 
     Their bounds are 0 and 1, or nearly so: only slopes are bounded below. Computing the paths to

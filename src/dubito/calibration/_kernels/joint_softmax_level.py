@@ -14,15 +14,15 @@ import numpy as np
 
 from dubito._numerics.contour_cut import root_chi2_quantile
 from dubito._numerics.softmax import softmax_rows
-from dubito._numerics.targets import shrunken_table
+from dubito._numerics.targets import shrunk_table
 from dubito._numerics.threads import over_blocks
 from dubito.calibration._kernels.joint_softmax import (
-    SoftmaxEvidence,
+    SoftmaxLikelihood,
     far_outside,
     fit_softmax_model,
     hessian_at_estimate,
     quadratic_evidence,
-    softmax_evidence,
+    softmax_likelihood,
 )
 
 if TYPE_CHECKING:
@@ -55,9 +55,9 @@ _PARTS = 32
 class SoftmaxLevels(NamedTuple):
     """The likelihoods whose level sets bound a probability."""
 
-    raw: SoftmaxEvidence
-    nearly_raw: SoftmaxEvidence  # used where a path of `raw` is lost
-    shrunken: SoftmaxEvidence
+    raw: SoftmaxLikelihood
+    nearly_raw: SoftmaxLikelihood  # used where a path of `raw` is lost
+    shrunk: SoftmaxLikelihood
     gradient_norm: float  # the largest one of the fits
 
 
@@ -76,9 +76,9 @@ def fit_levels(
     n_seen = int(np.linalg.matrix_rank(flat.T @ flat, hermitian=True))
     found, norms = [], []
     for pseudo in (_RAW, _NEARLY_RAW, 0.5 * n_seen):
-        target = shrunken_table(total, n_classes, pseudo)[y, 1:]
+        target = shrunk_table(total, n_classes, pseudo)[y, 1:]
         fit = fit_softmax_model(rows, target, weight, zeros, bounded)
-        evidence = softmax_evidence(rows, weight, zeros, bounded, fit)
+        evidence = softmax_likelihood(rows, weight, zeros, bounded, fit)
         if quadratic:
             evidence = quadratic_evidence(evidence, fit.hessian, zeros)
         found.append(evidence)
@@ -94,14 +94,14 @@ def level_bounds(
     nearly_raw_t = float(np.sqrt(t * t + 2.0 * _NEARLY_RAW * _ADVANTAGE))
     margins = [part * max(t, _LEAST_T) for part in _MARGINS]
     raw = [(levels.raw, t), *((levels.nearly_raw, nearly_raw_t + margin) for margin in margins)]
-    shrunken = [(levels.shrunken, t + margin) for margin in margins]
-    pairs = [_narrowest(cuts, queries, threads) for cuts in (raw, shrunken)]
+    shrunk = [(levels.shrunk, t + margin) for margin in margins]
+    pairs = [_narrowest(cuts, queries, threads) for cuts in (raw, shrunk)]
     (lower, upper), other = pairs
     return np.minimum(lower, other[0]), np.maximum(upper, other[1])
 
 
 def _narrowest(
-    cuts: list[tuple[SoftmaxEvidence, float]], queries: FloatArray, threads: int
+    cuts: list[tuple[SoftmaxLikelihood, float]], queries: FloatArray, threads: int
 ) -> tuple[FloatArray, FloatArray]:
     """Return bounds of the first level set, intersected with the next ones where paths were lost.
 
@@ -122,7 +122,7 @@ def _narrowest(
 
 
 def stepped_bounds(
-    evidence: SoftmaxEvidence, queries: FloatArray, *, threads: int = 1
+    evidence: SoftmaxLikelihood, queries: FloatArray, *, threads: int = 1
 ) -> tuple[FloatArray, FloatArray]:
     r"""Return lower and upper probabilities averaged over all levels, never too narrow.
 
@@ -144,7 +144,7 @@ def stepped_bounds(
 
 
 def _cut(
-    evidence: SoftmaxEvidence, t: float, queries: FloatArray, threads: int
+    evidence: SoftmaxLikelihood, t: float, queries: FloatArray, threads: int
 ) -> tuple[FloatArray, FloatArray]:
     """Return bounds over the level set D ≤ t²/2 of one likelihood; 0 and 1 outside its span."""
     from dubito.calibration._kernels.joint_softmax_level_compiled import cut  # noqa: PLC0415 - loads numba

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from dubito._numerics.contour_cut import root_chi2_quantile
-from dubito._numerics.targets import RAW, shrunken_targets
+from dubito._numerics.targets import RAW, shrunk_targets
 from dubito.calibration._kernels.slope_likelihood import (
     DEEPEST,
     SlopeLikelihood,
@@ -38,12 +38,12 @@ class SlopeLevels(NamedTuple):
     """The likelihoods of the slope from labels as they are, and with pseudo-observations."""
 
     raw: SlopeLikelihood
-    shrunken: SlopeLikelihood
+    shrunk: SlopeLikelihood
 
 
 def fit_levels(scores: FloatArray, y: IntArray, weight: FloatArray) -> SlopeLevels:
     """Return the two likelihoods of labelled scores."""
-    pseudo = shrunken_targets(float(weight.sum()), scores.shape[1], PSEUDO)
+    pseudo = shrunk_targets(float(weight.sum()), scores.shape[1], PSEUDO)
     return levels_from_linear_terms(
         scores,
         weight,
@@ -53,13 +53,13 @@ def fit_levels(scores: FloatArray, y: IntArray, weight: FloatArray) -> SlopeLeve
 
 
 def levels_from_linear_terms(
-    scores: FloatArray, weight: FloatArray, raw: float, shrunken: float
+    scores: FloatArray, weight: FloatArray, raw: float, shrunk: float
 ) -> SlopeLevels:
     """Return the two likelihoods with these linear terms."""
     fit = fit_without_maximum if raw == 0.0 else fit_likelihood
     return SlopeLevels(
         fit(scores, weight, raw, tolerance=_TOLERANCE),
-        fit_likelihood(scores, weight, shrunken, tolerance=_TOLERANCE),
+        fit_likelihood(scores, weight, shrunk, tolerance=_TOLERANCE),
     )
 
 

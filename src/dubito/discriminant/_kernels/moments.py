@@ -274,7 +274,7 @@ def _pooled_covariance(sample: _Sample, settings: _CovarianceSettings) -> _Facto
 def _factored_covariance(
     rows: FloatArray, weight: FloatArray, freedom: float, settings: _CovarianceSettings
 ) -> _FactoredCovariance:
-    """Return the shrunken covariance of rows and the root of its inverse in the directions kept."""
+    """Return the shrunk covariance of rows and the root of its inverse in the directions kept."""
     q = rows.shape[1]
     if q == 0:  # always the case without a degree of freedom
         return _FactoredCovariance(np.zeros((0, 0)), np.zeros((0, 0)), 0.0, 0)
@@ -320,7 +320,7 @@ def _full_rank_root(
 def _variances(
     rows: FloatArray, weight: FloatArray, freedom: float, shrinkage: float | str | None
 ) -> FloatArray:
-    """Return the variances of rows, shrunken towards their mean."""
+    """Return the variances of rows, shrunk towards their mean."""
     squares = rows * rows
     totals = squares.sum(axis=0)
     q = len(totals)
@@ -338,7 +338,7 @@ def _shrinkage_intensity(
     fourth: FloatArray,
     q: int,
 ) -> float:
-    r"""Return the fraction of the target (a multiple of the identity) in the shrunken covariance.
+    r"""Return the fraction of the target (a multiple of the identity) in the shrunk covariance.
 
     Ledoit and Wolf (2004): the squared error of the scatter over n, estimated, relative to its
     squared distance from the target. `scatter` are its eigenvalues (of q, those left out are 0) and
