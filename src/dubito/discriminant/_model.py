@@ -6,13 +6,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dubito.discriminant._kernels.boxed_gaussians import WIDTH, BoxedGaussians, boxed_gaussians
+from dubito.discriminant._kernels.boxed_gaussians import (
+    WIDTH,
+    BoxedGaussians,
+    box_widths,
+    boxed_gaussians,
+)
 from dubito.discriminant._kernels.imprecise_gaussian import (
     critical_c,
     energy_bounds,
     undominated_sets,
 )
-from dubito.discriminant._kernels.moments import Moments, class_moments, standard_deviations
+from dubito.discriminant._kernels.moments import Moments, class_moments
 
 if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray, IntArray
@@ -131,7 +136,7 @@ def fit_model(
     log_det = moments.log_det + np.full(n_classes, dimension * np.log(2 * np.pi))
     sizes = moments.counts.sum() if settings.covariance_type == "tied" else moments.counts
     scales = np.log1p(settings.covariance_imprecision / sizes) * (rank > 0)
-    units, widths = _box(settings, moments)
+    units, widths = box_widths(settings.box, moments)
     with np.errstate(divide="ignore"):  # a class of prior 0 has infinite energy
         near, far = (log_det - 2 * np.log(bound) for bound in (priors.upper, priors.lower))
     boxed = boxed_gaussians(
@@ -144,16 +149,3 @@ def fit_model(
         ranks=rank,
     )
     return GaussianModel(moments, priors, boxed.with_offsets(near, far), log_det)
-
-
-def _box(settings: ModelSettings, moments: Moments) -> tuple[FloatArray, FloatArray]:
-    """Return units (S, p) and widths (K,) of the boxes; half widths are c times their product."""
-    n_shapes, p = len(moments.axes), moments.means.shape[1]
-    if settings.box in {"inscribed", "standard_error"}:
-        errors = 1.0 / np.sqrt(moments.counts)
-        if settings.box == "inscribed":
-            # The cube inscribed in the unit ball of q dimensions has half width 1 / sqrt(q).
-            errors /= max(int(np.count_nonzero(moments.spread)), 1) ** 0.5
-        return standard_deviations(moments), errors
-    units = moments.spread if settings.box == "scaled" else np.ones(p)
-    return np.tile(units, (n_shapes, 1)), 1.0 / moments.counts

@@ -7,7 +7,7 @@ they are imported inside functions, at the first call.
 formula                                                   module
 ========================================================  ======================================
 means, covariances, shrinkage, pseudo-inverses            `moments`
-data structure: Gaussian classes with means in boxes      `boxed_gaussians`
+half widths of boxes; classes with means in boxes         `boxed_gaussians`
 distances, energies, sets, critical c: entry points       `imprecise_gaussian`
 nearest point of a box, Mahalanobis (convex QP)           `box_nearest_compiled`
 farthest point of a box (branch and bound)                `box_farthest_compiled`

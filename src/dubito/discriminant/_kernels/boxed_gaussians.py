@@ -1,8 +1,8 @@
 r"""Gaussian classes whose means lie in boxes: the data structure of the compiled kernels.
 
 The energy of a class is :math:`-2\log` of prior times density: small means probable. The mean of
-class k lies within :math:`c\,e_{ki}w_k` of its sample mean along feature i, with units e and a
-width w of :math:`1/n_k`, or :math:`1/\sqrt{n_k}` for boxes of c standard errors.
+class k lies within :math:`c\,e_{ki}w_k` of its sample mean along feature i, with units e and
+widths w of `box_widths`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from dubito.discriminant._kernels.diagonal_majorant import diagonal_majorants
+from dubito.discriminant._kernels.moments import standard_deviations
 
 if TYPE_CHECKING:
     from dubito._typing import FloatArray, IntArray
+    from dubito.discriminant._kernels.moments import Moments
 
 #: Columns of `BoxedGaussians.table`.
 WIDTH, NEAR, FAR, LOG_SCALE, RANK, RADIUS = range(6)
@@ -92,3 +94,26 @@ def boxed_gaussians(
         quads=quads,
         search_bounds=np.stack([off_diagonal, majorants], axis=1),
     )
+
+
+def box_widths(box: str, moments: Moments) -> tuple[FloatArray, FloatArray]:
+    r"""Return units e (S, p) and widths w (K,) of the boxes; half widths are c times e times w.
+
+    ==================  =========================  ==========================================
+    box                 e                          w
+    ==================  =========================  ==========================================
+    "raw" (published)   1                          :math:`1/n_k`
+    "scaled"            pooled deviation           :math:`1/n_k`
+    "standard_error"    deviation of the class     :math:`1/\sqrt{n_k}`
+    "inscribed"         deviation of the class     :math:`1/\sqrt{q\,n_k}`, q features that vary
+    ==================  =========================  ==========================================
+    """
+    n_shapes, p = len(moments.axes), moments.means.shape[1]
+    if box in {"inscribed", "standard_error"}:
+        errors = 1.0 / np.sqrt(moments.counts)
+        if box == "inscribed":
+            # The cube inscribed in the unit ball of q dimensions has half width 1 / sqrt(q).
+            errors /= max(int(np.count_nonzero(moments.spread)), 1) ** 0.5
+        return standard_deviations(moments), errors
+    units = moments.spread if box == "scaled" else np.ones(p)
+    return np.tile(units, (n_shapes, 1)), 1.0 / moments.counts
