@@ -1,7 +1,8 @@
 """dubito: classifiers that know when to doubt.
 
-Calibrated probabilities, honest lower and upper bounds, set-valued or reject decisions, and the
-evidence behind each of them. Packages are imported on first use, so ``import dubito`` is light:
+Calibrated probabilities, lower and upper bounds with a stated meaning, set-valued or reject
+decisions, and the evidence behind each of them. Packages are imported on first use, so
+``import dubito`` is light:
 
 >>> import dubito
 >>> dubito.belief.MassFunction({"flu": 0.6, ("flu", "cold"): 0.4}).pl("cold")

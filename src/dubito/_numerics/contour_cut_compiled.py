@@ -42,7 +42,7 @@ def next_place(search: FloatArray, u: float, r: float, t: float, scale: float) -
     side = 0 if r < t else 1
     search[side, 0], search[side, 1] = u, r
     rate = (r - last_r) / (u - last_u) if u != last_u else np.nan
-    if math.isnan(rate):  # the first place: a straight line from the estimate
+    if math.isnan(rate):  # no earlier point: the slope of a normal likelihood
         rate = 1.0 / scale
     new = u + (t - r) / rate if rate > 0.0 else np.nan
     inside, outside = search[0, 0], search[1, 0]

@@ -323,13 +323,13 @@ def contours(place: npt.NDArray[np.intp], theta: FloatArray, sides: tuple[Any, A
 
 def both_sides(successes: FloatArray, failures: FloatArray) -> tuple[Any, Any]:
     """Return the fits from which the lower and the upper side of the contour are computed."""
-    from dubito._numerics.isotonic_compiled import fit_prefixes  # noqa: PLC0415
+    from dubito._numerics.isotonic_compiled import fit_with_suffixes  # noqa: PLC0415
 
     # A weight lost to rounding beside the others would stall the loop over pieces of the contour;
     # raising it to `_MIN_FRACTION` of the largest changes no digit.
     least = _MIN_FRACTION * max(successes.max(initial=0.0), failures.max(initial=0.0))
     successes = np.where(successes > 0, np.maximum(successes, least), 0.0)
     failures = np.where(failures > 0, np.maximum(failures, least), 0.0)
-    below = fit_prefixes(successes, failures)
-    above = fit_prefixes(failures[::-1].copy(), successes[::-1].copy())
+    below = fit_with_suffixes(successes, failures)
+    above = fit_with_suffixes(failures[::-1].copy(), successes[::-1].copy())
     return below, above

@@ -4,7 +4,7 @@ Notation as there: scores are numbered 0..m-1 in ascending order, score i has `s
 and `failures[i]`. Only the lower side of the contour is computed; the upper side is the lower side
 of the mirrored data (order reversed, successes and failures exchanged).
 
-A fit is the tuple (follow, k, r, starts, value, block, held_k, held_r), see `fit_prefixes`.
+A fit is the tuple (follow, k, r, starts, value, block, held_k, held_r), see `fit_with_suffixes`.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def suffix_chains(successes, failures):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def fit_prefixes(successes, failures):  # type: ignore[no-untyped-def]
+def fit_with_suffixes(successes, failures):  # type: ignore[no-untyped-def]
     """Return the isotonic fit of all scores, and those of every suffix of them.
 
     Returns

@@ -78,7 +78,7 @@ def calibrate(  # noqa: PLR0913 - a command's options
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Turn scores into calibrated probabilities with honest bounds.
+    """Turn scores into calibrated probabilities with bounds.
 
     The model is fitted on all rows. The numbers printed are from rows held out of the fit, before
     and after it: before, probabilities are taken as they are, and margins and logits go through a

@@ -71,7 +71,7 @@ def fit_node_maps(
         return IdentityMaps()
     assert cross is not None  # noqa: S101 - nodes are cross-fitted wherever they are calibrated
     rows = NodeRows(cross=cross, ptr=ptr, middle=middle, weight=weight, first=first)
-    # Packed maps take log-odds only.
+    # Maps that are fitted for all nodes at once take log-odds, not probabilities.
     packed = None if calibrator.input == "proba" else calibrator.node_map()
     if packed is None:
         return _fit_clones(calibrator, rows, n_jobs)

@@ -263,6 +263,6 @@ def contours(
                     continue
                 excess = _next_profile(likelihood, axis, xi, path, buffer)
                 if excess > _MAX_EXCESS:
-                    break  # and it grows outward
+                    break  # farther out the likelihood is smaller still: zeros remain
                 out[i, j] = math.exp(-excess)
     return out

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 #: an estimate exists for classes that the scores separate.
 _RAW = 1e-7
 
+#: A path is *lost* if its solver fails to converge; the bound is then 0 or 1.
 #: Pseudo-observations of a second attempt where a path is lost because the likelihood is nearly
 #: flat. They change the log-likelihood by at most their number times the mean difference in utility
 #: of the true class, which is at most 30 before probabilities are 1 up to rounding. The level set

@@ -248,7 +248,7 @@ class KroneckerMatrix(NamedTuple):
     It is diagonal in the eigenvectors of A and B.
     """
 
-    variances: FloatArray  # (K+1, K): of right and left eigenvectors
+    variances: FloatArray  # (K+1, K): [i, j] along right eigenvector i and left eigenvector j
     left: FloatArray  # (K, K)
     right: FloatArray  # (K+1, K+1)
     blocks: ClassBlocks

@@ -139,7 +139,7 @@ def tabulate_levels(
 
 @compiled()
 def _hull(series: FloatArray, place: float) -> Pair:
-    """Return the hull of both cuts at a place of a panel."""
+    """Return the smallest interval that holds both cuts, from their Chebyshev series in [-1, 1]."""
     low = min(clenshaw(series[0], place), clenshaw(series[2], place))
     return low, max(clenshaw(series[1], place), clenshaw(series[3], place))
 
