@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.cluster import KMeans
 from sklearn.datasets import load_iris, make_classification
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
@@ -22,7 +24,8 @@ from dubito.decision import reject
 from dubito.decision.risk import as_belief, pignistic_risk, risk_bounds
 from dubito.discriminant import ImpreciseGaussianDiscriminant
 from dubito.evidence import EvidentialClassifier
-from dubito.pipeline import RejectClassifier
+from dubito.metrics import evaluate
+from dubito.pipeline import RejectClassifier, make_cautious_pipeline
 
 X, Y = load_iris(return_X_y=True)
 NAMES = load_iris().target_names[Y]
@@ -139,6 +142,42 @@ def test_frozen_models_searches_pipelines_and_novelty():
     assert aware.predict(X[:1] + 100.0).tolist() == [None]
 
 
+def test_bounds_of_models_inside_pipelines_and_searches_are_passed_on():
+    scaled = StandardScaler().fit_transform(X)
+    bounds = cautious().fit(scaled, Y).predict_bounds(scaled)
+    pipeline = make_pipeline(StandardScaler(), cautious())
+    search = GridSearchCV(pipeline, {"imprecisegaussiandiscriminant__c": [3]}, cv=2)
+    for inner in (pipeline, search, RejectClassifier(pipeline), RejectClassifier(search)):
+        model = RejectClassifier(inner, strategy="pessimistic").fit(X, Y)
+        np.testing.assert_array_equal(model.predict_bounds(X).lower, bounds.lower)
+        assert evaluate(model, X, Y)["mean_width"].value == pytest.approx(bounds.width.mean())
+        declined = np.equal(model.predict(X), None)
+        np.testing.assert_array_equal(declined, reject(bounds, 0.2, "pessimistic"))
+        assert model.predict_set(X, level=None).shape == (150, 3)
+    outer = make_cautious_pipeline(StandardScaler(), RejectClassifier(pipeline)).fit(X, Y)
+    assert outer.decision_cost(X, Y) == RejectClassifier(pipeline).fit(X, Y).decision_cost(X, Y)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_loss_with_named_columns_is_read_by_name(library):
+    frames = pytest.importorskip(library)
+    plain = RejectClassifier(cautious(), loss=LOSS, cost=0.4).fit(X, NAMES)
+    classes = plain.classes_.tolist()
+    order = [2, 0, 1]
+    columns = {classes[k]: LOSS[:, k].tolist() for k in order}
+    named = clone(plain).set_params(loss=frames.DataFrame(columns)).fit(X, NAMES)
+    np.testing.assert_array_equal(named.predict(X), plain.predict(X))
+    wrong = frames.DataFrame({name.upper(): values for name, values in columns.items()})
+    with pytest.raises(ValueError, match="name them after the classes, 'setosa'"):
+        clone(plain).set_params(loss=wrong).fit(X, NAMES)
+    if library == "pandas":
+        acts = [*classes, "declined"]
+        full = frames.DataFrame(np.vstack([LOSS, DECLINE]), index=acts, columns=classes)
+        shuffled = full.loc[["declined", *(classes[k] for k in order)]]
+        models = [clone(plain).set_params(loss=loss).fit(X, NAMES) for loss in (full, shuffled)]
+        np.testing.assert_array_equal(models[0].predict(X), models[1].predict(X))
+
+
 def test_searches_look_for_the_cheapest_strategy():
     model = RejectClassifier(cautious(), cost=0.05)
     search = GridSearchCV(model, {"strategy": ["optimistic", "pessimistic"]}, cv=3).fit(X, Y)
@@ -151,7 +190,7 @@ def test_errors_say_what_to_do():
     with pytest.raises(NotFittedError):
         RejectClassifier(GaussianNB()).predict(X)
     with pytest.raises(NotSupportedError, match=r"RejectClassifier\(CalibratedClassifier\(Linear"):
-        RejectClassifier(LinearSVC()).fit(X, Y).predict(X)
+        RejectClassifier(LinearSVC()).fit(X, Y)
     with pytest.raises(ValueError, match=r"3 rows, one for naming each class, or 4"):
         RejectClassifier(GaussianNB(), loss=np.ones((2, 3))).fit(X, Y)
     with pytest.raises(ValueError, match="3 columns, one per class"):
@@ -160,7 +199,17 @@ def test_errors_say_what_to_do():
         RejectClassifier(GaussianNB(), cost=-0.1).fit(X, Y)
     with pytest.raises(ValueError, match="'strategy' parameter"):
         RejectClassifier(GaussianNB(), strategy="brave").fit(X, Y)
+    with pytest.raises(ValueError, match="reject_label=1 is one of the classes"):
+        RejectClassifier(GaussianNB(), reject_label=1).fit(X, Y)
+    with pytest.raises(TypeError, match="needs a classifier; KMeans"):
+        RejectClassifier(KMeans(2, n_init=1)).fit(X, Y)
+    with pytest.raises(ValueError, match="labels that classes does not list"):
+        RejectClassifier(FrozenEstimator(GaussianNB().fit(X, NAMES))).fit(X, Y)
+    with pytest.warns(UserWarning, match="takes no sample_weight, so the weights are ignored"):
+        RejectClassifier(KNeighborsClassifier()).fit(X, Y, sample_weight=np.ones(150))
     model = RejectClassifier(GaussianNB()).fit(X, Y)
+    with pytest.raises(ValueError, match="strategy must be one of"):
+        clone(model).fit(X, Y).set_params(strategy="brave").predict(X)
     with pytest.raises(ValueError, match="X has 150 rows but y has 10"):
         model.decision_cost(X, Y[:10])
     with pytest.raises(ValueError, match="7"):

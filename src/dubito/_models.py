@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def has_bounds(model: Any) -> bool:
@@ -21,12 +24,31 @@ def final_estimator(model: Any, X: Any) -> tuple[Any, Any]:
     scikit-learn's searches and pipelines hide `predict_bounds` and `predict_set` of their model. A
     model with these methods is returned as it is.
     """
+    for outer in _composites(model):
+        if hasattr(outer, "steps") and len(outer.steps) > 1:
+            X = outer[:-1].transform(X)
+    return inner_model(model), X
+
+
+def inner_model(model: Any) -> Any:
+    """Return the model inside fitted searches and pipelines, as `final_estimator` does."""
+    for outer in _composites(model):
+        model = _inside(outer)
+    return model
+
+
+def _composites(model: Any) -> Iterator[Any]:
+    """Yield the searches and pipelines around a model, from the outside in."""
     while not (has_bounds(model) or hasattr(model, "predict_set")):
-        if hasattr(model, "best_estimator_"):
-            model = model.best_estimator_
-        elif hasattr(model, "steps"):
-            X = model[:-1].transform(X) if len(model.steps) > 1 else X
-            model = model[-1]
-        else:
-            break
-    return model, X
+        inside = _inside(model)
+        if inside is model:
+            return
+        yield model
+        model = inside
+
+
+def _inside(model: Any) -> Any:
+    """Return the best estimator of a fitted search, the last step of a pipeline, or the model."""
+    if hasattr(model, "best_estimator_"):
+        return model.best_estimator_
+    return model.steps[-1][1] if hasattr(model, "steps") else model

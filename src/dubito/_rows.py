@@ -40,11 +40,11 @@ def read_rows(
 
 
 def fitted_copy(
-    estimator: Any, X: Any, y: npt.NDArray[Any], weight: FloatArray | None, *, instead: str
+    estimator: Any, X: Any, y: npt.NDArray[Any], weight: FloatArray | None, *, instead: str | None
 ) -> Any:
     """Return a fitted copy of an estimator; it, or steps of a pipeline, get the sample weights.
 
-    Where none takes weights, a warning says that they are used for `instead` alone.
+    Where none takes weights, a warning says that they are used for `instead` alone, or ignored.
     """
     if weight is None:
         return clone(estimator).fit(X, y)
@@ -77,11 +77,11 @@ def copy_feature_names(model: Any, estimator: Any) -> None:
             setattr(model, name, getattr(estimator, name))
 
 
-def warn_unweighted(estimator: Any, instead: str) -> None:
+def warn_unweighted(estimator: Any, instead: str | None) -> None:
     """Warn that an estimator takes no sample weights, and what they are used for."""
+    use = "ignored" if instead is None else f"used for {instead} alone"
     warnings.warn(
-        f"{type(estimator).__name__}.fit takes no sample_weight, so the weights are used for "
-        f"{instead} alone.",
+        f"{type(estimator).__name__}.fit takes no sample_weight, so the weights are {use}.",
         UserWarning,
         stacklevel=frames_to_the_user(),
     )

@@ -14,9 +14,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from dubito._compat import HasMethods, Interval, StrOptions, fit_context
 from dubito._labels import as_labels, label_columns
-from dubito._models import final_estimator, has_bounds
+from dubito._models import final_estimator, has_bounds, inner_model
 from dubito._rows import copy_feature_names, fitted_copy, read_rows
-from dubito._validation import NotSupportedError, check_rows_match, check_sample_weight
+from dubito._validation import (
+    NotSupportedError,
+    check_choice,
+    check_rows_match,
+    check_sample_weight,
+)
+from dubito._wording import name_some
 from dubito.base import add_bounds_tag
 from dubito.decision import maximax, maximin, pignistic_choice, reject
 from dubito.decision.risk import as_loss
@@ -33,24 +39,19 @@ if TYPE_CHECKING:
 __all__ = ["CautiousPipeline", "RejectClassifier", "make_cautious_pipeline"]
 
 
-def _last_step(pipeline: CautiousPipeline) -> Any:
-    """Return the last step; of a search its best estimator, once it is fitted."""
-    last = pipeline.steps[-1][1]
-    return getattr(last, "best_estimator_", last)
-
-
 def _from_last_step(name: str, returns: str) -> Any:
     """Return a method that transforms the rows and calls the last step, where that has it."""
 
     def method(self: CautiousPipeline, X: Any, *args: Any, **options: Any) -> Any:
         check_is_fitted(self)
         rows = self[:-1].transform(X) if len(self.steps) > 1 else X
-        return getattr(_last_step(self), name)(rows, *args, **options)
+        model, rows = final_estimator(self.steps[-1][1], rows)
+        return getattr(model, name)(rows, *args, **options)
 
     method.__name__, method.__qualname__ = name, f"CautiousPipeline.{name}"
     method.__doc__ = f"Return {returns}, as the last step does; its own options follow X."
     # `getattr`, not `hasattr`: the error of the last step says why there is no such method.
-    return available_if(lambda pipeline: getattr(_last_step(pipeline), name))(method)
+    return available_if(lambda pipeline: getattr(inner_model(pipeline.steps[-1][1]), name))(method)
 
 
 class CautiousPipeline(Pipeline):
@@ -106,9 +107,12 @@ class CautiousPipeline(Pipeline):
     conflict = _from_last_step("conflict", "how far pieces of evidence, or members, contradict")
     ignorance = _from_last_step("ignorance", "how far evidence is lacking")
     explain = _from_last_step("explain", "the evidence behind each prediction")
+    decision_cost = _from_last_step("decision_cost", "the mean cost per row of what it decides")
 
     def __sklearn_tags__(self) -> Any:
-        return add_bounds_tag(super().__sklearn_tags__(), has_bounds(_last_step(self)))
+        return add_bounds_tag(
+            super().__sklearn_tags__(), has_bounds(inner_model(self.steps[-1][1]))
+        )
 
 
 def make_cautious_pipeline(
@@ -151,7 +155,7 @@ _CHOICES: dict[str, Callable[..., IntArray]] = {
 
 def _estimator_has(name: str) -> Callable[[RejectClassifier], Any]:
     """Return the check that the fitted estimator, or before `fit` the parameter, has a method."""
-    return lambda model: getattr(getattr(model, "estimator_", model.estimator), name)
+    return lambda model: getattr(inner_model(getattr(model, "estimator_", model.estimator)), name)
 
 
 class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
@@ -171,12 +175,15 @@ class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     loss : array-like of shape (K, K) or (K + 1, K), optional
         Loss of each act (rows) when each class is true (columns, as in ``classes_``); by default 0
         for the right class and 1 for a wrong one. A last row K + 1 is the loss of declining and
-        takes the place of `cost`.
+        takes the place of `cost`. The columns of a data frame are named after the classes, in any
+        order, and so may be its rows.
     strategy : {"pignistic", "pessimistic", "optimistic", "probabilistic"}, default "pignistic"
         Which risk counts, as in `dubito.decision.reject`. "probabilistic" uses `predict_proba`
         even where there are bounds; models without bounds use it for every strategy.
     reject_label : label, default None
-        What `predict` returns for declined rows. With None the array is of type object.
+        What `predict` returns for declined rows; not a class. With None the array is of type
+        object, which scikit-learn's metrics do not take: for them use a label of the type of the
+        classes.
 
     Attributes
     ----------
@@ -258,8 +265,15 @@ class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self
         """
         X, labels, weight = read_rows(self, X, y, sample_weight)
-        self.estimator_ = fitted_copy(self.estimator, X, labels, weight, instead="no row")
+        self.estimator_ = fitted_copy(self.estimator, X, labels, weight, instead=None)
+        _refuse_unknown_risk(inner_model(self.estimator_))
         self.classes_ = as_labels(self.estimator_.classes_, "classes_")
+        label_columns(labels, len(self.classes_), self.classes_)  # a frozen model has its own
+        if self.reject_label in self.classes_.tolist():
+            raise ValueError(
+                f"reject_label={self.reject_label!r} is one of the classes, so declined rows could "
+                "not be told from predicted ones. Choose another label."
+            )
         self._check_loss()
         copy_feature_names(self, self.estimator_)
         return self
@@ -269,7 +283,7 @@ class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         if self.loss is None:
             return None
         n_classes = len(self.classes_)
-        loss = as_loss(self.loss, n_classes)
+        loss = as_loss(_in_class_order(self.loss, self.classes_.tolist()), n_classes)
         if len(loss) not in {n_classes, n_classes + 1}:
             raise ValueError(
                 f"loss must have {n_classes} rows, one for naming each class, or "
@@ -305,6 +319,7 @@ class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def _acts(self, X: Any) -> IntArray:
         """Return the number of the chosen act of each row; K is to decline."""
         check_is_fitted(self)
+        check_choice(self.strategy, "strategy", _CHOICES)
         belief, loss, n_classes = self._belief(X), self._check_loss(), len(self.classes_)
         acts = _CHOICES[self.strategy](belief, loss)
         if loss is None or len(loss) == n_classes:
@@ -316,13 +331,7 @@ class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         inner, rows = final_estimator(self.estimator_, X)
         if has_bounds(inner) and self.strategy != "probabilistic":
             return inner.predict_bounds(rows)
-        if hasattr(inner, "predict_proba"):
-            return inner.predict_proba(rows)
-        name = type(inner).__name__
-        raise NotSupportedError(
-            f"{name} has neither predict_bounds nor predict_proba, so the risk of its predictions "
-            f"is unknown. Calibrate it: RejectClassifier(CalibratedClassifier({name}(...)))."
-        )
+        return inner.predict_proba(rows)
 
     def decision_cost(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the mean cost per row of what `predict` decides: losses, and declined rows.
@@ -387,7 +396,8 @@ class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def predict_bounds(self, X: Any, level: float | None = None) -> Bounds:
         """Return the bounds of the estimator, as its `predict_bounds` does."""
         check_is_fitted(self)
-        return self.estimator_.predict_bounds(X, level=level)
+        inner, rows = final_estimator(self.estimator_, X)
+        return inner.predict_bounds(rows, level=level)
 
     @available_if(_estimator_has("predict_set"))
     def predict_set(
@@ -395,9 +405,39 @@ class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     ) -> BoolArray:
         """Return the sets of classes of the estimator, as its `predict_set` does."""
         check_is_fitted(self)
-        return self.estimator_.predict_set(X, rule, level=level, **options)
+        inner, rows = final_estimator(self.estimator_, X)
+        return inner.predict_set(rows, rule, level=level, **options)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags = get_tags(self.estimator).input_tags
         return add_bounds_tag(tags, hasattr(self, "predict_bounds"))
+
+
+def _refuse_unknown_risk(model: Any) -> None:
+    """Raise an error for a fitted model without bounds, probabilities or classes."""
+    name = type(model).__name__
+    if not hasattr(model, "classes_"):
+        raise TypeError(f"RejectClassifier needs a classifier; {name} has no classes_ after fit.")
+    if not (has_bounds(model) or hasattr(model, "predict_proba")):
+        raise NotSupportedError(
+            f"{name} has neither predict_bounds nor predict_proba, so the risk of its predictions "
+            f"is unknown. Calibrate it: RejectClassifier(CalibratedClassifier({name}(...)))."
+        )
+
+
+def _in_class_order(loss: Any, classes: list[Any]) -> Any:
+    """Return a loss with columns, and rows where these are named, in the order of `classes`."""
+    columns = list(getattr(loss, "columns", range(len(classes))))
+    if columns == list(range(len(classes))):  # not named
+        return loss
+    if set(columns) != set(classes):
+        raise ValueError(
+            f"the columns of loss are {name_some(columns)}; name them after the classes, "
+            f"{name_some(classes)}, or pass an array with columns in that order."
+        )
+    ordered = loss[classes]
+    acts = list(getattr(loss, "index", ()))
+    if set(classes) <= set(acts):
+        ordered = ordered.loc[[*classes, *(act for act in acts if act not in set(classes))]]
+    return ordered
