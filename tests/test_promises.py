@@ -33,7 +33,7 @@ from dubito.conformal import ConformalClassifier, NoveltyAwareClassifier
 from dubito.dichotomies import NestedDichotomyClassifier, NestedDichotomyEnsemble
 from dubito.discriminant import ImpreciseGaussianDiscriminant
 from dubito.evidence import EvidentialClassifier
-from dubito.pipeline import CautiousPipeline
+from dubito.pipeline import CautiousPipeline, RejectClassifier
 from dubito.testing.calibrators import draw_scores
 
 #: Number of rows by number of classes: many, few, and very few for each class.
@@ -71,6 +71,7 @@ CLASSIFIERS = {
         method="masses",
     ),
     "evidence": lambda: EvidentialClassifier(linear()),
+    "reject": lambda: RejectClassifier(CalibratedClassifier(linear(), "platt")),
     "discriminant": ImpreciseGaussianDiscriminant,
     "nested": lambda: NestedDichotomyClassifier(random_state=0),
     "nested, nodes": lambda: NestedDichotomyClassifier(

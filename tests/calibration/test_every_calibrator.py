@@ -6,11 +6,9 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-import sklearn
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from sklearn.utils.fixes import parse_version
 
 from dubito import calibration
 from dubito._calibrator_names import CALIBRATORS as NAMES
@@ -86,15 +84,6 @@ def test_promise(calibrator, check):
     check(calibrator)
 
 
-def expected_failures(classifier):
-    if not isinstance(classifier.calibrator, BinningCalibrator | EvidentialBinningCalibrator):
-        return {}
-    if parse_version(sklearn.__version__) < parse_version("1.7"):  # other rows, and it does well
-        return {}
-    reason = "copies of a row get scores that differ by rounding, and a bin may end between them"
-    return {"check_sample_weight_equivalence_on_dense_data": reason}
-
-
 # Scores are no features (tags.input_tags), so scikit-learn's checks reach a calibrator through the
 # classifier that carries it.
 @parametrize_with_checks(
@@ -105,10 +94,16 @@ def expected_failures(classifier):
             LogisticRegression(C=1), VectorCalibrator(), cv=3, response_method="predict_proba"
         ),
     ],
-    expected_failed_checks=expected_failures,
 )
 def test_scikit_learn(estimator, check):
-    check(estimator)
+    try:
+        check(estimator)
+    except AssertionError:
+        # Whether rounding does so depends on the machine.
+        binned = isinstance(estimator.calibrator, BinningCalibrator | EvidentialBinningCalibrator)
+        if binned and check.func.__name__ == "check_sample_weight_equivalence_on_dense_data":
+            pytest.xfail("copies of a row get scores that differ by rounding across a bin's end")
+        raise
 
 
 @pytest.mark.parametrize("kind", CALIBRATORS)

@@ -78,12 +78,12 @@ class EvidenceDisplay(DrawsOnAxes):
     >>> from dubito.evidence import EvidentialClassifier
     >>> from dubito.plots import EvidenceDisplay
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
-    >>> ev = EvidentialClassifier(LogisticRegression(max_iter=1000)).fit(X, y)
+    >>> ev = EvidentialClassifier(LogisticRegression(tol=1e-8, max_iter=1000)).fit(X, y)
     >>> display = EvidenceDisplay.from_estimator(ev, X[70:71], ax=Figure().subplots())
     >>> for name, weight in zip(display.view.names, display.view.weight):
     ...     print(f"{name}: {weight:+.2f}")
     petal length (cm) = 4.8: +2.33
-    petal width (cm) = 1.8: +0.71
+    petal width (cm) = 1.8: +0.70
     sepal width (cm) = 3.2: -0.60
     sepal length (cm) = 5.9: -0.52
     >>> display.ax_.get_xlabel()
