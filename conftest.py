@@ -1,12 +1,13 @@
 """What is collected: examples of installed extras alone, and with ``--quick`` the quick lane.
 
-The quick lane runs every test function that is not marked slow. Of a parametrized test it runs a
-few cases that together have every value of every parameter; of scikit-learn's estimator checks
-each one once for every class of estimator.
+The quick lane runs every test function that is not marked slow and is not about the experiments.
+Of a parametrized test it runs a few cases that together have every value of every parameter; of
+scikit-learn's estimator checks each one once for every class of estimator.
 """
 
 import os
 from importlib.util import find_spec
+from pathlib import Path
 
 from hypothesis import settings
 
@@ -15,6 +16,7 @@ from hypothesis import settings
 settings.register_profile("dubito", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.register_profile("quick", settings.get_profile("dubito"), max_examples=20)
 
+_EXPERIMENTS = Path(__file__).parent / "tests" / "experiments"
 _NEEDS = {
     "torch": ["src/dubito/evidence/torch.py", "src/dubito/evidence/_torch_*.py"],
     "triton": ["src/dubito/evidence/_triton.py"],
@@ -46,9 +48,14 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         functions.setdefault((item.path, getattr(item, "originalname", item.name)), []).append(item)
     kept = {item for cases in functions.values() for item in _cover(cases)}
-    left_out = [item for item in items if item not in kept or item.get_closest_marker("slow")]
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if item in kept and not item.get_closest_marker("slow")]
+    runs = {item for item in kept if not _is_slow(item)}
+    config.hook.pytest_deselected(items=[item for item in items if item not in runs])
+    items[:] = [item for item in items if item in runs]
+
+
+def _is_slow(item):
+    """Return whether a test is marked slow or belongs to the reproductions of papers."""
+    return item.get_closest_marker("slow") or item.path.is_relative_to(_EXPERIMENTS)
 
 
 def _cover(cases):
