@@ -83,11 +83,11 @@ def warn_unweighted(estimator: Any, instead: str | None) -> None:
     warnings.warn(
         f"{type(estimator).__name__}.fit takes no sample_weight, so the weights are {use}.",
         UserWarning,
-        stacklevel=frames_to_the_user(),
+        stacklevel=user_stacklevel(),
     )
 
 
-def frames_to_the_user() -> int:
+def user_stacklevel() -> int:
     """Return the stack level of the first caller outside dubito and scikit-learn."""
     frame, depth = inspect.currentframe(), 0
     while frame and frame.f_globals.get("__name__", "").startswith(("dubito.", "sklearn.")):

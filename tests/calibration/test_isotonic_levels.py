@@ -11,9 +11,9 @@ from scipy.special import expit
 from scipy.stats import beta, chi2
 
 from dubito._numerics.isotonic import (
-    both_sides,
     cut_bounds,
     flatness,
+    lower_and_upper_fits,
     neighbour_bounds,
     ratio_quantile,
     widened_bounds,
@@ -37,7 +37,7 @@ def fit(rows, **options):
 def cut_of(fitted, level):
     """Return the quantile that -2 log pl is cut at."""
     (fitted_map,) = fitted.maps_
-    below, _ = both_sides(fitted_map.successes, fitted_map.failures)
+    below, _ = lower_and_upper_fits(fitted_map.successes, fitted_map.failures)
     return ratio_quantile(level, flatness(below[3], fitted_map.successes + fitted_map.failures))
 
 

@@ -32,7 +32,7 @@ def begin_search(search: FloatArray, inside: float, r: float) -> None:
 
 
 @compiled()
-def next_place(search: FloatArray, u: float, r: float, t: float, scale: float) -> float:
+def next_point(search: FloatArray, u: float, r: float, t: float, scale: float) -> float:
     """Record r at u, and return the next place to evaluate.
 
     `scale` is how far u moves for each unit of r at the estimate: a standard error.
@@ -56,7 +56,7 @@ def next_place(search: FloatArray, u: float, r: float, t: float, scale: float) -
 
 
 @compiled()
-def is_found(search: FloatArray, new: float, scale: float, step: int) -> bool:
+def is_converged(search: FloatArray, new: float, scale: float, step: int) -> bool:
     """Return whether the next place is the end, to about nine digits of a probability.
 
     Secant steps converge superlinearly: the next error is far below the length of this step.

@@ -121,7 +121,7 @@ def belief_steps(successes: FloatArray, failures: FloatArray) -> tuple[FloatArra
     from dubito._numerics.isotonic_compiled import lower_beliefs  # noqa: PLC0415
 
     scale = _MAX_WEIGHT / max(successes.sum() + failures.sum(), _MAX_WEIGHT)
-    below, above = both_sides(scale * successes, scale * failures)
+    below, above = lower_and_upper_fits(scale * successes, scale * failures)
     belief = np.concatenate([[0.0], lower_beliefs(below)])
     plausibility = np.concatenate([1 - lower_beliefs(above)[::-1], [1.0]])
     # Both rise with the score, but for rounding.
@@ -145,7 +145,7 @@ def cut_bounds(
     if m == 0:
         return np.zeros(len(left)), np.ones(len(left))
     scale = _MAX_WEIGHT / max(successes.sum() + failures.sum(), _MAX_WEIGHT)
-    below, above = both_sides(scale * successes, scale * failures)
+    below, above = lower_and_upper_fits(scale * successes, scale * failures)
     drop = 0.5 * ratio_quantile(level, flatness(below[3], successes + failures))
     low, high = _occurring(at_or_left, m), _occurring(left, m)
     lower, upper = np.empty(m + 1), np.empty(m + 1)
@@ -295,33 +295,35 @@ def inserted_steps(successes: FloatArray, failures: FloatArray) -> tuple[FloatAr
     """
     from dubito._numerics.isotonic_compiled import lower_inserted  # noqa: PLC0415
 
-    below, above = both_sides(successes, failures)
+    below, above = lower_and_upper_fits(successes, failures)
     with_failure = np.concatenate([[0.0], lower_inserted(below)])
     with_success = np.concatenate([1 - lower_inserted(above)[::-1], [1.0]])
     return with_failure, with_success
 
 
-def contours(place: npt.NDArray[np.intp], theta: FloatArray, sides: tuple[Any, Any]) -> FloatArray:
-    """Return the contour at each θ, one row for each place among the distinct scores.
-
-    Place 2j + 1 is that of distinct score j, place 2j lies just left of it. `sides` are those of
-    `both_sides`.
-    """
+def contours(
+    at_or_left: IntArray,
+    left: IntArray,
+    theta: FloatArray,
+    successes: FloatArray,
+    failures: FloatArray,
+) -> FloatArray:
+    """Return the contour at each θ, (n, len(theta)), for positions given as in `cut_bounds`."""
     from dubito._numerics.isotonic_compiled import lower_contours  # noqa: PLC0415
 
-    below, above = sides
-    m = len(below[0])
-    places, row = np.unique(place, return_inverse=True)
-    left = places // 2
+    below, above = lower_and_upper_fits(successes, failures)
+    # `at_or_left` is `left` or one more: the sum determines both.
+    both, row = np.unique(left + at_or_left, return_inverse=True)
+    left = both // 2
     down = np.argsort(-theta, kind="stable")
     up = down[::-1]
-    result = np.ones((len(places), len(theta)))
-    result[:, down] *= lower_contours(places - left - 1, theta[down], below)
-    result[:, up] *= lower_contours(m - 1 - left, 1 - theta[up], above)
+    result = np.ones((len(both), len(theta)))
+    result[:, down] *= lower_contours(both - left - 1, theta[down], below)
+    result[:, up] *= lower_contours(len(successes) - 1 - left, 1 - theta[up], above)
     return result[row]
 
 
-def both_sides(successes: FloatArray, failures: FloatArray) -> tuple[Any, Any]:
+def lower_and_upper_fits(successes: FloatArray, failures: FloatArray) -> tuple[Any, Any]:
     """Return the fits from which the lower and the upper side of the contour are computed."""
     from dubito._numerics.isotonic_compiled import fit_with_suffixes  # noqa: PLC0415
 

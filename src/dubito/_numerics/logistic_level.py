@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _LIMIT = 1e-12
 
 
-class LogisticLevels(NamedTuple):
+class LogisticLevelLikelihoods(NamedTuple):
     """The two likelihoods whose cuts bound a probability."""
 
     shrunk: LogisticLikelihood
@@ -52,9 +52,9 @@ def level_targets(
     return shrunk, shrunk_table(total, 2, _LIMIT * total)[column, 1]
 
 
-def logistic_levels(
+def logistic_level_likelihoods(
     x: FloatArray, event: BoolArray, weight: FloatArray, start: FloatArray
-) -> LogisticLevels:
+) -> LogisticLevelLikelihoods:
     """Fit both likelihoods of standardised scores, from coefficients that are nearly right."""
     design = np.column_stack([np.ones(len(x)), x])
     no_penalty = np.zeros(2)
@@ -64,11 +64,11 @@ def logistic_levels(
         both.append(logistic_likelihood(x, target, weight, fit.coef))
         gradients.append(fit.gradient_norm)
         start = fit.coef
-    return LogisticLevels(both[0], both[1], max(gradients))
+    return LogisticLevelLikelihoods(both[0], both[1], max(gradients))
 
 
 def level_bounds(
-    levels: LogisticLevels, x: FloatArray, level: float
+    levels: LogisticLevelLikelihoods, x: FloatArray, level: float
 ) -> tuple[FloatArray, FloatArray]:
     """Return bounds of the probability at standardised scores, each (n,)."""
     from dubito._numerics.logistic_level_compiled import level_ends  # noqa: PLC0415 - loads numba

@@ -11,8 +11,8 @@ from dubito._numerics.contour_cut_compiled import (
     FAR,
     MAX_STEPS,
     begin_search,
-    is_found,
-    next_place,
+    is_converged,
+    next_point,
 )
 from dubito._numerics.jit import compiled
 from dubito._numerics.logistic_profile_compiled import EXACT, in_axes, profile, query_axes
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
         ExpBuffers,
         Likelihood,
         Model,
-        Pair,
-        Triple,
+        ProfilePoint,
     )
     from dubito._typing import FloatArray
 
@@ -33,12 +32,12 @@ if TYPE_CHECKING:
 @compiled()
 def _end(  # noqa: PLR0917
     at: AxesLikelihood,
-    query: Pair,
-    path: Triple,
-    place: Triple,
+    query: tuple[float, float],
+    path: ProfilePoint,
+    place: tuple[float, float, float],
     t: float,
     buffers: ExpBuffers,
-) -> Triple:
+) -> tuple[float, float, float]:
     """Return where a cut ends, counted outward, and the point (ζ, b) of the profile there.
 
     `query` is norm and side (-1 lower, 1 upper); `path` a point (ζ, b) of the profile, or near it,
@@ -59,8 +58,8 @@ def _end(  # noqa: PLR0917
         r = math.sqrt(2.0 * max(fall, 0.0))
         if r < t and u >= FAR:
             return np.inf, zeta_last, b_last
-        new = next_place(search, u, r, t, scale)
-        if is_found(search, new, scale, step):
+        new = next_point(search, u, r, t, scale)
+        if is_converged(search, new, scale, step):
             return new, zeta_last, b_last
         u = new
     return search[1, 0], zeta_last, b_last

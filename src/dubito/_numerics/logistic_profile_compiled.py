@@ -29,8 +29,11 @@ from dubito._numerics.vector_math_compiled import (
 if TYPE_CHECKING:
     from dubito._typing import FloatArray, IntArray
 
-    Pair: TypeAlias = tuple[float, float]
-    Triple: TypeAlias = tuple[float, float, float]
+    #: Both ends of an interval.
+    Interval: TypeAlias = tuple[float, float]
+    #: (ζ, b, db/dζ): a point of the profile, or near it, and the slope from which the next b is
+    #: extrapolated.
+    ProfilePoint: TypeAlias = tuple[float, float, float]
     #: Positions and weights of the softplus terms, (2, terms); the sums of targets and of targets
     #: times positions; the negative log-likelihood at the optimum.
     Likelihood: TypeAlias = tuple[FloatArray, FloatArray, float]
@@ -39,7 +42,7 @@ if TYPE_CHECKING:
     #: The likelihood in the axes of a query. (4, terms): weights, log-odds at the origin, and their
     #: derivatives by s and b. Then the sums of targets times each of those derivatives, and the
     #: constant that makes the fall 0 at the optimum.
-    AxesLikelihood: TypeAlias = tuple[FloatArray, Triple]
+    AxesLikelihood: TypeAlias = tuple[FloatArray, tuple[float, float, float]]
     #: Buffers of `exp_in_place`.
     ExpBuffers: TypeAlias = tuple[FloatArray, FloatArray, IntArray]
 
@@ -53,8 +56,8 @@ EXACT = 1e-10
 
 @compiled()
 def in_axes(
-    likelihood: Likelihood, origin: Pair, axes: Pair, scale: float
-) -> tuple[FloatArray, Triple]:
+    likelihood: Likelihood, origin: tuple[float, float], axes: tuple[float, float], scale: float
+) -> tuple[FloatArray, tuple[float, float, float]]:
     """Return the likelihood in the axes of a query; `origin` are intercept and slope at (0, 0).
 
     `axes` are the components of z, `scale` is h of the module's formula.
@@ -71,7 +74,9 @@ def in_axes(
 
 
 @compiled(fastmath=SIMD_FLAGS)
-def _expand(at: AxesLikelihood, s: float, b: float, buffers: ExpBuffers) -> Triple:
+def _expand(
+    at: AxesLikelihood, s: float, b: float, buffers: ExpBuffers
+) -> tuple[float, float, float]:
     """Return the fall of the log-likelihood at (s, b), and its two derivatives by b."""
     terms, sums = at
     small, power, bits = buffers
@@ -92,7 +97,9 @@ def _expand(at: AxesLikelihood, s: float, b: float, buffers: ExpBuffers) -> Trip
 
 
 @compiled()
-def profile(at: AxesLikelihood, s: float, b: float, buffers: ExpBuffers, accuracy: float) -> Pair:
+def profile(
+    at: AxesLikelihood, s: float, b: float, buffers: ExpBuffers, accuracy: float
+) -> tuple[float, float]:
     """Maximise over b by safeguarded Newton steps; return b and the fall of the log-likelihood.
 
     The last step, of squared decrement at most `accuracy`, is not evaluated.
@@ -124,7 +131,7 @@ def profile(at: AxesLikelihood, s: float, b: float, buffers: ExpBuffers, accurac
 
 
 @compiled()
-def query_axes(x: float, model: Model) -> tuple[float, Pair, Triple, float]:
+def query_axes(x: float, model: Model) -> tuple[float, tuple[float, float], ProfilePoint, float]:
     """Return norm and axes of a query, (ζ, b, db/dζ) at the optimum, and the deviation of η."""
     optimum, hessian, _ = model
     norm = math.hypot(1.0, x)
@@ -143,8 +150,8 @@ def query_axes(x: float, model: Model) -> tuple[float, Pair, Triple, float]:
 
 @compiled()
 def _panel(
-    at: AxesLikelihood, norm: float, path: Triple, ends: Pair, buffers: ExpBuffers
-) -> tuple[float, float, float, Triple]:
+    at: AxesLikelihood, norm: float, path: ProfilePoint, ends: Interval, buffers: ExpBuffers
+) -> tuple[float, float, float, ProfilePoint]:
     """Integrate the contour over one panel; return two rules, the last contour and the path there.
 
     `path` is a point (ζ, b) of the profile and db/dζ there; from point to point it is extrapolated.
@@ -170,7 +177,9 @@ def _panel(
 
 
 @compiled()
-def _outward(likelihood: Likelihood, x: float, model: Model, buffers: ExpBuffers) -> Pair:
+def _outward(
+    likelihood: Likelihood, x: float, model: Model, buffers: ExpBuffers
+) -> tuple[float, float]:
     """Integrate pl(η)σ'(η) from the estimate downwards and upwards."""
     tolerance = model[2]
     norm, axes, optimum, deviation = query_axes(x, model)

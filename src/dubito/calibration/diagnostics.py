@@ -44,7 +44,7 @@ from scipy.special import expit, gammaln, logit, ndtri
 from scipy.stats import rankdata
 
 from dubito._numerics.isotonic import cut_bounds, pool_ties
-from dubito._rows import frames_to_the_user
+from dubito._rows import user_stacklevel
 from dubito.calibration._kernels.softmax_models import subsample_rows
 from dubito.calibration.errors import LabelMismatchWarning, MisfitWarning
 
@@ -207,7 +207,7 @@ def warn_of_mismatch(
         f"{type(calibrator).__name__}: the {whose} do not fit the labels: {seen}. If the scores "
         "are right, their classifier is worse than none.",
         LabelMismatchWarning,
-        stacklevel=frames_to_the_user(),
+        stacklevel=user_stacklevel(),
     )
 
 
@@ -305,7 +305,7 @@ def warn_of_misfit(calibrator: Any, misfit: float) -> None:
         "The form of the map is wrong there, and bounds at a level may include the true "
         f"probability less often. {advice}",
         MisfitWarning,
-        stacklevel=frames_to_the_user(),
+        stacklevel=user_stacklevel(),
     )
 
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from dubito._numerics.isotonic import (
     belief_steps,
-    both_sides,
     contours,
     neighbour_bounds,
     pool_ties,
@@ -57,8 +56,7 @@ class EvidentialIsotonicMap:
 
     def contour(self, score: FloatArray, theta: FloatArray) -> FloatArray:
         """Return the plausibility of each probability θ for each score, (n, len(theta))."""
-        at_or_left, left = self._places(score)
-        return contours(left + at_or_left, theta, both_sides(self.successes, self.failures))
+        return contours(*self._places(score), theta, self.successes, self.failures)
 
     def _places(self, score: FloatArray) -> tuple[IntArray, IntArray]:
         """Return how many knots lie at or left of each score, and strictly left."""

@@ -17,9 +17,9 @@ from dubito._numerics.logistic_fit import (
     standardised,
 )
 from dubito._numerics.logistic_level import (
-    LogisticLevels,
+    LogisticLevelLikelihoods,
     level_bounds,
-    logistic_levels,
+    logistic_level_likelihoods,
 )
 from dubito._numerics.logistic_profile import (
     LogisticLikelihood,
@@ -71,7 +71,7 @@ class SigmoidBounds:
     """Bounds of a sigmoid from its likelihoods `evidence` and `levels` of standardised scores."""
 
     evidence: LogisticLikelihood
-    levels: LogisticLevels
+    levels: LogisticLevelLikelihoods
 
     def standardised(self, score: FloatArray) -> FloatArray:
         """Return standardised scores."""
@@ -250,7 +250,7 @@ class EvidentialLogisticCalibrator(OneVsRestCalibrator):
             scale=scale,
             fit=fit,
             evidence=logistic_likelihood(x, target, weight, fit.coef),
-            levels=logistic_levels(x, event, weight, fit.coef),
+            levels=logistic_level_likelihoods(x, event, weight, fit.coef),
         )
 
 
@@ -262,7 +262,7 @@ class EvidentialSigmoidMap(SigmoidBounds):
     scale: float
     fit: LogisticFit
     evidence: LogisticLikelihood
-    levels: LogisticLevels
+    levels: LogisticLevelLikelihoods
 
     @property
     def slope(self) -> float:

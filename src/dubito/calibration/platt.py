@@ -19,7 +19,7 @@ from dubito._numerics.logistic_fit import (
     standardisation,
     standardised,
 )
-from dubito._numerics.logistic_level import LogisticLevels, logistic_levels
+from dubito._numerics.logistic_level import LogisticLevelLikelihoods, logistic_level_likelihoods
 from dubito._numerics.logistic_profile import LogisticLikelihood, logistic_likelihood
 from dubito._numerics.targets import event_targets
 from dubito.calibration.affine import AffineMixin
@@ -185,9 +185,9 @@ class SigmoidMap(UncachedStateMixin, SigmoidBounds):
         return logistic_likelihood(x, target, weight, fit.coef)
 
     @cached_property
-    def levels(self) -> LogisticLevels:  # type: ignore[override]
+    def levels(self) -> LogisticLevelLikelihoods:  # type: ignore[override]
         """The two likelihoods behind bounds at a level."""
-        return logistic_levels(*self.rows, self.fit.coef[::-1])
+        return logistic_level_likelihoods(*self.rows, self.fit.coef[::-1])
 
     @cached_property
     def misfit(self) -> float:

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold, check_cv
 
 from dubito._compat import pick
-from dubito._rows import frames_to_the_user
+from dubito._rows import user_stacklevel
 from dubito.conformal.detector import fit_preparation, novelty_scores, prepared
 from dubito.conformal.errors import FewRowsWarning
 from dubito.conformal.p_values import p_values
@@ -82,5 +82,5 @@ def warn_of_few_rows(n: int, rate: float) -> None:
             f"rate={rate:g} and no row is doubted. Fit on at least {needed} rows, or "
             f"raise rate above {1 / (n + 1):.2g}.",
             FewRowsWarning,
-            stacklevel=frames_to_the_user(),
+            stacklevel=user_stacklevel(),
         )

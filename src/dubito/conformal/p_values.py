@@ -12,7 +12,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from dubito._compat import pick
 from dubito._labels import label_columns
-from dubito._rows import frames_to_the_user
+from dubito._rows import user_stacklevel
 from dubito._validation import NotSupportedError
 from dubito._wording import counted, name_some
 from dubito.conformal.errors import SmallCalibrationWarning
@@ -177,7 +177,7 @@ def warn_small(
         f"coverage={coverage:.15g} needs {needed} or more {rows} to calibrate on; {found}. Use "
         "more rows or less coverage.",
         SmallCalibrationWarning,
-        stacklevel=frames_to_the_user(),
+        stacklevel=user_stacklevel(),
     )
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from dubito._numerics.contour_cut import root_chi2_quantile
 from dubito._numerics.isotonic import belief_steps, neighbour_bounds, widened_bounds
 from dubito._numerics.logistic_fit import standardised
-from dubito._numerics.logistic_level import LogisticLevels, logistic_levels
+from dubito._numerics.logistic_level import LogisticLevelLikelihoods, logistic_level_likelihoods
 from dubito.dichotomies._node_maps import (
     NodeMaps,
     NodeRows,
@@ -55,7 +55,9 @@ class EvidentialSigmoidMaps(NodeMaps):
     start: IntArray
     edges: FloatArray
     series: FloatArray
-    levels: tuple[LogisticLevels | None, ...]  # the likelihoods from which level bounds are made
+    levels: tuple[
+        LogisticLevelLikelihoods | None, ...
+    ]  # the likelihoods from which level bounds are made
     gaps: tuple[FloatArray, ...]  # standardised scores next to a threshold that separates the sides
 
     @classmethod
@@ -70,7 +72,7 @@ class EvidentialSigmoidMaps(NodeMaps):
         frames = np.zeros((rows.n_nodes, 2))
         edges = [np.empty(0)] * rows.n_nodes
         series = [np.empty((0, 2, DEGREE + 1))] * rows.n_nodes
-        levels: list[LogisticLevels | None] = [None] * rows.n_nodes
+        levels: list[LogisticLevelLikelihoods | None] = [None] * rows.n_nodes
         gaps = [np.empty(0)] * rows.n_nodes
         for task, tables in zip(tasks, done, strict=True):
             for node, table in zip(task[usable[task]], tables, strict=True):
@@ -131,7 +133,7 @@ def _table_of(rows: NodeRows, coef: FloatArray, sides: FloatArray, node: int) ->
     points = np.stack([x[order], weight[order]])
     optimum = np.array([intercept, slope])
     table = tabulate_beliefs(points, np.array([target.sum(), target @ x]), optimum)
-    return (*table, logistic_levels(x, event, weight, optimum), _gap(x, event))
+    return (*table, logistic_level_likelihoods(x, event, weight, optimum), _gap(x, event))
 
 
 def _gap(x: FloatArray, event: BoolArray) -> FloatArray:
@@ -145,7 +147,7 @@ def _gap(x: FloatArray, event: BoolArray) -> FloatArray:
 
 
 def _level_tables(
-    levels: tuple[LogisticLevels | None, ...], gaps: tuple[FloatArray, ...], t: float
+    levels: tuple[LogisticLevelLikelihoods | None, ...], gaps: tuple[FloatArray, ...], t: float
 ) -> tuple[Any, ...]:
     """Return the start of the panels of each node, frames, edges and series."""
     from dubito.dichotomies._kernels.node_sigmoid_levels_compiled import DEGREE, tabulate_levels  # noqa: PLC0415

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dubito._rows import frames_to_the_user
+from dubito._rows import user_stacklevel
 from dubito._wording import counted, name_some
 
 if TYPE_CHECKING:
@@ -24,21 +24,21 @@ class WideBoxWarning(UserWarning):
 
 
 class UnsettledWarning(UserWarning):
-    """A search for the farthest mean was cut short: bounds and sets are wider than necessary."""
+    """A search for the farthest mean stopped at its limit: bounds and sets are wider than necessary."""
 
 
 class SingularCovarianceWarning(UserWarning):
     """Class covariances are singular or missing, so densities may not be comparable."""
 
 
-def warn_unsettled(n_cut_short: int, max_subproblems: int, circumstance: str) -> None:
-    """Warn that searches were cut short."""
+def warn_unsettled(n_unsettled: int, max_subproblems: int, circumstance: str) -> None:
+    """Warn that searches stopped at `max_subproblems`, without a proof."""
     warnings.warn(
-        f"{counted(n_cut_short, 'search')} for a farthest mean ran into "
+        f"{counted(n_unsettled, 'search')} for a farthest mean ran into "
         f"max_subproblems={max_subproblems} {circumstance}: bounds and sets there are wider than "
         "necessary. Raise max_subproblems, or try smaller c.",
         UnsettledWarning,
-        stacklevel=frames_to_the_user(),
+        stacklevel=user_stacklevel(),
     )
 
 
@@ -72,12 +72,12 @@ def _singular_classes(moments: Moments, covariance_type: str, classes: Labels) -
             f"{_named(pooled, classes, 'class')} without spread of its own (one row, or all "
             "alike) took the pooled covariance"
         )
-    whole = int((moments.spread > 0).sum())
-    small = np.flatnonzero((moments.rank < whole) & ~moments.borrowed)
+    n_varying = int((moments.spread > 0).sum())
+    small = np.flatnonzero((moments.rank < n_varying) & ~moments.borrowed)
     if len(small) and covariance_type != "spherical":
         ranks = ", ".join(str(rank) for rank in moments.rank[small][:5])
         problems.append(
-            f"the covariance of {_named(small, classes, 'class')} has rank {ranks} of {whole}: "
+            f"the covariance of {_named(small, classes, 'class')} has rank {ranks} of {n_varying}: "
             "directions without spread are left out, and densities of different rank are hard to "
             "compare; consider shrinkage='auto' or covariance_type='tied'"
         )

@@ -13,10 +13,11 @@ from sklearn.utils.validation import validate_data
 
 from dubito._compat import Interval, StrOptions, fit_context
 from dubito._labels import as_labels
-from dubito._rows import frames_to_the_user
+from dubito._rows import user_stacklevel
 from dubito._validation import check_sample_weight
 from dubito.belief import Bounds
-from dubito.discriminant._model import ModelSettings, class_counts, fit_model
+from dubito.discriminant._kernels.moments import class_counts
+from dubito.discriminant._model import ModelSettings, fit_model
 from dubito.discriminant._predictions import DiscriminantPredictionMixin
 from dubito.discriminant.errors import (
     SingularCovarianceWarning,
@@ -130,7 +131,7 @@ class ImpreciseGaussianDiscriminant(DiscriminantPredictionMixin, ClassifierMixin
         Cross-validated scores for all c, where c was tuned; by u65 or u80 up to a c beyond which
         none can score more.
     n_unsettled_ : int
-        Searches cut short since `fit`.
+        Searches since `fit` that reached `max_subproblems`.
     n_features_in_, feature_names_in_
 
     Notes
@@ -304,7 +305,7 @@ class ImpreciseGaussianDiscriminant(DiscriminantPredictionMixin, ClassifierMixin
             del self.c_path_  # of an earlier fit
         if isinstance(self.c, Real):
             return float(self.c)
-        c, self.c_path_, cut = tune_c(
+        c, self.c_path_, n_unsettled = tune_c(
             rows,
             codes,
             weight,
@@ -316,8 +317,9 @@ class ImpreciseGaussianDiscriminant(DiscriminantPredictionMixin, ClassifierMixin
             settings=self._settings(),
             limits=self._search_limits(),
         )
-        if cut:
-            warn_unsettled(cut, self._search_limits().max_subproblems, "while c was tuned")
+        if n_unsettled:
+            limit = self._search_limits().max_subproblems
+            warn_unsettled(n_unsettled, limit, "while c was tuned")
         return c
 
     def _set_fitted_attributes(self) -> None:
@@ -336,9 +338,9 @@ class ImpreciseGaussianDiscriminant(DiscriminantPredictionMixin, ClassifierMixin
             model.moments, self.covariance_type, self.classes_, names
         )
         if message:
-            warnings.warn(message, SingularCovarianceWarning, stacklevel=frames_to_the_user())
+            warnings.warn(message, SingularCovarianceWarning, stacklevel=user_stacklevel())
         # A tuned c suits the units of the features.
         if self.box == "raw" and not hasattr(self, "c_path_"):
             message = describe_wide_boxes(self.half_widths_, model.moments.spread, names)
             if message:
-                warnings.warn(message, WideBoxWarning, stacklevel=frames_to_the_user())
+                warnings.warn(message, WideBoxWarning, stacklevel=user_stacklevel())

@@ -1,4 +1,4 @@
-"""The classifier inside an `EvidentialClassifier`: frozen, its mean features, its probabilities."""
+"""The classifier inside an `EvidentialClassifier`: its rows, mean features and probabilities."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dubito._compat import pick
 from dubito._labels import as_labels
-from dubito._rows import frames_to_the_user
+from dubito._rows import user_stacklevel
 from dubito._validation import NotSupportedError, check_sample_weight
 from dubito._wording import name_some
 from dubito.evidence.errors import OneVsRestWarning
@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 
     from dubito._typing import FloatArray
 
-#: Tolerance for probabilities: those of a network in single precision differ by less.
-_ROUNDING = 1e-3
+#: Differences of probabilities up to this are rounding errors; those of networks in single
+#: precision are smaller.
+_PROBA_TOLERANCE = 1e-3
 
 
 def unfreeze(estimator: FrozenEstimator, y: Any) -> Any:
-    """Return the fitted model inside; raise an error if no label of y is one of its classes."""
+    """Return the fitted model that is frozen; raise an error if it has none of the labels y."""
     model = estimator.estimator
     check_is_fitted(model)
     if y is not None:
@@ -54,12 +55,16 @@ def mean_features(phi: Any, weight: FloatArray | None) -> FloatArray:
 
 
 def warn_of_other_probabilities(model: Any, X: Any, proba: FloatArray) -> None:
-    """Warn, or raise an error, if probabilities of the first rows differ from the model's."""
+    """Warn if `proba`, of the first rows, differs from the model's own probabilities.
+
+    Raise an error if there are two classes or the most probable class differs: not explained by
+    one-vs-rest outputs, so the last layer was misread.
+    """
     own = model.predict_proba(pick(X, np.arange(len(proba))))
     difference = np.abs(own - proba).max(initial=0.0)
-    if difference > _ROUNDING:
-        first = np.take_along_axis(own, proba.argmax(axis=1)[:, None], axis=1)[:, 0]
-        if proba.shape[1] == 2 or (first < own.max(axis=1) - _ROUNDING).any():
+    if difference > _PROBA_TOLERANCE:
+        own_at_top = np.take_along_axis(own, proba.argmax(axis=1)[:, None], axis=1)[:, 0]
+        if proba.shape[1] == 2 or (own_at_top < own.max(axis=1) - _PROBA_TOLERANCE).any():
             raise NotSupportedError(
                 f"the last layer of {type(model).__name__} as it was read gives probabilities that "
                 f"differ from its own by up to {difference:.2g}: it does more with its outputs "
@@ -72,5 +77,5 @@ def warn_of_other_probabilities(model: Any, X: Any, proba: FloatArray) -> None:
             "a softmax, as LogisticRegression or VectorCalibrator and TemperatureCalibrator in a "
             "CalibratedClassifier, show no such difference.",
             OneVsRestWarning,
-            stacklevel=frames_to_the_user(),
+            stacklevel=user_stacklevel(),
         )

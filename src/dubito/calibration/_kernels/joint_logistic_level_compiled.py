@@ -15,8 +15,8 @@ from dubito._numerics.contour_cut_compiled import (
     FAR,
     MAX_STEPS,
     begin_search,
-    is_found,
-    next_place,
+    is_converged,
+    next_point,
 )
 from dubito._numerics.jit import compiled
 from dubito._numerics.vector_math_compiled import dot
@@ -73,8 +73,8 @@ def _cut_end(
         r = _root_at(likelihood, query, u, path, buffer)
         if r < t and u >= FAR:
             return np.inf
-        new = next_place(search, u, r, t, scale)
-        if is_found(search, new, scale, step):
+        new = next_point(search, u, r, t, scale)
+        if is_converged(search, new, scale, step):
             return new
         u = new
     return search[1, 0]

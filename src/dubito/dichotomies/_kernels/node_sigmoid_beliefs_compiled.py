@@ -37,15 +37,15 @@ if TYPE_CHECKING:
     from dubito._numerics.logistic_profile_compiled import (
         AxesLikelihood,
         ExpBuffers,
+        Interval,
         Likelihood,
-        Pair,
-        Triple,
+        ProfilePoint,
     )
     from dubito._typing import FloatArray
     from dubito.dichotomies._kernels.node_sigmoid_tables_compiled import Tables
 
     #: The likelihood in round units; intercept, slope and h at the optimum; buffers.
-    Node: TypeAlias = tuple[Likelihood, Triple, ExpBuffers]
+    Node: TypeAlias = tuple[Likelihood, tuple[float, float, float], ExpBuffers]
 
 #: Degree of the series over angles, and the bound on its last coefficients and its errors.
 DEGREE = 24
@@ -78,8 +78,8 @@ _PLACES, _TO_SERIES = chebyshev(DEGREE + 1)
 
 @compiled()
 def _root_series(
-    at: AxesLikelihood, ends: Pair, path: Triple, buffers: ExpBuffers
-) -> tuple[FloatArray, Triple]:
+    at: AxesLikelihood, ends: Interval, path: ProfilePoint, buffers: ExpBuffers
+) -> tuple[FloatArray, ProfilePoint]:
     """Return the series of ρ/s over a panel of s, and the path at its end.
 
     A path is a point (s, b) of the profile and db/ds there.
@@ -97,7 +97,7 @@ def _root_series(
 
 
 @compiled()
-def _panel_integral(series: FloatArray, ends: Pair, line: Pair) -> float:
+def _panel_integral(series: FloatArray, ends: Interval, line: tuple[float, float]) -> float:
     """Integrate pl(η)σ'(η) over a panel of s."""
     best, deviation = line
     pieces = 1 + int(deviation * (ends[1] - ends[0]) / _STRETCH)
@@ -114,7 +114,7 @@ def _panel_integral(series: FloatArray, ends: Pair, line: Pair) -> float:
 
 
 @compiled()
-def _upper_integral(at: AxesLikelihood, line: Pair, buffers: ExpBuffers) -> float:
+def _upper_integral(at: AxesLikelihood, line: tuple[float, float], buffers: ExpBuffers) -> float:
     """Integrate pl(η)σ'(η) from the estimate upwards; `line` are estimate and deviation of η."""
     best, deviation = line
     here, end = max(-_FAR - best, 0.0) / deviation, (_FAR - best) / deviation
@@ -147,7 +147,7 @@ def _upper_integral(at: AxesLikelihood, line: Pair, buffers: ExpBuffers) -> floa
 
 
 @compiled()
-def _integrals(psi: float, node: Node) -> Pair:
+def _integrals(psi: float, node: Node) -> tuple[float, float]:
     """Return ∫pl(u)du below and above the estimate at an angle."""
     likelihood, (intercept, slope, h), buffers = node
     c, s = math.cos(psi), math.sin(psi)
@@ -160,7 +160,7 @@ def _integrals(psi: float, node: Node) -> Pair:
 
 
 @compiled()
-def _frame(points: FloatArray, optimum: FloatArray) -> Triple:
+def _frame(points: FloatArray, optimum: FloatArray) -> tuple[float, float, float]:
     """Return mean, deviation and sum of the curvatures of the terms at the optimum."""
     curvature = np.empty(points.shape[1])
     for j in range(points.shape[1]):
@@ -172,7 +172,9 @@ def _frame(points: FloatArray, optimum: FloatArray) -> Triple:
 
 
 @compiled()
-def _with_least(points: FloatArray, totals: FloatArray, optimum: Triple) -> Likelihood:
+def _with_least(
+    points: FloatArray, totals: FloatArray, optimum: tuple[float, float, float]
+) -> Likelihood:
     """Return the likelihood of points and totals, its least loss that at the optimum."""
     intercept, slope, _ = optimum
     least = -totals[0] * intercept - totals[1] * slope
@@ -183,7 +185,7 @@ def _with_least(points: FloatArray, totals: FloatArray, optimum: Triple) -> Like
 
 
 @compiled()
-def _angle_series(ends: Pair, node: Node) -> tuple[FloatArray, float]:
+def _angle_series(ends: Interval, node: Node) -> tuple[FloatArray, float]:
     """Return the series of both integrals over a panel of angles, and their largest error."""
     middle, half = 0.5 * (ends[0] + ends[1]), 0.5 * (ends[1] - ends[0])
     values = np.empty((DEGREE + 1, 2))

@@ -25,7 +25,7 @@ from dubito.dichotomies._kernels.node_sigmoid_tables_compiled import (
 )
 
 if TYPE_CHECKING:
-    from dubito._numerics.logistic_profile_compiled import Likelihood, Model, Pair
+    from dubito._numerics.logistic_profile_compiled import Interval, Likelihood, Model
     from dubito._typing import FloatArray
     from dubito.dichotomies._kernels.node_sigmoid_tables_compiled import Tables
 
@@ -48,7 +48,7 @@ _ALL_PLACES = np.concatenate((_PLACES, CHECKS))
 @compiled()
 def _ends_at(
     psi: FloatArray,
-    frame: Pair,
+    frame: tuple[float, float],
     shrunk: Fit,
     raw: Fit,
     t: float,
@@ -138,7 +138,7 @@ def tabulate_levels(
 
 
 @compiled()
-def _hull(series: FloatArray, place: float) -> Pair:
+def _hull(series: FloatArray, place: float) -> Interval:
     """Return the smallest interval that holds both cuts, from their Chebyshev series in [-1, 1]."""
     low = min(clenshaw(series[0], place), clenshaw(series[2], place))
     return low, max(clenshaw(series[1], place), clenshaw(series[3], place))
