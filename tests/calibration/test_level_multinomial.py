@@ -157,7 +157,7 @@ def test_the_level_is_kept(slope):
         for seed in range(draws):
             scores, y = draw(n, n_classes, slope=slope, seed=seed)
             low, high = slope_levels.slope_interval(
-                slope_levels.fit_levels(scores, y, np.ones(n)), 0.9
+                slope_levels.slope_level_likelihoods(scores, y, np.ones(n)), 0.9
             )
             held.append(low <= slope <= high)
     assert np.mean(held) > 0.87

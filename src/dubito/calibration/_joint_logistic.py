@@ -19,13 +19,13 @@ from dubito.calibration._kernels.joint_logistic import (
     belief_and_plausibility,
     contour_of,
     joint_likelihood,
-    quadratic_evidence,
+    quadratic_joint_likelihood,
 )
 from dubito.calibration._kernels.joint_logistic_level import (
-    JointLevels,
-    joint_levels,
+    JointLevelLikelihoods,
+    joint_level_likelihoods,
     level_bounds,
-    quadratic_levels,
+    quadratic_level_likelihoods,
 )
 from dubito.calibration._penalised_fit import strengths_by_evidence
 from dubito.calibration.errors import CalibrationInputError
@@ -116,7 +116,7 @@ class BinaryJointModel:
     ridge: FloatArray  # strength of the slopes' ridge, (1,)
     evidence: JointLikelihood
     belief: JointLikelihood  # the likelihood behind belief and plausibility
-    levels: JointLevels
+    levels: JointLevelLikelihoods
 
     @property
     def n_iter(self) -> int:
@@ -201,16 +201,16 @@ def fit_binary(
     belief = evidence = joint_likelihood(design, target, weight, penalty)
     if settings.ridge is None:
         belief = joint_likelihood(design, target, weight, np.zeros(len(penalty)))
-    levels = joint_levels(design, y == 1, weight)
+    levels = joint_level_likelihoods(design, y == 1, weight)
     likelihood = choose_likelihood(
         settings.likelihood, len(design) * design.shape[1] ** 2, _EXACT_COST
     )
     if likelihood == "quadratic":
-        levels = quadratic_levels(levels)
+        levels = quadratic_level_likelihoods(levels)
         if belief is evidence:
-            belief = evidence = quadratic_evidence(evidence)
+            belief = evidence = quadratic_joint_likelihood(evidence)
         else:
-            belief = quadratic_evidence(belief)
+            belief = quadratic_joint_likelihood(belief)
     return BinaryJointModel(
         centre=centre,
         scale=scale,

@@ -23,13 +23,13 @@ from dubito.calibration._kernels.joint_softmax import (
     SoftmaxLikelihood,
     fit_softmax_model,
     lower_and_upper,
-    quadratic_evidence,
+    quadratic_softmax_likelihood,
     softmax_likelihood,
 )
 from dubito.calibration._kernels.joint_softmax_level import (
-    SoftmaxLevels,
-    fit_levels,
+    SoftmaxLevelLikelihoods,
     level_bounds,
+    softmax_level_likelihoods,
     stepped_bounds,
 )
 from dubito.calibration._penalised_fit import WEAKEST, strengths_by_evidence
@@ -60,7 +60,7 @@ class SoftmaxJointModel:
     flat: bool  # whether the likelihood is constant in some directions
     fit: SoftmaxFit
     evidence: SoftmaxLikelihood
-    levels: SoftmaxLevels
+    levels: SoftmaxLevelLikelihoods
 
     @property
     def n_iter(self) -> int:
@@ -145,6 +145,8 @@ def fit_softmax(
     # One solution path per pair of classes, of some dozen passes over rows, classes and Hessian.
     likelihood = choose_likelihood(settings.likelihood, n * n_classes**3 * (p**2 + 15), _EXACT_COST)
     quadratic = likelihood == "quadratic"
+    if quadratic:
+        evidence = quadratic_softmax_likelihood(evidence, fit.hessian, penalty)
     return SoftmaxJointModel(
         scale=scale,
         bias=bias,
@@ -152,8 +154,8 @@ def fit_softmax(
         ridge=ridge,
         flat=n < p and not quadratic and not penalty.any(),
         fit=estimate,
-        evidence=quadratic_evidence(evidence, fit.hessian, penalty) if quadratic else evidence,
-        levels=fit_levels(rows, y, weight, bounded, quadratic=quadratic),
+        evidence=evidence,
+        levels=softmax_level_likelihoods(rows, y, weight, bounded, quadratic=quadratic),
     )
 
 

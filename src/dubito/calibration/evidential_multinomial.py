@@ -50,7 +50,7 @@ def slope_belief(
 
 
 def slope_at_level(
-    scores: FloatArray, levels: slope_level.SlopeLevels, slope: float, level: float
+    scores: FloatArray, levels: slope_level.SlopeLevelLikelihoods, slope: float, level: float
 ) -> tuple[FloatArray, FloatArray]:
     """Return bounds at a level at `shifted_scores`, including the probability."""
     interval = slope_level.slope_interval(levels, level)
@@ -222,7 +222,7 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
                 'the slope and has no maximum with targets="raw"; use targets="light".'
             )
         self._fitted = slope_likelihood.fit_likelihood(scores, weight, linear)
-        self._levels = slope_level.fit_levels(scores, y, weight)
+        self._levels = slope_level.slope_level_likelihoods(scores, y, weight)
         self.slope_ = self._fitted.slope
         self.gradient_norm_ = self._fitted.gradient
         fits = (self._fitted, *self._levels)

@@ -202,9 +202,9 @@ class SlopeRows(UncachedStateMixin):
         return quadrature_points(self.fit, _QUADRATURE_POINTS)
 
     @cached_property
-    def levels(self) -> slope_level.SlopeLevels:
+    def levels(self) -> slope_level.SlopeLevelLikelihoods:
         """The two likelihoods behind bounds at a level."""
-        return slope_level.levels_from_linear_terms(
+        return slope_level.level_likelihoods_from_linear_terms(
             self.scores, self.weight, self.linear_terms.raw, self.linear_terms.shrunk
         )
 

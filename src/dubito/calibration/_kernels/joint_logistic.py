@@ -86,7 +86,7 @@ def joint_likelihood(
     )
 
 
-def quadratic_evidence(evidence: JointLikelihood) -> JointLikelihood:
+def quadratic_joint_likelihood(evidence: JointLikelihood) -> JointLikelihood:
     """Return the second-order expansion of a likelihood: whitened, its Hessian is the identity."""
     return evidence._replace(
         rows=evidence.rows[:, :0].copy(),

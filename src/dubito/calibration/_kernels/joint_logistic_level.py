@@ -20,7 +20,7 @@ from dubito.calibration._kernels.joint_logistic import (
     JointLikelihood,
     joint_likelihood,
     outside_span,
-    quadratic_evidence,
+    quadratic_joint_likelihood,
     seen_directions,
 )
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _FLAT = 1e-6
 
 
-class JointLevels(NamedTuple):
+class JointLevelLikelihoods(NamedTuple):
     """The two likelihoods whose contours are cut, in the whitened axes of the first."""
 
     shrunk: JointLikelihood
@@ -50,7 +50,9 @@ class JointLevels(NamedTuple):
         return self.shrunk.likelihood, (rows, self.raw_at_estimate, penalty)
 
 
-def joint_levels(design: FloatArray, event: BoolArray, weight: FloatArray) -> JointLevels:
+def joint_level_likelihoods(
+    design: FloatArray, event: BoolArray, weight: FloatArray
+) -> JointLevelLikelihoods:
     """Return both fitted likelihoods of a design (n, p), events and positive sample weights."""
     _, scaled = seen_directions(design, weight)
     rank = scaled.shape[1]
@@ -59,7 +61,9 @@ def joint_levels(design: FloatArray, event: BoolArray, weight: FloatArray) -> Jo
     zeros = np.zeros(rank)
     if not rank:  # rows that are all zero, without a bias: the log-odds are 0
         empty = np.zeros((design.shape[1], 0))
-        return JointLevels(shrunk, shrunk.at_estimate, shrunk.coef, zeros, empty, False, 0.0)
+        return JointLevelLikelihoods(
+            shrunk, shrunk.at_estimate, shrunk.coef, zeros, empty, False, 0.0
+        )
     seen = design @ scaled
     fit = fit_logistic(seen, raw, weight, zeros, zeros, start=shrunk.fit.coef)
     coef, eta, rows = scaled @ fit.coef, seen @ fit.coef, shrunk.rows.T
@@ -68,7 +72,7 @@ def joint_levels(design: FloatArray, event: BoolArray, weight: FloatArray) -> Jo
     white = axes / np.sqrt(np.maximum(values, 1e-14))
     # The excess is Σw(softplus(η) - tη) minus its minimum, which is divided over the rows.
     offset = raw * shrunk.at_estimate[1] + fit.objective / weight.sum()
-    return JointLevels(
+    return JointLevelLikelihoods(
         shrunk=shrunk,
         raw_at_estimate=np.stack([weight, shrunk.at_estimate[1], offset, raw]),
         raw_coef=coef,
@@ -79,15 +83,20 @@ def joint_levels(design: FloatArray, event: BoolArray, weight: FloatArray) -> Jo
     )
 
 
-def quadratic_levels(levels: JointLevels) -> JointLevels:
+def quadratic_level_likelihoods(levels: JointLevelLikelihoods) -> JointLevelLikelihoods:
     """Return the levels without rows, for bounds from second-order expansions only."""
     return levels._replace(
-        shrunk=quadratic_evidence(levels.shrunk), raw_at_estimate=np.zeros((4, 0))
+        shrunk=quadratic_joint_likelihood(levels.shrunk), raw_at_estimate=np.zeros((4, 0))
     )
 
 
 def level_bounds(
-    levels: JointLevels, design: FloatArray, level: float, *, exact: bool, threads: int = 1
+    levels: JointLevelLikelihoods,
+    design: FloatArray,
+    level: float,
+    *,
+    exact: bool,
+    threads: int = 1,
 ) -> tuple[FloatArray, FloatArray]:
     """Return bounds of the probability at each row of a design, each (m,).
 
@@ -100,14 +109,16 @@ def level_bounds(
     return np.where(unknown, 0.0, lower), np.where(unknown, 1.0, upper)
 
 
-def _estimates(levels: JointLevels, design: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _estimates(levels: JointLevelLikelihoods, design: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return log-odds of both likelihoods, (m, 2), and their standard errors."""
     log_odds = design @ np.column_stack([levels.shrunk.coef, levels.raw_coef])
     errors = [np.linalg.norm(design @ w, axis=1) for w in (levels.shrunk.whiten, levels.raw_whiten)]
     return log_odds, np.column_stack(errors)
 
 
-def _exact_ends(levels: JointLevels, design: FloatArray, t: float, threads: int) -> FloatArray:
+def _exact_ends(
+    levels: JointLevelLikelihoods, design: FloatArray, t: float, threads: int
+) -> FloatArray:
     from dubito.calibration._kernels.joint_logistic_level_compiled import (  # noqa: PLC0415 - loads numba
         level_ends,
     )
@@ -126,7 +137,7 @@ def _exact_ends(levels: JointLevels, design: FloatArray, t: float, threads: int)
     return ends
 
 
-def _quadratic_ends(levels: JointLevels, design: FloatArray, t: float) -> FloatArray:
+def _quadratic_ends(levels: JointLevelLikelihoods, design: FloatArray, t: float) -> FloatArray:
     """Return log-odds at both ends of the hull, from second-order expansions, (m, 2).
 
     For separated classes the raw cut is unbounded on the side of the raw estimate.

@@ -263,7 +263,7 @@ def softmax_likelihood(
     )
 
 
-def quadratic_evidence(
+def quadratic_softmax_likelihood(
     evidence: SoftmaxLikelihood, hessian: FloatArray, ridge: FloatArray
 ) -> SoftmaxLikelihood:
     """Return the second-order expansion of a likelihood; `hessian` includes the ridge."""

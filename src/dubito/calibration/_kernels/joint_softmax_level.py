@@ -21,7 +21,7 @@ from dubito.calibration._kernels.joint_softmax import (
     far_outside,
     fit_softmax_model,
     hessian_at_estimate,
-    quadratic_evidence,
+    quadratic_softmax_likelihood,
     softmax_likelihood,
 )
 
@@ -53,7 +53,7 @@ _MARGINS, _LEAST_T = (0.0, 0.01, 0.03, 0.1), 0.1
 _PARTS = 32
 
 
-class SoftmaxLevels(NamedTuple):
+class SoftmaxLevelLikelihoods(NamedTuple):
     """The likelihoods whose level sets bound a probability."""
 
     raw: SoftmaxLikelihood
@@ -62,14 +62,14 @@ class SoftmaxLevels(NamedTuple):
     gradient_norm: float  # the largest one of the fits
 
 
-def fit_levels(
+def softmax_level_likelihoods(
     rows: FloatArray,
     y: IntArray,
     weight: FloatArray,
     bounded: npt.NDArray[np.bool_],
     *,
     quadratic: bool,
-) -> SoftmaxLevels:
+) -> SoftmaxLevelLikelihoods:
     """Return the fitted likelihoods of rows (n, K-1, p), as `fit_softmax_model` takes them."""
     n_classes = rows.shape[1] + 1
     total, zeros = float(weight.sum()), np.zeros(rows.shape[2])
@@ -81,14 +81,14 @@ def fit_levels(
         fit = fit_softmax_model(rows, target, weight, zeros, bounded)
         evidence = softmax_likelihood(rows, weight, zeros, bounded, fit)
         if quadratic:
-            evidence = quadratic_evidence(evidence, fit.hessian, zeros)
+            evidence = quadratic_softmax_likelihood(evidence, fit.hessian, zeros)
         found.append(evidence)
         norms.append(fit.gradient_norm)
-    return SoftmaxLevels(found[0], found[1], found[2], max(norms))
+    return SoftmaxLevelLikelihoods(found[0], found[1], found[2], max(norms))
 
 
 def level_bounds(
-    levels: SoftmaxLevels, queries: FloatArray, level: float, *, threads: int = 1
+    levels: SoftmaxLevelLikelihoods, queries: FloatArray, level: float, *, threads: int = 1
 ) -> tuple[FloatArray, FloatArray]:
     """Return bounds of the probability of every class at queries (m, K, p), each (m, K)."""
     t = root_chi2_quantile(level)

@@ -34,17 +34,19 @@ PSEUDO = 0.5
 _TOLERANCE = 1e-8
 
 
-class SlopeLevels(NamedTuple):
+class SlopeLevelLikelihoods(NamedTuple):
     """The likelihoods of the slope from labels as they are, and with pseudo-observations."""
 
     raw: SlopeLikelihood
     shrunk: SlopeLikelihood
 
 
-def fit_levels(scores: FloatArray, y: IntArray, weight: FloatArray) -> SlopeLevels:
+def slope_level_likelihoods(
+    scores: FloatArray, y: IntArray, weight: FloatArray
+) -> SlopeLevelLikelihoods:
     """Return the two likelihoods of labelled scores."""
     pseudo = shrunk_targets(float(weight.sum()), scores.shape[1], PSEUDO)
-    return levels_from_linear_terms(
+    return level_likelihoods_from_linear_terms(
         scores,
         weight,
         linear_term(scores, y, weight, RAW),
@@ -52,18 +54,18 @@ def fit_levels(scores: FloatArray, y: IntArray, weight: FloatArray) -> SlopeLeve
     )
 
 
-def levels_from_linear_terms(
+def level_likelihoods_from_linear_terms(
     scores: FloatArray, weight: FloatArray, raw: float, shrunk: float
-) -> SlopeLevels:
+) -> SlopeLevelLikelihoods:
     """Return the two likelihoods with these linear terms."""
     fit = fit_without_maximum if raw == 0.0 else fit_likelihood
-    return SlopeLevels(
+    return SlopeLevelLikelihoods(
         fit(scores, weight, raw, tolerance=_TOLERANCE),
         fit_likelihood(scores, weight, shrunk, tolerance=_TOLERANCE),
     )
 
 
-def slope_interval(levels: SlopeLevels, level: float) -> tuple[float, float]:
+def slope_interval(levels: SlopeLevelLikelihoods, level: float) -> tuple[float, float]:
     """Return the hull of both level sets, whose upper end may be infinite."""
     t = root_chi2_quantile(level)
     excess = np.array([min(0.5 * t * t, DEEPEST)])
