@@ -1,0 +1,117 @@
+"""scikit-learn's pipeline with bounds, label sets and the other methods of its last step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from dubito._models import final_estimator, has_bounds, inner_model
+from dubito.base import add_bounds_tag
+
+
+def _from_last_step(name: str, returns: str) -> Any:
+    """Return a method that transforms the rows and calls the last step, where that has it."""
+
+    def method(self: CautiousPipeline, X: Any, *args: Any, **options: Any) -> Any:
+        check_is_fitted(self)
+        rows = self[:-1].transform(X) if len(self.steps) > 1 else X
+        model, rows = final_estimator(self.steps[-1][1], rows)
+        return getattr(model, name)(rows, *args, **options)
+
+    method.__name__, method.__qualname__ = name, f"CautiousPipeline.{name}"
+    method.__doc__ = f"Return {returns}, as the last step does; its own options follow X."
+    # `getattr`, not `hasattr`: the error of the last step says why there is no such method.
+    return available_if(lambda pipeline: getattr(inner_model(pipeline.steps[-1][1]), name))(method)
+
+
+class CautiousPipeline(Pipeline):
+    """scikit-learn's Pipeline, with the methods of its last step beyond `predict_proba`.
+
+    A plain Pipeline has no `predict_bounds`, `predict_set` or `explain`. This one transforms the
+    rows and calls the last step; methods that the last step does not have are absent here too. All
+    else, such as parameters, slices and searches, is scikit-learn's.
+
+    Parameters
+    ----------
+    steps : list of (str, estimator)
+        Transformers, and a model of dubito (or any classifier, or a search for one) as the last
+        step.
+    transform_input : list of str, optional
+        As in `sklearn.pipeline.Pipeline`.
+    memory : str or object, optional
+        As in `sklearn.pipeline.Pipeline`.
+    verbose : bool, default False
+        As in `sklearn.pipeline.Pipeline`.
+
+    See Also
+    --------
+    make_cautious_pipeline : Names the steps by their classes.
+
+    Notes
+    -----
+    `explain` is about the columns that reach the last step. For explanations in the columns before
+    the transformers, put the pipeline inside the model:
+    ``EvidentialClassifier(make_pipeline(StandardScaler(), LogisticRegression()))``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from dubito.discriminant import ImpreciseGaussianDiscriminant
+    >>> from dubito.pipeline import CautiousPipeline
+    >>> X, y = load_iris(return_X_y=True)
+    >>> steps = [("scale", StandardScaler()), ("model", ImpreciseGaussianDiscriminant(c=3))]
+    >>> model = CautiousPipeline(steps).fit(X, y)
+    >>> model.predict_set(X[[0, 70]])
+    array([[ True, False, False],
+           [False,  True,  True]])
+    """
+
+    predict_bounds = _from_last_step("predict_bounds", "lower and upper probabilities")
+    predict_set = _from_last_step("predict_set", "the classes that remain possible")
+    predict_mass = _from_last_step("predict_mass", "a mass function for each row")
+    predict_contour = _from_last_step("predict_contour", "the p-value of each class")
+    familiarity = _from_last_step("familiarity", "how familiar each row is: a p-value")
+    predict_topk = _from_last_step("predict_topk", "the k most probable classes, best first")
+    critical_c = _from_last_step("critical_c", "the imprecision at which each class is possible")
+    conflict = _from_last_step("conflict", "how far pieces of evidence, or members, contradict")
+    ignorance = _from_last_step("ignorance", "how far evidence is lacking")
+    explain = _from_last_step("explain", "the evidence behind each prediction")
+    decision_cost = _from_last_step("decision_cost", "the mean cost per row of what it decides")
+
+    def __sklearn_tags__(self) -> Any:
+        return add_bounds_tag(
+            super().__sklearn_tags__(), has_bounds(inner_model(self.steps[-1][1]))
+        )
+
+
+def make_cautious_pipeline(
+    *steps: Any, memory: Any = None, transform_input: list[str] | None = None, verbose: bool = False
+) -> CautiousPipeline:
+    """Return a `CautiousPipeline` whose steps are named by their classes, in lower case.
+
+    Parameters
+    ----------
+    *steps : estimators
+        Transformers, and a classifier last.
+    memory, transform_input, verbose
+        As in `CautiousPipeline`.
+
+    Returns
+    -------
+    CautiousPipeline
+
+    Examples
+    --------
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from dubito.discriminant import ImpreciseGaussianDiscriminant
+    >>> from dubito.pipeline import make_cautious_pipeline
+    >>> model = make_cautious_pipeline(StandardScaler(), ImpreciseGaussianDiscriminant())
+    >>> list(model.named_steps)
+    ['standardscaler', 'imprecisegaussiandiscriminant']
+    """
+    named = make_pipeline(*steps).steps
+    return CautiousPipeline(named, transform_input=transform_input, memory=memory, verbose=verbose)
