@@ -51,7 +51,7 @@ def test_a_lower_prior_of_zero_stays_zero(lower):
     np.testing.assert_array_equal(model.predict_bounds(X[:1]).upper, 1)
 
 
-def test_a_search_cut_short_enters_a_class_too_early_rather_than_too_late():
+def test_an_unsettled_search_enters_a_class_too_early_rather_than_too_late():
     rng = np.random.default_rng(0)
     y = np.arange(120) % 3
     X = rng.normal(size=(120, 30)) @ (np.eye(30) + 0.3 * rng.normal(size=(30, 30)))

@@ -175,13 +175,13 @@ WIDE = {"covariance_type": "full", "box": "scaled", "c": 6.0}
 
 
 def unsettled(ask, *arguments, **options):
-    """Ask a model whose searches are cut short."""
+    """Predict by a model whose searches are unsettled."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnsettledWarning)
         return ask(*arguments, **options)
 
 
-def test_a_search_cut_short_errs_on_the_safe_side():
+def test_an_unsettled_search_errs_on_the_safe_side():
     loss, cut = LOSSES["reject"], 0
     for seed in range(6):
         X, y, rows = hard(seed)
@@ -203,7 +203,7 @@ def test_a_search_cut_short_errs_on_the_safe_side():
     assert cut > 0
 
 
-def test_a_class_just_out_of_reach_is_kept_by_a_search_cut_short():
+def test_a_class_just_out_of_reach_is_kept_by_an_unsettled_search():
     kept = []
     for seed in range(3):
         X, y, rows = hard(seed)
@@ -217,7 +217,7 @@ def test_a_class_just_out_of_reach_is_kept_by_a_search_cut_short():
     assert sum(kept) > 5
 
 
-def test_a_search_cut_short_is_counted_and_warned_of_once():
+def test_an_unsettled_search_is_counted_and_warned_of_once():
     X, y, rows = hard(0)
     model = published(**WIDE, max_subproblems=1).fit(X, y)
     assert model.n_unsettled_ == 0

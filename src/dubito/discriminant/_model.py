@@ -68,7 +68,7 @@ class GaussianModel(NamedTuple):
     def half_widths(self, c: float) -> FloatArray:
         """Return the half widths of the boxes of the means, (K, p)."""
         widths = self.boxed.table[:, WIDTH, None]
-        return np.asarray(c * widths * self.boxed.units[self.boxed.shapes])
+        return np.asarray(c * widths * self.boxed.units[self.boxed.covariances])
 
     def log_joint(self, rows: FloatArray) -> FloatArray:
         """Return log of prior times density at the sample means, up to a constant per row."""
@@ -87,27 +87,22 @@ class GaussianModel(NamedTuple):
     def log_density_bounds(
         self, rows: FloatArray, c: float, limits: SearchLimits
     ) -> tuple[LogDensityBounds, int]:
-        """Return lower and upper log densities, and the number of searches cut short."""
+        """Return lower and upper log densities, and the number of unsettled searches."""
         densities = self.boxed.with_offsets(self.log_det, self.log_det)
-        least, largest, cut = energy_bounds(densities, rows, c, **limits.options(len(rows)))
-        return LogDensityBounds(-0.5 * largest, -0.5 * least), cut
+        least, largest, n_unsettled = energy_bounds(densities, rows, c, **limits.options(len(rows)))
+        return LogDensityBounds(-0.5 * largest, -0.5 * least), n_unsettled
 
     def sets(self, rows: FloatArray, c: float, limits: SearchLimits) -> tuple[BoolArray, int]:
-        """Return the maximal classes under 0/1 loss, and the number of searches cut short."""
-        sets, cut = undominated_sets(self.boxed, rows, c, **limits.options(len(rows)))
-        return sets, int(cut.sum())
+        """Return the maximal classes under 0/1 loss, and the number of unsettled searches."""
+        sets, n_unsettled = undominated_sets(self.boxed, rows, c, **limits.options(len(rows)))
+        return sets, int(n_unsettled.sum())
 
     def critical(
         self, rows: FloatArray, max_c: float, limits: SearchLimits
     ) -> tuple[FloatArray, int]:
-        """Return the c at which each class enters the set, and the number of searches cut short."""
-        entry, cut = critical_c(self.boxed, rows, max_c, **limits.options(len(rows)))
-        return entry, int(cut.sum())
-
-
-def class_counts(codes: IntArray, weight: FloatArray, n_classes: int) -> FloatArray:
-    """Return the sums of the sample weights of the classes, (K,)."""
-    return np.bincount(codes, weight, minlength=n_classes).astype(np.float64)
+        """Return the c at which each class enters the set, and the number of unsettled searches."""
+        entry, n_unsettled = critical_c(self.boxed, rows, max_c, **limits.options(len(rows)))
+        return entry, int(n_unsettled.sum())
 
 
 def fit_model(
@@ -135,7 +130,7 @@ def fit_model(
     dimension = max(np.count_nonzero(moments.spread), rank.max())
     log_det = moments.log_det + np.full(n_classes, dimension * np.log(2 * np.pi))
     sizes = moments.counts.sum() if settings.covariance_type == "tied" else moments.counts
-    scales = np.log1p(settings.covariance_imprecision / sizes) * (rank > 0)
+    log_factors = np.log1p(settings.covariance_imprecision / sizes) * (rank > 0)
     units, widths = box_widths(settings.box, moments)
     with np.errstate(divide="ignore"):  # a class of prior 0 has infinite energy
         near, far = (log_det - 2 * np.log(bound) for bound in (priors.upper, priors.lower))
@@ -145,7 +140,7 @@ def fit_model(
         moments.axes,
         units,
         widths,
-        log_scales=np.broadcast_to(scales, n_classes).astype(np.float64),
+        log_factors=np.broadcast_to(log_factors, n_classes).astype(np.float64),
         ranks=rank,
     )
     return GaussianModel(moments, priors, boxed.with_offsets(near, far), log_det)

@@ -96,8 +96,8 @@ class DiscriminantPredictionMixin(CautiousMixin):
         return self._bound_log_densities(self._rows(X))
 
     def _bound_log_densities(self, rows: FloatArray) -> LogDensityBounds:
-        bounds, cut = self._model.log_density_bounds(rows, self.c_, self._search_limits())
-        self._count_unsettled(cut)
+        bounds, n_unsettled = self._model.log_density_bounds(rows, self.c_, self._search_limits())
+        self._count_unsettled(n_unsettled)
         return bounds
 
     def predict_bounds(self, X: Any, level: float | None = None) -> Bounds:
@@ -171,8 +171,8 @@ class DiscriminantPredictionMixin(CautiousMixin):
             matrix = as_loss(loss, len(self.classes_))
             low, high = self._bound_log_densities(rows)
             return maximal_acts(low, high, self._model.priors, matrix)
-        sets, cut = self._model.sets(rows, self.c_, self._search_limits())
-        self._count_unsettled(cut)
+        sets, n_unsettled = self._model.sets(rows, self.c_, self._search_limits())
+        self._count_unsettled(n_unsettled)
         return sets
 
     def critical_c(self, X: Any, max_c: float = np.inf) -> FloatArray:
@@ -195,8 +195,8 @@ class DiscriminantPredictionMixin(CautiousMixin):
         rows = self._rows(X)
         if not max_c >= 0:  # also False for nan
             raise ValueError(f"max_c must be a number that is not negative. Got {max_c!r} instead.")
-        entry, cut = self._model.critical(rows, float(max_c), self._search_limits())
-        self._count_unsettled(cut)
+        entry, n_unsettled = self._model.critical(rows, float(max_c), self._search_limits())
+        self._count_unsettled(n_unsettled)
         return entry
 
     def c_path(
@@ -242,12 +242,11 @@ class DiscriminantPredictionMixin(CautiousMixin):
         as_given = np.searchsorted(grid, given)
         return CPath(*(column[as_given] for column in path))
 
-    def _count_unsettled(self, cut: int) -> None:
-        """Add to the count of searches cut short, and warn the first time."""
-        if cut == 0:
+    def _count_unsettled(self, n_unsettled: int) -> None:
+        """Add to the count of unsettled searches, and warn the first time."""
+        if n_unsettled == 0:
             return
         if self.n_unsettled_ == 0:
-            warn_unsettled(
-                cut, self._search_limits().max_subproblems, "(n_unsettled_ goes on counting)"
-            )
-        self.n_unsettled_ += cut
+            limit = self._search_limits().max_subproblems
+            warn_unsettled(n_unsettled, limit, "(n_unsettled_ goes on counting)")
+        self.n_unsettled_ += n_unsettled

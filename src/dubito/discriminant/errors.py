@@ -24,7 +24,7 @@ class WideBoxWarning(UserWarning):
 
 
 class UnsettledWarning(UserWarning):
-    """A search for the farthest mean stopped at its limit: bounds and sets are wider than necessary."""
+    """A search for a farthest mean stopped at its limit: bounds and sets are too wide."""
 
 
 class SingularCovarianceWarning(UserWarning):

@@ -11,8 +11,9 @@ from sklearn.model_selection import check_cv
 
 from dubito._numerics.set_utility import ALPHA, utility_of_size
 from dubito._validation import as_float_array
+from dubito.discriminant._kernels.moments import class_counts
 from dubito.discriminant._kernels.posterior import Priors
-from dubito.discriminant._model import GaussianModel, class_counts, fit_model
+from dubito.discriminant._model import GaussianModel, fit_model
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 _TINY = float(np.finfo(np.float64).tiny)
 
-#: Fractions of the largest c up to which the path is computed in turn: large c take most time.
+#: Fractions of the largest c, tried in turn until no larger c can score more: large c are slow.
 _STAGES = (1 / 64, 1 / 16, 1 / 4, 1 / 2, 1)
 
 #: The imprecisions of the experiments of Carranza Alarcón and Destercke (2019): 0 to 5.5.
@@ -115,8 +116,8 @@ class _Fold(NamedTuple):
     ) -> tuple[FloatArray, int]:
         """Return the c at which each class enters the sets of test rows; inf for absent classes."""
         critical = np.full((len(self.test), n_classes), np.inf)
-        critical[:, self.present], cut = self.model.critical(X[self.test], max_c, limits)
-        return critical, cut
+        critical[:, self.present], n_unsettled = self.model.critical(X[self.test], max_c, limits)
+        return critical, n_unsettled
 
 
 def tune_c(  # noqa: PLR0913
@@ -132,7 +133,7 @@ def tune_c(  # noqa: PLR0913
     settings: ModelSettings,
     limits: SearchLimits,
 ) -> tuple[float, CPath, int]:
-    """Return the c of the best cross-validated score, the scores of all c, and searches cut short.
+    """Return the c of the best cross-validated score, the scores of all c, and unsettled searches.
 
     `scoring` is "u65", "u80" or a function of the true labels and the sets. The path ends where no
     larger c can score more, by u65 or u80. `priors_of` returns the priors for the class counts.
@@ -145,13 +146,13 @@ def tune_c(  # noqa: PLR0913
     rows = np.concatenate([fold.test for fold in folds])
     if not weight[rows].any():
         raise ValueError("the test rows of cv all have weight 0; c cannot be tuned on them.")
-    # No bound on later scores is known for a function of the user: all c are tried.
+    # No bound is known on the scores of a user's function at larger c: all c are tried.
     for fraction in (1,) if callable(scoring) else _STAGES:
         largest = float(cs[np.searchsorted(cs, fraction * cs[-1])])
-        parts, cuts = zip(
+        tables, unsettled = zip(
             *(fold.critical(X, n_classes, largest, limits) for fold in folds), strict=True
         )
-        critical = np.concatenate(parts)
+        critical = np.concatenate(tables)
         path = score_path(critical, codes[rows], weight[rows], cs[cs <= largest])
         if not _can_improve(path, critical, codes[rows], weight[rows]):
             break
@@ -159,9 +160,9 @@ def tune_c(  # noqa: PLR0913
         scores = _scores_by(scoring, classes[codes[rows]], critical, path.c)
     else:
         scores = getattr(path, scoring)
-    # The smallest of the best, up to rounding.
+    # The smallest c among those of the best score, up to rounding.
     best = np.flatnonzero(scores >= scores.max() - 1e-12)[0]
-    return float(path.c[best]), path, sum(cuts)
+    return float(path.c[best]), path, sum(unsettled)
 
 
 def _scores_by(
@@ -199,12 +200,13 @@ def _fit_fold(  # noqa: PLR0917
     counts = class_counts(codes[fitted], weight[fitted], n_classes)
     present = np.flatnonzero(counts)
     priors = _condition(priors_of(counts), present)
-    own = np.searchsorted(present, codes[fitted])
-    return _Fold(fit_model(X[fitted], own, weight[fitted], priors, settings), present, test)
+    fold_codes = np.searchsorted(present, codes[fitted])
+    model = fit_model(X[fitted], fold_codes, weight[fitted], priors, settings)
+    return _Fold(model, present, test)
 
 
 def _splits(cv: Any, X: FloatArray, codes: IntArray) -> list[tuple[IntArray, IntArray]]:
-    """Return training and test rows of the folds; a number of folds is cut where rows are few."""
+    """Return training and test rows of the folds, at most as many as the largest class has rows."""
     if cv is None or isinstance(cv, Integral):
         largest_class = int(np.bincount(codes).max())
         if largest_class < 2:
@@ -219,8 +221,8 @@ def _splits(cv: Any, X: FloatArray, codes: IntArray) -> list[tuple[IntArray, Int
         splits = list(check_cv(cv, codes, classifier=True).split(X, codes))
     if not splits:
         raise ValueError("cv has no folds; give it at least one, or leave it out for five.")
-    numbers = np.arange(len(codes))  # folds may be masks or lists
-    return [(numbers[np.asarray(train)], numbers[np.asarray(test)]) for train, test in splits]
+    indices = np.arange(len(codes))  # folds may be masks or lists
+    return [(indices[np.asarray(train)], indices[np.asarray(test)]) for train, test in splits]
 
 
 def _condition(priors: Priors, present: IntArray) -> Priors:

@@ -8,10 +8,10 @@ formula                                                   module
 ========================================================  ======================================
 means, covariances, shrinkage, pseudo-inverses            `moments`
 half widths of boxes; classes with means in boxes         `boxed_gaussians`
-distances, energies, sets, critical c: entry points       `imprecise_gaussian`
+energies, sets, critical c of many rows: entry points     `imprecise_gaussian`
 nearest point of a box, Mahalanobis (convex QP)           `box_nearest_compiled`
 farthest point of a box (branch and bound)                `box_farthest_compiled`
-diagonal above a matrix, bound of that search             `diagonal_majorant`
+diagonal above a matrix, for the bounds of that search    `diagonal_majorant`
 extreme distances and energies of one row                 `boxed_distances_compiled`
 undominated classes of a row                              `boxed_sets_compiled`
 critical c: the imprecision at which a class enters       `boxed_critical_compiled`

@@ -1,9 +1,10 @@
 r"""The corner of a box farthest from a point in Mahalanobis distance: branch and bound.
 
-.. math:: \max f(y)=\delta-2g^\top y+y^\top Qy,\qquad y\in\{-\rho,\rho\}^p.
+.. math:: \max f(y)=\delta-2g^\top y+y^\top Qy,\qquad y\in\{-\rho,\rho\}^p,
 
-f is convex, so that the farthest point is a corner; finding it is NP-hard in general. Bounds come
-from a diagonal :math:`\mathrm{Diag}(u)\succeq Q`: on corners f equals
+with f the squared distance of `box_nearest_compiled`. f is convex, so that the farthest point is a
+corner; finding it is NP-hard in general. Bounds come from a diagonal
+:math:`\mathrm{Diag}(u)\succeq Q`: on corners f equals
 
 .. math:: F(y)=f(y)+\sum_iu_i(\rho^2-y_i^2),
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 #: Relative to the largest distance in the box, distances closer than this are equal.
 _ROUNDING = 1e-13
+
+#: Coordinate ascents of F before a subproblem is branched.
 _MAX_SWEEPS = 12
 
 
@@ -43,18 +46,19 @@ def farthest(  # noqa: PLR0913, PLR0917
     corner: FloatArray,
     buffer: FloatArray,
     stack: FloatArray,
-    sides: SignArray,
+    sign_stack: SignArray,
 ) -> tuple[float, float, int]:
     r"""Return the largest squared distance found, an upper bound on all, the number of subproblems.
 
     Without a target (inf) the search ends when both agree. With one it ends as soon as a corner at
     or beyond the target is found, or proved not to exist. The corner found is written to `corner`.
     `search_bounds` are :math:`\sum_{j\ne i}|Q_{ij}|` and u, (2, p). `buffer` is (p + 6, p);
-    `stack` (p, p + 2) and `sides` (p + 2, p) hold the open subproblems.
+    `stack` (p, p + 2) and `sign_stack` (p + 2, p) hold the open subproblems. Signs are 1 or -1
+    where fixed and 0 where open.
     """
     off_diagonal, majorant = search_bounds[0], search_bounds[1]
     value = _corner_of_signs(delta, linear, quad, half_width, corner, buffer[0])
-    decided = _decide_by_linear_term(linear, off_diagonal, half_width, corner, sides[0])
+    decided = _decide_by_linear_term(linear, off_diagonal, half_width, corner, sign_stack[0])
     if decided or value >= target:
         return value, value if decided else np.inf, 0
     value += _flip(linear, quad, half_width, corner, buffer[0])
@@ -65,7 +69,7 @@ def farthest(  # noqa: PLR0913, PLR0917
         return value, largest, 0
     return _search(
         delta, linear, quad, majorant, half_width, target, max_subproblems, _ROUNDING * largest,
-        value, corner, buffer, stack, sides,
+        value, corner, buffer, stack, sign_stack,
     )  # fmt: skip
 
 
@@ -78,7 +82,7 @@ def _corner_of_signs(  # noqa: PLR0917
     corner: FloatArray,
     product: FloatArray,
 ) -> float:
-    """Write the corner whose signs are opposite to those of g; return its squared distance."""
+    """Write the corner with signs opposite to those of g; return its squared distance."""
     for i in range(len(linear)):
         corner[i] = -half_width if linear[i] >= 0.0 else half_width
     matrix_vector(quad, corner, product)
@@ -91,15 +95,15 @@ def _decide_by_linear_term(
     off_diagonal: FloatArray,
     half_width: float,
     corner: FloatArray,
-    side: SignArray,
+    signs: SignArray,
 ) -> bool:
     """Fix the sign of each coordinate that g alone decides; return whether that is all of them."""
     all_decided = True
     for i in range(len(linear)):
         certain = abs(linear[i]) >= half_width * off_diagonal[i]
-        side[i] = 0
+        signs[i] = 0
         if certain:
-            side[i] = 1 if corner[i] > 0.0 else -1
+            signs[i] = 1 if corner[i] > 0.0 else -1
         all_decided = all_decided and certain
     return all_decided
 
@@ -150,37 +154,28 @@ def _search(  # noqa: PLR0913, PLR0917
     corner: FloatArray,
     buffer: FloatArray,
     stack: FloatArray,
-    sides: SignArray,
+    sign_stack: SignArray,
 ) -> tuple[float, float, int]:
-    """Branch depth first, the sign of y first; prune what cannot reach the threshold."""
+    """Return what `farthest` does, by depth-first search; at a branch the sign of y comes first."""
     p = len(linear)
     y, product, trial = buffer[1], buffer[2], buffer[3]
-    side, other_side_tried = sides[p + 1], sides[p]
-    side[:] = sides[0]
+    signs, opposite_tried = sign_stack[p + 1], sign_stack[p]
+    signs[:] = sign_stack[0]
     y[:] = corner
     # With a target only corners at or beyond it matter; without, only better ones.
     threshold = target if target < np.inf else value + tolerance
-    depth, subproblems, root_bound, scale = 0, 0, np.inf, 1.0
+    depth, subproblems, root_bound, fraction = 0, 0, np.inf, 1.0
     while True:
         subproblems += 1
-        bound, branch, scale = _bound(
-            delta,
-            linear,
-            quad,
-            majorant,
-            half_width,
-            threshold,
-            scale,
-            y,
-            product,
-            side,
+        bound, branch, fraction = _bound(
+            delta, linear, quad, majorant, half_width, threshold, fraction, y, product, signs,
             buffer[4:],
-        )
+        )  # fmt: skip
         root_bound = min(root_bound, bound) if subproblems == 1 else root_bound
         if bound >= threshold:
-            found = _round_to_corner(delta, linear, quad, half_width, y, trial, product)
-            if found > value:
-                value = found
+            candidate = _round_to_corner(delta, linear, quad, half_width, y, trial, product)
+            if candidate > value:
+                value = candidate
                 corner[:] = trial
                 if value >= target:
                     return value, np.inf, subproblems
@@ -188,28 +183,28 @@ def _search(  # noqa: PLR0913, PLR0917
         if bound >= threshold and branch >= 0:
             if subproblems >= max_subproblems:
                 return value, max(root_bound, value), subproblems
-            sides[depth] = side
+            sign_stack[depth] = signs
             stack[depth, :p] = y
             stack[depth, p] = branch
-            stack[depth, p + 1] = scale
-            other_side_tried[depth] = 0
-            _fix_side(side, y, branch, 1 if y[branch] >= 0.0 else -1, half_width)
+            stack[depth, p + 1] = fraction
+            opposite_tried[depth] = 0
+            _fix_sign(signs, y, branch, 1 if y[branch] >= 0.0 else -1, half_width)
             depth += 1
             continue
-        while depth > 0 and other_side_tried[depth - 1]:
+        while depth > 0 and opposite_tried[depth - 1]:
             depth -= 1
         if depth == 0:
             return value, threshold, subproblems
-        side[:] = sides[depth - 1]
+        signs[:] = sign_stack[depth - 1]
         y[:] = stack[depth - 1, :p]
-        branch, scale = int(stack[depth - 1, p]), stack[depth - 1, p + 1]
-        _fix_side(side, y, branch, -1 if y[branch] >= 0.0 else 1, half_width)
-        other_side_tried[depth - 1] = 1
+        branch, fraction = int(stack[depth - 1, p]), stack[depth - 1, p + 1]
+        _fix_sign(signs, y, branch, -1 if y[branch] >= 0.0 else 1, half_width)
+        opposite_tried[depth - 1] = 1
 
 
 @compiled()
-def _fix_side(side: SignArray, y: FloatArray, i: int, sign: int, half_width: float) -> None:
-    side[i] = sign
+def _fix_sign(signs: SignArray, y: FloatArray, i: int, sign: int, half_width: float) -> None:
+    signs[i] = sign
     y[i] = half_width * sign
 
 
@@ -221,41 +216,41 @@ def _bound(  # noqa: PLR0913, PLR0917
     majorant: FloatArray,
     half_width: float,
     threshold: float,
-    scale: float,
+    fraction: float,
     y: FloatArray,
     product: FloatArray,
-    side: SignArray,
+    signs: SignArray,
     buffer: FloatArray,
 ) -> tuple[float, int, float]:
-    """Return a bound on the corners of a subproblem, the coordinate to branch on, and the scale.
+    """Return a bound on the corners of a subproblem, the coordinate to branch on, and `fraction`.
 
-    `y` ascends F until the tangent bound lies below the threshold. The open coordinates need only
-    a fraction `scale` of u, which falls as signs are fixed. Fixes further signs by the bound.
+    Moves `y` up F until the tangent bound lies below the threshold, and fixes signs by that bound.
+    The open coordinates need only a `fraction` of u, which falls as signs are fixed.
     """
     matrix_vector(quad, y, product)
     bound, branch = np.inf, -1
     for attempt in range(2):
         for _ in range(_MAX_SWEEPS):
-            _ascend(linear, quad, majorant, scale, half_width, y, product, side)
+            _ascend(linear, quad, majorant, fraction, half_width, y, product, signs)
             value_at_y, excess = _tangent(
-                delta, linear, majorant, scale, half_width, y, product, side
+                delta, linear, majorant, fraction, half_width, y, product, signs
             )
             bound = min(bound, value_at_y + excess)
             if value_at_y + excess < threshold:
-                return bound, -1, scale
+                return bound, -1, fraction
             # The maximum of F itself is above the threshold: no tangent will decide.
             if excess <= 0.1 * (value_at_y - threshold):
                 break
         branch = _decide_by_tangent(
-            delta, linear, quad, majorant, scale, half_width, threshold, y, product, side
+            delta, linear, quad, majorant, fraction, half_width, threshold, y, product, signs
         )
         if attempt > 0 or branch < 0:
             break
-        fraction = fraction_needed(quad, majorant, side, buffer)
-        if fraction > 0.98 * scale:
+        needed = fraction_needed(quad, majorant, signs, buffer)
+        if needed > 0.98 * fraction:
             break
-        scale = fraction
-    return bound, branch, scale
+        fraction = needed
+    return bound, branch, fraction
 
 
 @compiled()
@@ -264,29 +259,29 @@ def _decide_by_tangent(  # noqa: PLR0913, PLR0917
     linear: FloatArray,
     quad: FloatArray,
     majorant: FloatArray,
-    scale: float,
+    fraction: float,
     half_width: float,
     threshold: float,
     y: FloatArray,
     product: FloatArray,
-    side: SignArray,
+    signs: SignArray,
 ) -> int:
-    """Fix signs whose opposite the tangent excludes; return where |y| is least, or -1."""
-    value_at_y, excess = _tangent(delta, linear, majorant, scale, half_width, y, product, side)
+    """Fix signs whose opposite the tangent excludes; return the open i of least |y_i|, or -1."""
+    value_at_y, excess = _tangent(delta, linear, majorant, fraction, half_width, y, product, signs)
     branch, least = -1, np.inf
     for i in range(len(y)):
-        if side[i] != 0:
+        if signs[i] != 0:
             continue
-        slope = product[i] - linear[i] - scale * majorant[i] * y[i]
+        slope = product[i] - linear[i] - fraction * majorant[i] * y[i]
         if value_at_y + excess - 4.0 * half_width * abs(slope) < threshold:
             sign = 1 if slope > 0.0 else -1
             moves = y[i] != half_width * sign
             if moves:
                 add_multiple(quad[i], half_width * sign - y[i], product)
-            _fix_side(side, y, i, sign, half_width)
+            _fix_sign(signs, y, i, sign, half_width)
             if moves:  # the tangent was taken at another point
                 value_at_y, excess = _tangent(
-                    delta, linear, majorant, scale, half_width, y, product, side
+                    delta, linear, majorant, fraction, half_width, y, product, signs
                 )
         elif abs(y[i]) < least:
             branch, least = i, abs(y[i])
@@ -298,18 +293,18 @@ def _ascend(  # noqa: PLR0917
     linear: FloatArray,
     quad: FloatArray,
     majorant: FloatArray,
-    scale: float,
+    fraction: float,
     half_width: float,
     y: FloatArray,
     product: FloatArray,
-    side: SignArray,
+    signs: SignArray,
 ) -> None:
     """Maximise F along each open coordinate in turn."""
     for i in range(len(y)):
-        if side[i] != 0:
+        if signs[i] != 0:
             continue
-        slope = product[i] - linear[i] - scale * majorant[i] * y[i]
-        curvature = scale * majorant[i] - quad[i, i]
+        slope = product[i] - linear[i] - fraction * majorant[i] * y[i]
+        curvature = fraction * majorant[i] - quad[i, i]
         if curvature * half_width <= 1e-3 * abs(slope):
             maximiser = half_width if slope > 0.0 else -half_width
         else:
@@ -324,19 +319,19 @@ def _tangent(  # noqa: PLR0917
     delta: float,
     linear: FloatArray,
     majorant: FloatArray,
-    scale: float,
+    fraction: float,
     half_width: float,
     y: FloatArray,
     product: FloatArray,
-    side: SignArray,
+    signs: SignArray,
 ) -> tuple[float, float]:
-    """Return F at y, and by how much its tangent rises above it in the box."""
+    """Return F at y, and the largest rise of the tangent at y above that value in the box."""
     value_at_y, excess = delta, 0.0
     for i in range(len(y)):
         value_at_y += y[i] * (product[i] - 2.0 * linear[i])
-        if side[i] == 0:
-            slope = product[i] - linear[i] - scale * majorant[i] * y[i]
-            value_at_y += scale * majorant[i] * (half_width * half_width - y[i] * y[i])
+        if signs[i] == 0:
+            slope = product[i] - linear[i] - fraction * majorant[i] * y[i]
+            value_at_y += fraction * majorant[i] * (half_width * half_width - y[i] * y[i])
             excess += 2.0 * (half_width * abs(slope) - slope * y[i])
     return value_at_y, excess
 

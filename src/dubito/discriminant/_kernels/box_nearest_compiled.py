@@ -1,10 +1,11 @@
 r"""The point of a box nearest to another in Mahalanobis distance: a convex quadratic programme.
 
-With y the displacement from the centre of the box, in units in which its half width is
-:math:`\rho`,
+With y the displacement from the centre m of the box, in units E in which its half width is
+:math:`\rho`, the squared distance from x is, with precision P,
 
-.. math:: f(y)=\delta-2g^\top y+y^\top Qy,\qquad y\in[-\rho,\rho]^p.
+.. math:: f(y)=\delta-2g^\top y+y^\top Qy,\qquad y\in[-\rho,\rho]^p,
 
+where :math:`\delta=f(0)`, :math:`g=EP(x-m)` and :math:`Q=EPE`.
 Coordinate descent finds which bounds are active, a Newton step on the free coordinates solves the
 rest. The certificate is the gap of the linearised problem: since f is convex,
 :math:`\min f\ge f(y)-\max_{y'}\nabla f(y)^\top(y-y')`.
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 #: Relative to the largest distance in the box, gaps up to this are rounding.
 _ROUNDING = 1e-14
+
+#: Rounds of coordinate descent and Newton steps, after which the gap is returned as it is.
 _MAX_PASSES = 60
 
 #: Up to this many free coordinates, bounds become active one at a time: robust, and cheap here.
@@ -41,11 +44,12 @@ def nearest(  # noqa: PLR0913, PLR0917
     buffer: FloatArray,
     free: IntArray,
 ) -> tuple[float, float]:
-    """Return the squared distance and its gap; `y` and `slope` end as the point and half gradient.
+    """Return the smallest squared distance and its gap.
 
-    `largest` is the size of the terms of f over the box; `buffer` is (p + 4, p).
+    Writes the nearest point to `y` and half the gradient there to `slope`. `largest` is the size of
+    the terms of f over the box; `buffer` is (p + 4, p).
     """
-    start_at_corner(linear, quad, half_width, y, slope)
+    _start_at_corner(linear, quad, half_width, y, slope)
     tolerance = _ROUNDING * largest
     gap = _gap(y, slope, half_width)
     for _ in range(_MAX_PASSES):
@@ -56,7 +60,7 @@ def nearest(  # noqa: PLR0913, PLR0917
         gap = _gap(y, slope, half_width)
         if gap > tolerance:
             _minimise_on_face(linear, quad, half_width, y, slope, buffer, free)
-            # Rounding accumulates in the updated slope: compute it anew.
+            # Rounding accumulates in the updated slope: compute it again from y.
             _slope_at(linear, quad, y, slope)
             gap = _gap(y, slope, half_width)
         if gap >= before and gap <= 100.0 * tolerance:
@@ -66,7 +70,7 @@ def nearest(  # noqa: PLR0913, PLR0917
 
 
 @compiled(inline="always")
-def start_at_corner(
+def _start_at_corner(
     linear: FloatArray, quad: FloatArray, half_width: float, y: FloatArray, slope: FloatArray
 ) -> None:
     """Write the corner with the signs of g, which is the solution where the box is small."""
@@ -94,7 +98,7 @@ def _gap(y: FloatArray, slope: FloatArray, half_width: float) -> float:
 
 @compiled(inline="always")
 def _sweep(quad: FloatArray, half_width: float, y: FloatArray, slope: FloatArray) -> None:
-    """Minimise along each coordinate in turn."""
+    """Minimise f along each coordinate in turn, in place."""
     for i in range(len(y)):
         curvature = quad[i, i]
         if curvature <= 0.0:
@@ -115,10 +119,10 @@ def _minimise_on_face(  # noqa: PLR0917
     buffer: FloatArray,
     free: IntArray,
 ) -> None:
-    """Minimise over the free coordinates; those that reach a bound are fixed."""
+    """Minimise f over the free coordinates, in place; those that reach a bound are fixed."""
     n_free = _list_free(quad, half_width, y, free)
     while n_free > 0:
-        n_free = _definite_part(quad, free, n_free, buffer)
+        n_free = _factor_free(quad, free, n_free, buffer)
         rhs, step = buffer[len(y)], buffer[len(y) + 1]
         for a in range(n_free):
             rhs[a] = -slope[free[a]]
@@ -148,7 +152,7 @@ def _minimise_on_face(  # noqa: PLR0917
 
 @compiled()
 def _list_free(quad: FloatArray, half_width: float, y: FloatArray, free: IntArray) -> int:
-    """List the coordinates that lie inside the box; return how many."""
+    """Write the indices of the coordinates strictly inside the box; return how many."""
     n_free = 0
     for i in range(len(y)):
         if abs(y[i]) < half_width and quad[i, i] > 0.0:
@@ -188,10 +192,11 @@ def _take_clipped_step(  # noqa: PLR0913, PLR0917
 
 
 @compiled()
-def _definite_part(quad: FloatArray, free: IntArray, n_free: int, buffer: FloatArray) -> int:
-    """Factor the free part of Q; return its rank. Linearly dependent coordinates are dropped.
+def _factor_free(quad: FloatArray, free: IntArray, n_free: int, buffer: FloatArray) -> int:
+    """Write the Cholesky factor of Q on the free coordinates; return its rank.
 
-    `dubito._numerics.cholesky_compiled` would reject the whole matrix.
+    Linearly dependent coordinates are dropped from `free`; `dubito._numerics.cholesky_compiled`
+    would reject the whole matrix.
     """
     kept = 0
     for a in range(n_free):

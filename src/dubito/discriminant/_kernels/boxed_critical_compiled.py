@@ -42,7 +42,10 @@ if TYPE_CHECKING:
     from dubito.discriminant._kernels.boxed_distances_compiled import RowBuffers
     from dubito.discriminant._kernels.boxed_gaussians import BoxedGaussians
 
+#: Newton steps for the root of one corner, and corners tried for one rival.
 _MAX_STEPS = 100
+
+#: Bisections of [low, high] where the search for a root is unsettled.
 _BISECTIONS = 30
 
 
@@ -53,9 +56,12 @@ def critical_of_rows(  # noqa: PLR0917
     max_c: float,
     max_subproblems: int,
     critical: FloatArray,
-    n_cut_short: IntArray,
+    n_unsettled: IntArray,
 ) -> None:
-    """Write the c at which each class enters, inf beyond `max_c`, and searches cut short."""
+    """Write the c at which each class enters, inf beyond `max_c`, and the unsettled searches.
+
+    A search is unsettled where it ends at `max_subproblems` without a proof; c is then too small.
+    """
     buffers = make_buffers(classes)
     table = classes.table
     n_classes = len(table)
@@ -64,7 +70,7 @@ def critical_of_rows(  # noqa: PLR0917
         load_row(classes, rows[i], buffers)
         rival_bound = prepare_rivals(table, buffers.distances, max_c, mean_energy, order)
         best = mean_energy[rival(mean_energy, order, 0)]
-        n_cut_short[i] = 0
+        n_unsettled[i] = 0
         for b in range(n_classes):
             critical[i, b] = 0.0
             if near_energy(table, b, buffers.distances[b]) <= best:
@@ -72,10 +78,10 @@ def critical_of_rows(  # noqa: PLR0917
             if is_dominated_by_radius(table, b, buffers.distances[b], max_c, rival_bound):
                 critical[i, b] = np.inf
                 continue
-            critical[i, b], cut = _critical_c(
+            critical[i, b], unsettled = _critical_c(
                 classes, buffers, b, order, mean_energy, max_c, max_subproblems
             )
-            n_cut_short[i] += cut
+            n_unsettled[i] += unsettled
 
 
 @compiled(inline="always")
@@ -88,11 +94,11 @@ def _critical_c(  # noqa: PLR0917
     max_c: float,
     max_subproblems: int,
 ) -> tuple[float, int]:
-    """Return the c at which class b enters, the maximum over its rivals, and searches cut short.
+    """Return the c at which class b enters, the maximum over its rivals, and unsettled searches.
 
     `max_subproblems` limits all searches together; each may solve at least its first subproblem.
     """
-    c, cut, budget = 0.0, 0, max_subproblems
+    c, unsettled, budget = 0.0, 0, max_subproblems
     for rank in range(len(mean_energy)):
         a = rival(mean_energy, order, rank)
         limit = _limit(classes, buffers, b, c, mean_energy[a], -1.0)
@@ -107,14 +113,14 @@ def _critical_c(  # noqa: PLR0917
             if value >= target:
                 continue
             if bound > target:
-                cut += 1
+                unsettled += 1
                 continue
-        c, cut_short, subproblems = _root(classes, buffers, a, b, c, max_c, max(budget, 1))
+        c, root_unsettled, subproblems = _root(classes, buffers, a, b, c, max_c, max(budget, 1))
         budget -= subproblems
-        cut += cut_short
+        unsettled += root_unsettled
         if c == np.inf:
             break
-    return c, cut
+    return c, unsettled
 
 
 @compiled(inline="always")
@@ -138,7 +144,7 @@ def _root(  # noqa: PLR0917
     max_c: float,
     max_subproblems: int,
 ) -> tuple[float, int, int]:
-    """Return the c above `low` where a no longer dominates b, 1 if cut short, and subproblems."""
+    """Return the c above `low` where a no longer dominates b, 1 if unsettled, and subproblems."""
     # Start from a corner that no single flip improves: its distance grows with c.
     farthest_of(classes, buffers, a, 1.0, np.inf, 1)
     linear_c, square_c = corner_terms(classes, buffers, a, 1.0)
@@ -215,7 +221,7 @@ def _root_of_corner(  # noqa: PLR0917
 
 @compiled()
 def _positive_root(square_c: float, linear_c: float, constant: float) -> float:
-    """Return the positive root of square_c c^2 + linear_c c + constant, constant < 0, or inf."""
+    """Return the positive root of square_c c² + linear_c c + constant, constant < 0, or inf."""
     if constant >= 0.0:
         return 0.0
     root = linear_c + (linear_c * linear_c - 4.0 * square_c * constant) ** 0.5

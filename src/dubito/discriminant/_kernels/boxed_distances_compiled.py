@@ -1,7 +1,7 @@
 """Smallest and largest distances and energies of one row from Gaussian classes with boxed means.
 
 Energies are minus twice the logarithm of prior times density. Functions take the classes (or their
-table), the buffers with the quantities of the row, the number of a class and the imprecision c.
+table), the buffers with the quantities of the row, the index k of a class and the imprecision c.
 """
 
 from __future__ import annotations
@@ -14,12 +14,18 @@ from dubito._numerics.jit import compiled
 from dubito._numerics.vector_math_compiled import SIMD_FLAGS, combine_rows, dot, matrix_vector
 from dubito.discriminant._kernels.box_farthest_compiled import farthest
 from dubito.discriminant._kernels.box_nearest_compiled import nearest
-from dubito.discriminant._kernels.boxed_gaussians import FAR, LOG_SCALE, NEAR, RADIUS, RANK, WIDTH
+from dubito.discriminant._kernels.boxed_gaussians import (
+    FAR,
+    LOG_FACTOR,
+    NEAR,
+    RADIUS,
+    RANK,
+    ROUNDING,
+    WIDTH,
+)
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from dubito._typing import FloatArray, IntArray
+    from dubito._typing import BoolArray, FloatArray, IntArray, SignArray
     from dubito.discriminant._kernels.boxed_gaussians import BoxedGaussians
 
 
@@ -29,15 +35,12 @@ class RowBuffers(NamedTuple):
     distances: FloatArray  # (K,) squared, from the sample means
     projected: FloatArray  # (S, p) the row in coordinates of the axes
     linear: FloatArray  # (K, p) g = E P (x - m), computed on demand
-    has_linear: npt.NDArray[np.bool_]  # (K,) whether `linear` is computed
+    has_linear: BoolArray  # (K,) whether `linear` is computed
     work: FloatArray  # (p + 10, p) the vectors named below
     free: IntArray  # (p,)
     stack: FloatArray  # (p, p + 2)
-    sides: npt.NDArray[np.int8]  # (p + 2, p)
+    sign_stack: SignArray  # (p + 2, p)
 
-
-#: Rounding error of a squared distance, relative to the largest in the box.
-ROUNDING = 1e-14
 
 # Rows of `work`: E P (x - origin) of a shared covariance; a point of the box and the slope there;
 # the corner found last; the rest are buffers of the solvers.
@@ -46,7 +49,7 @@ _BASE, _POINT, _SLOPE, _CORNER, _SOLVER = 0, 1, 2, 3, 4
 
 @compiled(inline="always")
 def make_buffers(classes: BoxedGaussians) -> RowBuffers:
-    """Allocate the buffers for one row."""
+    """Return buffers for one row, not initialised."""
     n_classes, p = len(classes.table), classes.units.shape[1]
     searched = p if len(classes.roots) == 0 else 0  # diagonal covariances need no search
     return RowBuffers(
@@ -63,7 +66,7 @@ def make_buffers(classes: BoxedGaussians) -> RowBuffers:
 
 @compiled(inline="always")
 def load_row(classes: BoxedGaussians, row: FloatArray, buffers: RowBuffers) -> None:
-    """Project a row on the axes and write its squared distances from the sample means."""
+    """Write the projections of a row on the axes, and its squared distances from sample means."""
     buffers.has_linear[:] = False
     diagonal = len(classes.roots) > 0
     difference = buffers.work[_POINT]
@@ -82,7 +85,7 @@ def load_row(classes: BoxedGaussians, row: FloatArray, buffers: RowBuffers) -> N
             classes.axes[0], buffers.projected[0], classes.units[0], buffers.work[_BASE]
         )
     for k in range(len(buffers.distances)):
-        projected = buffers.projected[classes.shapes[k]]
+        projected = buffers.projected[classes.covariances[k]]
         if diagonal:
             buffers.distances[k] = dot(projected, projected)
         else:
@@ -125,7 +128,7 @@ def _linear_term(classes: BoxedGaussians, buffers: RowBuffers, k: int) -> FloatA
 def nearest_of(
     classes: BoxedGaussians, buffers: RowBuffers, k: int, c: float
 ) -> tuple[float, float, float]:
-    """Return the smallest squared distance, its gap, and its derivative by c."""
+    """Return the smallest squared distance, its gap, and its derivative with respect to c."""
     width = classes.table[k, WIDTH]
     if len(classes.roots):
         return _nearest_diagonal(buffers.projected[k], classes.roots[k], classes.units[k], width, c)
@@ -134,9 +137,9 @@ def nearest_of(
         return distance, 0.0, -2.0 * width * np.abs(linear).sum()
     y, slope = buffers.work[_POINT], buffers.work[_SLOPE]
     # No term of the quadratic form is larger than this.
-    largest = (distance**0.5 + c * classes.table[k, RADIUS]) ** 2
+    largest = largest_distance(classes.table, k, distance, c)
     value, gap = nearest(
-        distance, linear, classes.quads[classes.shapes[k]], c * width, largest,
+        distance, linear, classes.quads[classes.covariances[k]], c * width, largest,
         y, slope, buffers.work[_SOLVER:], buffers.free,
     )  # fmt: skip
     return value, gap + ROUNDING * largest, 2.0 * dot(slope, y) / c
@@ -148,10 +151,10 @@ def _nearest_diagonal(
 ) -> tuple[float, float, float]:
     value, rate = 0.0, 0.0
     for i in range(len(projected)):
-        side = root[i] * units[i] * width
-        left = max(projected[i] - c * side, 0.0)
+        unit_width = root[i] * units[i] * width
+        left = max(projected[i] - c * unit_width, 0.0)
         value += left * left
-        rate -= 2.0 * left * side
+        rate -= 2.0 * left * unit_width
     return value, 0.0, rate
 
 
@@ -172,11 +175,11 @@ def farthest_of(  # noqa: PLR0917
         return value, value, 0
     if c == 0.0:
         return distance, distance, 0
-    s = classes.shapes[k]
+    s = classes.covariances[k]
     return farthest(
         distance, _linear_term(classes, buffers, k), classes.quads[s], classes.search_bounds[s],
         c * classes.table[k, WIDTH], target, max_subproblems,
-        buffers.work[_CORNER], buffers.work[_SOLVER:], buffers.stack, buffers.sides,
+        buffers.work[_CORNER], buffers.work[_SOLVER:], buffers.stack, buffers.sign_stack,
     )  # fmt: skip
 
 
@@ -184,18 +187,18 @@ def farthest_of(  # noqa: PLR0917
 def corner_terms(
     classes: BoxedGaussians, buffers: RowBuffers, k: int, c: float
 ) -> tuple[float, float]:
-    """Return the coefficients of c and c^2 in the squared distance of the corner found last."""
+    """Return the coefficients of c and c² in the squared distance of the corner found last."""
     linear_c, square_c = 0.0, 0.0
     if len(classes.roots):
         projected, root, width = buffers.projected[k], classes.roots[k], classes.table[k, WIDTH]
         units = classes.units[k]
         for i in range(len(root)):
-            side = root[i] * units[i] * width
-            linear_c += 2.0 * projected[i] * side
-            square_c += side * side
+            unit_width = root[i] * units[i] * width
+            linear_c += 2.0 * projected[i] * unit_width
+            square_c += unit_width * unit_width
         return linear_c, square_c
     corner, product = buffers.work[_CORNER], buffers.work[_SLOPE]
-    matrix_vector(classes.quads[classes.shapes[k]], corner, product)
+    matrix_vector(classes.quads[classes.covariances[k]], corner, product)
     linear_c = -2.0 * dot(_linear_term(classes, buffers, k), corner) / c
     return linear_c, dot(product, corner) / (c * c)
 
@@ -215,22 +218,22 @@ def largest_distance(table: FloatArray, k: int, distance: float, c: float) -> fl
 @compiled()
 def near_energy(table: FloatArray, k: int, squared: float) -> float:
     """Return the smallest energy at a squared distance, over all covariances within the factor."""
-    scale = table[k, LOG_SCALE]
-    if scale > 0.0:
-        factor = np.exp(scale)
+    log_factor = table[k, LOG_FACTOR]
+    if log_factor > 0.0:
+        factor = np.exp(log_factor)
         clipped = min(max(squared, 1.0 / factor), factor)
-        squared = np.log(clipped) + squared / clipped - (table[k, RANK] - 1.0) * scale
+        squared = np.log(clipped) + squared / clipped - (table[k, RANK] - 1.0) * log_factor
     return table[k, NEAR] + squared
 
 
 @compiled()
 def far_energy(table: FloatArray, k: int, squared: float) -> float:
     """Return the largest energy at a squared distance, over all covariances within the factor."""
-    scale = table[k, LOG_SCALE]
-    if scale > 0.0:
-        factor = np.exp(scale)
-        spread = (table[k, RANK] - 1.0) * scale
-        squared = spread + max(scale + squared / factor, factor * squared - scale)
+    log_factor = table[k, LOG_FACTOR]
+    if log_factor > 0.0:
+        factor = np.exp(log_factor)
+        others = (table[k, RANK] - 1.0) * log_factor  # log determinant of the other directions
+        squared = others + max(log_factor + squared / factor, factor * squared - log_factor)
     return table[k, FAR] + squared
 
 
@@ -238,24 +241,25 @@ def far_energy(table: FloatArray, k: int, squared: float) -> float:
 def far_distance(table: FloatArray, k: int, energy: float) -> float:
     """Return the squared distance at which `far_energy` reaches an energy."""
     left = energy - table[k, FAR]
-    scale = table[k, LOG_SCALE]
-    if scale > 0.0:
-        factor = np.exp(scale)
-        left -= (table[k, RANK] - 1.0) * scale
-        left = min(factor * (left - scale), (left + scale) / factor)
+    log_factor = table[k, LOG_FACTOR]
+    if log_factor > 0.0:
+        factor = np.exp(log_factor)
+        left -= (table[k, RANK] - 1.0) * log_factor
+        left = min(factor * (left - log_factor), (left + log_factor) / factor)
     return left
 
 
 @compiled()
 def near_rate(table: FloatArray, k: int, squared: float) -> float:
-    """Return the derivative of `near_energy` by the squared distance."""
-    factor = np.exp(table[k, LOG_SCALE])
+    """Return the derivative of `near_energy` with respect to the squared distance."""
+    factor = np.exp(table[k, LOG_FACTOR])
     return 1.0 / min(max(squared, 1.0 / factor), factor) if factor > 1.0 else 1.0
 
 
 @compiled()
 def far_rate(table: FloatArray, k: int, squared: float) -> float:
-    """Return the derivative of `far_energy` by the squared distance."""
-    scale = table[k, LOG_SCALE]
-    factor = np.exp(scale)
-    return factor if factor * squared - scale >= scale + squared / factor else 1.0 / factor
+    """Return the derivative of `far_energy` with respect to the squared distance."""
+    log_factor = table[k, LOG_FACTOR]
+    factor = np.exp(log_factor)
+    shrunk, stretched = factor * squared - log_factor, log_factor + squared / factor
+    return factor if shrunk >= stretched else 1.0 / factor

@@ -18,8 +18,11 @@ if TYPE_CHECKING:
     from dubito._typing import FloatArray, IntArray
     from dubito.discriminant._kernels.moments import Moments
 
+#: Rounding error of a squared distance, relative to the largest in the box.
+ROUNDING = 1e-14
+
 #: Columns of `BoxedGaussians.table`.
-WIDTH, NEAR, FAR, LOG_SCALE, RANK, RADIUS = range(6)
+WIDTH, NEAR, FAR, LOG_FACTOR, RANK, RADIUS = range(6)
 
 
 class BoxedGaussians(NamedTuple):
@@ -30,10 +33,10 @@ class BoxedGaussians(NamedTuple):
     """
 
     #: (K, 6): width w_k of the box; energy at distance 0, with the upper and with the lower prior;
-    #: log of the factor within which the covariance is known; rank of the covariance; an upper
-    #: bound on the distance from the centre to a corner for c = 1.
+    #: log of the factor kappa: covariances lie between S / kappa and kappa S; rank of the
+    #: covariance; an upper bound on the distance from the centre to a corner for c = 1.
     table: FloatArray
-    shapes: IntArray  # (K,) index of the covariance
+    covariances: IntArray  # (K,) index of the covariance of each class, 0 to S - 1
     units: FloatArray  # (S, p) half widths of the boxes for c w_k = 1
     origins: FloatArray  # (S, p) subtracted from a row before it is projected on the axes
     roots: FloatArray  # (K, p) square roots of the precisions of diagonal covariances
@@ -57,34 +60,34 @@ def boxed_gaussians(
     units: FloatArray,
     widths: FloatArray,
     *,
-    log_scales: FloatArray,
+    log_factors: FloatArray,
     ranks: FloatArray,
 ) -> BoxedGaussians:
-    """Return boxed classes; `axes` is (S, p, p) with S = 1 or K, or (K, p) where diagonal.
+    """Return the classes; `axes` is (S, p, p) with S = 1 or K, or (K, p) where diagonal.
 
     `units` is (S, p), `widths` is (K,). Energies at distance 0 are 0 until `with_offsets`.
     """
     n_classes, p = means.shape
     table = np.zeros((n_classes, 6))
-    table[:, WIDTH], table[:, LOG_SCALE], table[:, RANK] = widths, log_scales, ranks
+    table[:, WIDTH], table[:, LOG_FACTOR], table[:, RANK] = widths, log_factors, ranks
     if axes.ndim == 2:
         table[:, RADIUS] = np.sqrt(((axes * units) ** 2).sum(axis=1)) * widths
         none = np.empty((0, p))
         cube = np.empty((0, p, p))
-        shapes = np.arange(n_classes)
-        return BoxedGaussians(table, shapes, units, means, axes, cube, none, none, cube, cube)
+        covariances = np.arange(n_classes)
+        return BoxedGaussians(table, covariances, units, means, axes, cube, none, none, cube, cube)
     tied = len(axes) == 1
-    shapes = np.zeros(n_classes, dtype=np.intp) if tied else np.arange(n_classes)
+    covariances = np.zeros(n_classes, dtype=np.intp) if tied else np.arange(n_classes)
     origins = np.average(means, axis=0, weights=counts)[None, :] if tied else means
     scaled_axes = units[:, :, None] * axes
     centres = (means - origins[0]) @ axes[0] if tied else np.zeros((n_classes, p))
     quads = np.ascontiguousarray(scaled_axes @ scaled_axes.transpose(0, 2, 1))
     off_diagonal = np.abs(quads).sum(axis=2) - np.diagonal(quads, axis1=1, axis2=2)
     majorants = diagonal_majorants(quads)
-    table[:, RADIUS] = np.sqrt(majorants.sum(axis=1))[shapes] * widths
+    table[:, RADIUS] = np.sqrt(majorants.sum(axis=1))[covariances] * widths
     return BoxedGaussians(
         table,
-        shapes,
+        covariances,
         units,
         origins,
         roots=np.empty((0, p)),
@@ -108,7 +111,7 @@ def box_widths(box: str, moments: Moments) -> tuple[FloatArray, FloatArray]:
     "inscribed"         deviation of the class     :math:`1/\sqrt{q\,n_k}`, q features that vary
     ==================  =========================  ==========================================
     """
-    n_shapes, p = len(moments.axes), moments.means.shape[1]
+    n_covariances, p = len(moments.axes), moments.means.shape[1]
     if box in {"inscribed", "standard_error"}:
         errors = 1.0 / np.sqrt(moments.counts)
         if box == "inscribed":
@@ -116,4 +119,4 @@ def box_widths(box: str, moments: Moments) -> tuple[FloatArray, FloatArray]:
             errors /= max(int(np.count_nonzero(moments.spread)), 1) ** 0.5
         return standard_deviations(moments), errors
     units = moments.spread if box == "scaled" else np.ones(p)
-    return np.tile(units, (n_shapes, 1)), 1.0 / moments.counts
+    return np.tile(units, (n_covariances, 1)), 1.0 / moments.counts

@@ -33,7 +33,7 @@ _TIE = 1e-12
 
 
 @compiled()
-def extremes_of_rows(  # noqa: PLR0913, PLR0917
+def extremes_of_rows(  # noqa: PLR0917
     classes: BoxedGaussians,
     rows: FloatArray,
     c: float,
@@ -42,17 +42,19 @@ def extremes_of_rows(  # noqa: PLR0913, PLR0917
     near_gap: FloatArray,
     far: FloatArray,
     far_gap: FloatArray,
-    subproblems: IntArray,
 ) -> None:
-    """Write the nearest and farthest squared distances, with gaps that contain the exact values."""
+    """Write squared distances of the nearest and farthest mean of each box, each (n, K).
+
+    The exact nearest is in [near - near_gap, near], the exact farthest in [far, far + far_gap].
+    """
     buffers = make_buffers(classes)
     for i in range(len(rows)):
         load_row(classes, rows[i], buffers)
         for k in range(len(classes.table)):
             value, gap, _ = nearest_of(classes, buffers, k, c)
             near[i, k], near_gap[i, k] = value, gap
-            value, bound, tried = farthest_of(classes, buffers, k, c, np.inf, max_subproblems)
-            far[i, k], far_gap[i, k], subproblems[i, k] = value, bound - value, tried
+            value, bound, _ = farthest_of(classes, buffers, k, c, np.inf, max_subproblems)
+            far[i, k], far_gap[i, k] = value, bound - value
 
 
 @compiled()
@@ -62,9 +64,13 @@ def sets_of_rows(  # noqa: PLR0917
     c: float,
     max_subproblems: int,
     sets: BoolArray,
-    n_cut_short: IntArray,
+    n_unsettled: IntArray,
 ) -> None:
-    """Write which classes are undominated, and how many searches of each row reached the limit."""
+    """Write which classes are undominated, and the number of unsettled comparisons of each row.
+
+    A comparison is unsettled where its search ends at `max_subproblems` without a proof; it then
+    excludes no class.
+    """
     buffers = make_buffers(classes)
     table = classes.table
     n_classes = len(table)
@@ -72,7 +78,7 @@ def sets_of_rows(  # noqa: PLR0917
     far_lower, far_upper = np.empty(n_classes), np.empty(n_classes)
     for i in range(len(rows)):
         load_row(classes, rows[i], buffers)
-        n_cut_short[i] = 0
+        n_unsettled[i] = 0
         rival_bound = prepare_rivals(table, buffers.distances, c, mean_energy, order)
         best = mean_energy[rival(mean_energy, order, 0)]
         for k in range(n_classes):
@@ -85,19 +91,11 @@ def sets_of_rows(  # noqa: PLR0917
                 continue
             value, gap, _ = nearest_of(classes, buffers, b, c)
             energy = near_energy(table, b, max(value - gap, 0.0))
-            sets[i, b], cut = _is_undominated(
-                classes,
-                buffers,
-                b,
-                c,
-                energy,
-                max_subproblems,
-                order,
-                mean_energy,
-                far_lower,
+            sets[i, b], unsettled = _is_undominated(
+                classes, buffers, b, c, energy, max_subproblems, order, mean_energy, far_lower,
                 far_upper,
-            )
-            n_cut_short[i] += cut
+            )  # fmt: skip
+            n_unsettled[i] += unsettled
 
 
 @compiled()
@@ -122,8 +120,8 @@ def _is_undominated(  # noqa: PLR0913, PLR0917
     far_lower: FloatArray,
     far_upper: FloatArray,
 ) -> tuple[bool, int]:
-    """Return whether no rival is proved to dominate b, and the number of undecided comparisons."""
-    cut = 0
+    """Return whether no rival is proved to dominate b, and the number of unsettled comparisons."""
+    unsettled = 0
     for rank in range(len(mean_energy)):
         a = rival(mean_energy, order, rank)
         limit = energy - tie_tolerance(energy, mean_energy[a])
@@ -132,18 +130,18 @@ def _is_undominated(  # noqa: PLR0913, PLR0917
         if a == b:
             continue
         target = far_distance(classes.table, a, limit)
-        if not _compare_farthest(
+        if not _settle_farthest(
             classes, buffers, a, c, target, max_subproblems, far_lower, far_upper
         ):
-            cut += 1
+            unsettled += 1
         elif far_lower[a] < target:
             return False, 0
-    return True, cut
+    return True, unsettled
 
 
 @compiled()
 def tie_tolerance(one: float, other: float) -> float:
-    """Return the difference of two energies up to which they are equal."""
+    """Return the difference of two energies up to which they count as equal."""
     return _TIE * (1.0 + abs(one) + abs(other))
 
 
@@ -154,7 +152,7 @@ def prepare_rivals(
     """Write the energy of each class at its sample mean; return a bound on the least of them.
 
     The bound holds for every mean in the boxes. `order` is the state of `rival`, which sorts
-    lazily: K class numbers, and how many of them are sorted.
+    lazily: K class indices, and how many of them are sorted.
     """
     rival_bound = np.inf
     order[-1] = 0
@@ -181,7 +179,7 @@ def rival(mean_energy: FloatArray, order: IntArray, rank: int) -> int:
 
 
 @compiled(inline="always")
-def _compare_farthest(  # noqa: PLR0917
+def _settle_farthest(  # noqa: PLR0917
     classes: BoxedGaussians,
     buffers: RowBuffers,
     a: int,
@@ -191,10 +189,10 @@ def _compare_farthest(  # noqa: PLR0917
     far_lower: FloatArray,
     far_upper: FloatArray,
 ) -> bool:
-    """Return whether a search decides if the farthest mean of a reaches the target.
+    """Return whether it is settled if the farthest mean of a reaches the target.
 
     `far_lower` and `far_upper` bound its squared distance, and are updated. The limit on
-    subproblems may end the search undecided.
+    subproblems may leave it unsettled.
     """
     if far_lower[a] >= target or far_upper[a] <= target:
         return True

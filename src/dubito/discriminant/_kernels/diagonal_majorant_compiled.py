@@ -21,21 +21,21 @@ _POWERS = 12
 
 @compiled()
 def fraction_needed(
-    quad: FloatArray, majorant: FloatArray, side: SignArray, buffer: FloatArray
+    quad: FloatArray, majorant: FloatArray, signs: SignArray, buffer: FloatArray
 ) -> float:
-    """Return t <= 1 with t Diag(u) above Q on the open coordinates, those with side 0.
+    """Return t <= 1 with t Diag(u) above Q on the open coordinates, those of sign 0.
 
     `buffer` is (p + 2, p).
     """
     v, w, block = buffer[0], buffer[1], buffer[2:]
     for i in range(len(majorant)):
         # Unequal entries: a constant vector may lie in the null space of Q.
-        v[i] = 1.0 + 0.37 * (i * 5 % 7) if side[i] == 0 and majorant[i] > 0.0 else 0.0
+        v[i] = 1.0 + 0.37 * (i * 5 % 7) if signs[i] == 0 and majorant[i] > 0.0 else 0.0
     largest = _largest_ratio(quad, majorant, v, w)
     for slack in (1.01, 1.1):
         fraction = slack * largest
         # The comparison is also False for nan.
-        if 0.0 < fraction < 1.0 and _is_above(quad, majorant, fraction, side, block):
+        if 0.0 < fraction < 1.0 and _is_above(quad, majorant, fraction, signs, block):
             return fraction
     return 1.0
 
@@ -65,7 +65,7 @@ def _largest_ratio(quad: FloatArray, majorant: FloatArray, v: FloatArray, w: Flo
 
 @compiled(fastmath=SIMD_FLAGS)
 def _is_above(
-    quad: FloatArray, majorant: FloatArray, fraction: float, side: SignArray, block: FloatArray
+    quad: FloatArray, majorant: FloatArray, fraction: float, signs: SignArray, block: FloatArray
 ) -> bool:
     """Return whether fraction Diag(u) - Q on the open coordinates has a Cholesky factor.
 
@@ -74,12 +74,12 @@ def _is_above(
     """
     n = 0
     for i in range(len(majorant)):
-        if side[i] != 0 or majorant[i] <= 0.0:
+        if signs[i] != 0 or majorant[i] <= 0.0:
             continue
         row = block[n]
         m = 0
         for j in range(i + 1):
-            if side[j] == 0 and majorant[j] > 0.0:
+            if signs[j] == 0 and majorant[j] > 0.0:
                 row[m] = -quad[i, j]
                 m += 1
         row[n] += fraction * majorant[i]

@@ -46,12 +46,12 @@ class _Sample(NamedTuple):
     weight: FloatArray  # (n,)
     starts: IntArray  # (K,) first row of each class
     borrowed: BoolArray  # (K,)
-    freedom: FloatArray  # (K,) what scatters are divided by
+    freedom: FloatArray  # (K,) degrees of freedom, by which scatters are divided
 
     def of_class(self, k: int) -> tuple[FloatArray, FloatArray]:
         """Return the rows of a class and their weights."""
-        here = slice(*np.append(self.starts, len(self.rows))[k : k + 2])
-        return self.rows[here], self.weight[here]
+        span = slice(*np.append(self.starts, len(self.rows))[k : k + 2])
+        return self.rows[span], self.weight[span]
 
 
 class _FactoredCovariance(NamedTuple):
@@ -93,7 +93,7 @@ def class_moments(
     Parameters
     ----------
     X : (n, p)
-    codes : (n,) class numbers, 0 to K - 1
+    codes : (n,) class indices, 0 to K - 1
     n_classes : int
     weight : (n,), not negative; rows of weight 0 do not count at all
     covariance_type : {"tied", "full", "diag", "spherical"}
@@ -112,7 +112,7 @@ def class_moments(
     Moments
         `covariance` after shrinkage, before anything is left out.
     """
-    counts = np.bincount(codes, weight, minlength=n_classes).astype(np.float64)
+    counts = class_counts(codes, weight, n_classes)
     _refuse_empty_classes(counts)
     order = np.argsort(codes, kind="stable")
     order = order[weight[order] > 0]
@@ -144,6 +144,11 @@ def class_moments(
     return Moments(counts, means, spread, *fitted, sample.borrowed)
 
 
+def class_counts(codes: IntArray, weight: FloatArray, n_classes: int) -> FloatArray:
+    """Return the sums of the sample weights of the classes, (K,)."""
+    return np.bincount(codes, weight, minlength=n_classes).astype(np.float64)
+
+
 def standard_deviations(moments: Moments) -> FloatArray:
     """Return the roots of the covariances' diagonals, (S, p): those of each feature, 0 if constant.
 
@@ -158,6 +163,7 @@ def standard_deviations(moments: Moments) -> FloatArray:
     return np.sqrt(np.ascontiguousarray(variance))
 
 
+#: Covariances, axes, log determinants and ranks, as in `Moments`.
 _Fitted = tuple["FloatArray", "FloatArray", "FloatArray", IntArray]
 
 
@@ -243,7 +249,7 @@ def _diagonal(sample: _Sample, spread: FloatArray, settings: _CovarianceSettings
             for k, borrowed in enumerate(sample.borrowed)
         ]
     )
-    kept = variances > _smallest_kept(variances, settings.tol)
+    kept = variances > _eigenvalue_threshold(variances, settings.tol)
     covariance = np.zeros((len(variances), len(spread)))
     axes = np.zeros_like(covariance)
     covariance[:, varies] = variances * spread[varies] ** 2
@@ -281,21 +287,21 @@ def _factored_covariance(
     scatter, vectors = _decompose(rows)
     lengths = np.einsum("ij,ij->i", rows, rows)
     intensity = _shrinkage_intensity(settings.shrinkage, weight, scatter, lengths**2, q)
-    floor = intensity * lengths.sum() / (q * freedom)
+    ridge = intensity * lengths.sum() / (q * freedom)
     covariance = (1 - intensity) / freedom * (rows.T @ rows)
-    covariance.flat[:: q + 1] += floor
-    values = (1 - intensity) / freedom * scatter + floor
-    cut = _smallest_kept(values, settings.tol)[0]
-    if len(values) < q and floor > cut:
-        return _FactoredCovariance(covariance, *_full_rank_root(values, vectors, floor), q)
-    kept = values > cut
+    covariance.flat[:: q + 1] += ridge
+    values = (1 - intensity) / freedom * scatter + ridge
+    threshold = _eigenvalue_threshold(values, settings.tol)[0]
+    if len(values) < q and ridge > threshold:
+        return _FactoredCovariance(covariance, *_full_rank_root(values, vectors, ridge), q)
+    kept = values > threshold
     axes = np.zeros((q, q))
     axes[:, : kept.sum()] = vectors[:, kept] / np.sqrt(values[kept])
     return _FactoredCovariance(covariance, axes, float(np.log(values[kept]).sum()), int(kept.sum()))
 
 
 def _decompose(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return eigenvalues of the scatter and their vectors, no more than there are rows."""
+    """Return eigenvalues and eigenvectors of the scatter, at most as many as rows."""
     if len(rows) < rows.shape[1]:
         _, singular, vectors = linalg.svd(rows, full_matrices=False, check_finite=False)
         return singular**2, vectors.T
@@ -304,17 +310,17 @@ def _decompose(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _full_rank_root(
-    values: FloatArray, vectors: FloatArray, floor: float
+    values: FloatArray, vectors: FloatArray, ridge: float
 ) -> tuple[FloatArray, float]:
-    """Return the root of the inverse and the log determinant; variance `floor` elsewhere.
+    """Return the root of the inverse and the log determinant; variance `ridge` elsewhere.
 
-    These need no eigenvectors of their own: with V the given ones, the symmetric root is
-    I / sqrt(floor) + V diag(1/sqrt(values) - 1/sqrt(floor)) V'.
+    Directions outside the span of the eigenvectors V need no vectors of their own: the symmetric
+    root is I / sqrt(ridge) + V diag(1/sqrt(values) - 1/sqrt(ridge)) V'.
     """
-    p, seen = vectors.shape
-    axes = np.asarray((vectors * (values**-0.5 - floor**-0.5)) @ vectors.T)
-    axes.flat[:: p + 1] += floor**-0.5
-    return axes, float(np.log(values).sum() + (p - seen) * np.log(floor))
+    p, n_values = vectors.shape
+    axes = np.asarray((vectors * (values**-0.5 - ridge**-0.5)) @ vectors.T)
+    axes.flat[:: p + 1] += ridge**-0.5
+    return axes, float(np.log(values).sum() + (p - n_values) * np.log(ridge))
 
 
 def _variances(
@@ -354,14 +360,14 @@ def _shrinkage_intensity(
     return float(min(max(error, 0.0) / distance, 1.0)) if distance > 0 else 0.0
 
 
-def _smallest_kept(values: FloatArray, tol: float) -> FloatArray:
-    """Return the threshold that eigenvalues kept must exceed in each row, as a column."""
+def _eigenvalue_threshold(values: FloatArray, tol: float) -> FloatArray:
+    """Return the value that eigenvalues must exceed to be kept, for each row, as a column."""
     least = max(tol**2, values.shape[-1] * _EPS)
     return np.asarray(least * values.max(axis=-1, initial=0.0, keepdims=True))
 
 
 def _log_unit(spread: FloatArray) -> float:
-    """Return the log determinant of the change from units of the spread to given units.
+    """Return the log determinant of the change from units of the spread to the given units.
 
     It is the same for all classes whatever their rank, so that comparisons among classes do not
     depend on the units. With nothing left out the sum is the log determinant itself.

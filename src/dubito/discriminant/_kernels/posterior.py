@@ -14,7 +14,7 @@ from scipy.special import expit, logsumexp, softmax
 if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray, IntArray
 
-#: Largest number of array elements per block of rows.
+#: Largest number of elements of the (rows, classes, classes) arrays of one block.
 _BLOCK_ELEMENTS = 1 << 20
 
 #: Expected losses closer than this, relative to their terms, are equal.
@@ -53,13 +53,15 @@ def posterior_bounds(
     else:
         spare = max(1 - priors.lower.sum(), 0.0)
         width = priors.upper - priors.lower
-        most = _others_between(high, priors, np.full(len(width), spare), np.argsort(-high, axis=1))
-        least = _others_between(low, priors, spare - width, np.argsort(low, axis=1))
+        most = _others_within_bounds(
+            high, priors, np.full(len(width), spare), np.argsort(-high, axis=1)
+        )
+        least = _others_within_bounds(low, priors, spare - width, np.argsort(low, axis=1))
     return _posterior(low + log_lower, most), _posterior(high + log_upper, least)
 
 
 def _posterior(own: FloatArray, others: FloatArray) -> FloatArray:
-    """Return the posterior of a term against the sum of the others, both in logs."""
+    """Return e^own / (e^own + e^others)."""
     with np.errstate(invalid="ignore"):
         posterior = expit(own - others)
     # A class of prior 0 has posterior 0, also where all other terms vanish (-inf minus -inf).
@@ -67,26 +69,27 @@ def _posterior(own: FloatArray, others: FloatArray) -> FloatArray:
 
 
 def _others(terms: FloatArray) -> FloatArray:
-    """Return the log of the sum of exponentials of all terms in a row but each one, (n, K)."""
+    """Return for each k the log of the sum of exponentials of the other terms, (n, K)."""
     before, after = np.full((2, *terms.shape), -np.inf)
     before[:, 1:] = np.logaddexp.accumulate(terms[:, :-1], axis=1)
     after[:, :-1] = np.logaddexp.accumulate(terms[:, :0:-1], axis=1)[:, ::-1]
     return np.asarray(np.logaddexp(before, after))
 
 
-def _others_between(
+def _others_within_bounds(
     values: FloatArray, priors: Priors, spare: FloatArray, order: IntArray
 ) -> FloatArray:
-    r"""Return :math:`\log\sum_{j\ne k}\pi_je^{v_j}` for each k, priors raised in order.
+    r"""Return :math:`\log\sum_{j\ne k}\pi_je^{v_j}` for each k, over priors between their bounds.
 
-    All classes but k start from their lower priors; `spare` (K,) is the prior mass left for them.
+    All classes but k start from their lower priors; `spare[k]` is the prior mass left for them,
+    which raises them to their upper priors in the given order.
     """
     n, n_classes = values.shape
     result = np.empty(values.shape)
     classes_per_block = min(n_classes, max(1, _BLOCK_ELEMENTS // n_classes))
-    step = max(1, _BLOCK_ELEMENTS // (n_classes * classes_per_block))
-    for start in range(0, n, step):
-        rows = slice(start, start + step)
+    rows_per_block = max(1, _BLOCK_ELEMENTS // (n_classes * classes_per_block))
+    for start in range(0, n, rows_per_block):
+        rows = slice(start, start + rows_per_block)
         ranking = order[rows]
         sorted_values = np.take_along_axis(values[rows], ranking, axis=1)[:, None, :]
         for first in range(0, n_classes, classes_per_block):
