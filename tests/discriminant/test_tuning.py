@@ -6,7 +6,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_wine
 from sklearn.model_selection import GroupKFold, StratifiedKFold
 
-from dubito.discriminant.tuning import DEFAULT_CS, ceiling, score_path
+from dubito.discriminant.tuning import DEFAULT_CS, score_path, score_upper_bound
 from dubito.metrics import u65, u80
 
 from reference.published import published
@@ -45,7 +45,7 @@ def test_no_later_score_is_above_the_ceiling():
         for scoring in METRICS:
             scores = getattr(path, scoring)
             for i in range(0, 60, 7):
-                most = ceiling(critical, codes, weight, path.c[i], scoring)
+                most = score_upper_bound(critical, codes, weight, path.c[i], scoring)
                 assert scores[i:].max() <= most + 1e-12
 
 

@@ -74,7 +74,7 @@ class ImpreciseGaussianDiscriminant(DiscriminantPredictionMixin, ClassifierMixin
         "scaled": :math:`c\,s_j/n_k` with the pooled standard deviation :math:`s_j` within classes,
         which shrinks faster than the error of the mean does.
         "raw": :math:`c/n_k`, as published; the sets then depend on whether lengths are in metres or
-        millimetres, and a `WideBoxWarning` says where a box is wider than the spread of a feature.
+        millimetres; a `WideBoxWarning` names features whose box is wider than their spread.
     priors : array-like of shape (K,) or (K, 2), or mapping of labels, optional
         Prior probabilities of the classes, or a lower and an upper one for each, in the order of
         ``classes_``; class frequencies by default.
@@ -97,9 +97,9 @@ class ImpreciseGaussianDiscriminant(DiscriminantPredictionMixin, ClassifierMixin
     scoring : {"u65", "u80"} or callable, default="u65"
         What a tuned c maximises. u65 or u80: a set of two with the true class is worth 0.65 or 0.8.
         A callable: ``scoring(y_true, sets)`` returns a number, larger for better sets, from labels
-        (n,) and sets (n, K), columns as in ``classes_``; it does not see sample weights.
+        (n,) and sets (n, K), columns as in ``classes_``; it is not given sample weights.
     cv : int, splitter or iterable, default=5
-        Folds to tune c on. An int: so many, stratified, fewer where each class has fewer rows.
+        Folds to tune c on. An int: stratified folds, fewer where each class has fewer rows.
         Splits by groups are given as a list, ``list(GroupKFold().split(X, y, groups))``.
     max_subproblems : int or "auto", default="auto"
         Limit on the branch-and-bound subproblems of one search for a farthest mean; in `critical_c`
@@ -339,7 +339,7 @@ class ImpreciseGaussianDiscriminant(DiscriminantPredictionMixin, ClassifierMixin
         )
         if message:
             warnings.warn(message, SingularCovarianceWarning, stacklevel=user_stacklevel())
-        # A tuned c suits the units of the features.
+        # A tuned c is adapted to the units of the features.
         if self.box == "raw" and not hasattr(self, "c_path_"):
             message = describe_wide_boxes(self.half_widths_, model.moments.spread, names)
             if message:

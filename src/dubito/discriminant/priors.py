@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 #: Tolerance for priors outside [0, 1], and for lower priors above upper ones.
 _ROUNDING = 1e-9
 
-#: Making priors reachable changes them by rounding up to this, which is undone.
+#: Changes up to this, when priors are made reachable, are rounding errors and are undone.
 _REACHABLE_ROUNDING = 1e-13
 
 _ADVICE = "Leave priors out for the frequencies of the classes."

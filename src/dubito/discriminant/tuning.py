@@ -70,9 +70,9 @@ def score_path(critical: FloatArray, codes: IntArray, weight: FloatArray, cs: Fl
     """
     n, n_classes = critical.shape
     entries = np.sort(critical, axis=1)
-    true = critical[np.arange(n), codes]
+    true_entry = critical[np.arange(n), codes]
     sizes = np.arange(1, n_classes + 1)
-    holds = entries >= true[:, None]  # from the j-th entry on the set holds the true class
+    holds = entries >= true_entry[:, None]  # from the j-th entry on the set holds the true class
     # Classes that enter at the same c fall on one position: the set there holds all of them.
     positions = np.searchsorted(cs, entries.ravel(), side="left")
     fraction = weight / weight.sum()
@@ -90,13 +90,13 @@ def score_path(critical: FloatArray, codes: IntArray, weight: FloatArray, cs: Fl
     )
 
 
-def ceiling(
+def score_upper_bound(
     critical: FloatArray, codes: IntArray, weight: FloatArray, c: float, scoring: str
 ) -> float:
     """Return an upper bound on the score of every c beyond the given one.
 
-    Sets grow with c: the utility of one that holds the true class can only fall, and one that does
-    not will have at least one class more once it does.
+    Sets grow with c: the utility of a set that holds the true class can only fall, and a set that
+    does not hold it must grow by at least one class to do so.
     """
     inside = critical <= c
     holds = inside[np.arange(len(codes)), codes]
@@ -182,7 +182,8 @@ def _can_improve(path: CPath, critical: FloatArray, codes: IntArray, weight: Flo
     """Return whether a c beyond the path could score more than all on it, by u65 or u80."""
     last = float(path.c[-1])
     return any(
-        ceiling(critical, codes, weight, last, name) > getattr(path, name).max() for name in ALPHA
+        score_upper_bound(critical, codes, weight, last, name) > getattr(path, name).max()
+        for name in ALPHA
     )
 
 
