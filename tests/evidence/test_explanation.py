@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dubito.evidence import EvidentialClassifier, Explanation
-from dubito.evidence.explanation import cause_of_doubt
+from dubito.evidence.explanation_text import cause_of_doubt
 
 TWO = ("healthy", "disease")
 THREE = ("setosa", "versicolor", "virginica")

@@ -1,7 +1,7 @@
 """The last linear layer of a scikit-learn classifier, and the features that enter it.
 
-One function per kind of model, chosen by its class. For a composite (pipeline, search, calibrator)
-it is the layer of the model inside, with the steps before or after it.
+`read_layer` has one function per class of model. A composite (pipeline, search, calibrator) has the
+layer of the model inside, with the steps before or after it.
 """
 
 from __future__ import annotations
@@ -41,13 +41,7 @@ if TYPE_CHECKING:
 _LOGISTIC = (LogisticRegression, LogisticRegressionCV, LinearDiscriminantAnalysis)
 
 #: Linear models whose outputs are margins: log-odds once a sigmoid or softmax is fitted to them.
-_MARGINS = (
-    LinearSVC,
-    Perceptron,
-    RidgeClassifier,
-    RidgeClassifierCV,
-    SGDClassifier,
-)
+_MARGINS = (LinearSVC, Perceptron, RidgeClassifier, RidgeClassifierCV, SGDClassifier)
 
 _ACTIVATIONS: dict[str, Callable[[FloatArray], FloatArray]] = {
     "identity": lambda x: x,
@@ -81,8 +75,8 @@ class LastLayer:
             features = _ACTIVATIONS[self.model.activation](features @ weights + bias)
         return features
 
-    def refuse_other_than(self, n_classes: int) -> None:
-        """Raise an error unless the layer has an output for each class; a fold may lack a class."""
+    def check_outputs(self, n_classes: int) -> None:
+        """Raise an error unless there is an output per class; a training fold may lack a class."""
         n_outputs = len(self.coef)
         if n_outputs != n_classes and (n_outputs, n_classes) != (1, 2):
             raise ValueError(
@@ -104,7 +98,7 @@ class LastLayer:
             return [f"feature {j}" for j in range(n_features)]
 
     def after(self, transformer: Any) -> Self:
-        """Return the layer for rows that pass a transformer first."""
+        """Return the layer with a transformer before it."""
         if self.transformer is not None:
             transformer = Pipeline([("first", transformer), ("then", self.transformer)])
         return replace(self, transformer=transformer)
@@ -112,7 +106,7 @@ class LastLayer:
     def scaled(self, matrix: FloatArray, offset: FloatArray) -> Self:
         """Return the layer followed by an affine map of its outputs."""
         if len(self.coef) == 1 and len(matrix) == 2:
-            # The layer has log-odds z, which are the logits (-z/2, z/2) of two classes.
+            # The output of the layer is the log-odds z: logits (-z/2, z/2) of two classes.
             halves, difference = np.array([[-0.5], [0.5]]), np.array([[-1.0, 1.0]])
             matrix, offset = difference @ matrix @ halves, difference @ offset
         return replace(self, coef=matrix @ self.coef, intercept=matrix @ self.intercept + offset)
@@ -130,7 +124,7 @@ def refuse_unreadable(estimator: Any) -> None:
 
 
 def _nested_model(estimator: Any) -> Any:
-    """Return the model that a composite ends in, None for a model itself."""
+    """Return the model that a composite ends in, None if the estimator is not a composite."""
     if isinstance(estimator, Pipeline):
         return estimator.steps[-1][1]
     if isinstance(estimator, BaseSearchCV):
@@ -145,9 +139,9 @@ def _nested_model(estimator: Any) -> Any:
 
 
 def _calibrates(estimator: Any) -> bool:
-    # dubito's calibrated classifiers have `affine_logits`; dubito.calibration is not imported.
-    is_ours = hasattr(type(estimator), "affine_logits") and hasattr(estimator, "estimator")
-    return is_ours or isinstance(estimator, CalibratedClassifierCV)
+    # Recognised by a method: dubito.evidence does not import dubito.calibration.
+    is_dubito = hasattr(type(estimator), "affine_logits") and hasattr(estimator, "estimator")
+    return is_dubito or isinstance(estimator, CalibratedClassifierCV)
 
 
 def _refuse_calibrator(estimator: Any, inner: Any) -> None:
@@ -155,7 +149,7 @@ def _refuse_calibrator(estimator: Any, inner: Any) -> None:
     if hasattr(estimator, "classes_"):
         _refuse_pairs(estimator)
     if not hasattr(inner, "decision_function") and not _is_scaled_network(estimator, inner):
-        refuse_unreadable(inner)  # if the nested model is unreadable, that is the error to raise
+        refuse_unreadable(inner)  # raises the more specific error, if there is one
         raise NotSupportedError(
             f"{type(estimator).__name__} calibrates the probabilities of {_shown(inner)}, which "
             "has no decision_function, and so does not see its last layer. A network can be "
@@ -178,7 +172,7 @@ def _refuse_calibrator(estimator: Any, inner: Any) -> None:
 
 
 def _is_scaled_network(estimator: Any, inner: Any) -> bool:
-    """Return whether calibration only multiplies the log-probabilities of a network by a number."""
+    """Return whether the calibrator multiplies the log-probabilities of a network by a number."""
     while (nested := _nested_model(inner)) is not None and not _calibrates(inner):
         inner = nested
     if isinstance(estimator, CalibratedClassifierCV):
@@ -190,14 +184,13 @@ def _is_scaled_network(estimator: Any, inner: Any) -> bool:
 
 def _refuse(estimator: Any, *, calibrated: bool) -> None:
     """Raise an error for a model without a linear layer, or whose outputs are no log-odds."""
-    if isinstance(estimator, _LOGISTIC) or _is_log_loss(estimator):
-        return
-    if isinstance(estimator, MLPClassifier):
+    is_log_loss = isinstance(estimator, SGDClassifier) and estimator.loss == "log_loss"
+    if is_log_loss or isinstance(estimator, (*_LOGISTIC, MLPClassifier)):
         return
     if isinstance(estimator, type):
         raise TypeError(f"pass a model, not its class: {estimator.__name__}().")
-    linear = isinstance(estimator, _MARGINS) or _is_linear_svc(estimator)
-    if not linear:
+    is_linear_svc = isinstance(estimator, SVC | NuSVC) and estimator.kernel == "linear"
+    if not is_linear_svc and not isinstance(estimator, _MARGINS):
         raise NotSupportedError(
             f"EvidentialClassifier reads the last linear layer of a model; {_shown(estimator)} has "
             "none. Use CalibratedClassifier with an evidential calibrator instead; a linear layer "
@@ -211,16 +204,8 @@ def _refuse(estimator: Any, *, calibrated: bool) -> None:
         )
 
 
-def _is_log_loss(estimator: Any) -> bool:
-    return isinstance(estimator, SGDClassifier) and estimator.loss == "log_loss"
-
-
-def _is_linear_svc(estimator: Any) -> bool:
-    return isinstance(estimator, SVC | NuSVC) and estimator.kernel == "linear"
-
-
 def _shown(estimator: Any) -> str:
-    """Return the name of a model with the parameter that matters here."""
+    """Return the name of a model with its kernel or loss, if it has one."""
     name = type(estimator).__name__
     for parameter in ("kernel", "loss"):
         if isinstance(getattr(estimator, parameter, None), str):
@@ -235,13 +220,13 @@ def read_last_layer(estimator: Any) -> LastLayer:
     while isinstance(inner, Pipeline | FrozenEstimator | BaseSearchCV):
         inner = _nested_model(inner)
     if len(layer.coef) == 1 and getattr(inner, "multi_class", "") == "multinomial":
-        return layer.scaled(2 * np.eye(1), np.zeros(1))  # logits are (-z, z) in older scikit-learn
+        return layer.scaled(2 * np.eye(1), np.zeros(1))  # older scikit-learn: logits (-z, z)
     return layer
 
 
 @singledispatch
 def read_layer(estimator: Any) -> LastLayer:
-    """Return the last linear layer, whose outputs are those of `decision_function`."""
+    """Return the last linear layer of a fitted model; its outputs are the `decision_function`."""
     if not _calibrates(estimator):
         return _linear(estimator)
     _refuse_calibrator(estimator, estimator.estimator)
@@ -264,7 +249,7 @@ def _support_vectors(estimator: Any) -> LastLayer:
 
 
 def _refuse_pairs(fitted: Any) -> None:
-    """Raise an error for a support vector machine of more than two classes, alone or calibrated."""
+    """Raise an error for a one-vs-one SVM of more than two classes, alone or calibrated."""
     model = fitted
     while (nested := _nested_model(model)) is not None:
         model = nested
@@ -321,7 +306,7 @@ def _calibrated(estimator: CalibratedClassifierCV) -> LastLayer:
     maps = fitted[0].calibrators
     if estimator.method == "temperature":
         n_outputs = len(layer.coef)
-        # Its logits are (-z, z) for a margin z, logarithms for probabilities.
+        # scikit-learn scales the logits (-z, z) of a margin z, or log-probabilities.
         twice = n_outputs == 1 and hasattr(fitted[0].estimator, "decision_function")
         inverse = maps[0].beta_ * (2 if twice else 1)
         return layer.scaled(inverse * np.eye(n_outputs), np.zeros(n_outputs))

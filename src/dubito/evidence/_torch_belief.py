@@ -1,7 +1,8 @@
-r"""From weights of evidence to belief, on tensors (Denœux 2019, Prop. 1): O(K) per row, any K.
+"""Bounds, masses, conflict and ignorance from weights of evidence, on tensors.
 
-There is no cancellation, and every exponent is at most 0, scaled by the largest plausibility of the
-row; so weights from 1e-9 to 1e4 keep the precision of their dtype.
+The formulas are those of `dubito.evidence.weights` (Denœux 2019, Prop. 1), O(K) per row but for
+masses. No terms cancel, and every exponent is at most 0, relative to the largest plausibility of
+the row; so results for weights from 1e-9 to 1e4 have the precision of their dtype.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class TensorBounds(NamedTuple):
 
     def numpy(self) -> Bounds:
         """Return the same as `dubito.belief.Bounds`, rows first, for `dubito.decision`."""
-        from dubito.belief import Bounds  # noqa: PLC0415 - needed here alone
+        from dubito.belief import Bounds  # noqa: PLC0415 - used only here
 
         lower, upper = (x.detach().reshape(-1, x.shape[-1]).cpu().double() for x in self[:2])
         # Rounding in half precision exceeds the tolerance of `Bounds` for sums.
@@ -48,16 +49,11 @@ class TensorBounds(NamedTuple):
 
 
 def bounds_from_weights(w_plus: torch.Tensor, w_minus: torch.Tensor) -> TensorBounds:
-    r"""Return belief and plausibility of each class from total weights of evidence.
+    """Return belief and plausibility of each class from total weights of evidence.
 
-    With :math:`q_k=1-e^{-w^-_k}` and
-    :math:`D=\sum_ke^{-w^-_k}(e^{w^+_k}-1)+1-\prod_kq_k`,
-
-    .. math:: Bel(k)=e^{-w^-_k}\bigl(e^{w^+_k}-1+\prod_{l\ne k}q_l\bigr)/D,\qquad
-              Pl(k)=e^{w^+_k-w^-_k}/D.
-
-    Differentiable. Weights that need no gradient go through a compiled kernel: on the CPU, and on
-    a GPU where they are float32 or narrower and Triton is installed (K up to 16,384).
+    The formulas are those of `dubito.evidence.bounds_from_weights`; differentiable. Weights that
+    need no gradient go through a compiled kernel: on the CPU, and on a GPU where they are float32
+    or narrower and Triton is installed (K up to 16,384).
 
     Parameters
     ----------
@@ -81,10 +77,10 @@ def bounds_from_weights(w_plus: torch.Tensor, w_minus: torch.Tensor) -> TensorBo
 
 
 def conflict_from_weights(w_plus: torch.Tensor, w_minus: torch.Tensor) -> torch.Tensor:
-    r"""Return the conflict of the evidence: the mass of the empty set before normalising.
+    """Return the conflict of the evidence: the mass of the empty set before normalising.
 
-    :math:`\kappa=1-e^{-\sum_kw^+_k}D` when all simple mass functions are combined; for two
-    classes, eq. (21) of Denœux 2019. Parameters as for `bounds_from_weights`; differentiable.
+    As `dubito.evidence.conflict_from_weights`, differentiable. Parameters as for
+    `bounds_from_weights`.
 
     Returns
     -------
@@ -101,9 +97,10 @@ def conflict_from_weights(w_plus: torch.Tensor, w_minus: torch.Tensor) -> torch.
 
 
 def ignorance_from_weights(w_plus: torch.Tensor, w_minus: torch.Tensor) -> torch.Tensor:
-    r"""Return the mass of the whole frame, :math:`e^{-\sum_kw^-_k}/D`.
+    """Return the mass of the whole frame.
 
-    Parameters as for `bounds_from_weights`; differentiable.
+    As `dubito.evidence.ignorance_from_weights`, differentiable. Parameters as for
+    `bounds_from_weights`.
 
     Returns
     -------
@@ -120,12 +117,10 @@ def ignorance_from_weights(w_plus: torch.Tensor, w_minus: torch.Tensor) -> torch
 
 
 def mass_from_weights(w_plus: torch.Tensor, w_minus: torch.Tensor) -> torch.Tensor:
-    r"""Return the masses of all non-empty sets of classes, in bit-mask order.
+    """Return the masses of all non-empty sets of classes, in bit-mask order.
 
-    Column i - 1 is the set whose members are the bits of i.
-    :math:`m(A)=\prod_{k\in A}e^{-w^-_k}\prod_{k\notin A}q_k/D` for sets of two and more; the
-    mass of a single class is its belief. Parameters as for `bounds_from_weights`, K at most 16;
-    differentiable.
+    As `dubito.evidence.mass_from_weights`, differentiable: column i - 1 is the set whose members
+    are the bits of i. Parameters as for `bounds_from_weights`, K at most 16.
 
     Returns
     -------
@@ -153,10 +148,10 @@ def bounds(w_plus: torch.Tensor, w_minus: torch.Tensor) -> tuple[torch.Tensor, t
 def conflict(w_plus: torch.Tensor, w_minus: torch.Tensor) -> tuple[torch.Tensor]:
     r"""Return `conflict_from_weights` of checked rows, as a sum of non-negative terms.
 
-    Evidence conflicts if it supports two classes, or one class and its complement. With k the first
-    class supported, that has the mass
-    :math:`\sum_k(1-e^{-w^+_k})\,e^{-\sum_{l<k}w^+_l}(1-e^{-w^-_k-\sum_{l>k}w^+_l})`; and
-    :math:`e^{-\sum_kw^+_k}\prod_kq_k`: no class is supported and all are ruled out.
+    The empty set gets mass where two classes, or one class and its complement, are supported. With
+    k the first class supported, that is
+    :math:`\sum_k(1-e^{-w^+_k})\,e^{-\sum_{l<k}w^+_l}(1-e^{-w^-_k-\sum_{l>k}w^+_l})`; plus
+    :math:`e^{-\sum_kw^+_k}\prod_kq_k`, where no class is supported and all are ruled out.
     """
     if kernels := kernels_for(w_plus, w_minus):
         return (kernels.conflict(w_plus, w_minus),)
@@ -185,7 +180,7 @@ def mass(w_plus: torch.Tensor, w_minus: torch.Tensor) -> tuple[torch.Tensor]:
             f"{n_classes}. Bounds, conflict and ignorance have no such limit."
         )
     row = _scaled(w_plus, w_minus)
-    # Factors are relative to the largest one: D may be far smaller than 1.
+    # Factors relative to the largest one do not underflow where D is far smaller than 1.
     least = w_minus.detach().amin(-1, keepdim=True)
     not_excluded, excluded = torch.exp(least - w_minus), _support(w_minus)
     product, size = torch.ones_like(least), torch.zeros_like(least[:1])
@@ -200,10 +195,10 @@ def mass(w_plus: torch.Tensor, w_minus: torch.Tensor) -> tuple[torch.Tensor]:
 
 
 class _ScaledTerms(NamedTuple):
-    """Terms common to the formulas, per row, scaled by :math:`e^{-M}` with M the `shift`.
+    """Terms common to the formulas, per row, with M the `shift`, the largest :math:`w^+_k-w^-_k`.
 
-    `plausible` is :math:`e^{w^+_k-w^-_k-M}`, at most 1; `total` is D, between 1 and 2K;
-    `belief_ratio` is belief over plausibility.
+    `plausible` is :math:`e^{w^+_k-w^-_k-M}`, at most 1; `total` is :math:`De^{-M}`, between 1 and
+    2K; `belief_ratio` is belief over plausibility.
     """
 
     plausible: torch.Tensor
@@ -263,9 +258,9 @@ def _from_weights(
     dtype = torch.promote_types(w_plus.dtype, w_minus.dtype)
     rows = [w.reshape(-1, n_classes).to(dtype) for w in (w_plus, w_minus)]
     if formula is mass:
-        parts = by_rows(formula, *rows, width=2**n_classes)
-    elif kernels_for(*rows):  # which need no chunks: they allocate only their results
-        parts = formula(*rows)
+        results = by_rows(formula, *rows, width=2**n_classes)
+    elif kernels_for(*rows):  # no chunks: the kernels allocate only their results
+        results = formula(*rows)
     else:
-        parts = by_rows(formula, *rows, width=n_classes)
-    return tuple(part.reshape(lead + part.shape[1:]) for part in parts)
+        results = by_rows(formula, *rows, width=n_classes)
+    return tuple(x.reshape(lead + x.shape[1:]) for x in results)

@@ -1,6 +1,6 @@
-"""The compiled kernels of `dubito.evidence` on CPU tensors, float32 or float64.
+"""Formulas of evidence by the numba kernels of `dubito._numerics`, on CPU tensors.
 
-As `_triton` on a GPU: for tensors that need no gradient, through `_torch_rows.kernels_for`.
+The counterpart of `_triton`, for tensors that need no gradient; see `_torch_rows.kernels_for`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dubito._numerics import evidence_weights as evidence
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: Elements per block of a thread: they fit into its cache.
+#: Elements per block of a thread: 512 kB, to stay in its cache.
 _BLOCK_ELEMENTS = 2**16
 
 
@@ -69,7 +69,7 @@ def _write(
     given = [x.detach().numpy() for x in inputs]
     written = [x.numpy() for x in results]
 
-    def part(start: int) -> None:
+    def write_block(start: int) -> None:
         rows = slice(start, start + step)
         numbers = [_as_float64(x[rows]) for x in given]
         # The kernels compare numbers and do not propagate nan.
@@ -81,10 +81,10 @@ def _write(
     threads = torch.get_num_threads()
     if threads == 1 or n <= step:
         for start in range(0, n, step):
-            part(start)
+            write_block(start)
         return
     with ThreadPoolExecutor(threads) as pool:
-        for _ in pool.map(part, range(0, n, step)):  # raises the exceptions of the threads
+        for _ in pool.map(write_block, range(0, n, step)):  # raises the exceptions of the threads
             pass
 
 

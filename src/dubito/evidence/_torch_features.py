@@ -83,7 +83,7 @@ def feature_mean(
                     "turns batches into it."
                 )
             rows = rows.reshape(-1, n_features)
-            rows = rows.cpu() if rows.device.type == "mps" else rows  # has no float64
+            rows = rows.cpu() if rows.device.type == "mps" else rows  # mps has no float64
             total += rows.sum(0, dtype=torch.float64).cpu()
             count += len(rows)
     if not count:
@@ -113,8 +113,8 @@ def _features_of(
     if isinstance(batch, tuple | list) and batch:
         batch = batch[0]
     if isinstance(batch, Mapping) and backbone is not None:
-        named = {k: v.to(device) if hasattr(v, "to") else v for k, v in batch.items()}
-        batch = backbone(**named)
+        keywords = {k: v.to(device) if hasattr(v, "to") else v for k, v in batch.items()}
+        batch = backbone(**keywords)
     elif isinstance(batch, torch.Tensor) and backbone is not None:
         batch = backbone(batch.to(device))
     if not isinstance(batch, torch.Tensor):
@@ -130,13 +130,12 @@ def _features_of(
 def _evaluation_mode(backbone: Callable[..., Any] | None) -> Iterator[None]:
     """Put a module, or the module of a bound method, in evaluation mode within a with block."""
     model = backbone if isinstance(backbone, nn.Module) else getattr(backbone, "__self__", None)
-    before = (
-        [(part, part.training) for part in model.modules()] if isinstance(model, nn.Module) else []
-    )
-    for part, _ in before:
-        part.training = False
+    modules = list(model.modules()) if isinstance(model, nn.Module) else []
+    modes = [module.training for module in modules]
+    for module in modules:
+        module.training = False
     try:
         yield
     finally:
-        for part, training in before:
-            part.training = training
+        for module, training in zip(modules, modes, strict=True):
+            module.training = training

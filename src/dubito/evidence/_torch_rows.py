@@ -16,7 +16,7 @@ Formula: TypeAlias = Callable[..., tuple[torch.Tensor, ...]]
 #: Largest number of elements of one temporary tensor.
 _CHUNK_ON_CPU, _CHUNK_ON_GPU = 2**20, 2**25
 
-#: Inputs of the compiled kernels: dtypes on the CPU; dtypes and number of classes on a GPU.
+#: Limits of the compiled kernels: dtypes on the CPU; dtypes and number of classes on a GPU.
 _CPU_DTYPES = (torch.float32, torch.float64)
 _GPU_DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 _MAX_GPU_CLASSES = 2**14
@@ -25,8 +25,8 @@ _MAX_GPU_CLASSES = 2**14
 def check_floating(name: str, x: Any) -> None:
     """Raise an error unless x is a tensor of floating-point numbers."""
     if not isinstance(x, torch.Tensor) or not x.is_floating_point():
-        kind = str(x.dtype) if isinstance(x, torch.Tensor) else type(x).__name__
-        raise TypeError(f"{name} must be a floating-point tensor; got {kind}.")
+        given = str(x.dtype) if isinstance(x, torch.Tensor) else type(x).__name__
+        raise TypeError(f"{name} must be a floating-point tensor; got {given}.")
 
 
 def working_dtype(given: torch.dtype) -> torch.dtype:
@@ -69,19 +69,19 @@ def by_rows(formula: Formula, *inputs: torch.Tensor, width: int) -> tuple[torch.
     given = reduce(torch.promote_types, (x.dtype for x in inputs))
     inside = working_dtype(given)
 
-    def part(*rows: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    def evaluate(*rows: torch.Tensor) -> tuple[torch.Tensor, ...]:
         results = formula(*(x.to(inside) for x in rows))
         return tuple(x.to(given) if x.is_floating_point() else x for x in results)
 
     n = len(inputs[0])
     step = max(1, chunk_size(inputs[0].device) // width)
     if n <= step or needs_grad(*inputs):
-        return part(*inputs)
+        return evaluate(*inputs)
     results: tuple[torch.Tensor, ...] = ()
     for i in range(0, n, step):
-        some = part(*(x[i : i + step] for x in inputs))
-        results = results or tuple(x.new_empty((n, *x.shape[1:])) for x in some)
-        for result, x in zip(results, some, strict=True):
+        chunk = evaluate(*(x[i : i + step] for x in inputs))
+        results = results or tuple(x.new_empty((n, *x.shape[1:])) for x in chunk)
+        for result, x in zip(results, chunk, strict=True):
             result[i : i + step] = x
     return results
 
@@ -105,7 +105,7 @@ def kernels_for(*inputs: torch.Tensor) -> Any:
 
 @cache
 def _built_kernels(device: torch.device) -> Any:
-    """Return the Triton kernels, or None if a trial run fails: they need a C compiler."""
+    """Return the Triton kernels, or None if a trial run fails: Triton needs a C compiler."""
     try:
         from dubito.evidence import _triton  # noqa: PLC0415 - needs a GPU
 

@@ -1,4 +1,4 @@
-r"""Weights of evidence of a linear layer, least committed (Denœux 2019, Prop. 2), on tensors."""
+"""Least committed weights of evidence of a linear layer (Denœux 2019, Prop. 2), on tensors."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ _recomputed = partial(checkpoint, use_reentrant=False, preserve_rng_state=False)
 class LeastCommittedLayer(NamedTuple):
     r"""The least committed weights :math:`w_{jk}=\beta^*_{jk}(\phi_j-\mu_j)+b_k`.
 
-    That is eq. (38) with :math:`\alpha^*_{jk}=b_k-\beta^*_{jk}\mu_j`: the intercept at the mean
-    of the features, divided evenly among them. Centring avoids cancellation with a large mean.
+    That is eq. 38 of Denœux 2019 with :math:`\alpha^*_{jk}=b_k-\beta^*_{jk}\mu_j`, where
+    :math:`b_k` is the centred output at the mean of the features divided by their number. Centred
+    features avoid cancellation with a large mean.
     """
 
     slope: torch.Tensor  # (J, K), or (J, 1) for a binary layer
@@ -53,7 +54,7 @@ def signed_weights(centred: torch.Tensor, slope: torch.Tensor, base: torch.Tenso
 def totals(
     centred: torch.Tensor, slope: torch.Tensor, base: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return sums of positive and negative parts over features, (n, K) each."""
+    """Return sums of positive and negative parts of the weights over features, (n, K) each."""
     if kernels := kernels_for(centred, slope, base):
         return kernels.totals(centred, slope, base)
     n, n_features = centred.shape
@@ -64,8 +65,8 @@ def totals(
     for j in range(0, n_features, step):
         block = centred[:, j : j + step], slope[j : j + step], base
         # Recompute a block in the backward pass: storing all of them takes too much memory.
-        some = _recomputed(_block_totals, *block) if recompute else _block_totals(*block)
-        plus, minus = plus + some[0], minus + some[1]
+        added = _recomputed(_block_totals, *block) if recompute else _block_totals(*block)
+        plus, minus = plus + added[0], minus + added[1]
     return plus, minus
 
 
@@ -79,24 +80,25 @@ def _block_totals(
 def least_commitment_penalty(linear: nn.Linear, features: torch.Tensor) -> torch.Tensor:
     r"""Return the mean sum of squared weights of evidence of a batch, to be added to its loss.
 
-    At the least committed :math:`\alpha^*` (Prop. 2) and with the means :math:`\mu_j` and
-    variances :math:`s_j^2` of the features in the batch, the minimum of (36), or (32) for one
-    output, over the number of rows is
+    With the means :math:`\mu_j` and variances :math:`s_j^2` of the features in the batch, it is
+    the minimum of eq. 36 of Denœux 2019 (eq. 32 for one output), reached at the least committed
+    :math:`\alpha^*` of Prop. 2, divided by the number of rows:
 
     .. math:: \sum_{j=1}^Js_j^2\sum_{k=1}^K{\beta^*_{jk}}^2
               +\frac1J\sum_{k=1}^K\Bigl(\beta^*_{0k}+\sum_{j=1}^J\beta^*_{jk}\mu_j\Bigr)^2 .
 
-    The cost is that of the layer itself. For centred features it is Remark 1's sum; the remark's
-    heuristic, :math:`\lambda_1\sum\beta_j^2+\lambda_2\beta_0^2`, is the ``weight_decay`` of torch's
-    optimisers on this layer: right where features have mean 0 and one variance.
+    It costs as much time as the layer itself. For centred features it is the sum of Remark 1; the
+    remark's heuristic, :math:`\lambda_1\sum\beta_j^2+\lambda_2\beta_0^2`, is the ``weight_decay``
+    of torch's optimisers on this layer, and equivalent if all features have mean 0 and one
+    variance.
 
     Parameters
     ----------
     linear : nn.Linear
         The output layer: K logits, or one logit of two classes.
     features : Tensor of shape (..., J)
-        What enters the layer. Gradients reach both; pass ``features.detach()`` to leave what is
-        below the layer alone.
+        What enters the layer. Gradients reach the layer and the features; with
+        ``features.detach()`` the layer alone.
 
     Returns
     -------
@@ -122,11 +124,11 @@ def least_commitment_penalty(linear: nn.Linear, features: torch.Tensor) -> torch
             f"features must be (..., {coef.shape[1]}), as the layer takes them; "
             f"got shape {tuple(features.shape)}."
         )
-    wide = working_dtype(torch.promote_types(features.dtype, coef.dtype))
-    rows, coef = features.reshape(-1, coef.shape[1]).to(wide), coef.to(wide)
+    dtype = working_dtype(torch.promote_types(features.dtype, coef.dtype))
+    rows, coef = features.reshape(-1, coef.shape[1]).to(dtype), coef.to(dtype)
     if not len(rows):
         raise ValueError("features has no rows; the penalty is a mean over rows.")
-    intercept = coef.new_zeros(len(coef)) if linear.bias is None else linear.bias.to(wide)
+    intercept = coef.new_zeros(len(coef)) if linear.bias is None else linear.bias.to(dtype)
     mean = rows.mean(0)
     slope, base = least_committed(coef, intercept, mean)
     variance = (rows - mean).square().mean(0)

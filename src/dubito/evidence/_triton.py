@@ -1,7 +1,7 @@
-"""Fused GPU kernels (Triton): imported on a machine with a GPU, by `_torch_rows.kernels_for`.
+"""Fused GPU kernels (Triton), imported by `_torch_rows.kernels_for` on a machine with a GPU.
 
-Each number is read and written once. A program holds whole rows, in float32; reductions over the
-classes are sums and products of non-negative numbers.
+Each number is read and written once. A program (Triton's block of threads) computes whole rows, in
+float32; reductions over the classes are sums and products of non-negative numbers.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def conflict(w_plus: torch.Tensor, w_minus: torch.Tensor) -> torch.Tensor:
 
 
 def _launch(w_plus: torch.Tensor, w_minus: torch.Tensor, **results: torch.Tensor) -> None:
-    """Write the given results in one pass over the weights."""
+    """Compute the given results, by name, and write them into their tensors."""
     n, n_classes = w_plus.shape
     if not n:
         return
@@ -60,9 +60,9 @@ def _launch(w_plus: torch.Tensor, w_minus: torch.Tensor, **results: torch.Tensor
 
 
 def _shape(block: int) -> tuple[int, int]:
-    """Return rows and warps of a program, the fastest of those tried on an H200.
+    """Return rows and warps per program, the fastest of those tried on an H200.
 
-    Up to 128 classes a row stays within one warp; beyond, a thread has some 4 to 16 of them.
+    Up to 128 classes a row stays within one warp; beyond that a thread has 4 to 16 classes.
     """
     if block <= 128:
         return (128 if block <= 8 else 256) // block, 1
@@ -106,14 +106,14 @@ def _belief_kernel(  # type: ignore[no-untyped-def]  # noqa: PLR0913, PLR0917
     ROWS: tl.constexpr, BLOCK: tl.constexpr,
     BOUNDS: tl.constexpr, IGNORANCE: tl.constexpr, CONFLICT: tl.constexpr,
 ):  # fmt: skip
-    """Compute the formulas of `_torch_belief` for a few rows."""
+    """Write the formulas of `_torch_belief` for the rows of a program."""
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     column = tl.arange(0, BLOCK)[None, :]
     valid = (row < n)[:, None] & (column < n_classes)
     at = row[:, None]
     plus = tl.load(plus_at + at * plus_step + column, mask=valid, other=0.0).to(tl.float32)
     minus = tl.load(minus_at + at * minus_step + column, mask=valid, other=0.0).to(tl.float32)
-    # Minima and maxima ignore nan: this is 0, or nan if a weight is, and is added to the results.
+    # Minima and maxima drop nan. This is 0, or nan if a weight is nan, and is added to the results.
     zero_or_nan = tl.sum(plus + minus, axis=1) * 0.0
     no_support = tl.exp(-plus)
     support = _support(plus, no_support)
@@ -132,7 +132,7 @@ def _belief_kernel(  # type: ignore[no-untyped-def]  # noqa: PLR0913, PLR0917
         )
         total = tl.sum(plausible * support, axis=1) + not_all_opposed
         if BOUNDS:
-            # Product over the other classes: without the least factor, times least over own factor.
+            # Product over the other classes: `others` (all but the least) times least / own factor.
             ratio = tl.where(opposition == 0.0, 1.0, least[:, None] / opposition)
             belief_ratio = support + no_support * (others[:, None] * ratio)
             upper = tl.minimum(plausible * (1.0 / total)[:, None], 1.0)
@@ -158,7 +158,7 @@ def _belief_kernel(  # type: ignore[no-untyped-def]  # noqa: PLR0913, PLR0917
 
 @triton.jit
 def _support(weight, no_support):  # type: ignore[no-untyped-def]
-    """Return 1 - exp(-w), by its series for small w."""
+    """Return 1 - exp(-w), by its Taylor series for w < 0.25."""
     series = 1.0 - weight * (1.0 / 5) * (1.0 - weight * (1.0 / 6))
     series = 1.0 - weight * (1.0 / 3) * (1.0 - weight * (1.0 / 4) * series)
     series = weight * (1.0 - weight * (1.0 / 2) * series)
@@ -169,7 +169,10 @@ def _support(weight, no_support):  # type: ignore[no-untyped-def]
 def _combine_products(  # type: ignore[no-untyped-def]  # noqa: PLR0917
     least_a, others_a, first_a, least_b, others_b, first_b
 ):
-    """Combine two groups of classes: the least factor, the product of the rest, and 1 - product."""
+    """Return the least factor, the product of the others and the (scaled) 1 - product of a union.
+
+    The union of two disjoint groups of classes, a before b.
+    """
     return (
         tl.minimum(least_a, least_b),
         others_a * others_b * tl.maximum(least_a, least_b),
@@ -181,7 +184,10 @@ def _combine_products(  # type: ignore[no-untyped-def]  # noqa: PLR0917
 def _combine_conflict(  # type: ignore[no-untyped-def]  # noqa: PLR0913, PLR0917
     none_a, one_a, opposed_a, several_a, against_a, none_b, one_b, opposed_b, several_b, against_b
 ):
-    """Combine two groups of classes: masses of none, one, one opposed, and several supported."""
+    """Return the masses of no, one, one opposed and several supported classes, all opposed.
+
+    Of the union of two disjoint groups of classes, a and b.
+    """
     return (
         none_a * none_b,
         one_a * none_b + none_a * one_b,
@@ -197,13 +203,13 @@ def _totals_kernel(  # type: ignore[no-untyped-def]  # noqa: PLR0913, PLR0917
     n, n_features, n_classes,
     ROWS: tl.constexpr, CLASSES: tl.constexpr, RUN: tl.constexpr,
 ):  # fmt: skip
-    """Compute `_torch_weights.totals` for a tile of rows and classes, summed in runs."""
+    """Write `_torch_weights.totals` of a tile of rows and classes; RUN features per partial sum."""
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     column = tl.program_id(1) * CLASSES + tl.arange(0, CLASSES)
     base = tl.load(base_at + column, mask=column < n_classes, other=0.0)[None, :]
     plus = tl.zeros((ROWS, CLASSES), tl.float32)
     minus = tl.zeros((ROWS, CLASSES), tl.float32)
-    zero_or_nan = tl.zeros((ROWS, 1), tl.float32)  # minima and maxima ignore nan
+    zero_or_nan = tl.zeros((ROWS, 1), tl.float32)  # minima and maxima drop nan
     for start in range(0, n_features, RUN):
         plus_run = tl.zeros((ROWS, CLASSES), tl.float32)
         minus_run = tl.zeros((ROWS, CLASSES), tl.float32)

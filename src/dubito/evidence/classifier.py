@@ -1,4 +1,4 @@
-"""A classifier that ends in a linear layer, with the evidence behind its predictions."""
+"""`EvidentialClassifier`: the evidence behind the predictions of a scikit-learn classifier."""
 
 from __future__ import annotations
 
@@ -80,22 +80,23 @@ class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
     Notes
     -----
     One-vs-rest models of more than two classes (`SGDClassifier`, or sigmoids of `PlattCalibrator`
-    and `CalibratedClassifierCV`) have one output for each class, whose softmax is
-    ``predict_proba`` here: that is what Dempster's rule makes of their evidence. Their own
-    ``predict_proba`` divides sigmoids by their sum; both agree on the most probable class, not on
-    how probable it is, and an `OneVsRestWarning` says so. Calibrators with a softmax of their own
+    and `CalibratedClassifierCV`) have one output for each class. Here ``predict_proba`` is the
+    softmax of the outputs, the normalised plausibility of their evidence; the model's own
+    ``predict_proba`` divides sigmoids by their sum. The most probable class is the same, its
+    probability is not, and an `OneVsRestWarning` is issued. Calibrators with a softmax
     (temperature, vector, matrix scaling) have no such difference.
 
     The intercept is divided equally among all features (Denœux 2019, Prop. 2), also those whose
-    coefficients are zero. Leave out features that the model does not use, as a constant column or
-    those that an L1 penalty set to zero: their part of the intercept would count as evidence.
+    coefficients are zero. Leave out features that the model does not use, such as a constant
+    column or those that an L1 penalty set to zero: their part of the intercept would count as
+    evidence.
 
     ``lower <= predict_proba <= upper`` always holds. For two classes the bounds are belief and
-    plausibility. For more the belief may exceed the probability, the more so the more classes
-    there are, for a normalised plausibility need not lie between belief and plausibility: there
-    ``lower`` is the probability. The belief itself is that of `predict_mass`, and of
-    ``model_.bounds(ev.features(X))`` for any number of classes. Sets by rules on the bounds may
-    thus be larger than by rules on `predict_mass`; neither has guaranteed coverage.
+    plausibility. For more the belief may exceed the probability, since a normalised plausibility
+    need not lie between belief and plausibility: there ``lower`` is the probability. The belief
+    is that of `predict_mass` and, for any number of classes, of ``model_.bounds(ev.features(X))``.
+    Rules on the bounds may thus give larger sets than rules on `predict_mass`; neither has
+    guaranteed coverage.
 
     Examples
     --------
@@ -160,7 +161,7 @@ class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
             check_feature_names(self, X, reset=True)
             self.n_features_in_ = np.shape(X)[1]
         self._layer = read_last_layer(self.estimator_)
-        self._layer.refuse_other_than(len(self.classes_))
+        self._layer.check_outputs(len(self.classes_))
         phi = self._layer.features(X)
         self._columns = self._input_columns(X)
         self.model_ = EvidenceModel(
@@ -175,14 +176,14 @@ class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         return self
 
     def _input_columns(self, X: Any) -> list[int | None]:
-        """Return the input column that each feature is computed from, None for several."""
+        """Return the input column that each feature is computed from, None if several or none."""
         n_features = self._layer.coef.shape[1]
         if self._layer.is_hidden or np.ndim(X) < 2:  # texts have no columns
             return [None] * n_features
         return input_columns(self._layer.transformer, np.shape(X)[1], n_features)
 
     def _groups(self) -> Any:
-        """Return a label of the piece that each feature belongs to."""
+        """Return for each feature the label of its piece of evidence, None for one piece each."""
         if not isinstance(self.groups, str):
             return self.groups
         if all(column is None for column in self._columns):
@@ -211,47 +212,17 @@ class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         ]
 
     def features(self, X: Any) -> Any:
-        """Return the features that enter the last layer.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix
-            As in `fit`.
-
-        Returns
-        -------
-        ndarray or sparse matrix of shape (n, J)
-        """
+        """Return the features that enter the last layer, an array or sparse matrix (n, J)."""
         check_is_fitted(self)
         return self._layer.features(X)
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Return the probabilities of the last layer: the normalised plausibilities.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix
-            As in `fit`.
-
-        Returns
-        -------
-        ndarray of shape (n, K)
-        """
+        """Return the probabilities of the last layer, (n, K): the normalised plausibilities."""
         phi = self.features(X)
         return self.model_.proba(phi)
 
     def predict_log_proba(self, X: Any) -> FloatArray:
-        """Return the logarithms of the probabilities, accurate also where these underflow to 0.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix
-            As in `fit`.
-
-        Returns
-        -------
-        ndarray of shape (n, K)
-        """
+        """Return the logarithms of the probabilities, accurate also where these underflow to 0."""
         phi = self.features(X)
         return self.model_.log_proba(phi)
 
@@ -263,14 +234,14 @@ class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         X : array-like or sparse matrix
             As in `fit`.
         level : None
-            Only None: weights of evidence measure the evidence in the features, not the
-            uncertainty of the fit.
+            No confidence level is supported: weights of evidence measure the evidence in the
+            features, not the uncertainty of the fit.
 
         Returns
         -------
         Bounds
-            Of shape (n, K): the smaller of belief and probability, and the plausibility. With two
-            classes the belief is never the larger.
+            Of shape (n, K): the smaller of belief and probability (with two classes always the
+            belief), and the plausibility.
         """
         if check_level(level) is not None:
             raise no_level(
@@ -282,35 +253,14 @@ class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         return self.model_._bounds_around_proba(phi)
 
     def predict_mass(self, X: Any) -> MassBatch:
-        """Return the mass functions that combine all evidence.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix
-            As in `fit`.
-
-        Returns
-        -------
-        MassBatch
-            Dense, for up to 20 classes.
-        """
+        """Return the mass functions that combine all evidence, dense, for up to 20 classes."""
         phi = self.features(X)
         return self.model_.mass(phi)
 
     def piece_mass(self, X: Any, piece: int | str) -> MassBatch:
-        """Return the mass functions of one piece of evidence alone.
+        """Return the mass functions of one piece of evidence alone, dense, for up to 20 classes.
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix
-            As in `fit`.
-        piece : int or str
-            Its number, or its name in ``piece_names_``.
-
-        Returns
-        -------
-        MassBatch
-            Dense, for up to 20 classes.
+        `piece` is its index, or its name in ``piece_names_``.
         """
         phi = self.features(X)
         return self.model_.piece_mass(phi, self._piece_number(piece))
@@ -324,79 +274,29 @@ class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         return self.piece_names_.index(piece)
 
     def weights(self, X: Any) -> FloatArray:
-        """Return the weight of evidence of each piece for each class.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix
-            As in `fit`.
-
-        Returns
-        -------
-        ndarray of shape (n, pieces, K)
-            As in `EvidenceModel.weights`.
-        """
+        """Return the weights of evidence, (n, pieces, K), as `EvidenceModel.weights`."""
         phi = self.features(X)
         return self.model_.weights(phi)
 
     def totals(self, X: Any) -> tuple[FloatArray, FloatArray]:
-        """Return the total weights of evidence for and against each class.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix
-            As in `fit`.
-
-        Returns
-        -------
-        w_plus, w_minus : ndarray of shape (n, K)
-        """
+        """Return the total weights of evidence for and against each class, (n, K) both."""
         phi = self.features(X)
         return self.model_.totals(phi)
 
     def conflict(self, X: Any) -> FloatArray:
-        """Return the degree of conflict of the evidence in each row; see `conflict_from_weights`.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix
-            As in `fit`.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            From 0, no conflict, to 1.
-        """
+        """Return the degree of conflict of the evidence, (n,); see `conflict_from_weights`."""
         phi = self.features(X)
         return self.model_.conflict(phi)
 
     def ignorance(self, X: Any) -> FloatArray:
-        """Return the ignorance in each row: the mass of the whole frame.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix
-            As in `fit`.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            From 0 to 1, no evidence at all.
-        """
+        """Return the mass of the whole frame, (n,); see `ignorance_from_weights`."""
         phi = self.features(X)
         return self.model_.ignorance(phi)
 
     def explain(self, X: Any) -> Explanation:
         """Return the evidence behind predictions, as a table and in words.
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix
-            As in `fit`; few rows, since all weights are stored.
-
-        Returns
-        -------
-        Explanation
+        It stores the weights of all rows, so pass few of them.
         """
         phi = self.features(X)
         return Explanation(

@@ -1,5 +1,5 @@
-"""Warnings of the models of evidence."""
+"""Warnings of `EvidentialClassifier`."""
 
 
 class OneVsRestWarning(UserWarning):
-    """A model's own probabilities are not the softmax of its outputs, as those of evidence are."""
+    """The model's own probabilities are not the softmax of its outputs; the evidence's are."""

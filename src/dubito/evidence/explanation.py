@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 from functools import cached_property
-from numbers import Integral, Real
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dubito._numerics.softmax import softmax_rows
 from dubito._validation import as_float_array, pick_rows
-from dubito._wording import counted, join_some, name_some, shorten
-from dubito.decision import interval_dominance
-from dubito.evidence._explanation_format import (
+from dubito._wording import counted, name_some, shorten
+from dubito.evidence.explanation_text import (
     LONGEST_LABEL,
-    NOTHING,
-    Statement,
-    aligned,
-    amount,
-    class_name,
-    is_word,
-    named_values,
-    two_digits,
+    MOST_CLASSES_NAMED,
+    by_plausibility,
+    signed_sums,
+    text_of_row,
+    whole_number,
 )
 from dubito.evidence.weights import (
     bounds_from_weights,
@@ -40,11 +35,6 @@ if TYPE_CHECKING:
     from dubito.plots.evidence import EvidenceDisplay
 
 
-#: Weights below this would be shown as 0.00.
-SMALLEST_SHOWN = 0.005
-#: Of lack of evidence and conflict, one is named alone when it is this many times the other.
-CLEARLY_MORE = 3
-MOST_CLASSES_NAMED = 3
 #: Rows explained when all are printed.
 MOST_ROWS_PRINTED = 5
 
@@ -127,7 +117,7 @@ class Explanation:
         self._check("classes", (k,))
         self._check("values", (n, pieces))
         self._check("rows", (n,))
-        self.totals = _sums(self.weights, axis=1)
+        self.totals = signed_sums(self.weights, axis=1)
         self.bounds: Bounds = bounds_from_weights(*self.totals)
         self.conflict: FloatArray = conflict_from_weights(*self.totals)
         self.ignorance: FloatArray = ignorance_from_weights(*self.totals)
@@ -213,7 +203,7 @@ class Explanation:
         """
         i = self._row_number(row)
         weights = self._target_weights(i, target)
-        return "\n".join([self._headline(i), *self._pieces(i, weights, max_pieces), self._doubt(i)])
+        return text_of_row(self, i, weights=weights, max_pieces=max_pieces)
 
     def plot(
         self,
@@ -248,7 +238,7 @@ class Explanation:
         if target is None:
             if len(self.classes) <= MOST_CLASSES_NAMED:
                 return self.weights[i]
-            k = self._by_plausibility(i)[0]
+            k = by_plausibility(self, i)[0]
         elif target in self.classes.tolist():
             k = self.classes.tolist().index(target)
         else:
@@ -259,98 +249,10 @@ class Explanation:
         return np.where(np.arange(len(self.classes)) == k, self.weights[i], 0.0)
 
     def _row_number(self, row: int) -> int:
-        number = _whole(row, "row")
+        number = whole_number(row, "row")
         if not -len(self) <= number < len(self):
             raise IndexError(f"there is no row {row}: {counted(len(self), 'row')} explained.")
         return number % len(self)
-
-    def _headline(self, i: int) -> str:
-        best = self._by_plausibility(i)[0]
-        label = self.classes[best]
-        shown = f'"{class_name(label)}"' if is_word(label) else class_name(label)
-        return (
-            f"row {shorten(self.rows[i], LONGEST_LABEL)}: "
-            f"{shown} plausible ({two_digits(self.bounds.upper[i, best])}), "
-            f"belief {two_digits(self.bounds.lower[i, best])}, "
-            f"ignorance {two_digits(self.ignorance[i])}, conflict {two_digits(self.conflict[i])}"
-        )
-
-    def _by_plausibility(self, i: int) -> AnyArray:
-        """Return the classes, the most plausible first; ties in the order of weights."""
-        return np.lexsort((-self.weights[i].sum(axis=0), -self.bounds.upper[i]))
-
-    def _pieces(self, i: int, weights: FloatArray, max_pieces: int) -> list[str]:
-        most = _whole(max_pieces, "max_pieces")
-        if most < 0:
-            raise ValueError(f"max_pieces must be 0 or more. Got {max_pieces!r} instead.")
-        size = np.abs(weights).max(axis=1, initial=0.0)
-        order = np.argsort(-size, kind="stable")
-        n_shown = min(int((size >= SMALLEST_SHOWN).sum()), most)
-        shown, rest = order[:n_shown], order[n_shown:]
-        names = named_values(self.names[shown], self.values[i, shown])
-        statements = [self._statements(weights[[p]]) for p in shown]
-        if len(rest):
-            names.append(counted(len(rest), "other" if n_shown else "piece"))
-            statements.append(self._statements(weights[rest], otherwise=NOTHING))
-        return aligned(names, *zip(*statements, strict=True))
-
-    def _statements(
-        self, weights: FloatArray, *, otherwise: Statement | None = None
-    ) -> tuple[Statement | None, Statement | None]:
-        """Return the largest weight for a class and against one, or for each of two classes."""
-        plus, minus = _sums(weights, axis=0)
-        best = int(np.argmax(plus))
-        word = "against" if minus.any() else "for"
-        # No evidence against any class: two classes, with the evidence for each.
-        other = minus if minus.any() else np.where(np.arange(len(plus)) == best, 0.0, plus)
-        first = self._statement(plus, best, "for")
-        second = self._statement(other, int(np.argmax(other)), word)
-        if first is None:  # a single statement goes in the first column
-            first, second = second or otherwise, None
-        return first, second
-
-    def _statement(self, weights: FloatArray, k: int, word: str) -> Statement | None:
-        if weights[k] < SMALLEST_SHOWN:
-            return None
-        return Statement(amount(weights[k]), f"{word} {class_name(self.classes[k])}")
-
-    def _doubt(self, i: int) -> str:
-        order = self._by_plausibility(i)
-        left = order[self._possible(i)[order]]
-        if len(left) == 1:
-            winner = shorten(self.classes[left[0]], LONGEST_LABEL)
-            return f"The evidence leaves one class: {winner}.{self._second_class(i, order)}"
-        unsettled = max(1 - self.bounds.lower[i].sum(), 0.0)
-        cause = cause_of_doubt(unsettled, self.conflict[i])
-        if len(self.classes) == 2:
-            return f"Doubt here is {cause}."
-        return (
-            f"Doubt between {self._named(left)} is {cause}: {two_digits(unsettled)} of the belief "
-            "names no single class."
-        )
-
-    def _possible(self, i: int) -> AnyArray:
-        """Return which classes `EvidentialClassifier.predict_set` leaves, (K,)."""
-        plus, minus = self.totals
-        bounds = self.bounds[i].including(softmax_rows(plus[[i]] - minus[[i]]))
-        return interval_dominance(bounds)[0]
-
-    def _second_class(self, i: int, order: AnyArray) -> str:
-        """Return a sentence about the second class, with the kind of doubt if it is close."""
-        upper = self.bounds.upper[i, order]
-        if len(order) < 2 or upper[1] < SMALLEST_SHOWN:
-            return ""
-        second = f"{class_name(self.classes[order[1]])}, plausible ({two_digits(upper[1])})"
-        if CLEARLY_MORE * upper[1] < upper[0]:
-            return f" Next: {second}."
-        cause = cause_of_doubt(max(1 - self.bounds.lower[i].sum(), 0.0), self.conflict[i])
-        return f" Close behind: {second}; doubt is {cause}."
-
-    def _named(self, left: AnyArray) -> str:
-        if len(left) == len(self.classes):
-            return f"all {len(left)} classes"
-        shown = [class_name(self.classes[k]) for k in left]
-        return join_some(shown, "and", shown=MOST_CLASSES_NAMED)
 
     def __len__(self) -> int:
         return len(self.weights)
@@ -380,28 +282,6 @@ class Explanation:
             f"Explanation({counted(n, 'row')}, {counted(pieces, 'piece')} of evidence, "
             f"{counted(k, 'class')})"
         )
-
-
-def cause_of_doubt(lack: float, conflict: float) -> str:
-    """Return which of lack of evidence and conflict causes the doubt, in words."""
-    # In integer hundredths, as shown: in floats 0.15 is not three times 0.05.
-    lack_part, conflict_part = (round(100 * float(two_digits(part))) for part in (lack, conflict))
-    if lack_part >= CLEARLY_MORE * conflict_part:
-        return "lack of evidence, not conflict"
-    if conflict_part >= CLEARLY_MORE * lack_part:
-        return "conflict, not lack of evidence"
-    return "both lack of evidence and conflict"
-
-
-def _whole(value: Any, name: str) -> int:
-    if not isinstance(value, Integral):
-        raise TypeError(f"{name} must be a whole number. Got {value!r} instead.")
-    return int(value)
-
-
-def _sums(weights: FloatArray, *, axis: int) -> tuple[FloatArray, FloatArray]:
-    """Return the total weights for each class and against it."""
-    return np.maximum(weights, 0.0).sum(axis=axis), np.maximum(-weights, 0.0).sum(axis=axis)
 
 
 def _listed(labels: Any) -> AnyArray:

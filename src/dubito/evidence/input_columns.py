@@ -1,8 +1,8 @@
 """The input column that each output of a fitted transformer is computed from.
 
-One function per kind of transformer, chosen by its class. Each returns the input column of every
-output, None for an output made of several columns, or None in place of the list where nothing can
-be known. Transformers of other classes are assumed to mix all their inputs.
+`_columns` has one function per class of transformer. Each returns a list with the input column of
+every output, None for an output computed from several columns; or None instead of the list if the
+columns cannot be determined. Transformers of other classes are assumed to mix all their inputs.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def input_columns(transformer: Any, n_inputs: int, n_outputs: int) -> Columns:
     Parameters
     ----------
     transformer : fitted transformer, Pipeline of transformers, "passthrough" or None
-        None changes nothing, as "passthrough".
+        None and "passthrough" leave the columns as they are.
     n_inputs, n_outputs : int
         Numbers of columns before and after.
 
@@ -60,7 +60,7 @@ def input_columns(transformer: Any, n_inputs: int, n_outputs: int) -> Columns:
     [0, 1, 0, None, 1]
     """
     columns = _columns(transformer, n_inputs)
-    # With another number of outputs than its class implies, nothing is known of a transformer.
+    # A number of outputs that the class does not imply: the columns cannot be trusted.
     if columns is None or len(columns) != n_outputs:
         return [0 if n_inputs == 1 else None] * n_outputs
     return columns
@@ -69,14 +69,14 @@ def input_columns(transformer: Any, n_inputs: int, n_outputs: int) -> Columns:
 def shown_values(
     X: Any, phi: Any, pieces: list[Any], columns: Columns, names: Any
 ) -> npt.NDArray[Any]:
-    """Return the value to show for each piece of evidence, (n, pieces), or None.
+    """Return the value to show for each piece of evidence, (n, pieces), None if it has none.
 
-    A piece that has all features computed from one input column, and no others, is shown by the
-    value of that column; any other feature by its value in the layer; any other group has no value.
+    A piece that has all features computed from one input column, and no others, has the value of
+    that column; any other single feature its value in the layer; any other group of features none.
     """
-    phi, X = (part.toarray() if issparse(part) else part for part in (phi, X))
+    phi, X = (array.toarray() if issparse(array) else array for array in (phi, X))
     table = X if hasattr(X, "shape") else np.asarray(X)
-    # By name where there are names: some pipelines take columns in another order.
+    # By name where there are names: some pipelines reorder columns.
     by_name = names is not None and hasattr(table, "columns")
     n_outputs = Counter(columns)
     values = np.full((len(phi), len(pieces)), None, dtype=object)
@@ -84,16 +84,12 @@ def shown_values(
         sources = {columns[j] for j in members}
         column = sources.pop() if len(sources) == 1 else None
         if column is not None and n_outputs[column] == len(members):
-            values[:, piece] = _values_of(table, names[column] if by_name else column)
+            key = names[column] if by_name else column
+            shown = pick(table, key, axis=1) if hasattr(table, "columns") else table[:, key]
+            values[:, piece] = np.asarray(shown)
         elif len(members) == 1:
             values[:, piece] = phi[:, members[0]]
     return values
-
-
-def _values_of(table: Any, column: Any) -> npt.NDArray[Any]:
-    return np.asarray(
-        pick(table, column, axis=1) if hasattr(table, "columns") else table[:, column]
-    )
 
 
 @singledispatch
@@ -136,7 +132,7 @@ def _union(transformer: Any, n_inputs: int) -> Columns | None:
         if columns is None:
             try:
                 columns = input_columns(part, n_inputs, len(part.get_feature_names_out()))
-            except (AttributeError, ValueError):  # it does not know how many features it makes
+            except (AttributeError, ValueError):  # its number of outputs is unknown
                 return None
         joined += columns
     return joined
@@ -144,19 +140,19 @@ def _union(transformer: Any, n_inputs: int) -> Columns | None:
 
 @_columns.register(ColumnTransformer)
 def _by_column(transformer: Any, n_inputs: int) -> Columns | None:
-    made: dict[int, int | None] = {}
-    seen: set[int] = set()
+    column_of: dict[int, int | None] = {}
+    used: set[int] = set()
     for i, (name, part, key) in enumerate(transformer.transformers_):
         if i < len(transformer.transformers):
             picked = _positions(key, n_inputs, getattr(transformer, "feature_names_in_", ()))
         else:
-            picked = [j for j in range(n_inputs) if j not in seen]  # the remainder
-        seen.update(picked)
-        outputs = transformer.output_indices_[name]
-        places = range(outputs.start, outputs.stop)
-        inner = input_columns(part, len(picked), len(places)) if places else []
-        made.update(zip(places, _compose(list(picked), inner), strict=True))
-    return [made[place] for place in range(len(made))]
+            picked = [j for j in range(n_inputs) if j not in used]  # the remainder
+        used.update(picked)
+        indices = transformer.output_indices_[name]
+        outputs = range(indices.start, indices.stop)
+        inner = input_columns(part, len(picked), len(outputs)) if outputs else []
+        column_of.update(zip(outputs, _compose(list(picked), inner), strict=True))
+    return [column_of[output] for output in range(len(column_of))]
 
 
 @_columns.register(SelectorMixin)
@@ -172,13 +168,13 @@ def _missing(transformer: Any, _: int) -> Columns | None:
 @_columns.register(SimpleImputer)
 @_columns.register(KNNImputer)  # only missing values depend on other columns
 def _imputer(transformer: Any, n_inputs: int) -> Columns | None:
-    """Return the columns by name: releases differ in which empty columns they leave out."""
+    """Return the columns by output name: which empty columns are dropped depends on the release."""
     names = getattr(transformer, "feature_names_in_", [f"x{j}" for j in range(n_inputs)])
-    column: dict[str, int | None] = {}
+    column_of: dict[str, int | None] = {}
     for j, name in enumerate(names):
-        for made in (name, f"missingindicator_{name}"):
-            column[made] = None if made in column else j
-    return [column.get(name) for name in transformer.get_feature_names_out()]
+        for output in (name, f"missingindicator_{name}"):
+            column_of[output] = None if output in column_of else j  # None: an ambiguous name
+    return [column_of.get(name) for name in transformer.get_feature_names_out()]
 
 
 @_columns.register(FunctionTransformer)
@@ -200,7 +196,7 @@ def _tfidf(transformer: Any, n_inputs: int) -> Columns | None:
 @_columns.register(PolynomialFeatures)
 def _polynomial(transformer: Any, _: int) -> Columns | None:
     factors = [np.flatnonzero(powers) for powers in transformer.powers_]
-    return [int(inside[0]) if len(inside) == 1 else None for inside in factors]
+    return [int(inputs[0]) if len(inputs) == 1 else None for inputs in factors]
 
 
 @_columns.register(SplineTransformer)
@@ -221,25 +217,26 @@ def _bins(transformer: Any, n_inputs: int) -> Columns | None:
 @_columns.register(OneHotEncoder)
 def _one_hot(transformer: Any, n_inputs: int) -> Columns | None:
     counts = np.array([len(categories) for categories in transformer.categories_])
-    rare = getattr(transformer, "infrequent_categories_", [None] * n_inputs)
-    counts -= [0 if joined is None else len(joined) - 1 for joined in rare]
+    # All infrequent categories of a column share one output.
+    infrequent = getattr(transformer, "infrequent_categories_", [None] * n_inputs)
+    counts -= [0 if joined is None else len(joined) - 1 for joined in infrequent]
     if transformer.drop_idx_ is not None:
         counts -= [dropped is not None for dropped in transformer.drop_idx_]
     return _repeated(counts)
 
 
 def _repeated(counts: Any) -> Columns:
-    """Return each column number repeated as often as it has outputs."""
+    """Return each column index repeated as often as it has outputs."""
     return [int(j) for j in np.repeat(np.arange(len(counts)), counts)]
 
 
 def _compose(before: Columns, after: Columns) -> Columns:
-    """Return the input columns of two steps in sequence."""
+    """Return the input columns of the outputs of two steps in sequence."""
     return [None if j is None else before[j] for j in after]
 
 
 def _positions(key: Any, n_inputs: int, names: Any) -> list[int]:
-    """Return the column numbers behind a name, number, slice, mask, or list of names or numbers."""
+    """Return the indices of columns given by name, index, slice, mask, or list of them."""
     position = {name: j for j, name in enumerate(names)}
     if isinstance(key, slice) and any(isinstance(end, str) for end in (key.start, key.stop)):
         # A slice by name includes its end.

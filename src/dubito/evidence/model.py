@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dubito.belief import Bounds, MassBatch
 
 
-#: Elements per block when a sparse matrix is made dense.
+#: Elements per block when a sparse matrix is made dense: 32 MB.
 _DENSE_BLOCK = 1 << 22
 
 
@@ -37,9 +37,9 @@ class EvidenceModel:
     r"""The evidence in features, from a linear layer with softmax or logistic output.
 
     Feature j gives class k the weight of evidence :math:`w_{jk}=\beta^*_{jk}\phi_j+\alpha^*_{jk}`:
-    for the class where positive, against it where negative. Of all weights
-    whose normalised plausibilities are the layer's probabilities, these are the least committed:
-    their sum of squares over the training rows is smallest (Denœux 2019, Prop. 2),
+    for the class where positive, against it where negative. Of all weights whose normalised
+    plausibilities are the layer's probabilities, these are the least committed: their sum of
+    squares over the training rows is smallest (Denœux 2019, Prop. 2),
 
     .. math::
         \beta^*_{jk}=\beta_{jk}-\tfrac1K\sum_l\beta_{jl},\qquad
@@ -60,9 +60,9 @@ class EvidenceModel:
     classes : sequence of K labels, optional
         By default 0, 1, ..., K-1.
     groups : sequence of J labels, optional
-        Features with the same label make one piece of evidence together, as the columns that
-        encode one category or one smooth function do: their weights are added up before they are
-        taken as for or against. By default each feature is a piece by itself, as in the paper.
+        Features with the same label form one piece of evidence, such as the columns that encode
+        one category or one smooth function: only the sum of their weights counts as for or
+        against a class. By default each feature is a piece by itself, as in the paper.
 
     Attributes
     ----------
@@ -78,6 +78,11 @@ class EvidenceModel:
     cutoffs : ndarray of shape (J, K), or (J, 1)
         The values of the features at which their weights change sign, :math:`-\alpha^*/\beta^*`;
         nan for weights that do not. Without groups.
+
+    Notes
+    -----
+    All methods take `phi`, the features that enter the layer: an array or sparse matrix of shape
+    (n, J).
 
     Examples
     --------
@@ -152,7 +157,7 @@ class EvidenceModel:
 
     @property
     def offset(self) -> FloatArray:
-        """The constants of the weights."""
+        r"""The constants :math:`\alpha^*` of the weights."""
         self._refuse_groups("offset")
         return self._base - self.slope * self.mean[:, None]
 
@@ -174,21 +179,16 @@ class EvidenceModel:
     def weights(self, phi: npt.ArrayLike) -> FloatArray:
         """Return the weight of evidence of each piece for each class.
 
-        Parameters
-        ----------
-        phi : array-like or sparse matrix of shape (n, J)
-            The features that enter the layer.
-
         Returns
         -------
         ndarray of shape (n, pieces, K)
             Negative: against the class. With one output for two classes no weight is negative:
             evidence against one class is evidence for the other.
         """
-        return self._weights_of(range(len(self.pieces)), self._read(phi))
+        return self._weights_of(range(self.n_pieces), self._read(phi))
 
     def _weights_of(self, pieces: range, phi: Any) -> FloatArray:
-        """Return the weights of consecutive pieces, (n, pieces, K)."""
+        """Return the weights of consecutive pieces, (n, pieces, K); `phi` is checked."""
         first = self._first[pieces.start : pieces.stop + 1]
         features = self._order[first[0] : first[-1]]
         dense = phi[:, features].toarray() if issparse(phi) else phi[:, features]
@@ -200,11 +200,6 @@ class EvidenceModel:
 
     def totals(self, phi: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
         r"""Return the total weights of evidence for and against each class.
-
-        Parameters
-        ----------
-        phi : array-like or sparse matrix of shape (n, J)
-            The features that enter the layer.
 
         Returns
         -------
@@ -226,7 +221,7 @@ class EvidenceModel:
         return np.concatenate([minus, plus], axis=1), np.zeros((len(plus), 2))
 
     def _dense_totals(self, features: Any) -> tuple[FloatArray, FloatArray]:
-        """Return totals of dense features; sparse ones in groups are made dense, in blocks."""
+        """Return totals of dense features; sparse ones are made dense in blocks of rows."""
         layer, pieces = (self.slope, self.mean, self._base), (self._order, self._first)
         if not issparse(features):
             return evidence.totals(features, layer, pieces)
@@ -239,17 +234,7 @@ class EvidenceModel:
         return np.concatenate(plus), np.concatenate(minus)
 
     def bounds(self, phi: npt.ArrayLike) -> Bounds:
-        """Return belief and plausibility of each class; see `bounds_from_weights`.
-
-        Parameters
-        ----------
-        phi : array-like or sparse matrix of shape (n, J)
-
-        Returns
-        -------
-        Bounds
-            Of shape (n, K).
-        """
+        """Return belief and plausibility of each class, (n, K); see `bounds_from_weights`."""
         return bounds_from_weights(*self.totals(phi))
 
     def _bounds_around_proba(self, phi: npt.ArrayLike) -> Bounds:
@@ -258,55 +243,27 @@ class EvidenceModel:
         return bounds_from_weights(*self._totals(features)).including(self._proba(features))
 
     def mass(self, phi: npt.ArrayLike) -> MassBatch:
-        """Return the mass functions that combine all evidence; see `mass_from_weights`.
-
-        Parameters
-        ----------
-        phi : array-like or sparse matrix of shape (n, J)
-
-        Returns
-        -------
-        MassBatch
-            Dense, for up to 20 classes.
-        """
+        """Return the mass functions that combine all evidence; see `mass_from_weights`."""
         return mass_from_weights(*self.totals(phi), classes=self.classes)
 
     def piece_mass(self, phi: npt.ArrayLike, piece: int) -> MassBatch:
         """Return the mass functions of one piece of evidence alone; their combination is `mass`.
 
-        Parameters
-        ----------
-        phi : array-like or sparse matrix of shape (n, J)
-        piece : int
-            Number of the piece, as in `pieces`.
-
-        Returns
-        -------
-        MassBatch
-            Dense, for up to 20 classes.
+        `piece` is its index in `pieces`. The batch is dense, for up to 20 classes.
         """
         try:
-            at = range(self.n_pieces)[piece]
+            index = range(self.n_pieces)[piece]
         except (IndexError, TypeError):
             raise IndexError(
                 f"piece must be a number from 0 to {self.n_pieces - 1}; got {piece!r}."
             ) from None
-        weight = self._weights_of(range(at, at + 1), self._read(phi))[:, 0]
+        weight = self._weights_of(range(index, index + 1), self._read(phi))[:, 0]
         return mass_from_weights(
             np.maximum(weight, 0.0), np.maximum(-weight, 0.0), classes=self.classes
         )
 
     def proba(self, phi: npt.ArrayLike) -> FloatArray:
-        """Return the layer's own probabilities, which are the normalised plausibilities.
-
-        Parameters
-        ----------
-        phi : array-like or sparse matrix of shape (n, J)
-
-        Returns
-        -------
-        ndarray of shape (n, K)
-        """
+        """Return the layer's probabilities, (n, K), which are the normalised plausibilities."""
         return self._proba(self._read(phi))
 
     def _proba(self, features: Any) -> FloatArray:
@@ -314,16 +271,7 @@ class EvidenceModel:
         return expit(logits) if self.binary else softmax(logits, axis=1)
 
     def log_proba(self, phi: npt.ArrayLike) -> FloatArray:
-        """Return the logarithms of `proba`, accurate also where probabilities underflow to 0.
-
-        Parameters
-        ----------
-        phi : array-like or sparse matrix of shape (n, J)
-
-        Returns
-        -------
-        ndarray of shape (n, K)
-        """
+        """Return the logarithms of `proba`, accurate also where probabilities underflow to 0."""
         logits = self._logits(self._read(phi))
         return log_expit(logits) if self.binary else log_softmax(logits, axis=1)
 
@@ -363,7 +311,7 @@ class EvidenceModel:
 
 
 def _read_only_copy(values: FloatArray) -> FloatArray:
-    """Return a read-only copy: some models update their coefficients in place."""
+    """Return a read-only copy: some models change their coefficients in place."""
     copy = np.array(values, ndmin=1)
     copy.flags.writeable = False
     return copy
@@ -384,8 +332,8 @@ def _read_classes(classes: Any, n_classes: int) -> tuple[Any, ...]:
 
 
 def _read_groups(groups: Any, n_features: int) -> tuple[tuple[Any, ...], IntArray, IntArray]:
-    """Return the pieces, the features ordered by piece, and where each piece begins."""
-    # Not an array, in which 1 would equal "1".
+    """Return the pieces, the features ordered by piece, and the index where each piece begins."""
+    # A list: in an array, 1 and "1" would be equal.
     labels = list(range(n_features) if groups is None else groups)
     if isinstance(groups, str) or not all(isinstance(label, Hashable) for label in labels):
         raise ValueError(f"groups must list one label for each feature; got {groups!r}.")

@@ -113,11 +113,11 @@ class EvidentialHead(nn.Module):
         dtype = coef.dtype if coef.is_floating_point() else torch.get_default_dtype()
         self.register_buffer("coef", coef.to(dtype, copy=True))
         # Half precision would lose small differences of features around a large mean.
-        for name, value, kind in (
+        for name, value, buffer_dtype in (
             ("intercept", intercept, dtype),
             ("mean", mean, working_dtype(dtype)),
         ):
-            copied = torch.as_tensor(value).detach().to(coef.device, kind, copy=True)
+            copied = torch.as_tensor(value).detach().to(coef.device, buffer_dtype, copy=True)
             self.register_buffer(name, copied)
         self._check_buffers()
 
@@ -155,15 +155,15 @@ class EvidentialHead(nn.Module):
         linear : nn.Linear
             The output layer: K logits, or one logit of two classes.
         features : Tensor of shape (..., J) or iterable of batches
-            Training features. Batches are tensors, or tuples that start with one; a DataLoader
-            will do. They are read once, in float64.
+            Training features. Batches are tensors, or tuples that start with one, such as those
+            of a DataLoader. They are read once, and averaged in float64.
         mean : Tensor of shape (J,)
             Means of the training features, instead of `features`.
         backbone : callable, optional
-            Turns each batch into features first: the model below the layer. It runs on the
+            The model below the layer, which turns each batch into features. It runs on the
             layer's device, without gradients, and in evaluation mode if it is a module or the
-            method of one; what a function calls must be in that mode already. Batches that are
-            dicts are passed as keywords.
+            method of one; modules that a function calls must be in that mode already. Batches
+            that are dicts are passed as keywords.
 
         Returns
         -------
@@ -184,7 +184,7 @@ class EvidentialHead(nn.Module):
         if features is not None:
             device = linear.weight.device
             mean = feature_mean(features, linear.in_features, backbone=backbone, device=device)
-        coef = linear.weight  # read after the pass: parametrised layers compute it anew
+        coef = linear.weight  # after the backbone has run: parametrised layers recompute it
         intercept = coef.new_zeros(len(coef)) if linear.bias is None else linear.bias
         return cls(coef, intercept, mean)
 
@@ -220,8 +220,8 @@ class EvidentialHead(nn.Module):
         >>> head.bounds(features(torch.randn(5, 4))).width.shape
         torch.Size([5, 3])
         """
-        below = LayerInput(model, layer)
-        return cls.from_linear(below.layer, features=inputs, backbone=below)
+        backbone = LayerInput(model, layer)
+        return cls.from_linear(backbone.layer, features=inputs, backbone=backbone)
 
     @property
     def n_features(self) -> int:
@@ -234,12 +234,12 @@ class EvidentialHead(nn.Module):
         return max(2, self.coef.shape[0])
 
     def forward(self, features: torch.Tensor) -> torch.Tensor:
-        """Return the logits, as the layer itself does: (..., K) or (..., 1)."""
+        """Return the logits of the layer, (..., K) or (..., 1)."""
         dtype = self._check_features(features)
         return functional.linear(features.to(dtype), self.coef.to(dtype), self.intercept.to(dtype))
 
     def logits(self, features: torch.Tensor) -> torch.Tensor:
-        """Return the logits, as the layer itself does: (..., K) or (..., 1)."""
+        """Return the logits of the layer, (..., K) or (..., 1)."""
         return self(features)
 
     def proba(self, features: torch.Tensor) -> torch.Tensor:
@@ -305,15 +305,15 @@ class EvidentialHead(nn.Module):
         plus, minus = totals(*rows)
         if len(self.coef) > 1:
             return plus, minus
-        both = torch.cat([minus, plus], dim=1)
-        return both, torch.zeros_like(both)
+        support = torch.cat([minus, plus], dim=1)  # of class 0 and class 1
+        return support, torch.zeros_like(support)
 
     def _weights(self, *rows: torch.Tensor) -> tuple[torch.Tensor]:
         weights = signed_weights(*rows)
         return (weights if len(self.coef) > 1 else torch.cat([-weights, weights], dim=2).relu(),)
 
     def _check_features(self, features: torch.Tensor) -> torch.dtype:
-        """Check the features; return the dtype of the results."""
+        """Return the dtype of the results; raise an error for features of another shape or type."""
         check_floating("features", features)
         if features.shape[-1:] != (self.n_features,):
             raise ValueError(
@@ -325,21 +325,23 @@ class EvidentialHead(nn.Module):
     def _by_rows(
         self, formula: Formula, features: torch.Tensor, *, width: int = 1
     ) -> tuple[torch.Tensor, ...]:
-        """Apply a formula of centred features, slope and base to chunks of rows."""
+        """Return a formula of centred features, slope and base, computed in chunks of rows."""
         dtype = self._check_features(features)
-        wide = working_dtype(dtype)
-        coef, intercept, mean = (x.to(wide) for x in (self.coef, self.intercept, self.mean))
+        inside = working_dtype(dtype)
+        coef, intercept, mean = (x.to(inside) for x in (self.coef, self.intercept, self.mean))
         layer = least_committed(coef, intercept, mean)
-        parts = by_rows(
+        results = by_rows(
             lambda rows: formula(rows - mean, *layer),
             features.reshape(-1, self.n_features).to(dtype),
             width=max(width, self.n_features, self.n_classes),
         )
-        return tuple(x.reshape(features.shape[:-1] + x.shape[1:]) for x in parts)
+        return tuple(x.reshape(features.shape[:-1] + x.shape[1:]) for x in results)
 
 
 def _undominated(w_plus: torch.Tensor, w_minus: torch.Tensor) -> tuple[torch.Tensor]:
+    """Return the classes that interval dominance keeps, (n, K)."""
     lower, upper = belief.bounds(w_plus, w_minus)
-    tie = max(2e-12, 4 * torch.finfo(upper.dtype).eps)  # as in dubito.decision, and rounding
+    # The tie tolerance of dubito.decision, or a few rounding errors of the dtype.
+    tie = max(2e-12, 4 * torch.finfo(upper.dtype).eps)
     # Comparisons with nan are False: such a row keeps every class.
     return (~(upper < lower.amax(-1, keepdim=True) - tie),)

@@ -38,15 +38,14 @@ def bounds_from_weights(w_plus: npt.ArrayLike, w_minus: npt.ArrayLike) -> Bounds
     Returns
     -------
     Bounds
-        Of shape (n, K). The plausibilities are proportional to the softmax of
-        ``w_plus - w_minus``, and at least that. The belief is at most that for two classes; for
-        more it may exceed it.
+        Of shape (n, K). The plausibilities are the softmax of ``w_plus - w_minus`` times a number
+        of at least 1 per row. The belief is at most that softmax for two classes; for more it may
+        exceed it.
 
     Notes
     -----
-    O(K) a row, any number of classes. No term is subtracted from another and no exponent is
-    positive, so the numbers have ten correct digits and more for weights of 0 and from 1e-9 to
-    beyond 1e4.
+    The time is O(K) per row. Computed without subtractions and positive exponents, the results
+    have at least ten correct digits for weights that are 0 or from 1e-9 to over 1e4.
 
     Examples
     --------
@@ -63,8 +62,9 @@ def mass_from_weights(
 ) -> MassBatch:
     r"""Return the full mass functions, given the evidence for and against each class.
 
-    As in `bounds_from_weights`; sets of two and more classes have
-    :math:`m(A)=\prod_{k\in A}e^{-w^-_k}\prod_{k\notin A}q_k/D` (Denœux 2019, Prop. 1).
+    With q and D of `bounds_from_weights`, sets of two and more classes have
+    :math:`m(A)=\prod_{k\in A}e^{-w^-_k}\prod_{k\notin A}q_k/D` (Denœux 2019, Prop. 1); the mass of
+    a single class is its belief.
 
     Parameters
     ----------
@@ -102,16 +102,13 @@ def mass_from_weights(
 def conflict_from_weights(w_plus: npt.ArrayLike, w_minus: npt.ArrayLike) -> FloatArray:
     r"""Return the degree of conflict of the evidence in each row.
 
-    The mass of the empty set before normalising, when all simple mass functions of
+    It is the mass of the empty set before normalising, when all simple mass functions of
     `bounds_from_weights` are combined: :math:`\kappa=1-e^{-\sum_kw^+_k}D`. For two classes it is
     eq. 21 of Denœux 2019. For more the paper's appendix counts only the conflict between all
     evidence for and all evidence against classes, each normalised first; that number depends on how
     the same evidence is divided into weights for and against, this one does not.
 
-    Parameters
-    ----------
-    w_plus, w_minus : array-like of shape (n, K)
-        Non-negative and finite: the total weights of `EvidenceModel.totals`.
+    Parameters as for `bounds_from_weights`.
 
     Returns
     -------
@@ -130,17 +127,14 @@ def conflict_from_weights(w_plus: npt.ArrayLike, w_minus: npt.ArrayLike) -> Floa
 def ignorance_from_weights(w_plus: npt.ArrayLike, w_minus: npt.ArrayLike) -> FloatArray:
     r"""Return the ignorance in each row: the mass of the whole frame.
 
-    :math:`m(\Theta)=e^{-\sum_kw^-_k}/D`, as in `bounds_from_weights`.
+    :math:`m(\Theta)=e^{-\sum_kw^-_k}/D` with D of `bounds_from_weights`.
 
-    Parameters
-    ----------
-    w_plus, w_minus : array-like of shape (n, K)
-        Non-negative and finite: the total weights of `EvidenceModel.totals`.
+    Parameters as for `bounds_from_weights`.
 
     Returns
     -------
     ndarray of shape (n,)
-        From 0 to 1, no evidence at all.
+        From 0 to 1; 1 is no evidence at all.
 
     Examples
     --------

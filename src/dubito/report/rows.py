@@ -16,7 +16,7 @@ from dubito._bounds_meaning import is_novelty_aware
 from dubito._validation import TIE
 from dubito._wording import shown_value
 from dubito.evidence import Explanation
-from dubito.evidence.explanation import SMALLEST_SHOWN
+from dubito.evidence.explanation_text import SMALLEST_SHOWN
 from dubito.report.predictions import take_rows
 from dubito.report.wording import familiarity_line, plain, shown_name, straight
 
