@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import sparse
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 from sklearn.datasets import load_digits
@@ -15,13 +14,6 @@ from dubito.calibration import EvidentialMultinomialCalibrator, PlattCalibrator
 from dubito.datasets import make_many_classes
 from dubito.decision import reject
 from dubito.dichotomies import NestedDichotomyClassifier, NestedDichotomyEnsemble
-from dubito.dichotomies._calibrators import read_calibrators
-from dubito.dichotomies._node_maps import IdentityMaps, SigmoidMaps
-from dubito.dichotomies._structures import (
-    centroid_pair_split,
-    half_of_features,
-    structure_of_ensemble,
-)
 from dubito.dichotomies._training_rows import ClassRows, fold_masks, hold_out
 from dubito.metrics import expected_calibration_error
 
@@ -131,8 +123,7 @@ def test_every_row_is_scored_by_a_tree_fitted_without_it():
     ids=str,
 )
 def test_naming_one_calibrator_omits_the_other(options, internal, external):
-    settings = {"internal": "auto", "external": "auto", "estimator": None, **options}
-    found = read_calibrators(**settings)
+    found = NestedDichotomyClassifier(**options)._calibrators()
     assert type(found.internal) is internal
     assert type(found.external) is external
     assert found.by_default is (not options)
@@ -158,10 +149,10 @@ def test_the_external_slope_is_nearly_optimal():
 
 def test_nodes_are_calibrated_if_the_loss_of_held_out_rows_decreases():
     bayes = NestedDichotomyClassifier(GaussianNB(), random_state=0)
-    assert isinstance(bayes.fit(DIGITS[TRAIN], DIGIT[TRAIN]).internal_, SigmoidMaps)
+    assert repr(bayes.fit(DIGITS[TRAIN], DIGIT[TRAIN]).internal_) == "SigmoidMaps()"
     X, y, new, truth = many(50, 3, separation=1.0)
     model = NestedDichotomyClassifier(random_state=0).fit(X, y)
-    assert isinstance(model.internal_, IdentityMaps)
+    assert repr(model.internal_) == "IdentityMaps()"
     assert expected_calibration_error(truth, model.predict_proba(new), classes=model.classes_) < 0.1
 
 
@@ -218,15 +209,18 @@ def test_auto_parameters_of_trees_are_chosen_for_the_ensemble():
     few = NestedDichotomyEnsemble(n_estimators=2, random_state=0).fit(DIGITS[TRAIN], DIGIT[TRAIN])
     assert {tree.structure for tree in few.estimators_} == {"centroid_pair"}
     assert all(tree.external_ is None for tree in few.estimators_)
-    assert structure_of_ensemble("auto", 201) == "clustered_half"
-    assert structure_of_ensemble("random", 201) == "random"
+    rows, classes = np.tile(np.eye(201), (2, 1)), np.tile(np.arange(201), 2)
+    for structure, chosen in (("auto", "clustered_half"), ("random", "random")):
+        tree = NestedDichotomyClassifier(structure=structure)
+        many_classes = NestedDichotomyEnsemble(tree, n_estimators=1, temperature=1.0)
+        assert many_classes.fit(rows, classes).estimators_[0].structure == chosen
     named = NestedDichotomyClassifier(structure="clustered", internal="platt")
     kept = NestedDichotomyEnsemble(named, n_estimators=2, random_state=0)
     kept.fit(DIGITS[TRAIN], DIGIT[TRAIN])
     assert {tree.structure for tree in kept.estimators_} == {"clustered"}
-    assert isinstance(kept.estimators_[0].internal_, SigmoidMaps)
+    assert repr(kept.estimators_[0].internal_) == "SigmoidMaps()"
     bayes = NestedDichotomyEnsemble(GaussianNB(), n_estimators=2, random_state=0)
-    assert isinstance(bayes.fit(DIGITS[TRAIN], DIGIT[TRAIN]).estimators_[0].internal_, SigmoidMaps)
+    assert repr(bayes.fit(DIGITS[TRAIN], DIGIT[TRAIN]).estimators_[0].internal_) == "SigmoidMaps()"
 
 
 def test_no_row_can_be_held_out():
@@ -236,39 +230,6 @@ def test_no_row_can_be_held_out():
     assert model.temperature_ == 1.0
     assert (lower == 0).all()
     assert (upper == 1).all()
-
-
-# Structures of ensembles
-
-
-@pytest.mark.parametrize("sparse_rows", [False, True], ids=["dense", "sparse"])
-def test_a_class_goes_to_the_nearer_of_two_centroids(sparse_rows):
-    rng = np.random.default_rng(0)
-    centroids = rng.normal(size=(40, 5))
-    centroids /= np.linalg.norm(centroids, axis=1, keepdims=True)
-    given = sparse.csr_array(centroids) if sparse_rows else centroids
-    left, right = centroid_pair_split(rng, given)(np.arange(5, 40))
-    assert sorted([*left, *right]) == list(range(5, 40))
-    first, second = centroids[left[0]], centroids[right[0]]
-    for side, own, other in ((left, first, second), (right, second, first)):
-        to_own = np.linalg.norm(centroids[side] - own, axis=1)
-        assert (to_own <= np.linalg.norm(centroids[side] - other, axis=1) + 1e-12).all()
-
-
-@pytest.mark.parametrize("value", [0.0, np.nan])
-def test_classes_at_equal_distance_are_split_at_random(value):
-    split = centroid_pair_split(np.random.default_rng(0), np.full((1000, 2), value))
-    left, right = split(np.arange(1000))
-    assert 400 < len(left) < 600
-    assert sorted([*left, *right]) == list(range(1000))
-
-
-@pytest.mark.parametrize(("width", "kept"), [(1, 1), (2, 1), (7, 3)])
-def test_half_of_the_features(width, kept):
-    centroids = np.arange(3 * width).reshape(3, width)
-    found = half_of_features(centroids, np.random.default_rng(0))
-    assert found.shape == (3, kept)
-    assert {tuple(column) for column in found.T} <= {tuple(column) for column in centroids.T}
 
 
 def test_more_trees_reduce_the_loss():

@@ -7,6 +7,8 @@ the models of nodes; `node_*` calibrate them, by the formulas of `dubito._numeri
 ========================================================  ======================================
 formula                                                   module
 ========================================================  ======================================
+random splits of classes, and the tree they grow          `class_splits`
+class centroids                                           `class_centroids`
 tree by balanced 2-means                                  `balanced_means`
 class probabilities, bounds, maximal classes on paths     `tree_paths`
 the k most probable classes, best-first search            `top_classes_compiled`

@@ -1,0 +1,84 @@
+"""Class centroids, scaled so that distances between classes can be compared."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    from numpy.random import Generator
+
+    from dubito._typing import FloatArray, IntArray
+
+#: Number of entries of dense rows that are copied at a time.
+_BLOCK = 1 << 17
+
+
+def class_centroids(X: Any, column: IntArray, weight: FloatArray, n_classes: int) -> Any:
+    """Return the class centroids, (K, p), scaled so that distances can be compared.
+
+    Dense features are standardised by their standard deviation over all rows; centroids of sparse
+    features are normalised to unit length (unless a class has no entries) and stay sparse.
+
+    Parameters
+    ----------
+    X : ndarray or CSR of shape (n, p)
+        The rows, finite.
+    column : ndarray of int, shape (n,)
+        The class of each row.
+    weight : ndarray of shape (n,)
+        The sample weights; a row of weight 0 is ignored.
+    n_classes : int
+        K; each class has a row of positive weight.
+
+    Returns
+    -------
+    ndarray or CSR of shape (K, p)
+    """
+    total = np.bincount(column, weight, n_classes)
+    fraction = weight / total[column]  # of its class that a row is
+    if sp.issparse(X):
+        return _sparse_centroids(X, column, fraction, n_classes)
+    return _dense_centroids(X, column, fraction, total / total.sum())
+
+
+def _sparse_centroids(X: Any, column: IntArray, fraction: FloatArray, n_classes: int) -> Any:
+    n = X.shape[0]
+    gather = sp.csr_matrix((fraction, (column, np.arange(n))), shape=(n_classes, n))
+    centroids = (gather @ X).tocsr()
+    squares = np.add.reduceat(np.append(centroids.data**2, 0.0), centroids.indptr[:-1])
+    length = np.sqrt(np.where(np.diff(centroids.indptr) > 0, squares, 1.0))
+    length[length == 0] = 1.0
+    centroids.data /= np.repeat(length, np.diff(centroids.indptr))
+    return centroids
+
+
+def _dense_centroids(
+    X: npt.NDArray[Any], column: IntArray, fraction: FloatArray, class_fraction: FloatArray
+) -> FloatArray:
+    """Return standardised class means, computed in blocks because float64 copies are made."""
+    centroids = np.zeros((len(class_fraction), X.shape[1]))
+    order = np.argsort(column, kind="stable")
+    blocks = np.array_split(order, max(1, X.size // _BLOCK))
+    middle = sum((fraction * class_fraction[column])[rows] @ X[rows] for rows in blocks)
+    variance = np.zeros(X.shape[1])
+    for rows in blocks:
+        shifted = X[rows] - middle
+        part = fraction[rows, None] * shifted
+        first = np.flatnonzero(np.diff(column[rows], prepend=-1))
+        centroids[column[rows[first]]] += np.add.reduceat(part, first)
+        variance += class_fraction[column[rows]] @ (part * shifted)
+    spread = np.sqrt(variance)
+    # The spread of a constant feature is rounding error.
+    constant = spread <= len(X) * np.finfo(np.float64).eps * np.abs(middle)
+    centroids[:, constant] = 0.0
+    return centroids / np.where(constant, 1.0, spread)
+
+
+def half_of_features(centroids: Any, rng: Generator) -> Any:
+    """Return the centroids in a random half of the features, at least one."""
+    p = centroids.shape[1]
+    return centroids[:, np.sort(rng.permutation(p)[: max(p // 2, 1)])]
