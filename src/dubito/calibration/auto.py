@@ -15,45 +15,44 @@ out.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
 from dubito._numerics.targets import LIGHT
-from dubito.belief import Bounds
 from dubito.calibration._kernels.softmax_models import fit_slope, slope_loss, subsample_rows
 from dubito.calibration.base import BaseCalibrator, TwoClassMassMixin
 from dubito.calibration.isotonic import IsotonicCalibrator
 from dubito.calibration.matrix import MatrixCalibrator
+from dubito.calibration.one_vs_rest import base_rate
 from dubito.calibration.scores import in_safe_units
 from dubito.calibration.uncertainty import including
 from dubito.calibration.vector import VectorCalibrator
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from dubito._typing import BoolArray, FloatArray, IntArray
-
-    Pair = tuple[FloatArray, FloatArray]
 
 #: Classes up to which the second step is matrix scaling; beyond, vector scaling.
 _MATRIX_CLASSES = 100
 #: Fewest rows, fewest rows per class, and most classes for which an isotonic map is pooled.
 _POOL_ROWS, _POOL_ROWS_PER_CLASS, _POOL_CLASSES = 200, 30, 50
-#: Rows on which the weights of the maps are chosen; of more, a fixed random sample.
+#: Most rows on which the weights of the maps are chosen; of more, a fixed random sample.
 _MOST_FOLDED = 5000
+#: Folds of that choice.
 _FOLDS = 5
-#: Prior rows of the map, the isotonic map and the base rates.
+#: Prior rows of the map, the isotonic map and the base rates: a in `fit_weights`.
 _PRIOR_ROWS = np.array([4.0, 0.1, 0.02])
-#: Weight of the base rate where it is not cross-validated, in rows.
+#: Weight of the base rates where it is not cross-validated, in rows.
 _BASE_ROWS = 0.25
-#: Candidate limits of gaps: these quantiles of all gaps, besides none.
+#: Rows of unknown label that the base rates include.
+_UNKNOWN_ROWS = 1
+#: Candidate limits of gaps: these quantiles of all positive gaps, besides no limit.
 _QUANTILES = (0.02, 0.1, 0.25, 0.5, 0.75, 0.9)
 #: Increase of the log-likelihood that a limit must bring.
 _GAIN = 4.0
-#: Scores on which the limit is chosen; of more, a fixed random sample of rows.
+#: Most scores on which the limit is chosen; of more, a fixed random sample of rows.
 _MOST_SCORES = 300_000
-#: Most iterations for the weights of the maps, and the change of weights that ends them.
+#: Most iterations for the weights of the maps, and the change of weights at which they stop.
 _ITERATIONS, _CHANGE = 200, 1e-6
 
 
@@ -66,7 +65,7 @@ class LimitedSlope(NamedTuple):
     def log_proba(self, u: FloatArray) -> FloatArray:
         """Return the log softmax of limited scores times the slope."""
         z = self.slope * limit_gaps(u, self.limit)
-        # The best score is 0, so that nothing overflows.
+        # The best limited score of a row is 0, so exp does not overflow.
         return z - np.log(np.exp(z).sum(axis=1, keepdims=True))
 
 
@@ -77,11 +76,11 @@ def limit_gaps(u: FloatArray, limit: float) -> FloatArray:
 
 
 def fit_limited_slope(u: FloatArray, y: IntArray, weight: FloatArray) -> LimitedSlope:
-    """Return slope and limit of the largest likelihood; no limit unless one is clearly better."""
+    """Return limit and slope of the largest likelihood; a limit must raise it by `_GAIN`."""
     rows = subsample_rows(len(u), max(_MOST_SCORES // u.shape[1], 1000))
     u, y, weight = u[rows], y[rows], weight[rows]
     best, least = LimitedSlope(np.inf, 1.0), np.inf
-    for limit in (np.inf, *_candidates(u, weight)):
+    for limit in (np.inf, *_candidate_limits(u, weight)):
         v = np.ascontiguousarray(limit_gaps(u, limit))
         slope = fit_slope(v, y, weight, LIGHT).theta
         loss = slope_loss(v, y, weight, LIGHT, slope) + (limit < np.inf) * _GAIN
@@ -89,12 +88,12 @@ def fit_limited_slope(u: FloatArray, y: IntArray, weight: FloatArray) -> Limited
             best, least = LimitedSlope(float(limit), slope), loss
     if best.slope > 0:
         return best
-    # Higher scores go with other labels: a slope of 0 would hide them from the next steps.
+    # Higher scores go with other labels. A slope of 0 would make all features of the next step 0.
     typical = float(np.abs(limit_gaps(u, best.limit)).mean())
     return best._replace(slope=1 / typical if typical > 0 else 1.0)
 
 
-def _candidates(u: FloatArray, weight: FloatArray) -> FloatArray:
+def _candidate_limits(u: FloatArray, weight: FloatArray) -> FloatArray:
     """Return weighted quantiles of the positive gaps."""
     gaps = (u.max(axis=1, keepdims=True) - u).ravel()
     weights = np.repeat(weight, u.shape[1])
@@ -103,30 +102,31 @@ def _candidates(u: FloatArray, weight: FloatArray) -> FloatArray:
     if not len(gaps):
         return gaps
     order = np.argsort(gaps)
-    below = np.cumsum(weights[order])
-    at = np.searchsorted(below, np.array(_QUANTILES) * below[-1])
-    return np.unique(gaps[order[np.minimum(at, len(order) - 1)]])
+    cumulated = np.cumsum(weights[order])
+    rank = np.searchsorted(cumulated, np.array(_QUANTILES) * cumulated[-1])
+    return np.unique(gaps[order[np.minimum(rank, len(order) - 1)]])
 
 
 def folds_by_margin(u: FloatArray, y: IntArray, n_folds: int) -> IntArray:
-    """Return the fold of each row by the rank of its margin, the true score minus the best other.
+    """Return the fold of each row: the rank of its margin modulo `n_folds`.
 
-    Equal rows are in one fold, so that a row of weight 2 counts as two rows, and the order of rows
-    or classes does not matter.
+    The margin is the score of the true class minus the best of the other classes. Equal rows are in
+    one fold, so that a row of weight 2 counts as two rows, and the order of rows or classes does
+    not matter.
     """
     rows = np.arange(len(u))
     others = u.copy()
     others[rows, y] = -np.inf
     margin = u[rows, y] - others.max(axis=1)
-    # Rounded, because differences of equal scores may differ by rounding.
+    # Rounded: margins that are equal in exact arithmetic may differ in the last digits.
     unit = float(np.abs(margin).max()) or 1.0
     return np.unique(np.round(margin / unit, 12), return_inverse=True)[1] % n_folds
 
 
 def balanced(fold: IntArray, weight: FloatArray, n_folds: int) -> bool:
     """Return whether every fold has rows and none has more than half of their weight."""
-    held = np.bincount(fold, weight, n_folds)
-    return bool(held.min() > 0 and held.max() <= 0.5 * held.sum())
+    totals = np.bincount(fold, weight, n_folds)
+    return bool(totals.min() > 0 and totals.max() <= 0.5 * totals.sum())
 
 
 def fit_weights(likelihood: FloatArray, weight: FloatArray, prior: FloatArray) -> FloatArray:
@@ -178,8 +178,10 @@ class AutoCalibrator(TwoClassMassMixin, BaseCalibrator):
         of which the logarithm is taken, or their logarithms.
     floor : float or "auto", default="auto"
         Probabilities below it are raised to it before their logarithm is taken. "auto" is half of
-        the smallest positive one in the fit, within 1e-16 and 0.01: a class without votes in
-        a forest is then a little less likely than one with one vote.
+        the smallest positive one in the fit, between 1e-16 and 0.01: a class without votes in
+        a forest is then a little less likely than one with one vote. For log-probabilities "auto"
+        is the power of 1e-16 that fits the rows best by one slope, which limits the influence of a
+        few extreme ones.
     classes : array-like of shape (K,), optional
         Labels in the order of the columns; needed if y lacks some.
 
@@ -219,8 +221,8 @@ class AutoCalibrator(TwoClassMassMixin, BaseCalibrator):
     weights of the pool were chosen on digits, breast cancer and wine, also with few features, noisy
     labels and merged classes; `benchmarks/QUALITY.md` has the results on other data. Folds do not
     depend on the order of rows or classes, except that with more than 5,000 rows the weights are
-    chosen on a fixed sample of positions. There is no isotonic map if so many scores are equal that
-    one fold would have more than half of the rows.
+    chosen on a fixed sample of row numbers. There is no isotonic map if so many scores are equal
+    that one fold would have more than half of the rows.
 
     Examples
     --------
@@ -249,13 +251,13 @@ class AutoCalibrator(TwoClassMassMixin, BaseCalibrator):
             self._limited.limit * self._unit,
         )
         self.map_ = self._fresh_map().fit(self._features(u), y, weight)
-        self.base_rate_ = base_rate(np.bincount(y, weight, n_classes))
+        self.base_rate_ = _base_rate(y, weight, n_classes)
         self.isotonic_: IsotonicCalibrator | None = None
-        floor = _BASE_ROWS / (total + 1)
-        self.weights_ = np.array([1 - floor, 0.0, floor])
+        base_weight = _BASE_ROWS / (total + 1)
+        self.weights_ = np.array([1 - base_weight, 0.0, base_weight])
         if self._has_rows_to_pool(total):
             self._pool(u, y, weight)
-        self.summary_ = self._sentence(total)
+        self.summary_ = self._summary(total)
 
     def _has_rows_to_pool(self, total: float) -> bool:
         """Return whether there are enough rows to pool an isotonic map."""
@@ -264,7 +266,7 @@ class AutoCalibrator(TwoClassMassMixin, BaseCalibrator):
         return n_classes <= _POOL_CLASSES and total >= enough
 
     def _pool(self, u: FloatArray, y: IntArray, weight: FloatArray) -> None:
-        """Fit the isotonic map and the weights of all parts, unless too many rows are equal."""
+        """Fit the isotonic map and the weights of the pool, unless too many rows are equal."""
         rows = subsample_rows(len(u), _MOST_FOLDED)
         some_u, some_y, some_weight = u[rows], y[rows], weight[rows]
         fold = folds_by_margin(some_u, some_y, _FOLDS)
@@ -273,27 +275,26 @@ class AutoCalibrator(TwoClassMassMixin, BaseCalibrator):
         likelihood = np.empty((len(rows), 3))
         for k in range(_FOLDS):
             train, left = fold != k, fold == k
-            parts = self._left_out_proba(some_u, some_y, some_weight, train, left)
-            likelihood[left] = np.column_stack([p[np.arange(len(p)), some_y[left]] for p in parts])
+            probas = self._left_out_proba(some_u, some_y, some_weight, train, left)
+            likelihood[left] = np.column_stack([p[np.arange(len(p)), some_y[left]] for p in probas])
         self.weights_ = fit_weights(likelihood, some_weight, _PRIOR_ROWS)
         self.isotonic_ = self._fresh_isotonic().fit(self._limited.slope * u, y, weight)
 
     def _left_out_proba(
         self, u: FloatArray, y: IntArray, weight: FloatArray, train: BoolArray, left: BoolArray
     ) -> list[FloatArray]:
-        """Return probabilities of the rows left out, by each part fitted to the rows `train`."""
+        """Return probabilities of the rows left out, by each map of the pool fitted to `train`."""
         logits = self._limited.slope * u
         isotonic = self._fresh_isotonic().fit(logits[train], y[train], weight[train])
-        base = base_rate(np.bincount(y[train], weight[train], u.shape[1]))
+        base = _base_rate(y[train], weight[train], u.shape[1])
         features = self._features(u)
         proba = self.map_.left_out_proba(features[train], y[train], weight[train], features[left])
         return [proba, isotonic.predict_proba(logits[left]), np.broadcast_to(base, proba.shape)]
 
     def _fresh_map(self) -> MatrixCalibrator | VectorCalibrator:
         """Return the second step, not fitted."""
-        n_classes = len(self.classes_)
-        kind = MatrixCalibrator if self._has_matrix() else VectorCalibrator
-        return kind(classes=np.arange(n_classes))._trusting_labels()
+        calibrator = MatrixCalibrator if self._has_matrix() else VectorCalibrator
+        return calibrator(classes=np.arange(len(self.classes_)))._trusting_labels()
 
     def _has_matrix(self) -> bool:
         """Return whether the second step is matrix scaling."""
@@ -329,32 +330,32 @@ class AutoCalibrator(TwoClassMassMixin, BaseCalibrator):
         misfit = self.map_.misfit_
         return misfit if self.isotonic_ is None else min(misfit, super()._misfit(table, y, weight))
 
-    def _bounds(self, table: FloatArray) -> Pair:
-        return self._pooled_bounds(table, None)
-
-    def _level_bounds(self, table: FloatArray, level: float) -> Pair:
-        return self._pooled_bounds(table, level)
-
-    def _pooled_bounds(self, table: FloatArray, level: float | None) -> Pair:
+    def _level_bounds(
+        self, table: FloatArray, level: float | None
+    ) -> tuple[FloatArray, FloatArray]:
         """Return the weighted means of the maps' bounds, widened to include the probability.
 
-        The base rates are left out: they keep probabilities from 0 and 1, which may be the truth.
+        The base rates are left out: they keep probabilities away from 0 and 1, which may be the
+        true ones.
         """
         u = self._scores(table)
-        bounds = self.map_.predict_bounds(self._features(u), level)
+        lower, upper = self.map_.predict_bounds(self._features(u), level)
         if self.isotonic_ is not None:
             weight = self.weights_[1] / self.weights_[:2].sum()
-            more = self.isotonic_.predict_bounds(self._limited.slope * u, level)
-            pair = zip(bounds, more, strict=True)
-            bounds = Bounds(*((1 - weight) * side + weight * other for side, other in pair))
-        return including(self._proba(table), (bounds.lower, bounds.upper))
+            isotonic = self.isotonic_.predict_bounds(self._limited.slope * u, level)
+            lower = (1 - weight) * lower + weight * isotonic.lower
+            upper = (1 - weight) * upper + weight * isotonic.upper
+        return including(self._proba(table), (lower, upper))
+
+    def _bounds(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return self._level_bounds(table, None)
 
     def _scores(self, table: FloatArray) -> FloatArray:
         """Return log scores in the units of the fit."""
         return np.asarray(self._log_scores(table, normalised=True) / self._unit)
 
-    def _sentence(self, total: float) -> str:
-        """Return the summary of the choices made."""
+    def _summary(self, total: float) -> str:
+        """Return one sentence with the choices made."""
         first = f"temperature {1 / self.slope_:.3g}"
         if self.limit_ < np.inf:
             first += f" of scores limited to {self.limit_:.3g} below the best"
@@ -370,6 +371,7 @@ class AutoCalibrator(TwoClassMassMixin, BaseCalibrator):
         )
 
 
-def base_rate(counts: npt.NDArray[Any]) -> FloatArray:
+def _base_rate(y: IntArray, weight: FloatArray, n_classes: int) -> FloatArray:
     """Return frequencies of the classes, one row of unknown label added."""
-    return np.asarray((counts + 1 / len(counts)) / (counts.sum() + 1))
+    counts = np.bincount(y, weight, n_classes)
+    return base_rate(counts, counts.sum(), _UNKNOWN_ROWS)

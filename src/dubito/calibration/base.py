@@ -1,4 +1,4 @@
-"""The base class of calibrators, which checks input, and what several calibrators share."""
+"""Base class of calibrators, which checks their input, and mixins that several of them use."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from dubito._typing import FloatArray, IntArray
 
-#: Numbers that a prediction may hold at once besides its result: 32 MiB.
+#: Most numbers that a prediction holds in memory besides its result: 32 MiB.
 _CHUNK = 2**22
 
 
@@ -59,7 +59,7 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
         "classes": ["array-like", None],
     }
 
-    #: Numbers a prediction holds at once for each row and class.
+    #: Numbers that a prediction holds in memory for each row and class.
     _working_set: ClassVar[int] = 4
 
     #: Whether bounds are the purpose of the calibrator. Nested dichotomies compute bounds at their
@@ -132,7 +132,7 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
     def _trusting_labels(self) -> Self:
         """Return the calibrator itself, with its warnings about labels and form switched off.
 
-        For a calibrator inside another one, which checks both itself.
+        For a calibrator inside another one, whose own `fit` and `predict_bounds` give them.
         """
         self._trusts_labels = True
         return self
@@ -188,19 +188,19 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
         level = check_level(level)
         chunks = self._chunks(scores)
         if level is None:
-            pairs = [self._bounds(chunk) for chunk in chunks]
+            bounds = [self._bounds(chunk) for chunk in chunks]
         else:
-            pairs = [self._level_bounds(chunk, level) for chunk in chunks]
+            bounds = [self._level_bounds(chunk, level) for chunk in chunks]
             if not getattr(self, "_trusts_labels", False):
                 warn_of_misfit(self, self._current_misfit())
-        lower, upper = (np.concatenate(side) for side in zip(*pairs, strict=True))
+        lower, upper = map(np.concatenate, zip(*bounds, strict=True))
         return Bounds(lower, upper, level)
 
     def node_map(self) -> tuple[str, dict[str, Any]] | None:
-        """Return form and options of the map, if nested dichotomies fit all their nodes at once.
+        """Return form and options of the map, if nested dichotomies fit all tree nodes together.
 
-        None: they fit a clone of the calibrator at each node. A subclass may change the map, so it
-        does not inherit the form.
+        None: they fit a clone of the calibrator at each tree node. A subclass may change the map,
+        so it does not inherit the form.
         """
         return None
 
@@ -233,8 +233,8 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
         """Return the fraction of rows that contradict the form of the map."""
         classes = frequent_classes(y, weight, len(self.classes_))
         chunks = zip(self._split(table), self._split(y), strict=True)
-        pairs = [events_of(self._proba(part), labels, classes) for part, labels in chunks]
-        proba, event = (np.concatenate(side) for side in zip(*pairs, strict=True))
+        events = [events_of(self._proba(chunk), labels, classes) for chunk, labels in chunks]
+        proba, event = map(np.concatenate, zip(*events, strict=True))
         return misfit_of(proba, event, weight)
 
     def _current_misfit(self) -> float:
@@ -264,7 +264,7 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
         return table
 
     def _check_columns(self, table: FloatArray, scores: Any) -> None:  # noqa: ARG002
-        """Raise unless the table has the columns of the fit; `scores` are as they were given."""
+        """Raise unless the table has as many columns as in the fit; `scores` are those passed."""
         if table.shape[1] != self.n_features_in_:
             raise CalibrationInputError(
                 f"scores has {counted(table.shape[1], 'column')}, but {type(self).__name__} was "
@@ -272,11 +272,11 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
             )
 
     def _single_input(self) -> str:
-        """Return what `input` says of the scores of a single classifier."""
+        """Return the `input` that holds for the scores of a single classifier."""
         return self.input
 
     def _input_for(self, kind: str) -> str:
-        """Return the `input` to set for scores of a kind that an estimator is known to give."""
+        """Return the `input` to set, where `kind` is the exact one of an estimator's scores."""
         return kind
 
     def _single_scores(self, scores: FloatArray) -> FloatArray:
@@ -337,9 +337,14 @@ def _refuse_continuous(labels: npt.NDArray[Any]) -> None:
         )
 
 
-def has_two_classes(calibrator: Any) -> bool:
+def count_classes(estimator: Any) -> int:
+    """Return the number of classes; 2 before the fit, so that methods for two are available."""
+    return len(estimator.classes_) if hasattr(estimator, "classes_") else 2
+
+
+def has_two_classes(estimator: Any) -> bool:
     """Return True for two classes, or before the fit; else raise an explained AttributeError."""
-    n_classes = len(getattr(calibrator, "classes_", "ab"))
+    n_classes = count_classes(estimator)
     if n_classes == 2:
         return True
     raise AttributeError(

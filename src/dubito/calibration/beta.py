@@ -11,19 +11,19 @@ import numpy as np
 from scipy.special import expit, log_expit
 
 from dubito._compat import Interval, StrOptions
-from dubito._numerics.logistic_fit import (
-    LogisticFit,
-    choose_ridge,
-    fit_logistic,
-    leave_one_out_loss,
-)
+from dubito._numerics.logistic_fit import LogisticFit, fit_logistic, leave_one_out_loss
 from dubito._numerics.targets import event_targets
 from dubito.calibration.base import UncachedStateMixin
 from dubito.calibration.diagnostics import misfit_fraction
 from dubito.calibration.errors import warn_unless_converged
-from dubito.calibration.evidential_logistic import STORED_ROWS, EventRows, condensed_rows
+from dubito.calibration.evidential_logistic import EventRows, condensed_rows
 from dubito.calibration.one_vs_rest import OneVsRestCalibrator
-from dubito.calibration.platt import SigmoidMap, fit_sigmoid
+from dubito.calibration.platt import (
+    SigmoidMap,
+    fit_sigmoid,
+    fit_with_ridge,
+    misfit_unless_stored,
+)
 from dubito.calibration.uncertainty import LinearUncertainty, including, linear_uncertainty
 
 if TYPE_CHECKING:
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
     from dubito._typing import BoolArray, FloatArray, IntArray
 
-#: Larger log-odds are clipped: they carry no information and would dominate the other columns.
+#: Larger log-odds are clipped: they carry no more information and would dominate the fit.
 _LARGEST_LOG_ODDS = 1e5
 
-#: Penalty strength of a prior standard deviation of 1 for a and b in their unit.
-_WEAKEST = 1.0
+#: Penalty strengths of a, b and c for bounds: prior standard deviation 1 for a and b in their unit.
+_BOUNDS_PENALTY = np.array([1.0, 1.0, 0.0])
 
 #: Logits whose standard deviation is smaller count as constant: the difference is rounding.
-_RESOLVED = 1e-12
+_SMALLEST_DEVIATION = 1e-12
 
 
 class BetaCalibrator(OneVsRestCalibrator):
@@ -64,10 +64,8 @@ class BetaCalibrator(OneVsRestCalibrator):
         the fitted sigmoid, so their unit and origin do not matter, and a, b, c refine that map. A
         decreasing sigmoid is replaced by a flat map: a, b ≥ 0 keep the order of the scores.
     floor : float or "auto", default="auto"
-        Probabilities below it are raised to it before their logarithm is taken. "auto" is half of
-        the smallest positive one in the fit, between 1e-16 and 0.01; for log-probabilities it is
-        the power of 1e-16 that fits the rows best by one slope, which limits the influence of a
-        few extreme ones.
+        Probabilities below it are raised to it before their logarithm is taken; "auto" chooses it
+        on the rows of the fit, as in `AutoCalibrator`.
     classes : array-like of shape (K,), optional
         Labels in the order of the columns; needed if y lacks some.
 
@@ -141,20 +139,16 @@ class BetaCalibrator(OneVsRestCalibrator):
         return float(np.mean([m.misfit for m in self.maps_]))
 
     def _fit_map(self, score: FloatArray, event: BoolArray, weight: FloatArray) -> BetaMap:
-        if self.input == "margin":
-            start = _start_for_margins(
-                fit_sigmoid(score, event, weight, ridge=self.ridge, identity=False)
-            )
-        else:
+        margins = self.input == "margin"
+        if not margins:
             score = np.clip(score, -_LARGEST_LOG_ODDS, _LARGEST_LOG_ODDS)
-            start = _start_for_logits(
-                fit_sigmoid(score, event, weight, ridge=self.ridge, identity=True)
-            )
+        sigmoid = fit_sigmoid(score, event, weight, ridge=self.ridge, identity=not margins)
+        start = _start_for_margins(sigmoid) if margins else _start_for_logits(sigmoid)
         return _fit_beta(score, event, weight, start, self.ridge)
 
 
 class _StartingPoint(NamedTuple):
-    """How scores become log-odds, the unit of a and b, and the ridge's centre in these units."""
+    """The map of scores to log-odds, the unit of a and b, and the ridge's centre in these units."""
 
     reader: _LogOddsReader
     unit: float
@@ -162,16 +156,16 @@ class _StartingPoint(NamedTuple):
 
 
 def _start_for_margins(sigmoid: SigmoidMap) -> _StartingPoint:
-    """Return the start for margins, which the sigmoid maps to log-odds, so that a = b = 1."""
+    """Return the start for margins: the sigmoid maps them to log-odds, and a = b = 1, c = 0."""
     prior = [1.0, 1.0, 0.0] if sigmoid.slope > 0 else [0.0, 0.0, sigmoid.fit.coef[1]]
     return _StartingPoint(_LogOddsReader(sigmoid), 1.0, np.array(prior))
 
 
 def _start_for_logits(sigmoid: SigmoidMap) -> _StartingPoint:
     """Return the start for logits, which are used unchanged; the sigmoid gives a and b."""
-    spread = sigmoid.scale > _RESOLVED
-    unit = max(sigmoid.slope, 1 / sigmoid.scale) if spread else 1.0
-    if spread and sigmoid.slope > 0:
+    varies = sigmoid.scale > _SMALLEST_DEVIATION
+    unit = max(sigmoid.slope, 1 / sigmoid.scale) if varies else 1.0
+    if varies and sigmoid.slope > 0:
         prior = [sigmoid.slope / unit, sigmoid.slope / unit, sigmoid.intercept]
     else:
         prior = [0.0, 0.0, sigmoid.fit.coef[1]]
@@ -207,16 +201,18 @@ class BetaMap(UncachedStateMixin):
 
     @cached_property
     def belief_uncertainty(self) -> LinearUncertainty:
-        """Log-odds of the fitted map with standard errors, computed at the first call."""
+        """Log-odds of the fitted map with standard errors."""
         return self._uncertainty(self.fit.coef)
 
     @cached_property
     def level_uncertainty(self) -> LinearUncertainty:
-        """Log-odds of the map with the weakest ridge: a chosen ridge would move its centre."""
+        """Log-odds of the map refitted with the weaker penalty of bounds, with standard errors.
+
+        The chosen ridge would move the centre of the bounds.
+        """
         design, event, weight = self._design_rows()
         target, prior = event_targets(event, weight, "light"), self.fit.coef
-        penalty = np.array([_WEAKEST, _WEAKEST, 0.0])
-        fit = fit_logistic(design, target, weight, penalty, prior, nonnegative=(0, 1))
+        fit = fit_logistic(design, target, weight, _BOUNDS_PENALTY, prior, nonnegative=(0, 1))
         return self._uncertainty(fit.coef)
 
     @cached_property
@@ -243,7 +239,7 @@ class BetaMap(UncachedStateMixin):
 
     def _uncertainty(self, coef: FloatArray) -> LinearUncertainty:
         design, _, weight = self._design_rows()
-        return linear_uncertainty(design, weight, coef, np.array([_WEAKEST, _WEAKEST, 0.0]))
+        return linear_uncertainty(design, weight, coef, _BOUNDS_PENALTY)
 
     def _design_rows(self) -> EventRows:
         odds, event, weight = self.rows
@@ -267,7 +263,7 @@ class BetaMap(UncachedStateMixin):
 
 
 def _logarithms(odds: FloatArray) -> FloatArray:
-    """Return ln q and -ln(1-q)."""
+    """Return the columns ln q and -ln(1-q), where the log-odds are those of q."""
     return np.column_stack([log_expit(odds), -log_expit(-odds)])
 
 
@@ -276,7 +272,7 @@ def _design(odds: FloatArray, centre: FloatArray, unit: float) -> FloatArray:
 
 
 def _penalty(strength: float) -> FloatArray:
-    # The sigmoid was fitted to the same rows: a weaker penalty would overfit few of them.
+    # 20 times that of the sigmoid, which was fitted to the same rows: less would overfit few rows.
     return np.full(3, 20 * strength)
 
 
@@ -289,11 +285,11 @@ def _fit_beta(
 ) -> BetaMap:
     """Return the fitted map: a and b in their unit, and c."""
     odds = start.reader(score)
-    # Centred: the columns of small scores are nearly constant, and so nearly that of c.
+    # Centred: columns of small scores are nearly constant, so nearly collinear with that of c.
     centre = np.average(_logarithms(odds), axis=0, weights=weight)
     design = _design(odds, centre, start.unit)
     prior = start.prior.copy()
-    prior[2] += start.unit * float(prior[:2] @ centre)  # log-odds there
+    prior[2] += start.unit * float(prior[:2] @ centre)  # c of centred columns: log-odds there
 
     def fit_with(strength: float, first: FloatArray | None = None) -> LogisticFit:
         return fit_logistic(
@@ -309,19 +305,15 @@ def _fit_beta(
     def loss_of(strength: float, fit: LogisticFit) -> float:
         return leave_one_out_loss(design, event, weight, _penalty(strength), fit)
 
-    if isinstance(ridge, str):
-        chosen, fit = choose_ridge(fit_with, loss_of)
-    else:
-        chosen, fit = float(ridge), fit_with(float(ridge))
-    # Points are condensed for a curve whose slope in log-odds is at most a or b, and at least 1.
+    strength, fit = fit_with_ridge(ridge, fit_with, loss_of)
+    # Rows are condensed as for a line whose slope is the larger of a and b, at least 1.
     steepest = max(float(np.abs(fit.coef[:2]).max()) * start.unit, 1.0)
-    few = len(odds) <= STORED_ROWS
     return BetaMap(
         reader=start.reader,
         centre=centre,
         unit=start.unit,
-        ridge=chosen,
+        ridge=strength,
         fit=fit,
         rows=condensed_rows(odds, event, weight, (float(fit.coef[2]), steepest)),
-        fitted_misfit=None if few else misfit_fraction(expit(design @ fit.coef), event, weight),
+        fitted_misfit=misfit_unless_stored(design @ fit.coef, event, weight),
     )

@@ -12,7 +12,6 @@ from scipy.special import logit, xlogy
 from dubito._compat import Interval, StrOptions
 from dubito._numerics import bernoulli
 from dubito._numerics.isotonic import pool_ties, weight_sums
-from dubito.calibration.base import BaseCalibrator
 from dubito.calibration.one_vs_rest import OneVsRestCalibrator
 from dubito.calibration.uncertainty import including
 
@@ -24,14 +23,8 @@ if TYPE_CHECKING:
 #: Neighbouring numbers of bins that "auto" tries differ by about this ratio.
 _TRIAL_RATIO = 1.2
 
-#: "auto" tries up to this many times the cube root of the rows' weight.
-_TRIALS_UP_TO = 2.0
-
-#: How bins are declared by every calibrator that has them.
-BIN_CONSTRAINTS: dict[str, list[Any]] = {
-    "n_bins": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-    "strategy": [StrOptions({"quantile", "uniform"})],
-}
+#: Largest number of bins that "auto" tries, over the cube root of the rows' weight.
+_MOST_BINS = 2.0
 
 
 @dataclass(frozen=True)
@@ -43,7 +36,7 @@ class Bins:
     failures: FloatArray
 
     def find(self, score: FloatArray) -> IntArray:
-        """Return the bin of each score; scores beyond those seen are in the first or last bin."""
+        """Return the bin of each score; scores beyond those of the fit are in an outer bin."""
         return np.searchsorted(self.edges, score, side="right")
 
     def belief(self) -> tuple[FloatArray, FloatArray]:
@@ -53,8 +46,8 @@ class Bins:
     def level_bounds(self, score: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
         """Return limits of the mean probability of each score's bin at a level, each (n,)."""
         lower, upper = bernoulli.clopper_pearson(self.successes, self.failures, level)
-        place = self.find(score)
-        return lower[place], upper[place]
+        index = self.find(score)
+        return lower[index], upper[index]
 
     def contour(self, score: FloatArray, theta: FloatArray) -> FloatArray:
         """Return the plausibility of each probability θ for each score, (n, len(theta))."""
@@ -62,10 +55,11 @@ class Bins:
         return bernoulli.contour(theta, successes, failures)[self.find(score)]
 
     def leave_one_out_loss(self) -> float:
-        r"""Return the log loss of Laplace's rule with each row's own weight left out.
+        r"""Return the log loss of Laplace's rule with each row left out of its own prediction.
 
-        A success is then predicted with :math:`(k-1+1)/(n-1+2)`, so the loss is
-        :math:`-\sum k\log\frac k{n+1}+(n-k)\log\frac{n-k}{n+1}`, whatever the weights.
+        A success in a bin with k successes among n rows is then predicted with
+        :math:`(k-1+1)/(n-1+2)`, so the loss is
+        :math:`-\sum k\log\frac k{n+1}+(n-k)\log\frac{n-k}{n+1}`; weights are treated as rows.
         """
         total = self.successes + self.failures
         fit = xlogy(self.successes, self.successes) + xlogy(self.failures, self.failures)
@@ -74,14 +68,15 @@ class Bins:
 
 @dataclass(frozen=True)
 class ScoreBinner:
-    """Counts events between edges.
+    """Chooses the edges of bins and counts events in them.
 
     Parameters
     ----------
     n_bins, strategy
-        As of `BinningCalibrator`.
+        As in `BinningCalibrator`.
     probabilities : bool
-        Whether scores are log-odds of probabilities: uniform bins are then uniform in those.
+        Whether scores are log-odds of probabilities: "uniform" bins then have equal width in
+        probability.
     """
 
     n_bins: int | str
@@ -89,31 +84,31 @@ class ScoreBinner:
     probabilities: bool
 
     def count(self, score: FloatArray, event: BoolArray, weight: FloatArray) -> Bins:
-        """Choose the bins and count in them."""
-        tallies = pool_ties(score, event, weight)
+        """Return the bins with their counts."""
+        counts = pool_ties(score, event, weight)
         if self.n_bins != "auto":
-            return self._cut(int(self.n_bins), *tallies)
-        trials = (self._cut(n, *tallies) for n in _trials(len(tallies[0]), weight.sum()))
+            return self._count_in(int(self.n_bins), *counts)
+        trials = (self._count_in(n, *counts) for n in _trials(len(counts[0]), weight.sum()))
         return min(trials, key=Bins.leave_one_out_loss)
 
-    def _cut(
+    def _count_in(
         self, n_bins: int, distinct: FloatArray, successes: FloatArray, failures: FloatArray
     ) -> Bins:
-        """Count in a given number of bins."""
+        """Return a given number of bins with their counts; fewer where scores are tied."""
         if self.strategy == "quantile":
             edges = _quantile_edges(n_bins, distinct, successes + failures)
         else:
             edges = self._uniform_edges(n_bins, distinct)
-        place = np.searchsorted(edges, distinct, side="right")
+        index = np.searchsorted(edges, distinct, side="right")
         size = len(edges) + 1
-        return Bins(edges, weight_sums(place, successes, size), weight_sums(place, failures, size))
+        return Bins(edges, weight_sums(index, successes, size), weight_sums(index, failures, size))
 
     def _uniform_edges(self, n_bins: int, distinct: FloatArray) -> FloatArray:
         inner = np.arange(1, n_bins) / n_bins
         if self.probabilities:
             return np.asarray(logit(inner))
         edges = np.unique(distinct[0] * (1 - inner) + distinct[-1] * inner)
-        # A range too narrow for its bins keeps those edges that divide it.
+        # In a range of few floating-point numbers some edges round to its ends.
         return edges[(edges > distinct[0]) & (edges <= distinct[-1])]
 
 
@@ -122,9 +117,9 @@ def _quantile_edges(n_bins: int, distinct: FloatArray, weight: FloatArray) -> Fl
 
     A distinct score belongs to the bin in which the middle of its weight falls: ties stay together.
     """
-    end = np.cumsum(weight)
-    place = np.floor(n_bins * ((end - 0.5 * weight) / end[-1]))
-    last = np.flatnonzero(np.diff(place) > 0)
+    cumulated = np.cumsum(weight)
+    index = np.floor(n_bins * ((cumulated - 0.5 * weight) / cumulated[-1]))
+    last = np.flatnonzero(np.diff(index) > 0)
     low, high = distinct[last], distinct[last + 1]
     middle = 0.5 * low + 0.5 * high
     return np.where(middle > low, middle, high)
@@ -132,7 +127,7 @@ def _quantile_edges(n_bins: int, distinct: FloatArray, weight: FloatArray) -> Fl
 
 def _trials(n_distinct: int, weight: float) -> list[int]:
     """Return the numbers of bins that "auto" tries."""
-    most = int(min(n_distinct, max(1.0, np.ceil(_TRIALS_UP_TO * np.cbrt(weight)))))
+    most = int(min(n_distinct, max(1.0, np.ceil(_MOST_BINS * np.cbrt(weight)))))
     steps = int(np.ceil(np.log(most) / np.log(_TRIAL_RATIO)))
     return sorted({round(n) for n in np.geomspace(1, most, steps + 1)})
 
@@ -150,9 +145,9 @@ class BinningMap:
 
     def bounds(self, score: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return belief and plausibility of the event for each score, each (n,)."""
-        place = self.bins.find(score)
+        index = self.bins.find(score)
         lower, upper = self.bins.belief()
-        return including(self.values[place], (lower[place], upper[place]))
+        return including(self.values[index], (lower[index], upper[index]))
 
     def level_bounds(self, score: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
         """Return limits of the mean probability of each score's bin at a level, each (n,)."""
@@ -163,7 +158,30 @@ class BinningMap:
         return self.bins.contour(score, theta)
 
 
-class BinningCalibrator(OneVsRestCalibrator):
+class BinnedCalibrator(OneVsRestCalibrator):
+    """Base class of calibrators by bins: `_bins` chooses and counts them for one event."""
+
+    n_bins: int | str
+    strategy: str
+
+    uses_ranks: ClassVar[bool] = True
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **OneVsRestCalibrator._parameter_constraints,
+        "n_bins": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "strategy": [StrOptions({"quantile", "uniform"})],
+    }
+
+    def _fit(self, table: FloatArray, y: IntArray, weight: FloatArray) -> None:
+        super()._fit(table, y, weight)
+        self.n_bins_ = np.array([len(m.bins.successes) for m in self.maps_])
+
+    def _bins(self, score: FloatArray, event: BoolArray, weight: FloatArray) -> Bins:
+        binner = ScoreBinner(self.n_bins, self.strategy, self.input in ("proba", "log_proba"))
+        return binner.count(score, event, weight)
+
+
+class BinningCalibrator(BinnedCalibrator):
     r"""Frequencies of the event in bins of the score (histogram binning).
 
     In a bin with k events among n rows (or such weights) the probability is
@@ -190,17 +208,15 @@ class BinningCalibrator(OneVsRestCalibrator):
         middle of their weight falls, so there may be fewer bins than asked for. Edges lie half-way
         between neighbouring scores. ``"uniform"``: bins of equal width, between 0 and 1 for
         ``input="proba"`` and between the smallest and the largest score otherwise.
-        Scores beyond those seen are in the first or the last bin.
+        Scores beyond those of the fit are in the first or the last bin.
     smoothing : float, default=1.0
         Events, and as many non-events, added to every bin. Any positive value keeps probabilities
         off 0 and 1.
     input : {"margin", "logits", "proba", "log_proba"}, default="margin"
         What the scores are.
     floor : float or "auto", default="auto"
-        Probabilities below it are raised to it before their logarithm is taken. "auto" is half of
-        the smallest positive one in the fit, between 1e-16 and 0.01; for log-probabilities it is
-        the power of 1e-16 that fits the rows best by one slope, which limits the influence of a
-        few extreme ones.
+        Probabilities below it are raised to it before their logarithm is taken; "auto" chooses it
+        on the rows of the fit, as in `AutoCalibrator`.
     classes : array-like of shape (K,), optional
         Labels in the order of the columns; needed if y lacks some.
 
@@ -228,11 +244,8 @@ class BinningCalibrator(OneVsRestCalibrator):
            [0.4, 0.6]])
     """
 
-    uses_ranks: ClassVar[bool] = True
-
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BaseCalibrator._parameter_constraints,
-        **BIN_CONSTRAINTS,
+        **BinnedCalibrator._parameter_constraints,
         "smoothing": [Interval(Real, 0, None, closed="left")],
     }
 
@@ -251,13 +264,8 @@ class BinningCalibrator(OneVsRestCalibrator):
         self.strategy = strategy
         self.smoothing = smoothing
 
-    def _fit(self, table: FloatArray, y: IntArray, weight: FloatArray) -> None:
-        super()._fit(table, y, weight)
-        self.n_bins_ = np.array([len(m.values) for m in self.maps_])
-
     def _fit_map(self, score: FloatArray, event: BoolArray, weight: FloatArray) -> BinningMap:
-        binner = ScoreBinner(self.n_bins, self.strategy, self.input in ("proba", "log_proba"))
-        bins = binner.count(score, event, weight)
+        bins = self._bins(score, event, weight)
         values = bernoulli.frequency(
             bins.successes + self.smoothing, bins.failures + self.smoothing
         )

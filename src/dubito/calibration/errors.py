@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 
 class CalibrationInputError(ValueError):
-    """Scores that cannot be calibrated: not finite, of a wrong shape, or not what `input` says."""
+    """Scores that cannot be calibrated: not finite, of a wrong shape, or contrary to `input`."""
 
 
 class MisfitWarning(UserWarning):
     """Bounds at a level come from a parametric map whose form the calibration rows contradict.
 
-    They may include the true probability less often than the level says. `misfit_` of the
+    They may include the true probability less often than the level promises. `misfit_` of the
     calibrator is the fraction of the rows compared where its interval and an isotonic one are
-    disjoint; the warning comes above 1/6. Use `EvidentialIsotonicCalibrator`, which assumes no
+    disjoint; the warning is given above 1/6. Use `EvidentialIsotonicCalibrator`, which assumes no
     form, or a map with more parameters.
     """
 

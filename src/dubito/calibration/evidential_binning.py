@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-
-from dubito.calibration.base import BaseCalibrator
-from dubito.calibration.binning import BIN_CONSTRAINTS, Bins, ScoreBinner
-from dubito.calibration.one_vs_rest import OneVsRestCalibrator
+from dubito.calibration.binning import BinnedCalibrator, Bins
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from dubito._typing import BoolArray, FloatArray, IntArray
+    from dubito._typing import BoolArray, FloatArray
 
 
 @dataclass(frozen=True)
@@ -32,8 +28,8 @@ class EvidentialBinningMap:
 
     def bounds(self, score: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return belief and plausibility of the event for each score, each (n,)."""
-        place = self.bins.find(score)
-        return self.lower[place], self.upper[place]
+        index = self.bins.find(score)
+        return self.lower[index], self.upper[index]
 
     def level_bounds(self, score: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
         """Return limits of the mean probability of each score's bin at a level, each (n,)."""
@@ -44,7 +40,7 @@ class EvidentialBinningMap:
         return self.bins.contour(score, theta)
 
 
-class EvidentialBinningCalibrator(OneVsRestCalibrator):
+class EvidentialBinningCalibrator(BinnedCalibrator):
     r"""Belief and plausibility from the counts in bins of the score.
 
     In a bin with k events among n rows (or such weights), :math:`\hat\theta=k/n`, the contour of
@@ -84,10 +80,8 @@ class EvidentialBinningCalibrator(OneVsRestCalibrator):
     input : {"margin", "logits", "proba", "log_proba"}, default="margin"
         What the scores are.
     floor : float or "auto", default="auto"
-        Probabilities below it are raised to it before their logarithm is taken. "auto" is half of
-        the smallest positive one in the fit, between 1e-16 and 0.01; for log-probabilities it is
-        the power of 1e-16 that fits the rows best by one slope, which limits the influence of a
-        few extreme ones.
+        Probabilities below it are raised to it before their logarithm is taken; "auto" chooses it
+        on the rows of the fit, as in `AutoCalibrator`.
     classes : array-like of shape (K,), optional
         Labels in the order of the columns; needed if y lacks some.
 
@@ -125,12 +119,6 @@ class EvidentialBinningCalibrator(OneVsRestCalibrator):
     """
 
     evidential: ClassVar[bool] = True
-    uses_ranks: ClassVar[bool] = True
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BaseCalibrator._parameter_constraints,
-        **BIN_CONSTRAINTS,
-    }
 
     def __init__(
         self,
@@ -145,13 +133,8 @@ class EvidentialBinningCalibrator(OneVsRestCalibrator):
         self.n_bins = n_bins
         self.strategy = strategy
 
-    def _fit(self, table: FloatArray, y: IntArray, weight: FloatArray) -> None:
-        super()._fit(table, y, weight)
-        self.n_bins_ = np.array([len(m.lower) for m in self.maps_])
-
     def _fit_map(
         self, score: FloatArray, event: BoolArray, weight: FloatArray
     ) -> EvidentialBinningMap:
-        binner = ScoreBinner(self.n_bins, self.strategy, self.input in ("proba", "log_proba"))
-        bins = binner.count(score, event, weight)
+        bins = self._bins(score, event, weight)
         return EvidentialBinningMap(bins, *bins.belief())

@@ -96,9 +96,8 @@ class EvidentialJointCalibrator(TwoClassMassMixin, BaseCalibrator):
     input : {"margin", "logits", "proba", "log_proba"} or a list of them, default="margin"
         What the scores are; a list has one entry for each classifier.
     floor : float or "auto", default="auto"
-        Probabilities below it are raised to it before their logarithm is taken. "auto" is half of
-        the smallest positive one of a classifier in the fit, within 1e-16 and 0.01; for
-        log-probabilities the power of 1e-16 that fits the rows best by one slope.
+        Probabilities below it are raised to it before their logarithm is taken; "auto" chooses it
+        for each classifier on the rows of the fit, as in `AutoCalibrator`.
     classes : array-like of shape (K,), optional
         Labels in the order of the columns; needed if y lacks some.
     n_jobs : int, optional

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray, IntArray
 
 
-#: Rows up to which a likelihood is stored row by row; more are replaced by a few points.
+#: Rows up to which a likelihood is stored row by row; more are condensed to a few points.
 STORED_ROWS = 4096
 
 
@@ -68,7 +68,10 @@ def condensed_rows(
 
 
 class SigmoidBounds:
-    """Bounds of a sigmoid from its likelihoods `evidence` and `levels` of standardised scores."""
+    """Mixin with the bounds of a sigmoid, from likelihoods of standardised scores.
+
+    `evidence` is the likelihood of belief and plausibility, `levels` the two of bounds at a level.
+    """
 
     evidence: LogisticLikelihood
     levels: LogisticLevelLikelihoods
@@ -121,10 +124,8 @@ class EvidentialLogisticCalibrator(OneVsRestCalibrator):
     input : {"margin", "logits", "proba", "log_proba"}, default="margin"
         What the scores are. Probabilities are turned into log-odds.
     floor : float or "auto", default="auto"
-        Probabilities below it are raised to it before their logarithm is taken. "auto" is half of
-        the smallest positive one in the fit, between 1e-16 and 0.01; for log-probabilities it is
-        the power of 1e-16 that fits the rows best by one slope, which limits the influence of a
-        few extreme ones.
+        Probabilities below it are raised to it before their logarithm is taken; "auto" chooses it
+        on the rows of the fit, as in `AutoCalibrator`.
     classes : array-like of shape (K,), optional
         Labels in the order of the columns; needed if y lacks some.
 
@@ -212,7 +213,7 @@ class EvidentialLogisticCalibrator(OneVsRestCalibrator):
 
     def node_map(self) -> tuple[str, dict[str, Any]] | None:
         """Return form and options of the map for nested dichotomies, as in `BaseCalibrator`."""
-        # Raw targets may have no estimate, which `fit` reports.
+        # Raw targets may have no estimate: then only `fit` of each node raises an explained error.
         own = type(self) is EvidentialLogisticCalibrator and self.targets != "raw"
         return ("evidential_sigmoid", {"targets": self.targets}) if own else None
 
@@ -222,16 +223,14 @@ class EvidentialLogisticCalibrator(OneVsRestCalibrator):
         self.intercept_ = np.array([m.intercept for m in self.maps_])
         self.n_iter_ = np.array([m.fit.n_iter for m in self.maps_])
         self.gradient_norm_ = np.array([m.fit.gradient_norm for m in self.maps_])
-        levels = [m.levels.gradient_norm for m in self.maps_]
-        warn_unless_converged(self, np.append(self.gradient_norm_, levels))
+        level_norms = [m.levels.gradient_norm for m in self.maps_]
+        warn_unless_converged(self, np.append(self.gradient_norm_, level_norms))
 
     def _misfit(self, table: FloatArray, y: IntArray, weight: FloatArray) -> float:
-        """Return the mean fraction over the maps."""
-        odds = self._log_odds(table)
-        first = 1 if len(self.maps_) == 1 else 0
+        """Return the mean over the maps of the fraction of rows that contradict their form."""
         fractions = [
-            misfit_fraction(m.proba(odds[:, k]), y == first + k, weight)
-            for k, m in enumerate(self.maps_)
+            misfit_fraction(m.proba(odds), event, weight)
+            for m, (odds, event) in zip(self.maps_, self._events(table, y), strict=True)
         ]
         return float(np.mean(fractions))
 
@@ -276,8 +275,7 @@ class EvidentialSigmoidMap(SigmoidBounds):
 
     def proba(self, score: FloatArray) -> FloatArray:
         """Return the estimated probability of the event for each score."""
-        x = standardised(score, self.centre, self.scale)
-        return expit(self.fit.coef[0] + self.fit.coef[1] * x)
+        return expit(self.fit.coef[0] + self.fit.coef[1] * self.standardised(score))
 
     def standardised(self, score: FloatArray) -> FloatArray:
         """Return standardised scores."""

@@ -11,8 +11,9 @@ mixed with the base rate, with the weight of one row,
 .. math:: (1-\epsilon)\,p_k+\epsilon\,b_k,\qquad\epsilon=\frac1{n+1},\quad b_k=\frac{n_k+1}{n+K},
 
 and so are their bounds; n is the number of rows of the fit, or their total weight, :math:`n_k` that
-of class k. No probability is then 0, and the log loss is finite. Bounds at a level are those of the
-maps, widened where they do not include the mixed probability.
+of class k, and the base rate has K rows of unknown label added. No probability is then 0, and the
+log loss is finite. Bounds at a level are those of the maps, widened where they do not include the
+mixed probability.
 """
 
 from __future__ import annotations
@@ -24,8 +25,11 @@ import numpy as np
 
 from dubito.calibration.base import BaseCalibrator, TwoClassMassMixin, read_theta
 from dubito.calibration.scores import binary_log_odds, class_log_odds
+from dubito.calibration.uncertainty import including
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy.typing as npt
 
     from dubito._typing import BoolArray, FloatArray, IntArray
@@ -63,23 +67,26 @@ class OneVsRestCalibrator(TwoClassMassMixin, BaseCalibrator):
         """Fit the map of one event."""
 
     def _fit(self, table: FloatArray, y: IntArray, weight: FloatArray) -> None:
-        odds = self._log_odds(table)
-        first = 1 if odds.shape[1] == 1 else 0  # two classes: the event is the second
         self.maps_ = [
-            self._fit_map(np.ascontiguousarray(odds[:, k]), y == first + k, weight)
-            for k in range(odds.shape[1])
+            self._fit_map(np.ascontiguousarray(odds), event, weight)
+            for odds, event in self._events(table, y)
         ]
-
         self._set_base_rate(y, weight)
+
+    def _events(self, table: FloatArray, y: IntArray) -> Iterator[tuple[FloatArray, BoolArray]]:
+        """Yield log-odds and occurrence of each map's event: the second class of two, or each."""
+        odds = self._log_odds(table)
+        first = 1 if odds.shape[1] == 1 else 0
+        return ((odds[:, k], y == first + k) for k in range(odds.shape[1]))
 
     def _set_base_rate(self, y: IntArray, weight: FloatArray) -> None:
         """Set the base rate that probabilities of more than two classes are mixed with."""
         n_classes, n = len(self.classes_), float(weight.sum())
-        self.base_rate_ = (np.bincount(y, weight, n_classes) + 1) / (n + n_classes)
+        self.base_rate_ = base_rate(np.bincount(y, weight, n_classes), n, n_classes)
         self.base_weight_ = 1 / (n + 1) if n_classes > 2 else 0.0
 
     def _mixed(self, proba: FloatArray) -> FloatArray:
-        """Mix probabilities, or bounds of them, with the base rate."""
+        """Return probabilities, or bounds of them, mixed with the base rate."""
         if self.base_weight_ == 0:
             return proba
         return (1 - self.base_weight_) * proba + self.base_weight_ * self.base_rate_
@@ -97,9 +104,8 @@ class OneVsRestCalibrator(TwoClassMassMixin, BaseCalibrator):
 
     def _bounds(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
         odds = self._log_odds(table)
-        pairs = [m.bounds(odds[:, k]) for k, m in enumerate(self.maps_)]
-        lower, upper = (np.stack(side, axis=1) for side in zip(*pairs, strict=True))
-        lower, upper = normalise_bounds(lower, upper)
+        bounds = [m.bounds(odds[:, k]) for k, m in enumerate(self.maps_)]
+        lower, upper = normalise_bounds(*np.stack(bounds, axis=-1))
         return self._mixed(lower), self._mixed(upper)
 
     def _level_bounds(self, table: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
@@ -109,12 +115,11 @@ class OneVsRestCalibrator(TwoClassMassMixin, BaseCalibrator):
         is right; normalising would widen it by the uncertainty of the other classes.
         """
         odds = self._log_odds(table)
-        pairs = [m.level_bounds(odds[:, k], level) for k, m in enumerate(self.maps_)]
-        lower, upper = (np.stack(side, axis=1) for side in zip(*pairs, strict=True))
+        bounds = [m.level_bounds(odds[:, k], level) for k, m in enumerate(self.maps_)]
+        lower, upper = np.stack(bounds, axis=-1)
         if len(self.maps_) == 1:
             lower, upper = normalise_bounds(lower, upper)
-        proba = self._proba(table)
-        return np.minimum(lower, proba), np.maximum(upper, proba)
+        return including(self._proba(table), (lower, upper))
 
     def contour(self, scores: Any, theta: npt.ArrayLike) -> FloatArray:
         r"""Return the contour: the plausibility of each value of the probability at each score.
@@ -137,6 +142,11 @@ class OneVsRestCalibrator(TwoClassMassMixin, BaseCalibrator):
         odds = self._log_odds(self._read(scores))
         contours = [m.contour(odds[:, k], values) for k, m in enumerate(self.maps_)]
         return contours[0] if len(contours) == 1 else np.stack(contours, axis=1)
+
+
+def base_rate(counts: npt.NDArray[Any], total: float, unknown: float) -> FloatArray:
+    """Return class frequencies among `total` rows and `unknown` more of unknown label."""
+    return np.asarray((counts + unknown / len(counts)) / (total + unknown))
 
 
 def normalise_proba(events: FloatArray) -> FloatArray:

@@ -36,6 +36,8 @@ from dubito.calibration.one_vs_rest import OneVsRestCalibrator
 from dubito.calibration.uncertainty import including
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
 
     from dubito._typing import BoolArray, FloatArray, IntArray
@@ -65,10 +67,8 @@ class PlattCalibrator(AffineMixin, OneVsRestCalibrator):
         What the scores are. Probabilities are turned into log-odds: a sigmoid of probabilities
         cannot be the identity.
     floor : float or "auto", default="auto"
-        Probabilities below it are raised to it before their logarithm is taken. "auto" is half of
-        the smallest positive one in the fit, between 1e-16 and 0.01; for log-probabilities it is
-        the power of 1e-16 that fits the rows best by one slope, which limits the influence of a
-        few extreme ones.
+        Probabilities below it are raised to it before their logarithm is taken; "auto" chooses it
+        on the rows of the fit, as in `AutoCalibrator`.
     classes : array-like of shape (K,), optional
         Labels in the order of the columns; needed if y lacks some.
 
@@ -174,7 +174,7 @@ class SigmoidMap(UncachedStateMixin, SigmoidBounds):
 
     @cached_property
     def evidence(self) -> LogisticLikelihood:  # type: ignore[override]
-        """The likelihood behind belief and plausibility."""
+        """The likelihood from which belief and plausibility are computed."""
         x, event, weight = self.rows
         optimum = self.fit.coef[::-1]
         if self.ridge == 0:
@@ -186,7 +186,7 @@ class SigmoidMap(UncachedStateMixin, SigmoidBounds):
 
     @cached_property
     def levels(self) -> LogisticLevelLikelihoods:  # type: ignore[override]
-        """The two likelihoods behind bounds at a level."""
+        """The two likelihoods from which bounds at a confidence level are computed."""
         return logistic_level_likelihoods(*self.rows, self.fit.coef[::-1])
 
     @cached_property
@@ -226,7 +226,7 @@ class SigmoidMap(UncachedStateMixin, SigmoidBounds):
 
     def log_odds(self, score: FloatArray) -> FloatArray:
         """Return calibrated log-odds."""
-        return self.fit.coef[0] * standardised(score, self.centre, self.scale) + self.fit.coef[1]
+        return self.fit.coef[0] * self.standardised(score) + self.fit.coef[1]
 
     def proba(self, score: FloatArray) -> FloatArray:
         """Return the probability of the event for each score."""
@@ -241,17 +241,19 @@ def fit_sigmoid(
     ridge: str | float,
     identity: bool,
 ) -> SigmoidMap:
-    """Return a fitted sigmoid; with `identity`, scores are log-odds and it shrinks to them."""
+    """Return a fitted sigmoid; with `identity`, the ridge shrinks it to p = σ(score)."""
     centre, scale = standardisation(score, weight)
     x = standardised(score, centre, scale)
     design = np.column_stack([x, np.ones(len(score))])
 
     def with_rows(fit: LogisticFit, strength: float) -> SigmoidMap:
-        rows = condensed_rows(x, event, weight, (fit.coef[1], fit.coef[0]))
-        few = len(x) <= STORED_ROWS
-        misfit = None if few else misfit_fraction(expit(design @ fit.coef), event, weight)
         return SigmoidMap(
-            centre=centre, scale=scale, ridge=strength, fit=fit, rows=rows, fitted_misfit=misfit
+            centre=centre,
+            scale=scale,
+            ridge=strength,
+            fit=fit,
+            rows=condensed_rows(x, event, weight, (fit.coef[1], fit.coef[0])),
+            fitted_misfit=misfit_unless_stored(design @ fit.coef, event, weight),
         )
 
     if ridge == 0:
@@ -277,8 +279,25 @@ def fit_sigmoid(
     def loss_of(strength: float, fit: LogisticFit) -> float:
         return leave_one_out_loss(design, event, weight, penalty(strength), fit)
 
+    strength, fit = fit_with_ridge(ridge, fit_with, loss_of)
+    return with_rows(fit, strength)
+
+
+def fit_with_ridge(
+    ridge: str | float,
+    fit_with: Callable[..., LogisticFit],
+    loss_of: Callable[[float, LogisticFit], float],
+) -> tuple[float, LogisticFit]:
+    """Return the penalty strength, chosen by `loss_of` for "auto", and the fit with it."""
     if isinstance(ridge, str):
-        chosen, fit = choose_ridge(fit_with, loss_of)
-    else:
-        chosen, fit = float(ridge), fit_with(float(ridge))
-    return with_rows(fit, chosen)
+        return choose_ridge(fit_with, loss_of)
+    return float(ridge), fit_with(float(ridge))
+
+
+def misfit_unless_stored(
+    log_odds: FloatArray, event: BoolArray, weight: FloatArray
+) -> float | None:
+    """Return the misfit of fitted log-odds; None if all rows are stored, to compute it later."""
+    if len(log_odds) <= STORED_ROWS:
+        return None
+    return misfit_fraction(expit(log_odds), event, weight)

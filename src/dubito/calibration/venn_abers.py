@@ -97,8 +97,8 @@ class VennAbersCalibrator(OneVsRestCalibrator):
     input : {"margin", "logits", "proba", "log_proba"}, default="margin"
         What the scores are. With two classes only their order matters.
     floor : float or "auto", default="auto"
-        Probabilities below it are raised to it before their logarithm is taken. "auto" is half of
-        the smallest positive one in the fit, within 1e-16 and 0.01.
+        Probabilities below it are raised to it before their logarithm is taken; "auto" chooses it
+        on the rows of the fit, as in `AutoCalibrator`.
     classes : array-like of shape (K,), optional
         Labels in the order of the columns; needed if y lacks some.
 
