@@ -1,4 +1,4 @@
-"""Sets with guaranteed coverage, and rows unlike any seen."""
+"""Label sets with guaranteed coverage, and wider bounds for rows unlike the training rows."""
 
 from dubito.conformal.classifier import ConformalClassifier
 from dubito.conformal.errors import FewRowsWarning, SmallCalibrationWarning

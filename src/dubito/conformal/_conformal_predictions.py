@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dubito._compat import pick
 from dubito._validation import check_level, no_level
-from dubito.base import CautiousMixin
 from dubito.belief import Bounds, MassBatch
+from dubito.conformal._estimator_predictions import EstimatorPredictionMixin
 from dubito.conformal.contours import confidence_sets, consonant_bounds, nested_masses, raised
 from dubito.conformal.p_values import (
     check_coverage,
@@ -34,21 +33,19 @@ if TYPE_CHECKING:
     from dubito.conformal.scores import ScoreReader
     from dubito.decision.rules import SetRule
 
-#: Numbers in the buffers of a prediction, 32 MiB of them; its result is extra.
+#: Numbers that the buffers of a prediction may hold, 32 MiB; the result comes on top.
 _CHUNK = 2**22
 
-#: Numbers for each row and class while scores are computed and ranked.
+#: Numbers needed for each row and class while scores are computed and ranked.
 _WORKING_SET = 8
 
 #: Largest table of masses, rows times focal sets: 512 MiB.
 _MOST_MASSES = 2**26
 
 
-class ConformalPredictionMixin(CautiousMixin):
+class ConformalPredictionMixin(EstimatorPredictionMixin):
     """Predictions from the calibration scores of a fitted model, or by refits with each row."""
 
-    estimator: Any
-    estimator_: Any
     classes_: npt.NDArray[Any]
     folds_: list[Fold]
     refit_: FullRefit | None
@@ -61,7 +58,7 @@ class ConformalPredictionMixin(CautiousMixin):
     n_jobs: int | None
 
     def _fractions(self, sizes: list[int], *, new: bool = False) -> Iterator[FloatArray | None]:
-        """Return uniform numbers u for each part of the rows; None if not randomized."""
+        """Yield u of `cumulative` for parts of the rows of these sizes; None if not randomized."""
         rng = np.random.default_rng([self.seed_, int(new)])
         return (rng.random(size) if self.randomized else None for size in sizes)
 
@@ -218,54 +215,6 @@ class ConformalPredictionMixin(CautiousMixin):
         focal, mass = nested_masses(raised(self.predict_contour(X)), _MOST_MASSES)
         return MassBatch(self.classes_.tolist(), focal, mass)
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return the label that the estimator predicts for each row.
-
-        Parameters
-        ----------
-        X : array-like
-            As in `fit`.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
-        check_is_fitted(self)
-        return self.estimator_.predict(X)
-
-    @available_if(lambda self: hasattr(_fitted_or_given(self), "predict_proba"))
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Return the estimator's probabilities, where it has them.
-
-        Parameters
-        ----------
-        X : array-like
-            As in `fit`.
-
-        Returns
-        -------
-        ndarray of shape (n, K)
-        """
-        check_is_fitted(self)
+    def _proba(self, X: Any) -> FloatArray:
+        # A class that the estimator was not fitted on has a column of zeros.
         return class_table(self.estimator_, X, "predict_proba", self.classes_)
-
-    @available_if(lambda self: hasattr(_fitted_or_given(self), "predict_proba"))
-    def predict_log_proba(self, X: Any) -> FloatArray:
-        """Return the logarithms of the estimator's probabilities, where it has them.
-
-        Parameters
-        ----------
-        X : array-like
-            As in `fit`.
-
-        Returns
-        -------
-        ndarray of shape (n, K)
-        """
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
-
-
-def _fitted_or_given(model: ConformalPredictionMixin) -> Any:
-    """Return the fitted estimator, or before `fit` the parameter."""
-    return getattr(model, "estimator_", model.estimator)

@@ -15,11 +15,7 @@ from dubito._compat import HasMethods, Interval, StrOptions, fit_context
 from dubito._rows import copy_feature_names, read_rows
 from dubito.base import MethodAndParameter
 from dubito.conformal._conformal_predictions import ConformalPredictionMixin
-from dubito.conformal.p_values import (
-    FullRefit,
-    class_weights,
-    rank_fold,
-)
+from dubito.conformal.p_values import FullRefit, class_weights, rank_fold
 from dubito.conformal.scores import SCORES, ScoreReader, choose_response
 from dubito.conformal.training import (
     TrainingRows,
@@ -200,7 +196,7 @@ class ConformalClassifier(
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    # A parameter of this class, and also the accuracy, as in every classifier of scikit-learn.
+    # `score` is a parameter of this class, and the accuracy in every classifier of scikit-learn.
     score = MethodAndParameter(_accuracy)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:

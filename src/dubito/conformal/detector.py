@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 #: Sparse rows with more columns than this are taken for text or counts, and compared by angle.
 _MANY_COLUMNS = 500
 
-#: Numbers that the arrays of one chunk may hold.
+#: Numbers that the arrays of one chunk of rows may hold, 64 MiB.
 _CHUNK = 1 << 23
 
-#: Scaled values beyond this are cut, so that squares stay finite.
+#: Scaled values are clipped to this size, so that squares stay finite.
 _LARGEST = 1e100
 
 #: Attributes in which meta-estimators store the inner model, fitted ones first.
@@ -41,13 +41,12 @@ _INNER_MODEL_ATTRIBUTES = (
 
 
 class NeighbourDistances(BaseEstimator):
-    r"""Minus the mean distance to the nearest training rows, after scaling.
+    r"""Novelty detector: minus the mean distance to the nearest training rows, after scaling.
 
     Dense rows, and sparse ones with up to 500 columns (tables with one-hot columns), have each
     column divided by its standard deviation, and the distance is Euclidean. A column that is
     constant in training is left in its own units: it adds to the distance of rows with another
-    value only. Missing values (nan) count as the column's mean, in
-    sparse rows as 0.
+    value only. Missing values (nan) count as the column's mean, in sparse rows as 0.
 
     Sparse rows with more columns are text or counts. Their lengths depend on how long a text is,
     and division by standard deviations would give the rarest words the largest effect, so they are

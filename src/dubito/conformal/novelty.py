@@ -9,42 +9,31 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags, indexable
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dubito._compat import HasMethods, Interval, fit_context, pick
 from dubito._models import has_bounds
 from dubito._rows import copy_feature_names, fitted_copy, read_rows
-from dubito._validation import NotSupportedError, check_level, check_sample_weight, no_level
-from dubito.base import CautiousMixin
-from dubito.belief import Bounds, Frame, MassBatch, discount
+from dubito._validation import NotSupportedError, check_sample_weight
+from dubito.conformal._novelty_predictions import NoveltyPredictionMixin
 from dubito.conformal.detector import (
     NeighbourDistances,
     check_detector,
     fit_preparation,
-    novelty_scores,
     preparation_of,
-    prepared,
 )
-from dubito.conformal.familiarity import (
-    detector_folds,
-    familiarity_of,
-    held_out_scores,
-    warn_of_few_rows,
-)
+from dubito.conformal.familiarity import detector_folds, held_out_scores, warn_of_few_rows
 from dubito.conformal.training import n_rows
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from dubito._typing import BoolArray, FloatArray, IntArray
-    from dubito.decision.rules import SetRule
-
-#: The default coverage of `ConformalClassifier`, and the tolerance for 1 - coverage.
-_COVERAGE, _ROUNDING = 0.9, 1e-12
+    from dubito._typing import FloatArray, IntArray
 
 
-class NoveltyAwareClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+class NoveltyAwareClassifier(
+    NoveltyPredictionMixin, MetaEstimatorMixin, ClassifierMixin, BaseEstimator
+):
     r"""Widen the bounds of a classifier for rows unlike any it was fitted on.
 
     Bounds and calibrated probabilities are valid for rows like the training rows. Far from those
@@ -99,10 +88,10 @@ class NoveltyAwareClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin,
 
     Notes
     -----
-    The detector reads what the last step of the estimator reads. Where the estimator is a
-    `Pipeline`, or holds one, as ``CalibratedClassifier(make_pipeline(...))`` does, rows go through
-    its transformers first, so that tables with text columns, and texts, can be compared. In the
-    folds the transformers are refitted, unless frozen. Otherwise the detector reads X.
+    Input of the detector is that of the estimator's last step. Where the estimator is a `Pipeline`,
+    or holds one, as ``CalibratedClassifier(make_pipeline(...))`` does, rows go through its
+    transformers first, so that tables with text columns, and texts, can be compared. In the folds
+    the transformers are refitted, unless frozen. Without transformers the input is X.
 
     The guarantee is that of the p-value: if new rows and training rows are exchangeable,
     :math:`P(u(x) \le \text{rate})\le\text{rate}` for a detector that is fitted apart from the
@@ -215,202 +204,6 @@ class NoveltyAwareClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin,
         self.detector_ = clone(detector).fit(prepared_rows)
         warn_of_few_rows(len(self.held_out_scores_), self.rate)
 
-    def familiarity(self, X: Any) -> FloatArray:
-        """Return the p-values of the novelty of rows among held-out training rows.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix
-            As in `fit`.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            In (0, 1]; 0.01 means that one in a hundred ordinary rows is as novel or more.
-        """
-        check_is_fitted(self)
-        novelty = novelty_scores(self.detector_, prepared(self.preparation_, X))
-        return familiarity_of(novelty, self.held_out_scores_)
-
-    def _reliability(self, X: Any) -> FloatArray:
-        """Return the factor (n, 1) by which the estimator's beliefs are discounted."""
-        return np.minimum(self.familiarity(X) / self.rate, 1.0)[:, None]
-
-    @available_if(lambda self: hasattr(self._inner(), "predict_proba"))
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Return the probabilities of the estimator.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix
-            As in `fit`.
-
-        Returns
-        -------
-        ndarray of shape (n, K)
-        """
-        check_is_fitted(self)
-        return self.estimator_.predict_proba(X)
-
-    @available_if(lambda self: hasattr(self._inner(), "predict_proba"))
-    def predict_log_proba(self, X: Any) -> FloatArray:
-        """Return the logarithms of the estimator's probabilities.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix
-            As in `fit`.
-
-        Returns
-        -------
-        ndarray of shape (n, K)
-        """
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
-
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return the labels that the estimator predicts.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix
-            As in `fit`.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
-        check_is_fitted(self)
-        return self.estimator_.predict(X)
-
-    def predict_bounds(self, X: Any, level: float | None = None) -> Bounds:
-        """Return the bounds of the estimator, wider for unfamiliar rows.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix
-            As in `fit`.
-        level : float, optional
-            Passed on to the estimator. Wider bounds keep its guarantee.
-
-        Returns
-        -------
-        Bounds
-            Of shape (n, K).
-        """
-        check_is_fitted(self)
-        bounds = self._estimator_bounds(X, check_level(level))
-        reliability = self._reliability(X)
-        # Rounding must not narrow the bounds of rows with reliability 1.
-        upper = np.maximum(1.0 - reliability * (1.0 - bounds.upper), bounds.upper)
-        return Bounds(reliability * bounds.lower, upper, bounds.level)
-
-    def _estimator_bounds(self, X: Any, level: float | None) -> Bounds:
-        """Return the estimator's bounds, of width zero where it has probabilities alone."""
-        if has_bounds(self.estimator_):
-            passed = {} if level is None else {"level": level}
-            return self.estimator_.predict_bounds(X, **passed)
-        if level is not None:
-            raise no_level(
-                self,
-                f"{type(self._inner()).__name__} gives probabilities without bounds. Calibrate it "
-                "first, as NoveltyAwareClassifier(CalibratedClassifier(model)) with an evidential "
-                "calibrator, or use level=None.",
-            )
-        return Bounds.precise(self.estimator_.predict_proba(X))
-
-    @available_if(lambda self: self._has_mass())
-    def predict_mass(self, X: Any) -> MassBatch:
-        """Return the mass functions of the estimator, discounted for unfamiliar rows.
-
-        Probabilities without bounds are masses of single classes.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix
-            As in `fit`.
-
-        Returns
-        -------
-        MassBatch
-        """
-        check_is_fitted(self)
-        if hasattr(self.estimator_, "predict_mass"):
-            undiscounted = self.estimator_.predict_mass(X)
-        else:
-            frame = Frame(self.classes_.tolist())
-            proba = Bounds.precise(self.estimator_.predict_proba(X)).lower
-            undiscounted = MassBatch(frame, np.eye(len(frame), dtype=bool), proba)
-        return discount(undiscounted, 1.0 - self._reliability(X))
-
-    def _has_mass(self) -> bool:
-        """Return whether there are masses: the estimator's, or its probabilities."""
-        inner = self._inner()
-        return hasattr(inner, "predict_mass") or not has_bounds(inner)
-
-    @available_if(lambda self: hasattr(self._inner(), "predict_contour"))
-    def predict_contour(self, X: Any) -> FloatArray:
-        r"""Return the conformal p-values of the estimator, raised for unfamiliar rows.
-
-        :math:`1-\alpha(1-\pi_k)`, which is never below :math:`\pi_k`.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix
-            As in `fit`.
-
-        Returns
-        -------
-        ndarray of shape (n, K)
-        """
-        check_is_fitted(self)
-        return 1.0 - self._reliability(X) * (1.0 - self.estimator_.predict_contour(X))
-
-    def predict_set(
-        self,
-        X: Any,
-        rule: SetRule = None,
-        *,
-        level: float | None = None,
-        coverage: float | None = None,
-        **options: Any,
-    ) -> BoolArray:
-        """Return the classes that remain possible, more of them for unfamiliar rows.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix
-            As in `fit`.
-        rule : str or callable, default "interval_dominance"
-            A rule of `dubito.decision` on the widened bounds, by name, or a function of them.
-        level : float, optional
-            The confidence level of the bounds, as in `predict_bounds`.
-        coverage : float, default 0.9 where the estimator is a `ConformalClassifier`
-            Its sets with this coverage, and every class whose raised p-value exceeds
-            ``1 - coverage``; not with a rule. Other estimators guarantee no coverage.
-        **options
-            Passed on to the rule, as in ``loss=L``.
-
-        Returns
-        -------
-        ndarray of bool, shape (n, K)
-            Never an empty row; columns as in ``classes_``.
-        """
-        check_is_fitted(self)
-        conformal = hasattr(self._inner(), "predict_contour")
-        if rule is None and level is None and conformal:
-            estimator_sets = self.estimator_.predict_set(X, coverage=coverage, **options)
-            limit = 1.0 - (_COVERAGE if coverage is None else coverage) + _ROUNDING
-            return estimator_sets | (self.predict_contour(X) > limit)
-        if coverage is not None:
-            raise _no_coverage(self._inner(), conformal=conformal)
-        return super().predict_set(X, rule, level=level, **options)
-
-    def _inner(self) -> Any:
-        """Return the estimator, fitted if there is one, without its FrozenEstimator."""
-        inner = getattr(self, "estimator_", self.estimator)
-        return inner.estimator if isinstance(inner, FrozenEstimator) else inner
-
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "detector_")
 
@@ -432,16 +225,3 @@ def _check_estimator(estimator: Any) -> None:
             f"{name} has neither predict_bounds nor predict_proba, so there is nothing to widen. "
             f"Calibrate it: NoveltyAwareClassifier(CalibratedClassifier({name}(...)))."
         )
-
-
-def _no_coverage(inner: Any, *, conformal: bool) -> Exception:
-    """Return the error for a coverage that is not available."""
-    if conformal:
-        return ValueError(
-            "coverage was given together with rule or level: these decide by the bounds, which "
-            "promise no coverage. Pass coverage alone."
-        )
-    return NotSupportedError(
-        f"coverage= needs conformal p-values, which {type(inner).__name__} has not. Wrap it, as in "
-        "NoveltyAwareClassifier(ConformalClassifier(model)), or choose the set by rule=."
-    )

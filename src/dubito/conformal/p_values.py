@@ -45,14 +45,6 @@ def rank(scores: FloatArray, weight: FloatArray | None = None) -> Ranks:
     return Ranks(scores[order], np.append(np.cumsum(counts[::-1])[::-1], 0.0))
 
 
-def rank_classes(
-    scores: FloatArray, columns: IntArray, n_classes: int, weight: FloatArray | None = None
-) -> list[Ranks]:
-    """Return the calibration scores of each class, sorted."""
-    rows = [np.flatnonzero(columns == k) for k in range(n_classes)]
-    return [rank(scores[r], None if weight is None else weight[r]) for r in rows]
-
-
 def weight_beyond(ranks: Ranks, scores: FloatArray) -> FloatArray:
     """Return the summed sample weight of calibration rows with at least each of `scores`."""
     return ranks.tails[np.searchsorted(ranks.scores, scores, side="left")]
@@ -69,7 +61,7 @@ def p_values(beyond: FloatArray, total: FloatArray | float, own: FloatArray | fl
 class ClassWeights(NamedTuple):
     """Sample weights of the calibration rows of each class: arrays (K,).
 
-    Unless class-conditional all classes have the numbers of all rows together.
+    Unless class-conditional, the entries of all classes are equal: those of all rows together.
     """
 
     total: FloatArray  # sum over the calibration rows
@@ -99,9 +91,11 @@ def rank_fold(
 ) -> Fold:
     """Return the sorted scores of calibration rows by a model that was fitted without them."""
     scores, columns = own_scores(reader, model, rows, classes, fraction)
-    if class_conditional:
-        return Fold(model, rank_classes(scores, columns, len(classes), rows.weight))
-    return Fold(model, [rank(scores, rows.weight)])
+    weight = rows.weight
+    if not class_conditional:
+        return Fold(model, [rank(scores, weight)])
+    by_class = [np.flatnonzero(columns == k) for k in range(len(classes))]
+    return Fold(model, [rank(scores[i], None if weight is None else weight[i]) for i in by_class])
 
 
 def class_weights(
@@ -136,8 +130,8 @@ def fold_p_values(
         if len(ranks) == 1:
             beyond = beyond + weight_beyond(ranks[0], scores)
         else:
-            pairs = zip(ranks, scores.T, strict=True)
-            beyond = beyond + np.column_stack([weight_beyond(r, a) for r, a in pairs])
+            of_class = zip(ranks, scores.T, strict=True)
+            beyond = beyond + np.column_stack([weight_beyond(r, a) for r, a in of_class])
     return p_values(beyond, weights.total, weights.own)
 
 
@@ -168,13 +162,13 @@ def warn_small(
         return
     if class_conditional:
         names = name_some(short.tolist(), show=lambda k: f"{classes[k]} ({weights.rows[k]})")
-        found = f"these classes have too few, and are in every set: {names}"
+        available = f"these classes have too few, and are in every set: {names}"
     else:
-        found = f"there are {weights.rows[0]}, so every set holds all classes"
+        available = f"there are {weights.rows[0]}, so every set holds all classes"
     needed = int(np.ceil(1 / (1 - coverage) - 1 - 1e-9))
     rows = f"rows{' of each class' * class_conditional} of equal weight"
     warnings.warn(
-        f"coverage={coverage:.15g} needs {needed} or more {rows} to calibrate on; {found}. Use "
+        f"coverage={coverage:.15g} needs {needed} or more {rows} to calibrate on; {available}. Use "
         "more rows or less coverage.",
         SmallCalibrationWarning,
         stacklevel=user_stacklevel(),
