@@ -1,7 +1,7 @@
 """Benchmark datasets with checked counts, and simulators of the papers' distributions.
 
-`load` looks in scikit-learn, the folder named by ``DUBITO_DATA``, a cache and OpenML, in this
-order, and never returns a copy whose counts are not those of the catalogue.
+`load` searches scikit-learn, the folder named by ``DUBITO_DATA``, a cache and OpenML, in this
+order, and raises an error if the counts of the copy are not those of the catalogue.
 
 >>> from dubito.datasets import load
 >>> iris = load("iris")

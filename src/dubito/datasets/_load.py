@@ -1,4 +1,4 @@
-"""Load a dataset by name: find a copy of it, and check the counts of that copy."""
+"""`load`: find a copy of a dataset by its name, and check its counts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BUNDLED = {"iris": load_iris, "wine": load_wine}
 
 
 class _Copy(NamedTuple):
-    """One copy of a dataset, where it was found and, if downloaded, where to cache it."""
+    """One copy of a dataset, its source and, if it was downloaded, the file to cache it in."""
 
     data: LabelledData
     source: str
@@ -37,16 +37,16 @@ class _Copy(NamedTuple):
 
 
 def load(name: str, *, data_home: str | os.PathLike[str] | None = None) -> Bunch:
-    """Load a benchmark dataset by name, from the first of four places that has it.
+    """Return a benchmark dataset by name, from the first of four sources that has it.
 
     1. scikit-learn, for iris and wine;
     2. the folder named by the environment variable ``DUBITO_DATA`` (files ``<name>.csv.gz``);
     3. the cache: `data_home`, else the folder named by ``DUBITO_CACHE``, else ``dubito`` in the
        user's cache folder (``XDG_CACHE_HOME``, ``LOCALAPPDATA`` or ``~/.cache``);
-    4. OpenML, by a pinned number; the copy is then kept in the cache.
+    4. OpenML, by a fixed dataset number; the copy is then written to the cache.
 
-    Wherever a copy comes from, its rows, features, rows per class (also in the official training
-    part), missing values and overall mean must be those of the catalogue.
+    The numbers of rows, features, rows per class (also in the official training part) and missing
+    values, and the overall mean, must be those of the catalogue.
 
     Parameters
     ----------
@@ -65,27 +65,28 @@ def load(name: str, *, data_home: str | os.PathLike[str] | None = None) -> Bunch
         y : array of shape (n,)
             The labels as in the source: integers when all are, else strings.
         feature_names : list of str
-            Column names, as the copy at hand has them.
+            Column names of this copy.
         class_names : list
             The distinct labels, sorted.
         split : dict or None
             Row numbers of the official ``train`` and ``test`` parts, None when there are none.
         groups : array of shape (n,) or None
-            The speaker of each row of vowel, when ``vowel_groups.csv`` lies beside its file.
+            The speaker of each row of vowel, when ``vowel_groups.csv`` is in the folder of its
+            file.
         verified : bool
             Whether this is exactly the copy that the published reproductions use: the file has
             the catalogue's SHA-256 checksum, or is scikit-learn's own. A copy with the right
-            counts and another checksum is handed over too, with False here.
+            counts and another checksum is returned too, with False here.
         name, description, licence, origin, source : str
-            The name; what to know; the licence as far as it is known; where the data come from;
-            where this copy was found.
+            The name; title and notes; the licence as far as it is known; where the data come
+            from; where this copy was found.
 
     Raises
     ------
     ValueError
         If the name is unknown.
     DatasetError
-        If no place has the dataset, the file cannot be read, or a count is wrong.
+        If no source has the dataset, the file cannot be read, or a count is wrong.
 
     See Also
     --------
@@ -135,12 +136,12 @@ def _find_or_download(dataset: Dataset, data_home: str | os.PathLike[str] | None
     for file in files:
         if file.is_file():
             return _from_file(file, dataset)
-    looked = [] if len(files) > 1 else ["DUBITO_DATA: not set"]
-    looked += [
+    searched = [] if len(files) > 1 else ["DUBITO_DATA: not set"]
+    searched += [
         f"{file}: no such file" if file.parent.is_dir() else f"{file.parent}: no such folder"
         for file in files
     ]
-    return _from_openml(dataset, files[-1], looked)
+    return _from_openml(dataset, files[-1], searched)
 
 
 def _from_file(file: Path, dataset: Dataset) -> _Copy:
@@ -164,15 +165,15 @@ def _read_groups(folder: Path, dataset: Dataset) -> npt.NDArray[np.str_] | None:
     return np.array(speakers, dtype=np.str_)
 
 
-def _from_openml(dataset: Dataset, cache_file: Path, looked: list[str]) -> _Copy:
+def _from_openml(dataset: Dataset, cache_file: Path, searched: list[str]) -> _Copy:
     if dataset.openml is None:
-        looked.append("OpenML: no copy there is known to be the same data")
-        raise _not_found(dataset, looked)
+        searched.append("OpenML: no copy there is known to be the same data")
+        raise _not_found(dataset, searched)
     try:
         data = fetch_from_openml(dataset.openml)
     except DatasetError as error:
-        looked.append(str(error))
-        raise _not_found(dataset, looked) from error
+        searched.append(str(error))
+        raise _not_found(dataset, searched) from error
     source = f"OpenML dataset {dataset.openml.data_id}"
     return _Copy(data, source, verified=False, cache_file=cache_file)
 
@@ -187,10 +188,10 @@ def _write_to_cache(data: LabelledData, path: Path) -> None:
         ) from error
 
 
-def _not_found(dataset: Dataset, looked: list[str]) -> DatasetError:
-    places = "".join(f"\n  - {place}" for place in looked)
+def _not_found(dataset: Dataset, searched: list[str]) -> DatasetError:
+    sources = "".join(f"\n  - {source}" for source in searched)
     return DatasetError(
-        f"dataset {dataset.name!r} was not found. Looked in:{places}\n"
+        f"dataset {dataset.name!r} was not found. Looked in:{sources}\n"
         f"Put {dataset.file_name} (header row, features first, last column 'target') in a folder "
         f"and set DUBITO_DATA to it. The data come from {dataset.origin}; "
         f"the checked copy is from {dataset.mirror}."
@@ -200,7 +201,7 @@ def _not_found(dataset: Dataset, looked: list[str]) -> DatasetError:
 def _check_counts(data: LabelledData, dataset: Dataset, source: str) -> None:
     """Raise a `DatasetError` naming every count of a copy that differs from the catalogue's."""
     n, d = data.X.shape
-    found: dict[str, object] = {
+    counts: dict[str, object] = {
         "rows": n,
         "features": d,
         "rows per class": _rows_per_class(data.y),
@@ -213,18 +214,18 @@ def _check_counts(data: LabelledData, dataset: Dataset, source: str) -> None:
         "missing values": dataset.missing,
     }
     if dataset.train_classes:
-        found["training rows per class"] = _rows_per_class(data.y[: dataset.train_rows])
+        counts["training rows per class"] = _rows_per_class(data.y[: dataset.train_rows])
         expected["training rows per class"] = dict(
             zip(dataset.classes, dataset.train_classes, strict=True)
         )
     wrong = [
-        f"{what}: expected {expected[what]}, found {found[what]}"
+        f"{what}: expected {expected[what]}, found {counts[what]}"
         for what in expected
-        if found[what] != expected[what]
+        if counts[what] != expected[what]
     ]
     if not wrong:
         mean = np.nanmean(data.X)
-        # Copies rounded to three decimals agree this far; rescaled ones do not.
+        # The tolerance accepts copies rounded to three decimals, and no rescaled ones.
         if not isclose(mean, dataset.mean, rel_tol=1e-3, abs_tol=1e-3):
             wrong = [f"mean of all values: expected {dataset.mean:.6g}, found {mean:.6g}"]
     if wrong:

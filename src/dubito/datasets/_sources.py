@@ -49,7 +49,7 @@ def parse_labels(labels: Sequence[str]) -> AnyArray:
         return texts
 
 
-def parse_csv(content: bytes, text_values: Mapping[str, float], place: str) -> LabelledData:
+def parse_csv(content: bytes, text_values: Mapping[str, float], path: str) -> LabelledData:
     """Return the data in the bytes of a gzipped CSV file.
 
     Parameters
@@ -58,8 +58,8 @@ def parse_csv(content: bytes, text_values: Mapping[str, float], place: str) -> L
         The file.
     text_values : mapping of str to float
         Text of cells that are not numbers, and the number that replaces each.
-    place : str
-        Where the file was found, for messages.
+    path : str
+        Path of the file, for messages.
 
     Returns
     -------
@@ -69,16 +69,16 @@ def parse_csv(content: bytes, text_values: Mapping[str, float], place: str) -> L
     def to_number(cell: str) -> float:
         return text_values[cell] if cell in text_values else float(cell)
 
-    header, *body = _unpack(content, place).splitlines() or [""]
+    header, *body = _unpack(content, path).splitlines() or [""]
     lines = [line for line in body if line]
     names = next(csv.reader([header]), [])
     if names[-1:] != ["target"]:
         raise DatasetError(
-            f"{place} must have a header row whose last column is 'target'; "
+            f"{path} must have a header row whose last column is 'target'; "
             f"it begins with {header[:60]!r}."
         )
     if not lines:
-        raise DatasetError(f"{place} has a header row and no data.")
+        raise DatasetError(f"{path} has a header row and no data.")
     features, _, labels = zip(*(line.rpartition(",") for line in lines), strict=True)
     try:
         X = np.loadtxt(
@@ -90,31 +90,31 @@ def parse_csv(content: bytes, text_values: Mapping[str, float], place: str) -> L
             encoding="utf-8",
         )
     except ValueError as error:
-        raise DatasetError(f"{place} has a row that cannot be read: {error}.") from error
+        raise DatasetError(f"{path} has a row that cannot be read: {error}.") from error
     if X.shape != (len(lines), len(names) - 1):
         raise DatasetError(
-            f"{place} names {len(names) - 1} features and has {len(lines)} rows, "
+            f"{path} names {len(names) - 1} features and has {len(lines)} rows, "
             f"but its cells form a table of shape {X.shape}."
         )
     return LabelledData(names[:-1], np.ascontiguousarray(X), parse_labels(labels))
 
 
-def _unpack(content: bytes, place: str) -> str:
+def _unpack(content: bytes, path: str) -> str:
     try:
         return gzip.decompress(content).decode("utf-8")
     except (EOFError, OSError, zlib.error, UnicodeDecodeError) as error:
         raise DatasetError(
-            f"{place} is truncated or not a gzipped CSV file ({error}). Delete it and get it again."
+            f"{path} is truncated or not a gzipped CSV file ({error}). Delete it and get it again."
         ) from error
 
 
 def write_csv(path: Path, data: LabelledData) -> None:
-    """Write a gzipped CSV file in one step."""
+    """Write a gzipped CSV file that `parse_csv` reads back; it replaces an old one in one step."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([*data.feature_names, "target"])
     for row, label in zip(data.X.tolist(), data.y.tolist(), strict=True):
-        # repr is the shortest text that reads back as the same float; nan is left empty.
+        # repr is the shortest text that reads back as the same float; nan is an empty cell.
         writer.writerow([*("" if isnan(x) else repr(x) for x in row), label])
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, gzip.compress(text.getvalue().encode("utf-8")), force=True)
@@ -138,7 +138,7 @@ def fetch_from_openml(openml: OpenML) -> LabelledData:
 
 def _download(data_id: int) -> Any:
     with warnings.catch_warnings():
-        # scikit-learn warns before each retry; the error after the last one says enough.
+        # scikit-learn warns before each retry; after the last one it raises the error.
         warnings.filterwarnings("ignore", message="A network error occurred")
         try:
             return sklearn_datasets.fetch_openml(
@@ -149,7 +149,7 @@ def _download(data_id: int) -> Any:
 
 
 def _numeric_column(raw: Any, name: str) -> FloatArray:
-    """Return a column as numbers; a category comes as its index in the list of categories."""
+    """Return a column as numbers; OpenML stores a category as its index in a list of numbers."""
     column = np.array(raw.data[:, list(raw.feature_names).index(name)], dtype=np.float64)
     categories = raw.categories.get(name)
     if categories is None:

@@ -1,4 +1,4 @@
-"""The catalogue of benchmark datasets: its records, and how they are looked up by name.
+"""The catalogue of benchmark datasets: its records, their lookup by name, and their local files.
 
 The data are in ``catalogue.toml`` beside this file, read once when this module is imported.
 """
@@ -32,7 +32,7 @@ class OpenML:
     columns : tuple of str, default=()
         The feature columns to keep, in order; all of them when empty.
     labels : mapping of str to str, default={}
-        OpenML's label to the source's label; those not named stay as they are.
+        Label of the original source for each label of OpenML; others stay as they are.
     """
 
     data_id: int
@@ -57,7 +57,7 @@ class Dataset:
     classes : mapping of label to int
         Rows of each class, labels sorted.
     mean : float
-        Mean of all known feature values: counts alone would not notice a rescaled copy.
+        Mean of all feature values that are not missing: a rescaled copy has another one.
     sha256 : str
         Checksum of the file that the published reproductions use.
     origin : str
@@ -78,9 +78,9 @@ class Dataset:
     bundled : bool, default=False
         Whether scikit-learn ships it.
     groups_file : str or None, default=None
-        File beside the data with a row per sample and a column ``speaker``.
+        File in the same folder with one row per row of the data and a column ``speaker``.
     notes : str, default=""
-        What a user should know before using it.
+        Meaning of labels and features, and peculiarities of the data.
     """
 
     name: str
@@ -118,7 +118,7 @@ class Dataset:
 
 
 def list_datasets(*, paper: str | None = None) -> list[str]:
-    """Return the names that `load` knows, sorted.
+    """Return the names of the datasets that `load` can return, sorted.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def list_datasets(*, paper: str | None = None) -> list[str]:
 
 
 def find_dataset(name: Any) -> Dataset:
-    """Return the catalogue entry of a name; an unknown name raises, with similar names."""
+    """Return the catalogue entry of a name; for an unknown one raise an error with similar ones."""
     if not isinstance(name, str):
         raise TypeError(f"name must be a string; got {type(name).__name__}.")
     if name in CATALOGUE:
@@ -183,9 +183,9 @@ def _read_catalogue() -> dict[str, Dataset]:
 
 
 def _to_dataset(name: str, entry: dict[str, Any]) -> Dataset:
-    """Return one entry of the TOML file as a record: lists become tuples, keys labels."""
+    """Return one entry of the TOML file as a record, with integer labels and tuples for lists."""
     labels = entry["classes"]
-    if all(label.isdigit() for label in labels):  # keys of TOML are always text
+    if all(label.isdigit() for label in labels):  # TOML keys are always strings
         entry["classes"] = {int(label): rows for label, rows in labels.items()}
     entry["train_classes"] = tuple(entry.get("train_classes", ()))
     if "openml" in entry:
@@ -194,5 +194,5 @@ def _to_dataset(name: str, entry: dict[str, Any]) -> Dataset:
     return Dataset(name=name, **entry)
 
 
-#: Name -> record.
+#: The records by name.
 CATALOGUE = _read_catalogue()

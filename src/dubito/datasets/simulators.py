@@ -1,7 +1,7 @@
-"""Simulators: random data from the distributions of the papers' experiments.
+"""Random data from the distributions of the papers' experiments.
 
-Every simulator draws each label independently with equal probabilities, so that class counts are
-multinomial rather than exactly balanced, and returns ``(X, y)`` as scikit-learn's ``make_*`` do.
+Labels are drawn independently with equal probabilities, so that class counts are multinomial, not
+exactly balanced. All return ``(X, y)``, as scikit-learn's ``make_*`` do.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def make_waveform(
         Number of further columns of pure N(0, 1) noise; UCI's second version has 19. They are
         drawn last, so that the first 21 columns do not depend on their number.
     random_state : int, RandomState, Generator or None, default=None
-        Seed or source of randomness; None draws from numpy's global one.
+        Seed or generator; None is numpy's global generator.
 
     Returns
     -------
@@ -94,7 +94,7 @@ def make_gaussian_trio(n_samples: int = 900, *, random_state: Seed = None) -> Sa
     n_samples : int, default=900
         Number of rows, at least 1; the default is the paper's training size.
     random_state : int, RandomState, Generator or None, default=None
-        Seed or source of randomness; None draws from numpy's global one.
+        Seed or generator; None is numpy's global generator.
 
     Returns
     -------
@@ -130,7 +130,7 @@ def make_gaussian_pair(n_samples: int = 290, *, random_state: Seed = None) -> Sa
         Number of rows, at least 1; the default is the paper's: three times 30 for the
         classifiers and 200 for the calibration.
     random_state : int, RandomState, Generator or None, default=None
-        Seed or source of randomness; None draws from numpy's global one.
+        Seed or generator; None is numpy's global generator.
 
     Returns
     -------
@@ -163,19 +163,18 @@ def make_many_classes(
 ) -> tuple[Any, npt.NDArray[np.int64]]:
     r"""Return rows of many classes in groups of similar ones, for nested dichotomies.
 
-    Leathart et al. 2019 study thousands of classes, and public data of that size are large files.
-    In these data a tree of classes has groups to find. Each class belongs to a group, drawn with
-    equal probabilities. With the group :math:`g(k)` of class :math:`k` and separation
-    :math:`s`, dense rows are
+    Leathart et al. 2019 study thousands of classes; public data of that size are large files. Each
+    class belongs to a group, drawn with equal probabilities, which a tree of classes can find. With
+    the group :math:`g(k)` of class :math:`k` and separation :math:`s`, dense rows are
 
     .. math:: x = 0.9\,s\,u_{g(y)} + 1.2\,s\,v_y + \varepsilon, \qquad
         u_g, v_k, \varepsilon \sim N(0, I).
 
-    Sparse rows are bags of words: each class has ten words of its own and each group fifty, any
-    of the columns. A row counts :math:`1 + \text{Poisson}(29)` words that do not depend on its
-    class, the word of rank :math:`r` with probability proportional to :math:`1 / r` (Zipf), with
-    :math:`\text{Poisson}(10 s)` words of its group and :math:`\text{Poisson}(15 s)` of its class.
-    Columns are in the order of rank, and rows are scaled to length one.
+    Sparse rows are bags of words, with a column for each word. Ten random words belong to each
+    class and fifty to each group. A row has the counts of :math:`1 + \text{Poisson}(29)` words that
+    do not depend on its class (column r with probability proportional to :math:`1 / r`, Zipf's
+    law), of :math:`\text{Poisson}(10 s)` words of its group and of :math:`\text{Poisson}(15 s)` of
+    its class, and is scaled to length one.
 
     Parameters
     ----------
@@ -185,15 +184,15 @@ def make_many_classes(
     n_classes, n_features : int, default=1_000 and 128
         Number of classes and of columns, at least 1. Bags of words need many columns, say 50,000.
     sparse : bool, default=False
-        Whether to draw bags of words, in a CSR array with some 45 values a row, or Gaussian rows.
+        Whether to draw bags of words, in a CSR array with some 45 values a row; else Gaussian rows.
     n_groups : int, default=None
         Number of groups, at least 1; None means the square root of the number of classes.
     separation : float, default=1.0
-        How far apart groups and classes are, not negative; at 0 rows do not depend on their class.
+        The s above, not negative; at 0 rows do not depend on their class.
     dtype : float64 or float32, default=float64
         Type of the features.
     random_state : int, RandomState, Generator or None, default=None
-        Seed or source of randomness; None draws from numpy's global one.
+        Seed or generator; None is numpy's global generator.
 
     Returns
     -------
@@ -240,8 +239,8 @@ def _draw_texts(
     common = np.cumsum(1.0 / np.arange(1, n_words + 1))
     of_group = _draw_labels(n_groups * 50, n_words, rng).reshape(n_groups, 50)
     of_class = _draw_labels(n_classes * 10, n_words, rng).reshape(n_classes, 10)
-    # For each of the three kinds of words: the number of words in each row, the row of each word,
-    # and a uniform number that picks it from its list.
+    # For common words, words of groups and words of classes: the number of words in each row, the
+    # row of each word, and a uniform number that picks it from its list.
     lengths = [1 + rng.poisson(29.0, size=len(y))]
     lengths += [rng.poisson(mean * separation, size=len(y)) for mean in (10.0, 15.0)]
     row = [np.repeat(np.arange(len(y)), length) for length in lengths]
@@ -251,8 +250,8 @@ def _draw_texts(
         of_group[group[y[row[1]]], (50 * draw[1]).astype(np.int64)],
         of_class[y[row[2]], (10 * draw[2]).astype(np.int64)],
     ]
-    where = np.concatenate(row), np.concatenate(word)
-    counts = sp.coo_array((np.ones(len(where[0])), where), shape=(len(y), n_words)).tocsr()
+    cells = np.concatenate(row), np.concatenate(word)
+    counts = sp.coo_array((np.ones(len(cells[0])), cells), shape=(len(y), n_words)).tocsr()
     length = np.sqrt(counts.multiply(counts).sum(axis=1))
     counts.data /= np.repeat(length, np.diff(counts.indptr))
     return counts
@@ -277,7 +276,7 @@ def _draw_labels(n: int, n_classes: int, rng: Rng) -> npt.NDArray[np.int64]:
 
 
 def _as_rng(random_state: Seed) -> Rng:
-    """Return a random generator; both kinds have `choice`, `uniform` and `standard_normal`."""
+    """Return a Generator as it is, anything else as a RandomState, with the same methods."""
     if isinstance(random_state, np.random.Generator):
         return random_state
     rng: np.random.RandomState = check_random_state(random_state)
