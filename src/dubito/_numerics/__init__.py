@@ -18,7 +18,7 @@ weights of evidence under Dempster's rule (Denœux 2019)        `evidence_weight
 softmax and log-softmax                                         `softmax`
 utility of set-valued predictions (u65, u80)                    `set_utility`
 Gauss-Kronrod rule                                              `quadrature`
-exp, log(1 + x), softplus, dot products on vector lanes         `vector_math_compiled`
+exp, log(1 + x), softplus, dot products with SIMD instructions  `vector_math_compiled`
 Cholesky factor and solve                                       `cholesky_compiled`
 compilation; threads over rows                                  `jit`; `threads`
 ==============================================================  ================================

@@ -24,11 +24,11 @@ from scipy.special import betainc, betaincinv, gammaln, xlog1py, xlogy
 if TYPE_CHECKING:
     from dubito._typing import FloatArray
 
-# A total weight above this is scaled down to it: bounds are then 1e-7 apart at most, and the
-# incomplete beta function fails for larger arguments.
+#: A larger total weight is scaled down to this: belief and plausibility are then 1e-7 apart at
+#: most, and the incomplete beta function fails for larger arguments.
 _MAX_WEIGHT = 1e15
 
-# Stirling's series with five terms is exact to rounding from here on.
+#: Stirling's series with five terms is exact to rounding for arguments from this on.
 _STIRLING_FROM = 16.0
 
 
@@ -40,8 +40,7 @@ def frequency(successes: FloatArray, failures: FloatArray) -> FloatArray:
 
 def belief_interval(successes: FloatArray, failures: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return belief and plausibility of a success; 0 and 1 without observations."""
-    scale = _MAX_WEIGHT / np.maximum(successes + failures, _MAX_WEIGHT)
-    successes, failures = scale * successes, scale * failures
+    successes, failures = _limited(successes, failures)
     estimate = frequency(successes, failures)
     total = total_contour(successes, failures)
     below = total * betainc(successes + 1, failures + 1, estimate)
@@ -59,24 +58,29 @@ def clopper_pearson(
     Beta(k+1, r), with :math:`\alpha` = 1 - level; 0 without a success, 1 without a failure. Exact,
     never below the level, for counts; for sums of weights by the same formula.
     """
-    scale = _MAX_WEIGHT / np.maximum(successes + failures, _MAX_WEIGHT)
-    successes, failures = scale * successes, scale * failures
+    successes, failures = _limited(successes, failures)
     lower = _lower_limit(successes, failures, 0.5 * (1 - level))
     return lower, 1 - _lower_limit(failures, successes, 0.5 * (1 - level))
 
 
+def _limited(successes: FloatArray, failures: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return both weights, scaled down where their sum exceeds `_MAX_WEIGHT`."""
+    scale = _MAX_WEIGHT / np.maximum(successes + failures, _MAX_WEIGHT)
+    return scale * successes, scale * failures
+
+
 def _lower_limit(successes: FloatArray, failures: FloatArray, tail: float) -> FloatArray:
     """Return the `tail` quantile of Beta(k, r+1); 0 where k is 0."""
-    some = successes > 0
-    quantile = betaincinv(np.where(some, successes, 1.0), failures + 1, tail)
-    return np.where(some, np.minimum(quantile, frequency(successes, failures)), 0.0)
+    positive = successes > 0
+    quantile = betaincinv(np.where(positive, successes, 1.0), failures + 1, tail)
+    return np.where(positive, np.minimum(quantile, frequency(successes, failures)), 0.0)
 
 
 def contour(theta: FloatArray, successes: FloatArray, failures: FloatArray) -> FloatArray:
     """Return the relative likelihood of `theta`; all arguments broadcast."""
     estimate = frequency(successes, failures)
-    top = xlogy(successes, estimate) + xlogy(failures, frequency(failures, successes))
-    return np.exp(np.minimum(xlogy(successes, theta) + xlog1py(failures, -theta) - top, 0.0))
+    largest = xlogy(successes, estimate) + xlogy(failures, frequency(failures, successes))
+    return np.exp(np.minimum(xlogy(successes, theta) + xlog1py(failures, -theta) - largest, 0.0))
 
 
 def total_contour(successes: FloatArray, failures: FloatArray) -> FloatArray:

@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 @compiled()
 def cholesky_factor(matrix: FloatArray, ridge: float, lower: FloatArray) -> bool:
-    """Write the Cholesky factor of a matrix plus `ridge` times I; return False if indefinite."""
+    """Write the Cholesky factor of matrix + ridge·I; return whether that is positive definite.
+
+    A pivot of at most 1e-14 of the diagonal entry counts as 0.
+    """
     for a in range(len(matrix)):
         for b in range(a + 1):
             value = matrix[a, b] + (ridge if a == b else 0.0)
@@ -41,7 +44,7 @@ def cholesky_solve(lower: FloatArray, rhs: FloatArray, out: FloatArray) -> None:
 def cholesky_solve_in_place(lower: FloatArray, out: FloatArray) -> None:
     """Replace the right-hand side in `out` by the solution; `lower` may be of single precision.
 
-    Both loops read the factor row by row, which vector lanes need.
+    Both loops read the factor row by row, so that they can be vectorised.
     """
     for a in range(len(out)):
         value = out[a]

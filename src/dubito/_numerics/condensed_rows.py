@@ -4,7 +4,7 @@ Within a panel on which the log-odds vary by less than 1 the softplus is a polyn
 so the rows of a panel are replaced by 12 points that integrate polynomials as they do.
 
 `condensed_rows_compiled` needs a quarter of the points, all of positive weight, for the same
-accuracy. This version without numba is for rows that a fit stores: a fit does not load numba.
+accuracy. This version is used in `fit`, which does not load numba.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 #: Points that replace the rows of a panel.
 _POINTS = 12
 
-#: Standard errors of the slope within which the points must have the likelihood of the rows.
-_DEVIATIONS = 10.0
+#: The points have the likelihood of the rows for slopes within this many standard errors of the
+#: estimate.
+_STANDARD_ERRORS = 10.0
 
 
 def fewer_rows(
@@ -29,21 +30,21 @@ def fewer_rows(
 ) -> tuple[FloatArray, BoolArray, FloatArray]:
     """Return scores, events and sample weights of few rows with the same likelihood.
 
-    `coef` are intercept and slope. Log-odds of any slope within `_DEVIATIONS` standard errors vary
-    by less than 1 within a panel. All rows are kept where they hardly determine the slope,
-    or where all scores are equal.
+    `coef` are intercept and slope. The rows are returned unchanged if the standard error of the
+    slope is large or undefined, or unless the points are less than half as many.
     """
     intercept, slope = coef
     curvature = weight * expit(intercept + slope * x) * expit(-intercept - slope * x)
     total = curvature.sum()
     information = curvature @ (x - curvature @ x / total) ** 2 if total > 0 else 0.0
-    slope_margin = _DEVIATIONS / np.sqrt(information) if information > 0 else np.inf
+    slope_margin = _STANDARD_ERRORS / np.sqrt(information) if information > 0 else np.inf
     if slope_margin > max(abs(slope), 1.0):
         return x, event, weight
+    # Log-odds vary by less than 1 within a panel, for any slope within `slope_margin`.
     width = 1 / max(abs(slope) + slope_margin, 2.0)
     parts = []
-    for side in (False, True):
-        chosen = event == side
+    for outcome in (False, True):
+        chosen = event == outcome
         order = np.argsort(x[chosen], kind="stable")
         points = np.stack([x[chosen][order], weight[chosen][order]])
         parts.append(_same_moments(points, width) if points.size else points)
@@ -53,7 +54,10 @@ def fewer_rows(
 
 
 def _same_moments(points: FloatArray, width: float) -> FloatArray:
-    """Return Chebyshev points that integrate polynomials as the rows of each panel do."""
+    """Return Chebyshev points and weights, (2, m), with the moments of the rows of each panel.
+
+    `points` are positions, ascending, and weights; panels have the given width.
+    """
     x, weight = points
     panel_number = np.floor((x - x[0]) / width)
     first, panel = np.unique(panel_number, return_inverse=True)

@@ -18,12 +18,13 @@ if TYPE_CHECKING:
 #: Gauss points that replace the rows of a group; exact for polynomials of degree 23.
 _POINTS = 12
 
-#: Log-odds that a group may span: the softplus, whose nearest poles are π off the real line, is a
-#: polynomial of that degree there, to 13 digits.
+#: Largest range of log-odds in a group: the softplus, whose nearest singularities are π off the
+#: real line, is a polynomial of that degree there, to 13 digits.
 _SPAN = 4.0
 
-#: A squared norm below this is rounding: the group has no more distinct values.
-_EXHAUSTED = 1e-13
+#: The next orthogonal polynomial with a squared norm below this is zero but for rounding: the group
+#: has no more distinct values.
+_ZERO_NORM = 1e-13
 
 
 @compiled()
@@ -60,7 +61,11 @@ def condense(points: FloatArray, steepest: float) -> FloatArray:
 
 @compiled()
 def _gauss(x: FloatArray, weight: FloatArray) -> FloatArray:
-    """Return the Gauss rule of a group of rows (Stieltjes' procedure, Golub and Welsch)."""
+    """Return positions and weights, (2, m), of the Gauss rule of a group of rows.
+
+    The recurrence coefficients come from Stieltjes' procedure, the rule from the eigenvalues of
+    the Jacobi matrix (Golub and Welsch 1969).
+    """
     middle, half = 0.5 * (x[0] + x[-1]), 0.5 * (x[-1] - x[0])
     total = weight.sum()
     if not (half > 0.0 and total > 0.0):
@@ -75,7 +80,7 @@ def _gauss(x: FloatArray, weight: FloatArray) -> FloatArray:
         matrix[k, k] = alpha
         following = (local - alpha) * current - beta * previous
         square = (weight * following * following).sum()
-        if k + 1 == _POINTS or square < _EXHAUSTED:
+        if k + 1 == _POINTS or square < _ZERO_NORM:
             size = k + 1
             break
         beta = np.sqrt(square)

@@ -1,4 +1,4 @@
-"""Chi-square cut of a contour: the depth at which it holds the true value at a confidence level."""
+"""Chi-square cut of a contour: the values that are not rejected at a confidence level."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from scipy.special import ndtri
 def root_chi2_quantile(level: float) -> float:
     r"""Return t, the square root of the quantile of :math:`\chi^2_1` at a level.
 
-    The cut is where :math:`-2\log pl=t^2`, t standard errors from the estimate of a normal
-    likelihood.
+    The cut :math:`\{\theta:-2\log pl(\theta)\le t^2\}` holds the true value with probability
+    `level`, asymptotically (Wilks); for a normal likelihood it ends t standard errors from the
+    estimate.
     """
     return float(-ndtri(0.5 * (1.0 - level)))

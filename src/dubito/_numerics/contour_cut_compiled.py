@@ -1,7 +1,8 @@
 r"""Secant search for an end of a cut of a contour, :math:`\{\eta:-2\log pl(\eta)\le t^2\}`.
 
-On :math:`r=\sqrt{-2\log pl}`, which is nearly straight, secant steps need four to seven contour
-values. Places u are log-odds counted outward: upward for the upper end, downward for the lower one.
+The secant method is applied to :math:`r=\sqrt{-2\log pl}`, which is nearly linear in the log-odds,
+and takes four to seven contour values. Search points u are log-odds with the sign of the end: η for
+the upper end, -η for the lower one.
 """
 
 from __future__ import annotations
@@ -16,16 +17,17 @@ from dubito._numerics.jit import compiled
 if TYPE_CHECKING:
     from dubito._typing import FloatArray
 
-#: Log-odds whose probability is 0 or 1 to rounding: a cut that reaches it is open on that side.
+#: Log-odds whose probability is 0 or 1 to rounding, the logistic density there below 5e-18. A cut
+#: that reaches it is unbounded on that side; integrals over log-odds end there.
 FAR = 40.0
 
-#: Steps after which a search is given up; the end is then the last place known to be outside.
+#: Limit on the steps of a search; the end is then the last point evaluated outside the cut.
 MAX_STEPS = 80
 
 
 @compiled()
 def begin_search(search: FloatArray, inside: float, r: float) -> None:
-    """Start a search: rows are (u, r) of the last place inside, outside, and evaluated."""
+    """Write the initial state: rows are (u, r) of the last point inside, outside, and evaluated."""
     search[0, 0], search[0, 1] = inside, r
     search[1, 0], search[1, 1] = np.inf, np.inf
     search[2, 0], search[2, 1] = np.nan, np.nan
@@ -33,14 +35,14 @@ def begin_search(search: FloatArray, inside: float, r: float) -> None:
 
 @compiled()
 def next_point(search: FloatArray, u: float, r: float, t: float, scale: float) -> float:
-    """Record r at u, and return the next place to evaluate.
+    """Record r at u, and return the next point to evaluate.
 
-    `scale` is how far u moves for each unit of r at the estimate: a standard error.
+    `scale` is du/dr at the estimate: a standard error.
     """
     last_u, last_r = search[2]
     search[2, 0], search[2, 1] = u, r
-    side = 0 if r < t else 1
-    search[side, 0], search[side, 1] = u, r
+    row = 0 if r < t else 1
+    search[row, 0], search[row, 1] = u, r
     rate = (r - last_r) / (u - last_u) if u != last_u else np.nan
     if math.isnan(rate):  # no earlier point: the slope of a normal likelihood
         rate = 1.0 / scale
@@ -57,7 +59,7 @@ def next_point(search: FloatArray, u: float, r: float, t: float, scale: float) -
 
 @compiled()
 def is_converged(search: FloatArray, new: float, scale: float, step: int) -> bool:
-    """Return whether the next place is the end, to about nine digits of a probability.
+    """Return whether the next point is the end, to about nine digits of a probability.
 
     Secant steps converge superlinearly: the next error is far below the length of this step.
     """

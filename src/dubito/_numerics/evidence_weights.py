@@ -1,10 +1,8 @@
 r"""Weights of evidence for and against each class, combined by Dempster's rule.
 
-Denœux 2019, Proposition 1.
-
-Each row has weights :math:`w^+_k` for class k and :math:`w^-_k` against it, all
-non-negative: the simple mass functions :math:`\{k\}^{w^+_k}` and :math:`\overline{\{k\}}^{w^-_k}`
-for all k are combined. With :math:`q_k=1-e^{-w^-_k}` everything below is divided by
+Each row has weights :math:`w^+_k` for class k and :math:`w^-_k` against it, all non-negative: the
+simple mass functions :math:`\{k\}^{w^+_k}` and :math:`\overline{\{k\}}^{w^-_k}` for all k are
+combined (Denœux 2019, Proposition 1). With :math:`q_k=1-e^{-w^-_k}` all masses are divided by
 
 .. math:: D=\sum_ke^{-w^-_k}(e^{w^+_k}-1)+1-\prod_kq_k.
 """
@@ -55,8 +53,8 @@ def masses(w_plus: FloatArray, w_minus: FloatArray) -> FloatArray:
     log_mass = -_summaries(w_plus, w_minus)[0][:, None]
     with np.errstate(over="ignore"):  # a log mass of minus infinity is mass 0
         for excluded, not_excluded in zip(_log_support(w_minus).T, -w_minus.T, strict=True):
-            either = [log_mass + excluded[:, None], log_mass + not_excluded[:, None]]
-            log_mass = np.concatenate(either, axis=1)
+            doubled = [log_mass + excluded[:, None], log_mass + not_excluded[:, None]]
+            log_mass = np.concatenate(doubled, axis=1)
     mass = np.exp(np.minimum(log_mass[:, 1:], 0.0))
     mass[:, (1 << np.arange(n_classes)) - 1] = bounds(w_plus, w_minus)[0]
     return mass
@@ -82,11 +80,11 @@ def totals(
     layer: tuple[FloatArray, FloatArray, FloatArray],
     pieces: tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]],
 ) -> tuple[FloatArray, FloatArray]:
-    r"""Return the sums of positive and of negative parts of the weights of evidence, each (n, K).
+    r"""Return :math:`w^+_k` and :math:`w^-_k`, sums over pieces of evidence, each (n, K).
 
-    Piece of evidence g is made of features ``order[first[g]:first[g+1]]`` and has the weight
-    :math:`\sum_{j\in g}\beta_{jk}(\phi_j-\mu_j)+b_k`, which is not stored. `layer` is
-    :math:`(\beta,\mu,b)`, `pieces` is ``(order, first)``.
+    Piece g consists of the features ``order[first[g]:first[g+1]]``. The positive or negative part
+    of its weight :math:`\sum_{j\in g}\beta_{jk}(\phi_j-\mu_j)+b_k` is added to one of the two.
+    `layer` is :math:`(\beta,\mu,b)`, `pieces` is ``(order, first)``.
     """
     from dubito._numerics.evidence_weights_compiled import totals_of_rows  # noqa: PLC0415
 
@@ -103,8 +101,8 @@ def sparse_totals(
 ) -> tuple[FloatArray, FloatArray]:
     r"""Return `totals` of sparse rows, given as data, indices and row starts.
 
-    Each feature is a piece. Features that are zero have the weight :math:`\alpha_{jk}`; only the
-    others cost time.
+    Each feature is a piece, of weight `offset` + `slope` times its value, both (J, K). The cost is
+    proportional to the number of values that are not zero.
     """
     from dubito._numerics.evidence_weights_compiled import totals_of_sparse_rows  # noqa: PLC0415
 

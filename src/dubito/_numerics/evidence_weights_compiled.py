@@ -1,7 +1,7 @@
 """Compiled loops of `evidence_weights` over rows.
 
-Nothing here subtracts numbers that may be close. Every exponent is at most 0, scaled by the largest
-plausibility of the row, so nothing overflows, and what underflows is negligible beside the rest.
+No nearly equal numbers are subtracted. Every exponent is at most 0, scaled by the largest
+plausibility of the row, so nothing overflows, and terms that underflow are negligible in their sum.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import numpy as np
 from dubito._numerics.jit import compiled
 from dubito._numerics.vector_math_compiled import SIMD_FLAGS, exp_and_complement, exp_in_place
 
-#: Where the largest :math:`w^+_k-w^-_k` is below this, :math:`1-\prod_kq_k` might underflow, but is
-#: then the sum of the :math:`e^{-w^-_k}`, which can be scaled.
+#: Where the largest :math:`w^+_k-w^-_k` is below this, :math:`1-\prod_kq_k` might underflow; it is
+#: then the sum of the :math:`e^{-w^-_k}`, which is computed with the factor :math:`e^{-M}`.
 _ALL_OPPOSED = -600.0
 
-#: Rows per block: the weights of evidence of one block are added up on vector lanes.
+#: Rows of a block, over which the inner loops are vectorised.
 _ROWS = 256
 
 
@@ -42,9 +42,10 @@ def summaries_of_rows(w_plus, w_minus, log_total, conflict):  # type: ignore[no-
 def _fill(w_plus, w_minus, buffers):  # type: ignore[no-untyped-def]
     r"""Fill the buffers for one row; return the shift M and :math:`e^{-M}D`.
 
-    Its rows are: 0 the scaled plausibility :math:`e^{w^+_k-w^-_k-M}`, 1 and 2
-    :math:`e^{-w^+_k}` and one minus it, 3 and 4 the same of :math:`w^-_k`, 5 the product of the
-    others' negative supports :math:`\prod_{l\ne k}(1-e^{-w^-_l})`, 6 the buffer of `exp_in_place`.
+    Rows of `buffers` are: 0 the scaled plausibility :math:`e^{w^+_k-w^-_k-M}`, 1 and 2
+    :math:`e^{-w^+_k}` and one minus it, 3 and 4 the same of :math:`w^-_k`, 5 the product
+    :math:`\prod_{l\ne k}(1-e^{-w^-_l})`, 6 the buffer of `exp_in_place`. M is the largest
+    :math:`w^+_k-w^-_k`.
     """
     plausible, no_support, support = buffers[0], buffers[1], buffers[2]
     unopposed, opposition, others, power = buffers[3], buffers[4], buffers[5], buffers[6]
@@ -71,7 +72,7 @@ def _fill(w_plus, w_minus, buffers):  # type: ignore[no-untyped-def]
 
 @compiled(fastmath={"nnan", "nsz"})
 def _largest_difference(a, b):  # type: ignore[no-untyped-def]
-    """Return the largest of a - b."""
+    """Return the largest entry of a - b."""
     largest = a[0] - b[0]
     for k in range(len(a)):
         largest = max(largest, a[k] - b[k])
@@ -80,10 +81,11 @@ def _largest_difference(a, b):  # type: ignore[no-untyped-def]
 
 @compiled(fastmath={"contract"})
 def _products_of_others(unopposed, opposition, others):  # type: ignore[no-untyped-def]
-    r"""Write :math:`\prod_{l\ne k}q_l`, and return :math:`1-\prod_lq_l` for :math:`q_l=1-e_l`.
+    r"""Write :math:`\prod_{l\ne k}q_l` for each k, and return :math:`1-\prod_lq_l`.
 
-    The latter is the sum of :math:`e_k\prod_{l<k}q_l`. The class with the smallest q comes last:
-    the product of the rest is the largest there is, and the others follow from it by ratios.
+    Here :math:`q_l=1-e_l`; :math:`e_l` is `unopposed`, :math:`q_l` is `opposition`. The returned
+    value is the sum of :math:`e_k\prod_{l<k}q_l`, with the class of smallest q as the last. The
+    product without that class is the largest of all, the others are computed from it by ratios.
     """
     n_classes = len(opposition)
     last = np.argmin(opposition)
@@ -91,7 +93,7 @@ def _products_of_others(unopposed, opposition, others):  # type: ignore[no-untyp
     opposition[last], unopposed[last] = 1.0, 0.0
     first_a, first_b, product_a, product_b = 0.0, 0.0, 1.0, 1.0
     half = n_classes // 2
-    for k in range(half):  # two independent chains: each step of one waits for the step before
+    for k in range(half):  # two independent products, for instruction-level parallelism
         first_a += product_a * unopposed[k]
         product_a *= opposition[k]
         first_b += product_b * unopposed[half + k]
@@ -103,7 +105,7 @@ def _products_of_others(unopposed, opposition, others):  # type: ignore[no-untyp
     opposition[last], unopposed[last] = least, least_unopposed
     for k in range(n_classes):
         others[k] = product * (least / opposition[k])
-    if least == 0.0:  # ratios of zeros: where two classes are unopposed, the product is zero too
+    if least == 0.0:  # the ratio is 0/0; if q is 0 for two classes, `product` is 0 too
         for k in range(n_classes):
             if opposition[k] == 0.0:
                 others[k] = product
@@ -128,9 +130,9 @@ def _write_bounds(buffers, total, lower, upper):  # type: ignore[no-untyped-def]
 def _conflict(buffers):  # type: ignore[no-untyped-def]
     """Return the mass of the empty set: the probability that independent sources contradict.
 
-    A source is active with probability 1 - exp(-w). They contradict where two are active for
-    different classes; where one class has an active source for it and one against it; or where
-    none has one for it and all have one against.
+    A source of weight w is active with probability 1 - exp(-w). Sources contradict if some are
+    active for two different classes; if for one class only, and one against it; or if for none,
+    and against every class.
     """
     no_support, support, opposition, others = buffers[1], buffers[2], buffers[4], buffers[5]
     none, one_opposed, one, several = 1.0, 0.0, 0.0, 0.0
@@ -146,8 +148,9 @@ def _conflict(buffers):  # type: ignore[no-untyped-def]
 def totals_of_rows(phi, layer, pieces, plus, minus):  # type: ignore[no-untyped-def]
     r"""Write sums of positive and negative parts of :math:`\sum_{j\in g}\beta_{jk}\phi'_j+b_k`.
 
-    `layer` are the slopes (J, K), means and the constants of the layer; `pieces` the features in
-    order, and where each piece begins. Rows are the vector lanes: classes may be few.
+    `layer` are the slopes (J, K), means (J,) and constants (K,) of the layer; `pieces` the features
+    in order, and the index in it at which each piece begins. Loops over rows are vectorised, not
+    those over classes, of which there may be few.
     """
     slope, mean, base = layer
     order, first = pieces
@@ -164,9 +167,9 @@ def totals_of_rows(phi, layer, pieces, plus, minus):  # type: ignore[no-untyped-
             for g in range(len(first) - 1):
                 weight[:] = base[k]
                 for j in range(first[g], first[g + 1]):
-                    steepness, values = slope[order[j], k], block[j]
+                    slope_jk, values = slope[order[j], k], block[j]
                     for i in range(n):
-                        weight[i] += steepness * values[i]
+                        weight[i] += slope_jk * values[i]
                 for i in range(n):
                     for_class[i] += weight[i] if weight[i] > 0.0 else 0.0  # noqa: FURB136
                     against[i] -= weight[i] if weight[i] < 0.0 else 0.0  # noqa: FURB136
@@ -177,21 +180,22 @@ def totals_of_rows(phi, layer, pieces, plus, minus):  # type: ignore[no-untyped-
 
 @compiled(fastmath=SIMD_FLAGS)
 def totals_of_sparse_rows(values, weights, plus, minus):  # type: ignore[no-untyped-def]
-    """Correct totals, which start at those of a row of zeros, for the values that are not zero.
+    """Add the effect of values that are not zero to `plus` and `minus`, the totals of zero rows.
 
     `values` are the data, indices and row starts of a sparse matrix; `weights` the slopes (J, K)
-    and the weights of features that are zero.
+    and the weights of evidence of features that are zero, (J, K).
     """
     data, indices, starts = values
     slope, at_zero = weights
     for i in range(len(starts) - 1):
         plus_row, minus_row = plus[i], minus[i]
-        for at in range(starts[i], starts[i + 1]):
-            value, slopes, before = data[at], slope[indices[at]], at_zero[indices[at]]
+        for entry in range(starts[i], starts[i + 1]):
+            j, value = indices[entry], data[entry]
+            slopes, zero_weights = slope[j], at_zero[j]
             for k in range(len(slopes)):
-                weight = before[k] + slopes[k] * value
-                plus_row[k] += max(weight, 0.0) - max(before[k], 0.0)
-                minus_row[k] += max(-weight, 0.0) - max(-before[k], 0.0)
+                weight = zero_weights[k] + slopes[k] * value
+                plus_row[k] += max(weight, 0.0) - max(zero_weights[k], 0.0)
+                minus_row[k] += max(-weight, 0.0) - max(-zero_weights[k], 0.0)
         for k in range(plus.shape[1]):
             plus_row[k] = max(plus_row[k], 0.0)
             minus_row[k] = max(minus_row[k], 0.0)

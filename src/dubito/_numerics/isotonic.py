@@ -7,24 +7,26 @@ pooling adjacent violators (PAV) maximises it.
 **The contour at a score s** is
 :math:`\mathrm{pl}(\theta;s)=\sup\{L(f): f(s)=\theta\}/\sup L`. Under :math:`f(s)=\theta` the two
 sides separate: left scores need :math:`f_i\le\theta`, right scores :math:`f_i\ge\theta`, a score at
-s has :math:`f_i=\theta`. With a bound at one end the isotonic fit is the free fit, clipped (Barlow
-et al., 1972), so
+s has :math:`f_i=\theta`. The isotonic fit under an upper or a lower bound is the unconstrained fit,
+clipped (Barlow et al., 1972), so
 
 .. math:: f_i=\min(f_i^{\mathrm{left}},\theta)\;(x_i<s),\qquad
           f_i=\max(f_i^{\mathrm{right}},\theta)\;(x_i>s),
 
-with :math:`f^{\mathrm{left}}` the PAV fit of the left scores **alone**, and so on the right.
+with :math:`f^{\mathrm{left}}` the PAV fit of the left scores **alone**, :math:`f^{\mathrm{right}}`
+that of the right scores.
 
 **Relation to the fit of all scores.** The PAV values are the slopes of the greatest
-convex minorant (GCM) of the cumulative sums. Cut the data inside a block D of value v. The GCM of
-the left part lies between the GCM of all and the sums, which agree at every block end before D, and
-between two of those the GCM of all is a chord: so left of D nothing changes. Inside D the sums lie
-above D's chord, so the left part of D refitted alone has values :math:`\ge v` and, by the same
-argument, its right part has values :math:`\le v`. Hence for :math:`\theta<v`:
+convex minorant (GCM) of the cumulative sums. Divide the scores at s, inside a block D of value v.
+The GCM of the left scores lies between the GCM of all and the sums, which agree at the boundaries
+of all blocks before D, and between two of these the GCM of all is a chord: so left of D nothing
+changes. Inside D the sums lie above D's chord, so the left scores of D refitted alone have values
+:math:`\ge v` and, by the same argument, its right scores have values :math:`\le v`. Hence for
+:math:`\theta<v`:
 
-* left scores of D, and a score at s, are held at θ;
-* right scores of D have their refitted value where it exceeds θ, and θ where not;
-* blocks left of D have their value, or θ where it exceeds θ; blocks right of D are unchanged.
+* left scores of D, and a score at s, have value θ;
+* right scores of D have the larger of θ and their refitted value;
+* blocks left of D have the smaller of θ and their value; blocks right of D are unchanged.
 
 Between consecutive values of these blocks the contour is thus a constant times
 :math:`\theta^a(1-\theta)^b`. It depends on s only through the last score :math:`\le s`. For
@@ -64,11 +66,14 @@ from dubito._numerics.bernoulli import clopper_pearson
 if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray, IntArray
 
-#: A total weight above this is scaled down to it: the bounds of a block of all rows are then 1e-7
+#: A larger total weight is scaled down to this: the bounds of a block of all rows are then 1e-7
 #: apart at most, and closer ones would be lost in rounding.
 _MAX_WEIGHT = 1e15
 
-#: Differences of scores beyond this may overflow.
+#: Positive weights are raised to at least this fraction of the largest.
+_MIN_FRACTION = 1e-12
+
+#: The difference of two scores of this size may overflow.
 _HUGE = 1e307
 
 
@@ -76,14 +81,14 @@ def pool_ties(
     score: FloatArray, event: BoolArray, weight: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the distinct scores, ascending, with the weights of their successes and failures."""
-    distinct, place = np.unique(score, return_inverse=True)
-    successes = weight_sums(place, np.where(event, weight, 0.0), len(distinct))
-    return distinct, successes, weight_sums(place, np.where(event, 0.0, weight), len(distinct))
+    distinct, index = np.unique(score, return_inverse=True)
+    successes = weight_sums(index, np.where(event, weight, 0.0), len(distinct))
+    return distinct, successes, weight_sums(index, np.where(event, 0.0, weight), len(distinct))
 
 
-def weight_sums(place: npt.NDArray[np.intp], weight: FloatArray, size: int) -> FloatArray:
-    """Return the sums of weights at each place 0..size-1."""
-    return np.asarray(np.bincount(place, weight, size), dtype=np.float64)
+def weight_sums(index: IntArray, weight: FloatArray, size: int) -> FloatArray:
+    """Return the sums of the weights with each index 0..size-1, as floats also without weights."""
+    return np.asarray(np.bincount(index, weight, size), dtype=np.float64)
 
 
 def isotonic_fit(successes: FloatArray, failures: FloatArray) -> FloatArray:
@@ -92,24 +97,17 @@ def isotonic_fit(successes: FloatArray, failures: FloatArray) -> FloatArray:
     return np.clip(isotonic_regression(successes / total, weights=total).x, 0.0, 1.0)
 
 
-#: Positive weights are raised to at least this fraction of the largest.
-_MIN_FRACTION = 1e-12
-
-
 def interpolate(score: FloatArray, knots: FloatArray, values: FloatArray) -> FloatArray:
-    """Return linear interpolation between ascending knots, constant beyond them.
-
-    `values` do not decrease.
-    """
+    """Return non-decreasing `values` at ascending knots, interpolated linearly, constant beyond."""
     right = np.clip(np.searchsorted(knots, score), 1, max(len(knots) - 1, 1))
     left = right - 1
     right = np.minimum(right, len(knots) - 1)
     scale = 0.25 if max(-knots[0], knots[-1]) > _HUGE else 1.0
     score = scale * np.clip(score, knots[0], knots[-1])
     gap = scale * knots[right] - scale * knots[left]
-    part = np.divide(score - scale * knots[left], gap, out=np.zeros_like(score), where=gap > 0)
+    fraction = np.divide(score - scale * knots[left], gap, out=np.zeros_like(score), where=gap > 0)
     low, high = values[left], values[right]
-    return np.clip(low + part * (high - low), low, high)
+    return np.clip(low + fraction * (high - low), low, high)
 
 
 def belief_steps(successes: FloatArray, failures: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -120,11 +118,10 @@ def belief_steps(successes: FloatArray, failures: FloatArray) -> tuple[FloatArra
     """
     from dubito._numerics.isotonic_compiled import lower_beliefs  # noqa: PLC0415
 
-    scale = _MAX_WEIGHT / max(successes.sum() + failures.sum(), _MAX_WEIGHT)
-    below, above = lower_and_upper_fits(scale * successes, scale * failures)
+    below, above = _scaled_fits(successes, failures)
     belief = np.concatenate([[0.0], lower_beliefs(below)])
     plausibility = np.concatenate([1 - lower_beliefs(above)[::-1], [1.0]])
-    # Both rise with the score, but for rounding.
+    # Both increase with the score, but for rounding.
     return np.maximum.accumulate(belief), np.minimum.accumulate(plausibility[::-1])[::-1]
 
 
@@ -137,24 +134,23 @@ def cut_bounds(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the ends of the contour's cut at a confidence level, each (n,).
 
-    Positions are given by how many distinct scores lie at or left of them, and strictly left.
+    A position is given by the number of distinct scores at or left of it, and strictly left.
     """
-    from dubito._numerics.isotonic_compiled import lower_cuts  # noqa: PLC0415
+    from dubito._numerics.isotonic_compiled import lower_cut_ends  # noqa: PLC0415
 
     m = len(successes)
     if m == 0:
         return np.zeros(len(left)), np.ones(len(left))
-    scale = _MAX_WEIGHT / max(successes.sum() + failures.sum(), _MAX_WEIGHT)
-    below, above = lower_and_upper_fits(scale * successes, scale * failures)
+    below, above = _scaled_fits(successes, failures)
     drop = 0.5 * ratio_quantile(level, flatness(below[3], successes + failures))
     low, high = _occurring(at_or_left, m), _occurring(left, m)
     lower, upper = np.empty(m + 1), np.empty(m + 1)
-    lower[low] = lower_cuts(low - 1, drop, below)
-    upper[high] = 1.0 - lower_cuts(m - 1 - high, drop, above)
+    lower[low] = lower_cut_ends(low - 1, drop, below)
+    upper[high] = 1.0 - lower_cut_ends(m - 1 - high, drop, above)
     return lower[at_or_left], upper[left]
 
 
-#: Level, and quantile of D over that of chi-square with one degree of freedom.
+#: Confidence level, and quantile of D over that of chi-square with one degree of freedom.
 _FACTORS = np.array(
     [
         [0.05, 0.6534],
@@ -185,18 +181,19 @@ def ratio_quantile(level: float, flat: float) -> float:
     At a score where f has a positive slope :math:`-2\log\mathrm{pl}(f(s);s)` tends to a
     distribution D without parameters that is not :math:`\chi^2_1` (Banerjee and Wellner, 2001): the
     difference of the integrals of the squared slopes of the greatest convex minorants of
-    :math:`W(t)+t^2`, free and held at 0 in 0. ``experiments/validity/isotonic_limit.py`` simulates
-    it (2 million paths of W). Its quantiles are close to 0.6 times those of :math:`\chi^2_1`; the
-    factor is tabulated, interpolated linearly, and constant beyond the table.
+    :math:`W(t)+t^2`, without constraint and with slope 0 at t = 0, W a Brownian motion.
+    ``experiments/validity/isotonic_limit.py`` simulates it (2 million draws of W). Its quantiles
+    are close to 0.6 times those of :math:`\chi^2_1`; the factor is tabulated, interpolated
+    linearly, and constant beyond the table.
 
     **Few rows.** Where f is flat the ratio is near :math:`\chi^2_1` instead (simulated: quantiles
-    2.7 to 2.9 at 0.9, n = 10 to 1,000), and few rows cannot tell a small slope from none: with D
-    alone, f = expit(s) and s standard normal, 0.9 bounds held f(s) in 0.85 of cases at 10 to 100
-    rows. The quantile used goes from D to :math:`\chi^2_1` with
-    :math:`u=(\sum_B(w_B/w)^2)^{1/2}` (`flatness`), :math:`w_B` the weight of block B of the fit: 1
-    for one block, and falling as :math:`n^{-1/6}` where f rises. That held f(s) in 0.87 to 0.98 of
-    cases for nine functions and n = 10 to 1,000, at 9 % more width than D alone at 1,000 rows, and
-    a constant f in 0.85 to 0.96.
+    2.7 to 2.9 at 0.9, n = 10 to 1,000), and few rows do not distinguish a small slope from none:
+    with D alone, f = expit(s) and s standard normal, 0.9 bounds held f(s) in 0.85 of cases at 10 to
+    100 rows. The quantile used is interpolated linearly between D and :math:`\chi^2_1` with weight
+    :math:`u=(\sum_B(w_B/w)^2)^{1/2}` (`flatness`) for the latter, :math:`w_B` the weight of block B
+    of the fit: 1 for one block, and decreasing as :math:`n^{-1/6}` where f has a positive slope.
+    That held f(s) in 0.87 to 0.98 of cases for nine functions and n = 10 to 1,000, at 9 % more
+    width than D alone at 1,000 rows, and a constant f in 0.85 to 0.96.
     """
     factor = np.interp(level, _FACTORS[:, 0], _FACTORS[:, 1])
     return float((factor + flat * (1 - factor)) * chdtri(1, 1 - level))
@@ -205,7 +202,7 @@ def ratio_quantile(level: float, flat: float) -> float:
 def flatness(starts: npt.NDArray[np.int64], weight: FloatArray) -> float:
     """Return the root of the sum of the blocks' squared fractions of the weight, 1 for one block.
 
-    `starts` are the first score of each block, and the number of scores.
+    `starts` are the indices of the first score of each block, and the number of scores.
     """
     blocks = np.add.reduceat(weight, starts[:-1])
     return float(np.sqrt(((blocks / blocks.sum()) ** 2).sum()))
@@ -227,11 +224,11 @@ def widened_bounds(
 ) -> tuple[FloatArray, FloatArray]:
     r"""Return the ends of the contour's cut, widened near the first and last rows, each (n,).
 
-    Near the first rows isotonic fits are too low, the least mean of all runs that begin there, and
-    near the last too high, whatever n (Woodroofe and Sun, 1993): the limit law does not hold. Where
-    fewer than :math:`\lceil n^{2/3}\rceil` rows lie at or left of s, the upper end is at least that
-    of `neighbour_bounds`; where as few lie at or right of it, the lower end is at most theirs. The
-    other end is conservative.
+    The isotonic fit is biased downwards near the first rows, being the least mean of all runs that
+    begin there, and upwards near the last, for any n (Woodroofe and Sun, 1993): D is not the limit
+    there. Where fewer than :math:`\lceil n^{2/3}\rceil` rows lie at or left of s, the upper end is
+    at least that of `neighbour_bounds`; where as few lie at or right of s, the lower end is at most
+    that of `neighbour_bounds`. The opposite end is conservative.
     """
     lower, upper = cut_bounds(at_or_left, left, successes, failures, level)
     outer_lower, outer_upper = neighbour_bounds(at_or_left, left, successes, failures, level)
@@ -249,11 +246,12 @@ def neighbour_bounds(
     failures: FloatArray,
     level: float,
 ) -> tuple[FloatArray, FloatArray]:
-    r"""Return bounds that hold any non-decreasing f at a confidence level, each (n,).
+    r"""Return bounds that hold the value of any non-decreasing f at a confidence level, each (n,).
 
     The nearest :math:`\lceil n^{2/3}\rceil` rows at or left of s have probabilities of at most
-    f(s), so their Clopper-Pearson lower limit holds f(s) at least as often as for equal ones; the
-    upper limit is that of the rows at or right of it. Ties come together; n is the sum of weights.
+    f(s), so their Clopper-Pearson lower limit is below f(s) at least as often as if all had
+    probability f(s); the upper limit is that of the rows at or right of s. Ties are taken together;
+    n is the sum of weights.
     """
     total = successes + failures
     window = _window(total.sum())
@@ -266,9 +264,9 @@ def neighbour_bounds(
 
 
 def _window(weight: float) -> float:
-    """Return the weight of the window of neighbours, a little less than a whole number.
+    """Return the weight of the window of neighbours.
 
-    Otherwise sums that are rounded might take one row more.
+    It is a little less than a whole number: rounded sums of weights might include one row more.
     """
     return float(np.ceil(weight ** (2 / 3)) * (1 - 1e-12))
 
@@ -276,22 +274,22 @@ def _window(weight: float) -> float:
 def _window_limits(
     ends: IntArray, successes: FloatArray, total: FloatArray, window: float, level: float
 ) -> FloatArray:
-    """Return lower Clopper-Pearson limits of the rows of weight `window` that end before `ends`."""
+    """Return lower Clopper-Pearson limits of windows of weight `window` that end before `ends`."""
     weight = np.concatenate([[0.0], np.cumsum(total)])
     events = np.concatenate([[0.0], np.cumsum(successes)])
     start = np.searchsorted(weight, weight[ends] - window, side="right") - 1
     first = np.maximum(start, 0)
     k, n = events[ends] - events[first], weight[ends] - weight[first]
-    # Windows of equal counts, as most are without weights, have one limit.
-    pairs, row = np.unique(k + 1j * n, return_inverse=True)
-    k, n = pairs.real, pairs.imag
+    # Most windows have equal counts if there are no sample weights: compute each limit once.
+    distinct, row = np.unique(k + 1j * n, return_inverse=True)
+    k, n = distinct.real, distinct.imag
     return clopper_pearson(k, np.maximum(n - k, 0.0), level)[0][row]
 
 
 def inserted_steps(successes: FloatArray, failures: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the values fitted at a score with a failure, and with a success, of weight 1 added.
 
-    Steps as of `belief_steps`, each (m + 1,).
+    They are step functions of the score, each (m + 1,), as those of `belief_steps`.
     """
     from dubito._numerics.isotonic_compiled import lower_inserted  # noqa: PLC0415
 
@@ -323,12 +321,18 @@ def contours(
     return result[row]
 
 
+def _scaled_fits(successes: FloatArray, failures: FloatArray) -> tuple[Any, Any]:
+    """Return `lower_and_upper_fits` of a total weight of at most `_MAX_WEIGHT`."""
+    scale = _MAX_WEIGHT / max(successes.sum() + failures.sum(), _MAX_WEIGHT)
+    return lower_and_upper_fits(scale * successes, scale * failures)
+
+
 def lower_and_upper_fits(successes: FloatArray, failures: FloatArray) -> tuple[Any, Any]:
-    """Return the fits from which the lower and the upper side of the contour are computed."""
+    """Return the fits from which the contour below and above its maximum is computed."""
     from dubito._numerics.isotonic_compiled import fit_with_suffixes  # noqa: PLC0415
 
-    # A weight lost to rounding beside the others would stall the loop over pieces of the contour;
-    # raising it to `_MIN_FRACTION` of the largest changes no digit.
+    # With a weight that is lost to rounding in sums the loop over pieces of the contour would not
+    # end; raising it to `_MIN_FRACTION` of the largest changes no digit.
     least = _MIN_FRACTION * max(successes.max(initial=0.0), failures.max(initial=0.0))
     successes = np.where(successes > 0, np.maximum(successes, least), 0.0)
     failures = np.where(failures > 0, np.maximum(failures, least), 0.0)

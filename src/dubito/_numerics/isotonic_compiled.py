@@ -1,10 +1,12 @@
 """Compiled version of the isotonic profile likelihood of `isotonic`.
 
-Notation as there: scores are numbered 0..m-1 in ascending order, score i has `successes[i]`
-and `failures[i]`. Only the lower side of the contour is computed; the upper side is the lower side
-of the mirrored data (order reversed, successes and failures exchanged).
+Scores are numbered 0..m-1 in ascending order, score i has `successes[i]` and `failures[i]`. Only
+the contour below its maximum is computed; above the maximum it is that of the mirrored data (order
+reversed, successes and failures exchanged). A piece of the contour is an interval of θ on which it
+is a constant times θ^a (1-θ)^b; a and b are called power and copower.
 
-A fit is the tuple (follow, k, r, starts, value, block, held_k, held_r), see `fit_with_suffixes`.
+A fit is the tuple (follow, k, r, starts, value, block, prefix_k, prefix_r), see
+`fit_with_suffixes`.
 """
 
 from __future__ import annotations
@@ -15,33 +17,33 @@ import numpy as np
 
 from dubito._numerics.jit import compiled
 
-# Contours below exp(_NEGLIGIBLE) cannot move a bound in its last digits.
+#: Logarithm of the contour below which it does not change a bound in double precision.
 _NEGLIGIBLE = -34.0
 
-# A panel of the quadrature spans about this drop of the log integrand and at most this much
-# log-odds; twelve points then leave less than 1e-10 of it.
+#: A panel of the quadrature spans about this drop of the log integrand, and at most this width in
+#: log-odds; twelve points then have a relative error below 1e-10.
 _PANEL_DROP = 4.0
 _PANEL_WIDTH = 2.0
 _POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(12)
 
-# Six and four points suffice on shorter panels, or where little is left: each pair is the drop and
-# width, and the log integrand, below which they are used.
+#: Six and four points are used on shorter panels, or where the integrand is small: limits on drop
+#: and width, and on the log integrand.
 _SIX_BELOW = 1.0, -12.0
 _FOUR_BELOW = 0.12, -18.0
 _SIX_POINTS, _SIX_WEIGHTS = np.polynomial.legendre.leggauss(6)
 _FOUR_POINTS, _FOUR_WEIGHTS = np.polynomial.legendre.leggauss(4)
 
-
-# Log-odds this far below those of `top` mean probability 0; exp overflows soon after.
+#: Log-odds this far below those of `top` mean probability 0; exp overflows soon after.
 _DEEPEST = 700.0
 
 
 @compiled()
 def suffix_chains(successes, failures):  # type: ignore[no-untyped-def]
-    """Return the isotonic fits of all suffixes of the scores, by pooling adjacent violators.
+    """Return the isotonic fits of all suffixes of the scores, as arrays follow, k, r (m,).
 
     The fit of the scores j, j+1, ... starts with the block j..follow[j]-1, which has k[j] successes
-    and r[j] failures, and goes on as the fit of the suffix that starts at follow[j].
+    and r[j] failures, and goes on as the fit of the suffix that starts at follow[j]: adjacent
+    violators are pooled from right to left.
     """
     m = len(successes)
     follow = np.empty(m, np.int64)
@@ -59,7 +61,7 @@ def suffix_chains(successes, failures):  # type: ignore[no-untyped-def]
 
 @compiled()
 def fit_with_suffixes(successes, failures):  # type: ignore[no-untyped-def]
-    """Return the isotonic fit of all scores, and those of every suffix of them.
+    """Return the isotonic fit of all scores, and those of all suffixes.
 
     Returns
     -------
@@ -71,7 +73,7 @@ def fit_with_suffixes(successes, failures):  # type: ignore[no-untyped-def]
         The value of each block.
     block : array (m,)
         The block of each score.
-    held_k, held_r : arrays (m,)
+    prefix_k, prefix_r : arrays (m,)
         Successes and failures from the start of the block of each score up to the score itself.
     """
     m = len(successes)
@@ -79,7 +81,7 @@ def fit_with_suffixes(successes, failures):  # type: ignore[no-untyped-def]
     starts = np.empty(m + 1, np.int64)
     value = np.empty(m)
     block = np.empty(m, np.int64)
-    held_k, held_r = successes.copy(), failures.copy()
+    prefix_k, prefix_r = successes.copy(), failures.copy()
     count, start = 0, 0
     while start < m:
         starts[count] = start
@@ -87,33 +89,34 @@ def fit_with_suffixes(successes, failures):  # type: ignore[no-untyped-def]
         block[start] = count
         for i in range(start + 1, follow[start]):
             block[i] = count
-            held_k[i] += held_k[i - 1]
-            held_r[i] += held_r[i - 1]
+            prefix_k[i] += prefix_k[i - 1]
+            prefix_r[i] += prefix_r[i - 1]
         count += 1
         start = follow[start]
     starts[count] = m
-    return follow, k, r, starts[: count + 1].copy(), value[:count].copy(), block, held_k, held_r
+    return follow, k, r, starts[: count + 1].copy(), value[:count].copy(), block, prefix_k, prefix_r
 
 
 @compiled()
 def _free_blocks(last, fit, right_blocks):  # type: ignore[no-untyped-def]
-    """List the blocks of the fit to the scores right of `last` that are in its block.
+    """Write the refitted blocks of the scores after `last` in its block; return their number.
 
-    From left to right: value, and successes and failures summed from the left. Returns how many.
+    Rows of `right_blocks`, from left to right, are the value of a block, and the successes and
+    failures of all blocks up to it.
     """
     follow, k, r, starts, _, block, _, _ = fit
-    depth = 0
+    count = 0
     sum_k, sum_r = 0.0, 0.0
     j = last + 1
     while j < starts[block[last] + 1]:
         sum_k += k[j]
         sum_r += r[j]
-        right_blocks[depth, 0] = k[j] / (k[j] + r[j])
-        right_blocks[depth, 1] = sum_k
-        right_blocks[depth, 2] = sum_r
-        depth += 1
+        right_blocks[count, 0] = k[j] / (k[j] + r[j])
+        right_blocks[count, 1] = sum_k
+        right_blocks[count, 2] = sum_r
+        count += 1
         j = follow[j]
-    return depth
+    return count
 
 
 @compiled()
@@ -129,39 +132,39 @@ def _log_ratio(theta, top, power, copower):  # type: ignore[no-untyped-def]
 def _next_piece(top, fit, right_blocks, state):  # type: ignore[no-untyped-def]
     """Return the state of the piece below `top`, and its bottom, power and copower.
 
-    The state is how many blocks of `right_blocks` are held at θ, the first block from the left that
-    is, and the successes and failures from there to the last score.
+    The state is the number of blocks of `right_blocks` that have value θ, the index of the first
+    block of the fit that has, and the successes and failures from there to the last score.
     """
     _, k, r, starts, value, _, _, _ = fit
-    depth, left, power_left, copower_left = state
+    n_right, left, power_left, copower_left = state
     # Blocks on the right with values of at least θ keep them; blocks on the left with values
-    # above θ are held at θ.
-    while depth > 0 and right_blocks[depth - 1, 0] >= top:
-        depth -= 1
+    # above θ get the value θ.
+    while n_right > 0 and right_blocks[n_right - 1, 0] >= top:
+        n_right -= 1
     while left > 0 and value[left - 1] >= top:
         left -= 1
         power_left += k[starts[left]]
         copower_left += r[starts[left]]
     bottom = value[left - 1] if left > 0 else 0.0
     power, copower = power_left, copower_left
-    if depth > 0:
-        bottom = max(bottom, right_blocks[depth - 1, 0])
-        power += right_blocks[depth - 1, 1]
-        copower += right_blocks[depth - 1, 2]
-    return (depth, left, power_left, copower_left), bottom, power, copower
+    if n_right > 0:
+        bottom = max(bottom, right_blocks[n_right - 1, 0])
+        power += right_blocks[n_right - 1, 1]
+        copower += right_blocks[n_right - 1, 2]
+    return (n_right, left, power_left, copower_left), bottom, power, copower
 
 
 @compiled()
 def _list_pieces(last, fit, floor, right_blocks, pieces):  # type: ignore[no-untyped-def]
-    """List the pieces of the lower side of the contour, downwards from the estimate.
+    """Write the pieces of the contour, downwards from the estimate; return their number.
 
     The contour is that of the value at a score with scores 0..last at or left of it. Row i of
     `pieces` is (top, bottom, a, b, log plausibility at top): between bottom and top the contour is
-    that at top times (θ/top)^a ((1-θ)/(1-top))^b. Listing ends at 0 or where the logarithm is
-    below `floor`. Returns the number of rows.
+    that at top times (θ/top)^a ((1-θ)/(1-top))^b. The last piece ends at 0, or where the logarithm
+    is below `floor`.
     """
-    _, _, _, _, value, block, held_k, held_r = fit
-    state = _free_blocks(last, fit, right_blocks), block[last], held_k[last], held_r[last]
+    _, _, _, _, value, block, prefix_k, prefix_r = fit
+    state = _free_blocks(last, fit, right_blocks), block[last], prefix_k[last], prefix_r[last]
     top = value[block[last]]
     log_pl = 0.0
     count = 0
@@ -177,7 +180,7 @@ def _list_pieces(last, fit, floor, right_blocks, pieces):  # type: ignore[no-unt
 
 @compiled()
 def _panel(depth, width, shape, size, log_integrand):  # type: ignore[no-untyped-def]
-    """Integrate the integrand of `piece_integral` from `depth` to `depth + width`."""
+    """Return the integral of the integrand of `piece_integral` from `depth` to `depth + width`."""
     log_pl, a, b, co_top = shape
     points, weights = _POINTS, _WEIGHTS
     if size < _FOUR_BELOW[0] or log_integrand < _FOUR_BELOW[1]:
@@ -197,13 +200,13 @@ def _panel(depth, width, shape, size, log_integrand):  # type: ignore[no-untyped
 
 @compiled()
 def piece_integral(top, bottom, power, copower, log_pl):  # type: ignore[no-untyped-def]
-    """Integrate one piece of the contour.
+    """Return the integral of the contour over one piece.
 
     At depth d below the log-odds of top, top/θ = 1 + (1-top)(exp(d) - 1) =: e and
     (1-θ)/(1-top) = exp(d)/e, so the integrand is top (1-top) exp(log_pl + b d - (a+b) log e) with
-    a and b one more than the powers: smooth and log-concave, whatever the powers and even down to
-    θ = 0, and no large logarithms cancel. Panels of bounded drop are added downwards until
-    nothing is left.
+    a and b one more than the powers: smooth and log-concave for all powers, also down to θ = 0, and
+    no large logarithms cancel. Panels of bounded drop are added downwards until the integrand is
+    negligible.
     """
     if copower == 0.0:  # a power of θ; the only case in which top may be 1
         fall = -1.0
@@ -251,7 +254,10 @@ def lower_beliefs(fit):  # type: ignore[no-untyped-def]
 
 @compiled()
 def lower_contours(lasts, theta, fit):  # type: ignore[no-untyped-def]
-    """Return the contour at `theta`, sorted downwards, for each position; 1 above the estimate."""
+    """Return the contour at descending `theta`, (n, len(theta)); 1 at and above the estimate.
+
+    Positions `lasts` are as in `lower_cut_ends`.
+    """
     m = len(fit[0])
     right_blocks = np.empty((m, 3))
     pieces = np.empty((m + 1, 5))
@@ -278,11 +284,11 @@ def lower_contours(lasts, theta, fit):  # type: ignore[no-untyped-def]
 
 @compiled()
 def _depth_of_drop(drop, top, power, copower):  # type: ignore[no-untyped-def]
-    """Return how far below the log-odds of `top` one piece has fallen by `drop` in logarithm.
+    """Return the depth below the log-odds of `top` at which the log contour has fallen by `drop`.
 
     At depth d a piece has fallen by h(d) = (a+b) log(1 + (1-top)(exp(d) - 1)) - b d, convex and
     increasing for d > 0. Newton's method starts at the root of its second-order expansion; from
-    the second point on it comes down to the root from above.
+    the second point on it converges to the root from above.
     """
     a, b, co_top = power, copower, 1.0 - top
     slope, curvature = max(a - (a + b) * top, 0.0), (a + b) * top * co_top
@@ -314,36 +320,39 @@ def _root_of_piece(piece, target):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def lower_cuts(lasts, drop, fit):  # type: ignore[no-untyped-def]
-    """Return the least θ whose log contour is at least -drop, for each position; 0 at -1."""
+def lower_cut_ends(lasts, drop, fit):  # type: ignore[no-untyped-def]
+    """Return the least θ whose log contour is at least -drop, for each position; 0 for -1.
+
+    A position is the index of the last score at or left of it, -1 for none.
+    """
     m = len(fit[0])
     right_blocks = np.empty((m, 3))
     pieces = np.empty((m + 1, 5))
-    cuts = np.zeros(len(lasts))
+    ends = np.zeros(len(lasts))
     for row in range(len(lasts)):
         if lasts[row] < 0:
             continue
-        # Listing ends with the piece in which the logarithm falls below -drop.
+        # The last piece is that in which the logarithm falls below -drop.
         count = _list_pieces(lasts[row], fit, -drop, right_blocks, pieces)
         if count > 0:
-            cuts[row] = _root_of_piece(pieces[count - 1], -drop)
-    return cuts
+            ends[row] = _root_of_piece(pieces[count - 1], -drop)
+    return ends
 
 
 @compiled()
 def lower_inserted(fit):  # type: ignore[no-untyped-def]
     """Return the value fitted at a score with scores 0..j at or left of it, with a failure added.
 
-    A failure there multiplies the contour by 1-θ, whose maximum on one piece is at a/(a+b+1),
-    clipped to the piece. The product is log-concave in the log-odds: the first piece that holds
-    its own maximum has that of all.
+    A failure there multiplies the contour by 1-θ; the maximum of the product on one piece is at
+    a/(a+b+1), clipped to the piece. The product is log-concave in the log-odds: the first piece
+    from above with its maximum inside has the global maximum.
     """
     m = len(fit[0])
-    _, _, _, _, value, block, held_k, held_r = fit
+    _, _, _, _, value, block, prefix_k, prefix_r = fit
     right_blocks = np.empty((m, 3))
     fitted = np.empty(m)
     for j in range(m):
-        state = _free_blocks(j, fit, right_blocks), block[j], held_k[j], held_r[j]
+        state = _free_blocks(j, fit, right_blocks), block[j], prefix_k[j], prefix_r[j]
         top = value[block[j]]
         while top > 0.0:
             state, bottom, power, copower = _next_piece(top, fit, right_blocks, state)

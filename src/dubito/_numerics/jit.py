@@ -15,12 +15,12 @@ def compiled(
 ) -> Callable[[Callable[..., Any]], Any]:
     """Return a decorator that compiles a kernel without the GIL, cached on disk where possible.
 
-    `fastmath` are LLVM fast-math flags: {"reassoc"} lets it split sums over vector lanes.
+    `fastmath` are LLVM fast-math flags: with {"reassoc"} sums are vectorised.
     `inline="always"` copies a function into its callers before compilation.
     """
 
     def decorate(function: Callable[..., Any]) -> Any:
-        # Dividing by zero gives infinity, as in numpy: a check would keep loops off vector lanes.
+        # Dividing by zero gives infinity, as in numpy: loops with a check are not vectorised.
         options: dict[str, Any] = {
             "nogil": True,
             "fastmath": fastmath,

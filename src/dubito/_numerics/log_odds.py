@@ -1,7 +1,7 @@
 r"""Log-odds of probabilities that may be 0 or 1, kept finite by a floor.
 
 :math:`\log\max(p,f)-\log\max(1-p,f)`, with the floor f half the smallest positive probability that
-a model has given: a 0 of a model means "too small to estimate", not "impossible".
+a model has given: the 0 of a model is a probability too small to estimate, not an impossible event.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Logistic fits of a few coefficients: Newton's method, sign constraints, a ridge chosen inside."""
+"""Logistic fits of a few coefficients: Newton's method, sign constraints, choice of a ridge."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ if TYPE_CHECKING:
 
     from dubito._typing import BoolArray, FloatArray
 
-#: Scores and log-odds are clipped to this: sums and differences of a few of them stay finite.
+#: Scores and log-odds are clipped to ± this: sums and differences of a few of them stay finite.
 LARGEST = 1e300
 
 #: Limit on the Newton steps of a fit; ordinary data take five to ten.
 _MAX_STEPS = 300
 
-#: Strengths a ridge is chosen from, in units of standardised coefficients. The weakest is a normal
-#: prior of standard deviation 4.5 on the standardised slope. Few rows are often separable, and
-#: leaving one out then always chooses the weakest, so this end is a choice, not an estimate: on 20
-#: rows half and double of it do as well, a hundredth does badly.
+#: Strengths from which a ridge is chosen, for standardised scores. The weakest is a normal prior of
+#: standard deviation 4.5 on the standardised slope. Few rows are often separable, and
+#: leave-one-out then always chooses the weakest, so it is set by hand: on 20 rows half and double
+#: of it do as well, a hundredth does badly.
 RIDGES = (0.05, 0.15, 0.5, 1.5, 5.0, 15.0, 50.0)
 
 
 class LogisticFit(NamedTuple):
     """Coefficients, with the certificate that they are the optimum.
 
-    `free` says which coefficients are off their bound; `gradient_norm` is the largest component of
-    the projected gradient for each unit of weight.
+    `free` marks the coefficients that are not at their bound; `gradient_norm` is the largest
+    component of the projected gradient divided by the total weight.
     """
 
     coef: FloatArray
@@ -98,7 +98,7 @@ def fit_logistic(
 
 
 def _faces(size: int, nonnegative: tuple[int, ...]) -> Iterator[BoolArray]:
-    """Yield which coefficients are free, all of them first."""
+    """Yield masks of the free coefficients, one for each face, all free first."""
     for count in range(len(nonnegative) + 1):
         for bound in combinations(nonnegative, count):
             free = np.ones(size, dtype=bool)
@@ -114,7 +114,7 @@ class _Problem(NamedTuple):
     prior: FloatArray
 
 
-class _Local(NamedTuple):
+class _Expansion(NamedTuple):
     """The objective at a point, up to second order."""
 
     value: float
@@ -122,7 +122,8 @@ class _Local(NamedTuple):
     hessian: FloatArray
 
 
-def _expand(problem: _Problem, coef: FloatArray) -> _Local:
+def _expand(problem: _Problem, coef: FloatArray) -> _Expansion:
+    """Return the second-order expansion of the objective at given coefficients."""
     design, target, weight, penalty, prior = problem
     eta = design @ coef
     small = np.exp(-np.abs(eta))
@@ -130,7 +131,7 @@ def _expand(problem: _Problem, coef: FloatArray) -> _Local:
     loss = np.maximum(eta, 0.0) + np.log1p(small) - target * eta
     curvature = weight * small / (1 + small) ** 2
     deviation = coef - prior
-    return _Local(
+    return _Expansion(
         float(weight @ loss) + 0.5 * float(penalty @ deviation**2),
         design.T @ (weight * (p - target)) + penalty * deviation,
         (design * curvature[:, None]).T @ design + np.diag(penalty),
@@ -138,32 +139,32 @@ def _expand(problem: _Problem, coef: FloatArray) -> _Local:
 
 
 def _newton(problem: _Problem, free: BoolArray, coef: FloatArray) -> LogisticFit:
-    """Fit the free coefficients by damped Newton steps; the others stay at zero."""
+    """Return the fit of the free coefficients by damped Newton steps; the others stay at zero."""
     total = float(problem.weight.sum())
     current = _expand(problem, coef)
-    size = float(np.abs(current.gradient[free]).max())
+    gradient_norm = float(np.abs(current.gradient[free]).max())
     for n_iter in range(_MAX_STEPS):  # noqa: B007 - reported
         gradient = current.gradient * free
-        step = -(inverse_on(current.hessian, free) @ gradient) * free  # exactly zero at bounds
+        step = -(_inverse_of_block(current.hessian, free) @ gradient) * free  # exactly 0 at bounds
         proposed = _expand(problem, coef + step)
-        # The decrement is twice what is left to gain. Below rounding of the objective only the
-        # gradient shows whether a step still helps.
+        # The Newton decrement is twice the decrease still possible. Where it is below the rounding
+        # error of the objective, a step is judged by the gradient.
         if -float(gradient @ step) <= 1e-12 * (total + abs(current.value)):
-            if float(np.abs(proposed.gradient[free]).max()) >= 0.5 * size:
+            if float(np.abs(proposed.gradient[free]).max()) >= 0.5 * gradient_norm:
                 break
         else:
             while proposed.value > current.value and np.abs(step).max() > 1e-12:
                 step = step / 2
                 proposed = _expand(problem, coef + step)
         coef, current = coef + step, proposed
-        size = float(np.abs(current.gradient[free]).max())
-    return LogisticFit(coef, free, current.value, n_iter, size / total)
+        gradient_norm = float(np.abs(current.gradient[free]).max())
+    return LogisticFit(coef, free, current.value, n_iter, gradient_norm / total)
 
 
-def inverse_on(hessian: FloatArray, free: BoolArray) -> FloatArray:
-    """Return the inverse of the free block, zero elsewhere.
+def _inverse_of_block(hessian: FloatArray, free: BoolArray) -> FloatArray:
+    """Return the pseudo-inverse of the block of free coefficients, zero elsewhere.
 
-    A direction without information, such as the slope of constant scores, has inverse 0.
+    It is 0 in directions without information, such as the slope of constant scores.
     """
     block = hessian * np.outer(free, free)
     return np.asarray(np.linalg.pinv(block, rcond=1e-14, hermitian=True), dtype=np.float64)
@@ -176,16 +177,16 @@ def leave_one_out_loss(
     penalty: FloatArray,
     fit: LogisticFit,
 ) -> float:
-    r"""Return the log loss of each row under the fit without it, by one Newton step.
+    r"""Return the sum of the rows' log losses, each under the fit without it, by one Newton step.
 
     With leverage :math:`h_i=x_i^\top H^{-1}x_i` the log-odds without row i are
-    :math:`\eta_i+h_i(p_i-y_i)/(1-p_i(1-p_i)h_i)`. Of a row of sample weight 2 one half is left
-    out: it stands for two rows.
+    :math:`\eta_i+h_i(p_i-y_i)/(1-p_i(1-p_i)h_i)`. A row of sample weight w > 1 stands for w rows,
+    of which one is left out.
     """
     eta = design @ fit.coef
     p = expit(eta)
     hessian = (design * (weight * p * expit(-eta))[:, None]).T @ design + np.diag(penalty)
-    leverage = np.sum((design @ inverse_on(hessian, fit.free)) * design, axis=1)
+    leverage = np.sum((design @ _inverse_of_block(hessian, fit.free)) * design, axis=1)
     leverage *= np.minimum(weight, 1.0)
     remaining = np.maximum(1 - p * expit(-eta) * leverage, 1e-12)
     without = eta + leverage * (p - event) / remaining
@@ -196,9 +197,10 @@ def choose_ridge(
     fit_with: Callable[[float, FloatArray | None], LogisticFit],
     loss_of: Callable[[float, LogisticFit], float],
 ) -> tuple[float, LogisticFit]:
-    """Return the ridge of least leave-one-out loss, in a tie the larger, and its fit.
+    """Return the ridge of `RIDGES` with the least loss, in a tie the larger, and its fit.
 
-    `fit_with(strength, start)` fits, from the coefficients of the last strength.
+    `fit_with(ridge, start)` returns the fit begun at the coefficients `start` of the larger ridge
+    before it (None for the largest), `loss_of(ridge, fit)` its leave-one-out loss.
     """
     best, least, start = None, np.inf, None
     for ridge in reversed(RIDGES):

@@ -31,27 +31,27 @@ if TYPE_CHECKING:
 
 @compiled()
 def _end(  # noqa: PLR0917
-    at: AxesLikelihood,
+    rotated: AxesLikelihood,
     query: tuple[float, float],
-    path: ProfilePoint,
-    place: tuple[float, float, float],
+    last: ProfilePoint,
+    start: tuple[float, float, float],
     t: float,
     buffers: ExpBuffers,
 ) -> tuple[float, float, float]:
-    """Return where a cut ends, counted outward, and the point (ζ, b) of the profile there.
+    """Return the end u of a cut, sign times log-odds, and the point (ζ, b) of the profile there.
 
-    `query` is norm and side (-1 lower, 1 upper); `path` a point (ζ, b) of the profile, or near it,
-    and db/dζ; `place` the estimate, the first place to evaluate, and the standard error.
+    `query` is the norm and the sign of the end (-1 lower, 1 upper); `start` the u of the estimate,
+    the first u to evaluate, and the standard error; b is extrapolated from `last`.
     """
     norm, sign = query
-    zeta_last, b_last, tilt = path
-    best, u, scale = place
+    zeta_last, b_last, tilt = last
+    best, u, scale = start
     search = np.empty((3, 2))
     begin_search(search, best, 0.0)
     u = min(u, FAR)
     for step in range(MAX_STEPS):
         zeta = sign * u / norm
-        b, fall = profile(at, zeta, b_last + tilt * (zeta - zeta_last), buffers, EXACT)
+        b, fall = profile(rotated, zeta, b_last + tilt * (zeta - zeta_last), buffers, EXACT)
         if abs(zeta - zeta_last) * norm > 1e-3 * min(scale, 1.0):
             tilt = (b - b_last) / (zeta - zeta_last)
         zeta_last, b_last = zeta, b
@@ -69,36 +69,36 @@ def _end(  # noqa: PLR0917
 def level_ends(
     shrunk: tuple[Likelihood, Model], raw: tuple[Likelihood, Model], queries: FloatArray, t: float
 ) -> FloatArray:
-    """Return log-odds at the ends of two cuts, (n, 4): lower and upper of each; open ends are inf.
+    """Return log-odds at the ends of two cuts, (n, 4): lower and upper of each, maybe infinite.
 
-    The raw likelihood may have its estimate very far out, and its curvature nearly 0 there: its
-    ends are searched from those of the other.
+    The raw likelihood may have an estimate of very large log-odds, with curvature near 0: where
+    possible, the search for its ends begins at those of the shrunk likelihood.
     """
     out = np.empty((len(queries), 4))
     buffers = exp_buffers(max(shrunk[0][0].shape[1], raw[0][0].shape[1]))
     for i in range(len(queries)):
-        norm, axes, path, scale = query_axes(queries[i], shrunk[1])
-        _, _, raw_path, raw_scale = query_axes(queries[i], raw[1])
-        at = in_axes(shrunk[0], (0.0, 0.0), axes, 1.0)
-        raw_at = in_axes(raw[0], (0.0, 0.0), axes, 1.0)
+        norm, axes, optimum, scale = query_axes(queries[i], shrunk[1])
+        _, _, raw_optimum, raw_scale = query_axes(queries[i], raw[1])
+        rotated = in_axes(shrunk[0], (0.0, 0.0), axes, 1.0)
+        raw_rotated = in_axes(raw[0], (0.0, 0.0), axes, 1.0)
         for side in range(2):
             sign = 2.0 * side - 1.0
             query = (norm, sign)
-            best = sign * path[0] * norm
-            end, zeta, b = np.inf, path[0], path[1]
+            best = sign * optimum[0] * norm
+            end, zeta, b = np.inf, optimum[0], optimum[1]
             if best < FAR:
-                place = (best, best + t * scale, scale)
-                end, zeta, b = _end(at, query, path, place, t, buffers)
+                start = (best, best + t * scale, scale)
+                end, zeta, b = _end(rotated, query, optimum, start, t, buffers)
             out[i, side] = sign * end
-            best = sign * raw_path[0] * norm
+            best = sign * raw_optimum[0] * norm
             if best >= FAR:
                 end = np.inf
             elif best < end < FAR:
-                place, near = (best, end, scale), (zeta, b, raw_path[2])
-                end, _, _ = _end(raw_at, query, near, place, t, buffers)
+                start, last = (best, end, scale), (zeta, b, raw_optimum[2])
+                end, _, _ = _end(raw_rotated, query, last, start, t, buffers)
             else:
                 width = min(raw_scale, FAR - best)
-                place = (best, best + t * width, width)
-                end, _, _ = _end(raw_at, query, raw_path, place, t, buffers)
+                start = (best, best + t * width, width)
+                end, _, _ = _end(raw_rotated, query, raw_optimum, start, t, buffers)
             out[i, 2 + side] = sign * end
     return out

@@ -7,9 +7,9 @@ fall as slowly as it does for nearly separable data.
 
 Two approximations, exact to 9 digits and more, save time. Rows: the likelihood is a linear term and
 a sum of softplus terms; rows close to each other are replaced by few weighted points with the same
-sums (`condensed_rows_compiled`). Queries: belief and plausibility are smooth in x, so many
-queries are interpolated between Chebyshev points in panels, cut where the curve rises and halved
-until each series has converged.
+sums (`condensed_rows_compiled`). Queries, the scores x at which bounds are needed: belief and
+plausibility are smooth in x, so those of many queries are interpolated between Chebyshev points in
+panels, which are halved until each series has converged.
 """
 
 from __future__ import annotations
@@ -26,16 +26,18 @@ if TYPE_CHECKING:
 
     from dubito._typing import FloatArray
 
-#: Up to this many rows none are replaced.
+#: Up to this number, rows are not replaced by points.
 _FEW_ROWS = 48
 
-#: Fall of the log-likelihood within which points must be as exact as rows: pl is 1e-14 there.
+#: The points have the likelihood of the rows where the log-likelihood is less than this below its
+#: maximum: pl is 1e-14 there.
 _DROP = 32.0
 
-#: Difference of the two rules on a panel; the finer rule, which is used, is far closer.
+#: Largest difference of the two quadrature rules on a panel; the error of the finer rule, which is
+#: used, is much smaller.
 _TOLERANCE = 1e-9
 
-#: Degree of interpolation between queries, and what its last coefficients must be below.
+#: Degree of interpolation between queries, and the limit on its last coefficients and its errors.
 _DEGREE = 16
 _CONVERGED = 1e-9
 
@@ -66,8 +68,8 @@ def logistic_likelihood(
     """Return the likelihood of standardised scores, given its optimum (intercept, slope)."""
     totals = np.array([weight @ target, weight @ (target * x)])
     order = np.argsort(x, kind="stable")
-    whole = _gather(np.stack([x[order], weight[order]]), totals, optimum)
-    # Negative weights are those of `condensed_rows.fewer_rows`: these points are few already.
+    whole = _with_curvature(np.stack([x[order], weight[order]]), totals, optimum)
+    # Negative weights come from `condensed_rows.fewer_rows`: these points are few already.
     if len(x) <= _FEW_ROWS or not np.ptp(x) > 0 or weight.min() < 0:
         return whole
 
@@ -76,69 +78,66 @@ def logistic_likelihood(
 
     reach = slope_reach(whole.likelihood, whole.model, _DROP)
     fewer = condense(whole.points, reach)
-    return _gather(fewer, totals, optimum) if 2 * fewer.shape[1] < len(x) else whole
+    return _with_curvature(fewer, totals, optimum) if 2 * fewer.shape[1] < len(x) else whole
 
 
-def _gather(points: FloatArray, totals: FloatArray, optimum: FloatArray) -> LogisticLikelihood:
+def _with_curvature(
+    points: FloatArray, totals: FloatArray, optimum: FloatArray
+) -> LogisticLikelihood:
+    """Return the likelihood of points and totals, with its value and Hessian at the optimum."""
     x, weight = points
     eta = optimum[0] + optimum[1] * x
     curvature = weight * expit(eta) * expit(-eta)
-    off = curvature @ x
-    hessian = np.array([[curvature.sum(), off], [off, curvature @ x**2]])
+    cross = curvature @ x
+    hessian = np.array([[curvature.sum(), cross], [cross, curvature @ x**2]])
     least = float(weight @ np.logaddexp(0.0, eta) - totals @ optimum)
     return LogisticLikelihood(np.ascontiguousarray(points), totals, optimum, hessian, least)
 
 
 def belief_and_plausibility(
-    evidence: LogisticLikelihood, x: FloatArray
+    fitted: LogisticLikelihood, x: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    r"""Return the estimate less the contour's integral below it, and plus that above it.
+    r"""Return belief and plausibility of the event at standardised scores x, each (n,).
 
     .. math:: \mathrm{Bel}=\hat\theta-\int_0^{\hat\theta}pl(u)\,du,\qquad
         \mathrm{Pl}=\hat\theta+\int_{\hat\theta}^1pl(u)\,du
-
-    Parameters
-    ----------
-    evidence : LogisticLikelihood
-        The likelihood.
-    x : ndarray of shape (n,)
-        Standardised scores.
     """
     from dubito._numerics.logistic_profile_compiled import integrals  # noqa: PLC0415 - loads numba
 
     def exact(queries: FloatArray) -> FloatArray:
-        return integrals(evidence.likelihood, queries, evidence.model)
+        return integrals(fitted.likelihood, queries, fitted.model)
 
-    theta = expit(evidence.optimum[0] + evidence.optimum[1] * x)
-    distinct, where = np.unique(x, return_inverse=True)
-    below, above = interpolated(exact, distinct, landmarks(evidence.optimum))[where].T
+    theta = expit(fitted.optimum[0] + fitted.optimum[1] * x)
+    distinct, inverse = np.unique(x, return_inverse=True)
+    below, above = interpolated(exact, distinct, panel_boundaries(fitted.optimum))[inverse].T
     return np.clip(theta - below, 0.0, theta), np.clip(theta + above, theta, 1.0)
 
 
-def contour_of(evidence: LogisticLikelihood, x: FloatArray, theta: FloatArray) -> FloatArray:
+def contour_of(fitted: LogisticLikelihood, x: FloatArray, theta: FloatArray) -> FloatArray:
     """Return the plausibility of each probability `theta` at each standardised score x."""
     from dubito._numerics.logistic_profile_compiled import contours  # noqa: PLC0415 - loads numba
 
-    out = np.zeros((len(x), len(theta)))  # certainty, 0 or 1, has likelihood 0
+    out = np.zeros((len(x), len(theta)))  # probabilities 0 and 1 have likelihood 0
     inner = (theta > 0) & (theta < 1)
-    out[:, inner] = contours(evidence.likelihood, x, logit(theta[inner]), evidence.model)
+    out[:, inner] = contours(fitted.likelihood, x, logit(theta[inner]), fitted.model)
     return out
 
 
-def landmarks(optimum: FloatArray) -> FloatArray:
-    """Return scores at which panels are cut: where a steep curve rises, and amid the data."""
+def panel_boundaries(optimum: FloatArray) -> FloatArray:
+    """Return scores between which panels lie: of several log-odds, and near the mean score."""
     intercept, slope = optimum
     log_odds = np.array([-40.0, -16.0, -8.0, -4.0, 0.0, 4.0, 8.0, 16.0, 40.0])
-    rise = (log_odds - intercept) / slope if abs(slope) > 1e-6 else np.zeros(0)
-    return np.sort(np.concatenate([rise, [-2.0, 0.0, 2.0]]))
+    scores = (log_odds - intercept) / slope if abs(slope) > 1e-6 else np.zeros(0)
+    return np.sort(np.concatenate([scores, [-2.0, 0.0, 2.0]]))
 
 
 def interpolated(
-    exact: Callable[[FloatArray], FloatArray], x: FloatArray, cuts: FloatArray
+    exact: Callable[[FloatArray], FloatArray], x: FloatArray, boundaries: FloatArray
 ) -> FloatArray:
-    """Return `exact` at sorted distinct points, (n, columns), by interpolation where they are many.
+    """Return `exact` at sorted distinct x, (n, columns), interpolated in panels with many x.
 
-    Panels are taken in asinh(x): queries far out are as smooth there as those among the data.
+    `boundaries` are those of the first panels, ascending. Panels are intervals of asinh(x), in
+    which the functions are as smooth for large x as among the data.
     """
     if len(x) <= 2 * _DEGREE:
         return exact(x)
@@ -146,8 +145,8 @@ def interpolated(
     points_in_panel = np.cos(np.arange(_DEGREE + 1) * np.pi / _DEGREE)
     checks = np.array([-0.55, 0.05, 0.6])  # between the points
     to_series = np.linalg.inv(chebyshev.chebvander(points_in_panel, _DEGREE))
-    ends = np.unique(np.concatenate([[0], np.searchsorted(x, cuts), [len(x)]]))
-    stack = list(pairwise(ends.tolist()))
+    splits = np.unique(np.concatenate([[0], np.searchsorted(x, boundaries), [len(x)]]))
+    stack = list(pairwise(splits.tolist()))
     parts: dict[int, FloatArray] = {}
     while stack:
         start, stop = stack.pop()
@@ -162,6 +161,6 @@ def interpolated(
         if max(np.abs(series[-3:]).max(), np.abs(check_error).max()) < _CONVERGED:
             parts[start] = chebyshev.chebval((position[start:stop] - middle) / half, series).T
         else:
-            cut = int(np.searchsorted(position[start:stop], middle)) + start
-            stack += [(start, cut), (cut, stop)]
+            split = int(np.searchsorted(position[start:stop], middle)) + start
+            stack += [(start, split), (split, stop)]
     return np.concatenate([parts[start] for start in sorted(parts)])

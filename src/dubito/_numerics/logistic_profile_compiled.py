@@ -1,9 +1,9 @@
-r"""Profile likelihood of a logistic curve at a score, its contour and the integrals of it.
+r"""Profile likelihood of a logistic curve at a score, the contour and its integrals.
 
 Coefficients are written in axes of the query x: with :math:`z=(1,x)/\lVert(1,x)\rVert` and the
 perpendicular unit vector u they are :math:`\sigma=\sigma^0+(sz+bu)/h`. The log-odds at x depend on
-s alone, and the profile maximises over b. This stays well conditioned however far x lies from the
-data. Here :math:`\sigma^0=0`, h = 1 and s is called ζ: the log-odds at x are
+s alone, and the profile maximises over b. This is well conditioned for x far from the data too.
+Here :math:`\sigma^0=0`, h = 1 and s is called ζ: the log-odds at x are
 :math:`\eta=\zeta\lVert(1,x)\rVert`.
 
 The kernels of nested dichotomies use `in_axes` and `profile` for tables of belief over all scores
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from dubito._numerics.contour_cut_compiled import FAR
 from dubito._numerics.jit import compiled
 from dubito._numerics.quadrature import GAUSS_WEIGHTS, KRONROD_POINTS, KRONROD_WEIGHTS
 from dubito._numerics.vector_math_compiled import (
@@ -41,16 +42,13 @@ if TYPE_CHECKING:
     Model: TypeAlias = tuple[FloatArray, FloatArray, float]
     #: The likelihood in the axes of a query. (4, terms): weights, log-odds at the origin, and their
     #: derivatives by s and b. Then the sums of targets times each of those derivatives, and the
-    #: constant that makes the fall 0 at the optimum.
+    #: constant with which the fall is 0 at the optimum.
     AxesLikelihood: TypeAlias = tuple[FloatArray, tuple[float, float, float]]
     #: Buffers of `exp_in_place`.
     ExpBuffers: TypeAlias = tuple[FloatArray, FloatArray, IntArray]
 
-#: Beyond this the logistic density is below 5e-18: nothing is left to integrate.
-FAR = 40.0
-
-#: Squared Newton decrement at which `profile` takes its last step without evaluating it. The fall
-#: is then accurate to the third power of the step, far below rounding of most likelihoods.
+#: Squared Newton decrement at which `profile` takes its last step without evaluating it. The error
+#: of the fall is then of third order in the step, below the rounding error of most likelihoods.
 EXACT = 1e-10
 
 
@@ -75,10 +73,10 @@ def in_axes(
 
 @compiled(fastmath=SIMD_FLAGS)
 def _expand(
-    at: AxesLikelihood, s: float, b: float, buffers: ExpBuffers
+    rotated: AxesLikelihood, s: float, b: float, buffers: ExpBuffers
 ) -> tuple[float, float, float]:
-    """Return the fall of the log-likelihood at (s, b), and its two derivatives by b."""
-    terms, sums = at
+    """Return the maximum of the log-likelihood minus its value at (s, b), and two b-derivatives."""
+    terms, sums = rotated
     small, power, bits = buffers
     n = terms.shape[1]
     for j in range(n):
@@ -98,17 +96,18 @@ def _expand(
 
 @compiled()
 def profile(
-    at: AxesLikelihood, s: float, b: float, buffers: ExpBuffers, accuracy: float
+    rotated: AxesLikelihood, s: float, b: float, buffers: ExpBuffers, accuracy: float
 ) -> tuple[float, float]:
-    """Maximise over b by safeguarded Newton steps; return b and the fall of the log-likelihood.
+    """Return the b of largest likelihood at s, and how far its logarithm is below the maximum.
 
-    The last step, of squared decrement at most `accuracy`, is not evaluated.
+    Safeguarded Newton steps; the last one, of squared decrement at most `accuracy`, is not
+    evaluated.
     """
     low, high, reach = -np.inf, np.inf, 8.0
     fall = np.inf
     for _ in range(200):
-        fall, first, second = _expand(at, s, b, buffers)
-        if first == 0.0:  # as always where all rows have the same score
+        fall, first, second = _expand(rotated, s, b, buffers)
+        if first == 0.0:  # always so if all rows have the same score
             break
         gain = first * first  # times 1 / second: the squared decrement
         if gain <= accuracy * second:
@@ -132,7 +131,7 @@ def profile(
 
 @compiled()
 def query_axes(x: float, model: Model) -> tuple[float, tuple[float, float], ProfilePoint, float]:
-    """Return norm and axes of a query, (ζ, b, db/dζ) at the optimum, and the deviation of η."""
+    """Return norm and axes of a query, (ζ, b, db/dζ) at the optimum, and the std. error of η."""
     optimum, hessian, _ = model
     norm = math.hypot(1.0, x)
     c, s = 1.0 / norm, x / norm
@@ -143,27 +142,27 @@ def query_axes(x: float, model: Model) -> tuple[float, tuple[float, float], Prof
     zu -= s * s * hessian[0, 1]
     uu = s * s * hessian[0, 0] - 2 * c * s * hessian[0, 1] + c * c * hessian[1, 1]
     tilt = -zu / uu if uu > 0 else 0.0
-    precision = zz + zu * tilt
-    deviation = norm / math.sqrt(precision) if precision > 0 else np.inf
-    return norm, (c, s), (zeta, b, tilt), deviation
+    information = zz + zu * tilt
+    std_error = norm / math.sqrt(information) if information > 0 else np.inf
+    return norm, (c, s), (zeta, b, tilt), std_error
 
 
 @compiled()
 def _panel(
-    at: AxesLikelihood, norm: float, path: ProfilePoint, ends: Interval, buffers: ExpBuffers
+    rotated: AxesLikelihood, norm: float, last: ProfilePoint, ends: Interval, buffers: ExpBuffers
 ) -> tuple[float, float, float, ProfilePoint]:
-    """Integrate the contour over one panel; return two rules, the last contour and the path there.
+    """Return two estimates of ∫pl(η)σ'(η)dη over a panel, and contour and profile at its end.
 
-    `path` is a point (ζ, b) of the profile and db/dζ there; from point to point it is extrapolated.
+    b is extrapolated from point to point, beginning at `last`.
     """
-    zeta_last, b_last, tilt = path
+    zeta_last, b_last, tilt = last
     middle, half = 0.5 * (ends[0] + ends[1]), 0.5 * (ends[1] - ends[0])
     kronrod, gauss, contour = 0.0, 0.0, 0.0
     for i in range(15):
         k = i if i < 8 else 14 - i
         eta = middle - half * KRONROD_POINTS[k] if i < 8 else middle + half * KRONROD_POINTS[k]
         zeta = eta / norm
-        b, fall = profile(at, zeta, b_last + tilt * (zeta - zeta_last), buffers, EXACT)
+        b, fall = profile(rotated, zeta, b_last + tilt * (zeta - zeta_last), buffers, EXACT)
         if zeta != zeta_last:
             tilt = (b - b_last) / (zeta - zeta_last)
         zeta_last, b_last = zeta, b
@@ -180,28 +179,28 @@ def _panel(
 def _outward(
     likelihood: Likelihood, x: float, model: Model, buffers: ExpBuffers
 ) -> tuple[float, float]:
-    """Integrate pl(η)σ'(η) from the estimate downwards and upwards."""
+    """Return ∫pl(η)σ'(η)dη below and above the estimate."""
     tolerance = model[2]
-    norm, axes, optimum, deviation = query_axes(x, model)
-    at = in_axes(likelihood, (0.0, 0.0), axes, 1.0)
+    norm, axes, optimum, std_error = query_axes(x, model)
+    rotated = in_axes(likelihood, (0.0, 0.0), axes, 1.0)
     best = optimum[0] * norm
     below = 0.0
     area = 0.0
     for sign in (-1.0, 1.0):
         below, area = area, 0.0
         here = sign * max(sign * best, -FAR)
-        path = optimum
-        width = min(4.0 * deviation, 3.0)
+        last = optimum
+        width = min(4.0 * std_error, 3.0)
         while sign * here < FAR:
             end = sign * min(sign * here + width, FAR)
-            fine, coarse, contour, path_end = _panel(at, norm, path, (here, end), buffers)
+            fine, coarse, contour, after = _panel(rotated, norm, last, (here, end), buffers)
             error = abs(fine - coarse)
-            if error > tolerance and width > 1e-9 * min(deviation, 1.0):
+            if error > tolerance and width > 1e-9 * min(std_error, 1.0):
                 width *= 0.5
                 continue
             area += fine
-            here, path = end, path_end
-            # The contour only falls from here, so this bounds what is left.
+            here, last = end, after
+            # The contour decreases outward, so this bounds the remaining integral.
             if contour * math.exp(-max(sign * here, 0.0)) < 1e-3 * tolerance:
                 break
             if error < 1e-2 * tolerance:
@@ -228,29 +227,29 @@ def contours(
     buffers = exp_buffers(likelihood[0].shape[1])
     for i in range(len(queries)):
         norm, axes, optimum, _ = query_axes(queries[i], model)
-        at = in_axes(likelihood, (0.0, 0.0), axes, 1.0)
+        rotated = in_axes(likelihood, (0.0, 0.0), axes, 1.0)
         for j in range(len(etas)):
             zeta = etas[j] / norm
             b = optimum[1] + optimum[2] * (zeta - optimum[0])
-            _, fall = profile(at, zeta, b, buffers, EXACT)
+            _, fall = profile(rotated, zeta, b, buffers, EXACT)
             out[i, j] = math.exp(min(-fall, 0.0))
     return out
 
 
 @compiled()
 def slope_reach(likelihood: Likelihood, model: Model, drop: float) -> float:
-    """Return a slope that no coefficients within `drop` of the best log-likelihood exceed."""
+    """Return a bound on abs(slope) of coefficients within `drop` of the largest log-likelihood."""
     optimum, hessian, _ = model
     reach = abs(optimum[1])
     remaining = hessian[1, 1] - hessian[0, 1] ** 2 / hessian[0, 0]
-    at = in_axes(likelihood, (0.0, 0.0), (0.0, 1.0), 1.0)
+    rotated = in_axes(likelihood, (0.0, 0.0), (0.0, 1.0), 1.0)
     buffers = exp_buffers(likelihood[0].shape[1])
     for sign in (-1.0, 1.0):
         step = math.sqrt(2.0 * drop / remaining)
         b = -optimum[0]
         for _ in range(60):
             slope = optimum[1] + sign * step
-            b, fall = profile(at, slope, b, buffers, EXACT)
+            b, fall = profile(rotated, slope, b, buffers, EXACT)
             if fall >= drop:
                 break
             step *= 1.5

@@ -18,7 +18,7 @@ import numpy as np
 if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray, IntArray
 
-#: Pseudo-observations of unknown label behind "light" targets, in rows.
+#: Number c of pseudo-observations of unknown label in "light" targets.
 LIGHT = 0.25
 
 #: The target of the own class and of each other class of "raw" targets: the labels themselves.
@@ -33,7 +33,7 @@ def pseudo_fraction(total: float, pseudo: float) -> float:
 def class_targets(
     y: IntArray, weight: FloatArray, n_classes: int, targets: str
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the target of the own class and of each other class, for rows of each class, (K,)."""
+    """Return targets of the own and of each other class, each (K,), for rows of each class."""
     if targets == "raw":
         own, other = RAW
     elif targets == "light":
@@ -45,7 +45,7 @@ def class_targets(
 
 
 def shrunk_targets(total: float, n_classes: int, pseudo: float) -> tuple[float, float]:
-    """Return the target of the own class and of each other class beside `pseudo` observations."""
+    """Return targets of the own and of each other class, with `pseudo` observations added."""
     fraction = pseudo_fraction(total, pseudo)
     return (1 - fraction) + fraction / n_classes, fraction / n_classes
 
@@ -62,6 +62,6 @@ def shrunk_table(total: float, n_classes: int, pseudo: float) -> FloatArray:
 
 
 def event_targets(event: BoolArray, weight: FloatArray, targets: str) -> FloatArray:
-    """Return the target of each row of two classes, (n,)."""
+    """Return the target of the event for each row of two classes, (n,)."""
     column = event.astype(np.intp)
     return target_table(column, weight, 2, targets)[column, 1]

@@ -19,7 +19,7 @@ _BLOCKS_PER_THREAD = 8
 def over_blocks(
     kernel: Callable[..., npt.NDArray[Any]], arrays: tuple[npt.NDArray[Any], ...], *, threads: int
 ) -> npt.NDArray[Any]:
-    """Return `kernel(*arrays)`, which treats every row by itself, computed in blocks of rows."""
+    """Return `kernel(*arrays)`, whose rows are independent, computed in blocks of rows."""
     n = len(arrays[0])
     n_blocks = min(n, _BLOCKS_PER_THREAD * threads)
     if threads == 1 or n_blocks < 2:

@@ -1,6 +1,6 @@
-"""exp, 1 - exp, log(1 + x), softplus and dot products on vector lanes.
+"""exp, 1 - exp, log(1 + x), softplus and dot products, written so that loops are vectorised.
 
-The loops are written so that the compiler can turn them into vector instructions.
+Where `noqa: FURB136` stands, `min` or `max` would keep a loop from being vectorised.
 """
 
 from __future__ import annotations
@@ -9,18 +9,18 @@ import numpy as np
 
 from dubito._numerics.jit import compiled
 
-#: LLVM fast-math flags that let sums run on vector lanes.
+#: LLVM fast-math flags with which sums are vectorised.
 SIMD_FLAGS = {"reassoc", "contract", "nsz"}
 
 _LOG2_E = 1.4426950408889634
-# log 2 in two parts: the first has trailing zeros, so its product with an exponent is exact.
+# log 2 as a sum: the first term has trailing zeros, so its product with an exponent is exact.
 _LN2_HIGH = 6.93145751953125e-1
 _LN2_LOW = 1.42860682030941723212e-6
 
 
 @compiled(fastmath={"contract"})
 def _exp_slope(r):  # type: ignore[no-untyped-def]
-    """Return (exp(r) - 1) / r for r within half a binade of 0, to rounding."""
+    """Return (exp(r) - 1) / r for abs(r) <= log(2) / 2, exact to rounding: the Taylor series."""
     p = 1.6059043836821613e-10
     p = p * r + 2.08767569878681e-09
     p = p * r + 2.505210838544172e-08
@@ -50,8 +50,8 @@ def exp_buffers(size):  # type: ignore[no-untyped-def]
 def exp_in_place(x, power, power_bits):  # type: ignore[no-untyped-def]
     """Replace non-positive x by exp(x); `power_bits` are the numbers of `power` as integers.
 
-    The library's exp is called number by number, this one runs on vector lanes. The polynomial on
-    half a binade is exact to rounding; below -708 the result stays at exp(-708), about 3e-308.
+    Exact to rounding; below -708 the result is exp(-708), about 3e-308. Loops over the library's
+    exp are not vectorised.
     """
     for k in range(len(x)):
         value = x[k] if x[k] > -708.0 else -708.0  # noqa: FURB136

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from dubito._numerics.cholesky_compiled import cholesky_factor, cholesky_solve
+from dubito._numerics.contour_cut_compiled import FAR
 from dubito._numerics.jit import compiled
 from dubito._numerics.quadrature import GAUSS_WEIGHTS, KRONROD_POINTS, KRONROD_WEIGHTS
 from dubito._numerics.vector_math_compiled import (
@@ -37,9 +38,6 @@ if TYPE_CHECKING:
     #: Rows whitened (p, n); sample weight, log-odds, softplus and probability of each at the
     #: estimate (4, n); the Hessian of the penalty (p, p).
     Likelihood: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
-
-#: Log-odds beyond which the logistic density is below 5e-18, and not integrated.
-FAR = 40.0
 
 #: Squared Newton decrement at which `profile` takes its last step without evaluating it.
 _CONVERGED = 3e-6
