@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Product = Callable[[FloatArray, FloatArray], FloatArray]
     SetOperation = Callable[[Words, Words], Words]
 
-# Numbers in one block: a few megabytes.
+#: Numbers in one block of an array, for bounded memory.
 _BLOCK = 1 << 20
 
 
@@ -50,7 +50,8 @@ def dense_is_cheaper(a: MassBatch, b: MassBatch) -> bool:
     if a.is_dense and b.is_dense:
         return True
     n_pairs = len(a.focal) * len(b.focal)
-    # In nanoseconds: pairs are grouped once and multiplied per row; transforms are per row alone.
+    # Estimated nanoseconds: pairs are grouped once and multiplied for each row, transforms are
+    # computed for each row.
     listed = n_pairs * (60 + 5 * n_rows)
     dense = n_rows * (10 + n_classes / 2) * 2**n_classes
     return n_pairs > 4096 and listed > dense
@@ -68,15 +69,15 @@ def combine_dense(a: MassBatch, b: MassBatch, product: Product) -> MassBatch:
 
 
 def combine_listed(a: MassBatch, b: MassBatch, operation: SetOperation) -> MassBatch:
-    """Return the product by pairs of sets: blocks of sets of a with all of b, in bounded memory."""
+    """Return the product by pairs of sets, those of `a` in blocks, for bounded memory."""
     n_rows = n_rows_of(a, b)
     words_a, words_b = to_words(a.focal), to_words(b.focal)
     step = max(1, _BLOCK // words_b.size)
     sets, masses = [], []
     for start in range(0, len(words_a), step):
         some = slice(start, start + step)
-        made = operation(words_a[some, None, :], words_b[None, :, :])
-        groups = group_equal(made.reshape(-1, made.shape[-1]))
+        results = operation(words_a[some, None, :], words_b[None, :, :])
+        groups = group_equal(results.reshape(-1, results.shape[-1]))
         mass = np.empty((n_rows, len(groups.sets)))
         for rows in _row_blocks(n_rows, len(groups.order)):
             left, right = _rows_of(a, rows).mass[:, some], _rows_of(b, rows).mass
@@ -88,31 +89,32 @@ def combine_listed(a: MassBatch, b: MassBatch, operation: SetOperation) -> MassB
 
 
 def _intersect_listed(a: MassBatch, b: MassBatch) -> MassBatch:
-    r"""Return the product onto intersections, single classes treated without pairs of sets.
+    r"""Return the product onto intersections, by pairs of those sets that are no single class.
 
     The intersection of :math:`\{k\}` with a set is :math:`\{k\}` or empty, so the mass of a single
-    class is multiplied by the other source's contour, and the rest of it is conflict. Discounted
-    probabilities of thousands of classes are combined in O(K) per row.
+    class is multiplied by the other source's contour, and the remaining mass is conflict.
+    Discounted probabilities of thousands of classes are combined in O(K) per row.
     """
-    named = _listed_singletons(a) | _listed_singletons(b)
-    if not named.any():
+    single = _listed_singletons(a) | _listed_singletons(b)
+    if not single.any():
         return combine_listed(a, b, np.bitwise_and)
     (single_a, rest_a), (single_b, rest_b) = a._split_singletons(), b._split_singletons()
     agreed = single_a * (single_b + rest_b.contour()) + rest_a.contour() * single_b
     against = _others(single_b) + rest_b._opposed()
-    clash = (single_a * against + rest_a._opposed() * single_b).sum(axis=1, keepdims=True)
-    sets, masses = [np.eye(len(named), dtype=bool)[named]], [agreed[:, named]]
-    if clash.any():
-        sets.append(np.zeros((1, len(named)), dtype=bool))
-        masses.append(clash)
+    conflict = (single_a * against + rest_a._opposed() * single_b).sum(axis=1, keepdims=True)
+    sets, masses = [np.eye(len(single), dtype=bool)[single]], [agreed[:, single]]
+    if conflict.any():
+        sets.append(np.zeros((1, len(single)), dtype=bool))
+        masses.append(conflict)
     if len(rest_a.focal) and len(rest_b.focal):
-        met = combine_listed(rest_a, rest_b, np.bitwise_and)
-        sets.append(met.focal)
-        masses.append(met.mass)
+        rest = combine_listed(rest_a, rest_b, np.bitwise_and)
+        sets.append(rest.focal)
+        masses.append(rest.mass)
     return _merged(a.frame, to_words(np.vstack(sets)), np.hstack(masses))
 
 
 def _listed_singletons(batch: MassBatch) -> BoolArray:
+    """Return the classes whose singleton is a focal set, (K,)."""
     return np.asarray(batch.focal[batch.focal.sum(axis=1) == 1].any(axis=0))
 
 
@@ -135,6 +137,7 @@ def _rows_of(source: MassBatch, rows: slice) -> MassBatch:
 
 
 def _row_blocks(n_rows: int, row_size: int) -> Iterator[slice]:
+    """Return slices of rows with at most `_BLOCK` numbers each, or of one row."""
     step = max(1, _BLOCK // row_size)
     return (slice(start, start + step) for start in range(0, n_rows, step))
 
@@ -147,5 +150,5 @@ def _merged(frame: Frame, words: Words, mass: FloatArray) -> MassBatch:
 
 
 def merge_equal_sets(batch: MassBatch, focal: BoolArray) -> MassBatch:
-    """Return a batch with other focal sets, adding the masses of equal sets."""
+    """Return a batch with its focal sets replaced by `focal`, adding the masses of equal sets."""
     return _merged(batch.frame, to_words(focal), batch.mass)

@@ -1,7 +1,7 @@
 """Lists of sets as 64-bit words: grouping equal sets and adding their values.
 
 A set of K classes is a row of ceil(K / 64) words; bit k of the row is set when class k is in it.
-Intersections and unions of sets are those of the words, an eighth of the memory of boolean arrays.
+Intersections and unions are bitwise operations; words take an eighth of the memory of booleans.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ class SetGroups(NamedTuple):
     starts: IntArray
 
     def add_up(self, values: FloatArray) -> FloatArray:
-        """Add the columns (n, P) that belong to equal sets, giving (n, F)."""
+        """Return the sums (n, F) of the columns (n, P) that belong to equal sets."""
         return np.add.reduceat(values[:, self.order], self.starts, axis=1)
 
 
 def to_words(sets: BoolArray) -> Words:
-    """Pack boolean rows (P, K) into words (P, W)."""
+    """Return boolean rows (P, K) packed into words (P, W)."""
     n_words = -(-sets.shape[1] // 64)
     packed = np.zeros((len(sets), 8 * n_words), dtype=np.uint8)
     bits = np.packbits(sets, axis=1, bitorder="little")
@@ -41,13 +41,13 @@ def to_words(sets: BoolArray) -> Words:
 
 
 def from_words(words: Words, n_classes: int) -> BoolArray:
-    """Unpack words (P, W) into boolean rows (P, K)."""
+    """Return the boolean rows (P, K) of words (P, W)."""
     packed = np.ascontiguousarray(words).view(np.uint8)
     return np.unpackbits(packed, axis=1, count=n_classes, bitorder="little").astype(bool)
 
 
 def group_equal(words: Words) -> SetGroups:
-    """Group the equal sets of a list."""
+    """Return the distinct sets of a list, and which entries of it are equal."""
     key = words[:, 0] if words.shape[1] == 1 else _hashed(words)
     order = np.argsort(key, kind="stable")
     new = np.ones(len(order), dtype=bool)
@@ -76,7 +76,7 @@ def _differ_within(words: Words, order: IntArray, new: BoolArray) -> bool:
 
 
 def _in_mask_order(words: Words, order: IntArray, new: BoolArray) -> tuple[IntArray, BoolArray]:
-    """Return the order with groups sorted by the bit masks of their sets."""
+    """Return the order with groups sorted by the bit masks of their sets, and where they begin."""
     starts = np.flatnonzero(new)
     rank = np.empty(len(starts), dtype=np.intp)
     rank[np.lexsort(words[order[starts]].T)] = np.arange(len(starts))

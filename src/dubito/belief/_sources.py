@@ -15,7 +15,7 @@ M = TypeVar("M", MassFunction, MassBatch)
 
 
 def as_batches(*sources: MassFunction | MassBatch) -> list[MassBatch]:
-    """Return the sources as batches on one frame whose rows fit together."""
+    """Return the sources as batches, checked to have one frame and matching numbers of rows."""
     for source in sources:
         if not isinstance(source, MassFunction | MassBatch):
             raise TypeError(
@@ -38,7 +38,7 @@ def as_batches(*sources: MassFunction | MassBatch) -> list[MassBatch]:
 
 
 def as_given(combined: MassBatch, *sources: MassFunction | MassBatch) -> Any:
-    """Return a `MassFunction` if all sources are such, else the batch."""
+    """Return the result as a `MassFunction` if all sources are single, else as a batch."""
     return MassFunction.from_batch(combined) if all_single(sources) else combined
 
 
@@ -48,7 +48,10 @@ def all_single(sources: tuple[object, ...]) -> bool:
 
 
 def normalised(batch: MassBatch, *, single: bool = False) -> MassBatch:
-    """Return the batch without the empty set, divided by the remaining mass."""
+    """Return the batch without the empty set, divided by the remaining mass.
+
+    `single` selects the error message: that of single mass functions names no rows.
+    """
     rest = batch.without_empty_set()
     total = rest.mass.sum(axis=1, keepdims=True)
     if not (total > 0).all():

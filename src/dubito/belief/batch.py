@@ -159,7 +159,10 @@ class MassBatch:
 
     @classmethod
     def _from_sorted(cls, frame: Frame, focal: BoolArray, mass: FloatArray) -> MassBatch:
-        """Build without checks from distinct sets in bit-mask order, shared if complete."""
+        """Build without checks from distinct sets in bit-mask order.
+
+        All subsets, or all non-empty ones, become the shared array: `is_dense` compares identity.
+        """
         if len(frame) <= DENSE_LIMIT and len(focal) >= 2 ** len(frame) - 1:
             if len(focal) == 2 ** len(frame):
                 focal = all_subsets(len(frame))
@@ -243,7 +246,7 @@ class MassBatch:
         return self._sum_over_members(np.ones(len(self.focal)), outside=True)
 
     def _split_singletons(self) -> tuple[FloatArray, MassBatch]:
-        """Return the masses of single classes (n, K), and the sets that are no single class."""
+        """Return the masses of single classes (n, K), and a batch of the other sets."""
         single = self.focal.sum(axis=1) == 1
         masses = np.zeros((len(self), len(self.frame)))
         masses[:, self.focal[single].argmax(axis=1)] = self.mass[:, single]
@@ -268,8 +271,8 @@ class MassBatch:
         total = np.zeros((len(self), len(self.frame)))
         step = max(1, (1 << 20) // len(self.frame))  # sets in a block, for bounded memory
         for start in range(0, len(self.focal), step):
-            part = slice(start, start + step)
-            total += self.mass[:, part] @ ((self.focal[part] ^ outside) * factor[part, None])
+            sets = slice(start, start + step)
+            total += self.mass[:, sets] @ ((self.focal[sets] ^ outside) * factor[sets, None])
         return total
 
     def __reduce__(self) -> tuple[object, tuple[Frame, BoolArray | None, FloatArray]]:
@@ -299,7 +302,7 @@ class MassBatch:
 
 
 def _check_focal(focal: npt.ArrayLike, n_classes: int) -> BoolArray:
-    """Return the focal sets; all non-empty subsets become the one array shared by dense batches."""
+    """Return the checked focal sets; all non-empty subsets become the array that batches share."""
     try:
         sets = np.asarray(focal)
     except ValueError:

@@ -64,13 +64,13 @@ class Bounds:
             )
         if low.shape[1] == 0:
             raise ValueError("lower and upper need at least one class; got none.")
-        _reject_rows((low > high + SUM_TOLERANCE).any(axis=1), "lower exceeds upper")
-        _reject_rows(
+        _refuse_rows((low > high + SUM_TOLERANCE).any(axis=1), "lower exceeds upper")
+        _refuse_rows(
             ((low < -SUM_TOLERANCE) | (high > 1 + SUM_TOLERANCE)).any(axis=1),
             "a bound is outside [0, 1]",
         )
-        _reject_rows(low.sum(axis=1) > 1 + SUM_TOLERANCE, "the lower bounds sum to more than 1")
-        _reject_rows(high.sum(axis=1) < 1 - SUM_TOLERANCE, "the upper bounds sum to less than 1")
+        _refuse_rows(low.sum(axis=1) > 1 + SUM_TOLERANCE, "the lower bounds sum to more than 1")
+        _refuse_rows(high.sum(axis=1) < 1 - SUM_TOLERANCE, "the upper bounds sum to less than 1")
         high = np.clip(high, 0.0, 1.0)
         high = np.minimum(high / np.minimum(high.sum(axis=1, keepdims=True), 1.0), 1.0)
         low = np.clip(low, 0.0, high)
@@ -79,7 +79,7 @@ class Bounds:
 
     @classmethod
     def _trusted(cls, lower: FloatArray, upper: FloatArray, level: float | None = None) -> Bounds:
-        """Build without checks from arrays made by dubito itself."""
+        """Build without checks from arrays that dubito computed."""
         return object.__new__(cls)._set(lower, upper, level)
 
     def _set(self, lower: FloatArray, upper: FloatArray, level: float | None = None) -> Bounds:
@@ -89,7 +89,7 @@ class Bounds:
 
     @classmethod
     def precise(cls, proba: npt.ArrayLike) -> Bounds:
-        """Bounds of width zero around probabilities (n, K) whose rows sum to one."""
+        """Return bounds of width zero around probabilities (n, K) whose rows sum to one."""
         checked = check_proba(proba)
         checked = checked / checked.sum(axis=1, keepdims=True)
         return cls._trusted(checked, checked)
@@ -116,7 +116,7 @@ class Bounds:
     def including(self, proba: FloatArray) -> Bounds:
         """Return bounds widened, where needed, to hold probabilities (n, K) whose rows sum to 1.
 
-        Of more than two classes a normalised plausibility may be less than the belief.
+        With more than two classes, a normalised plausibility may be less than the belief.
 
         Examples
         --------
@@ -183,9 +183,9 @@ class Bounds:
         Returns
         -------
         pandas.DataFrame
-            Columns are pairs (class, "lower" or "upper"), so ``frame["yes"]`` has one class's
-            two bounds and ``frame.xs("lower", axis=1, level="bound")`` all lower ones.
-            ``frame.attrs["level"]`` is the confidence level.
+            Columns are pairs (class, "lower" or "upper"), so ``table["yes"]`` has one class's
+            two bounds and ``table.xs("lower", axis=1, level="bound")`` all lower ones.
+            ``table.attrs["level"]`` is the confidence level.
 
         Examples
         --------
@@ -208,9 +208,9 @@ class Bounds:
             )
         columns = pd.MultiIndex.from_product([names, ["lower", "upper"]], names=["class", "bound"])
         values = np.stack([self.lower, self.upper], axis=2).reshape(len(self), -1)
-        frame = pd.DataFrame(values, index=index, columns=columns)
-        frame.attrs["level"] = self.level
-        return frame
+        table = pd.DataFrame(values, index=index, columns=columns)
+        table.attrs["level"] = self.level
+        return table
 
     def __repr__(self) -> str:
         n, k = self.lower.shape
@@ -220,10 +220,11 @@ class Bounds:
 
 
 def _restore(lower: FloatArray, upper: FloatArray, level: float | None = None) -> Bounds:
-    """Rebuild pickled bounds as they were."""
+    """Return pickled bounds, without checks."""
     return Bounds._trusted(lower, upper, level)
 
 
-def _reject_rows(bad: npt.ArrayLike, what: str) -> None:
+def _refuse_rows(bad: npt.ArrayLike, what: str) -> None:
+    """Raise an error that names the bad rows, if there are any."""
     if np.any(bad):
         raise ValueError(f"{what} in {name_rows(np.flatnonzero(bad))}; no probability fits.")

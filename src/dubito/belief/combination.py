@@ -2,7 +2,7 @@ r"""Rules that combine mass functions from several sources.
 
 Every rule takes mass functions or batches (a single one is used for every row of a batch) and
 returns a `MassFunction` when all sources are one, a `MassBatch` otherwise. Dense batches are
-combined by fast Möbius transforms, listed ones set by set where that is cheaper.
+combined by fast Möbius transforms, other batches by pairs of focal sets where that is cheaper.
 
 =============  ==========================  =====================================================
 rule           sources are taken to be     conflict goes
@@ -11,8 +11,8 @@ dempster       reliable, distinct          away: the rest is divided by :math:`1
 conjunctive    reliable, distinct          to the empty set
 cautious       reliable, overlapping       away
 yager          reliable, distinct          to the whole frame
-dubois_prade   reliable unless they clash  to the union of the sets that clash
-disjunctive    one of them reliable        nowhere: there is none
+dubois_prade   reliable unless disjoint    to the union of the disjoint sets
+disjunctive    one of them reliable        there is none
 =============  ==========================  =====================================================
 """
 
@@ -85,16 +85,7 @@ def conjunctive(*sources: M) -> M:
     r"""Combine distinct reliable sources and keep the conflict on the empty set.
 
     :math:`m(A)=\sum_{B\cap C=A}m_1(B)m_2(C)` for all A, so that commonalities multiply and
-    :math:`m(\emptyset)=\kappa` (Smets' unnormalised rule).
-
-    Parameters
-    ----------
-    *sources : MassFunction or MassBatch
-        On one frame; batches have the same number of rows, or one.
-
-    Returns
-    -------
-    MassFunction if all sources are single, else MassBatch
+    :math:`m(\emptyset)=\kappa` (Smets' unnormalised rule). Parameters and result as for `dempster`.
 
     Examples
     --------
@@ -110,16 +101,8 @@ def conjunctive(*sources: M) -> M:
 def disjunctive(*sources: M) -> M:
     r"""Combine sources of which at least one is reliable.
 
-    :math:`m(A)=\sum_{B\cup C=A}m_1(B)m_2(C)`, so that implicabilities multiply.
-
-    Parameters
-    ----------
-    *sources : MassFunction or MassBatch
-        On one frame; batches have the same number of rows, or one.
-
-    Returns
-    -------
-    MassFunction if all sources are single, else MassBatch
+    :math:`m(A)=\sum_{B\cup C=A}m_1(B)m_2(C)`, so that implicabilities multiply. Parameters and
+    result as for `dempster`.
 
     Examples
     --------
@@ -136,17 +119,8 @@ def cautious(*sources: M) -> M:
     r"""Combine reliable sources whose evidence may overlap: the normalised cautious rule.
 
     The weight of evidence of each proper non-empty subset is the largest any source gives
-    (Denœux 2008, where the weight is :math:`e^{-w}` and so the smallest), and the result is
-    normalised. Commutative, associative and idempotent.
-
-    Parameters
-    ----------
-    *sources : MassFunction or MassBatch
-        On one frame; batches have the same number of rows, or one.
-
-    Returns
-    -------
-    MassFunction if all sources are single, else MassBatch
+    (in Denœux 2008, :math:`e^{-w}` is called weight, and the smallest is taken), and the result is
+    normalised. Commutative, associative and idempotent. Parameters and result as for `dempster`.
 
     Raises
     ------
@@ -165,12 +139,12 @@ def cautious(*sources: M) -> M:
     weights = reduce(np.maximum, (mass_to_weights(batch.to_array()) for batch in batches))
     weights[..., 0] = 0.0  # normalisation removes the empty set
     log_q = weights_to_log_commonality(weights)
-    log_q -= log_q[:, 1:].max(axis=1, keepdims=True)  # the largest is 0, so that not all underflow
+    log_q -= log_q[:, 1:].max(axis=1, keepdims=True)  # the largest is 0: not all underflow
     log_q[:, 0] = -np.inf
     q = np.exp(log_q)
     full = moebius.superset_difference(q)
-    # The transform leaves rounding errors on sets without evidence: they are set to 0. The whole
-    # frame has no supersets, hence no rounding error.
+    # Rounding errors of the transform, on sets without evidence, are set to 0. The whole frame has
+    # no supersets, hence no rounding error.
     rounding = moebius.ROUNDING * len(batches[0].frame) * q
     full[:, :-1][full[:, :-1] < rounding[:, :-1]] = 0.0
     full[:, 0] = 0.0
@@ -181,16 +155,7 @@ def cautious(*sources: M) -> M:
 def yager(*sources: M) -> M:
     r"""Combine all sources conjunctively and give the conflict to the whole frame (Yager 1987).
 
-    Not associative in pairs: pass all sources at once.
-
-    Parameters
-    ----------
-    *sources : MassFunction or MassBatch
-        On one frame; batches have the same number of rows, or one.
-
-    Returns
-    -------
-    MassFunction if all sources are single, else MassBatch
+    Not associative: pass all sources at once. Parameters and result as for `dempster`.
 
     Examples
     --------
@@ -206,19 +171,11 @@ def yager(*sources: M) -> M:
 
 
 def dubois_prade(first: M, second: M) -> M:
-    r"""Combine two sources; where two sets clash, their product goes to their union.
+    r"""Combine two sources; the product of the masses of disjoint sets goes to their union.
 
     :math:`m(A)=\sum_{B\cap C=A}m_1(B)m_2(C)+\sum_{B\cap C=\emptyset,B\cup C=A}m_1(B)m_2(C)`
-    (Dubois and Prade 1988). Not associative, hence two sources.
-
-    Parameters
-    ----------
-    first, second : MassFunction or MassBatch
-        On one frame; batches have the same number of rows, or one.
-
-    Returns
-    -------
-    MassFunction if all sources are single, else MassBatch
+    (Dubois and Prade 1988). Not associative, hence two sources. Parameters and result as for
+    `dempster`.
 
     Examples
     --------
@@ -240,12 +197,14 @@ def dubois_prade(first: M, second: M) -> M:
 
 
 def _intersection_or_union_of_sets(a: Words, b: Words) -> Words:
+    """Return the intersections of sets, or their unions where they are disjoint."""
     intersection = a & b
     return np.where(intersection.any(axis=-1, keepdims=True), intersection, a | b)
 
 
 def _intersection_or_union_product(a: FloatArray, b: FloatArray) -> FloatArray:
-    together = moebius.intersection_product(a, b)
-    together[:, 0] = 0.0
-    together += moebius.disjoint_union_product(a, b)
-    return together
+    """Return the product onto `_intersection_or_union_of_sets`, over all subsets."""
+    product = moebius.intersection_product(a, b)
+    product[:, 0] = 0.0
+    product += moebius.disjoint_union_product(a, b)
+    return product

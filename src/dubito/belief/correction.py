@@ -35,8 +35,8 @@ def discount(source: M, rate: npt.ArrayLike | Mapping[Label, float]) -> M:
           :math:`m'(A)=(1-\alpha)m(A)` and :math:`m'(\Omega)=(1-\alpha)m(\Omega)+\alpha`.
         - K numbers, a mapping from labels to numbers (labels left out count 0), or an (n, K)
           array: contextual discounting (Mercier, Quost and Denœux 2008). Independently for each
-          class k, with probability :math:`\alpha_k` a set that excludes k comes to include it:
-          the source may have missed class k.
+          class k, with probability :math:`\alpha_k` class k is added to a set without it: the
+          source may have excluded class k wrongly.
 
     Examples
     --------
@@ -87,6 +87,7 @@ def _check_rates(rate: npt.ArrayLike, batch: MassBatch) -> FloatArray:
 
 
 def _discount_all(batch: MassBatch, rates: FloatArray) -> MassBatch:
+    """Return the batch discounted by Shafer's rule, at rates (1 or n, 1)."""
     mass = (1 - rates) * batch.mass
     whole = np.flatnonzero(batch.focal.all(axis=1))
     if len(whole):
@@ -98,6 +99,7 @@ def _discount_all(batch: MassBatch, rates: FloatArray) -> MassBatch:
 
 
 def _discount_by_class(batch: MassBatch, rates: FloatArray) -> MassBatch:
+    """Return the batch discounted by contextual rates (1 or n, K)."""
     rates = np.broadcast_to(rates, (len(batch), len(batch.frame)))
     discounted = np.flatnonzero(rates.any(axis=0)).tolist()
     n_classes = len(batch.frame)
@@ -110,6 +112,7 @@ def _discount_by_class(batch: MassBatch, rates: FloatArray) -> MassBatch:
 
 
 def _discount_class(batch: MassBatch, k: int, rate: FloatArray) -> MassBatch:
+    """Return the batch with class k added to each set with probability `rate`, (n, 1)."""
     without = ~batch.focal[:, k]
     if 2 * len(batch.focal) > 1 << DENSE_LIMIT:
         raise ValueError(
@@ -119,10 +122,10 @@ def _discount_class(batch: MassBatch, k: int, rate: FloatArray) -> MassBatch:
     joined = batch.focal[without]
     joined[:, k] = True
     moved = batch.mass[:, without] * rate
-    rest = batch.mass.copy()
-    rest[:, without] *= 1 - rate
+    kept = batch.mass.copy()
+    kept[:, without] *= 1 - rate
     focal = np.vstack([batch.focal, joined])
-    return merge_equal_sets(MassBatch._trusted(batch.frame, focal, np.hstack([rest, moved])), focal)
+    return merge_equal_sets(MassBatch._trusted(batch.frame, focal, np.hstack([kept, moved])), focal)
 
 
 def condition(source: M, subset: Subset) -> M:

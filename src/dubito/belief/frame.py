@@ -27,8 +27,8 @@ class Frame:
     Parameters
     ----------
     labels : sequence of hashable
-        The classes, each once, in the order of the columns everywhere else. A fitted
-        classifier's ``classes_`` will do.
+        The classes, each once, in the order of the columns of masses and bounds; for instance a
+        fitted classifier's ``classes_``.
 
     Examples
     --------
@@ -134,7 +134,7 @@ class Frame:
 
 @cache
 def all_subsets(n_classes: int) -> BoolArray:
-    """List all subsets, the empty one first, in bit-mask order."""
+    """Return all subsets, the empty one first, in bit-mask order, as one shared (2^K, K) array."""
     if n_classes > DENSE_LIMIT:
         raise ValueError(
             f"a frame of {n_classes} classes has 2^{n_classes} subsets; listing them is allowed up "
@@ -148,7 +148,7 @@ def all_subsets(n_classes: int) -> BoolArray:
 
 @cache
 def nonempty_subsets(n_classes: int) -> BoolArray:
-    """List all subsets but the empty one, in bit-mask order; one shared array per size."""
+    """Return all subsets but the empty one, in bit-mask order, as one shared array."""
     return all_subsets(n_classes)[1:]
 
 
@@ -169,7 +169,7 @@ def _equals_itself(label: Any) -> bool:
 
 
 def _plain(label: Any) -> Label:
-    """Return a label with numpy scalars as Python values; raise an error for what is no label."""
+    """Return a label, a numpy scalar as a Python value; raise an error if it cannot be a label."""
     if _is_collection(label):
         raise TypeError(f"a label must be a single value; got the collection {label!r}.")
     if not _equals_itself(label):

@@ -1,4 +1,4 @@
-"""One mass function, built from a dict, indexed by labels, with a readable printout."""
+"""One mass function, built from a dict and indexed by labels."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class MassFunction:
     masses : mapping from subsets to masses
         A subset is one label or a tuple of labels; masses are non-negative and sum to one.
     frame : Frame or sequence of labels, optional
-        All classes. Without it, the labels met in `masses`, in that order.
+        All classes. By default the labels of `masses`, in the order of their first occurrence.
 
     Examples
     --------
@@ -72,7 +72,7 @@ class MassFunction:
 
     @classmethod
     def vacuous(cls, frame: Iterable[Label]) -> MassFunction:
-        """Total ignorance: all mass on the whole frame."""
+        """Return total ignorance: all mass on the whole frame."""
         frame = Frame(frame)
         return cls({frame.labels: 1.0}, frame)
 
@@ -108,7 +108,7 @@ class MassFunction:
         return float(self._row.pl(subset)[0])
 
     def commonality(self, subset: Subset) -> float:
-        r"""Commonality: the mass free to move anywhere in it, :math:`\sum_{B\supseteq A}m(B)`."""
+        r"""Commonality: the mass of the sets that contain it, :math:`\sum_{B\supseteq A}m(B)`."""
         return float(self._row.commonality(subset)[0])
 
     def contour(self) -> FloatArray:

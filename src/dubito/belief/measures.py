@@ -84,7 +84,7 @@ def conflict(*sources: Mass) -> float | FloatArray:
     >>> conflict(m, n)
     0.25
     """
-    return _as_given(conjunctive(*as_batches(*sources)).empty, *sources)
+    return _float_or_array(conjunctive(*as_batches(*sources)).empty, *sources)
 
 
 def nonspecificity(source: Mass) -> float | FloatArray:
@@ -100,14 +100,13 @@ def nonspecificity(source: Mass) -> float | FloatArray:
     """
     (batch,) = as_batches(source)
     size = np.maximum(batch.focal.sum(axis=1), 1)
-    return _as_given(batch.mass @ np.log2(size), source)
+    return _float_or_array(batch.mass @ np.log2(size), source)
 
 
 def pignistic_entropy(source: Mass | Bounds) -> float | FloatArray:
     r"""Return the Shannon entropy of the pignistic probability in bits.
 
-    It grows with conflict and with ignorance alike: compare with `nonspecificity`, which sees
-    only ignorance.
+    It increases with conflict and with ignorance; `nonspecificity` with ignorance only.
 
     Examples
     --------
@@ -116,7 +115,7 @@ def pignistic_entropy(source: Mass | Bounds) -> float | FloatArray:
     1.0
     """
     p = np.atleast_2d(_check_belief(source).pignistic())
-    return _as_given(-xlogy(p, p).sum(axis=1) / np.log(2), source)
+    return _float_or_array(-xlogy(p, p).sum(axis=1) / np.log(2), source)
 
 
 def jousselme_distance(first: Mass, second: Mass) -> float | FloatArray:
@@ -153,33 +152,37 @@ def jousselme_distance(first: Mass, second: Mass) -> float | FloatArray:
     else:
         squared = _squared_distance_listed(a, b)
     distance = np.sqrt(np.maximum(squared, 0.0) / 2)
-    return _as_given(distance, first, second)
+    return _float_or_array(distance, first, second)
 
 
 def _squared_distance_listed(a: MassBatch, b: MassBatch) -> FloatArray:
+    """Return twice the squared distance of each row, by pairs of focal sets, (n,)."""
     groups = group_equal(to_words(np.vstack([a.focal, b.focal])))
     rows = n_rows_of(a, b)
-    both = [np.broadcast_to(m, (rows, m.shape[1])) for m in (a.mass, -b.mass)]
-    delta = groups.add_up(np.hstack(both))  # equal masses cancel exactly
+    signed = [np.broadcast_to(m, (rows, m.shape[1])) for m in (a.mass, -b.mass)]
+    delta = groups.add_up(np.hstack(signed))  # equal masses cancel exactly
     focal = from_words(groups.sets, len(a.frame))
     return np.einsum("nf,nf->n", delta @ _jaccard(focal), delta)
 
 
 def _squared_distance_dense(delta: FloatArray) -> FloatArray:
+    """Return twice the squared distance from differences of masses (n, 2^K), (n,)."""
     n_classes = moebius.frame_size(delta)
     implied = moebius.subset_sum(delta)
     sizes = all_subsets(n_classes).sum(axis=1)
-    sizes[-1] = 0  # the whole frame leaves no class out: its weight is never used
+    sizes[-1] = 0  # of the whole frame, whose weight is not used: beta(0, K + 1) is infinite
     weight = beta(n_classes - sizes, sizes + 1)
     total = delta[:, 0] ** 2
     for k in range(n_classes):
-        pairs = implied.reshape(len(delta), implied.shape[1] >> (k + 1), 2, 1 << k)
-        change = pairs[:, :, 1] - pairs[:, :, 0]
+        shape = (len(delta), implied.shape[1] >> (k + 1), 2, 1 << k)
+        without_and_with = implied.reshape(shape)  # class k
+        change = without_and_with[:, :, 1] - without_and_with[:, :, 0]
         total += np.einsum("nij,nij,ij->n", change, change, weight.reshape(-1, 2, 1 << k)[:, 0])
     return total
 
 
 def _jaccard(focal: BoolArray) -> FloatArray:
+    """Return the Jaccard index of each pair of sets, 1 for two empty ones, (F, F)."""
     members = focal.astype(np.float64)
     common = members @ members.T
     size = members.sum(axis=1)
@@ -196,6 +199,6 @@ def _check_belief(belief: Mass | Bounds) -> Mass | Bounds:
     return belief
 
 
-def _as_given(values: FloatArray, *sources: Mass | Bounds) -> float | FloatArray:
-    """Return a float where every source was a single mass function, else the array."""
+def _float_or_array(values: FloatArray, *sources: Mass | Bounds) -> float | FloatArray:
+    """Return a float if every source is a single mass function, else the array."""
     return float(values[0]) if all_single(sources) else np.asarray(values)

@@ -42,6 +42,7 @@ __all__ = [
 
 
 def _over_subsets(values: npt.ArrayLike) -> FloatArray:
+    """Return the values as floats; raise an error unless the last axis has length 2^K."""
     array = np.asarray(values, dtype=np.float64)
     if array.ndim == 0 or array.shape[-1] < 2 or array.shape[-1] & (array.shape[-1] - 1):
         raise ValueError(
@@ -63,7 +64,7 @@ def mass_to_implicability(mass: npt.ArrayLike) -> FloatArray:
 
 
 def implicability_to_mass(implicability: npt.ArrayLike) -> FloatArray:
-    """Invert `mass_to_implicability`.
+    """Return masses from implicabilities: the inverse of `mass_to_implicability`.
 
     Examples
     --------
@@ -88,7 +89,7 @@ def mass_to_belief(mass: npt.ArrayLike) -> FloatArray:
 
 
 def belief_to_mass(belief: npt.ArrayLike) -> FloatArray:
-    r"""Invert `mass_to_belief`; what the whole frame lacks to 1 is :math:`m(\emptyset)`.
+    r"""Return masses from beliefs, with :math:`m(\emptyset)=1-\mathrm{Bel}(\Omega)`.
 
     Examples
     --------
@@ -114,7 +115,7 @@ def mass_to_plausibility(mass: npt.ArrayLike) -> FloatArray:
 
 
 def plausibility_to_mass(plausibility: npt.ArrayLike) -> FloatArray:
-    r"""Invert `mass_to_plausibility`; what the whole frame lacks to 1 is :math:`m(\emptyset)`.
+    r"""Return masses from plausibilities, with :math:`m(\emptyset)=1-\mathrm{Pl}(\Omega)`.
 
     Examples
     --------
@@ -138,7 +139,7 @@ def mass_to_commonality(mass: npt.ArrayLike) -> FloatArray:
 
 
 def commonality_to_mass(commonality: npt.ArrayLike) -> FloatArray:
-    """Invert `mass_to_commonality`.
+    """Return masses from commonalities: the inverse of `mass_to_commonality`.
 
     Examples
     --------
@@ -152,8 +153,8 @@ def commonality_to_mass(commonality: npt.ArrayLike) -> FloatArray:
 def mass_to_weights(mass: npt.ArrayLike) -> FloatArray:
     r"""Return the weights of evidence of the canonical decomposition.
 
-    :math:`w(A)=\sum_{B\supseteq A}(-1)^{|B|-|A|}\ln q(B)` for :math:`A\ne\Omega`, and 0 in the
-    place of :math:`\Omega`. These are Shafer's weights: a simple mass function with support s has
+    :math:`w(A)=\sum_{B\supseteq A}(-1)^{|B|-|A|}\ln q(B)` for :math:`A\ne\Omega`, and 0 for
+    :math:`\Omega`. These are Shafer's weights: a simple mass function with support s has
     :math:`w=-\ln(1-s)\ge0`, and weights add under Dempster's rule. Denœux (2008) calls
     :math:`e^{-w}` the weight.
 
@@ -181,7 +182,7 @@ def mass_to_weights(mass: npt.ArrayLike) -> FloatArray:
 
 
 def weights_to_mass(weights: npt.ArrayLike) -> FloatArray:
-    r"""Invert `mass_to_weights`: :math:`\ln q(B)=-\sum_{A\not\supseteq B}w(A)`.
+    r"""Return masses from weights of evidence: :math:`\ln q(B)=-\sum_{A\not\supseteq B}w(A)`.
 
     Examples
     --------

@@ -14,15 +14,16 @@ import numpy as np
 if TYPE_CHECKING:
     from dubito._typing import FloatArray
 
-# Below this many entries, loading the compiled version costs more than it saves.
+#: Arrays of this many entries or more are transformed by the compiled version; for smaller ones
+#: loading it costs more than it saves.
 COMPILED_FROM = 1 << 14
 
-# Fast products have absolute errors near 1e-16. Where less than this fraction of the mass is
-# outside the empty set, normalising would magnify them, and the product without subtractions is
-# used.
+#: The product by commonalities has absolute errors near 1e-16, which normalising would magnify
+#: where less than this fraction of the mass is outside the empty set: there the product without
+#: subtractions is used.
 CANCELLATION_FROM = 1e-3
 
-# Rounding error of a transform, per class, where the exact result is 0.
+#: Bound on the rounding error of a transform, per class, where the exact result is 0.
 ROUNDING = 1e-15
 
 
@@ -33,7 +34,7 @@ def frame_size(x: FloatArray) -> int:
 
 def superset_sum(x: FloatArray) -> FloatArray:
     r"""Return the zeta transform over supersets, :math:`y(A)=\sum_{B\supseteq A} x(B)`."""
-    return _towards_supersets(x, 1.0)
+    return _superset_transform(x, 1.0)
 
 
 def superset_difference(y: FloatArray) -> FloatArray:
@@ -41,12 +42,12 @@ def superset_difference(y: FloatArray) -> FloatArray:
 
     :math:`x(A)=\sum_{B\supseteq A} (-1)^{|B\setminus A|}y(B)`.
     """
-    return _towards_supersets(y, -1.0)
+    return _superset_transform(y, -1.0)
 
 
 def subset_sum(x: FloatArray) -> FloatArray:
     r"""Return the zeta transform over subsets, :math:`y(A)=\sum_{B\subseteq A} x(B)`."""
-    return _complemented(_towards_supersets(_complemented(x), 1.0))
+    return _complemented(_superset_transform(_complemented(x), 1.0))
 
 
 def subset_difference(y: FloatArray) -> FloatArray:
@@ -54,7 +55,7 @@ def subset_difference(y: FloatArray) -> FloatArray:
 
     :math:`x(A)=\sum_{B\subseteq A} (-1)^{|A\setminus B|}y(B)`.
     """
-    return _complemented(_towards_supersets(_complemented(y), -1.0))
+    return _complemented(_superset_transform(_complemented(y), -1.0))
 
 
 def _complemented(x: FloatArray) -> FloatArray:
@@ -62,7 +63,8 @@ def _complemented(x: FloatArray) -> FloatArray:
     return x[..., ::-1]
 
 
-def _towards_supersets(x: FloatArray, sign: float) -> FloatArray:
+def _superset_transform(x: FloatArray, sign: float) -> FloatArray:
+    """Return the sums over supersets (sign 1), or the inverse of that transform (sign -1)."""
     out = np.array(x, dtype=np.float64, order="C")
     if out.size >= COMPILED_FROM:
         from dubito.belief._kernels import moebius_compiled as compiled  # noqa: PLC0415
@@ -70,8 +72,8 @@ def _towards_supersets(x: FloatArray, sign: float) -> FloatArray:
         compiled.superset_rows(out.reshape(-1, out.shape[-1]), sign)
         return out
     for k in range(frame_size(out)):
-        pairs = out.reshape(out.size >> (k + 1), 2, 1 << k)
-        pairs[:, 0] += sign * pairs[:, 1]
+        without_and_with = out.reshape(out.size >> (k + 1), 2, 1 << k)  # class k
+        without_and_with[:, 0] += sign * without_and_with[:, 1]
     return out
 
 
@@ -79,9 +81,9 @@ def intersection_product(a: FloatArray, b: FloatArray) -> FloatArray:
     r"""Return the product onto intersections: :math:`c(A)=\sum_{B\cap C=A} a(B)\,b(C)`.
 
     By the product of commonalities, :math:`O(K 2^K)` per row, for masses `a` and `b` of shape
-    (n, 2^K). Conflict below the rounding errors counts as none. Rows that leave almost everything
-    on the empty set are recomputed without subtractions (at most :math:`3^K` steps), so that the
-    small rest has full relative precision.
+    (n, 2^K). Conflict below the rounding error is set to 0. Rows with almost all mass on the empty
+    set are recomputed without subtractions (at most :math:`3^K` steps), so that the other masses
+    have full relative precision.
     """
     if a.size >= COMPILED_FROM:
         from dubito.belief._kernels import moebius_compiled as compiled  # noqa: PLC0415
@@ -110,7 +112,7 @@ def union_product(a: FloatArray, b: FloatArray) -> FloatArray:
 
 
 def disjoint_union_product(a: FloatArray, b: FloatArray) -> FloatArray:
-    r"""Return products of disjoint pairs on unions: :math:`\sum_{B\cap C=\emptyset,B\cup C=A}`.
+    r"""Return :math:`c(A)=\sum_{B\cap C=\emptyset,B\cup C=A}a(B)\,b(C)`.
 
     Costs :math:`3^K` steps per row, without subtractions.
     """
@@ -125,12 +127,12 @@ def spread_to_supersets(x: FloatArray, rate: FloatArray) -> FloatArray:
     `x` is (n, 2^K) and `rate` broadcasts to (n, K). Costs O(K 2^K) per row, no subtractions.
     """
     out = np.array(x, dtype=np.float64, order="C")
-    step = max(1, (1 << 17) >> frame_size(out))  # rows that stay in the cache for all classes
+    step = max(1, (1 << 17) >> frame_size(out))  # rows of a block, which stays in the cache
     for start in range(0, len(out), step):
-        some = out[start : start + step]
+        block = out[start : start + step]
         for k in range(frame_size(out)):
-            pairs = some.reshape(len(some), some.shape[1] >> (k + 1), 2, 1 << k)
+            without_and_with = block.reshape(len(block), block.shape[1] >> (k + 1), 2, 1 << k)
             probability = rate[start : start + step, k, None, None]
-            pairs[:, :, 1] += pairs[:, :, 0] * probability
-            pairs[:, :, 0] *= 1 - probability
+            without_and_with[:, :, 1] += without_and_with[:, :, 0] * probability
+            without_and_with[:, :, 0] *= 1 - probability
     return out

@@ -6,13 +6,13 @@ import numpy as np
 
 from dubito._numerics.jit import compiled
 
-# A block of 2^10 doubles stays in the first-level cache while its ten low bits are processed.
+#: Entries of a block, which stays in the first-level cache while its ten low bits are processed.
 _BLOCK = 1 << 10
 
 
 @compiled()
 def _superset_low_bits(x, start, length, sign):  # type: ignore[no-untyped-def]
-    """Transform the three lowest bits in registers: eight neighbours at a time."""
+    """Transform the three lowest bits in place, eight neighbours at a time, in registers."""
     for b in range(start, start + length, 8):
         x1, x3, x5, x7 = x[b + 1], x[b + 3], x[b + 5], x[b + 7]
         x0 = x[b] + sign * x1
@@ -36,7 +36,7 @@ def _superset_low_bits(x, start, length, sign):  # type: ignore[no-untyped-def]
 def _superset_bits(x, start, length, stride, sign):  # type: ignore[no-untyped-def]
     """Transform the bits from `stride` up to `length` in place, two bits per pass.
 
-    The four quarters are separate slices so that the compiler sees they can be vectorised.
+    The four quarters are separate slices, so that the compiler can vectorise the loop over them.
     """
     if stride == 1 and length >= 8:
         _superset_low_bits(x, start, length, sign)
@@ -63,7 +63,7 @@ def _superset_bits(x, start, length, stride, sign):  # type: ignore[no-untyped-d
 
 @compiled()
 def superset_rows(x, sign):  # type: ignore[no-untyped-def]
-    """Transform every row of the contiguous (n, 2^K) array in place, towards the supersets."""
+    """Replace each row (2^K,) by its sums over supersets (sign 1), or invert that (sign -1)."""
     n, size = x.shape
     block = min(size, _BLOCK)
     for r in range(n):
@@ -74,9 +74,9 @@ def superset_rows(x, sign):  # type: ignore[no-untyped-def]
 
 @compiled()
 def intersection_rows(a, b):  # type: ignore[no-untyped-def]
-    """Return the products onto intersections, by commonalities, with a buffer of one row.
+    """Return the products onto intersections, by commonalities, and their mass off the empty set.
 
-    Also returns the mass of each row outside the empty set. Negative rounding errors become 0.
+    Negative rounding errors are set to 0.
     """
     n, size = a.shape
     out = np.empty((n, size))
@@ -134,7 +134,7 @@ def _add_positive_intersection(a, b, out, buffer, ia, ib, io, free, size):  # ty
 def positive_intersection_rows(a, b):  # type: ignore[no-untyped-def]
     """Return products onto intersections, computed without subtractions.
 
-    Pair by pair where few sets have mass, else by recursion over the classes: 3^K steps a row.
+    By pairs of sets where few have mass, else by recursion over the classes: 3^K steps per row.
     """
     n, size = a.shape
     out = np.zeros((n, size))
@@ -153,15 +153,15 @@ def positive_intersection_rows(a, b):  # type: ignore[no-untyped-def]
 
 @compiled()
 def disjoint_union_rows(a, b):  # type: ignore[no-untyped-def]
-    """Return products of disjoint pairs on their unions, over all submasks of each mask."""
+    """Return products of disjoint sets onto their unions: a sum over all submasks of each mask."""
     n, size = a.shape
     out = np.empty((n, size))
     for r in range(n):
         for mask in range(size):
-            part = mask
+            submask = mask
             total = a[r, 0] * b[r, mask]
-            while part > 0:
-                total += a[r, part] * b[r, mask ^ part]
-                part = (part - 1) & mask
+            while submask > 0:
+                total += a[r, submask] * b[r, mask ^ submask]
+                submask = (submask - 1) & mask
             out[r, mask] = total
     return out
