@@ -1,9 +1,8 @@
 """Metrics of probabilities, label sets and rejections.
 
 Log loss and Brier score are in scikit-learn; these are further ones. ``classes=`` names the label
-of each column (an estimator's ``classes_``). Without it,
-integers in 0..K-1 are column numbers, and otherwise exactly K distinct labels are taken in sorted
-order.
+of each column (an estimator's ``classes_``). Without it, integers in 0..K-1 are column numbers, and
+otherwise exactly K distinct labels are taken in sorted order.
 """
 
 from dubito._labels import AmbiguousLabelWarning

@@ -35,11 +35,10 @@ def brier_decomposition(
     classes: npt.ArrayLike | None = None,
     sample_weight: npt.ArrayLike | None = None,
 ) -> BrierDecomposition:
-    r"""Split the Brier score into reliability, resolution and uncertainty, without remainder.
+    r"""Return the Brier score as reliability - resolution + uncertainty, without remainder.
 
     For one event with forecasts p and outcomes o, bins b with the fraction :math:`s_b` of the
-    weight, bin means
-    :math:`\bar p_b, \bar o_b` and overall mean :math:`\bar o`:
+    weight, bin means :math:`\bar p_b, \bar o_b` and overall mean :math:`\bar o`:
 
     .. math::
         \mathrm{reliability} &= \sum_b s_b (\bar p_b - \bar o_b)^2 \\
@@ -47,25 +46,16 @@ def brier_decomposition(
             - \mathrm{E}[(p - \bar p_b)^2] + 2\,\mathrm{E}[(p - \bar p_b)(o - \bar o_b)] \\
         \mathrm{uncertainty} &= \bar o (1 - \bar o)
 
-    and Brier = reliability - resolution + uncertainty. The last two terms of the resolution are
-    the variation within bins; they are 0 when each bin holds one forecast value, which leaves
-    Murphy's decomposition. Several classes: sums over the classes.
+    The last two terms of the resolution are the variation within bins; they are 0 when each bin
+    holds one forecast value, which leaves Murphy's decomposition. Several classes: sums over the
+    classes.
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        True labels.
     y_proba : array-like of shape (n, K) or (n,)
         Probabilities of all classes, rows summing to 1, or of the second of two classes.
-    n_bins : int, default=15
-        Number of bins, empty ones included.
-    strategy : {"uniform", "quantile"}, default="uniform"
-        Bins of equal width or of equal weight; see `expected_calibration_error`.
-    classes : array-like of shape (K,), default=None
-        The label of each column, as in ``estimator.classes_``. Without it, integers in 0..K-1 are
-        column numbers, and otherwise exactly K distinct labels are taken in sorted order.
-    sample_weight : array-like of shape (n,), default=None
-        Row weights: 2 counts as the row twice, 0 as no row.
+    y_true, n_bins, strategy, classes, sample_weight
+        As in `expected_calibration_error`.
 
     Returns
     -------
@@ -101,11 +91,14 @@ def brier_decomposition(
 
 
 def _decompose(event: Event, n_bins: int, strategy: str) -> BrierDecomposition:
+    """Return the decomposition for one event."""
     bins = bin_event(event, n_bins, strategy)
     overall = float(bins.fraction @ bins.frequency)
-    spread = event.probability - bins.forecast[bins.of_row]
-    scatter = event.happened - bins.frequency[bins.of_row]
-    within = np.average(spread * (2 * scatter - spread), weights=event.weight)
+    forecast_deviation = event.probability - bins.forecast[bins.of_row]
+    outcome_deviation = event.happened - bins.frequency[bins.of_row]
+    within = np.average(
+        forecast_deviation * (2 * outcome_deviation - forecast_deviation), weights=event.weight
+    )
     between = bins.fraction @ (bins.frequency - overall) ** 2
     return BrierDecomposition(
         reliability=float(bins.fraction @ (bins.forecast - bins.frequency) ** 2),

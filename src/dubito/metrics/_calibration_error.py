@@ -58,7 +58,7 @@ def expected_calibration_error(
 
     See Also
     --------
-    smooth_calibration_error : The same question without bins.
+    smooth_calibration_error : A calibration error without bins.
     classwise_calibration_error : Every class's probability, not only the largest.
 
     Notes
@@ -100,19 +100,10 @@ def classwise_calibration_error(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        True labels.
     y_proba : array-like of shape (n, K) or (n,)
         Probabilities of all classes, rows summing to 1, or of the second of two classes.
-    n_bins : int, default=15
-        Number of bins, empty ones included.
-    strategy : {"uniform", "quantile"}, default="uniform"
-        Bins of equal width or of equal weight; see `expected_calibration_error`.
-    classes : array-like of shape (K,), default=None
-        The label of each column, as in ``estimator.classes_``. Without it, integers in 0..K-1 are
-        column numbers, and otherwise exactly K distinct labels are taken in sorted order.
-    sample_weight : array-like of shape (n,), default=None
-        Row weights: 2 counts as the row twice, 0 as no row.
+    y_true, n_bins, strategy, classes, sample_weight
+        As in `expected_calibration_error`.
 
     Returns
     -------
@@ -121,9 +112,9 @@ def classwise_calibration_error(
 
     Notes
     -----
-    Of two classes only the second is binned: the first is its mirror image, and ``proba`` as (n,)
-    or (n, 2) gives the same value. With many classes most probabilities are near 0 and so is the
-    error: compare at the same K only.
+    Of two classes only the second is binned, since the other probability is 1 minus it: `y_proba`
+    as (n,) or (n, 2) gives the same value. With many classes most probabilities are near 0 and so
+    is the error: compare at the same K only.
 
     References
     ----------

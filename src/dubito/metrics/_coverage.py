@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dubito._labels import as_labels, label_columns
-from dubito._validation import drop_zero_weights
 from dubito.metrics._sets import check_sets, judge
+from dubito.metrics.binning import sum_by
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -35,14 +34,8 @@ def coverage(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        True labels.
-    sets : array-like of bool, shape (n, K)
-        Label sets, as ``predict_set`` gives them. An empty set covers nothing.
-    classes : array-like of shape (K,), default=None
-        The label of each column; see `utility_discounted_accuracy`.
-    sample_weight : array-like of shape (n,), default=None
-        Row weights: 2 counts as the row twice, 0 as no row.
+    y_true, sets, classes, sample_weight
+        As in `utility_discounted_accuracy`. An empty set covers nothing.
 
     Returns
     -------
@@ -72,18 +65,12 @@ def class_coverage(
 ) -> FloatArray:
     r"""Return the coverage of the rows of each class: the mean of :math:`1[k\in Y]`.
 
-    Sets that hold the truth in 90 % of all rows may miss a rare class most of the time.
+    Sets that hold the true label in 90 % of all rows may miss a rare class most of the time.
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        True labels.
-    sets : array-like of bool, shape (n, K)
-        Label sets, as ``predict_set`` gives them.
-    classes : array-like of shape (K,), default=None
-        The label of each column; see `utility_discounted_accuracy`.
-    sample_weight : array-like of shape (n,), default=None
-        Row weights: 2 counts as the row twice, 0 as no row.
+    y_true, sets, classes, sample_weight
+        As in `utility_discounted_accuracy`.
 
     Returns
     -------
@@ -106,12 +93,9 @@ def class_coverage(
     >>> class_coverage([0, 1, 1], sets, classes=[0, 1, 2])
     array([1. , 0.5, nan])
     """
-    weight, labels, members = drop_zero_weights(
-        sample_weight, y_true=as_labels(y_true, "y_true"), sets=check_sets(sets)
-    )
-    n_classes = members.shape[1]
-    column = label_columns(labels, n_classes, classes, "y_true")
-    return _means_by(column, members[np.arange(len(column)), column], weight, n_classes)
+    members = check_sets(sets)
+    judged = judge(y_true, members, classes, sample_weight)
+    return _means_by(judged.column, judged.hit, judged.weight, members.shape[1])
 
 
 def coverage_by_size(
@@ -128,14 +112,8 @@ def coverage_by_size(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        True labels.
-    sets : array-like of bool, shape (n, K)
-        Label sets, as ``predict_set`` gives them. An empty set covers nothing.
-    classes : array-like of shape (K,), default=None
-        The label of each column; see `utility_discounted_accuracy`.
-    sample_weight : array-like of shape (n,), default=None
-        Row weights: 2 counts as the row twice, 0 as no row.
+    y_true, sets, classes, sample_weight
+        As in `utility_discounted_accuracy`. An empty set covers nothing.
 
     Returns
     -------
@@ -158,14 +136,13 @@ def coverage_by_size(
     (array([1, 2]), array([0.67, 1.  ]), array([0.75, 0.25]))
     """
     judged = judge(y_true, sets, classes, sample_weight)
-    size, place = np.unique(judged.size, return_inverse=True)
-    means = _means_by(place, judged.hit, judged.weight, len(size))
-    fraction = np.bincount(place, weights=judged.weight, minlength=len(size))
-    return SizeCoverage(size, means, fraction / judged.weight.sum())
+    size, group = np.unique(judged.size, return_inverse=True)
+    means = _means_by(group, judged.hit, judged.weight, len(size))
+    return SizeCoverage(size, means, sum_by(group, judged.weight) / judged.weight.sum())
 
 
 def _means_by(group: IntArray, hit: BoolArray, weight: FloatArray, n_groups: int) -> FloatArray:
-    """Return the weighted mean of each group; nan for a group without rows."""
+    """Return the weighted mean of `hit` in each group; nan for a group without rows."""
     total = np.bincount(group, weights=weight, minlength=n_groups)
-    held = np.bincount(group, weights=weight * hit, minlength=n_groups)
-    return np.asarray(np.divide(held, total, out=np.full(n_groups, np.nan), where=total > 0))
+    covered = np.bincount(group, weights=weight * hit, minlength=n_groups)
+    return np.asarray(np.divide(covered, total, out=np.full(n_groups, np.nan), where=total > 0))

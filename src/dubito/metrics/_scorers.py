@@ -26,7 +26,7 @@ class SetScorer:
     Parameters
     ----------
     name : str
-        How the scorer prints.
+        The `repr` of the scorer.
     metric : callable
         ``metric(y, sets, *, classes, sample_weight)``, greater being better.
     weighted : bool, optional
@@ -101,8 +101,8 @@ def _with_unseen(
     unseen = np.setdiff1d(np.asarray(y), classes)
     if len(unseen) == 0:
         return sets, classes
-    nowhere = np.zeros((len(sets), len(unseen)), dtype=bool)
-    return np.hstack([sets, nowhere]), np.concatenate([classes, unseen])
+    in_no_set = np.zeros((len(sets), len(unseen)), dtype=bool)
+    return np.hstack([sets, in_no_set]), np.concatenate([classes, unseen])
 
 
 def _neg_mean_set_size(

@@ -45,7 +45,7 @@ def error_reject_curve(
     y_true, y_pred : array-like of shape (n,)
         True and predicted labels.
     confidence : array-like of shape (n,)
-        Larger means surer; any finite numbers, only their order matters.
+        Larger means more certain; any finite numbers, of which only the order counts.
     sample_weight : array-like of shape (n,), default=None
         Row weights: 2 counts as the row twice, 0 as no row.
 
@@ -88,7 +88,7 @@ def aurc(
     *,
     sample_weight: npt.ArrayLike | None = None,
 ) -> float:
-    r"""Return the area under the risk-coverage curve: small for few errors of low confidence.
+    r"""Return the area under the risk-coverage curve: small for few errors, of low confidence.
 
     .. math:: \mathrm{AURC} = \sum_t \frac{w(c = t)}{w}\, \mathrm{error}(t)
 
@@ -97,12 +97,8 @@ def aurc(
 
     Parameters
     ----------
-    y_true, y_pred : array-like of shape (n,)
-        True and predicted labels.
-    confidence : array-like of shape (n,)
-        Larger means surer; any finite numbers, only their order matters.
-    sample_weight : array-like of shape (n,), default=None
-        Row weights: 2 counts as the row twice, 0 as no row.
+    y_true, y_pred, confidence, sample_weight
+        As in `error_reject_curve`.
 
     Returns
     -------
@@ -161,8 +157,7 @@ def _selective_risk(weight: FloatArray, wrong: FloatArray) -> FloatArray:
 
 def _check_comparable(truth: Labels, predicted: Labels) -> None:
     # A number never equals a string: every prediction would count as an error.
-    words_in_truth, words_in_predicted = _are_words(truth), _are_words(predicted)
-    if words_in_truth.isdisjoint(words_in_predicted):
+    if _are_strings(truth).isdisjoint(_are_strings(predicted)):
         raise TypeError(
             "one of y_true and y_pred holds words and the other does not (y_true[0] is "
             f"{truth[:1].tolist()[0]!r}, y_pred[0] is {predicted[:1].tolist()[0]!r}), so no "
@@ -170,8 +165,8 @@ def _check_comparable(truth: Labels, predicted: Labels) -> None:
         )
 
 
-def _are_words(labels: Labels) -> set[bool]:
-    """Return whether labels are strings; an object array may hold both kinds: {True, False}."""
+def _are_strings(labels: Labels) -> set[bool]:
+    """Return the set of answers to "is it a string?"; an object array may have both."""
     if labels.dtype == object:
         return {isinstance(label, str) for label in labels.tolist()}
     return {labels.dtype.kind in "UT"}

@@ -36,12 +36,12 @@ def utility_discounted_accuracy(
     y_true : array-like of shape (n,)
         True labels.
     sets : array-like of bool, shape (n, K)
-        ``sets[i, k]`` says whether row i's set holds class k, as ``predict_set`` gives it; 0/1
-        integers will do. An empty set is allowed, since any method may be judged, and scores 0.
+        ``sets[i, k]`` is whether the set of row i holds class k, as ``predict_set`` gives it;
+        integers 0 and 1 are allowed. An empty set has utility 0.
     alpha : float
         The reward for caution, in [0, 3]: a pair that holds the true label is worth
-        :math:`(1 + \alpha) / 4`. 1 is discounted accuracy (a pair is worth a coin toss), 1.6 is
-        `u65`, 2.2 is `u80`. Below 0 large sets would cost more than errors; above 3 a pair would be
+        :math:`(1 + \alpha) / 4`. 1 is discounted accuracy (a pair is worth 1/2), 1.6 is `u65`, 2.2
+        is `u80`. Below 0 large sets would cost more than errors; above 3 a pair would be
         worth more than the label itself.
     classes : array-like of shape (K,), default=None
         The label of each column, as in ``estimator.classes_``. Without it, integers in 0..K-1 are
@@ -81,28 +81,18 @@ def u65(
 ) -> float:
     r"""Return the mean utility of label sets, a pair that holds the true label being worth 0.65.
 
-    `utility_discounted_accuracy` with :math:`\alpha = 1.6`: a mild reward for caution.
+    `utility_discounted_accuracy` with :math:`\alpha = 1.6`: a mild reward for caution
+    (Zaffalon et al. 2012).
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        True labels.
-    sets : array-like of bool, shape (n, K)
-        Label sets, as ``predict_set`` gives them. An empty set scores 0.
-    classes : array-like of shape (K,), default=None
-        The label of each column; see `utility_discounted_accuracy`.
-    sample_weight : array-like of shape (n,), default=None
-        Row weights: 2 counts as the row twice, 0 as no row.
+    y_true, sets, classes, sample_weight
+        As in `utility_discounted_accuracy`.
 
     Returns
     -------
     float
         In [0, 1]; 1 is best.
-
-    References
-    ----------
-    Zaffalon, Corani and Mauá (2012), Evaluating credal classifiers by utility-discounted
-    predictive accuracy.
 
     Examples
     --------
@@ -122,28 +112,18 @@ def u80(
 ) -> float:
     r"""Return the mean utility of label sets, a pair that holds the true label being worth 0.8.
 
-    `utility_discounted_accuracy` with :math:`\alpha = 2.2`: a strong reward for caution.
+    `utility_discounted_accuracy` with :math:`\alpha = 2.2`: a strong reward for caution
+    (Zaffalon et al. 2012).
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        True labels.
-    sets : array-like of bool, shape (n, K)
-        Label sets, as ``predict_set`` gives them. An empty set scores 0.
-    classes : array-like of shape (K,), default=None
-        The label of each column; see `utility_discounted_accuracy`.
-    sample_weight : array-like of shape (n,), default=None
-        Row weights: 2 counts as the row twice, 0 as no row.
+    y_true, sets, classes, sample_weight
+        As in `utility_discounted_accuracy`.
 
     Returns
     -------
     float
         In [0, 1]; 1 is best.
-
-    References
-    ----------
-    Zaffalon, Corani and Mauá (2012), Evaluating credal classifiers by utility-discounted
-    predictive accuracy.
 
     Examples
     --------
@@ -163,20 +143,13 @@ def discounted_accuracy(
 ) -> float:
     r"""Return the accuracy of a label drawn at random from each set.
 
-    The mean of :math:`1[y \in Y] / |Y|`.
-
-    `utility_discounted_accuracy` with :math:`\alpha = 1`: no reward for caution at all.
+    The mean of :math:`1[y \in Y] / |Y|`, which is `utility_discounted_accuracy` with
+    :math:`\alpha = 1`: no reward for caution.
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        True labels.
-    sets : array-like of bool, shape (n, K)
-        Label sets, as ``predict_set`` gives them. An empty set scores 0.
-    classes : array-like of shape (K,), default=None
-        The label of each column; see `utility_discounted_accuracy`.
-    sample_weight : array-like of shape (n,), default=None
-        Row weights: 2 counts as the row twice, 0 as no row.
+    y_true, sets, classes, sample_weight
+        As in `utility_discounted_accuracy`.
 
     Returns
     -------
@@ -227,11 +200,12 @@ def mean_set_size(sets: npt.ArrayLike, *, sample_weight: npt.ArrayLike | None = 
 
 
 class JudgedSets(NamedTuple):
-    """Whether each set holds the true label, the size of each set, and the sample weights."""
+    """Label sets compared with the true labels; each field is (n,)."""
 
-    hit: BoolArray
-    size: IntArray
-    weight: FloatArray
+    column: IntArray  # of the true label
+    hit: BoolArray  # whether the set holds the true label
+    size: IntArray  # number of labels in the set
+    weight: FloatArray  # sample weights
 
 
 def judge(
@@ -252,7 +226,7 @@ def judge(
 def judge_members(members: BoolArray, column: IntArray, weight: FloatArray) -> JudgedSets:
     """Return checked label sets, compared with the column of each row's label."""
     hit = members[np.arange(len(members)), column]
-    return JudgedSets(hit, members.sum(axis=1), weight)
+    return JudgedSets(column, hit, members.sum(axis=1), weight)
 
 
 def utility(judged: JudgedSets, alpha: float) -> FloatArray:

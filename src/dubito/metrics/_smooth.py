@@ -32,17 +32,9 @@ def smooth_calibration_error(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        True labels.
-    y_proba : array-like of shape (n, K) or (n,)
-        With (n, K), rows summing to 1, the event is "the most probable class is the true one" (of
-        equally probable classes, that of the lowest column). With (n,) it is "the label is the
-        second of two classes".
-    classes : array-like of shape (K,), default=None
-        The label of each column, as in ``estimator.classes_``. Without it, integers in 0..K-1 are
-        column numbers, and otherwise exactly K distinct labels are taken in sorted order.
-    sample_weight : array-like of shape (n,), default=None
-        Row weights: 2 counts as the row twice, 0 as no row.
+    y_true, y_proba, classes, sample_weight
+        As in `expected_calibration_error`: with (n, K) the event is "the most probable class is the
+        true one", with (n,) "the label is the second of two classes".
 
     Returns
     -------
@@ -68,7 +60,8 @@ def smooth_calibration_error(
     >>> round(smooth_calibration_error([1, 1, 1, 0], [0.9, 0.9, 0.9, 0.9]), 6)
     0.15
 
-    Two neighbouring forecasts whose errors cancel hardly matter, however close an edge may be:
+    Errors of neighbouring forecasts that cancel hardly count; bins with an edge between the two
+    would give 0.51:
 
     >>> round(smooth_calibration_error([1, 0], [0.49, 0.51]), 6)
     0.0051
@@ -83,7 +76,9 @@ def smooth_error(event: Event) -> float:
 
 
 def lipschitz_supremum(position: FloatArray, residual: FloatArray) -> float:
-    r"""Maximise :math:`\sum_i r_i \omega_i` over 1-Lipschitz values in [-1, 1] at rising positions.
+    r"""Return the largest :math:`\sum_i r_i \omega_i` over 1-Lipschitz values in [-1, 1].
+
+    Positions are in rising order.
 
     The linear programme's dual is total-variation denoising of the partial sums
     :math:`R_i = r_1 + \ldots + r_i`, with gaps :math:`d_i` between neighbouring positions:
@@ -93,9 +88,9 @@ def lipschitz_supremum(position: FloatArray, residual: FloatArray) -> float:
 
     Dynamic programming over i (Kolmogorov, Pock and Rolinek 2016, Total variation on a tree): the
     cost of reaching :math:`h_i = h` is convex and piecewise linear in h with slopes from -1 to 1.
-    Each step adds a kink of jump :math:`2 d_i` at :math:`R_i`; the variation term then cuts the
-    slopes back to [-1, 1], that is, takes jump :math:`d_i` off either end. Every kink enters once
-    and leaves once, so two heaps give O(m log m) for any data.
+    Each step adds a kink of jump :math:`2 d_i` at :math:`R_i`; the variation term then clips the
+    slopes to [-1, 1], that is, removes jump :math:`d_i` from either end. Every kink enters once and
+    leaves once, so two heaps give O(m log m) for any data.
     """
     partial = np.cumsum(residual)
     gaps = np.diff(position)
@@ -112,16 +107,21 @@ def lipschitz_supremum(position: FloatArray, residual: FloatArray) -> float:
         jump[rank] = 2 * gap
         heappush(lowest, rank)
         heappush(highest, -rank)
-        intercept += gap * knot[rank] - _cut(lowest, 1, jump, knot, gap)
-        _cut(highest, -1, jump, knot, gap)
+        intercept += gap * knot[rank] - _remove_jump(lowest, 1, jump, knot, gap)
+        _remove_jump(highest, -1, jump, knot, gap)
 
     end = partial[-1]
     rise = np.array(jump) @ np.maximum(end - np.array(knot), 0.0)
     return max(0.0, float(intercept - end + rise))
 
 
-def _cut(heap: list[int], sign: int, jump: list[float], knot: list[float], amount: float) -> float:
-    """Take `amount` of jump off one end; return the sum of jump times knot that was taken."""
+def _remove_jump(
+    heap: list[int], sign: int, jump: list[float], knot: list[float], amount: float
+) -> float:
+    """Remove `amount` of jump from one end; return the sum of jump times knot that was removed.
+
+    The lowest kinks come first with sign 1, the highest with sign -1.
+    """
     moment = 0.0
     while True:
         rank = sign * heap[0]

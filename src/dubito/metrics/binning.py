@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 class ForecastBins(NamedTuple):
-    """The bins with rows: the bin of each row; the fraction of weight and two means of each bin."""
+    """The M bins that have rows, numbered from 0 in rising order of the forecast."""
 
-    of_row: IntArray
-    fraction: FloatArray
-    forecast: FloatArray
-    frequency: FloatArray
+    of_row: IntArray  # (n,) bin of each row
+    fraction: FloatArray  # (M,) fraction of the total weight
+    forecast: FloatArray  # (M,) mean forecast
+    frequency: FloatArray  # (M,) frequency of the event
 
 
 def sum_ties(values: FloatArray, *columns: FloatArray) -> tuple[FloatArray, ...]:
@@ -38,10 +38,10 @@ def sum_ties(values: FloatArray, *columns: FloatArray) -> tuple[FloatArray, ...]
 
 def bin_event(event: Event, n_bins: int, strategy: str) -> ForecastBins:
     """Return the rows of an event in bins of its forecast probability."""
-    place = _PLACEMENTS[check_choice(strategy, "strategy", _PLACEMENTS)]
-    placed = place(event.probability, event.weight, _check_n_bins(n_bins))
-    occupied = np.bincount(placed) > 0
-    of_row = (np.cumsum(occupied) - 1)[placed]
+    assign = _STRATEGIES[check_choice(strategy, "strategy", _STRATEGIES)]
+    number = assign(event.probability, event.weight, _check_n_bins(n_bins))
+    occupied = np.bincount(number) > 0
+    of_row = (np.cumsum(occupied) - 1)[number]
     weight = sum_by(of_row, event.weight)
     return ForecastBins(
         of_row=of_row,
@@ -79,25 +79,29 @@ def _check_n_bins(n_bins: Any) -> int:
 
 
 def equal_width(probability: FloatArray, _weight: FloatArray, n_bins: int) -> IntArray:
-    """Return each forecast's bin of equal width."""
+    """Return the bin of each forecast, of `n_bins` of equal width."""
     # Compared with the edges, for products round: 0.29 * 100 is below 29, the wrong bin.
     inner_edges = np.arange(1, n_bins) / n_bins
-    placed: IntArray = np.searchsorted(inner_edges, probability, side="right")
-    return placed
+    number: IntArray = np.searchsorted(inner_edges, probability, side="right")
+    return number
 
 
 def _equal_weight(probability: FloatArray, weight: FloatArray, n_bins: int) -> IntArray:
-    # Equal forecasts share one bin, that of the midpoint of their total weight.
+    """Return the bin of each forecast, of `n_bins` of nearly equal weight.
+
+    Equal forecasts share one bin, that of the midpoint of their total weight.
+    """
     _, group = np.unique(probability, return_inverse=True)
-    mass = sum_by(group, weight)
-    middle = (np.cumsum(mass) - mass / 2) / mass.sum()
+    total = sum_by(group, weight)
+    middle = (np.cumsum(total) - total / 2) / total.sum()
     # A midpoint on an edge belongs to the upper bin, also where rounding puts it just below.
     of_group = np.floor(n_bins * middle + 1e-9).astype(np.intp)
-    placed: IntArray = np.minimum(of_group, n_bins - 1)[group]
-    return placed
+    number: IntArray = np.minimum(of_group, n_bins - 1)[group]
+    return number
 
 
-_PLACEMENTS: dict[str, Callable[[FloatArray, FloatArray, int], IntArray]] = {
+#: Strategy -> function that returns the bin of each forecast.
+_STRATEGIES: dict[str, Callable[[FloatArray, FloatArray, int], IntArray]] = {
     "uniform": equal_width,
     "quantile": _equal_weight,
 }

@@ -2,8 +2,9 @@
 
 A resample is stored as the weights of the rows, not as copies of them.
 
-A statistic takes the weights of n rows in b resamples, (n, b), to b values or b columns. Sums over
-groups of rows are products with a sparse matrix, so that no array of size n x K x b is built.
+A statistic is a function of the weights of n rows in b resamples, (n, b), that returns b values or
+b columns. Sums over groups of rows are products with a sparse matrix, so that no array of size
+n x K x b is built.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 Statistic = Callable[[FloatArray], FloatArray]
 
-#: Entries of a block of resamples: 16 MB.
+#: Entries of a block of resampled weights: 16 MiB.
 _BLOCK = 2**21
 
 #: `smooth_excess` groups forecasts into this many cells of equal width.
@@ -78,14 +79,14 @@ def row_means(values: FloatArray) -> Statistic:
 def risk_coverage_areas(confidence: FloatArray, wrong: FloatArray) -> Statistic:
     """Return the statistic that is the area under the risk-coverage curve."""
     order = np.argsort(-confidence, kind="stable")
-    ends = np.flatnonzero(np.append(np.diff(confidence[order]) != 0, True))
+    last_of_ties = np.flatnonzero(np.append(np.diff(confidence[order]) != 0, True))
     mistaken = wrong[order, None]
 
     def statistic(weights: FloatArray) -> FloatArray:
         ranked = weights[order]
-        accepted = np.cumsum(ranked, axis=0)[ends]
-        errors = np.cumsum(ranked * mistaken, axis=0)[ends]
-        # Above the first row that a resample holds, weight and risk are both 0.
+        accepted = np.cumsum(ranked, axis=0)[last_of_ties]
+        errors = np.cumsum(ranked * mistaken, axis=0)[last_of_ties]
+        # Before the first row that a resample holds, weight and risk are both 0.
         risk = np.divide(errors, accepted, out=np.zeros_like(errors), where=accepted > 0)
         entering = np.diff(accepted, axis=0, prepend=0.0)
         return np.asarray((entering * risk).sum(axis=0) / accepted[-1])
@@ -147,15 +148,15 @@ def smooth_excess(event: Event) -> Excess:
 
 
 def _sums_by(group: IntArray, values: FloatArray, n_groups: int) -> Statistic:
-    """Return the sums of a value per row over the rows of each group, (n_groups, b)."""
+    """Return the statistic that sums one value per row over each group, (n_groups, b)."""
     rows = np.arange(len(group) + 1)
     matrix = csc_array((values, group, rows), shape=(n_groups, len(group)))
     return lambda weights: np.asarray(matrix @ weights)
 
 
-def quantile(drawn: FloatArray, level: float) -> float:
+def quantile(drawn: FloatArray, probability: float) -> float:
     """Return a quantile of b resamples: the k-th smallest is the quantile at k / (b + 1)."""
-    return float(np.quantile(drawn, level, method="weibull"))
+    return float(np.quantile(drawn, probability, method="weibull"))
 
 
 def excess_factors(
@@ -169,18 +170,19 @@ def excess_factors(
     would have the errors :math:`|sd+u|`, with the deviations :math:`u` of the resamples. The limits
     are the factors s at which the observed error is the quantile of these at either tail.
     """
-    seen, tail = size(observed)[0], (1 - confidence) / 2
+    observed_error, tail = size(observed)[0], (1 - confidence) / 2
     deviations = drawn - observed
     by_chance = size(deviations)
-    largest = 1 + by_chance.max() / seen if seen > 0 else 0.0
+    largest = 1 + by_chance.max() / observed_error if observed_error > 0 else 0.0
 
-    def factor(level: float) -> float:
+    def factor(probability: float) -> float:
         low, high = 0.0, largest
-        if quantile(by_chance, level) >= seen:
+        if quantile(by_chance, probability) >= observed_error:
             return 0.0
         for _ in range(_BISECTIONS):
             middle = (low + high) / 2
-            if quantile(size(middle * observed + deviations), level) < seen:
+            errors = size(middle * observed + deviations)
+            if quantile(errors, probability) < observed_error:
                 low = middle
             else:
                 high = middle
@@ -236,7 +238,7 @@ class CalibrationError(NamedTuple):
 
     @property
     def statistic(self) -> Statistic:
-        """What is computed for each resample: its excess."""
+        """The statistic computed for each resample: its excess."""
         return self.excess.mean
 
     def estimate(self, drawn: FloatArray | None, confidence: float) -> Estimate:

@@ -41,8 +41,10 @@ if TYPE_CHECKING:
     Seed = int | np.random.Generator | np.random.RandomState | None
     Metric = Fraction | Resampled | CalibrationError
 
-#: Probabilities are cut off here so that the log loss is finite, as in scikit-learn.
-_LEAST = float(np.finfo(np.float64).eps)
+#: Probabilities are clipped to [floor, 1 - floor], so that the log loss is finite (scikit-learn).
+_FLOOR = float(np.finfo(np.float64).eps)
+
+#: Bins of the calibration errors: the defaults of the functions.
 _N_BINS, _STRATEGY = 15, "uniform"
 
 
@@ -101,7 +103,7 @@ def evaluate(  # noqa: PLR0913 - predictions of three kinds, and how they are re
         ===================== ====================================================== ==========
         accuracy, error       fraction of rows whose most probable class is true,    exact
                               or is not
-        log_loss              mean of :math:`-\ln p_y`, with p cut off at 2.2e-16    resamples
+        log_loss              mean of :math:`-\ln p_y`, with p at least 2.2e-16      resamples
                               as in scikit-learn, hence finite
         brier                 as `brier_decomposition` and scikit-learn              resamples
         ece                   `expected_calibration_error`                           errors
@@ -184,33 +186,33 @@ def evaluate(  # noqa: PLR0913 - predictions of three kinds, and how they are re
             f"takes no third array. Got {type(y_true).__name__} first."
         )
     level = check_confidence(confidence)
-    times = _check_n_boot(n_boot)
+    n_resamples = _check_n_boot(n_boot)
     forecasts = read_forecasts(y_true, y_proba, classes, sample_weight)
     n = len(as_labels(y_true, "y_true"))
-    judged = forecast_metrics(forecasts)
+    metrics = forecast_metrics(forecasts)
     if sets is not None:
-        judged |= set_metrics(_read_sets(sets, n, sample_weight, forecasts))
+        metrics |= set_metrics(_read_sets(sets, n, sample_weight, forecasts))
     if bounds is not None:
         width = _read_widths(bounds, n, sample_weight, forecasts)
-        judged["mean_width"] = _mean(width, forecasts.weight)
-    statistics = {name: m.statistic for name, m in judged.items() if m.statistic is not None}
+        metrics["mean_width"] = _mean(width, forecasts.weight)
+    statistics = {name: m.statistic for name, m in metrics.items() if m.statistic is not None}
     drawn: dict[str, FloatArray] = {}
-    if times:
-        drawn = resample(statistics, forecasts.weight, times, _as_rng(random_state))
-    return {name: m.estimate(drawn.get(name), level) for name, m in judged.items()}
+    if n_resamples:
+        drawn = resample(statistics, forecasts.weight, n_resamples, _as_rng(random_state))
+    return {name: m.estimate(drawn.get(name), level) for name, m in metrics.items()}
 
 
 def forecast_metrics(forecasts: Forecasts) -> dict[str, Metric]:
     """Return the metrics of probabilities, by name."""
     column, proba, weight, _ = forecasts
     rows = np.arange(len(weight))
-    both = np.column_stack((1 - proba, proba)) if proba.ndim == 1 else proba
-    top, of_truth = both.argmax(axis=1), both[rows, column]
-    sure, right = both[rows, top], top == column
+    table = np.column_stack((1 - proba, proba)) if proba.ndim == 1 else proba
+    top, of_truth = table.argmax(axis=1), table[rows, column]
+    confidence, right = table[rows, top], top == column
     event = judged_event(forecasts)
-    loss = -np.log(np.clip(of_truth, _LEAST, 1 - _LEAST))
+    loss = -np.log(np.clip(of_truth, _FLOOR, 1 - _FLOOR))
     # Squares summed over the classes; of two classes, whose squares are equal, one is counted.
-    brier = np.einsum("ij,ij->i", both, both) + 1 - 2 * of_truth
+    brier = np.einsum("ij,ij->i", table, table) + 1 - 2 * of_truth
     brier = brier / 2 if forecasts.n_classes == 2 else brier
     return {
         "accuracy": Fraction(right, weight),
@@ -225,8 +227,8 @@ def forecast_metrics(forecasts: Forecasts) -> dict[str, Metric]:
         ),
         "smooth_ece": CalibrationError(smooth_error(event), smooth_excess(event), weight),
         "aurc": Resampled(
-            area(*sum_ties(sure, weight, weight * ~right)[1:]),
-            risk_coverage_areas(sure, (~right).astype(float)),
+            area(*sum_ties(confidence, weight, weight * ~right)[1:]),
+            risk_coverage_areas(confidence, (~right).astype(float)),
         ),
     }
 
@@ -239,7 +241,7 @@ def _classwise(forecasts: Forecasts) -> Excess:
 
 def set_metrics(judged: JudgedSets) -> dict[str, Metric]:
     """Return the metrics of label sets, by name."""
-    hit, size, weight = judged
+    _, hit, size, weight = judged
     single = size == 1
     return {
         "coverage": Fraction(hit, weight),

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 class Forecasts(NamedTuple):
-    """True columns, probabilities (n, K) or of the second of two classes (n,), weights, labels."""
+    """Checked probabilities, with the true labels."""
 
-    column: IntArray
-    proba: FloatArray
-    weight: FloatArray
-    labels: AnyArray
+    column: IntArray  # (n,) of the true label
+    proba: FloatArray  # (n, K), or (n,): of the second of two classes
+    weight: FloatArray  # (n,) sample weights
+    labels: AnyArray  # (n,) true labels
 
     @property
     def n_classes(self) -> int:
@@ -72,7 +72,7 @@ def judged_event(forecasts: Forecasts) -> Event:
 
 
 def class_events(forecasts: Forecasts) -> Iterator[Event]:
-    """Yield the event of each class; of two classes the second alone, for the first mirrors it."""
+    """Yield the event of each class; of two classes, whose probabilities sum to 1, the second."""
     n_classes = forecasts.n_classes
     for k in range(1 if n_classes == 2 else 0, n_classes):
         yield class_event(forecasts, k)
@@ -87,16 +87,15 @@ def class_event(forecasts: Forecasts, k: int) -> Event:
 
 
 def column_of(label: Any, forecasts: Forecasts, classes: npt.ArrayLike | None) -> int:
-    """Return the column of a class, named as the labels are."""
+    """Return the column of the class `label`."""
     if classes is not None:
         given: Any = classes.labels if isinstance(classes, Frame) else classes
         listed = as_labels(given, "classes").tolist()
         known = {name: k for k, name in enumerate(listed)}
     else:
         known = dict(zip(forecasts.labels.tolist(), forecasts.column.tolist(), strict=True))
-        if all(
-            name == k for name, k in known.items()
-        ):  # labels are column numbers: all are known, also those without rows
+        if all(name == k for name, k in known.items()):
+            # Labels are column numbers: all are known, also those without rows.
             known = {k: k for k in range(forecasts.n_classes)}
     if not isinstance(label, Hashable) or label not in known:
         names = name_some(sorted(known, key=known.__getitem__), shown=10)

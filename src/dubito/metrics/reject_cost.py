@@ -48,7 +48,7 @@ def reject_cost_curve(
     y_true, y_pred : array-like of shape (n,)
         True and predicted labels.
     confidence : array-like of shape (n,)
-        What 1 minus the risk is taken to be, in [0, 1]: the largest plausibility and the label that
+        1 minus the risk of the label, in [0, 1]: the largest plausibility and the label that
         has it for the optimistic strategy (Minary et al. 2017, 2.1), the largest belief for the
         pessimistic, the largest probability for the probabilistic.
     costs : array-like of shape (m,), default=None
@@ -94,19 +94,21 @@ def reject_cost_curve(
     >>> curve.accuracy.tolist(), curve.mean_cost.round(3).tolist()
     ([nan, 1.0, 0.75], [0.05, 0.075, 0.25])
     """
-    sure, weight, wrong = ranked_rows(y_true, y_pred, confidence, sample_weight)
-    risk = 1 - _check_confidence(sure)[::-1]
+    confidences, weight, wrong = ranked_rows(y_true, y_pred, confidence, sample_weight)
+    risk = 1 - _check_confidence(confidences)[::-1]
     cost = np.union1d([0.0, 1.0], risk) if costs is None else _check_costs(costs)
     n_accepted = np.searchsorted(risk - TIE, cost, side="right")
-    accepted, mistaken = (np.append(0.0, np.cumsum(w[::-1])) for w in (weight, wrong))
-    total, taken, errors = accepted[-1], accepted[n_accepted], mistaken[n_accepted]
-    rejection, error = (total - taken) / total, errors / total
-    accuracy = np.divide(taken - errors, taken, out=np.full(len(cost), np.nan), where=taken > 0)
+    # Cumulative weights of rows and of wrong rows, the most confident first.
+    rows_up_to, wrong_up_to = (np.append(0.0, np.cumsum(w[::-1])) for w in (weight, wrong))
+    total, accepted, errors = rows_up_to[-1], rows_up_to[n_accepted], wrong_up_to[n_accepted]
+    rejection, error = (total - accepted) / total, errors / total
+    accuracy = np.full(len(cost), np.nan)
+    np.divide(accepted - errors, accepted, out=accuracy, where=accepted > 0)
     return RejectCostCurve(cost, rejection, error, accuracy, error + cost * rejection)
 
 
 def _check_confidence(rising: FloatArray) -> FloatArray:
-    """Return confidences, which come in rising order, in [0, 1]."""
+    """Return confidences, given in rising order, clipped to [0, 1]; an error if far outside."""
     if rising[0] < -1e-9 or rising[-1] > 1 + 1e-9:
         raise ValueError(
             "confidence must lie in [0, 1], since 1 - confidence is compared with the cost; it "

@@ -81,38 +81,36 @@ def reliability_curve(  # noqa: PLR0913 - which event, which bins, which band
     n_bins : int, default=15
         Number of bins, empty ones included; those without rows are left out of the result.
     strategy : {"quantile", "uniform"}, default="quantile"
-        Bins of equal weight, as nearly as ties allow, so that every band is about equally sure; or
-        of equal width on [0, 1]. See `expected_calibration_error`.
+        Bins of equal weight, as nearly as ties allow, so that all bands are of about as many rows;
+        or of equal width on [0, 1]. See `expected_calibration_error`.
     confidence : float, default=0.95
         How often the band of a bin must hold the true probability of its rows. Each bin for itself:
         of 20 bins of perfect forecasts, one may be expected to miss.
     classes : array-like of shape (K,), default=None
-        The label of each column, as in ``estimator.classes_``. Without it, integers in 0..K-1 are
-        column numbers, and otherwise exactly K distinct labels are taken in sorted order.
+        The label of each column; see `expected_calibration_error`.
     sample_weight : array-like of shape (n,), default=None
         Row weights: 2 counts as the row twice, 0 as no row, in the means and frequencies. The band
-        counts rows, not weight: a bin is as sure as :math:`(\sum w)^2/\sum w^2` rows of equal
-        weight would be (Kish), since weighting adds no observations.
+        counts rows, not weight: that of :math:`(\sum w)^2/\sum w^2` rows of equal weight (Kish),
+        since weighting adds no observations.
 
     Returns
     -------
     ReliabilityCurve
-        Named tuple of arrays, one entry per occupied bin, in rising order of the forecast:
-        `mean_probability`, `frequency`, `lower` and `upper` (the band around the frequency),
-        `weight` (fraction of the total weight), `n_rows` and `edges`, (M, 2): of bins of equal
-        width their edges, of bins of equal weight their smallest and largest forecast.
+        Named tuple of arrays `mean_probability`, `frequency`, `lower`, `upper`, `weight`, `n_rows`
+        and `edges`; the latter are those of bins of equal width, or the smallest and largest
+        forecast in bins of equal weight.
 
     See Also
     --------
     expected_calibration_error : ``curve.weight @ abs(curve.frequency - curve.mean_probability)``,
         with the same bins.
-    dubito.plots.ReliabilityDisplay : The picture.
+    dubito.plots.ReliabilityDisplay : The plot.
 
     Notes
     -----
     The band is Clopper and Pearson's. Wilson's interval is narrower, by a tenth in a bin of 30
     rows, and on average over probabilities it has its stated coverage, but not near 0 and 1: at 30
-    rows and probability 0.995 it holds the truth 86% of the time instead of 95%. That is where the
+    rows and probability 0.995 it holds it 86% of the time instead of 95%. That is where the
     forecasts of good classifiers are, and there Clopper and Pearson's has its coverage. Where rows
     of one bin differ in their true probability the frequency varies less than the band allows for.
 
