@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from dubito.metrics import (
+    AmbiguousLabelWarning,
     class_coverage,
     coverage,
     coverage_by_size,
@@ -162,3 +163,10 @@ def test_coverage_by_class_and_by_size_row_by_row(judged, seed):
     assert by_size.coverage @ by_size.fraction == pytest.approx(whole)
     shown = np.bincount(y, weights=weight, minlength=n_classes)
     assert np.nan_to_num(of_class) @ shown / shown.sum() == pytest.approx(whole)
+
+
+@pytest.mark.parametrize("metric", [*ALL, class_coverage, coverage_by_size])
+def test_the_warning_of_ambiguous_labels_points_to_the_caller(metric):
+    with pytest.warns(AmbiguousLabelWarning) as caught:
+        metric([1, 2, 1], [[1, 0, 0], [0, 1, 0], [1, 0, 0]])
+    assert caught[0].filename == __file__

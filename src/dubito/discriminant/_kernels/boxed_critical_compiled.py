@@ -17,7 +17,6 @@ import numpy as np
 
 from dubito._numerics.jit import compiled
 from dubito.discriminant._kernels.boxed_distances_compiled import (
-    ROUNDING,
     corner_terms,
     far_distance,
     far_energy,
@@ -30,6 +29,7 @@ from dubito.discriminant._kernels.boxed_distances_compiled import (
     near_rate,
     nearest_of,
 )
+from dubito.discriminant._kernels.boxed_gaussians import ROUNDING
 from dubito.discriminant._kernels.boxed_sets_compiled import (
     is_dominated_by_radius,
     prepare_rivals,
