@@ -30,7 +30,7 @@ _PACKAGES = [
     "saving",
 ]
 
-#: What most people come for, and the package that holds it.
+#: Names available as ``dubito.NAME``, and the package that defines each.
 _SHORTCUTS = {
     "CalibratedClassifier": "calibration",
     "ConformalClassifier": "conformal",
@@ -45,7 +45,7 @@ _SHORTCUTS = {
     "save": "saving",
 }
 
-__all__ = ["__version__", *_PACKAGES, *_SHORTCUTS]  # noqa: PLE0604 - names, all of them
+__all__ = ["__version__", *_PACKAGES, *_SHORTCUTS]  # noqa: PLE0604 - all are strings
 
 
 def __getattr__(name: str) -> Any:

@@ -11,15 +11,15 @@ class BoundsMeaning(NamedTuple):
     Parameters
     ----------
     kind : {"belief", "level", "box", "conformal", "venn_abers"}
-        Where the bounds come from.
+        How the bounds are computed.
     level : float or None
         Their confidence level, if they have one.
     lower, upper : str
-        What each is called within a sentence.
+        The name of each within a sentence.
     both : str
-        What they are called together.
+        The name of the two together.
     promise : str
-        One or two sentences.
+        What is guaranteed, in one or two sentences.
     """
 
     kind: str
@@ -79,8 +79,8 @@ def bounds_meaning(model: Any, level: float | None = None) -> BoundsMeaning:
     Parameters
     ----------
     model : estimator
-        Fitted. A class whose bounds are not belief and plausibility names theirs in
-        ``_bounds_meaning``.
+        Fitted. The attribute ``_bounds_meaning`` of its class is the kind of its bounds, "belief"
+        by default.
     level : float, optional
         As in ``predict_bounds``.
 

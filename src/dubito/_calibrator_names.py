@@ -1,4 +1,4 @@
-"""Names of the calibrators, without imports, so that the command line starts fast."""
+"""Names of the calibrators, in a module without imports, so that the command line starts fast."""
 
 #: Name -> class in `dubito.calibration`.
 CALIBRATORS = {

@@ -1,4 +1,4 @@
-"""scikit-learn's private helpers, imported here and nowhere else: when they move, this changes."""
+"""scikit-learn's private helpers, imported only here: if they move, only this module changes."""
 
 from sklearn.base import _fit_context as fit_context
 from sklearn.model_selection._search import BaseSearchCV
@@ -26,7 +26,7 @@ __all__ = [
 
 
 class StrOptions(_StrOptions):  # type: ignore[misc]
-    """scikit-learn's constraint for names; its message lists them sorted."""
+    """scikit-learn's constraint for strings, with a message that lists the options sorted."""
 
     def __str__(self) -> str:
         return f"a str among {{{', '.join(map(repr, sorted(self.options)))}}}"

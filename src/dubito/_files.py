@@ -33,6 +33,7 @@ def write_whole(path: Path, content: bytes, *, force: bool) -> None:
 
 
 def _write(path: Path, content: bytes, *, force: bool) -> None:
+    """Do the work of `write_whole`, without its error messages."""
     with TemporaryDirectory(dir=path.parent, prefix=".partial-") as folder:
         partial = Path(folder) / path.name
         with partial.open("wb") as file:

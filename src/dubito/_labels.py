@@ -1,4 +1,4 @@
-"""The column that each label belongs to: by the list `classes`, or inferred where unambiguous."""
+"""Column numbers of labels: looked up in a list of classes, or inferred where unambiguous."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class AmbiguousLabelWarning(UserWarning):
     """Labels were taken for column numbers although they may count from 1."""
 
 
-#: Stack level of a metric's caller, seen from `label_columns`: its caller, the metric, the user.
+#: Stack level, in `label_columns`, of the user's call: its caller and the metric lie between.
 _CALLER_OF_METRIC = 4
 
 
 def as_labels(values: npt.ArrayLike, name: str) -> Labels:
-    """Return one label per row, none of them missing."""
+    """Return the labels as an array, checked to be one per row and none missing."""
     labels = np.asarray(values)
     if labels.ndim != 1:
         raise ValueError(
@@ -38,25 +38,21 @@ def as_labels(values: npt.ArrayLike, name: str) -> Labels:
         # numpy turned numbers and nan in a list with strings into strings; keep them as given.
         as_given = np.asarray(values, dtype=object)
         labels = labels if all(isinstance(label, str) for label in as_given) else as_given
-    _refuse_missing(labels, name)
-    return labels
-
-
-def _refuse_missing(labels: Labels, name: str) -> None:
     missing = np.flatnonzero(_missing(labels))
     if len(missing):
         raise ValueError(f"{name} has no label in {name_rows(missing)}. Drop such rows first.")
+    return labels
 
 
 def label_columns(
     labels: Labels, n_classes: int, classes: npt.ArrayLike | None, name: str = "y"
 ) -> IntArray:
-    """Map labels to column numbers.
+    """Return the column number of each label, (n,).
 
-    With `classes`, by looking them up there. Without, integers in 0..K-1 are column numbers (with
+    With `classes`, labels are looked up there. Without, integers in 0..K-1 are column numbers (with
     a warning when exactly 1..K-1 occur, for these may be labels 1..K of which the last is absent);
     otherwise exactly K distinct labels are taken in sorted order; anything else is an error. `name`
-    is what the labels are called in messages.
+    is the name of the labels in messages.
 
     >>> label_columns(np.array(["b", "a", "b"]), 2, None).tolist()
     [1, 0, 1]
@@ -80,6 +76,7 @@ def label_columns(
 
 
 def _look_up(labels: Labels, classes: list[Any], name: str) -> IntArray:
+    """Return the index of each label in `classes`; raise an error for labels that are not there."""
     column_of = {label: column for column, label in enumerate(classes)}
     if len(column_of) < len(classes):
         twice = [label for column, label in enumerate(classes) if column_of[label] != column]
@@ -96,6 +93,7 @@ def _look_up(labels: Labels, classes: list[Any], name: str) -> IntArray:
 
 
 def _listed_classes(classes: npt.ArrayLike, n_classes: int) -> list[Any]:
+    """Return the classes as a list, checked to be one for each column."""
     given = classes.labels if isinstance(classes, Frame) else classes
     listed: list[Any] = as_labels(given, "classes").tolist()
     if len(listed) != n_classes:
@@ -107,6 +105,7 @@ def _listed_classes(classes: npt.ArrayLike, n_classes: int) -> list[Any]:
 
 
 def _sorted_classes(labels: Labels, n_classes: int, name: str) -> list[Any]:
+    """Return the distinct labels, sorted; raise an error unless there is one for each column."""
     distinct = set(labels.tolist())
     refusal = (
         f"{name} shows {len(distinct)} distinct labels ({name_some(list(distinct))}) for "
@@ -122,6 +121,7 @@ def _sorted_classes(labels: Labels, n_classes: int, name: str) -> list[Any]:
 
 
 def _are_column_numbers(labels: Labels, n_classes: int) -> bool:
+    """Return whether all labels are integers in 0..K-1."""
     # pandas gives integers as objects or floats where a table has missing values.
     numbers = np.asarray(labels.tolist()) if labels.dtype == object else labels
     if numbers.dtype.kind not in "biuf":
@@ -131,6 +131,7 @@ def _are_column_numbers(labels: Labels, n_classes: int) -> bool:
 
 
 def _missing(labels: Labels) -> BoolArray:
+    """Return which labels are None, nan, NaT or pandas.NA, (n,)."""
     if labels.dtype == object:
         return np.array([_is_missing(label) for label in labels.tolist()], dtype=bool)
     return np.not_equal(labels, labels)  # nan and NaT differ from themselves

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 def has_bounds(model: Any) -> bool:
     """Return whether ``model.predict_bounds`` gives lower and upper probabilities.
 
-    It is the tag ``has_bounds`` of dubito's estimators, which `dubito.base.CautiousMixin` sets. A
-    model of another library, without the tag, has bounds if it has the method.
+    For dubito's estimators this is the tag ``has_bounds``, set by `dubito.base.CautiousMixin`; for
+    models without the tag, whether the method exists.
     """
     tags = model.__sklearn_tags__() if hasattr(model, "__sklearn_tags__") else None
     return getattr(tags, "has_bounds", hasattr(model, "predict_bounds"))
@@ -21,8 +21,8 @@ def has_bounds(model: Any) -> bool:
 def final_estimator(model: Any, X: Any) -> tuple[Any, Any]:
     """Return the model inside fitted searches and pipelines, and the rows as it receives them.
 
-    scikit-learn's searches and pipelines hide `predict_bounds` and `predict_set` of their model. A
-    model with these methods is returned as it is.
+    scikit-learn's searches and pipelines do not have `predict_bounds` and `predict_set` of their
+    model. A model with these methods is returned itself, with X.
     """
     for outer in _composites(model):
         if hasattr(outer, "steps") and len(outer.steps) > 1:

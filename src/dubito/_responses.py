@@ -1,7 +1,7 @@
-"""The scores of a classifier: which method gives them, and what kind of scores they are.
+"""The scores of a classifier: the method that returns them, and their kind.
 
-Margins, logits, probabilities or their logarithms: determined by the class of the model, also
-inside pipelines, searches and frozen estimators; never guessed from values:
+The kind (margins, logits, probabilities or their logarithms) is determined by the class of the
+model, also inside pipelines, searches and frozen estimators, never by the values:
 
 ==============================================  ====================  =========
 model                                           source                kind
@@ -73,32 +73,33 @@ _EXACT_LOGARITHMS = {
 _SUPPORT_VECTORS = {"SVC", "NuSVC"}
 _BOOSTED = {"LGBMClassifier": RAW_SCORE, "XGBClassifier": OUTPUT_MARGIN}
 
-#: Largest rounding error of the sum of a classifier's probabilities: that of GaussianNB is 1e-5.
-_ROUNDING = 1e-3
+#: Sums of a classifier's probabilities closer to 1 than this differ from it by rounding; those of
+#: GaussianNB differ by 1e-5.
+_SUM_ROUNDING = 1e-3
 
 
 class Response(NamedTuple):
-    """The source of a classifier's scores, one of `SOURCES`, and what the scores are."""
+    """The source of a classifier's scores, one of `SOURCES`, and their kind."""
 
     source: str
     kind: str
 
 
 def known_response(estimator: Any) -> Response | None:
-    """Return the best scores of a classifier whose class is known, None for any other."""
+    """Return the best scores of a classifier whose class is listed here, None for any other."""
     model = _model_inside(estimator)
     if model is None:
         return None
-    for kind in type(model).__mro__:
-        response = _response_of_class(kind, model)
+    for base in type(model).__mro__:
+        response = _response_of_class(base, model)
         if response is not None:
-            return response if _keeps_methods(model, kind) else None
+            return response if _keeps_methods(model, base) else None
     return None
 
 
-def _response_of_class(kind: type, model: Any) -> Response | None:
-    """Return the best scores of models of a class, None where the class is not known."""
-    library, name = kind.__module__.partition(".")[0], kind.__name__
+def _response_of_class(base: type, model: Any) -> Response | None:
+    """Return the best scores of a model by one of its base classes, None if that is not listed."""
+    library, name = base.__module__.partition(".")[0], base.__name__
     if library == "sklearn" and name in _SOFTMAX:
         return Response("decision_function", "margin" if _gives_margins(model) else "logits")
     if library == "sklearn" and name in _SUPPORT_VECTORS:
@@ -111,17 +112,17 @@ def _response_of_class(kind: type, model: Any) -> Response | None:
     return None
 
 
-def _keeps_methods(model: Any, kind: type) -> bool:
-    """Return whether a model inherits its methods from `kind` without overriding them.
+def _keeps_methods(model: Any, base: type) -> bool:
+    """Return whether a model inherits its methods from `base` without overriding them.
 
-    Scores of an overriding subclass may be anything.
+    Scores of an overriding subclass may be of any kind.
     """
-    own = type(model).__mro__[: type(model).__mro__.index(kind)]
-    return not any(method in vars(one) for one in own for method in (*METHODS, "predict"))
+    derived = type(model).__mro__[: type(model).__mro__.index(base)]
+    return not any(method in vars(one) for one in derived for method in (*METHODS, "predict"))
 
 
 def kind_of(estimator: Any, method: str) -> str:
-    """Return what the scores of a classifier's method are."""
+    """Return the kind of the scores that a method of a classifier returns."""
     if method == "decision_function":
         known = known_response(estimator)
         return known.kind if known is not None and known.source == method else "margin"
@@ -129,29 +130,31 @@ def kind_of(estimator: Any, method: str) -> str:
 
 
 def choose_response(estimator: Any, input: str, wanted: str, *, n_classes: int) -> Response:
-    """Return the source of the scores that a calibrator gets, and what they are.
+    """Return the source of the scores that a calibrator gets, and their kind.
 
     Parameters
     ----------
     estimator : classifier
         Fitted or not.
     input : str
-        The calibrator's `input`. "margin", the default, leaves it to the estimator.
+        The calibrator's `input`. With "margin", the default, the estimator determines the kind.
     wanted : str
         "auto", or a method of the estimator.
     n_classes : int
     """
-    has = [method for method in METHODS if hasattr(estimator, method)]
+    available = [method for method in METHODS if hasattr(estimator, method)]
     name = type(estimator).__name__
-    if not set(has) - {"predict_log_proba"}:
+    if not set(available) - {"predict_log_proba"}:
         raise TypeError(
             f"{name} has neither decision_function nor predict_proba, so it gives no scores to "
             "calibrate. Use a classifier that has one of them."
         )
     if wanted == "auto":
-        return _best_response(estimator, input, has, n_classes)
-    if wanted not in has:
-        raise TypeError(f'{name} has no {wanted}; it has {has[0]}: say response_method="auto".')
+        return _best_response(estimator, input, available, n_classes)
+    if wanted not in available:
+        raise TypeError(
+            f'{name} has no {wanted}; it has {available[0]}: say response_method="auto".'
+        )
     if wanted == "decision_function" and input in ("proba", "log_proba"):
         raise ValueError(
             f'response_method="decision_function" gives margins, but the calibrator reads '
@@ -160,14 +163,14 @@ def choose_response(estimator: Any, input: str, wanted: str, *, n_classes: int) 
     return Response(wanted, _interpreted(kind_of(estimator, wanted), input))
 
 
-def _best_response(estimator: Any, input: str, has: list[str], n_classes: int) -> Response:
+def _best_response(estimator: Any, input: str, available: list[str], n_classes: int) -> Response:
     """Return the most precise scores, or those that the calibrator's `input` names."""
     for kind, method in (("proba", "predict_proba"), ("log_proba", "predict_log_proba")):
-        if input == kind and method in has:
+        if input == kind and method in available:
             return Response(method, kind)
     known = known_response(estimator)
-    if known is None or (known.source in METHODS and known.source not in has):
-        method = has[0]
+    if known is None or (known.source in METHODS and known.source not in available):
+        method = available[0]
         return Response(method, _interpreted(kind_of(estimator, method), input))
     source = known.source
     if source == PAIRWISE and n_classes == 2:
@@ -176,14 +179,14 @@ def _best_response(estimator: Any, input: str, has: list[str], n_classes: int) -
 
 
 def _interpreted(kind: str, input: str) -> str:
-    """Return what scores are: `input` decides for margins, not for probabilities."""
+    """Return the kind of scores: `input` for margins; "logits" may replace "log_proba"."""
     if kind == "margin":
         return input
     return input if kind == "log_proba" and input == "logits" else kind
 
 
 def _gives_margins(model: Any) -> bool:
-    """Return whether outputs are not logits, but one-against-rest or half of the log-odds."""
+    """Return whether outputs are no logits: one-against-rest scores, or half of the log-odds."""
     settings = {
         getattr(model, name, None) for name in ("solver", "multi_class", "objective", "loss")
     }
@@ -201,7 +204,7 @@ def _model_inside(estimator: Any, *, frozen: bool = False) -> Any:
         return estimator
     if frozen and hasattr(estimator, "best_estimator_"):
         return _model_inside(estimator.best_estimator_, frozen=True)
-    # Copies fitted on other rows may select other models, but need the same kind of scores.
+    # Copies fitted on other rows may select other models, but must have the same kind of scores.
     return None if _searches_models(estimator) else _model_inside(estimator.estimator)
 
 
@@ -214,7 +217,7 @@ def _searches_models(search: BaseSearchCV) -> bool:
 
 
 def _listed(values: Any) -> list[Any]:
-    """Return the values of a search's parameter, none for a distribution."""
+    """Return the values listed for a parameter of a search; none for a distribution."""
     return [] if hasattr(values, "rvs") or isinstance(values, str) else list(values)
 
 
@@ -228,8 +231,8 @@ def class_scores(
 ) -> FloatArray:
     """Return scores with columns as in `classes`: (n, 1) for margins of two classes, else (n, K).
 
-    `absent` is the score of a class that the estimator does not know; None: probability 0, or the
-    lowest margin of the row.
+    `absent` is the score of a class that is not in the estimator's `classes_`; by default
+    probability 0, or the lowest margin of the row.
     """
     table = _own_scores(estimator, X, source)
     known = np.asarray(estimator.classes_)
@@ -247,15 +250,16 @@ def class_scores(
         return table
     if absent is None:
         lowest = {"predict_proba": 0.0, "predict_log_proba": LOWEST}
-        unseen = lowest.get(source, table.min(axis=1, keepdims=True))
+        fill = lowest.get(source, table.min(axis=1, keepdims=True))
     else:
-        unseen = absent
-    full = np.broadcast_to(unseen, (len(table), len(classes))).copy()
+        fill = absent
+    full = np.broadcast_to(fill, (len(table), len(classes))).copy()
     full[:, _columns_of(estimator, known, classes)] = table
     return full
 
 
 def _columns_of(estimator: Any, known: npt.NDArray[Any], classes: npt.NDArray[Any]) -> Any:
+    """Return the index in `classes` of each class `known` to the estimator."""
     strange = np.setdiff1d(known, classes)
     if len(strange):
         raise ValueError(
@@ -299,7 +303,7 @@ def _last_model(estimator: Any, X: Any) -> tuple[Any, Any]:
 
 
 def _nearest_rivals(model: Any, X: Any) -> FloatArray:
-    r"""Return :math:`s_k=\min_{j\ne k}d_{kj}`, d the margins of a support vector machine's pairs.
+    r"""Return :math:`s_k=\min_{j\ne k}d_{kj}`, d the pairwise margins of a support vector machine.
 
     The score of a class is its margin over the closest other class. The `decision_function` of
     scikit-learn counts the pairs that a class wins, which is less informative: on digits the log
@@ -323,7 +327,7 @@ def _nearest_rivals(model: Any, X: Any) -> FloatArray:
 
 
 def _refuse_pairwise(estimator: Any) -> None:
-    """Raise for scores of pairs of classes; with three classes their number would not show it."""
+    """Raise an error for scores of pairs of classes; of three classes there are three pairs too."""
     model = _model_inside(estimator)
     if getattr(model, "decision_function_shape", "ovr") == "ovo" and len(estimator.classes_) > 2:
         raise ValueError(
@@ -334,12 +338,12 @@ def _refuse_pairwise(estimator: Any) -> None:
 
 def _least_logarithm(estimator: Any) -> float:
     """Return the lower limit of log-probabilities; higher where the model computes log(1 - p)."""
-    of_two = type(_model_inside(estimator)).__name__ == "MLPClassifier"
-    return float(np.log(1e-16)) if of_two and len(estimator.classes_) == 2 else LOWEST
+    is_mlp = type(_model_inside(estimator)).__name__ == "MLPClassifier"
+    return float(np.log(1e-16)) if is_mlp and len(estimator.classes_) == 2 else LOWEST
 
 
 def _normalised(proba: FloatArray) -> FloatArray:
     """Return probabilities with rounding errors of the row sums removed."""
     total = proba.sum(axis=-1, keepdims=True)
     off = np.abs(total - 1)
-    return np.where((off > 1e-9) & (off < _ROUNDING), proba / total, proba)
+    return np.where((off > 1e-9) & (off < _SUM_ROUNDING), proba / total, proba)

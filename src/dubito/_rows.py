@@ -1,4 +1,4 @@
-"""Rows, labels and sample weights that meta-estimators are fitted on."""
+"""Rows, labels and sample weights on which meta-estimators are fitted."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def read_rows(
     estimator: Any, X: Any, y: Any, sample_weight: Any
 ) -> tuple[Any, npt.NDArray[Any], FloatArray | None]:
-    """Return indexable rows, their labels, and their sample weights if there are any."""
+    """Return indexable rows, their checked labels, and their sample weights or None."""
     if y is None:
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None."
@@ -42,9 +42,10 @@ def read_rows(
 def fitted_copy(
     estimator: Any, X: Any, y: npt.NDArray[Any], weight: FloatArray | None, *, instead: str | None
 ) -> Any:
-    """Return a fitted copy of an estimator; it, or steps of a pipeline, get the sample weights.
+    """Return a fitted copy of an estimator, with sample weights for it or the steps of a pipeline.
 
-    Where none takes weights, a warning says that they are used for `instead` alone, or ignored.
+    If its last step takes no weights, a warning states that they are used for `instead` alone, or
+    ignored.
     """
     if weight is None:
         return clone(estimator).fit(X, y)
@@ -62,7 +63,9 @@ def _weight_parameters(estimator: Any) -> list[str]:
     """Return the parameters of `fit` for sample weights: of a pipeline, those of its steps."""
     if isinstance(estimator, Pipeline):
         return [
-            f"{step}__{name}" for step, part in estimator.steps for name in _weight_parameters(part)
+            f"{name}__{parameter}"
+            for name, step in estimator.steps
+            for parameter in _weight_parameters(step)
         ]
     if isinstance(estimator, BaseSearchCV):
         return _weight_parameters(estimator.estimator)
@@ -70,7 +73,7 @@ def _weight_parameters(estimator: Any) -> list[str]:
 
 
 def copy_feature_names(model: Any, estimator: Any) -> None:
-    """Give a meta-estimator the number and names of the features of its fitted estimator."""
+    """Set the number and names of features of a meta-estimator to those of its fitted estimator."""
     for name in ("n_features_in_", "feature_names_in_"):
         vars(model).pop(name, None)  # of an earlier fit
         if hasattr(estimator, name):

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-#: Longer texts among the values of a row are cut off.
+#: Longest text of a value in a row; longer ones are shortened.
 _LONGEST_VALUE = 24
 
 
@@ -34,7 +34,7 @@ def name_some(
 
 
 def name_ends(names: Sequence[Any], *, shown: int = 8, gap: str = " … ") -> str:
-    """Return names separated by commas; of more than `shown`, only the first and the last.
+    """Return names separated by commas; if there are more than `shown`, the first and the last.
 
     >>> name_ends(["a", "b"]), name_ends(range(100))
     ('a, b', '0 … 99')
@@ -81,7 +81,7 @@ def counted(n: int, what: str) -> str:
 
 
 def shorten(value: Any, longest: int) -> str:
-    r"""Return a value as text on one line, cut off with "…" where it is longer than allowed.
+    r"""Return a value as text on one line, at most `longest` characters, the last then "…".
 
     >>> shorten("a long\nstory", 8)
     'a long …'

@@ -37,8 +37,8 @@ def add_bounds_tag(tags: Tags, has_bounds: bool) -> CautiousTags:
 class MethodAndParameter:
     """A method whose name is also that of a parameter, as ``score`` of a conformal classifier.
 
-    The parameter is kept in the ``__dict__`` of the instance, where `get_params` must look for it;
-    the attribute is always the method.
+    The attribute is always the method; the value of the parameter is in the ``__dict__`` of the
+    instance, where `get_params` of such a class must read it.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -78,8 +78,7 @@ class CautiousMixin:
     ) -> BoolArray:
         """Return the classes that remain possible, by a rule on the bounds.
 
-        The set promises no coverage: how often it holds the label is not controlled.
-        `dubito.conformal.ConformalClassifier` makes sets for which it is.
+        The sets have no guaranteed coverage; those of `dubito.conformal.ConformalClassifier` have.
 
         Parameters
         ----------

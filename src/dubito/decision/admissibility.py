@@ -30,11 +30,12 @@ if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray, IntArray
     from dubito.decision.risk import Risks
 
-# The programmes are scaled to 1 and solved to 1e-10; an act this close to the best is tied with it.
+#: Tolerances of the linear programmes, whose losses are scaled to 1, and the margin below which an
+#: act is tied with the best.
 _SOLVER = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 _SOLVER_TIE = 1e-9
 
-# Largest number of classes for which the beliefs of all subsets are computed.
+#: Largest number of classes for which the beliefs of all subsets are computed.
 _LISTED_UP_TO = 16
 
 
@@ -76,36 +77,40 @@ def e_admissibility(belief: Belief, loss: npt.ArrayLike | None = None) -> BoolAr
     >>> maximality(ignorant, loss=hedge)
     array([[ True,  True,  True]])
     """
-    known = as_belief(belief)
-    if loss is None and isinstance(known, Bounds):
-        return _admissible_between(known)
-    if loss is None and isinstance(known, MassBatch) and len(known.frame) <= _LISTED_UP_TO:
-        return _admissible_for_masses(known)
-    matrix = as_loss(loss, n_classes_of(known))
-    maximal = maximality(known, loss)
+    checked = as_belief(belief)
+    if loss is None and isinstance(checked, Bounds):
+        return _admissible_between(checked)
+    if loss is None and isinstance(checked, MassBatch) and len(checked.frame) <= _LISTED_UP_TO:
+        return _admissible_for_masses(checked)
+    matrix = as_loss(loss, n_classes_of(checked))
+    maximal = maximality(checked, loss)
     kept = maximal & (maximal.sum(axis=1, keepdims=True) == 1)
-    kept |= _best(pignistic_risk(known, loss))
-    if isinstance(known, MassBatch):
+    kept |= _best(pignistic_risk(checked, loss))
+    if isinstance(checked, MassBatch):
         for a in np.flatnonzero((maximal & ~kept).any(axis=0)):
-            favourable = Bounds.precise(_most_favourable(known, matrix, int(a)))
+            favourable = Bounds.precise(_most_favourable(checked, matrix, int(a)))
             kept[:, a] |= _best(risk_bounds(favourable, loss))[:, a]
     kept &= maximal
     for row in np.flatnonzero((maximal & ~kept).any(axis=1)).tolist():
         acts = np.flatnonzero(maximal[row] & ~kept[row])
-        kept[row, acts] = _admissible_acts(known, row, matrix, acts)
+        kept[row, acts] = _admissible_acts(checked, row, matrix, acts)
     return kept
 
 
 def _admissible_between(bounds: Bounds) -> BoolArray:
-    """Return the classes that can be most probable: at its upper bound, no other must exceed it."""
+    """Return the classes that are most probable for some probability between the bounds, (n, K).
+
+    Class k is so if its largest probability is at least every lower bound and the smallest possible
+    maximum.
+    """
     lower, upper = bounds.lower, bounds.upper
     largest = bounds.tightened().upper
-    needed = np.maximum(_lowest_peak(upper), lower.max(axis=1))
+    needed = np.maximum(_smallest_maximum(upper), lower.max(axis=1))
     return (largest >= needed[:, None] - TIE) | _best(pignistic_risk(bounds, None))
 
 
-def _lowest_peak(upper: FloatArray) -> FloatArray:
-    r"""Return the smallest possible largest probability: v with :math:`\sum_j\min(u_j,v)=1`."""
+def _smallest_maximum(upper: FloatArray) -> FloatArray:
+    r"""Return v, the smallest possible largest probability: :math:`\sum_j\min(u_j,v)=1`."""
     ascending = np.sort(upper, axis=1)
     n_classes = upper.shape[1]
     # With the c smallest classes at their upper bounds, the others divide the rest equally.
@@ -118,7 +123,7 @@ def _lowest_peak(upper: FloatArray) -> FloatArray:
 
 
 def _admissible_for_masses(batch: MassBatch) -> BoolArray:
-    r"""Compare :math:`pl(k)` with the largest :math:`\mathrm{Bel}(S)/|S|` over the S without k."""
+    r"""Return where :math:`pl(k)\ge\max_{S\not\ni k}\mathrm{Bel}(S)/|S|`, (n, K)."""
     n_classes = len(batch.frame)
     size = np.array([mask.bit_count() for mask in range(1 << n_classes)])
     needed = np.zeros((len(batch), n_classes))
@@ -138,7 +143,7 @@ def _best(risks: Risks) -> BoolArray:
 
 
 def _most_favourable(batch: MassBatch, matrix: FloatArray, a: int) -> FloatArray:
-    """Return probabilities with each mass on the set's classes of least regret of act a, (n, K)."""
+    """Return probabilities with the mass of each set on its classes of least regret of act a."""
     regret = matrix[a] - matrix.min(axis=0)
     least = smallest_in_sets(batch.focal, regret[None, :])
     chosen = batch.focal & (regret <= least)
@@ -162,28 +167,32 @@ def _admissible_acts(
 class _CredalSet:
     r"""Probabilities between bounds and, for masses, with :math:`P(S)\ge\mathrm{Bel}(S)` for all S.
 
-    Of the :math:`2^K` constraints a programme needs few: each is added when a solution violates it,
-    and stays for the next act of the row.
+    Few of the :math:`2^K` constraints are needed: each is added when a solution violates it, and
+    kept for the next acts of the row. `implied` are the beliefs of all subsets.
     """
 
     def __init__(self, bounds: Bounds, implied: FloatArray | None = None) -> None:
         self.limits = list(zip(bounds.lower[0], bounds.upper[0], strict=True))
         self.implied = implied
-        self.cuts: list[int] = []
+        self.constrained: list[int] = []  # bit masks of the sets S whose constraint is used
 
     def margin(self, excess: FloatArray) -> float:
-        """Return the largest margin by which an act can be best, or a negative bound of it."""
+        """Return the largest margin by which an act can be best, or a negative upper bound of it.
+
+        `excess` (acts, K) are the losses of the other acts minus those of the act.
+        """
         while True:
             proba, margin = self._solve(excess)
             violated = self._most_violated(proba)
             if violated is None or margin < -_SOLVER_TIE:
                 return margin
-            self.cuts.append(violated)
+            self.constrained.append(violated)
 
     def _solve(self, excess: FloatArray) -> tuple[FloatArray, float]:
+        """Return the probability of largest margin under the constraints used, and the margin."""
         n_classes = len(self.limits)
-        inside = (np.array(self.cuts, dtype=int)[:, None] >> np.arange(n_classes)) & 1
-        least = np.empty(0) if self.implied is None else self.implied[self.cuts]
+        inside = (np.array(self.constrained, dtype=int)[:, None] >> np.arange(n_classes)) & 1
+        least = np.empty(0) if self.implied is None else self.implied[self.constrained]
         best = _maximise_margin(
             worse=np.vstack(
                 [
@@ -199,19 +208,22 @@ class _CredalSet:
         return best[:-1], float(best[-1])
 
     def _most_violated(self, proba: FloatArray) -> int | None:
+        """Return the bit mask of the set with the most violated constraint, None without one."""
         if self.implied is None:
             return None
         single = np.zeros_like(self.implied)
         single[1 << np.arange(len(proba))] = proba
         slack = mass_to_belief(single) - self.implied
         worst = int(slack.argmin())
-        return worst if slack[worst] < -_SOLVER_TIE / 10 and worst not in self.cuts else None
+        if slack[worst] < -_SOLVER_TIE / 10 and worst not in self.constrained:
+            return worst
+        return None
 
 
 def _margin_by_allocation(one: MassBatch, excess: FloatArray) -> float:
     """Return the margin of an act on a frame too large to list all subsets.
 
-    Unknowns: the part of the mass of each focal set that is allocated to each of its classes.
+    Unknowns: the mass that each focal set allocates to each of its classes, and the margin.
     """
     used = np.flatnonzero(one.mass[0])
     of_set, to_class = np.nonzero(one.focal[used])
@@ -246,7 +258,10 @@ def _maximise_margin(
     amount: FloatArray,
     limits: list[tuple[float, float | None]],
 ) -> FloatArray:
-    """Maximise the last unknown, the margin, by HiGHS."""
+    """Return the x of largest last entry, the margin, by HiGHS.
+
+    Constraints are worse @ x <= at_most, total @ x = amount, and `limits` of the other entries.
+    """
     programme = linprog(
         c=np.append(np.zeros(worse.shape[1] - 1), -1.0),
         A_ub=worse,

@@ -50,7 +50,7 @@ def maximin(belief: Belief, loss: npt.ArrayLike | None = None) -> IntArray:
 
 
 def maximax(belief: Belief, loss: npt.ArrayLike | None = None) -> IntArray:
-    r"""Choose the act with the smallest lower risk: the optimist's choice.
+    r"""Choose the act with the smallest lower risk: minimin in losses, maximax in utilities.
 
     With 0/1 loss, the most plausible class. Parameters and result as for `maximin`.
 
@@ -111,11 +111,11 @@ def minimax_regret(belief: Belief, loss: npt.ArrayLike | None = None) -> IntArra
     >>> minimax_regret(Bounds([[0.0, 0.0]], [[1.0, 1.0]]), loss=[[0, 10], [8, 9]])
     array([0])
     """
-    known = as_belief(belief)
+    checked = as_belief(belief)
     if loss is None:
-        return maximin(known)
-    matrix = as_loss(loss, n_classes_of(known))
-    return maximin(known, matrix - matrix.min(axis=0))
+        return maximin(checked)
+    matrix = as_loss(loss, n_classes_of(checked))
+    return maximin(checked, matrix - matrix.min(axis=0))
 
 
 def owa(belief: Belief, loss: npt.ArrayLike | None = None, *, optimism: float = 0.5) -> IntArray:
@@ -137,14 +137,14 @@ def owa(belief: Belief, loss: npt.ArrayLike | None = None, *, optimism: float = 
     >>> owa(MassFunction({("a", "b"): 0.6, "c": 0.4}), optimism=0.5)
     array([2])
     """
-    known = as_belief(belief)
+    checked = as_belief(belief)
     orness = check_unit_interval(optimism, "optimism")
-    if isinstance(known, Bounds):
-        return hurwicz(known, loss, alpha=1 - orness)
-    matrix = as_loss(loss, len(known.frame))
-    weights = _weights_by_size(known.focal.sum(axis=1), matrix.shape[1], orness)
-    risk = np.stack([_owa_risk(known, losses, weights) for losses in matrix], axis=1)
-    return _first_smallest(risk, risk_bounds(known, loss).tie)
+    if isinstance(checked, Bounds):
+        return hurwicz(checked, loss, alpha=1 - orness)
+    matrix = as_loss(loss, len(checked.frame))
+    weights = _weights_by_size(checked.focal.sum(axis=1), matrix.shape[1], orness)
+    risk = np.stack([_owa_risk(checked, losses, weights) for losses in matrix], axis=1)
+    return _first_smallest(risk, risk_bounds(checked, loss).tie)
 
 
 def _owa_risk(batch: MassBatch, losses: FloatArray, weights: FloatArray) -> FloatArray:
@@ -154,16 +154,16 @@ def _owa_risk(batch: MassBatch, losses: FloatArray, weights: FloatArray) -> Floa
     risk = np.zeros(len(batch))
     step = 1 << 14  # sets in a block, for bounded memory
     for start in range(0, len(size), step):
-        part = slice(start, start + step)
-        ascending = np.sort(np.where(batch.focal[part], losses, np.inf), axis=1)
-        inside = np.arange(n_classes) < size[part, None]
-        average = (np.where(inside, ascending, 0.0) * weights[size[part]]).sum(axis=1)
-        risk += batch.mass[:, part] @ average
+        sets = slice(start, start + step)
+        ascending = np.sort(np.where(batch.focal[sets], losses, np.inf), axis=1)
+        inside = np.arange(n_classes) < size[sets, None]
+        average = (np.where(inside, ascending, 0.0) * weights[size[sets]]).sum(axis=1)
+        risk += batch.mass[:, sets] @ average
     return risk
 
 
 def _weights_by_size(sizes: IntArray, n_classes: int, optimism: float) -> FloatArray:
-    """Return the weights for each size that occurs, row by size: (K + 1, K)."""
+    """Return the weights of each size that occurs, (K + 1, K): row s for sets of size s."""
     weights = np.zeros((n_classes + 1, n_classes))
     for size in np.unique(sizes).tolist():
         weights[size, :size] = entropic_weights(size, optimism)
@@ -189,6 +189,7 @@ def entropic_weights(size: int, optimism: float) -> FloatArray:
 
 
 def _geometric(rank: FloatArray, t: float) -> FloatArray:
+    """Return weights proportional to exp(-t rank) that sum to 1."""
     exponent = -t * rank
     w = np.exp(exponent - exponent.max())
     return np.asarray(w / w.sum())

@@ -87,7 +87,7 @@ def maximality(belief: Belief, loss: npt.ArrayLike | None = None) -> BoolArray:
     r"""Return the acts that no other act beats under every probability in the credal set.
 
     Act a is dropped when some b has a positive lower expectation of :math:`L(a,\cdot)-L(b,\cdot)`:
-    b is then better whatever the probability. With 0/1 loss that is
+    b is then better for every probability. With 0/1 loss that is
     :math:`\mathrm{Bel}(\{b\})>pl(a)`, the same as `interval_dominance`. Parameters and result as
     there.
 
@@ -95,26 +95,26 @@ def maximality(belief: Belief, loss: npt.ArrayLike | None = None) -> BoolArray:
     -----
     With a loss matrix every pair of acts is compared: :math:`O(\text{acts}^2)` expectations.
 
-    This is maximality for bounds and masses. Two models have a smaller credal set than the bounds
-    of their classes describe, and algorithms of their own that search it: `dubito.discriminant`
-    (means in boxes) and `dubito.dichotomies` (bounds at the nodes of a tree).
+    This is maximality for bounds and masses. `dubito.discriminant` (means in boxes) and
+    `dubito.dichotomies` (bounds at the nodes of a tree) have smaller credal sets than the bounds of
+    their classes describe, and their own algorithms for maximality.
 
     Examples
     --------
     >>> from dubito.belief import Bounds
     >>> from dubito.decision import interval_dominance, maximality
     >>> ignorant = Bounds([[0.0, 0.0]], [[1.0, 1.0]])
-    >>> maximality(ignorant, loss=[[0, 4], [1, 5]])  # the first act is better whatever is true
+    >>> maximality(ignorant, loss=[[0, 4], [1, 5]])  # the first act is better in both classes
     array([[ True, False]])
     >>> interval_dominance(ignorant, loss=[[0, 4], [1, 5]])
     array([[ True,  True]])
     """
-    known = as_belief(belief)
+    checked = as_belief(belief)
     if loss is None:
-        return interval_dominance(known)
-    matrix = as_loss(loss, n_classes_of(known))
-    tie = risk_bounds(known, loss).tie
+        return interval_dominance(checked)
+    matrix = as_loss(loss, n_classes_of(checked))
+    tie = risk_bounds(checked, loss).tie
     beaten = np.zeros(tie.shape, dtype=bool)
-    for b, better in enumerate(matrix):
-        beaten |= lower_expectations(known, matrix - better) > tie + tie[:, b, None]
-    return ~beaten & interval_dominance(known, loss)
+    for b, losses in enumerate(matrix):
+        beaten |= lower_expectations(checked, matrix - losses) > tie + tie[:, b, None]
+    return ~beaten & interval_dominance(checked, loss)

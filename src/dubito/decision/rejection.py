@@ -1,4 +1,4 @@
-"""The reject option: rows for which no act is worth its risk."""
+"""The reject option: rows for which the risk of every act exceeds the cost of rejecting."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def reject(
     strategy : {"pignistic", "pessimistic", "optimistic", "probabilistic"}, default "pignistic"
         Which risk counts: the expected loss under the pignistic probability, the upper risk, or
         the lower. With 0/1 loss a row is rejected when the largest pignistic probability, belief
-        or plausibility stays below 1 - cost. "pessimistic" is insurance: it costs more on rows
-        like those the model was calibrated on, and less where the model is wrong about them.
+        or plausibility is below 1 - cost. "pessimistic" has a higher mean cost on rows like those
+        the model was calibrated on, and a lower one on rows for which the model is wrong.
         "probabilistic" is another name of "pignistic" (Minary et al. 2017), meant for
         ``predict_proba``: probabilities are their own pignistic probability.
     loss : array-like of shape (acts, K), optional
@@ -51,7 +51,7 @@ def reject(
     See Also
     --------
     dubito.metrics.reject_cost_curve : Error, accuracy and rejection rate at every cost.
-    dubito.plots.ErrorRejectDisplay : Their picture.
+    dubito.plots.ErrorRejectDisplay : Their plot.
 
     Examples
     --------
@@ -65,12 +65,12 @@ def reject(
     >>> reject(bounds, cost=0.3, strategy="optimistic")
     array([False, False])
     """
-    known = as_belief(belief)
-    price = float(as_float_array(cost, "cost", ndim=0))
-    if loss is None and price < 0:
+    checked = as_belief(belief)
+    reject_cost = float(as_float_array(cost, "cost", ndim=0))
+    if loss is None and reject_cost < 0:
         raise ValueError(f"cost must not be negative with 0/1 loss. Got {cost!r} instead.")
     check_choice(strategy, "strategy", STRATEGIES)
     by_probability = strategy in {"pignistic", "probabilistic"}
-    risks = pignistic_risk(known, loss) if by_probability else risk_bounds(known, loss)
+    risks = pignistic_risk(checked, loss) if by_probability else risk_bounds(checked, loss)
     risk = risks.lower if strategy == "optimistic" else risks.upper
-    return price < (risk - risks.tie).min(axis=1)
+    return reject_cost < (risk - risks.tie).min(axis=1)

@@ -1,6 +1,6 @@
-r"""Expected loss under a belief: one number per act where it is precise, an interval where not.
+r"""Expected loss of each act under a belief: a lower and an upper one, equal for probabilities.
 
-Every decision rule uses the functions here, so that it works for
+Every decision rule uses these functions; a belief is
 
 - `MassBatch` or `MassFunction`: lower and upper expectations are sums of the smallest and largest
   value in each focal set, :math:`\sum_A m(A)\min_{\omega\in A}f(\omega)` (Denœux 2019, 2.1.7);
@@ -113,11 +113,11 @@ def smallest_in_sets(focal: BoolArray, gambles: FloatArray) -> FloatArray:
 
 
 def _lower_expectation_between(bounds: Bounds, gamble: FloatArray) -> FloatArray:
-    """Return the least expectation: small values get their upper bounds of probability first."""
+    """Return the least expectation of a gamble: its small values get their upper bounds first."""
     order = np.argsort(gamble, kind="stable")
     width = bounds.width[:, order]
     spare = (1 - bounds.lower.sum(axis=1))[:, None]
-    left = spare - (np.cumsum(width, axis=1) - width)
-    left[left < 1e-15 * len(gamble)] = 0.0  # only rounding error remains
-    filled = np.minimum(left, width)
-    return bounds.lower @ gamble + filled @ gamble[order]
+    remaining = spare - (np.cumsum(width, axis=1) - width)
+    remaining[remaining < 1e-15 * len(gamble)] = 0.0  # rounding error
+    added = np.minimum(remaining, width)
+    return bounds.lower @ gamble + added @ gamble[order]

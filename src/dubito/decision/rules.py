@@ -1,4 +1,4 @@
-"""The rules that choose a set of labels, by name: what `predict_set(rule=...)` looks up."""
+"""Rules that choose a set of acts, by the names that `predict_set(rule=...)` takes."""
 
 from __future__ import annotations
 
@@ -48,18 +48,18 @@ def choose_set(belief: Belief, rule: SetRule = None, **options: Any) -> BoolArra
     >>> choose_set(bounds, "set_utility", utility="u80")
     array([[ True, False,  True]])
     """
-    known = as_belief(belief)
+    checked = as_belief(belief)
     if rule is None:
         rule = "interval_dominance"
     if isinstance(rule, str):
         if rule not in RULES:
             names = ", ".join(repr(name) for name in RULES)
             raise ValueError(f"rule must be one of {names}, or a function. Got {rule!r} instead.")
-        return RULES[rule](known, **options)
+        return RULES[rule](checked, **options)
     if not callable(rule):
         raise TypeError(f"rule must be a name or a function on bounds. Got {rule!r} instead.")
-    sets = np.asarray(rule(known, **options))
-    n = len(known)
+    sets = np.asarray(rule(checked, **options))
+    n = len(checked)
     if sets.dtype != bool or sets.ndim != 2 or len(sets) != n:
         raise ValueError(
             f"rule must return a boolean array with {n} rows; got {sets.dtype} of shape "

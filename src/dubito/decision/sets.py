@@ -21,8 +21,8 @@ SizeUtility: TypeAlias = str | Callable[[int], float] | npt.ArrayLike
 def set_utility(belief: Belief, utility: SizeUtility = "u65") -> BoolArray:
     r"""Return the set of classes with the largest expected utility.
 
-    A set Y earns :math:`g(|Y|)` if the true class is in it and nothing otherwise, so the best set
-    of each size holds the most probable classes and the best size maximises
+    A set Y has utility :math:`g(|Y|)` if it holds the true class and 0 otherwise, so the best set
+    of each size consists of the most probable classes and the best size maximises
     :math:`g(s)\sum_{i\le s}p_{(i)}`: exact, in O(K log K) per row.
 
     Parameters
@@ -37,8 +37,8 @@ def set_utility(belief: Belief, utility: SizeUtility = "u65") -> BoolArray:
     Returns
     -------
     ndarray of bool, shape (n, K)
-        The chosen sets, never empty. Of equally good sizes the smallest wins; of equally
-        probable classes at the edge of the set the first.
+        The chosen sets, never empty. Of equally good sizes the smallest is chosen; of equally
+        probable classes the first.
 
     Examples
     --------
@@ -51,10 +51,10 @@ def set_utility(belief: Belief, utility: SizeUtility = "u65") -> BoolArray:
     proba = as_belief(belief).pignistic()
     n, n_classes = proba.shape
     order = _most_probable_first(proba)
-    earned = np.cumsum(np.take_along_axis(proba, order, axis=1), axis=1)
-    earned *= _values_by_size(utility, n_classes)
-    best = earned.max(axis=1, keepdims=True)
-    size = np.argmax(earned >= best - TIE * np.abs(best), axis=1) + 1
+    expected = np.cumsum(np.take_along_axis(proba, order, axis=1), axis=1)
+    expected *= _values_by_size(utility, n_classes)
+    best = expected.max(axis=1, keepdims=True)
+    size = np.argmax(expected >= best - TIE * np.abs(best), axis=1) + 1
     chosen = np.empty((n, n_classes), dtype=bool)
     np.put_along_axis(chosen, order, np.arange(n_classes) < size[:, None], axis=1)
     return chosen
@@ -71,6 +71,7 @@ def _most_probable_first(proba: FloatArray) -> IntArray:
 
 
 def _values_by_size(utility: SizeUtility, n_classes: int) -> FloatArray:
+    """Return the utility of sets of size 1..K that hold the true class, (K,)."""
     sizes = range(1, n_classes + 1)
     if isinstance(utility, str):
         if utility not in ALPHA:
@@ -80,11 +81,11 @@ def _values_by_size(utility: SizeUtility, n_classes: int) -> FloatArray:
             )
         return utility_of_size(sizes, ALPHA[utility])
     values = [utility(size) for size in sizes] if callable(utility) else utility
-    earned = as_float_array(values, "utility", ndim=1)
-    if len(earned) != n_classes:
+    checked = as_float_array(values, "utility", ndim=1)
+    if len(checked) != n_classes:
         raise ValueError(
-            f"utility must have one value for each size 1..{n_classes}; got {len(earned)}."
+            f"utility must have one value for each size 1..{n_classes}; got {len(checked)}."
         )
-    if (earned < 0).any():
+    if (checked < 0).any():
         raise ValueError("utility must not be negative: a set that misses the truth earns 0.")
-    return earned
+    return checked
