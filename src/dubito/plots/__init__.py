@@ -1,8 +1,8 @@
 """Plots of calibrators and classifiers: probabilities, evidence, masses and decisions.
 
-One Display class per file, as in scikit-learn: `from_estimator` computes, the object keeps plain
-arrays, and `plot` draws them on the axes it is given. matplotlib is imported on the first drawing;
-``pip install "dubito[plots]"`` brings it.
+One Display class per file, as in scikit-learn: `from_estimator` computes plain arrays, which the
+object stores and `plot` draws on given axes. matplotlib is imported on the first drawing; install
+it with ``pip install "dubito[plots]"``.
 """
 
 from dubito.plots.contour import ContourDisplay

@@ -19,6 +19,8 @@ _HUES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
 #: Dashes and hatches distinguish sets whose mixed colours are alike.
 DASHES = ("--", "-.", (0, (3, 1, 1, 1, 1, 1)), (0, (6, 2)), (0, (5, 1, 1, 1)))
 HATCHES = ("//", "\\\\", "xx", "--", "++", "..")
+#: Options of a legend to the right of the axes.
+BESIDE_AXES: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1)}
 
 
 def set_name(inside: BoolArray, classes: Iterable[Any]) -> str:
@@ -46,7 +48,7 @@ def class_colours(n_classes: int) -> FloatArray:
 
 
 def set_colour(inside: BoolArray) -> FloatArray:
-    """Return the colour of a set: its members' colours mixed; the whole frame is dark."""
+    """Return the colour of a set: the mean of its members' colours; dark grey for the frame."""
     if inside.all():
         return np.full(3, 0.2)
     return class_colours(len(inside))[inside].mean(axis=0)

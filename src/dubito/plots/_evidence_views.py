@@ -1,4 +1,4 @@
-"""Three views of evidence: plain arrays, and how they are drawn on axes."""
+"""Three views of evidence: plain arrays, each with a method that draws them on axes."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dubito.plots._drawing import DASHES, class_colours, pale, set_colour
+from dubito.plots._drawing import BESIDE_AXES, DASHES, class_colours, pale, set_colour
 
 if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray, IntArray
 
 _GREY = "0.4"
-#: Height of a strip of data ticks, of all strips, and of the margin beside them, as fractions of
-#: the axes.
-_STRIP, _STRIPS, _FREE = 0.04, 0.2, 0.03
+#: Largest height of a strip of data ticks and of all strips, and height of the margin between them
+#: and the curves, as fractions of the axes.
+_MAX_STRIP, _MAX_STRIPS, _STRIP_MARGIN = 0.04, 0.2, 0.03
 
 
 class Waterfall(NamedTuple):
@@ -32,7 +32,7 @@ class Waterfall(NamedTuple):
 
     @property
     def sides(self) -> tuple[str, str]:
-        """The labels of bars to the left and to the right."""
+        """What bars to the left and bars to the right are evidence for or against."""
         of_two = len(self.classes) == 2
         left = f"for {self.classes[1 - self.target]}" if of_two else f"against {self._target_name}"
         return left, f"for {self._target_name}"
@@ -42,7 +42,7 @@ class Waterfall(NamedTuple):
         return str(self.classes[self.target])
 
     def draw(self, ax: Any, options: dict[str, Any]) -> dict[str, Any]:
-        """Draw the bars, each beginning where the last one ended, and their sum."""
+        """Draw the bars, each beginning where the last one ended, and their sum; return them."""
         ends = np.cumsum(self.weight)
         rows = np.arange(len(ends) + 1)
         start = np.append(ends - self.weight, 0.0)
@@ -63,9 +63,9 @@ class Waterfall(NamedTuple):
 
     def _colours(self) -> list[Any]:
         hues = class_colours(len(self.classes))
-        mine = hues[self.target]
-        other = hues[1 - self.target] if len(self.classes) == 2 else pale(mine)
-        return [*(mine if w >= 0 else other for w in self.weight), _GREY]
+        right = hues[self.target]
+        left = hues[1 - self.target] if len(self.classes) == 2 else pale(right)
+        return [*(right if w >= 0 else left for w in self.weight), _GREY]
 
 
 class WeightCurves(NamedTuple):
@@ -73,7 +73,7 @@ class WeightCurves(NamedTuple):
 
     value : (t,); weight : (t, L), one line for two classes, one per class otherwise; cutoffs :
     for each line the values at which it changes sign; points : (n,), values of rows;
-    column : (n,), their classes, or None; classes : (K,); label : of the value.
+    column : (n,), their classes, or None; classes : (K,); label : name of the value.
     """
 
     value: FloatArray
@@ -85,53 +85,51 @@ class WeightCurves(NamedTuple):
     label: str
 
     def draw(self, ax: Any, options: dict[str, Any]) -> dict[str, Any]:
-        """Draw the lines, where they cross zero, and ticks for the rows."""
+        """Draw the lines, their cut-offs and ticks for the rows; return them."""
         binary = self.weight.shape[1] == 1
         names = ["weight"] if binary else [str(label) for label in self.classes]
         colours = ["black"] if binary else list(class_colours(len(self.classes)))
-        lines, cuts = [], []
+        lines, cutoff_lines = [], []
         ax.axhline(0, color="0.7", linewidth=0.8)
-        for weight, changes, name, colour in zip(
+        for weight, cutoffs, name, colour in zip(
             self.weight.T, self.cutoffs, names, colours, strict=True
         ):
             style = {"color": colour, "label": name, **options}
             lines += ax.plot(self.value, weight, **style)
-            for cut in changes:
-                style = {"color": colour, "linestyle": ":", "label": f"cut-off {cut:.4g}"}
-                cuts.append(ax.axvline(cut, **style))
+            for cutoff in cutoffs:
+                style = {"color": colour, "linestyle": ":", "label": f"cut-off {cutoff:.4g}"}
+                cutoff_lines.append(ax.axvline(cutoff, **style))
         ticks = self._draw_ticks(ax, binary=binary)
-        sides = tuple(f"for {label}" for label in self.classes)
-        across = (
-            _arrows((sides[0], sides[1])) if binary else "weight of evidence (below 0: against)"
-        )
-        ax.set(xlabel=self.label, ylabel=across, xlim=self.value[[0, -1]])
-        beside = {"loc": "upper left", "bbox_to_anchor": (1.01, 1)}
+        ylabel = "weight of evidence (below 0: against)"
+        if binary:
+            ylabel = _arrows((f"for {self.classes[0]}", f"for {self.classes[1]}"))
+        ax.set(xlabel=self.label, ylabel=ylabel, xlim=self.value[[0, -1]])
         # Of more classes the ticks have the colours of the lines.
-        handles = [*lines, *cuts, *ticks] if binary else lines
-        ax.legend(handles=handles, markerscale=2, **beside)
-        return {"lines_": lines, "cutoff_lines_": cuts, "ticks_": ticks}
+        handles = [*lines, *cutoff_lines, *ticks] if binary else lines
+        ax.legend(handles=handles, markerscale=2, **BESIDE_AXES)
+        return {"lines_": lines, "cutoff_lines_": cutoff_lines, "ticks_": ticks}
 
     def _draw_ticks(self, ax: Any, *, binary: bool) -> list[Any]:
         """Draw the rows along the lower edge; of two classes, the second along the upper."""
         n_classes = len(self.classes) if self.column is not None else 1
-        strip = min(_STRIP, _STRIPS / n_classes)
-        above = int(binary and n_classes == 2)
-        self._set_limits(ax, strip * (n_classes - above) + _FREE, strip * above + _FREE)
+        strip = min(_MAX_STRIP, _MAX_STRIPS / n_classes)
+        above = int(binary and n_classes == 2)  # number of strips along the upper edge
+        below = n_classes - above
+        self._set_limits(ax, strip * below + _STRIP_MARGIN, strip * above + _STRIP_MARGIN)
         jitter = np.random.default_rng(0).uniform(0.2, 0.8, len(self.points)) * strip
         ticks = []
         for k in range(n_classes):
-            mine = slice(None) if self.column is None else self.column == k
+            in_class = slice(None) if self.column is None else self.column == k
             base = 1 - strip if above and k == 1 else k * strip
             style = {"marker": "|", "markersize": 100 * strip + 1, "linestyle": "none"}
             style["color"] = _GREY if self.column is None else class_colours(n_classes)[k]
             style["label"] = "rows" if self.column is None else f"rows of {self.classes[k]}"
-            at = ax.get_xaxis_transform()
-            x, height = self.points[mine], base + jitter[mine]
-            ticks += ax.plot(x, height, alpha=0.6, transform=at, **style)
+            style["transform"] = ax.get_xaxis_transform()  # heights as fractions of the axes
+            ticks += ax.plot(self.points[in_class], base + jitter[in_class], alpha=0.6, **style)
         return ticks
 
     def _set_limits(self, ax: Any, below: float, above: float) -> None:
-        """Set the limits so that the lines keep clear of the ticks."""
+        """Set the limits so that fractions below and above the lines stay free for the ticks."""
         low, high = min(self.weight.min(), 0.0), max(self.weight.max(), 0.0)
         height = ((high - low) or 1.0) / (1 - below - above)
         ax.set_ylim(low - below * height, high + above * height)
@@ -141,7 +139,7 @@ class MassCurves(NamedTuple):
     """Masses that one piece of evidence alone gives to sets, against its value.
 
     value : (t,); mass : (t, F); focal : (F, K), all False where other sets are joined; names :
-    what each set is called; label : of the value.
+    what each set is called; label : name of the value.
     """
 
     value: FloatArray
@@ -151,7 +149,7 @@ class MassCurves(NamedTuple):
     label: str
 
     def draw(self, ax: Any, options: dict[str, Any]) -> dict[str, Any]:
-        """Draw single classes solid, larger sets broken, and the whole frame dotted."""
+        """Draw single classes solid, larger sets broken, the whole frame dotted; return lines."""
         lines = []
         dashes = iter(DASHES * len(self.names))
         for mass, inside, name in zip(self.mass.T, self.focal, self.names, strict=True):
@@ -164,7 +162,7 @@ class MassCurves(NamedTuple):
             lines += ax.plot(self.value, mass, **{**style, "label": name, **options})
         limits = {"xlim": self.value[[0, -1]], "ylim": (-0.02, 1.02)}
         ax.set(xlabel=self.label, ylabel="mass", **limits)
-        ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1))
+        ax.legend(**BESIDE_AXES)
         return {"lines_": lines}
 
 

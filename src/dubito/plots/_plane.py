@@ -19,12 +19,16 @@ if TYPE_CHECKING:
 
     from dubito._typing import AnyArray, FloatArray
 
-#: Margin of pictures beyond the data, as a fraction of their range.
+#: Margin of plots beyond the data, as a fraction of their range.
 _MARGIN = 0.05
 
 
 class Plane(NamedTuple):
-    """The grid: r values of each column, and a table of r² rows, the second column outermost."""
+    """A grid over two columns of a table.
+
+    x, y : (r,), its values of the two columns; names : their names; points : (n, 2), their values
+    in the data; rows : a table of r² rows, all of the first column for each value of the second.
+    """
 
     x: FloatArray
     y: FloatArray
@@ -44,54 +48,49 @@ def plane_over(X: Any, features: Sequence[Any], resolution: Any, estimator: Any)
     first, second = _positions(features, list(columns), estimator)
     names = [_column_name(key, estimator) for key in columns]
     values = list(columns.values())
-    drawn = [_drawn(values[j], names[j]) for j in (first, second)]
-    x, y = (np.linspace(*span(one), resolution) for one in drawn)
-    across, upward = np.meshgrid(x, y)
-    table = [_constant_column(one, across.size) for one in values]
-    table[first], table[second] = across.ravel(), upward.ravel()
+    drawn = [_axis_values(values[j], names[j]) for j in (first, second)]
+    x, y = (np.linspace(*span(column), resolution) for column in drawn)
+    grid_x, grid_y = np.meshgrid(x, y)
+    table = [_constant_column(column, grid_x.size) for column in values]
+    table[first], table[second] = grid_x.ravel(), grid_y.ravel()
     points = np.column_stack(drawn)
     return Plane(x, y, (names[first], names[second]), points, _like(X, list(columns), table))
 
 
 def span(values: FloatArray) -> tuple[float, float]:
-    """Return the range of values with a margin, never of width 0."""
-    seen = values[np.isfinite(values)]
-    low, high = (float(seen.min()), float(seen.max())) if len(seen) else (0.0, 0.0)
+    """Return the range of the finite values with a margin, never of width 0."""
+    finite = values[np.isfinite(values)]
+    low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 0.0)
     margin = _MARGIN * (high - low) if high > low else 0.5
     return low - margin, high + margin
 
 
 def margins_of(classifier: Any, plane: Plane) -> FloatArray:
-    """Return how far ahead each class is of all others, (K, r, s): above 0 where it is predicted.
+    """Return a margin of each class over all others, (K, r, s), above 0 where it is predicted.
 
-    Differences of probabilities, which cross 0 between the points of the grid; 1 and -1 where the
-    predicted class is not always the most probable one.
+    It is the probability minus the highest one of the other classes, so that borders can be
+    interpolated between grid points; 1 or -1 if `predict` is not always the most probable class.
     """
     classes = np.asarray(classifier.classes_)
     column = label_columns(np.asarray(classifier.predict(plane.rows)), len(classes), classes)
-    ahead = np.where(column[:, None] == np.arange(len(classes)), 1.0, -1.0)
+    margins = np.where(column[:, None] == np.arange(len(classes)), 1.0, -1.0)
     if hasattr(classifier, "predict_proba"):
         proba = np.asarray(classifier.predict_proba(plane.rows), dtype=np.float64)
         if (proba.argmax(axis=1) == column).all():
-            ahead = proba - _best_other(proba)
-    return ahead.T.reshape(len(classes), len(plane.y), len(plane.x))
+            margins = proba - _best_other(proba)
+    return margins.T.reshape(len(classes), len(plane.y), len(plane.x))
 
 
 def draw_borders(ax: Axes, x: FloatArray, y: FloatArray, margins: FloatArray) -> list[Any]:
     """Draw the borders of the regions of the classes; return the contour sets."""
-    present = [one for one in margins if (one > 0).any()]
-    # The borders of the last class are those of the others.
-    style: dict[str, Any] = {
-        "levels": [0],
-        "colors": "black",
-        "linewidths": 1.5,
-        "linestyles": "solid",
-    }
-    return [ax.contour(x, y, one, **style) for one in present[:-1]]
+    predicted = [margin for margin in margins if (margin > 0).any()]
+    style: dict[str, Any] = {"colors": "black", "linewidths": 1.5, "linestyles": "solid"}
+    # Every border of the last class is also one of another class.
+    return [ax.contour(x, y, margin, levels=[0], **style) for margin in predicted[:-1]]
 
 
 def _best_other(proba: FloatArray) -> FloatArray:
-    """Return for each class the highest probability of another."""
+    """Return for each class the highest probability of the others, (n, K)."""
     top = np.sort(proba, axis=1)[:, -2:]
     return np.where(proba == top[:, 1:], top[:, :1], top[:, 1:])
 
@@ -112,7 +111,7 @@ def _positions(features: Sequence[Any], keys: list[Any], estimator: Any) -> list
     """Return the positions of two columns given by name or number."""
     given = list(features) if not isinstance(features, str) else [features]
     names = [_column_name(key, estimator) for key in keys]
-    positions = [_position(one, keys, names) for one in given]
+    positions = [_position(feature, keys, names) for feature in given]
     if len(positions) != 2 or None in positions or positions[0] == positions[1]:
         shown = name_some(names, shown=10, rest=", …")
         raise ValueError(
@@ -139,7 +138,7 @@ def _column_name(key: Any, estimator: Any) -> str:
     return f"feature {key}"
 
 
-def _drawn(values: Any, name: str) -> FloatArray:
+def _axis_values(values: Any, name: str) -> FloatArray:
     numbers = _as_numbers(np.asarray(values))
     if numbers is None:
         raise TypeError(f"{name!r} does not hold numbers and cannot be an axis; choose others.")
@@ -165,13 +164,13 @@ def _constant_column(column: Any, n: int) -> Any:
     is_category = str(getattr(column, "dtype", "")).lower().startswith("categor")
     numbers = None if is_category else _as_numbers(values)
     if numbers is not None:
-        seen = numbers[np.isfinite(numbers)]
-        if len(seen) and values.dtype.kind in "iu":
-            return np.full(n, values[np.abs(numbers - seen.mean()).argmin()])
-        return np.full(n, seen.mean() if len(seen) else np.nan)
+        finite = numbers[np.isfinite(numbers)]
+        if len(finite) and values.dtype.kind in "iu":
+            return np.full(n, values[np.abs(numbers - finite.mean()).argmin()])
+        return np.full(n, finite.mean() if len(finite) else np.nan)
     words = np.array([str(value) for value in values])
     _, row, count = np.unique(words, return_index=True, return_counts=True)
-    # Taken from a row, the value keeps its type and categories.
+    # Indexing, unlike building a column anew, preserves the type and the categories.
     constant = pick(column, np.full(n, row[count.argmax()]))
     return constant.reset_index(drop=True) if hasattr(constant, "reset_index") else constant
 

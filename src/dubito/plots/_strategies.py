@@ -1,4 +1,4 @@
-"""Decisions of three strategies and their confidence (Minary et al. 2017)."""
+"""Decisions of three reject strategies and their confidence (Minary et al. 2017)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STRATEGIES = ("optimistic", "pessimistic", "probabilistic")
 
 
 class PredictedRows(NamedTuple):
-    """Rows of positive weight: true columns, predictions and sample weights."""
+    """Rows of positive weight: columns of the true classes, predictions and sample weights."""
 
     column: IntArray
     belief: Bounds | MassBatch
@@ -41,23 +41,23 @@ def read_predictions(
     sample_weight: npt.ArrayLike | None,
 ) -> PredictedRows:
     """Return checked predictions, with labels matched to columns."""
-    known = as_belief(belief)
-    probabilities = Bounds.precise(known.pignistic() if proba is None else proba).upper
-    n_classes = n_classes_of(known)
-    check_rows_match("proba", len(probabilities), "belief", len(known))
+    checked = as_belief(belief)
+    probabilities = Bounds.precise(checked.pignistic() if proba is None else proba).upper
+    n_classes = n_classes_of(checked)
+    check_rows_match("proba", len(probabilities), "belief", len(checked))
     if probabilities.shape[1] != n_classes:
         raise ValueError(
             f"proba has {probabilities.shape[1]} columns but belief has {n_classes} classes; they "
             "must name the same classes in the same order."
         )
     weight, labels, rows = drop_zero_weights(
-        sample_weight, y=as_labels(y, "y"), belief=np.arange(len(known))
+        sample_weight, y=as_labels(y, "y"), belief=np.arange(len(checked))
     )
-    named: Any = classes
-    if named is None and isinstance(known, MassBatch):
-        named = known.frame
+    names: Any = classes
+    if names is None and isinstance(checked, MassBatch):
+        names = checked.frame
     return PredictedRows(
-        label_columns(labels, n_classes, named), known[rows], probabilities[rows], weight
+        label_columns(labels, n_classes, names), checked[rows], probabilities[rows], weight
     )
 
 
@@ -65,12 +65,11 @@ def decide(rows: PredictedRows, strategy: str) -> tuple[IntArray, FloatArray]:
     """Return the columns that a strategy chooses, and its confidence in them."""
     if strategy == "probabilistic":
         return pignistic_choice(rows.proba), rows.proba.max(axis=1)
-    # The bounds that `reject` looks at.
-    known = rows.belief
-    bounds = known.tightened() if isinstance(known, Bounds) else known.bounds()
+    belief = rows.belief
+    bounds = belief.tightened() if isinstance(belief, Bounds) else belief.bounds()  # as `reject`
     if strategy == "optimistic":
-        return maximax(known), bounds.upper.max(axis=1)
-    return maximin(known), bounds.lower.max(axis=1)
+        return maximax(belief), bounds.upper.max(axis=1)
+    return maximin(belief), bounds.lower.max(axis=1)
 
 
 def predictions_of(classifier: Any, X: Any) -> tuple[Belief, npt.ArrayLike | None]:
@@ -93,7 +92,7 @@ def predictions_of(classifier: Any, X: Any) -> tuple[Belief, npt.ArrayLike | Non
 
 
 def check_strategies(strategies: Iterable[str] | None, belief: Belief) -> tuple[str, ...]:
-    """Return the given strategies, or those that differ."""
+    """Return the given strategies; by default all, or "probabilistic" alone if all are the same."""
     bounded = isinstance(belief, Bounds | MassBatch | MassFunction)
     if strategies is None:
         precise = not bounded or (isinstance(belief, Bounds) and (belief.width <= TIE).all())

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray
 
 _N_POINTS = 401
-#: The drawn range of slopes is the level set of this plausibility.
-_TAIL = 1e-4
+#: The drawn range of slopes is the level set of this plausibility, and a margin.
+_SMALLEST_DRAWN = 1e-4
 _AXIS_LABELS = {"slope": "slope θ", "probability": "probability θ"}
 
 
@@ -26,8 +26,8 @@ class ContourDisplay(DrawsOnAxes):
 
     The contour is the relative likelihood :math:`\mathrm{pl}(\theta)=L(\theta)/L(\hat\theta)` (Xu
     et al. 2015, eq. 26): 1 at the estimate, narrower with more data. Its level sets
-    :math:`\Gamma(\gamma)=\{\theta:\mathrm{pl}(\theta)\ge\gamma\}` (eq. 27) are what is carried
-    over to the classes.
+    :math:`\Gamma(\gamma)=\{\theta:\mathrm{pl}(\theta)\ge\gamma\}` (eq. 27) determine the sets of
+    classes.
 
     `plot` draws the curve, and a level set as a segment (Xu et al. 2015, figures 1 and 2);
     `plot_regions` draws how the classes divide the unit interval as θ varies (figure 3). Make one
@@ -47,7 +47,7 @@ class ContourDisplay(DrawsOnAxes):
     Attributes
     ----------
     ax_, figure_ : matplotlib axes and figure
-        Where the last drawing was made.
+        Those of the last drawing.
     line_ : matplotlib line
         The contour, after `plot`.
     level_line_ : matplotlib line or None
@@ -110,9 +110,10 @@ class ContourDisplay(DrawsOnAxes):
             `EvidentialMultinomialCalibrator` has; or with ``contour(scores, theta)``, as the binary
             evidential calibrators have.
         scores : float or array-like of one row, optional
-            The score to look at, for calibrators of the second kind.
+            The score at which ``contour(scores, theta)`` is drawn.
         theta : array-like of shape (t,), optional
-            Where to evaluate; by default where the contour is above 0.0001, or [0, 1].
+            Values to evaluate; by default slopes of plausibility above 0.0001, or probabilities
+            in [0, 1].
         name, ax, level, **kwargs
             As in `plot`.
 
@@ -164,25 +165,24 @@ class ContourDisplay(DrawsOnAxes):
         return display.plot(ax=ax, level=level, **kwargs)
 
     def level_set(self, gamma: float) -> tuple[float, float]:
-        """Return both ends of the level set, read off the curve.
+        """Return both ends of the level set, interpolated between the points of the curve.
 
         Parameters
         ----------
         gamma : float in [0, 1]
-            The level.
+            The likelihood level.
 
         Returns
         -------
         low, high : float
-            Interpolated between the points; the ends of `theta` where the curve has not fallen to
-            the level there.
+            The first or last `theta` where the curve is still above the likelihood level there.
         """
         level = min(check_unit_interval(gamma, "gamma"), float(self.contour.max()))
-        above = np.flatnonzero(self.contour >= level)
-        first, last = int(above[0]), int(above[-1])
+        inside = np.flatnonzero(self.contour >= level)
+        first, last = int(inside[0]), int(inside[-1])
         low = self._crossing(first - 1, first, level) if first > 0 else self.theta[0]
-        at_end = last == len(self.theta) - 1
-        high = self.theta[-1] if at_end else self._crossing(last + 1, last, level)
+        reaches_end = last == len(self.theta) - 1
+        high = self.theta[-1] if reaches_end else self._crossing(last + 1, last, level)
         return float(low), float(high)
 
     def plot(
@@ -203,7 +203,7 @@ class ContourDisplay(DrawsOnAxes):
         ax : matplotlib axes, optional
             Where to draw; new axes by default.
         name : str, optional
-            For the legend, in place of the display's own.
+            For the legend, instead of the display's `name`.
         level : float in [0, 1], optional
             Draw the level set of this plausibility as a segment.
         **kwargs
@@ -241,13 +241,13 @@ class ContourDisplay(DrawsOnAxes):
         r"""Draw the regions of the classes for one row of scores (Xu et al. 2015, figure 3).
 
         Region j lies between :math:`G_{j-1}` and :math:`G_j`, where :math:`G_j(s,\theta)` is the
-        sum of the first j entries of softmax :math:`(\theta s)` (eq. 34). A uniform z names the
-        class whose region it falls in; over a level set it may fall in several.
+        sum of the first j entries of softmax :math:`(\theta s)` (eq. 34). A uniform z draws the
+        class in whose region it lies; for different θ of a level set it may lie in several.
 
         Parameters
         ----------
         scores : array-like of shape (K,)
-            One row of scores as the softmax sees them: logarithms for a calibrator of
+            One row of scores that enter the softmax: logarithms for a calibrator of
             probabilities, (-d/2, d/2) for two classes with margin d.
         ax : matplotlib axes, optional
             Where to draw; new axes by default.
@@ -285,21 +285,23 @@ class ContourDisplay(DrawsOnAxes):
         return self
 
     def _crossing(self, outside: int, inside: int, level: float) -> float:
-        at = self.contour[[outside, inside]]
-        return float(np.interp(level, at, self.theta[[outside, inside]]))
+        """Return θ where the contour reaches the level between two neighbouring points."""
+        two = [outside, inside]
+        return float(np.interp(level, self.contour[two], self.theta[two]))
 
     def _name_regions(self, borders: FloatArray, labels: list[str]) -> None:
-        """Write each name where its region is widest, away from the edges of the picture."""
+        """Write each name where its region is widest, away from the edges of the axes."""
         inner = slice(len(self.theta) // 10, -(len(self.theta) // 10) or None)
         width = np.diff(borders, axis=1)[inner]
         for j, label in enumerate(labels):
-            at = int(width[:, j].argmax())
-            if width[at, j] > 0.04:
-                middle = borders[inner][at, j : j + 2].mean()
+            widest = int(width[:, j].argmax())
+            if width[widest, j] > 0.04:  # thinner regions have no name
+                middle = borders[inner][widest, j : j + 2].mean()
                 style = {"ha": "center", "va": "center"}
-                self.ax_.text(self.theta[inner][at], middle, label, **style)
+                self.ax_.text(self.theta[inner][widest], middle, label, **style)
 
     def _overlapped(self, row: FloatArray, level: float, z: float) -> BoolArray:
+        """Return the classes whose region contains z for some θ of the level set, (K,)."""
         low, high = self.level_set(level)
         inside = self.theta[(self.theta > low) & (self.theta < high)]
         borders = _cumulative(np.concatenate([[low], inside, [high]]), row)
@@ -315,7 +317,7 @@ def _slope_contour(
             "leave scores out, or draw one row of them with plot_regions."
         )
     if theta is None:
-        low, high = (float(end) for end in calibrator.level_set(_TAIL))
+        low, high = (float(end) for end in calibrator.level_set(_SMALLEST_DRAWN))
         if not np.isfinite(high):  # constant scores: all slopes are equally likely
             high = low + 1.0
         margin = 0.02 * (high - low)
@@ -351,7 +353,7 @@ def _probability_contour(
 
 
 def _cumulative(theta: FloatArray, row: FloatArray) -> FloatArray:
-    """Return G_0, ..., G_K at each slope, (t, K + 1)."""
+    """Return G_0, ..., G_K of `ContourDisplay.plot_regions` at each slope, (t, K + 1)."""
     weight = np.exp(theta[:, None] * (row - row.max()))
     sums = np.cumsum(weight, axis=1)
     cumulative = sums / sums[:, -1:]

@@ -1,4 +1,4 @@
-"""Sets of classes decided for, over two features (Denœux 2019, figures 8d and 12)."""
+"""Regions of two features by the predicted set of classes (Denœux 2019, figures 8d and 12)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from dubito._labels import as_labels, label_columns
 from dubito._validation import as_float_array, check_rows_match
 from dubito.plots._drawing import (
+    BESIDE_AXES,
     HATCHES,
     DrawsOnAxes,
     class_colours,
@@ -29,16 +30,17 @@ if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray
     from dubito.decision.rules import SetRule
 
-#: Classes differ by the shape of their points too.
+_HATCH_COLOUR = "0.45"
+#: Markers distinguish the points of the classes without colours.
 _MARKERS = ("o", "^", "s", "D", "v", "P", "X", "p")
-#: Regions that the legend names: the largest.
+#: The legend names this many regions, the largest.
 _MOST_NAMED = 12
 
 
 class DecisionRegionDisplay(DrawsOnAxes):
-    """The regions of a plane in which a cautious classifier decides for each set of classes.
+    """The regions of a plane in which a cautious classifier predicts each set of classes.
 
-    Where the evidence does not point to a single class a rule such as interval dominance keeps
+    Where the evidence supports no single class enough, a rule such as interval dominance keeps
     several (Denœux 2019, 5.1.2): regions of single classes are plain, those of larger sets
     are hatched. A line shows where the predicted class changes.
 
@@ -49,10 +51,10 @@ class DecisionRegionDisplay(DrawsOnAxes):
     x, y : array-like of shape (s,) and (r,)
         Values of the two features, increasing.
     sets : boolean array-like of shape (r, s, K)
-        The set decided for at each point; never empty.
+        The set predicted at each point; never empty.
     margins : array-like of shape (K, r, s), optional
-        How far ahead each class is of all others, above 0 where it is predicted: their borders
-        are drawn.
+        Margin of each class over all others, above 0 where it is predicted: the borders of the
+        classes are drawn where it is 0.
     classes : array-like of shape (K,), optional
         What the columns are called; their numbers by default.
     names : (str, str), default ("feature 0", "feature 1")
@@ -65,7 +67,7 @@ class DecisionRegionDisplay(DrawsOnAxes):
     Attributes
     ----------
     ax_, figure_ : matplotlib axes and figure
-        Where the last drawing was made.
+        Those of the last drawing.
     regions_ : dict of str to matplotlib contour set
         The regions, by the name of the set.
     boundary_ : list of matplotlib contour sets
@@ -147,14 +149,13 @@ class DecisionRegionDisplay(DrawsOnAxes):
             Fitted, with ``predict_set``, ``predict`` and ``classes_``, as all classifiers of
             dubito have.
         X : array-like of shape (n, features), or data frame
-            Rows whose range the picture covers.
+            Rows whose range the axes cover.
         y : array-like of shape (n,), optional
             Their labels: with them, the rows are drawn as points.
         features : two of int or str, default (0, 1)
-            The columns of X to draw. All other columns are held at their mean in X (whole numbers
-            at the one next to it), or at their most frequent value where they are no numbers or
-            categories: of more than two features, this is one
-            cut through the regions.
+            The columns of X to draw. All other columns are constant: at their mean in X (for
+            integers the value in X nearest to it), or their most frequent value if they are
+            categories or not numbers.
         rule : str or callable, optional
             Passed on to ``predict_set``; interval dominance by default.
         grid_resolution : int, default 200
@@ -194,7 +195,7 @@ class DecisionRegionDisplay(DrawsOnAxes):
         Parameters
         ----------
         ax : matplotlib axes, optional
-            Where to draw; new axes by default. The legend stands to their right: a figure made
+            Axes to draw on; by default new ones. The legend is to their right: a figure made
             with ``layout="constrained"`` has space for it.
         **kwargs
             Passed on to ``ax.scatter`` for the points.
@@ -217,30 +218,30 @@ class DecisionRegionDisplay(DrawsOnAxes):
         return self
 
     def _draw_regions(self) -> list[Any]:
-        """Fill the region of each set that is decided for somewhere, small sets first."""
+        """Fill the region of each set that occurs, small sets first; return legend handles."""
         from matplotlib.patches import Patch  # noqa: PLC0415 - only drawing needs it
 
         handles: list[Any] = []
         hatches = cycle(HATCHES)
-        found, fractions = _distinct(self.sets)
+        distinct, fractions = _distinct(self.sets)
         least = np.sort(fractions)[-_MOST_NAMED:][0]
-        for inside, fraction in zip(found, fractions, strict=True):
-            here = (self.sets == inside).all(axis=2).astype(float)
+        for inside, fraction in zip(distinct, fractions, strict=True):
+            region = (self.sets == inside).all(axis=2).astype(float)
             name = set_name(inside, self.classes)
             # White for the whole frame: grey may be mistaken for the colour of a class.
             fill = np.ones(3) if inside.all() else pale(set_colour(inside))
-            look: dict[str, Any] = {"facecolor": fill, "edgecolor": "0.45"}
             hatch = next(hatches) if inside.sum() > 1 else None
             self.regions_[name] = self.ax_.contourf(
-                self.x, self.y, here, levels=[0.5, 1.5], colors=[look["facecolor"]], hatches=[hatch]
+                self.x, self.y, region, levels=[0.5, 1.5], colors=[fill], hatches=[hatch]
             )
-            self.regions_[name].set_edgecolor(look["edgecolor"])
+            self.regions_[name].set_edgecolor(_HATCH_COLOUR)
             if fraction >= least:
-                handles.append(Patch(label=name, hatch=hatch, **look))
+                style: dict[str, Any] = {"facecolor": fill, "edgecolor": _HATCH_COLOUR}
+                handles.append(Patch(label=name, hatch=hatch, **style))
         return handles
 
     def _draw_legend(self, handles: list[Any]) -> None:
-        """Draw the legend beside the axes, whose whole area is used."""
+        """Draw the legend beside the axes: the regions fill them."""
         from matplotlib.lines import Line2D  # noqa: PLC0415 - only drawing needs it
 
         unnamed = len(self.regions_) - len(handles)
@@ -250,8 +251,8 @@ class DecisionRegionDisplay(DrawsOnAxes):
             handles.append(Line2D([], [], color="black", label="border of predict"))
         if self.labels is not None:
             handles += self.points_
-        beside = {"loc": "upper left", "bbox_to_anchor": (1.01, 1), "handleheight": 1.2}
-        self.ax_.legend(handles=handles, fontsize="small" if len(handles) > 15 else None, **beside)
+        style = {"handleheight": 1.2, "fontsize": "small" if len(handles) > 15 else None}
+        self.ax_.legend(handles=handles, **style, **BESIDE_AXES)
 
     def _draw_points(self, options: dict[str, Any]) -> list[Any]:
         if self.points is None:
@@ -261,10 +262,10 @@ class DecisionRegionDisplay(DrawsOnAxes):
         drawn = []
         column = label_columns(self.labels, len(self.classes), self.classes)
         for k, colour in enumerate(class_colours(len(self.classes))):
-            mine = self.points[column == k]
+            in_class = self.points[column == k]
             style = {"s": 12, "marker": _MARKERS[k % len(_MARKERS)], "linewidths": 0.3}
             style |= {"color": [colour], "edgecolors": "black", "label": str(self.classes[k])}
-            drawn.append(self.ax_.scatter(*mine.T, **{**style, **options}))
+            drawn.append(self.ax_.scatter(*in_class.T, **{**style, **options}))
         return drawn
 
 
@@ -283,6 +284,6 @@ def _check_sets(sets: npt.ArrayLike, shape: tuple[int, int]) -> BoolArray:
 def _distinct(sets: BoolArray) -> tuple[BoolArray, FloatArray]:
     """Return the sets that occur and their fractions, small sets first, then in class order."""
     rows = sets.reshape(-1, sets.shape[2])
-    found, count = np.unique(rows, axis=0, return_counts=True)
-    order = np.argsort(found[::-1].sum(axis=1), kind="stable")
-    return found[::-1][order], count[::-1][order] / len(rows)
+    distinct, count = np.unique(rows, axis=0, return_counts=True)
+    order = np.argsort(distinct[::-1].sum(axis=1), kind="stable")
+    return distinct[::-1][order], count[::-1][order] / len(rows)

@@ -28,8 +28,8 @@ _COST, _REJECTION = "cost of rejecting", "fraction rejected"
 _ERROR, _ACCURACY = "error rate, of all rows", "accuracy among the accepted"
 
 
-class _Kind(NamedTuple):
-    """A picture: its axes, how both are read off a curve, and the corner that stays empty."""
+class _Plot(NamedTuple):
+    """A kind of plot: labels and values of both axes, and the corner for the legend."""
 
     xlabel: str
     ylabel: str
@@ -42,15 +42,15 @@ def _cost(curve: RejectCostCurve) -> FloatArray:
     return curve.cost
 
 
-_KINDS = {
-    "error_reject": _Kind(
+_PLOTS = {
+    "error_reject": _Plot(
         _REJECTION, "error among the accepted", lambda c: c.rejection, lambda c: 1 - c.accuracy
     ),
-    "accuracy_error": _Kind(_ERROR, _ACCURACY, lambda c: c.error, lambda c: c.accuracy),
-    "rejection": _Kind(_COST, _REJECTION, _cost, lambda c: c.rejection),
-    "error": _Kind(_COST, _ERROR, _cost, lambda c: c.error, "lower right"),
-    "accuracy": _Kind(_COST, _ACCURACY, _cost, lambda c: c.accuracy),
-    "mean_cost": _Kind(_COST, "mean cost of a row", _cost, lambda c: c.mean_cost, "lower right"),
+    "accuracy_error": _Plot(_ERROR, _ACCURACY, lambda c: c.error, lambda c: c.accuracy),
+    "rejection": _Plot(_COST, _REJECTION, _cost, lambda c: c.rejection),
+    "error": _Plot(_COST, _ERROR, _cost, lambda c: c.error, "lower right"),
+    "accuracy": _Plot(_COST, _ACCURACY, _cost, lambda c: c.accuracy),
+    "mean_cost": _Plot(_COST, "mean cost of a row", _cost, lambda c: c.mean_cost, "lower right"),
 }
 
 
@@ -82,14 +82,14 @@ class ErrorRejectDisplay(DrawsOnAxes):
     curves : dict of str to RejectCostCurve
         By name, as `dubito.metrics.reject_cost_curve` gives them.
     name : str, optional
-        What they belong to: the legend puts it before the name of each curve.
+        Written before the name of each curve in the legend.
 
     Attributes
     ----------
     curves : dict of str to RejectCostCurve
         Costs in rising order.
     ax_, figure_ : matplotlib axes and figure
-        Where the last drawing was made.
+        Those of the last drawing.
     lines_ : dict of str to matplotlib line
         The curves, after `plot`.
     points_ : dict of str to matplotlib line
@@ -146,9 +146,9 @@ class ErrorRejectDisplay(DrawsOnAxes):
         y : array-like of shape (n,)
             Their labels.
         strategies : list of {"optimistic", "pessimistic", "probabilistic"}, optional
-            All three by default; the last alone where probabilities are all that is known.
+            All three by default; "probabilistic" alone for a classifier without bounds.
         costs : array-like of shape (m,), optional
-            Costs of rejecting in [0, 1]; by default every one at which something changes.
+            Costs of rejecting in [0, 1]; by default all at which a rate changes.
         sample_weight : array-like of shape (n,), optional
             Row weights: 2 counts as the row twice, 0 as no row.
         name, ax, kind, cost, **kwargs
@@ -216,8 +216,8 @@ class ErrorRejectDisplay(DrawsOnAxes):
         """
         rows = read_predictions(y, belief, proba, classes, sample_weight)
         if costs is not None and cost is not None:
-            price = check_unit_interval(cost, "cost")
-            costs = np.append(as_float_array(costs, "costs", ndim=1), price)
+            marked = check_unit_interval(cost, "cost")
+            costs = np.append(as_float_array(costs, "costs", ndim=1), marked)
         curves = {
             strategy: reject_cost_curve(
                 rows.column, *decide(rows, strategy), costs=costs, sample_weight=rows.weight
@@ -242,13 +242,13 @@ class ErrorRejectDisplay(DrawsOnAxes):
         ax : matplotlib axes, optional
             Where to draw; new axes by default. Several displays may be drawn on the same axes.
         kind : str, default="error_reject"
-            What to draw, as listed for the class. Over the cost the curves are steps; the others
-            join what can be reached by straight lines.
+            What to draw, as listed for the class. Curves over the cost are steps; the others
+            join their points by straight lines.
         cost : float in [0, 1], optional
-            Mark the point of each curve at this cost of rejecting. Where every row is rejected no
-            accuracy is known, and none is marked.
+            Mark the point of each curve at this cost of rejecting. If every row is rejected
+            there, the accuracy is undefined and not marked.
         name : str, optional
-            For the legend, in place of the display's own.
+            For the legend, instead of the display's `name`.
         **kwargs
             Passed on to ``ax.plot`` for the curves.
 
@@ -257,35 +257,32 @@ class ErrorRejectDisplay(DrawsOnAxes):
         ErrorRejectDisplay
             Itself.
         """
-        picture = _KINDS[check_choice(kind, "kind", tuple(_KINDS))]
-        price = None if cost is None else check_unit_interval(cost, "cost")
-        marks = {} if price is None else {k: _at(c, price, k) for k, c in self.curves.items()}
+        chosen = _PLOTS[check_choice(kind, "kind", tuple(_PLOTS))]
+        marked = None if cost is None else check_unit_interval(cost, "cost")
+        marks = {} if marked is None else {k: _at(c, marked, k) for k, c in self.curves.items()}
         self._set_axes(ax)
-        owner = name if name is not None else self.name
+        prefix = name if name is not None else self.name
         self.lines_: dict[str, Any] = {}
         self.points_: dict[str, Any] = {}
         for position, (key, curve) in enumerate(self.curves.items()):
             line, marker = _STYLES.get(key, _OTHER_STYLES[position % len(_OTHER_STYLES)])
-            label = key if owner is None else f"{owner}, {key}"
-            drawn = _steps(curve) if picture.xlabel == _COST else curve
+            label = key if prefix is None else f"{prefix}, {key}"
+            drawn = _steps(curve) if chosen.xlabel == _COST else curve
             style = {"linestyle": line, "label": label, **kwargs}
-            (self.lines_[key],) = self.ax_.plot(picture.x(drawn), picture.y(drawn), **style)
+            (self.lines_[key],) = self.ax_.plot(chosen.x(drawn), chosen.y(drawn), **style)
             if key in marks:
-                self.points_[key] = self._mark(marks[key], picture, key, marker)
-        self.ax_.set(xlabel=picture.xlabel, ylabel=picture.ylabel)
-        self._draw_legend(price, picture.corner)
+                style = {"color": self.lines_[key].get_color(), "markeredgecolor": "black"}
+                x, y = chosen.x(marks[key]), chosen.y(marks[key])
+                (self.points_[key],) = self.ax_.plot(x, y, marker, zorder=3, **style)
+        self.ax_.set(xlabel=chosen.xlabel, ylabel=chosen.ylabel)
+        self._draw_legend(marked, chosen.corner)
         return self
 
-    def _mark(self, point: RejectCostCurve, picture: _Kind, key: str, marker: str) -> Any:
-        style = {"color": self.lines_[key].get_color(), "markeredgecolor": "black", "zorder": 3}
-        (mark,) = self.ax_.plot(picture.x(point), picture.y(point), marker, **style)
-        return mark
-
-    def _draw_legend(self, price: float | None, corner: str) -> None:
+    def _draw_legend(self, marked: float | None, corner: str) -> None:
         """Draw the legend, with the cost of the marked points as its title."""
         before = self.ax_.get_legend()
         title = "" if before is None else before.get_title().get_text()
-        title = title if price is None else f"marked: cost {price:g}"
+        title = title if marked is None else f"marked: cost {marked:g}"
         # loc="best" would take seconds with a million points.
         self.ax_.legend(title=title, loc=corner)
 
@@ -304,7 +301,7 @@ def _rising(curve: Any, key: Any) -> RejectCostCurve:
 
 
 def _at(curve: RejectCostCurve, cost: float, key: str) -> RejectCostCurve:
-    """Return the point at a cost: rates stay as they are until the next cost of the curve."""
+    """Return the point of a curve at a cost: the rates of a cost hold up to the next cost."""
     position = int(np.searchsorted(curve.cost, cost + TIE, side="right")) - 1
     if position < 0:
         raise ValueError(
@@ -314,12 +311,12 @@ def _at(curve: RejectCostCurve, cost: float, key: str) -> RejectCostCurve:
 
 
 def _steps(curve: RejectCostCurve) -> RejectCostCurve:
-    """Return both ends of the stretch that each cost begins; between them only costs grow."""
+    """Return the curve with steps: the rates of a cost hold up to the next cost."""
     position = np.repeat(np.arange(len(curve.cost)), 2)
     return _at_costs(curve, position[:-1], curve.cost[position[1:]])
 
 
 def _at_costs(curve: RejectCostCurve, position: IntArray, cost: FloatArray) -> RejectCostCurve:
-    """Return the rates at some positions of a curve, with other costs."""
+    """Return the rates at some positions of a curve, with the mean cost at other costs."""
     rejection, error, accuracy = (values[position] for values in curve[1:4])
     return RejectCostCurve(cost, rejection, error, accuracy, error + cost * rejection)

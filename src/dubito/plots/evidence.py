@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 
 _KINDS = ("waterfall", "weight", "mass")
 _N_POINTS = 201
-#: Of more sets than three classes have, the smallest are joined.
+#: Largest number of curves of masses, that of three classes; of more sets, those of the smallest
+#: masses are summed in one curve.
 _MOST_SETS = 7
-#: Letters of a name or of a value beside a bar.
+#: Longest name and longest value beside a bar, in characters.
 _LONGEST = 30
 
 
@@ -57,13 +58,13 @@ class EvidenceDisplay(DrawsOnAxes):
         weights: ``value``, ``weight``, ``cutoffs``, ``points``, ``column``, ``classes``,
         ``label``; of masses: ``value``, ``mass``, ``focal``, ``names``, ``label``.
     ax_, figure_ : matplotlib axes and figure
-        Where the last drawing was made.
+        Those of the last drawing.
     bars_ : matplotlib bar container
         Of a waterfall: the pieces, then all together.
     lines_ : list of matplotlib lines
         Of weights and masses.
     cutoff_lines_, ticks_ : list of matplotlib lines
-        Of weights: the cut-offs within the picture, and the rows, class by class.
+        Of weights: the cut-offs within the axes, and the rows, class by class.
 
     Notes
     -----
@@ -119,7 +120,7 @@ class EvidenceDisplay(DrawsOnAxes):
         classifier : EvidentialClassifier
             Fitted.
         X : array-like of shape (n, features), or data frame
-            For a waterfall the one row to explain; else rows whose range the picture covers.
+            For a waterfall the one row to explain; else rows whose range the axes cover.
         kind : {"waterfall", "weight", "mass"}, default "waterfall"
             What to draw, as listed for the class.
         piece : int or str, optional
@@ -145,10 +146,8 @@ class EvidenceDisplay(DrawsOnAxes):
                     "a waterfall draws all pieces of evidence; leave piece out, or pass "
                     'kind="weight" or kind="mass".'
                 )
-            explanation = classifier.explain(X)
-            return cls.from_explanation(
-                explanation, target=target, max_pieces=max_pieces, ax=ax, **kwargs
-            )
+            options = {"target": target, "max_pieces": max_pieces, "ax": ax, **kwargs}
+            return cls.from_explanation(classifier.explain(X), **options)
         number = _piece_number(classifier, piece)
         if kind == "weight":
             return cls(_weight_curves(classifier, X, number, y)).plot(ax=ax, **kwargs)
@@ -174,7 +173,7 @@ class EvidenceDisplay(DrawsOnAxes):
             The class that bars to the right support; by default the second of two classes and
             the most plausible of more.
         max_pieces : int, default 10
-            Bars drawn one by one; the smallest beyond are added up as "the other n".
+            Bars drawn one by one, the largest; the others are added up as "the other n".
         ax, **kwargs
             As in `plot`.
 
@@ -190,7 +189,7 @@ class EvidenceDisplay(DrawsOnAxes):
         Parameters
         ----------
         ax : matplotlib axes, optional
-            Where to draw; new axes by default. The names of a waterfall's bars stand to their
+            Axes to draw on; by default new ones. The names of a waterfall's bars are to their
             left, the legend of the other kinds to their right: a figure made with
             ``layout="constrained"`` has space for them.
         **kwargs
@@ -234,9 +233,7 @@ def _waterfall(explanation: Any, target: Any, max_pieces: Any) -> Waterfall:
     signed = explanation.weights[0, :, k]
     if len(classes) == 2:
         signed = signed - explanation.weights[0, :, 1 - k]
-    names = [
-        _with_value(*pair) for pair in zip(explanation.names, explanation.values[0], strict=True)
-    ]
+    names = list(map(_with_value, explanation.names, explanation.values[0]))
     names, weight = _largest(names, signed, int(max_pieces))
     lower, upper = explanation.bounds.lower[0, k], explanation.bounds.upper[0, k]
     headline = (
@@ -256,7 +253,7 @@ def _target_column(explanation: Any, classes: list[Any], target: Any) -> int:
 
 
 def _largest(names: list[str], weight: FloatArray, most: int) -> tuple[list[str], FloatArray]:
-    """Return the largest weights in order, and the others as one where they are several."""
+    """Return the `most` largest weights in order and, if several others are left, their sum."""
     order = np.argsort(-np.abs(weight), kind="stable")
     rest = order[most:]
     if len(rest) < 2:
@@ -289,7 +286,7 @@ def _piece_number(classifier: Any, piece: Any) -> int:
 
 
 class _Sweep(NamedTuple):
-    """Values of one piece from low to high, features that have them, and those of the rows."""
+    """Increasing values of one piece, features with these values, and the values of the rows."""
 
     value: FloatArray
     phi: Any
@@ -298,7 +295,10 @@ class _Sweep(NamedTuple):
 
 
 def _sweep(classifier: Any, X: Any, piece: int, n_points: int) -> _Sweep:
-    """Return features over the range of one piece, all others at their mean."""
+    """Return features over the range of one piece, all others at their mean.
+
+    If the piece is a group of features: those of the rows, in the order of their input.
+    """
     members = list(classifier.model_.members[piece])
     name = str(classifier.piece_names_[piece])
     phi = classifier.features(X)
@@ -309,8 +309,8 @@ def _sweep(classifier: Any, X: Any, piece: int, n_points: int) -> _Sweep:
     value = np.linspace(*span(points), n_points)
     lines = _lines(classifier, _rows_with(classifier, members[0], value[[0, -1]]), piece)
     # Masses have kinks at the cut-offs.
-    cuts = [_crossings(value[[0, -1]], line) for line in lines.T]
-    value = np.unique(np.concatenate([value, *cuts]))
+    cutoffs = [_crossings(value[[0, -1]], line) for line in lines.T]
+    value = np.unique(np.concatenate([value, *cutoffs]))
     label = name if _is_input(X, phi) else f"{name} (as it enters the last layer)"
     return _Sweep(value, _rows_with(classifier, members[0], value), points, label)
 
@@ -323,7 +323,7 @@ def _rows_with(classifier: Any, feature: int, value: FloatArray) -> FloatArray:
 
 
 def _sweep_rows(values: AnyArray, phi: Any, name: str) -> _Sweep:
-    """Return the rows in the order of the input from which a group of features is computed."""
+    """Return the rows in the order of the input column that a group is computed from."""
     if not all(isinstance(value, Real) for value in values):
         raise ValueError(
             f"{name!r} joins several features that are not all made of one input of numbers, so "
@@ -359,17 +359,17 @@ def _weight_curves(classifier: Any, X: Any, piece: int, y: npt.ArrayLike | None)
 
 
 def _lines(classifier: Any, phi: Any, piece: int) -> FloatArray:
-    """Return the weights of a piece for each class or, of two, for the second, (t, L)."""
+    """Return the weights of a piece, (t, L): for each class; of two classes, second minus first."""
     weight = classifier.model_.weights(phi)[:, piece]
     return weight[:, 1:] - weight[:, :1] if weight.shape[1] == 2 else weight
 
 
 def _crossings(value: FloatArray, weight: FloatArray) -> FloatArray:
-    """Return the values at which a piecewise straight line changes sign."""
-    at, w = value[weight != 0], weight[weight != 0]
+    """Return the values at which a piecewise linear curve changes sign."""
+    v, w = value[weight != 0], weight[weight != 0]
     before = np.flatnonzero(np.sign(w[1:]) != np.sign(w[:-1]))
     fraction = w[before] / (w[before] - w[before + 1])
-    return at[before] + fraction * (at[before + 1] - at[before])
+    return v[before] + fraction * (v[before + 1] - v[before])
 
 
 def _mass_curves(classifier: Any, X: Any, piece: int) -> MassCurves:

@@ -21,21 +21,22 @@ if TYPE_CHECKING:
     from dubito.belief import MassBatch
     from dubito.belief.frame import Subset
 
-#: Symbols in the titles.
+#: Symbols of the quantities, in the titles.
 _SYMBOLS = {"mass": "m", "belief": "Bel", "plausibility": "Pl"}
 _LEVELS = tuple(np.arange(1, 10) / 10)
 #: Elements per block: rows of the grid times subsets of the classes.
 _BLOCK_ELEMENTS = 1 << 22
+#: Axes per row of a new figure.
 _PER_ROW = 4
 
 
 class MassDisplay:
     r"""Level curves of masses, beliefs or plausibilities over two features, one axes per set.
 
-    Masses on single classes are high where evidence points to them, masses on larger sets where it
-    leaves them open; :math:`m(\Theta)` is ignorance. Conflict, drawn as broken lines on the axes of
-    :math:`\Theta`, is high where pieces of evidence point to different classes: the two kinds of
-    doubt of Denœux 2019 (figures 8 and 10). Make one with `from_estimator`.
+    Masses on single classes are high where evidence supports them, masses on larger sets where it
+    does not distinguish their classes; :math:`m(\Theta)` is ignorance. Conflict, drawn as broken
+    lines on the axes of :math:`\Theta`, is high where pieces of evidence support different classes
+    (Denœux 2019, figures 8 and 10). Make one with `from_estimator`.
 
     Parameters
     ----------
@@ -46,12 +47,12 @@ class MassDisplay:
     focal : boolean array-like of shape (F, K)
         The sets.
     quantity : {"mass", "belief", "plausibility"}, default "mass"
-        What the level is of.
+        What `level` holds.
     conflict : array-like of shape (r, s), optional
         The degree of conflict.
     margins : array-like of shape (K, r, s), optional
-        How far ahead each class is of all others, above 0 where it is predicted: their borders
-        are drawn.
+        Margin of each class over all others, above 0 where it is predicted: the borders of the
+        classes are drawn where it is 0.
     classes : array-like of shape (K,), optional
         What the columns are called; their numbers by default.
     names : (str, str), default ("feature 0", "feature 1")
@@ -60,7 +61,7 @@ class MassDisplay:
     Attributes
     ----------
     axes_ : ndarray of matplotlib axes, shape (F,)
-        Where the last drawing was made, set by set.
+        Those of the last drawing, set by set.
     figure_ : matplotlib figure
     curves_ : list of matplotlib contour sets
         The level curves, set by set.
@@ -143,12 +144,11 @@ class MassDisplay:
             Fitted, with ``predict_mass`` and ``classes_``, as
             `dubito.evidence.EvidentialClassifier` has.
         X : array-like of shape (n, features), or data frame
-            Rows whose range the picture covers.
+            Rows whose range the axes cover.
         features : two of int or str, default (0, 1)
-            The columns of X to draw. All other columns are held at their mean in X (whole numbers
-            at the one next to it), or at their most frequent value where they are no numbers or
-            categories: of more than two features, this is one
-            cut through the masses.
+            The columns of X to draw. All other columns are constant: at their mean in X (for
+            integers the value in X nearest to it), or their most frequent value if they are
+            categories or not numbers.
         focal : list of labels or of lists of labels, optional
             The sets to draw. By default every class and, for masses, the whole frame; of three
             classes, all subsets.
@@ -203,10 +203,10 @@ class MassDisplay:
         Parameters
         ----------
         ax : matplotlib axes or array of them, optional
-            Where to draw, as many as there are sets; new axes by default, four to a row.
+            Axes to draw on, as many as there are sets; by default new ones, four to a row.
         levels : array-like, default (0.1, 0.2, ..., 0.9)
-            Which curves to draw, the same for all sets. The title of a set that reaches none of
-            them says how far it gets.
+            Which curves to draw, the same for all sets. The title of a set whose values are all
+            lower states their maximum.
         **kwargs
             Passed on to ``ax.contour`` for the curves.
 
@@ -219,16 +219,16 @@ class MassDisplay:
         self.axes_ = _axes(ax, len(self.focal))
         self.figure_ = self.axes_[0].figure
         self.curves_ = [
-            self._draw_set(place, values, inside, heights, kwargs)
-            for place, values, inside in zip(self.axes_, self.level, self.focal, strict=True)
+            self._draw_set(axes, values, inside, heights, kwargs)
+            for axes, values, inside in zip(self.axes_, self.level, self.focal, strict=True)
         ]
         self.conflict_curves_ = None
         if self.conflict is not None:
             self.conflict_curves_ = self._draw_conflict(self.conflict, heights)
         self.boundaries_: list[Any] = []
         if self.margins is not None:
-            for place in self.axes_:
-                self.boundaries_ += draw_borders(place, self.x, self.y, self.margins)
+            for axes in self.axes_:
+                self.boundaries_ += draw_borders(axes, self.x, self.y, self.margins)
         if ax is None:
             _label_outer(self.axes_)
         return self
@@ -244,9 +244,9 @@ class MassDisplay:
         from matplotlib.colors import LinearSegmentedColormap  # noqa: PLC0415 - only for drawing
 
         shades = LinearSegmentedColormap.from_list("", ["white", tuple(set_colour(inside))])
-        steps = np.concatenate([[-np.inf], heights, [np.inf]])
-        depth = np.concatenate([[0.0], heights])
-        ax.contourf(self.x, self.y, values, steps, colors=shades(0.8 * depth))
+        boundaries = np.concatenate([[-np.inf], heights, [np.inf]])
+        lowest = np.concatenate([[0.0], heights])  # of each filled band: higher values are darker
+        ax.contourf(self.x, self.y, values, boundaries, colors=shades(0.8 * lowest))
         title = f"{_SYMBOLS[self.quantity]}({set_name(inside, self.classes)})"
         if values.max() < heights[0]:
             title += f", at most {values.max():.2g}"
@@ -257,7 +257,7 @@ class MassDisplay:
     def _draw_curves(
         self, ax: Axes, values: FloatArray, heights: FloatArray, style: dict[str, Any]
     ) -> Any:
-        """Draw the curves that are reached and write their levels on them; None without any."""
+        """Draw the labelled level curves within the range of the values; None if there are none."""
         reached = heights[(heights > values.min()) & (heights < values.max())]
         if len(reached) == 0:
             return None
@@ -291,18 +291,18 @@ def _axes(ax: Any, n: int) -> AnyArray:
 
 
 def _label_outer(axes: AnyArray) -> None:
-    """Name the axes at the left and below only: they are the same for all sets."""
-    for place, ax in enumerate(axes):
-        if place % _PER_ROW:
+    """Remove the axis labels except in the first column and at the bottom of each column."""
+    for i, ax in enumerate(axes):
+        if i % _PER_ROW:
             ax.set_ylabel("")
-        if place + _PER_ROW < len(axes):
+        if i + _PER_ROW < len(axes):
             ax.set_xlabel("")
         else:
             ax.tick_params(labelbottom=True)
 
 
 def _focal_sets(frame: Frame, focal: Iterable[Subset] | None, quantity: str) -> BoolArray:
-    """Return the given sets, or the default ones."""
+    """Return the given sets, or by default those that `MassDisplay.from_estimator` names."""
     if focal is not None:
         given = [frame.to_indicator(subset) for subset in focal]
         if not given:
@@ -337,7 +337,7 @@ def _check_classifier(classifier: Any, *, conflict: bool) -> None:
     for method in needed:
         try:
             getattr(classifier, method)
-        except AttributeError as error:  # its message may give the reason
+        except AttributeError as error:  # stays the cause: its message may give the reason
             raise TypeError(
                 f"{type(classifier).__name__} has no {method}. Pass a fitted classifier with "
                 "masses, such as dubito.evidence.EvidentialClassifier."

@@ -29,8 +29,6 @@ _N_BARS = 20
 
 
 class _AxisLabels(NamedTuple):
-    """Labels of the axes."""
-
     x: str
     y: str
 
@@ -64,9 +62,9 @@ class ReliabilityDisplay(DrawsOnAxes):
     histograms : dict of str to ndarray
         Distribution of the forecasts.
     ax_, figure_ : matplotlib axes and figure
-        Where the last drawing was made.
+        Those of the last drawing.
     histogram_ax_ : matplotlib axes or None
-        Where the histograms were drawn.
+        Those of the histograms.
     lines_ : dict of str to matplotlib line
         The curves, after `plot`.
     bands_ : dict of str to matplotlib collection
@@ -140,8 +138,8 @@ class ReliabilityDisplay(DrawsOnAxes):
         n_bins, strategy, confidence, sample_weight
             As in `dubito.metrics.reliability_curve`.
         name : str, optional
-            What the legend says; by default the classifier's own name. Before several classes it
-            stands as well.
+            For the legend; the classifier's class name by default. With `class_`, the name of
+            each class follows it.
         ax, band, histogram, **kwargs
             As in `plot`.
 
@@ -149,10 +147,10 @@ class ReliabilityDisplay(DrawsOnAxes):
         -------
         ReliabilityDisplay
         """
-        owner = type(classifier).__name__
+        class_name = type(classifier).__name__
         if not (hasattr(classifier, "predict_proba") and hasattr(classifier, "classes_")):
             raise TypeError(
-                f"{owner} has no predict_proba or no classes_: a fitted classifier with "
+                f"{class_name} has no predict_proba or no classes_: a fitted classifier with "
                 "probabilities is needed. dubito.calibration.CalibratedClassifier makes one of any "
                 "scores, and from_predictions takes probabilities made elsewhere."
             )
@@ -165,7 +163,7 @@ class ReliabilityDisplay(DrawsOnAxes):
             strategy=strategy,
             confidence=confidence,
             sample_weight=sample_weight,
-            name=owner if name is None else name,
+            name=class_name if name is None else name,
             ax=ax,
             band=band,
             histogram=histogram,
@@ -231,18 +229,18 @@ class ReliabilityDisplay(DrawsOnAxes):
         histogram: bool | Axes = False,
         **kwargs: Any,
     ) -> Self:
-        """Draw the diagonal, the curves, their bands and optionally histograms beneath.
+        """Draw the diagonal, the curves, their bands and optionally histograms below.
 
         Parameters
         ----------
         ax : matplotlib axes, optional
             Where to draw; new axes by default. Several displays may be drawn on the same axes.
         band : bool, default=True
-            Whether to draw what chance may do to each bin: a bar at each point, and the area
+            Whether to draw the confidence interval of each bin: a bar at each point, and the area
             between the bars.
         histogram : bool or matplotlib axes, default=False
-            Whether to draw the distribution of the forecasts beneath, on space taken from `ax`; or
-            the axes to draw it on: a second display takes those of the first,
+            Whether to draw the distribution of the forecasts below, on space taken from `ax`; or
+            the axes to draw it on: for a second display those of the first,
             ``histogram=first.histogram_ax_``.
         **kwargs
             Passed on to ``ax.plot`` for the curves.
@@ -256,8 +254,8 @@ class ReliabilityDisplay(DrawsOnAxes):
         self.lines_: dict[str, Any] = {}
         self.bands_: dict[str, Any] = {}
         drawn = _mark_diagonal(self.ax_)
-        for place, (key, curve) in enumerate(self.curves.items()):
-            line, marker = _STYLES[(drawn + place) % len(_STYLES)]
+        for position, (key, curve) in enumerate(self.curves.items(), start=drawn):
+            line, marker = _STYLES[position % len(_STYLES)]
             style = {"linestyle": line, "marker": marker, "markersize": 4, "label": key, **kwargs}
             (self.lines_[key],) = self.ax_.plot(curve.mean_probability, curve.frequency, **style)
             if band:
@@ -271,7 +269,7 @@ class ReliabilityDisplay(DrawsOnAxes):
     def _draw_histograms(self, histogram: bool | Axes) -> Any:
         if histogram is False or not self.histograms:
             return None
-        below = _axes_beneath(self.ax_) if histogram is True else histogram
+        below = _axes_below(self.ax_) if histogram is True else histogram
         for key, fractions in self.histograms.items():
             edges = np.linspace(0, 1, len(fractions) + 1)
             line = self.lines_[key]
@@ -302,7 +300,7 @@ def _histogram(event: Event) -> FloatArray:
 
 
 def _mark_diagonal(ax: Axes) -> int:
-    """Draw the diagonal unless it exists, and return the number of curves."""
+    """Draw the diagonal unless it exists, and return the number of curves already drawn."""
     before = [line.get_label() for line in ax.lines]
     if _PERFECT in before:
         return len(before) - 1
@@ -316,15 +314,15 @@ def _draw_band(ax: Axes, curve: ReliabilityCurve, colour: Any) -> Any:
     return ax.fill_between(x, curve.lower, curve.upper, color=colour, alpha=0.12, linewidth=0)
 
 
-def _axes_beneath(ax: Axes) -> Any:
-    """Return new axes in a strip below the given ones, with the same x."""
-    place = ax.get_subplotspec()
-    if place is None:
+def _axes_below(ax: Axes) -> Any:
+    """Return new axes in a strip below the given ones, with the same x axis."""
+    subplot = ax.get_subplotspec()
+    if subplot is None:
         raise ValueError(
             "histogram=True takes space from axes in a grid, such as those of plt.subplots(), and "
             "these stand alone. Pass the axes to draw the histogram on, as histogram=axes."
         )
-    halves = place.subgridspec(2, 1, height_ratios=(4, 1), hspace=0.1)
-    ax.set_subplotspec(halves[0])
+    rows = subplot.subgridspec(2, 1, height_ratios=(4, 1), hspace=0.1)
+    ax.set_subplotspec(rows[0])
     ax.tick_params(labelbottom=False)
-    return ax.figure.add_subplot(halves[1], sharex=ax)
+    return ax.figure.add_subplot(rows[1], sharex=ax)

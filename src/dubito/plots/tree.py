@@ -1,4 +1,4 @@
-"""Display of the tree of a nested dichotomy."""
+"""Drawing of the tree of a nested dichotomy."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray, IntArray
 
 #: Trees of up to 100 classes are drawn completely, larger ones to depth 5.
-_MOST_SHOWN, _SHOWN_DEPTH = 100, 5
+_MOST_CLASSES, _SHOWN_DEPTH = 100, 5
 #: Longest name of a class, in characters.
 _LONGEST_NAME = 24
-#: Inches of new figures: width per depth, height per line, smallest and largest of both.
+#: Sizes of new figures in inches: width per depth, height per line, smallest and largest of both.
 _WIDTH, _HEIGHT, _SMALLEST, _LARGEST = 1.0, 0.25, 1.5, 100.0
 _POINTS_PER_INCH = 72
 
@@ -72,12 +72,12 @@ class TreeDisplay(DrawsOnAxes):
 
     def __init__(self, tree: Any, *, max_depth: int | None = None) -> None:
         deepest = _deepest(tree, max_depth)
-        # A stack of nodes (leaves if negative) still to be placed, with depth and index of parent.
-        waiting = [(0 if len(tree.left) else -1, 0, -1)]
-        placed: list[tuple[int, int, int]] = []
+        # A stack of nodes (leaves if negative) to be added, with depth and index of the parent.
+        stack = [(0 if len(tree.left) else -1, 0, -1)]
+        drawn: list[tuple[int, int, int]] = []
         names: list[str | None] = []
-        while waiting:
-            node, depth, above = waiting.pop()
+        while stack:
+            node, depth, above = stack.pop()
             size = 1 if node < 0 else int(tree.stop[node] - tree.start[node])
             if size == 1:
                 names.append(shorten(tree.leaves[-1 - node], _LONGEST_NAME))
@@ -85,9 +85,11 @@ class TreeDisplay(DrawsOnAxes):
                 names.append(f"… {counted(size, 'class')}")
             else:
                 names.append(None)
-                waiting += [(int(side[node]), depth + 1, len(placed)) for side in _sides(tree)]
-            placed.append((depth, above, size))
-        self.depth, self.parent, self.size = np.array(placed).T
+                # The left child is popped first and drawn at the top.
+                children = tree.right[node], tree.left[node]
+                stack += [(int(child), depth + 1, len(drawn)) for child in children]
+            drawn.append((depth, above, size))
+        self.depth, self.parent, self.size = np.array(drawn).T
         self.names = tuple(names)
         self.height = _heights(self.parent, np.array([name is None for name in names]))
 
@@ -180,7 +182,7 @@ class TreeDisplay(DrawsOnAxes):
 
     def _draw_names(self, fontsize: float) -> None:
         style = {"xytext": (3, 0), "textcoords": "offset points", "va": "center"}
-        places = zip(self.depth, self.height, self.size, self.names, strict=True)
+        drawn = zip(self.depth, self.height, self.size, self.names, strict=True)
         self.texts_ = [
             self.ax_.annotate(
                 name,
@@ -191,12 +193,12 @@ class TreeDisplay(DrawsOnAxes):
                 parse_math=False,
                 **style,
             )
-            for x, y, size, name in places
+            for x, y, size, name in drawn
             if name is not None
         ]
 
     def _fitting_size(self) -> float:
-        """Return the font size that fills 80% of a line."""
+        """Return the font size that fills 80 % of a line, within 4 to 10."""
         box = self.ax_.get_position()
         points = box.height * self.figure_.get_size_inches()[1] * _POINTS_PER_INCH
         return float(np.clip(0.8 * points / (self.height.max() + 1), 4, 10))
@@ -205,21 +207,16 @@ class TreeDisplay(DrawsOnAxes):
 def _deepest(tree: Any, max_depth: Any) -> int:
     n_classes = len(tree.leaves)
     if max_depth is None:
-        return n_classes if n_classes <= _MOST_SHOWN else _SHOWN_DEPTH
+        return n_classes if n_classes <= _MOST_CLASSES else _SHOWN_DEPTH
     if not isinstance(max_depth, Integral) or max_depth < 0:
         raise ValueError(f"max_depth must be a whole number, 0 or more. Got {max_depth!r} instead.")
     return int(max_depth)
 
 
-def _sides(tree: Any) -> tuple[IntArray, IntArray]:
-    """Return the children of nodes; the last is popped first and drawn at the top."""
-    return tree.right, tree.left
-
-
 def _heights(parent: IntArray, inner: BoolArray) -> FloatArray:
-    """Return 0, 1, ... for what is not expanded, the mean of the children for other nodes."""
+    """Return 0, 1, ... for leaves and nodes not expanded, the mean of the children for others."""
     height = np.where(inner, 0.0, np.cumsum(~inner) - 1.0)
-    for place in range(len(parent) - 1, 0, -1):  # children come after their node
-        if inner[parent[place]]:
-            height[parent[place]] += height[place] / 2
+    for v in range(len(parent) - 1, 0, -1):  # children come after their node
+        if inner[parent[v]]:
+            height[parent[v]] += height[v] / 2
     return height
