@@ -279,7 +279,7 @@ class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         return self.model_.weights(phi)
 
     def totals(self, X: Any) -> tuple[FloatArray, FloatArray]:
-        """Return the total weights of evidence for and against each class, (n, K) both."""
+        """Return the total weights of evidence for and against each class, (n, K) each."""
         phi = self.features(X)
         return self.model_.totals(phi)
 
