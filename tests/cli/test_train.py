@@ -294,7 +294,7 @@ def test_interrupted_it_writes_nothing(dubito_command, monkeypatch, in_folder):
     assert [file.name for file in in_folder.iterdir()] == ["data.csv"]
 
 
-@pytest.mark.parametrize(("rows", "threads"), [(train_command.WORTH_THREADS, 2), (100, 1)])
+@pytest.mark.parametrize(("rows", "threads"), [(train_command.ROWS_FOR_THREADS, 2), (100, 1)])
 def test_small_work_stays_on_one_thread(rows, threads):
     class Watched:
         def fit(self, *_):

@@ -2,11 +2,11 @@
 
 It needs ``pip install "dubito[cli]"``. Each command is a module with one function of its name that
 holds its options and its output; such a module imports nothing heavy, so that ``--help`` is quick.
-The work is done in modules that are imported when a command runs: `tables`, `csv_reader` and
-`writer` (files), `saved_models` and `labels` (a model's columns and classes), `score_columns` and
-`score_calibration` (calibrate), `decisions` (predict), `reasons` (explain), `training_data` and
-`recipes` (train), and `measures`. `console` has messages and exit codes, `options` what several
-commands take.
+The work is done in modules that are imported when a command runs: `tables`, `csv_reader`,
+`parquet_reader` and `writer` (files), `saved_models` and `labels` (a model's columns and classes),
+`score_columns` and `score_calibration` (calibrate), `decisions` (predict), `reasons` (explain),
+`training_data` and `recipes` (train), and `measures`. `console` has messages and exit codes,
+`options` what several commands take.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def build_app() -> typer.Typer:
 
 def _unwrapped(text: str) -> str:
     """Return each paragraph on one line, so that the terminal can wrap it."""
-    return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
 
 
 def _exit_on_signal(signum: int, _frame: FrameType | None) -> None:

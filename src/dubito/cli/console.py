@@ -96,9 +96,32 @@ def check_option(option: str, given: str | None, allowed: Iterable[str]) -> None
     """
     words = list(allowed)
     if given is not None and given not in words:
-        near = difflib.get_close_matches(given, words, n=1)
-        hint = f" Did you mean {near[0]}?" if near else ""
+        hint = did_you_mean(given, words)
         raise CliError(f"{option} must be one of {', '.join(words)}. Got {given!r}.{hint}")
+
+
+def did_you_mean(
+    given: str,
+    known: Iterable[str],
+    show: Callable[[str], object] = str,
+    *,
+    cutoff: float = 0.6,
+) -> str:
+    """Return " Did you mean X?" with the known name most similar to `given`; empty without one.
+
+    Parameters
+    ----------
+    given : str
+        The name that is not known.
+    known : iterable of str
+        The known names.
+    show : callable
+        Returns X for a known name.
+    cutoff : float
+        Least similarity, from 0 to 1, as in `difflib.get_close_matches`.
+    """
+    near = difflib.get_close_matches(given, list(known), n=1, cutoff=cutoff)
+    return f" Did you mean {show(near[0])}?" if near else ""
 
 
 def check_fraction(option: str, given: float | None) -> None:
@@ -160,7 +183,7 @@ def _debugging() -> bool:
 
 
 def _is_parser_error(error: Exception) -> bool:
-    """Whether typer, or click which it uses, raised the error: exit codes and usage errors."""
+    """Return whether typer, or click which it uses, raised it: an exit code or a usage error."""
     return type(error).__module__.split(".")[0] in ("click", "typer")
 
 
@@ -192,7 +215,7 @@ def _message_and_code(error: Exception) -> tuple[str, int]:
 
 
 def _is_dubito_error(error: Exception) -> bool:
-    """Whether the error class is dubito's own, so that the input is at fault."""
+    """Return whether the error class is defined in dubito, so that the input is at fault."""
     return type(error).__module__.split(".")[0] == "dubito"
 
 
@@ -235,7 +258,9 @@ class Console:
     def result(self, content: Mapping[str, Any]) -> None:
         """Print the result as one JSON object, with --json only."""
         if self.json:
-            typer.echo(json.dumps(content, ensure_ascii=False, default=_plain, allow_nan=False))
+            typer.echo(
+                json.dumps(content, ensure_ascii=False, default=_json_value, allow_nan=False)
+            )
 
     @contextmanager
     def progress(
@@ -276,8 +301,8 @@ class Console:
             yield lambda steps: bar.advance(task, steps)
 
 
-def _plain(value: Any) -> Any:
-    """Return numpy values as Python values, and anything else as text."""
+def _json_value(value: Any) -> Any:
+    """Return a value that `json` cannot write: of numpy as a Python value, others as text."""
     if hasattr(value, "tolist"):
         return value.tolist()
     return str(value)
@@ -292,12 +317,16 @@ def side_by_side(rows: Sequence[Sequence[str]]) -> str:
     """Return rows of cells as an aligned table; the first row holds the column names."""
     if sys.stdout.isatty():
         return _rich_table(rows)
+    return "\n".join(f"  {line}".rstrip() for line in aligned_lines(rows))
+
+
+def aligned_lines(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return one line of text for each row, its cells padded to the width of their column."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = (
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in rows
-    )
-    return "\n".join(f"  {line}".rstrip() for line in lines)
+    ]
 
 
 def _rich_table(rows: Sequence[Sequence[str]]) -> str:

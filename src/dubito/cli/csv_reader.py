@@ -28,6 +28,7 @@ _HEAD = 2**16
 #: Lines used to find the separator and the decimal mark.
 _LINES = 50
 
+# First bytes of files that are no plain UTF-8 text.
 _ZIP = b"PK\x03\x04"
 _GZIP = b"\x1f\x8b"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
@@ -75,20 +76,20 @@ class Dialect:
         return f"separated by {_SEPARATORS[self.separator]}{comma}"
 
 
-def unlike_text(kind: pa.DataType) -> str:
+def non_text_content(arrow_type: pa.DataType) -> str:
     """Return what cells of a type hold if they cannot be written as text; empty if they can.
 
     Examples
     --------
     >>> import pyarrow as pa
-    >>> from dubito.cli.csv_reader import unlike_text
-    >>> unlike_text(pa.list_(pa.int64())), unlike_text(pa.int64())
+    >>> from dubito.cli.csv_reader import non_text_content
+    >>> non_text_content(pa.list_(pa.int64())), non_text_content(pa.int64())
     ('lists or records', '')
     """
-    if pa.types.is_nested(kind):
+    if pa.types.is_nested(arrow_type):
         return "lists or records"
     raw = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
-    return "bytes" if any(is_raw(kind) for is_raw in raw) else ""
+    return "bytes" if any(is_raw(arrow_type) for is_raw in raw) else ""
 
 
 def detect_dialect(path: Path) -> Dialect:
@@ -97,7 +98,7 @@ def detect_dialect(path: Path) -> Dialect:
         compression = "gzip" if file.read(2) == _GZIP else None
     with _readable_errors(path, []), pa.input_stream(str(path), compression=compression) as stream:
         head = stream.read(_HEAD)
-    _refuse_other(path, head)
+    _refuse_other_formats(path, head)
     text = head.decode("utf-8-sig", errors="replace")
     lines = [line for line in text.splitlines() if line.strip()]
     if not lines:
@@ -117,7 +118,7 @@ def read_names(path: Path, dialect: Dialect) -> list[str]:
 def infer_types(path: Path, dialect: Dialect) -> dict[str, str]:
     """Return "number" or "text" for each column, from the first rows."""
     with _readable_errors(path, []), _open(path, dialect) as reader:
-        return {field.name: _kind(field.type) for field in reader.schema}
+        return {field.name: _column_type(field.type) for field in reader.schema}
 
 
 def read_batches(
@@ -141,10 +142,10 @@ def read_batches(
     ------
     RecordBatch
     """
-    arrow = {
-        name: pa.float64() if kind == "number" else pa.string() for name, kind in types.items()
+    arrow_types = {
+        name: pa.float64() if own == "number" else pa.string() for name, own in types.items()
     }
-    options = csv.ConvertOptions(include_columns=list(arrow), column_types=arrow)
+    options = csv.ConvertOptions(include_columns=list(arrow_types), column_types=arrow_types)
     with _readable_errors(path, names), _open(path, dialect, options) as reader:
         for batch in reader:
             yield pa.RecordBatch.from_arrays(
@@ -171,7 +172,7 @@ def _open(path: Path, dialect: Dialect, options: Any = None) -> Any:
     )
 
 
-def _refuse_other(path: Path, head: bytes) -> None:
+def _refuse_other_formats(path: Path, head: bytes) -> None:
     """Raise an error for spreadsheets, other encodings and binary data."""
     if head.startswith(_ZIP):
         raise CliError(
@@ -185,12 +186,15 @@ def _refuse_other(path: Path, head: bytes) -> None:
 
 
 def _separator(path: Path, lines: list[str]) -> str:
-    """Return the separator: a mark that occurs equally often in every line, commas first."""
-    bare = [re.sub(r'"[^"]*"', "", line) for line in lines[:_LINES]]
-    if ".tsv" in path.suffixes and "\t" in bare[0]:
+    """Return the separator: a mark that occurs equally often in every line, commas first.
+
+    Without such a mark it is one that occurs in the first line. Quoted cells are not counted.
+    """
+    unquoted = [re.sub(r'"[^"]*"', "", line) for line in lines[:_LINES]]
+    if ".tsv" in path.suffixes and "\t" in unquoted[0]:
         return "\t"
-    even = [mark for mark in _SEPARATORS if len({line.count(mark) for line in bare}) == 1]
-    return next((mark for mark in (*even, *_SEPARATORS) if mark in bare[0]), ",")
+    even = [mark for mark in _SEPARATORS if len({line.count(mark) for line in unquoted}) == 1]
+    return next((mark for mark in (*even, *_SEPARATORS) if mark in unquoted[0]), ",")
 
 
 def _decimal(lines: list[str], separator: str) -> str:
@@ -203,9 +207,9 @@ def _decimal(lines: list[str], separator: str) -> str:
     return "," if commas and not points else "."
 
 
-def _kind(kind: pa.DataType) -> str:
-    numbers = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind)
-    return "number" if numbers else "text"
+def _column_type(arrow_type: pa.DataType) -> str:
+    numeric = (pa.types.is_integer, pa.types.is_floating, pa.types.is_null)
+    return "number" if any(is_type(arrow_type) for is_type in numeric) else "text"
 
 
 @contextmanager
@@ -224,6 +228,7 @@ def _readable_errors(path: Path, names: list[str]) -> Iterator[None]:
 
 
 def _raise_readable(path: Path, names: list[str], message: str, error: Exception) -> NoReturn:
+    """Raise the error of the command line for an error message of pyarrow."""
     if cell := _BAD_CELL.search(message):
         row = _row(cell[2])
         if "UTF8" in message:
@@ -253,5 +258,5 @@ def _raise_readable(path: Path, names: list[str], message: str, error: Exception
 
 
 def _row(number: str | None) -> str:
-    """Return " in row N", counted from 0; pyarrow counts from 1 and includes the header."""
+    """Return " in row N", N counted from 0; pyarrow counts lines from 1, the header first."""
     return "" if number is None else f" in row {int(number) - 2}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import dubito  # its packages are loaded on first use
-from dubito.cli.console import CliError, Console
+from dubito.cli.console import CliError, Console, aligned_lines
 from dubito.cli.options import Force, Json, Output, Quiet, Seed  # noqa: TC001 - typer reads them
 
 if TYPE_CHECKING:
@@ -61,15 +61,15 @@ def datasets(
 
 
 def _list_all(console: Console) -> None:
-    head = ("name", "rows", "features", "classes", "paper", "at hand")
     catalogue = dubito.datasets.records.CATALOGUE
-    known = [catalogue[name] for name in sorted(catalogue)]
-    rows = [head, *(_described(dataset) for dataset in known)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        console.say("  ".join(cells).rstrip())
-    console.result({"datasets": [_facts(dataset) for dataset in known]})
+    every = [_facts(catalogue[name]) for name in sorted(catalogue)]
+    keys = ("name", "rows", "features", "classes", "paper")
+    rows = [
+        (*(str(facts[key]) for key in keys), "yes" if facts["at_hand"] else "no") for facts in every
+    ]
+    for line in aligned_lines([(*keys, "at hand"), *rows]):
+        console.say(line)
+    console.result({"datasets": every})
 
 
 def _describe(dataset: Dataset, console: Console) -> None:
@@ -91,15 +91,18 @@ def _write(
 
     from dubito.cli.writer import TableWriter, check_outputs  # noqa: PLC0415 - heavy
 
-    dubito.datasets.records.find_dataset(
-        name
-    )  # an unknown name is an error before an existing file is
+    # The error of an unknown name comes before that of an existing file.
+    dubito.datasets.records.find_dataset(name)
     files = [output, *([test] if test else [])]
     check_outputs(files, [], force=force)
     writers = {path: TableWriter(path, force=force) for path in files}
     data = dubito.datasets.load(name)
     whole = _table(data)
-    parts = [whole] if test is None else [whole.iloc[rows] for rows in _parts(data, seed)]
+    parts = (
+        [whole]
+        if test is None
+        else [whole.iloc[rows] for rows in _training_and_test_rows(data, seed)]
+    )
     with ExitStack() as stack:
         for writer, part in zip(writers.values(), parts, strict=True):
             stack.enter_context(writer).write(part)
@@ -119,8 +122,8 @@ def _write(
     )
 
 
-def _parts(data: Any, seed: int) -> tuple[Any, Any]:
-    """Return the training and test rows: the official split, or a random one."""
+def _training_and_test_rows(data: Any, seed: int) -> tuple[Any, Any]:
+    """Return the numbers of the training and test rows: the official split, or a random one."""
     if data.split is not None:
         return data.split["train"], data.split["test"]
     from sklearn.model_selection import train_test_split  # noqa: PLC0415 - heavy
@@ -151,13 +154,3 @@ def _facts(dataset: Dataset) -> dict[str, Any]:
         "licence": dataset.licence,
         "origin": dataset.origin,
     }
-
-
-def _described(dataset: Dataset) -> tuple[str, ...]:
-    numbers = (dataset.rows, dataset.features, len(dataset.classes))
-    return (
-        dataset.name,
-        *map(str, numbers),
-        dataset.paper,
-        "yes" if dubito.datasets.records.is_on_disk(dataset) else "no",
-    )

@@ -87,11 +87,13 @@ class DecisionMaker:
     def __init__(self, saved: Saved, options: PredictOptions) -> None:
         self.saved, self.options = saved, options
         self.classes = saved.stamp.classes
-        self.rows = self.rejected = self.in_sets = self.unfamiliar = 0
+        self.rows = self.rejected = self.unfamiliar = 0
+        #: Sum of the sizes of all sets.
+        self.set_members = 0
         #: Text column -> rows with a value that was not in the training rows.
         self.unseen: Counter[str] = Counter()
-        self._names = pa.array(self.classes)
-        self._in_set = set_formatter(self.classes)
+        self._class_names = pa.array(self.classes)
+        self._format_sets = set_formatter(self.classes)
         self.has_proba = hasattr(saved.model, "predict_proba")
         self.has_bounds = has_bounds(saved.model)
         check_level_and_coverage(saved.model, options.level, options.coverage)
@@ -108,28 +110,28 @@ class DecisionMaker:
             )
 
     def columns(self, X: Any) -> dict[str, Any]:
-        """Return the output columns for inputs of the model."""
+        """Return the output columns for inputs of the model, and update the counts."""
         model, options = self.saved.model, self.options
         if not self.has_proba:
             self.rows += len(X)
-            return {"prediction": pa.array(model.predict(X).tolist(), self._names.type)}
+            return {"prediction": pa.array(model.predict(X).tolist(), self._class_names.type)}
         proba = self._proba(X)
         bounds = self._bounds(X) if self.has_bounds else None
         self.rows += len(proba)
-        columns = {"prediction": self._names.take(pa.array(proba.argmax(axis=1)))}
+        columns = {"prediction": self._class_names.take(pa.array(proba.argmax(axis=1)))}
         if "proba" not in options.without:
-            columns |= self._numbers("p_", proba)
+            columns |= self._class_columns("p_", proba)
         if bounds is not None and "bounds" not in options.without:
             if options.level is not None:
                 columns["level"] = np.full(len(proba), options.level)
-            columns |= self._numbers("lower_", bounds.lower)
-            columns |= self._numbers("upper_", bounds.upper)
+            columns |= self._class_columns("lower_", bounds.lower)
+            columns |= self._class_columns("upper_", bounds.upper)
         if bounds is not None:
             sets = self._sets(X, bounds)
             sizes = sets.sum(axis=1)
-            self.in_sets += int(sizes.sum())
+            self.set_members += int(sizes.sum())
             if "set" not in options.without:
-                columns |= {"set": self._in_set(sets), "set_size": sizes}
+                columns |= {"set": self._format_sets(sets), "set_size": sizes}
         if self.has_familiarity:
             columns |= self._familiarity(X)
         if options.cost is not None:
@@ -162,7 +164,7 @@ class DecisionMaker:
             parts.append(f"{self.rejected / self.rows:.1%} rejected")
         if self.has_bounds and self.rows:
             promised = "" if self.coverage is None else f" at coverage {self.coverage:g}"
-            parts.append(f"mean set {self.in_sets / self.rows:.2f}{promised}")
+            parts.append(f"mean set {self.set_members / self.rows:.2f}{promised}")
         if self.has_familiarity and self.rows:
             parts.append(f"{self.unfamiliar:,} unlike the rows it was trained on")
         if not self.has_bounds:
@@ -174,7 +176,7 @@ class DecisionMaker:
         fraction = (
             self.rejected / self.rows if self.rows and self.options.cost is not None else None
         )
-        size = self.in_sets / self.rows if self.rows and self.has_bounds else None
+        size = self.set_members / self.rows if self.rows and self.has_bounds else None
         return {
             "rows": self.rows,
             "classes": self.classes,
@@ -232,7 +234,7 @@ class DecisionMaker:
             return reject(proba, cost, "probabilistic")
         return reject(bounds, cost, strategy)
 
-    def _numbers(self, prefix: str, values: FloatArray) -> dict[str, Any]:
+    def _class_columns(self, prefix: str, values: FloatArray) -> dict[str, Any]:
         # Columns contiguous in memory are written without copies.
         table = np.asfortranarray(
             values, dtype=np.float32 if self.options.single_precision else np.float64
@@ -257,24 +259,21 @@ def decide_table(
         Called with the number of rows of each chunk.
     """
     keep = decider.options.keep
-    kinds = model_types(decider.saved, table)
-    read = dict.fromkeys(keep, "as_is") | kinds
-    done = 0
-    for frame in table.chunks(list(read), read, rows=_rows_at_once(decider, len(kinds))):
-        X = model_inputs(decider.saved, frame[list(kinds)], path=table.path)
+    types = model_types(decider.saved, table)
+    read_as = dict.fromkeys(keep, "as_is") | types
+    rows = chunk_rows(len(types) + 8 * len(decider.classes))
+    empty = True
+    for frame in table.chunks(list(read_as), read_as, rows):
+        X = model_inputs(decider.saved, frame[list(types)], path=table.path)
         decider.count_unseen_values(frame)
         with model_errors_name(table.path):
             decided = decider.columns(X)
         writer.write(_row_columns(frame, keep, decided))
-        done += len(frame)
+        empty = False
         advance(len(frame))
-    if not done:
-        frame = table.read(list(read), read)
-        writer.write(_row_columns(frame, keep, decider.columns(frame[list(kinds)])))
-
-
-def _rows_at_once(decider: DecisionMaker, inputs: int) -> int:
-    return chunk_rows(inputs + 8 * len(decider.classes))
+    if empty:  # write the column names all the same
+        frame = table.read(list(read_as), read_as)
+        writer.write(_row_columns(frame, keep, decider.columns(frame[list(types)])))
 
 
 def _row_columns(frame: Any, keep: list[str], decided: dict[str, Any]) -> dict[str, Any]:
@@ -291,23 +290,23 @@ def _row_columns(frame: Any, keep: list[str], decided: dict[str, Any]) -> dict[s
 
 def set_formatter(classes: list[Any]) -> Callable[[BoolArray], pa.Array]:
     """Return a function that writes sets as a|b, or as JSON lists if a class name has | or "["."""
-    texts = [str(name) for name in classes]
-    if any(SEPARATOR in text or text.startswith("[") for text in texts):
+    names = [str(name) for name in classes]
+    if any(SEPARATOR in name or name.startswith("[") for name in names):
         alone = [json.dumps([name], ensure_ascii=False) for name in classes]
 
         def join(members: list[int]) -> str:
             return json.dumps([classes[k] for k in members], ensure_ascii=False)
     else:
-        alone = texts
+        alone = names
 
         def join(members: list[int]) -> str:
-            return SEPARATOR.join([texts[k] for k in members])
+            return SEPARATOR.join([names[k] for k in members])
 
     def format_sets(sets: BoolArray) -> pa.Array:
-        first = np.asarray(alone, dtype=object)[sets.argmax(axis=1)]
+        texts = np.asarray(alone, dtype=object)[sets.argmax(axis=1)]
         several = np.flatnonzero(sets.sum(axis=1) > 1)
         members = np.split(sets[several].nonzero()[1], sets[several].sum(axis=1).cumsum()[:-1])
-        first[several] = [join(part.tolist()) for part in members[: len(several)]]
-        return pa.array(first, pa.string())
+        texts[several] = [join(indices.tolist()) for indices in members[: len(several)]]
+        return pa.array(texts, pa.string())
 
     return format_sets

@@ -74,8 +74,8 @@ def evaluate(  # noqa: PLR0913 - a command's options
     estimates: dict[str, dict[str, Estimate]] = {}
     covered: dict[str, dict[str, Any]] = {}
     for name, saved in models.items():
-        with console.progress(table.estimated_rows, name) as done:
-            outputs = compute_outputs(saved, test, label, done, level=level, coverage=coverage)
+        with console.progress(table.estimated_rows, name) as advance:
+            outputs = compute_outputs(saved, test, label, advance, level=level, coverage=coverage)
         if outputs.bounds is None:
             console.note(f"note: {name} gives no bounds; measures of doubt are left out.")
         estimates[name] = measure(

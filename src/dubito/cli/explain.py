@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dubito.cli.console import CliError, Console, check_fraction
+from dubito.cli.console import CliError, Console, check_fraction, did_you_mean
 from dubito.cli.options import Json, Level, Quiet, Trust  # noqa: TC001 - typer reads them
 
 if TYPE_CHECKING:
@@ -63,20 +63,20 @@ def explain(
     saved = saving.load(model, trusted=trust or ())
     check_level_and_coverage(saved.model, level, None)
     if _is_table(what, saved):
-        place, frame = what[0], _rows_of_table(saved, Path(what[0]), row or [0])
+        source, frame = what[0], _rows_of_table(saved, Path(what[0]), row or [0])
     else:
         if row:
             raise CliError("--row goes with a table; values given by name are one row already.")
-        place, frame = "the command line", _row_of_values(saved, what)
-    X = model_inputs(saved, frame, path=place)
-    with model_errors_name(place):
+        source, frame = "the command line", _row_of_values(saved, what)
+    X = model_inputs(saved, frame, path=source)
+    with model_errors_name(source):
         explained = explain_rows(saved, X, frame, level)
     console.say("\n\n".join(text for text, _ in explained))
     console.result({"model": str(model), "rows": [facts for _, facts in explained]})
 
 
 def _is_table(what: Sequence[str], saved: Saved) -> bool:
-    """Whether the argument is a table: a single one that is a file or has no "="."""
+    """Return whether the argument is a table: a single one that is a file or has no "="."""
     if len(what) > 1:
         without = [word for word in what if "=" not in word]
         if without:
@@ -99,9 +99,9 @@ def _rows_of_table(saved: Saved, path: Path, wanted: Sequence[int]) -> pd.DataFr
 
     table = Table(path)
     types = model_types(saved, table)
-    found, last = [], -1
+    parts, last = [], -1
     for chunk in table.chunks(list(types), types, chunk_rows(len(types))):
-        found.append(chunk.loc[chunk.index.isin(wanted)])
+        parts.append(chunk.loc[chunk.index.isin(wanted)])
         last = int(chunk.index[-1])
         if last >= max(wanted):
             break
@@ -109,19 +109,19 @@ def _rows_of_table(saved: Saved, path: Path, wanted: Sequence[int]) -> pd.DataFr
     if beyond:
         has = f"its rows are 0 to {last}" if last >= 0 else "it has no rows"
         raise CliError(f"{path} has no row {beyond[0]}: {has}.")
-    return pd.concat(found).loc[list(dict.fromkeys(wanted))]
+    return pd.concat(parts).loc[list(dict.fromkeys(wanted))]
 
 
-def _row_of_values(saved: Saved, pairs: Sequence[str]) -> pd.DataFrame:
-    """Return the one row that NAME=VALUE pairs describe."""
+def _row_of_values(saved: Saved, assignments: Sequence[str]) -> pd.DataFrame:
+    """Return a table of one row from arguments NAME=VALUE."""
     import pandas as pd  # noqa: PLC0415 - heavy
 
     types = dict(zip(saved.stamp.columns, saved.stamp.column_types, strict=True))
     if not types:
         raise CliError("this model's columns have no names; give a table and --row instead.")
     values: dict[str, Any] = {}
-    for pair in pairs:
-        name, text = _split_pair(pair, list(types))
+    for assignment in assignments:
+        name, text = _split_assignment(assignment, list(types))
         if name in values:
             raise CliError(f"{name!r} is given twice. Give each column one value.")
         values[name] = _parse(name, text, types[name])
@@ -134,24 +134,21 @@ def _row_of_values(saved: Saved, pairs: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame({name: [values[name]] for name in types}, index=[GIVEN])
 
 
-def _split_pair(pair: str, known: list[str]) -> tuple[str, str]:
+def _split_assignment(assignment: str, known: list[str]) -> tuple[str, str]:
     """Return name and value of NAME=VALUE; a name may contain "=" too."""
     for name in sorted(known, key=len, reverse=True):
-        if pair.startswith(f"{name}="):
-            return name, pair.removeprefix(f"{name}=")
-    from difflib import get_close_matches  # noqa: PLC0415 - rarely needed
-
-    name = pair.partition("=")[0]
-    near = get_close_matches(name, known, n=1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
+        if assignment.startswith(f"{name}="):
+            return name, assignment.removeprefix(f"{name}=")
+    name = assignment.partition("=")[0]
+    hint = did_you_mean(name, known, repr)
     raise CliError(f"the model has no column {name!r}.{hint} Its columns are {', '.join(known)}.")
 
 
-def _parse(name: str, text: str, kind: str) -> Any:
+def _parse(name: str, text: str, column_type: str) -> Any:
     """Return the value of a cell; missing if it is empty."""
     if not text:
-        return float("nan") if kind == "number" else None
-    if kind == "text":
+        return float("nan") if column_type == "number" else None
+    if column_type == "text":
         return text
     try:
         return float(text)

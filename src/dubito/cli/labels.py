@@ -8,7 +8,7 @@ import numpy as np
 
 from dubito._wording import name_ends, name_rows, name_some
 from dubito.cli.console import CliError
-from dubito.cli.csv_reader import unlike_text
+from dubito.cli.csv_reader import non_text_content
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -57,7 +57,7 @@ def true_labels(
 
 
 def label_column(saved: Saved, label: str | None) -> str:
-    """Return the name of the column of labels: as given, or as the model was fitted with."""
+    """Return the name of the column of labels: `label`, or else the one of the model's stamp."""
     name = label or saved.stamp.label
     if name is None:
         raise CliError("which column holds the true labels? Say --label COLUMN.")
@@ -88,10 +88,12 @@ def label_codes(column: pd.Series, classes: Sequence[Any], *, path: str | Path) 
     CliError
         If labels are missing or unknown.
     """
-    refuse_no_label(column, path)
+    check_labels(column, path)
     codes, distinct = column.factorize()
     positions = class_positions(distinct, classes)
-    unknown = [value for value, at in zip(distinct, positions, strict=True) if at is None]
+    unknown = [
+        value for value, position in zip(distinct, positions, strict=True) if position is None
+    ]
     if unknown:
         row = column.index[int(np.argmax(column.to_numpy() == unknown[0]))]
         names = name_some([str(value) for value in unknown])
@@ -138,7 +140,7 @@ def as_classes(column: pd.Series, path: str | Path) -> AnyArray:
     -------
     ndarray
     """
-    refuse_no_label(column, path)
+    check_labels(column, path)
     codes, distinct = column.factorize()
     values = np.asarray(distinct)
     if values.dtype.kind == "f" and ((values == np.floor(values)) & (abs(values) < _EXACT)).all():
@@ -151,14 +153,14 @@ def as_classes(column: pd.Series, path: str | Path) -> AnyArray:
     return values[codes]
 
 
-def refuse_no_label(column: pd.Series, path: str | Path) -> None:
+def check_labels(column: pd.Series, path: str | Path) -> None:
     """Raise an error for rows without a label, and for columns of lists or bytes."""
-    kind = getattr(column.dtype, "pyarrow_dtype", None)
-    held = "" if kind is None else unlike_text(kind)
-    if held:
+    arrow_type = getattr(column.dtype, "pyarrow_dtype", None)
+    content = "" if arrow_type is None else non_text_content(arrow_type)
+    if content:
         raise CliError(
-            f"column {column.name!r} of {path} holds {held}, and labels are text or whole numbers. "
-            "Turn it into such a column, or name another."
+            f"column {column.name!r} of {path} holds {content}, and labels are text or whole "
+            "numbers. Turn it into such a column, or name another."
         )
     missing = column.index[column.isna().to_numpy()]
     if len(missing):

@@ -1,4 +1,4 @@
-"""Measures of models: by cross-validation, as a table, and the coverage of sets in words."""
+"""Measures of models: cross-validated, as a table, and sentences on bounds and coverage."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ HIGHER, LOWER, NEITHER = "higher", "lower", ""
 
 
 class Measure(NamedTuple):
-    """A measure in words: up to 26 letters, so that two models fit side by side in 80 columns."""
+    """A measure as it is printed."""
 
-    words: str
-    better: str
-    is_fraction: bool = False
+    words: str  # up to 26 letters, so that two models fit side by side in 80 columns
+    better: str  # `HIGHER`, `LOWER` or `NEITHER`
+    is_fraction: bool = False  # printed in percent
 
 
 #: In the order they are shown.
@@ -65,7 +65,7 @@ def measure_of(key: str) -> Measure:
 def as_plain(estimates: Mapping[str, Estimate]) -> dict[str, dict[str, float | None]]:
     """Return estimates for JSON, with None for values that are not finite."""
     return {
-        key: {part: _finite(value) for part, value in estimate._asdict().items()}
+        key: {field: _finite(value) for field, value in estimate._asdict().items()}
         for key, estimate in estimates.items()
     }
 
@@ -84,9 +84,9 @@ def measure_table(estimates: Mapping[str, Mapping[str, Estimate]], keys: Sequenc
     -------
     str
     """
-    found = dict.fromkeys(key for one in estimates.values() for key in one)
-    known = [*(key for key in MEASURES if key in found), *(k for k in found if k not in MEASURES)]
-    shown = [key for key in known if not keys or key in keys]
+    present = dict.fromkeys(key for one in estimates.values() for key in one)
+    ordered = [*(k for k in MEASURES if k in present), *(k for k in present if k not in MEASURES)]
+    shown = [key for key in ordered if not keys or key in keys]
     columns = [_column(shown, one) for one in estimates.values()]
     words = ["", *(measure_of(key).words for key in shown)]
     better = ["better", *(measure_of(key).better for key in shown)]
@@ -103,11 +103,11 @@ def _column(keys: Sequence[str], estimates: Mapping[str, Estimate]) -> list[str]
 
 
 def _cell(key: str, estimate: Estimate | None) -> tuple[str, str]:
-    """Return a value and its interval in brackets; empty or "-" where not finite."""
+    """Return a value and its interval in brackets; where not finite "-", and an empty interval."""
     if estimate is None or _finite(estimate.value) is None:
         return "-", ""
     is_fraction = measure_of(key).is_fraction
-    value, low, high = (100 * part if is_fraction else part for part in estimate)
+    value, low, high = (100 * number if is_fraction else number for number in estimate)
     digits, unit = (1, "%") if is_fraction else (3, "")
     if _finite(low) is None or _finite(high) is None:
         return f"{value:.{digits}f}{unit}", ""
@@ -115,14 +115,15 @@ def _cell(key: str, estimate: Estimate | None) -> tuple[str, str]:
 
 
 def _finite(value: Any) -> float | None:
+    """Return a number, or None for nan and infinity."""
     return float(value) if math.isfinite(value) else None
 
 
 def stratified_folds(y: AnyArray, cv: int, seed: int) -> list[tuple[IntArray, IntArray]]:
     """Return the training and test rows of each fold; empty if no class has two rows.
 
-    A row that is the only one of its class is in every training part and in no test part: a model
-    that has not seen it cannot know its class. Any other class is in every training part.
+    A row that is the only one of its class is in every training part and in no test part: without
+    it the model would lack its class. Any other class has rows in every training part.
 
     Parameters
     ----------
@@ -165,7 +166,7 @@ def cross_validate(
     build: Callable[[AnyArray], Any],
     rows: TrainingData,
     folds: list[tuple[IntArray, IntArray]],
-    done: Callable[[int], None],
+    advance: Callable[[int], None],
 ) -> dict[str, Estimate]:
     """Return the measures of a model by cross-validation.
 
@@ -177,7 +178,7 @@ def cross_validate(
         All rows.
     folds : list of (ndarray, ndarray)
         From `stratified_folds`.
-    done : callable
+    advance : callable
         Called with 1 after each fold.
 
     Returns
@@ -196,7 +197,7 @@ def cross_validate(
         options = {"coverage": DEFAULT_COVERAGE} if is_conformal(model) else {}
         sets = model.predict_set(X, **options)
         parts.append((model.predict_proba(X), bounds.lower, bounds.upper, sets))
-        done(1)
+        advance(1)
     proba, lower, upper, sets = (np.concatenate(part) for part in zip(*parts, strict=True))
     tested = np.concatenate([test for _, test in folds])
     return evaluate(
@@ -209,17 +210,17 @@ def cross_validate(
 
 
 def bounds_lines(models: dict[str, Saved], level: float | None) -> list[str]:
-    """Return lines that say what the bounds of models are; none for models without bounds."""
-    kinds = {
+    """Return lines on what the bounds of models mean; none for models without bounds."""
+    meanings = {
         name: bounds_meaning(saved.model, level).both
         for name, saved in models.items()
         if has_bounds(saved.model)
     }
-    if level is not None and kinds:
+    if level is not None and meanings:
         return [f"Bounds are at level {level:.15g}."]
-    if len(set(kinds.values())) == 1:
-        return [f"Bounds are {next(iter(kinds.values()))}."]
-    return [f"Bounds of {name} are {words}." for name, words in kinds.items()]
+    if len(set(meanings.values())) == 1:
+        return [f"Bounds are {next(iter(meanings.values()))}."]
+    return [f"Bounds of {name} are {words}." for name, words in meanings.items()]
 
 
 def coverage_facts(

@@ -9,9 +9,11 @@ import typer
 from dubito.cli.console import CliError, Console, check_fraction, check_option
 from dubito.cli.options import Coverage, Force, Json, Level, Quiet, Trust
 
+#: Of `dubito.decision.choose_set` and of `dubito.decision.reject`.
 RULES = ("interval_dominance", "maximality", "e_admissibility", "weak_dominance", "set_utility")
 STRATEGIES = ("pignistic", "pessimistic", "optimistic", "probabilistic")
-PARTS = ("proba", "bounds", "set", "familiarity")
+#: Output columns that --without leaves out.
+OUTPUTS = ("proba", "bounds", "set", "familiarity")
 
 
 def predict(  # noqa: PLR0913 - a command's options
@@ -60,7 +62,7 @@ def predict(  # noqa: PLR0913 - a command's options
     ] = None,
     without: Annotated[
         str | None,
-        typer.Option(metavar="A,B", help=f"Columns to leave out: {', '.join(PARTS)}."),
+        typer.Option(metavar="A,B", help=f"Columns to leave out: {', '.join(OUTPUTS)}."),
     ] = None,
     trust: Trust = None,
     force: Force = False,
@@ -82,9 +84,9 @@ def predict(  # noqa: PLR0913 - a command's options
         raise CliError("--rule and --coverage both choose the sets. Say one of them.")
     if reject_cost is not None and not isfinite(reject_cost):
         raise CliError(f"--reject-cost must be a number such as 0.2. Got {reject_cost}.")
-    left_out = [part.strip() for part in without.split(",")] if without else []
-    for part in left_out:
-        check_option("--without", part, PARTS)
+    left_out = [name.strip() for name in without.split(",")] if without else []
+    for output_name in left_out:
+        check_option("--without", output_name, OUTPUTS)
     if json and output is None:
         raise CliError(
             "--json and the table cannot both go to stdout. Name a file for the table: -o FILE."

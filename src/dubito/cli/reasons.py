@@ -26,20 +26,20 @@ if TYPE_CHECKING:
 
 #: Classes listed, the most probable first.
 MOST_LISTED = 5
-#: Critical imprecisions are searched up to this multiple of the model's own.
+#: Critical imprecisions are searched up to this multiple of max(c, 1), c the model's imprecision.
 SEARCH_FACTOR = 10.0
 
 
 class RowOutputs(NamedTuple):
-    """One row and the outputs of the model for it; None for bounds and set if it has none."""
+    """One row and the outputs of the model for it."""
 
     model: Any
     name: Any
-    X: Any
+    X: Any  # of one row
     classes: list[Any]
-    proba: FloatArray
-    bounds: Bounds | None
-    possible: BoolArray | None
+    proba: FloatArray  # (K,)
+    bounds: Bounds | None  # of one row; None for models without bounds
+    possible: BoolArray | None  # (K,), which classes are in the set; None without bounds
     meaning: BoundsMeaning
 
     @property
@@ -71,7 +71,7 @@ class RowOutputs(NamedTuple):
         return self.inner[:-1].transform(self.X) if isinstance(self.inner, Pipeline) else self.X
 
 
-#: Lines of text, and the same as facts for JSON.
+#: A part of an explanation: lines of text, and the same content for JSON.
 Finding = tuple[list[str], dict[str, Any]]
 
 
@@ -151,7 +151,7 @@ def _prediction(outputs: RowOutputs) -> Finding:
         return [opening, table, *_other_classes(outputs), no_bounds], facts
     possible = [outputs.classes[k] for k in np.flatnonzero(outputs.possible)]
     lower, upper = (
-        float(side[0, outputs.best]) for side in (outputs.bounds.lower, outputs.bounds.upper)
+        float(bound[0, outputs.best]) for bound in (outputs.bounds.lower, outputs.bounds.upper)
     )
     width, others = upper - lower, 1 - upper
     facts["set"] = possible
@@ -192,9 +192,10 @@ def _cells(facts: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _doubt_sentence(label: Any, width: float, others: float, meaning: BoundsMeaning) -> str:
-    """Return the doubt and its two parts, rounded so that the parts add up.
+    """Return a sentence on the doubt and its two parts, rounded so that the parts add up.
 
-    The width is rounded as elsewhere: for evidential models it is repeated as ignorance.
+    The width is rounded by itself, since evidential models print it once more as ignorance; the
+    other part is the rounded total minus the rounded width.
     """
     total, between = round(width + others, 2), round(width, 2)
     if total == 0:
@@ -206,6 +207,7 @@ def _doubt_sentence(label: Any, width: float, others: float, meaning: BoundsMean
 
 
 def _class_facts(outputs: RowOutputs, k: int) -> dict[str, Any]:
+    """Return the outputs for one class, for JSON and for a row of the printed table."""
     facts = {"class": outputs.classes[k], "probability": float(outputs.proba[k])}
     if outputs.bounds is not None and outputs.possible is not None:
         facts["lower"] = float(outputs.bounds.lower[0, k])
@@ -291,10 +293,10 @@ def _splits(outputs: RowOutputs) -> Finding:
     column = {label: k for k, label in enumerate(outputs.classes)}
     lines, facts = [f"The splits on the way to {best}:"], []
     for node, side in tree.path(best):
-        start, split, stop = (int(part[node]) for part in (tree.start, tree.split, tree.stop))
+        start, split, stop = int(tree.start[node]), int(tree.split[node]), int(tree.stop[node])
         sides = [tree.leaves[start:split].tolist(), tree.leaves[split:stop].tolist()]
-        masses = [float(outputs.proba[[column[label] for label in part]].sum()) for part in sides]
-        probability = masses[side] / sum(masses) if sum(masses) > 0 else 0.5
+        sums = [float(outputs.proba[[column[label] for label in one]].sum()) for one in sides]
+        probability = sums[side] / sum(sums) if sum(sums) > 0 else 0.5
         taken, other = sides[side], sides[1 - side]
         lines.append(
             f"  {probability:.2f} for {join_some(taken, 'or')} rather than {join_some(other, 'or')}"
@@ -323,10 +325,10 @@ def _members(outputs: RowOutputs) -> Finding:
         return [], {}
     conflict = float(core.conflict(outputs.prepared)[0])
     facts = []
-    for (name, *_), (member, part) in zip(
+    for (name, *_), (member, inputs) in zip(
         core.estimators, core._inputs(outputs.prepared), strict=True
     ):
-        proba = member.predict_proba(part)[0]
+        proba = member.predict_proba(inputs)[0]
         k = int(np.argmax(proba))
         facts.append(
             {"member": name, "class": _plain(member.classes_[k]), "probability": float(proba[k])}
@@ -340,7 +342,7 @@ def _members(outputs: RowOutputs) -> Finding:
 
 
 def _familiarity(outputs: RowOutputs) -> Finding:
-    """Return the familiarity of the row, of novelty-aware models."""
+    """Return how similar the row is to the training rows, of novelty-aware models."""
     if not is_novelty_aware(outputs.model):
         return [], {}
     familiarity, rate = float(outputs.model.familiarity(outputs.X)[0]), float(outputs.model.rate)

@@ -12,7 +12,8 @@ import dubito
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-#: The most frequent values of a text column that have a feature each; all others have one together.
+#: A text column is encoded as at most this many features: one for each frequent value, and the last
+#: one for all others.
 MOST_VALUES = 50
 
 
@@ -26,16 +27,14 @@ class ColumnPlan(NamedTuple):
 
 
 class Recipe(NamedTuple):
-    """A model by name: a summary, the function that builds it, and parts of its kernels' names.
-
-    All of these kernels are compiled when the model is trained.
-    """
+    """A model of `dubito train`: how it is described and built, and when it is slow."""
 
     summary: str
     build: Callable[[ColumnPlan], Any]
+    #: Parts of the file names of the kernels that are compiled when the model is trained.
     kernels: tuple[str, ...] = ()
-    #: Whether a class must have two rows, because rows are held out for calibration or tuning.
-    needs_pairs: bool = True
+    #: Whether some class must have two rows, because rows are held out for calibration or tuning.
+    needs_two_rows: bool = True
     #: With more rows or classes than these, fitting is slow.
     most_rows: float = math.inf
     most_classes: float = 200
@@ -79,9 +78,9 @@ def _preprocessing(plan: ColumnPlan, *, scale: bool = True) -> Any:
     steps = {"number": make_pipeline(*numbers) if numbers else "passthrough", "text": one_hot}
     return ColumnTransformer(
         [
-            (kind, steps[kind], [name for name, own in plan.types.items() if own == kind])
-            for kind in steps
-            if kind in plan.types.values()
+            (type_, step, [name for name, own in plan.types.items() if own == type_])
+            for type_, step in steps.items()
+            if type_ in plan.types.values()
         ],
         verbose_feature_names_out=False,
     )
@@ -194,13 +193,13 @@ RECIPES = {
         "logistic regression, calibrated with bounds, and its reasons",
         _calibrated_logistic,
         AUTO_KERNELS,
-        needs_pairs=False,
+        needs_two_rows=False,
     ),
     "evidential-logistic": Recipe(
         "logistic regression as it is, read as evidence for and against each class",
         _evidential_logistic,
         ("evidence_weights",),
-        needs_pairs=False,
+        needs_two_rows=False,
     ),
     "imprecise": Recipe(
         "linear discriminant that knows the centres of classes only roughly",
@@ -216,14 +215,14 @@ RECIPES = {
         "a tree of two-way splits, for many classes, calibrated with bounds",
         _tree,
         ("logistic_node",),
-        needs_pairs=False,
+        needs_two_rows=False,
         most_classes=math.inf,
     ),
     "nested-ensemble": Recipe(
         "ten trees of two-way splits, pooled and calibrated with bounds",
         _ensemble,
         ("logistic_node",),
-        needs_pairs=False,
+        needs_two_rows=False,
         most_classes=math.inf,
     ),
     "calibrated-forest": Recipe(

@@ -102,5 +102,5 @@ def _run_script(script: Path, arguments: list[str]) -> int:
     while True:
         try:
             return process.wait()
-        except KeyboardInterrupt:  # the script gets it too, cleans up and says how to go on
+        except KeyboardInterrupt:  # the script gets it too, and ends by itself
             continue

@@ -153,7 +153,7 @@ def compute_outputs(
     saved: Saved,
     path: Path,
     label: str | None,
-    done: Callable[[int], None],
+    advance: Callable[[int], None],
     *,
     level: float | None = None,
     coverage: float | None = None,
@@ -168,7 +168,7 @@ def compute_outputs(
         CSV or Parquet.
     label : str or None
         The column of labels.
-    done : callable
+    advance : callable
         Called with the number of rows of each chunk.
     level : float or None
         Confidence level of the bounds.
@@ -205,7 +205,7 @@ def compute_outputs(
                     saved.model.predict_set(chunk.X, **set_options),
                 ]
         parts.append(part)
-        done(len(chunk.y))
+        advance(len(chunk.y))
     y, proba, *rest = (np.concatenate(part) for part in zip(*parts, strict=True))
     if not bounded:
         return TestOutputs(y, proba, None, None)
@@ -247,12 +247,12 @@ def model_inputs(saved: Saved, frame: pd.DataFrame, *, path: str | Path) -> Any:
     frame : DataFrame
         Rows with at least the columns of the model.
     path : str or Path
-        The file they come from, for messages.
+        Where they come from, for messages.
 
     Returns
     -------
     ndarray or DataFrame
-        Scores (n, columns); or features as the model knows them.
+        Scores (n, columns), or a table of the columns the model was fitted on.
 
     Raises
     ------
@@ -264,11 +264,11 @@ def model_inputs(saved: Saved, frame: pd.DataFrame, *, path: str | Path) -> Any:
     for name in names:
         if name not in frame.columns:
             raise CliError(f"column {name!r} is missing from {path}. {_fitted_on(names)}")
-    part = frame[names]
-    refuse_missing(part, path, empty_allowed=bool(stamp.options.get("impute")))
+    inputs = frame[names]
+    refuse_missing(inputs, path, empty_allowed=bool(stamp.options.get("impute")))
     if stamp.kind == "scores" or not stamp.columns:
-        return part.to_numpy(dtype=float)
-    return part
+        return inputs.to_numpy(dtype=float)
+    return inputs
 
 
 @contextmanager

@@ -57,7 +57,7 @@ class CalibrationTask:
     targets : str or None
         Targets of the likelihood; None for the default of the method.
     notes : list of str
-        Remarks on the file that are printed.
+        Remarks on the file, printed before the fit.
     """
 
     scores: FloatArray
@@ -130,8 +130,8 @@ def read_task(
     if not len(truth):
         raise CliError(f"{path} has no rows below its column names. Calibration needs some.")
     labels = np.unique(truth).tolist()
-    find = match_classifiers if options.method == JOINT else match_columns
-    match = find(table, label, labels, column_options)
+    matcher = match_classifiers if options.method == JOINT else match_columns
+    match = matcher(table, label, labels, column_options)
     frame = table.read(match.columns, dict.fromkeys(match.columns, "number"))
     refuse_missing(frame, path)
     task = CalibrationTask(
@@ -188,11 +188,11 @@ def held_out_errors(
     before = _as_probabilities(task)
     after = np.empty((len(task.codes), len(task.match.classes)))
     splits = StratifiedKFold(folds, shuffle=True, random_state=seed)
-    for rows, held in splits.split(task.scores, task.codes):
+    for rows, held_out in splits.split(task.scores, task.codes):
         with warnings.catch_warnings():  # the fit on all rows repeats it
             warnings.simplefilter("ignore", LabelMismatchWarning)
             model = task.fitted(rows)
-        after[held] = model.predict_proba(task.scores[held])
+        after[held_out] = model.predict_proba(task.scores[held_out])
         advance(1)
     return {
         "log_loss_before": _log_loss(task, before),
@@ -214,12 +214,12 @@ def opening(task: CalibrationTask) -> str:
     if task.method == JOINT:
         what = f"{counted(len(columns), 'classifier')} ({names}) of 2 classes"
     else:
-        of = "column" if len(columns) == 1 else "columns"
-        what = f"{len(classes):,} classes ({of} {names})"
-    kind = f", scores taken as {task.input}"
+        noun = "column" if len(columns) == 1 else "columns"
+        what = f"{len(classes):,} classes ({noun} {names})"
+    meaning = f", scores taken as {task.input}"
     if len(columns) == 1 or task.method == JOINT:
-        kind += f", higher meaning {classes[1]}"
-    return f"Read {len(task.codes):,} rows, {what}. Calibrating: {task.method}{kind} …"
+        meaning += f", higher meaning {classes[1]}"
+    return f"Read {len(task.codes):,} rows, {what}. Calibrating: {task.method}{meaning} …"
 
 
 def closing(task: CalibrationTask, numbers: dict[str, float | None], folds: int, why: str) -> str:
@@ -250,19 +250,19 @@ def _look_like_probabilities(task: CalibrationTask) -> bool:
     scores = task.scores
     if scores.min() < 0 or scores.max() > 1:
         return False
-    alone = scores.shape[1] == 1 or task.method == JOINT
-    return alone or bool((abs(scores.sum(axis=1) - 1) < _SUM_TOLERANCE).all())
+    separate = scores.shape[1] == 1 or task.method == JOINT  # columns need not sum to 1
+    return separate or bool((abs(scores.sum(axis=1) - 1) < _SUM_TOLERANCE).all())
 
 
 def _as_probabilities(task: CalibrationTask) -> FloatArray:
-    """Return uncalibrated probabilities; of several classifiers, those with the least log loss."""
+    """Return the scores as probabilities; of several classifiers, those with the least log loss."""
     scores = task.scores
     if scores.shape[1] > 1 and task.method != JOINT:
         if task.input != "proba":
             return np.asarray(softmax(scores, axis=1))
         return scores / scores.sum(axis=1, keepdims=True)  # removes rounding errors of the file
-    second = scores if task.input == "proba" else expit(scores)
-    each = [np.column_stack([1 - column, column]) for column in second.T]
+    of_second_class = scores if task.input == "proba" else expit(scores)
+    each = [np.column_stack([1 - column, column]) for column in of_second_class.T]
     return min(each, key=lambda proba: _log_loss(task, proba))
 
 

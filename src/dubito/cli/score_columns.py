@@ -75,14 +75,13 @@ def match_columns(
     """
     numbers, candidates = _candidate_columns(table, label, options)
     if options.classes is not None:
-        columns, classes = _pair_with_classes(candidates, labels, options.classes)
+        columns, classes = candidates, _given_classes(candidates, labels, options.classes)
     elif len(candidates) == 1:
-        columns, classes = (
-            candidates,
-            _two_classes(labels, f"one column of scores ({candidates[0]}) is enough for"),
-        )
+        columns = candidates
+        classes = _two_classes(labels, f"one column of scores ({columns[0]}) is enough for")
     else:
-        columns, classes = _by_name(candidates, labels, chosen=options.columns is not None)
+        columns = _columns_by_name(candidates, labels, chosen=options.columns is not None)
+        classes = list(labels)
     if len(columns) == 1:
         classes = _positive_last(columns[0], classes, options)
     elif options.positive is not None:
@@ -118,34 +117,31 @@ def match_classifiers(
     )
 
 
-def _pair_with_classes(
-    columns: list[str], labels: Sequence[Any], names: list[str]
-) -> tuple[list[str], list[Any]]:
-    """Return the columns and the classes given with --classes, as typed labels."""
-    one = len(columns) == 1 and len(names) == 2
-    if len(columns) != len(names) and not one:
+def _given_classes(columns: list[str], labels: Sequence[Any], names: list[str]) -> list[Any]:
+    """Return the classes named with --classes, converted to the type of the labels."""
+    one_column = len(columns) == 1 and len(names) == 2
+    if len(columns) != len(names) and not one_column:
         raise CliError(
             f"--classes names {counted(len(names), 'class')} ({name_ends(names)}) for "
             f"{counted(len(columns), 'column')} of scores ({name_ends(columns)}). Name one class "
             "for each column, and choose the columns with --columns."
         )
     positions = class_positions(labels, names)
-    unknown = [name for name, at in zip(labels, positions, strict=True) if at is None]
-    if unknown:
+    lacking = [label for label, position in zip(labels, positions, strict=True) if position is None]
+    if lacking:
         raise CliError(
-            f"--classes lacks {name_ends(unknown)}, which occurs among the labels. It names "
+            f"--classes lacks {name_ends(lacking)}, which occurs among the labels. It names "
             f"{name_ends(names)}."
         )
-    written = dict(zip(positions, labels, strict=True))
-    kind = type(labels[0])
+    label_at = dict(zip(positions, labels, strict=True))
+    label_type = type(labels[0])
     try:
-        classes = [written[i] if i in written else kind(name) for i, name in enumerate(names)]
+        return [label_at[i] if i in label_at else label_type(name) for i, name in enumerate(names)]
     except ValueError as error:
         raise CliError(
             f"--classes must name labels such as {name_ends(labels)}: whole numbers. It names "
             f"{name_ends(names)}."
         ) from error
-    return columns, classes
 
 
 def _candidate_columns(
@@ -191,22 +187,24 @@ def _positive_last(column: str | None, classes: list[Any], options: ColumnOption
     return classes if position == 1 else classes[::-1]
 
 
-def _by_name(
-    columns: list[str], labels: Sequence[Any], *, chosen: bool
-) -> tuple[list[str], list[Any]]:
-    """Return the columns that are named after labels, as in cat, p_cat or cat_score."""
+def _columns_by_name(columns: list[str], labels: Sequence[Any], *, chosen: bool) -> list[str]:
+    """Return the column named after each label, as in cat, p_cat or cat_score.
+
+    Other columns with the same prefix and suffix are an error; if the columns were `chosen` with
+    --columns, any other column is.
+    """
     if len(labels) == 1:
         raise CliError(f"all rows have the label {labels[0]}: there is nothing to learn from.")
     texts = [str(name) for name in labels]
-    found = _affixes(columns, texts)
-    if not found:
+    affixes = _affixes(columns, texts)
+    if not affixes:
         raise _no_match_error(columns, labels)
-    if len(found) > 1:
-        ways = " or ".join(f"{before}{texts[0]}{after}, …" for before, after in found)
+    if len(affixes) > 1:
+        ways = " or ".join(f"{before}{texts[0]}{after}, …" for before, after in affixes)
         raise CliError(
             f"several sets of columns are named after the classes: {ways}. Choose with --columns."
         )
-    before, after = found[0]
+    before, after = affixes[0]
     matched = [before + text + after for text in texts]
     spare = [name for name in columns if name not in matched]
     alike = [
@@ -222,32 +220,35 @@ def _by_name(
             f"({name_ends(unmatched)}). Where these are scores of classes, name the classes of all "
             f"columns ({name_ends(rest)}) with --classes; else choose the columns with --columns."
         )
-    return matched, list(labels)
+    return matched
 
 
 def _affixes(columns: list[str], texts: list[str]) -> list[tuple[str, str]]:
-    """Return the prefixes and suffixes of labels in column names; exact names are preferred."""
+    """Return each (prefix, suffix) with which every label is the name of a column.
+
+    Only ("", "") is returned if the labels themselves are names of columns.
+    """
     known = set(columns)
     if known.issuperset(texts):
         return [("", "")]
-    found = []
+    affixes = []
     for name in columns:
-        at = name.find(texts[0])
-        while at >= 0:
-            before, after = name[:at], name[at + len(texts[0]) :]
+        start = name.find(texts[0])
+        while start >= 0:
+            before, after = name[:start], name[start + len(texts[0]) :]
             if all(before + text + after in known for text in texts):
-                found.append((before, after))
-            at = name.find(texts[0], at + 1)
-    return found
+                affixes.append((before, after))
+            start = name.find(texts[0], start + 1)
+    return affixes
 
 
 def _no_match_error(columns: list[str], labels: Sequence[Any]) -> CliError:
-    found = [label for label in labels if str(label) in columns]
-    if len(found) > 1:
-        lacking = [label for label in labels if label not in found]
+    named = [label for label in labels if str(label) in columns]
+    if len(named) > 1:
+        lacking = [label for label in labels if label not in named]
         return CliError(
             f"no column of numbers is named after the label {name_ends(lacking)}, as there are for "
-            f"{name_ends(found)}. Correct the labels, or give each its column of scores."
+            f"{name_ends(named)}. Correct the labels, or give each its column of scores."
         )
     if len(labels) == 2:
         return CliError(

@@ -6,7 +6,6 @@ The format is detected from the first bytes, not from the file name.
 from __future__ import annotations
 
 import csv as python_csv
-import difflib
 import fnmatch
 from functools import cached_property
 from pathlib import Path
@@ -14,12 +13,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from pyarrow import parquet
 
 from dubito._wording import counted, name_ends
-from dubito.cli import csv_reader
-from dubito.cli.console import CliError
+from dubito.cli import csv_reader, parquet_reader
+from dubito.cli.console import CliError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -30,11 +27,13 @@ if TYPE_CHECKING:
 
 #: Most cells of a chunk: 32 MiB of numbers.
 CELLS = 2**22
+#: Most rows of a chunk.
+CHUNK_ROWS = 65_536
 
 
 def chunk_rows(columns: int) -> int:
-    """Return the number of rows in a chunk, so that memory stays bounded."""
-    return max(1, min(65_536, CELLS // max(1, columns)))
+    """Return the number of rows in a chunk of so many columns, so that memory stays bounded."""
+    return max(1, min(CHUNK_ROWS, CELLS // max(1, columns)))
 
 
 class Table:
@@ -57,7 +56,7 @@ class Table:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        _refuse_no_file(self.path)
+        _refuse_unreadable(self.path)
         with self.path.open("rb") as file:
             self._parquet = file.read(4) == b"PAR1"
         self._dialect = (
@@ -73,12 +72,14 @@ class Table:
 
     @property
     def rows(self) -> int | None:
-        """The number of rows, if it is known without reading them all."""
-        return self._parquet_file().metadata.num_rows if self._parquet else None
+        """The number of rows, of a Parquet file; None for CSV, which would have to be read."""
+        if not self._parquet:
+            return None
+        return parquet_reader.open_parquet(self.path).metadata.num_rows
 
     @cached_property
     def estimated_rows(self) -> int | None:
-        """About how many rows there are; None for a gzipped file."""
+        """The number of rows, of CSV estimated from its first MiB; None for a gzipped file."""
         if self._parquet:
             return self.rows
         if self._dialect.compression:
@@ -100,16 +101,16 @@ class Table:
         -------
         list of str
         """
-        found: dict[str, None] = {}
-        for part in split_names(wanted):
-            if part in self.names:
-                matches = [part]
+        selected: dict[str, None] = {}
+        for pattern in split_names(wanted):
+            if pattern in self.names:
+                matches = [pattern]
             else:
-                matches = [name for name in self.names if fnmatch.fnmatchcase(name, part)]
+                matches = [name for name in self.names if fnmatch.fnmatchcase(name, pattern)]
             if not matches:
-                raise self.missing(part)
-            found.update(dict.fromkeys(matches))
-        return list(found)
+                raise self.missing(pattern)
+            selected.update(dict.fromkeys(matches))
+        return list(selected)
 
     def number_columns(self) -> list[str]:
         """Return the columns of numbers, and those of text in which most cells are numbers.
@@ -143,10 +144,8 @@ class Table:
     def _text_columns(self) -> list[str]:
         """Return the text columns, without the dates, booleans and lists of Parquet files."""
         if self._parquet:
-            return [
-                field.name for field in self._parquet_file().schema_arrow if _is_text(field.type)
-            ]
-        return [name for name, kind in self.types.items() if kind == "text"]
+            return parquet_reader.text_columns(self.path)
+        return [name for name, own in self.types.items() if own == "text"]
 
     def missing(self, name: str, why: str = "", taken: Collection[str] = ()) -> CliError:
         """Return the error for a column that does not exist.
@@ -165,8 +164,7 @@ class Table:
         CliError
         """
         free = [other for other in self.names if other not in taken]
-        near = difflib.get_close_matches(name, free, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(name, free, repr)
         why = why or f"Its columns are {name_ends(self.names)}."
         if len(self.names) == 1:
             why += (
@@ -191,22 +189,22 @@ class Table:
         -------
         DataFrame
         """
-        kinds = self._kinds(columns, types)
+        read_as = self._column_types(columns, types)
         while True:
             try:
-                batches = list(self._batches(kinds))
+                batches = list(self._batches(read_as))
             except csv_reader.BadCellError as error:
                 if error.column in (types or {}):
                     raise
-                kinds[error.column] = "text"  # only the first rows are numbers
+                read_as[error.column] = "text"  # only the first rows are numbers
             else:
-                return _frame(batches, kinds)
+                return _frame(batches, read_as)
 
     def chunks(
         self,
         columns: Sequence[str] | None = None,
         types: Mapping[str, str] | None = None,
-        rows: int = 65_536,
+        rows: int = CHUNK_ROWS,
     ) -> Iterator[pd.DataFrame]:
         """Yield columns, some rows at a time.
 
@@ -222,30 +220,24 @@ class Table:
         DataFrame
             With the rows' numbers as its index.
         """
-        kinds = self._kinds(columns, types)
+        read_as = self._column_types(columns, types)
         start, pending, count = 0, [], 0
-        for batch in self._batches(kinds, rows):
+        for batch in self._batches(read_as, rows):
             pending.append(batch)
             count += batch.num_rows
             while count >= rows:
                 table = pa.Table.from_batches(pending)
-                yield _frame(table.slice(0, rows).to_batches(), kinds, start)
+                yield _frame(table.slice(0, rows).to_batches(), read_as, start)
                 pending, start, count = table.slice(rows).to_batches(), start + rows, count - rows
         if count:
-            yield _frame(pending, kinds, start)
+            yield _frame(pending, read_as, start)
 
     def _read_names(self) -> list[str]:
         if self._parquet:
-            return list(self._parquet_file().schema_arrow.names)
+            return list(parquet_reader.open_parquet(self.path).schema_arrow.names)
         return csv_reader.read_names(self.path, self._dialect)
 
-    def _parquet_file(self) -> parquet.ParquetFile:
-        try:
-            return parquet.ParquetFile(self.path)
-        except (pa.ArrowException, OSError) as error:
-            raise CliError(f"{self.path} is a damaged Parquet file ({error}).") from error
-
-    def _kinds(
+    def _column_types(
         self, columns: Sequence[str] | None, types: Mapping[str, str] | None
     ) -> dict[str, str]:
         """Return the wanted columns, in order, with the type each is read as."""
@@ -262,24 +254,15 @@ class Table:
     def types(self) -> dict[str, str]:
         """Type of each column, "number" or "text", from the first rows."""
         if self._parquet:
-            return {
-                field.name: "number" if _is_number(field.type) else "text"
-                for field in self._parquet_file().schema_arrow
-            }
+            return parquet_reader.infer_types(self.path)
         return csv_reader.infer_types(self.path, self._dialect)
 
-    def _batches(self, kinds: Mapping[str, str], rows: int = 65_536) -> Iterator[pa.RecordBatch]:
-        if not self._parquet:
-            yield from csv_reader.read_batches(self.path, self._dialect, self.names, kinds)
-            return
-        start = 0
-        for batch in self._parquet_file().iter_batches(batch_size=rows, columns=list(kinds)):
-            arrays = [
-                _cast(batch.column(name), kind, name, self.path, start)
-                for name, kind in kinds.items()
-            ]
-            start += batch.num_rows
-            yield pa.RecordBatch.from_arrays(arrays, names=list(kinds))
+    def _batches(
+        self, types: Mapping[str, str], rows: int = CHUNK_ROWS
+    ) -> Iterator[pa.RecordBatch]:
+        if self._parquet:
+            return parquet_reader.read_batches(self.path, types, rows)
+        return csv_reader.read_batches(self.path, self._dialect, self.names, types)
 
 
 def split_names(text: str) -> list[str]:
@@ -294,14 +277,15 @@ def split_names(text: str) -> list[str]:
     return next(python_csv.reader([text], skipinitialspace=True), [])
 
 
-def _refuse_no_file(path: Path) -> None:
+def _refuse_unreadable(path: Path) -> None:
+    """Raise an error for folders, stdin, missing files, and pipes, which can be read only once."""
     if path.is_dir():
         raise CliError(f"{path} is a folder, not a table. Name a CSV or Parquet file.")
     if str(path) == "-":
         raise CliError("dubito reads a table twice, so not from stdin: save it, and name the file.")
     if not path.exists():
-        near = difflib.get_close_matches(path.name, _neighbours(path), n=1, cutoff=0.8)
-        hint = f" Did you mean {path.with_name(near[0])}?" if near else ""
+        files = [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else []
+        hint = did_you_mean(path.name, files, path.with_name, cutoff=0.8)
         raise CliError(f"there is no file {path}.{hint}")
     if not path.is_file():
         raise CliError(
@@ -309,12 +293,8 @@ def _refuse_no_file(path: Path) -> None:
         )
 
 
-def _neighbours(path: Path) -> list[str]:
-    return [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else []
-
-
 def _refuse_duplicate_names(path: Path, names: list[str]) -> None:
-    duplicates = sorted({name for name in names if names.count(name) > 1}) if names else []
+    duplicates = sorted({name for name in names if names.count(name) > 1})
     if duplicates:
         raise CliError(
             f"{path} has several columns named {name_ends(duplicates)}. Give each column its own "
@@ -322,62 +302,20 @@ def _refuse_duplicate_names(path: Path, names: list[str]) -> None:
         )
 
 
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_integer(kind)
-        or pa.types.is_floating(kind)
-        or pa.types.is_decimal(kind)
-        or pa.types.is_null(kind)
-    )
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
-
-
-def _cast(array: pa.Array, kind: str, name: str, path: Path, start: int) -> pa.Array:
-    """Return a column of a Parquet file converted to the type it is read as."""
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    if kind == "as_is":
-        return array
-    try:
-        if kind == "number":
-            return pc.cast(array, pa.float64())
-        return pc.cast(array, pa.string())
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        row, cell = _first_uncastable(array)
-        raise CliError(
-            f"column {name!r} of {path} holds {cell!r} in row {start + row}, which is not a "
-            f"{kind}. Correct it, or leave the column out."
-        ) from error
-
-
-def _first_uncastable(array: pa.Array) -> tuple[int, object]:
-    for row, cell in enumerate(array.to_pylist()):
-        try:
-            float(cell)
-        except (TypeError, ValueError):
-            if cell is not None:
-                return row, cell
-    return 0, array[0].as_py()
-
-
-def _frame(batches: list[pa.RecordBatch], kinds: Mapping[str, str], start: int = 0) -> pd.DataFrame:
-    """Return batches as one frame, with row numbers as its index."""
+def _frame(batches: list[pa.RecordBatch], types: Mapping[str, str], start: int = 0) -> pd.DataFrame:
+    """Return batches as one data frame, with row numbers from `start` as its index."""
     import pandas as pd  # noqa: PLC0415 - heavy
 
     if not batches:
         empty = {"number": float, "text": object, "as_is": object}
-        return pd.DataFrame({name: pd.Series(dtype=empty[kind]) for name, kind in kinds.items()})
+        return pd.DataFrame({name: pd.Series(dtype=empty[own]) for name, own in types.items()})
     table = pa.Table.from_batches(batches)
-    exact = [name for name, kind in kinds.items() if kind == "as_is"]
-    frame = table.select([name for name in kinds if name not in exact]).to_pandas()
-    for name in exact:  # pandas would turn integers beside empty cells into floats
+    as_is = [name for name, own in types.items() if own == "as_is"]
+    frame = table.select([name for name in types if name not in as_is]).to_pandas()
+    for name in as_is:  # pandas would turn integers beside empty cells into floats
         frame[name] = pd.Series(pd.array(table[name], dtype=pd.ArrowDtype(table[name].type)))
     frame.index = pd.RangeIndex(start, start + len(table))
-    return frame[list(kinds)]
+    return frame[list(types)]
 
 
 def refuse_missing(frame: pd.DataFrame, path: str | Path, *, empty_allowed: bool = False) -> None:
@@ -395,18 +333,18 @@ def refuse_missing(frame: pd.DataFrame, path: str | Path, *, empty_allowed: bool
     cells = frame.to_numpy()
     if cells.dtype.kind == "f" and np.isfinite(cells).all():
         return  # fast path; checking thousands of columns one by one is slow
-    first: dict[str, IntArray] = {}
+    bad_rows: dict[str, IntArray] = {}
     for name in frame.columns:
         column = frame[name]
         bad = np.zeros(len(frame), bool) if empty_allowed else column.isna().to_numpy()
         if column.dtype.kind == "f":
             bad = bad | np.isinf(column.to_numpy())
         if bad.any():
-            first[name] = np.flatnonzero(bad)
-    if not first:
+            bad_rows[name] = np.flatnonzero(bad)
+    if not bad_rows:
         return
-    rows = np.unique(np.concatenate(list(first.values())))
-    name = min(first, key=lambda name: first[name][0])
+    rows = np.unique(np.concatenate(list(bad_rows.values())))
+    name = min(bad_rows, key=lambda name: bad_rows[name][0])
     what = "infinite numbers" if empty_allowed else "empty cells, nan or infinite numbers"
     raise CliError(
         f"{path} has {counted(len(rows), 'row')} with {what} (first: row "

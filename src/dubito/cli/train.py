@@ -10,16 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from dubito.cli.console import CliError, Console
-from dubito.cli.options import (
-    FLAG,
-    Columns,
-    Force,
-    Json,
-    Output,
-    Quiet,
-    Seed,
-)
+from dubito.cli.console import CliError, Console, did_you_mean
+from dubito.cli.options import FLAG, Columns, Force, Json, Output, Quiet, Seed
 from dubito.cli.recipes import DEFAULT, RECIPES
 
 if TYPE_CHECKING:
@@ -34,7 +26,7 @@ if TYPE_CHECKING:
 INNER_FOLDS = 5
 
 #: From this many rows on, boosted trees gain from several threads.
-WORTH_THREADS = 10_000
+ROWS_FOR_THREADS = 10_000
 
 #: Measures that are printed; `dubito evaluate` prints all.
 SHOWN_MEASURES = ("accuracy", "log_loss", "ece", "coverage", "mean_set_size", "u80")
@@ -162,7 +154,7 @@ class Wrappers(NamedTuple):
         return dubito.NoveltyAwareClassifier(model, cv=folds) if self.novelty else model
 
     def words(self) -> str:
-        """Return a phrase that names the wrappers."""
+        """Return a phrase that names the wrappers; empty without any."""
         parts = [
             words
             for wanted, words in (
@@ -205,10 +197,7 @@ def _print_files(
 def _recipe(name: str) -> Recipe:
     if name in RECIPES:
         return RECIPES[name]
-    from difflib import get_close_matches  # noqa: PLC0415 - rarely needed
-
-    near = get_close_matches(name, RECIPES, n=1)
-    hint = f" Did you mean {near[0]}?" if near else ""
+    hint = did_you_mean(name, RECIPES)
     raise CliError(
         f"there is no model {name!r}.{hint} The models are {', '.join(RECIPES)}; "
         "dubito train --help says what each is."
@@ -233,14 +222,15 @@ def _check_required(target: str | None, output: Path | None, data: Path) -> tupl
 def _print_rows(
     rows: TrainingData, target: str, model: str, wrappers: Wrappers, console: Console
 ) -> dict[str, Any]:
+    """Print what was read and what is trained, and return the same for JSON."""
     from dubito._wording import name_ends  # noqa: PLC0415 - heavy
     from dubito.cli.training_data import left_out_line  # noqa: PLC0415
 
     classes, counts = rows.class_counts()
-    kinds = list(rows.types.values())
+    types = list(rows.types.values())
     console.say(
-        f"Read {len(rows.y):,} rows, {len(kinds)} columns ({kinds.count('number')} of numbers, "
-        f"{kinds.count('text')} of text), {len(classes):,} classes in column {target!r} "
+        f"Read {len(rows.y):,} rows, {len(types)} columns ({types.count('number')} of numbers, "
+        f"{types.count('text')} of text), {len(classes):,} classes in column {target!r} "
         f"({name_ends(classes.tolist())})."
     )
     if rows.left_out:
@@ -273,7 +263,7 @@ def _builder(
         import numpy as np  # noqa: PLC0415
 
         folds = min(INNER_FOLDS, int(np.unique(y, return_counts=True)[1].max()))
-        if folds < 2 and (recipe.needs_pairs or any(wrappers)):
+        if folds < 2 and (recipe.needs_two_rows or any(wrappers)):
             raise CliError(
                 f"{model}{wrappers.words()} sets rows aside for calibration or tuning, and among "
                 f"{len(y)} rows no class has two of them. Give more rows, or --model "
@@ -303,11 +293,11 @@ def fit_and_measure(
     with (
         _limit_threads(len(rows.y)),
         _collected_warnings() as notes,
-        console.progress(len(folds) + 1, "training", unit="fits") as done,
+        console.progress(len(folds) + 1, "training", unit="fits") as advance,
     ):
-        estimates = cross_validate(build, rows, folds, done)
+        estimates = cross_validate(build, rows, folds, advance)
         fitted = build(rows.y).fit(rows.X, rows.y)
-        done(1)
+        advance(1)
     _print_measures(estimates, len(folds), cv, console)
     measured = {"folds": len(folds), "cross_validation": as_plain(estimates)}
     return fitted, measured, notes
@@ -318,7 +308,7 @@ def _limit_threads(rows: int) -> Iterator[None]:
     """Use one OpenMP thread for few rows: on a busy machine threads wait for each other."""
     from threadpoolctl import threadpool_limits  # noqa: PLC0415
 
-    with threadpool_limits(1 if rows < WORTH_THREADS else None, user_api="openmp"):
+    with threadpool_limits(1 if rows < ROWS_FOR_THREADS else None, user_api="openmp"):
         yield
 
 
@@ -341,16 +331,16 @@ def _print_measures(estimates: dict[str, Estimate], folds: int, cv: int, console
 
 @contextmanager
 def _collected_warnings() -> Iterator[list[str]]:
-    """Yield a list that holds one note for each kind of warning after the block."""
+    """Yield a list that holds one note for each category of warning after the block."""
     notes: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         # Expected: small classes are absent from some inner folds.
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
         yield notes
-    kinds = {warning.category: str(warning.message) for warning in reversed(caught)}
-    for kind, message in reversed(kinds.items()):
-        times = sum(warning.category is kind for warning in caught)
+    messages = {warning.category: str(warning.message) for warning in reversed(caught)}
+    for category, message in reversed(messages.items()):
+        times = sum(warning.category is category for warning in caught)
         first = message.strip().splitlines()[0]
         notes.append(f"{first} (said {times} times)" if times > 1 else first)
 

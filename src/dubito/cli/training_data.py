@@ -35,13 +35,13 @@ ROWS_TO_COUNT = 20
 
 
 class TrainingData(NamedTuple):
-    """Features, labels, what the columns hold, which were left out and why, and notes."""
+    """Features and labels of the rows to train on."""
 
     X: pd.DataFrame
     y: AnyArray
-    types: dict[str, str]
-    left_out: dict[str, str]
-    notes: tuple[str, ...] = ()
+    types: dict[str, str]  # column -> "number" or "text"
+    left_out: dict[str, str]  # column -> why it is not used
+    notes: tuple[str, ...] = ()  # remarks to print
 
     def class_counts(self) -> tuple[AnyArray, IntArray]:
         """Return the classes and the rows of each."""
@@ -49,12 +49,11 @@ class TrainingData(NamedTuple):
 
     def text_values(self) -> dict[str, list[str]]:
         """Return the values of each text column that has at most `MOST_VALUES`."""
-        seen = {
-            name: self.X[name].dropna().unique() for name in self.X if self.types[name] == "text"
-        }
+        texts = [name for name in self.X if self.types[name] == "text"]
+        distinct = {name: self.X[name].dropna().unique() for name in texts}
         return {
             name: sorted(map(str, values))
-            for name, values in seen.items()
+            for name, values in distinct.items()
             if len(values) <= MOST_VALUES
         }
 
@@ -102,7 +101,8 @@ def read_training_data(
     else:
         left_out = _constant(frame)
         notes = [
-            f"column {name!r} {it.description}: it is taken as text." for name, it in mixed.items()
+            f"column {name!r} {column.description}: it is taken as text."
+            for name, column in mixed.items()
         ]
     X = frame.drop(columns=list(left_out))
     if X.empty:
@@ -114,10 +114,10 @@ def read_training_data(
     refuse_missing(X, path, empty_allowed=True)  # infinite numbers
     if not impute:
         _refuse_empty_cells(X, path)
-    return TrainingData(X, y, {name: _kind(X[name]) for name in X}, left_out, tuple(notes))
+    return TrainingData(X, y, {name: _column_type(X[name]) for name in X}, left_out, tuple(notes))
 
 
-def _kind(column: pd.Series) -> str:
+def _column_type(column: pd.Series) -> str:
     return "number" if column.dtype.kind == "f" else "text"
 
 
@@ -156,11 +156,11 @@ def _as_numbers(labels: AnyArray) -> FloatArray | None:
 
 def _constant(frame: pd.DataFrame) -> dict[str, str]:
     """Return the columns that are empty or constant, and why they are left out."""
-    texts = {0: "is empty", 1: "holds one value only"}
+    reasons = {0: "is empty", 1: "holds one value only"}
     distinct = {name: frame[name].nunique(dropna=True) for name in frame}
     # One value beside empty cells is informative: whether a cell is empty differs.
     return {
-        name: texts[n]
+        name: reasons[n]
         for name, n in distinct.items()
         if n == 0 or (n == 1 and not frame[name].isna().any())
     }
@@ -168,7 +168,7 @@ def _constant(frame: pd.DataFrame) -> dict[str, str]:
 
 def _refuse_stray_text(mixed: Mapping[str, MixedColumn], path: Path) -> None:
     """Raise an error for a column of numbers with a few cells of text."""
-    stray = {name: it.description for name, it in mixed.items() if it.few_texts}
+    stray = {name: column.description for name, column in mixed.items() if column.few_texts}
     if not stray:
         return
     name, *others = stray
@@ -188,7 +188,7 @@ def _uninformative(frame: pd.DataFrame, mixed: Mapping[str, MixedColumn]) -> dic
             continue
         why = (
             _identifier_reason(frame[name])
-            if _kind(frame[name]) == "text"
+            if _column_type(frame[name]) == "text"
             else _counter_reason(frame[name])
         )
         if why:
@@ -258,7 +258,7 @@ def split_training_data(
 
 
 def digest(path: Path) -> str:
-    """Return the SHA-256 of a file, by which a test on the training file is noticed."""
+    """Return the SHA-256 of a file, stored in models to recognise their training file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -300,8 +300,8 @@ def mixed_columns(table: Table, frame: pd.DataFrame) -> dict[str, MixedColumn]:
     dict of str to MixedColumn
     """
     texts = [name for name in frame if frame[name].dtype.kind != "f"]
-    found = {name: _mixed(table, frame[name]) for name in texts}
-    return {name: mixed for name, mixed in found.items() if mixed is not None}
+    columns = {name: _mixed(table, frame[name]) for name in texts}
+    return {name: mixed for name, mixed in columns.items() if mixed is not None}
 
 
 def _mixed(table: Table, column: pd.Series) -> MixedColumn | None:

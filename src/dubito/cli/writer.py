@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pyarrow import csv, parquet
 
 from dubito.cli.console import CliError
-from dubito.cli.csv_reader import unlike_text
+from dubito.cli.csv_reader import non_text_content
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,7 +56,7 @@ class TableWriter:
 
     @property
     def is_text(self) -> bool:
-        """Whether numbers are written as text."""
+        """Whether the file is CSV, in which numbers are text."""
         return self.path is None or self._suffix != ".parquet"
 
     def __enter__(self) -> Self:
@@ -94,14 +94,14 @@ class TableWriter:
 
     def __exit__(
         self,
-        kind: type[BaseException] | None,
+        error_type: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
         if self._file is None or self.path is None:
             return
         try:
-            if kind is None:
+            if error_type is None:
                 self._sink.close()
                 self._file.close()
                 self._draft.replace(self.path.resolve())
@@ -117,14 +117,14 @@ class CsvSink:
 
     def __init__(self, file: Any) -> None:
         self._stream = self._opened(file)
-        self._fresh = True
+        self._header_written = False
 
     def write(self, table: pa.Table) -> None:
         """Write rows, after the column names the first time."""
-        if self._fresh:
+        if not self._header_written:
             _refuse_unwritable(table.schema)
             self._stream.write(_header(table.schema.names))
-            self._fresh = False
+            self._header_written = True
         style = "needed" if _needs_quotes(table) else "none"
         csv.write_csv(
             table, self._stream, csv.WriteOptions(include_header=False, quoting_style=style)
@@ -187,9 +187,9 @@ def check_outputs(outputs: Sequence[Path], inputs: Sequence[Path], *, force: boo
     CliError
         If an output cannot be written.
     """
-    places = [path.resolve() for path in (*inputs, *outputs)]
+    resolved = [path.resolve() for path in (*inputs, *outputs)]
     for path in outputs:
-        if places.count(path.resolve()) > 1:
+        if resolved.count(path.resolve()) > 1:
             raise CliError(
                 f"{path} is named twice: each file that is read or written needs a name of its own."
             )
@@ -211,9 +211,9 @@ def check_output(path: Path, *, force: bool) -> None:
 
 
 def draft_path(path: Path) -> Path:
-    """Return the hidden temporary file in the folder of `path`."""
-    whole = path.resolve()
-    return whole.with_name(f".{whole.name}.{os.getpid()}.part")
+    """Return the path of a hidden temporary file in the folder of `path`."""
+    resolved = path.resolve()
+    return resolved.with_name(f".{resolved.name}.{os.getpid()}.part")
 
 
 def cannot_write(path: Path, error: OSError) -> CliError:
@@ -231,22 +231,23 @@ def _suffix(path: Path) -> str:
 def _refuse_unwritable(schema: pa.Schema) -> None:
     """Raise an error for columns that cannot be written as CSV."""
     for field in schema:
-        held = unlike_text(field.type)
-        if held:
+        content = non_text_content(field.type)
+        if content:
             raise CliError(
-                f"column {field.name!r} holds {held}, which have no place in a CSV file. Write to "
-                "a .parquet file instead, or leave the column out."
+                f"column {field.name!r} holds {content}, which have no place in a CSV file. Write "
+                "to a .parquet file instead, or leave the column out."
             )
 
 
 def _header(names: list[str]) -> bytes:
+    """Return the line of column names; pyarrow would put every name in quotes."""
     text = io.StringIO()
     python_csv.writer(text, lineterminator="\n").writerow(names)
     return text.getvalue().encode()
 
 
 def _needs_quotes(table: pa.Table) -> bool:
-    """Whether a text cell holds a comma, a quote or a line break."""
+    """Return whether a text cell holds a comma, a quote or a line break."""
     return any(
         pc.any(pc.match_substring_regex(column, _QUOTED_CHARACTERS)).as_py()
         for column in table.columns
