@@ -1,4 +1,4 @@
-"""Defaults: which rows and calibrators are used, bounds for decisions, trees of an ensemble."""
+"""Defaults: which calibrators are used, bounds for decisions, trees of an ensemble."""
 
 from __future__ import annotations
 
@@ -14,19 +14,12 @@ from dubito.calibration import EvidentialMultinomialCalibrator, PlattCalibrator
 from dubito.datasets import make_many_classes
 from dubito.decision import reject
 from dubito.dichotomies import NestedDichotomyClassifier, NestedDichotomyEnsemble
-from dubito.dichotomies._training_rows import ClassRows, fold_masks, hold_out
 from dubito.metrics import expected_calibration_error
 
 from reference.dichotomies import RowRecorder
 
 DIGITS, DIGIT = load_digits(return_X_y=True)
 TRAIN, REST = np.arange(0, 1797, 6), np.arange(1, 1797, 3)
-
-
-def rows_of(codes, weight=None):
-    codes = np.asarray(codes)
-    weight = np.ones(len(codes)) if weight is None else np.asarray(weight, dtype=float)
-    return ClassRows(np.zeros((len(codes), 1)), codes, weight, np.unique(codes), weighted=False)
 
 
 def many(n_classes=200, n_rows=10, separation=0.6, seed=0):
@@ -42,44 +35,6 @@ def many(n_classes=200, n_rows=10, separation=0.6, seed=0):
 
 
 # Held-out rows
-
-
-def test_folds_hold_out_every_row_except_the_only_one_of_a_class():
-    rng = np.random.default_rng(0)
-    codes = rng.permutation(np.repeat(np.arange(30), rng.integers(1, 9, 30)))
-    weight = np.where(rng.random(len(codes)) < 0.1, 0.0, 1.0)
-    weight[np.unique(codes, return_index=True)[1]] = 1.0
-    folds = np.array(fold_masks(rows_of(codes, weight), 5, rng))
-    held = folds.sum(axis=0)
-    sizes = np.bincount(codes, weight)
-    np.testing.assert_array_equal(held, (weight > 0) & (sizes[codes] > 1))
-    for fold in folds:
-        assert (np.bincount(codes, weight * ~fold) > 0).all()
-    assert np.ptp(folds.sum(axis=1)) <= 1
-
-
-@pytest.mark.parametrize(
-    ("codes", "n_parts", "n_held", "refit"),
-    [
-        (np.arange(500), 0, 0, None),  # one row of each class: none can be held out
-        (np.arange(300) % 290, 5, 20, True),
-        (np.arange(999) % 9, 5, 999, True),
-        (np.arange(1000) % 9, 1, 100, True),
-        (np.arange(19_999) % 9, 1, 1000, True),
-        (np.arange(20_000) % 9, 1, 1000, False),
-    ],
-    ids=["alone", "hardly", "few", "some", "more", "many"],
-)
-def test_default_holdout(codes, n_parts, n_held, refit):
-    rows = rows_of(codes)
-    holdout = hold_out(rows, "auto", np.random.default_rng(0))
-    assert len(holdout.parts) == n_parts
-    assert sum(part.sum() for part in holdout.parts) == pytest.approx(n_held, abs=1)
-    if n_parts:
-        assert holdout.refit is refit
-        assert np.count_nonzero(holdout.final_rows(rows).weight) == len(codes) - n_held * (
-            not refit
-        )
 
 
 def test_every_row_is_scored_by_a_tree_fitted_without_it():

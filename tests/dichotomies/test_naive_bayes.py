@@ -13,10 +13,30 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.naive_bayes import GaussianNB, MultinomialNB
 
-from dubito.dichotomies import DichotomyTree
-from dubito.dichotomies._naive_bayes import fit_gaussian, fit_multinomial, node_ptr
+from dubito.dichotomies import DichotomyTree, NestedDichotomyClassifier
+from dubito.dichotomies._kernels.gaussian_naive_bayes import fit_gaussian_nodes
+from dubito.dichotomies._kernels.leaf_order import node_spans
+from dubito.dichotomies._kernels.multinomial_naive_bayes import (
+    fit_multinomial_nodes,
+    smoothing_counts,
+)
 
 SEEDS = st.integers(0, 2**32 - 1)
+
+
+def fit_gaussian(X, weight, offset, tree, estimator, **options):
+    weight = np.ones(X.shape[0]) if weight is None else weight
+    options["smoothing"] = estimator.var_smoothing
+    return fit_gaussian_nodes(X, weight, offset, tree, **options)
+
+
+def fit_multinomial(X, weight, offset, tree, estimator, **options):
+    weight = np.ones(X.shape[0]) if weight is None else weight
+    options["fit_prior"] = estimator.fit_prior
+    options["alpha"] = smoothing_counts(
+        estimator.alpha, X.shape[1], force_alpha=estimator.force_alpha
+    )
+    return fit_multinomial_nodes(X, weight, offset, tree, **options)
 
 
 def draw_tree(rng, n_classes):
@@ -78,7 +98,7 @@ def assert_cross_like_refits(fit, estimator, drawn, n_folds, *, rtol=1e-9):
     """Compare out-of-fold scores with models fitted to the other folds of a node's rows."""
     X, weight, offset, tree = drawn
     cross = fit(X, weight, offset, tree, estimator, n_folds=n_folds)[1]
-    ptr = node_ptr(offset, tree)
+    ptr = node_spans(offset, tree).packed()
     assert len(cross) == ptr[-1]
     for t in range(tree.n_nodes):
         begin, middle, end = (offset[a[t]] for a in (tree.start, tree.split, tree.stop))
@@ -343,24 +363,22 @@ def test_sparse_models_store_present_features_only():
 
 
 @pytest.mark.parametrize(
-    ("fit", "estimator", "message"),
+    ("estimator", "message"),
     [
-        (fit_gaussian, GaussianNB(var_smoothing=-1), "var_smoothing"),
-        (fit_multinomial, MultinomialNB(alpha=-1), "alpha"),
-        (fit_multinomial, MultinomialNB(alpha=[1.0, 1.0, 1.0]), "alpha"),
+        (GaussianNB(var_smoothing=-1), "var_smoothing"),
+        (MultinomialNB(alpha=-1), "alpha"),
+        (MultinomialNB(alpha=[1.0, 1.0, 1.0]), "alpha"),
     ],
 )
-def test_invalid_parameters_raise_as_in_scikit_learn(fit, estimator, message):
-    tree = DichotomyTree.from_nested((0, 1))
+def test_invalid_parameters_raise_as_in_scikit_learn(estimator, message):
     with pytest.raises(ValueError, match=message):
-        fit(np.ones((4, 2)), None, np.array([0, 2, 4]), tree, estimator)
+        NestedDichotomyClassifier(estimator).fit(np.ones((4, 2)), [0, 0, 1, 1])
 
 
 def test_unsuitable_rows_raise():
-    tree, offset = DichotomyTree.from_nested((0, 1)), np.array([0, 2, 4])
-    X = np.array([[1.0], [2.0], [-3.0], [1.0]])
+    X, y = np.array([[1.0], [2.0], [-3.0], [1.0]]), [0, 0, 1, 1]
     with pytest.raises(TypeError, match="dense"):
-        fit_gaussian(sparse.csr_array(X), None, offset, tree, GaussianNB())
+        NestedDichotomyClassifier(GaussianNB()).fit(sparse.csr_array(X), y)
     for rows in (X, sparse.csr_array(X)):
         with pytest.raises(ValueError, match="negative value -3"):
-            fit_multinomial(rows, None, offset, tree, MultinomialNB())
+            NestedDichotomyClassifier(MultinomialNB(), internal=None).fit(rows, y)

@@ -24,8 +24,7 @@ from dubito.calibration import (
     VectorCalibrator,
 )
 from dubito.calibration.errors import CalibrationInputError
-from dubito.dichotomies._calibrators import read_internal
-from dubito.dichotomies._node_calibration import fit_node_maps
+from dubito.dichotomies import NestedDichotomyClassifier
 
 from reference.packed_nodes import QUERIES, Packed, gaussian_nodes
 
@@ -75,7 +74,9 @@ def test_probabilities_are_those_of_a_calibrator_at_each_node(calibrator, nodes)
 def test_names_mean_calibrators_with_default_parameters(name):
     packed = gaussian_nodes([5, 40])
     calibrator = {"platt": PlattCalibrator(), "isotonic": IsotonicCalibrator()}[name]
-    assert repr(read_internal(name)) == repr(calibrator)
+    assert repr(NestedDichotomyClassifier(internal=name)._calibrators().internal) == repr(
+        calibrator
+    )
     got, expected = packed.fit(name), packed.fit(calibrator)
     np.testing.assert_array_equal(got.log_odds(packed.queries), expected.log_odds(packed.queries))
 
@@ -191,7 +192,7 @@ def test_slopes_and_intercepts_of_affine_maps(calibrator):
 
 def test_no_slopes_if_they_would_lose_digits():
     packed = Packed([[[(0, 1), (1, 1)], [(1, 1), (3, 1)]]])
-    packed.cross += 1e9
+    packed.out_of_fold += 1e9
     assert packed.fit("platt").affine is None
 
 
@@ -212,7 +213,7 @@ ALL += [EvidentialIsotonicCalibrator(), EvidentialBinningCalibrator(), BetaCalib
 @pytest.mark.parametrize("internal", ALL, ids=repr)
 def test_nodes_without_scores_are_not_calibrated(internal):
     packed = gaussian_nodes([6, 1, 9])
-    packed.cross[packed.ptr[1] : packed.ptr[2]] = np.nan
+    packed.out_of_fold[packed.ptr[1] : packed.ptr[2]] = np.nan
     maps, full = packed.fit(internal), gaussian_nodes([6, 1, 9]).fit(internal)
     log_odds = maps.log_odds(packed.queries)
     np.testing.assert_array_equal(log_odds[:, 1], QUERIES)
@@ -242,7 +243,7 @@ def test_extreme_scores_have_finite_log_odds_within_their_bounds(internal):
 @pytest.mark.parametrize("internal", ALL, ids=repr)
 def test_extreme_training_scores(internal):
     packed = gaussian_nodes([5, 5])
-    packed.cross[[0, 9]] = -1e308, np.inf
+    packed.out_of_fold[[0, 9]] = -1e308, np.inf
     assert np.isfinite(packed.fit(internal).log_odds(packed.queries)).all()
 
 
@@ -266,14 +267,14 @@ def test_bounds_contain_the_probability(calibrator, nodes):
 @pytest.mark.parametrize(
     "calibrator", [IsotonicCalibrator(smoothing=0), BinningCalibrator(n_bins=9)], ids=repr
 )
-def test_certainty_is_cut_at_half_the_frequency_of_one_more_row(calibrator):
+def test_certainty_is_limited_to_half_the_frequency_of_one_more_row(calibrator):
     packed = gaussian_nodes([20], gap=9.0)
     proba = expit(packed.fit(calibrator).log_odds(packed.queries))[:, 0]
     expected = clone(calibrator).fit(*packed.of(0)).predict_proba(QUERIES)[:, 1]
-    cut = 0.5 / 41
+    floor = 0.5 / 41
     if calibrator.get_params().get("smoothing") == 0:
         assert {0.0, 1.0} <= set(expected)
-        expected = np.clip(expected, cut, 1 - cut)
+        expected = np.clip(expected, floor, 1 - floor)
     np.testing.assert_allclose(proba, expected, rtol=1e-12)
 
 
@@ -327,19 +328,18 @@ def test_sigmoids_have_a_small_gradient():
 def test_weights_are_found_by_the_first_row_of_a_node():
     """The order of weights differs from that of scores, because nodes have rows in common."""
     packed = gaussian_nodes([4, 6])
-    weight = np.concatenate([np.full(3, 9.0), packed.weight[8:] * 2, packed.weight[:8] * 3])
-    first = np.array([3 + 12, 3])
-    where = {"weight": weight, "first": first}
-    maps = fit_node_maps(PlattCalibrator(), packed.cross, packed.ptr, packed.middle, **where)
+    other = gaussian_nodes([4, 6])
+    other.weight = np.concatenate([np.full(3, 9.0), packed.weight[8:] * 2, packed.weight[:8] * 3])
+    other.first = np.array([3 + 12, 3])
     packed.weight = np.concatenate([packed.weight[:8] * 3, packed.weight[8:] * 2])
     np.testing.assert_array_equal(
-        maps.log_odds(packed.queries), packed.fit("platt").log_odds(packed.queries)
+        other.fit("platt").log_odds(packed.queries), packed.fit("platt").log_odds(packed.queries)
     )
 
 
 def test_float32_scores():
     packed = gaussian_nodes([7])
-    packed.cross = packed.cross.astype(np.float32)
+    packed.out_of_fold = packed.out_of_fold.astype(np.float32)
     maps = packed.fit("isotonic")
     table = packed.queries.astype(np.float32)
     assert maps.log_odds(table).dtype == np.float64
@@ -400,11 +400,10 @@ def test_raw_targets_with_overlapping_sides():
 
 
 def test_a_tree_without_nodes_has_empty_maps():
-    empty = {"weight": np.ones(3), "first": np.zeros(0, dtype=np.intp)}
-    nothing = np.zeros(0, dtype=np.intp)
-    for internal in map(read_internal, [None, *ALL]):
-        maps = fit_node_maps(internal, np.zeros(0), np.zeros(1, dtype=np.intp), nothing, **empty)
-        assert maps.log_odds(np.zeros((4, 0))).shape == (4, 0)
+    empty = Packed([])
+    empty.weight = np.ones(3)
+    for internal in (None, *ALL):
+        assert empty.fit(internal).log_odds(np.zeros((4, 0))).shape == (4, 0)
 
 
 def test_isotonic_log_odds_are_those_of_the_probability():

@@ -1,4 +1,9 @@
-"""Packed nodes of a tree, the input of calibration maps, and one calibrator for each node."""
+"""Packed nodes of a tree, the input of calibration maps, and one calibrator for each node.
+
+The only tests of modules that are neither public nor kernels, besides those of tasks: maps are
+compared for scores that no classifier gives, such as nan, infinite ones, and nodes without rows in
+common.
+"""
 
 import numpy as np
 from sklearn.base import clone
@@ -15,15 +20,16 @@ class Packed:
     def __init__(self, nodes):
         sides = [[np.array(side, dtype=float).reshape(-1, 2) for side in node] for node in nodes]
         self.nodes = [np.concatenate(pair) for pair in sides]
-        self.middle = np.array([len(left) for left, _ in sides], dtype=np.intp)
+        self.n_left = np.array([len(left) for left, _ in sides], dtype=np.intp)
         self.ptr = np.cumsum([0, *map(len, self.nodes)])
-        rows = np.concatenate(self.nodes)
-        self.cross, self.weight = 0.5 * rows[:, 0], rows[:, 1]
+        self.first = self.ptr[:-1]
+        rows = np.concatenate([np.empty((0, 2)), *self.nodes])
+        self.out_of_fold, self.weight = 0.5 * rows[:, 0], rows[:, 1]
 
     def fit(self, internal, **options):
-        options |= {"weight": self.weight, "first": self.ptr[:-1]}
+        options |= {"weight": self.weight, "first": self.first}
         calibrator = read_internal(internal)
-        return fit_node_maps(calibrator, self.cross, self.ptr, self.middle, **options)
+        return fit_node_maps(calibrator, self.out_of_fold, self.ptr, self.n_left, **options)
 
     def by_hand(self, calibrator):
         """Return one fitted calibrator for each node."""
@@ -35,8 +41,8 @@ class Packed:
 
     def of(self, t):
         part = slice(self.ptr[t], self.ptr[t + 1])
-        event = np.arange(self.ptr[t + 1] - self.ptr[t]) >= self.middle[t]
-        return self.cross[part], event.astype(int), self.weight[part]
+        event = np.arange(self.ptr[t + 1] - self.ptr[t]) >= self.n_left[t]
+        return self.out_of_fold[part], event.astype(int), self.weight[part]
 
     @property
     def queries(self):

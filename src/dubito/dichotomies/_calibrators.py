@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from dubito._typing import FloatArray
-    from dubito.dichotomies._training_rows import ClassRows, Holdout
+    from dubito.dichotomies._kernels.holdout import Holdout
+    from dubito.dichotomies._training_rows import ClassRows
 
-#: Smallest log-probability that an external calibrator named by the user is given.
-_SMALLEST = float(np.log(1e-16))
+#: Floor of the log-probabilities given to an external calibrator that the user chose.
+_LOG_FLOOR = float(np.log(1e-16))
 
 
 class Calibrators(NamedTuple):
@@ -45,7 +46,7 @@ def is_auto(value: Any) -> bool:
 
 
 def read_calibrators(internal: Any, external: Any, estimator: Any) -> Calibrators:
-    """Return the calibrators that `internal` and `external` of a tree name; raise for other values.
+    """Return the calibrators that `internal` and `external` of a tree specify, or raise.
 
     If both are "auto", both are chosen. If one is named, even None, the other is omitted: each of
     the schemes that Leathart et al. 2019 compare in tables 4 and 5 is then named by one parameter.
@@ -98,7 +99,7 @@ def read_external(external: Any) -> BaseCalibrator | None:
 
 
 def _instance_hint(value: Any) -> str:
-    """Return what to write in place of a class of calibrators."""
+    """Return a hint to pass an instance, if the value is a class of calibrators."""
     if isinstance(value, type) and issubclass(value, BaseCalibrator):
         return f" Pass an instance: {value.__name__}()."
     return ""
@@ -141,56 +142,58 @@ class HeldOutRows(NamedTuple):
 
 def held_out_rows(rows: ClassRows, holdout: Holdout) -> HeldOutRows:
     """Return the held-out rows of all parts, one part after the other."""
-    held = np.concatenate([np.flatnonzero(part) for part in holdout.parts])
-    return HeldOutRows(rows.classes[rows.codes[held]], rows.weight[held], rows.classes)
+    index = np.concatenate([np.flatnonzero(part) for part in holdout.parts])
+    return HeldOutRows(rows.classes[rows.codes[index]], rows.weight[index], rows.classes)
 
 
 def fit_external(
-    calibrator: BaseCalibrator, log_proba: FloatArray, held: HeldOutRows, *, cut: bool
+    calibrator: BaseCalibrator, log_proba: FloatArray, held_out: HeldOutRows, *, floored: bool
 ) -> BaseCalibrator:
     """Return a clone fitted to the log-probabilities of held-out rows.
 
-    Its classes are all those of the model: those without a held-out row keep their column. `cut`
-    is that of `as_scores`.
+    Its classes are all those of the model: those without a held-out row keep their column.
+    `floored` is that of `as_scores`.
     """
     fitted = clone(calibrator)
     if fitted.classes is None:
-        fitted.set_params(classes=held.classes)
-    scores = as_scores(fitted, log_proba, cut=cut)
-    return fitted.fit(scores, held.labels, sample_weight=held.weight)
+        fitted.set_params(classes=held_out.classes)
+    scores = as_scores(fitted, log_proba, floored=floored)
+    return fitted.fit(scores, held_out.labels, sample_weight=held_out.weight)
 
 
 def best_external(
-    calibrator: BaseCalibrator, variants: list[FloatArray], held: HeldOutRows
+    calibrator: BaseCalibrator, variants: list[FloatArray], held_out: HeldOutRows
 ) -> tuple[int, BaseCalibrator]:
     """Return the index of the best of several models after calibration, and its calibrator.
 
     The best has the smallest log loss on the held-out rows; `variants` are the models'
     log-probabilities of them.
     """
-    fitted = [fit_external(calibrator, log_proba, held, cut=False) for log_proba in variants]
+    fitted = [
+        fit_external(calibrator, log_proba, held_out, floored=False) for log_proba in variants
+    ]
     losses = [
-        _log_loss(one.predict_log_proba(as_scores(one, log_proba, cut=False)), held)
+        _log_loss(one.predict_log_proba(as_scores(one, log_proba, floored=False)), held_out)
         for one, log_proba in zip(fitted, variants, strict=True)
     ]
     best = int(np.argmin(losses))
     return best, fitted[best]
 
 
-def _log_loss(log_proba: FloatArray, held: HeldOutRows) -> float:
-    columns = np.searchsorted(held.classes, held.labels)
-    return -float(held.weight @ log_proba[np.arange(len(columns)), columns])
+def _log_loss(log_proba: FloatArray, held_out: HeldOutRows) -> float:
+    columns = np.searchsorted(held_out.classes, held_out.labels)
+    return -float(held_out.weight @ log_proba[np.arange(len(columns)), columns])
 
 
-def as_scores(calibrator: BaseCalibrator, log_proba: FloatArray, *, cut: bool) -> FloatArray:
+def as_scores(calibrator: BaseCalibrator, log_proba: FloatArray, *, floored: bool) -> FloatArray:
     """Return log-probabilities in the form of the calibrator's scores: one column for two classes.
 
-    With `cut` they are raised to log(1e-16). The log-odds of naive Bayes reach thousands, and a
+    With `floored` they are at least log(1e-16). The log-odds of naive Bayes reach thousands, and a
     few such rows with another label would dominate the fit. By default nodes are calibrated
-    first, and no cut is needed.
+    first, and no floor is needed.
     """
-    if cut:
-        log_proba = np.maximum(log_proba, _SMALLEST)
+    if floored:
+        log_proba = np.maximum(log_proba, _LOG_FLOOR)
     if calibrator.input == "proba":
         proba = np.exp(log_proba)
         return proba if log_proba.shape[1] > 2 else proba[:, 1]

@@ -1,7 +1,7 @@
 """Evidential maps of all nodes: belief and plausibility, and bounds at a confidence level.
 
 Those of sigmoids are tabulated for all scores: belief and plausibility in the fit, bounds at a
-level when that level is first used. Those of isotonic maps are steps between the training scores.
+confidence level when it is first used. Those of isotonic maps are constant between training scores.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 #: Cost of the tables of a node besides that of its rows, in rows.
 _FIXED_COST = 100.0
 
-#: Number of levels whose tables are kept, and a lock: several threads may use a new level.
+#: Number of confidence levels whose tables are kept, and a lock: threads may tabulate a new level.
 _N_KEPT_LEVELS = 4
 _TABLES_LOCK = Lock()
 
@@ -42,45 +42,44 @@ _TABLES_LOCK = Lock()
 class EvidentialSigmoidMaps(NodeMaps):
     """Sigmoids with tables of belief and plausibility.
 
-    Panels ``start[t]:start[t + 1]`` of `edges` and `series` are those of node t, over the angles
-    given by its `frames`; an uncalibrated node has none, and None in `levels`. Bounds are those of
+    Panels ``start[t]:start[t + 1]`` of `edges` and `series` are those of node t, over angles in its
+    `angle_units`; an uncalibrated node has none. `level_likelihoods` are those from which bounds at
+    a confidence level are computed, None at an uncalibrated node. Bounds are those of
     ``EvidentialLogisticCalibrator(targets=targets)`` within 1e-8. A table takes 10 to 50
-    milliseconds for any number of rows, a lookup 0.2 microseconds.
+    milliseconds for any number of rows, a look-up 0.2 microseconds.
     """
 
     has_bounds: ClassVar[bool] = True
 
     sigmoids: SigmoidMaps
-    frames: FloatArray  # (nodes, 2)
+    angle_units: FloatArray  # (nodes, 2)
     start: IntArray
     edges: FloatArray
     series: FloatArray
-    levels: tuple[
-        LogisticLevelLikelihoods | None, ...
-    ]  # the likelihoods from which level bounds are made
+    level_likelihoods: tuple[LogisticLevelLikelihoods | None, ...]
     gaps: tuple[FloatArray, ...]  # standardised scores next to a threshold that separates the sides
 
     @classmethod
     def fit(cls, rows: NodeRows, *, targets: str, n_jobs: int | None) -> Self:
-        """Fit the maps of ``EvidentialLogisticCalibrator(targets=targets)`` at all nodes."""
+        """Return fitted maps of ``EvidentialLogisticCalibrator(targets=targets)`` of all nodes."""
         from dubito.dichotomies._kernels.node_sigmoid_beliefs_compiled import DEGREE  # noqa: PLC0415 - loads numba
 
         sigmoids, usable = SigmoidMaps.fit(rows, targets=targets), rows.usable()
         tasks = plan_tasks(np.where(usable, rows.sizes + _FIXED_COST, 0.0), count_tasks(n_jobs))
         shared = (rows, sigmoids.coef, rows.side_targets(targets), usable)
         done = run_tasks(_tables_of, shared, tasks, n_jobs=n_jobs)
-        frames = np.zeros((rows.n_nodes, 2))
+        units = np.zeros((rows.n_nodes, 2))
         edges = [np.empty(0)] * rows.n_nodes
         series = [np.empty((0, 2, DEGREE + 1))] * rows.n_nodes
-        levels: list[LogisticLevelLikelihoods | None] = [None] * rows.n_nodes
+        likelihoods: list[LogisticLevelLikelihoods | None] = [None] * rows.n_nodes
         gaps = [np.empty(0)] * rows.n_nodes
         for task, tables in zip(tasks, done, strict=True):
             for node, table in zip(task[usable[task]], tables, strict=True):
-                frames[node], edges[node], series[node], levels[node], gaps[node] = table
+                units[node], edges[node], series[node], likelihoods[node], gaps[node] = table
         start = np.cumsum([0, *map(len, edges)])
         none = np.empty((0, 2, DEGREE + 1))  # there may be no nodes
         all_edges, all_series = np.concatenate([[], *edges]), np.concatenate([none, *series])
-        return cls(sigmoids, frames, start, all_edges, all_series, tuple(levels), tuple(gaps))
+        return cls(sigmoids, units, start, all_edges, all_series, tuple(likelihoods), tuple(gaps))
 
     def log_odds(self, scores: FloatArray) -> FloatArray:
         """Return the log-odds of the estimate."""
@@ -90,11 +89,11 @@ class EvidentialSigmoidMaps(NodeMaps):
         """Return belief and plausibility; those of an uncalibrated node are 0 and 1."""
         from dubito.dichotomies._kernels.node_sigmoid_beliefs_compiled import sigmoid_bounds  # noqa: PLC0415
 
-        tables = (self.start, self.frames, self.edges, self.series)
+        tables = (self.start, self.angle_units, self.edges, self.series)
         return sigmoid_bounds(contiguous(scores), self.sigmoids.coef, tables)
 
     def level_bounds(self, scores: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-        """Return the hull of the cuts of each node's two likelihoods."""
+        """Return the hull of the cuts of the contours of each node's two likelihoods."""
         from dubito.dichotomies._kernels.node_sigmoid_levels_compiled import sigmoid_level_bounds  # noqa: PLC0415
 
         return sigmoid_level_bounds(contiguous(scores), self.sigmoids.coef, self._tables_at(level))
@@ -102,16 +101,18 @@ class EvidentialSigmoidMaps(NodeMaps):
     def _tables_at(self, level: float) -> tuple[FloatArray, ...]:
         """Return the tables of a level; those of the last few levels are kept."""
         with _TABLES_LOCK:
-            known = self.__dict__.setdefault("_level_tables", {})
-            if level not in known:
-                while len(known) >= _N_KEPT_LEVELS:
-                    known.pop(next(iter(known)))
-                known[level] = _level_tables(self.levels, self.gaps, root_chi2_quantile(level))
-            tables: tuple[FloatArray, ...] = known[level]
+            kept = self.__dict__.setdefault("_level_tables", {})
+            if level not in kept:
+                while len(kept) >= _N_KEPT_LEVELS:
+                    kept.pop(next(iter(kept)))
+                kept[level] = _level_tables(
+                    self.level_likelihoods, self.gaps, root_chi2_quantile(level)
+                )
+            tables: tuple[FloatArray, ...] = kept[level]
             return tables
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out the tables of levels, which can be computed again."""
+        """Return the state without the tables of levels, which can be computed again."""
         return {name: value for name, value in self.__dict__.items() if name != "_level_tables"}
 
 
@@ -123,7 +124,7 @@ def _tables_of(
 
 
 def _table_of(rows: NodeRows, coef: FloatArray, sides: FloatArray, node: int) -> tuple[Any, ...]:
-    """Return frame, edges and series of a node, its likelihoods, and its gap."""
+    """Return angle units, edges and series of a node, its likelihoods, and its gap."""
     from dubito.dichotomies._kernels.node_sigmoid_beliefs_compiled import tabulate_beliefs  # noqa: PLC0415
 
     centre, scale, slope, intercept, _ = coef
@@ -147,20 +148,25 @@ def _gap(x: FloatArray, event: BoolArray) -> FloatArray:
 
 
 def _level_tables(
-    levels: tuple[LogisticLevelLikelihoods | None, ...], gaps: tuple[FloatArray, ...], t: float
+    likelihoods: tuple[LogisticLevelLikelihoods | None, ...],
+    gaps: tuple[FloatArray, ...],
+    t: float,
 ) -> tuple[Any, ...]:
-    """Return the start of the panels of each node, frames, edges and series."""
-    from dubito.dichotomies._kernels.node_sigmoid_levels_compiled import DEGREE, tabulate_levels  # noqa: PLC0415
+    """Return the start of the panels of each node, angle units, edges and series."""
+    from dubito.dichotomies._kernels.node_sigmoid_levels_compiled import DEGREE, tabulate_level_ends  # noqa: PLC0415
 
-    frames = np.zeros((len(levels), 2))
-    edges, series = [np.empty(0)] * len(levels), [np.empty((0, 4, DEGREE + 1))] * len(levels)
-    for node, (own, gap) in enumerate(zip(levels, gaps, strict=True)):
+    units = np.zeros((len(likelihoods), 2))
+    edges, series = (
+        [np.empty(0)] * len(likelihoods),
+        [np.empty((0, 4, DEGREE + 1))] * len(likelihoods),
+    )
+    for node, (own, gap) in enumerate(zip(likelihoods, gaps, strict=True)):
         if own is not None:
-            both = ((e.likelihood, e.model) for e in (own.shrunk, own.raw))
-            frames[node], edges[node], series[node] = tabulate_levels(*both, gap, t)
+            fits = ((one.likelihood, one.model) for one in (own.shrunk, own.raw))
+            units[node], edges[node], series[node] = tabulate_level_ends(*fits, gap, t)
     start = np.cumsum([0, *map(len, edges)])
     none = np.empty((0, 4, DEGREE + 1))  # there may be no nodes
-    return start, frames, np.concatenate([[], *edges]), np.concatenate([none, *series])
+    return start, units, np.concatenate([[], *edges]), np.concatenate([none, *series])
 
 
 @dataclass(frozen=True, repr=False)
@@ -182,7 +188,7 @@ class EvidentialIsotonicMaps(NodeMaps):
 
     @classmethod
     def fit(cls, rows: NodeRows, *, exact: bool, n_jobs: int | None) -> Self:
-        """Fit the maps of ``EvidentialIsotonicCalibrator(exact=exact)`` at all nodes."""
+        """Return fitted maps of ``EvidentialIsotonicCalibrator(exact=exact)`` of all nodes."""
         from dubito.dichotomies._kernels.node_isotonic_compiled import pool_ties_of_nodes  # noqa: PLC0415 - loads numba
 
         pools, count = pool_ties_of_nodes(rows.packed)

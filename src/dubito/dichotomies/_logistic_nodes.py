@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dubito._typing import FloatArray, IntArray
-    from dubito.dichotomies._training_rows import LeafRows, Spans
+    from dubito.dichotomies._kernels.leaf_order import LeafRows, Spans
     from dubito.dichotomies.tree import DichotomyTree
 
-#: Parameters of scikit-learn's estimator that do not change its optimum, or that are used here.
+#: Parameters of `LogisticRegression` that may have any value: they do not change its optimum, or
+#: are used here.
 _FREE = {
     "C", "fit_intercept", "solver", "tol", "max_iter", "n_jobs", "random_state", "verbose",
     "warm_start",
@@ -109,7 +110,7 @@ def plain_logistic(estimator: Any) -> LogisticSettings | None:
 
 
 @dataclass(frozen=True)
-class _Standard:
+class _StandardisedRows:
     """Dense rows in leaf order, standardised, with a column of ones for the intercept."""
 
     X: FloatArray
@@ -132,23 +133,22 @@ def fit_logistic_nodes(
     """
     spans = rows.spans(tree)
     fit = _fit_sparse if sp.issparse(rows.source) else _fit_dense
-    model, cross = fit(rows, spans, settings, n_folds, n_jobs)
-    _check_finite(model.intercept, cross, spans)
-    return model, cross
+    model, out_of_fold = fit(rows, spans, settings, n_folds, n_jobs)
+    _check_finite(model.intercept, out_of_fold, spans)
+    return model, out_of_fold
 
 
-def _check_finite(intercept: FloatArray, cross: FloatArray, spans: Spans) -> None:
+def _check_finite(intercept: FloatArray, out_of_fold: FloatArray, spans: Spans) -> None:
     """Raise if a fit failed: out-of-fold scores may be nan only if a side has a single row."""
-    lost = ~np.isfinite(intercept)
-    if len(cross):
-        sums = np.add.reduceat(cross, spans.packed()[:-1])
-        alone = np.minimum(spans.n_left, spans.sizes - spans.n_left) < 2
-        lost |= ~np.isfinite(sums) & ~alone
-    if lost.any():
+    failed = ~np.isfinite(intercept)
+    if len(out_of_fold):
+        sums = np.add.reduceat(out_of_fold, spans.packed()[:-1])
+        failed |= ~np.isfinite(sums) & ~spans.has_single_row
+    if failed.any():
         raise FloatingPointError(
-            f"logistic regression failed at {lost.sum()} of {len(lost)} nodes, the first with "
-            f"{spans.sizes[np.argmax(lost)]} rows; are there features or weights of extreme size? "
-            "StandardScaler often helps."
+            f"logistic regression failed at {failed.sum()} of {len(failed)} nodes, the first with "
+            f"{spans.sizes[np.argmax(failed)]} rows; are there features or weights of extreme "
+            "size? StandardScaler often helps."
         )
 
 
@@ -169,11 +169,11 @@ def _fit_dense(
     w = np.empty((len(spans.first), standard.X.shape[1]))
     for task, (fitted, _) in zip(tasks, done, strict=True):
         w[task] = fitted
-    cross = _unpack([c for _, c in done], tasks, spans) if n_folds else np.empty(0)
+    out_of_fold = _unpack([c for _, c in done], tasks, spans) if n_folds else np.empty(0)
     p = len(standard.scale)
     coef = (w[:, :p] / standard.scale).astype(standard.X.dtype)
     intercept = w[:, p] if settings.fit_intercept else np.zeros(len(w))
-    return DenseLinearNodes(coef, intercept, standard.shift), cross
+    return DenseLinearNodes(coef, intercept, standard.shift), out_of_fold
 
 
 def _fit_dense_group(  # noqa: PLR0917 - shared arrays come one by one
@@ -189,17 +189,17 @@ def _fit_dense_group(  # noqa: PLR0917 - shared arrays come one by one
     from dubito.dichotomies._kernels.logistic_node_compiled import fit_dense_node  # noqa: PLC0415 - slow to import
 
     nodes, intercept, tolerance, n_folds = task
-    fitted, cross = [], []
+    fitted, out_of_fold = [], []
     for node in nodes:
         a, m, b = int(first[node]), int(middle[node]), int(last[node])
         settings = penalty, intercept, tolerance
         w, scores, _, _ = fit_dense_node(X[a:b], (a, m - a), weight[a:b], settings, n_folds)
         fitted.append(w)
-        cross.append(scores)
-    return np.array(fitted), np.concatenate(cross)
+        out_of_fold.append(scores)
+    return np.array(fitted), np.concatenate(out_of_fold)
 
 
-def _standardise(rows: LeafRows, *, intercept: bool) -> _Standard:
+def _standardise(rows: LeafRows, *, intercept: bool) -> _StandardisedRows:
     """Return dense rows in leaf order, standardised in blocks so that only one copy is made.
 
     Features are centred only with an intercept, which absorbs the shift. Scaling changes the
@@ -231,7 +231,7 @@ def _standardise(rows: LeafRows, *, intercept: bool) -> _Standard:
     if intercept:
         X[:, p] = 1.0
         penalty = np.append(penalty, 0.0)
-    return _Standard(X, shift, scale, penalty)
+    return _StandardisedRows(X, shift, scale, penalty)
 
 
 def _fit_sparse(
@@ -239,7 +239,7 @@ def _fit_sparse(
 ) -> tuple[SparseLinearNodes, FloatArray]:
     p = rows.source.shape[1]
     tasks, done = _fit_sparse_groups(rows, spans, settings, n_folds, n_jobs)
-    cross = _unpack([group[2] for group in done], tasks, spans) if n_folds else np.empty(0)
+    out_of_fold = _unpack([group[2] for group in done], tasks, spans) if n_folds else np.empty(0)
     intercept = np.empty(len(spans.first))
     fitted: list[Any] = [None] * len(intercept)
     for task in tasks:
@@ -247,7 +247,7 @@ def _fit_sparse(
         intercept[task] = constants
         for node, weights in zip(task, columns, strict=True):
             fitted[node] = weights
-    return SparseLinearNodes(_by_column(fitted, p), intercept), cross
+    return SparseLinearNodes(_by_column(fitted, p), intercept), out_of_fold
 
 
 def _fit_sparse_groups(
@@ -301,27 +301,27 @@ def _fit_sparse_group(  # noqa: PLR0917
     from dubito.dichotomies._kernels.logistic_node_compiled import fit_sparse_node  # noqa: PLC0415 - slow to import
 
     nodes, p, intercept, tolerance, n_folds = task
-    place = np.full(p, -1, np.int32)
-    fitted, constants, cross = [], [], []
+    local_index = np.full(p, -1, np.int32)
+    fitted, constants, out_of_fold = [], [], []
     for node in nodes:
         a, m, b = int(first[node]), int(middle[node]), int(last[node])
         begin, end = indptr[a], indptr[b]
         starts = (indptr[a : b + 1] - begin).astype(np.uintp)
         entries = starts, indices[begin:end], data[begin:end]
         present, w, scores, _, _ = fit_sparse_node(
-            entries, (a, m - a), weight[a:b], (intercept, tolerance), n_folds, place
+            entries, (a, m - a), weight[a:b], (intercept, tolerance), n_folds, local_index
         )
         fitted.append((present, w[:-1].astype(data.dtype)))
         constants.append(w[-1])
-        cross.append(scores)
-    return fitted, np.array(constants), np.concatenate(cross)
+        out_of_fold.append(scores)
+    return fitted, np.array(constants), np.concatenate(out_of_fold)
 
 
-def _unpack(cross: list[FloatArray], tasks: list[IntArray], spans: Spans) -> FloatArray:
+def _unpack(out_of_fold: list[FloatArray], tasks: list[IntArray], spans: Spans) -> FloatArray:
     """Return the out-of-fold log-odds of all tasks in the order of the nodes."""
     begins = spans.packed()
     out = np.empty(begins[-1])
-    for scores, task in zip(cross, tasks, strict=True):
+    for scores, task in zip(out_of_fold, tasks, strict=True):
         ends = np.cumsum(spans.sizes[task])
         for node, end in zip(task, ends, strict=True):
             size = spans.sizes[node]

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.special import expit
 from sklearn.base import clone
 
+from dubito._numerics.log_odds import floored_log_odds
 from dubito.calibration.errors import CalibrationInputError
 from dubito.dichotomies._evidential_node_maps import EvidentialIsotonicMaps, EvidentialSigmoidMaps
 from dubito.dichotomies._node_maps import (
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray, IntArray
     from dubito.calibration.base import BaseCalibrator
 
-#: Smallest distance from 0 and 1 of probabilities that reach them by rounding only.
-_ROUNDING = 1e-16
+#: Floor of probabilities that are 0 by rounding only.
+_ROUNDING_FLOOR = 1e-16
 
 #: Cost of a fit besides that of its rows, in rows.
 _FIXED_COST = 100.0
@@ -38,9 +39,9 @@ _FIXED_COST = 100.0
 
 def fit_node_maps(
     calibrator: BaseCalibrator | None,
-    cross: FloatArray | None,
+    out_of_fold: FloatArray,
     ptr: IntArray,
-    middle: IntArray,
+    n_left: IntArray,
     *,
     weight: FloatArray,
     first: IntArray,
@@ -53,12 +54,13 @@ def fit_node_maps(
     calibrator : calibrator or None
         A calibrator for two classes, cloned and fitted to log-odds, or to probabilities if its
         ``input`` is "proba". None: no calibration.
-    cross : ndarray or None
-        Out-of-fold log-odds of the right side, those of node t in ``cross[ptr[t]:ptr[t + 1]]``. A
-        node whose scores contain nan, or that has none, is not calibrated. None without calibrator.
+    out_of_fold : ndarray
+        Out-of-fold log-odds of the right side, those of node t in
+        ``out_of_fold[ptr[t]:ptr[t + 1]]``. A node whose scores contain nan, or that has none, is
+        not calibrated. Not used without a calibrator.
     ptr : ndarray of shape (nodes + 1,)
         Start of the scores of each node, and the end.
-    middle : ndarray of shape (nodes,)
+    n_left : ndarray of shape (nodes,)
         Number of rows on the left side of each node; those on the right follow.
     weight : ndarray of shape (n,)
         Sample weights of all rows, in leaf order.
@@ -69,8 +71,7 @@ def fit_node_maps(
     """
     if calibrator is None:
         return IdentityMaps()
-    assert cross is not None  # noqa: S101 - nodes are cross-fitted wherever they are calibrated
-    rows = NodeRows(cross=cross, ptr=ptr, middle=middle, weight=weight, first=first)
+    rows = NodeRows(out_of_fold=out_of_fold, ptr=ptr, n_left=n_left, weight=weight, first=first)
     # Maps that are fitted for all nodes at once take log-odds, not probabilities.
     packed = None if calibrator.input == "proba" else calibrator.node_map()
     if packed is None:
@@ -92,12 +93,12 @@ def fit_node_maps(
 class CalibratorMaps(NodeMaps):
     """A fitted calibrator for each node, None for an uncalibrated one.
 
-    If the calibrator of a node gives 0 or 1 for one of its training rows, all its probabilities
-    are clipped to a distance of `cut` from 0 and 1; otherwise `cut` is 1e-16.
+    `floor` is the smallest probability of a side of each node: 1e-16, or `NodeRows.floors` if its
+    calibrator gives 0 or 1 for a training row.
     """
 
     calibrators: tuple[Any, ...]
-    cut: FloatArray
+    floor: FloatArray
 
     def log_odds(self, scores: FloatArray) -> FloatArray:
         """Return calibrated log-odds."""
@@ -105,8 +106,7 @@ class CalibratorMaps(NodeMaps):
         for node, calibrator in enumerate(self.calibrators):
             if calibrator is not None:
                 left, right = calibrator.predict_proba(_as_input(calibrator, out[:, node])).T
-                cut = self.cut[node]
-                out[:, node] = np.log(np.maximum(right, cut)) - np.log(np.maximum(left, cut))
+                out[:, node] = floored_log_odds(right, left, float(self.floor[node]))
         return out
 
 
@@ -121,7 +121,7 @@ class EvidentialCalibratorMaps(CalibratorMaps):
         return self._bounds(scores, None)
 
     def level_bounds(self, scores: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-        """Return the calibrators' own bounds at a level."""
+        """Return the calibrators' bounds at a confidence level."""
         return self._bounds(scores, level)
 
     def _bounds(self, scores: FloatArray, level: float | None) -> tuple[FloatArray, FloatArray]:
@@ -145,9 +145,9 @@ def _fit_clones(calibrator: BaseCalibrator, rows: NodeRows, n_jobs: int | None) 
         for node, one in zip(task, clones, strict=True):
             fitted[node] = one
     if hasattr(calibrator, "affine_logits") and calibrator.input != "proba":
-        return SigmoidMaps.from_lines([_line(one) for one in fitted])
-    kind = EvidentialCalibratorMaps if calibrator.evidential else CalibratorMaps
-    return kind(tuple(fitted), _cuts(fitted, rows))
+        return SigmoidMaps.from_slopes([_slope_intercept(one) for one in fitted])
+    maps = EvidentialCalibratorMaps if calibrator.evidential else CalibratorMaps
+    return maps(tuple(fitted), _floors(fitted, rows))
 
 
 def _fit_some(
@@ -163,7 +163,7 @@ def _fit_one(calibrator: BaseCalibrator, rows: NodeRows, node: int) -> BaseCalib
         one.fit(_as_input(calibrator, score), event.astype(np.int64), sample_weight=weight)
         one.predict_proba(_as_input(calibrator, score[:1]))
     except (ValueError, TypeError) as error:
-        left = rows.middle[node]
+        left = rows.n_left[node]
         raise CalibrationInputError(
             f"internal={calibrator!r} cannot calibrate node {node} of the tree, which has {left} "
             f"rows on its left and {len(score) - left} on its right side: {error} Calibrate nodes "
@@ -177,7 +177,7 @@ def _as_input(calibrator: Any, log_odds: FloatArray) -> FloatArray:
     return expit(log_odds) if calibrator.input == "proba" else log_odds
 
 
-def _line(calibrator: Any) -> tuple[float, float]:
+def _slope_intercept(calibrator: Any) -> tuple[float, float]:
     """Return slope and intercept of an affine calibrator."""
     if calibrator is None:
         return 1.0, 0.0
@@ -185,13 +185,13 @@ def _line(calibrator: Any) -> tuple[float, float]:
     return float(matrix[0, 0]), float(offset[0])
 
 
-def _cuts(fitted: list[Any], rows: NodeRows) -> FloatArray:
-    """Return the smallest distance from 0 and 1 of the probabilities of each node."""
-    cut = np.full(len(fitted), _ROUNDING)
-    smallest = rows.smallest_proba()
+def _floors(fitted: list[Any], rows: NodeRows) -> FloatArray:
+    """Return the floor of the probabilities of each node, as in `CalibratorMaps`."""
+    floors = np.full(len(fitted), _ROUNDING_FLOOR)
+    of_certain_nodes = rows.floors()
     for node, calibrator in enumerate(fitted):
         if calibrator is not None:
             proba = calibrator.predict_proba(_as_input(calibrator, rows.of(node)[0]))
             if not (proba.min() > 0):
-                cut[node] = smallest[node]
-    return cut
+                floors[node] = of_certain_nodes[node]
+    return floors

@@ -1,6 +1,6 @@
-"""Calibration maps of all nodes of a tree: their training rows, the interface, precise maps.
+"""Calibration maps of all nodes of a tree: their training rows, the interface, maps without bounds.
 
-Maps of one kind are packed into arrays, one node after the other, and evaluated by compiled code.
+Maps of one type are packed into arrays, one node after the other, and evaluated by compiled code.
 All maps give finite log-odds, so that no class gets probability 0, and treat rows one by one. A
 node without scores to calibrate on keeps its own log-odds; its bounds, where maps have bounds, are
 0 and 1.
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     from dubito._typing import BoolArray, FloatArray, IntArray
 
-#: Largest slope and offset that are written as slope and intercept; larger ones lose digits.
+#: Largest slope and offset for which slope (s - centre) / scale + intercept may be rewritten as
+#: slope s + intercept without losing too many digits.
 _LARGEST_AFFINE = 1e6
 
 
@@ -31,26 +32,26 @@ _LARGEST_AFFINE = 1e6
 class NodeRows:
     """Out-of-fold log-odds of the rows of every node, packed one node after the other.
 
-    Those of node t are ``cross[ptr[t]:ptr[t + 1]]``; the rows of its right side, the event, begin
-    at ``ptr[t] + middle[t]``. ``weight`` holds the sample weights of all rows in leaf order; those
-    of node t begin at ``first[t]``. A node whose scores contain nan, or that has none, is not
+    Those of node t are ``out_of_fold[ptr[t]:ptr[t + 1]]``; the rows of its right side, the event,
+    begin at ``ptr[t] + n_left[t]``. ``weight`` holds the sample weights of all rows in leaf order;
+    those of node t begin at ``first[t]``. A node whose scores contain nan, or that has none, is not
     calibrated: a side of a single row cannot be cross-fitted.
     """
 
-    cross: FloatArray
+    out_of_fold: FloatArray
     ptr: IntArray
-    middle: IntArray
+    n_left: IntArray
     weight: FloatArray
     first: IntArray
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "cross", finite(self.cross))
+        object.__setattr__(self, "out_of_fold", finite(self.out_of_fold))
         object.__setattr__(self, "weight", contiguous(self.weight))
 
     @property
     def n_nodes(self) -> int:
         """Number of nodes."""
-        return len(self.middle)
+        return len(self.n_left)
 
     @property
     def sizes(self) -> IntArray:
@@ -60,13 +61,13 @@ class NodeRows:
     @property
     def packed(self) -> tuple[Any, ...]:
         """The arrays in the types and order that the compiled kernels take."""
-        integers = (self.ptr, self.middle, self.first)
-        ptr, middle, first = (np.require(a, np.int64, ["C", "W"]) for a in integers)
-        return self.cross, ptr, middle, self.weight, first
+        integers = (self.ptr, self.n_left, self.first)
+        ptr, n_left, first = (np.require(a, np.int64, ["C", "W"]) for a in integers)
+        return self.out_of_fold, ptr, n_left, self.weight, first
 
     def usable(self) -> BoolArray:
         """Return which nodes have scores to calibrate on."""
-        nans = np.concatenate([[0], np.cumsum(np.isnan(self.cross))])
+        nans = np.concatenate([[0], np.cumsum(np.isnan(self.out_of_fold))])
         return (nans[self.ptr[1:]] == nans[self.ptr[:-1]]) & (self.sizes > 0)
 
     def total_weight(self) -> FloatArray:
@@ -77,7 +78,7 @@ class NodeRows:
     def side_weights(self) -> FloatArray:
         """Return the sample weights of the left and the right side of each node, (nodes, 2)."""
         sums = np.concatenate([[0.0], np.cumsum(self.weight)])
-        ends = sums[np.stack([self.first, self.first + self.middle, self.first + self.sizes])]
+        ends = sums[np.stack([self.first, self.first + self.n_left, self.first + self.sizes])]
         return np.diff(ends, axis=0).T
 
     def side_targets(self, targets: str) -> FloatArray:
@@ -86,7 +87,7 @@ class NodeRows:
         tables = [target_table(sides, weights, 2, targets)[:, 1] for weights in self.side_weights()]
         return np.array(tables).reshape(-1, 2)
 
-    def smallest_proba(self) -> FloatArray:
+    def floors(self) -> FloatArray:
         r"""Return the probability that replaces 0 at each node: :math:`1/(2(w+1))`.
 
         w is the total sample weight of the node: half the frequency of an event in one more row.
@@ -95,9 +96,9 @@ class NodeRows:
 
     def of(self, node: int) -> tuple[FloatArray, BoolArray, FloatArray]:
         """Return scores, whether each row is on the right side, and weights of a node's rows."""
-        scores = self.cross[self.ptr[node] : self.ptr[node + 1]]
+        scores = self.out_of_fold[self.ptr[node] : self.ptr[node + 1]]
         first = self.first[node]
-        event = np.arange(len(scores)) >= self.middle[node]
+        event = np.arange(len(scores)) >= self.n_left[node]
         return scores, event, self.weight[first : first + len(scores)]
 
 
@@ -117,13 +118,13 @@ class NodeMaps(metaclass=ABCMeta):
     def bounds(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return lower and upper probability of the right side, each (n, nodes).
 
-        Those of precise maps are equal.
+        Those of maps without bounds are equal.
         """
         proba = expit(self.log_odds(scores))
         return proba, proba
 
     def level_bounds(self, scores: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-        """Return bounds of the probability of the right side at a level, each (n, nodes).
+        """Return bounds of the right side's probability at a confidence level, each (n, nodes).
 
         They need not include the estimate. Those of an uncalibrated node are 0 and 1.
         """
@@ -161,15 +162,15 @@ class SigmoidMaps(NodeMaps):
 
     @classmethod
     def fit(cls, rows: NodeRows, *, targets: str) -> Self:
-        """Fit sigmoids at all nodes in one pass; with smoothed targets they are Platt's."""
+        """Return fitted sigmoids of all nodes; with smoothed targets they are Platt's."""
         from dubito.dichotomies._kernels.node_sigmoids_compiled import fit_sigmoids  # noqa: PLC0415 - loads numba
 
         return cls(fit_sigmoids(rows.packed, rows.side_targets(targets)))
 
     @classmethod
-    def from_lines(cls, lines: Sequence[tuple[float, float]]) -> Self:
-        """Make maps of known slopes and intercepts."""
-        slope, intercept = np.array(lines, dtype=np.float64).reshape(-1, 2).T
+    def from_slopes(cls, slopes_intercepts: Sequence[tuple[float, float]]) -> Self:
+        """Return maps of given slopes and intercepts."""
+        slope, intercept = np.array(slopes_intercepts, dtype=np.float64).reshape(-1, 2).T
         zeros = np.zeros(len(slope))
         return cls(np.column_stack([zeros, np.ones(len(slope)), slope, intercept, zeros]))
 
@@ -200,17 +201,17 @@ class IsotonicMaps(NodeMaps):
     """Isotonic probabilities of each node, linear between knots.
 
     Columns ``start[t]:start[t + 1]`` of `knots` are scores and values of node t: only both ends of
-    each block of equal values are kept. `cut` is 0 where the values are never 0 or 1, otherwise
-    the smallest distance from 0 and 1 that probabilities keep.
+    each block of equal values are kept. Values are clipped to [floor, 1 - floor];
+    `floor` is 0 where they are never 0 or 1.
     """
 
     knots: FloatArray  # (2, total): scores, values
     start: IntArray
-    cut: FloatArray
+    floor: FloatArray
 
     @classmethod
     def fit(cls, rows: NodeRows, *, smoothing: float) -> Self:
-        """Fit the maps of ``IsotonicCalibrator(smoothing=smoothing)`` at all nodes."""
+        """Return fitted maps of ``IsotonicCalibrator(smoothing=smoothing)`` of all nodes."""
         from dubito.dichotomies._kernels.node_isotonic_compiled import (  # noqa: PLC0415 - loads numba
             isotonic_knots,
             pool_ties_of_nodes,
@@ -219,14 +220,14 @@ class IsotonicMaps(NodeMaps):
         pools, count = pool_ties_of_nodes(rows.packed)
         knots, used = isotonic_knots(pools, rows.packed[1], count, float(smoothing))
         start, columns = pack(rows.ptr, used)
-        cut = np.where(smoothing > 0, 0.0, rows.smallest_proba())
-        return cls(knots[:, columns], start, cut)
+        floor = np.where(smoothing > 0, 0.0, rows.floors())
+        return cls(knots[:, columns], start, floor)
 
     def log_odds(self, scores: FloatArray) -> FloatArray:
         """Return calibrated log-odds; an uncalibrated node keeps its scores."""
         from dubito.dichotomies._kernels.node_isotonic_compiled import isotonic_log_odds  # noqa: PLC0415
 
-        return isotonic_log_odds(contiguous(scores), self.knots, self.start, self.cut)
+        return isotonic_log_odds(contiguous(scores), self.knots, self.start, self.floor)
 
 
 def pack(ptr: IntArray, count: IntArray) -> tuple[IntArray, IntArray]:

@@ -11,27 +11,24 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.naive_bayes import GaussianNB, MultinomialNB
 from sklearn.utils.validation import has_fit_parameter
 
-from dubito._numerics.log_odds import probability_floor
+from dubito._numerics.log_odds import floored_log_odds, probability_floor
 from dubito._rows import warn_unweighted
 from dubito.dichotomies._logistic_nodes import fit_logistic_nodes, plain_logistic
-from dubito.dichotomies._naive_bayes import fit_gaussian, fit_multinomial
+from dubito.dichotomies._naive_bayes import fit_naive_bayes_nodes, is_plain_naive_bayes
 from dubito.dichotomies._parallel import count_tasks, plan_tasks, run_tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.random import Generator
 
     from dubito._typing import BoolArray, FloatArray, IntArray
     from dubito.calibration.base import BaseCalibrator
-    from dubito.dichotomies._training_rows import LeafRows
+    from dubito.dichotomies._kernels.leaf_order import LeafRows
     from dubito.dichotomies.tree import DichotomyTree
 
-#: Smaller probabilities of a node are raised to this: no class below it becomes impossible.
-_SMALLEST = 1e-16
+#: Least floor of the probabilities of a node: no class below it becomes impossible.
+_LEAST_FLOOR = 1e-16
 
 
 class NodeModel(Protocol):
@@ -72,34 +69,26 @@ def fit_nodes(
     n_folds: int,
     n_jobs: int | None,
     rng: Generator,
-) -> tuple[NodeModel, FloatArray | None]:
-    """Return the fitted nodes of a tree, and out-of-fold log-odds if they are to be calibrated.
+) -> tuple[NodeModel, FloatArray]:
+    """Return the fitted nodes of a tree, and out-of-fold log-odds for their calibration.
 
-    The log-odds are packed node by node, each in the order of its rows.
+    The log-odds are packed node by node, each in the order of its rows; there are none if
+    `internal` is None.
     """
     n_folds = 0 if internal is None else n_folds
     logistic = plain_logistic(estimator)
     if logistic is not None:
         return fit_logistic_nodes(rows, tree, logistic, n_folds=n_folds, n_jobs=n_jobs)
-    fit = _naive_bayes_fit(estimator)
-    if fit is None:
+    if not is_plain_naive_bayes(estimator):
         return _fit_estimator_nodes(
             rows, tree, estimator, weighted=weighted, n_folds=n_folds, n_jobs=n_jobs, rng=rng
         )
-    weight = rows.weight if weighted else None
-    model, cross = fit(rows.gather(), weight, rows.offset, tree, estimator, n_folds=n_folds or None)
-    if cross is None or internal is None or internal.uses_ranks:
-        return UnclippedNodes(model), cross
-    return ClippedNodes(model), _clipped(cross)
-
-
-def _naive_bayes_fit(estimator: Any) -> Callable[..., Any] | None:
-    """Return the fit of all nodes at once, for the naive Bayes classifiers that have one."""
-    if type(estimator) is GaussianNB and estimator.priors is None:
-        return fit_gaussian
-    if type(estimator) is MultinomialNB and estimator.class_prior is None:
-        return fit_multinomial
-    return None
+    model, out_of_fold = fit_naive_bayes_nodes(
+        rows, tree, estimator, weighted=weighted, n_folds=n_folds
+    )
+    if internal is None or internal.uses_ranks:
+        return UnclippedNodes(model), out_of_fold
+    return ClippedNodes(model), _clipped(out_of_fold)
 
 
 @dataclass(frozen=True)
@@ -112,7 +101,7 @@ class UnclippedNodes:
 
     model: NodeModel
     #: Calibrated log-odds are clipped to this range.
-    largest: ClassVar[float] = -float(np.log(_SMALLEST))
+    largest: ClassVar[float] = -float(np.log(_LEAST_FLOOR))
 
     def scores(self, X: Any) -> FloatArray:
         """Return the log-odds of the right side, (n, nodes)."""
@@ -146,8 +135,7 @@ class FittedNode(NamedTuple):
         if not has_probabilities(self.estimator):
             return np.asarray(self.estimator.decision_function(X), dtype=np.float64).ravel()
         proba = np.asarray(self.estimator.predict_proba(X), dtype=np.float64)
-        left, right = np.maximum(proba.T, self.floor)
-        return np.log(right) - np.log(left)
+        return floored_log_odds(proba[:, 1], proba[:, 0], self.floor)
 
 
 @dataclass(frozen=True)
@@ -187,13 +175,13 @@ def _fit_estimator_nodes(
 
     nodes: list[Any] = [None] * tree.n_nodes
     begins = spans.packed()
-    cross = np.empty(begins[-1] if n_folds else 0)
+    out_of_fold = np.empty(begins[-1] if n_folds else 0)
     for task, group in zip(tasks, done, strict=True):
         for node, (fitted, scores) in zip(task, group, strict=True):
             nodes[node] = fitted
             if n_folds:
-                cross[begins[node] : begins[node + 1]] = scores
-    return EstimatorNodes(nodes), cross
+                out_of_fold[begins[node] : begins[node + 1]] = scores
+    return EstimatorNodes(nodes), out_of_fold
 
 
 def _fit_group(  # noqa: PLR0917 - shared arrays come one by one
@@ -261,9 +249,9 @@ def _floor(model: Any, X: Any) -> float:
     and 0.01, as in the calibrators; otherwise 1e-16.
     """
     if not has_probabilities(model):
-        return _SMALLEST
+        return _LEAST_FLOOR
     proba = np.asarray(model.predict_proba(X), dtype=np.float64)
-    return probability_floor(proba) if (proba == 0).any() else _SMALLEST
+    return probability_floor(proba) if (proba == 0).any() else _LEAST_FLOOR
 
 
 def _cross_fit(task: NodeTask, fold: IntArray, n_folds: int) -> FloatArray:

@@ -89,8 +89,8 @@ def plan_tasks(work: FloatArray, n_tasks: int) -> list[IntArray]:
     alone = np.flatnonzero(work >= mean)
     others = np.flatnonzero(work < mean)
     begins = np.cumsum(work[others]) - work[others]
-    cuts = np.flatnonzero(np.diff(begins // mean)) + 1
-    tasks = [*alone[:, None], *(group for group in np.split(others, cuts) if len(group))]
+    boundaries = np.flatnonzero(np.diff(begins // mean)) + 1
+    tasks = [*alone[:, None], *(group for group in np.split(others, boundaries) if len(group))]
     order = np.argsort([-work[task].sum() for task in tasks], kind="stable")
     return [tasks[i] for i in order]
 

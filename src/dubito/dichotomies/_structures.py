@@ -21,8 +21,8 @@ from dubito.dichotomies._kernels.class_splits import (
     random_pair_split,
     random_split,
 )
+from dubito.dichotomies._kernels.leaf_order import LeafRows
 from dubito.dichotomies._node_models import fit_nodes
-from dubito.dichotomies._training_rows import LeafRows
 from dubito.dichotomies.tree import DichotomyTree
 
 if TYPE_CHECKING:

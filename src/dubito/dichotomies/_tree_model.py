@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import expit
 
 from dubito._validation import level_of_each
+from dubito.dichotomies._kernels.leaf_order import in_leaf_order
 from dubito.dichotomies._kernels.tree_paths import (
     class_bounds,
     class_proba,
@@ -19,7 +20,6 @@ from dubito.dichotomies._logistic_nodes import DenseLinearNodes
 from dubito.dichotomies._node_calibration import fit_node_maps
 from dubito.dichotomies._node_maps import IdentityMaps
 from dubito.dichotomies._node_models import fit_nodes
-from dubito.dichotomies._training_rows import in_leaf_order
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -135,7 +135,7 @@ def fit_tree_model(
     order = np.array([columns[label] for label in tree.leaves.tolist()])
     leaf = np.argsort(order)
     rows = in_leaf_order(data.X, leaf[data.codes], data.weight, len(order), rng)
-    nodes, cross = fit_nodes(
+    nodes, out_of_fold = fit_nodes(
         estimator,
         rows,
         tree,
@@ -148,7 +148,7 @@ def fit_tree_model(
     spans = rows.spans(tree)
     maps = fit_node_maps(
         internal,
-        cross,
+        out_of_fold,
         spans.packed(),
         spans.n_left,
         weight=rows.weight,

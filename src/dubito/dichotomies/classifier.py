@@ -22,12 +22,13 @@ from dubito.dichotomies._calibrators import (
     is_auto,
     read_calibrators,
 )
+from dubito.dichotomies._kernels.holdout import Holdout, hold_out
 from dubito.dichotomies._kernels.tree_paths import group_sums
 from dubito.dichotomies._many_classes import ManyClassesMixin, has_bounds, vacuous_bounds
 from dubito.dichotomies._node_models import check_node_model, has_probabilities
 from dubito.dichotomies._parallel import in_row_chunks
 from dubito.dichotomies._structures import STRUCTURES, make_tree
-from dubito.dichotomies._training_rows import ClassRows, Holdout, hold_out, read_class_rows
+from dubito.dichotomies._training_rows import ClassRows, read_class_rows
 from dubito.dichotomies._tree_model import TreeModel, fit_tree_model
 from dubito.dichotomies.tree import DichotomyTree
 
@@ -219,7 +220,8 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         holdout_rng, *final_rngs = np.random.default_rng(seed).spawn(3)
         holdout = self._hold_out(calibrators, rows, holdout_rng)
-        self.tree_, self._model = self._grow(holdout.final_rows(rows), calibrators, *final_rngs)
+        final = rows.reweighted(holdout.final_weight(rows.weight))
+        self.tree_, self._model = self._grow(final, calibrators, *final_rngs)
         self.external_: BaseCalibrator | None = None
         if holdout.parts:
             self._calibrate(calibrators, rows, holdout, holdout_rng)
@@ -247,7 +249,7 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
             best, self.external_ = best_external(external, scores, held)
             self._model = self._variants(self._model, calibrators)[best]
         else:
-            self.external_ = fit_external(external, scores[0], held, cut=True)
+            self.external_ = fit_external(external, scores[0], held, floored=True)
 
     def _variants(self, model: TreeModel, calibrators: Calibrators) -> list[TreeModel]:
         """Return the models to choose from, with calibrated and if possible uncalibrated nodes."""
@@ -263,7 +265,7 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
         size = self.holdout_size
         if is_auto(size) and not calibrators.by_default:
             size = 0.1
-        holdout = hold_out(rows, size, rng)
+        holdout = hold_out(rows.codes, rows.weight, size, rng)
         if holdout.parts or calibrators.by_default:
             return holdout
         raise ValueError(
@@ -283,8 +285,8 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
     def _scores(self, X: Any) -> FloatArray:
         """Return the scores of rows for the external calibrator."""
         assert self.external_ is not None  # noqa: S101 - called only if there is one
-        cut = not self._calibrators().by_default
-        return as_scores(self.external_, self._model.log_proba(X), cut=cut)
+        floored = not self._calibrators().by_default
+        return as_scores(self.external_, self._model.log_proba(X), floored=floored)
 
     def _proba(self, X: Any) -> FloatArray:
         if self.external_ is None:

@@ -23,10 +23,10 @@ from dubito.dichotomies._calibrators import (
     is_auto,
     read_external,
 )
+from dubito.dichotomies._kernels.holdout import Holdout, hold_out
 from dubito.dichotomies._many_classes import ManyClassesMixin, vacuous_bounds
 from dubito.dichotomies._parallel import in_row_chunks
 from dubito.dichotomies._structures import structure_of_ensemble
-from dubito.dichotomies._training_rows import Holdout, hold_out
 from dubito.dichotomies.classifier import NestedDichotomyClassifier
 
 if TYPE_CHECKING:
@@ -180,14 +180,18 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
         random_state = check_random_state(self.random_state)
         seeds = random_state.randint(np.iinfo(np.int32).max, size=self.n_estimators + 1)
         rng = np.random.default_rng(seeds[0])
-        holdout = Holdout([]) if calibrator is None else hold_out(rows, self.holdout_size, rng)
+        holdout = Holdout([])
+        if calibrator is not None:
+            holdout = hold_out(rows.codes, rows.weight, self.holdout_size, rng)
         member = self._member(tree, len(rows.classes))
-        self.estimators_ = self._fit_trees(member, holdout.final_rows(rows), seeds[1:])
+        self.estimators_ = self._fit_trees(
+            member, rows.reweighted(holdout.final_weight(rows.weight)), seeds[1:]
+        )
         self.external_: BaseCalibrator | None = None
         if calibrator is not None and holdout.parts:
             mean = self._mean_of_held_out(member, rows, holdout, rng)
             held = held_out_rows(rows, holdout)
-            self.external_ = fit_external(calibrator, mean, held, cut=self._names_calibrator())
+            self.external_ = fit_external(calibrator, mean, held, floored=self._names_calibrator())
         self.temperature_ = self._fitted_temperature()
         return self
 
@@ -271,7 +275,9 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
         """Return the scores of rows for the external calibrator."""
         assert self.external_ is not None  # noqa: S101 - called only if there is one
         return as_scores(
-            self.external_, self._mean_log_proba(self.estimators_, X), cut=self._names_calibrator()
+            self.external_,
+            self._mean_log_proba(self.estimators_, X),
+            floored=self._names_calibrator(),
         )
 
     def _log_proba(self, X: Any) -> FloatArray:

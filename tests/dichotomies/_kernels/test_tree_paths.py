@@ -148,16 +148,6 @@ def test_rows_are_independent(function, dtype):
     np.testing.assert_array_equal(function(odds.astype(float), *tree), whole)
 
 
-def test_out_parameter():
-    rng = np.random.default_rng(3)
-    tree, odds = draw_tree(rng, 5), rng.normal(size=(3, 4))
-    for function in (log_class_proba, class_proba):
-        table = np.full((3, 7), 9.0)
-        assert function(odds, *tree, out=table[:, 1:6]) is not None
-        np.testing.assert_array_equal(table[:, 1:6], function(odds, *tree))
-        np.testing.assert_array_equal(table[:, [0, 6]], 9.0)
-
-
 def test_one_class_is_certain():
     tree = draw_tree(np.random.default_rng(0), 1)
     empty = np.empty((2, 0))

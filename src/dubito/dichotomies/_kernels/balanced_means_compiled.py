@@ -75,11 +75,12 @@ def _halve(points, direction, members, draws, max_rounds):  # type: ignore[no-un
 
 @compiled()
 def _two_means(points, direction, members, pair, max_rounds):  # type: ignore[no-untyped-def]
-    """Return two halves such that no exchange of members brings them nearer to their means.
+    """Return halves of the members that are a fixed point of balanced 2-means.
 
     `pair` are the members to start from. The members are sorted by their product with the
     difference of the means, that is by how much nearer they are to the first; the upper half makes
-    the first mean. Every round decreases the squared distances to the means, or is the last.
+    the first mean. Every round decreases the squared distances to the means, or is the last;
+    `max_rounds` limits their number.
 
     Returns
     -------

@@ -23,13 +23,13 @@ Split: TypeAlias = Callable[[IntArray], tuple[IntArray, IntArray]]
 Decide: TypeAlias = Callable[[int, int, IntArray], BoolArray]
 
 
-def grow_tree(n_classes: int, split: Split) -> tuple[IntArray, list[int]]:
+def grow_tree(n_classes: int, split: Split) -> tuple[IntArray, IntArray]:
     """Return the classes as leaves from left to right, and the number on the left of each node.
 
     The classes are split, then each group, down to single classes; nodes are in preorder.
 
     >>> grow_tree(3, lambda members: (members[:1], members[1:]))
-    (array([0, 1, 2]), [1, 1])
+    (array([0, 1, 2]), array([1, 1]))
     """
     order: list[int] = []
     left_sizes: list[int] = []
@@ -42,7 +42,7 @@ def grow_tree(n_classes: int, split: Split) -> tuple[IntArray, list[int]]:
         left, right = split(members)
         left_sizes.append(len(left))
         waiting += [right, left]
-    return np.array(order, dtype=np.intp), left_sizes
+    return np.array(order, dtype=np.intp), np.array(left_sizes, dtype=np.intp)
 
 
 def random_split(rng: Generator) -> Split:

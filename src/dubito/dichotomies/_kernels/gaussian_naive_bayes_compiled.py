@@ -1,8 +1,8 @@
 """Gaussian naive Bayes at every node of a tree, from moments of classes merged up the tree.
 
-Rows are in leaf order: the rows of leaf j are [offset[j], offset[j + 1]). `left` and `right` are
-the places of children: the inner nodes in preorder, then the leaves. `without` is a number of folds
-and a fold: rows whose position has that remainder are left out.
+Rows are in leaf order: the rows of leaf j are [offset[j], offset[j + 1]). Moments are arrays of the
+inner nodes in preorder, then the leaves; `left` and `right` are the indices of the children there.
+`without` is a number of folds and a fold: rows whose position has that remainder are left out.
 """
 
 from __future__ import annotations
@@ -32,28 +32,28 @@ def class_moments(rows, offset, without, moments):  # type: ignore[no-untyped-de
     n_features = X.shape[1]
     n_nodes = len(offset) - 2
     for leaf in range(n_nodes + 1):
-        place = n_nodes + leaf
-        total[place] = 0.0
-        mean[place] = 0.0
-        squares[place] = 0.0
+        at = n_nodes + leaf
+        total[at] = 0.0
+        mean[at] = 0.0
+        squares[at] = 0.0
         first = -1
         for i in range(offset[leaf], offset[leaf + 1]):
             if i % n_folds == fold:
                 continue
             first = i if first < 0 else first
-            total[place] += weight[i]
+            total[at] += weight[i]
             for j in range(n_features):
-                mean[place, j] += weight[i] * (np.float64(X[i, j]) - X[first, j])
+                mean[at, j] += weight[i] * (np.float64(X[i, j]) - X[first, j])
         if first < 0:
             continue
         for j in range(n_features):
-            mean[place, j] = X[first, j] + mean[place, j] / total[place]
+            mean[at, j] = X[first, j] + mean[at, j] / total[at]
         for i in range(offset[leaf], offset[leaf + 1]):
             if i % n_folds == fold:
                 continue
             for j in range(n_features):
-                difference = X[i, j] - mean[place, j]
-                squares[place, j] += weight[i] * difference * difference
+                difference = X[i, j] - mean[at, j]
+                squares[at, j] += weight[i] * difference * difference
 
 
 @compiled()
@@ -124,10 +124,10 @@ def gaussian_scores(X, model, out):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def gaussian_cross(X, nodes, fold, model, out):  # type: ignore[no-untyped-def]
+def gaussian_out_of_fold(X, nodes, fold, model, out):  # type: ignore[no-untyped-def]
     """Write the log-odds of the rows of one fold, each at the nodes of its own path.
 
-    `nodes` are the first row of each node, and where its rows begin in `out` (one more: the end).
+    `nodes` are the first row of each node, and the start of its rows in `out`, with the end.
     """
     begin, ptr = nodes
     n_folds, remainder = fold

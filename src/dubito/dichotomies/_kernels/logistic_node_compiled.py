@@ -36,8 +36,8 @@ _MOST_SPARSE_ROWS = 40
 
 
 @compiled()
-def _without(weight, first_row, fold, n_folds):  # type: ignore[no-untyped-def]
-    """Return the first row of a node that is in a fold, and weights that are 0 for all of these."""
+def _training_weights(weight, first_row, fold, n_folds):  # type: ignore[no-untyped-def]
+    """Return the first row of the node that is in the fold, and weights that are 0 in the fold."""
     begin = (fold - first_row) % n_folds
     training = weight.copy()
     training[begin::n_folds] = 0.0
@@ -46,7 +46,7 @@ def _without(weight, first_row, fold, n_folds):  # type: ignore[no-untyped-def]
 
 @compiled()
 def _can_cross_fit(n, n_left, n_folds):  # type: ignore[no-untyped-def]
-    """Return whether every fold leaves rows on both sides: one row on a side is too few."""
+    """Return whether both sides have rows outside every fold, which needs two rows on each."""
     return n_folds > 1 and min(n_left, n - n_left) > 1
 
 
@@ -111,16 +111,16 @@ def _fit_dense(X, gram, sides, settings, w, odds):  # type: ignore[no-untyped-de
 
 
 @compiled()
-def fit_dense_node(X, place, weight, settings, n_folds):  # type: ignore[no-untyped-def]
+def fit_dense_node(X, span, weight, settings, n_folds):  # type: ignore[no-untyped-def]
     """Return coefficients, out-of-fold log-odds, the decrement and the work (steps or products).
 
-    X are the node's rows, the last column of ones where there is an intercept; `place` is the
-    position of the first among all rows, and how many are on the left; `settings` are the penalty
-    of each column, whether there is an intercept, and the decrement at which to stop. Fold f holds
+    X are the node's rows, the last column of ones where there is an intercept; `span` is the
+    position of the first among all rows, and the number on the left; `settings` are the penalty of
+    each column, whether there is an intercept, and the decrement at which to stop. Fold f holds
     every row whose position among all rows is f modulo the number of folds. Out-of-fold log-odds
     are nan where a side has a single row, and empty without folds.
     """
-    first_row, n_left = place
+    first_row, n_left = span
     penalty, intercept, _ = settings
     n, p = X.shape
     odds = np.empty(n)
@@ -129,13 +129,13 @@ def fit_dense_node(X, place, weight, settings, n_folds):  # type: ignore[no-unty
         w[p - 1] = prior_odds(n_left, weight)
     gram = _gram_of(X, weight, penalty, intercept)
     decrement, work = _fit_dense(X, gram, (n_left, weight), settings, w, odds)
-    cross = np.full(n if n_folds > 1 else 0, np.nan)
+    out_of_fold = np.full(n if n_folds > 1 else 0, np.nan)
     if _can_cross_fit(n, n_left, n_folds):
         for fold in range(n_folds):
-            begin, training = _without(weight, first_row, fold, n_folds)
+            begin, training = _training_weights(weight, first_row, fold, n_folds)
             _fit_dense(X, gram, (n_left, training), settings, w.copy(), odds)
-            cross[begin::n_folds] = odds[begin::n_folds]
-    return w, cross, decrement, work
+            out_of_fold[begin::n_folds] = odds[begin::n_folds]
+    return w, out_of_fold, decrement, work
 
 
 @compiled()
@@ -152,19 +152,19 @@ def _fit_sparse(rows, gram, sides, settings, w, odds, buffers):  # type: ignore[
 
 
 @compiled()
-def fit_sparse_node(entries, place, weight, settings, n_folds, column_place):  # type: ignore[no-untyped-def] # noqa: PLR0917
-    """Return columns present, their coefficients with the intercept last, and more as if dense.
+def fit_sparse_node(entries, span, weight, settings, n_folds, local_index):  # type: ignore[no-untyped-def] # noqa: PLR0917
+    """Return the columns present, their coefficients, the intercept last, and as `fit_dense_node`.
 
-    `entries` are as in CSR: where rows begin, counted from 0, columns and values; the first two are
+    `entries` are as in CSR: starts of rows, counted from 0, columns and values; the first two are
     unsigned, so that indexing does not test their sign. `settings` are whether there is an
-    intercept, and the decrement at which to stop. `column_place` is `place` of `columns_present`.
+    intercept, and the decrement at which to stop; `local_index` is a buffer of `columns_present`.
     """
     indptr, indices, data = entries
-    first_row, n_left = place
+    first_row, n_left = span
     intercept, _ = settings
     n = len(weight)
     local = np.empty(len(indices), np.uint32)
-    columns = columns_present(indices, column_place, local)
+    columns = columns_present(indices, local_index, local)
     rows = (indptr, local, data)
     width = len(columns)
     odds, w = np.empty(n), np.empty(width + 1)
@@ -176,10 +176,10 @@ def fit_sparse_node(entries, place, weight, settings, n_folds, column_place):  #
             gram = np.empty((0, 0))
     buffers = np.empty((7, 0 if len(gram) > 0 else width + 1))
     decrement, work = _fit_sparse(rows, gram, (n_left, weight), settings, w, odds, buffers)
-    cross = np.full(n if n_folds > 1 else 0, np.nan)
+    out_of_fold = np.full(n if n_folds > 1 else 0, np.nan)
     if _can_cross_fit(n, n_left, n_folds):
         for fold in range(n_folds):
-            begin, training = _without(weight, first_row, fold, n_folds)
+            begin, training = _training_weights(weight, first_row, fold, n_folds)
             _fit_sparse(rows, gram, (n_left, training), settings, w.copy(), odds, buffers)
-            cross[begin::n_folds] = odds[begin::n_folds]
-    return columns, w, cross, decrement, work
+            out_of_fold[begin::n_folds] = odds[begin::n_folds]
+    return columns, w, out_of_fold, decrement, work

@@ -2,8 +2,8 @@
 
 A column without an entry among a node's rows has coefficient 0 at the optimum, by the ridge
 penalty. So vectors are as long as the number of columns present, however wide the matrix is. Rows
-are given as in CSR: where each row begins, the places of its entries among the columns present, and
-their values.
+are given as in CSR: the start of each row, the index of each entry among the columns present, and
+the values.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ _HEAVY = 16
 
 
 @compiled()
-def columns_present(indices, place, local):  # type: ignore[no-untyped-def]
-    """Return the distinct columns in the order they appear; write each entry's place among them.
+def columns_present(indices, local_index, local):  # type: ignore[no-untyped-def]
+    """Return the distinct columns in the order they appear; write each entry's index among them.
 
-    `place` is a buffer with an entry for each column of the matrix, all -1 before and after.
+    `local_index` is a buffer with an entry for each column of the matrix, all -1 before and after.
     """
-    columns = np.empty(min(len(indices), len(place)), np.uint32)
+    columns = np.empty(min(len(indices), len(local_index)), np.uint32)
     count = 0
     for e in range(len(indices)):
         column = indices[e]
-        if place[column] < 0:
-            place[column] = count
+        if local_index[column] < 0:
+            local_index[column] = count
             columns[count] = column
             count += 1
-        local[e] = place[column]
+        local[e] = local_index[column]
     columns = columns[:count]
     for column in columns:
-        place[column] = -1
+        local_index[column] = -1
     return columns.copy()
 
 
@@ -84,7 +84,7 @@ def combine(rows, alpha, n_columns):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _slopes(rows, terms, w, gradient, diagonal):  # type: ignore[no-untyped-def]
+def _gradient_and_diagonal(rows, terms, w, gradient, diagonal):  # type: ignore[no-untyped-def]
     """Write the gradient and the diagonal of the Hessian; the intercept comes last."""
     indptr, local, data = rows
     residuals, curvatures = terms
@@ -135,23 +135,23 @@ def _heaviest(diagonal, count, rank):  # type: ignore[no-untyped-def]
     width = len(diagonal) - 1
     count = min(count, width)
     heavy, columns = np.empty(count), np.empty(count, np.int64)
-    found = 0
+    n_chosen = 0
     for j in range(width):
-        if found == count and (count == 0 or diagonal[j] <= heavy[count - 1]):
+        if n_chosen == count and (count == 0 or diagonal[j] <= heavy[count - 1]):
             continue
-        place = min(found, count - 1)
-        while place > 0 and diagonal[j] > heavy[place - 1]:
-            heavy[place], columns[place] = heavy[place - 1], columns[place - 1]
-            place -= 1
-        heavy[place], columns[place] = diagonal[j], j
-        found = min(found + 1, count)
+        position = min(n_chosen, count - 1)
+        while position > 0 and diagonal[j] > heavy[position - 1]:
+            heavy[position], columns[position] = heavy[position - 1], columns[position - 1]
+            position -= 1
+        heavy[position], columns[position] = diagonal[j], j
+        n_chosen = min(n_chosen + 1, count)
     rank[:] = -1
     rank[width] = 0
-    for q in range(found):
+    for q in range(n_chosen):
         rank[columns[q]] = q + 1
-    chosen = np.empty(found + 1, np.int64)
+    chosen = np.empty(n_chosen + 1, np.int64)
     chosen[0] = width
-    chosen[1:] = columns[:found]
+    chosen[1:] = columns[:n_chosen]
     return chosen
 
 
@@ -166,18 +166,18 @@ def _factor_block(rows, hessian, chosen, rank):  # type: ignore[no-untyped-def]
     curvatures, intercept = hessian
     m = len(chosen)
     block, lower = np.zeros((m, m)), np.zeros((m, m))
-    places, values = np.empty(m, np.int64), np.empty(m)
+    ranks, values = np.empty(m, np.int64), np.empty(m)
     for i in range(len(curvatures)):
-        places[0], values[0], found = 0, 1.0, 1
+        ranks[0], values[0], count = 0, 1.0, 1
         for e in range(indptr[i], indptr[i + 1]):
             q = rank[local[e]]
-            if q > 0 and found < m:
-                places[found], values[found] = q, data[e]
-                found += 1
-        for a in range(found):
+            if q > 0 and count < m:
+                ranks[count], values[count] = q, data[e]
+                count += 1
+        for a in range(count):
             scaled = curvatures[i] * values[a]
             for b in range(a + 1):
-                block[max(places[a], places[b]), min(places[a], places[b])] += scaled * values[b]
+                block[max(ranks[a], ranks[b]), min(ranks[a], ranks[b])] += scaled * values[b]
     for a in range(m):
         block[a, a] += 1e-300 if a == 0 else 1.0
         if not intercept and a > 0:
@@ -203,12 +203,12 @@ def _precondition(residual, diagonal, block, out):  # type: ignore[no-untyped-de
 
 
 @compiled()
-def _newton_step(rows, hessian, slopes, block, accuracy, buffers):  # type: ignore[no-untyped-def] # noqa: PLR0917
+def _newton_step(rows, hessian, derivatives, block, accuracy, buffers):  # type: ignore[no-untyped-def] # noqa: PLR0917
     """Write the step by conjugate gradients into the first buffer.
 
     Return the change of the rows' log-odds along it, and the number of products with the Hessian.
     """
-    gradient, diagonal = slopes
+    gradient, diagonal = derivatives
     step, residual, direction, product = buffers[0], buffers[1], buffers[2], buffers[3]
     preconditioned = buffers[6]
     n = len(hessian[0])
@@ -261,16 +261,16 @@ def fit_sparse(rows, sides, settings, w, odds, buffers):  # type: ignore[no-unty
     decrement, total = np.inf, 0
     for _ in range(_MOST_STEPS):
         loss = row_terms(odds, n_left, weight, residuals, curvatures)
-        _slopes(rows, (residuals, curvatures), w, gradient, diagonal)
+        _gradient_and_diagonal(rows, (residuals, curvatures), w, gradient, diagonal)
         if not intercept:
             gradient[width] = 0.0
         accuracy = min(0.03, max(0.1 * decrement, 0.01))
-        slopes = (gradient, diagonal)
+        derivatives = (gradient, diagonal)
         if len(chosen) == 0:
             chosen = _heaviest(diagonal, _HEAVY, rank)
         hessian = (curvatures, intercept)
         block = (chosen, _factor_block(rows, hessian, chosen, rank))
-        rise, products = _newton_step(rows, hessian, slopes, block, accuracy, buffers)
+        rise, products = _newton_step(rows, hessian, derivatives, block, accuracy, buffers)
         total += products
         slope = np.dot(gradient, step)
         decrement = np.sqrt(max(-slope, 0.0))

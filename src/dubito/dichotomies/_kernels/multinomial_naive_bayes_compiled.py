@@ -1,6 +1,6 @@
 """Multinomial naive Bayes at every node of a tree, from counts of features.
 
-Rows, places and folds are as in `gaussian_naive_bayes_compiled`. With counts N of the two sides of
+Rows, indices and folds are as in `gaussian_naive_bayes_compiled`. With counts N of the two sides of
 a node and S the sums of N + alpha, a row x has the log-odds
 
     prior + Σ_j x_j (log(N_right,j + alpha_j) - log(N_left,j + alpha_j))
@@ -29,14 +29,14 @@ def class_counts(rows, offset, without, sums):  # type: ignore[no-untyped-def]
     n_folds, fold = without
     n_nodes = len(offset) - 2
     for leaf in range(n_nodes + 1):
-        place = n_nodes + leaf
-        total[place] = 0.0
-        counts[place] = 0.0
+        at = n_nodes + leaf
+        total[at] = 0.0
+        counts[at] = 0.0
         for i in range(offset[leaf], offset[leaf + 1]):
             if i % n_folds != fold:
-                total[place] += weight[i]
+                total[at] += weight[i]
                 for j in range(X.shape[1]):
-                    counts[place, j] += weight[i] * X[i, j]
+                    counts[at, j] += weight[i] * X[i, j]
 
 
 @compiled()
@@ -57,9 +57,9 @@ def count_contrasts(children, counts, alpha, coef):  # type: ignore[no-untyped-d
     prior = alpha.sum()
     for t in range(len(left)):
         a, b = left[t], right[t]
-        both = np.log(counts[a].sum() + prior) - np.log(counts[b].sum() + prior)
+        total_ratio = np.log(counts[a].sum() + prior) - np.log(counts[b].sum() + prior)
         for j in range(len(alpha)):
-            coef[t, j] = _log_ratio(counts[a, j], counts[b, j], alpha[j]) + both
+            coef[t, j] = _log_ratio(counts[a, j], counts[b, j], alpha[j]) + total_ratio
 
 
 @compiled(inline="always")
@@ -83,7 +83,7 @@ def count_scores(X, model, out):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def count_cross(X, nodes, fold, model, out):  # type: ignore[no-untyped-def]
+def count_out_of_fold(X, nodes, fold, model, out):  # type: ignore[no-untyped-def]
     """Write the log-odds of the rows of one fold, each at the nodes of its own path."""
     begin, ptr = nodes
     n_folds, remainder = fold
@@ -97,27 +97,27 @@ def count_cross(X, nodes, fold, model, out):  # type: ignore[no-untyped-def]
 
 @compiled()
 def entries_of_features(csr, nodes, first, last):  # type: ignore[no-untyped-def]
-    """Write where the entries of each feature begin and end; return the number of all entries.
+    """Write the start and the end of the entries of each feature; return the number of entries.
 
     A feature has an entry for each node in whose rows it occurs. Features are in the order in
-    which the rows mention them: those that occur together are then close in memory.
+    which they occur in the rows: those that occur together are then close in memory.
     """
     _, indices, indptr = csr
     begin, _, end = nodes
-    seen = np.full(len(first), -1)
+    last_node = np.full(len(first), -1)
     first[:] = 0
     last[:] = 0
     for t in range(len(begin)):
         for q in range(indptr[begin[t]], indptr[end[t]]):
             j = indices[q]
-            if seen[j] != t:
-                seen[j] = t
+            if last_node[j] != t:
+                last_node[j] = t
                 last[j] += 1
     n_entries = 0
     for q in range(len(indices)):
         j = indices[q]
-        if seen[j] >= 0:
-            seen[j] = -1
+        if last_node[j] >= 0:
+            last_node[j] = -1
             first[j] = n_entries
             n_entries += last[j]
             last[j] = n_entries
@@ -128,7 +128,7 @@ def entries_of_features(csr, nodes, first, last):  # type: ignore[no-untyped-def
 def sparse_count_contrasts(rows, nodes, alpha, entries, of_nodes):  # type: ignore[no-untyped-def]
     """Write log-ratios feature by feature, each with its node, and the terms of each node.
 
-    `entries` are: where each feature begins (moved to its end here), nodes, and log-ratios;
+    `entries` are the start of each feature (moved to its end here), nodes, and log-ratios;
     `of_nodes` are log(S_left / S_right), and the sample weights of the two sides.
     """
     (data, indices, indptr), weight = rows
@@ -137,7 +137,7 @@ def sparse_count_contrasts(rows, nodes, alpha, entries, of_nodes):  # type: igno
     factor, sides = of_nodes
     sides[:] = 0.0
     counts = np.zeros((len(alpha), 2))
-    present, seen = np.empty(len(alpha), dtype=np.int64), np.full(len(alpha), -1)
+    present, last_node = np.empty(len(alpha), dtype=np.int64), np.full(len(alpha), -1)
     prior = alpha.sum()
     for t in range(len(begin)):
         n_present = 0
@@ -146,8 +146,8 @@ def sparse_count_contrasts(rows, nodes, alpha, entries, of_nodes):  # type: igno
             sides[side, t] += weight[i]
             for q in range(indptr[i], indptr[i + 1]):
                 j = indices[q]
-                if seen[j] != t:
-                    seen[j] = t
+                if last_node[j] != t:
+                    last_node[j] = t
                     present[n_present] = j
                     n_present += 1
                 counts[j, side] += weight[i] * data[q]
@@ -180,7 +180,7 @@ def sparse_count_scores(csr, model, out):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def sparse_count_cross(rows, nodes, alpha, options, out):  # type: ignore[no-untyped-def]
+def sparse_count_out_of_fold(rows, nodes, alpha, options, out):  # type: ignore[no-untyped-def]
     """Write the out-of-fold log-odds of every row at the nodes of its own path.
 
     `options` are the number of folds and whether the weight of the sides is their prior. Counts
@@ -190,13 +190,13 @@ def sparse_count_cross(rows, nodes, alpha, options, out):  # type: ignore[no-unt
     n_folds, fit_prior = options
     counts, total = np.zeros((len(alpha), 2, n_folds)), np.empty((2, n_folds))
     fold_terms = np.empty((4, n_folds))
-    present, seen = np.empty(len(alpha), dtype=np.int64), np.full(len(alpha), -1)
+    present, last_node = np.empty(len(alpha), dtype=np.int64), np.full(len(alpha), -1)
     for t in range(len(begin)):
         if middle[t] - begin[t] < 2 or end[t] - middle[t] < 2:
             out[ptr[t] : ptr[t + 1]] = np.nan
             continue
         span = begin[t], middle[t], end[t]
-        n_present = _count_folds(rows, span, (counts, total), (present, seen, t))
+        n_present = _count_folds(rows, span, (counts, total), (present, last_node, t))
         features = present[:n_present]
         _to_log_ratios(features, counts, alpha, fold_terms)
         for f in range(n_folds):
@@ -211,12 +211,16 @@ def sparse_count_cross(rows, nodes, alpha, options, out):  # type: ignore[no-unt
 
 
 @compiled()
-def _count_folds(rows, span, sums, found):  # type: ignore[no-untyped-def]
-    """Sum a node's rows by feature, side and fold; list the features and return their number."""
+def _count_folds(rows, span, sums, features):  # type: ignore[no-untyped-def]
+    """Write sums of a node's rows by feature, side and fold; return the number of features present.
+
+    `features` are a buffer for the features present, the last node at which each feature occurred,
+    and the node.
+    """
     (data, indices, indptr), weight = rows
     begin, middle, end = span
     counts, total = sums
-    present, seen, mark = found
+    present, last_node, t = features
     total[:] = 0.0
     n_present = 0
     for i in range(begin, end):
@@ -224,8 +228,8 @@ def _count_folds(rows, span, sums, found):  # type: ignore[no-untyped-def]
         total[side, fold] += weight[i]
         for q in range(indptr[i], indptr[i + 1]):
             j = indices[q]
-            if seen[j] != mark:
-                seen[j] = mark
+            if last_node[j] != t:
+                last_node[j] = t
                 present[n_present] = j
                 n_present += 1
             counts[j, side, fold] += weight[i] * data[q]

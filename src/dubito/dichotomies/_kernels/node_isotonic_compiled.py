@@ -33,10 +33,10 @@ def pool_ties_of_nodes(packed: PackedRows) -> tuple[FloatArray, IntArray]:
     (weight of the right side), failures. An uncalibrated node has none. The second result is
     `count`.
     """
-    scores, ptr, middle, weight, first = packed
+    scores, ptr, n_left, weight, first = packed
     pools = np.zeros((3, len(scores)))
-    count = np.zeros(len(middle), np.int64)
-    for t in range(len(middle)):
+    count = np.zeros(len(n_left), np.int64)
+    for t in range(len(n_left)):
         score = scores[ptr[t] : ptr[t + 1]]
         if np.isnan(score).any():
             continue
@@ -45,7 +45,7 @@ def pool_ties_of_nodes(packed: PackedRows) -> tuple[FloatArray, IntArray]:
             if last < ptr[t] or score[i] > pools[0, last]:
                 last += 1
                 pools[0, last] = score[i]
-            pools[1 if i >= middle[t] else 2, last] += weight[first[t] + i]
+            pools[1 if i >= n_left[t] else 2, last] += weight[first[t] + i]
         count[t] = last + 1 - ptr[t]
     return pools, count
 
@@ -106,16 +106,16 @@ def _interpolate(score: float, knots: FloatArray, values: FloatArray) -> float:
     left = max(right - 1, 0)
     gap = knots[right] - knots[left]
     score = min(max(score, knots[0]), knots[-1])
-    part = (score - knots[left]) / gap if gap > 0.0 else 0.0
+    fraction = (score - knots[left]) / gap if gap > 0.0 else 0.0
     low, high = values[left], values[right]
-    return min(max(low + part * (high - low), low), high)
+    return min(max(low + fraction * (high - low), low), high)
 
 
 @compiled()
 def isotonic_log_odds(
-    scores: FloatArray, knots: FloatArray, start: IntArray, cut: FloatArray
+    scores: FloatArray, knots: FloatArray, start: IntArray, floor: FloatArray
 ) -> FloatArray:
-    """Return the log-odds of interpolated values, kept `cut` away from 0 and 1, (n, nodes).
+    """Return the log-odds of interpolated values, clipped to [floor, 1 - floor], (n, nodes).
 
     Columns ``start[t]:start[t + 1]`` of `knots` are those of node t; one without any keeps its
     scores.
@@ -124,13 +124,13 @@ def isotonic_log_odds(
     out = np.empty((n, n_nodes))
     for row in range(0, n, _BLOCK_ROWS):
         for t in range(n_nodes):
-            places = knots[0, start[t] : start[t + 1]]
+            own_knots = knots[0, start[t] : start[t + 1]]
             values = knots[1, start[t] : start[t + 1]]
             for i in range(row, min(row + _BLOCK_ROWS, n)):
                 score = min(max(scores[i, t], -LARGEST), LARGEST)
-                if len(places) > 0:
-                    value = _interpolate(score, places, values)
-                    value = min(max(value, cut[t]), 1.0 - cut[t])
+                if len(own_knots) > 0:
+                    value = _interpolate(score, own_knots, values)
+                    value = min(max(value, floor[t]), 1.0 - floor[t])
                     score = math.log(value / (1.0 - value))
                 out[i, t] = score
     return out
@@ -150,13 +150,13 @@ def step_bounds(
     lower, upper = np.zeros((n, n_nodes)), np.ones((n, n_nodes))
     for row in range(0, n, _BLOCK_ROWS):
         for t in range(n_nodes):
-            places = knots[start[t] : start[t + 1]]
-            if len(places) == 0:
+            own_knots = knots[start[t] : start[t + 1]]
+            if len(own_knots) == 0:
                 continue
             for i in range(row, min(row + _BLOCK_ROWS, n)):
-                below = _number_below(places, scores[i, t])
-                meets = below < len(places) and places[below] == scores[i, t]
+                below = _number_below(own_knots, scores[i, t])
+                is_knot = below < len(own_knots) and own_knots[below] == scores[i, t]
                 step = start[t] + t + below
-                lower[i, t] = steps[0, step + 1 if meets else step]
+                lower[i, t] = steps[0, step + 1 if is_knot else step]
                 upper[i, t] = steps[1, step]
     return lower, upper

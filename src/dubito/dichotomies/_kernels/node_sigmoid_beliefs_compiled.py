@@ -1,10 +1,11 @@
 r"""Belief and plausibility of the sigmoids of all tree nodes, from tables over the score.
 
 They are those of `dubito._numerics.logistic_profile` within 1e-8, for thousands of curves. In the
-units of a node's angles (`node_sigmoid_tables_compiled`) the likelihood at its optimum is round:
-the log-odds at x are :math:`\hat\eta+\tau s` with :math:`\tau=1/(h\cos\psi)` their deviation, h²
-the sum of curvatures and s the component of the step from the optimum along
-:math:`(\cos\psi,\sin\psi)`. The profile maximises over the component across it, b.
+units of a node's angles (`node_sigmoid_tables_compiled`) the Hessian of the likelihood at its
+optimum is h² times the identity: the log-odds at x are :math:`\hat\eta+\tau s` with
+:math:`\tau=1/(h\cos\psi)` their deviation, h² the sum of curvatures and s the component of the step
+from the optimum along :math:`(\cos\psi,\sin\psi)`. The profile maximises over b, the
+perpendicular component.
 
 The contour is :math:`\exp(-\rho^2/2)`, and ρ/s is nearly constant, exactly so for a normal
 likelihood: a panel of s needs a short series of it, from 14 profiles, however steep the curve. The
@@ -44,18 +45,21 @@ if TYPE_CHECKING:
     from dubito._typing import FloatArray
     from dubito.dichotomies._kernels.node_sigmoid_tables_compiled import Tables
 
-    #: The likelihood in round units; intercept, slope and h at the optimum; buffers.
-    Node: TypeAlias = tuple[Likelihood, tuple[float, float, float], ExpBuffers]
+    #: The likelihood of one node's curve in its angle units; intercept, slope and h at the optimum;
+    #: buffers.
+    Curve: TypeAlias = tuple[Likelihood, tuple[float, float, float], ExpBuffers]
 
 #: Degree of the series over angles, and the bound on its last coefficients and its errors.
 DEGREE = 24
 _CONVERGED = 3e-9
+#: Panels of angles are not halved below this width.
 _NARROWEST = 1e-4
 
 #: Log-odds, and falls of the log-likelihood, beyond which less than 2e-11 is left to integrate.
 _FAR = 25.0
 
-#: Profiles on a panel of s and its width: the contour falls to 0.002, or little more, on it.
+#: Number of profiles on a panel of s, and its width: exp(-3.55²/2) = 0.002, so that the contour
+#: falls to about that on the first panel.
 _PROFILES = 14
 _WIDTH = 3.55
 
@@ -72,24 +76,25 @@ _ACCURACY = 1e-6
 _LEGENDRE_POINTS, _LEGENDRE_WEIGHTS = np.polynomial.legendre.leggauss(12)
 _STRETCH = 4.0
 
-_ALONG, _TO_ROOTS = chebyshev(_PROFILES)
-_PLACES, _TO_SERIES = chebyshev(DEGREE + 1)
+#: Chebyshev points, and the matrices from values there to coefficients.
+_S_POINTS, _TO_ROOTS = chebyshev(_PROFILES)
+_ANGLE_POINTS, _TO_SERIES = chebyshev(DEGREE + 1)
 
 
 @compiled()
 def _root_series(
-    at: AxesLikelihood, ends: Interval, path: ProfilePoint, buffers: ExpBuffers
+    rotated: AxesLikelihood, ends: Interval, last: ProfilePoint, buffers: ExpBuffers
 ) -> tuple[FloatArray, ProfilePoint]:
-    """Return the series of ρ/s over a panel of s, and the path at its end.
+    """Return the series of ρ/s over a panel of s, and the last point of the profile on it.
 
-    A path is a point (s, b) of the profile and db/ds there.
+    `last` is the one of the panel before: s, b and db/ds, from which b is extrapolated.
     """
-    s_last, b_last, tilt = path
+    s_last, b_last, tilt = last
     middle, half = 0.5 * (ends[0] + ends[1]), 0.5 * (ends[1] - ends[0])
     roots = np.empty(_PROFILES)
     for i in range(_PROFILES - 1, -1, -1):
-        s = middle + half * _ALONG[i]
-        b, fall = profile(at, s, b_last + tilt * (s - s_last), buffers, _ACCURACY)
+        s = middle + half * _S_POINTS[i]
+        b, fall = profile(rotated, s, b_last + tilt * (s - s_last), buffers, _ACCURACY)
         tilt = (b - b_last) / (s - s_last)
         s_last, b_last = s, b
         roots[i] = math.sqrt(2.0 * max(fall, 0.0)) / s
@@ -97,9 +102,9 @@ def _root_series(
 
 
 @compiled()
-def _panel_integral(series: FloatArray, ends: Interval, line: tuple[float, float]) -> float:
-    """Integrate pl(η)σ'(η) over a panel of s."""
-    best, deviation = line
+def _panel_integral(series: FloatArray, ends: Interval, eta: tuple[float, float]) -> float:
+    """Return ∫pl(η)σ'(η)dη over a panel of s; `eta` are estimate and deviation of η."""
+    best, deviation = eta
     pieces = 1 + int(deviation * (ends[1] - ends[0]) / _STRETCH)
     width = (ends[1] - ends[0]) / pieces
     area = 0.0
@@ -114,20 +119,22 @@ def _panel_integral(series: FloatArray, ends: Interval, line: tuple[float, float
 
 
 @compiled()
-def _upper_integral(at: AxesLikelihood, line: tuple[float, float], buffers: ExpBuffers) -> float:
-    """Integrate pl(η)σ'(η) from the estimate upwards; `line` are estimate and deviation of η."""
-    best, deviation = line
+def _upper_integral(
+    rotated: AxesLikelihood, eta: tuple[float, float], buffers: ExpBuffers
+) -> float:
+    """Return ∫pl(η)σ'(η)dη from the estimate upwards; `eta` are estimate and deviation of η."""
+    best, deviation = eta
     here, end = max(-_FAR - best, 0.0) / deviation, (_FAR - best) / deviation
-    path = (0.0, 0.0, 0.0)
+    last = (0.0, 0.0, 0.0)
     if here > 0.0:
-        b, fall = profile(at, here, 0.0, buffers, _ACCURACY)
-        path = (here, b, b / here)
+        b, fall = profile(rotated, here, 0.0, buffers, _ACCURACY)
+        last = (here, b, b / here)
         if fall > _FAR:
             return 0.0
     area, width = 0.0, _WIDTH if deviation > _SMALL_DEVIATION else 2.0 * _WIDTH
     while here < end:
         stop = min(here + width, end)
-        series, after = _root_series(at, (here, stop), path, buffers)
+        series, after = _root_series(rotated, (here, stop), last, buffers)
         # A relative error of ρ moves the contour by ρ² exp(-ρ²/2) of it, most at ρ² = 2.
         root = max(here * clenshaw(series, -1.0), 1.4142135623730951)
         error = max(abs(series[_PROFILES - 1]), abs(series[_PROFILES - 2])) / series[0]
@@ -136,8 +143,8 @@ def _upper_integral(at: AxesLikelihood, line: tuple[float, float], buffers: ExpB
         if error > _SERIES_ERROR and width > 1e-3:
             width = 0.5 * (stop - here)
             continue
-        area += _panel_integral(series, (here, stop), line)
-        here, path = stop, after
+        area += _panel_integral(series, (here, stop), eta)
+        here, last = stop, after
         if error < 1e-3 * _SERIES_ERROR:
             width = 2.0 * width
         root = stop * clenshaw(series, 1.0)
@@ -147,9 +154,9 @@ def _upper_integral(at: AxesLikelihood, line: tuple[float, float], buffers: ExpB
 
 
 @compiled()
-def _integrals(psi: float, node: Node) -> tuple[float, float]:
+def _integrals(psi: float, curve: Curve) -> tuple[float, float]:
     """Return ∫pl(u)du below and above the estimate at an angle."""
-    likelihood, (intercept, slope, h), buffers = node
+    likelihood, (intercept, slope, h), buffers = curve
     c, s = math.cos(psi), math.sin(psi)
     terms, (along, across, constant) = in_axes(likelihood, (intercept, slope), (c, s), h)
     best, deviation = intercept + slope * s / c, 1.0 / (h * c)
@@ -160,8 +167,8 @@ def _integrals(psi: float, node: Node) -> tuple[float, float]:
 
 
 @compiled()
-def _frame(points: FloatArray, optimum: FloatArray) -> tuple[float, float, float]:
-    """Return mean, deviation and sum of the curvatures of the terms at the optimum."""
+def _angle_units(points: FloatArray, optimum: FloatArray) -> tuple[float, float, float]:
+    """Return mean and deviation of positions, weighted by curvature at the optimum, and its sum."""
     curvature = np.empty(points.shape[1])
     for j in range(points.shape[1]):
         small = math.exp(-abs(optimum[0] + optimum[1] * points[0, j]))
@@ -175,7 +182,7 @@ def _frame(points: FloatArray, optimum: FloatArray) -> tuple[float, float, float
 def _with_least(
     points: FloatArray, totals: FloatArray, optimum: tuple[float, float, float]
 ) -> Likelihood:
-    """Return the likelihood of points and totals, its least loss that at the optimum."""
+    """Return the likelihood of points and totals, with its loss at the optimum."""
     intercept, slope, _ = optimum
     least = -totals[0] * intercept - totals[1] * slope
     for j in range(points.shape[1]):
@@ -185,20 +192,20 @@ def _with_least(
 
 
 @compiled()
-def _angle_series(ends: Interval, node: Node) -> tuple[FloatArray, float]:
+def _angle_series(ends: Interval, curve: Curve) -> tuple[FloatArray, float]:
     """Return the series of both integrals over a panel of angles, and their largest error."""
     middle, half = 0.5 * (ends[0] + ends[1]), 0.5 * (ends[1] - ends[0])
     values = np.empty((DEGREE + 1, 2))
     for i in range(DEGREE + 1):
-        values[i] = _integrals(middle + half * _PLACES[i], node)
+        values[i] = _integrals(middle + half * _ANGLE_POINTS[i], curve)
     series = np.ascontiguousarray((_TO_SERIES @ values).T)
     error = np.abs(series[:, DEGREE - 2 :]).max()
-    for place in CHECKS:
+    for u in CHECKS:
         if error > _CONVERGED:
             break
-        below, above = _integrals(middle + half * place, node)
-        error = max(error, abs(clenshaw(series[0], place) - below))
-        error = max(error, abs(clenshaw(series[1], place) - above))
+        below, above = _integrals(middle + half * u, curve)
+        error = max(error, abs(clenshaw(series[0], u) - below))
+        error = max(error, abs(clenshaw(series[1], u) - above))
     return series, error
 
 
@@ -206,7 +213,7 @@ def _angle_series(ends: Interval, node: Node) -> tuple[FloatArray, float]:
 def tabulate_beliefs(
     points: FloatArray, totals: FloatArray, optimum: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Tabulate both integrals of the contour of one curve over all angles.
+    """Return the table of both integrals of the contour of one curve, over all angles.
 
     Parameters
     ----------
@@ -219,14 +226,14 @@ def tabulate_beliefs(
 
     Returns
     -------
-    frame : array (2,)
-        Mean and deviation that angles are taken from.
+    units : array (2,)
+        Mean and deviation that define angles.
     edges : array (panels,)
         The left edge of each panel, ascending.
     series : array (panels, 2, DEGREE + 1)
         Chebyshev series on each panel.
     """
-    mean, spread, total = _frame(points, optimum)
+    mean, spread, total = _angle_units(points, optimum)
     constant = not spread > 0.0
     unit = 1.0 if constant else spread
     sums = np.array([totals[0], (totals[1] - mean * totals[0]) / unit])
@@ -238,19 +245,19 @@ def tabulate_beliefs(
         model = (np.array([best[0], best[1]]), total * np.eye(2), 0.0)
         steepest = slope_reach(_with_least(rows, sums, best), model, _FAR)
     rows = condense(rows, steepest)
-    node = (_with_least(rows, sums, best), best, exp_buffers(rows.shape[1]))
+    curve = (_with_least(rows, sums, best), best, exp_buffers(rows.shape[1]))
     quarter = 0.25 * np.pi
     stack = [(quarter, 2 * quarter), (0.0, quarter), (-quarter, 0.0), (-2 * quarter, -quarter)]
     edges, panels = [0.0 for _ in range(0)], [np.empty((2, 0)) for _ in range(0)]
     if constant:  # all scores are equal, of angle 0
         stack.clear()
         series = np.zeros((2, DEGREE + 1))
-        series[:, 0] = _integrals(0.0, node)
+        series[:, 0] = _integrals(0.0, curve)
         edges.append(-2 * quarter)
         panels.append(series)
     while len(stack) > 0:
         left, right = stack.pop()
-        series, error = _angle_series((left, right), node)
+        series, error = _angle_series((left, right), curve)
         if error < _CONVERGED or right - left < _NARROWEST:
             edges.append(left)
             panels.append(series)
@@ -284,7 +291,7 @@ def sigmoid_bounds(
             for i in range(row, min(row + BLOCK_ROWS, n)):
                 x = standardised_score(scores[i, t], coef[t])
                 theta = sigmoid(intercept + slope * x if slope != 0.0 else intercept)
-                _, panel, place = find_panel(x, t, tables)
-                lower[i, t] = min(max(theta - clenshaw(series[panel, 0], place), 0.0), theta)
-                upper[i, t] = max(min(theta + clenshaw(series[panel, 1], place), 1.0), theta)
+                _, panel, u = find_panel(x, t, tables)
+                lower[i, t] = min(max(theta - clenshaw(series[panel, 0], u), 0.0), theta)
+                upper[i, t] = max(min(theta + clenshaw(series[panel, 1], u), 1.0), theta)
     return lower, upper

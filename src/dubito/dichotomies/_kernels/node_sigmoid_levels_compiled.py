@@ -37,18 +37,18 @@ _CONVERGED = 1e-8
 #: Panels are not halved below this width: bounds there are the widest on the panel.
 _NARROWEST = 1e-3
 
-#: An angle this close to the left edge of a panel gets the hull with the panel before: where the
-#: ends of cuts jump, at the scores of `gap`, they do so at an edge.
+#: At an angle this close to the left edge of a panel, bounds are the hull of those of the panel and
+#: of the one before: where the ends of cuts jump, at the scores of `gap`, they do so at an edge.
 _BESIDE = 1e-9
 
-_PLACES, _TO_SERIES = chebyshev(DEGREE + 1)
-_ALL_PLACES = np.concatenate((_PLACES, CHECKS))
+_POINTS, _TO_SERIES = chebyshev(DEGREE + 1)
+_ALL_POINTS = np.concatenate((_POINTS, CHECKS))
 
 
 @compiled()
 def _ends_at(
     psi: FloatArray,
-    frame: tuple[float, float],
+    units: tuple[float, float],
     shrunk: Fit,
     raw: Fit,
     t: float,
@@ -56,7 +56,7 @@ def _ends_at(
     """Return probabilities at the ends of both cuts at angles, (n, 4): lower, upper of each."""
     queries = np.empty(len(psi))
     for i in range(len(psi)):
-        queries[i] = frame[0] + frame[1] * math.tan(psi[i])
+        queries[i] = units[0] + units[1] * math.tan(psi[i])
     ends = level_ends(shrunk, raw, queries, t)
     for i in range(len(psi)):
         for e in range(4):
@@ -66,12 +66,12 @@ def _ends_at(
 
 @compiled()
 def _panel_series(values: FloatArray) -> tuple[FloatArray, float]:
-    """Return the series through values at the places of a panel, (4, DEGREE + 1), and the error."""
+    """Return the series of values at `_ALL_POINTS` of a panel, (4, DEGREE + 1), and its error."""
     series = np.ascontiguousarray((_TO_SERIES @ values[: DEGREE + 1]).T)
     error = np.abs(series[:, DEGREE - 2 :]).max()
     for i in range(DEGREE + 1, len(values)):
         for e in range(4):
-            error = max(error, abs(clenshaw(series[e], _ALL_PLACES[i]) - values[i, e]))
+            error = max(error, abs(clenshaw(series[e], _ALL_POINTS[i]) - values[i, e]))
     return series, error
 
 
@@ -85,18 +85,19 @@ def _widest(values: FloatArray) -> FloatArray:
 
 
 @compiled()
-def tabulate_levels(
+def tabulate_level_ends(
     shrunk: Fit, raw: Fit, gap: FloatArray, t: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Tabulate the ends of the cuts of one curve over all angles; t is the root of chi-square.
+    """Return the table of the ends of the cuts of one curve, over all angles.
 
-    `gap` are the two scores, ascending, between which a threshold separates the sides; none where
-    they overlap. At these scores the end of the plain likelihood's cut jumps to infinity.
+    t² is the chi-square quantile of the cuts. `gap` are the two scores, ascending, between which a
+    threshold separates the sides; empty where they overlap. At these scores the end of the plain
+    likelihood's cut jumps to infinity.
 
     Returns
     -------
-    frame : array (2,)
-        Mean and deviation that angles are taken from.
+    units : array (2,)
+        Mean and deviation that define angles.
     edges : array (panels,)
         The left edge of each panel, ascending.
     series : array (panels, 4, DEGREE + 1)
@@ -107,23 +108,23 @@ def tabulate_levels(
     variance = hessian[1, 1] / hessian[0, 0] - mean * mean
     quarter = 0.25 * np.pi
     edges, panels = [0.0 for _ in range(0)], [np.empty((4, 0)) for _ in range(0)]
-    frame = (mean, math.sqrt(max(variance, 0.0)))
+    units = (mean, math.sqrt(max(variance, 0.0)))
     breaks = [-2 * quarter, -quarter, 0.0, quarter, 2 * quarter]
     if variance > 1e-24:
-        breaks.extend([math.atan((x - mean) / frame[1]) for x in gap])
+        breaks.extend([math.atan((x - mean) / units[1]) for x in gap])
     breaks.sort()
     stack = [(breaks[i], breaks[i + 1]) for i in range(len(breaks) - 2, -1, -1)]
     if not variance > 1e-24:  # all scores are equal, of angle 0
-        frame = (0.0, 1.0)
+        units = (0.0, 1.0)
         stack.clear()
         edges.append(-2 * quarter)
-        panels.append(_widest(_ends_at(np.zeros(1), frame, shrunk, raw, t)))
+        panels.append(_widest(_ends_at(np.zeros(1), units, shrunk, raw, t)))
     while len(stack) > 0:
         left, right = stack.pop()
         if not right > left:
             continue
         middle, half = 0.5 * (left + right), 0.5 * (right - left)
-        values = _ends_at(middle + half * _ALL_PLACES, frame, shrunk, raw, t)
+        values = _ends_at(middle + half * _ALL_POINTS, units, shrunk, raw, t)
         series, error = _panel_series(values)
         if error < _CONVERGED or right - left < _NARROWEST:
             edges.append(left)
@@ -134,14 +135,14 @@ def tabulate_levels(
     table = np.empty((len(panels), 4, DEGREE + 1))
     for i in range(len(panels)):
         table[i] = panels[i]
-    return np.array(frame), np.array(edges), table
+    return np.array(units), np.array(edges), table
 
 
 @compiled()
-def _hull(series: FloatArray, place: float) -> Interval:
-    """Return the smallest interval that holds both cuts, from their Chebyshev series in [-1, 1]."""
-    low = min(clenshaw(series[0], place), clenshaw(series[2], place))
-    return low, max(clenshaw(series[1], place), clenshaw(series[3], place))
+def _hull(series: FloatArray, u: float) -> Interval:
+    """Return the smallest interval that holds both cuts, from their Chebyshev series at u."""
+    low = min(clenshaw(series[0], u), clenshaw(series[2], u))
+    return low, max(clenshaw(series[1], u), clenshaw(series[3], u))
 
 
 @compiled()
@@ -150,8 +151,8 @@ def sigmoid_level_bounds(
 ) -> tuple[FloatArray, FloatArray]:
     """Return bounds of the right side at a confidence level, each (n, nodes).
 
-    `coef` are those of `fit_sigmoids`, `tables` those of `tabulate_levels`. The bounds of a node
-    without panels are 0 and 1.
+    `coef` are those of `fit_sigmoids`, `tables` those of `tabulate_level_ends`. A node without
+    panels has the bounds 0 and 1.
     """
     start, _, edges, series = tables
     n, n_nodes = scores.shape
@@ -162,8 +163,8 @@ def sigmoid_level_bounds(
                 continue
             for i in range(row, min(row + BLOCK_ROWS, n)):
                 x = standardised_score(scores[i, t], coef[t])
-                psi, panel, place = find_panel(x, t, tables)
-                low, high = _hull(series[panel], place)
+                psi, panel, u = find_panel(x, t, tables)
+                low, high = _hull(series[panel], u)
                 if panel > start[t] and psi - edges[panel] < _BESIDE:
                     low_before, high_before = _hull(series[panel - 1], 1.0)
                     low, high = min(low, low_before), max(high, high_before)

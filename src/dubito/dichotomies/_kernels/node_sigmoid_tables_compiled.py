@@ -1,10 +1,10 @@
 r"""Tables of functions of the score, for the sigmoid of each node: Chebyshev series over angles.
 
-With mean m and deviation d of a node's rows, weighted by their curvature, a score x has the angle
-:math:`\psi=\arctan((x-m)/d)`. What the likelihood says of the probability at x is a smooth function
-of ψ on the whole half circle, infinite scores included: a few panels of Chebyshev series hold it
-for every score, and a look-up costs a few dozen products. Panels are halved until their series have
-converged.
+With mean m and deviation d of a node's rows, weighted by their curvature (its *angle units*), a
+score x has the angle :math:`\psi=\arctan((x-m)/d)`. The bounds of the probability at x are smooth
+functions of ψ on the whole half circle, infinite scores included: a few panels of Chebyshev series
+approximate them for every score, and a look-up costs a few dozen products. Panels are halved until
+their series have converged.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from dubito._numerics.logistic_fit import LARGEST
 if TYPE_CHECKING:
     from dubito._typing import FloatArray, IntArray
 
-    #: Where the panels of each node begin, with the end; mean and deviation of each node, (nodes,
-    #: 2); the left edge of each panel; Chebyshev series on each panel, (panels, functions, terms).
+    #: Start of the panels of each node, with the end; angle units of each node, (nodes, 2); left
+    #: edge of each panel; Chebyshev series on each panel, (panels, functions, terms).
     Tables: TypeAlias = tuple[IntArray, FloatArray, FloatArray, FloatArray]
 
 #: Rows looked up together, node by node, so that the node's table stays in the processor's cache.
 BLOCK_ROWS = 64
 
-#: Points of a panel, in [-1, 1], at which a series is compared with the function itself.
+#: Coordinates in a panel at which a series is compared with the function itself.
 CHECKS = np.array([-0.97, -0.42, 0.29, 0.93])
 
 
@@ -64,12 +64,12 @@ def standardised_score(score: float, coef: FloatArray) -> float:
 
 @compiled()
 def find_panel(x: float, t: int, tables: Tables) -> tuple[float, int, float]:
-    """Return the angle of a standardised score, its panel among those of node t, and its place.
+    """Return the angle of a standardised score, its panel, and its coordinate u in the panel.
 
-    The place is in [-1, 1], as the series of the panel takes it.
+    The panel is one of node t; u in [-1, 1] is the argument of its Chebyshev series.
     """
-    start, frames, edges, _ = tables
-    psi = math.atan((x - frames[t, 0]) / frames[t, 1])
+    start, units, edges, _ = tables
+    psi = math.atan((x - units[t, 0]) / units[t, 1])
     panel = start[t]
     while panel + 1 < start[t + 1] and edges[panel + 1] <= psi:
         panel += 1

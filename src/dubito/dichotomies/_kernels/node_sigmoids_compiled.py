@@ -6,7 +6,7 @@ two coefficients are written out, since thousands of small fits would spend thei
 numpy.
 
 **Packed rows.** The rows of node t are ``ptr[t]:ptr[t + 1]`` of the packed scores; those of its
-right side, the event, begin at ``ptr[t] + middle[t]``, and their weights at ``weight[first[t]]``.
+right side, the event, begin at ``ptr[t] + n_left[t]``, and their weights at ``weight[first[t]]``.
 A node whose scores contain nan, or that has no rows, is left uncalibrated.
 """
 
@@ -29,7 +29,7 @@ from dubito._numerics.vector_math_compiled import (
 if TYPE_CHECKING:
     from dubito._typing import FloatArray, IntArray
 
-    #: Scores, ptr, middle, weight, first.
+    #: Scores, ptr, n_left, weight, first.
     PackedRows: TypeAlias = tuple[FloatArray, IntArray, IntArray, FloatArray, IntArray]
     #: Sums of the rows' targets, and of their targets times x.
     TargetSums: TypeAlias = tuple[float, float]
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     #: Objective; gradient by slope and intercept; Hessian: slope, mixed, intercept.
     Expansion: TypeAlias = tuple[float, float, float, float, float, float]
 
-#: Newton steps after which a fit is given up; ordinary data take five to ten.
+#: Most Newton steps of a fit; ordinary data take five to ten.
 _MAX_STEPS = 300
 
 
@@ -70,11 +70,11 @@ def _standardise(score: FloatArray, weight: FloatArray, x: FloatArray) -> tuple[
 
 
 @compiled()
-def _target_sums(x: FloatArray, weight: FloatArray, middle: int, sides: FloatArray) -> TargetSums:
+def _target_sums(x: FloatArray, weight: FloatArray, n_left: int, sides: FloatArray) -> TargetSums:
     """Return sums of targets, and of targets times x; `sides` is the target of each side."""
     total, sum_tx = 0.0, 0.0
     for i in range(len(x)):
-        target = weight[i] * (sides[0] if i < middle else sides[1])
+        target = weight[i] * (sides[0] if i < n_left else sides[1])
         total += target
         sum_tx += target * x[i]
     return total, sum_tx
@@ -133,7 +133,7 @@ def _newton_step(here: Expansion) -> tuple[float, float]:
 def _fit_sigmoid(
     x: FloatArray, weight: FloatArray, targets: TargetSums, buffers: ExpBuffers
 ) -> tuple[float, float, float]:
-    """Return slope, intercept and the largest gradient component for each unit of weight."""
+    """Return slope, intercept and the largest gradient component per unit of sample weight."""
     total = weight.sum()
     slope, intercept = 0.0, 0.0
     here = _expand(x, weight, targets, (slope, intercept), buffers)
@@ -158,13 +158,14 @@ def _fit_sigmoid(
 
 @compiled()
 def fit_sigmoids(packed: PackedRows, sides: FloatArray) -> FloatArray:
-    """Fit a sigmoid at each node; return (centre, scale, slope, intercept, gradient) of each.
+    """Return centre, scale, slope, intercept and gradient of the sigmoid of each node, (nodes, 5).
 
     `sides` are the targets of the left and of the right side of each node, (nodes, 2). Log-odds are
-    slope (s - centre) / scale + intercept; an uncalibrated node has the identity.
+    slope (s - centre) / scale + intercept; an uncalibrated node has the identity. The
+    gradient, the certificate of the fit, is its largest component per unit of sample weight.
     """
-    scores, ptr, middle, weight, first = packed
-    n_nodes = len(middle)
+    scores, ptr, n_left, weight, first = packed
+    n_nodes = len(n_left)
     out = np.empty((n_nodes, 5))
     longest = np.diff(ptr).max() if n_nodes > 0 else 0
     buffer, buffers = np.empty(longest), exp_buffers(longest)
@@ -175,7 +176,7 @@ def fit_sigmoids(packed: PackedRows, sides: FloatArray) -> FloatArray:
         if n > 0 and not np.isnan(score).any():
             x = buffer[:n]
             out[t, 0], out[t, 1] = _standardise(score, w, x)
-            targets = _target_sums(x, w, middle[t], sides[t])
+            targets = _target_sums(x, w, n_left[t], sides[t])
             out[t, 2], out[t, 3], out[t, 4] = _fit_sigmoid(x, w, targets, buffers)
     return out
 

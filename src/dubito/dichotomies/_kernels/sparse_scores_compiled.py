@@ -37,7 +37,7 @@ def put_by_column(columns, values, node, free, entries):  # type: ignore[no-unty
     """Write the coefficients of a node to the next free entries of their columns."""
     nodes, weights = entries
     for q in range(len(columns)):
-        place = free[columns[q]]
-        nodes[place] = node
-        weights[place] = values[q]
-        free[columns[q]] = place + 1
+        entry = free[columns[q]]
+        nodes[entry] = node
+        weights[entry] = values[q]
+        free[columns[q]] = entry + 1

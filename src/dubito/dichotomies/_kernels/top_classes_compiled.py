@@ -13,14 +13,14 @@ from dubito._numerics.vector_math_compiled import SIMD_FLAGS
 @compiled()
 def _insert(value, column, best, columns, count):  # type: ignore[no-untyped-def]
     """Insert a value among the best so far and drop the least; equal values stay before it."""
-    place = count
-    while place > 0 and value > best[place - 1]:
-        place -= 1
-    for q in range(min(count, len(best) - 1), place, -1):
+    position = count
+    while position > 0 and value > best[position - 1]:
+        position -= 1
+    for q in range(min(count, len(best) - 1), position, -1):
         best[q] = best[q - 1]
         columns[q] = columns[q - 1]
-    best[place] = value
-    columns[place] = column
+    best[position] = value
+    columns[position] = column
 
 
 @compiled()
@@ -44,32 +44,32 @@ def top_of_rows(values, best, columns):  # type: ignore[no-untyped-def]
 @compiled()
 def _push(heap, keys, size, key, item):  # type: ignore[no-untyped-def]
     """Insert an item into a heap with the largest key on top."""
-    place = size
-    while place > 0:
-        above = (place - 1) // 2
+    position = size
+    while position > 0:
+        above = (position - 1) // 2
         if keys[above] >= key:
             break
-        keys[place], heap[place] = keys[above], heap[above]
-        place = above
-    keys[place], heap[place] = key, item
+        keys[position], heap[position] = keys[above], heap[above]
+        position = above
+    keys[position], heap[position] = key, item
 
 
 @compiled()
 def _pop(heap, keys, size):  # type: ignore[no-untyped-def]
-    """Remove the top of a heap of `size` items; the last item takes its place."""
+    """Remove the top of a heap of `size` items; the last item is moved into the gap."""
     key, item = keys[size - 1], heap[size - 1]
-    place = 0
+    position = 0
     while True:
-        below = 2 * place + 1
+        below = 2 * position + 1
         if below >= size - 1:
             break
         if below + 1 < size - 1 and keys[below + 1] > keys[below]:
             below += 1
         if keys[below] <= key:
             break
-        keys[place], heap[place] = keys[below], heap[below]
-        place = below
-    keys[place], heap[place] = key, item
+        keys[position], heap[position] = keys[below], heap[below]
+        position = below
+    keys[position], heap[position] = key, item
 
 
 @compiled(fastmath=SIMD_FLAGS)
@@ -94,7 +94,8 @@ def _are_separated(best, following, closeness):  # type: ignore[no-untyped-def]
 def _best_first(x, model, tree, budget, best, columns):  # type: ignore[no-untyped-def] # noqa: PLR0917
     """Write the best classes of one row; return whether they are proved to be the best.
 
-    They are where the budget of nodes was enough and no two are so close that rounding decides.
+    They are not if more than `budget` nodes are needed, or if two differ by little more than
+    rounding.
     """
     coef, intercept, slope, offset = model
     closeness = 1e3 * np.finfo(coef.dtype).eps

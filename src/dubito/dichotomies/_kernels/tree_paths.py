@@ -10,7 +10,7 @@ Rows are computed one by one, in order, so the result for a row never depends on
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,22 +18,20 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray
 
+    #: Indices of the left and the right child of each node in arrays of all nodes, then all leaves.
+    Children: TypeAlias = tuple[npt.NDArray[np.uintp], npt.NDArray[np.uintp]]
+
 IntArray = npt.NDArray[np.integer[Any]]
 
 
 def log_class_proba(
-    odds: npt.NDArray[np.floating[Any]],
-    left: IntArray,
-    right: IntArray,
-    order: IntArray,
-    *,
-    out: FloatArray | None = None,
+    odds: npt.NDArray[np.floating[Any]], left: IntArray, right: IntArray, order: IntArray
 ) -> FloatArray:
     r"""Return the log-probability of each class, (n, K), from log-odds of going right, (n, K-1).
 
     That is the sum of :math:`\log\sigma(z_t)` over the nodes where the path goes right, and of
     :math:`\log\sigma(-z_t)` where it goes left: exact to rounding for all log-odds, and 0 or
-    :math:`-\infty` for infinite ones. The result is written into `out` if given.
+    :math:`-\infty` for infinite ones.
 
     Examples
     --------
@@ -45,18 +43,13 @@ def log_class_proba(
     """
     from dubito.dichotomies._kernels.tree_paths_compiled import log_proba_of_rows  # noqa: PLC0415 - slow
 
-    out = np.empty((len(odds), len(order))) if out is None else out
-    log_proba_of_rows(np.ascontiguousarray(odds), *places_of_children(left, right, order), out)
+    out = np.empty((len(odds), len(order)))
+    log_proba_of_rows(np.ascontiguousarray(odds), *child_indices(left, right, order), out)
     return out
 
 
 def class_proba(
-    odds: npt.NDArray[np.floating[Any]],
-    left: IntArray,
-    right: IntArray,
-    order: IntArray,
-    *,
-    out: FloatArray | None = None,
+    odds: npt.NDArray[np.floating[Any]], left: IntArray, right: IntArray, order: IntArray
 ) -> FloatArray:
     """Return the probability of each class, (n, K), from log-odds of going right, (n, K-1).
 
@@ -64,8 +57,8 @@ def class_proba(
     """
     from dubito.dichotomies._kernels.tree_paths_compiled import proba_of_rows  # noqa: PLC0415
 
-    out = np.empty((len(odds), len(order))) if out is None else out
-    proba_of_rows(np.ascontiguousarray(odds), *places_of_children(left, right, order), out)
+    out = np.empty((len(odds), len(order)))
+    proba_of_rows(np.ascontiguousarray(odds), *child_indices(left, right, order), out)
     return out
 
 
@@ -74,17 +67,17 @@ def class_bounds(
 ) -> tuple[FloatArray, FloatArray]:
     r"""Return bounds of each class, (n, K) each, from bounds on going right, (n, K-1) each.
 
-    The product of the edges' bounds, where an edge to the left has :math:`[1-u_t,1-l_t]`. They are
-    exact: the nodes vary independently in their intervals, and a path contains every node at most
-    once. Products that underflow are rounded outwards, so an upper bound is 0 only for an
-    impossible class.
+    They are the products of the bounds of the edges on the path; an edge to the left has
+    :math:`[1-u_t,1-l_t]`. They are exact: the nodes vary independently in their intervals, and a
+    path contains every node at most once. Products that underflow are rounded outwards, so an upper
+    bound is 0 only for an impossible class.
     """
     from dubito.dichotomies._kernels.tree_paths_compiled import bounds_of_rows  # noqa: PLC0415
 
     shape = (len(lower), len(order))
     class_lower, class_upper = np.empty(shape), np.empty(shape)
     given = np.ascontiguousarray(lower), np.ascontiguousarray(upper)
-    bounds_of_rows(*given, places_of_children(left, right, order), class_lower, class_upper)
+    bounds_of_rows(*given, child_indices(left, right, order), class_lower, class_upper)
     return class_lower, class_upper
 
 
@@ -116,7 +109,7 @@ def maximal_classes(
 
     out = np.empty((len(lower), len(order)), dtype=np.bool_)
     given = np.ascontiguousarray(lower), np.ascontiguousarray(upper)
-    maximal_of_rows(*given, *places_of_children(left, right, order), out)
+    maximal_of_rows(*given, *child_indices(left, right, order), out)
     return out
 
 
@@ -129,10 +122,8 @@ def group_sums(proba: FloatArray, group: IntArray) -> FloatArray:
     return out
 
 
-def places_of_children(
-    left: IntArray, right: IntArray, order: IntArray
-) -> tuple[npt.NDArray[np.uintp], npt.NDArray[np.uintp]]:
-    """Return the places of both children of each node: inner nodes first, then classes."""
+def child_indices(left: IntArray, right: IntArray, order: IntArray) -> Children:
+    """Return the indices of both children of each node in an array of K-1 nodes, then K classes."""
     leaf = len(order) - 1 + np.asarray(order)
-    places = np.concatenate((np.arange(len(order) - 1), leaf[::-1]))  # leaf 0 is the last, at -1
-    return places[left].astype(np.uintp), places[right].astype(np.uintp)
+    index = np.concatenate((np.arange(len(order) - 1), leaf[::-1]))  # leaf 0 is the last, at -1
+    return index[left].astype(np.uintp), index[right].astype(np.uintp)

@@ -1,9 +1,9 @@
 """Compiled loops over the paths of a binary tree, row by row; import only from `tree_paths`.
 
 Nodes are in preorder, so parents come before their children: one forward pass takes values from a
-node to its two children, one backward pass collects values from below. `left` and `right` are the
-places of the children: the inner nodes first, then the classes. They are unsigned, since numba
-tests the sign of signed indices at every step.
+node to its two children, one backward pass collects values from below. Values are arrays of the
+inner nodes, then the classes; `left` and `right` are the indices of the children there. They are
+unsigned, since numba tests the sign of signed indices at every step.
 
 Comparisons propagate nan. They are conditional expressions, because max() distinguishes the signs
 of zero and is then not vectorised.
@@ -24,7 +24,7 @@ from dubito._numerics.vector_math_compiled import (
 #: The smallest normal number: products below it lose digits and are slow.
 _TINY = 2.2250738585072014e-308
 
-#: exp of less than this is taken as 0: `exp_in_place` goes no lower.
+#: exp of less than this is taken as 0: the smallest argument of `exp_in_place`.
 _LOWEST_EXPONENT = -708.0
 
 #: Ratios of probabilities this close to 1, relative to their logarithms, are ties.
@@ -33,32 +33,32 @@ _TIE = 1e-12
 
 @compiled()
 def log_proba_of_rows(odds, left, right, out):  # type: ignore[no-untyped-def]
-    """Write the sums of the log-probabilities of the edges on the way to each class."""
+    """Write the sums of the log-probabilities of the edges on the path to each class."""
     n, n_nodes = odds.shape
-    places, to_right = np.empty(2 * n_nodes + 1), np.empty(n_nodes)
+    values, to_right = np.empty(2 * n_nodes + 1), np.empty(n_nodes)
     to_left, power, power_bits = exp_buffers(n_nodes)
     for i in range(n):
         _log_sigmoids(odds[i], to_left, to_right, power, power_bits)
-        places[0] = 0.0
+        values[0] = 0.0
         for t in range(n_nodes):
-            places[left[t]] = places[t] + to_left[t]
-            places[right[t]] = places[t] + to_right[t]
-        out[i] = places[n_nodes:]
+            values[left[t]] = values[t] + to_left[t]
+            values[right[t]] = values[t] + to_right[t]
+        out[i] = values[n_nodes:]
 
 
 @compiled()
 def proba_of_rows(odds, left, right, out):  # type: ignore[no-untyped-def]
-    """Write the products of the probabilities of the edges on the way to each class."""
+    """Write the products of the probabilities of the edges on the path to each class."""
     n, n_nodes = odds.shape
-    places, to_right = np.empty(2 * n_nodes + 1), np.empty(n_nodes)
+    values, to_right = np.empty(2 * n_nodes + 1), np.empty(n_nodes)
     to_left, power, power_bits = exp_buffers(n_nodes)
     for i in range(n):
         _sigmoids(odds[i], to_left, to_right, power, power_bits)
-        places[0] = 1.0
+        values[0] = 1.0
         for t in range(n_nodes):
-            places[left[t]] = places[t] * to_left[t]
-            places[right[t]] = places[t] * to_right[t]
-        out[i] = places[n_nodes:]
+            values[left[t]] = values[t] * to_left[t]
+            values[right[t]] = values[t] * to_right[t]
+        out[i] = values[n_nodes:]
 
 
 @compiled(fastmath=SIMD_FLAGS)
@@ -131,12 +131,12 @@ def maximal_of_rows(lower, upper, left, right, out):  # type: ignore[no-untyped-
     """Write which classes no other one dominates.
 
     `below` is L of `tree_paths.maximal_classes`: the largest lower log-probability of a class below
-    a place, given the place. `lead` is G: the log-ratio of the strongest rival and the current
-    path; `size` sums the logarithms in it, the scale of its rounding error.
+    a node, given the node, and 0 for a class. `lead` is G: the log-ratio of the strongest rival and
+    the current path; `size` sums the logarithms in it, the scale of its rounding error.
     """
     n, n_nodes = lower.shape
-    n_places = 2 * n_nodes + 1
-    below, lead, size = np.zeros(n_places), np.empty(n_places), np.empty(n_places)
+    n_values = 2 * n_nodes + 1
+    below, lead, size = np.zeros(n_values), np.empty(n_values), np.empty(n_values)
     logs = np.empty((4, n_nodes))
     for i in range(n):
         _log_bounds(lower[i], upper[i], logs)
@@ -151,8 +151,7 @@ def maximal_of_rows(lower, upper, left, right, out):  # type: ignore[no-untyped-
             lead[a], size[a] = _step(here, logs[2, t] + below[b], logs[1, t])
             lead[b], size[b] = _step(here, logs[0, t] + below[a], logs[3, t])
         for k in range(n_nodes + 1):
-            place = n_nodes + k
-            out[i, k] = lead[place] <= _TIE * (1.0 + size[place])
+            out[i, k] = lead[n_nodes + k] <= _TIE * (1.0 + size[n_nodes + k])
 
 
 @compiled()

@@ -1,0 +1,82 @@
+"""Training rows in the order of a tree's leaves, so that the rows of every node are consecutive."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+    from dubito._typing import BoolArray, FloatArray, IntArray
+    from dubito.dichotomies.tree import DichotomyTree
+
+
+class Spans(NamedTuple):
+    """Start of the rows of each node in leaf order, start of its right side, and end."""
+
+    first: IntArray
+    middle: IntArray
+    last: IntArray
+
+    @property
+    def n_left(self) -> IntArray:
+        """Number of rows on the left of each node."""
+        return self.middle - self.first
+
+    @property
+    def sizes(self) -> IntArray:
+        """Number of rows of each node."""
+        return self.last - self.first
+
+    @property
+    def has_single_row(self) -> BoolArray:
+        """Whether a side of the node has a single row: held out, it would leave the side empty."""
+        return np.minimum(self.n_left, self.sizes - self.n_left) < 2
+
+    def packed(self) -> IntArray:
+        """Return the start of each node, and the end, if the rows of all nodes are concatenated."""
+        return np.concatenate([[0], np.cumsum(self.sizes)])
+
+
+def node_spans(offset: IntArray, tree: DichotomyTree) -> Spans:
+    """Return the positions of the rows of each node; those of leaf j start at ``offset[j]``."""
+    return Spans(offset[tree.start], offset[tree.split], offset[tree.stop])
+
+
+@dataclass(frozen=True)
+class LeafRows:
+    """Rows in the order of a tree's leaves.
+
+    Those of leaf j are the rows ``index[offset[j]:offset[j + 1]]`` of `source`, which is not
+    copied. The sample weights are in leaf order.
+    """
+
+    source: Any
+    index: IntArray
+    weight: FloatArray
+    offset: IntArray
+
+    def gather(self) -> Any:
+        """Return the features in leaf order, a copy."""
+        return self.source[self.index]
+
+    def spans(self, tree: DichotomyTree) -> Spans:
+        """Return the positions of the rows of each node."""
+        return node_spans(self.offset, tree)
+
+
+def in_leaf_order(
+    source: Any, leaf: IntArray, weight: FloatArray, n_leaves: int, rng: Generator
+) -> LeafRows:
+    """Return the rows of positive weight ordered by their leaf, and at random within a leaf.
+
+    Folds take every k-th row of this order. If rows were not shuffled, folds would differ
+    systematically for a source that is sorted.
+    """
+    shuffled = rng.permutation(np.flatnonzero(weight))
+    index = shuffled[np.argsort(leaf[shuffled], kind="stable")]
+    offset = np.concatenate([[0], np.cumsum(np.bincount(leaf[index], minlength=n_leaves))])
+    return LeafRows(source, index, weight[index], offset)
