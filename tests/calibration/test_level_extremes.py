@@ -101,10 +101,10 @@ def test_a_path_lost_at_one_depth_is_looked_for_deeper():
         model = EvidentialJointCalibrator(classes=range(3), n_jobs=1).fit(scores, y)
         queries = model.model_._queries(rng.normal(size=(6, 3, 3)))
         evidence, t = model.model_.levels.raw, root_chi2_quantile(0.9)
-        once = softmax_level._cut(evidence, t, queries, 1)
-        deeper = softmax_level._cut(evidence, 1.03 * t, queries, 1)
-        cuts = [(evidence, t), (evidence, 1.03 * t)]
-        lower, upper = softmax_level._narrowest(cuts, queries, 1)
+        once = softmax_level._bounds_at(evidence, t, queries, 1)
+        deeper = softmax_level._bounds_at(evidence, 1.03 * t, queries, 1)
+        level_sets = [(evidence, t), (evidence, 1.03 * t)]
+        lower, upper = softmax_level._narrowest(level_sets, queries, 1)
         assert (lower >= once[0]).all()
         assert (upper <= once[1]).all()
         lost = (once[1] > 1 - 1e-12) & (deeper[1] < 0.99)

@@ -74,7 +74,7 @@ def test_two_classes_are_judged_by_mann_and_whitney():
         ours = found(margin[:, None], y, 2)
         assert (ours is not None) == (z <= -4)
         if ours is not None:
-            assert ours.now == pytest.approx(u / (n_1 * (n - n_1)))
+            assert ours.given == pytest.approx(u / (n_1 * (n - n_1)))
 
 
 def test_columns_are_the_best_of_all_orders():

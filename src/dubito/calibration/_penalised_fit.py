@@ -21,6 +21,7 @@ import numpy as np
 from scipy import linalg
 
 from dubito.calibration._kernels.quasi_newton import Minimum, minimise
+from dubito.calibration.uncertainty import split_shared_slope
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +32,10 @@ if TYPE_CHECKING:
 #: Range of the strengths: prior standard deviations of 30 and of 0.001 in log-odds.
 WEAKEST, STRONGEST = 1e-3, 1e6
 
-#: Most rounds of MacKay's update, and the change of log strengths that ends them.
+#: Numbers of the groups of parameters, and so indices of their strengths.
+SLOPES, BIASES, OFF_DIAGONAL = 0, 1, 2
+
+#: Most rounds of MacKay's update, and the change of log strengths at which they stop.
 _ROUNDS = 50
 _CLOSE = 0.05
 
@@ -47,10 +51,10 @@ class Metric:
 class PenalisedModel(Protocol):
     """The likelihood of a map whose parameters x are shrunk to 0, as the solver uses it."""
 
-    groups: IntArray
-    total: float
+    groups: IntArray  # group of each parameter
+    total: float  # sum of the sample weights
     refresh: int  # solver steps between metrics
-    tolerance: float  # gradient norm per row that ends the solver
+    tolerance: float  # gradient norm per row at which the solver stops
     newton: bool  # whether the metric is the Hessian of all rows or of a sample
 
     def objective(self, x: FloatArray) -> tuple[float, FloatArray]:
@@ -163,16 +167,16 @@ def _secant_log_step(
     return np.where(last_change == 0.0, step, accelerated)
 
 
-def shared_excess(
+def _shared_excess(
     model: PenalisedModel, x: FloatArray, strengths: FloatArray, direction: FloatArray
 ) -> Callable[[float], float]:
     """Return twice the increase of the objective from x along a direction, minus its linear part.
 
     Only differences of slopes from their mean are penalised, as in the covariance.
     """
-    penalty = strengths[model.groups] * (model.groups != 0)
-    slopes = direction[model.groups == 0]
-    differences = strengths[0] * float(np.sum((slopes - slopes.mean()) ** 2))
+    penalty = strengths[model.groups] * (model.groups != SLOPES)
+    slopes = direction[model.groups == SLOPES]
+    differences = strengths[SLOPES] * float(np.sum((slopes - slopes.mean()) ** 2))
     value, gradient = model.objective(x)
     first = float(gradient @ direction)
     second = differences + float(penalty @ (direction * direction))
@@ -186,8 +190,7 @@ def shared_excess(
 
 def dense_metric(hessian: FloatArray, penalty: FloatArray) -> Metric:
     """Return the metric of a full Hessian."""
-    diagonal = hessian.diagonal() + penalty
-    factor = _cholesky(hessian, diagonal, 1e-10 * max(diagonal.max(), 1e-290))
+    factor = _cholesky(hessian, penalty)
 
     def inverse_diagonal() -> FloatArray:
         inverse, _ = linalg.lapack.dtrtri(factor, lower=1)
@@ -199,20 +202,34 @@ def dense_metric(hessian: FloatArray, penalty: FloatArray) -> Metric:
     return Metric(solve, inverse_diagonal)
 
 
-def dense_inverse(hessian: FloatArray, penalty: FloatArray) -> FloatArray:
+def covariance_given_mean_slope(
+    model: PenalisedModel, hessian: FloatArray, x: FloatArray, strengths: FloatArray
+) -> tuple[FloatArray, FloatArray, Callable[[float], float]]:
+    """Return the covariance given the mean slope, the direction of that slope, and its excess.
+
+    They are those of `split_shared_slope` and `_shared_excess`, for a full Hessian.
+    """
+    plain = _dense_inverse(hessian, strengths[model.groups])
+    slopes = (model.groups == SLOPES).astype(np.float64)
+    fixed, direction = split_shared_slope(plain @ slopes, slopes, strengths[SLOPES])
+    excess = _shared_excess(model, x, strengths, direction)
+    return plain - np.outer(fixed, fixed), direction, excess
+
+
+def _dense_inverse(hessian: FloatArray, penalty: FloatArray) -> FloatArray:
     """Return the inverse of a full Hessian with a penalty, regularised where it is singular."""
-    diagonal = hessian.diagonal() + penalty
-    factor = _cholesky(hessian, diagonal, 1e-10 * max(diagonal.max(), 1e-290))
-    inverse, _ = linalg.lapack.dpotri(factor, lower=1)
+    inverse, _ = linalg.lapack.dpotri(_cholesky(hessian, penalty), lower=1)
     return np.tril(inverse) + np.tril(inverse, -1).T
 
 
-def _cholesky(hessian: FloatArray, diagonal: FloatArray, jitter: float) -> FloatArray:
-    """Return the Cholesky factor of a Hessian, with the smallest jitter that makes it definite.
+def _cholesky(hessian: FloatArray, penalty: FloatArray) -> FloatArray:
+    """Return the Cholesky factor of a Hessian with a penalty and a jitter that makes it definite.
 
     Without a penalty the Hessian is singular: a constant added to all biases changes no
     probability, and where all probabilities are 0 or 1 no parameter does.
     """
+    diagonal = hessian.diagonal() + penalty
+    jitter = 1e-10 * max(diagonal.max(), 1e-290)
     while True:
         matrix = hessian.copy()
         np.fill_diagonal(matrix, diagonal + jitter)
@@ -246,9 +263,9 @@ def strengths_by_evidence(
                 for form, strength in zip(forms, strengths, strict=True)
             ]
         )
-        found = np.abs(np.log(new / strengths)).max() < _CLOSE
+        converged = np.abs(np.log(new / strengths)).max() < _CLOSE
         strengths = new
-        if found:
+        if converged:
             break
     return strengths
 

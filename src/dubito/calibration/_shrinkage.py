@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from dubito._compat import Interval, StrOptions
+from dubito._numerics.softmax import log_softmax, softmax_rows
 from dubito._numerics.targets import LIGHT, pseudo_fraction
 from dubito.calibration._kernels.softmax_models import Slope, fit_slope, subsample_rows
-from dubito.calibration._penalised_fit import WEAKEST, PenalisedModel, fit_map, solve_map
+from dubito.calibration._penalised_fit import BIASES, WEAKEST, PenalisedModel, fit_map, solve_map
 from dubito.calibration.base import BaseCalibrator, TwoClassMassMixin
 from dubito.calibration.diagnostics import events_of, frequent_classes, misfit_of
 from dubito.calibration.errors import warn_unless_converged
@@ -34,14 +35,14 @@ if TYPE_CHECKING:
 
     from dubito._typing import FloatArray, IntArray
 
-#: Number of the group of biases; slopes are group 0, entries off the diagonal group 2.
-_BIAS = 1
 
-#: Rows on which the form of a map is checked, to limit the time, and the fewest per parameter.
+#: Most rows on which the form of a map is checked, to limit the time.
 _FORM_ROWS = 4000
+#: Fewest rows per parameter for that check.
 _ROWS_PER_PARAMETER = 5
 
-#: Squared standard errors from the minimum within which one Newton step replaces a fit.
+#: Largest squared distance from the minimum, in standard errors, at which one Newton step replaces
+#: a fit.
 _NEAR = 1e-3
 
 
@@ -74,7 +75,7 @@ class ShrunkenCalibrator(TwoClassMassMixin, BaseCalibrator):
     def left_out_proba(
         self, table: FloatArray, y: IntArray, weight: FloatArray, left: FloatArray
     ) -> FloatArray:
-        """Return probabilities of the scores `left` by a fit to other rows with these strengths."""
+        """Return probabilities of the scores `left` by a map fitted to `table` with `ridge_`."""
         other = copy(self)
         other._estimate(table, y, weight, self.ridge_)
         return other._proba(left)
@@ -86,7 +87,7 @@ class ShrunkenCalibrator(TwoClassMassMixin, BaseCalibrator):
         weight: FloatArray,
         ridge: float | str | FloatArray,
     ) -> tuple[PenalisedModel, FloatArray]:
-        """Fit the parameters; return the model and its penalised estimate."""
+        """Set the fitted parameters; return the model and its penalised estimate."""
         u, unit = in_safe_units(self._log_scores(table, normalised=True))
         pseudo = LIGHT
         if not isinstance(ridge, str):
@@ -139,6 +140,16 @@ class ShrunkenCalibrator(TwoClassMassMixin, BaseCalibrator):
     def _scores_in_unit(self, table: FloatArray) -> FloatArray:
         return np.ascontiguousarray(self._log_scores(table, normalised=True)) / self._unit
 
+    def _proba(self, table: FloatArray) -> FloatArray:
+        return softmax_rows(self._logits(table))
+
+    def _log_proba(self, table: FloatArray) -> FloatArray:
+        return log_softmax(self._logits(table))
+
+    @abstractmethod
+    def _logits(self, table: FloatArray) -> FloatArray:
+        """Return the logits of the map, (n, K)."""
+
     @abstractmethod
     def _model(self, u: FloatArray, labels: Labels, slope: Slope, scale: float) -> PenalisedModel:
         """Return the likelihood of the map around the temperature map."""
@@ -160,6 +171,11 @@ class Labels:
         """Return the labels of some rows."""
         return Labels(self.y[rows], self.weight[rows], self.uniform)
 
+    def target_sums(self, n_classes: int) -> FloatArray:
+        """Return the sum over rows of the targets of each class, (K,)."""
+        counts = np.bincount(self.y, self.weight, n_classes)
+        return (1 - self.uniform) * counts + self.uniform / n_classes * self.weight.sum()
+
 
 def _mean_square(u: FloatArray) -> FloatArray:
     return np.einsum("ij,ij->i", u, u) / u.shape[1]
@@ -170,14 +186,17 @@ def belief_uncertainty(
 ) -> SoftmaxUncertainty:
     """Return standard errors of the fitted map, with strengths of slopes and biases at most 1."""
     weaker = strengths.copy()
-    weaker[: _BIAS + 1] = np.clip(strengths[: _BIAS + 1], WEAKEST, 1.0)
+    weaker[: BIASES + 1] = np.clip(strengths[: BIASES + 1], WEAKEST, 1.0)
     return model.uncertainty(x, weaker)
 
 
 def level_uncertainty(
     model: PenalisedModel, x: FloatArray, strengths: FloatArray
 ) -> SoftmaxUncertainty:
-    """Return the map with weaker strengths and its standard errors, for bounds at a level."""
+    """Return the map refitted with weaker strengths and its standard errors, for bounds at a level.
+
+    Without a Newton metric (many classes) the map is not refitted.
+    """
     weaker = np.clip(strengths, WEAKEST, model.level_strengths())
     if model.newton:
         # The gradient at x with weaker strengths is the difference of the penalties' gradients.

@@ -1,4 +1,4 @@
-r"""Two checks of calibration rows: do scores fit their labels, and is the form of a map right.
+r"""Checks of calibration rows: whether scores fit their labels, and whether a map's form is right.
 
 **Labels.** Two classes: with U the number of pairs of a row of each class whose margins are in the
 order of their labels (ties count half), and if labels have nothing to do with margins,
@@ -23,14 +23,15 @@ true class higher than any order of the columns.
 **Form.** Bounds at a level are valid only if the map's form is right. The check assumes no form:
 sort the calibration rows by the fitted log-odds :math:`\eta`; an event whose fitted probability is
 right rises with them, so the isotonic likelihood gives an interval of its probability at each row.
-Where it does not meet the interval of the fitted probability,
+Where it and the interval of the fitted probability,
 
 .. math:: \sigma\bigl(\eta\pm z\,(x^\mathsf TH^{-1}x)^{1/2}\bigr),\qquad x=(1,\eta),\quad
           H=\sum_iw_i\,p_i(1-p_i)\,x_ix_i^\mathsf T,
 
-one of the two is wrong. The fraction of such rows among at most 32, spread evenly over the weight,
-is the misfit. With more than two classes it is the larger of two: that of the event that the most
-probable class is the true one, and the mean over the events of the most frequent classes.
+are disjoint, one of the two is wrong. The fraction of such rows among at most 32, spread evenly
+over the weight, is the misfit. With more than two classes it is the larger of two: that of the
+event that the most probable class is the true one, and the mean over the events of the most
+frequent classes.
 """
 
 from __future__ import annotations
@@ -53,33 +54,33 @@ if TYPE_CHECKING:
 
     from dubito._typing import BoolArray, FloatArray, IntArray
 
-#: Standard errors by which scores must contradict the labels.
-_SURE = 4.0
+#: Standard errors by which scores must contradict the labels to count as reversed.
+_REVERSED_DEVIATION = 4.0
 
 #: Minus the logarithm of the rate of false alarms about columns.
 _LOG_RATE = 8.0
 
-#: How many times higher classes must rank in their new columns: a classifier may confuse classes
-#: without any mistake in the order of columns.
-_FAR_BETTER = 4.0
+#: Least ratio of the true classes' sum of ranks in other columns to that in their own: a classifier
+#: may confuse classes without any mistake in the order of columns.
+_LEAST_RATIO = 4.0
 
 #: Scores that are ranked, and the fewest and most rows: ranking all would cost more than a fit.
 _CHECKED_SCORES = 2**17
 _FEWEST_ROWS, _MOST_ROWS = 200, 10_000
-#: With more classes than this, orders of columns are not searched.
+#: Most classes for which another order of the columns is searched.
 _COMPARED_CLASSES = 1000
 
 
 class Mismatch(NamedTuple):
     """The columns in the order that fits the classes best; None where scores are reversed.
 
-    `now` and `then` are the mean ranks of the true classes, 0 for the lowest place and 1 for the
-    highest, with the scores as given and as corrected.
+    `given` and `corrected` are the mean ranks of the true classes, from 0 for the lowest score of
+    a row to 1 for the highest, with the scores as passed and with their order or sign corrected.
     """
 
     order: IntArray | None
-    now: float
-    then: float
+    given: float
+    corrected: float
 
 
 def find_mismatch(
@@ -108,7 +109,9 @@ def find_mismatch(
     return _find_moved_columns(table, y, weight)
 
 
-def _find_reversed_margin(margin: FloatArray, event: Any, weight: FloatArray) -> Mismatch | None:
+def _find_reversed_margin(
+    margin: FloatArray, event: BoolArray, weight: FloatArray
+) -> Mismatch | None:
     """Return the mismatch of two classes whose margins are reversed, else None."""
     total, positive = weight.sum(), weight[event].sum()
     negative = total - positive
@@ -118,11 +121,11 @@ def _find_reversed_margin(margin: FloatArray, event: Any, weight: FloatArray) ->
     _, first = np.unique(margin[order], return_index=True)
     tied = np.add.reduceat(weight[order], first)
     middle = np.cumsum(tied) - 0.5 * tied  # the weight below, and half of the ties
-    place = np.repeat(middle, np.diff([*first, len(margin)]))
+    rank = np.repeat(middle, np.diff([*first, len(margin)]))
     own = weight[order] * event[order]
-    ordered = own @ place - 0.5 * positive**2  # pairs within the class are half below, half above
+    ordered = own @ rank - 0.5 * positive**2  # pairs within the class are half below, half above
     spread = np.sqrt(positive * negative * (total + 1) / 12)
-    if ordered - 0.5 * positive * negative > -_SURE * spread:
+    if ordered - 0.5 * positive * negative > -_REVERSED_DEVIATION * spread:
         return None
     area = float(ordered / (positive * negative))
     return Mismatch(None, area, 1 - area)
@@ -140,10 +143,13 @@ def _find_moved_columns(table: FloatArray, y: IntArray, weight: FloatArray) -> M
         counts = np.asarray(np.bincount(y, weight, n_classes), dtype=np.float64)
         best = _better_order(_sums_by_class(ranks, y, weight), counts)
     if best is not None and best[1] > -own:
-        return Mismatch(best[0], *_mean_places(own, best[1], total, n_classes))
-    if own < -_SURE * np.sqrt(total):
-        return Mismatch(None, *_mean_places(own, -own, total, n_classes))
-    return None
+        order, corrected = best
+    elif own < -_REVERSED_DEVIATION * np.sqrt(total):
+        order, corrected = None, -own
+    else:
+        return None
+    largest = np.sqrt(3 * (n_classes - 1) / (n_classes + 1)) * total  # sum of the highest ranks
+    return Mismatch(order, 0.5 + 0.5 * own / largest, 0.5 + 0.5 * corrected / largest)
 
 
 def _sums_by_class(ranks: FloatArray, y: IntArray, weight: FloatArray) -> FloatArray:
@@ -170,61 +176,55 @@ def _better_order(sums: FloatArray, counts: FloatArray) -> tuple[IntArray, float
     moved = np.flatnonzero((order != np.arange(n_classes)) & (counts > 0))
     if len(moved) == 0:
         return None
-    then, now = float(sums[moved, order[moved]].sum()), float(own[moved].sum())
+    new, old = float(sums[moved, order[moved]].sum()), float(own[moved].sum())
     orders = gammaln(n_classes + 1) - gammaln(n_classes - len(moved) + 1)
     spread = 2 * n_classes / (n_classes - 1) * counts[moved].sum()
-    if then - now < np.sqrt(2 * spread * (_LOG_RATE + orders)) or then < _FAR_BETTER * now:
+    if new - old < np.sqrt(2 * spread * (_LOG_RATE + orders)) or new < _LEAST_RATIO * old:
         return None
-    return order, float(own.sum() - now + then)
-
-
-def _mean_places(now: float, then: float, total: float, n_classes: int) -> tuple[float, float]:
-    """Return sums of ranks as mean places between 0, the lowest, and 1, the highest."""
-    reach = np.sqrt(3 * (n_classes - 1) / (n_classes + 1)) * total
-    return 0.5 + 0.5 * now / reach, 0.5 + 0.5 * then / reach
+    return order, float(own.sum() - old + new)
 
 
 def warn_of_mismatch(
-    calibrator: Any, found: Mismatch | None, classes: npt.NDArray[Any], whose: str = "scores"
+    calibrator: Any, mismatch: Mismatch | None, classes: npt.NDArray[Any], name: str = "scores"
 ) -> None:
-    """Warn of a mismatch, with advice."""
-    if found is None:
+    """Warn of a mismatch, with advice; `name` says in the message which scores are meant."""
+    if mismatch is None:
         return
     if len(classes) == 2:
-        seen = (
+        finding = (
             f"a row of {classes[1]!s} has a higher margin than one of {classes[0]!s} in "
-            f"{found.now:.0%} of pairs. Higher must mean {classes[1]!s}: negate the scores, or "
-            f"swap the classes (classes={[*reversed(classes.tolist())]})"
+            f"{mismatch.given:.0%} of pairs. Higher must mean {classes[1]!s}: negate the scores, "
+            f"or swap the classes (classes={[*reversed(classes.tolist())]})"
         )
-    elif found.order is None:
-        seen = (
+    elif mismatch.order is None:
+        finding = (
             "rows score their own class lower than the others (mean place "
-            f"{found.now:.2f} of 0 to 1). Higher must mean more likely: negate the scores"
+            f"{mismatch.given:.2f} of 0 to 1). Higher must mean more likely: negate the scores"
         )
     else:
-        seen = _describe_moved_columns(found, classes)
+        finding = _describe_moved_columns(mismatch, classes)
     warnings.warn(
-        f"{type(calibrator).__name__}: the {whose} do not fit the labels: {seen}. If the scores "
+        f"{type(calibrator).__name__}: the {name} do not fit the labels: {finding}. If the scores "
         "are right, their classifier is worse than none.",
         LabelMismatchWarning,
         stacklevel=user_stacklevel(),
     )
 
 
-def _describe_moved_columns(found: Mismatch, classes: npt.NDArray[Any]) -> str:
+def _describe_moved_columns(mismatch: Mismatch, classes: npt.NDArray[Any]) -> str:
     """Return which columns fit which labels, and advice."""
-    order = np.asarray(found.order)
+    order = np.asarray(mismatch.order)
     moved = np.flatnonzero(order != np.arange(len(order)))
     named = [f"column {order[k]} fits {classes[k]!s}, not {classes[order[k]]!s}" for k in moved[:3]]
     more = f" ({len(moved)} columns in all)" if len(moved) > 3 else ""
     return (
-        f"{', '.join(named)}{more} (mean place of the own class {found.now:.2f} of 0 to 1, and "
-        f"{found.then:.2f} so). Name the classes in the order of the columns (classes=), or put "
-        "the columns in the order of the classes"
+        f"{', '.join(named)}{more} (mean place of the own class {mismatch.given:.2f} of 0 to 1, "
+        f"and {mismatch.corrected:.2f} so). Name the classes in the order of the columns "
+        "(classes=), or put the columns in the order of the classes"
     )
 
 
-#: Rows at which intervals are compared.
+#: Most rows at which intervals are compared.
 _CHECKED_ROWS = 32
 
 #: Classes whose events are checked: the most frequent ones.
@@ -240,7 +240,7 @@ _LARGEST_LOG_ODDS = 30.0
 
 
 def misfit_fraction(proba: FloatArray, event: BoolArray, weight: FloatArray) -> float:
-    """Return the fraction of rows at which fitted probabilities and frequencies disagree.
+    """Return the fraction of rows at which fitted and isotonic intervals are disjoint.
 
     Parameters
     ----------
@@ -253,11 +253,11 @@ def misfit_fraction(proba: FloatArray, event: BoolArray, weight: FloatArray) -> 
     with np.errstate(divide="ignore"):
         eta = np.clip(logit(proba), -_LARGEST_LOG_ODDS, _LARGEST_LOG_ODDS)
     distinct, successes, failures = pool_ties(eta, event, weight)
-    place = _spread_rows(successes + failures)
-    lower, upper = cut_bounds(place + 1, place, successes, failures, _LEVEL)
-    reach = ndtri(0.5 * (1 + _LEVEL)) * _standard_error(distinct, successes + failures)[place]
-    fitted = distinct[place]
-    disjoint = (expit(fitted + reach) < lower) | (expit(fitted - reach) > upper)
+    index = _spread_rows(successes + failures)
+    lower, upper = cut_bounds(index + 1, index, successes, failures, _LEVEL)
+    half_width = ndtri(0.5 * (1 + _LEVEL)) * _standard_error(distinct, successes + failures)[index]
+    fitted = distinct[index]
+    disjoint = (expit(fitted + half_width) < lower) | (expit(fitted - half_width) > upper)
     return float(disjoint.mean())
 
 
@@ -290,7 +290,7 @@ def warn_of_misfit(calibrator: Any, misfit: float) -> None:
     if misfit <= _REPORTED_FRACTION:
         return
     advice = "Use IsotonicCalibrator, which assumes no form"
-    if hasattr(calibrator, "map_"):  # that of AutoCalibrator has these parameters
+    if hasattr(calibrator, "map_"):  # AutoCalibrator has offsets already
         advice += "."
     else:
         advice += (
@@ -310,17 +310,17 @@ def warn_of_misfit(calibrator: Any, misfit: float) -> None:
 
 
 def _spread_rows(weight: FloatArray) -> IntArray:
-    """Return at most 32 positions spread evenly over the sample weight."""
-    end = np.cumsum(weight)
-    middle = (np.arange(_CHECKED_ROWS) + 0.5) / _CHECKED_ROWS * end[-1]
-    return np.unique(np.minimum(np.searchsorted(end, middle), len(end) - 1))
+    """Return indices of at most 32 distinct scores, spread evenly over the sample weight."""
+    cumulated = np.cumsum(weight)
+    middle = (np.arange(_CHECKED_ROWS) + 0.5) / _CHECKED_ROWS * cumulated[-1]
+    return np.unique(np.minimum(np.searchsorted(cumulated, middle), len(cumulated) - 1))
 
 
 def _standard_error(eta: FloatArray, weight: FloatArray) -> FloatArray:
     """Return the standard error of log-odds fitted by a logistic regression on themselves."""
-    spread = weight * expit(eta) * expit(-eta)
-    total = spread.sum()
-    centre = spread @ eta / total
-    around = spread @ (eta - centre) ** 2
-    slope = np.divide((eta - centre) ** 2, around, out=np.zeros_like(eta), where=around > 0)
-    return np.sqrt(1 / total + slope)
+    curvature = weight * expit(eta) * expit(-eta)
+    total = curvature.sum()
+    centre = curvature @ eta / total
+    squares = curvature @ (eta - centre) ** 2
+    of_slope = np.divide((eta - centre) ** 2, squares, out=np.zeros_like(eta), where=squares > 0)
+    return np.sqrt(1 / total + of_slope)

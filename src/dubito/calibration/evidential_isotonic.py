@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EvidentialIsotonicMap:
-    """Counts at the distinct scores, and belief and plausibility on the steps between.
+    """Counts at the distinct scores, the knots, and belief and plausibility between them.
 
     ``lower[j]`` is the belief at scores with j knots at or left of them, ``upper[j]`` the
     plausibility at scores with j knots strictly left of them. `exact` selects the bounds at a
@@ -46,24 +46,24 @@ class EvidentialIsotonicMap:
 
     def bounds(self, score: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return belief and plausibility of the event for each score, each (n,)."""
-        at_or_left, left = self._places(score)
+        at_or_left, left = self._knots_left(score)
         return self.lower[at_or_left], self.upper[left]
 
     def level_bounds(self, score: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
         """Return bounds that include the event's probability at a confidence level, each (n,)."""
         read = neighbour_bounds if self.exact else widened_bounds
-        return read(*self._places(score), self.successes, self.failures, level)
+        return read(*self._knots_left(score), self.successes, self.failures, level)
 
     def contour(self, score: FloatArray, theta: FloatArray) -> FloatArray:
         """Return the plausibility of each probability θ for each score, (n, len(theta))."""
-        return contours(*self._places(score), theta, self.successes, self.failures)
+        return contours(*self._knots_left(score), theta, self.successes, self.failures)
 
-    def _places(self, score: FloatArray) -> tuple[IntArray, IntArray]:
+    def _knots_left(self, score: FloatArray) -> tuple[IntArray, IntArray]:
         """Return how many knots lie at or left of each score, and strictly left."""
         left = np.searchsorted(self.knots, score)
         if len(self.knots) == 0:
             return left, left
-        # Only a knot at the score makes a difference: this avoids a second search.
+        # The two numbers differ by one where a knot equals the score: no second search is needed.
         return left + (self.knots[np.minimum(left, len(self.knots) - 1)] == score), left
 
 
@@ -83,10 +83,10 @@ class EvidentialIsotonicCalibrator(OneVsRestCalibrator):
     .. math:: \mathrm{Bel}(\{1\})=v_{lo}-\int_0^{v_{lo}}\mathrm{pl}(u;s)\,du,\qquad
               \mathrm{Pl}(\{1\})=v_{hi}+\int_{v_{hi}}^1\mathrm{pl}(u;s)\,du,
 
-    where :math:`[v_{lo},v_{hi}]` are the values of plausibility 1: one value at a score seen and
-    inside a block of the isotonic fit, all between two neighbouring blocks where s separates them,
-    and those from 0 to the first value below all scores. Both are exact; how they are computed, and
-    why without any refit, is described in ``dubito._numerics.isotonic``.
+    where :math:`[v_{lo},v_{hi}]` are the values of plausibility 1: one value at a score of the fit
+    and inside a block of the isotonic fit, all between two neighbouring blocks where s separates
+    them, and those from 0 to the first value below all scores. Both are exact;
+    ``dubito._numerics.isotonic`` describes how they are computed without any refit.
 
     Limits: belief and plausibility never fall as s rises. Below all scores Bel = 0, above all
     Pl = 1. More rows narrow the interval, at the rate
@@ -123,7 +123,7 @@ class EvidentialIsotonicCalibrator(OneVsRestCalibrator):
     exact : bool, default=False
         Whether bounds at a level are valid for every n, at about twice the width.
     input : {"margin", "logits", "proba", "log_proba"}, default="margin"
-        What the scores are. Bounds see only their order.
+        What the scores are. Bounds depend on their order only.
     floor : float or "auto", default="auto"
         Probabilities below it are raised to it before their logarithm is taken; "auto" chooses it
         on the rows of the fit, as in `AutoCalibrator`.

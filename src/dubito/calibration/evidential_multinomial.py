@@ -276,7 +276,7 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
             raise ValueError("gamma must lie in (0, 1]: relative likelihoods do.")
         if self._fitted.score_range == 0:
             return np.zeros_like(level), np.full_like(level, np.inf)
-        excess = np.minimum(-np.log(level), slope_likelihood.DEEPEST).ravel()
+        excess = np.minimum(-np.log(level), slope_likelihood.MAX_EXCESS).ravel()
         down, _ = slope_likelihood.distance_at(self._fitted.below, excess)
         up, _ = slope_likelihood.distance_at(self._fitted.above, excess)
         lower, upper = np.maximum(self.slope_ - down, 0.0), self.slope_ + up

@@ -36,8 +36,8 @@ class IsotonicMap(UncachedStateMixin):
     @cached_property
     def evidential(self) -> EvidentialIsotonicMap:
         """The evidential map of the same counts."""
-        steps = belief_steps(self.successes, self.failures)
-        return EvidentialIsotonicMap(self.knots, self.successes, self.failures, *steps)
+        bounds = belief_steps(self.successes, self.failures)
+        return EvidentialIsotonicMap(self.knots, self.successes, self.failures, *bounds)
 
     def bounds(self, score: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return belief and plausibility of the event for each score, each (n,)."""
@@ -61,7 +61,7 @@ class IsotonicCalibrator(OneVsRestCalibrator):
 
     Among non-decreasing functions f of the score the one of greatest likelihood
     :math:`\prod f(s_i)^{y_i}(1-f(s_i))^{1-y_i}`, found by pooling adjacent violators; linear
-    between scores seen, flat beyond them.
+    between the scores of the fit, constant beyond them.
 
     The plain estimate is 0 below the lowest event and 1 above the highest non-event, and one test
     row there can make the log loss infinite. `smoothing` λ therefore adds λ events to the lowest
@@ -141,7 +141,7 @@ class IsotonicCalibrator(OneVsRestCalibrator):
 
     def _fit_map(self, score: FloatArray, event: BoolArray, weight: FloatArray) -> IsotonicMap:
         distinct, successes, failures = pool_ties(score, event, weight)
-        more, fewer = successes.copy(), failures.copy()
-        more[0] += self.smoothing
-        fewer[-1] += self.smoothing
-        return IsotonicMap(distinct, isotonic_fit(more, fewer), successes, failures)
+        smoothed = successes.copy(), failures.copy()
+        smoothed[0][0] += self.smoothing
+        smoothed[1][-1] += self.smoothing
+        return IsotonicMap(distinct, isotonic_fit(*smoothed), successes, failures)

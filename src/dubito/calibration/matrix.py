@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy import linalg
 
-from dubito._numerics.softmax import log_softmax, softmax_rows
+from dubito._numerics.softmax import softmax_rows
 from dubito.calibration._kernels.softmax_covariance import DenseMatrix, KroneckerMatrix
 from dubito.calibration._kernels.softmax_models import (
     Blocks,
@@ -16,35 +16,30 @@ from dubito.calibration._kernels.softmax_models import (
     subsample_rows,
 )
 from dubito.calibration._penalised_fit import (
+    BIASES,
+    OFF_DIAGONAL,
+    SLOPES,
     STRONGEST,
     WEAKEST,
     Metric,
     PenalisedModel,
-    dense_inverse,
+    covariance_given_mean_slope,
     dense_metric,
     maximise_evidence,
-    shared_excess,
     solve_map,
 )
 from dubito.calibration._shrinkage import Labels, ShrunkenCalibrator
 from dubito.calibration.affine import AffineMixin
-from dubito.calibration.uncertainty import (
-    SoftmaxUncertainty,
-    shared_slope,
-    slope_strength,
-    split_shared_slope,
-)
+from dubito.calibration.uncertainty import SoftmaxUncertainty, shared_slope, slope_strength
 from dubito.calibration.vector import DiagonalMap, class_covariance
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from dubito._typing import FloatArray
     from dubito.calibration._kernels.softmax_models import Slope
 
 #: Parameters up to which the full Hessian is computed.
 _DENSE_PARAMETERS = 1100
-#: Most multiplications of a Hessian; more rows are sampled.
+#: Most multiplications for a Hessian; where all rows need more, it is that of a sample.
 _HESSIAN_COST = 4e9
 
 #: Classes up to which bounds use the full covariance: 0.8 MB for 24 classes.
@@ -52,12 +47,10 @@ _COVARIANCE_CLASSES = 24
 #: Largest prior variance, in log-odds, of the sum of a row's entries off the diagonal.
 _OFF_DIAGONAL_VARIANCE = 9.0
 
-#: Steps between approximate Hessians: the fit starts close to its optimum.
-_RARELY = 10_000
+#: Steps between approximate Hessians, more than a fit takes: it starts close to its optimum.
+_NO_REFRESH = 10_000
 #: Most fits for the choice of strengths where each is expensive.
 _ROUNDS = 8
-
-_DIAGONAL, _BIAS, _OFF = 0, 1, 2
 
 
 class MatrixCalibrator(AffineMixin, ShrunkenCalibrator):
@@ -123,17 +116,11 @@ class MatrixCalibrator(AffineMixin, ShrunkenCalibrator):
     scaling finds, that off the diagonal maximises the evidence of a quadratic model around it, and
     limited-memory BFGS runs in the metric of a Kronecker product. A pass costs O(nK²).
 
-    **Bounds.** ``predict_bounds`` reads log-odds of a class against the rest with standard errors,
-    by the delta method from the Hessian. The strengths by the evidence are too strong for bounds:
-    those of slopes and biases are limited to 1, a prior standard deviation of 1 in log-odds, and
-    the slope θ is treated as unknown, with standard errors down and up from the likelihood itself.
-    Belief and plausibility are integrals of that contour. ``level=0.9`` caps the strength off the
-    diagonal as well, at max(1, (K-1)/9), lets slopes deviate by up to 2 in log-odds, and gives the
-    interval around the map fitted with those strengths, widened to include the probability. In
-    simulations (2 to 10 classes, 30 to 1,000 rows, truths off the temperature map;
-    ``experiments/validity``) it included the true probability in 0.87 or more of the rows and
-    classes. Stored for it is the covariance, up to 24 classes in full, O(K⁴) numbers; beyond, that
-    of the Kronecker product and of slope and bias class by class, O(K²), centred at the fitted map.
+    **Bounds** are those of `VectorCalibrator`, by the delta method from the Hessian of all
+    parameters, with the same validity in the same simulations. ``level=0.9`` limits the strength
+    off the diagonal as well, to max(1, (K-1)/9). Stored for bounds is the covariance, up to 24
+    classes in full, O(K⁴) numbers; beyond, that of the Kronecker product and of slope and bias
+    class by class, O(K²), centred at the fitted map.
 
     Examples
     --------
@@ -151,16 +138,6 @@ class MatrixCalibrator(AffineMixin, ShrunkenCalibrator):
     (array([[0.6 , 0.28, 0.07]]), array([[0.64, 0.32, 0.09]]))
     """
 
-    def __init__(
-        self,
-        *,
-        ridge: float | str = "auto",
-        input: str = "margin",
-        floor: float | str = "auto",
-        classes: npt.ArrayLike | None = None,
-    ) -> None:
-        super().__init__(ridge=ridge, input=input, floor=floor, classes=classes)
-
     def _model(self, u: FloatArray, labels: Labels, slope: Slope, scale: float) -> PenalisedModel:
         return FullMap(np.ascontiguousarray(u), labels, slope.theta, scale)
 
@@ -173,12 +150,6 @@ class MatrixCalibrator(AffineMixin, ShrunkenCalibrator):
     def _logits(self, table: FloatArray) -> FloatArray:
         return self._log_scores(table, normalised=True) @ self.matrix_.T + self.bias_
 
-    def _proba(self, table: FloatArray) -> FloatArray:
-        return softmax_rows(self._logits(table))
-
-    def _log_proba(self, table: FloatArray) -> FloatArray:
-        return log_softmax(self._logits(table))
-
     def _layer(self) -> tuple[FloatArray, FloatArray]:
         return self.matrix_.copy(), self.bias_.copy()
 
@@ -190,14 +161,14 @@ class FullMap:
         self._u, self._labels, self._theta, self._scale = u, labels, theta, scale
         n, n_classes = u.shape
         self.total = float(labels.weight.sum())
-        groups = np.full((n_classes, n_classes + 1), _OFF)
-        np.fill_diagonal(groups, _DIAGONAL)
-        groups[:, -1] = _BIAS
+        groups = np.full((n_classes, n_classes + 1), OFF_DIAGONAL)
+        np.fill_diagonal(groups, SLOPES)
+        groups[:, -1] = BIASES
         self.groups = groups.ravel()
         self._dense = groups.size <= _DENSE_PARAMETERS
         cost = groups.size**2 if self._dense else groups.size
         self._affordable = max(int(_HESSIAN_COST / cost), 2 * n_classes)
-        self.refresh = 1 if self._dense and n <= self._affordable else _RARELY
+        self.refresh = 1 if self._dense and n <= self._affordable else _NO_REFRESH
         self.tolerance = 1e-11 if self.refresh == 1 else 1e-8
         self.newton = self._dense and n_classes <= _COVARIANCE_CLASSES
         self._targets = _target_sums(u, labels)
@@ -230,29 +201,28 @@ class FullMap:
         matrix, bias = self._parameters(x)
         n_classes = len(bias)
         if not self.newton:
-            covariance, direction = self._structured_covariance(x, strengths)
+            structured, direction = self._structured_covariance(x, strengths)
             shared = shared_slope(direction, (n_classes, 2))
-            return SoftmaxUncertainty(matrix, bias, self._scale, covariance, shared)
-        plain = dense_inverse(matrix_hessian(*self._sample(x)), strengths[self.groups])
-        slopes = (self.groups == _DIAGONAL).astype(np.float64)
-        fixed, direction = split_shared_slope(plain @ slopes, slopes, strengths[_DIAGONAL])
-        shared = shared_slope(
-            direction, (n_classes, n_classes + 1), shared_excess(self, x, strengths, direction)
+            return SoftmaxUncertainty(matrix, bias, self._scale, structured, shared)
+        covariance, direction, excess = covariance_given_mean_slope(
+            self, matrix_hessian(*self._sample(x)), x, strengths
         )
-        full = DenseMatrix.of(plain - np.outer(fixed, fixed), n_classes)
+        shared = shared_slope(direction, (n_classes, n_classes + 1), excess)
+        full = DenseMatrix.of(covariance, n_classes)
         return SoftmaxUncertainty(matrix, bias, self._scale, full, shared)
 
     def _structured_covariance(
         self, x: FloatArray, strengths: FloatArray
     ) -> tuple[KroneckerMatrix, FloatArray]:
-        """Return a covariance with the prior of entries off the diagonal, and blocks of each class.
+        """Return the sum of a Kronecker product and of blocks of each class, and the shared slope.
 
-        The blocks are those of vector scaling. Both include the prior variance of slopes and
-        biases, so that their sum is too large rather than too small.
+        The Kronecker product has the prior of entries off the diagonal, the blocks are those of
+        vector scaling. Both include the prior variance of slopes and biases, so that their sum is
+        too large rather than too small. The slope is a direction (K, 2).
         """
         features, weight, p = self._sample(x)
         values, left, right = self._spectrum_at(x)
-        variances = np.ascontiguousarray(1 / (values + strengths[_OFF])).T
+        variances = np.ascontiguousarray(1 / (values + strengths[OFF_DIAGONAL])).T
         spread = p * (1 - p) * weight[:, None]
         scores = features[:, :-1]
         sums = Blocks(
@@ -266,7 +236,7 @@ class FullMap:
     def choose(self) -> tuple[FloatArray, FloatArray]:
         """Return the strengths with the greatest evidence, on rows that may be a sample."""
         if not self._dense:
-            return self._choose_in_turn()
+            return self._choose_from_vector_scaling()
         if len(self._u) <= self._affordable:
             return maximise_evidence(self)
         rows = subsample_rows(len(self._u), self._affordable)
@@ -278,26 +248,26 @@ class FullMap:
         if self._dense:
             return np.zeros(len(self.groups))
         diagonal = DiagonalMap(self._u, self._labels, self._theta, self._scale)
-        strengths = strengths[: _BIAS + 1]
+        strengths = strengths[: BIASES + 1]
         fit = solve_map(diagonal, strengths, diagonal.start(strengths), tolerance=1e-7)
         return _embed(fit.x)
 
-    def _choose_in_turn(self) -> tuple[FloatArray, FloatArray]:
-        """Return strengths and start: as vector scaling, then for entries off the diagonal."""
+    def _choose_from_vector_scaling(self) -> tuple[FloatArray, FloatArray]:
+        """Return strengths and start: those of vector scaling, then also off the diagonal."""
         diagonal = DiagonalMap(self._u, self._labels, self._theta, self._scale)
         strengths, start = diagonal.choose()
         x = _embed(solve_map(diagonal, strengths, start, tolerance=1e-7).x)
         _, gradient = self.objective(x)
-        gradient[self.groups != _OFF] = 0.0
+        gradient[self.groups != OFF_DIAGONAL] = 0.0
         off = quadratic_strength(self._spectrum_at(x), gradient)
         if off >= STRONGEST:
             return np.append(strengths, off), x
-        # The quadratic model is inaccurate far from here: it only gives a start.
+        # The quadratic model is inaccurate far from x: its strength is only a start.
         first = np.clip(np.append(strengths, off), 1.0, 100.0)
         return maximise_evidence(self, first, x, rounds=_ROUNDS)
 
     def _spectrum_at(self, x: FloatArray) -> Spectrum:
-        # Computed once: at the first metric the fit is nearly converged.
+        """Return the spectrum at the first x passed: the fit is nearly converged there."""
         if self._spectrum is None:
             self._spectrum = spectrum(*self._sample(x))
         return self._spectrum
@@ -329,15 +299,15 @@ def _embed(diagonal: FloatArray) -> FloatArray:
 
 
 class Spectrum(NamedTuple):
-    r"""The Hessian as if probabilities ignored the features: :math:`A\otimes C`.
+    r"""The Hessian if probabilities did not depend on the features: :math:`A\otimes C`.
 
     A is the sum of :math:`\mathrm{diag}(p)-pp^\top` over the rows and C the mean of
     :math:`ff^\top`. In the eigenvectors of both it is diagonal: memory is O(K²).
     """
 
     values: FloatArray  # (K, K+1), products of the eigenvalues of A and C
-    left: FloatArray
-    right: FloatArray
+    left: FloatArray  # eigenvectors of A, (K, K)
+    right: FloatArray  # eigenvectors of C, (K+1, K+1)
 
     def rotate(self, x: FloatArray) -> FloatArray:
         """Return x (K, K+1) in the eigenvectors."""
@@ -395,6 +365,5 @@ def _target_sums(u: FloatArray, labels: Labels) -> tuple[FloatArray, FloatArray]
     for rows in np.split(order, np.flatnonzero(np.diff(y[order])) + 1):
         by_matrix[y[rows[0]]] = weight[rows] @ u[rows]
     total = by_matrix.sum(axis=0)
-    counts = np.bincount(y, weight, n_classes)
     by_matrix = (1 - uniform) * by_matrix + uniform / n_classes * total
-    return by_matrix, (1 - uniform) * counts + uniform / n_classes * weight.sum()
+    return by_matrix, labels.target_sums(n_classes)

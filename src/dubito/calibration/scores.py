@@ -32,17 +32,17 @@ if TYPE_CHECKING:
 
 INPUTS = ("logits", "proba", "log_proba", "margin")
 
-#: Largest logarithm of the sum of exp(log-probabilities): rounding of exact ones is below it.
+#: Largest |log sum of exp(log-probabilities)| of a row that counts as a sum of 1, up to rounding.
 _ROUNDING = 1e-3
 
-#: Candidate floors of exact log-probabilities: the square of the one before, from that of
-#: probabilities down to the smallest number. Each step must raise the log-likelihood by _GAIN,
-#: chosen on digits, breast cancer and wine (naive Bayes): without it the log loss was up to 0.02
-#: higher at 20 and 100 rows.
+#: Logarithms of the first and last candidate floors of exact log-probabilities: the precision of
+#: probabilities, and about the smallest positive number.
 _FIRST_FLOOR, _LAST_FLOOR = np.log(1e-16), np.log(1e-300)
+#: Increase of the log-likelihood that each next candidate must bring, chosen on digits, breast
+#: cancer and wine (naive Bayes): without it the log loss was up to 0.02 higher at 20 and 100 rows.
 _GAIN = 0.5
 
-#: Rows that floors are compared on.
+#: Most rows on which floors are compared.
 _FLOOR_ROWS = 10_000
 
 
@@ -60,7 +60,7 @@ def finite_scores(scores: Any, ndim: tuple[int, ...]) -> FloatArray:
     try:
         table = as_float_array(scores, "scores", ndim=ndim)
     except ValueError as error:
-        raise CalibrationInputError(_not_finite(scores) or str(error)) from error
+        raise CalibrationInputError(_describe_non_finite(scores) or str(error)) from error
     if table.size == 0:
         raise CalibrationInputError(
             f"scores is empty, of shape {np.shape(scores)}; at least one row and one column are "
@@ -69,7 +69,7 @@ def finite_scores(scores: Any, ndim: tuple[int, ...]) -> FloatArray:
     return table
 
 
-def _not_finite(scores: Any) -> str:
+def _describe_non_finite(scores: Any) -> str:
     """Return a message naming the rows that are not finite; empty if all are."""
     try:
         values = np.asarray(scores, dtype=np.float64)
@@ -87,7 +87,7 @@ def _not_finite(scores: Any) -> str:
 
 
 def check_kind(table: FloatArray, kind: str) -> None:
-    """Raise if scores (n, columns) are not what `kind` says: (log-)probabilities, or anything."""
+    """Raise unless scores (n, columns) are probabilities or their logarithms, if `kind` is that."""
     if kind == "proba":
         _check_probabilities(table)
     elif kind == "log_proba":
@@ -128,12 +128,12 @@ def likely_floor(table: FloatArray, y: IntArray, weight: FloatArray) -> float:
     precision of probabilities), 1e-32, 1e-64, ... and the lowest value given are compared by the
     likelihood of :math:`\mathrm{softmax}(\theta\log\max(p,\text{floor}))`.
     """
-    seen = max(float(table.min()), float(_LAST_FLOOR))
+    lowest = max(float(table.min()), float(_LAST_FLOOR))
     floors = [float(_FIRST_FLOOR)]
-    while 2 * floors[-1] > seen:
+    while 2 * floors[-1] > lowest:
         floors.append(2 * floors[-1])
-    if seen < floors[0]:
-        floors.append(seen)
+    if lowest < floors[0]:
+        floors.append(lowest)
     if len(floors) == 1:
         return float(np.exp(floors[0]))
     rows = subsample_rows(len(table), min(len(table), _FLOOR_ROWS))
@@ -189,8 +189,7 @@ def class_log_odds(table: FloatArray, kind: str, floor: float) -> FloatArray:
 def log_scores(table: FloatArray, kind: str, floor: float, *, normalised: bool) -> FloatArray:
     """Return log scores (n, K), the input of softmax maps.
 
-    With `normalised`, logits become their log softmax; a map with one slope gives the same for
-    both.
+    With `normalised`, logits become their log softmax; maps with one slope do not depend on it.
     """
     if table.shape[1] <= 2:
         half = 0.5 * binary_log_odds(table, kind, floor)

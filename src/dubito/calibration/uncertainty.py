@@ -38,19 +38,20 @@ if TYPE_CHECKING:
     from dubito._typing import FloatArray
     from dubito.calibration._kernels.softmax_covariance import Covariance
 
-#: Numbers computed at once: 2 MiB stay in a processor's cache.
+#: Numbers in memory for one chunk of rows: 2 MiB, which fit in a processor's cache.
 _CHUNK = 2**18
 
 #: Prior standard deviation of the shared slope over that of the other parameters.
 _SHARED_DEVIATION = 10.0
 
-#: Cuts at which the likelihood along the shared slope is evaluated, in standard errors: the mean of
-#: a Rayleigh variable, for belief, and those of the levels 0.5, 0.9 and 0.99.
-BELIEF_CUT = np.sqrt(np.pi / 2)
-_CUTS = np.array(
-    [root_chi2_quantile(0.5), BELIEF_CUT, root_chi2_quantile(0.9), root_chi2_quantile(0.99)]
+#: Deviation for belief and plausibility: the mean of a Rayleigh variable.
+_BELIEF_DEVIATION = np.sqrt(np.pi / 2)
+#: Deviations :math:`\sqrt{-2\log pl}`, in standard errors, to which the likelihood along the shared
+#: slope is followed: that for belief, and those of the confidence levels 0.5, 0.9 and 0.99.
+_DEVIATIONS = np.array(
+    [root_chi2_quantile(0.5), _BELIEF_DEVIATION, root_chi2_quantile(0.9), root_chi2_quantile(0.99)]
 )
-#: Relative error of the distance at which the likelihood reaches a cut.
+#: Relative error of the distance at which the likelihood reaches a deviation.
 _TOLERANCE = 0.01
 
 
@@ -58,16 +59,18 @@ class SharedSlope(NamedTuple):
     """The direction in which all slopes change, one standard error long.
 
     `direction` is (K, K+1), the bias last, or (K, 2) where the matrix is diagonal. `down` and `up`
-    are the distances at which the likelihood reaches each of `_CUTS`, over those of a parabola.
+    are the distances at which the likelihood reaches each of `_DEVIATIONS`, over those of a
+    parabola.
     """
 
     direction: FloatArray
     down: FloatArray
     up: FloatArray
 
-    def distances(self, cut: float) -> tuple[float, float]:
-        """Return the distances of a cut, down and up, over those of a parabola."""
-        return float(np.interp(cut, _CUTS, self.down)), float(np.interp(cut, _CUTS, self.up))
+    def distances(self, deviation: float) -> tuple[float, float]:
+        """Return the distances down and up of a deviation, over those of a parabola."""
+        down, up = (np.interp(deviation, _DEVIATIONS, known) for known in (self.down, self.up))
+        return float(down), float(up)
 
     def of_rows(self, scores: FloatArray) -> FloatArray:
         """Return the derivatives of the logits along the direction, (n, K)."""
@@ -100,39 +103,41 @@ class SoftmaxUncertainty:
         logits += self.bias
         return logits
 
-    def log_odds(self, u: FloatArray, cut: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def log_odds(
+        self, u: FloatArray, deviation: float
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return log-odds of each class against the rest, and standard errors down and up.
 
         Parameters
         ----------
         u : array (n, K)
             Log scores.
-        cut : float
-            Distance in standard errors at which bounds will be taken.
+        deviation : float
+            Standard errors from the estimate at which bounds will be computed.
 
         Returns
         -------
         eta, below, above : array (n, K)
         """
         eta, below, above = np.empty(u.shape), np.empty(u.shape), np.empty(u.shape)
-        down, up = self.shared.distances(cut)
+        down, up = self.shared.distances(deviation)
         step = max(1, _CHUNK // (self.covariance.numbers_per_row() + 8 * u.shape[1]))
         for i in range(0, len(u), step):
-            part, rows = u[i : i + step], slice(i, i + step)
-            scores = part / self.size
-            found = log_odds(
-                self.covariance.of_rows(scores), self._logits(part), self.shared.of_rows(scores)
+            rows = slice(i, i + step)
+            scores = u[rows] / self.size
+            odds = log_odds(
+                self.covariance.of_rows(scores), self._logits(u[rows]), self.shared.of_rows(scores)
             )
-            eta[rows] = found.value
-            decreasing = found.along < 0
-            square = found.along**2
-            below[rows] = np.sqrt(found.variance + np.where(decreasing, up**2, down**2) * square)
-            above[rows] = np.sqrt(found.variance + np.where(decreasing, down**2, up**2) * square)
+            eta[rows] = odds.value
+            decreasing = odds.along < 0
+            square = odds.along**2
+            below[rows] = np.sqrt(odds.variance + np.where(decreasing, up**2, down**2) * square)
+            above[rows] = np.sqrt(odds.variance + np.where(decreasing, down**2, up**2) * square)
         return eta, below, above
 
     def belief(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return belief and plausibility of each class, each (n, K)."""
-        return belief_of_log_odds(*self.log_odds(u, BELIEF_CUT))
+        return belief_of_log_odds(*self.log_odds(u, _BELIEF_DEVIATION))
 
     def at_level(self, u: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
         """Return the ends of each class's interval at a confidence level, each (n, K)."""
@@ -142,7 +147,10 @@ class SoftmaxUncertainty:
 def including(
     proba: FloatArray, bounds: tuple[FloatArray, FloatArray]
 ) -> tuple[FloatArray, FloatArray]:
-    """Return bounds widened to include the probabilities, which are estimated in another way."""
+    """Return bounds widened to include the probabilities.
+
+    The two may disagree where they come from different fits, or by rounding.
+    """
     lower, upper = bounds
     return np.minimum(lower, proba), np.maximum(upper, proba)
 
@@ -150,7 +158,8 @@ def including(
 def slope_strength(size: float) -> float:
     """Return the largest penalty strength of slopes for bounds at a level.
 
-    `size` is θ times a typical score; the prior standard deviation is that, between 1 and 2.
+    The prior standard deviation of a slope, in log-odds, is `size`, θ times a typical score, but at
+    least 1 and at most 2.
     """
     return float(1 / np.clip(size, 1.0, 2.0) ** 2)
 
@@ -183,7 +192,7 @@ def split_shared_slope(
 def shared_slope(
     direction: FloatArray, shape: tuple[int, int], excess: Callable[[float], float] | None = None
 ) -> SharedSlope:
-    """Return the shared slope: its direction, and the distances of the cuts.
+    """Return the shared slope: its direction, and the distances of the deviations.
 
     Parameters
     ----------
@@ -192,21 +201,25 @@ def shared_slope(
     shape : tuple
         Of `SharedSlope.direction`.
     excess : callable, optional
-        Twice the fall of the log-likelihood at a multiple of the direction; a parabola if absent.
+        Twice the decrease of the log-likelihood at a multiple of the direction; a parabola if
+        absent.
     """
     table = direction.reshape(shape)
-    ones = np.ones(len(_CUTS))
+    ones = np.ones(len(_DEVIATIONS))
     if excess is None:
         return SharedSlope(table, ones, ones)
-    down, up = (np.array([_distance(excess, t, side) for t in _CUTS]) for side in (-1.0, 1.0))
+    down, up = (np.array([_distance(excess, t, sign) for t in _DEVIATIONS]) for sign in (-1, 1))
     return SharedSlope(table, down, up)
 
 
-def _distance(excess: Callable[[float], float], cut: float, side: float) -> float:
-    """Return the multiple of `cut` at which the excess is cut², by secants on its square root."""
+def _distance(excess: Callable[[float], float], deviation: float, sign: int) -> float:
+    """Return the factor c with excess(sign · c · deviation) = deviation², by secants on its root.
+
+    c is 1 for a parabola.
+    """
     low, high, factor = 0.0, np.inf, 1.0
     for _ in range(20):
-        ratio = np.sqrt(max(excess(side * factor * cut), 0.0)) / cut
+        ratio = np.sqrt(max(excess(sign * factor * deviation), 0.0)) / deviation
         if abs(ratio - 1) <= _TOLERANCE:
             break
         low, high = (factor, high) if ratio < 1 else (low, factor)
@@ -227,11 +240,13 @@ class LinearUncertainty:
     covariance: FloatArray
     shared: SharedSlope
 
-    def log_odds(self, design: FloatArray, cut: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def log_odds(
+        self, design: FloatArray, deviation: float
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return log-odds at rows of a design, and standard errors down and up, each (n,)."""
         variance = np.einsum("ij,ij->i", design @ self.covariance, design)
         along = design @ self.shared.direction[0]
-        down, up = self.shared.distances(cut)
+        down, up = self.shared.distances(deviation)
         lower = np.where(along < 0, up, down) * along
         upper = np.where(along < 0, down, up) * along
         variance = np.maximum(variance, 0.0)
@@ -239,7 +254,7 @@ class LinearUncertainty:
 
     def belief(self, design: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return belief and plausibility of the event, each (n,)."""
-        return belief_of_log_odds(*self.log_odds(design, BELIEF_CUT))
+        return belief_of_log_odds(*self.log_odds(design, _BELIEF_DEVIATION))
 
     def at_level(self, design: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
         """Return the interval of the event's probability at a confidence level, each (n,)."""
@@ -247,11 +262,11 @@ class LinearUncertainty:
 
     def contour(self, design: FloatArray, theta: FloatArray) -> FloatArray:
         """Return the plausibility of each probability at each row, (n, len(theta))."""
-        eta, below, above = self.log_odds(design, BELIEF_CUT)
+        eta, below, above = self.log_odds(design, _BELIEF_DEVIATION)
         with np.errstate(divide="ignore", invalid="ignore"):
-            away = logit(theta) - eta[:, None]
-            deviations = away / np.where(away < 0, below[:, None], above[:, None])
-        return np.where(away == 0, 1.0, np.exp(-0.5 * deviations**2))
+            distance = logit(theta) - eta[:, None]
+            deviations = distance / np.where(distance < 0, below[:, None], above[:, None])
+        return np.where(distance == 0, 1.0, np.exp(-0.5 * deviations**2))
 
 
 def linear_uncertainty(
@@ -276,15 +291,15 @@ def linear_uncertainty(
     slopes = (strengths > 0).astype(np.float64)
     fixed, direction = split_shared_slope(plain @ slopes, slopes, float(strengths.max()))
     steps = design @ direction
-    apart = direction[slopes > 0] - direction[slopes > 0].mean()
-    own = float(strengths.max() * apart @ apart)
-    start = float(weight @ np.logaddexp(0.0, eta))
-    linear = float(weight @ (steps * expit(eta)))
+    differences = direction[slopes > 0] - direction[slopes > 0].mean()
+    penalty = float(strengths.max() * differences @ differences)
+    value = float(weight @ np.logaddexp(0.0, eta))
+    first = float(weight @ (steps * expit(eta)))
 
     def excess(a: float) -> float:
-        # Targets are linear in the coefficients: what they add is in the linear part left out.
-        rise = float(weight @ np.logaddexp(0.0, eta + a * steps)) - start - a * linear
-        return 2 * rise + own * a * a
+        # The terms of the targets are linear in a, and the linear part is subtracted.
+        increase = float(weight @ np.logaddexp(0.0, eta + a * steps)) - value - a * first
+        return 2 * increase + penalty * a * a
 
     shared = shared_slope(direction, (1, len(coef)), excess)
     return LinearUncertainty(coef, plain - np.outer(fixed, fixed), shared)

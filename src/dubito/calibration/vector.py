@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dubito._numerics.softmax import log_softmax, softmax_rows
 from dubito.calibration._kernels.softmax_covariance import ClassBlocks, DenseDiagonal
 from dubito.calibration._kernels.softmax_models import (
     diagonal_hessian,
@@ -16,12 +15,13 @@ from dubito.calibration._kernels.softmax_models import (
     subsample_rows,
 )
 from dubito.calibration._penalised_fit import (
+    BIASES,
+    SLOPES,
     Metric,
     PenalisedModel,
-    dense_inverse,
+    covariance_given_mean_slope,
     dense_metric,
     maximise_evidence,
-    shared_excess,
     solve_map,
 )
 from dubito.calibration._shrinkage import Labels, ShrunkenCalibrator
@@ -34,22 +34,18 @@ from dubito.calibration.uncertainty import (
 )
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from dubito._typing import FloatArray
     from dubito.calibration._kernels.softmax_models import Blocks, Likely, Slope
 
-    Sums = tuple[float, FloatArray, FloatArray, Blocks]
-
 #: Classes up to which the full Hessian is computed.
 _DENSE_CLASSES = 200
-#: Most multiplications of a Hessian; where there are more rows, it is that of a sample.
+#: Most multiplications for a Hessian; where all rows need more, it is that of a sample.
 _HESSIAN_COST = 4e9
 #: Scores in the sample of rows on which strengths for many classes are chosen.
 _SAMPLE_SCORES = 4e6
-#: Scores beyond which unlikely classes are left out of the start, and the probability below which
-#: a class is unlikely.
+#: Most scores with which the start is computed from all classes; of more, from likely ones.
 _ALL_SCORES = 1e6
+#: Probability by the temperature map below which a class is unlikely.
 _UNLIKELY = 1e-5
 
 
@@ -122,8 +118,8 @@ class VectorCalibrator(AffineMixin, ShrunkenCalibrator):
     the parameters much smaller than their standard errors. At 50,000 rows of 1,000 classes
     strengths and fit take about fifteen passes.
 
-    **Bounds.** ``predict_bounds`` reads log-odds of a class against the rest with standard errors,
-    by the delta method from the Hessian. The strengths by the evidence are too strong for bounds:
+    **Bounds** are of the log-odds of a class against the rest, with standard errors by the delta
+    method from the Hessian. The strengths by the evidence are too strong for bounds:
     those of slopes and biases are limited to 1, a prior standard deviation of 1 in log-odds, and
     the slope θ is treated as unknown, with standard errors down and up from the likelihood itself.
     Belief and plausibility are integrals of that contour. ``level=0.9`` lets slopes deviate by up
@@ -147,16 +143,6 @@ class VectorCalibrator(AffineMixin, ShrunkenCalibrator):
     array([[0.64, 0.25, 0.08]])
     """
 
-    def __init__(
-        self,
-        *,
-        ridge: float | str = "auto",
-        input: str = "margin",
-        floor: float | str = "auto",
-        classes: npt.ArrayLike | None = None,
-    ) -> None:
-        super().__init__(ridge=ridge, input=input, floor=floor, classes=classes)
-
     def _model(self, u: FloatArray, labels: Labels, slope: Slope, scale: float) -> PenalisedModel:
         return DiagonalMap(np.ascontiguousarray(u), labels, slope.theta, scale)
 
@@ -165,13 +151,8 @@ class VectorCalibrator(AffineMixin, ShrunkenCalibrator):
         self.slope_ = (theta + x[:n_classes] / scale) / unit
         self.bias_ = x[n_classes:] - x[n_classes:].mean()
 
-    def _proba(self, table: FloatArray) -> FloatArray:
-        u = self._log_scores(table, normalised=True)
-        return softmax_rows(self.slope_ * u + self.bias_)
-
-    def _log_proba(self, table: FloatArray) -> FloatArray:
-        u = self._log_scores(table, normalised=True)
-        return log_softmax(self.slope_ * u + self.bias_)
+    def _logits(self, table: FloatArray) -> FloatArray:
+        return self.slope_ * self._log_scores(table, normalised=True) + self.bias_
 
     def _layer(self) -> tuple[FloatArray, FloatArray]:
         return np.diag(self.slope_), self.bias_.copy()
@@ -184,11 +165,11 @@ class DiagonalMap:
         self._u, self._labels, self._theta, self._scale = u, labels, theta, scale
         n, n_classes = u.shape
         self.total = float(labels.weight.sum())
-        self.groups = np.repeat([0, 1], n_classes)
+        self.groups = np.repeat([SLOPES, BIASES], n_classes)
         self._dense = n_classes <= _DENSE_CLASSES
         affordable = _HESSIAN_COST / n_classes**2 if self._dense else _SAMPLE_SCORES / n_classes
         self._affordable = max(int(affordable), 2 * n_classes)
-        # The Hessian of a sample is computed rarely; blocks are a by-product of the gradient.
+        # A Hessian of a sample costs more than a step; blocks are a by-product of the gradient.
         self.refresh = 20 if self._dense and n > self._affordable else 1
         self.tolerance = 1e-11 if self._dense and self.refresh == 1 else 1e-8
         self.newton = self._dense
@@ -214,19 +195,14 @@ class DiagonalMap:
         slope, bias = self._parameters(x)
         n_classes = len(slope)
         if not self._dense:
-            blocks = self._derivatives(x)[2]
-            covariance, direction = class_covariance(blocks, self._scale, strengths)
+            blocks, direction = class_covariance(self._derivatives(x)[2], self._scale, strengths)
             shared = shared_slope(direction, (n_classes, 2))
-            return SoftmaxUncertainty(slope, bias, self._scale, covariance, shared)
-        plain = dense_inverse(self._hessian(x), strengths[self.groups])
-        slopes = (self.groups == 0).astype(np.float64)
-        fixed, direction = split_shared_slope(plain @ slopes, slopes, strengths[0])
-        shared = shared_slope(
-            direction.reshape(2, n_classes).T,
-            (n_classes, 2),
-            shared_excess(self, x, strengths, direction),
+            return SoftmaxUncertainty(slope, bias, self._scale, blocks, shared)
+        covariance, direction, excess = covariance_given_mean_slope(
+            self, self._hessian(x), x, strengths
         )
-        full = DenseDiagonal.of(plain - np.outer(fixed, fixed), n_classes)
+        shared = shared_slope(direction.reshape(2, n_classes).T, (n_classes, 2), excess)
+        full = DenseDiagonal.of(covariance, n_classes)
         return SoftmaxUncertainty(slope, bias, self._scale, full, shared)
 
     def _hessian(self, x: FloatArray) -> FloatArray:
@@ -269,7 +245,10 @@ class DiagonalMap:
             return self
         return LikelyMap(self._u, self._labels, self._theta, self._scale, likely)
 
-    def _sums(self, slope: FloatArray, bias: FloatArray) -> Sums:
+    def _sums(
+        self, slope: FloatArray, bias: FloatArray
+    ) -> tuple[float, FloatArray, FloatArray, Blocks]:
+        """Return the log normaliser summed over rows, its gradient in slopes and biases, blocks."""
         return diagonal_value_and_blocks(self._u, self._labels.weight, slope, bias)
 
     def _derivatives(self, x: FloatArray) -> tuple[float, FloatArray, Blocks]:
@@ -293,7 +272,7 @@ class DiagonalMap:
 
 
 class LikelyMap(DiagonalMap):
-    """The same likelihood with the scores of unlikely classes fixed to the temperature map."""
+    """The likelihood with the logits of unlikely classes fixed to those of the temperature map."""
 
     def __init__(
         self, u: FloatArray, labels: Labels, theta: float, scale: float, likely: Likely
@@ -301,7 +280,9 @@ class LikelyMap(DiagonalMap):
         super().__init__(u, labels, theta, scale)
         self._likely = likely
 
-    def _sums(self, slope: FloatArray, bias: FloatArray) -> Sums:
+    def _sums(
+        self, slope: FloatArray, bias: FloatArray
+    ) -> tuple[float, FloatArray, FloatArray, Blocks]:
         return likely_value_and_blocks(self._likely, self._labels.weight, slope, bias)
 
 
@@ -329,16 +310,13 @@ def block_metric(blocks: Blocks, scale: float, penalty: FloatArray) -> Metric:
 def class_covariance(
     blocks: Blocks, scale: float, strengths: FloatArray
 ) -> tuple[ClassBlocks, FloatArray]:
-    """Return the covariance of slope and bias of each class, without the other classes.
-
-    Also returns the direction (K, 2) of the shared slope.
-    """
-    a, c = blocks.slope / scale**2 + strengths[0], blocks.bias + strengths[1]
+    """Return the covariance of slope and bias class by class, and the shared slope (K, 2)."""
+    a, c = blocks.slope / scale**2 + strengths[SLOPES], blocks.bias + strengths[BIASES]
     b = blocks.both / scale
     determinant = np.maximum(a * c - b * b, 1e-12 * a * c)
     slope, both, bias = c / determinant, -b / determinant, a / determinant
     slopes = np.repeat([1.0, 0.0], len(a))
-    fixed, direction = split_shared_slope(np.concatenate([slope, both]), slopes, strengths[0])
+    fixed, direction = split_shared_slope(np.concatenate([slope, both]), slopes, strengths[SLOPES])
     covariance = ClassBlocks(slope, both, bias, *fixed.reshape(2, -1))
     return covariance, direction.reshape(2, -1).T
 
@@ -348,6 +326,5 @@ def _target_sums(u: FloatArray, labels: Labels) -> tuple[FloatArray, FloatArray]
     n_classes = u.shape[1]
     weight, y, uniform = labels.weight, labels.y, labels.uniform
     own = np.bincount(y, weight * u[np.arange(len(u)), y], n_classes)
-    counts = np.bincount(y, weight, n_classes)
     by_slope = (1 - uniform) * own + uniform / n_classes * (weight @ u)
-    return by_slope, (1 - uniform) * counts + uniform / n_classes * weight.sum()
+    return by_slope, labels.target_sums(n_classes)

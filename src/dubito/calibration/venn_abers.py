@@ -20,6 +20,7 @@ from dubito.calibration.one_vs_rest import (
     normalise_bounds,
     normalise_proba,
 )
+from dubito.calibration.uncertainty import including
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -47,7 +48,7 @@ class VennAbersMap(EvidentialIsotonicMap):
 
 
 def _has_contour(calibrator: Any) -> bool:
-    """Return True unless maps are of pairs of classes; then raise an explained AttributeError."""
+    """Return True if maps are of a class against the rest; else raise an AttributeError."""
     if not getattr(calibrator, "one_against_one_", False):
         return True
     raise AttributeError(
@@ -183,33 +184,31 @@ class VennAbersCalibrator(OneVsRestCalibrator):
     def _bounds(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
         if not self.one_against_one_:
             return super()._bounds(table)
-        proba = self._proba(table)
         lower, upper = map(self._mixed, normalise_bounds(*self._couple(table, VennAbersMap.bounds)))
-        return np.minimum(lower, proba), np.maximum(upper, proba)  # a difference is rounding
+        return including(self._proba(table), (lower, upper))
 
     def _level_bounds(self, table: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
         if not self.one_against_one_:
             return super()._level_bounds(table, level)
-        # Bonferroni: all pairs of a class hold at once at the level.
+        # Bonferroni: the bounds of all pairs of a class hold together at the level.
         of_pairs = level_of_each(level, len(self.classes_) - 1)
-        proba = self._proba(table)
-        lower, upper = self._couple(table, lambda m, margin: m.level_bounds(margin, of_pairs))
-        return np.minimum(lower, proba), np.maximum(upper, proba)
+        bounds = self._couple(table, lambda m, margin: m.level_bounds(margin, of_pairs))
+        return including(self._proba(table), bounds)
 
-    def _couple(self, table: FloatArray, read: _PairBounds) -> tuple[FloatArray, FloatArray]:
+    def _couple(self, table: FloatArray, bounds_of: _PairBounds) -> tuple[FloatArray, FloatArray]:
         """Return bounds (n, K) of p_k from bounds of the pairs: 1/p_k = sum of 1/r_kj - (K-2)."""
         scores = self._log_scores(table)
         n_classes = len(self.classes_)
-        most, least = (np.full((len(table), n_classes), 2.0 - n_classes) for _ in range(2))
+        largest, smallest = (np.full((len(table), n_classes), 2.0 - n_classes) for _ in range(2))
         pairs = combinations(range(n_classes), 2)
-        with np.errstate(divide="ignore"):  # a pair that leaves a class no chance
+        with np.errstate(divide="ignore"):  # a pair may give a class the probability 0
             for (first, second), pair in zip(pairs, self.maps_, strict=True):
-                lower, upper = read(pair, scores[:, second] - scores[:, first])
-                most[:, second] += 1 / lower
-                most[:, first] += 1 / (1 - upper)
-                least[:, second] += 1 / upper
-                least[:, first] += 1 / (1 - lower)
-        return 1 / most, 1 / least
+                lower, upper = bounds_of(pair, scores[:, second] - scores[:, first])
+                largest[:, second] += 1 / lower
+                largest[:, first] += 1 / (1 - upper)
+                smallest[:, second] += 1 / upper
+                smallest[:, first] += 1 / (1 - lower)
+        return 1 / largest, 1 / smallest
 
     @available_if(_has_contour)
     def contour(self, scores: Any, theta: npt.ArrayLike) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Formulas of the calibrators on arrays: likelihoods, fits, beliefs, level bounds.
+"""Formulas of the calibrators on arrays: likelihoods, fits, beliefs, bounds at a confidence level.
 
 Nothing here validates input or imports scikit-learn. Modules named `*_compiled` import numba, so
 they are imported inside functions, at the first call. Formulas that nested dichotomies use too
@@ -8,8 +8,8 @@ they are imported inside functions, at the first call. Formulas that nested dich
 formula                                                   module
 ========================================================  ======================================
 likelihood of one softmax slope (Xu et al. 2015)          `slope_likelihood`
-beliefs from level sets of the slope, couplings           `slope_couplings`
-quadrature points over likelihood levels                  `slope_quadrature`
+belief and plausibility from level sets of the slope      `slope_couplings`
+quadrature points over relative likelihoods               `slope_quadrature`
 bounds of the slope at a confidence level                 `slope_level`
 profile likelihood of a logistic model of several scores  `joint_logistic`
 its bounds at a confidence level                          `joint_logistic_level`
@@ -17,6 +17,7 @@ softmax model of several classifiers: belief bounds       `joint_softmax`
 its bounds at a confidence level                          `joint_softmax_level`
 its likelihood, gradient and Hessian                      `joint_softmax_likelihood_compiled`
 maximum of a functional over likelihood level sets        `constrained_maxima_compiled`
+Newton step to it, with bounds of the coefficients        `constrained_step_compiled`
 the same in closed form, quadratic likelihood             `constrained_maxima_quadratic_compiled`
 polynomial extrapolation along a solution path            `extrapolation_compiled`
 temperature, vector and matrix maps: losses, gradients    `softmax_models`

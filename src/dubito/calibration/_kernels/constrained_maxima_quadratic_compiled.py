@@ -1,9 +1,10 @@
 r"""Maximum of a linear functional over level sets of a quadratic likelihood, in closed form.
 
-Where :math:`D(\beta)=\frac12\beta^\top H\beta+\ell^\top\beta`, the minimiser of
-:math:`D-\lambda c^\top\beta` over :math:`\beta\ge b` is linear in :math:`\lambda` until
-a coefficient meets its bound or leaves it. On a segment from :math:`\lambda_0`, with
-:math:`\kappa=c_F^\top H_{FF}^{-1}c_F` over the free coefficients,
+Where :math:`D(\beta)=\frac12\beta^\top H\beta+\ell^\top\beta` and :math:`f(\beta)=c^\top\beta`, the
+solution path of `constrained_maxima_compiled`, the minimiser of :math:`D-\lambda f` over
+:math:`\beta\ge b`, is linear in :math:`\lambda` until a coefficient meets its bound or leaves it.
+On a segment from :math:`\lambda_0`, with :math:`\kappa=c_F^\top H_{FF}^{-1}c_F` over the free
+coefficients F,
 
 .. math:: D=D_0+\tfrac12\kappa(\lambda^2-\lambda_0^2),\qquad f=f_0+\kappa(\lambda-\lambda_0).
 """
@@ -24,9 +25,9 @@ if TYPE_CHECKING:
 
 
 @compiled()
-def _direction(hessian: FloatArray, c: FloatArray, held: BoolArray, out: FloatArray) -> None:
-    """Write dβ/dλ, the derivative of the minimiser by the multiplier."""
-    free = np.flatnonzero(~held)
+def _direction(hessian: FloatArray, c: FloatArray, at_bound: BoolArray, out: FloatArray) -> None:
+    """Write dβ/dλ: the solution of H_FF x = c_F for the free coefficients, 0 for the others."""
+    free = np.flatnonzero(~at_bound)
     m = len(free)
     block, lower = np.empty((m, m)), np.empty((m, m))
     rhs, solution = np.empty(m), np.empty(m)
@@ -51,16 +52,16 @@ def _next_event(
     bound_rates: FloatArray,
     slack: FloatArray,
     direction: FloatArray,
-    held: BoolArray,
+    at_bound: BoolArray,
 ) -> tuple[int, float]:
     """Return the coefficient that next meets or leaves its bound, -1 if none, and the step of λ.
 
-    `bound_gradient` is D' - λc, which is positive for held coefficients, and decreases at
-    `bound_rates`; `slack` is the distance of the others to their bounds, negative.
+    `bound_gradient` is D' - λc, which is positive for coefficients at a bound, and decreases at
+    `bound_rates` in λ; `slack` is b - β, negative for the others.
     """
     event, step = -1, np.inf
     for a in range(len(direction)):
-        if held[a]:
+        if at_bound[a]:
             event_step = (
                 max(bound_gradient[a], 0.0) / bound_rates[a] if bound_rates[a] > 0.0 else np.inf
             )
@@ -75,17 +76,18 @@ def _next_event(
 def path_segments(
     hessian: FloatArray, linear: FloatArray, bounds: FloatArray, c: FloatArray, out: FloatArray
 ) -> tuple[int, float]:
-    """Write the segments of a path, rows (D, λ, f minus f at the estimate, κ) at their starts.
+    """Write the segments of a solution path; return their number, and r where the path ends.
 
-    Return their number, and the level at which the functional reaches its own maximum.
+    Rows of `out` are D, λ, f minus f at the estimate, and κ at the start of a segment. The path
+    ends where f reaches its maximum over all β ≥ b; r is infinite if it does not.
     """
     p = len(c)
     beta, direction = np.zeros(p), np.empty(p)
     bound_gradient, bound_rates = np.empty(p), np.empty(p)
-    held = bounds >= 0.0
+    at_bound = bounds >= 0.0
     multiplier = d = growth = 0.0
     for row in range(len(out)):
-        _direction(hessian, c, held, direction)
+        _direction(hessian, c, at_bound, direction)
         kappa = dot(c, direction)
         out[row, 0], out[row, 1], out[row, 2], out[row, 3] = d, multiplier, growth, kappa
         for a in range(p):
@@ -93,7 +95,7 @@ def path_segments(
             bound_rates[a] = c[a] - dot(hessian[a], direction)
             if bound_rates[a] <= 1e-12 * abs(c[a]):
                 bound_rates[a] = 0.0
-        event, step = _next_event(bound_gradient, bound_rates, bounds - beta, direction, held)
+        event, step = _next_event(bound_gradient, bound_rates, bounds - beta, direction, at_bound)
         if event < 0:
             return row + 1, np.inf if kappa > 0.0 else math.sqrt(2.0 * d)
         for a in range(p):
@@ -101,16 +103,16 @@ def path_segments(
         d += 0.5 * kappa * step * (2.0 * multiplier + step)
         growth += kappa * step
         multiplier += step
-        held[event] = not held[event]
-        if held[event]:
+        at_bound[event] = not at_bound[event]
+        if at_bound[event]:
             beta[event] = bounds[event]
     return len(out), np.inf
 
 
 @compiled()
-def growth_at(segments: FloatArray, n_segments: int, level: float) -> float:
-    """Return the maximum of the functional at a level minus its value at the estimate."""
-    target = 0.5 * level * level
+def growth_at(segments: FloatArray, n_segments: int, r: float) -> float:
+    """Return the maximum of f over the level set D ≤ r²/2 minus its value at the estimate."""
+    target = 0.5 * r * r
     row = n_segments - 1
     while row > 0 and segments[row, 0] > target:
         row -= 1

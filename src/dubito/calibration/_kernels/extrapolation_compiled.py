@@ -1,4 +1,4 @@
-"""Polynomial extrapolation of a solution path from its last points."""
+"""Polynomial extrapolation of a solution path, or other curve, from its last points."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dubito._numerics.jit import compiled
 if TYPE_CHECKING:
     from dubito._typing import FloatArray
 
-#: Number of points through which the polynomial is put.
+#: Number of points that the polynomial interpolates.
 MEMORY = 4
 
 

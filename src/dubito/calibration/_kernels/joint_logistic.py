@@ -1,9 +1,12 @@
 r"""Belief and plausibility of a logistic model of several scores, from its profile likelihood.
 
 At scores s the log-odds :math:`\eta=z^\top\sigma`, :math:`z=(1,s)`, have the contour
-:math:`pl(\eta)=\max\{L(\sigma):z^\top\sigma=\eta\}/L(\hat\sigma)`. It is integrated
-outward from the estimate by an adaptive rule; each profile starts from an extrapolation of the
-last ones.
+:math:`pl(\eta)=\max\{L(\sigma):z^\top\sigma=\eta\}/L(\hat\sigma)` (Minary et al. 2017, eq. 10). The
+probability :math:`\theta=1/(1+e^{-\eta})` has the same contour, which is integrated on both sides
+of the estimate (`joint_logistic_compiled`):
+
+.. math:: \mathrm{Bel}=\hat\theta-\int_0^{\hat\theta}pl(u)\,du,\qquad
+    \mathrm{Pl}=\hat\theta+\int_{\hat\theta}^1pl(u)\,du
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ _TOLERANCE = 1e-7
 
 #: Singular value of the design, relative to the largest, below which the rows do not determine the
 #: coefficients in its direction; scores may come in single precision.
-_UNSEEN = 1e-7
+_MIN_SINGULAR_VALUE = 1e-7
 
 #: Component of a query outside the rows' span, relative to its length, that exceeds rounding.
 _OUTSIDE = 1e-5
@@ -38,6 +41,7 @@ class JointLikelihood(NamedTuple):
     """Likelihood of a logistic model around its estimate, in axes where the Hessian is identity.
 
     A query z has the whitened coordinates ``z @ whiten`` and the estimated log-odds ``z @ coef``.
+    `rows`, `at_estimate` and `penalty` are the arrays of `joint_logistic_compiled`.
     """
 
     fit: LogisticFit
@@ -49,7 +53,7 @@ class JointLikelihood(NamedTuple):
     penalty: FloatArray  # (rank, rank), whitened
 
     @property
-    def likelihood(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def arrays(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The argument `likelihood` of the compiled kernels."""
         return self.rows, self.at_estimate, self.penalty
 
@@ -59,57 +63,58 @@ def joint_likelihood(
 ) -> JointLikelihood:
     """Return the likelihood of a logistic model around its estimate.
 
-    `penalty` holds the ridge of each coefficient. Without one, directions outside the rows' span
+    `penalty` (p,) is the ridge of each coefficient. Without one, directions outside the rows' span
     are left out of the fit.
     """
     span = scaled = np.eye(design.shape[1])
     if not penalty.any():
-        span, scaled = seen_directions(design, weight)
-    seen = design @ scaled
+        span, scaled = bases_of_span(design, weight)
+    coordinates = design @ scaled
     ridge = penalty if penalty.any() else np.zeros(span.shape[1])
     fit = _EMPTY_FIT
-    if seen.shape[1]:
-        fit = fit_logistic(seen, target, weight, ridge, np.zeros(len(ridge)))
-    eta = seen @ fit.coef
+    if coordinates.shape[1]:
+        fit = fit_logistic(coordinates, target, weight, ridge, np.zeros(len(ridge)))
+    eta = coordinates @ fit.coef
     p = expit(eta)
-    curvature = (seen * (weight * p * expit(-eta))[:, None]).T @ seen + np.diag(ridge)
-    values, axes = np.linalg.eigh(curvature)
+    curvature = weight * p * expit(-eta)
+    hessian = (coordinates * curvature[:, None]).T @ coordinates + np.diag(ridge)
+    values, axes = np.linalg.eigh(hessian)
     white = axes / np.sqrt(np.maximum(values, 1e-14 * values.max(initial=0.0)))
     return JointLikelihood(
         fit=fit,
         coef=scaled @ fit.coef,
         span=span,
         whiten=scaled @ white,
-        rows=np.ascontiguousarray((seen @ white).T),
+        rows=np.ascontiguousarray((coordinates @ white).T),
         at_estimate=np.stack([weight, eta, np.logaddexp(0.0, eta), p]),
         penalty=np.ascontiguousarray((white.T * ridge) @ white),
     )
 
 
-def quadratic_joint_likelihood(evidence: JointLikelihood) -> JointLikelihood:
+def quadratic_joint_likelihood(likelihood: JointLikelihood) -> JointLikelihood:
     """Return the second-order expansion of a likelihood: whitened, its Hessian is the identity."""
-    return evidence._replace(
-        rows=evidence.rows[:, :0].copy(),
-        at_estimate=evidence.at_estimate[:, :0].copy(),
-        penalty=np.eye(len(evidence.penalty)),
+    return likelihood._replace(
+        rows=likelihood.rows[:, :0].copy(),
+        at_estimate=likelihood.at_estimate[:, :0].copy(),
+        penalty=np.eye(len(likelihood.penalty)),
     )
 
 
-def seen_directions(design: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+def bases_of_span(design: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return an orthonormal basis (p, rank) of the rows' span, and that basis scaled.
 
-    The coordinates of the rows in the scaled basis have mean square 1, so that directions of small
-    variance do not spoil the conditioning of the fit.
+    The coordinates of the rows in the scaled basis have mean square 1, so that the fit is well
+    conditioned whatever their variances.
     """
-    _, size, axes = np.linalg.svd(design * np.sqrt(weight)[:, None], full_matrices=False)
-    seen = size > _UNSEEN * size[0]
-    span = axes[seen].T
-    return span, span * (np.sqrt(weight.sum()) / size[seen])
+    _, singular, axes = np.linalg.svd(design * np.sqrt(weight)[:, None], full_matrices=False)
+    determined = singular > _MIN_SINGULAR_VALUE * singular[0]
+    span = axes[determined].T
+    return span, span * (np.sqrt(weight.sum()) / singular[determined])
 
 
-def outside_span(evidence: JointLikelihood, design: FloatArray) -> BoolArray:
-    """Return which queries lie outside the span of the rows, which do not determine them."""
-    projected = (design @ evidence.span) @ evidence.span.T
+def outside_span(likelihood: JointLikelihood, design: FloatArray) -> BoolArray:
+    """Return which queries lie outside the rows' span: the rows do not determine their log-odds."""
+    projected = (design @ likelihood.span) @ likelihood.span.T
     residual, whole = np.linalg.norm(design - projected, axis=1), np.linalg.norm(design, axis=1)
     return np.asarray(residual > _OUTSIDE * whole)
 
@@ -120,46 +125,42 @@ def _depends_on_coef(queries: FloatArray) -> BoolArray:
 
 
 def belief_and_plausibility(
-    evidence: JointLikelihood, design: FloatArray, *, threads: int = 1
+    likelihood: JointLikelihood, design: FloatArray, *, threads: int = 1
 ) -> tuple[FloatArray, FloatArray]:
-    r"""Return belief and plausibility of the event at each row of a design, each (m,).
-
-    .. math:: \mathrm{Bel}=\hat\theta-\int_0^{\hat\theta}pl(u)\,du,\qquad
-        \mathrm{Pl}=\hat\theta+\int_{\hat\theta}^1pl(u)\,du
-    """
+    """Return belief and plausibility of the event at each row of a design, each (m,)."""
     from dubito.calibration._kernels.joint_logistic_compiled import integrals  # noqa: PLC0415 - loads numba
 
-    queries, log_odds = design @ evidence.whiten, design @ evidence.coef
+    queries, log_odds = design @ likelihood.whiten, design @ likelihood.coef
     theta = expit(log_odds)
     areas = np.zeros((len(design), 2))
     varies = _depends_on_coef(queries)
     areas[varies] = over_blocks(
-        lambda z, eta: integrals(evidence.likelihood, z, eta, _TOLERANCE),
+        lambda z, eta: integrals(likelihood.arrays, z, eta, _TOLERANCE),
         (queries[varies], log_odds[varies]),
         threads=threads,
     )
-    unknown = outside_span(evidence, design)
-    lower = np.where(unknown, 0.0, np.clip(theta - areas[:, 0], 0.0, theta))
-    upper = np.where(unknown, 1.0, np.clip(theta + areas[:, 1], theta, 1.0))
+    outside = outside_span(likelihood, design)
+    lower = np.where(outside, 0.0, np.clip(theta - areas[:, 0], 0.0, theta))
+    upper = np.where(outside, 1.0, np.clip(theta + areas[:, 1], theta, 1.0))
     return lower, upper
 
 
 def contour_of(
-    evidence: JointLikelihood, design: FloatArray, theta: FloatArray, *, threads: int = 1
+    likelihood: JointLikelihood, design: FloatArray, theta: FloatArray, *, threads: int = 1
 ) -> FloatArray:
     """Return the contour, or relative profile likelihood, of `theta` at each query, (m, t)."""
     from dubito.calibration._kernels.joint_logistic_compiled import contours  # noqa: PLC0415 - loads numba
 
     values, inverse = np.unique(theta, return_inverse=True)
-    queries, log_odds = design @ evidence.whiten, design @ evidence.coef
+    queries, log_odds = design @ likelihood.whiten, design @ likelihood.coef
     out = np.zeros((len(design), len(values)))  # the probabilities 0 and 1 have likelihood 0
     inner = (values > 0) & (values < 1)
     varies = _depends_on_coef(queries)
     out[np.ix_(varies, inner)] = over_blocks(
-        lambda z, eta: contours(evidence.likelihood, z, eta, logit(values[inner])),
+        lambda z, eta: contours(likelihood.arrays, z, eta, logit(values[inner])),
         (queries[varies], log_odds[varies]),
         threads=threads,
     )
     out[~varies] = values == expit(log_odds[~varies, None])
-    out[np.ix_(outside_span(evidence, design), inner)] = 1.0
+    out[np.ix_(outside_span(likelihood, design), inner)] = 1.0
     return out[:, inverse]

@@ -1,8 +1,8 @@
 r"""Bounds of the probability of a logistic model of several scores at a confidence level.
 
 As for one score (`logistic_level`) they are the hull of the cuts :math:`\{-2\log pl\le t^2\}` of
-two contours: of the plain likelihood, and of the likelihood with p/2 pseudo-observations added
-(`shrunk`); neither has a ridge.
+two contours: of the likelihood of the labels (`raw`), and of one with p/2 pseudo-observations of
+unknown label for p coefficients (`shrunk`); neither has a ridge.
 """
 
 from __future__ import annotations
@@ -18,43 +18,49 @@ from dubito._numerics.logistic_level import level_targets
 from dubito._numerics.threads import over_blocks
 from dubito.calibration._kernels.joint_logistic import (
     JointLikelihood,
+    bases_of_span,
     joint_likelihood,
     outside_span,
     quadratic_joint_likelihood,
-    seen_directions,
 )
 
 if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray
 
-#: Curvature of the plain likelihood, relative to that with pseudo-observations, below which it has
-#: no maximum.
+#: Curvature of the raw likelihood, relative to that of the shrunk one, below which it has no
+#: maximum.
 _FLAT = 1e-6
 
 
 class JointLevelLikelihoods(NamedTuple):
-    """The two likelihoods whose contours are cut, in the whitened axes of the first."""
+    """The two likelihoods whose contours are cut, in the whitened axes of the shrunk one.
+
+    The raw likelihood has the rows and penalty of the shrunk one. In `raw_at_estimate` the log-odds
+    are those of the shrunk estimate, the targets t are in place of probabilities and c in place of
+    softplus values, so that D is that of the raw likelihood: Σw[ζ(η) - tη] minus its minimum, with
+    ζ = log(1 + exp).
+    """
 
     shrunk: JointLikelihood
-    raw_at_estimate: FloatArray  # (4, n): as in `JointLikelihood`, D from the raw estimate
+    raw_at_estimate: FloatArray  # (4, n): sample weight, log-odds, c, t
     raw_coef: FloatArray  # (p,)
     raw_whitened_coef: FloatArray  # (rank,): raw minus shrunk coefficients, whitened
     raw_whiten: FloatArray  # (p, rank): axes where the raw Hessian is the identity
-    separated: bool  # whether the plain likelihood has no maximum
+    separated: bool  # whether the raw likelihood has no maximum
     gradient_norm: float  # the larger of both fits
 
     @property
-    def likelihoods(self) -> tuple[tuple[FloatArray, ...], tuple[FloatArray, ...]]:
-        """The argument `both` of the compiled kernels."""
-        rows, _, penalty = self.shrunk.likelihood
-        return self.shrunk.likelihood, (rows, self.raw_at_estimate, penalty)
+    def arrays(self) -> tuple[tuple[FloatArray, ...], tuple[FloatArray, ...]]:
+        """The argument `likelihoods` of the compiled kernels."""
+        rows, _, penalty = self.shrunk.arrays
+        return self.shrunk.arrays, (rows, self.raw_at_estimate, penalty)
 
 
 def joint_level_likelihoods(
     design: FloatArray, event: BoolArray, weight: FloatArray
 ) -> JointLevelLikelihoods:
     """Return both fitted likelihoods of a design (n, p), events and positive sample weights."""
-    _, scaled = seen_directions(design, weight)
+    _, scaled = bases_of_span(design, weight)
     rank = scaled.shape[1]
     target, raw = level_targets(event, weight, rank)
     shrunk = joint_likelihood(design, target, weight, np.zeros(design.shape[1]))
@@ -64,13 +70,13 @@ def joint_level_likelihoods(
         return JointLevelLikelihoods(
             shrunk, shrunk.at_estimate, shrunk.coef, zeros, empty, False, 0.0
         )
-    seen = design @ scaled
-    fit = fit_logistic(seen, raw, weight, zeros, zeros, start=shrunk.fit.coef)
-    coef, eta, rows = scaled @ fit.coef, seen @ fit.coef, shrunk.rows.T
-    curvature = (rows * (weight * expit(eta) * expit(-eta))[:, None]).T @ rows
-    values, axes = np.linalg.eigh(curvature)
+    coordinates = design @ scaled
+    fit = fit_logistic(coordinates, raw, weight, zeros, zeros, start=shrunk.fit.coef)
+    coef, eta, rows = scaled @ fit.coef, coordinates @ fit.coef, shrunk.rows.T
+    hessian = (rows * (weight * expit(eta) * expit(-eta))[:, None]).T @ rows
+    values, axes = np.linalg.eigh(hessian)
     white = axes / np.sqrt(np.maximum(values, 1e-14))
-    # The excess is Σw(softplus(η) - tη) minus its minimum, which is divided over the rows.
+    # The minimum of Σw[ζ(η) - tη] is divided over the rows.
     offset = raw * shrunk.at_estimate[1] + fit.objective / weight.sum()
     return JointLevelLikelihoods(
         shrunk=shrunk,
@@ -83,15 +89,15 @@ def joint_level_likelihoods(
     )
 
 
-def quadratic_level_likelihoods(levels: JointLevelLikelihoods) -> JointLevelLikelihoods:
-    """Return the levels without rows, for bounds from second-order expansions only."""
-    return levels._replace(
-        shrunk=quadratic_joint_likelihood(levels.shrunk), raw_at_estimate=np.zeros((4, 0))
+def quadratic_level_likelihoods(likelihoods: JointLevelLikelihoods) -> JointLevelLikelihoods:
+    """Return the likelihoods without rows, for bounds from second-order expansions only."""
+    return likelihoods._replace(
+        shrunk=quadratic_joint_likelihood(likelihoods.shrunk), raw_at_estimate=np.zeros((4, 0))
     )
 
 
 def level_bounds(
-    levels: JointLevelLikelihoods,
+    likelihoods: JointLevelLikelihoods,
     design: FloatArray,
     level: float,
     *,
@@ -103,48 +109,53 @@ def level_bounds(
     Rows outside the span of the calibration rows could have any probability: 0 and 1.
     """
     t = root_chi2_quantile(level)
-    ends = _exact_ends(levels, design, t, threads) if exact else _quadratic_ends(levels, design, t)
-    unknown = outside_span(levels.shrunk, design)
+    if exact:
+        ends = _exact_ends(likelihoods, design, t, threads)
+    else:
+        ends = _quadratic_ends(likelihoods, design, t)
+    outside = outside_span(likelihoods.shrunk, design)
     lower, upper = expit(ends).T
-    return np.where(unknown, 0.0, lower), np.where(unknown, 1.0, upper)
+    return np.where(outside, 0.0, lower), np.where(outside, 1.0, upper)
 
 
-def _estimates(levels: JointLevelLikelihoods, design: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _estimates(
+    likelihoods: JointLevelLikelihoods, design: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Return log-odds of both likelihoods, (m, 2), and their standard errors."""
-    log_odds = design @ np.column_stack([levels.shrunk.coef, levels.raw_coef])
-    errors = [np.linalg.norm(design @ w, axis=1) for w in (levels.shrunk.whiten, levels.raw_whiten)]
-    return log_odds, np.column_stack(errors)
+    log_odds = design @ np.column_stack([likelihoods.shrunk.coef, likelihoods.raw_coef])
+    whiten = likelihoods.shrunk.whiten, likelihoods.raw_whiten
+    return log_odds, np.column_stack([np.linalg.norm(design @ w, axis=1) for w in whiten])
 
 
 def _exact_ends(
-    levels: JointLevelLikelihoods, design: FloatArray, t: float, threads: int
+    likelihoods: JointLevelLikelihoods, design: FloatArray, t: float, threads: int
 ) -> FloatArray:
     from dubito.calibration._kernels.joint_logistic_level_compiled import (  # noqa: PLC0415 - loads numba
         level_ends,
     )
 
-    queries = design @ levels.shrunk.whiten
-    log_odds, std_error = _estimates(levels, design)
+    queries = design @ likelihoods.shrunk.whiten
+    log_odds, std_error = _estimates(likelihoods, design)
     estimates = np.stack([log_odds, std_error], axis=2).reshape(-1, 4)
     ends = np.repeat(log_odds[:, :1], 2, axis=1)
     varies = std_error[:, 0] > 0  # not rows of zeros without a bias
-    both = levels.likelihoods
+    arrays = likelihoods.arrays
     ends[varies] = over_blocks(
-        lambda z, e: level_ends(both, z, e, levels.raw_whitened_coef, t),
+        lambda z, e: level_ends(arrays, z, e, likelihoods.raw_whitened_coef, t),
         (queries[varies], np.ascontiguousarray(estimates[varies])),
         threads=threads,
     )
     return ends
 
 
-def _quadratic_ends(levels: JointLevelLikelihoods, design: FloatArray, t: float) -> FloatArray:
-    """Return log-odds at both ends of the hull, from second-order expansions, (m, 2).
+def _quadratic_ends(likelihoods: JointLevelLikelihoods, design: FloatArray, t: float) -> FloatArray:
+    """Return log-odds of both ends of the hull, from second-order expansions, (m, 2).
 
     For separated classes the raw cut is unbounded on the side of the raw estimate.
     """
-    log_odds, std_error = _estimates(levels, design)
+    log_odds, std_error = _estimates(likelihoods, design)
     lower, upper = log_odds - t * std_error, log_odds + t * std_error
-    if levels.separated:
+    if likelihoods.separated:
         outward = np.sign(log_odds[:, 1] - log_odds[:, 0])
         flat = std_error[:, 1] > std_error[:, 0] / np.sqrt(_FLAT)
         lower[flat, 1] = np.where(outward < 0, -np.inf, lower[:, 0])[flat]

@@ -1,4 +1,4 @@
-"""Ends of the hull of two cuts of the contours of a logistic model of several scores.
+r"""Hull of the cuts :math:`\{-2\log pl\le t^2\}` of two contours of a joint logistic model.
 
 Both likelihoods are expressed around the estimate of the first, in axes where its Hessian is the
 identity: a point of one profile is then a good start for the other.
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from dubito._typing import FloatArray
     from dubito.calibration._kernels.joint_logistic_compiled import Likelihood
 
-    #: Axis e of a query, its estimated log-odds and length, and the side, -1 or 1.
+    #: Axis e of a query, its log-odds under the first likelihood, its length, and the sign of the
+    #: end: -1 for the lower, 1 for the upper. Search points u are log-odds times this sign.
     Query: TypeAlias = tuple[FloatArray, float, float, float]
     #: State of a search (3, 2), solution path (2, 1 + rank), and the buffer of `profile` (3, n).
     Buffers: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
@@ -63,7 +64,7 @@ def _cut_end(
     t: float,
     buffers: Buffers,
 ) -> float:
-    """Return the end of a cut, log-odds counted outward, by a search begun inside it.
+    """Return the end u of a cut, by a search begun inside it; infinite if the cut is unbounded.
 
     `start` is the first log-odds to evaluate, and the standard error.
     """
@@ -82,24 +83,24 @@ def _cut_end(
 
 @compiled()
 def _hull_end(
-    both: tuple[Likelihood, Likelihood],
+    likelihoods: tuple[Likelihood, Likelihood],
     query: Query,
     estimates: FloatArray,
     t: float,
     buffers: Buffers,
 ) -> float:
-    """Return the outer end of two cuts, log-odds counted outward.
+    """Return the larger end u of two cuts.
 
     Rows of `estimates` are log-odds, their standard error and coefficients of each likelihood. The
-    cut whose estimate lies further out is searched first; mostly the other ends before it, which
-    one evaluation shows.
+    cut with the larger u at its estimate is searched first; mostly the other cut ends before it,
+    which one evaluation shows.
     """
     search, path, buffer = buffers
     axis, estimate, length, sign = query
     first = 0 if sign * estimates[0, 0] >= sign * estimates[1, 0] else 1
     end = -np.inf
     for k in (first, 1 - first):
-        likelihood = both[0] if k == 0 else both[1]
+        likelihood = likelihoods[0] if k == 0 else likelihoods[1]
         outward, scale = sign * estimates[k, 0], min(estimates[k, 1], 2.0 * FAR)
         if outward >= FAR:
             return np.inf
@@ -123,20 +124,20 @@ def _hull_end(
 
 @compiled()
 def level_ends(
-    both: tuple[Likelihood, Likelihood],
+    likelihoods: tuple[Likelihood, Likelihood],
     queries: FloatArray,
     estimates: FloatArray,
     second_coef: FloatArray,
     t: float,
 ) -> FloatArray:
-    """Return log-odds at the lower and upper end of the hull for each whitened query, (m, 2).
+    """Return log-odds of the lower and upper end of the hull for each whitened query, (m, 2).
 
     `estimates` (m, 4) are log-odds and standard error of the first and of the second likelihood;
-    `second_coef` are the second's coefficients. Open ends are infinite.
+    `second_coef` are the second's coefficients. Ends of unbounded cuts are infinite.
     """
     out = np.empty((len(queries), 2))
     rank = queries.shape[1]
-    buffers = (np.empty((3, 2)), np.zeros((2, rank + 1)), np.empty((3, both[0][0].shape[1])))
+    buffers = (np.empty((3, 2)), np.zeros((2, rank + 1)), np.empty((3, likelihoods[0][0].shape[1])))
     likelihood_estimates = np.zeros((2, rank + 2))
     likelihood_estimates[1, 2:] = second_coef
     for i in range(len(queries)):
@@ -151,5 +152,5 @@ def level_ends(
         for side in range(2):
             sign = 2.0 * side - 1.0
             query = (axis, estimates[i, 0], length, sign)
-            out[i, side] = sign * _hull_end(both, query, likelihood_estimates, t, buffers)
+            out[i, side] = sign * _hull_end(likelihoods, query, likelihood_estimates, t, buffers)
     return out

@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 _TOLERANCE = 1e-8
 
 #: Eigenvalue of the Hessian, relative to the largest, below which the rows do not determine the
-#: coefficients in its direction (`unseen`).
-_UNSEEN = 1e-14
+#: coefficients in its direction (`undetermined`).
+_UNDETERMINED_EIGENVALUE = 1e-14
 
-#: Largest number of unseen directions for which paths are computed; with more, queries that have a
-#: component in them get the bounds 0 and 1.
-_MAX_UNSEEN = 5
+#: Largest number of undetermined directions for which solution paths are computed; with more,
+#: queries that have a component in them get the bounds 0 and 1.
+_MAX_UNDETERMINED = 5
 
-#: Component of a query in unseen directions, relative to its length, that exceeds rounding.
+#: Component of a query in undetermined directions, relative to its length, that exceeds rounding.
 _OUTSIDE = 1e-4
 
-#: Curvature given to unseen directions, relative to the largest eigenvalue.
-_UNSEEN_CURVATURE = 1e-8
+#: Curvature given to undetermined directions, relative to the largest eigenvalue.
+_UNDETERMINED_CURVATURE = 1e-8
 
 #: Slopes of standardised scores below this are rounding errors, and set to zero.
 _ZERO_SLOPE = 1e-11
@@ -46,20 +46,23 @@ _ZERO_SLOPE = 1e-11
 #: Slopes below this may be fixed at zero in a projected Newton step.
 _NEAR_ZERO = 1e-5
 
+#: Projected Newton steps.
 _MAX_STEPS = 300
 
 #: Largest gradient per unit of sample weight at which a fit counts as the optimum.
 CERTIFIED = 1e-8
 
-#: Newton steps with exact bounds, for fits that projected steps do not finish.
+#: Newton steps with each quadratic model solved within the bounds, for fits on which projected
+#: steps fail.
 _MAX_EXACT_STEPS = 200
 
 
 class SoftmaxFit(NamedTuple):
     """Coefficients of a softmax model, with the certificate that they are the optimum.
 
-    `gradient` is that of the objective: zero where a coefficient is free, not negative where it is
-    at its bound; `gradient_norm` is the largest violation of this per unit of sample weight.
+    At the optimum the gradient of the objective is 0 for coefficients inside their bounds and at
+    least 0 for those at a bound; `gradient_norm` is the largest violation of this (of the
+    Karush-Kuhn-Tucker conditions) per unit of sample weight.
     """
 
     coef: FloatArray
@@ -70,7 +73,10 @@ class SoftmaxFit(NamedTuple):
 
 
 class SoftmaxLikelihood(NamedTuple):
-    """The likelihood of a softmax model around its estimate, as the compiled kernels take it."""
+    """Likelihood of a softmax model around its estimate.
+
+    `rows` to `linear` are the arrays of `joint_softmax_likelihood_compiled`.
+    """
 
     coef: FloatArray
     bounds: FloatArray  # (p,): lower bounds of coefficients minus their estimates
@@ -80,11 +86,11 @@ class SoftmaxLikelihood(NamedTuple):
     at_estimate: FloatArray  # (2, n): sample weight, log-partition
     penalty: FloatArray  # (p, p)
     linear: FloatArray  # (p,)
-    unseen: FloatArray  # (p, u): directions that the rows do not determine
+    undetermined: FloatArray  # (p, u): directions that the rows do not determine
 
     @property
-    def likelihood(self) -> tuple[FloatArray, ...]:
-        """The arguments `likelihood` of the compiled kernels."""
+    def arrays(self) -> tuple[FloatArray, ...]:
+        """The argument `likelihood` of the compiled kernels."""
         return self.rows, self.utilities, self.proba, self.at_estimate, self.penalty, self.linear
 
 
@@ -95,11 +101,11 @@ def fit_softmax_model(
     penalty: FloatArray,
     bounded: npt.NDArray[np.bool_],
 ) -> SoftmaxFit:
-    r"""Return the coefficients that minimise the penalised cross-entropy, some at least 0.
+    """Return coefficients that minimise the penalised cross-entropy, those `bounded` at least 0.
 
-    `rows` (n, K-1, p) are utilities against the first class, linear in the coefficients; `target`
-    (n, K-1) the targets of all classes but the first; `penalty` (p,), or (p, p). Projected Newton
-    steps (Bertsekas, 1982).
+    `rows` (n, K-1, p) times coefficients are utilities against the first class; `target` (n, K-1)
+    are the targets of all classes but the first; `penalty` is the Hessian of the penalty (p, p), or
+    its diagonal (p,). Projected Newton steps (Bertsekas, 1982).
     """
     from dubito.calibration._kernels.joint_softmax_likelihood_compiled import (  # noqa: PLC0415 - loads numba
         excess,
@@ -107,7 +113,7 @@ def fit_softmax_model(
     )
 
     n, n_others, p = rows.shape
-    # Around coefficients 0 with targets in place of probabilities, the excess is the objective.
+    # Around coefficients 0, with targets in place of probabilities, the excess is the objective.
     zeros = np.zeros((n_others, n))
     at_estimate = np.stack([weight, np.zeros(n)])
     linear, quadratic = np.zeros(p), penalty if penalty.ndim == 2 else np.diag(penalty)
@@ -121,8 +127,8 @@ def fit_softmax_model(
         return value
 
     def kkt_violation() -> float:
-        held = bounded & (coef <= 0.0) & (gradient > 0.0)
-        return float(np.abs(np.where(held, 0.0, gradient)).max()) / float(weight.sum())
+        at_bound = bounded & (coef <= 0.0) & (gradient > 0.0)
+        return float(np.abs(np.where(at_bound, 0.0, gradient)).max()) / float(weight.sum())
 
     lower = np.where(bounded, 0.0, -np.inf)
     coef = np.zeros(p)
@@ -175,8 +181,8 @@ def _fit_within_bounds(
     """
 
     def kkt_violation() -> float:
-        held = (coef <= lower) & (gradient > 0.0)
-        return float(np.abs(np.where(held, 0.0, gradient)).max()) / total
+        at_bound = (coef <= lower) & (gradient > 0.0)
+        return float(np.abs(np.where(at_bound, 0.0, gradient)).max()) / total
 
     coef = np.zeros(len(lower))
     value = expand(coef)
@@ -214,7 +220,7 @@ def _bounded_step(
     """Return the step to the minimum of the quadratic model, with no component below `lower`.
 
     As a least-squares problem with bounds, whose active set is found exactly (Stark and Parker,
-    1995). Curvature below `least` is raised to it.
+    1995). Eigenvalues of the Hessian below `min_eigenvalue` are raised to it.
     """
     eigenvalues, axes = np.linalg.eigh(hessian)
     root = np.sqrt(np.maximum(eigenvalues, min_eigenvalue))
@@ -224,7 +230,7 @@ def _bounded_step(
 
 
 def _solve_block(block: FloatArray, rhs: FloatArray) -> FloatArray:
-    """Return the least-norm solution: zero in directions without curvature."""
+    """Return the least-norm solution of a symmetric system: 0 in directions without curvature."""
     if not len(rhs):
         return rhs
     return np.asarray(np.linalg.pinv(block, rcond=1e-13, hermitian=True) @ rhs)
@@ -246,9 +252,9 @@ def softmax_likelihood(
     """Return the likelihood of a softmax model around a fit."""
     utilities = rows @ fit.coef
     full = np.column_stack([np.zeros(len(rows)), utilities])
-    held = bounded & (fit.coef <= 0.0)
+    at_bound = bounded & (fit.coef <= 0.0)
     eigenvalues, axes = np.linalg.eigh(fit.hessian)
-    unseen = axes[:, eigenvalues < _UNSEEN * eigenvalues[-1]]
+    undetermined = axes[:, eigenvalues < _UNDETERMINED_EIGENVALUE * eigenvalues[-1]]
     return SoftmaxLikelihood(
         coef=fit.coef,
         bounds=np.where(bounded, -fit.coef, -np.inf),
@@ -256,29 +262,29 @@ def softmax_likelihood(
         utilities=np.ascontiguousarray(utilities.T),
         proba=np.ascontiguousarray(softmax(full, axis=1)[:, 1:].T),
         at_estimate=np.stack([weight, logsumexp(full, axis=1)]),
-        # A slight curvature in unseen directions makes level sets bounded, so that paths end.
-        penalty=np.diag(penalty) + _UNSEEN_CURVATURE * eigenvalues[-1] * unseen @ unseen.T,
-        linear=np.where(held, np.maximum(fit.gradient, 0.0), 0.0),
-        unseen=unseen,
+        # A slight curvature in undetermined directions makes level sets bounded, so that paths end.
+        penalty=np.diag(penalty)
+        + _UNDETERMINED_CURVATURE * eigenvalues[-1] * undetermined @ undetermined.T,
+        linear=np.where(at_bound, np.maximum(fit.gradient, 0.0), 0.0),
+        undetermined=undetermined,
     )
 
 
 def quadratic_softmax_likelihood(
-    evidence: SoftmaxLikelihood, hessian: FloatArray, ridge: FloatArray
+    likelihood: SoftmaxLikelihood, hessian: FloatArray, ridge: FloatArray
 ) -> SoftmaxLikelihood:
     """Return the second-order expansion of a likelihood; `hessian` includes the ridge."""
-    n_others = len(evidence.utilities)
-    empty = np.zeros((n_others, 0))
-    return evidence._replace(
-        rows=np.zeros((len(evidence.coef), 0)),
+    empty = np.zeros((len(likelihood.utilities), 0))
+    return likelihood._replace(
+        rows=np.zeros((len(likelihood.coef), 0)),
         utilities=empty,
         proba=empty,
         at_estimate=np.zeros((2, 0)),
-        penalty=hessian + evidence.penalty - np.diag(ridge),
+        penalty=hessian + likelihood.penalty - np.diag(ridge),
     )
 
 
-def hessian_at_estimate(evidence: SoftmaxLikelihood) -> FloatArray:
+def _hessian_at_estimate(likelihood: SoftmaxLikelihood) -> FloatArray:
     """Return the Hessian (p, p) of the negative log-likelihood at the estimate.
 
     Calling `excess` and `gradient_and_hessian` from here also loads them before the kernels that
@@ -291,40 +297,46 @@ def hessian_at_estimate(evidence: SoftmaxLikelihood) -> FloatArray:
         gradient_and_hessian,
     )
 
-    p = len(evidence.coef)
-    buffer, hessian = np.empty((3, *evidence.utilities.shape)), np.empty((p, p))
-    excess(evidence.likelihood, np.zeros(p), buffer)
-    gradient_and_hessian(evidence.likelihood, np.zeros(p), buffer, np.empty(p), hessian)
+    p = len(likelihood.coef)
+    buffer, hessian = np.empty((3, *likelihood.utilities.shape)), np.empty((p, p))
+    excess(likelihood.arrays, np.zeros(p), buffer)
+    gradient_and_hessian(likelihood.arrays, np.zeros(p), buffer, np.empty(p), hessian)
     return hessian
 
 
 def lower_and_upper(
-    evidence: SoftmaxLikelihood, queries: FloatArray, *, threads: int = 1
+    likelihood: SoftmaxLikelihood, queries: FloatArray, *, threads: int = 1
 ) -> tuple[FloatArray, FloatArray]:
-    """Return lower and upper probabilities of every class at queries (m, K, p), each (m, K)."""
-    from dubito.calibration._kernels.joint_softmax_compiled import envelope  # noqa: PLC0415 - loads numba
+    """Return mean lower and upper probabilities of each class at queries (m, K, p), each (m, K)."""
+    from dubito.calibration._kernels.joint_softmax_compiled import mean_envelope  # noqa: PLC0415 - loads numba
 
-    n, n_classes, _ = queries.shape
-    lower, upper = np.zeros((n, n_classes)), np.ones((n, n_classes))
-    known = ~far_outside(evidence, queries)
-    if known.any():
-        estimate = evidence.coef, hessian_at_estimate(evidence)
-        found = over_blocks(
-            lambda part: envelope(evidence.likelihood, evidence.bounds, estimate, part, _TOLERANCE),
-            (queries[known],),
+    return within_span(mean_envelope, likelihood, queries, _TOLERANCE, threads)
+
+
+def within_span(
+    envelope: Callable[..., FloatArray],
+    likelihood: SoftmaxLikelihood,
+    queries: FloatArray,
+    setting: float,
+    threads: int,
+) -> tuple[FloatArray, FloatArray]:
+    """Return bounds by a compiled `envelope`, whose last argument is `setting`; each (m, K).
+
+    Queries with a component in undetermined directions, if those are many, get 0 and 1: their
+    bounds are that or nearly so, as only slopes are bounded below, and computing the solution paths
+    to confirm it would take minutes.
+    """
+    lower, upper = np.zeros(queries.shape[:2]), np.ones(queries.shape[:2])
+    inside = np.ones(len(queries), dtype=bool)
+    if likelihood.undetermined.shape[1] > _MAX_UNDETERMINED:
+        outside = np.linalg.norm(queries @ likelihood.undetermined, axis=2)
+        inside = ~(outside > _OUTSIDE * np.linalg.norm(queries, axis=2)).any(axis=1)
+    if inside.any():
+        estimate = likelihood.coef, _hessian_at_estimate(likelihood)
+        bounds = over_blocks(
+            lambda block: envelope(likelihood.arrays, likelihood.bounds, estimate, block, setting),
+            (queries[inside],),
             threads=threads,
         )
-        lower[known], upper[known] = np.moveaxis(found, 1, 0)
+        lower[inside], upper[inside] = np.moveaxis(bounds, 1, 0)
     return lower, upper
-
-
-def far_outside(evidence: SoftmaxLikelihood, queries: FloatArray) -> npt.NDArray[np.bool_]:
-    """Return which queries have a component in unseen directions, if those are many.
-
-    Their bounds are 0 and 1, or nearly so: only slopes are bounded below. Computing the paths to
-    confirm it would take minutes.
-    """
-    if evidence.unseen.shape[1] <= _MAX_UNSEEN:
-        return np.zeros(len(queries), dtype=bool)
-    unseen_part = np.linalg.norm(queries @ evidence.unseen, axis=2)
-    return np.asarray((unseen_part > _OUTSIDE * np.linalg.norm(queries, axis=2)).any(axis=1))

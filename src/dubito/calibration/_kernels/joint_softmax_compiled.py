@@ -1,13 +1,19 @@
-r"""Lower and upper probabilities, averaged over the likelihood levels.
+r"""Lower and upper probabilities of a softmax model, averaged over level sets of its likelihood.
 
-At the level r of relative likelihood :math:`e^{-r^2/2}` the bounds follow from constrained maxima
-(`constrained_maxima_compiled`); they are averaged with the density :math:`re^{-r^2/2}`.
+Over the level set of relative likelihood :math:`e^{-r^2/2}`, with maxima of functionals of the
+utilities u over it (`constrained_maxima_compiled`), the bounds of class k are
+
+.. math:: \underline p_k(r)=\frac1{1+\sum_{l\ne k}\exp\max(u_l-u_k)},\qquad
+          \overline p_k(r)=\frac1{1+\exp(-\max f_k)},\quad f_k=-\log\sum_{l\ne k}e^{u_l-u_k}.
+
+The average is :math:`\int_0^\infty p_k(r)\,re^{-r^2/2}dr`, with relative likelihood uniform. Both
+bounds have the form :math:`1/(1+\sum_me^{\pm\max f_m})`: with + and K-1 functionals, or - and one.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -30,10 +36,16 @@ if TYPE_CHECKING:
     from dubito.calibration._kernels.constrained_maxima_compiled import Problem
     from dubito.calibration._kernels.joint_softmax_likelihood_compiled import Likelihood
 
-#: Last level r of the integrals: relative likelihood exp(-r²/2) = 7e-10.
-_LAST_LEVEL = 6.5
+    #: Terms (M, m, p) and offsets (M, m) of M functionals.
+    Functionals: TypeAlias = tuple[FloatArray, FloatArray]
+    #: For each functional the last points of its solution path, its segments, and their number: 0
+    #: where the path has no closed form.
+    Paths: TypeAlias = tuple[FloatArray, FloatArray, IntArray]
 
-#: A kink of a path nearer than this to the end of a panel does not affect the accuracy.
+#: Largest r of the integrals: relative likelihood exp(-r²/2) = 7e-10.
+_LARGEST_R = 6.5
+
+#: A kink of a solution path nearer than this to the end of a panel does not affect the accuracy.
 _KINK_MARGIN = 1e-3
 
 #: Number of kinks at which panels are ended; after that the adaptive rule alone resolves them.
@@ -41,23 +53,19 @@ _MAX_KINKS = 6
 
 
 @compiled()
-def probability_at(
-    problem: Problem,
-    functionals: tuple[FloatArray, FloatArray],
-    sign: float,
-    level: float,
-    paths: tuple[FloatArray, FloatArray, IntArray],
+def _probability_at(
+    problem: Problem, functionals: Functionals, sign: float, r: float, paths: Paths
 ) -> tuple[float, float]:
-    """Return 1 / (1 + sum of exp(sign f)) at a level, and the level of the last kink of a path."""
+    """Return 1 / (1 + Σ exp(sign max f)) at r, and the first of the last kinks of all paths."""
     terms, offsets = functionals
-    traced, segments, n_segments = paths
+    last_points, segments, n_segments = paths
     odds_against, kink = 0.0, np.inf
     for m in range(len(terms)):
         if n_segments[m] > 0:
-            f = offsets[m, 0] + growth_at(segments[m], n_segments[m], level)
+            f = offsets[m, 0] + growth_at(segments[m], n_segments[m], r)
         else:
-            f = follow_path(problem, (terms[m], offsets[m]), level, traced[m])
-            kink = min(kink, last_kink(problem[1], traced[m]))
+            f = follow_path(problem, (terms[m], offsets[m]), r, last_points[m])
+            kink = min(kink, last_kink(problem[1], last_points[m]))
         odds_against += math.exp(min(sign * f, 700.0))
     return 1.0 / (1.0 + odds_against), kink
 
@@ -65,52 +73,52 @@ def probability_at(
 @compiled()
 def _panel(
     problem: Problem,
-    functionals: tuple[FloatArray, FloatArray],
+    functionals: Functionals,
     sign: float,
     ends: tuple[float, float],
-    paths: tuple[FloatArray, FloatArray, IntArray],
+    paths: Paths,
 ) -> tuple[float, float, float, float]:
-    """Return Kronrod and Gauss integrals of 1 / (1 + sum of exp(sign f)) over a panel of levels.
+    """Return Kronrod and Gauss integrals over a panel of r, the last value and the first kink.
 
-    The density of the level r is r exp(-r²/2). Also returned: the last value, and the first level
-    where a path has a kink.
+    The integrand is 1 / (1 + Σ exp(sign max f)) times the density r exp(-r²/2).
     """
     middle, half = 0.5 * (ends[0] + ends[1]), 0.5 * (ends[1] - ends[0])
     kronrod, gauss, probability, kink = 0.0, 0.0, 0.0, np.inf
     for i in range(15):
         k = i if i < 8 else 14 - i
-        level = middle - half * KRONROD_POINTS[k] if i < 8 else middle + half * KRONROD_POINTS[k]
-        probability, kink_here = probability_at(problem, functionals, sign, level, paths)
+        r = middle - half * KRONROD_POINTS[k] if i < 8 else middle + half * KRONROD_POINTS[k]
+        probability, kink_here = _probability_at(problem, functionals, sign, r, paths)
         kink = min(kink, kink_here)
-        density = probability * level * math.exp(-0.5 * level * level)
+        density = probability * r * math.exp(-0.5 * r * r)
         kronrod += KRONROD_WEIGHTS[k] * density
         gauss += GAUSS_WEIGHTS[k] * density
     return half * kronrod, half * gauss, probability, kink
 
 
 @compiled()
-def _next_end(traced: FloatArray, panel_start: float, end: float) -> tuple[bool, float]:
+def _next_end(last_points: FloatArray, panel_start: float, end: float) -> tuple[bool, float]:
     """Return whether all paths end before a panel does, and the first end of a path inside it."""
     all_ended, first = True, np.inf
-    for m in range(len(traced)):
-        all_ended &= traced[m, 0, 1] == np.inf and traced[m, 0, 0] <= end
-        if traced[m, 0, 1] == np.inf and panel_start + 1e-7 < traced[m, 0, 0] < end - 1e-7:
-            first = min(first, traced[m, 0, 0])
+    for m in range(len(last_points)):
+        all_ended &= last_points[m, 0, 1] == np.inf and last_points[m, 0, 0] <= end
+        if (
+            last_points[m, 0, 1] == np.inf
+            and panel_start + 1e-7 < last_points[m, 0, 0] < end - 1e-7
+        ):
+            first = min(first, last_points[m, 0, 0])
     return all_ended, first
 
 
 @compiled()
 def start_paths(
     problem: Problem,
-    functionals: tuple[FloatArray, FloatArray],
-    paths: tuple[FloatArray, FloatArray, IntArray],
+    functionals: Functionals,
+    paths: Paths,
 ) -> float:
-    """Start all paths, or write their closed form; return the largest growth rate."""
-    (likelihood, bounds, _, _), (terms, offsets), (traced, segments, n_segments) = (
-        problem,
-        functionals,
-        paths,
-    )
+    """Write the start of all solution paths, or their closed form; return the largest df/dr."""
+    likelihood, bounds, _, _ = problem
+    terms, offsets = functionals
+    last_points, segments, n_segments = paths
     in_closed_form = terms.shape[1] == 1 and likelihood[0].shape[1] == 0
     fastest_growth = 0.0
     for m in range(len(terms)):
@@ -120,9 +128,9 @@ def start_paths(
                 likelihood[4], likelihood[5], bounds, terms[m, 0], segments[m]
             )
             growth_rate = math.sqrt(max(segments[m, 0, 3], 0.0))
-            traced[m, 0, 0], traced[m, 0, 1] = end, np.inf
+            last_points[m, 0, 0], last_points[m, 0, 1] = end, np.inf
         else:
-            growth_rate = start_path(problem, (terms[m], offsets[m]), traced[m])
+            growth_rate = start_path(problem, (terms[m], offsets[m]), last_points[m])
         fastest_growth = max(fastest_growth, growth_rate)
     return fastest_growth
 
@@ -130,30 +138,28 @@ def start_paths(
 @compiled()
 def _mean_probability(
     problem: Problem,
-    functionals: tuple[FloatArray, FloatArray],
+    functionals: Functionals,
     sign: float,
     tolerance: float,
 ) -> float:
-    """Return the mean of 1 / (1 + sum of exp(sign f)) over all likelihood levels.
+    """Return the mean of 1 / (1 + Σ exp(sign max f)) over r with density r exp(-r²/2).
 
-    `functionals` are the terms (M, m, p) and offsets (M, m) of M functionals. For the upper
-    probability (sign -1) there is one, the log-odds of the class; for the lower one (sign 1) there
-    is one for each other class, the difference of its utility from that of the class.
+    Adaptive Gauss-Kronrod quadrature; panels end where a solution path has a kink or ends.
     """
     n_paths, p = len(functionals[0]), len(problem[1])
-    traced, saved = np.empty((n_paths, MEMORY, p + 2)), np.empty((n_paths, MEMORY, p + 2))
-    paths = (traced, np.empty((n_paths, 2 * p + 2, 4)), np.empty(n_paths, dtype=np.intp))
+    last_points, saved = np.empty((n_paths, MEMORY, p + 2)), np.empty((n_paths, MEMORY, p + 2))
+    paths = (last_points, np.empty((n_paths, 2 * p + 2, 4)), np.empty(n_paths, dtype=np.intp))
     fastest_growth = start_paths(problem, functionals, paths)
-    panel_start, width, panel_limit = 0.0, min(2.2, 4.0 / (fastest_growth + 1e-300)), _LAST_LEVEL
+    panel_start, width, panel_limit = 0.0, min(2.2, 4.0 / (fastest_growth + 1e-300)), _LARGEST_R
     total, n_kinks = 0.0, 0
     while True:
         panel_end = min(panel_start + width, panel_limit)
-        saved[:] = traced
+        saved[:] = last_points
         fine, coarse, probability, kink = _panel(
             problem, functionals, sign, (panel_start, panel_end), paths
         )
         error = abs(fine - coarse)
-        all_ended, first_break = _next_end(traced, panel_start, panel_end)
+        all_ended, first_break = _next_end(last_points, panel_start, panel_end)
         if (
             panel_start + _KINK_MARGIN < kink < min(first_break, panel_end - _KINK_MARGIN)
             and n_kinks < _MAX_KINKS
@@ -161,50 +167,62 @@ def _mean_probability(
             first_break = kink
             n_kinks += 1
         if first_break < np.inf:  # the integrand has a kink there, which both rules may miss
-            traced[:] = saved
+            last_points[:] = saved
             panel_limit = first_break
             continue
         if error > tolerance and panel_end - panel_start > 1e-6:
-            traced[:] = saved
+            last_points[:] = saved
             width = 0.5 * (panel_end - panel_start)
             continue
         total += fine
-        panel_start, panel_limit = panel_end, _LAST_LEVEL
-        # The largest change still possible.
+        panel_start, panel_limit = panel_end, _LARGEST_R
+        # How much the probability can still change with r.
         remaining = probability if sign > 0.0 else 1.0 - probability
-        if all_ended or remaining < 1e-12 or panel_start >= _LAST_LEVEL:
-            probability, _ = probability_at(problem, functionals, sign, panel_start, paths)
+        if all_ended or remaining < 1e-12 or panel_start >= _LARGEST_R:
+            probability, _ = _probability_at(problem, functionals, sign, panel_start, paths)
             return total + probability * math.exp(-0.5 * panel_start * panel_start)
         if error < 0.1 * tolerance:
             width *= 2.0
 
 
 @compiled()
-def envelope(
+def class_functionals(
+    query: FloatArray, k: int, coef: FloatArray
+) -> tuple[Functionals, Functionals]:
+    """Return the log-odds of class k at a query (K, p), and the utilities of the others minus its.
+
+    The log-odds are one functional of K-1 terms, the others K-1 functionals of one term.
+    """
+    n_others, p = len(query) - 1, query.shape[1]
+    terms, offsets = np.empty((n_others, p)), np.empty(n_others)
+    for m in range(n_others):
+        terms[m] = query[k] - query[m if m < k else m + 1]
+        offsets[m] = dot(terms[m], coef)
+    log_odds = (terms.reshape((1, n_others, p)), offsets.reshape((1, n_others)))
+    return log_odds, (-terms.reshape((n_others, 1, p)), -offsets.reshape((n_others, 1)))
+
+
+@compiled()
+def mean_envelope(
     likelihood: Likelihood,
     bounds: FloatArray,
     estimate: tuple[FloatArray, FloatArray],
     queries: FloatArray,
     tolerance: float,
 ) -> FloatArray:
-    """Return lower and upper probabilities of every class at each query, (n, 2, K).
+    """Return mean lower and upper probabilities of every class at each query, (n, 2, K).
 
-    `estimate` holds the coefficients and the Hessian there; `queries` (n, K, p) are linear in the
-    coefficients.
+    `estimate` holds the coefficients and the Hessian there; `queries` (n, K, p) times coefficients
+    are the utilities.
     """
-    n, n_classes, p = queries.shape
-    out = np.empty((n, 2, n_classes))
+    n, n_classes, _ = queries.shape
     n_others, n_rows = likelihood[1].shape
     coef, hessian = estimate
     problem = (likelihood, bounds, hessian, np.empty((3, n_others, n_rows)))
-    terms, offsets = np.empty((n_others, p)), np.empty(n_others)
+    out = np.empty((n, 2, n_classes))
     for i in range(n):
         for k in range(n_classes):
-            for m in range(n_others):
-                terms[m] = queries[i, k] - queries[i, m if m < k else m + 1]
-                offsets[m] = dot(terms[m], coef)
-            log_odds = (terms.reshape((1, n_others, p)), offsets.reshape((1, n_others)))
+            log_odds, differences = class_functionals(queries[i], k, coef)
             out[i, 1, k] = _mean_probability(problem, log_odds, -1.0, tolerance)
-            rivals = (-terms.reshape((n_others, 1, p)), -offsets.reshape((n_others, 1)))
-            out[i, 0, k] = _mean_probability(problem, rivals, 1.0, tolerance)
+            out[i, 0, k] = _mean_probability(problem, differences, 1.0, tolerance)
     return out

@@ -4,6 +4,9 @@ They are the hull of the bounds over two level sets :math:`\{\beta:D(\beta)\le t
 :math:`t^2` the quantile of :math:`\chi^2_1` at the level: of the likelihood of the labels, and of
 one with p/2 pseudo-observations for p coefficients; neither has a ridge. The upper probability is
 exact for each; the lower one, :math:`1/\sum_l\exp\max(u_l-u_k)`, never exceeds the exact minimum.
+
+A solution path (`constrained_maxima_compiled`) is *lost* if its solver fails to converge; the bound
+is then 0 or 1.
 """
 
 from __future__ import annotations
@@ -15,14 +18,12 @@ import numpy as np
 from dubito._numerics.contour_cut import root_chi2_quantile
 from dubito._numerics.softmax import softmax_rows
 from dubito._numerics.targets import shrunk_table
-from dubito._numerics.threads import over_blocks
 from dubito.calibration._kernels.joint_softmax import (
     SoftmaxLikelihood,
-    far_outside,
     fit_softmax_model,
-    hessian_at_estimate,
     quadratic_softmax_likelihood,
     softmax_likelihood,
+    within_span,
 )
 
 if TYPE_CHECKING:
@@ -34,23 +35,22 @@ if TYPE_CHECKING:
 #: an estimate exists for classes that the scores separate.
 _RAW = 1e-7
 
-#: A path is *lost* if its solver fails to converge; the bound is then 0 or 1.
 #: Pseudo-observations of a second attempt where a path is lost because the likelihood is nearly
 #: flat. They change the log-likelihood by at most their number times the mean difference in utility
 #: of the true class, which is at most 30 before probabilities are 1 up to rounding. The level set
 #: is enlarged by that amount, so it contains the one of the labels.
-_NEARLY_RAW, _ADVANTAGE = 1e-3, 30.0
+_NEARLY_RAW, _MAX_UTILITY_DIFFERENCE = 1e-3, 30.0
 
 #: A bound this close to 0 or 1 may come from a lost path. It is computed again unless the estimate
 #: is closer to 0 or 1 than the second number.
-_LOST, _MATTERS = 1e-12, 1e-6
+_LOST, _NEAR_CERTAIN = 1e-12, 1e-6
 
 #: Increases of t tried in turn for lost paths, relative to t, or to the second number if t is less:
-#: a path that is lost at one t is often found at a slightly larger one.
+#: a path that is lost at one t often converges at a slightly larger one.
 _MARGINS, _LEAST_T = (0.0, 0.01, 0.03, 0.1), 0.1
 
-#: Number of parts of equal mass into which `stepped_bounds` divides the levels.
-_PARTS = 32
+#: Number of intervals of relative likelihood of equal width that `stepped_bounds` uses.
+_STEPS = 32
 
 
 class SoftmaxLevelLikelihoods(NamedTuple):
@@ -74,92 +74,84 @@ def softmax_level_likelihoods(
     n_classes = rows.shape[1] + 1
     total, zeros = float(weight.sum()), np.zeros(rows.shape[2])
     flat = rows.reshape(-1, rows.shape[2])
-    n_seen = int(np.linalg.matrix_rank(flat.T @ flat, hermitian=True))
-    found, norms = [], []
-    for pseudo in (_RAW, _NEARLY_RAW, 0.5 * n_seen):
+    rank = int(np.linalg.matrix_rank(flat.T @ flat, hermitian=True))
+    likelihoods, norms = [], []
+    for pseudo in (_RAW, _NEARLY_RAW, 0.5 * rank):
         target = shrunk_table(total, n_classes, pseudo)[y, 1:]
         fit = fit_softmax_model(rows, target, weight, zeros, bounded)
-        evidence = softmax_likelihood(rows, weight, zeros, bounded, fit)
+        likelihood = softmax_likelihood(rows, weight, zeros, bounded, fit)
         if quadratic:
-            evidence = quadratic_softmax_likelihood(evidence, fit.hessian, zeros)
-        found.append(evidence)
+            likelihood = quadratic_softmax_likelihood(likelihood, fit.hessian, zeros)
+        likelihoods.append(likelihood)
         norms.append(fit.gradient_norm)
-    return SoftmaxLevelLikelihoods(found[0], found[1], found[2], max(norms))
+    raw, nearly_raw, shrunk = likelihoods
+    return SoftmaxLevelLikelihoods(raw, nearly_raw, shrunk, max(norms))
 
 
 def level_bounds(
-    levels: SoftmaxLevelLikelihoods, queries: FloatArray, level: float, *, threads: int = 1
+    likelihoods: SoftmaxLevelLikelihoods, queries: FloatArray, level: float, *, threads: int = 1
 ) -> tuple[FloatArray, FloatArray]:
     """Return bounds of the probability of every class at queries (m, K, p), each (m, K)."""
     t = root_chi2_quantile(level)
-    nearly_raw_t = float(np.sqrt(t * t + 2.0 * _NEARLY_RAW * _ADVANTAGE))
-    margins = [part * max(t, _LEAST_T) for part in _MARGINS]
-    raw = [(levels.raw, t), *((levels.nearly_raw, nearly_raw_t + margin) for margin in margins)]
-    shrunk = [(levels.shrunk, t + margin) for margin in margins]
-    pairs = [_narrowest(cuts, queries, threads) for cuts in (raw, shrunk)]
-    (lower, upper), other = pairs
-    return np.minimum(lower, other[0]), np.maximum(upper, other[1])
+    nearly_raw_t = float(np.sqrt(t * t + 2.0 * _NEARLY_RAW * _MAX_UTILITY_DIFFERENCE))
+    margins = [fraction * max(t, _LEAST_T) for fraction in _MARGINS]
+    raw = [(likelihoods.raw, t), *((likelihoods.nearly_raw, nearly_raw_t + m) for m in margins)]
+    shrunk = [(likelihoods.shrunk, t + margin) for margin in margins]
+    raw_lower, raw_upper = _narrowest(raw, queries, threads)
+    shrunk_lower, shrunk_upper = _narrowest(shrunk, queries, threads)
+    return np.minimum(raw_lower, shrunk_lower), np.maximum(raw_upper, shrunk_upper)
 
 
 def _narrowest(
-    cuts: list[tuple[SoftmaxLikelihood, float]], queries: FloatArray, threads: int
+    level_sets: list[tuple[SoftmaxLikelihood, float]], queries: FloatArray, threads: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Return bounds of the first level set, intersected with the next ones where paths were lost.
+    """Return bounds over the first level set, narrowed by the next ones where paths were lost.
 
-    Each later level set contains the first, so its bounds are valid too.
+    Level sets are given by their likelihood and r. Each later one contains the first, so its bounds
+    are valid for the first too.
     """
-    lower, upper = _cut(*cuts[0], queries, threads)
-    proba = softmax_rows(queries @ cuts[0][0].coef)
-    for evidence, depth in cuts[1:]:
-        lost = (lower < _LOST) & (proba > _MATTERS)
-        lost |= (upper > 1.0 - _LOST) & (proba < 1.0 - _MATTERS)
+    lower, upper = _bounds_at(*level_sets[0], queries, threads)
+    proba = softmax_rows(queries @ level_sets[0][0].coef)
+    for likelihood, r in level_sets[1:]:
+        lost = (lower < _LOST) & (proba > _NEAR_CERTAIN)
+        lost |= (upper > 1.0 - _LOST) & (proba < 1.0 - _NEAR_CERTAIN)
         rows = np.flatnonzero(lost.any(axis=1))
         if len(rows) == 0:
             break
-        deeper_bounds = _cut(evidence, depth, queries[rows], threads)
-        lower[rows] = np.maximum(lower[rows], deeper_bounds[0])
-        upper[rows] = np.minimum(upper[rows], deeper_bounds[1])
+        outer_lower, outer_upper = _bounds_at(likelihood, r, queries[rows], threads)
+        lower[rows] = np.maximum(lower[rows], outer_lower)
+        upper[rows] = np.minimum(upper[rows], outer_upper)
     return lower, upper
 
 
 def stepped_bounds(
-    evidence: SoftmaxLikelihood, queries: FloatArray, *, threads: int = 1
+    likelihood: SoftmaxLikelihood, queries: FloatArray, *, threads: int = 1
 ) -> tuple[FloatArray, FloatArray]:
-    r"""Return lower and upper probabilities averaged over all levels, never too narrow.
+    r"""Return lower and upper probabilities averaged over all level sets, never too narrow.
 
-    Upper probabilities rise with the level r of relative likelihood :math:`e^{-r^2/2}`. Levels are
-    divided into parts of equal mass, and on each the bound at its end is taken, with the optimality
-    gap of the path included: too wide by at most the mass of a part. For likelihoods that are flat
-    in some directions, where `lower_and_upper` may lose paths.
+    The same average as `joint_softmax.lower_and_upper`, for likelihoods that are flat in some
+    directions, on which that may lose solution paths. Upper probabilities increase with r, where
+    the relative likelihood is :math:`e^{-r^2/2}`. It is divided into intervals of equal width, and
+    on each the bound at the larger r is taken, with the optimality gap of the path included: too
+    wide by at most the width of an interval.
     """
-    lower, upper = np.zeros(queries.shape[:2]), np.full(queries.shape[:2], 1.0 / _PARTS)
+    lower, upper = np.zeros(queries.shape[:2]), np.full(queries.shape[:2], 1.0 / _STEPS)
     low, high = np.zeros_like(lower), np.ones_like(upper)
-    for part in range(_PARTS - 1, 0, -1):
-        level = float(np.sqrt(-2.0 * np.log1p(-part / _PARTS)))
-        found = _cut(evidence, level, queries, threads)
-        # A path that is lost here may have been found at a deeper level, whose bounds are wider.
-        low, high = np.maximum(low, found[0]), np.minimum(high, found[1])
-        lower += low / _PARTS
-        upper += high / _PARTS
+    for step in range(_STEPS - 1, 0, -1):
+        r = float(np.sqrt(-2.0 * np.log1p(-step / _STEPS)))
+        low_at_r, high_at_r = _bounds_at(likelihood, r, queries, threads)
+        # Where a path is lost at this r, the wider bounds of a larger r may be known.
+        low, high = np.maximum(low, low_at_r), np.minimum(high, high_at_r)
+        lower += low / _STEPS
+        upper += high / _STEPS
     return lower, upper
 
 
-def _cut(
-    evidence: SoftmaxLikelihood, t: float, queries: FloatArray, threads: int
+def _bounds_at(
+    likelihood: SoftmaxLikelihood, r: float, queries: FloatArray, threads: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Return bounds over the level set D ≤ t²/2 of one likelihood; 0 and 1 outside its span."""
-    from dubito.calibration._kernels.joint_softmax_level_compiled import cut  # noqa: PLC0415 - loads numba
+    """Return bounds over the level set D ≤ r²/2 of one likelihood; 0 and 1 where undefined."""
+    from dubito.calibration._kernels.joint_softmax_level_compiled import envelope_at  # noqa: PLC0415 - loads numba
 
-    n, n_classes, _ = queries.shape
-    lower, upper = np.zeros((n, n_classes)), np.ones((n, n_classes))
-    known = ~far_outside(evidence, queries)
-    if known.any():
-        estimate = evidence.coef, hessian_at_estimate(evidence)
-        found = over_blocks(
-            lambda part: cut(evidence.likelihood, evidence.bounds, estimate, part, t),
-            (queries[known],),
-            threads=threads,
-        )
-        lower[known] = np.where(np.isnan(found[:, 0]), 0.0, found[:, 0])
-        upper[known] = np.where(np.isnan(found[:, 1]), 1.0, found[:, 1])
-    return lower, upper
+    lower, upper = within_span(envelope_at, likelihood, queries, r, threads)
+    return np.where(np.isnan(lower), 0.0, lower), np.where(np.isnan(upper), 1.0, upper)

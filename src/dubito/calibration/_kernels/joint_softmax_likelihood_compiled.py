@@ -23,8 +23,8 @@ from dubito._numerics.vector_math_compiled import SIMD_FLAGS, combine_rows, dot,
 if TYPE_CHECKING:
     from dubito._typing import FloatArray
 
-    #: Rows (p, (K-1)n), classes before rows; utilities and probabilities at the estimate, each
-    #: (K-1, n); sample weight and log-partition (2, n); penalty (p, p) and linear (p,).
+    #: x (p, (K-1)n), classes before rows; utilities v and probabilities at the estimate, each
+    #: (K-1, n); sample weight w and log-partition A (2, n); penalty P (p, p); linear term ℓ (p,).
     Likelihood: TypeAlias = tuple[
         FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray
     ]
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @compiled(fastmath=SIMD_FLAGS)
 def _subtract_largest(utilities: FloatArray, largest: FloatArray, total: FloatArray) -> None:
-    """Subtract the largest utility of each row, and write that of the first class to `total`."""
+    """Subtract the largest utility of each row; write the first class's, 0 before, to `total`."""
     n_others, n = utilities.shape
     largest[:] = 0.0
     for k in range(n_others):

@@ -1,8 +1,10 @@
 r"""Belief and plausibility of each class, given level sets of the slope.
 
-A coupling maps one random variable Z to a class for all slopes at once: the class is
-:math:`\varphi(\theta,Z)`, and with the level set :math:`\Gamma(\gamma)` of the slope,
-:math:`\varphi(\Gamma(\gamma),Z)` is a random set of classes.
+The probabilities at slope :math:`\theta` are :math:`p_j\propto e^{\theta s_j}`. A coupling
+:math:`\varphi` draws a class of these probabilities from one random variable Z for all slopes at
+once (Xu et al. 2015, eq. 28). With :math:`\gamma` uniform and :math:`\Gamma(\gamma)=[l,u]` the
+slopes of relative likelihood :math:`pl(\theta)\ge\gamma`, :math:`\varphi(\Gamma(\gamma),Z)` is a
+random set of classes, whose belief and plausibility of each class are returned here.
 
 Scores of `gumbel` and `envelope` are sorted in each row, ascending, and at most 0; those of
 `inverse_cdf` keep the order of the labels, on which it depends.
@@ -19,22 +21,21 @@ from dubito._numerics.softmax import softmax_rows
 from dubito.calibration._kernels.slope_quadrature import PANEL
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dubito._typing import FloatArray
     from dubito.calibration._kernels.slope_quadrature import QuadraturePoints
-
-from dubito._typing import FloatArray
-
-Pair = tuple[FloatArray, FloatArray]
 
 #: Largest number of Newton steps to the root of a panel's cubic, and size of the last one. The
 #: integrand vanishes at the root, so its error counts by its square.
 _ROOT_STEPS, _ROOT_TOLERANCE = 12, 1e-9
 
-#: Number of exponentials from which loading the compiled versions is worth its time.
+#: Number of exponentials from which the compiled versions are used: they take time to load.
 COMPILED_FROM = 1 << 16
 
 
-def gumbel(scores: FloatArray, points: QuadraturePoints) -> Pair:
-    r"""Return beliefs, plausibilities for :math:`\varphi=\arg\max_k(\theta s_k+g_k)`, g Gumbel.
+def gumbel(scores: FloatArray, points: QuadraturePoints) -> tuple[FloatArray, FloatArray]:
+    r"""Return belief and plausibility for :math:`\varphi=\arg\max_k(\theta s_k+g_k)`, g Gumbel.
 
     .. math::
         pl_j=\int p_j(l)\,d\gamma+\int F_j(\theta)\,pl(\theta)\,d\theta,\qquad
@@ -46,16 +47,17 @@ def gumbel(scores: FloatArray, points: QuadraturePoints) -> Pair:
     lower, upper = np.zeros_like(scores), np.zeros_like(scores)
     steps = np.diff(scores, axis=1)
     for weight, low, high, low_weight, high_weight in zip(*points[1:6], strict=True):
-        at_low, at_high = np.exp(low * scores), np.exp(high * scores)
-        p_low = at_low / at_low.sum(axis=1, keepdims=True)
-        p_high = at_high / at_high.sum(axis=1, keepdims=True)
+        exp_low, exp_high = np.exp(low * scores), np.exp(high * scores)
+        p_low = exp_low / exp_low.sum(axis=1, keepdims=True)
+        p_high = exp_high / exp_high.sum(axis=1, keepdims=True)
         upper += p_low * (weight + low_weight * _gap_to_lower(p_low, steps))
         upper += high_weight * p_high * _gap_to_lower(p_high, steps)
         # Odds of classes above j are greatest at the upper end, of those below at the lower end.
-        cumulative_high = np.cumsum(at_high, axis=1)
+        cumulative_high = np.cumsum(exp_high, axis=1)
         above = cumulative_high[:, -1:] - cumulative_high
-        odds = above * at_low + np.cumsum(at_low, axis=1) * at_high
-        lower += weight * np.divide(at_low * at_high, odds, out=np.zeros_like(odds), where=odds > 0)
+        odds = above * exp_low + np.cumsum(exp_low, axis=1) * exp_high
+        product = exp_low * exp_high
+        lower += weight * np.divide(product, odds, out=np.zeros_like(odds), where=odds > 0)
     return lower, upper
 
 
@@ -66,7 +68,7 @@ def _gap_to_lower(p: FloatArray, steps: FloatArray) -> FloatArray:
     return gap
 
 
-def envelope(scores: FloatArray, points: QuadraturePoints) -> Pair:
+def envelope(scores: FloatArray, points: QuadraturePoints) -> tuple[FloatArray, FloatArray]:
     r"""Return :math:`\int\min_\Gamma p_j\,d\gamma` and :math:`\int\max_\Gamma p_j\,d\gamma`.
 
     :math:`p_j` increases in :math:`\theta` until the mean score passes :math:`s_j` and decreases
@@ -78,25 +80,30 @@ def envelope(scores: FloatArray, points: QuadraturePoints) -> Pair:
     for start in range(0, len(points.weight), PANEL):
         panel = slice(start, start + PANEL)
         weight = points.weight[panel]
-        p_low, slope_low = _values_and_slopes(points.lower[panel], scores)
-        p_high, slope_high = _values_and_slopes(points.upper[panel], scores)
-        upper += _positive_part(slope_high, points.upper_weight[panel])
-        upper += _positive_part(-slope_low, points.lower_weight[panel])
+        p_low, derivative_low = _softmax_and_derivative(points.lower[panel], scores)
+        p_high, derivative_high = _softmax_and_derivative(points.upper[panel], scores)
+        upper += _integral_of_positive(derivative_high, points.upper_weight[panel])
+        upper += _integral_of_positive(-derivative_low, points.lower_weight[panel])
+        # min(p_low, p_high) = p_low - (p_low - p_high)_+
         least += np.einsum("q,qij->ij", weight, p_low)
-        least -= _positive_part(p_low - p_high, weight)
+        least -= _integral_of_positive(p_low - p_high, weight)
     return np.maximum(least, 0.0), upper
 
 
-def _values_and_slopes(theta: FloatArray, scores: FloatArray) -> Pair:
+def _softmax_and_derivative(theta: FloatArray, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return softmax(θs) at each θ and its derivative in θ, each (len(theta), n, K)."""
     p = np.stack([softmax_rows(t * scores) for t in theta])
     mean = np.einsum("qij,ij->qi", p, scores)
     return p, p * (scores - mean[:, :, None])
 
 
 def _panel_tables() -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return Lagrange polynomials of a panel on [-1, 1], its weights and their integrals."""
+    """Return the Lagrange polynomials of a panel on [-1, 1], its weights, and their integrals.
+
+    Polynomials are columns of coefficients of increasing powers; the integrals begin at -1.
+    """
     x, w = np.polynomial.legendre.leggauss(PANEL)
-    basis = np.linalg.inv(np.vander(x, increasing=True))  # columns: coefficients of each basis
+    basis = np.linalg.inv(np.vander(x, increasing=True))
     integrals = np.zeros((PANEL + 1, PANEL))
     integrals[1:] = basis / np.arange(1, PANEL + 1)[:, None]
     integrals[0] = -((-1.0) ** np.arange(PANEL + 1) @ integrals)
@@ -104,9 +111,11 @@ def _panel_tables() -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 _BASIS, _PANEL_WEIGHTS, _INTEGRALS = _panel_tables()
+#: Values of the Lagrange polynomials at -1 and 1, (2, PANEL).
+_BASIS_ENDS = np.vander([-1.0, 1.0], PANEL, increasing=True) @ _BASIS
 
 
-def _positive_part(values: FloatArray, weight: FloatArray) -> FloatArray:
+def _integral_of_positive(values: FloatArray, weight: FloatArray) -> FloatArray:
     """Return the integral of the positive part over a panel, (PANEL, n, K) to (n, K).
 
     Where the sign changes, the interpolating polynomial is integrated from or to its root, because
@@ -119,9 +128,6 @@ def _positive_part(values: FloatArray, weight: FloatArray) -> FloatArray:
     if weight.any() and crossed.any():
         total[crossed] = _cut_integral(values[:, crossed], weight)
     return total
-
-
-_BASIS_ENDS = np.vander([-1.0, 1.0], PANEL, increasing=True) @ _BASIS
 
 
 def _cut_integral(values: FloatArray, weight: FloatArray) -> FloatArray:
@@ -157,13 +163,16 @@ def _polynomial(coefficients: FloatArray, x: FloatArray) -> FloatArray:
     return value
 
 
-def inverse_cdf(scores: FloatArray, points: QuadraturePoints) -> Pair:
-    r"""Return beliefs, plausibilities for :math:`\varphi` inverting cumulative sums :math:`G_j`.
+def inverse_cdf(scores: FloatArray, points: QuadraturePoints) -> tuple[FloatArray, FloatArray]:
+    r"""Return belief and plausibility for :math:`\varphi` the inverse of the distribution function.
 
-    Xu et al. 2015, eq. 28: :math:`pl_j=\int(\max_\Gamma G_j-\min_\Gamma G_{j-1})d\gamma` and
-    :math:`\mathrm{Bel}_j=\int(\min_\Gamma G_j-\max_\Gamma G_{j-1})_+d\gamma`. As level
-    sets grow the second integrand decreases before its positive part is taken: it has one root,
-    where the integral ends.
+    With cumulative sums :math:`G_j=p_1+\dots+p_j` (Xu et al. 2015, eq. 34),
+
+    .. math:: pl_j=\int(\max_\Gamma G_j-\min_\Gamma G_{j-1})d\gamma,\qquad
+        \mathrm{Bel}_j=\int(\min_\Gamma G_j-\max_\Gamma G_{j-1})_+d\gamma.
+
+    As level sets grow, the second integrand decreases before its positive part is taken: it has one
+    root, where the integral ends.
     """
     lower, upper = np.zeros_like(scores), np.zeros_like(scores)
     belief = np.empty((PANEL, *scores.shape))
@@ -171,12 +180,14 @@ def inverse_cdf(scores: FloatArray, points: QuadraturePoints) -> Pair:
         upper += weight * (most[:, 1:] - least[:, :-1])
         belief[q % PANEL] = least[:, 1:] - most[:, :-1]
         if q % PANEL == PANEL - 1:
-            lower += _positive_part(belief, points.weight[q + 1 - PANEL : q + 1])
+            lower += _integral_of_positive(belief, points.weight[q + 1 - PANEL : q + 1])
     return lower, upper
 
 
-def extremes(scores: FloatArray, points: QuadraturePoints):  # type: ignore[no-untyped-def]
-    """Yield for each level its weight, minima and maxima of G_j, j=0..K, over the level set."""
+def extremes(
+    scores: FloatArray, points: QuadraturePoints
+) -> Iterator[tuple[float, FloatArray, FloatArray]]:
+    """Yield each quadrature point's weight, minima and maxima of G_0..G_K over its level set."""
     start = _cumulative(points.slope, scores)
     least, most = start[0].copy(), start[0].copy()
     low_before = high_before = start
@@ -193,7 +204,7 @@ def extremes(scores: FloatArray, points: QuadraturePoints):  # type: ignore[no-u
         yield weight, least, most
 
 
-def _cumulative(theta: float, scores: FloatArray) -> Pair:
+def _cumulative(theta: float, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return cumulative sums G_0..G_K and their derivatives in theta, each (n, K+1)."""
     p = softmax_rows(theta * scores)
     slope = p * (scores - np.einsum("ij,ij->i", p, scores)[:, None])
@@ -204,22 +215,32 @@ def _cumulative(theta: float, scores: FloatArray) -> Pair:
     return np.minimum(g, 1.0), d
 
 
-def _widen(least: FloatArray, most: FloatArray, a: Pair, b: Pair, step: float) -> None:
-    """Update running extremes by an interval of theta: its end, and an extremum inside, if any."""
-    np.minimum(least, b[0], out=least)
-    np.maximum(most, b[0], out=most)
-    turns = np.nonzero(a[1] * b[1] < 0)
-    if len(turns[0]):
-        value = _turning_value(a[0][turns], a[1][turns] * step, b[0][turns], b[1][turns] * step)
-        least[turns] = np.minimum(least[turns], value)
-        most[turns] = np.maximum(most[turns], value)
+def _widen(
+    least: FloatArray,
+    most: FloatArray,
+    before: tuple[FloatArray, FloatArray],
+    here: tuple[FloatArray, FloatArray],
+    step: float,
+) -> None:
+    """Update running extremes by an interval of theta: its end, and an extremum inside, if any.
+
+    `before` and `here` are values and derivatives at the ends of the interval, of length `step`.
+    """
+    (g0, d0), (g1, d1) = before, here
+    np.minimum(least, g1, out=least)
+    np.maximum(most, g1, out=most)
+    inside = np.nonzero(d0 * d1 < 0)
+    if len(inside[0]):
+        value = _inner_extremum(g0[inside], d0[inside] * step, g1[inside], d1[inside] * step)
+        least[inside] = np.minimum(least[inside], value)
+        most[inside] = np.maximum(most[inside], value)
 
 
-def _turning_value(g0: FloatArray, d0: FloatArray, g1: FloatArray, d1: FloatArray) -> FloatArray:
+def _inner_extremum(g0: FloatArray, d0: FloatArray, g1: FloatArray, d1: FloatArray) -> FloatArray:
     """Return the extremum in (0, 1) of the cubic with these values and derivatives at 0 and 1."""
     c2 = 3 * (g1 - g0) - 2 * d0 - d1
     c3 = d0 + d1 - 2 * (g1 - g0)
-    # d0 + 2 c2 t + 3 c3 t^2 changes sign once on (0, 1), from that of d0 to the other.
+    # The derivative d0 + 2 c2 t + 3 c3 t² has the sign of d0 at 0 and the opposite one at 1.
     root = np.sqrt(np.maximum(c2 * c2 - 3 * c3 * d0, 0.0))
     size = np.abs(d0)
     t = size / np.maximum(root - np.copysign(c2, c2 * d0), size + 1e-300)
@@ -227,8 +248,10 @@ def _turning_value(g0: FloatArray, d0: FloatArray, g1: FloatArray, d1: FloatArra
     return np.clip(value, 0.0, 1.0)
 
 
-def bounds(scores: FloatArray, points: QuadraturePoints, coupling: str) -> Pair:
-    """Return lower and upper bounds of each class for scores at most 0, in any order."""
+def bounds(
+    scores: FloatArray, points: QuadraturePoints, coupling: str
+) -> tuple[FloatArray, FloatArray]:
+    """Return belief and plausibility of each class, for scores at most 0 in any order."""
     compiled = scores.size * len(points.weight) >= COMPILED_FROM
     if coupling == "inverse_cdf":
         return (_compiled_bounds if compiled else inverse_cdf)(scores, points)
@@ -236,9 +259,9 @@ def bounds(scores: FloatArray, points: QuadraturePoints, coupling: str) -> Pair:
     if compiled:
         return _compiled_bounds(scores, points, order, coupling)
     ranked = np.take_along_axis(scores, order, axis=1)
-    pair = (gumbel if coupling == "gumbel" else envelope)(ranked, points)
+    ranked_bounds = (gumbel if coupling == "gumbel" else envelope)(ranked, points)
     lower, upper = np.empty_like(scores), np.empty_like(scores)
-    for out, ranked_bound in zip((lower, upper), pair, strict=True):
+    for out, ranked_bound in zip((lower, upper), ranked_bounds, strict=True):
         np.put_along_axis(out, order, _in_order(ranked, ranked_bound), axis=1)
     return lower, upper
 
@@ -248,7 +271,7 @@ def _compiled_bounds(
     points: QuadraturePoints,
     order: npt.NDArray[np.intp] | None = None,
     coupling: str = "inverse_cdf",
-) -> Pair:
+) -> tuple[FloatArray, FloatArray]:
     from dubito.calibration._kernels import slope_couplings_compiled as compiled  # noqa: PLC0415
 
     columns = np.column_stack(points[1:6])
@@ -275,12 +298,12 @@ def _in_order(ranked: FloatArray, bound: FloatArray) -> FloatArray:
 def inverse_cdf_mass(scores: FloatArray, points: QuadraturePoints) -> FloatArray:
     """Return the mass of each non-empty set of classes, in bit-mask order, (n, 2^K - 1).
 
-    At one level class j is possible for Z from min G_{j-1} to max G_j: the set changes only at
-    these ends.
+    At one quadrature point class j is possible for Z from min G_{j-1} to max G_j: the set changes
+    only at these ends.
     """
     n, n_classes = scores.shape
     bits = 2 ** np.arange(n_classes)
-    first = np.arange(n)[:, None] * 2**n_classes
+    row_start = np.arange(n)[:, None] * 2**n_classes
     mass = np.zeros(n * 2**n_classes)
     for weight, least, most in extremes(scores, points):
         if weight == 0.0:
@@ -288,9 +311,7 @@ def inverse_cdf_mass(scores: FloatArray, points: QuadraturePoints) -> FloatArray
         ends = np.sort(np.hstack([least, most]), axis=1)
         middle = (0.5 * (ends[:, 1:] + ends[:, :-1]))[:, :, None]
         members = (least[:, None, :-1] <= middle) & (middle < most[:, None, 1:])
-        mass_of_part = weight * np.diff(ends, axis=1)
-        mass += np.bincount(
-            (first + members @ bits).ravel(), mass_of_part.ravel(), minlength=len(mass)
-        )
+        index, interval_mass = row_start + members @ bits, weight * np.diff(ends, axis=1)
+        mass += np.bincount(index.ravel(), interval_mass.ravel(), minlength=len(mass))
     mass = mass.reshape(n, -1)[:, 1:]
     return np.asarray(mass / mass.sum(axis=1, keepdims=True))

@@ -1,7 +1,10 @@
 """Compiled versions of the couplings of `slope_couplings`.
 
-Rows are processed in blocks stored class by class, so that every inner loop runs over neighbouring
-rows and the compiler vectorises it; the exponential is written out for the same reason.
+Rows are processed in blocks stored class by class, (K, width), so that every inner loop runs over
+neighbouring rows and the compiler vectorises it; the exponential is written out for the same
+reason. Quadrature points are rows of (Q, 5): weight, lower and upper end of the level set, and the
+weights of the two ends, as in `slope_quadrature.QuadraturePoints`. A `rule` is the estimated slope,
+these points in panels of four, and the tables of a panel.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ _BLOCK = 4096
 _MAGIC = 6755399441055744.0  # 1.5 * 2^52: adding it leaves the nearest integer in the low bits
 _LOG2_E = 1.4426950408889634
 _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
-_LEAST = -708.0
+_LEAST_EXPONENT = -708.0  # exp of it is the smallest power used: about 3e-308
 # Interpolates exp at the Chebyshev points of [-ln 2/2, ln 2/2] with relative error 2e-17.
 _C2, _C3, _C4 = 0.5000000000000019, 0.1666666666666668, 0.04166666666648795
 _C5, _C6, _C7 = 0.008333333333319589, 0.0013888888952352863, 0.00019841269890076403
@@ -37,10 +40,10 @@ def _width(n_classes):  # type: ignore[no-untyped-def]
 def _exp(theta, s, power, bits, out):  # type: ignore[no-untyped-def]
     """Write exp(theta s) for theta s <= 0; `bits` is `power` viewed as integers."""
     for i in range(s.size):
-        power[i] = max(theta * s[i], _LEAST) * _LOG2_E + _MAGIC
+        power[i] = max(theta * s[i], _LEAST_EXPONENT) * _LOG2_E + _MAGIC
     for i in range(s.size):
         k = power[i] - _MAGIC
-        r = (max(theta * s[i], _LEAST) - k * _LN2_HIGH) - k * _LN2_LOW
+        r = (max(theta * s[i], _LEAST_EXPONENT) - k * _LN2_HIGH) - k * _LN2_LOW
         r2 = r * r
         r4 = r2 * r2
         low = (1.0 + r) + r2 * (_C2 + r * _C3)
@@ -63,15 +66,6 @@ def _load(scores, order, start, n_rows, s):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _load_unsorted(scores, start, n_rows, s):  # type: ignore[no-untyped-def]
-    """Write a block of rows class by class in label order, padded with zeros."""
-    n_classes, width = s.shape
-    for b in range(width):
-        for j in range(n_classes):
-            s[j, b] = scores[start + b, j] if b < n_rows else 0.0
-
-
-@compiled()
 def _store(values, s, order, span, out):  # type: ignore[no-untyped-def]
     """Write sorted bounds to their classes: increasing with the scores, equal for equal scores."""
     start, n_rows = span
@@ -88,10 +82,10 @@ def _store(values, s, order, span, out):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _add_point(s, at_ends, weights, buffers, out):  # type: ignore[no-untyped-def]
+def _add_point(s, exp_ends, weights, buffers, out):  # type: ignore[no-untyped-def]
     """Add one quadrature point of `slope_couplings.gumbel` to the bounds of a block."""
     n_classes, width = s.shape
-    at_low, at_high = at_ends
+    exp_low, exp_high = exp_ends
     lower, upper = out
     weight, low_weight, high_weight = weights
     low_total, high_total, low_sum, high_sum, low_gap, high_gap = buffers
@@ -100,14 +94,13 @@ def _add_point(s, at_ends, weights, buffers, out):  # type: ignore[no-untyped-de
         low_sum[b] = high_sum[b] = low_gap[b] = high_gap[b] = 0.0
     for j in range(n_classes):
         for b in range(width):
-            low_total[b] += at_low[j, b]
-            high_total[b] += at_high[j, b]
+            low_total[b] += exp_low[j, b]
+            high_total[b] += exp_high[j, b]
     for b in range(width):
-        # From here on the inverse: of the probability at the lower end and of its gap.
-        low_total[b] = np.divide(1.0, low_total[b])
+        low_total[b] = np.divide(1.0, low_total[b])  # from here on the inverse
     for j in range(n_classes):
         below = s[max(j - 1, 0)]
-        here, low_here, high_here = s[j], at_low[j], at_high[j]
+        here, low_here, high_here = s[j], exp_low[j], exp_high[j]
         low_out, up_out = lower[j], upper[j]
         for b in range(width):
             gap = here[b] - below[b]
@@ -127,12 +120,11 @@ def _add_point(s, at_ends, weights, buffers, out):  # type: ignore[no-untyped-de
 
 @compiled()
 def gumbel(scores, order, points, lower, upper):  # type: ignore[no-untyped-def]
-    """Write bounds of scores (n, K), sorted by `order`; points are (Q, 5)."""
+    """Write bounds of scores (n, K) with rows sorted by `order`, as `slope_couplings.gumbel`."""
     n, n_classes = scores.shape
     width = _width(n_classes)
     size = n_classes * width
-    s, at_low, at_high = (np.empty(size), np.empty(size), np.empty(size))
-    power = np.empty(size)
+    s, exp_low, exp_high, power = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
     bits = power.view(np.int64)
     buffers = (
         np.empty(width),
@@ -150,11 +142,11 @@ def gumbel(scores, order, points, lower, upper):  # type: ignore[no-untyped-def]
         low_block[:] = 0.0
         up_block[:] = 0.0
         for q in range(len(points)):
-            _exp(points[q, 1], s, power, bits, at_low)
-            _exp(points[q, 2], s, power, bits, at_high)
+            _exp(points[q, 1], s, power, bits, exp_low)
+            _exp(points[q, 2], s, power, bits, exp_high)
             _add_point(
                 ranked,
-                (at_low.reshape(n_classes, width), at_high.reshape(n_classes, width)),
+                (exp_low.reshape(n_classes, width), exp_high.reshape(n_classes, width)),
                 (points[q, 0], points[q, 3], points[q, 4]),
                 buffers,
                 (low_block, up_block),
@@ -260,7 +252,7 @@ def _cumulative(s, g, d, buffers):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _turning_value(g0, d0, g1, d1):  # type: ignore[no-untyped-def]
+def _inner_extremum(g0, d0, g1, d1):  # type: ignore[no-untyped-def]
     """Return the extremum in (0, 1) of the cubic with these values and derivatives at 0 and 1."""
     c2 = 3 * (g1 - g0) - 2 * d0 - d1
     c3 = d0 + d1 - 2 * (g1 - g0)
@@ -276,23 +268,23 @@ def _widen(least, most, before, here, step):  # type: ignore[no-untyped-def]
     g0, d0 = before
     g1, d1 = here
     for j in range(len(least) - 1):
-        turns = 0
+        n_inside = 0
         for b in range(least.shape[1]):
             g = g1[j, b]
             least[j, b] = min(least[j, b], g)
             most[j, b] = max(most[j, b], g)
-            turns += 1 if d0[j, b] * d1[j, b] < 0 else 0
-        if turns:
+            n_inside += 1 if d0[j, b] * d1[j, b] < 0 else 0
+        if n_inside:
             for b in range(least.shape[1]):
                 if d0[j, b] * d1[j, b] < 0:
-                    value = _turning_value(g0[j, b], d0[j, b] * step, g1[j, b], d1[j, b] * step)
+                    value = _inner_extremum(g0[j, b], d0[j, b] * step, g1[j, b], d1[j, b] * step)
                     least[j, b] = min(least[j, b], value)
                     most[j, b] = max(most[j, b], value)
 
 
 @compiled(fastmath={"contract"})
 def _add_extremes(weight, least, most, upper, belief):  # type: ignore[no-untyped-def]
-    """Add one level to upper bounds; write min G_j - max G_{j-1} of each class to `belief`."""
+    """Add a quadrature point to upper bounds; write min G_j - max G_{j-1} of each class."""
     last = len(least) - 1
     least[last] = most[last] = 1.0
     for b in range(least.shape[1]):
@@ -306,7 +298,7 @@ def _add_extremes(weight, least, most, upper, belief):  # type: ignore[no-untype
 
 @compiled()
 def inverse_cdf(scores, rule, lower, upper):  # type: ignore[no-untyped-def]
-    """Write bounds of scores (n, K) in label order; points are (Q, 5), Q a multiple of 4."""
+    """Write bounds of scores (n, K) in label order, as `slope_couplings.inverse_cdf`."""
     slope, points, tables = rule
     n, n_classes = scores.shape
     width = _width(n_classes)
@@ -315,7 +307,7 @@ def inverse_cdf(scores, rule, lower, upper):  # type: ignore[no-untyped-def]
     bits = power.view(np.int64)
     s = flat.reshape(n_classes, width)
     buffers = (np.empty(width), np.empty(width))
-    # At each end: sums at the last and the current slope, and derivatives, in alternating places.
+    # Cumulative sums and derivatives [end of the level set, last or current slope].
     g = np.empty((2, 2, size))
     d = np.empty((2, 2, n_classes, width))
     least, most = np.empty((n_classes, width)), np.empty((n_classes, width))
@@ -324,26 +316,28 @@ def inverse_cdf(scores, rule, lower, upper):  # type: ignore[no-untyped-def]
     theta, current = np.empty(2), np.zeros(2, dtype=np.int64)
     for start in range(0, n, width):
         rows = min(width, n - start)
-        _load_unsorted(scores, start, rows, s)
+        s[:, :rows] = scores[start : start + rows].T
+        s[:, rows:] = 0.0
         low_block[:] = 0.0
         up_block[:] = 0.0
         for end in range(2):
             theta[end], current[end] = slope, 0
             _exp(slope, flat, power, bits, g[end, 0])
-            at = g[end, 0].reshape(n_classes, width)
-            _cumulative(s, at, d[end, 0], buffers)
-            least[:] = at
-            most[:] = at
+            g_here = g[end, 0].reshape(n_classes, width)
+            _cumulative(s, g_here, d[end, 0], buffers)
+            least[:] = g_here
+            most[:] = g_here
         for q in range(len(points)):
             for end in range(2):
                 if points[q, 1 + end] != theta[end]:
                     old = current[end]
                     new = 1 - old
                     _exp(points[q, 1 + end], flat, power, bits, g[end, new])
-                    at = g[end, new].reshape(n_classes, width)
-                    _cumulative(s, at, d[end, new], buffers)
+                    g_here = g[end, new].reshape(n_classes, width)
+                    _cumulative(s, g_here, d[end, new], buffers)
                     before = (g[end, old].reshape(n_classes, width), d[end, old])
-                    _widen(least, most, before, (at, d[end, new]), points[q, 1 + end] - theta[end])
+                    here = (g_here, d[end, new])
+                    _widen(least, most, before, here, points[q, 1 + end] - theta[end])
                     theta[end], current[end] = points[q, 1 + end], new
             _add_extremes(
                 points[q, 0], least, most, up_block, belief[q % 4].reshape(n_classes, width)
@@ -359,7 +353,7 @@ def inverse_cdf(scores, rule, lower, upper):  # type: ignore[no-untyped-def]
 
 @compiled()
 def envelope(scores, order, rule, lower, upper):  # type: ignore[no-untyped-def]
-    """Write bounds of scores (n, K), sorted by `order`; points are (Q, 5), Q a multiple of 4."""
+    """Write bounds of scores (n, K) with rows sorted by `order`, as `slope_couplings.envelope`."""
     slope, points, tables = rule
     n, n_classes = scores.shape
     width = _width(n_classes)

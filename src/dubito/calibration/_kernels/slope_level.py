@@ -1,10 +1,10 @@
-r"""Bounds of probabilities with one slope at a confidence level, from two likelihoods.
+r"""Bounds of probabilities softmax(θs) at a confidence level, from two likelihoods of the slope.
 
-With few rows the interval from the raw labels tends to miss smaller true slopes, the interval with
-pseudo-observations larger ones. The interval of slopes is the hull of the level sets
-:math:`\{\theta\ge0:f(\theta)-\inf f\le t^2/2\}` of both likelihoods, with :math:`t^2`
-the quantile of :math:`\chi^2_1` at the confidence level. The number of pseudo-observations is one
-half: one half for each parameter.
+The interval of slopes is the hull of the level sets
+:math:`\{\theta\ge0:f(\theta)-\inf f\le t^2/2\}` of both negative log-likelihoods f, with
+:math:`t^2` the quantile of :math:`\chi^2_1` at the confidence level; the bounds of a probability
+are its least and greatest value over these slopes. With few rows the interval from the labels alone
+(`raw`) tends to miss smaller true slopes, the one with pseudo-observations (`shrunk`) larger ones.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from dubito._numerics.contour_cut import root_chi2_quantile
 from dubito._numerics.targets import RAW, shrunk_targets
 from dubito.calibration._kernels.slope_likelihood import (
-    DEEPEST,
+    MAX_EXCESS,
     SlopeLikelihood,
     distance_at,
     fit_likelihood,
@@ -27,15 +27,15 @@ from dubito.calibration._kernels.slope_likelihood import (
 if TYPE_CHECKING:
     from dubito._typing import FloatArray, IntArray
 
-#: Pseudo-observations, in rows, of the second likelihood for each parameter of the map.
+#: Pseudo-observations of the shrunk likelihood, in rows: one half for each parameter of the map.
 PSEUDO = 0.5
 
-#: Error of the interpolated likelihoods, which moves the ends by that many standard errors.
+#: Error of the interpolated log-likelihoods, which moves the ends by that many standard errors.
 _TOLERANCE = 1e-8
 
 
 class SlopeLevelLikelihoods(NamedTuple):
-    """The likelihoods of the slope from labels as they are, and with pseudo-observations."""
+    """The two likelihoods of the slope from which bounds at a confidence level are computed."""
 
     raw: SlopeLikelihood
     shrunk: SlopeLikelihood
@@ -57,7 +57,7 @@ def slope_level_likelihoods(
 def level_likelihoods_from_linear_terms(
     scores: FloatArray, weight: FloatArray, raw: float, shrunk: float
 ) -> SlopeLevelLikelihoods:
-    """Return the two likelihoods with these linear terms."""
+    """Return the two likelihoods from their linear terms (`slope_likelihood.linear_term`)."""
     fit = fit_without_maximum if raw == 0.0 else fit_likelihood
     return SlopeLevelLikelihoods(
         fit(scores, weight, raw, tolerance=_TOLERANCE),
@@ -65,15 +65,16 @@ def level_likelihoods_from_linear_terms(
     )
 
 
-def slope_interval(levels: SlopeLevelLikelihoods, level: float) -> tuple[float, float]:
-    """Return the hull of both level sets, whose upper end may be infinite."""
+def slope_interval(likelihoods: SlopeLevelLikelihoods, level: float) -> tuple[float, float]:
+    """Return the interval of slopes at a confidence level, whose upper end may be infinite."""
     t = root_chi2_quantile(level)
-    excess = np.array([min(0.5 * t * t, DEEPEST)])
-    ends = [_level_set(fit, excess) for fit in levels]
+    excess = np.array([min(0.5 * t * t, MAX_EXCESS)])
+    ends = [_level_set(fit, excess) for fit in likelihoods]
     return min(low for low, _ in ends), max(high for _, high in ends)
 
 
 def _level_set(fit: SlopeLikelihood, excess: FloatArray) -> tuple[float, float]:
+    """Return the ends of the level set at an excess (1,) of one likelihood."""
     if fit.score_range == 0.0:  # constant scores exclude no slope
         return 0.0, np.inf
     down, _ = distance_at(fit.below, excess)
@@ -85,7 +86,7 @@ def _level_set(fit: SlopeLikelihood, excess: FloatArray) -> tuple[float, float]:
 
 
 def envelope(scores: FloatArray, interval: tuple[float, float]) -> tuple[FloatArray, FloatArray]:
-    """Return the least and greatest probabilities over slopes, for scores at most 0."""
+    """Return least and greatest probabilities over an interval of slopes, for scores at most 0."""
     from dubito.calibration._kernels.slope_level_compiled import envelope as write  # noqa: PLC0415
 
     lower, upper = np.empty_like(scores), np.empty_like(scores)

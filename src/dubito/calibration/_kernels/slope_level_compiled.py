@@ -19,8 +19,8 @@ from dubito._numerics.vector_math_compiled import SIMD_FLAGS, exp_in_place
 if TYPE_CHECKING:
     from dubito._typing import FloatArray, IntArray
 
-#: Error of the interpolant at the middle of a piece; those of its halves, which are used, are 2^8
-#: times smaller.
+#: Largest error of the interpolant at the middle of a piece; the interpolants of its halves, which
+#: are used, have errors 2^8 times smaller.
 _TOLERANCE = 1e-9
 
 #: Largest number of pieces on the stack; beyond it, tangents bound the maximum.
@@ -73,7 +73,7 @@ def _interpolant(left: FloatArray, right: FloatArray, width: float, c: FloatArra
 
 
 @compiled()
-def _greatest(c: FloatArray, slope: float) -> float:
+def _maximum(c: FloatArray, slope: float) -> float:
     """Return the maximum of slope·x minus the polynomial on [0, 1], by bracketed Newton steps."""
     low, high, x = 0.0, 1.0, 0.5
     for _ in range(40):
@@ -136,7 +136,7 @@ def _raise_to_maxima(  # noqa: PLR0917 - numba knows no keyword-only arguments
     for j in range(len(s)):
         if left[1] < s[j] < right[1]:
             if smooth:
-                maximum = a * s[j] + _greatest(c, (b - a) * s[j])
+                maximum = a * s[j] + _maximum(c, (b - a) * s[j])
             else:
                 maximum = _by_tangents(left, right, ends, s[j])
             upper[j] = max(upper[j], maximum)
@@ -152,7 +152,7 @@ def _maxima_inside(
 ) -> None:
     """Raise log-probabilities to their maxima between knots[0] and knots[1].
 
-    `knots` (depth) and `data` (depth, 4) are a stack of ends of pieces still to do, right to left.
+    `knots` (m,) and `data` (m, 4) are a stack of ends of pieces still to do, right to left.
     """
     smallest_slope = 1.0 / -s.min()
     c, middle_data = np.empty(8), np.empty(4)

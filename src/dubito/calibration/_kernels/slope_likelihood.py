@@ -23,11 +23,13 @@ if TYPE_CHECKING:
 
 
 #: The excess up to which the likelihood is interpolated: relative likelihood 1e-16.
-DEEPEST = 16 * np.log(10.0)
+MAX_EXCESS = 16 * np.log(10.0)
 #: Number of scores processed at once, so that they stay in the second-level cache.
 _BLOCK = 1 << 15
+#: Newton steps of the fit.
 _MAX_NEWTON = 200
-_MAX_ROUNDS = 60
+#: How often the pieces of an interpolant are halved.
+_MAX_HALVINGS = 60
 
 
 class SlopeLikelihood(NamedTuple):
@@ -45,7 +47,7 @@ class SlopeLikelihood(NamedTuple):
 
 
 class ExcessCurve(NamedTuple):
-    """Excess as a function of the distance from the estimate, a polynomial on each piece."""
+    """Excess as a function of the distance from the estimate on one side: piecewise polynomial."""
 
     knots: FloatArray  # (m + 1,) distances, from 0 outward
     coefficients: FloatArray  # (m, 8), in powers of the position in the piece, 0 to 1
@@ -113,8 +115,9 @@ def fit_without_maximum(
 ) -> SlopeLikelihood:
     """Return a likelihood that increases with the slope without a maximum, below a large slope.
 
-    It does where the true class has the largest score in every row (`linear` is 0). The slope is
-    one at which the log-likelihood is within `tolerance` of its supremum; `above` is empty.
+    This is the case where the true class has the largest score in every row (`linear` is 0). The
+    slope is one at which the log-likelihood is within `tolerance` of its supremum; `above` is
+    empty.
     """
     score_range = _score_range(scores)
     if score_range == 0.0:
@@ -129,10 +132,10 @@ def fit_without_maximum(
     limit = float(weight @ np.log(ties))
     tolerance += _rounding(scores, weight)
     theta, n_iter = 1.0, 1
-    while (at_estimate := derivatives(np.array([theta]))[0])[
-        0
-    ] - limit > tolerance and theta < 1e290:
+    at_estimate = derivatives(np.array([theta]))[0]
+    while at_estimate[0] - limit > tolerance and theta < 1e290:
         theta, n_iter = 2.0 * theta, n_iter + 1
+        at_estimate = derivatives(np.array([theta]))[0]
     below = _excess_curve(derivatives, theta, at_estimate, sign=-1.0, tolerance=tolerance)
     below = below._replace(knots=below.knots / score_range)
     gradient = abs(float(at_estimate[1])) / float(weight.sum())
@@ -250,22 +253,24 @@ def _excess_curve(
     start[:2] = 0.0, (at_estimate[1] if theta == 0 else 0.0)
     knots, data = _first_piece(outward, start, theta if sign < 0 else np.inf)
     settled = np.zeros(len(knots) - 1, dtype=bool)
-    for _ in range(_MAX_ROUNDS):
+    for _ in range(_MAX_HALVINGS):
         # Pieces that begin beyond the largest excess are not needed.
-        used = np.searchsorted(data[:, 0], DEEPEST, side="right") + 1
+        used = np.searchsorted(data[:, 0], MAX_EXCESS, side="right") + 1
         knots, data, settled = knots[:used], data[:used], settled[: used - 1]
-        open_ = np.flatnonzero(~settled)
-        if len(open_) == 0:
+        inaccurate = np.flatnonzero(~settled)
+        if len(inaccurate) == 0:
             break
-        middle = 0.5 * (knots[open_] + knots[open_ + 1])
-        found = outward(middle)
-        interpolated = _horner(_coefficients(knots, data)[open_], np.full(len(open_), 0.5))
-        wide = middle > knots[open_]
-        accurate = (np.abs(interpolated - found[:, 0]) <= tolerance * (1 + found[:, 0])) | ~wide
-        settled[open_] = accurate
-        settled = np.insert(settled, open_, accurate)
-        knots = np.insert(knots, open_ + 1, middle)
-        data = np.insert(data, open_ + 1, found, axis=0)
+        middle = 0.5 * (knots[inaccurate] + knots[inaccurate + 1])
+        exact = outward(middle)
+        interpolated = _horner(
+            _coefficients(knots, data)[inaccurate], np.full(len(inaccurate), 0.5)
+        )
+        wide = middle > knots[inaccurate]
+        accurate = (np.abs(interpolated - exact[:, 0]) <= tolerance * (1 + exact[:, 0])) | ~wide
+        settled[inaccurate] = accurate
+        settled = np.insert(settled, inaccurate, accurate)
+        knots = np.insert(knots, inaccurate + 1, middle)
+        data = np.insert(data, inaccurate + 1, exact, axis=0)
     excess = np.maximum.accumulate(data[:, 0])
     return ExcessCurve(knots, _coefficients(knots, data), excess)
 
@@ -273,22 +278,23 @@ def _excess_curve(
 def _first_piece(
     outward: Callable[[FloatArray], FloatArray], start: FloatArray, max_distance: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return two knots, from 0 to where the excess exceeds `DEEPEST` or to `max_distance`."""
+    """Return two knots, from 0 to where the excess exceeds `MAX_EXCESS` or to `max_distance`."""
     if max_distance == 0.0:
         return np.zeros(1), start[None]
     slope, curvature = start[1], max(start[2], 1e-300)
     # Where the second-order expansion reaches that excess, and 20% more.
-    root = np.sqrt(slope * slope + 2 * DEEPEST * curvature)
-    step = min(1.2 * 2 * DEEPEST / (slope + root), 1e150)
+    root = np.sqrt(slope * slope + 2 * MAX_EXCESS * curvature)
+    step = min(1.2 * 2 * MAX_EXCESS / (slope + root), 1e150)
     while True:
         step = min(step, max_distance)
         data = outward(np.array([step]))
-        if data[0, 0] >= DEEPEST or step >= max_distance or step > 1e200:
+        if data[0, 0] >= MAX_EXCESS or step >= max_distance or step > 1e200:
             return np.array([0.0, step]), np.vstack([start, data])
         step *= 2
 
 
 def _coefficients(knots: FloatArray, data: FloatArray) -> FloatArray:
+    """Return coefficients (m, 8) of pieces, from value and derivatives at knots (m + 1, 4)."""
     width = np.diff(knots)[:, None] ** np.arange(4)
     inner = data[:-1] * width * _TAYLOR
     outer = data[1:] * width
@@ -297,6 +303,7 @@ def _coefficients(knots: FloatArray, data: FloatArray) -> FloatArray:
 
 
 def _horner(coefficients: FloatArray, position: FloatArray) -> FloatArray:
+    """Return the values of polynomials (m, degree + 1), each at its position (m,)."""
     value = coefficients[:, -1].copy()
     for power in range(coefficients.shape[1] - 2, -1, -1):
         value = value * position + coefficients[:, power]
@@ -307,34 +314,34 @@ def _derivative(coefficients: FloatArray) -> FloatArray:
     return np.asarray(coefficients[:, 1:] * np.arange(1, coefficients.shape[1]))
 
 
-def excess_at(side: ExcessCurve, distance: FloatArray) -> FloatArray:
+def excess_at(curve: ExcessCurve, distance: FloatArray) -> FloatArray:
     """Return the excess at distances (m,) from the estimate; linear beyond the last knot."""
-    if len(side.coefficients) == 0:
+    if len(curve.coefficients) == 0:
         return np.zeros_like(distance)
-    distance = np.minimum(distance, 1e6 * side.knots[-1])  # the relative likelihood is 0 there
-    piece = np.clip(np.searchsorted(side.knots, distance, side="right") - 1, 0, None)
-    piece = np.minimum(piece, len(side.coefficients) - 1)
-    width = np.diff(side.knots)[piece]
-    position = (distance - side.knots[piece]) / width
+    distance = np.minimum(distance, 1e6 * curve.knots[-1])  # the relative likelihood is 0 there
+    piece = np.clip(np.searchsorted(curve.knots, distance, side="right") - 1, 0, None)
+    piece = np.minimum(piece, len(curve.coefficients) - 1)
+    width = np.diff(curve.knots)[piece]
+    position = (distance - curve.knots[piece]) / width
     inside = np.minimum(position, 1.0)
-    chosen = side.coefficients[piece]
+    chosen = curve.coefficients[piece]
     slope = _horner(_derivative(chosen), inside)
     return np.maximum(_horner(chosen, inside) + slope * (position - inside), 0.0)
 
 
-def distance_at(side: ExcessCurve, excess: FloatArray) -> tuple[FloatArray, FloatArray]:
+def distance_at(curve: ExcessCurve, excess: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return distances at which the excess (m,) is reached, and its slope there.
 
     Where the excess is not reached: the last knot, and an infinite slope, as the level set no
     longer changes there.
     """
-    if len(side.coefficients) == 0:
+    if len(curve.coefficients) == 0:
         return np.zeros_like(excess), np.full_like(excess, np.inf)
-    beyond = excess >= side.excess[-1]
-    target = np.minimum(excess, side.excess[-1])
-    piece = np.clip(np.searchsorted(side.excess, target, side="right") - 1, 0, None)
-    piece = np.minimum(piece, len(side.coefficients) - 1)
-    chosen = side.coefficients[piece]
+    beyond = excess >= curve.excess[-1]
+    target = np.minimum(excess, curve.excess[-1])
+    piece = np.clip(np.searchsorted(curve.excess, target, side="right") - 1, 0, None)
+    piece = np.minimum(piece, len(curve.coefficients) - 1)
+    chosen = curve.coefficients[piece]
     rate = _derivative(chosen)
     low, high, position = np.zeros_like(target), np.ones_like(target), np.full_like(target, 0.5)
     for _ in range(60):
@@ -347,8 +354,8 @@ def distance_at(side: ExcessCurve, excess: FloatArray) -> tuple[FloatArray, Floa
         position = proposal
         if done.all():
             break
-    width = np.diff(side.knots)[piece]
-    distance = np.where(beyond, side.knots[-1], side.knots[piece] + position * width)
+    width = np.diff(curve.knots)[piece]
+    distance = np.where(beyond, curve.knots[-1], curve.knots[piece] + position * width)
     distance = np.where(excess <= 0, 0.0, distance)
     slope = np.where(beyond, np.inf, np.maximum(_horner(rate, position), 0.0) / width)
     return distance, slope

@@ -1,7 +1,8 @@
-r"""Quadrature points over likelihood levels, with the level set of the slope at each.
+r"""Quadrature points over the relative likelihood of the slope, with the level set at each.
 
 They integrate :math:`\int_0^1h(\Gamma(\gamma))\,d\gamma` with :math:`\Gamma(\gamma)` the slopes of
-relative likelihood at least :math:`\gamma`, and are computed once for all rows.
+relative likelihood at least :math:`\gamma` (Xu et al. 2015, eq. 27), and are computed once for all
+rows.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ if TYPE_CHECKING:
 
 
 class QuadraturePoints(NamedTuple):
-    r"""Level sets [lower, upper] at quadrature points over the level, from 1 down to 0.
+    r"""Level sets [lower, upper] at quadrature points over :math:`\gamma`, from 1 down to 0.
 
-    `weight` integrates over the level, :math:`\int h(\Gamma(\gamma))d\gamma`; `lower_weight` and
-    `upper_weight` integrate over the slope, :math:`\int h(\theta)\,pl(\theta)d\theta`, by its
-    values at the level sets' ends. `relative` points are for rows scaled to range 1.
+    `weight` integrates over :math:`\gamma`, :math:`\int h(\Gamma(\gamma))d\gamma`; `lower_weight`
+    and `upper_weight` integrate over the slope, :math:`\int h(\theta)\,pl(\theta)d\theta`, by the
+    values of h at the ends of the level sets. `relative` points are for rows scaled to range 1.
     """
 
     slope: float
@@ -35,12 +36,12 @@ class QuadraturePoints(NamedTuple):
     relative: bool
 
 
-#: Largest r of the integrals: levels below exp(-r²/2) = 2e-11 are left out.
+#: Largest r of the integrals: relative likelihoods below exp(-r²/2) = 2e-11 are left out.
 _LARGEST_R = 7.0
 #: Panels are halved until the error of test integrals is below this.
 _PANEL_TOLERANCE = 1e-8
 #: Test integrands include rows of scores this many times wider than the widest of the fit.
-_WIDER = 1e3
+_MAX_RELATIVE_RANGE = 1e3
 #: Points of each panel of a composite rule.
 PANEL = 4
 
@@ -54,8 +55,8 @@ def quadrature_points(fit: SlopeLikelihood, n_points: int, *, refine: int = 0) -
     """
     if fit.score_range == 0.0:
         return _points_for_constant_scores(n_points, refine)
-    offset, breaks = _offset_and_breaks(fit)
-    panels = _resolved_panels(fit, breaks, offset, n_points, min(refine, 1))
+    offset, boundaries = _offset_and_boundaries(fit)
+    panels = _resolved_panels(fit, boundaries, offset, n_points, min(refine, 1))
     x, panel_weight = _compose(panels, n_points, refine)
     points = _points_at(fit, x, panel_weight, offset)
     return points._replace(weight=points.weight / points.weight.sum())
@@ -64,6 +65,7 @@ def quadrature_points(fit: SlopeLikelihood, n_points: int, *, refine: int = 0) -
 def _points_at(
     fit: SlopeLikelihood, x: FloatArray, panel_weight: FloatArray, offset: float
 ) -> QuadraturePoints:
+    """Return quadrature points at x, the variable of `_offset_and_boundaries`."""
     excess = 0.5 * x * (x + 2 * offset)
     weight = panel_weight * (x + offset) * np.exp(-excess)
     down, down_rate = distance_at(fit.below, excess)
@@ -79,8 +81,8 @@ def _points_at(
     )
 
 
-def _offset_and_breaks(fit: SlopeLikelihood) -> tuple[float, FloatArray]:
-    r"""Return the offset a of :math:`r^2=x^2+2ax` and the ends of smooth intervals of x.
+def _offset_and_boundaries(fit: SlopeLikelihood) -> tuple[float, FloatArray]:
+    r"""Return the offset a of :math:`r^2=x^2+2ax` and the boundaries of smooth intervals of x.
 
     With the estimate at its bound, slope 0, the level set's end is proportional to :math:`r^2` at
     first and to r later; in :math:`x=\sqrt{r^2+a^2}-a` it is nearly linear. Otherwise a is 0 and x
@@ -98,14 +100,14 @@ def _offset_and_breaks(fit: SlopeLikelihood) -> tuple[float, FloatArray]:
 
 
 def _resolved_panels(
-    fit: SlopeLikelihood, breaks: FloatArray, offset: float, n_points: int, refine: int
+    fit: SlopeLikelihood, boundaries: FloatArray, offset: float, n_points: int, refine: int
 ) -> FloatArray:
     """Return panels on which the rule agrees with that on their halves, for all test integrands."""
 
     def integrals(ends: FloatArray) -> FloatArray:
         return _test_integrals(fit, _compose(ends, n_points, refine), offset, len(ends))
 
-    ends = np.column_stack([breaks[:-1], breaks[1:]])
+    ends = np.column_stack([boundaries[:-1], boundaries[1:]])
     whole = integrals(ends)
     panels = []
     while len(ends):
@@ -113,12 +115,12 @@ def _resolved_panels(
         halves = np.column_stack([ends[:, 0], middle, middle, ends[:, 1]]).reshape(-1, 2)
         parts = integrals(halves)
         difference = np.abs(whole - parts[::2] - parts[1::2]).max(axis=1)
-        wide = ends[:, 1] - ends[:, 0] > breaks[-1] * 2.0**-30
+        wide = ends[:, 1] - ends[:, 0] > boundaries[-1] * 2.0**-30
         divide = wide & (difference > _PANEL_TOLERANCE)
         panels.append(ends[~divide])
         ends, whole = halves[np.repeat(divide, 2)], parts[np.repeat(divide, 2)]
-    found = np.concatenate(panels)
-    return np.asarray(found[np.argsort(found[:, 0])])
+    resolved = np.concatenate(panels)
+    return np.asarray(resolved[np.argsort(resolved[:, 0])])
 
 
 def _test_integrals(
@@ -131,7 +133,7 @@ def _test_integrals(
     """
     points = _points_at(fit, *rule, offset)
     largest_slope = fit.slope + fit.above.knots[-1]
-    last = np.log2(_WIDER * fit.score_range)
+    last = np.log2(_MAX_RELATIVE_RANGE * fit.score_range)
     # Where all slopes are tiny even the widest rows are flat in them, and one scale is enough.
     scales = 2.0 ** np.arange(np.floor(min(-np.log2(largest_slope), last)), last + 1)
 
@@ -144,8 +146,8 @@ def _test_integrals(
         (points.upper, points.upper_weight),
     ):
         decay = np.exp(-np.minimum(np.multiply.outer(scales, theta), 700.0))
-        for rivals in (1.0, 30.0, 1000.0):
-            p = 1 / (1 + rivals * decay)
+        for n_others in (1.0, 30.0, 1000.0):  # M
+            p = 1 / (1 + n_others * decay)
             results += [by_panel(p * points.weight)]
             results += [by_panel(p * (1 - p) * np.multiply.outer(scales, slope_weight))]
     return np.hstack(results)
@@ -164,9 +166,9 @@ def _divided(ends: FloatArray, n_points: int, refine: int) -> FloatArray:
     """Return panels divided for rules of `PANEL` points; narrow ones keep their point count."""
     width = ends[:, 1] - ends[:, 0]
     count = np.ceil(n_points * np.maximum(refine * width / ends[-1, 1], 1.0) / PANEL).astype(int)
-    part = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    index = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
     step, start = np.repeat(width / count, count), np.repeat(ends[:, 0], count)
-    return np.column_stack([start + part * step, start + (part + 1) * step])
+    return np.column_stack([start + index * step, start + (index + 1) * step])
 
 
 @cache
@@ -178,14 +180,14 @@ def _gauss(n_points: int) -> tuple[FloatArray, FloatArray]:
 def _points_for_constant_scores(n_points: int, refine: int) -> QuadraturePoints:
     """Return quadrature points for constant scores, whose likelihood is constant in the slope.
 
-    The level set is [0, inf) at every level; rows are scaled to range 1, for which slopes from 1e-6
-    to 1e6 represent it.
+    Every level set is [0, inf); rows are scaled to range 1, for which slopes from 1e-6 to 1e6
+    represent it.
     """
-    breaks = np.concatenate([[0.0], 4.0 ** np.arange(-10, 11)])
+    boundaries = np.concatenate([[0.0], 4.0 ** np.arange(-10, 11)])
     theta, panel_weight = _compose(
-        np.column_stack([breaks[:-1], breaks[1:]]), n_points, min(refine, 1)
+        np.column_stack([boundaries[:-1], boundaries[1:]]), n_points, min(refine, 1)
     )
-    largest_slope = np.full(PANEL, breaks[-1])
+    largest_slope = np.full(PANEL, boundaries[-1])
     zeros, no_weight = np.zeros_like(theta), np.zeros(PANEL)
     return QuadraturePoints(
         0.0,
