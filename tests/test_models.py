@@ -9,9 +9,10 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
 
 from dubito import calibration
-from dubito._models import final_estimator, has_bounds
+from dubito.belief import Bounds
 from dubito.calibration import CalibratedClassifier, EvidentialFusion
 from dubito.calibration.base import BaseCalibrator
 from dubito.conformal import ConformalClassifier, NoveltyAwareClassifier
@@ -30,6 +31,11 @@ CALIBRATORS = [
     for kind in (getattr(calibration, name) for name in calibration.__all__)
     if isinstance(kind, type) and issubclass(kind, BaseCalibrator)
 ]
+
+
+def has_bounds(model):
+    """Return the tag; scikit-learn's own models do not have it."""
+    return getattr(get_tags(model), "has_bounds", False)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +71,6 @@ def test_models_with_bounds_have_the_tag(model):
         make_cautious_pipeline(StandardScaler(), GaussianNB()),
         GridSearchCV(ImpreciseGaussianDiscriminant(), {"c": [1]}),
         Pipeline([("model", ImpreciseGaussianDiscriminant())]),
-        object(),
     ],
     ids=lambda model: type(model).__name__,
 )
@@ -76,9 +81,20 @@ def test_models_without_bounds_do_not_have_the_tag(model):
 
 def test_a_model_without_tags_has_bounds_if_it_has_the_method():
     class Plain:
-        predict_bounds = None
+        classes_ = np.arange(3)
 
-    assert has_bounds(Plain())
+        def predict(self, X):
+            return np.zeros(len(X), dtype=int)
+
+        def predict_proba(self, X):
+            return np.full((len(X), 3), 1 / 3)
+
+    class WithBounds(Plain):
+        def predict_bounds(self, X):
+            return Bounds(np.full((len(X), 3), 0.2), np.full((len(X), 3), 0.6))
+
+    assert "mean_width" not in evaluate(Plain(), X, Y)
+    assert evaluate(WithBounds(), X, Y)["mean_width"].value == pytest.approx(0.4)
 
 
 def wrapped(model):
@@ -97,8 +113,8 @@ def test_bounds_are_found_inside_pipelines_and_searches(number):
     scaler = StandardScaler().fit(X)
     by_hand = ImpreciseGaussianDiscriminant(c=2).fit(scaler.transform(X), Y)
     bounds = by_hand.predict_bounds(scaler.transform(X))
-    inner, rows = final_estimator(model, X)
-    np.testing.assert_array_equal(inner.predict_bounds(rows).lower, bounds.lower)
+    sets = by_hand.predict_set(scaler.transform(X))
+    assert evaluate(model, X, Y)["mean_set_size"].value == pytest.approx(sets.sum(axis=1).mean())
     assert evaluate(model, X, Y)["mean_width"].value == pytest.approx(bounds.width.mean())
     collected = collect(model, X, Y)
     assert collected["has_bounds"] == [True]
@@ -112,5 +128,5 @@ def test_the_last_step_of_a_cautious_pipeline_may_be_a_search():
     assert not has_bounds(model)  # not fitted: which estimator it will be is unknown
     model.fit(X, Y)
     assert has_bounds(model)
-    inner, rows = final_estimator(model["search"], model["scale"].transform(X))
+    inner, rows = model["search"].best_estimator_, model["scale"].transform(X)
     np.testing.assert_array_equal(model.predict_set(X), inner.predict_set(rows))

@@ -257,7 +257,7 @@ def test_many_rows_compressed_are_as_good_as_all():
     fitted = EvidentialLogisticCalibrator(targets="raw").fit(s, y).maps_[0]
     assert fitted.evidence.points.shape[1] < 1_000
     x = (s - fitted.centre) / fitted.scale
-    whole = logistic_profile._gather(
+    whole = logistic_profile._with_curvature(
         np.stack([x, np.ones(3_000)]), fitted.evidence.totals, fitted.fit.coef
     )
     query = np.array([-3.0, -0.4, 0.0, 0.1, 2.0])

@@ -67,8 +67,8 @@ def test_quantiles_lie_between_the_limit_law_and_chi_square():
 
 def cuts_of(fitted_map, score, level):
     """Cuts as they are, without the widening near the first and last rows."""
-    places = fitted_map._places(score)
-    return cut_bounds(*places, fitted_map.successes, fitted_map.failures, level)
+    knots = fitted_map._knots_left(score)
+    return cut_bounds(*knots, fitted_map.successes, fitted_map.failures, level)
 
 
 # --- cuts --------------------------------------------------------------------------------------

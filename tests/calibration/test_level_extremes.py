@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from dubito._numerics.contour_cut import root_chi2_quantile
-from dubito._validation import level_of_each
 from dubito.belief import Bounds
 from dubito.calibration import (
     EvidentialJointCalibrator,
@@ -63,8 +62,6 @@ def test_a_weight_that_leaves_no_slope_but_zero():
 
 
 def test_a_level_divided_among_many_stays_below_one():
-    assert level_of_each(0.9, 5) == pytest.approx(0.98)
-    assert level_of_each(ALMOST_ONE, 1000) < 1
     scores, y = draw(40, 30, seed=1)
     model = VennAbersCalibrator(multiclass="ovo", classes=range(30)).fit(scores, y)
     lower, upper = model.predict_bounds(scores[:3], level=ALMOST_ONE)

@@ -33,6 +33,8 @@ def fit_naive_bayes_nodes(
 ) -> tuple[Any, FloatArray]:
     """Return the fitted nodes, and packed out-of-fold log-odds, empty without folds."""
     X = rows.gather()
+    if isinstance(estimator, MultinomialNB):
+        _refuse_negative(X)
     _check_parameters(estimator, X)
     weight = rows.weight if weighted else np.ones(len(rows.weight))
     if isinstance(estimator, GaussianNB):
@@ -40,17 +42,21 @@ def fit_naive_bayes_nodes(
         return fit_gaussian_nodes(
             X, weight, rows.offset, tree, smoothing=smoothing, n_folds=n_folds
         )
+    alpha = smoothing_counts(estimator.alpha, X.shape[1], force_alpha=estimator.force_alpha)
+    fit_prior = bool(estimator.fit_prior)
+    return fit_multinomial_nodes(
+        X, weight, rows.offset, tree, alpha=alpha, fit_prior=fit_prior, n_folds=n_folds
+    )
+
+
+def _refuse_negative(X: Any) -> None:
+    """Raise an error for rows that are not counts."""
     values = X.data if sparse.issparse(X) else X
     if values.size and values.min() < 0:
         raise ValueError(
             f"MultinomialNB counts features, and X has the negative value {values.min():g}. "
             "Use GaussianNB, or scale X to values of 0 and more."
         )
-    alpha = smoothing_counts(estimator.alpha, X.shape[1], force_alpha=estimator.force_alpha)
-    fit_prior = bool(estimator.fit_prior)
-    return fit_multinomial_nodes(
-        X, weight, rows.offset, tree, alpha=alpha, fit_prior=fit_prior, n_folds=n_folds
-    )
 
 
 def _check_parameters(estimator: Any, X: Any) -> None:
