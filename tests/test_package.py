@@ -141,6 +141,43 @@ def test_the_import_order_is_kept(monkeypatch):
     assert lint_imports(config_filename=str(ROOT / "pyproject.toml"), no_cache=True) == 0
 
 
+def private_imports(path):
+    """Return the modules with an underscore that a file imports from dubito."""
+    text = path.read_text(encoding="utf-8")
+    modules = re.findall(
+        r"^\s*(?:from|import) (dubito[\w.]*)(?: import (\w+))?", text, re.MULTILINE
+    )
+    names = {f"{module}.{name}" for module, name in modules}
+    return {name for name in names if re.search(r"\._[a-z]", name)}
+
+
+def test_no_package_imports_a_private_module_of_another():
+    source = ROOT / "src" / "dubito"
+    for path in source.rglob("*/*.py"):
+        package = path.relative_to(source).parts[0]
+        others = rf"dubito\.(?!{package}\.)[a-z]\w*\._"
+        assert [name for name in private_imports(path) if re.match(others, name)] == [], path.name
+
+
+#: Tests of code that is neither public nor a formula, and why public functions do not reach it.
+TESTS_OF_PRIVATE_MODULES = {
+    "test_parallel.py": "tasks of one's own show where and how often each is run",
+    "packed_nodes.py": "scores that no classifier gives: nan, infinite, nodes without common rows",
+    "test_torch_weights.py": "chunk sizes and Triton kernels are chosen by size and device alone",
+}
+
+
+def test_tests_import_public_modules_and_kernels():
+    for path in (ROOT / "tests").rglob("*.py"):
+        private = {
+            name
+            for name in private_imports(path)
+            if not re.search(r"\._(kernels|numerics)\b", name)
+        }
+        allowed = path.name in TESTS_OF_PRIVATE_MODULES
+        assert bool(private) == allowed, f"{path.relative_to(ROOT)}: {private}"
+
+
 def test_the_version_is_the_same_everywhere():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert dubito.__version__ == project["version"]

@@ -18,8 +18,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.preprocessing import StandardScaler
 
 import dubito
-from dubito import calibration
-from dubito._validation import NotSupportedError
+from dubito import NotSupportedError, calibration
 from dubito.calibration import (
     CalibratedClassifier,
     EvidentialFusion,

@@ -39,6 +39,7 @@ _SHORTCUTS = {
     "ImpreciseGaussianDiscriminant": "discriminant",
     "NestedDichotomyClassifier": "dichotomies",
     "NestedDichotomyEnsemble": "dichotomies",
+    "NotSupportedError": "evidence",
     "NoveltyAwareClassifier": "conformal",
     "RejectClassifier": "pipeline",
     "load": "saving",

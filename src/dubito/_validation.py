@@ -136,8 +136,8 @@ def check_level(level: Any) -> float | None:
 def level_of_each(level: float, n: int) -> float:
     """Return the level at which each of n bounds must hold so that all hold at once (Bonferroni).
 
-    >>> level_of_each(0.9, 2)
-    0.95
+    >>> level_of_each(0.9, 2), level_of_each(1 - 1e-15, 1000) < 1
+    (0.95, True)
     """
     return min(1 - (1 - level) / n, float(np.nextafter(1.0, 0.0)))
 

@@ -36,8 +36,8 @@ def name_some(
 def name_ends(names: Sequence[Any], *, shown: int = 8, gap: str = " … ") -> str:
     """Return names separated by commas; if there are more than `shown`, the first and the last.
 
-    >>> name_ends(["a", "b"]), name_ends(range(100))
-    ('a, b', '0 … 99')
+    >>> name_ends(["a", "", "b"]), name_ends(range(100)), name_ends([])
+    ('a, (no name), b', '0 … 99', 'none')
     """
     if not names:
         return "none"
@@ -49,8 +49,8 @@ def name_ends(names: Sequence[Any], *, shown: int = 8, gap: str = " … ") -> st
 def join_some(names: Sequence[Any], word: str, *, shown: int = 3) -> str:
     """Return the first few names as a phrase, with a word before the last or the others.
 
-    >>> join_some(["a", "b", "c"], "or"), join_some(range(9), "and")
-    ('a, b or c', '0, 1, 2 and 6 others')
+    >>> join_some(["a"], "or"), join_some("abcd", "or"), join_some("abcde", "and")
+    ('a', 'a, b, c or d', 'a, b, c and 2 others')
     """
     words = [str(name) for name in names]
     if len(words) > shown + 1:
@@ -61,8 +61,8 @@ def join_some(names: Sequence[Any], word: str, *, shown: int = 3) -> str:
 def name_rows(rows: npt.ArrayLike, *, shown: int = 3) -> str:
     """Return the numbers of a few rows as a phrase.
 
-    >>> name_rows([7])
-    'row 7'
+    >>> name_rows([7]), name_rows([4, 7])
+    ('row 7', 'rows 4 and 7')
     >>> name_rows([3, 41, 50, 51, 52])
     'rows 3, 41, 50 and 2 others'
     """

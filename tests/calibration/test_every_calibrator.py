@@ -11,7 +11,6 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dubito import calibration
-from dubito._calibrator_names import CALIBRATORS as NAMES
 from dubito.calibration import (
     BinningCalibrator,
     CalibratedClassifier,
@@ -49,11 +48,12 @@ class JointOfOne(EvidentialJointCalibrator):
     _check_column_names = BaseCalibrator._check_column_names
 
 
-CALIBRATORS = [
-    JointOfOne if kind is EvidentialJointCalibrator else kind
+PUBLIC = [
+    kind
     for kind in (getattr(calibration, name) for name in calibration.__all__)
     if isinstance(kind, type) and issubclass(kind, BaseCalibrator)
 ]
+CALIBRATORS = [JointOfOne if kind is EvidentialJointCalibrator else kind for kind in PUBLIC]
 VARIANTS = [
     *(kind() for kind in CALIBRATORS),
     *(kind(input="proba") for kind in CALIBRATORS),
@@ -203,9 +203,8 @@ def test_tables_cover_two_and_more_classes():
     assert [np.unique(y).size for _, y in tables(PlattCalibrator())] == [2, 4]
 
 
-@pytest.mark.parametrize("name", sorted(NAMES))
-def test_same_parameters_have_the_same_order_and_contours_the_same_signature(name):
-    kind = getattr(calibration, NAMES[name])
+@pytest.mark.parametrize("kind", PUBLIC)
+def test_same_parameters_have_the_same_order_and_contours_the_same_signature(kind):
     parameters = list(inspect.signature(kind).parameters)
     common = [p for p in ("ridge", "input", "floor", "classes", "n_jobs") if p in parameters]
     assert [p for p in parameters if p in common] == common

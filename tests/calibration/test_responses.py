@@ -25,7 +25,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC, NuSVC
 
 from dubito import ConformalClassifier
-from dubito._responses import LOWEST, class_scores, known_response
 from dubito.calibration import (
     CalibratedClassifier,
     CalibrationInputError,
@@ -36,6 +35,7 @@ from dubito.calibration import (
     TemperatureCalibrator,
     VectorCalibrator,
 )
+from dubito.calibration.responses import LOWEST, class_scores, known_response
 from dubito.calibration.scores import binary_log_odds, class_log_odds, likely_floor, log_scores
 from dubito.metrics import aurc
 

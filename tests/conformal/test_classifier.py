@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
-from dubito._validation import NotSupportedError
+from dubito import NotSupportedError
 from dubito.calibration import (
     CalibratedClassifier,
     EvidentialMultinomialCalibrator,

@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import csr_matrix
 from sklearn.exceptions import NotFittedError
 
-from dubito._validation import NotSupportedError
+from dubito import NotSupportedError
 
 from reference.discriminant import draw_classes
 from reference.published import published

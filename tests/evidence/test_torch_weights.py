@@ -7,7 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make torch")
 
-from dubito import evidence as numpy_room  # noqa: E402
+from dubito import evidence as on_arrays  # noqa: E402
 from dubito.belief import Bounds  # noqa: E402
 from dubito.evidence import _torch_rows  # noqa: E402
 from dubito.evidence.torch import (  # noqa: E402
@@ -106,11 +106,11 @@ class TestFromWeights:
         w = draw_weights(2000, 12)
         given = [torch.tensor(x, device=device, requires_grad=grad) for x in w]
         expected = {
-            "lower": numpy_room.bounds_from_weights(*w).lower,
-            "upper": numpy_room.bounds_from_weights(*w).upper,
-            "ignorance": numpy_room.ignorance_from_weights(*w),
-            "conflict": numpy_room.conflict_from_weights(*w),
-            "mass": numpy_room.mass_from_weights(*w).mass,
+            "lower": on_arrays.bounds_from_weights(*w).lower,
+            "upper": on_arrays.bounds_from_weights(*w).upper,
+            "ignorance": on_arrays.ignorance_from_weights(*w),
+            "conflict": on_arrays.conflict_from_weights(*w),
+            "mass": on_arrays.mass_from_weights(*w).mass,
         }
         for name, function in FUNCTIONS.items():
             assert_close(function(*given), expected[name], 1e-11)

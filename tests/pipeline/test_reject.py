@@ -17,7 +17,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import dubito
-from dubito._validation import NotSupportedError
+from dubito import NotSupportedError
 from dubito.calibration import CalibratedClassifier
 from dubito.conformal import NoveltyAwareClassifier
 from dubito.decision import reject

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from dubito._validation import NotSupportedError
+from dubito import NotSupportedError
 from dubito.belief import Bounds
 from dubito.evidence import EvidentialClassifier
 from dubito.report import collect, measures

@@ -7,10 +7,10 @@ import os
 import stat
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
-from dubito import _files
 from dubito.calibration import PlattCalibrator
 from dubito.saving import ModelFileError, load, save
 
@@ -68,10 +68,10 @@ def test_a_full_disk_leaves_no_half_file(tmp_path, monkeypatch, code, old):
 
 
 def test_a_folder_that_may_not_be_written(tmp_path, monkeypatch):
-    def refuse(**_):
+    def refuse(*_):
         raise PermissionError(errno.EACCES, "Permission denied", "some/hidden/name")
 
-    monkeypatch.setattr(_files, "TemporaryDirectory", refuse)
+    monkeypatch.setattr(tempfile, "mkdtemp", refuse)
     with pytest.raises(
         PermissionError, match=r"model\.skops could not be written: Permission"
     ) as e:

@@ -17,16 +17,16 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
 
 from dubito._compat import pick
-from dubito._responses import class_scores
 from dubito._rows import warn_unweighted
+from dubito.calibration.responses import class_scores
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import numpy.typing as npt
 
-    from dubito._responses import Response
     from dubito._typing import BoolArray, FloatArray, IntArray
+    from dubito.calibration.responses import Response
 
     Rows = IntArray | slice
     Fold = tuple[IntArray, IntArray]

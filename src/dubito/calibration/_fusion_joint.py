@@ -9,7 +9,6 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
-from dubito._responses import choose_response
 from dubito.calibration._cross_fit import (
     Job,
     ScoredClassifier,
@@ -27,6 +26,7 @@ from dubito.calibration._fusion_independent import contour_product
 from dubito.calibration._fusion_members import GivenScores, Member, disjoint_parts, features_of
 from dubito.calibration.classifier import CalibratedClassifier
 from dubito.calibration.evidential_joint import EvidentialJointCalibrator
+from dubito.calibration.responses import choose_response
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from dubito._calibrator_names import CALIBRATORS
 from dubito._compat import HasMethods, Hidden, StrOptions, fit_context
-from dubito._responses import METHODS, Response, choose_response, class_scores
 from dubito._rows import read_rows
 from dubito.base import CautiousMixin
 from dubito.belief import Bounds, MassBatch
@@ -42,6 +41,7 @@ from dubito.calibration._pairs import (
     named_calibrator,
 )
 from dubito.calibration.base import BaseCalibrator
+from dubito.calibration.responses import METHODS, Response, choose_response, class_scores
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -8,8 +8,8 @@ import numpy as np
 
 from dubito._labels import label_columns
 from dubito._models import has_bounds
-from dubito._responses import METHODS, class_scores, known_response
 from dubito._validation import NotSupportedError
+from dubito.calibration.responses import METHODS, class_scores, known_response
 from dubito.conformal.contours import largest_other
 
 if TYPE_CHECKING:

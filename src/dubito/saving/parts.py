@@ -16,8 +16,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from dubito._calibrator_names import CALIBRATORS
-from dubito._responses import SOURCES
 from dubito.base import MethodAndParameter
+from dubito.calibration.responses import SOURCES
 from dubito.saving.archive import ModelFileError
 from dubito.saving.indices import has_valid_indices
 from dubito.saving.trust import refusal
