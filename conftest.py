@@ -2,13 +2,15 @@
 
 The quick lane runs every test function that is not marked slow and is not about the experiments.
 Of a parametrized test it runs a few cases that together have every value of every parameter; of
-scikit-learn's estimator checks each one once for every class of estimator.
+scikit-learn's estimator checks each one once for every class of estimator. Tests marked data are
+skipped where no folder holds the files.
 """
 
 import os
 from importlib.util import find_spec
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 # Compiled kernels load on first use, so single examples may be slow. In CI the examples are the
@@ -16,7 +18,9 @@ from hypothesis import settings
 settings.register_profile("dubito", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.register_profile("quick", settings.get_profile("dubito"), max_examples=20)
 
-_EXPERIMENTS = Path(__file__).parent / "tests" / "experiments"
+_ROOT = Path(__file__).parent
+#: Left out of the quick lane: reproductions of papers, and a page whose examples fit large trees.
+_SLOW_PATHS = [_ROOT / "tests" / "experiments", _ROOT / "docs" / "how_to" / "dichotomies.md"]
 _NEEDS = {
     "torch": ["src/dubito/evidence/torch.py", "src/dubito/evidence/_torch_*.py"],
     "triton": ["src/dubito/evidence/_triton.py"],
@@ -41,21 +45,47 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Leave out slow tests and further combinations of parameters in the quick lane."""
-    if not config.getoption("--quick"):
-        return
+    """Skip tests without their data; leave out slow tests and cases in the quick lane."""
+    if not os.environ.get("DUBITO_DATA"):
+        absent = pytest.mark.skip(reason="DUBITO_DATA names no folder with the benchmark files")
+        for item in items:
+            if item.get_closest_marker("data"):
+                item.add_marker(absent)
+    if config.getoption("--quick"):
+        runs = _quick(items)
+        config.hook.pytest_deselected(items=[item for item in items if item not in runs])
+        items[:] = [item for item in items if item in runs]
+
+
+def _quick(items):
+    """Return the tests of the quick lane."""
     functions = {}
     for item in items:
-        functions.setdefault((item.path, getattr(item, "originalname", item.name)), []).append(item)
-    kept = {item for cases in functions.values() for item in _cover(cases)}
-    runs = {item for item in kept if not _is_slow(item)}
-    config.hook.pytest_deselected(items=[item for item in items if item not in runs])
-    items[:] = [item for item in items if item in runs]
+        if not _is_slow(item):
+            functions.setdefault(_function(item), []).append(item)
+    return {item for cases in functions.values() for item in _cover(cases)}
 
 
 def _is_slow(item):
-    """Return whether a test is marked slow or belongs to the reproductions of papers."""
-    return item.get_closest_marker("slow") or item.path.is_relative_to(_EXPERIMENTS)
+    """Return whether a test is marked slow or belongs to the slow paths."""
+    return item.get_closest_marker("slow") or any(map(item.path.is_relative_to, _SLOW_PATHS))
+
+
+def _function(item):
+    """Return what the cases of a test have in common: scikit-learn's checks are one test."""
+    if _is_estimator_check(item):
+        return "scikit-learn"
+    return item.nodeid.partition("[")[0]
+
+
+def _is_estimator_check(item):
+    """Return whether a test is one of scikit-learn's checks of one estimator."""
+    return {"estimator", "check"} <= _params(item).keys()
+
+
+def _params(item):
+    """Return the parameters of a test case by name."""
+    return item.callspec.params if hasattr(item, "callspec") else {}
 
 
 def _cover(cases):
@@ -72,14 +102,11 @@ def _cover(cases):
 
 def _values(case):
     """Return the parameter values of a case: (name, value), or estimator class and check."""
-    spec = getattr(case, "callspec", None)
-    if spec is None:
-        return set()
-    if {"estimator", "check"} <= spec.params.keys():
-        check = spec.params["check"]
-        name = getattr(check, "func", check).__name__
-        return {(type(spec.params["estimator"]), name)}
-    return {(name, _key(value)) for name, value in spec.params.items()}
+    params = _params(case)
+    if _is_estimator_check(case):
+        check = params["check"]
+        return {(type(params["estimator"]), getattr(check, "func", check).__name__)}
+    return {(name, _key(value)) for name, value in params.items()}
 
 
 def _key(value):

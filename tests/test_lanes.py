@@ -14,13 +14,16 @@ class Case:
     """A test case with parameters, as pytest collects it."""
 
     def __init__(self, name="test", *, slow=False, **params):
-        self.path, self.originalname, self.name = ROOT, name, f"{name}{params}"
-        self.slow = slow
+        self.path, self.nodeid = ROOT, f"{name}[{params}]"
+        self.slow, self.added = slow, []
         if params:
             self.callspec = SimpleNamespace(params=params)
 
     def get_closest_marker(self, name):
         return name == "slow" and self.slow
+
+    def add_marker(self, mark):
+        self.added.append(mark)
 
 
 def left_in(cases, *, quick=True):
@@ -53,6 +56,20 @@ def test_tests_without_parameters_run_unless_slow():
     assert left_in([plain, slow], quick=False) == [plain, slow]
 
 
+def test_a_value_that_slow_cases_share_with_others_runs():
+    slow, quick, alone = Case(a=1, b=1, slow=True), Case(a=1, b=2), Case(a=2, b=2)
+    assert left_in([slow, quick, alone]) == [quick, alone]
+
+
+def test_tests_without_their_data_are_skipped(monkeypatch):
+    case = Case("needs_data")
+    case.get_closest_marker = lambda name: name == "data"
+    for folder in ("some/folder", ""):
+        monkeypatch.setenv("DUBITO_DATA", folder)
+        left_in([case], quick=False)
+        assert len(case.added) == (not folder)
+
+
 def test_each_estimator_check_runs_once_for_each_class():
     def check_one():
         """A check."""
@@ -71,4 +88,5 @@ def test_each_estimator_check_runs_once_for_each_class():
         for kind in (First, First, Second)
         for check in (check_one, check_two)
     ]
-    assert left_in(cases) == [*cases[:2], *cases[4:]]
+    again = [Case("other", estimator=First(), check=check_one)]
+    assert left_in(cases + again) == [*cases[:2], *cases[4:]]

@@ -344,6 +344,7 @@ def test_three_models_on_parts_of_the_rows_beat_the_best_of_them():
     assert together > apart
 
 
+@pytest.mark.slow
 def test_views_of_which_one_suffices_lose_little():
     # Means, standard errors and worst values of the same cells: the worst values almost
     # suffice. Over 30 splits joint calibration had 0.9726, the worst alone 0.9782, independent

@@ -28,7 +28,9 @@ def light_loss(slope, scores, y):
     return -float(np.sum(target * log_p)), gradient
 
 
-@pytest.mark.parametrize("noise", [1e-3, 1e-2, 0.1])
+@pytest.mark.parametrize(
+    "noise", [0.1, *(pytest.param(noise, marks=pytest.mark.slow) for noise in (1e-3, 1e-2))]
+)
 def test_the_fit_is_the_maximum_or_refused(noise):
     """Projected Newton steps alone left 6, 5 and 3 of these at a likelihood far below the best."""
     for seed in range(80):

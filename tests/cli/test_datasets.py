@@ -1,7 +1,6 @@
 """`dubito datasets`: the list, one of them in words, and one as a table."""
 
 import json
-import os
 import re
 
 import numpy as np
@@ -81,10 +80,6 @@ def test_a_part_to_test_on(dubito_command):
 
 
 @pytest.mark.data
-@pytest.mark.skipif(
-    not os.environ.get("DUBITO_DATA"),
-    reason="DUBITO_DATA does not name the folder with the benchmark files",
-)
 @pytest.mark.usefixtures("in_folder")
 def test_the_official_part_to_test_on(dubito_command):
     assert dubito_command("datasets", "satimage", "-o", "a.csv", "--test", "b.csv").exit_code == 0

@@ -37,7 +37,7 @@ def bare(line):
     return " ".join(line.split())
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [*PAGES[:2], pytest.param(PAGES[2], marks=pytest.mark.slow)])
 def test_every_command_runs_and_prints_what_is_shown(page, dubito_command, in_folder):
     ran = 0
     for command, shown in steps(page):

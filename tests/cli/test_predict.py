@@ -309,6 +309,7 @@ class TestOddTables:
         assert set_formatter(["[1]", "2"])(sets).to_pylist()[1:] == ['["[1]"]', '["2"]']
         assert set_formatter([1, 2])(sets[:0]).to_pylist() == []
 
+    @pytest.mark.slow
     def test_thousands_of_classes(self, dubito_command, decided, make_scores):
         names = tuple(f"c{k}" for k in range(5000))
         table = make_scores(400, names)

@@ -230,7 +230,7 @@ def test_which_class_is_positive_survives_conformal_sets(in_folder):
 def test_training_prints_the_observed_coverage(fish, in_folder):
     output = run(
         *("train", fish / "train.csv", "-y", "fish", "--conformal", "--cv", 3),
-        *("-o", in_folder / "model.skops"),
+        *("--model", "evidential-logistic", "-o", in_folder / "model.skops"),
     ).stdout
     assert "with conformal sets …" in output
     assert "Coverage of the sets: promised 90.0%, observed " in output

@@ -1,6 +1,5 @@
 """What doubt of unfamiliar rows saves: two tables of `benchmarks/quality_novelty.py`, in small."""
 
-import os
 import runpy
 from pathlib import Path
 
@@ -14,10 +13,7 @@ SCRIPT = Path(__file__).parents[2] / "benchmarks" / "quality_novelty.py"
 
 
 @pytest.mark.data
-@pytest.mark.skipif(
-    not (SCRIPT.exists() and os.environ.get("DUBITO_DATA")),
-    reason="needs the benchmark script, and DUBITO_DATA to name the folder with the files",
-)
+@pytest.mark.skipif(not SCRIPT.exists(), reason="needs the benchmark script")
 def test_discounting_unfamiliar_rows_avoids_errors_and_costs_little(monkeypatch):
     bench = runpy.run_path(str(SCRIPT))
     inside = bench["measure"].__globals__

@@ -15,13 +15,7 @@ import pytest
 from dubito.datasets import list_datasets, load
 from dubito.datasets.records import CATALOGUE
 
-pytestmark = [
-    pytest.mark.data,
-    pytest.mark.skipif(
-        not os.environ.get("DUBITO_DATA"),
-        reason="DUBITO_DATA does not name the folder with the benchmark files",
-    ),
-]
+pytestmark = pytest.mark.data
 
 # name: rows, features, rows of each class in sorted order, last training row or None
 README = {

@@ -84,6 +84,7 @@ def test_threads_fit_the_same_model(name):
     assert_same_predictions(one, two, features)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("on_dask")
 def test_a_worker_killed_in_the_middle_of_a_fit(tmp_path):
     here = NestedDichotomyClassifier(SlowBayes(tmp_path, 0.0), random_state=0)

@@ -1,7 +1,5 @@
 """Denœux 2019, section 5.1.1: heart disease from age and LDL by logistic regression."""
 
-import os
-
 import numpy as np
 import pytest
 from scipy.special import expit
@@ -12,13 +10,7 @@ from dubito.evidence import EvidenceModel, EvidentialClassifier
 
 from reference import evidence
 
-pytestmark = [
-    pytest.mark.data,
-    pytest.mark.skipif(
-        not os.environ.get("DUBITO_DATA"),
-        reason="DUBITO_DATA does not name the folder with the benchmark files",
-    ),
-]
+pytestmark = pytest.mark.data
 
 AGE, LDL = 0, 1
 #: A young man with high LDL, an old one with low LDL, one near both cut-offs, both low, both high.

@@ -1,7 +1,6 @@
 """The reproduction of Table II of Xu et al. 2015: protocol, continuing after a stop, tables."""
 
 import json
-import os
 import sys
 from pathlib import Path
 
@@ -21,9 +20,6 @@ from experiments.p0.protocol import Cell, Settings  # noqa: E402
 from dubito.datasets import DatasetError  # noqa: E402
 
 EXPECTED = tables.read_expected(ROOT / "experiments" / "p0" / "expected.csv")
-needs_data = pytest.mark.skipif(
-    not os.environ.get("DUBITO_DATA"), reason="DUBITO_DATA names no folder"
-)
 
 
 @pytest.fixture
@@ -245,7 +241,6 @@ def test_the_readme_has_markers_for_each_table(tmp_path):
 
 
 @pytest.mark.data
-@needs_data
 def test_two_rounds_of_two_datasets(tmp_path):
     settings = Settings(svm="libsvm")
     store = Store(tmp_path, settings)
@@ -273,7 +268,6 @@ def test_two_rounds_of_two_datasets(tmp_path):
 
 
 @pytest.mark.data
-@needs_data
 def test_segment_is_reproduced():
     accuracy = protocol.run_cell(Cell("segment", 1, 0), Settings())["accuracy"]
     for method in ("probabilistic", "evidential"):

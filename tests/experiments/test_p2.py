@@ -1,6 +1,5 @@
 """Rounds of the reproduction of Denoeux 2019: rows, classifiers, and counts."""
 
-import os
 import sys
 from itertools import pairwise
 from pathlib import Path
@@ -17,10 +16,6 @@ from experiments.p2 import counts, fusion, heart, networks, perceptron, trio  # 
 from dubito.belief import cautious, dempster  # noqa: E402
 from dubito.calibration import EvidentialFusion  # noqa: E402
 from dubito.metrics import coverage, discounted_accuracy, u65, u80  # noqa: E402
-
-needs_data = pytest.mark.skipif(
-    not os.environ.get("DUBITO_DATA"), reason="DUBITO_DATA names no folder"
-)
 
 
 def import_torch():
@@ -119,7 +114,6 @@ def test_the_largest_weight_for_each_class_is_the_cautious_rule():
 
 
 @pytest.mark.data
-@needs_data
 def test_the_papers_cut_offs_of_age_and_ldl():
     age, ldl = heart.fitted(*heart.patients()).model_.cutoffs.ravel()
     assert (round(age, 2), round(ldl, 3)) == (49.67, 6.868)

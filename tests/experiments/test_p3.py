@@ -1,6 +1,5 @@
 """Rounds of the reproduction of Carranza Alarcón and Destercke 2019: rows, folds, counts."""
 
-import os
 import sys
 from pathlib import Path
 
@@ -16,9 +15,6 @@ from experiments.p3.protocol import Cell, Settings  # noqa: E402
 from dubito.discriminant import ImpreciseGaussianDiscriminant  # noqa: E402
 from dubito.metrics import coverage, mean_set_size, u65, u80  # noqa: E402
 
-needs_data = pytest.mark.skipif(
-    not os.environ.get("DUBITO_DATA"), reason="DUBITO_DATA names no folder"
-)
 SETTINGS = Settings("table", ("lda", "qda"), folds=3, inner_folds=3)
 
 
@@ -41,7 +37,6 @@ def few_rows(monkeypatch):
 
 
 @pytest.mark.data
-@needs_data
 @pytest.mark.parametrize("name", data.DATASETS)
 def test_datasets_are_those_of_table_1_but_for_dermatology(name):
     X, y = data.rows_of(name)

@@ -1,6 +1,5 @@
 """Rounds of the reproduction of Leathart et al. 2019: rows, base learners, schemes, counts."""
 
-import os
 import sys
 from pathlib import Path
 
@@ -32,9 +31,6 @@ from dubito.datasets import DatasetError  # noqa: E402
 from dubito.dichotomies import NestedDichotomyClassifier  # noqa: E402
 from dubito.metrics import expected_calibration_error  # noqa: E402
 
-needs_data = pytest.mark.skipif(
-    not os.environ.get("DUBITO_DATA"), reason="DUBITO_DATA names no folder"
-)
 CLAIMS = ROOT / "experiments" / "p4" / "claims.csv"
 
 
@@ -50,7 +46,6 @@ def some_rows(n_classes=4, n=18, seed=0):
 
 
 @pytest.mark.data
-@needs_data
 @pytest.mark.parametrize("name", data.DATASETS)
 def test_datasets_are_those_of_table_1_but_for_a_feature_of_micromass(name):
     X, y = data.rows_of(name)
@@ -62,7 +57,6 @@ def test_datasets_are_those_of_table_1_but_for_a_feature_of_micromass(name):
 
 
 @pytest.mark.data
-@needs_data
 def test_every_class_of_sector_is_in_both_parts():
     fit, held = data.sector()
     assert (fit.X.shape, held.X.shape) == ((865, 55197), (961, 55197))

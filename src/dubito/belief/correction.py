@@ -106,19 +106,26 @@ def _discount_by_class(batch: MassBatch, rates: FloatArray) -> MassBatch:
     if n_classes <= DENSE_LIMIT and len(batch.focal) << len(discounted) >= 1 << n_classes:
         full = moebius.spread_to_supersets(batch.to_array(), rates)
         return MassBatch._from_full(batch.frame, full, subnormal=bool(full[:, 0].any()))
+    # One focal set alone becomes its unions with all sets of discounted classes outside it.
+    _check_set_count(1 << int((~batch.focal[:, discounted]).sum(axis=1).max(initial=0)))
     for k in discounted:
         batch = _discount_class(batch, k, rates[:, k, None])
     return batch
 
 
-def _discount_class(batch: MassBatch, k: int, rate: FloatArray) -> MassBatch:
-    """Return the batch with class k added to each set with probability `rate`, (n, 1)."""
-    without = ~batch.focal[:, k]
-    if 2 * len(batch.focal) > 1 << DENSE_LIMIT:
+def _check_set_count(n_sets: int) -> None:
+    """Raise an error for more focal sets than can be listed."""
+    if n_sets > 1 << DENSE_LIMIT:
         raise ValueError(
             f"contextual discounting would list more than 2^{DENSE_LIMIT} focal sets. Give fewer "
             "classes a rate above 0, or discount all at one rate."
         )
+
+
+def _discount_class(batch: MassBatch, k: int, rate: FloatArray) -> MassBatch:
+    """Return the batch with class k added to each set with probability `rate`, (n, 1)."""
+    _check_set_count(2 * len(batch.focal))
+    without = ~batch.focal[:, k]
     joined = batch.focal[without]
     joined[:, k] = True
     moved = batch.mass[:, without] * rate
