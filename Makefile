@@ -28,10 +28,10 @@ test test-all oldest: export OPENBLAS_NUM_THREADS := 1
 test test-all oldest: export OMP_NUM_THREADS := 1
 
 test: $(READY)  ## The quick lane: every behaviour, fewer combinations
-	$(BIN)/python -m pytest -n auto --quick
+	$(BIN)/python -m pytest -n auto --dist loadfile --quick
 
 test-all: $(READY)  ## Every test, with coverage and the slowest 30
-	$(BIN)/python -m pytest -n auto --cov --cov-report=term --durations=30
+	$(BIN)/python -m pytest -n auto --dist loadfile --cov --cov-report=term --durations=30
 
 torch: $(READY)  ## PyTorch, for dubito.evidence.torch; its tests skip without it
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "torch==2.13.0"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -18,7 +18,7 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
 from sklearn import config_context, get_config
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -37,6 +37,12 @@ _MAX_SENDS = 3
 _CHUNK = 1 << 22
 
 
+@cache
+def _loaded_libraries() -> ThreadpoolController:
+    """Return the libraries with threads; kept, as the search for them takes as long as a fit."""
+    return ThreadpoolController()
+
+
 class OneBlasThread:
     """Context in which BLAS uses one thread: the first entry sets it, the last exit resets it.
 
@@ -51,7 +57,7 @@ class OneBlasThread:
     def __enter__(self) -> None:
         with self._lock:
             if self._inside == 0:
-                self._limits = threadpool_limits(1, user_api="blas")
+                self._limits = _loaded_libraries().limit(limits=1, user_api="blas")
             self._inside += 1
 
     def __exit__(self, *_: object) -> None:
