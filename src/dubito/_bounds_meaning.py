@@ -38,8 +38,8 @@ _WITHOUT_LEVEL = {
         "plausibility",
         "belief and plausibility",
         "Belief is what the evidence supports, plausibility what it does not speak against. They "
-        "have no confidence level: nothing is promised about how often they hold the true "
-        "probability.",
+        "have no confidence level: nothing is promised about how often they include the "
+        "true probability.",
     ),
     "box": BoundsMeaning(
         "box",
@@ -48,8 +48,8 @@ _WITHOUT_LEVEL = {
         "upper probability",
         "lower and upper probability",
         "They are the least and the largest probability while the mean of each class moves within "
-        "its box. They have no confidence level: nothing is promised about how often they hold "
-        "the true probability.",
+        "its box. They have no confidence level: nothing is promised about how often they "
+        "include the true probability.",
     ),
     "conformal": BoundsMeaning(
         "conformal",
@@ -68,7 +68,7 @@ _WITHOUT_LEVEL = {
         "upper Venn-Abers probability",
         "Venn-Abers probabilities",
         "One of the two is calibrated: of the cases that it gives a probability, that fraction "
-        "happens. Nothing is promised about how often they hold the true probability.",
+        "happens. Nothing is promised about how often they include the true probability.",
     ),
 }
 
@@ -104,9 +104,9 @@ def bounds_meaning(model: Any, level: float | None = None) -> BoundsMeaning:
         f"lower bound (level {level:.15g})",
         f"upper bound (level {level:.15g})",
         f"bounds at level {level:.15g}",
-        f"They hold the true probability of a class, given its scores, in {100 * level:.15g}% of "
-        "the cases or more, if the model has the right form and the cases are of the kind it was "
-        "fitted on.",
+        f"They include the true probability of a class, given its scores, in {100 * level:.15g}% "
+        "of the cases or more, if the model has the right form and the cases are of the kind it "
+        "was fitted on.",
     )
 
 

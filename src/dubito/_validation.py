@@ -53,8 +53,8 @@ def as_float_array(values: Any, name: str, *, ndim: int | tuple[int, ...]) -> Fl
     if not np.isfinite(array).all():
         bad = ~np.isfinite(array)
         rows = np.flatnonzero(bad.reshape(len(bad), -1).any(axis=1)) if array.ndim else [0]
-        kind = "nan" if np.isnan(array).any() else "infinite values"
-        raise ValueError(f"{name} has {kind} in {name_rows(rows)}. Drop or impute them first.")
+        content = "nan" if np.isnan(array).any() else "infinite values"
+        raise ValueError(f"{name} has {content} in {name_rows(rows)}. Drop or impute them first.")
     return array
 
 

@@ -13,7 +13,8 @@ from sklearn.svm import LinearSVC
 from dubito import saving
 from dubito.cli import csv_reader, tables
 from dubito.cli.decisions import set_formatter
-from dubito.decision import reject
+from dubito.cli.predict import RULES, STRATEGIES
+from dubito.decision import reject, rejection, rules
 from dubito.discriminant import ImpreciseGaussianDiscriminant
 
 CLASSES = ["cat", "cow", "dog"]
@@ -36,6 +37,11 @@ def read(name):
     if name.endswith(".parquet"):
         return pd.read_parquet(name)
     return pd.read_csv(name, dtype={"id": str, "set": str})
+
+
+def test_rules_and_strategies_are_those_of_the_library():
+    assert set(RULES) == set(rules.RULES)
+    assert set(STRATEGIES) == set(rejection.STRATEGIES)
 
 
 def test_the_columns_are_the_outputs_of_the_model(decided, model, scores):

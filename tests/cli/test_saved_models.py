@@ -8,7 +8,7 @@ import pytest
 
 from dubito.cli.console import CliError
 from dubito.cli.labels import as_classes, label_codes, label_column, true_labels
-from dubito.cli.saved_models import model_errors_name, model_inputs, model_types
+from dubito.cli.saved_models import model_inputs, model_types, naming_file_in_errors
 from dubito.cli.tables import Table, refuse_missing
 
 COLUMNS = tuple(f"c{k}" for k in range(10))
@@ -182,7 +182,7 @@ def test_labels_become_classes_as_they_are_written(labels, classes):
 
 def test_errors_of_a_model_name_the_file():
     def refuse():
-        with model_errors_name("t.csv"):
+        with naming_file_in_errors("t.csv"):
             raise ValueError("too odd")
 
     assert refusal(refuse) == "the model could not take the rows of t.csv: too odd"

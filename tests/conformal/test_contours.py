@@ -13,7 +13,7 @@ from dubito.conformal.contours import (
     nested_masses,
     raised,
 )
-from dubito.conformal.p_values import p_values, rank, weight_beyond
+from dubito.conformal.p_values import p_values, sort_scores, weight_beyond
 from dubito.conformal.scores import cumulative, margin
 
 ROUND = st.integers(0, 4).map(lambda n: n / 4)  # ties are frequent
@@ -27,17 +27,17 @@ def test_counts_are_those_of_comparing_all_pairs(rows, queries):
     scores, weight = np.array(rows, dtype=float).T
     queries = np.array(queries)
     wanted = [weight[scores >= a].sum() for a in queries]
-    np.testing.assert_allclose(weight_beyond(rank(scores, weight), queries), wanted)
-    plain = weight_beyond(rank(scores), queries)
+    np.testing.assert_allclose(weight_beyond(sort_scores(scores, weight), queries), wanted)
+    plain = weight_beyond(sort_scores(scores), queries)
     np.testing.assert_array_equal(plain, [(scores >= a).sum() for a in queries])
     pi = p_values(plain, np.array(len(scores)), np.array(1.0))
     np.testing.assert_allclose(pi, (1 + plain) / (len(scores) + 1))
 
 
 def test_infinite_scores_tie():
-    ranks = rank(np.array([np.inf, -np.inf, 0.0, np.inf]))
+    calibration = sort_scores(np.array([np.inf, -np.inf, 0.0, np.inf]))
     np.testing.assert_array_equal(
-        weight_beyond(ranks, np.array([np.inf, 1.0, 0.0, -np.inf])), [2, 2, 3, 4]
+        weight_beyond(calibration, np.array([np.inf, 1.0, 0.0, -np.inf])), [2, 2, 3, 4]
     )
 
 

@@ -8,7 +8,7 @@ from scipy.stats import norm
 
 from dubito.metrics import bootstrap, smooth_calibration_error
 from dubito.metrics.bootstrap import CalibrationError, Resampled
-from dubito.metrics.forecasts import judged_event, read_forecasts
+from dubito.metrics.forecasts import read_forecasts, top_event
 
 
 def test_resamples_draw_as_many_rows_as_there_are_with_their_weights():
@@ -51,7 +51,7 @@ def test_the_smooth_error_of_many_forecasts_on_a_grid_is_close():
     rng = np.random.default_rng(0)
     p = rng.random(3000)
     y = rng.random(3000) < p**1.5
-    excess = bootstrap.smooth_excess(judged_event(read_forecasts(y, p, None, None)))
+    excess = bootstrap.smooth_excess(top_event(read_forecasts(y, p, None, None)))
     value = excess.size(excess.mean(np.ones((3000, 1))))[0]
     # Half a cell of 1/64 times the mean of |o - p|.
     assert value == pytest.approx(smooth_calibration_error(y, p), abs=np.abs(y - p).mean() / 128)

@@ -8,7 +8,7 @@ common.
 import numpy as np
 from sklearn.base import clone
 
-from dubito.dichotomies._calibrators import read_internal
+from dubito.dichotomies._calibrators import as_internal
 from dubito.dichotomies._node_calibration import fit_node_maps
 
 QUERIES = np.array([-1e4, -30.0, -4.0, -2.0, -0.5, -0.25, 0.0, 0.3, 1.0, 3.5, 30.0, 1e4])
@@ -28,7 +28,7 @@ class Packed:
 
     def fit(self, internal, **options):
         options |= {"weight": self.weight, "first": self.first}
-        calibrator = read_internal(internal)
+        calibrator = as_internal(internal)
         return fit_node_maps(calibrator, self.out_of_fold, self.ptr, self.n_left, **options)
 
     def by_hand(self, calibrator):

@@ -18,9 +18,9 @@ from dubito.cli.console import CliError
 from dubito.cli.saved_models import (
     DEFAULT_COVERAGE,
     check_level_and_coverage,
-    model_errors_name,
     model_inputs,
     model_types,
+    naming_file_in_errors,
 )
 from dubito.cli.tables import Table, chunk_rows
 from dubito.decision import choose_set, reject
@@ -266,7 +266,7 @@ def decide_table(
     for frame in table.chunks(list(read_as), read_as, rows):
         X = model_inputs(decider.saved, frame[list(types)], path=table.path)
         decider.count_unseen_values(frame)
-        with model_errors_name(table.path):
+        with naming_file_in_errors(table.path):
             decided = decider.columns(X)
         writer.write(_row_columns(frame, keep, decided))
         empty = False

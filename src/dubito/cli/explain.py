@@ -54,8 +54,8 @@ def explain(
     from dubito.cli.reasons import explain_rows  # noqa: PLC0415
     from dubito.cli.saved_models import (  # noqa: PLC0415
         check_level_and_coverage,
-        model_errors_name,
         model_inputs,
+        naming_file_in_errors,
     )
 
     check_fraction("--level", level)
@@ -69,7 +69,7 @@ def explain(
             raise CliError("--row goes with a table; values given by name are one row already.")
         source, frame = "the command line", _row_of_values(saved, what)
     X = model_inputs(saved, frame, path=source)
-    with model_errors_name(source):
+    with naming_file_in_errors(source):
         explained = explain_rows(saved, X, frame, level)
     console.say("\n\n".join(text for text, _ in explained))
     console.result({"model": str(model), "rows": [facts for _, facts in explained]})

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from dubito._typing import AnyArray, IntArray
-    from dubito.cli.saved_models import TestOutputs
+    from dubito.cli.saved_models import LabelledOutputs
     from dubito.cli.training_data import TrainingData
     from dubito.metrics import Estimate
     from dubito.saving import Saved
@@ -224,7 +224,7 @@ def bounds_lines(models: dict[str, Saved], level: float | None) -> list[str]:
 
 
 def coverage_facts(
-    outputs: TestOutputs, classes: Sequence[Any], promised: float | None, observed: Estimate
+    outputs: LabelledOutputs, classes: Sequence[Any], promised: float | None, observed: Estimate
 ) -> dict[str, Any]:
     """Return the coverage promised and observed, overall and of the least covered class."""
     by_class = class_coverage(outputs.y, np.asarray(outputs.sets), classes=classes)

@@ -40,8 +40,8 @@ Level = Annotated[
     float | None,
     typer.Option(
         metavar="FRACTION",
-        help="Confidence level of the bounds: 0.9 means that they hold the true probability 9 "
-        "times in 10. Without it they are belief and plausibility.",
+        help="Confidence level of the bounds: 0.9 means that they include the true probability "
+        "9 times in 10. Without it they are belief and plausibility.",
     ),
 ]
 Coverage = Annotated[

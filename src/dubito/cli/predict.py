@@ -9,7 +9,8 @@ import typer
 from dubito.cli.console import CliError, Console, check_fraction, check_option
 from dubito.cli.options import Coverage, Force, Json, Level, Quiet, Trust
 
-#: Of `dubito.decision.choose_set` and of `dubito.decision.reject`.
+#: Rules of `dubito.decision.choose_set` and strategies of `dubito.decision.reject`. They are listed
+#: again because importing `dubito.decision` would slow `dubito --help`; a test compares the lists.
 RULES = ("interval_dominance", "maximality", "e_admissibility", "weak_dominance", "set_utility")
 STRATEGIES = ("pignistic", "pessimistic", "optimistic", "probabilistic")
 #: Output columns that --without leaves out.

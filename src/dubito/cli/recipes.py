@@ -101,7 +101,7 @@ def _cautious_pipeline(plan: ColumnPlan, model: Any) -> Any:
 
 
 def _calibrated_logistic(plan: ColumnPlan) -> Any:
-    """Return the default model: explained by evidence, with calibrated bounds."""
+    """Return the default model: calibrated logistic regression with weights of evidence."""
     import warnings  # noqa: PLC0415
 
     from dubito.calibration import CalibratedClassifier  # noqa: PLC0415

@@ -140,7 +140,7 @@ def labelled_chunks(
         raise CliError(f"{path} has column names and no rows. There is nothing to test on.")
 
 
-class TestOutputs(NamedTuple):
+class LabelledOutputs(NamedTuple):
     """True labels and the outputs of a model for all rows; None for bounds and sets it lacks."""
 
     y: npt.NDArray[Any]
@@ -157,7 +157,7 @@ def compute_outputs(
     *,
     level: float | None = None,
     coverage: float | None = None,
-) -> TestOutputs:
+) -> LabelledOutputs:
     """Return the outputs of a model for all rows of a file, computed in chunks.
 
     Parameters
@@ -177,7 +177,7 @@ def compute_outputs(
 
     Returns
     -------
-    TestOutputs
+    LabelledOutputs
         Columns in the order of the model's classes.
     """
     parts: list[list[Any]] = []
@@ -195,7 +195,7 @@ def compute_outputs(
                 f"probabilities of {len(saved.stamp.classes):,} classes would not fit into memory. "
                 "Take a part of the rows: a sample tells as much."
             )
-        with model_errors_name(path):
+        with naming_file_in_errors(path):
             part = [chunk.y, saved.model.predict_proba(chunk.X)]
             if bounded:
                 bounds = saved.model.predict_bounds(chunk.X, **level_option)
@@ -208,9 +208,9 @@ def compute_outputs(
         advance(len(chunk.y))
     y, proba, *rest = (np.concatenate(part) for part in zip(*parts, strict=True))
     if not bounded:
-        return TestOutputs(y, proba, None, None)
+        return LabelledOutputs(y, proba, None, None)
     lower, upper, sets = rest
-    return TestOutputs(y, proba, Bounds(lower, upper, level), sets)
+    return LabelledOutputs(y, proba, Bounds(lower, upper, level), sets)
 
 
 def model_types(saved: Saved, table: Table) -> dict[str, str]:
@@ -272,7 +272,7 @@ def model_inputs(saved: Saved, frame: pd.DataFrame, *, path: str | Path) -> Any:
 
 
 @contextmanager
-def model_errors_name(path: str | Path) -> Iterator[None]:
+def naming_file_in_errors(path: str | Path) -> Iterator[None]:
     """Turn a ValueError of a model into an error that names the file of its rows."""
     try:
         yield

@@ -15,8 +15,8 @@ from dubito._compat import HasMethods, Interval, StrOptions, fit_context
 from dubito._rows import copy_feature_names, read_rows
 from dubito.base import MethodAndParameter
 from dubito.conformal._conformal_predictions import ConformalPredictionMixin
-from dubito.conformal.p_values import FullRefit, class_weights, rank_fold
-from dubito.conformal.scores import SCORES, ScoreReader, choose_response
+from dubito.conformal.p_values import FullRefit, class_weights, sorted_fold
+from dubito.conformal.scores import SCORES, ScoreReader, choose_source
 from dubito.conformal.training import (
     TrainingRows,
     fit_folds,
@@ -109,8 +109,9 @@ class ConformalClassifier(
     estimator_ : classifier
         Used by `predict` and `predict_proba`: fitted on all rows, or, with a split, on those that
         are not calibration rows.
-    folds_ : list of (model, ranks)
-        The models of the folds, with the sorted calibration scores; empty with ``cv="full"``.
+    folds_ : list of (model, sorted scores)
+        The models of the folds, and the calibration scores in increasing order; empty with
+        ``cv="full"``.
     n_calibration_ : ndarray of shape (K,)
         Number of calibration rows of each class.
     n_features_in_, feature_names_in_
@@ -239,17 +240,17 @@ class ConformalClassifier(
         frozen = isinstance(self.estimator, FrozenEstimator)
         if frozen:
             check_is_fitted(self.estimator.estimator)
-        response = choose_response(self.estimator, score, self.response_method)
-        self.reader_ = ScoreReader(score, response)
+        source = choose_source(self.estimator, score, self.response_method)
+        self.reader_ = ScoreReader(score, source)
         self.seed_ = int(check_random_state(self.random_state).randint(2**31 - 1))
         rows = training_rows(self.estimator, X, labels, weight, frozen=frozen)
-        counted_rows = np.arange(len(labels)) if weight is None else np.flatnonzero(weight > 0)
+        positive_rows = np.arange(len(labels)) if weight is None else np.flatnonzero(weight > 0)
         if frozen:
-            return self._calibrate_one(self.estimator, rows.picked(counted_rows))
-        refuse_one_class(self, labels[counted_rows])
+            return self._calibrate_one(self.estimator, rows.picked(positive_rows))
+        refuse_one_class(self, labels[positive_rows])
         if isinstance(self.cv, str):
-            return self._prepare_refits(rows.picked(counted_rows))
-        return self._calibrate_folds(rows, counted_rows)
+            return self._prepare_refits(rows.picked(positive_rows))
+        return self._calibrate_folds(rows, positive_rows)
 
     def _calibrate_one(self, model: Any, held_out: TrainingRows) -> Self:
         """Calibrate a fitted model by rows that it was not fitted on."""
@@ -259,25 +260,25 @@ class ConformalClassifier(
             classes = np.union1d(classes, unseen) if len(unseen) else classes
         refuse_one_class(self, classes)
         self.estimator_, self.classes_ = model, classes
-        return self._rank([model], [held_out])
+        return self._sort_scores([model], [held_out])
 
-    def _calibrate_folds(self, rows: TrainingRows, counted_rows: IntArray) -> Self:
+    def _calibrate_folds(self, rows: TrainingRows, positive_rows: IntArray) -> Self:
         """Fit a model for each fold, and one for all rows if there are several folds."""
         folds = fold_rows(self.cv, rows, self.seed_)
         if len(folds) == 1:
             train, test = folds[0]
             refuse_one_class(self, rows.y[train])
             return self._calibrate_one(rows.picked(train).fitted(self.estimator), rows.picked(test))
-        self.estimator_ = rows.picked(counted_rows).fitted(self.estimator)
+        self.estimator_ = rows.picked(positive_rows).fitted(self.estimator)
         self.classes_ = np.asarray(self.estimator_.classes_)
         models = fit_folds(with_classes(self.estimator, self.classes_), rows, folds, self.n_jobs)
-        return self._rank(models, [rows.picked(test) for _, test in folds])
+        return self._sort_scores(models, [rows.picked(test) for _, test in folds])
 
     def _prepare_refits(self, rows: TrainingRows) -> Self:
         """Fit on all rows, and store them for the refits of full conformal prediction."""
         self.estimator_ = rows.fitted(self.estimator)
         self.classes_ = np.asarray(self.estimator_.classes_)
-        self._rank([], [rows])
+        self._sort_scores([], [rows])
         self.refit_ = FullRefit(
             with_classes(self.estimator, self.classes_),
             rows,
@@ -288,13 +289,13 @@ class ConformalClassifier(
         )
         return self
 
-    def _rank(self, models: list[Any], held_out: list[TrainingRows]) -> Self:
+    def _sort_scores(self, models: list[Any], held_out: list[TrainingRows]) -> Self:
         """Compute the sorted calibration scores of each fold by its model."""
         conditional = self.class_conditional
         fractions = self._fractions([len(rows.y) for rows in held_out])
         self.refit_ = None
         self.folds_ = [
-            rank_fold(
+            sorted_fold(
                 self.reader_, model, rows, self.classes_, fraction, class_conditional=conditional
             )
             for model, rows, fraction in zip(models, held_out, fractions, strict=False)

@@ -172,8 +172,8 @@ class NoveltyAwareClassifier(
             self.estimator_ = self._fitted_estimator(X, labels, weight)
         self.classes_ = self.estimator_.classes_
         copy_feature_names(self, self.estimator_)
-        counted_rows = np.arange(n_rows(X)) if weight is None else np.flatnonzero(weight > 0)
-        self._fit_detector(X, labels, counted_rows)
+        positive_rows = np.arange(n_rows(X)) if weight is None else np.flatnonzero(weight > 0)
+        self._fit_detector(X, labels, positive_rows)
         return self
 
     def _fitted_estimator(self, X: Any, y: npt.NDArray[Any], weight: FloatArray | None) -> Any:

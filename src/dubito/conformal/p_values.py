@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dubito.conformal.training import TrainingRows
 
 
-class Ranks(NamedTuple):
+class SortedScores(NamedTuple):
     """Calibration scores in increasing order, and the sums of the sample weights of their tails.
 
     ``tails[j]`` is the sum of the sample weights of ``scores[j:]``; the last one is 0.
@@ -38,16 +38,16 @@ class Ranks(NamedTuple):
     tails: FloatArray
 
 
-def rank(scores: FloatArray, weight: FloatArray | None = None) -> Ranks:
+def sort_scores(scores: FloatArray, weight: FloatArray | None = None) -> SortedScores:
     """Return calibration scores in increasing order; by default each row has sample weight 1."""
     order = np.argsort(scores, kind="stable")
     counts = np.ones(len(scores)) if weight is None else weight[order]
-    return Ranks(scores[order], np.append(np.cumsum(counts[::-1])[::-1], 0.0))
+    return SortedScores(scores[order], np.append(np.cumsum(counts[::-1])[::-1], 0.0))
 
 
-def weight_beyond(ranks: Ranks, scores: FloatArray) -> FloatArray:
+def weight_beyond(calibration: SortedScores, scores: FloatArray) -> FloatArray:
     """Return the summed sample weight of calibration rows with at least each of `scores`."""
-    return ranks.tails[np.searchsorted(ranks.scores, scores, side="left")]
+    return calibration.tails[np.searchsorted(calibration.scores, scores, side="left")]
 
 
 def p_values(beyond: FloatArray, total: FloatArray | float, own: FloatArray | float) -> FloatArray:
@@ -59,7 +59,9 @@ def p_values(beyond: FloatArray, total: FloatArray | float, own: FloatArray | fl
 
 
 class ClassWeights(NamedTuple):
-    """Sample weights of the calibration rows of each class: arrays (K,).
+    """Total weight and number of the calibration rows of each class, and the weight of a new row.
+
+    All are arrays (K,).
 
     Unless class-conditional, the entries of all classes are equal: those of all rows together.
     """
@@ -77,10 +79,10 @@ class Fold(NamedTuple):
     """A fitted model, and the sorted scores of rows it was not fitted on: all, or by class."""
 
     model: Any
-    ranks: list[Ranks]
+    sorted_scores: list[SortedScores]
 
 
-def rank_fold(
+def sorted_fold(
     reader: ScoreReader,
     model: Any,
     rows: TrainingRows,
@@ -93,9 +95,11 @@ def rank_fold(
     scores, columns = own_scores(reader, model, rows, classes, fraction)
     weight = rows.weight
     if not class_conditional:
-        return Fold(model, [rank(scores, weight)])
+        return Fold(model, [sort_scores(scores, weight)])
     by_class = [np.flatnonzero(columns == k) for k in range(len(classes))]
-    return Fold(model, [rank(scores[i], None if weight is None else weight[i]) for i in by_class])
+    return Fold(
+        model, [sort_scores(scores[i], None if weight is None else weight[i]) for i in by_class]
+    )
 
 
 def class_weights(
@@ -125,13 +129,13 @@ def fold_p_values(
 ) -> FloatArray:
     """Return p-values (n, K) of new rows, compared with each fold by the model of that fold."""
     beyond = np.zeros(1)
-    for model, ranks in folds:
+    for model, sorted_scores in folds:
         scores = reader.scores(model, X, classes, fraction)
-        if len(ranks) == 1:
-            beyond = beyond + weight_beyond(ranks[0], scores)
+        if len(sorted_scores) == 1:
+            beyond = beyond + weight_beyond(sorted_scores[0], scores)
         else:
-            of_class = zip(ranks, scores.T, strict=True)
-            beyond = beyond + np.column_stack([weight_beyond(r, a) for r, a in of_class])
+            of_class = zip(sorted_scores, scores.T, strict=True)
+            beyond = beyond + np.column_stack([weight_beyond(s, a) for s, a in of_class])
     return p_values(beyond, weights.total, weights.own)
 
 

@@ -50,25 +50,25 @@ def cumulative(proba: FloatArray, fraction: FloatArray | None = None) -> FloatAr
 
 
 class ScoreReader(NamedTuple):
-    """A nonconformity score, and the method of a model that it is computed from."""
+    """A nonconformity score, and the source of a model's output that it is computed from."""
 
     score: str
-    response: str
+    source: str
 
     def scores(
         self, model: Any, X: Any, classes: npt.NDArray[Any], fraction: FloatArray | None
     ) -> FloatArray:
         """Return the scores (n, K) of rows, by a fitted model."""
-        table = class_table(model, X, self.response, classes)
+        table = class_table(model, X, self.source, classes)
         if self.score == "margin":
-            return margin(_log(table) if self.response == "predict_proba" else table)
+            return margin(_log(table) if self.source == "predict_proba" else table)
         if self.score == "cumulative":
             return cumulative(table, fraction)
         return 1 - table  # the table has probabilities or plausibilities
 
 
-def choose_response(estimator: Any, score: str, response_method: str) -> str:
-    """Return the method of the estimator that a score is computed from."""
+def choose_source(estimator: Any, score: str, response_method: str) -> str:
+    """Return the source that a score is computed from: "predict_bounds" or one of `SOURCES`."""
     name = type(estimator).__name__
     if score == "plausibility":
         if not has_bounds(estimator):
@@ -87,35 +87,31 @@ def choose_response(estimator: Any, score: str, response_method: str) -> str:
     if known is not None and (known.source not in METHODS or hasattr(estimator, known.source)):
         # Differences of logits equal those of log-probabilities, without rounding near 0.
         return known.source
-    response = has[0] if response_method == "auto" else response_method
-    if response not in has:
-        raise TypeError(f'{name} has no {response}; it has {has[0]}: say response_method="auto".')
-    if score != "margin" and response != "predict_proba":
+    source = has[0] if response_method == "auto" else response_method
+    if source not in has:
+        raise TypeError(f'{name} has no {source}; it has {has[0]}: say response_method="auto".')
+    if score != "margin" and source != "predict_proba":
         raise NotSupportedError(
             f'score="{score}" is computed from probabilities, and {name} gives decision values. '
             'Use score="margin", or calibrate it first: CalibratedClassifier(estimator).'
         )
-    if (
-        score == "margin"
-        and response == "predict_proba"
-        and hasattr(estimator, "predict_log_proba")
-    ):
+    if score == "margin" and source == "predict_proba" and hasattr(estimator, "predict_log_proba"):
         return "predict_log_proba"  # exact in some models where the probability underflows
-    return response
+    return source
 
 
-def class_table(model: Any, X: Any, method: str, classes: npt.NDArray[Any]) -> FloatArray:
+def class_table(model: Any, X: Any, source: str, classes: npt.NDArray[Any]) -> FloatArray:
     """Return the output of a model for each class, (n, K), columns as in `classes`.
 
     A class that the model was not fitted on has probability 0 and logit minus infinity.
     """
-    if method == "predict_bounds":
+    if source == "predict_bounds":
         table = _upper_bounds(model, X, classes)
     else:
-        absent = 0.0 if method == "predict_proba" else -np.inf
-        table = class_scores(model, X, source=method, classes=classes, absent=absent)
+        absent = 0.0 if source == "predict_proba" else -np.inf
+        table = class_scores(model, X, source=source, classes=classes, absent=absent)
     if np.isnan(table).any():
-        raise ValueError(f"{type(model).__name__}.{method} gives nan, which has no rank.")
+        raise ValueError(f"{type(model).__name__}.{source} gives nan, which has no rank.")
     if table.shape[1] == 1:  # decision values of the second of two classes
         table = np.hstack([-0.5 * table, 0.5 * table])
     return table

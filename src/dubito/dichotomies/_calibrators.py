@@ -45,7 +45,7 @@ def is_auto(value: Any) -> bool:
     return isinstance(value, str) and value == "auto"
 
 
-def read_calibrators(internal: Any, external: Any, estimator: Any) -> Calibrators:
+def as_calibrators(internal: Any, external: Any, estimator: Any) -> Calibrators:
     """Return the calibrators that `internal` and `external` of a tree specify, or raise.
 
     If both are "auto", both are chosen. If one is named, even None, the other is omitted: each of
@@ -59,16 +59,16 @@ def read_calibrators(internal: Any, external: Any, estimator: Any) -> Calibrator
         internal = "platt" if needed and external is not None else None
     if is_auto(external):
         external = None
-    return Calibrators(read_internal(internal), read_external(external))
+    return Calibrators(as_internal(internal), as_external(external))
 
 
-def read_internal(internal: Any) -> BaseCalibrator | None:
+def as_internal(internal: Any) -> BaseCalibrator | None:
     """Return the calibrator of nodes that a value other than "auto" names; raise for other values.
 
     Examples
     --------
-    >>> from dubito.dichotomies._calibrators import read_internal
-    >>> read_internal("isotonic")
+    >>> from dubito.dichotomies._calibrators import as_internal
+    >>> as_internal("isotonic")
     IsotonicCalibrator()
     """
     if internal is None:
@@ -86,7 +86,7 @@ def read_internal(internal: Any) -> BaseCalibrator | None:
     )
 
 
-def read_external(external: Any) -> BaseCalibrator | None:
+def as_external(external: Any) -> BaseCalibrator | None:
     """Return the external calibrator that a value other than "auto" names; raise for others."""
     if external is None or isinstance(external, BaseCalibrator):
         return external

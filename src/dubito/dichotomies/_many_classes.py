@@ -35,24 +35,25 @@ def has_bounds(model: ManyClassesMixin) -> bool:
 
 
 def vacuous_bounds(n: int, n_classes: int) -> FloatArray:
-    """Return bounds of 0 and 1, (n, 2, K), of a model that no row could be held out to check."""
-    both = np.zeros((n, 2, n_classes))
-    both[:, 1] = 1.0
-    return both
+    """Return bounds of 0 and 1, (n, 2, K): no row could be held out to calibrate the model."""
+    stacked = np.zeros((n, 2, n_classes))
+    stacked[:, 1] = 1.0
+    return stacked
 
 
 class ManyClassesMixin(CautiousMixin):
     """Mixin with `predict` and similar methods, which work in chunks of rows.
 
     A subclass implements, for a chunk of checked rows, `_proba(X)` and `_log_proba(X)`, (n, K), and
-    `_both_bounds(level, X)`, (n, 2, K); `_require_bounds()` raises an AttributeError if the
-    parameters define no bounds.
+    `_stacked_bounds(level, X)`, lower and upper probabilities (n, 2, K): those of the external
+    calibrator, `vacuous_bounds` where no row could be held out to fit it, or products of the bounds
+    of nodes. `_require_bounds()` raises an AttributeError if the parameters define no bounds.
     """
 
     if TYPE_CHECKING:
         _proba: Callable[[Any], FloatArray]
         _log_proba: Callable[[Any], FloatArray]
-        _both_bounds: Callable[[float | None, Any], FloatArray]
+        _stacked_bounds: Callable[[float | None, Any], FloatArray]
         _require_bounds: Callable[[], None]
 
     classes_: npt.NDArray[Any]
@@ -158,8 +159,8 @@ class ManyClassesMixin(CautiousMixin):
             With ``lower`` and ``upper`` of shape (n, K), which include the probability.
         """
         level = check_level(level)
-        both = self._over_rows(partial(self._both_bounds, level), X)
-        return Bounds(both[:, 0], both[:, 1], level)
+        stacked = self._over_rows(partial(self._stacked_bounds, level), X)
+        return Bounds(stacked[:, 0], stacked[:, 1], level)
 
     @available_if(has_bounds)
     def predict_set(
@@ -167,8 +168,7 @@ class ManyClassesMixin(CautiousMixin):
     ) -> BoolArray:
         """Return the classes that remain possible, by a rule on the bounds.
 
-        How often a set contains the label is not controlled;
-        `dubito.conformal.ConformalClassifier` makes sets for which it is.
+        The sets have no guaranteed coverage; those of `dubito.conformal.ConformalClassifier` have.
 
         Parameters
         ----------

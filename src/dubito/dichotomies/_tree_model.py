@@ -84,8 +84,8 @@ class TreeModel:
         r"""Return bounds of the right side of each node, each (n, nodes).
 
         At a level those of each node have the level :math:`1-(1-\text{level})/d`, d the number of
-        nodes on the longest path: all bounds on a path then hold together at the level
-        (Bonferroni). They are widened to include the estimate.
+        nodes on the longest path: all bounds on a path are then valid together at the
+        level (Bonferroni). They are widened to include the estimate.
         """
         scores = self.nodes.scores(X)
         if level is None:

@@ -15,12 +15,12 @@ from dubito._compat import HasMethods, Interval, StrOptions, fit_context
 from dubito._validation import check_level
 from dubito.dichotomies._calibrators import (
     Calibrators,
+    as_calibrators,
     as_scores,
     best_external,
     fit_external,
     held_out_rows,
     is_auto,
-    read_calibrators,
 )
 from dubito.dichotomies._kernels.holdout import Holdout, hold_out
 from dubito.dichotomies._kernels.tree_paths import group_sums
@@ -210,7 +210,7 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
         return read_class_rows(owner, X, y, sample_weight, dtype=self.dtype, **options)
 
     def _calibrators(self) -> Calibrators:
-        return read_calibrators(self.internal, self.external, self.estimator)
+        return as_calibrators(self.internal, self.external, self.estimator)
 
     def _fit_rows(self, rows: ClassRows) -> Self:
         """Fit to rows that have been checked."""
@@ -234,22 +234,25 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
         self, calibrators: Calibrators, rows: ClassRows, holdout: Holdout, rng: Generator
     ) -> None:
         """Fit the external calibrator, and choose between calibrated and uncalibrated nodes."""
-        parts: list[list[FloatArray]] = []
+        log_probas: list[list[FloatArray]] = []  # of each part of the held-out rows, and variant
         for part in holdout.parts:
             model = self._model
             if holdout.refit:
                 _, model = self._grow(rows.without(part), calibrators, *rng.spawn(2))
-            held_out = (rows.X[part], len(rows.classes), self.n_jobs)
-            variants = self._variants(model, calibrators)
-            parts.append([in_row_chunks(one.log_proba, *held_out) for one in variants])
-        held, external = held_out_rows(rows, holdout), calibrators.external
-        scores = [np.concatenate(of_parts) for of_parts in zip(*parts, strict=True)]
+            log_probas.append(
+                [
+                    in_row_chunks(one.log_proba, rows.X[part], len(rows.classes), self.n_jobs)
+                    for one in self._variants(model, calibrators)
+                ]
+            )
+        held_out, external = held_out_rows(rows, holdout), calibrators.external
+        scores = [np.concatenate(of_parts) for of_parts in zip(*log_probas, strict=True)]
         assert external is not None  # noqa: S101 - rows are held out only for it
         if calibrators.by_default:
-            best, self.external_ = best_external(external, scores, held)
+            best, self.external_ = best_external(external, scores, held_out)
             self._model = self._variants(self._model, calibrators)[best]
         else:
-            self.external_ = fit_external(external, scores[0], held, floored=True)
+            self.external_ = fit_external(external, scores[0], held_out, floored=True)
 
     def _variants(self, model: TreeModel, calibrators: Calibrators) -> list[TreeModel]:
         """Return the models to choose from, with calibrated and if possible uncalibrated nodes."""
@@ -342,7 +345,7 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
             "internal=EvidentialLogisticCalibrator(), or an external one."
         )
 
-    def _both_bounds(self, level: float | None, X: Any) -> FloatArray:
+    def _stacked_bounds(self, level: float | None, X: Any) -> FloatArray:
         if self.external_ is not None:
             bounds = self.external_.predict_bounds(self._scores(X), level=level)
             return np.stack([*bounds], axis=1)
@@ -356,8 +359,7 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
     ) -> BoolArray:
         """Return the classes that remain possible, by a rule on the bounds.
 
-        How often a set contains the label is not controlled;
-        `dubito.conformal.ConformalClassifier` makes sets for which it is.
+        The sets have no guaranteed coverage; those of `dubito.conformal.ConformalClassifier` have.
 
         Parameters
         ----------

@@ -145,7 +145,7 @@ def _score_array(model: Any, sent: Any, X: Any, method: str, settings: dict[str,
         method=method,
         settings=settings,
         columns=columns,
-        kind=dtype,  # "dtype" would be taken by map_blocks
+        result_dtype=dtype,  # "dtype" would be taken by map_blocks
         chunks=(X.chunks[0], (columns,)),
         meta=np.empty((0, 0), dtype),
     )
@@ -188,16 +188,16 @@ def _score_block(
     method: str,
     settings: dict[str, Any],
     columns: int,
-    kind: np.dtype[Any],
+    result_dtype: np.dtype[Any],
 ) -> npt.NDArray[Any]:
     """Return the table of results of one block, which may have no rows: models raise for none."""
-    table = np.empty((rows.shape[0], columns), dtype=kind)
+    table = np.empty((rows.shape[0], columns), dtype=result_dtype)
     if not len(table):
         return table
     result = _score(model, rows, method, settings)
-    if kind.names:
+    if result_dtype.names:
         pair = (result.lower, result.upper) if isinstance(result, Bounds) else result
-        for name, part in zip(kind.names, pair, strict=True):
+        for name, part in zip(result_dtype.names, pair, strict=True):
             table[name] = part
     else:
         table[:] = result.reshape(table.shape)

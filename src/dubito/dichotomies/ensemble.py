@@ -15,13 +15,13 @@ from dubito._numerics.softmax import log_softmax
 from dubito._validation import level_of_each
 from dubito.calibration import TemperatureCalibrator
 from dubito.dichotomies._calibrators import (
+    as_external,
     as_scores,
     default_external,
     default_internal_of_ensemble,
     fit_external,
     held_out_rows,
     is_auto,
-    read_external,
 )
 from dubito.dichotomies._kernels.holdout import Holdout, hold_out
 from dubito.dichotomies._many_classes import ManyClassesMixin, vacuous_bounds
@@ -190,8 +190,9 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
         self.external_: BaseCalibrator | None = None
         if calibrator is not None and holdout.parts:
             mean = self._mean_of_held_out(member, rows, holdout, rng)
-            held = held_out_rows(rows, holdout)
-            self.external_ = fit_external(calibrator, mean, held, floored=self._names_calibrator())
+            self.external_ = fit_external(
+                calibrator, mean, held_out_rows(rows, holdout), floored=self._names_calibrator()
+            )
         self.temperature_ = self._fitted_temperature()
         return self
 
@@ -215,7 +216,7 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
             return default_external() if is_auto(self.temperature) else None
         if self.external is None and self.pooling == "geometric" and is_auto(self.temperature):
             return TemperatureCalibrator(input="logits")
-        return read_external(self.external)
+        return as_external(self.external)
 
     def _member(self, tree: NestedDichotomyClassifier, n_classes: int) -> NestedDichotomyClassifier:
         """Return the unfitted tree of which clones are fitted.
@@ -307,7 +308,7 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
             "calibrator with bounds as external."
         )
 
-    def _both_bounds(self, level: float | None, X: Any) -> FloatArray:
+    def _stacked_bounds(self, level: float | None, X: Any) -> FloatArray:
         if self.external_ is not None:
             bounds = self.external_.predict_bounds(self._scores(X), level=level)
             return np.stack([*bounds], axis=1)
@@ -315,9 +316,9 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
             return vacuous_bounds(X.shape[0], len(self.classes_))
         if level is not None:
             level = level_of_each(level, len(self.estimators_))
-        total = self.estimators_[0]._both_bounds(level, X)
+        total = self.estimators_[0]._stacked_bounds(level, X)
         for member in self.estimators_[1:]:
-            total += member._both_bounds(level, X)
+            total += member._stacked_bounds(level, X)
         return total / len(self.estimators_)
 
     def _validation_options(self) -> dict[str, Any]:

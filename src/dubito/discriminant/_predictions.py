@@ -134,7 +134,7 @@ class DiscriminantPredictionMixin(CautiousMixin):
     ) -> BoolArray:
         """Return sets of classes by a decision rule on the bounds.
 
-        The sets have no guaranteed coverage; those of `dubito.conformal.ConformalClassifier` do.
+        The sets have no guaranteed coverage; those of `dubito.conformal.ConformalClassifier` have.
 
         Parameters
         ----------

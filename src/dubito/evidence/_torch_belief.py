@@ -137,7 +137,7 @@ def mass_from_weights(w_plus: torch.Tensor, w_minus: torch.Tensor) -> torch.Tens
 
 
 def bounds(w_plus: torch.Tensor, w_minus: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return `bounds_from_weights` of checked rows."""
+    """Return what `bounds_from_weights` returns, for rows that have been checked."""
     if kernels := kernels_for(w_plus, w_minus):
         return kernels.bounds(w_plus, w_minus)
     row = _scaled(w_plus, w_minus)
@@ -146,10 +146,10 @@ def bounds(w_plus: torch.Tensor, w_minus: torch.Tensor) -> tuple[torch.Tensor, t
 
 
 def conflict(w_plus: torch.Tensor, w_minus: torch.Tensor) -> tuple[torch.Tensor]:
-    r"""Return `conflict_from_weights` of checked rows, as a sum of non-negative terms.
+    r"""Return what `conflict_from_weights` returns, for rows that have been checked.
 
-    The empty set gets mass where two classes, or one class and its complement, are supported. With
-    k the first class supported, that is
+    It is computed as a sum of non-negative terms. The empty set gets mass where two classes, or one
+    class and its complement, are supported. With k the first class supported, that is
     :math:`\sum_k(1-e^{-w^+_k})\,e^{-\sum_{l<k}w^+_l}(1-e^{-w^-_k-\sum_{l>k}w^+_l})`; plus
     :math:`e^{-\sum_kw^+_k}\prod_kq_k`, where no class is supported and all are ruled out.
     """
@@ -163,7 +163,7 @@ def conflict(w_plus: torch.Tensor, w_minus: torch.Tensor) -> tuple[torch.Tensor]
 
 
 def ignorance(w_plus: torch.Tensor, w_minus: torch.Tensor) -> tuple[torch.Tensor]:
-    """Return `ignorance_from_weights` of checked rows."""
+    """Return what `ignorance_from_weights` returns, for rows that have been checked."""
     if kernels := kernels_for(w_plus, w_minus):
         return (kernels.ignorance(w_plus, w_minus),)
     row = _scaled(w_plus, w_minus)
@@ -172,7 +172,7 @@ def ignorance(w_plus: torch.Tensor, w_minus: torch.Tensor) -> tuple[torch.Tensor
 
 
 def mass(w_plus: torch.Tensor, w_minus: torch.Tensor) -> tuple[torch.Tensor]:
-    """Return `mass_from_weights` of checked rows."""
+    """Return what `mass_from_weights` returns, for rows that have been checked."""
     n_classes = w_plus.shape[-1]
     if n_classes > MAX_LISTED_CLASSES:
         raise ValueError(

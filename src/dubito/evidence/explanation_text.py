@@ -141,7 +141,7 @@ def _second_class(explanation: Explanation, i: int, order: AnyArray, cause: str)
 
 
 def cause_of_doubt(lack: float, conflict: float) -> str:
-    """Return which of lack of evidence and conflict causes the doubt, in words."""
+    """Return in words whether lack of evidence, conflict, or both cause the doubt."""
     # In integer hundredths, as shown: in floats 0.15 is not three times 0.05.
     lack_part, conflict_part = (round(100 * float(_two_digits(part))) for part in (lack, conflict))
     if lack_part >= CLEARLY_MORE * conflict_part:

@@ -54,7 +54,7 @@ def bounds_from_weights(w_plus: npt.ArrayLike, w_minus: npt.ArrayLike) -> Bounds
     >>> bounds.lower.round(3), bounds.upper.round(3)
     (array([[0.865, 0.   , 0.   ]]), array([[1.   , 0.082, 0.135]]))
     """
-    return Bounds._trusted(*evidence.bounds(*_read_weights(w_plus, w_minus)))
+    return Bounds._trusted(*evidence.bounds(*_check_weights(w_plus, w_minus)))
 
 
 def mass_from_weights(
@@ -85,7 +85,7 @@ def mass_from_weights(
     >>> {A: round(float(m), 3) for A, m in batch[0].masses.items()}
     {('a',): 0.865, ('a', 'c'): 0.053, ('a', 'b', 'c'): 0.082}
     """
-    w_plus, w_minus = _read_weights(w_plus, w_minus)
+    w_plus, w_minus = _check_weights(w_plus, w_minus)
     n_classes = w_plus.shape[1]
     if n_classes > DENSE_LIMIT:
         raise ValueError(
@@ -121,7 +121,7 @@ def conflict_from_weights(w_plus: npt.ArrayLike, w_minus: npt.ArrayLike) -> Floa
     >>> conflict_from_weights([[1.0, 1.0], [1.0, 0.0]], [[0.0, 0.0], [0.0, 0.0]]).round(3)
     array([0.4, 0. ])
     """
-    return evidence.conflict(*_read_weights(w_plus, w_minus))
+    return evidence.conflict(*_check_weights(w_plus, w_minus))
 
 
 def ignorance_from_weights(w_plus: npt.ArrayLike, w_minus: npt.ArrayLike) -> FloatArray:
@@ -142,10 +142,10 @@ def ignorance_from_weights(w_plus: npt.ArrayLike, w_minus: npt.ArrayLike) -> Flo
     >>> ignorance_from_weights([[0.0, 0.0], [1.0, 1.0]], [[0.0, 0.0], [0.0, 0.0]]).round(3)
     array([1.   , 0.225])
     """
-    return evidence.ignorance(*_read_weights(w_plus, w_minus))
+    return evidence.ignorance(*_check_weights(w_plus, w_minus))
 
 
-def _read_weights(w_plus: Any, w_minus: Any) -> tuple[FloatArray, FloatArray]:
+def _check_weights(w_plus: Any, w_minus: Any) -> tuple[FloatArray, FloatArray]:
     """Return both arrays of weights, checked to have the same shape."""
     plus, minus = _non_negative(w_plus, "w_plus"), _non_negative(w_minus, "w_minus")
     if plus.shape != minus.shape:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dubito.metrics.binning import bin_event
-from dubito.metrics.forecasts import Event, Forecasts, class_events, judged_event, read_forecasts
+from dubito.metrics.forecasts import Event, Forecasts, class_events, read_forecasts, top_event
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -81,7 +81,7 @@ def expected_calibration_error(
     >>> round(expected_calibration_error(["cat", "cat", "dog", "cat"], proba), 6)
     0.15
     """
-    event = judged_event(read_forecasts(y_true, y_proba, classes, sample_weight))
+    event = top_event(read_forecasts(y_true, y_proba, classes, sample_weight))
     return binned_error(event, n_bins, strategy)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dubito.metrics.binning import sum_ties
-from dubito.metrics.forecasts import Event, judged_event, read_forecasts
+from dubito.metrics.forecasts import Event, read_forecasts, top_event
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -66,7 +66,7 @@ def smooth_calibration_error(
     >>> round(smooth_calibration_error([1, 0], [0.49, 0.51]), 6)
     0.0051
     """
-    return smooth_error(judged_event(read_forecasts(y_true, y_proba, classes, sample_weight)))
+    return smooth_error(top_event(read_forecasts(y_true, y_proba, classes, sample_weight)))
 
 
 def smooth_error(event: Event) -> float:

@@ -30,7 +30,7 @@ from dubito.metrics.bootstrap import (
     row_means,
     smooth_excess,
 )
-from dubito.metrics.forecasts import Forecasts, class_event, judged_event, read_forecasts
+from dubito.metrics.forecasts import Forecasts, class_event, read_forecasts, top_event
 from dubito.metrics.intervals import check_confidence
 
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ def forecast_metrics(forecasts: Forecasts) -> dict[str, Metric]:
     table = np.column_stack((1 - proba, proba)) if proba.ndim == 1 else proba
     top, of_truth = table.argmax(axis=1), table[rows, column]
     confidence, right = table[rows, top], top == column
-    event = judged_event(forecasts)
+    event = top_event(forecasts)
     loss = -np.log(np.clip(of_truth, _FLOOR, 1 - _FLOOR))
     # Squares summed over the classes; of two classes, whose squares are equal, one is counted.
     brier = np.einsum("ij,ij->i", table, table) + 1 - 2 * of_truth

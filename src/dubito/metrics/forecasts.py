@@ -62,7 +62,7 @@ def read_forecasts(
     return Forecasts(label_columns(labels, n_classes, classes, "y_true"), checked, weight, labels)
 
 
-def judged_event(forecasts: Forecasts) -> Event:
+def top_event(forecasts: Forecasts) -> Event:
     """Return the event "the second class" for (n,), "the most probable class" for (n, K)."""
     column, proba, weight, _ = forecasts
     if proba.ndim == 1:

@@ -13,8 +13,8 @@ from dubito.metrics.forecasts import (
     Forecasts,
     class_event,
     column_of,
-    judged_event,
     read_forecasts,
+    top_event,
 )
 from dubito.metrics.intervals import check_confidence, fraction_interval
 
@@ -84,8 +84,8 @@ def reliability_curve(  # noqa: PLR0913 - which event, which bins, which band
         Bins of equal weight, as nearly as ties allow, so that all bands are of about as many rows;
         or of equal width on [0, 1]. See `expected_calibration_error`.
     confidence : float, default=0.95
-        How often the band of a bin must hold the true probability of its rows. Each bin for itself:
-        of 20 bins of perfect forecasts, one may be expected to miss.
+        How often the band of a bin must include the true probability of its rows. Each bin for
+        itself: of 20 bins of perfect forecasts, one may be expected to miss.
     classes : array-like of shape (K,), default=None
         The label of each column; see `expected_calibration_error`.
     sample_weight : array-like of shape (n,), default=None
@@ -165,7 +165,7 @@ def chosen_event(
                 f"class_={class_!r} asks for one class and of='top' for the most probable one. "
                 "Leave one of the two out."
             )
-        return judged_event(forecasts)
+        return top_event(forecasts)
     if class_ is not None:
         return class_event(forecasts, column_of(class_, forecasts, classes))
     if forecasts.n_classes > 2:

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 #: Symbols of the quantities, in the titles.
 _SYMBOLS = {"mass": "m", "belief": "Bel", "plausibility": "Pl"}
-_LEVELS = tuple(np.arange(1, 10) / 10)
+#: Default heights of the contours.
+_HEIGHTS = tuple(np.arange(1, 10) / 10)
 #: Elements per block: rows of the grid times subsets of the classes.
 _BLOCK_ELEMENTS = 1 << 22
 #: Axes per row of a new figure.
@@ -195,7 +196,7 @@ class MassDisplay:
         self,
         ax: Any = None,
         *,
-        levels: npt.ArrayLike = _LEVELS,
+        levels: npt.ArrayLike = _HEIGHTS,
         **kwargs: Any,
     ) -> Self:
         """Draw the level curves of each set on axes of its own.

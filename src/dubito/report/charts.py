@@ -44,9 +44,9 @@ CONFIG: dict[str, Any] = {
 }
 
 
-def method_fields(place: int, name: str) -> dict[str, Any]:
+def method_fields(index: int, name: str) -> dict[str, Any]:
     """Return the fields of a data row that identify its method."""
-    return {"method": place, "name": name}
+    return {"method": index, "name": name}
 
 
 def method_colours(methods: int) -> Any:

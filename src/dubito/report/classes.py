@@ -27,17 +27,17 @@ LARGEST_SET = 10
 def collect_sets(outputs: ModelOutputs, rows: LabelledRows) -> dict[str, Any]:
     """Return the number of sets of each size, and how many of them hold the true class."""
     size = outputs.sets.sum(axis=1)
-    held = outputs.sets[np.arange(len(rows)), rows.column]
+    covered = outputs.sets[np.arange(len(rows)), rows.column]
     bars = []
     for low, high in _size_groups(int(size.min()), int(size.max()), len(rows.classes)):
         inside = (size >= low) & (size <= high)
         shown = f"{low}" if low == high else f"{low} to {high}"
-        bars.append({"size": shown, "rows": int(inside.sum()), "held": int(held[inside].sum())})
+        bars.append({"size": shown, "rows": int(inside.sum()), "held": int(covered[inside].sum())})
     return {
         "bars": bars,
         "mean": float(size.mean()),
         "single": float((size == 1).mean()),
-        "held": float(held.mean()),
+        "held": float(covered.mean()),
     }
 
 
@@ -118,25 +118,31 @@ def collect_coverage(
     """Return coverage promised and observed, also by class; None for models that promise none."""
     if not is_conformal(outputs.estimator):
         return None
-    held = outputs.sets[np.arange(len(rows)), rows.column]
+    covered = outputs.sets[np.arange(len(rows)), rows.column]
     seen = np.bincount(rows.column, minlength=len(labels))
-    covered = np.bincount(rows.column[held], minlength=len(labels))
+    n_covered = np.bincount(rows.column[covered], minlength=len(labels))
     present = np.flatnonzero(seen)
-    order = present[np.argsort(covered[present] / seen[present], kind="stable")]
-    observed = _observed(int(held.sum()), len(rows))
+    order = present[np.argsort(n_covered[present] / seen[present], kind="stable")]
+    observed = _observed(int(covered.sum()), len(rows))
     return {
         "promised": coverage,
         "by_class": bool(getattr(outputs.estimator, "class_conditional", False)),
         "observed": observed,
         "mean_set_size": float(outputs.sets.sum(axis=1).mean()),
         "classes": [
-            {"label": labels[k], **_observed(int(covered[k]), int(seen[k]))}
+            {"label": labels[k], **_observed(int(n_covered[k]), int(seen[k]))}
             for k in order[:MOST_COVERED]
         ],
         "line": coverage_sentence(coverage, observed),
     }
 
 
-def _observed(held: int, n: int) -> dict[str, Any]:
-    low, high = fraction_interval(held / n, n, CONFIDENCE)
-    return {"rows": n, "held": held, "share": held / n, "low": float(low), "high": float(high)}
+def _observed(n_covered: int, n: int) -> dict[str, Any]:
+    low, high = fraction_interval(n_covered / n, n, CONFIDENCE)
+    return {
+        "rows": n,
+        "held": n_covered,
+        "share": n_covered / n,
+        "low": float(low),
+        "high": float(high),
+    }

@@ -23,7 +23,7 @@ from dubito.report.predictions import (
     take_rows,
 )
 from dubito.report.rows import collect_doubt, collect_familiarity
-from dubito.report.wording import collect_summary, distinct_names, straight
+from dubito.report.wording import collect_summary, distinct_names, without_direction_controls
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -140,7 +140,9 @@ def collect(  # noqa: PLR0913 - keyword options
     return {
         "format": FORMAT,
         "dubito": __version__,
-        "title": f"How far to trust {shown[0]}" if title is None else straight(title),
+        "title": (
+            f"How far to trust {shown[0]}" if title is None else without_direction_controls(title)
+        ),
         "rows": len(rows),
         "rows_given": rows.n_given,
         "classes": len(labels),

@@ -18,7 +18,7 @@ from dubito._wording import shown_value
 from dubito.evidence import Explanation
 from dubito.evidence.explanation_text import SMALLEST_SHOWN
 from dubito.report.predictions import take_rows
-from dubito.report.wording import familiarity_line, plain, shown_name, straight
+from dubito.report.wording import familiarity_line, plain, shown_name, without_direction_controls
 
 if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray, IntArray
@@ -145,7 +145,7 @@ def _evidence(
     )
     return [
         {
-            "text": straight(explanation.text(i, max_pieces=MOST_PIECES)),
+            "text": without_direction_controls(explanation.text(i, max_pieces=MOST_PIECES)),
             **_pieces(explanation, i, int(predicted[i])),
         }
         for i in range(len(explanation))
@@ -165,7 +165,7 @@ def _pieces(explanation: Explanation, i: int, k: int) -> dict[str, Any]:
             "name": shown_name(explanation.names[j]),
             "value": None
             if (value := explanation.values[i, j]) is None
-            else straight(shown_value(value)),
+            else without_direction_controls(shown_value(value)),
             "weight": float(signed[j]),
         }
         for j in shown

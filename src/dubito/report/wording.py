@@ -96,15 +96,15 @@ def plain(value: Any) -> float | None:
 
 def shown_name(name: Any) -> str:
     """Return a name on one line, truncated, that cannot reorder the text around it."""
-    shown = shorten(straight(str(name)), LONGEST_NAME) or "(empty)"
+    shown = shorten(without_direction_controls(str(name)), LONGEST_NAME) or "(empty)"
     from_right = any(bidirectional(letter) in {"R", "AL"} for letter in shown)
     return shown.join(ISOLATED) if from_right else shown
 
 
-def straight(text: str) -> str:
+def without_direction_controls(text: str) -> str:
     """Return a text without Unicode controls that change the direction of text.
 
-    >>> straight("a \N{RIGHT-TO-LEFT OVERRIDE}taken for b")
+    >>> without_direction_controls("a \N{RIGHT-TO-LEFT OVERRIDE}taken for b")
     'a taken for b'
     """
     return text.translate(DIRECTION_CONTROLS)

@@ -80,8 +80,8 @@ def _state(part: Any) -> dict[str, Any]:
     """Return the attributes of an object, by name."""
     slots = [
         name
-        for kind in type(part).__mro__
-        for name in np.atleast_1d(vars(kind).get("__slots__", ()))
+        for cls in type(part).__mro__
+        for name in np.atleast_1d(vars(cls).get("__slots__", ()))
         if isinstance(name, str) and hasattr(part, name)
     ]
     return {**getattr(part, "__dict__", {}), **{name: getattr(part, name) for name in slots}}
@@ -109,13 +109,13 @@ def refuse_odd_parts(model: Any, trusted: Collection[str], path: str) -> None:
 
 
 def _refuse_odd_attributes(part: Any, name: str, path: str) -> None:
-    kind = type(part)
+    cls = type(part)
     for attribute, value in getattr(part, "__dict__", {}).items():
-        if problem := _problem(kind, attribute, value):
-            _refuse(path, f"its {kind.__name__} has {problem}")
+        if problem := _problem(cls, attribute, value):
+            _refuse(path, f"its {cls.__name__} has {problem}")
         if attribute in SETTINGS and not _is_choice(value, SETTINGS[attribute]):
             found = f"{attribute}={value[:80]!r}" if type(value) is str else f"an odd {attribute}"
-            raise ModelFileError(refusal([name], path, f"its {kind.__name__} has {found}"))
+            raise ModelFileError(refusal([name], path, f"its {cls.__name__} has {found}"))
 
 
 def _refuse(path: str, why: str) -> NoReturn:
@@ -125,16 +125,16 @@ def _refuse(path: str, why: str) -> NoReturn:
     )
 
 
-def _is_type_of_numbers(kind: type) -> bool:
-    return kind in (bool, int, float) or issubclass(kind, np.number | np.bool_)
+def _is_type_of_numbers(cls: type) -> bool:
+    return cls in (bool, int, float) or issubclass(cls, np.number | np.bool_)
 
 
-def _problem(kind: type, name: str, value: Any) -> str | None:
+def _problem(cls: type, name: str, value: Any) -> str | None:
     """Return what is wrong with an attribute of an object of a class, or None."""
     if name.startswith("__") or not name.isidentifier():
         return f"an attribute {name!r}"
-    own = {field.name for field in fields(kind)} if is_dataclass(kind) else set()
-    if name not in own and _is_of_class(kind, name):
+    own = {field.name for field in fields(cls)} if is_dataclass(cls) else set()
+    if name not in own and _is_of_class(cls, name):
         return f"a {name} of its own, in the place of that of its class"
     if name in RESPONSES and not _is_choice(value, _METHODS):
         return f"the name of a method as its {name} that is none to predict by"
@@ -145,10 +145,10 @@ def _problem(kind: type, name: str, value: Any) -> str | None:
     return None
 
 
-def _is_of_class(kind: type, name: str) -> bool:
+def _is_of_class(cls: type, name: str) -> bool:
     """Return whether an attribute of this name would hide an attribute of the class."""
     try:
-        found = inspect.getattr_static(kind, name)
+        found = inspect.getattr_static(cls, name)
     except AttributeError:
         return False
     return not isinstance(found, MethodAndParameter)
@@ -190,6 +190,6 @@ def limit_jobs(model: Any) -> None:
             part.n_jobs = -1
 
 
-def full_name(kind: type) -> str:
+def full_name(cls: type) -> str:
     """Return a type's name with its module."""
-    return f"{kind.__module__}.{kind.__qualname__}"
+    return f"{cls.__module__}.{cls.__qualname__}"

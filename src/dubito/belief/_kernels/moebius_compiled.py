@@ -74,9 +74,9 @@ def superset_rows(x, sign):  # type: ignore[no-untyped-def]
 
 @compiled()
 def intersection_rows(a, b):  # type: ignore[no-untyped-def]
-    """Return the products onto intersections, by commonalities, and their mass off the empty set.
+    """Return the products onto intersections, and the total mass of the non-empty sets of each row.
 
-    Negative rounding errors are set to 0.
+    The products are computed from commonalities. Negative rounding errors are set to 0.
     """
     n, size = a.shape
     out = np.empty((n, size))

@@ -31,9 +31,9 @@ from dubito.discriminant._kernels.boxed_distances_compiled import (
 )
 from dubito.discriminant._kernels.boxed_gaussians import ROUNDING
 from dubito.discriminant._kernels.boxed_sets_compiled import (
+    class_at_rank,
     is_dominated_by_radius,
     prepare_rivals,
-    rival,
     tie_tolerance,
 )
 
@@ -69,7 +69,7 @@ def critical_of_rows(  # noqa: PLR0917
     for i in range(len(rows)):
         load_row(classes, rows[i], buffers)
         rival_bound = prepare_rivals(table, buffers.distances, max_c, mean_energy, order)
-        best = mean_energy[rival(mean_energy, order, 0)]
+        best = mean_energy[class_at_rank(mean_energy, order, 0)]
         n_unsettled[i] = 0
         for b in range(n_classes):
             critical[i, b] = 0.0
@@ -100,7 +100,7 @@ def _critical_c(  # noqa: PLR0917
     """
     c, unsettled, budget = 0.0, 0, max_subproblems
     for rank in range(len(mean_energy)):
-        a = rival(mean_energy, order, rank)
+        a = class_at_rank(mean_energy, order, rank)
         limit = _limit(classes, buffers, b, c, mean_energy[a], -1.0)
         if mean_energy[a] >= limit:
             break  # later rivals have no less energy
@@ -158,7 +158,8 @@ def _root(  # noqa: PLR0917
         c_tried = min(c, max_c)
         if c_tried == np.inf:
             return c, 0, n_subproblems  # rank 0: no distance depends on c
-        # The current corner is a tie at this c; a better one is strictly beyond it.
+        # At this c the distance of the current corner equals the target, so a better corner must
+        # exceed it by more than rounding.
         target = far_distance(
             classes.table, a, _limit(classes, buffers, b, c_tried, centre_energy, ties)
         )

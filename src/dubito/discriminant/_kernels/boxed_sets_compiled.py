@@ -80,7 +80,7 @@ def sets_of_rows(  # noqa: PLR0917
         load_row(classes, rows[i], buffers)
         n_unsettled[i] = 0
         rival_bound = prepare_rivals(table, buffers.distances, c, mean_energy, order)
-        best = mean_energy[rival(mean_energy, order, 0)]
+        best = mean_energy[class_at_rank(mean_energy, order, 0)]
         for k in range(n_classes):
             far_lower[k] = buffers.distances[k]
             far_upper[k] = largest_distance(table, k, buffers.distances[k], c)
@@ -123,7 +123,7 @@ def _is_undominated(  # noqa: PLR0913, PLR0917
     """Return whether no rival is proved to dominate b, and the number of unsettled comparisons."""
     unsettled = 0
     for rank in range(len(mean_energy)):
-        a = rival(mean_energy, order, rank)
+        a = class_at_rank(mean_energy, order, rank)
         limit = energy - tie_tolerance(energy, mean_energy[a])
         if mean_energy[a] >= limit:
             break
@@ -151,8 +151,8 @@ def prepare_rivals(
 ) -> float:
     """Write the energy of each class at its sample mean; return a bound on the least of them.
 
-    The bound holds for every mean in the boxes. `order` is the state of `rival`, which sorts
-    lazily: K class indices, and how many of them are sorted.
+    The bound holds for every mean in the boxes. `order` is the state of `class_at_rank`, which
+    sorts lazily: K class indices, and how many of them are sorted.
     """
     rival_bound = np.inf
     order[-1] = 0
@@ -166,7 +166,7 @@ def prepare_rivals(
 
 
 @compiled()
-def rival(mean_energy: FloatArray, order: IntArray, rank: int) -> int:
+def class_at_rank(mean_energy: FloatArray, order: IntArray, rank: int) -> int:
     """Return the class of a rank by energy, rank 0 the smallest; sorts no further than needed."""
     while order[-1] <= rank:
         first = best = order[-1]
