@@ -255,13 +255,13 @@ def test_evidence_at_infinity_is_that_for_the_sign_of_the_slope():
 def test_many_rows_compressed_are_as_good_as_all():
     s, y = draw(3_000, slope=4.0, shift=1.0, seed=9)
     fitted = EvidentialLogisticCalibrator(targets="raw").fit(s, y).maps_[0]
-    assert fitted.evidence.points.shape[1] < 1_000
+    assert fitted.belief_likelihood.points.shape[1] < 1_000
     x = (s - fitted.centre) / fitted.scale
     whole = logistic_profile._with_curvature(
-        np.stack([x, np.ones(3_000)]), fitted.evidence.totals, fitted.fit.coef
+        np.stack([x, np.ones(3_000)]), fitted.belief_likelihood.totals, fitted.fit.coef
     )
     query = np.array([-3.0, -0.4, 0.0, 0.1, 2.0])
-    ours = logistic_profile.belief_and_plausibility(fitted.evidence, query)
+    ours = logistic_profile.belief_and_plausibility(fitted.belief_likelihood, query)
     theirs = logistic_profile.belief_and_plausibility(whole, query)
     np.testing.assert_allclose(ours, theirs, atol=1e-10)
 

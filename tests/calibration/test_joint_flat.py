@@ -72,8 +72,8 @@ def test_levels_in_steps_hold_the_exact_bounds():
     model = EvidentialJointCalibrator(likelihood="exact").fit(scores, y).model_
     assert not model.flat
     queries = model._queries(scores[:4])
-    lower, upper = lower_and_upper(model.evidence, queries)
-    low, high = stepped_bounds(model.evidence, queries)
+    lower, upper = lower_and_upper(model.belief_likelihood, queries)
+    low, high = stepped_bounds(model.belief_likelihood, queries)
     assert (low <= lower + 1e-9).all()
     assert (high >= upper - 1e-9).all()
     assert max((lower - low).max(), (high - upper).max()) < 1 / 32
@@ -83,7 +83,7 @@ def test_flat_likelihoods_are_integrated_in_steps():
     scores, y = near_copies(3)
     model = EvidentialJointCalibrator(classes=range(3), likelihood="exact").fit(scores, y)
     assert model.model_.flat
-    low, high = stepped_bounds(model.model_.evidence, model.model_._queries(scores[:2]))
+    low, high = stepped_bounds(model.model_.belief_likelihood, model.model_._queries(scores[:2]))
     bounds, proba = model.predict_bounds(scores[:2]), model.predict_proba(scores[:2])
     np.testing.assert_allclose(bounds.lower, np.minimum(low, proba), atol=1e-12)
     np.testing.assert_allclose(bounds.upper, np.minimum(np.maximum(high, proba), 1), atol=1e-12)

@@ -1,4 +1,4 @@
-"""The ridge of joint calibration by evidence: against the evidence itself, and what it is for."""
+"""The ridge of joint calibration that maximises the marginal likelihood, and what it is for."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def softmax_rows(n, seed, n_classes=3, bias=0.0):
     return scores, np.argmax(utilities + rng.gumbel(size=(n, n_classes)), axis=1)
 
 
-def binary_evidence(log_strength, design, y):
-    """Return minus the log evidence by Laplace's approximation, the bias being free."""
+def minus_log_marginal_likelihood(log_strength, design, y):
+    """Return minus the log marginal likelihood by Laplace's approximation, the bias being free."""
     strength = np.exp(log_strength)
     slopes = design.shape[1] - 1
     penalty = np.append(0.0, np.full(slopes, strength))
@@ -47,13 +47,15 @@ def binary_evidence(log_strength, design, y):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_strength_maximises_the_evidence(seed):
+def test_the_strength_maximises_the_marginal_likelihood(seed):
     scores, y = binary(80, seed)
     model = EvidentialJointCalibrator(targets="raw", ridge="auto").fit(scores, y)
     standardised = (scores - scores.mean(axis=0)) / scores.std(axis=0)
     design = np.column_stack([np.ones(len(y)), standardised])
-    best = minimize_scalar(binary_evidence, bounds=(-6, 9), args=(design, y), method="bounded")
-    reached = binary_evidence(np.log(model.ridge_[0]), design, y)
+    best = minimize_scalar(
+        minus_log_marginal_likelihood, bounds=(-6, 9), args=(design, y), method="bounded"
+    )
+    reached = minus_log_marginal_likelihood(np.log(model.ridge_[0]), design, y)
     # MacKay's fixed point neglects how the curvature moves with the strength.
     assert reached == pytest.approx(best.fun, abs=0.05)
 

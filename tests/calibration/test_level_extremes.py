@@ -97,10 +97,10 @@ def test_a_path_lost_at_one_depth_is_looked_for_deeper():
         scores = rng.normal(size=(25, 3, 3)) + 3 * np.eye(3)[y][:, None, :]
         model = EvidentialJointCalibrator(classes=range(3), n_jobs=1).fit(scores, y)
         queries = model.model_._queries(rng.normal(size=(6, 3, 3)))
-        evidence, t = model.model_.levels.raw, root_chi2_quantile(0.9)
-        once = softmax_level._bounds_at(evidence, t, queries, 1)
-        deeper = softmax_level._bounds_at(evidence, 1.03 * t, queries, 1)
-        level_sets = [(evidence, t), (evidence, 1.03 * t)]
+        likelihood, t = model.model_.level_likelihoods.raw, root_chi2_quantile(0.9)
+        once = softmax_level._bounds_at(likelihood, t, queries, 1)
+        deeper = softmax_level._bounds_at(likelihood, 1.03 * t, queries, 1)
+        level_sets = [(likelihood, t), (likelihood, 1.03 * t)]
         lower, upper = softmax_level._narrowest(level_sets, queries, 1)
         assert (lower >= once[0]).all()
         assert (upper <= once[1]).all()

@@ -100,7 +100,7 @@ def test_weight_two_is_a_row_twice_and_absent_classes_do_no_harm():
 def test_labels_that_always_come_first_exclude_no_large_slope():
     scores = np.array([[2.0, 0, 0], [0, 1, 0.5], [0, 0, 3], [1, 1, 0]])
     model = fitted(scores, [0, 1, 2, 0])
-    low, high = slope_levels.slope_interval(model._levels, 0.9)
+    low, high = slope_levels.slope_interval(model._level_likelihoods, 0.9)
     assert high == np.inf
     # The supremum of the raw likelihood is a half, from the tie.
     depth = np.log(2) + 0.5 * chi2.ppf(0.9, 1)
@@ -129,7 +129,7 @@ def test_constant_scores_exclude_nothing():
 @pytest.mark.filterwarnings("ignore::dubito.calibration.LabelMismatchWarning")
 def test_scores_against_their_labels_leave_slope_zero():
     scores, y = draw(40, 3, slope=-3.0)
-    low, high = slope_levels.slope_interval(fitted(scores, y)._levels, 0.9)
+    low, high = slope_levels.slope_interval(fitted(scores, y)._level_likelihoods, 0.9)
     assert low == 0.0
     assert 0 < high < 1
 

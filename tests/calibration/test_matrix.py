@@ -15,7 +15,7 @@ from dubito.calibration import (
     matrix,
 )
 from dubito.calibration._kernels.softmax_models import matrix_hessian, matrix_value
-from dubito.calibration.matrix import kronecker_metric, spectrum
+from dubito.calibration.matrix import kronecker_solver, spectrum
 
 
 def draw(n, n_classes, *, seed=0):
@@ -75,18 +75,18 @@ def test_hessian_agrees_with_differences_of_the_gradient():
     np.testing.assert_allclose(hessian, differences, rtol=1e-6, atol=1e-5)
 
 
-def test_the_kronecker_metric_solves_with_what_it_approximates():
+def test_the_kronecker_solver_solves_with_what_it_approximates():
     rng = np.random.default_rng(0)
     features = np.column_stack([rng.normal(size=(30, 3)), np.ones(30)])
     weight, p = np.linspace(0.5, 2, 30), rng.dirichlet(np.ones(3), size=30)
     a = np.diag(weight @ p) - (weight[:, None] * p).T @ p
     c = (features * weight[:, None]).T @ features / weight.sum()
-    metric = kronecker_metric(spectrum(features, weight, p), np.full(12, 0.7))
+    solver = kronecker_solver(spectrum(features, weight, p), np.full(12, 0.7))
     whole = np.kron(a, c) + 0.7 * np.eye(12)
     g = rng.normal(size=12)
-    np.testing.assert_allclose(metric.solve(g), np.linalg.solve(whole, g), rtol=1e-7)
+    np.testing.assert_allclose(solver.solve(g), np.linalg.solve(whole, g), rtol=1e-7)
     np.testing.assert_allclose(
-        metric.inverse_diagonal(), np.linalg.inv(whole).diagonal(), rtol=1e-7
+        solver.inverse_diagonal(), np.linalg.inv(whole).diagonal(), rtol=1e-7
     )
 
 

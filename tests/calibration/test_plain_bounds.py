@@ -26,7 +26,7 @@ from dubito.calibration import (
     evidential_logistic,
     temperature,
 )
-from dubito.calibration.uncertainty import linear_uncertainty
+from dubito.calibration.uncertainty import linear_map_with_errors
 
 PLAIN = [
     PlattCalibrator,
@@ -186,7 +186,7 @@ def test_beta_bounds_are_the_exact_profile_likelihood_with_many_rows():
     hessian = (design * (p * (1 - p))[:, None]).T @ design
     at = model.maps_[0]._design(np.array([-2.0, 0.0, 2.0]))
     deviation = np.sqrt(np.einsum("ij,jk,ik->i", at, np.linalg.inv(hessian), at))
-    _, below, above = model.maps_[0].level_uncertainty.log_odds(at, 1.645)
+    _, below, above = model.maps_[0].refitted_map_for_levels.log_odds_with_errors(at, 1.645)
     np.testing.assert_allclose(below, deviation, rtol=0.05)
     np.testing.assert_allclose(above, deviation, rtol=0.05)
 
@@ -195,7 +195,7 @@ def test_the_spread_of_a_curve_is_that_of_its_hessian():
     rng = np.random.default_rng(3)
     design = np.column_stack([rng.normal(size=(5000, 2)), np.ones(5000)])
     coef = np.array([0.8, 0.5, -0.2])
-    spread = linear_uncertainty(design, np.ones(5000), coef, np.array([1e-6, 1e-6, 0.0]))
+    spread = linear_map_with_errors(design, np.ones(5000), coef, np.array([1e-6, 1e-6, 0.0]))
     p = expit(design @ coef)
     exact = np.linalg.inv((design * (p * (1 - p))[:, None]).T @ design)
     direction = spread.shared.direction[0]

@@ -117,15 +117,15 @@ def folds_of(cv: Any, X: Any, y: npt.NDArray[Any], weight: FloatArray | None) ->
     folds = list(check_cv(cv, y, classifier=True).split(X, y))
     if not folds:
         raise ValueError("cv gives no folds; at least one is needed to calibrate on.")
-    return counted_folds(folds, y, weight)
+    return folds_with_weight(folds, y, weight)
 
 
-def counted_folds(
+def folds_with_weight(
     folds: Iterable[Fold], y: npt.NDArray[Any], weight: FloatArray | None
 ) -> list[Fold]:
     """Return folds without rows of weight 0."""
-    counts = counted_rows(y, weight)
-    return [(train[counts[train]], test[counts[test]]) for train, test in folds]
+    positive = has_weight(y, weight)
+    return [(train[positive[train]], test[positive[test]]) for train, test in folds]
 
 
 def held_out(folds: list[Fold]) -> IntArray:
@@ -133,13 +133,13 @@ def held_out(folds: list[Fold]) -> IntArray:
     return np.concatenate([test for _, test in folds])
 
 
-def every_row(y: npt.NDArray[Any], weight: FloatArray | None) -> Rows:
+def rows_with_weight(y: npt.NDArray[Any], weight: FloatArray | None) -> Rows:
     """Return all rows of positive weight."""
-    counts = counted_rows(y, weight)
-    return slice(None) if counts.all() else np.flatnonzero(counts)
+    positive = has_weight(y, weight)
+    return slice(None) if positive.all() else np.flatnonzero(positive)
 
 
-def counted_rows(y: npt.NDArray[Any], weight: FloatArray | None) -> BoolArray:
+def has_weight(y: npt.NDArray[Any], weight: FloatArray | None) -> BoolArray:
     """Return a mask of the rows of positive weight."""
     return np.ones(len(y), dtype=bool) if weight is None else weight > 0
 
@@ -151,7 +151,7 @@ def weight_of(weight: FloatArray | None, rows: Rows) -> FloatArray | None:
 
 def check_two_classes(name: str, y: npt.NDArray[Any], weight: FloatArray | None) -> None:
     """Raise if y has fewer than two classes."""
-    if len(np.unique(y[counted_rows(y, weight)])) < 2:
+    if len(np.unique(y[has_weight(y, weight)])) < 2:
         raise ValueError(
             f"{name} needs rows of at least two classes; y has "
             f"{len(y)} rows and shows {'one class' if len(y) else 'no class'}."

@@ -14,11 +14,11 @@ from dubito.calibration._cross_fit import (
     ScoredClassifier,
     carry_out,
     check_two_classes,
-    counted_folds,
     cross_fit_plan,
-    every_row,
     folds_of,
+    folds_with_weight,
     held_out,
+    rows_with_weight,
     scored_classifier,
     weight_of,
 )
@@ -163,14 +163,14 @@ def _plans(
     With disjoint parts no member is trained on any of these rows; with folds each row is scored by
     a copy that was not trained on it.
     """
-    rows = every = every_row(y, weight)
+    rows = every = rows_with_weight(y, weight)
     learners = [j for j, s in enumerate(sources) if not isinstance(s.estimator, FrozenEstimator)]
     plans: dict[int, list[Job]] = {}
     if learners:
         check_two_classes(type(fusion).__name__, y, weight)
     if learners and fusion.cv == "disjoint":
         parts = disjoint_parts(y, len(learners), fusion.random_state)
-        folds = counted_folds(parts, y, weight)
+        folds = folds_with_weight(parts, y, weight)
         rows = held_out(folds)
         for j, (train, _) in zip(learners, folds, strict=True):
             plans[j] = [Job(sources[j], train, rows)]

@@ -35,7 +35,7 @@ from dubito.belief import Bounds, Frame, MassBatch, TotalConflictError, plausibi
 from dubito.belief.frame import DENSE_LIMIT
 from dubito.calibration._cross_fit import (
     check_two_classes,
-    every_row,
+    rows_with_weight,
     weight_of,
 )
 from dubito.calibration._fusion_independent import MASS_RULES, IndependentCombination
@@ -217,7 +217,7 @@ def fit_masses(
             raise _no_masses(name, "None")
     if not all(isinstance(member.estimator, FrozenEstimator) for member in members):
         check_two_classes(type(fusion).__name__, y, weight)
-    rows = every_row(y, weight)
+    rows = rows_with_weight(y, weight)
     weights = [_own_weight(member.estimator, weight_of(weight, rows)) for member in members]
     work = delayed(_fitted)
     fitted = Parallel(n_jobs=fusion.n_jobs)(

@@ -27,8 +27,9 @@ from dubito.calibration._kernels.joint_logistic_level import (
     level_bounds,
     quadratic_level_likelihoods,
 )
-from dubito.calibration._penalised_fit import strengths_by_evidence
+from dubito.calibration._penalised_fit import strengths_by_marginal_likelihood
 from dubito.calibration.errors import CalibrationInputError
+from dubito.calibration.uncertainty import including
 
 if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray, IntArray
@@ -45,8 +46,8 @@ class JointSettings(NamedTuple):
     """Parameters of the fit of a joint model."""
 
     targets: str
-    ridge: float | None  # None: by the evidence
-    bias: bool | None  # None: by the evidence
+    ridge: float | None  # None: by the marginal likelihood
+    bias: bool | None  # None: by the marginal likelihood
     likelihood: str
 
 
@@ -114,49 +115,50 @@ class BinaryJointModel:
     bias: bool
     likelihood: str
     ridge: FloatArray  # strength of the slopes' ridge, (1,)
-    evidence: JointLikelihood
-    belief: JointLikelihood  # the likelihood behind belief and plausibility
-    levels: JointLevelLikelihoods
+    estimate_likelihood: JointLikelihood
+    belief_likelihood: JointLikelihood  # behind belief and plausibility
+    level_likelihoods: JointLevelLikelihoods
 
     @property
     def n_iter(self) -> int:
         """Newton steps of the fit."""
-        return self.evidence.fit.n_iter
+        return self.estimate_likelihood.fit.n_iter
 
     @property
     def gradient_norm(self) -> float:
         """Largest component of the gradient at the estimate per unit of sample weight."""
-        return self.evidence.fit.gradient_norm
+        return self.estimate_likelihood.fit.gradient_norm
 
     @property
     def certificate(self) -> float:
         """Largest gradient norm of all fits: of the estimate, and of bounds at a level."""
-        return max(self.gradient_norm, self.levels.gradient_norm)
+        return max(self.gradient_norm, self.level_likelihoods.gradient_norm)
 
     @property
     def slope(self) -> FloatArray:
         """Slope of each classifier in its own units."""
-        inner = self.evidence.coef[1:] if self.bias else self.evidence.coef
+        inner = self.estimate_likelihood.coef[1:] if self.bias else self.estimate_likelihood.coef
         return np.divide(inner, self.scale, out=np.zeros_like(inner), where=self.scale > 0)
 
     @property
     def intercept(self) -> float:
         """Log-odds where all scores are 0."""
-        bias = self.evidence.coef[0] if self.bias else 0.0
+        bias = self.estimate_likelihood.coef[0] if self.bias else 0.0
         return float(bias - self.slope @ self.centre)
 
     def proba(self, margins: FloatArray) -> FloatArray:
         """Return the estimated probabilities (n, 2)."""
-        eta = self._design(margins) @ self.evidence.coef
+        eta = self._design(margins) @ self.estimate_likelihood.coef
         return np.column_stack([expit(-eta), expit(eta)])
 
     def bounds(self, margins: FloatArray, threads: int) -> tuple[FloatArray, FloatArray]:
         """Return belief and plausibility, each (n, 2)."""
         design = self._design(margins)
-        lower, upper = belief_and_plausibility(self.belief, design, threads=threads)
-        if self.belief is not self.evidence:  # the estimate has a ridge, the bounds have none
-            theta = expit(design @ self.evidence.coef)
-            lower, upper = np.minimum(lower, theta), np.maximum(upper, theta)
+        lower, upper = belief_and_plausibility(self.belief_likelihood, design, threads=threads)
+        # The estimate has a ridge, the bounds have none.
+        if self.belief_likelihood is not self.estimate_likelihood:
+            theta = expit(design @ self.estimate_likelihood.coef)
+            lower, upper = including(theta, (lower, upper))
         return np.column_stack([1 - upper, lower]), np.column_stack([1 - lower, upper])
 
     def level_bounds(
@@ -165,13 +167,13 @@ class BinaryJointModel:
         """Return bounds that include the probabilities at a confidence level, each (n, 2)."""
         exact = self.likelihood == "exact"
         lower, upper = level_bounds(
-            self.levels, self._design(margins), level, exact=exact, threads=threads
+            self.level_likelihoods, self._design(margins), level, exact=exact, threads=threads
         )
         return np.column_stack([1 - upper, lower]), np.column_stack([1 - lower, upper])
 
     def contour(self, margins: FloatArray, theta: FloatArray, threads: int) -> FloatArray:
         """Return the plausibility of each probability of the second class, (n, t)."""
-        return contour_of(self.belief, self._design(margins), theta, threads=threads)
+        return contour_of(self.belief_likelihood, self._design(margins), theta, threads=threads)
 
     def _design(self, margins: FloatArray) -> FloatArray:
         return design_of(margins, self.centre, self.scale, bias=self.bias)
@@ -192,23 +194,23 @@ def fit_binary(
     slopes = np.arange(design.shape[1]) >= int(bias)
     ridge = settings.ridge
     if ridge is None:
-        ridge = _ridge_by_evidence(design, target, weight, slopes)
+        ridge = _ridge_by_marginal_likelihood(design, target, weight, slopes)
     penalty = np.where(slopes, ridge, 0.0)
     if settings.targets == "raw":
         unpenalised = design[:, penalty == 0]
         advantages = np.where(y == 1, 1, -1)[:, None] * unpenalised
         check_estimate_exists(advantages, np.full(unpenalised.shape[1], -np.inf))
-    belief = evidence = joint_likelihood(design, target, weight, penalty)
+    belief = estimate = joint_likelihood(design, target, weight, penalty)
     if settings.ridge is None:
         belief = joint_likelihood(design, target, weight, np.zeros(len(penalty)))
-    levels = joint_level_likelihoods(design, y == 1, weight)
+    at_level = joint_level_likelihoods(design, y == 1, weight)
     likelihood = choose_likelihood(
         settings.likelihood, len(design) * design.shape[1] ** 2, _EXACT_COST
     )
     if likelihood == "quadratic":
-        levels = quadratic_level_likelihoods(levels)
-        if belief is evidence:
-            belief = evidence = quadratic_joint_likelihood(evidence)
+        at_level = quadratic_level_likelihoods(at_level)
+        if belief is estimate:
+            belief = estimate = quadratic_joint_likelihood(estimate)
         else:
             belief = quadratic_joint_likelihood(belief)
     return BinaryJointModel(
@@ -217,16 +219,16 @@ def fit_binary(
         bias=bias,
         likelihood=likelihood,
         ridge=np.array([float(ridge)]),
-        evidence=evidence,
-        belief=belief,
-        levels=levels,
+        estimate_likelihood=estimate,
+        belief_likelihood=belief,
+        level_likelihoods=at_level,
     )
 
 
-def _ridge_by_evidence(
+def _ridge_by_marginal_likelihood(
     design: FloatArray, target: FloatArray, weight: FloatArray, slopes: BoolArray
 ) -> float:
-    """Return the strength of the slopes' ridge that maximises the evidence."""
+    """Return the strength of the slopes' ridge that maximises the marginal likelihood."""
     all_free = np.ones(len(slopes), dtype=bool)
 
     def fit_at(penalty: FloatArray) -> tuple[FloatArray, FloatArray, BoolArray]:
@@ -236,7 +238,7 @@ def _ridge_by_evidence(
         hessian = (design * (weight * p * (1 - p))[:, None]).T @ design + penalty
         return coef, hessian, all_free
 
-    return float(strengths_by_evidence(fit_at, np.diag(slopes.astype(float))[None])[0])
+    return float(strengths_by_marginal_likelihood(fit_at, np.diag(slopes.astype(float))[None])[0])
 
 
 def design_of(

@@ -32,8 +32,9 @@ from dubito.calibration._kernels.joint_softmax_level import (
     softmax_level_likelihoods,
     stepped_bounds,
 )
-from dubito.calibration._penalised_fit import WEAKEST, strengths_by_evidence
+from dubito.calibration._penalised_fit import WEAKEST, strengths_by_marginal_likelihood
 from dubito.calibration.errors import CalibrationInputError
+from dubito.calibration.uncertainty import including
 
 if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray, IntArray
@@ -41,11 +42,11 @@ if TYPE_CHECKING:
 #: Operations per row, of some nanoseconds each, up to which "auto" is exact.
 _EXACT_COST = 1_000_000
 
-#: Operations of a fit up to which biases are tried.
+#: Largest number of operations of a fit for which a model with biases is also tried.
 _BIAS_COST = 20_000_000
 
-#: Biases are left out if the evidence gives them a stronger ridge, a prior standard deviation below
-#: 0.1 in log-odds: they would only widen the bounds.
+#: Biases are left out if the marginal likelihood gives them a stronger ridge, a prior standard
+#: deviation below 0.1 in log-odds: they would only widen the bounds.
 _STRONGEST_BIAS_RIDGE = 100.0
 
 
@@ -59,8 +60,8 @@ class SoftmaxJointModel:
     ridge: FloatArray  # strength of the slopes' ridge, and of the biases' where there are any
     flat: bool  # whether the likelihood is constant in some directions
     fit: SoftmaxFit
-    evidence: SoftmaxLikelihood
-    levels: SoftmaxLevelLikelihoods
+    belief_likelihood: SoftmaxLikelihood
+    level_likelihoods: SoftmaxLevelLikelihoods
 
     @property
     def n_iter(self) -> int:
@@ -82,7 +83,7 @@ class SoftmaxJointModel:
     def intercept(self) -> FloatArray:
         """Bias of each class, of mean zero."""
         biases = np.append(0.0, self.fit.coef[len(self.scale) :])
-        n_classes = len(self.evidence.utilities) + 1
+        n_classes = len(self.belief_likelihood.utilities) + 1
         return biases - biases.mean() if self.bias else np.zeros(n_classes)
 
     def proba(self, scores: FloatArray) -> FloatArray:
@@ -92,17 +93,16 @@ class SoftmaxJointModel:
     def bounds(self, scores: FloatArray, threads: int) -> tuple[FloatArray, FloatArray]:
         """Return lower and upper probabilities, each (n, K)."""
         compute = stepped_bounds if self.flat else lower_and_upper
-        lower, upper = compute(self.evidence, self._queries(scores), threads=threads)
-        proba = self.proba(scores)
-        return np.minimum(lower, proba), np.maximum(upper, proba)
+        bounds = compute(self.belief_likelihood, self._queries(scores), threads=threads)
+        return including(self.proba(scores), bounds)
 
     def level_bounds(
         self, scores: FloatArray, level: float, threads: int
     ) -> tuple[FloatArray, FloatArray]:
         """Return bounds that include the probabilities at a confidence level, each (n, K)."""
-        if self.levels.gradient_norm > CERTIFIED:
-            raise _not_certified(self.levels.gradient_norm)
-        return level_bounds(self.levels, self._queries(scores), level, threads=threads)
+        if self.level_likelihoods.gradient_norm > CERTIFIED:
+            raise _not_certified(self.level_likelihoods.gradient_norm)
+        return level_bounds(self.level_likelihoods, self._queries(scores), level, threads=threads)
 
     def _queries(self, scores: FloatArray) -> FloatArray:
         return queries_of(scores, self.scale, bias=self.bias)
@@ -124,7 +124,7 @@ def fit_softmax(
     target = target_table(y, weight, n_classes, settings.targets)[y, 1:]
     if settings.ridge is None:
         forms = _forms(n_classifiers, n_classes, bias=bias)
-        ridge = _ridge_by_evidence(rows, target, weight, bounded, forms)
+        ridge = _ridge_by_marginal_likelihood(rows, target, weight, bounded, forms)
         if settings.bias is None and bias and ridge[1] > _STRONGEST_BIAS_RIDGE:
             return fit_softmax(scores, y, weight, settings._replace(bias=False))
         estimate = _certified(
@@ -141,12 +141,12 @@ def fit_softmax(
         fit, penalty = _without_ridge(rows, target, weight, bounded)
     else:
         estimate = fit = _certified(fit_softmax_model(rows, target, weight, penalty, bounded))
-    evidence = softmax_likelihood(rows, weight, penalty, bounded, fit)
+    belief = softmax_likelihood(rows, weight, penalty, bounded, fit)
     # One solution path per pair of classes, of some dozen passes over rows, classes and Hessian.
     likelihood = choose_likelihood(settings.likelihood, n * n_classes**3 * (p**2 + 15), _EXACT_COST)
     quadratic = likelihood == "quadratic"
     if quadratic:
-        evidence = quadratic_softmax_likelihood(evidence, fit.hessian, penalty)
+        belief = quadratic_softmax_likelihood(belief, fit.hessian, penalty)
     return SoftmaxJointModel(
         scale=scale,
         bias=bias,
@@ -154,8 +154,8 @@ def fit_softmax(
         ridge=ridge,
         flat=n < p and not quadratic and not penalty.any(),
         fit=estimate,
-        evidence=evidence,
-        levels=softmax_level_likelihoods(rows, y, weight, bounded, quadratic=quadratic),
+        belief_likelihood=belief,
+        level_likelihoods=softmax_level_likelihoods(rows, y, weight, bounded, quadratic=quadratic),
     )
 
 
@@ -172,16 +172,16 @@ def _forms(n_classifiers: int, n_classes: int, *, bias: bool) -> FloatArray:
     return forms
 
 
-def _ridge_by_evidence(
+def _ridge_by_marginal_likelihood(
     rows: FloatArray, target: FloatArray, weight: FloatArray, bounded: BoolArray, forms: FloatArray
 ) -> FloatArray:
-    """Return the strengths of the ridges that maximise the evidence."""
+    """Return the strengths of the ridges that maximise the marginal likelihood."""
 
     def fit_at(penalty: FloatArray) -> tuple[FloatArray, FloatArray, BoolArray]:
         fit = fit_softmax_model(rows, target, weight, penalty, bounded)
         return fit.coef, fit.hessian, ~(bounded & (fit.coef <= 0.0))
 
-    return strengths_by_evidence(fit_at, forms)
+    return strengths_by_marginal_likelihood(fit_at, forms)
 
 
 def _without_ridge(

@@ -1,4 +1,4 @@
-r"""Penalised likelihoods, and penalty strengths that maximise the evidence (MacKay, 1992).
+r"""Penalised likelihoods, with strengths that maximise the marginal likelihood (MacKay, 1992).
 
 The parameters x minimise
 
@@ -7,9 +7,10 @@ The parameters x minimise
 over groups g of parameters (slopes, biases, entries off the diagonal), each with a quadratic form
 :math:`P_g`. With H the Hessian of the sum and
 :math:`\gamma_g=\mathrm{rank}P_g-\lambda_g\mathrm{tr}(P_gH^{-1})` the effective number of
-parameters that the data determine, the evidence is largest where
-:math:`\lambda_g=\gamma_g/x^\top P_gx`. `maximise_evidence` is for forms that are the identity on
-their group and takes secant steps; `strengths_by_evidence` is for any forms and few parameters.
+parameters that the data determine, the marginal likelihood is largest where
+:math:`\lambda_g=\gamma_g/x^\top P_gx`. `maximise_marginal_likelihood` is for forms that are the
+identity on their group and takes secant steps; `strengths_by_marginal_likelihood` is for any forms
+and few parameters.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dubito._typing import BoolArray, FloatArray, IntArray
-    from dubito.calibration.uncertainty import SoftmaxUncertainty
+    from dubito.calibration.uncertainty import SoftmaxMapWithErrors
 
 #: Range of the strengths: prior standard deviations of 30 and of 0.001 in log-odds.
 WEAKEST, STRONGEST = 1e-3, 1e6
@@ -41,8 +42,8 @@ _CLOSE = 0.05
 
 
 @dataclass(frozen=True)
-class Metric:
-    """An approximate Hessian: how to solve with it, and the diagonal of its inverse."""
+class HessianSolver:
+    """Solves with an exact or approximate Hessian, and gives the diagonal of its inverse."""
 
     solve: Callable[[FloatArray], FloatArray]
     inverse_diagonal: Callable[[], FloatArray]
@@ -53,18 +54,18 @@ class PenalisedModel(Protocol):
 
     groups: IntArray  # group of each parameter
     total: float  # sum of the sample weights
-    refresh: int  # solver steps between metrics
+    refresh: int  # solver steps between new Hessians
     tolerance: float  # gradient norm per row at which the solver stops
-    newton: bool  # whether the metric is the Hessian of all rows or of a sample
+    newton: bool  # whether `hessian_solver` has the Hessian of all rows or of a sample
 
     def objective(self, x: FloatArray) -> tuple[float, FloatArray]:
         """Return the negative log-likelihood and its gradient."""
 
-    def metric(self, x: FloatArray, penalty: FloatArray) -> Metric:
-        """Return the Hessian of likelihood and penalty, or an approximation."""
+    def hessian_solver(self, x: FloatArray, penalty: FloatArray) -> HessianSolver:
+        """Return the solver of the Hessian of likelihood and penalty, or of an approximation."""
 
     def choose(self) -> tuple[FloatArray, FloatArray]:
-        """Return the strength of each group by the evidence, and starting parameters."""
+        """Return the strength of each group by the marginal likelihood, and starting parameters."""
 
     def start(self, strengths: FloatArray) -> FloatArray:
         """Return starting parameters for given strengths."""
@@ -72,7 +73,7 @@ class PenalisedModel(Protocol):
     def level_strengths(self) -> FloatArray:
         """Return the largest strength of each group for bounds at a level."""
 
-    def uncertainty(self, x: FloatArray, strengths: FloatArray) -> SoftmaxUncertainty:
+    def map_with_errors(self, x: FloatArray, strengths: FloatArray) -> SoftmaxMapWithErrors:
         """Return the map with parameters x, and its standard errors at given strengths."""
 
 
@@ -106,14 +107,14 @@ def solve_map(
 
     return minimise(
         objective,
-        lambda x: model.metric(x, penalty).solve,
+        lambda x: model.hessian_solver(x, penalty).solve,
         start,
         tolerance=tolerance * model.total,
         refresh=model.refresh,
     )
 
 
-def maximise_evidence(
+def maximise_marginal_likelihood(
     model: PenalisedModel,
     strengths: FloatArray | None = None,
     x: FloatArray | None = None,
@@ -121,7 +122,7 @@ def maximise_evidence(
     rounds: int = _ROUNDS,
     tolerance: float = 1e-5,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the strengths that maximise the evidence, and the parameters there.
+    """Return the strengths that maximise the marginal likelihood, and the parameters there.
 
     Each round fits the map at given strengths, to a gradient of `tolerance` per row.
     """
@@ -144,7 +145,7 @@ def _mackay_log_step(model: PenalisedModel, strengths: FloatArray, x: FloatArray
     """Return the change of each log strength by MacKay's update, 0 at the ends of the range."""
     n_groups = len(strengths)
     sizes = np.bincount(model.groups, minlength=n_groups)
-    variances = model.metric(x, strengths[model.groups]).inverse_diagonal()
+    variances = model.hessian_solver(x, strengths[model.groups]).inverse_diagonal()
     determined = sizes - strengths * np.bincount(model.groups, variances, n_groups)
     squares = np.bincount(model.groups, x * x, n_groups)
     new = np.maximum(determined, 0.0) / np.maximum(squares, 1e-300)
@@ -156,8 +157,9 @@ def _secant_log_step(
 ) -> FloatArray:
     """Return the change of each log strength at which a secant predicts that MacKay's step is 0.
 
-    Where the evidence grows slowly MacKay's update takes dozens of fits. A secant step changes a
-    strength by a factor of at most eight, or as far as MacKay's update where that is more.
+    Where the marginal likelihood grows slowly MacKay's update takes dozens of fits. A secant step
+    changes a strength by a factor of at most eight, or as far as MacKay's update where that is
+    more.
     """
     decrease = last_step - step
     secant = np.full_like(step, np.inf)
@@ -167,7 +169,7 @@ def _secant_log_step(
     return np.where(last_change == 0.0, step, accelerated)
 
 
-def _shared_excess(
+def _shared_slope_deviance(
     model: PenalisedModel, x: FloatArray, strengths: FloatArray, direction: FloatArray
 ) -> Callable[[float], float]:
     """Return twice the increase of the objective from x along a direction, minus its linear part.
@@ -181,15 +183,15 @@ def _shared_excess(
     first = float(gradient @ direction)
     second = differences + float(penalty @ (direction * direction))
 
-    def excess(a: float) -> float:
+    def deviance(a: float) -> float:
         increase = model.objective(x + a * direction)[0] - value - a * first
         return 2 * increase + second * a * a
 
-    return excess
+    return deviance
 
 
-def dense_metric(hessian: FloatArray, penalty: FloatArray) -> Metric:
-    """Return the metric of a full Hessian."""
+def dense_solver(hessian: FloatArray, penalty: FloatArray) -> HessianSolver:
+    """Return the solver of a full Hessian with a penalty."""
     factor = _cholesky(hessian, penalty)
 
     def inverse_diagonal() -> FloatArray:
@@ -199,21 +201,21 @@ def dense_metric(hessian: FloatArray, penalty: FloatArray) -> Metric:
     def solve(gradient: FloatArray) -> FloatArray:
         return linalg.cho_solve((factor, True), gradient, check_finite=False)
 
-    return Metric(solve, inverse_diagonal)
+    return HessianSolver(solve, inverse_diagonal)
 
 
 def covariance_given_mean_slope(
     model: PenalisedModel, hessian: FloatArray, x: FloatArray, strengths: FloatArray
 ) -> tuple[FloatArray, FloatArray, Callable[[float], float]]:
-    """Return the covariance given the mean slope, the direction of that slope, and its excess.
+    """Return the covariance given the mean slope, the direction of that slope, and its deviance.
 
-    They are those of `split_shared_slope` and `_shared_excess`, for a full Hessian.
+    They are those of `split_shared_slope` and `_shared_slope_deviance`, for a full Hessian.
     """
     plain = _dense_inverse(hessian, strengths[model.groups])
     slopes = (model.groups == SLOPES).astype(np.float64)
     fixed, direction = split_shared_slope(plain @ slopes, slopes, strengths[SLOPES])
-    excess = _shared_excess(model, x, strengths, direction)
-    return plain - np.outer(fixed, fixed), direction, excess
+    deviance = _shared_slope_deviance(model, x, strengths, direction)
+    return plain - np.outer(fixed, fixed), direction, deviance
 
 
 def _dense_inverse(hessian: FloatArray, penalty: FloatArray) -> FloatArray:
@@ -239,10 +241,10 @@ def _cholesky(hessian: FloatArray, penalty: FloatArray) -> FloatArray:
             jitter *= 100
 
 
-def strengths_by_evidence(
+def strengths_by_marginal_likelihood(
     fit_at: Callable[[FloatArray], tuple[FloatArray, FloatArray, BoolArray]], forms: FloatArray
 ) -> FloatArray:
-    """Return the penalty strength of each group that maximises the evidence.
+    """Return the penalty strength of each group that maximises the marginal likelihood.
 
     Parameters
     ----------

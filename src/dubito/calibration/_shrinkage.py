@@ -6,7 +6,7 @@ the fitted temperature map. The fit minimises
 .. math:: \sum_i w_i\,\ell_i(x)+\tfrac12\sum_g\lambda_g\lVert x_g\rVert^2
 
 over groups g of parameters (slopes, biases, entries off the diagonal), with strengths
-:math:`\lambda_g` as given or by the evidence (`dubito.calibration._penalised_fit`).
+:math:`\lambda_g` as given or by the marginal likelihood (`dubito.calibration._penalised_fit`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dubito.calibration.base import BaseCalibrator, TwoClassMassMixin
 from dubito.calibration.diagnostics import events_of, frequent_classes, misfit_of
 from dubito.calibration.errors import warn_unless_converged
 from dubito.calibration.scores import in_safe_units
-from dubito.calibration.uncertainty import SoftmaxUncertainty, including
+from dubito.calibration.uncertainty import SoftmaxMapWithErrors, including
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -69,8 +69,8 @@ class ShrunkenCalibrator(TwoClassMassMixin, BaseCalibrator):
 
     def _fit(self, table: FloatArray, y: IntArray, weight: FloatArray) -> None:
         model, x = self._estimate(table, y, weight, self.ridge)
-        self._belief_uncertainty = belief_uncertainty(model, x, self.ridge_)
-        self._level_uncertainty = level_uncertainty(model, x, self.ridge_)
+        self._belief_map = map_for_belief(model, x, self.ridge_)
+        self._level_map = refitted_map_for_levels(model, x, self.ridge_)
 
     def left_out_proba(
         self, table: FloatArray, y: IntArray, weight: FloatArray, left: FloatArray
@@ -109,23 +109,21 @@ class ShrunkenCalibrator(TwoClassMassMixin, BaseCalibrator):
     def _misfit(self, table: FloatArray, y: IntArray, weight: FloatArray) -> float:
         """Return the fraction of rows, or of a sample, that contradict the form of the map.
 
-        The map of bounds at a level is checked: that of the evidence is biased where rows are few.
-        0 with few rows per parameter, where the map fits each row.
+        The map of bounds at a level is checked: the map with strengths by the marginal likelihood
+        is biased where rows are few. 0 with few rows per parameter, where the map fits each row.
         """
         if weight.sum() < _ROWS_PER_PARAMETER * self._n_parameters:
             return 0.0
         rows = subsample_rows(len(table), _FORM_ROWS)
         u, y, weight = self._scores_in_unit(table[rows]), y[rows], weight[rows]
         classes = frequent_classes(y, weight, len(self.classes_))
-        return misfit_of(*events_of(self._level_uncertainty.proba(u), y, classes), weight)
+        return misfit_of(*events_of(self._level_map.proba(u), y, classes), weight)
 
     def _bounds(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return including(
-            self._proba(table), self._belief_uncertainty.belief(self._scores_in_unit(table))
-        )
+        return including(self._proba(table), self._belief_map.belief(self._scores_in_unit(table)))
 
     def _level_bounds(self, table: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-        bounds = self._level_uncertainty.at_level(self._scores_in_unit(table), level)
+        bounds = self._level_map.at_level(self._scores_in_unit(table), level)
         return including(self._proba(table), bounds)
 
     def _input_for(self, kind: str) -> str:
@@ -181,27 +179,28 @@ def _mean_square(u: FloatArray) -> FloatArray:
     return np.einsum("ij,ij->i", u, u) / u.shape[1]
 
 
-def belief_uncertainty(
+def map_for_belief(
     model: PenalisedModel, x: FloatArray, strengths: FloatArray
-) -> SoftmaxUncertainty:
-    """Return standard errors of the fitted map, with strengths of slopes and biases at most 1."""
+) -> SoftmaxMapWithErrors:
+    """Return the fitted map with its errors at strengths of slopes and biases of at most 1."""
     weaker = strengths.copy()
     weaker[: BIASES + 1] = np.clip(strengths[: BIASES + 1], WEAKEST, 1.0)
-    return model.uncertainty(x, weaker)
+    return model.map_with_errors(x, weaker)
 
 
-def level_uncertainty(
+def refitted_map_for_levels(
     model: PenalisedModel, x: FloatArray, strengths: FloatArray
-) -> SoftmaxUncertainty:
+) -> SoftmaxMapWithErrors:
     """Return the map refitted with weaker strengths and its standard errors, for bounds at a level.
 
-    Without a Newton metric (many classes) the map is not refitted.
+    Without a full Hessian (many classes) the map is not refitted.
     """
     weaker = np.clip(strengths, WEAKEST, model.level_strengths())
     if model.newton:
-        # The gradient at x with weaker strengths is the difference of the penalties' gradients.
+        # x is the minimum for `strengths`: with the weaker ones the gradient there is minus
+        # `difference`, the difference of the two penalties' gradients.
         difference = (strengths - weaker)[model.groups] * x
-        step = model.metric(x, weaker[model.groups]).solve(difference)
+        step = model.hessian_solver(x, weaker[model.groups]).solve(difference)
         near = difference @ step <= _NEAR
         x = x + step if near else solve_map(model, weaker, x).x
-    return model.uncertainty(x, weaker)
+    return model.map_with_errors(x, weaker)

@@ -163,7 +163,7 @@ class AutoCalibrator(TwoClassMassMixin, BaseCalibrator):
     1. *Robust temperature.* :math:`p=\mathrm{softmax}(\theta v)`, one slope for all classes, of
        scores whose gap to the best is limited, :math:`v_k=-d_k/(1+d_k/L)`. The limit L is chosen
        among six quantiles of the gaps, and none, by likelihood; it must gain four units.
-    2. *Matrix scaling* of its logarithm, shrunk to it with strengths by the evidence
+    2. *Matrix scaling* of its logarithm, shrunk to it with strengths by the marginal likelihood
        (`MatrixCalibrator`; beyond 100 classes `VectorCalibrator`): offsets and slopes of classes,
        and the effect of a score on other classes.
     3. *Pooling.* The probability is the mean :math:`w_1p_\text{map}+w_2p_\text{isotonic}+w_3\pi`
@@ -294,7 +294,7 @@ class AutoCalibrator(TwoClassMassMixin, BaseCalibrator):
     def _fresh_map(self) -> MatrixCalibrator | VectorCalibrator:
         """Return the second step, not fitted."""
         calibrator = MatrixCalibrator if self._has_matrix() else VectorCalibrator
-        return calibrator(classes=np.arange(len(self.classes_)))._trusting_labels()
+        return calibrator(classes=np.arange(len(self.classes_)))._without_warnings()
 
     def _has_matrix(self) -> bool:
         """Return whether the second step is matrix scaling."""
@@ -315,7 +315,7 @@ class AutoCalibrator(TwoClassMassMixin, BaseCalibrator):
     def _fresh_isotonic(self) -> IsotonicCalibrator:
         """Return the isotonic map, not fitted."""
         fresh = IsotonicCalibrator(input="logits", classes=np.arange(len(self.classes_)))
-        return fresh._trusting_labels()
+        return fresh._without_warnings()
 
     def _proba(self, table: FloatArray) -> FloatArray:
         u = self._scores(table)
@@ -330,7 +330,13 @@ class AutoCalibrator(TwoClassMassMixin, BaseCalibrator):
         misfit = self.map_.misfit_
         return misfit if self.isotonic_ is None else min(misfit, super()._misfit(table, y, weight))
 
-    def _level_bounds(
+    def _bounds(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return self._pooled_bounds(table, None)
+
+    def _level_bounds(self, table: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+        return self._pooled_bounds(table, level)
+
+    def _pooled_bounds(
         self, table: FloatArray, level: float | None
     ) -> tuple[FloatArray, FloatArray]:
         """Return the weighted means of the maps' bounds, widened to include the probability.
@@ -346,9 +352,6 @@ class AutoCalibrator(TwoClassMassMixin, BaseCalibrator):
             lower = (1 - weight) * lower + weight * isotonic.lower
             upper = (1 - weight) * upper + weight * isotonic.upper
         return including(self._proba(table), (lower, upper))
-
-    def _bounds(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return self._level_bounds(table, None)
 
     def _scores(self, table: FloatArray) -> FloatArray:
         """Return log scores in the units of the fit."""

@@ -118,10 +118,10 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
         self.n_features_in_ = table.shape[1]
         self.classes_, columns = self._read_labels(labels, table.shape[-1])
         self._check_column_names()
-        counts = weight > 0
-        if not counts.all():
-            table, columns, weight = table[counts], columns[counts], weight[counts]
-        if not getattr(self, "_trusts_labels", False):
+        positive = weight > 0
+        if not positive.all():
+            table, columns, weight = table[positive], columns[positive], weight[positive]
+        if not getattr(self, "_warnings_off", False):
             self._warn_of_mismatch(table, columns, weight)
         self.floor_ = self._choose_floor(table, columns, weight)
         self._fit(table, columns, weight)
@@ -129,12 +129,12 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
             self.misfit_ = self._misfit(table, columns, weight)
         return self
 
-    def _trusting_labels(self) -> Self:
+    def _without_warnings(self) -> Self:
         """Return the calibrator itself, with its warnings about labels and form switched off.
 
         For a calibrator inside another one, whose own `fit` and `predict_bounds` give them.
         """
-        self._trusts_labels = True
+        self._warnings_off = True
         return self
 
     def predict_proba(self, scores: Any) -> FloatArray:
@@ -191,7 +191,7 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
             bounds = [self._bounds(chunk) for chunk in chunks]
         else:
             bounds = [self._level_bounds(chunk, level) for chunk in chunks]
-            if not getattr(self, "_trusts_labels", False):
+            if not getattr(self, "_warnings_off", False):
                 warn_of_misfit(self, self._current_misfit())
         lower, upper = map(np.concatenate, zip(*bounds, strict=True))
         return Bounds(lower, upper, level)

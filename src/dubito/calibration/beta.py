@@ -24,7 +24,7 @@ from dubito.calibration.platt import (
     fit_with_ridge,
     misfit_unless_stored,
 )
-from dubito.calibration.uncertainty import LinearUncertainty, including, linear_uncertainty
+from dubito.calibration.uncertainty import LinearMapWithErrors, including, linear_map_with_errors
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -200,12 +200,12 @@ class BetaMap(UncachedStateMixin):
     fitted_misfit: float | None = None
 
     @cached_property
-    def belief_uncertainty(self) -> LinearUncertainty:
+    def map_for_belief(self) -> LinearMapWithErrors:
         """Log-odds of the fitted map with standard errors."""
-        return self._uncertainty(self.fit.coef)
+        return self._with_errors(self.fit.coef)
 
     @cached_property
-    def level_uncertainty(self) -> LinearUncertainty:
+    def refitted_map_for_levels(self) -> LinearMapWithErrors:
         """Log-odds of the map refitted with the weaker penalty of bounds, with standard errors.
 
         The chosen ridge would move the centre of the bounds.
@@ -213,7 +213,7 @@ class BetaMap(UncachedStateMixin):
         design, event, weight = self._design_rows()
         target, prior = event_targets(event, weight, "light"), self.fit.coef
         fit = fit_logistic(design, target, weight, _BOUNDS_PENALTY, prior, nonnegative=(0, 1))
-        return self._uncertainty(fit.coef)
+        return self._with_errors(fit.coef)
 
     @cached_property
     def misfit(self) -> float:
@@ -225,21 +225,21 @@ class BetaMap(UncachedStateMixin):
 
     def bounds(self, score: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return belief and plausibility of the event for each score, each (n,)."""
-        bounds = self.belief_uncertainty.belief(self._design(self.reader(score)))
+        bounds = self.map_for_belief.belief(self._design(self.reader(score)))
         return including(self.proba(score), bounds)
 
     def level_bounds(self, score: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
         """Return bounds that include the event's probability at a confidence level, each (n,)."""
-        bounds = self.level_uncertainty.at_level(self._design(self.reader(score)), level)
+        bounds = self.refitted_map_for_levels.at_level(self._design(self.reader(score)), level)
         return including(self.proba(score), bounds)
 
     def contour(self, score: FloatArray, theta: FloatArray) -> FloatArray:
         """Return the plausibility of each probability at each score, (n, len(theta))."""
-        return self.belief_uncertainty.contour(self._design(self.reader(score)), theta)
+        return self.map_for_belief.contour(self._design(self.reader(score)), theta)
 
-    def _uncertainty(self, coef: FloatArray) -> LinearUncertainty:
+    def _with_errors(self, coef: FloatArray) -> LinearMapWithErrors:
         design, _, weight = self._design_rows()
-        return linear_uncertainty(design, weight, coef, _BOUNDS_PENALTY)
+        return linear_map_with_errors(design, weight, coef, _BOUNDS_PENALTY)
 
     def _design_rows(self) -> EventRows:
         odds, event, weight = self.rows

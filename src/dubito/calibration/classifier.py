@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dubito._calibrator_names import CALIBRATORS
 from dubito._compat import HasMethods, Hidden, StrOptions, fit_context
-from dubito._rows import read_rows
+from dubito._rows import copy_feature_names, read_rows
 from dubito.base import CautiousMixin
 from dubito.belief import Bounds, MassBatch
 from dubito.calibration._cross_fit import (
@@ -24,11 +24,11 @@ from dubito.calibration._cross_fit import (
     ScoredClassifier,
     carry_out,
     check_two_classes,
-    counted_rows,
     cross_fit_plan,
-    every_row,
     folds_of,
+    has_weight,
     held_out,
+    rows_with_weight,
     scored_classifier,
     weight_of,
 )
@@ -182,14 +182,15 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
                 fresh.set_params(classes=known)
             self.pairs_ = [Pair(None, fresh.fit(X, y, weight))]
             self.classes_ = fresh.classes_
-            return self._take_feature_names(fresh)
+            copy_feature_names(self, fresh)
+            return self
         frozen = isinstance(self.estimator, FrozenEstimator)
         if frozen:
             check_is_fitted(self.estimator.estimator)
         else:
             check_two_classes(type(self).__name__, y, weight)
         if known is None:
-            known = self.estimator.classes_ if frozen else np.unique(y[counted_rows(y, weight)])
+            known = self.estimator.classes_ if frozen else np.unique(y[has_weight(y, weight)])
         response = choose_response(
             self.estimator, calibrator._single_input(), self.response_method, n_classes=len(known)
         )
@@ -202,7 +203,7 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         self, source: ScoredClassifier, y: npt.NDArray[Any], weight: FloatArray | None
     ) -> tuple[list[list[Job]], list[Rows]]:
         """Return the plan of each pair, and the rows that its calibrator is fitted on."""
-        every = every_row(y, weight)
+        every = rows_with_weight(y, weight)
         if isinstance(self.estimator, FrozenEstimator):
             return [[Job(source, None, every)]], [every]
         folds = folds_of(self.cv, source.X, y, weight)
@@ -232,14 +233,7 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
             )
             for (model, scores), rows in zip(scored, tests, strict=True)
         ]
-        return self._take_feature_names(self.pairs_[0].estimator)
-
-    def _take_feature_names(self, fitted: Any) -> Self:
-        """Copy the feature names and their number from the fitted part."""
-        for name in ("n_features_in_", "feature_names_in_"):
-            self.__dict__.pop(name, None)  # of an earlier fit
-            if hasattr(fitted, name):
-                setattr(self, name, getattr(fitted, name))
+        copy_feature_names(self, self.pairs_[0].estimator)
         return self
 
     def _scores(self, estimator: Any, X: Any) -> FloatArray:

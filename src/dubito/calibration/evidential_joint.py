@@ -24,6 +24,7 @@ from dubito.calibration.scores import (
     finite_scores,
     log_scores,
 )
+from dubito.calibration.uncertainty import including
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -82,12 +83,13 @@ class EvidentialJointCalibrator(TwoClassMassMixin, BaseCalibrator):
         Adds :math:`\frac12\mathrm{ridge}\sum_j\tilde a_j^2` over slopes of standardised scores to
         the negative log-likelihood: helps where rows are few relative to classifiers. Belief and
         plausibility are then those of the penalised likelihood; bounds at a level have no ridge.
-        "auto": the strength with the largest evidence (MacKay, 1992), for the probabilities only:
-        no bounds have a ridge.
+        "auto": the strength with the largest marginal likelihood (MacKay, 1992), for the
+        probabilities only: no bounds have a ridge.
     bias : bool or "auto", default="auto"
         Whether classes have biases; "auto" is True for two classes, as in the paper, and for more
-        False, unless ``ridge="auto"``: then they have a ridge by the evidence, about their mean,
-        and are left out where that is stronger than 100, or where the fit would take long.
+        False, unless ``ridge="auto"``: then they have a ridge by the marginal likelihood, about
+        their mean, and are left out where that is stronger than 100, or where the fit would take
+        long.
     likelihood : {"auto", "exact", "quadratic"}, default="auto"
         What bounds are computed from: the likelihood, or its quadratic approximation at the
         estimate (Laplace), whose cost does not depend on the number of calibration rows and whose
@@ -150,7 +152,7 @@ class EvidentialJointCalibrator(TwoClassMassMixin, BaseCalibrator):
     likelihood is flat in some directions: belief and plausibility are then computed from 31
     certified levels, and are too wide by up to 1/32. Use a ridge there.
 
-    Bounds of more classes with a level: the upper one is exact, the lower one conservative. The
+    Bounds of more classes at a level: the upper one is exact, the lower one conservative. The
     certified gap of each maximum is added, so they are right or too wide; compared with a generic
     optimiser they were too narrow by at most 1e-7, also with fewer rows than classifiers.
 
@@ -254,9 +256,8 @@ class EvidentialJointCalibrator(TwoClassMassMixin, BaseCalibrator):
         The estimate may have other targets than the bounds, or a ridge.
         """
         scores = self._joint_scores(table)
-        lower, upper = self.model_.level_bounds(scores, level, effective_n_jobs(self.n_jobs))
-        proba = self.model_.proba(scores)
-        return np.minimum(lower, proba), np.maximum(upper, proba)
+        bounds = self.model_.level_bounds(scores, level, effective_n_jobs(self.n_jobs))
+        return including(self.model_.proba(scores), bounds)
 
     @available_if(_has_contour)
     def contour(self, scores: Any, theta: npt.ArrayLike) -> FloatArray:
@@ -284,7 +285,7 @@ class EvidentialJointCalibrator(TwoClassMassMixin, BaseCalibrator):
         return np.concatenate(parts)
 
     def _has_bias(self) -> bool | None:
-        """Return whether there are biases; None: by the evidence."""
+        """Return whether there are biases; None: by the marginal likelihood."""
         if not isinstance(self.bias, str):
             return bool(self.bias)
         if len(self.classes_) == 2:

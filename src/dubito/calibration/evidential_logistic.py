@@ -70,11 +70,12 @@ def condensed_rows(
 class SigmoidBounds:
     """Mixin with the bounds of a sigmoid, from likelihoods of standardised scores.
 
-    `evidence` is the likelihood of belief and plausibility, `levels` the two of bounds at a level.
+    Belief and plausibility come from `belief_likelihood`, bounds at a level from the two
+    `level_likelihoods`.
     """
 
-    evidence: LogisticLikelihood
-    levels: LogisticLevelLikelihoods
+    belief_likelihood: LogisticLikelihood
+    level_likelihoods: LogisticLevelLikelihoods
 
     def standardised(self, score: FloatArray) -> FloatArray:
         """Return standardised scores."""
@@ -82,15 +83,15 @@ class SigmoidBounds:
 
     def bounds(self, score: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return belief and plausibility of the event for each score, each (n,)."""
-        return belief_and_plausibility(self.evidence, self.standardised(score))
+        return belief_and_plausibility(self.belief_likelihood, self.standardised(score))
 
     def level_bounds(self, score: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
         """Return bounds that include the event's probability at a confidence level, each (n,)."""
-        return level_bounds(self.levels, self.standardised(score), level)
+        return level_bounds(self.level_likelihoods, self.standardised(score), level)
 
     def contour(self, score: FloatArray, theta: FloatArray) -> FloatArray:
         """Return the plausibility of each probability at each score, (n, len(theta))."""
-        return contour_of(self.evidence, self.standardised(score), theta)
+        return contour_of(self.belief_likelihood, self.standardised(score), theta)
 
 
 class EvidentialLogisticCalibrator(OneVsRestCalibrator):
@@ -223,7 +224,7 @@ class EvidentialLogisticCalibrator(OneVsRestCalibrator):
         self.intercept_ = np.array([m.intercept for m in self.maps_])
         self.n_iter_ = np.array([m.fit.n_iter for m in self.maps_])
         self.gradient_norm_ = np.array([m.fit.gradient_norm for m in self.maps_])
-        level_norms = [m.levels.gradient_norm for m in self.maps_]
+        level_norms = [m.level_likelihoods.gradient_norm for m in self.maps_]
         warn_unless_converged(self, np.append(self.gradient_norm_, level_norms))
 
     def _misfit(self, table: FloatArray, y: IntArray, weight: FloatArray) -> float:
@@ -248,8 +249,8 @@ class EvidentialLogisticCalibrator(OneVsRestCalibrator):
             centre=centre,
             scale=scale,
             fit=fit,
-            evidence=logistic_likelihood(x, target, weight, fit.coef),
-            levels=logistic_level_likelihoods(x, event, weight, fit.coef),
+            belief_likelihood=logistic_likelihood(x, target, weight, fit.coef),
+            level_likelihoods=logistic_level_likelihoods(x, event, weight, fit.coef),
         )
 
 
@@ -260,8 +261,8 @@ class EvidentialSigmoidMap(SigmoidBounds):
     centre: float
     scale: float
     fit: LogisticFit
-    evidence: LogisticLikelihood
-    levels: LogisticLevelLikelihoods
+    belief_likelihood: LogisticLikelihood
+    level_likelihoods: LogisticLevelLikelihoods
 
     @property
     def slope(self) -> float:

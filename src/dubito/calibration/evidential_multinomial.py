@@ -50,10 +50,10 @@ def slope_belief(
 
 
 def slope_at_level(
-    scores: FloatArray, levels: slope_level.SlopeLevelLikelihoods, slope: float, level: float
+    scores: FloatArray, likelihoods: slope_level.SlopeLevelLikelihoods, slope: float, level: float
 ) -> tuple[FloatArray, FloatArray]:
     """Return bounds at a level at `shifted_scores`, including the probability."""
-    interval = slope_level.slope_interval(levels, level)
+    interval = slope_level.slope_interval(likelihoods, level)
     return including(softmax_rows(slope * scores), slope_level.envelope(scores, interval))
 
 
@@ -90,14 +90,14 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
         * "envelope": the least and greatest :math:`p_k(\theta)` in :math:`\Gamma(\gamma)`,
           averaged over :math:`\gamma`: the narrowest pair, but not of a belief function.
     n_points : int, default=16
-        Quadrature points in each panel of the integral over the level. Couplings whose
+        Quadrature points in each panel of the integral over γ. Couplings whose
         integrands have kinks have shorter panels; "envelope" takes four times as many.
     targets : {"light", "smoothed", "raw"}, default="light"
         What the likelihood predicts. "light" has a quarter of a pseudo-observation in all, as
         `TemperatureCalibrator` has. "smoothed" is the paper's (eq. 25): K pseudo-observations for
         every class, which flatten probabilities if there are fewer than K rows per class. Both
         always have a maximum; "raw" ones have none where the true class has the largest score in
-        every row, which is then an error. Bounds with a level do not depend on it.
+        every row, which is then an error. Bounds at a level do not depend on it.
     input : {"margin", "logits", "proba", "log_proba"}, default="margin"
         What the scores are. Probabilities are calibrated through their logarithms.
     floor : float or "auto", default="auto"
@@ -119,7 +119,7 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
         Fraction of calibration rows, of at most 32, at which the interval of the fitted probability
         and an isotonic one are disjoint. Above 1/6 bounds at a level come with a `MisfitWarning`.
     quadrature_ : QuadraturePoints
-        Level sets and weights of the quadrature over the level.
+        Level sets and weights of the quadrature over γ.
     classes_ : ndarray of shape (K,)
     n_features_in_ : int
 
@@ -129,7 +129,7 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
 
     Notes
     -----
-    Deviations from the paper: integrals over the level are done by Gauss-Legendre in r with
+    Deviations from the paper: integrals over γ are done by Gauss-Legendre in r with
     :math:`\gamma=e^{-r^2/2}`, not by Monte Carlo (eq. 32); level sets by Newton on the likelihood,
     not by dichotomy (Algorithm 1); the coupling is by Gumbel noise by default,
     because a belief should not depend on the order of the labels; lower bounds are given as well as
@@ -144,7 +144,7 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
     With many more classes than rows per class, smoothed targets are nearly uniform whatever the
     scores are; the default is therefore "light", where the paper has smoothed targets.
 
-    Bounds with a level are the least and greatest :math:`p_k(\theta)` over an interval of slopes:
+    Bounds at a level are the least and greatest :math:`p_k(\theta)` over an interval of slopes:
     the hull of :math:`\{\theta:pl(\theta)\ge e^{-t^2/2}\}`, with :math:`t^2` the quantile of
     :math:`\chi^2_1` at the level, of two likelihoods, one of raw labels and one with half a
     pseudo-observation. In simulations with the right form (2 to 10 classes, 10 to 1,000 rows,
@@ -220,10 +220,10 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
                 'the slope and has no maximum with targets="raw"; use targets="light".'
             )
         self._fitted = slope_likelihood.fit_likelihood(scores, weight, linear)
-        self._levels = slope_level.slope_level_likelihoods(scores, y, weight)
+        self._level_likelihoods = slope_level.slope_level_likelihoods(scores, y, weight)
         self.slope_ = self._fitted.slope
         self.gradient_norm_ = self._fitted.gradient
-        fits = (self._fitted, *self._levels)
+        fits = (self._fitted, *self._level_likelihoods)
         warn_unless_converged(self, max(fit.gradient for fit in fits))
         self.n_iter_ = self._fitted.n_iter
         self.quadrature_ = quadrature_points(
@@ -263,7 +263,7 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
         Parameters
         ----------
         gamma : array-like
-            Levels in (0, 1]; those below 1e-16 count as 1e-16.
+            Relative likelihoods in (0, 1]; those below 1e-16 count as 1e-16.
 
         Returns
         -------
@@ -271,16 +271,16 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
             The lower end is 0 where slope 0 is in the set.
         """
         check_is_fitted(self)
-        level = np.asarray(gamma, dtype=np.float64)
-        if not ((level > 0) & (level <= 1)).all():
+        gamma = np.asarray(gamma, dtype=np.float64)
+        if not ((gamma > 0) & (gamma <= 1)).all():
             raise ValueError("gamma must lie in (0, 1]: relative likelihoods do.")
         if self._fitted.score_range == 0:
-            return np.zeros_like(level), np.full_like(level, np.inf)
-        excess = np.minimum(-np.log(level), slope_likelihood.MAX_EXCESS).ravel()
+            return np.zeros_like(gamma), np.full_like(gamma, np.inf)
+        excess = np.minimum(-np.log(gamma), slope_likelihood.MAX_EXCESS).ravel()
         down, _ = slope_likelihood.distance_at(self._fitted.below, excess)
         up, _ = slope_likelihood.distance_at(self._fitted.above, excess)
         lower, upper = np.maximum(self.slope_ - down, 0.0), self.slope_ + up
-        return lower.reshape(level.shape)[()], upper.reshape(level.shape)[()]
+        return lower.reshape(gamma.shape)[()], upper.reshape(gamma.shape)[()]
 
     @available_if(_has_mass)
     def predict_mass(self, scores: Any) -> MassBatch:
@@ -325,4 +325,4 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
         return slope_belief(self._shifted(table), self.quadrature_, self.slope_, self.coupling)
 
     def _level_bounds(self, table: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-        return slope_at_level(self._shifted(table), self._levels, self.slope_, level)
+        return slope_at_level(self._shifted(table), self._level_likelihoods, self.slope_, level)

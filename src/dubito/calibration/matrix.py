@@ -21,16 +21,16 @@ from dubito.calibration._penalised_fit import (
     SLOPES,
     STRONGEST,
     WEAKEST,
-    Metric,
+    HessianSolver,
     PenalisedModel,
     covariance_given_mean_slope,
-    dense_metric,
-    maximise_evidence,
+    dense_solver,
+    maximise_marginal_likelihood,
     solve_map,
 )
 from dubito.calibration._shrinkage import Labels, ShrunkenCalibrator
 from dubito.calibration.affine import AffineMixin
-from dubito.calibration.uncertainty import SoftmaxUncertainty, shared_slope, slope_strength
+from dubito.calibration.uncertainty import SoftmaxMapWithErrors, shared_slope, slope_strength
 from dubito.calibration.vector import DiagonalMap, class_covariance
 
 if TYPE_CHECKING:
@@ -110,11 +110,12 @@ class MatrixCalibrator(AffineMixin, ShrunkenCalibrator):
     to overfit. Targets and the temperature map are those of `TemperatureCalibrator`, with
     min(1/4, ridge) pseudo-observations.
 
-    "auto" maximises the evidence (MacKay, 1992), which needs no folds. Up to 32 classes the Hessian
-    is computed in full and the solver is Newton's method, on a fixed random sample of rows where
-    they are too many. Beyond, memory stays O(K²): slopes and biases have the strengths that vector
-    scaling finds, that off the diagonal maximises the evidence of a quadratic model around it, and
-    limited-memory BFGS runs in the metric of a Kronecker product. A pass costs O(nK²).
+    "auto" maximises the marginal likelihood (MacKay, 1992), which needs no folds. Up to 32 classes
+    the Hessian is computed in full and the solver is Newton's method, on a fixed random sample of
+    rows where they are too many. Beyond, memory stays O(K²): slopes and biases have the strengths
+    that vector scaling finds, that off the diagonal maximises the marginal likelihood of a
+    quadratic model around it, and limited-memory BFGS starts from a Hessian that is a Kronecker
+    product. A pass costs O(nK²).
 
     **Bounds** are those of `VectorCalibrator`, by the delta method from the Hessian of all
     parameters, with the same validity in the same simulations. ``level=0.9`` limits the strength
@@ -183,12 +184,12 @@ class FullMap:
         by_matrix = (by_matrix - target_matrix) / self._scale
         return value, np.column_stack([by_matrix, by_bias - target_bias]).ravel()
 
-    def metric(self, x: FloatArray, penalty: FloatArray) -> Metric:
-        """Return the full Hessian, or where that is too large its Kronecker approximation."""
+    def hessian_solver(self, x: FloatArray, penalty: FloatArray) -> HessianSolver:
+        """Return the solver of the full Hessian, or if too large of a Kronecker product."""
         if self._dense:
             features, weight, p = self._sample(x)
-            return dense_metric(matrix_hessian(features, weight, p), penalty)
-        return kronecker_metric(self._spectrum_at(x), penalty)
+            return dense_solver(matrix_hessian(features, weight, p), penalty)
+        return kronecker_solver(self._spectrum_at(x), penalty)
 
     def level_strengths(self) -> FloatArray:
         """Return the strength of each group that bounds at a level do not exceed."""
@@ -196,20 +197,20 @@ class FullMap:
         slope = slope_strength(self._theta * self._scale)
         return np.array([slope, 1.0, max(1.0, (n_classes - 1) / _OFF_DIAGONAL_VARIANCE)])
 
-    def uncertainty(self, x: FloatArray, strengths: FloatArray) -> SoftmaxUncertainty:
+    def map_with_errors(self, x: FloatArray, strengths: FloatArray) -> SoftmaxMapWithErrors:
         """Return the map with standard errors, by a Kronecker product for many classes."""
         matrix, bias = self._parameters(x)
         n_classes = len(bias)
         if not self.newton:
             structured, direction = self._structured_covariance(x, strengths)
             shared = shared_slope(direction, (n_classes, 2))
-            return SoftmaxUncertainty(matrix, bias, self._scale, structured, shared)
-        covariance, direction, excess = covariance_given_mean_slope(
+            return SoftmaxMapWithErrors(matrix, bias, self._scale, structured, shared)
+        covariance, direction, deviance = covariance_given_mean_slope(
             self, matrix_hessian(*self._sample(x)), x, strengths
         )
-        shared = shared_slope(direction, (n_classes, n_classes + 1), excess)
+        shared = shared_slope(direction, (n_classes, n_classes + 1), deviance)
         full = DenseMatrix.of(covariance, n_classes)
-        return SoftmaxUncertainty(matrix, bias, self._scale, full, shared)
+        return SoftmaxMapWithErrors(matrix, bias, self._scale, full, shared)
 
     def _structured_covariance(
         self, x: FloatArray, strengths: FloatArray
@@ -234,14 +235,18 @@ class FullMap:
         return KroneckerMatrix(variances, left, right, blocks), direction
 
     def choose(self) -> tuple[FloatArray, FloatArray]:
-        """Return the strengths with the greatest evidence, on rows that may be a sample."""
+        """Return the strengths with the greatest marginal likelihood, and the parameters there.
+
+        The rows may be a sample.
+        """
         if not self._dense:
             return self._choose_from_vector_scaling()
         if len(self._u) <= self._affordable:
-            return maximise_evidence(self)
+            return maximise_marginal_likelihood(self)
         rows = subsample_rows(len(self._u), self._affordable)
         labels = self._labels.take(rows)
-        return maximise_evidence(FullMap(self._u[rows], labels, self._theta, self._scale))
+        sample = FullMap(self._u[rows], labels, self._theta, self._scale)
+        return maximise_marginal_likelihood(sample)
 
     def start(self, strengths: FloatArray) -> FloatArray:
         """Return the temperature map, or for many classes vector scaling, which is closer."""
@@ -264,7 +269,7 @@ class FullMap:
             return np.append(strengths, off), x
         # The quadratic model is inaccurate far from x: its strength is only a start.
         first = np.clip(np.append(strengths, off), 1.0, 100.0)
-        return maximise_evidence(self, first, x, rounds=_ROUNDS)
+        return maximise_marginal_likelihood(self, first, x, rounds=_ROUNDS)
 
     def _spectrum_at(self, x: FloatArray) -> Spectrum:
         """Return the spectrum at the first x passed: the fit is nearly converged there."""
@@ -323,19 +328,19 @@ def spectrum(features: FloatArray, weight: FloatArray, p: FloatArray) -> Spectru
 
 
 def quadratic_strength(hessian: Spectrum, gradient: FloatArray) -> float:
-    r"""Return the strength with the greatest evidence in the quadratic model at one point.
+    r"""Return the strength that maximises the marginal likelihood of the quadratic model.
 
-    With gradient g and curvature h along each eigenvector, twice the log evidence is
+    With gradient g and curvature h along each eigenvector, twice the log marginal likelihood is
     :math:`\sum g^2/(h+\lambda)+\log\lambda-\log(h+\lambda)`.
     """
     h, squares = hessian.values, hessian.rotate(gradient) ** 2
     grid = np.geomspace(WEAKEST, STRONGEST, 37)
-    evidence = [float((squares / (h + v) - np.log1p(h / v)).sum()) for v in grid]
-    return float(grid[np.argmax(evidence)])
+    values = [float((squares / (h + v) - np.log1p(h / v)).sum()) for v in grid]
+    return float(grid[np.argmax(values)])
 
 
-def kronecker_metric(hessian: Spectrum, penalty: FloatArray) -> Metric:
-    """Return the approximate Hessian with the penalty.
+def kronecker_solver(hessian: Spectrum, penalty: FloatArray) -> HessianSolver:
+    """Return the solver of the approximate Hessian with the penalty.
 
     Its ridge is the strength off the diagonal; entries with another strength are rescaled so
     that the diagonal of the inverse is right for theirs.
@@ -353,7 +358,7 @@ def kronecker_metric(hessian: Spectrum, penalty: FloatArray) -> Metric:
         table = hessian.rotate(rescale.ravel() * gradient)
         return (rescale * (left @ (table / middle) @ right.T)).ravel()
 
-    return Metric(solve, inverse_diagonal.ravel)
+    return HessianSolver(solve, inverse_diagonal.ravel)
 
 
 def _target_sums(u: FloatArray, labels: Labels) -> tuple[FloatArray, FloatArray]:

@@ -173,7 +173,7 @@ class SigmoidMap(UncachedStateMixin, SigmoidBounds):
     fitted_misfit: float | None = None
 
     @cached_property
-    def evidence(self) -> LogisticLikelihood:  # type: ignore[override]
+    def belief_likelihood(self) -> LogisticLikelihood:  # type: ignore[override]
         """The likelihood from which belief and plausibility are computed."""
         x, event, weight = self.rows
         optimum = self.fit.coef[::-1]
@@ -185,7 +185,7 @@ class SigmoidMap(UncachedStateMixin, SigmoidBounds):
         return logistic_likelihood(x, target, weight, fit.coef)
 
     @cached_property
-    def levels(self) -> LogisticLevelLikelihoods:  # type: ignore[override]
+    def level_likelihoods(self) -> LogisticLevelLikelihoods:  # type: ignore[override]
         """The two likelihoods from which bounds at a confidence level are computed."""
         return logistic_level_likelihoods(*self.rows, self.fit.coef[::-1])
 

@@ -142,8 +142,8 @@ class TemperatureCalibrator(TwoClassMassMixin, AffineMixin, BaseCalibrator):
         return including(self._proba(table), bounds)
 
     def _level_bounds(self, table: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-        slope, levels = self._rows.fit.slope, self._rows.levels
-        bounds = slope_at_level(self._shifted(table), levels, slope, level)
+        likelihoods, slope = self._rows.level_likelihoods, self._rows.fit.slope
+        bounds = slope_at_level(self._shifted(table), likelihoods, slope, level)
         return including(self._proba(table), bounds)
 
     def _shifted(self, table: FloatArray) -> FloatArray:
@@ -200,7 +200,7 @@ class SlopeRows(UncachedStateMixin):
         return quadrature_points(self.fit, _QUADRATURE_POINTS)
 
     @cached_property
-    def levels(self) -> slope_level.SlopeLevelLikelihoods:
+    def level_likelihoods(self) -> slope_level.SlopeLevelLikelihoods:
         """The two likelihoods behind bounds at a level."""
         return slope_level.level_likelihoods_from_linear_terms(
             self.scores, self.weight, self.linear_terms.raw, self.linear_terms.shrunk

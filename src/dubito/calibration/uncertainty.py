@@ -1,11 +1,11 @@
 r"""Bounds of log-odds by the delta method: of penalised softmax maps, and of beta calibration.
 
-The penalty strengths that maximise the evidence are good for probabilities and too strong for
-bounds: they fix parameters at 0 that the data do not determine. For bounds the strengths of slopes
-and biases are at most 1, a prior standard deviation of 1 in log-odds, and the slope that all
-classes share has a very weak prior. The inverse of the Hessian with these strengths is the
-covariance of the parameters; the delta method gives standard errors of the log-odds of a class
-against the rest.
+The penalty strengths that maximise the marginal likelihood are good for probabilities and too
+strong for bounds: they fix parameters at 0 that the data do not determine. For bounds the
+strengths of slopes and biases are at most 1, a prior standard deviation of 1 in log-odds, and the
+slope that all classes share has a very weak prior. The inverse of the Hessian with these strengths
+is the covariance of the parameters; the delta method gives standard errors of the log-odds of a
+class against the rest.
 
 Nearly separable rows give a lower limit of the shared slope but no upper one. The likelihood is
 asymmetric in this direction, so standard errors down and up are taken from the likelihood itself
@@ -81,7 +81,7 @@ class SharedSlope(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SoftmaxUncertainty:
+class SoftmaxMapWithErrors:
     """A softmax map with the standard errors of its log-odds.
 
     `matrix` is (K, K), or (K,) where it is diagonal; `covariance` and `shared` are for scores in
@@ -103,7 +103,7 @@ class SoftmaxUncertainty:
         logits += self.bias
         return logits
 
-    def log_odds(
+    def log_odds_with_errors(
         self, u: FloatArray, deviation: float
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return log-odds of each class against the rest, and standard errors down and up.
@@ -137,11 +137,12 @@ class SoftmaxUncertainty:
 
     def belief(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return belief and plausibility of each class, each (n, K)."""
-        return belief_of_log_odds(*self.log_odds(u, _BELIEF_DEVIATION))
+        return belief_of_log_odds(*self.log_odds_with_errors(u, _BELIEF_DEVIATION))
 
     def at_level(self, u: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
         """Return the ends of each class's interval at a confidence level, each (n, K)."""
-        return level_of_log_odds(*self.log_odds(u, root_chi2_quantile(level)), level)
+        odds = self.log_odds_with_errors(u, root_chi2_quantile(level))
+        return level_of_log_odds(*odds, level)
 
 
 def including(
@@ -190,7 +191,7 @@ def split_shared_slope(
 
 
 def shared_slope(
-    direction: FloatArray, shape: tuple[int, int], excess: Callable[[float], float] | None = None
+    direction: FloatArray, shape: tuple[int, int], deviance: Callable[[float], float] | None = None
 ) -> SharedSlope:
     """Return the shared slope: its direction, and the distances of the deviations.
 
@@ -200,26 +201,26 @@ def shared_slope(
         Of the parameters, one standard error long.
     shape : tuple
         Of `SharedSlope.direction`.
-    excess : callable, optional
+    deviance : callable, optional
         Twice the decrease of the log-likelihood at a multiple of the direction; a parabola if
         absent.
     """
     table = direction.reshape(shape)
     ones = np.ones(len(_DEVIATIONS))
-    if excess is None:
+    if deviance is None:
         return SharedSlope(table, ones, ones)
-    down, up = (np.array([_distance(excess, t, sign) for t in _DEVIATIONS]) for sign in (-1, 1))
+    down, up = (np.array([_distance(deviance, t, sign) for t in _DEVIATIONS]) for sign in (-1, 1))
     return SharedSlope(table, down, up)
 
 
-def _distance(excess: Callable[[float], float], deviation: float, sign: int) -> float:
-    """Return the factor c with excess(sign · c · deviation) = deviation², by secants on its root.
+def _distance(deviance: Callable[[float], float], deviation: float, sign: int) -> float:
+    """Return the factor c with deviance(sign · c · deviation) = deviation², by secants on its root.
 
     c is 1 for a parabola.
     """
     low, high, factor = 0.0, np.inf, 1.0
     for _ in range(20):
-        ratio = np.sqrt(max(excess(sign * factor * deviation), 0.0)) / deviation
+        ratio = np.sqrt(max(deviance(sign * factor * deviation), 0.0)) / deviation
         if abs(ratio - 1) <= _TOLERANCE:
             break
         low, high = (factor, high) if ratio < 1 else (low, factor)
@@ -230,8 +231,8 @@ def _distance(excess: Callable[[float], float], deviation: float, sign: int) -> 
 
 
 @dataclass(frozen=True)
-class LinearUncertainty:
-    """Log-odds linear in a few columns, the last constant, with their standard errors.
+class LinearMapWithErrors:
+    """A map to log-odds, linear in a few columns, the last constant, with their standard errors.
 
     `covariance` is that of the coefficients (p,) given the mean slope, which `shared` describes.
     """
@@ -240,7 +241,7 @@ class LinearUncertainty:
     covariance: FloatArray
     shared: SharedSlope
 
-    def log_odds(
+    def log_odds_with_errors(
         self, design: FloatArray, deviation: float
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return log-odds at rows of a design, and standard errors down and up, each (n,)."""
@@ -254,24 +255,25 @@ class LinearUncertainty:
 
     def belief(self, design: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return belief and plausibility of the event, each (n,)."""
-        return belief_of_log_odds(*self.log_odds(design, _BELIEF_DEVIATION))
+        return belief_of_log_odds(*self.log_odds_with_errors(design, _BELIEF_DEVIATION))
 
     def at_level(self, design: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
         """Return the interval of the event's probability at a confidence level, each (n,)."""
-        return level_of_log_odds(*self.log_odds(design, root_chi2_quantile(level)), level)
+        odds = self.log_odds_with_errors(design, root_chi2_quantile(level))
+        return level_of_log_odds(*odds, level)
 
     def contour(self, design: FloatArray, theta: FloatArray) -> FloatArray:
         """Return the plausibility of each probability at each row, (n, len(theta))."""
-        eta, below, above = self.log_odds(design, _BELIEF_DEVIATION)
+        eta, below, above = self.log_odds_with_errors(design, _BELIEF_DEVIATION)
         with np.errstate(divide="ignore", invalid="ignore"):
             distance = logit(theta) - eta[:, None]
             deviations = distance / np.where(distance < 0, below[:, None], above[:, None])
         return np.where(distance == 0, 1.0, np.exp(-0.5 * deviations**2))
 
 
-def linear_uncertainty(
+def linear_map_with_errors(
     design: FloatArray, weight: FloatArray, coef: FloatArray, strengths: FloatArray
-) -> LinearUncertainty:
+) -> LinearMapWithErrors:
     """Return fitted coefficients of a logistic regression with their covariance.
 
     Parameters
@@ -296,10 +298,10 @@ def linear_uncertainty(
     value = float(weight @ np.logaddexp(0.0, eta))
     first = float(weight @ (steps * expit(eta)))
 
-    def excess(a: float) -> float:
+    def deviance(a: float) -> float:
         # The terms of the targets are linear in a, and the linear part is subtracted.
         increase = float(weight @ np.logaddexp(0.0, eta + a * steps)) - value - a * first
         return 2 * increase + penalty * a * a
 
-    shared = shared_slope(direction, (1, len(coef)), excess)
-    return LinearUncertainty(coef, plain - np.outer(fixed, fixed), shared)
+    shared = shared_slope(direction, (1, len(coef)), deviance)
+    return LinearMapWithErrors(coef, plain - np.outer(fixed, fixed), shared)

@@ -17,17 +17,17 @@ from dubito.calibration._kernels.softmax_models import (
 from dubito.calibration._penalised_fit import (
     BIASES,
     SLOPES,
-    Metric,
+    HessianSolver,
     PenalisedModel,
     covariance_given_mean_slope,
-    dense_metric,
-    maximise_evidence,
+    dense_solver,
+    maximise_marginal_likelihood,
     solve_map,
 )
 from dubito.calibration._shrinkage import Labels, ShrunkenCalibrator
 from dubito.calibration.affine import AffineMixin
 from dubito.calibration.uncertainty import (
-    SoftmaxUncertainty,
+    SoftmaxMapWithErrors,
     shared_slope,
     slope_strength,
     split_shared_slope,
@@ -106,11 +106,11 @@ class VectorCalibrator(AffineMixin, ShrunkenCalibrator):
     the temperature map are those of `TemperatureCalibrator`, with min(1/4, ridge)
     pseudo-observations.
 
-    "auto" maximises the evidence (MacKay, 1992), which needs no folds; see `ridge_` for the
-    result. Where n K² exceeds 4e9, with up to 200 classes, a fixed random sample of rows decides.
-    With more classes a sample gives the start, where n K exceeds 4e6, and all rows decide; where
-    n K exceeds 1e6 that start is found on likely classes alone, those to which the temperature map
-    gives a row a probability above 1e-5, with the scores of others fixed.
+    "auto" maximises the marginal likelihood (MacKay, 1992), which needs no folds; see `ridge_` for
+    the result. Where n K² exceeds 4e9, with up to 200 classes, a fixed random sample of rows
+    decides. With more classes a sample gives the start, where n K exceeds 4e6, and all rows decide;
+    where n K exceeds 1e6 that start is found on likely classes alone, those to which the
+    temperature map gives a row a probability above 1e-5, with the scores of others fixed.
 
     Up to 200 classes the solver is Newton's method, to a gradient norm of 1e-11. Beyond, the
     Hessian is taken class by class, along with the gradient in one pass over the scores, and
@@ -119,7 +119,7 @@ class VectorCalibrator(AffineMixin, ShrunkenCalibrator):
     strengths and fit take about fifteen passes.
 
     **Bounds** are of the log-odds of a class against the rest, with standard errors by the delta
-    method from the Hessian. The strengths by the evidence are too strong for bounds:
+    method from the Hessian. The strengths by the marginal likelihood are too strong for bounds:
     those of slopes and biases are limited to 1, a prior standard deviation of 1 in log-odds, and
     the slope θ is treated as unknown, with standard errors down and up from the likelihood itself.
     Belief and plausibility are integrals of that contour. ``level=0.9`` lets slopes deviate by up
@@ -180,30 +180,30 @@ class DiagonalMap:
         """Return the negative log-likelihood and its gradient."""
         return self._derivatives(x)[:2]
 
-    def metric(self, x: FloatArray, penalty: FloatArray) -> Metric:
-        """Return the Hessian, that of a sample of many rows; class by class for many classes."""
+    def hessian_solver(self, x: FloatArray, penalty: FloatArray) -> HessianSolver:
+        """Return the solver of the Hessian, of a sample of many rows; by class for many classes."""
         if not self._dense:
-            return block_metric(self._derivatives(x)[2], self._scale, penalty)
-        return dense_metric(self._hessian(x), penalty)
+            return block_solver(self._derivatives(x)[2], self._scale, penalty)
+        return dense_solver(self._hessian(x), penalty)
 
     def level_strengths(self) -> FloatArray:
         """Return the strength of slopes and of biases that bounds at a level do not exceed."""
         return np.array([slope_strength(self._theta * self._scale), 1.0])
 
-    def uncertainty(self, x: FloatArray, strengths: FloatArray) -> SoftmaxUncertainty:
+    def map_with_errors(self, x: FloatArray, strengths: FloatArray) -> SoftmaxMapWithErrors:
         """Return the map with standard errors; class by class for many classes."""
         slope, bias = self._parameters(x)
         n_classes = len(slope)
         if not self._dense:
             blocks, direction = class_covariance(self._derivatives(x)[2], self._scale, strengths)
             shared = shared_slope(direction, (n_classes, 2))
-            return SoftmaxUncertainty(slope, bias, self._scale, blocks, shared)
-        covariance, direction, excess = covariance_given_mean_slope(
+            return SoftmaxMapWithErrors(slope, bias, self._scale, blocks, shared)
+        covariance, direction, deviance = covariance_given_mean_slope(
             self, self._hessian(x), x, strengths
         )
-        shared = shared_slope(direction.reshape(2, n_classes).T, (n_classes, 2), excess)
+        shared = shared_slope(direction.reshape(2, n_classes).T, (n_classes, 2), deviance)
         full = DenseDiagonal.of(covariance, n_classes)
-        return SoftmaxUncertainty(slope, bias, self._scale, full, shared)
+        return SoftmaxMapWithErrors(slope, bias, self._scale, full, shared)
 
     def _hessian(self, x: FloatArray) -> FloatArray:
         """Return the Hessian, that of a sample of many rows."""
@@ -218,13 +218,13 @@ class DiagonalMap:
         return hessian
 
     def choose(self) -> tuple[FloatArray, FloatArray]:
-        """Return the strengths with the greatest evidence, and the parameters there."""
+        """Return the strengths with the greatest marginal likelihood, and the parameters there."""
         sample = self._sample()
-        strengths, x = maximise_evidence(sample)
+        strengths, x = maximise_marginal_likelihood(sample)
         if self._dense or sample is self:
             return strengths, x
-        # With few rows per class the evidence is flat: the sample only gives a start.
-        return maximise_evidence(self, strengths, x, rounds=8, tolerance=1e-3)
+        # With few rows per class the marginal likelihood is flat: the sample only gives a start.
+        return maximise_marginal_likelihood(self, strengths, x, rounds=8, tolerance=1e-3)
 
     def start(self, strengths: FloatArray) -> FloatArray:
         """Return the temperature map, or for many rows the fit to a sample of them."""
@@ -254,8 +254,8 @@ class DiagonalMap:
     def _derivatives(self, x: FloatArray) -> tuple[float, FloatArray, Blocks]:
         """Return the objective, its gradient and the blocks of the Hessian.
 
-        The last result is cached: the solver needs a metric at the point it has just evaluated, and
-        a fit at other strengths starts where the last one ended.
+        The last result is cached: the solver needs the Hessian at the point it has just evaluated,
+        and a fit at other strengths starts where the last one ended.
         """
         if self._last is None or not np.array_equal(self._last[0], x):
             slope, bias = self._parameters(x)
@@ -286,8 +286,8 @@ class LikelyMap(DiagonalMap):
         return likely_value_and_blocks(self._likely, self._labels.weight, slope, bias)
 
 
-def block_metric(blocks: Blocks, scale: float, penalty: FloatArray) -> Metric:
-    """Return the metric of slope and bias of each class, without the other classes.
+def block_solver(blocks: Blocks, scale: float, penalty: FloatArray) -> HessianSolver:
+    """Return the solver of the Hessian of slope and bias of each class, without the other classes.
 
     Blocks are a good approximation in all directions but one: a constant added to all biases
     changes no probability. The penalty keeps the mean bias at 0, and so do the steps here.
@@ -304,7 +304,7 @@ def block_metric(blocks: Blocks, scale: float, penalty: FloatArray) -> Metric:
         bias = (a * second - b * first) / determinant
         return np.concatenate([(c * first - b * second) / determinant, bias - bias.mean()])
 
-    return Metric(solve, lambda: np.concatenate([c / determinant, a / determinant]))
+    return HessianSolver(solve, lambda: np.concatenate([c / determinant, a / determinant]))
 
 
 def class_covariance(

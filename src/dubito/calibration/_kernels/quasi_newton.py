@@ -32,7 +32,7 @@ class Minimum(NamedTuple):
 
 def minimise(
     objective: Objective,
-    metric: Callable[[FloatArray], Solve],
+    solver_at: Callable[[FloatArray], Solve],
     x: FloatArray,
     *,
     tolerance: float,
@@ -41,7 +41,7 @@ def minimise(
 ) -> Minimum:
     """Return the minimum of a convex function, to a gradient norm of at most `tolerance`.
 
-    `metric(x)` returns a function that solves with (an approximation of) the Hessian at x. It is
+    `solver_at(x)` returns a function that solves with (an approximation of) the Hessian at x. It is
     called again every `refresh` steps; in between limited-memory BFGS corrects it. With exact
     Hessians at every step no corrections are kept, and this is Newton's method.
     """
@@ -53,7 +53,7 @@ def minimise(
         if norm <= tolerance:
             return Minimum(x, norm, n_iter)
         if n_iter % refresh == 0:
-            before, solve = solve, metric(x)
+            before, solve = solve, solver_at(x)
             if pairs and not _pairs_still_help(pairs[-1], before, solve):
                 pairs = []
         step = -_two_loops(gradient, pairs, solve)
@@ -87,7 +87,7 @@ def _identity(gradient: FloatArray) -> FloatArray:
 def _two_loops(
     gradient: FloatArray, pairs: list[tuple[FloatArray, FloatArray]], solve: Solve
 ) -> FloatArray:
-    """Return the inverse Hessian, of the metric and the stored pairs, times a gradient."""
+    """Return the inverse Hessian, of `solve` and the stored pairs, times a gradient."""
     q = gradient.copy()
     used = []
     for s, y in reversed(pairs):
