@@ -27,7 +27,7 @@ demo: $(READY)  ## Calibrate three ways, write the report, say what is worth kno
 test test-all oldest: export OPENBLAS_NUM_THREADS := 1
 test test-all oldest: export OMP_NUM_THREADS := 1
 
-test: $(READY)  ## The quick lane: every behaviour, fewer combinations
+test: $(READY)  ## The short run: every behaviour, fewer combinations
 	$(BIN)/python -m pytest -n auto --dist loadfile --quick
 
 test-all: $(READY)  ## Every test, with coverage and the slowest 30

@@ -1,6 +1,6 @@
-"""What is collected: examples of installed extras alone, and with ``--quick`` the quick lane.
+"""What is collected: examples of installed extras alone, and the short run with ``--quick``.
 
-The quick lane runs every test function that is not marked slow and is not about the experiments.
+The short run has every test function that is not marked slow and is not about the experiments.
 Of a parametrized test it runs a few cases that together have every value of every parameter; of
 scikit-learn's estimator checks each one once for every class of estimator. Tests marked data are
 skipped where no folder holds the files.
@@ -19,7 +19,7 @@ settings.register_profile("dubito", deadline=None, derandomize=bool(os.environ.g
 settings.register_profile("quick", settings.get_profile("dubito"), max_examples=20)
 
 _ROOT = Path(__file__).parent
-#: Left out of the quick lane: reproductions of papers, and a page whose examples fit large trees.
+#: Left out of the short run: reproductions of papers, and a page whose examples fit large trees.
 _SLOW_PATHS = [_ROOT / "tests" / "experiments", _ROOT / "docs" / "how_to" / "dichotomies.md"]
 _NEEDS = {
     "torch": ["src/dubito/evidence/torch.py", "src/dubito/evidence/_torch_*.py"],
@@ -35,17 +35,17 @@ collect_ignore_glob = [
 
 
 def pytest_addoption(parser):
-    """Add the option of the quick lane."""
+    """Add the option of the short run."""
     parser.addoption("--quick", action="store_true", help="every behaviour, fewer combinations")
 
 
 def pytest_configure(config):
-    """Draw fewer hypothesis examples in the quick lane, where a test does not say how many."""
+    """Draw fewer hypothesis examples in the short run, where a test does not say how many."""
     settings.load_profile("quick" if config.getoption("--quick") else "dubito")
 
 
 def pytest_collection_modifyitems(config, items):
-    """Skip tests without their data; leave out slow tests and cases in the quick lane."""
+    """Skip tests without their data; leave out slow tests and cases in the short run."""
     if not os.environ.get("DUBITO_DATA"):
         absent = pytest.mark.skip(reason="DUBITO_DATA names no folder with the benchmark files")
         for item in items:
@@ -58,7 +58,7 @@ def pytest_collection_modifyitems(config, items):
 
 
 def _quick(items):
-    """Return the tests of the quick lane."""
+    """Return the tests of the short run."""
     functions = {}
     for item in items:
         if not _is_slow(item):

@@ -1,13 +1,13 @@
-"""The quick lane (``--quick``): every test function, every value of its parameters."""
+"""The short run (``--quick``): every test function, every value of its parameters."""
 
 import importlib.util
 from pathlib import Path
 from types import SimpleNamespace
 
 ROOT = Path(__file__).parents[1]
-spec = importlib.util.spec_from_file_location("lanes", ROOT / "conftest.py")
-lanes = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(lanes)
+spec = importlib.util.spec_from_file_location("collection", ROOT / "conftest.py")
+collection = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(collection)
 
 
 class Case:
@@ -36,7 +36,7 @@ def left_in(cases, *, quick=True):
     hook = SimpleNamespace(pytest_deselected=deselected)
     config = SimpleNamespace(getoption=lambda _: quick, hook=hook)
     items = list(cases)
-    lanes.pytest_collection_modifyitems(config, items)
+    collection.pytest_collection_modifyitems(config, items)
     assert {*items, *out} == set(cases)
     return items
 

@@ -27,7 +27,15 @@ from dubito.dichotomies import DichotomyTree, NestedDichotomyClassifier
 
 from reference.dichotomies import NestedDichotomy, in_pairs, node_losses, tight_logistic
 
-STRUCTURES = ["clustered", "random", "class_balanced", "data_balanced", "random_pair"]
+STRUCTURES = [
+    "clustered",
+    "clustered_half",
+    "centroid_pair",
+    "random_pair",
+    "random",
+    "class_balanced",
+    "data_balanced",
+]
 X, Y = load_digits(return_X_y=True)
 X, Y = X[:500], Y[:500]
 TREE = (((0, 6), (4, (9, 7))), ((8, 1), (2, (3, 5))))
