@@ -102,14 +102,14 @@ def calibrate(  # noqa: PLR0913 - a command's options
         score_calibration.CalibrationOptions(method, input, targets),
     )
     folds, why = score_calibration.choose_folds(task, cv)
-    console.say(score_calibration.opening(task))
+    console.say(score_calibration.start_line(task))
     for note in task.notes:
         console.note(f"note: {note}")
     with console.progress(folds + 1, "Calibrating", unit="fits") as advance:
         numbers = score_calibration.held_out_errors(task, folds, seed, advance)
         model = task.fitted()
         advance(1)
-    chosen = score_calibration.chosen(model)
+    chosen = score_calibration.selection_summary(model)
     save(
         model,
         output,
@@ -123,7 +123,7 @@ def calibrate(  # noqa: PLR0913 - a command's options
     )
     if chosen:
         console.say(f"Chosen: {chosen['chosen']}.")
-    console.say(f"{score_calibration.closing(task, numbers, folds, why)} · saved {output}")
+    console.say(f"{score_calibration.result_line(task, numbers, folds, why)} · saved {output}")
     console.result(
         {"model": str(output), **task.as_dict(), **chosen, "folds": folds, "why": why, **numbers}
     )

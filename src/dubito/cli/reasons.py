@@ -61,12 +61,12 @@ class RowOutputs(NamedTuple):
         return model
 
     @property
-    def core(self) -> Any:
+    def last_step(self) -> Any:
         """The last step of the model, if it is a pipeline."""
         return self.inner.steps[-1][1] if isinstance(self.inner, Pipeline) else self.inner
 
     @property
-    def prepared(self) -> Any:
+    def last_step_input(self) -> Any:
         """The row as the last step of the model takes it."""
         return self.inner[:-1].transform(self.X) if isinstance(self.inner, Pipeline) else self.X
 
@@ -263,11 +263,11 @@ def _evidence(outputs: RowOutputs) -> Finding:
 
 def _imprecision(outputs: RowOutputs) -> Finding:
     """Return the imprecision at which other classes could be best, of imprecise discriminants."""
-    core = outputs.core
-    if not hasattr(core, "critical_c"):
+    last_step = outputs.last_step
+    if not hasattr(last_step, "critical_c"):
         return [], {}
-    largest = SEARCH_FACTOR * max(float(core.c_), 1.0)
-    needed = core.critical_c(outputs.prepared, max_c=largest)[0]
+    largest = SEARCH_FACTOR * max(float(last_step.c_), 1.0)
+    needed = last_step.critical_c(outputs.last_step_input, max_c=largest)[0]
     order = np.argsort(needed, kind="stable")[:MOST_LISTED].tolist()
     parts = [
         f"{outputs.classes[k]} from {needed[k]:.2f} on" if math.isfinite(needed[k])
@@ -275,21 +275,21 @@ def _imprecision(outputs: RowOutputs) -> Finding:
         for k in order
     ]  # fmt: skip
     line = (
-        f"The model's imprecision is {core.c_:.2f}. Imprecision from which on each class could be "
-        f"the best answer: {'; '.join(parts)}."
+        f"The model's imprecision is {last_step.c_:.2f}. Imprecision from which on each class "
+        f"could be the best answer: {'; '.join(parts)}."
     )
     facts = [
         {"class": outputs.classes[k], "c": float(needed[k]) if math.isfinite(needed[k]) else None}
         for k in order
     ]
-    return [line], {"imprecision": float(core.c_), "critical_c": facts}
+    return [line], {"imprecision": float(last_step.c_), "critical_c": facts}
 
 
 def _splits(outputs: RowOutputs) -> Finding:
     """Return the splits from the root to the most probable class, of nested dichotomies."""
-    if not hasattr(outputs.core, "tree_"):
+    if not hasattr(outputs.last_step, "tree_"):
         return [], {}
-    tree, best = outputs.core.tree_, outputs.classes[outputs.best]
+    tree, best = outputs.last_step.tree_, outputs.classes[outputs.best]
     column = {label: k for k, label in enumerate(outputs.classes)}
     lines, facts = [f"The splits on the way to {best}:"], []
     for node, side in tree.path(best):
@@ -307,11 +307,11 @@ def _splits(outputs: RowOutputs) -> Finding:
 
 def _trees(outputs: RowOutputs) -> Finding:
     """Return how many trees agree, of ensembles of nested dichotomies."""
-    trees = getattr(outputs.core, "estimators_", None)
+    trees = getattr(outputs.last_step, "estimators_", None)
     if not trees or not all(hasattr(tree, "tree_") for tree in trees):
         return [], {}
     best = outputs.classes[outputs.best]
-    agree = sum(tree.predict(outputs.prepared)[0] == best for tree in trees)
+    agree = sum(tree.predict(outputs.last_step_input)[0] == best for tree in trees)
     return [f"{agree} of {len(trees)} trees find {best} most probable."], {
         "trees": len(trees),
         "trees_that_agree": agree,
@@ -320,13 +320,13 @@ def _trees(outputs: RowOutputs) -> Finding:
 
 def _members(outputs: RowOutputs) -> Finding:
     """Return the prediction of each member and their conflict, of a fusion."""
-    core = outputs.core
-    if not (hasattr(core, "members_") and hasattr(core, "conflict")):
+    last_step = outputs.last_step
+    if not (hasattr(last_step, "members_") and hasattr(last_step, "conflict")):
         return [], {}
-    conflict = float(core.conflict(outputs.prepared)[0])
+    conflict = float(last_step.conflict(outputs.last_step_input)[0])
     facts = []
     for (name, *_), (member, inputs) in zip(
-        core.estimators, core._inputs(outputs.prepared), strict=True
+        last_step.estimators, last_step._inputs(outputs.last_step_input), strict=True
     ):
         proba = member.predict_proba(inputs)[0]
         k = int(np.argmax(proba))

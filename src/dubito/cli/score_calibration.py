@@ -202,12 +202,12 @@ def held_out_errors(
     }
 
 
-def chosen(model: Any) -> dict[str, str]:
+def selection_summary(model: Any) -> dict[str, str]:
     """Return the summary of a calibrator that selects among several; else an empty dict."""
     return {"chosen": model.summary_} if hasattr(model, "summary_") else {}
 
 
-def opening(task: CalibrationTask) -> str:
+def start_line(task: CalibrationTask) -> str:
     """Return the line printed before the fit: rows, classes and method."""
     columns, classes = task.match.columns, task.match.classes
     names = name_ends(columns, shown=3, gap="…")
@@ -222,7 +222,9 @@ def opening(task: CalibrationTask) -> str:
     return f"Read {len(task.codes):,} rows, {what}. Calibrating: {task.method}{meaning} …"
 
 
-def closing(task: CalibrationTask, numbers: dict[str, float | None], folds: int, why: str) -> str:
+def result_line(
+    task: CalibrationTask, numbers: dict[str, float | None], folds: int, why: str
+) -> str:
     """Return the line printed after the fit: log loss and ECE before and after."""
     if not folds:
         return f"no held-out numbers ({why})"

@@ -50,12 +50,12 @@ def weight_beyond(calibration: SortedScores, scores: FloatArray) -> FloatArray:
     return calibration.tails[np.searchsorted(calibration.scores, scores, side="left")]
 
 
-def p_values(beyond: FloatArray, total: FloatArray | float, own: FloatArray | float) -> FloatArray:
+def p_values(beyond: FloatArray, total: FloatArray | float, new: FloatArray | float) -> FloatArray:
     r"""Return :math:`(w+\sum_{i:a_i\ge a}w_i)/(w+\sum_iw_i)` for new rows of sample weight w.
 
     Without weights this is :math:`(1+\#\{i:a_i\ge a\})/(n+1)`.
     """
-    return (beyond + own) / (total + own)
+    return (beyond + new) / (total + new)
 
 
 class ClassWeights(NamedTuple):
@@ -67,12 +67,12 @@ class ClassWeights(NamedTuple):
     """
 
     total: FloatArray  # sum over the calibration rows
-    own: FloatArray  # weight of a new row: the largest of the calibration rows, or 1
+    new_row: FloatArray  # weight of a new row: the largest of the calibration rows, or 1
     rows: IntArray  # number of calibration rows
 
     def smallest(self) -> FloatArray:
         """Return the smallest possible p-value of each class."""
-        return self.own / (self.total + self.own)
+        return self.new_row / (self.total + self.new_row)
 
 
 class Fold(NamedTuple):
@@ -106,16 +106,16 @@ def class_weights(
     held_out: Iterable[TrainingRows], classes: npt.NDArray[Any], *, class_conditional: bool
 ) -> ClassWeights:
     """Return the sample weights of the calibration rows, over all folds."""
-    total, own, count = np.zeros((3, len(classes)))
+    total, new_row, count = np.zeros((3, len(classes)))
     for rows in held_out:
         columns = label_columns(rows.y, len(classes), classes)
         weight = np.ones(len(columns)) if rows.weight is None else rows.weight
         np.add.at(total, columns, weight)
-        np.maximum.at(own, columns, weight)
+        np.maximum.at(new_row, columns, weight)
         np.add.at(count, columns, 1.0)
     if not class_conditional:
-        total[:], own[:], count[:] = total.sum(), own.max(), count.sum()
-    return ClassWeights(total, np.where(own > 0, own, 1.0), count.astype(np.intp))
+        total[:], new_row[:], count[:] = total.sum(), new_row.max(), count.sum()
+    return ClassWeights(total, np.where(new_row > 0, new_row, 1.0), count.astype(np.intp))
 
 
 def fold_p_values(
@@ -136,7 +136,7 @@ def fold_p_values(
         else:
             of_class = zip(sorted_scores, scores.T, strict=True)
             beyond = beyond + np.column_stack([weight_beyond(s, a) for s, a in of_class])
-    return p_values(beyond, weights.total, weights.own)
+    return p_values(beyond, weights.total, weights.new_row)
 
 
 def check_coverage(coverage: Any) -> float:

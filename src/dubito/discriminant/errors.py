@@ -66,14 +66,14 @@ def describe_singular_covariances(
 
 def _singular_classes(moments: Moments, covariance_type: str, classes: Labels) -> list[str]:
     problems = []
-    pooled = np.flatnonzero(moments.borrowed)
+    pooled = np.flatnonzero(moments.has_pooled)
     if len(pooled):
         problems.append(
             f"{_named(pooled, classes, 'class')} without spread of its own (one row, or all "
             "alike) took the pooled covariance"
         )
     n_varying = int((moments.spread > 0).sum())
-    small = np.flatnonzero((moments.rank < n_varying) & ~moments.borrowed)
+    small = np.flatnonzero((moments.rank < n_varying) & ~moments.has_pooled)
     if len(small) and covariance_type != "spherical":
         ranks = ", ".join(str(rank) for rank in moments.rank[small][:5])
         problems.append(

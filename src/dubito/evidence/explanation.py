@@ -15,9 +15,9 @@ from dubito.evidence.explanation_text import (
     LONGEST_LABEL,
     MOST_CLASSES_NAMED,
     by_plausibility,
+    check_integer,
     signed_sums,
     text_of_row,
-    whole_number,
 )
 from dubito.evidence.weights import (
     bounds_from_weights,
@@ -249,7 +249,7 @@ class Explanation:
         return np.where(np.arange(len(self.classes)) == k, self.weights[i], 0.0)
 
     def _row_number(self, row: int) -> int:
-        number = whole_number(row, "row")
+        number = check_integer(row, "row")
         if not -len(self) <= number < len(self):
             raise IndexError(f"there is no row {row}: {counted(len(self), 'row')} explained.")
         return number % len(self)

@@ -65,7 +65,7 @@ def _piece_lines(
     explanation: Explanation, i: int, weights: FloatArray, max_pieces: int
 ) -> list[str]:
     """Return a line for each of the largest pieces, and one for the sum of the others."""
-    most = whole_number(max_pieces, "max_pieces")
+    most = check_integer(max_pieces, "max_pieces")
     if most < 0:
         raise ValueError(f"max_pieces must be 0 or more. Got {max_pieces!r} instead.")
     size = np.abs(weights).max(axis=1, initial=0.0)
@@ -110,9 +110,9 @@ def _doubt(explanation: Explanation, i: int) -> str:
     lack = max(1 - explanation.bounds.lower[i].sum(), 0.0)
     cause = cause_of_doubt(lack, explanation.conflict[i])
     if len(left) == 1:
-        winner = shorten(explanation.classes[left[0]], LONGEST_LABEL)
+        label = shorten(explanation.classes[left[0]], LONGEST_LABEL)
         second = _second_class(explanation, i, order, cause)
-        return f"The evidence leaves one class: {winner}.{second}"
+        return f"The evidence leaves one class: {label}.{second}"
     if len(explanation.classes) == 2:
         return f"Doubt here is {cause}."
     return (
@@ -162,7 +162,7 @@ def signed_sums(weights: FloatArray, *, axis: int) -> tuple[FloatArray, FloatArr
     return np.maximum(weights, 0.0).sum(axis=axis), np.maximum(-weights, 0.0).sum(axis=axis)
 
 
-def whole_number(value: Any, name: str) -> int:
+def check_integer(value: Any, name: str) -> int:
     """Return an integer parameter, or raise an error that names it."""
     if not isinstance(value, Integral):
         raise TypeError(f"{name} must be a whole number. Got {value!r} instead.")

@@ -126,10 +126,10 @@ def aurc(
     0.5208
     """
     _, weight, wrong = ranked_rows(y_true, y_pred, confidence, sample_weight)
-    return area(weight, wrong)
+    return risk_coverage_area(weight, wrong)
 
 
-def area(weight: FloatArray, wrong: FloatArray) -> float:
+def risk_coverage_area(weight: FloatArray, wrong: FloatArray) -> float:
     """Return the area under the risk-coverage curve of rows in increasing confidence."""
     return float(np.average(_selective_risk(weight, wrong), weights=weight))
 

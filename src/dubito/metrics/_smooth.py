@@ -94,12 +94,12 @@ def lipschitz_supremum(position: FloatArray, residual: FloatArray) -> float:
     """
     partial = np.cumsum(residual)
     gaps = np.diff(position)
-    knots = np.append(0.0, partial[:-1])
-    order = np.argsort(knots, kind="stable")
+    kinks = np.append(0.0, partial[:-1])
+    order = np.argsort(kinks, kind="stable")
     entering = np.argsort(order).tolist()  # the rank of each step's kink among all kinks
-    knot = knots[order].tolist()
+    kink = kinks[order].tolist()
 
-    jump = [0.0] * len(knot)
+    jump = [0.0] * len(kink)
     lowest, highest = [entering[0]], [-entering[0]]
     jump[entering[0]] = 2.0
     intercept = 0.0  # left of all kinks the cost is intercept - h
@@ -107,18 +107,18 @@ def lipschitz_supremum(position: FloatArray, residual: FloatArray) -> float:
         jump[rank] = 2 * gap
         heappush(lowest, rank)
         heappush(highest, -rank)
-        intercept += gap * knot[rank] - _remove_jump(lowest, 1, jump, knot, gap)
-        _remove_jump(highest, -1, jump, knot, gap)
+        intercept += gap * kink[rank] - _remove_jump(lowest, 1, jump, kink, gap)
+        _remove_jump(highest, -1, jump, kink, gap)
 
     end = partial[-1]
-    rise = np.array(jump) @ np.maximum(end - np.array(knot), 0.0)
+    rise = np.array(jump) @ np.maximum(end - np.array(kink), 0.0)
     return max(0.0, float(intercept - end + rise))
 
 
 def _remove_jump(
-    heap: list[int], sign: int, jump: list[float], knot: list[float], amount: float
+    heap: list[int], sign: int, jump: list[float], kink: list[float], amount: float
 ) -> float:
-    """Remove `amount` of jump from one end; return the sum of jump times knot that was removed.
+    """Remove `amount` of jump from one end; return the sum of jump times kink that was removed.
 
     The lowest kinks come first with sign 1, the highest with sign -1.
     """
@@ -127,8 +127,8 @@ def _remove_jump(
         rank = sign * heap[0]
         if jump[rank] > amount:
             jump[rank] -= amount
-            return moment + amount * knot[rank]
-        moment += jump[rank] * knot[rank]
+            return moment + amount * kink[rank]
+        moment += jump[rank] * kink[rank]
         amount -= jump[rank]
         jump[rank] = 0.0  # the other heap still lists this kink, now without effect
         heappop(heap)

@@ -13,7 +13,7 @@ from dubito._numerics.set_utility import ALPHA
 from dubito._validation import check_rows_match, drop_zero_weights
 from dubito.belief import Bounds
 from dubito.metrics._calibration_error import binned_error, classwise_error
-from dubito.metrics._selective import area
+from dubito.metrics._selective import risk_coverage_area
 from dubito.metrics._sets import JudgedSets, check_sets, judge_members, utility
 from dubito.metrics._smooth import smooth_error
 from dubito.metrics.binning import sum_ties
@@ -227,7 +227,7 @@ def forecast_metrics(forecasts: Forecasts) -> dict[str, Metric]:
         ),
         "smooth_ece": CalibrationError(smooth_error(event), smooth_excess(event), weight),
         "aurc": Resampled(
-            area(*sum_ties(confidence, weight, weight * ~right)[1:]),
+            risk_coverage_area(*sum_ties(confidence, weight, weight * ~right)[1:]),
             risk_coverage_areas(confidence, (~right).astype(float)),
         ),
     }

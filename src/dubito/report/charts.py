@@ -82,7 +82,7 @@ def rounded(point: dict[str, Any]) -> dict[str, Any]:
     return {key: round(v, 5) if isinstance(v, float) else v for key, v in point.items()}
 
 
-def finished(
+def specification(
     chart: Any, data: dict[str, list[dict[str, Any]]], *, height: int = 300
 ) -> dict[str, Any]:
     """Return the specification of a chart with its data, as wide as its container."""
@@ -106,7 +106,7 @@ def reliability(curves: list[dict[str, Any]]) -> dict[str, Any]:
         for i, c in enumerate(curves)
         for p in c["points"]
     ]
-    return finished(_reliability_layers(curves), {"points": values, "diagonal": DIAGONAL})
+    return specification(_reliability_layers(curves), {"points": values, "diagonal": DIAGONAL})
 
 
 def class_reliability(classes: list[dict[str, Any]]) -> dict[str, Any]:
@@ -128,7 +128,7 @@ def class_reliability(classes: list[dict[str, Any]]) -> dict[str, Any]:
         ),
     )
     layers = _reliability_layers(classes[0]["curves"], where="datum.class === shown_class")
-    return finished(layers.add_params(chosen), {"points": values, "diagonal": DIAGONAL})
+    return specification(layers.add_params(chosen), {"points": values, "diagonal": DIAGONAL})
 
 
 def _reliability_layers(curves: list[dict[str, Any]], where: str = "true") -> Any:
@@ -182,7 +182,7 @@ def set_sizes(sets: dict[str, Any]) -> dict[str, Any]:
         for words, part in parts
     ]
     order = [words for words, _ in parts]
-    return finished(
+    return specification(
         alt.Chart(alt.NamedData("bars"))
         .mark_bar(cornerRadiusEnd=2)
         .encode(
@@ -249,7 +249,9 @@ def confusion_map(confusions: dict[str, Any]) -> dict[str, Any]:
     )
     layers = alt.layer(tiles, base.mark_text(baseline="middle").encode(text="rows:Q"))
     height = max(120, 30 * len(labels) + 20)
-    return finished(layers.add_params(names_parameter(labels)), {"tiles": values}, height=height)
+    return specification(
+        layers.add_params(names_parameter(labels)), {"tiles": values}, height=height
+    )
 
 
 def doubt_bars(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -289,7 +291,7 @@ def doubt_bars(rows: list[dict[str, Any]]) -> dict[str, Any]:
         )
     )
     names = names_parameter([row["name"] for row in rows])
-    return finished(bars.add_params(names), {"parts": values}, height=max(60, 18 * len(rows)))
+    return specification(bars.add_params(names), {"parts": values}, height=max(60, 18 * len(rows)))
 
 
 COST = "reject_cost"
@@ -340,7 +342,7 @@ def error_reject(rejecting: dict[str, Any], drawn: int) -> dict[str, Any]:
         words.encode(text="text:N"),
     )
     data = {"curves": curves, "stops": _slider_data(rejecting, drawn)}
-    return finished(layers.add_params(_slider(rejecting)), data)
+    return specification(layers.add_params(_slider(rejecting)), data)
 
 
 def _highest(methods: list[dict[str, Any]]) -> float:
@@ -375,7 +377,7 @@ def cost_curves(rejecting: dict[str, Any], drawn: int) -> dict[str, Any]:
         points.encode(y=y, shape=method_shapes(methods), tooltip=_slider_tooltip()),
     )
     cost = alt.param(name=COST, value=rejecting["start"])
-    return finished(layers.add_params(cost), {"stops": _slider_data(rejecting, drawn)})
+    return specification(layers.add_params(cost), {"stops": _slider_data(rejecting, drawn)})
 
 
 def _slider(rejecting: dict[str, Any]) -> Any:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray, IntArray
     from dubito.report.predictions import LabelledRows, ModelOutputs
 
-#: Bootstrap resamples behind the intervals; with more than `MANY_ROWS` rows fewer are enough.
+#: Bootstrap resamples for an interval; with more than `MANY_ROWS` rows fewer are enough.
 RESAMPLES, FEW_RESAMPLES, MANY_ROWS = 200, 50, 200_000
 
 

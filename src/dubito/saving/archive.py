@@ -203,33 +203,33 @@ def _numbers_are_unique(schema: Any, members: Mapping[str, bytes]) -> bool:
     If they differed, the entries checked would not be the objects created; and a few nested entries
     could expand without end.
     """
-    kinds: dict[Any, int] = {}  # one integer for all equal entries
-    kind_of_number: dict[int, int] = {}
+    groups: dict[Any, int] = {}  # one integer for all equal entries
+    group_of_number: dict[int, int] = {}
 
     own = ("__id__", "file")
 
     def content_of(file: Any) -> Any:
         # An array that is created again at each entry has a member for each, of the same bytes.
-        return members.get(file, file) if isinstance(file, str) else kind_of(file)
+        return members.get(file, file) if isinstance(file, str) else group_of(file)
 
-    def kind_of(part: Any) -> int:
+    def group_of(part: Any) -> int:
         if isinstance(part, dict):
-            inner = ((key, kind_of(value)) for key, value in part.items() if key not in own)
+            inner = ((key, group_of(value)) for key, value in part.items() if key not in own)
             written: Any = ("dict", content_of(part.get("file")), *inner)
         elif isinstance(part, list):
-            written = ("list", *map(kind_of, part))
+            written = ("list", *map(group_of, part))
         else:
             written = (type(part), part)
-        kind = kinds.setdefault(written, len(kinds))
+        group = groups.setdefault(written, len(groups))
         number = part.get("__id__") if isinstance(part, dict) else None
         if number is None:
-            return kind
-        if type(number) is not int or kind_of_number.setdefault(number, kind) != kind:
+            return group
+        if type(number) is not int or group_of_number.setdefault(number, group) != group:
             raise _AmbiguousNumberError
-        return kind
+        return group
 
     try:
-        kind_of(schema)
+        group_of(schema)
     except _AmbiguousNumberError:
         return False
     return True

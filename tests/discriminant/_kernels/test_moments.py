@@ -54,7 +54,7 @@ def assert_same(a, b, *, rtol=1e-8):
         scale = np.abs(other).max(initial=1e-300)
         np.testing.assert_allclose(value, other, rtol=rtol, atol=rtol * scale, err_msg=name)
     np.testing.assert_array_equal(a.rank, b.rank)
-    np.testing.assert_array_equal(a.borrowed, b.borrowed)
+    np.testing.assert_array_equal(a.has_pooled, b.has_pooled)
     p, q = precision(a), precision(b)
     np.testing.assert_allclose(p, q, rtol=1e-6, atol=1e-6 * np.abs(q).max(initial=1e-300))
 
@@ -338,7 +338,7 @@ def test_a_feature_constant_in_one_class_is_left_out_there():
         m = moments(X, codes, covariance_type=kind, tol=0.0)
         assert m.rank.tolist() == [4, 3, 4]
         assert (precision(m)[1, 2] == 0).all()
-        assert not m.borrowed.any()
+        assert not m.has_pooled.any()
 
 
 @pytest.mark.parametrize("covariance_type", ["full", "diag", "spherical"])
@@ -349,8 +349,8 @@ def test_a_class_of_one_row_borrows_the_pooled_covariance(covariance_type, alike
     codes = np.append(codes, np.full(alike, 3))
     m = moments(X, codes, covariance_type=covariance_type)
     tied = moments(X, codes)
-    assert not tied.borrowed.any()
-    assert m.borrowed.tolist() == [False, False, False, True]
+    assert not tied.has_pooled.any()
+    assert m.has_pooled.tolist() == [False, False, False, True]
     pooled = tied.covariance
     pooled = {"full": pooled, "diag": np.diag(pooled), "spherical": np.trace(pooled) / 4}
     pooled = pooled[covariance_type]
@@ -369,7 +369,7 @@ def test_without_degrees_of_freedom_nothing_is_known_of_the_spread(covariance_ty
     np.testing.assert_array_equal(m.means, X[[1, 2, 0]])
     for unknown in (m.spread, m.covariance, m.axes, m.rank, m.log_det):
         assert not unknown.any()
-    assert m.borrowed.all() == (covariance_type != "tied")
+    assert m.has_pooled.all() == (covariance_type != "tied")
 
 
 def test_weights_that_sum_to_one_up_to_rounding_leave_no_degree_of_freedom():
@@ -377,7 +377,7 @@ def test_weights_that_sum_to_one_up_to_rounding_leave_no_degree_of_freedom():
     weight = np.where(codes == 0, 1.0, 0.1 / np.mean(codes == 1) * 10 / 44)
     assert abs(weight[codes == 1].sum() - 1) < 1e-12
     m = moments(X, codes, weight, covariance_type="full")
-    assert m.borrowed.tolist() == [False, True]
+    assert m.has_pooled.tolist() == [False, True]
 
 
 def test_rows_of_weight_zero_do_not_count():

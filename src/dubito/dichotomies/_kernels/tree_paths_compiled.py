@@ -88,11 +88,11 @@ def _sigmoids(odds, to_left, to_right, power, power_bits):  # type: ignore[no-un
     exp_in_place(to_left, power, power_bits)
     for t in range(n_nodes):
         ratio = to_left[t] if to_right[t] > _LOWEST_EXPONENT else 0.0
-        likely = 1.0 / (1.0 + ratio)
-        rare = ratio * likely
+        larger = 1.0 / (1.0 + ratio)
+        smaller = ratio * larger
         z = odds[t]
-        to_left[t] = rare if z > 0.0 else (likely if z <= 0.0 else z)
-        to_right[t] = likely if z > 0.0 else rare
+        to_left[t] = smaller if z > 0.0 else (larger if z <= 0.0 else z)
+        to_right[t] = larger if z > 0.0 else smaller
 
 
 @compiled()

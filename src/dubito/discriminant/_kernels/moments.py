@@ -36,7 +36,7 @@ class Moments(NamedTuple):
     axes: FloatArray  #: (S, p, p), precision = axes @ axes.T; or (K, p), its diagonal's roots
     log_det: FloatArray  #: (S,) logarithms of the pseudo-determinants
     rank: IntArray  #: (S,) number of directions kept
-    borrowed: BoolArray  #: (K,) classes without a covariance of their own, given the pooled one
+    has_pooled: BoolArray  #: (K,) classes without a covariance of their own, given the pooled one
 
 
 class _Sample(NamedTuple):
@@ -45,7 +45,7 @@ class _Sample(NamedTuple):
     rows: FloatArray  # (n, q): only the q features that vary within a class
     weight: FloatArray  # (n,)
     starts: IntArray  # (K,) first row of each class
-    borrowed: BoolArray  # (K,)
+    has_pooled: BoolArray  # (K,)
     freedom: FloatArray  # (K,) degrees of freedom, by which scatters are divided
 
     def of_class(self, k: int) -> tuple[FloatArray, FloatArray]:
@@ -140,8 +140,8 @@ def class_moments(
         fitted = _full(sample, spread, settings)
     else:
         fitted = _tied(sample, spread, settings)
-        sample = sample._replace(borrowed=np.zeros(n_classes, dtype=bool))
-    return Moments(counts, means, spread, *fitted, sample.borrowed)
+        sample = sample._replace(has_pooled=np.zeros(n_classes, dtype=bool))
+    return Moments(counts, means, spread, *fitted, sample.has_pooled)
 
 
 def class_counts(codes: IntArray, weight: FloatArray, n_classes: int) -> FloatArray:
@@ -229,14 +229,14 @@ def _tied(sample: _Sample, spread: FloatArray, settings: _CovarianceSettings) ->
 
 
 def _full(sample: _Sample, spread: FloatArray, settings: _CovarianceSettings) -> _Fitted:
-    pooled = _pooled_covariance(sample, settings) if sample.borrowed.any() else None
+    pooled = _pooled_covariance(sample, settings) if sample.has_pooled.any() else None
     factored = (  # one at a time: each is as large as two matrices
         pooled
-        if pooled and borrowed
+        if pooled and has_pooled
         else _factored_covariance(*sample.of_class(k), sample.freedom[k], settings)
-        for k, borrowed in enumerate(sample.borrowed)
+        for k, has_pooled in enumerate(sample.has_pooled)
     )
-    return _in_given_units(factored, len(sample.borrowed), spread)
+    return _in_given_units(factored, len(sample.has_pooled), spread)
 
 
 def _diagonal(sample: _Sample, spread: FloatArray, settings: _CovarianceSettings) -> _Fitted:
@@ -244,9 +244,9 @@ def _diagonal(sample: _Sample, spread: FloatArray, settings: _CovarianceSettings
     variances = np.stack(
         [
             np.ones(sample.rows.shape[1])  # the pooled variances, in units of the spread
-            if borrowed
+            if has_pooled
             else _variances(*sample.of_class(k), sample.freedom[k], settings.shrinkage)
-            for k, borrowed in enumerate(sample.borrowed)
+            for k, has_pooled in enumerate(sample.has_pooled)
         ]
     )
     kept = variances > _eigenvalue_threshold(variances, settings.tol)
@@ -263,8 +263,8 @@ def _spherical(sample: _Sample, spread: FloatArray) -> _Fitted:
     """Fit one variance for all features, constant ones included: nothing is left out here."""
     p = len(spread)
     squares = np.add.reduceat(sample.rows**2, sample.starts) @ spread[spread > 0] ** 2
-    own = squares / np.where(sample.borrowed, 1.0, sample.freedom) / p
-    variance = np.where(sample.borrowed, spread @ spread / p, own)
+    own = squares / np.where(sample.has_pooled, 1.0, sample.freedom) / p
+    variance = np.where(sample.has_pooled, spread @ spread / p, own)
     safe = np.where(variance > 0, variance, 1.0)
     axes = np.where(variance > 0, 1 / np.sqrt(safe), 0.0)[:, None] * np.ones(p)
     return variance, axes, p * np.log(safe), np.where(variance > 0, p, 0)
