@@ -43,6 +43,6 @@ def test_quasi_newton_that_runs_out_of_steps_warns(monkeypatch, kind):
 
 def test_a_temperature_off_its_optimum_warns(monkeypatch):
     real = temperature.fit_slope
-    monkeypatch.setattr(temperature, "fit_slope", lambda *a: real(*a)._replace(gradient=1e-3))
+    monkeypatch.setattr(temperature, "fit_slope", lambda *a: real(*a)._replace(gradient_norm=1e-3))
     with pytest.warns(ConvergenceWarning, match="the gradient is 1.0e-03 per unit of weight"):
         TemperatureCalibrator().fit(*draw())

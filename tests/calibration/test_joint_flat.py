@@ -12,7 +12,7 @@ from dubito.calibration import (
     EvidentialJointCalibrator,
     _joint_softmax,
 )
-from dubito.calibration._kernels.joint_softmax import lower_and_upper
+from dubito.calibration._kernels.joint_softmax import belief_and_plausibility
 from dubito.calibration._kernels.joint_softmax_level import stepped_bounds
 
 from reference.joint import near_copies
@@ -72,7 +72,7 @@ def test_levels_in_steps_hold_the_exact_bounds():
     model = EvidentialJointCalibrator(likelihood="exact").fit(scores, y).model_
     assert not model.flat
     queries = model._queries(scores[:4])
-    lower, upper = lower_and_upper(model.belief_likelihood, queries)
+    lower, upper = belief_and_plausibility(model.belief_likelihood, queries)
     low, high = stepped_bounds(model.belief_likelihood, queries)
     assert (low <= lower + 1e-9).all()
     assert (high >= upper - 1e-9).all()

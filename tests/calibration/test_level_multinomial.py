@@ -139,7 +139,7 @@ def test_thousands_of_classes_and_gaps_of_many_sizes(interval):
     rng = np.random.default_rng(0)
     rows = np.stack([rng.normal(size=2000), -np.geomspace(1e-9, 1e9, 2000), -np.arange(2000.0)])
     rows -= rows.max(axis=1, keepdims=True)
-    lower, upper = slope_levels.envelope(rows, interval)
+    lower, upper = slope_levels.extreme_probabilities(rows, interval)
     low, high = interval[0], min(interval[1], 1e12)
     theta = np.unique(np.clip(np.append(np.geomspace(1e-12, 1e12, 4000), [low, high]), low, high))
     p = softmax(np.multiply.outer(theta, rows[1]), axis=1)

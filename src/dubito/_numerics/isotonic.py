@@ -142,11 +142,11 @@ def cut_bounds(
     if m == 0:
         return np.zeros(len(left)), np.ones(len(left))
     below, above = _scaled_fits(successes, failures)
-    drop = 0.5 * ratio_quantile(level, flatness(below[3], successes + failures))
+    excess = 0.5 * ratio_quantile(level, flatness(below[3], successes + failures))
     low, high = _occurring(at_or_left, m), _occurring(left, m)
     lower, upper = np.empty(m + 1), np.empty(m + 1)
-    lower[low] = lower_cut_ends(low - 1, drop, below)
-    upper[high] = 1.0 - lower_cut_ends(m - 1 - high, drop, above)
+    lower[low] = lower_cut_ends(low - 1, excess, below)
+    upper[high] = 1.0 - lower_cut_ends(m - 1 - high, excess, above)
     return lower[at_or_left], upper[left]
 
 
@@ -188,12 +188,12 @@ def ratio_quantile(level: float, flat: float) -> float:
 
     **Few rows.** Where f is flat the ratio is near :math:`\chi^2_1` instead (simulated: quantiles
     2.7 to 2.9 at 0.9, n = 10 to 1,000), and few rows do not distinguish a small slope from none:
-    with D alone, f = expit(s) and s standard normal, 0.9 bounds held f(s) in 0.85 of cases at 10 to
-    100 rows. The quantile used is interpolated linearly between D and :math:`\chi^2_1` with weight
-    :math:`u=(\sum_B(w_B/w)^2)^{1/2}` (`flatness`) for the latter, :math:`w_B` the weight of block B
-    of the fit: 1 for one block, and decreasing as :math:`n^{-1/6}` where f has a positive slope.
-    That held f(s) in 0.87 to 0.98 of cases for nine functions and n = 10 to 1,000, at 9 % more
-    width than D alone at 1,000 rows, and a constant f in 0.85 to 0.96.
+    with D alone, f = expit(s) and s standard normal, 0.9 bounds contained f(s) in 0.85 of cases at
+    10 to 100 rows. The quantile used is interpolated linearly between D and :math:`\chi^2_1` with
+    weight :math:`u=(\sum_B(w_B/w)^2)^{1/2}` (`flatness`) for the latter, :math:`w_B` the weight of
+    block B of the fit: 1 for one block, and decreasing as :math:`n^{-1/6}` where f has a positive
+    slope. That contained f(s) in 0.87 to 0.98 of cases for nine functions and n = 10 to 1,000, at
+    9 % more width than D alone at 1,000 rows, and a constant f in 0.85 to 0.96.
     """
     factor = np.interp(level, _FACTORS[:, 0], _FACTORS[:, 1])
     return float((factor + flat * (1 - factor)) * chdtri(1, 1 - level))

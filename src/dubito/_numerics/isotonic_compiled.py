@@ -295,9 +295,9 @@ def _depth_of_drop(drop, top, power, copower):  # type: ignore[no-untyped-def]
     depth = 2.0 * drop / (slope + math.sqrt(slope * slope + 2.0 * curvature * drop))
     depth = min(depth, _DEEPEST)
     for _ in range(60):
-        excess = co_top * math.expm1(depth)
-        fallen = (a + b) * math.log1p(excess) - b * depth
-        step = (fallen - drop) / (a - (a + b) * top / (1.0 + excess))
+        growth = co_top * math.expm1(depth)
+        fallen = (a + b) * math.log1p(growth) - b * depth
+        step = (fallen - drop) / (a - (a + b) * top / (1.0 + growth))
         depth -= step
         if abs(step) <= 1e-14 * depth or depth >= _DEEPEST:
             break
@@ -320,8 +320,8 @@ def _root_of_piece(piece, target):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def lower_cut_ends(lasts, drop, fit):  # type: ignore[no-untyped-def]
-    """Return the least θ whose log contour is at least -drop, for each position; 0 for -1.
+def lower_cut_ends(lasts, excess, fit):  # type: ignore[no-untyped-def]
+    """Return the least θ whose log contour is at least -excess, for each position; 0 for -1.
 
     A position is the index of the last score at or left of it, -1 for none.
     """
@@ -332,10 +332,10 @@ def lower_cut_ends(lasts, drop, fit):  # type: ignore[no-untyped-def]
     for row in range(len(lasts)):
         if lasts[row] < 0:
             continue
-        # The last piece is that in which the logarithm falls below -drop.
-        count = _list_pieces(lasts[row], fit, -drop, right_blocks, pieces)
+        # The last piece is that in which the logarithm falls below -excess.
+        count = _list_pieces(lasts[row], fit, -excess, right_blocks, pieces)
         if count > 0:
-            ends[row] = _root_of_piece(pieces[count - 1], -drop)
+            ends[row] = _root_of_piece(pieces[count - 1], -excess)
     return ends
 
 

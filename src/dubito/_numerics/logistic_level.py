@@ -1,7 +1,7 @@
-r"""Bounds of a logistic curve that hold the true probability at a confidence level.
+r"""Bounds of a logistic curve that include the true probability at a confidence level.
 
 They are the hull of the cuts :math:`\{\eta:-2\log pl(\eta)\le t^2\}`, :math:`t^2` the quantile of
-:math:`\chi^2_1` at the level, of two contours. With few rows the cut of the plain likelihood leaves
+:math:`\chi^2_1` at the level, of two contours. With few rows the cut of the raw likelihood leaves
 out true values nearer to 1/2, and that of the likelihood with p/2 more pseudo-observations of
 unknown label (p coefficients) leaves out true values farther from 1/2.
 """
@@ -26,30 +26,30 @@ from dubito._numerics.targets import shrunk_table
 if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray
 
-#: Pseudo-observations per unit of weight in plain targets, so that the likelihood of separated
+#: Pseudo-observations per unit of weight in raw targets, so that the likelihood of separated
 #: classes has a maximum: too few to change a contour at probabilities that differ from 0 and 1.
-_PLAIN_PSEUDO = 1e-12
+_RAW_PSEUDO = 1e-12
 
 
 class LogisticLevelLikelihoods(NamedTuple):
     """The two likelihoods from which bounds at a confidence level are computed."""
 
-    shrunk: LogisticLikelihood
     raw: LogisticLikelihood
+    shrunk: LogisticLikelihood
     gradient_norm: float  # the larger of both fits
 
 
 def level_targets(
     event: BoolArray, weight: FloatArray, n_coefficients: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Return targets with half a pseudo-observation for each coefficient, and plain targets.
+    """Return raw targets, and targets with half a pseudo-observation for each coefficient.
 
-    Plain targets have `_PLAIN_PSEUDO` in place of none.
+    Raw targets have `_RAW_PSEUDO` in place of none.
     """
     total = float(weight.sum())
     column = event.astype(np.intp)
-    shrunk = shrunk_table(total, 2, 0.5 * n_coefficients)[column, 1]
-    return shrunk, shrunk_table(total, 2, _PLAIN_PSEUDO * total)[column, 1]
+    raw = shrunk_table(total, 2, _RAW_PSEUDO * total)[column, 1]
+    return raw, shrunk_table(total, 2, 0.5 * n_coefficients)[column, 1]
 
 
 def logistic_level_likelihoods(
@@ -59,12 +59,14 @@ def logistic_level_likelihoods(
     design = np.column_stack([np.ones(len(x)), x])
     no_penalty = np.zeros(2)
     likelihoods, gradients = [], []
-    for target in level_targets(event, weight, 1 + int(np.ptp(x) > 0)):
+    raw_target, shrunk_target = level_targets(event, weight, 1 + int(np.ptp(x) > 0))
+    for target in (shrunk_target, raw_target):  # the raw fit begins at the shrunk one
         fit = fit_logistic(design, target, weight, no_penalty, no_penalty, start=start)
         likelihoods.append(logistic_likelihood(x, target, weight, fit.coef))
         gradients.append(fit.gradient_norm)
         start = fit.coef
-    return LogisticLevelLikelihoods(likelihoods[0], likelihoods[1], max(gradients))
+    shrunk, raw = likelihoods
+    return LogisticLevelLikelihoods(raw=raw, shrunk=shrunk, gradient_norm=max(gradients))
 
 
 def level_bounds(

@@ -51,11 +51,11 @@ def _end(  # noqa: PLR0917
     u = min(u, FAR)
     for step in range(MAX_STEPS):
         zeta = sign * u / norm
-        b, fall = profile(rotated, zeta, b_last + tilt * (zeta - zeta_last), buffers, EXACT)
+        b, excess = profile(rotated, zeta, b_last + tilt * (zeta - zeta_last), buffers, EXACT)
         if abs(zeta - zeta_last) * norm > 1e-3 * min(scale, 1.0):
             tilt = (b - b_last) / (zeta - zeta_last)
         zeta_last, b_last = zeta, b
-        r = math.sqrt(2.0 * max(fall, 0.0))
+        r = math.sqrt(2.0 * max(excess, 0.0))
         if r < t and u >= FAR:
             return np.inf, zeta_last, b_last
         new = next_point(search, u, r, t, scale)

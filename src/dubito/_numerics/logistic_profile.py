@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 #: Up to this number, rows are not replaced by points.
 _FEW_ROWS = 48
 
-#: The points have the likelihood of the rows where the log-likelihood is less than this below its
-#: maximum: pl is 1e-14 there.
-_DROP = 32.0
+#: The points have the likelihood of the rows up to this excess, the maximum of the log-likelihood
+#: minus its value: pl is 1e-14 there.
+_LARGEST_EXCESS = 32.0
 
 #: Largest difference of the two quadrature rules on a panel; the error of the finer rule, which is
 #: used, is much smaller.
@@ -76,7 +76,7 @@ def logistic_likelihood(
     from dubito._numerics.condensed_rows_compiled import condense  # noqa: PLC0415 - loads numba
     from dubito._numerics.logistic_profile_compiled import slope_reach  # noqa: PLC0415
 
-    reach = slope_reach(whole.likelihood, whole.model, _DROP)
+    reach = slope_reach(whole.likelihood, whole.model, _LARGEST_EXCESS)
     fewer = condense(whole.points, reach)
     return _with_curvature(fewer, totals, optimum) if 2 * fewer.shape[1] < len(x) else whole
 

@@ -42,13 +42,13 @@ if TYPE_CHECKING:
     Model: TypeAlias = tuple[FloatArray, FloatArray, float]
     #: The likelihood in the axes of a query. (4, terms): weights, log-odds at the origin, and their
     #: derivatives by s and b. Then the sums of targets times each of those derivatives, and the
-    #: constant with which the fall is 0 at the optimum.
+    #: constant with which the excess is 0 at the optimum.
     AxesLikelihood: TypeAlias = tuple[FloatArray, tuple[float, float, float]]
     #: Buffers of `exp_in_place`.
     ExpBuffers: TypeAlias = tuple[FloatArray, FloatArray, IntArray]
 
 #: Squared Newton decrement at which `profile` takes its last step without evaluating it. The error
-#: of the fall is then of third order in the step, below the rounding error of most likelihoods.
+#: of the excess is then of third order in the step, below the rounding error of most likelihoods.
 EXACT = 1e-10
 
 
@@ -75,43 +75,46 @@ def in_axes(
 def _expand(
     rotated: AxesLikelihood, s: float, b: float, buffers: ExpBuffers
 ) -> tuple[float, float, float]:
-    """Return the maximum of the log-likelihood minus its value at (s, b), and two b-derivatives."""
+    """Return the excess at (s, b), and two derivatives of it by b.
+
+    The excess is the maximum of the log-likelihood minus its value.
+    """
     terms, sums = rotated
     small, power, bits = buffers
     n = terms.shape[1]
     for j in range(n):
         small[j] = -abs(terms[1, j] + s * terms[2, j] + b * terms[3, j])
     exp_in_place(small[:n], power[:n], bits[:n])
-    fall = -sums[0] * s - sums[1] * b - sums[2]
+    excess = -sums[0] * s - sums[1] * b - sums[2]
     first, second = -sums[1], 0.0
     for j in range(n):
         weight, across = terms[0, j], terms[3, j]
         eta = terms[1, j] + s * terms[2, j] + b * across
         value, p, curvature = softplus_terms(eta, small[j])
-        fall += weight * value
+        excess += weight * value
         first += weight * across * p
         second += weight * across * across * curvature
-    return fall, first, second
+    return excess, first, second
 
 
 @compiled()
 def profile(
     rotated: AxesLikelihood, s: float, b: float, buffers: ExpBuffers, accuracy: float
 ) -> tuple[float, float]:
-    """Return the b of largest likelihood at s, and how far its logarithm is below the maximum.
+    """Return the b of largest likelihood at s, and the excess there.
 
     Safeguarded Newton steps; the last one, of squared decrement at most `accuracy`, is not
     evaluated.
     """
     low, high, reach = -np.inf, np.inf, 8.0
-    fall = np.inf
+    excess = np.inf
     for _ in range(200):
-        fall, first, second = _expand(rotated, s, b, buffers)
+        excess, first, second = _expand(rotated, s, b, buffers)
         if first == 0.0:  # always so if all rows have the same score
             break
         gain = first * first  # times 1 / second: the squared decrement
         if gain <= accuracy * second:
-            return b - first / second, fall - 0.5 * gain / second
+            return b - first / second, excess - 0.5 * gain / second
         if first > 0.0:
             high = b
         else:
@@ -126,7 +129,7 @@ def profile(
         if new == b:
             break
         b = new
-    return b, fall
+    return b, excess
 
 
 @compiled()
@@ -162,11 +165,11 @@ def _panel(
         k = i if i < 8 else 14 - i
         eta = middle - half * KRONROD_POINTS[k] if i < 8 else middle + half * KRONROD_POINTS[k]
         zeta = eta / norm
-        b, fall = profile(rotated, zeta, b_last + tilt * (zeta - zeta_last), buffers, EXACT)
+        b, excess = profile(rotated, zeta, b_last + tilt * (zeta - zeta_last), buffers, EXACT)
         if zeta != zeta_last:
             tilt = (b - b_last) / (zeta - zeta_last)
         zeta_last, b_last = zeta, b
-        contour = math.exp(min(-fall, 0.0))
+        contour = math.exp(min(-excess, 0.0))
         small = math.exp(-abs(eta))
         density = contour * small / (1.0 + small) ** 2
         kronrod += KRONROD_WEIGHTS[k] * density
@@ -231,26 +234,26 @@ def contours(
         for j in range(len(etas)):
             zeta = etas[j] / norm
             b = optimum[1] + optimum[2] * (zeta - optimum[0])
-            _, fall = profile(rotated, zeta, b, buffers, EXACT)
-            out[i, j] = math.exp(min(-fall, 0.0))
+            _, excess = profile(rotated, zeta, b, buffers, EXACT)
+            out[i, j] = math.exp(min(-excess, 0.0))
     return out
 
 
 @compiled()
-def slope_reach(likelihood: Likelihood, model: Model, drop: float) -> float:
-    """Return a bound on abs(slope) of coefficients within `drop` of the largest log-likelihood."""
+def slope_reach(likelihood: Likelihood, model: Model, largest: float) -> float:
+    """Return a bound on abs(slope) of coefficients with an excess of at most `largest`."""
     optimum, hessian, _ = model
     reach = abs(optimum[1])
     remaining = hessian[1, 1] - hessian[0, 1] ** 2 / hessian[0, 0]
     rotated = in_axes(likelihood, (0.0, 0.0), (0.0, 1.0), 1.0)
     buffers = exp_buffers(likelihood[0].shape[1])
     for sign in (-1.0, 1.0):
-        step = math.sqrt(2.0 * drop / remaining)
+        step = math.sqrt(2.0 * largest / remaining)
         b = -optimum[0]
         for _ in range(60):
             slope = optimum[1] + sign * step
-            b, fall = profile(rotated, slope, b, buffers, EXACT)
-            if fall >= drop:
+            b, excess = profile(rotated, slope, b, buffers, EXACT)
+            if excess >= largest:
                 break
             step *= 1.5
         reach = max(reach, abs(optimum[1] + sign * step))

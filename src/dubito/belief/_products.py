@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dubito._numerics.sums_of_others import sums_of_others
 from dubito.belief._kernels import moebius
 from dubito.belief._sets import from_words, group_equal, to_words
 from dubito.belief.batch import MassBatch
@@ -100,7 +101,7 @@ def _intersect_listed(a: MassBatch, b: MassBatch) -> MassBatch:
         return combine_listed(a, b, np.bitwise_and)
     (single_a, rest_a), (single_b, rest_b) = a._split_singletons(), b._split_singletons()
     agreed = single_a * (single_b + rest_b.contour()) + rest_a.contour() * single_b
-    against = _others(single_b) + rest_b._opposed()
+    against = sums_of_others(single_b) + rest_b._opposed()
     conflict = (single_a * against + rest_a._opposed() * single_b).sum(axis=1, keepdims=True)
     sets, masses = [np.eye(len(single), dtype=bool)[single]], [agreed[:, single]]
     if conflict.any():
@@ -116,14 +117,6 @@ def _intersect_listed(a: MassBatch, b: MassBatch) -> MassBatch:
 def _listed_singletons(batch: MassBatch) -> BoolArray:
     """Return the classes whose singleton is a focal set, (K,)."""
     return np.asarray(batch.focal[batch.focal.sum(axis=1) == 1].any(axis=0))
-
-
-def _others(values: FloatArray) -> FloatArray:
-    """Return for each column the sum of the other columns, without subtraction."""
-    before, after = np.zeros_like(values), np.zeros_like(values)
-    before[:, 1:] = np.cumsum(values[:, :-1], axis=1)
-    after[:, :-1] = np.cumsum(values[:, :0:-1], axis=1)[:, ::-1]
-    return before + after
 
 
 def n_rows_of(a: MassBatch, b: MassBatch) -> int:

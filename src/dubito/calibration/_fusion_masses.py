@@ -173,23 +173,23 @@ class OnAllClasses:
 
     def __init__(self, member: Any, classes: npt.NDArray[Any]) -> None:
         self.member, self.classes = member, classes
-        self.places = np.searchsorted(classes, member.classes_)
+        self.columns = np.searchsorted(classes, member.classes_)
 
     def predict_bounds(self, X: Any) -> Bounds:
         """Return bounds: unknown classes are fully plausible, and no class is certain."""
         own = self.member.predict_bounds(X)
         lower = np.zeros((len(own), len(self.classes)))
         upper = np.ones_like(lower)
-        upper[:, self.places] = own.upper
-        if len(self.places) == len(self.classes):  # all known, but in another order
-            lower[:, self.places] = own.lower
+        upper[:, self.columns] = own.upper
+        if len(self.columns) == len(self.classes):  # all known, but in another order
+            lower[:, self.columns] = own.lower
         return Bounds(lower, upper)
 
     def predict_mass(self, X: Any) -> MassBatch:
         """Return masses on all classes."""
         own = self.member.predict_mass(X)
         focal = np.ones((len(own.focal), len(self.classes)), dtype=bool)
-        focal[:, self.places] = own.focal
+        focal[:, self.columns] = own.focal
         return MassBatch(self.classes, focal, own.mass)
 
 

@@ -21,8 +21,8 @@ from dubito.calibration._kernels.joint_softmax import (
     CERTIFIED,
     SoftmaxFit,
     SoftmaxLikelihood,
+    belief_and_plausibility,
     fit_softmax_model,
-    lower_and_upper,
     quadratic_softmax_likelihood,
     softmax_likelihood,
 )
@@ -92,7 +92,7 @@ class SoftmaxJointModel:
 
     def bounds(self, scores: FloatArray, threads: int) -> tuple[FloatArray, FloatArray]:
         """Return lower and upper probabilities, each (n, K)."""
-        compute = stepped_bounds if self.flat else lower_and_upper
+        compute = stepped_bounds if self.flat else belief_and_plausibility
         bounds = compute(self.belief_likelihood, self._queries(scores), threads=threads)
         return including(self.proba(scores), bounds)
 

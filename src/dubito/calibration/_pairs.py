@@ -29,8 +29,8 @@ def named_calibrator(calibrator: str | BaseCalibrator) -> BaseCalibrator:
     """Return a calibrator as it is, or the one of that name with its default parameters."""
     if not isinstance(calibrator, str):
         return calibrator
-    kind: type[BaseCalibrator] = getattr(import_module(__package__), CALIBRATORS[calibrator])
-    return kind()
+    cls: type[BaseCalibrator] = getattr(import_module(__package__), CALIBRATORS[calibrator])
+    return cls()
 
 
 def check_scores(

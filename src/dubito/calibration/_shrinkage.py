@@ -100,7 +100,7 @@ class ShrunkenCalibrator(TwoClassMassMixin, BaseCalibrator):
         self.base_slope_ = float(slope.theta / unit)
         self.ridge_ = strengths
         self.gradient_norm_ = fit.gradient_norm / model.total
-        warn_unless_converged(self, max(self.gradient_norm_, slope.gradient))
+        warn_unless_converged(self, max(self.gradient_norm_, slope.gradient_norm))
         self.n_iter_ = fit.n_iter
         self._set_parameters(fit.x, slope.theta, scale, unit)
         self._unit, self._n_parameters = unit, len(model.groups)

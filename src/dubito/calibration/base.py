@@ -352,7 +352,7 @@ def has_two_classes(estimator: Any) -> bool:
     )
 
 
-def read_theta(theta: npt.ArrayLike) -> FloatArray:
+def check_theta(theta: npt.ArrayLike) -> FloatArray:
     """Return checked probabilities at which a contour is evaluated."""
     values = as_float_array(theta, "theta", ndim=1)
     if ((values < 0) | (values > 1)).any():

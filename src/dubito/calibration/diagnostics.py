@@ -198,8 +198,9 @@ def warn_of_mismatch(
         )
     elif mismatch.order is None:
         finding = (
-            "rows score their own class lower than the others (mean place "
-            f"{mismatch.given:.2f} of 0 to 1). Higher must mean more likely: negate the scores"
+            "rows score their own class lower than the others (mean rank "
+            f"{mismatch.given:.2f}; 0 lowest, 1 highest). Higher must mean more likely: negate "
+            "the scores"
         )
     else:
         finding = _describe_moved_columns(mismatch, classes)
@@ -218,9 +219,9 @@ def _describe_moved_columns(mismatch: Mismatch, classes: npt.NDArray[Any]) -> st
     named = [f"column {order[k]} fits {classes[k]!s}, not {classes[order[k]]!s}" for k in moved[:3]]
     more = f" ({len(moved)} columns in all)" if len(moved) > 3 else ""
     return (
-        f"{', '.join(named)}{more} (mean place of the own class {mismatch.given:.2f} of 0 to 1, "
-        f"and {mismatch.corrected:.2f} so). Name the classes in the order of the columns "
-        "(classes=), or put the columns in the order of the classes"
+        f"{', '.join(named)}{more} (mean rank of the own class {mismatch.given:.2f}, and "
+        f"{mismatch.corrected:.2f} so; 0 lowest, 1 highest). Name the classes in the order of the "
+        "columns (classes=), or put the columns in the order of the classes"
     )
 
 

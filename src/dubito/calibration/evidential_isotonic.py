@@ -51,8 +51,8 @@ class EvidentialIsotonicMap:
 
     def level_bounds(self, score: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
         """Return bounds that include the event's probability at a confidence level, each (n,)."""
-        read = neighbour_bounds if self.exact else widened_bounds
-        return read(*self._knots_left(score), self.successes, self.failures, level)
+        bounds_at = neighbour_bounds if self.exact else widened_bounds
+        return bounds_at(*self._knots_left(score), self.successes, self.failures, level)
 
     def contour(self, score: FloatArray, theta: FloatArray) -> FloatArray:
         """Return the plausibility of each probability θ for each score, (n, len(theta))."""

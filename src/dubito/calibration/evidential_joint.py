@@ -13,7 +13,7 @@ from dubito._compat import Interval, StrOptions
 from dubito._wording import counted
 from dubito.calibration._joint_logistic import JointSettings, fit_binary
 from dubito.calibration._joint_softmax import fit_softmax
-from dubito.calibration.base import BaseCalibrator, TwoClassMassMixin, read_theta
+from dubito.calibration.base import BaseCalibrator, TwoClassMassMixin, check_theta
 from dubito.calibration.diagnostics import find_mismatch, warn_of_mismatch
 from dubito.calibration.errors import CalibrationInputError, warn_unless_converged
 from dubito.calibration.scores import (
@@ -277,7 +277,7 @@ class EvidentialJointCalibrator(TwoClassMassMixin, BaseCalibrator):
         -------
         ndarray of shape (n, t)
         """
-        values = read_theta(theta)
+        values = check_theta(theta)
         parts = [
             self.model_.contour(self._joint_scores(part), values, effective_n_jobs(self.n_jobs))
             for part in self._chunks(scores)

@@ -46,7 +46,8 @@ def slope_belief(
     scores: FloatArray, points: QuadraturePoints, slope: float, coupling: str
 ) -> tuple[FloatArray, FloatArray]:
     """Return belief and plausibility at `shifted_scores`, including the probability."""
-    return including(softmax_rows(slope * scores), slope_couplings.bounds(scores, points, coupling))
+    bounds = slope_couplings.belief_and_plausibility(scores, points, coupling)
+    return including(softmax_rows(slope * scores), bounds)
 
 
 def slope_at_level(
@@ -54,7 +55,8 @@ def slope_at_level(
 ) -> tuple[FloatArray, FloatArray]:
     """Return bounds at a level at `shifted_scores`, including the probability."""
     interval = slope_level.slope_interval(likelihoods, level)
-    return including(softmax_rows(slope * scores), slope_level.envelope(scores, interval))
+    bounds = slope_level.extreme_probabilities(scores, interval)
+    return including(softmax_rows(slope * scores), bounds)
 
 
 def _has_mass(self: Any) -> bool:
@@ -222,9 +224,9 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
         self._fitted = slope_likelihood.fit_likelihood(scores, weight, linear)
         self._level_likelihoods = slope_level.slope_level_likelihoods(scores, y, weight)
         self.slope_ = self._fitted.slope
-        self.gradient_norm_ = self._fitted.gradient
+        self.gradient_norm_ = self._fitted.gradient_norm
         fits = (self._fitted, *self._level_likelihoods)
-        warn_unless_converged(self, max(fit.gradient for fit in fits))
+        warn_unless_converged(self, max(fit.gradient_norm for fit in fits))
         self.n_iter_ = self._fitted.n_iter
         self.quadrature_ = quadrature_points(
             self._fitted, self.n_points, refine=_REFINE[self.coupling]

@@ -34,22 +34,22 @@ class IsotonicMap(UncachedStateMixin):
     failures: FloatArray
 
     @cached_property
-    def evidential(self) -> EvidentialIsotonicMap:
+    def evidential_map(self) -> EvidentialIsotonicMap:
         """The evidential map of the same counts."""
         bounds = belief_steps(self.successes, self.failures)
         return EvidentialIsotonicMap(self.knots, self.successes, self.failures, *bounds)
 
     def bounds(self, score: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return belief and plausibility of the event for each score, each (n,)."""
-        return including(self.proba(score), self.evidential.bounds(score))
+        return including(self.proba(score), self.evidential_map.bounds(score))
 
     def level_bounds(self, score: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
         """Return bounds that include the event's probability at a confidence level, each (n,)."""
-        return including(self.proba(score), self.evidential.level_bounds(score, level))
+        return including(self.proba(score), self.evidential_map.level_bounds(score, level))
 
     def contour(self, score: FloatArray, theta: FloatArray) -> FloatArray:
         """Return the plausibility of each probability θ for each score, (n, len(theta))."""
-        return self.evidential.contour(score, theta)
+        return self.evidential_map.contour(score, theta)
 
     def proba(self, score: FloatArray) -> FloatArray:
         """Return the probability of the event for each score, (n,)."""

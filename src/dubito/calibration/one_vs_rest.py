@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from dubito.calibration.base import BaseCalibrator, TwoClassMassMixin, read_theta
+from dubito._numerics.sums_of_others import sums_of_others
+from dubito.calibration.base import BaseCalibrator, TwoClassMassMixin, check_theta
 from dubito.calibration.scores import binary_log_odds, class_log_odds
 from dubito.calibration.uncertainty import including
 
@@ -138,7 +139,7 @@ class OneVsRestCalibrator(TwoClassMassMixin, BaseCalibrator):
         -------
         ndarray of shape (n, t), or (n, K, t) with more than two classes
         """
-        values = read_theta(theta)
+        values = check_theta(theta)
         odds = self._log_odds(self._read(scores))
         contours = [m.contour(odds[:, k], values) for k, m in enumerate(self.maps_)]
         return contours[0] if len(contours) == 1 else np.stack(contours, axis=1)
@@ -162,15 +163,9 @@ def normalise_bounds(lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, 
     """Return the range of the normalised probabilities, from bounds of one event or of K."""
     if lower.shape[1] == 1:
         return np.hstack([1 - upper, lower]), np.hstack([1 - lower, upper])
-    return _fraction(lower, _rest(upper), 0.0), _fraction(upper, _rest(lower), 1.0)
-
-
-def _rest(values: FloatArray) -> FloatArray:
-    """Return the sum of the other entries of each row; subtraction would cancel digits."""
-    rest = np.zeros_like(values)
-    np.cumsum(values[:, :-1], axis=1, out=rest[:, 1:])
-    rest[:, :-1] += np.cumsum(values[:, :0:-1], axis=1)[:, ::-1]
-    return rest
+    return _fraction(lower, sums_of_others(upper), 0.0), _fraction(
+        upper, sums_of_others(lower), 1.0
+    )
 
 
 def _fraction(part: FloatArray, rest: FloatArray, otherwise: float) -> FloatArray:

@@ -130,7 +130,7 @@ class TemperatureCalibrator(TwoClassMassMixin, AffineMixin, BaseCalibrator):
         fit = fit_slope(u, y, weight, pseudo)
         self.slope_ = float(fit.theta / unit)
         self.temperature_ = float(unit / fit.theta) if fit.theta > 0 else np.inf
-        self.gradient_norm_ = float(fit.gradient)
+        self.gradient_norm_ = float(fit.gradient_norm)
         warn_unless_converged(self, self.gradient_norm_)
         self.n_iter_ = fit.n_iter
         self._rows = slope_rows(u, y, weight, fit.theta, pseudo)

@@ -48,7 +48,10 @@ class VennAbersMap(EvidentialIsotonicMap):
 
 
 def _has_contour(calibrator: Any) -> bool:
-    """Return True if maps are of a class against the rest; else raise an AttributeError."""
+    """Return True if each map is of one class against the rest, so that contours exist.
+
+    Else raise an AttributeError.
+    """
     if not getattr(calibrator, "one_against_one_", False):
         return True
     raise AttributeError(
@@ -190,7 +193,7 @@ class VennAbersCalibrator(OneVsRestCalibrator):
     def _level_bounds(self, table: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
         if not self.one_against_one_:
             return super()._level_bounds(table, level)
-        # Bonferroni: the bounds of all pairs of a class hold together at the level.
+        # Bonferroni: the bounds of all pairs of a class are valid together.
         of_pairs = level_of_each(level, len(self.classes_) - 1)
         bounds = self._couple(table, lambda m, margin: m.level_bounds(margin, of_pairs))
         return including(self._proba(table), bounds)

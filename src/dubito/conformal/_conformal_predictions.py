@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from dubito._compat import pick
 from dubito._validation import check_level, no_level
 from dubito.belief import Bounds, MassBatch
+from dubito.calibration.uncertainty import including
 from dubito.conformal._estimator_predictions import EstimatorPredictionMixin
 from dubito.conformal.contours import confidence_sets, consonant_bounds, nested_masses, raised
 from dubito.conformal.p_values import (
@@ -183,8 +184,7 @@ class ConformalPredictionMixin(EstimatorPredictionMixin):
         self._refuse_level(level)
         lower, upper = consonant_bounds(raised(self.predict_contour(X)))
         if hasattr(self.estimator_, "predict_proba"):
-            proba = self.predict_proba(X)
-            lower, upper = np.minimum(lower, proba), np.maximum(upper, proba)
+            lower, upper = including(self.predict_proba(X), (lower, upper))
         return Bounds(lower, upper)
 
     def _refuse_level(self, level: Any) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import expit
 
 from dubito._validation import level_of_each
+from dubito.calibration.uncertainty import including
 from dubito.dichotomies._kernels.leaf_order import in_leaf_order
 from dubito.dichotomies._kernels.tree_paths import (
     class_bounds,
@@ -91,9 +92,8 @@ class TreeModel:
         if level is None:
             return self.maps.bounds(scores)
         node_level = level_of_each(level, max(self.depth, 1))
-        lower, upper = self.maps.level_bounds(scores, node_level)
         proba = expit(self._clipped(self.maps.log_odds(scores)))
-        return np.minimum(lower, proba), np.maximum(upper, proba)
+        return including(proba, self.maps.level_bounds(scores, node_level))
 
     def search_top(self, X: Any, k: int) -> tuple[IntArray, FloatArray, BoolArray] | None:
         """Return the k best columns of each row, their log-probabilities, and which rows are done.

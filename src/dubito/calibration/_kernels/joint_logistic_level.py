@@ -62,8 +62,8 @@ def joint_level_likelihoods(
     """Return both fitted likelihoods of a design (n, p), events and positive sample weights."""
     _, scaled = bases_of_span(design, weight)
     rank = scaled.shape[1]
-    target, raw = level_targets(event, weight, rank)
-    shrunk = joint_likelihood(design, target, weight, np.zeros(design.shape[1]))
+    raw_target, shrunk_target = level_targets(event, weight, rank)
+    shrunk = joint_likelihood(design, shrunk_target, weight, np.zeros(design.shape[1]))
     zeros = np.zeros(rank)
     if not rank:  # rows that are all zero, without a bias: the log-odds are 0
         empty = np.zeros((design.shape[1], 0))
@@ -71,16 +71,16 @@ def joint_level_likelihoods(
             shrunk, shrunk.at_estimate, shrunk.coef, zeros, empty, False, 0.0
         )
     coordinates = design @ scaled
-    fit = fit_logistic(coordinates, raw, weight, zeros, zeros, start=shrunk.fit.coef)
+    fit = fit_logistic(coordinates, raw_target, weight, zeros, zeros, start=shrunk.fit.coef)
     coef, eta, rows = scaled @ fit.coef, coordinates @ fit.coef, shrunk.rows.T
     hessian = (rows * (weight * expit(eta) * expit(-eta))[:, None]).T @ rows
     values, axes = np.linalg.eigh(hessian)
     white = axes / np.sqrt(np.maximum(values, 1e-14))
     # The minimum of Σw[ζ(η) - tη] is divided over the rows.
-    offset = raw * shrunk.at_estimate[1] + fit.objective / weight.sum()
+    offset = raw_target * shrunk.at_estimate[1] + fit.objective / weight.sum()
     return JointLevelLikelihoods(
         shrunk=shrunk,
-        raw_at_estimate=np.stack([weight, shrunk.at_estimate[1], offset, raw]),
+        raw_at_estimate=np.stack([weight, shrunk.at_estimate[1], offset, raw_target]),
         raw_coef=coef,
         raw_whitened_coef=np.linalg.pinv(shrunk.whiten) @ (coef - shrunk.coef),
         raw_whiten=shrunk.whiten @ white,

@@ -304,10 +304,14 @@ def _hessian_at_estimate(likelihood: SoftmaxLikelihood) -> FloatArray:
     return hessian
 
 
-def lower_and_upper(
+def belief_and_plausibility(
     likelihood: SoftmaxLikelihood, queries: FloatArray, *, threads: int = 1
 ) -> tuple[FloatArray, FloatArray]:
-    """Return mean lower and upper probabilities of each class at queries (m, K, p), each (m, K)."""
+    """Return belief and plausibility of each class at queries (m, K, p), each (m, K).
+
+    They are the means, over the relative likelihood γ, of the least and greatest probabilities in
+    the level set of γ.
+    """
     from dubito.calibration._kernels.joint_softmax_compiled import mean_envelope  # noqa: PLC0415 - loads numba
 
     return within_span(mean_envelope, likelihood, queries, _TOLERANCE, threads)

@@ -129,11 +129,11 @@ def stepped_bounds(
 ) -> tuple[FloatArray, FloatArray]:
     r"""Return lower and upper probabilities averaged over all level sets, never too narrow.
 
-    The same average as `joint_softmax.lower_and_upper`, for likelihoods that are flat in some
-    directions, on which that may lose solution paths. Upper probabilities increase with r, where
-    the relative likelihood is :math:`e^{-r^2/2}`. It is divided into intervals of equal width, and
-    on each the bound at the larger r is taken, with the optimality gap of the path included: too
-    wide by at most the width of an interval.
+    The same average as `joint_softmax.belief_and_plausibility`, for likelihoods that are flat in
+    some directions, on which that may lose solution paths. Upper probabilities increase with r,
+    where the relative likelihood is :math:`e^{-r^2/2}`. It is divided into intervals of equal
+    width, and on each the bound at the larger r is taken, with the optimality gap of the path
+    included: too wide by at most the width of an interval.
     """
     lower, upper = np.zeros(queries.shape[:2]), np.full(queries.shape[:2], 1.0 / _STEPS)
     low, high = np.zeros_like(lower), np.ones_like(upper)

@@ -126,11 +126,11 @@ def _integral_of_positive(values: FloatArray, weight: FloatArray) -> FloatArray:
     first, last = first.reshape(total.shape), last.reshape(total.shape)
     crossed = np.sign(first) * np.sign(last) < 0  # the product of the values may overflow
     if weight.any() and crossed.any():
-        total[crossed] = _cut_integral(values[:, crossed], weight)
+        total[crossed] = _integral_beyond_root(values[:, crossed], weight)
     return total
 
 
-def _cut_integral(values: FloatArray, weight: FloatArray) -> FloatArray:
+def _integral_beyond_root(values: FloatArray, weight: FloatArray) -> FloatArray:
     """Return the integral of values with one root over the part of a panel where they are > 0."""
     root, rising = _root(_BASIS @ values)
     left_integral = np.stack([_polynomial(_INTEGRALS[:, [q]], root) for q in range(PANEL)])
@@ -248,7 +248,7 @@ def _inner_extremum(g0: FloatArray, d0: FloatArray, g1: FloatArray, d1: FloatArr
     return np.clip(value, 0.0, 1.0)
 
 
-def bounds(
+def belief_and_plausibility(
     scores: FloatArray, points: QuadraturePoints, coupling: str
 ) -> tuple[FloatArray, FloatArray]:
     """Return belief and plausibility of each class, for scores at most 0 in any order."""

@@ -176,7 +176,7 @@ def _probabilities(s, p, derivative, buffers):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _cut_integral(v, weight, tables):  # type: ignore[no-untyped-def]
+def _integral_beyond_root(v, weight, tables):  # type: ignore[no-untyped-def]
     """Return the integral of values with one root over the part of a panel where they are > 0."""
     basis, _, panel_weights, integrals = tables
     c0 = basis[0, 0] * v[0] + basis[0, 1] * v[1] + basis[0, 2] * v[2] + basis[0, 3] * v[3]
@@ -228,7 +228,7 @@ def _add_positive(v, weight, sign, panel_tables, out):  # type: ignore[no-untype
         out[i] += sign * total if crossed[i] >= 0 else 0.0
     for i in range(out.size):
         if crossed[i] < 0:
-            out[i] += sign * _cut_integral((v0[i], v1[i], v2[i], v3[i]), weight, tables)
+            out[i] += sign * _integral_beyond_root((v0[i], v1[i], v2[i], v3[i]), weight, tables)
 
 
 @compiled(fastmath={"contract"})

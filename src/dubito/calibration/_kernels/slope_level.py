@@ -85,10 +85,12 @@ def _level_set(fit: SlopeLikelihood, excess: FloatArray) -> tuple[float, float]:
     return low, fit.slope + float(up[0])
 
 
-def envelope(scores: FloatArray, interval: tuple[float, float]) -> tuple[FloatArray, FloatArray]:
+def extreme_probabilities(
+    scores: FloatArray, interval: tuple[float, float]
+) -> tuple[FloatArray, FloatArray]:
     """Return least and greatest probabilities over an interval of slopes, for scores at most 0."""
-    from dubito.calibration._kernels.slope_level_compiled import envelope as write  # noqa: PLC0415
+    from dubito.calibration._kernels.slope_level_compiled import write_extremes  # noqa: PLC0415
 
     lower, upper = np.empty_like(scores), np.empty_like(scores)
-    write(np.ascontiguousarray(scores), interval, lower, upper)
+    write_extremes(np.ascontiguousarray(scores), interval, lower, upper)
     return lower, upper

@@ -217,7 +217,7 @@ def _in_units(
 
 
 @compiled()
-def envelope(
+def write_extremes(
     scores: FloatArray, interval: tuple[float, float], lower: FloatArray, upper: FloatArray
 ) -> None:
     """Write the least and greatest p_k over slopes in an interval whose upper end may be infinite.

@@ -39,7 +39,7 @@ class SlopeLikelihood(NamedTuple):
     """
 
     slope: float
-    gradient: float
+    gradient_norm: float
     n_iter: int
     score_range: float  # the largest range of a row of scores
     below: ExcessCurve

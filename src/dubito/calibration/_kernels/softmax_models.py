@@ -36,7 +36,7 @@ class Slope(NamedTuple):
     """A fitted slope and its certificate."""
 
     theta: float
-    gradient: float  # of the mean negative log-likelihood in log θ (in θ when it is 0)
+    gradient_norm: float  # of the mean negative log-likelihood in log θ (in θ when it is 0)
     n_iter: int  # passes over all rows
 
 

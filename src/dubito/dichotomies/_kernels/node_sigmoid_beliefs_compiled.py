@@ -55,7 +55,8 @@ _CONVERGED = 3e-9
 #: Panels of angles are not halved below this width.
 _NARROWEST = 1e-4
 
-#: Log-odds, and falls of the log-likelihood, beyond which less than 2e-11 is left to integrate.
+#: Log-odds, and excess, the maximum of the log-likelihood minus its value, beyond which less than
+#: 2e-11 is left to integrate.
 _FAR = 25.0
 
 #: Number of profiles on a panel of s, and its width: exp(-3.55²/2) = 0.002, so that the contour
@@ -69,7 +70,7 @@ _SMALL_DEVIATION = 0.15
 #: Largest change of the contour that the last coefficients of ρ/s may cause.
 _SERIES_ERROR = 3e-9
 
-#: Accuracy of profiles (`logistic_profile_compiled.profile`): falls are exact to about 1e-9.
+#: Accuracy of profiles (`logistic_profile_compiled.profile`): the excess is exact to about 1e-9.
 _ACCURACY = 1e-6
 
 #: Gauss-Legendre rule of the integral over log-odds, applied to each stretch of this length.
@@ -94,10 +95,10 @@ def _root_series(
     roots = np.empty(_PROFILES)
     for i in range(_PROFILES - 1, -1, -1):
         s = middle + half * _S_POINTS[i]
-        b, fall = profile(rotated, s, b_last + tilt * (s - s_last), buffers, _ACCURACY)
+        b, excess = profile(rotated, s, b_last + tilt * (s - s_last), buffers, _ACCURACY)
         tilt = (b - b_last) / (s - s_last)
         s_last, b_last = s, b
-        roots[i] = math.sqrt(2.0 * max(fall, 0.0)) / s
+        roots[i] = math.sqrt(2.0 * max(excess, 0.0)) / s
     return _TO_ROOTS @ roots, (s_last, b_last, tilt)
 
 
@@ -127,9 +128,9 @@ def _upper_integral(
     here, end = max(-_FAR - best, 0.0) / deviation, (_FAR - best) / deviation
     last = (0.0, 0.0, 0.0)
     if here > 0.0:
-        b, fall = profile(rotated, here, 0.0, buffers, _ACCURACY)
+        b, excess = profile(rotated, here, 0.0, buffers, _ACCURACY)
         last = (here, b, b / here)
-        if fall > _FAR:
+        if excess > _FAR:
             return 0.0
     area, width = 0.0, _WIDTH if deviation > _SMALL_DEVIATION else 2.0 * _WIDTH
     while here < end:
