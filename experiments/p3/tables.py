@@ -151,7 +151,7 @@ def _caution(results: Results) -> list[str]:
             )
     words = (
         "**Caution** with c tuned by u80. Undecided: rows with more than one class, in per cent; "
-        "among these, sets that hold the class (Figures 3a and 3b), and rows the precise model "
+        "among these, sets that contain the class (Figures 3a and 3b), and rows the precise model "
         "gets right. Nothing left out: accuracy of QDA as scikit-learn computed it in 2019. "
         "Singular: folds in which some class has no variance in some direction. Unsettled: "
         "searches for test rows stopped at the limit of subproblems, which keep a class in the set."

@@ -49,7 +49,7 @@ _WITHOUT_LEVEL = {
         "lower and upper probability",
         "They are the least and the largest probability while the mean of each class moves within "
         "its box. They have no confidence level: nothing is promised about how often they "
-        "include the true probability.",
+        "contain the true probability.",
     ),
     "conformal": BoundsMeaning(
         "conformal",
@@ -58,7 +58,7 @@ _WITHOUT_LEVEL = {
         "conformal plausibility",
         "conformal belief and plausibility",
         "The plausibility of a class is its conformal p-value, raised so that the largest is 1. "
-        "The promise is made by the sets, which hold the true class as often as their coverage "
+        "The promise is made by the sets, which contain the true class as often as their coverage "
         "says; nothing is promised about probabilities.",
     ),
     "venn_abers": BoundsMeaning(
@@ -68,7 +68,7 @@ _WITHOUT_LEVEL = {
         "upper Venn-Abers probability",
         "Venn-Abers probabilities",
         "One of the two is calibrated: of the cases that it gives a probability, that fraction "
-        "happens. Nothing is promised about how often they include the true probability.",
+        "happens. Nothing is promised about how often they contain the true probability.",
     ),
 }
 
@@ -104,7 +104,7 @@ def bounds_meaning(model: Any, level: float | None = None) -> BoundsMeaning:
         f"lower bound (level {level:.15g})",
         f"upper bound (level {level:.15g})",
         f"bounds at level {level:.15g}",
-        f"They include the true probability of a class, given its scores, in {100 * level:.15g}% "
+        f"They contain the true probability of a class, given its scores, in {100 * level:.15g}% "
         "of the cases or more, if the model has the right form and the cases are of the kind it "
         "was fitted on.",
     )

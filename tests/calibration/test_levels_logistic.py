@@ -271,7 +271,7 @@ def test_prediction_leaves_the_model_as_it_was():
 
 
 def coverage(n, n_scores, prior, gap, repeats=120):
-    """Return how often bounds held the truth, for each level and repetition, and widths at 0.9.
+    """Return how often bounds contain the truth, for each level and repetition, and widths at 0.9.
 
     Widths are relative to the Laplace interval, the estimate's log-odds ± t standard errors.
     """

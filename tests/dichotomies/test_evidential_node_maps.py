@@ -40,7 +40,7 @@ X, Y = make_many_classes(600, n_classes=9, n_features=6, random_state=0)
 
 
 def widened(maps, queries, level):
-    """Return the bounds of nodes, widened to include the estimate as those of a calibrator are."""
+    """Return the bounds of nodes, widened to contain the estimate as those of a calibrator are."""
     lower, upper = maps.level_bounds(queries, level)
     proba = expit(maps.log_odds(queries))
     return np.minimum(lower, proba), np.maximum(upper, proba)

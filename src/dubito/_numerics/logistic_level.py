@@ -1,4 +1,4 @@
-r"""Bounds of a logistic curve that include the true probability at a confidence level.
+r"""Bounds of a logistic curve that contain the true probability at a confidence level.
 
 They are the hull of the cuts :math:`\{\eta:-2\log pl(\eta)\le t^2\}`, :math:`t^2` the quantile of
 :math:`\chi^2_1` at the level, of two contours. With few rows the cut of the raw likelihood leaves

@@ -136,7 +136,7 @@ def _discount_class(batch: MassBatch, k: int, rate: FloatArray) -> MassBatch:
 
 
 def condition(source: M, subset: Subset) -> M:
-    r"""Return a source conditioned on a subset that holds the true class (Dempster's conditioning).
+    r"""Return a source conditioned on a subset that contains the truth (Dempster's conditioning).
 
     :math:`m(A|B)=\sum_{C\cap B=A}m(C)/\mathrm{Pl}(B)`, the same as combining with all mass on B.
 

@@ -53,7 +53,7 @@ class JointCombination:
         return self.calibrator.predict_bounds(self._table(inputs))
 
     def level_bounds(self, inputs: Inputs, level: float) -> Bounds:
-        """Return bounds that include the true probability at a confidence level."""
+        """Return bounds that contain the true probability at a confidence level."""
         return self.calibrator.predict_bounds(self._table(inputs), level)
 
     def mass(self, inputs: Inputs) -> MassBatch:

@@ -214,7 +214,7 @@ class AutoCalibrator(TwoClassMassMixin, BaseCalibrator):
 
     Notes
     -----
-    Bounds are the means of those of the two maps, with the same weights, widened to include
+    Bounds are the means of those of the two maps, with the same weights, widened to contain
     the probability. Limit and weights are treated as known.
 
     The number of limits tried, the gain of four units, 200 rows, a quarter of a row and the prior
@@ -339,7 +339,7 @@ class AutoCalibrator(TwoClassMassMixin, BaseCalibrator):
     def _pooled_bounds(
         self, table: FloatArray, level: float | None
     ) -> tuple[FloatArray, FloatArray]:
-        """Return the weighted means of the maps' bounds, widened to include the probability.
+        """Return the weighted means of the maps' bounds, widened to contain the probability.
 
         The base rates are left out: they keep probabilities away from 0 and 1, which may be the
         true ones.

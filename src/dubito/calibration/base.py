@@ -50,7 +50,7 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
 
     A subclass implements `_fit(table, y, weight)`, `_proba(table)`, `_bounds(table)` and
     `_level_bounds(table, level)`, where `table` is an (n, columns) array of finite scores, `y`
-    holds column numbers and `weight` positive sample weights. Bounds must include the probability.
+    holds column numbers and `weight` positive sample weights. Bounds must contain the probability.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -223,7 +223,7 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
 
     @abstractmethod
     def _level_bounds(self, table: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-        """Return bounds (n, K) that include the true probability at a confidence level."""
+        """Return bounds (n, K) that contain the true probability at a confidence level."""
 
     def _warn_of_mismatch(self, table: FloatArray, y: IntArray, weight: FloatArray) -> None:
         """Warn if scores contradict the labels, or if columns fit other labels."""

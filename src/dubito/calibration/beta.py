@@ -94,7 +94,7 @@ class BetaCalibrator(OneVsRestCalibrator):
     deviation of their own size around each other; in the direction in which both grow,
     standard errors down and up come from the likelihood itself. That a and b are not negative is
     not used. Belief and plausibility are centred at the fitted map, ``level=0.9`` at that of the
-    weakest ridge; both are widened to include the probability.
+    weakest ridge; both are widened to contain the probability.
 
     References
     ----------

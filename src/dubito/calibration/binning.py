@@ -195,7 +195,7 @@ class BinningCalibrator(BinnedCalibrator):
     base rate at the weight 1/(n+1) of one row, so that none is 0.
 
     ``predict_bounds``, also with ``level=0.9``, is that of `EvidentialBinningCalibrator`, widened
-    to include the probability.
+    to contain the probability.
 
     Parameters
     ----------

@@ -303,7 +303,7 @@ def warn_of_misfit(calibrator: Any, misfit: float) -> None:
     warnings.warn(
         f"{type(calibrator).__name__}: in {misfit:.0%} of the calibration rows compared, the "
         "interval of the fitted probability and that of an isotonic fit have no value in common. "
-        "The form of the map is wrong there, and bounds at a level may include the true "
+        "The form of the map is wrong there, and bounds at a level may contain the true "
         f"probability less often. {advice}",
         MisfitWarning,
         stacklevel=user_stacklevel(),

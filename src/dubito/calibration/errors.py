@@ -19,7 +19,7 @@ class CalibrationInputError(ValueError):
 class MisfitWarning(UserWarning):
     """Bounds at a level come from a parametric map whose form the calibration rows contradict.
 
-    They may include the true probability less often than the level promises. `misfit_` of the
+    They may contain the true probability less often than the level promises. `misfit_` of the
     calibrator is the fraction of the rows compared where its interval and an isotonic one are
     disjoint; the warning is given above 1/6. Use `EvidentialIsotonicCalibrator`, which assumes no
     form, or a map with more parameters.

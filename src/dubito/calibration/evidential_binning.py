@@ -62,7 +62,7 @@ class EvidentialBinningCalibrator(BinnedCalibrator):
     0 or 1, as :math:`\hat\theta` is in a bin with one class only, and 1/2 in a bin without rows.
 
     ``predict_bounds(scores, level=0.9)`` gives the limits of Clopper and Pearson in the bin of each
-    score, widened to include the probability: quantiles of Beta(k, n-k+1) and Beta(k+1, n-k), 0 and
+    score, widened to contain the probability: quantiles of Beta(k, n-k+1) and Beta(k+1, n-k), 0 and
     1 without rows. They include the **mean probability of the bin** with at least this frequency,
     if the bins were chosen without the labels, as with a fixed `n_bins`; the probability at a score
     differs from that mean by as much as it changes within the bin.

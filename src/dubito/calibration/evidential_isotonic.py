@@ -97,7 +97,7 @@ class EvidentialIsotonicCalibrator(OneVsRestCalibrator):
     0 or 1, as the isotonic estimate is beyond the last error of the classifier. The estimate itself
     is that of `IsotonicCalibrator`.
 
-    **Bounds at a level.** ``predict_bounds(scores, level=0.9)`` gives, widened to include the
+    **Bounds at a level.** ``predict_bounds(scores, level=0.9)`` gives, widened to contain the
     probability, the ends of
 
     .. math:: \{\theta:-2\log\mathrm{pl}(\theta;s)\le D\},

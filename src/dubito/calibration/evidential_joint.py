@@ -51,7 +51,7 @@ class EvidentialJointCalibrator(TwoClassMassMixin, BaseCalibrator):
     .. math:: \mathrm{Bel}=\hat\theta-\int_0^{\hat\theta}pl(u)\,du,\qquad
         \mathrm{Pl}=\hat\theta+\int_{\hat\theta}^1pl(u)\,du.
 
-    ``predict_bounds(scores, level=0.9)`` includes the true probability at least nine times in ten
+    ``predict_bounds(scores, level=0.9)`` contains the true probability at least nine times in ten
     if the model's form is right. For two classes it is the hull of the cuts
     :math:`\{\theta:-2\log pl(\theta)\le\chi^2_1(0.9)\}` of two likelihoods without a ridge: of raw
     targets, and of p/2 pseudo-observations of unknown label added to the rows, p the number of
@@ -251,7 +251,7 @@ class EvidentialJointCalibrator(TwoClassMassMixin, BaseCalibrator):
         return self.model_.bounds(self._joint_scores(table), effective_n_jobs(self.n_jobs))
 
     def _level_bounds(self, table: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-        """Return the model's bounds at the level, widened to include its probabilities.
+        """Return the model's bounds at the level, widened to contain its probabilities.
 
         The estimate may have other targets than the bounds, or a ridge.
         """

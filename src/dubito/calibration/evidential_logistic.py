@@ -108,7 +108,7 @@ class EvidentialLogisticCalibrator(OneVsRestCalibrator):
     .. math:: \mathrm{Bel}=\hat\theta-\int_0^{\hat\theta}pl_s(u)\,du,\qquad
         \mathrm{Pl}=\hat\theta+\int_{\hat\theta}^1pl_s(u)\,du.
 
-    ``predict_bounds(scores, level=0.9)`` includes the true probability at least nine times in ten
+    ``predict_bounds(scores, level=0.9)`` contains the true probability at least nine times in ten
     if it is a sigmoid of the score: it is the hull of the cuts
     :math:`\{\theta:-2\log pl_s(\theta)\le\chi^2_1(0.9)\}` of two likelihoods, of raw targets and
     of one pseudo-observation of unknown label added to the rows, whatever ``targets`` is.
@@ -179,7 +179,7 @@ class EvidentialLogisticCalibrator(OneVsRestCalibrator):
            [0.21, 0.24],
            [0.01, 0.59]])
 
-    Bounds that include the true probability nine times in ten, wider with few rows:
+    Bounds that contain the true probability nine times in ten, wider with few rows:
 
     >>> calibrator.predict_bounds([-1.0, 0.1, 1.0], level=0.9).lower.round(2)
     array([[0.43, 0.  ],

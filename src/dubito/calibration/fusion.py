@@ -300,7 +300,7 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
             As in `fit`.
         level : float, optional
             None: belief and plausibility. A number in (0, 1), such as 0.9, with ``method="joint"``:
-            bounds that include the true probability given the members' scores with at least this
+            bounds that contain the true probability given the members' scores with at least this
             frequency.
 
         Returns

@@ -25,7 +25,7 @@ class IsotonicMap(UncachedStateMixin):
     """Fitted values at the distinct scores, linear between them, constant beyond.
 
     Bounds are those of `EvidentialIsotonicCalibrator` from the same counts, computed at the first
-    call and widened to include the fitted values.
+    call and widened to contain the fitted values.
     """
 
     knots: FloatArray
@@ -74,7 +74,7 @@ class IsotonicCalibrator(OneVsRestCalibrator):
     base rate at the weight 1/(n+1) of one row, so that none is 0.
 
     ``predict_bounds``, also with ``level=0.9``, is that of `EvidentialIsotonicCalibrator`, widened
-    to include the probability.
+    to contain the probability.
 
     Parameters
     ----------

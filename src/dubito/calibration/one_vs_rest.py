@@ -110,7 +110,7 @@ class OneVsRestCalibrator(TwoClassMassMixin, BaseCalibrator):
         return self._mixed(lower), self._mixed(upper)
 
     def _level_bounds(self, table: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-        """Return each class's interval against the rest, widened to include its probability.
+        """Return each class's interval against the rest, widened to contain its probability.
 
         The interval of the map of class k includes :math:`P(k|s)` at the level if the map's form
         is right; normalising would widen it by the uncertainty of the other classes.

@@ -95,7 +95,7 @@ class PlattCalibrator(AffineMixin, OneVsRestCalibrator):
 
     ``predict_bounds`` uses the likelihood as `EvidentialLogisticCalibrator` does, computed at the
     first call: of Platt's targets without a ridge, of light ones with it; ``level=0.9`` as there.
-    Bounds are widened to include the probability. Up to 4,096 rows are stored for it; more are
+    Bounds are widened to contain the probability. Up to 4,096 rows are stored for it; more are
     condensed to a few points with the same likelihood.
 
     References

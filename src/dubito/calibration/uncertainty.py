@@ -148,7 +148,7 @@ class SoftmaxMapWithErrors:
 def including(
     proba: FloatArray, bounds: tuple[FloatArray, FloatArray]
 ) -> tuple[FloatArray, FloatArray]:
-    """Return bounds widened to include the probabilities.
+    """Return bounds widened to contain the probabilities.
 
     The two may disagree where they come from different fits, or by rounding.
     """

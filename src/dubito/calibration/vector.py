@@ -124,7 +124,7 @@ class VectorCalibrator(AffineMixin, ShrunkenCalibrator):
     the slope θ is treated as unknown, with standard errors down and up from the likelihood itself.
     Belief and plausibility are integrals of that contour. ``level=0.9`` lets slopes deviate by up
     to 2 in log-odds and gives the interval around the map fitted with those strengths, widened to
-    include the probability. In simulations (2 to 10 classes, 30 to 1,000 rows, truths off the
+    contain the probability. In simulations (2 to 10 classes, 30 to 1,000 rows, truths off the
     temperature map; ``experiments/validity``) it included the true probability in 0.87 or more of
     the rows and classes. Stored for it is the covariance, up to 200 classes in full; beyond, class
     by class, centred at the fitted map.

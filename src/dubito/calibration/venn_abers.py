@@ -78,8 +78,8 @@ class VennAbersCalibrator(OneVsRestCalibrator):
 
     **What is guaranteed.** If calibration rows and new rows are exchangeable, one of the two, that
     of the row's true label, is calibrated, whatever their distribution. :math:`[p_0,p_1]` need not
-    include the probability of the event: with many rows the two are far closer to each other than
-    to it; in simulations with 1,000 rows they included it in 24 % of cases. Bounds that include it
+    contain the probability of the event: with many rows the two are far closer to each other than
+    to it; in simulations with 1,000 rows they contained it in 24 % of cases. Bounds that contain it
     come with ``level=``: those of `EvidentialIsotonicCalibrator`, from the same likelihood.
 
     More than two classes, ``multiclass="ovr"``: one map for each class against the rest,

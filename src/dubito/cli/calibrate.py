@@ -34,7 +34,7 @@ def calibrate(  # noqa: PLR0913 - a command's options
             metavar="NAME",
             help=f"One of {', '.join(METHODS)}. By default auto, which fits as rich a map as the "
             f"rows allow and says what it chose. Scores of several classifiers: {JOINT}; sets that "
-            "hold the true class as often as promised: conformal.",
+            "contain the true class as often as promised: conformal.",
         ),
     ] = "auto",
     input: Annotated[

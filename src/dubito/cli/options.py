@@ -40,7 +40,7 @@ Level = Annotated[
     float | None,
     typer.Option(
         metavar="FRACTION",
-        help="Confidence level of the bounds: 0.9 means that they include the true probability "
+        help="Confidence level of the bounds: 0.9 means that they contain the true probability "
         "9 times in 10. Without it they are belief and plausibility.",
     ),
 ]
@@ -48,7 +48,7 @@ Coverage = Annotated[
     float | None,
     typer.Option(
         metavar="FRACTION",
-        help="How often sets hold the true class; for conformal models, 0.9 by default.",
+        help="How often sets contain the true class; for conformal models, 0.9 by default.",
     ),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of everything that is drawn by chance.")]

@@ -72,7 +72,7 @@ def train(  # noqa: PLR0913 - a command's options
         typer.Option(
             "--conformal",
             metavar=FLAG,
-            help="Sets that hold the true class as often as promised: predict --coverage 0.9.",
+            help="Sets that contain the true class as often as promised: predict --coverage 0.9.",
         ),
     ] = False,
     novelty: Annotated[

@@ -21,7 +21,7 @@ SizeUtility: TypeAlias = str | Callable[[int], float] | npt.ArrayLike
 def set_utility(belief: Belief, utility: SizeUtility = "u65") -> BoolArray:
     r"""Return the set of classes with the largest expected utility.
 
-    A set Y has utility :math:`g(|Y|)` if it holds the true class and 0 otherwise, so the best set
+    A set Y has utility :math:`g(|Y|)` if it contains the truth and 0 otherwise, so the best set
     of each size consists of the most probable classes and the best size maximises
     :math:`g(s)\sum_{i\le s}p_{(i)}`: exact, in O(K log K) per row.
 
@@ -71,7 +71,7 @@ def _most_probable_first(proba: FloatArray) -> IntArray:
 
 
 def _values_by_size(utility: SizeUtility, n_classes: int) -> FloatArray:
-    """Return the utility of sets of size 1..K that hold the true class, (K,)."""
+    """Return the utility of sets of size 1..K that contain the true class, (K,)."""
     sizes = range(1, n_classes + 1)
     if isinstance(utility, str):
         if utility not in ALPHA:

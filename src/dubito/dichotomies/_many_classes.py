@@ -156,7 +156,7 @@ class ManyClassesMixin(CautiousMixin):
         Returns
         -------
         Bounds
-            With ``lower`` and ``upper`` of shape (n, K), which include the probability.
+            With ``lower`` and ``upper`` of shape (n, K), which contain the probability.
         """
         level = check_level(level)
         stacked = self._over_rows(partial(self._stacked_bounds, level), X)

@@ -86,7 +86,7 @@ class TreeModel:
 
         At a level those of each node have the level :math:`1-(1-\text{level})/d`, d the number of
         nodes on the longest path: all bounds on a path are then valid together at the
-        level (Bonferroni). They are widened to include the estimate.
+        level (Bonferroni). They are widened to contain the estimate.
         """
         scores = self.nodes.scores(X)
         if level is None:

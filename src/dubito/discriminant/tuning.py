@@ -44,7 +44,7 @@ class CPath(NamedTuple):
         Mean utility-discounted accuracies.
     mean_set_size : ndarray
     coverage : ndarray
-        Fraction of the sets that hold the true class.
+        Fraction of the sets that contain the true class.
     """
 
     c: FloatArray
@@ -72,8 +72,8 @@ def score_path(critical: FloatArray, codes: IntArray, weight: FloatArray, cs: Fl
     entries = np.sort(critical, axis=1)
     true_entry = critical[np.arange(n), codes]
     sizes = np.arange(1, n_classes + 1)
-    holds = entries >= true_entry[:, None]  # from the j-th entry on the set holds the true class
-    # Classes that enter at the same c fall on one position: the set there holds all of them.
+    contains = entries >= true_entry[:, None]  # whether the set of the first j has the true class
+    # Classes that enter at the same c fall on one position: the set there contains all of them.
     positions = np.searchsorted(cs, entries.ravel(), side="left")
     fraction = weight / weight.sum()
 
@@ -83,10 +83,10 @@ def score_path(critical: FloatArray, codes: IntArray, weight: FloatArray, cs: Fl
 
     return CPath(
         cs,
-        mean_by_c(holds * utility_of_size(sizes, ALPHA["u65"])),
-        mean_by_c(holds * utility_of_size(sizes, ALPHA["u80"])),
-        mean_by_c(np.broadcast_to(sizes, holds.shape).astype(np.float64)),
-        mean_by_c(holds.astype(np.float64)),
+        mean_by_c(contains * utility_of_size(sizes, ALPHA["u65"])),
+        mean_by_c(contains * utility_of_size(sizes, ALPHA["u80"])),
+        mean_by_c(np.broadcast_to(sizes, contains.shape).astype(np.float64)),
+        mean_by_c(contains.astype(np.float64)),
     )
 
 
@@ -95,12 +95,12 @@ def score_upper_bound(
 ) -> float:
     """Return an upper bound on the score of every c beyond the given one.
 
-    Sets grow with c: the utility of a set that holds the true class can only fall, and a set that
-    does not hold it must grow by at least one class to do so.
+    Sets grow with c: the utility of a set that contains the true class can only fall, and one that
+    does not contain it must grow by at least one class to do so.
     """
     inside = critical <= c
-    holds = inside[np.arange(len(codes)), codes]
-    utility = utility_of_size(inside.sum(axis=1) + ~holds, ALPHA[scoring])
+    contains = inside[np.arange(len(codes)), codes]
+    utility = utility_of_size(inside.sum(axis=1) + ~contains, ALPHA[scoring])
     return float(utility @ weight / weight.sum())
 
 

@@ -254,7 +254,7 @@ def _check_alpha(alpha: Any) -> float:
 def check_sets(sets: npt.ArrayLike) -> BoolArray:
     """Return label sets as a boolean array."""
     expected = (
-        "sets must be a boolean (n, K) array, True where a row's set holds the class, "
+        "sets must be a boolean (n, K) array, True where a row's set contains the class, "
         "as predict_set gives it"
     )
     if isinstance(sets, Bounds | MassBatch):

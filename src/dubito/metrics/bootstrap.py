@@ -251,5 +251,5 @@ class CalibrationError(NamedTuple):
 
 
 def _around(value: float, low: float, high: float) -> Estimate:
-    """Return limits widened to include the value, which rounding or bias may put outside them."""
+    """Return limits widened to contain the value, which rounding or bias may put outside them."""
     return Estimate(value, float(min(low, value)), float(max(high, value)))

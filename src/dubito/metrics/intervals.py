@@ -26,7 +26,7 @@ def fraction_interval(
 ) -> tuple[FloatArray, FloatArray]:
     r"""Return Clopper and Pearson's interval of a probability, from a fraction of `size` rows.
 
-    It holds the true probability with **at least** the stated confidence, for every n and every
+    It contains the true probability with **at least** the stated confidence, for every n and every
     probability; `reliability_curve` compares it with Wilson's.
 
     >>> low, high = fraction_interval(1.0, 30, 0.95)

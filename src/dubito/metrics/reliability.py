@@ -84,7 +84,7 @@ def reliability_curve(  # noqa: PLR0913 - which event, which bins, which band
         Bins of equal weight, as nearly as ties allow, so that all bands are of about as many rows;
         or of equal width on [0, 1]. See `expected_calibration_error`.
     confidence : float, default=0.95
-        How often the band of a bin must include the true probability of its rows. Each bin for
+        How often the band of a bin must contain the true probability of its rows. Each bin for
         itself: of 20 bins of perfect forecasts, one may be expected to miss.
     classes : array-like of shape (K,), default=None
         The label of each column; see `expected_calibration_error`.

@@ -168,9 +168,9 @@ def _reliability_layers(curves: list[dict[str, Any]], where: str = "true") -> An
 
 
 def set_sizes(sets: dict[str, Any]) -> dict[str, Any]:
-    """Return a bar chart of set sizes, divided by whether sets hold the true class."""
+    """Return a bar chart of set sizes, divided by whether sets contain the true class."""
     total = sum(bar["rows"] for bar in sets["bars"])
-    parts = (("holds the true class", "held"), ("misses it", "missed"))
+    parts = (("contains the true class", "held"), ("misses it", "missed"))
     values = [
         {
             "size": bar["size"],

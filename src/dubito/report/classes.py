@@ -25,7 +25,7 @@ LARGEST_SET = 10
 
 
 def collect_sets(outputs: ModelOutputs, rows: LabelledRows) -> dict[str, Any]:
-    """Return the number of sets of each size, and how many of them hold the true class."""
+    """Return the number of sets of each size, and how many of them contain the true class."""
     size = outputs.sets.sum(axis=1)
     covered = outputs.sets[np.arange(len(rows)), rows.column]
     bars = []

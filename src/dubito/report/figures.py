@@ -126,7 +126,7 @@ def _describe_curve(curve: dict[str, Any]) -> str:
 def _describe_sets(sets: dict[str, Any]) -> str:
     return (
         f"One class is named in {percent(sets['single'])} of the cases, {sets['mean']:.2f} classes "
-        f"on average; {percent(sets['held'])} of the sets hold the true class."
+        f"on average; {percent(sets['held'])} of the sets contain the true class."
     )
 
 

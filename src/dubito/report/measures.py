@@ -45,7 +45,7 @@ METRIC_TEXTS = {
         "low",
     ),
     "coverage": MetricText(
-        "Truth in the set", "fraction of sets that hold the true class", shown="share"
+        "Truth in the set", "fraction of sets that contain the true class", shown="share"
     ),
     "mean_set_size": MetricText("Classes in a set", "how many classes are left open on average"),
     "determinacy": MetricText(
@@ -55,10 +55,12 @@ METRIC_TEXTS = {
         "Right when single", "fraction right among cases where one class is named", shown="share"
     ),
     "discounted_accuracy": MetricText(
-        "Discounted accuracy", "a set of n classes that holds the truth earns 1/n", "high"
+        "Discounted accuracy", "a set of n classes that contains the truth earns 1/n", "high"
     ),
-    "u65": MetricText("u65", "a pair that holds the truth earns 0.65: a mild reward", "high"),
-    "u80": MetricText("u80", "a pair that holds the truth earns 0.80: caution is welcome", "high"),
+    "u65": MetricText("u65", "a pair that contains the truth earns 0.65: a mild reward", "high"),
+    "u80": MetricText(
+        "u80", "a pair that contains the truth earns 0.80: caution is welcome", "high"
+    ),
     "mean_width": MetricText("Width of bounds", "upper minus lower bound, on average"),
 }
 
