@@ -81,7 +81,7 @@ def test_naming_one_calibrator_omits_the_other(options, internal, external):
     found = NestedDichotomyClassifier(**options)._calibrators()
     assert type(found.internal) is internal
     assert type(found.external) is external
-    assert found.by_default is (not options)
+    assert found.both_auto is (not options)
 
 
 def test_the_external_slope_is_nearly_optimal():

@@ -106,7 +106,7 @@ def _discount_by_class(batch: MassBatch, rates: FloatArray) -> MassBatch:
     if n_classes <= DENSE_LIMIT and len(batch.focal) << len(discounted) >= 1 << n_classes:
         full = moebius.spread_to_supersets(batch.to_array(), rates)
         return MassBatch._from_full(batch.frame, full, subnormal=bool(full[:, 0].any()))
-    # One focal set alone becomes its unions with all sets of discounted classes outside it.
+    # A focal set becomes 2^d sets: its unions with each set of the d discounted classes outside it.
     _check_set_count(1 << int((~batch.focal[:, discounted]).sum(axis=1).max(initial=0)))
     for k in discounted:
         batch = _discount_class(batch, k, rates[:, k, None])

@@ -56,7 +56,7 @@ class PenalisedModel(Protocol):
     total: float  # sum of the sample weights
     refresh: int  # solver steps between new Hessians
     tolerance: float  # gradient norm per row at which the solver stops
-    newton: bool  # whether `hessian_solver` has the Hessian of all rows or of a sample
+    has_full_hessian: bool  # of all rows or of a sample; otherwise `hessian_solver` approximates
 
     def objective(self, x: FloatArray) -> tuple[float, FloatArray]:
         """Return the negative log-likelihood and its gradient."""

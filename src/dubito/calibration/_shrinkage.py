@@ -196,7 +196,7 @@ def refitted_map_for_levels(
     Without a full Hessian (many classes) the map is not refitted.
     """
     weaker = np.clip(strengths, WEAKEST, model.level_strengths())
-    if model.newton:
+    if model.has_full_hessian:
         # x is the minimum for `strengths`: with the weaker ones the gradient there is minus
         # `difference`, the difference of the two penalties' gradients.
         difference = (strengths - weaker)[model.groups] * x

@@ -194,27 +194,29 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         response = choose_response(
             self.estimator, calibrator._single_input(), self.response_method, n_classes=len(known)
         )
-        source = scored_classifier(self.estimator, X, response, weight)
-        plans, tests = self._plans(source, y, weight)
+        reader = scored_classifier(self.estimator, X, response, weight)
+        plans, calibration_rows = self._plans(reader, y, weight)
         scored = carry_out(plans, y, classes=known, n_jobs=self.n_jobs)
-        return self._fit_calibrators(scored, tests, y, weight, known=known, response=response)
+        return self._fit_calibrators(
+            scored, calibration_rows, y, weight, known=known, response=response
+        )
 
     def _plans(
-        self, source: ScoredClassifier, y: npt.NDArray[Any], weight: FloatArray | None
+        self, reader: ScoredClassifier, y: npt.NDArray[Any], weight: FloatArray | None
     ) -> tuple[list[list[Job]], list[Rows]]:
         """Return the plan of each pair, and the rows that its calibrator is fitted on."""
         every = rows_with_weight(y, weight)
         if isinstance(self.estimator, FrozenEstimator):
-            return [[Job(source, None, every)]], [every]
-        folds = folds_of(self.cv, source.X, y, weight)
+            return [[Job(reader, None, every)]], [every]
+        folds = folds_of(self.cv, reader.X, y, weight)
         if self.ensemble:
-            return [[Job(source, *fold)] for fold in folds], [test for _, test in folds]
-        return [cross_fit_plan(source, folds, every)], [held_out(folds)]
+            return [[Job(reader, *fold)] for fold in folds], [test for _, test in folds]
+        return [cross_fit_plan(reader, folds, every)], [held_out(folds)]
 
     def _fit_calibrators(
         self,
         scored: Iterable[HeldOutScores],
-        tests: Iterable[Rows],
+        calibration_rows: Iterable[Rows],
         y: npt.NDArray[Any],
         weight: FloatArray | None,
         *,
@@ -231,7 +233,7 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
                 model,
                 clone(fresh).fit(fresh._single_scores(scores), y[rows], weight_of(weight, rows)),
             )
-            for (model, scores), rows in zip(scored, tests, strict=True)
+            for (model, scores), rows in zip(scored, calibration_rows, strict=True)
         ]
         copy_feature_names(self, self.pairs_[0].estimator)
         return self

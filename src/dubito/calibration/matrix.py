@@ -171,7 +171,7 @@ class FullMap:
         self._affordable = max(int(_HESSIAN_COST / cost), 2 * n_classes)
         self.refresh = 1 if self._dense and n <= self._affordable else _NO_REFRESH
         self.tolerance = 1e-11 if self.refresh == 1 else 1e-8
-        self.newton = self._dense and n_classes <= _COVARIANCE_CLASSES
+        self.has_full_hessian = self._dense and n_classes <= _COVARIANCE_CLASSES
         self._targets = _target_sums(u, labels)
         self._spectrum: Spectrum | None = None
 
@@ -201,7 +201,7 @@ class FullMap:
         """Return the map with standard errors, by a Kronecker product for many classes."""
         matrix, bias = self._parameters(x)
         n_classes = len(bias)
-        if not self.newton:
+        if not self.has_full_hessian:
             structured, direction = self._structured_covariance(x, strengths)
             shared = shared_slope(direction, (n_classes, 2))
             return SoftmaxMapWithErrors(matrix, bias, self._scale, structured, shared)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 INPUTS = ("logits", "proba", "log_proba", "margin")
 
-#: Largest |log sum of exp(log-probabilities)| of a row that counts as a sum of 1, up to rounding.
+#: Log-probabilities of a row count as summing to 1 if their log-sum-exp is at most this far from 0.
 _ROUNDING = 1e-3
 
 #: Logarithms of the first and last candidate floors of exact log-probabilities: the precision of

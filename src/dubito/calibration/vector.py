@@ -172,7 +172,7 @@ class DiagonalMap:
         # A Hessian of a sample costs more than a step; blocks are a by-product of the gradient.
         self.refresh = 20 if self._dense and n > self._affordable else 1
         self.tolerance = 1e-11 if self._dense and self.refresh == 1 else 1e-8
-        self.newton = self._dense
+        self.has_full_hessian = self._dense
         self._targets = _target_sums(u, labels)
         self._last: tuple[FloatArray, tuple[float, FloatArray, Blocks]] | None = None
 

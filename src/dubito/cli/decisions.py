@@ -87,9 +87,9 @@ class DecisionMaker:
     def __init__(self, saved: Saved, options: PredictOptions) -> None:
         self.saved, self.options = saved, options
         self.classes = saved.stamp.classes
-        self.rows = self.rejected = self.unfamiliar = 0
+        self.n_rows = self.rejected = self.unfamiliar = 0
         #: Sum of the sizes of all sets.
-        self.set_members = 0
+        self.total_set_size = 0
         #: Text column -> rows with a value that was not in the training rows.
         self.unseen: Counter[str] = Counter()
         self._class_names = pa.array(self.classes)
@@ -113,11 +113,11 @@ class DecisionMaker:
         """Return the output columns for inputs of the model, and update the counts."""
         model, options = self.saved.model, self.options
         if not self.has_proba:
-            self.rows += len(X)
+            self.n_rows += len(X)
             return {"prediction": pa.array(model.predict(X).tolist(), self._class_names.type)}
         proba = self._proba(X)
         bounds = self._bounds(X) if self.has_bounds else None
-        self.rows += len(proba)
+        self.n_rows += len(proba)
         columns = {"prediction": self._class_names.take(pa.array(proba.argmax(axis=1)))}
         if "proba" not in options.without:
             columns |= self._class_columns("p_", proba)
@@ -129,7 +129,7 @@ class DecisionMaker:
         if bounds is not None:
             sets = self._sets(X, bounds)
             sizes = sets.sum(axis=1)
-            self.set_members += int(sizes.sum())
+            self.total_set_size += int(sizes.sum())
             if "set" not in options.without:
                 columns |= {"set": self._format_sets(sets), "set_size": sizes}
         if self.has_familiarity:
@@ -149,23 +149,23 @@ class DecisionMaker:
     def notes(self) -> list[str]:
         """Return notes on values that were not in the training rows."""
         return [
-            f"{counted(rows, 'row')} of {self.rows:,} say in column {name!r} what no row said when "
-            "the model was fitted."
+            f"{counted(rows, 'row')} of {self.n_rows:,} say in column {name!r} what no row said "
+            "when the model was fitted."
             for name, rows in self.unseen.items()
             if rows
         ]
 
     def summary(self) -> str:
         """Return the counts of decisions as one line."""
-        parts = ["1 row" if self.rows == 1 else f"{self.rows:,} rows"]
-        if self.has_bounds and self.rows:
+        parts = ["1 row" if self.n_rows == 1 else f"{self.n_rows:,} rows"]
+        if self.has_bounds and self.n_rows:
             parts.append(self.meaning.both)
-        if self.options.cost is not None and self.rows:
-            parts.append(f"{self.rejected / self.rows:.1%} rejected")
-        if self.has_bounds and self.rows:
+        if self.options.cost is not None and self.n_rows:
+            parts.append(f"{self.rejected / self.n_rows:.1%} rejected")
+        if self.has_bounds and self.n_rows:
             promised = "" if self.coverage is None else f" at coverage {self.coverage:g}"
-            parts.append(f"mean set {self.set_members / self.rows:.2f}{promised}")
-        if self.has_familiarity and self.rows:
+            parts.append(f"mean set {self.total_set_size / self.n_rows:.2f}{promised}")
+        if self.has_familiarity and self.n_rows:
             parts.append(f"{self.unfamiliar:,} unlike the rows it was trained on")
         if not self.has_bounds:
             parts.append("no bounds: this model gives none")
@@ -174,11 +174,11 @@ class DecisionMaker:
     def as_dict(self) -> dict[str, Any]:
         """Return the counts of decisions for the JSON output."""
         fraction = (
-            self.rejected / self.rows if self.rows and self.options.cost is not None else None
+            self.rejected / self.n_rows if self.n_rows and self.options.cost is not None else None
         )
-        size = self.set_members / self.rows if self.rows and self.has_bounds else None
+        size = self.total_set_size / self.n_rows if self.n_rows and self.has_bounds else None
         return {
-            "rows": self.rows,
+            "rows": self.n_rows,
             "classes": self.classes,
             "bounds": self.has_bounds,
             "bounds_are": self.meaning.both if self.has_bounds else None,

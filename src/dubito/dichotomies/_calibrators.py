@@ -31,13 +31,13 @@ _LOG_FLOOR = float(np.log(1e-16))
 class Calibrators(NamedTuple):
     """Calibrators of the nodes and of the whole tree, None where there is none.
 
-    ``by_default``: both parameters are "auto". The external calibrator is then omitted if rows are
+    ``both_auto``: both parameters are "auto". The external calibrator is then omitted if rows are
     too few, and it is fitted to the rows that `hold_out(rows, "auto", rng)` chooses.
     """
 
     internal: BaseCalibrator | None
     external: BaseCalibrator | None
-    by_default: bool = False
+    both_auto: bool = False
 
 
 def is_auto(value: Any) -> bool:
@@ -52,7 +52,7 @@ def as_calibrators(internal: Any, external: Any, estimator: Any) -> Calibrators:
     the schemes that Leathart et al. 2019 compare in tables 4 and 5 is then named by one parameter.
     """
     if is_auto(internal) and is_auto(external):
-        return Calibrators(default_internal(), default_external(), by_default=True)
+        return Calibrators(default_internal(), default_external(), both_auto=True)
     if is_auto(internal):
         # Margins are not log-odds: without a sigmoid there are no probabilities at all.
         needed = estimator is not None and not has_probabilities(estimator)

@@ -152,7 +152,7 @@ def _level_tables(
     gaps: tuple[FloatArray, ...],
     t: float,
 ) -> tuple[Any, ...]:
-    """Return the start of the panels of each node, angle units, edges and series."""
+    """Return tables of all nodes: start of their panels, angle units, panel edges and series."""
     from dubito.dichotomies._kernels.node_sigmoid_levels_compiled import DEGREE, tabulate_level_ends  # noqa: PLC0415
 
     units = np.zeros((len(likelihoods), 2))

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _LEAST_FLOOR = 1e-16
 
 
-class NodeModel(Protocol):
+class NodeModels(Protocol):
     """Models of all nodes."""
 
     def scores(self, X: Any) -> FloatArray:
@@ -69,7 +69,7 @@ def fit_nodes(
     n_folds: int,
     n_jobs: int | None,
     rng: Generator,
-) -> tuple[NodeModel, FloatArray]:
+) -> tuple[NodeModels, FloatArray]:
     """Return the fitted nodes of a tree, and out-of-fold log-odds for their calibration.
 
     The log-odds are packed node by node, each in the order of its rows; there are none if
@@ -99,7 +99,7 @@ class UnclippedNodes:
     clipped where ``predict_proba`` of scikit-learn rounds to 0: no class is impossible.
     """
 
-    model: NodeModel
+    model: NodeModels
     #: Calibrated log-odds are clipped to this range.
     largest: ClassVar[float] = -float(np.log(_LEAST_FLOOR))
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray, IntArray
     from dubito.calibration.base import BaseCalibrator
     from dubito.dichotomies._node_maps import NodeMaps
-    from dubito.dichotomies._node_models import NodeModel
+    from dubito.dichotomies._node_models import NodeModels
     from dubito.dichotomies._training_rows import ClassRows
     from dubito.dichotomies.tree import DichotomyTree
 
@@ -43,7 +43,7 @@ class TreeModel:
     ``order`` is the column of each leaf; ``left``, ``right`` and ``depth`` are the tree's.
     """
 
-    nodes: NodeModel
+    nodes: NodeModels
     maps: NodeMaps
     left: IntArray
     right: IntArray

@@ -221,11 +221,11 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
         holdout_rng, *final_rngs = np.random.default_rng(seed).spawn(3)
         holdout = self._hold_out(calibrators, rows, holdout_rng)
         final = rows.reweighted(holdout.final_weight(rows.weight))
-        self.tree_, self._model = self._grow(final, calibrators, *final_rngs)
+        self.tree_, self._model = self._grow_and_fit(final, calibrators, *final_rngs)
         self.external_: BaseCalibrator | None = None
         if holdout.parts:
             self._calibrate(calibrators, rows, holdout, holdout_rng)
-        elif calibrators.by_default:
+        elif calibrators.both_auto:
             self._model = self._variants(self._model, calibrators)[-1]
         self.internal_ = self._model.maps
         return self
@@ -238,7 +238,7 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
         for part in holdout.parts:
             model = self._model
             if holdout.refit:
-                _, model = self._grow(rows.without(part), calibrators, *rng.spawn(2))
+                _, model = self._grow_and_fit(rows.without(part), calibrators, *rng.spawn(2))
             log_probas.append(
                 [
                     in_row_chunks(one.log_proba, rows.X[part], len(rows.classes), self.n_jobs)
@@ -248,7 +248,7 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
         held_out, external = held_out_rows(rows, holdout), calibrators.external
         scores = [np.concatenate(of_parts) for of_parts in zip(*log_probas, strict=True)]
         assert external is not None  # noqa: S101 - rows are held out only for it
-        if calibrators.by_default:
+        if calibrators.both_auto:
             best, self.external_ = best_external(external, scores, held_out)
             self._model = self._variants(self._model, calibrators)[best]
         else:
@@ -257,7 +257,7 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
     def _variants(self, model: TreeModel, calibrators: Calibrators) -> list[TreeModel]:
         """Return the models to choose from, with calibrated and if possible uncalibrated nodes."""
         needed = self.estimator is not None and not has_probabilities(self.estimator)
-        if needed or not calibrators.by_default:
+        if needed or not calibrators.both_auto:
             return [model]
         return [model, model.without_maps()]
 
@@ -266,10 +266,10 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
         if calibrators.external is None:
             return Holdout([])
         size = self.holdout_size
-        if is_auto(size) and not calibrators.by_default:
+        if is_auto(size) and not calibrators.both_auto:
             size = 0.1
         holdout = hold_out(rows.codes, rows.weight, size, rng)
-        if holdout.parts or calibrators.by_default:
+        if holdout.parts or calibrators.both_auto:
             return holdout
         raise ValueError(
             f"no row can be set aside for external calibration: holdout_size={size} of "
@@ -277,7 +277,7 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
             "Give more rows, a larger holdout_size, or external=None."
         )
 
-    def _grow(
+    def _grow_and_fit(
         self, data: ClassRows, calibrators: Calibrators, tree_rng: Generator, row_rng: Generator
     ) -> tuple[DichotomyTree, TreeModel]:
         """Return a tree over the classes, and its model fitted to the rows."""
@@ -288,7 +288,7 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
     def _scores(self, X: Any) -> FloatArray:
         """Return the scores of rows for the external calibrator."""
         assert self.external_ is not None  # noqa: S101 - called only if there is one
-        floored = not self._calibrators().by_default
+        floored = not self._calibrators().both_auto
         return as_scores(self.external_, self._model.log_proba(X), floored=floored)
 
     def _proba(self, X: Any) -> FloatArray:
@@ -349,7 +349,7 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
         if self.external_ is not None:
             bounds = self.external_.predict_bounds(self._scores(X), level=level)
             return np.stack([*bounds], axis=1)
-        if self._calibrators().by_default:
+        if self._calibrators().both_auto:
             return vacuous_bounds(X.shape[0], len(self.classes_))
         return self._model.bounds(X, level)
 

@@ -226,7 +226,7 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
         """
         structure = structure_of_ensemble(tree.structure, n_classes)
         member = clone(tree).set_params(structure=structure, n_jobs=self.n_jobs)
-        if tree._calibrators().by_default and not self._averages_trees():
+        if tree._calibrators().both_auto and not self._averages_trees():
             internal = default_internal_of_ensemble(tree.estimator)
             member.set_params(internal=internal, external=None)
         return member

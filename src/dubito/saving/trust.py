@@ -163,8 +163,8 @@ _NUMBERS = frozenset(
     }
 )
 
-#: Loader -> the plain values it may create. skops stores types with the keys of every dict;
-#: elsewhere `refuse_odd_parts` allows the types of numbers only.
+#: Name of a node of skops -> the types it may create. "TypeNode": skops stores the type of the keys
+#: of every dict; `refuse_odd_parts` allows a type anywhere else only if it is that of a number.
 _PLAIN: dict[str, frozenset[str]] = {
     "BytearrayNode": frozenset({"builtins.bytearray"}),
     "BytesNode": frozenset({"builtins.bytes"}),

@@ -35,7 +35,7 @@ _MAX_SLOPE_TIMES_GAP = 40.0
 def _derivatives(
     s: FloatArray, theta: float, power: tuple[FloatArray, FloatArray, IntArray], out: FloatArray
 ) -> None:
-    """Write A and three derivatives at a slope, for scores at most 0 of which one is 0."""
+    """Write A(θ) = log Σ exp(θs) and three derivatives, for scores s at most 0, the largest 0."""
     e, binade, bits = power
     for j in range(len(s)):
         e[j] = theta * s[j]

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 MAX_EXCESS = 16 * np.log(10.0)
 #: Number of scores processed at once, so that they stay in the second-level cache.
 _BLOCK = 1 << 15
-#: Newton steps of the fit.
+#: Limit on the Newton steps of the fit.
 _MAX_NEWTON = 200
-#: How often the pieces of an interpolant are halved.
+#: Limit on the times that pieces of an interpolant are halved.
 _MAX_HALVINGS = 60
 
 

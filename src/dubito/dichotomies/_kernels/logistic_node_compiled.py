@@ -46,7 +46,7 @@ def _training_weights(weight, first_row, fold, n_folds):  # type: ignore[no-unty
 
 @compiled()
 def _can_cross_fit(n, n_left, n_folds):  # type: ignore[no-untyped-def]
-    """Return whether both sides have rows outside every fold, which needs two rows on each."""
+    """Return whether each side keeps a row whichever fold is held out: two rows on each do."""
     return n_folds > 1 and min(n_left, n - n_left) > 1
 
 
