@@ -114,7 +114,7 @@ class Bounds:
         return Bounds._trusted(np.minimum(lower, upper), upper, self.level)
 
     def including(self, proba: FloatArray) -> Bounds:
-        """Return bounds widened, where needed, to hold probabilities (n, K) whose rows sum to 1.
+        """Return bounds widened where needed to contain probabilities (n, K) whose rows sum to 1.
 
         With more than two classes, a normalised plausibility may be less than the belief.
 
@@ -125,9 +125,7 @@ class Bounds:
         >>> Bounds([[0.5, 0.1]], [[0.8, 0.5]]).including(np.array([[0.4, 0.6]]))[0].lower
         array([[0.4, 0.1]])
         """
-        return Bounds._trusted(
-            np.minimum(self.lower, proba), np.maximum(self.upper, proba), self.level
-        )
+        return Bounds._trusted(*including(proba, (self.lower, self.upper)), self.level)
 
     @property
     def width(self) -> FloatArray:
@@ -217,6 +215,17 @@ class Bounds:
         mean = f", mean width {self.width.mean():.3g}" if n else ""
         level = "" if self.level is None else f", level {self.level:.15g}"
         return f"Bounds({counted(n, 'row')}, {counted(k, 'class')}{mean}{level})"
+
+
+def including(
+    proba: FloatArray, bounds: tuple[FloatArray, FloatArray]
+) -> tuple[FloatArray, FloatArray]:
+    """Return lower and upper bounds, moved where needed so that they contain the probabilities.
+
+    The two may disagree where they come from different fits, or by rounding.
+    """
+    lower, upper = bounds
+    return np.minimum(lower, proba), np.maximum(upper, proba)
 
 
 def _restore(lower: FloatArray, upper: FloatArray, level: float | None = None) -> Bounds:

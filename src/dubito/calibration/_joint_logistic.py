@@ -14,6 +14,7 @@ from scipy.special import expit
 
 from dubito._numerics.logistic_fit import fit_logistic, standardisation, standardised
 from dubito._numerics.targets import event_targets
+from dubito.belief.bounds import including
 from dubito.calibration._kernels.joint_logistic import (
     JointLikelihood,
     belief_and_plausibility,
@@ -29,7 +30,6 @@ from dubito.calibration._kernels.joint_logistic_level import (
 )
 from dubito.calibration._penalised_fit import strengths_by_marginal_likelihood
 from dubito.calibration.errors import CalibrationInputError
-from dubito.calibration.uncertainty import including
 
 if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray, IntArray

@@ -9,6 +9,7 @@ import numpy as np
 
 from dubito._numerics.softmax import softmax_rows
 from dubito._numerics.targets import target_table
+from dubito.belief.bounds import including
 from dubito.calibration._joint_logistic import (
     SMALLEST,
     JointSettings,
@@ -34,7 +35,6 @@ from dubito.calibration._kernels.joint_softmax_level import (
 )
 from dubito.calibration._penalised_fit import WEAKEST, strengths_by_marginal_likelihood
 from dubito.calibration.errors import CalibrationInputError
-from dubito.calibration.uncertainty import including
 
 if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray, IntArray

@@ -22,13 +22,13 @@ import numpy as np
 from scipy import linalg
 
 from dubito.calibration._kernels.quasi_newton import Minimum, minimise
-from dubito.calibration.uncertainty import split_shared_slope
+from dubito.calibration.delta_method import split_shared_slope
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dubito._typing import BoolArray, FloatArray, IntArray
-    from dubito.calibration.uncertainty import SoftmaxMapWithErrors
+    from dubito.calibration.delta_method import SoftmaxMapWithErrors
 
 #: Range of the strengths: prior standard deviations of 30 and of 0.001 in log-odds.
 WEAKEST, STRONGEST = 1e-3, 1e6

@@ -22,18 +22,19 @@ import numpy as np
 from dubito._compat import Interval, StrOptions
 from dubito._numerics.softmax import log_softmax, softmax_rows
 from dubito._numerics.targets import LIGHT, pseudo_fraction
+from dubito.belief.bounds import including
 from dubito.calibration._kernels.softmax_models import Slope, fit_slope, subsample_rows
 from dubito.calibration._penalised_fit import BIASES, WEAKEST, PenalisedModel, fit_map, solve_map
 from dubito.calibration.base import BaseCalibrator, TwoClassMassMixin
 from dubito.calibration.diagnostics import events_of, frequent_classes, misfit_of
 from dubito.calibration.errors import warn_unless_converged
 from dubito.calibration.scores import in_safe_units
-from dubito.calibration.uncertainty import SoftmaxMapWithErrors, including
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from dubito._typing import FloatArray, IntArray
+    from dubito.calibration.delta_method import SoftmaxMapWithErrors
 
 
 #: Most rows on which the form of a map is checked, to limit the time.

@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 
 from dubito._numerics.targets import LIGHT
+from dubito.belief.bounds import including
 from dubito.calibration._kernels.softmax_models import fit_slope, slope_loss, subsample_rows
 from dubito.calibration.base import BaseCalibrator, TwoClassMassMixin
 from dubito.calibration.isotonic import IsotonicCalibrator
 from dubito.calibration.matrix import MatrixCalibrator
 from dubito.calibration.one_vs_rest import base_rate
 from dubito.calibration.scores import in_safe_units
-from dubito.calibration.uncertainty import including
 from dubito.calibration.vector import VectorCalibrator
 
 if TYPE_CHECKING:

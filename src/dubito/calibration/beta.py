@@ -13,7 +13,9 @@ from scipy.special import expit, log_expit
 from dubito._compat import Interval, StrOptions
 from dubito._numerics.logistic_fit import LogisticFit, fit_logistic, leave_one_out_loss
 from dubito._numerics.targets import event_targets
+from dubito.belief.bounds import including
 from dubito.calibration.base import UncachedStateMixin
+from dubito.calibration.delta_method import LinearMapWithErrors, linear_map_with_errors
 from dubito.calibration.diagnostics import misfit_fraction
 from dubito.calibration.errors import warn_unless_converged
 from dubito.calibration.evidential_logistic import EventRows, condensed_rows
@@ -24,7 +26,6 @@ from dubito.calibration.platt import (
     fit_with_ridge,
     misfit_unless_stored,
 )
-from dubito.calibration.uncertainty import LinearMapWithErrors, including, linear_map_with_errors
 
 if TYPE_CHECKING:
     import numpy.typing as npt

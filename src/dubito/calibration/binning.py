@@ -12,8 +12,8 @@ from scipy.special import logit, xlogy
 from dubito._compat import Interval, StrOptions
 from dubito._numerics import bernoulli
 from dubito._numerics.isotonic import pool_ties, weight_sums
+from dubito.belief.bounds import including
 from dubito.calibration.one_vs_rest import OneVsRestCalibrator
-from dubito.calibration.uncertainty import including
 
 if TYPE_CHECKING:
     import numpy.typing as npt

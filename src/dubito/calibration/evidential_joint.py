@@ -11,6 +11,7 @@ from sklearn.utils.metaestimators import available_if
 
 from dubito._compat import Interval, StrOptions
 from dubito._wording import counted
+from dubito.belief.bounds import including
 from dubito.calibration._joint_logistic import JointSettings, fit_binary
 from dubito.calibration._joint_softmax import fit_softmax
 from dubito.calibration.base import BaseCalibrator, TwoClassMassMixin, check_theta
@@ -24,7 +25,6 @@ from dubito.calibration.scores import (
     finite_scores,
     log_scores,
 )
-from dubito.calibration.uncertainty import including
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -51,12 +51,12 @@ class EvidentialJointCalibrator(TwoClassMassMixin, BaseCalibrator):
     .. math:: \mathrm{Bel}=\hat\theta-\int_0^{\hat\theta}pl(u)\,du,\qquad
         \mathrm{Pl}=\hat\theta+\int_{\hat\theta}^1pl(u)\,du.
 
-    ``predict_bounds(scores, level=0.9)`` contains the true probability at least nine times in ten
-    if the model's form is right. For two classes it is the hull of the cuts
-    :math:`\{\theta:-2\log pl(\theta)\le\chi^2_1(0.9)\}` of two likelihoods without a ridge: of raw
-    targets, and of p/2 pseudo-observations of unknown label added to the rows, p the number of
-    coefficients. Where a combination of the scores separates the classes, the end on that side is 0
-    or 1.
+    ``predict_bounds(scores, level=0.9)`` contains the true probability about nine times in ten if
+    the model's form is right. For two classes it is the smallest interval that contains the level
+    sets :math:`\{\theta:-2\log pl(\theta)\le\chi^2_1(0.9)\}` of two likelihoods without a
+    ridge: of raw targets, and of p/2 pseudo-observations of unknown label added to the rows, p the
+    number of coefficients. Where a combination of the scores separates the classes, the end on that
+    side is 0 or 1.
 
     K > 2 classes (not in the paper): class k has the utility :math:`u_k=\sum_ja_js_{jk}`, with
     :math:`a_j\ge0`, plus a bias :math:`b_k` with ``bias=True``; the probabilities are their

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from dubito._compat import Interval
 from dubito._numerics.isotonic import belief_steps, interpolate, isotonic_fit, pool_ties
+from dubito.belief.bounds import including
 from dubito.calibration.base import BaseCalibrator, UncachedStateMixin
 from dubito.calibration.evidential_isotonic import EvidentialIsotonicMap
 from dubito.calibration.one_vs_rest import OneVsRestCalibrator
-from dubito.calibration.uncertainty import including
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -30,7 +30,7 @@ from dubito.calibration._penalised_fit import (
 )
 from dubito.calibration._shrinkage import Labels, ShrunkenCalibrator
 from dubito.calibration.affine import AffineMixin
-from dubito.calibration.uncertainty import SoftmaxMapWithErrors, shared_slope, slope_strength
+from dubito.calibration.delta_method import SoftmaxMapWithErrors, shared_slope, slope_strength
 from dubito.calibration.vector import DiagonalMap, class_covariance
 
 if TYPE_CHECKING:

@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from dubito._numerics.sums_of_others import sums_of_others
+from dubito.belief.bounds import including
 from dubito.calibration.base import BaseCalibrator, TwoClassMassMixin, check_theta
 from dubito.calibration.scores import binary_log_odds, class_log_odds
-from dubito.calibration.uncertainty import including
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -22,6 +22,7 @@ from dubito._numerics.logistic_fit import (
 from dubito._numerics.logistic_level import LogisticLevelLikelihoods, logistic_level_likelihoods
 from dubito._numerics.logistic_profile import LogisticLikelihood, logistic_likelihood
 from dubito._numerics.targets import event_targets
+from dubito.belief.bounds import including
 from dubito.calibration.affine import AffineMixin
 from dubito.calibration.base import UncachedStateMixin
 from dubito.calibration.diagnostics import misfit_fraction
@@ -33,7 +34,6 @@ from dubito.calibration.evidential_logistic import (
     condensed_rows,
 )
 from dubito.calibration.one_vs_rest import OneVsRestCalibrator
-from dubito.calibration.uncertainty import including
 
 if TYPE_CHECKING:
     from collections.abc import Callable

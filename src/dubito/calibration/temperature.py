@@ -12,6 +12,7 @@ import numpy as np
 from dubito._compat import Interval, StrOptions
 from dubito._numerics.softmax import log_softmax, softmax_rows
 from dubito._numerics.targets import LIGHT, RAW, pseudo_fraction
+from dubito.belief.bounds import including
 from dubito.calibration._kernels import slope_level, slope_likelihood
 from dubito.calibration._kernels.slope_quadrature import QuadraturePoints, quadrature_points
 from dubito.calibration._kernels.softmax_models import fit_slope, subsample_rows
@@ -25,7 +26,6 @@ from dubito.calibration.evidential_multinomial import (
     slope_belief,
 )
 from dubito.calibration.scores import in_safe_units
-from dubito.calibration.uncertainty import including
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -26,7 +26,7 @@ from dubito.calibration._penalised_fit import (
 )
 from dubito.calibration._shrinkage import Labels, ShrunkenCalibrator
 from dubito.calibration.affine import AffineMixin
-from dubito.calibration.uncertainty import (
+from dubito.calibration.delta_method import (
     SoftmaxMapWithErrors,
     shared_slope,
     slope_strength,

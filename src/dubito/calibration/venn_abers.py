@@ -13,6 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from dubito._compat import StrOptions
 from dubito._numerics.isotonic import inserted_steps, pool_ties
 from dubito._validation import level_of_each
+from dubito.belief.bounds import including
 from dubito.calibration.base import BaseCalibrator
 from dubito.calibration.evidential_isotonic import EvidentialIsotonicMap
 from dubito.calibration.one_vs_rest import (
@@ -20,7 +21,6 @@ from dubito.calibration.one_vs_rest import (
     normalise_bounds,
     normalise_proba,
 )
-from dubito.calibration.uncertainty import including
 
 if TYPE_CHECKING:
     import numpy.typing as npt

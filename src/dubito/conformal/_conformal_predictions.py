@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from dubito._compat import pick
 from dubito._validation import check_level, no_level
 from dubito.belief import Bounds, MassBatch
-from dubito.calibration.uncertainty import including
+from dubito.belief.bounds import including
 from dubito.conformal._estimator_predictions import EstimatorPredictionMixin
 from dubito.conformal.contours import confidence_sets, consonant_bounds, nested_masses, raised
 from dubito.conformal.p_values import (

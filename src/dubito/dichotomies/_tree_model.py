@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import expit
 
 from dubito._validation import level_of_each
-from dubito.calibration.uncertainty import including
+from dubito.belief.bounds import including
 from dubito.dichotomies._kernels.leaf_order import in_leaf_order
 from dubito.dichotomies._kernels.tree_paths import (
     class_bounds,

@@ -11,9 +11,10 @@ Nearly separable rows give a lower limit of the shared slope but no upper one. T
 asymmetric in this direction, so standard errors down and up are taken from the likelihood itself
 in place of its curvature.
 
-Belief and plausibility are centred at the fitted map. Bounds at a level also limit the strength off
-the diagonal to 1, let slopes deviate by up to 2 in log-odds, and are centred at the map fitted with
-these strengths: shrinkage would otherwise move their centre.
+Belief and plausibility describe the fitted map: they are centred at it, and off the diagonal they
+keep its strength. Bounds at a level promise to contain the true probability, so shrinkage must not
+move their centre: they are centred at a map refitted with weaker strengths, which also limit the
+strength off the diagonal and let slopes deviate by up to 2 in log-odds.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ _TOLERANCE = 0.01
 
 
 class SharedSlope(NamedTuple):
-    """The direction in which all slopes change, one standard error long.
+    """The direction w in which all slopes change, one standard error long (`split_shared_slope`).
 
     `direction` is (K, K+1), the bias last, or (K, 2) where the matrix is diagonal. `down` and `up`
     are the distances at which the likelihood reaches each of `_DEVIATIONS`, over those of a
@@ -68,7 +69,7 @@ class SharedSlope(NamedTuple):
     up: FloatArray
 
     def distances(self, deviation: float) -> tuple[float, float]:
-        """Return the distances down and up of a deviation, over those of a parabola."""
+        """Return the distances down and up at a deviation, over those of a parabola."""
         down, up = (np.interp(deviation, _DEVIATIONS, known) for known in (self.down, self.up))
         return float(down), float(up)
 
@@ -145,17 +146,6 @@ class SoftmaxMapWithErrors:
         return level_of_log_odds(*odds, level)
 
 
-def including(
-    proba: FloatArray, bounds: tuple[FloatArray, FloatArray]
-) -> tuple[FloatArray, FloatArray]:
-    """Return bounds widened to contain the probabilities.
-
-    The two may disagree where they come from different fits, or by rounding.
-    """
-    lower, upper = bounds
-    return np.minimum(lower, proba), np.maximum(upper, proba)
-
-
 def slope_strength(size: float) -> float:
     """Return the largest penalty strength of slopes for bounds at a level.
 
@@ -166,28 +156,40 @@ def slope_strength(size: float) -> float:
 
 
 def split_shared_slope(
-    moved: FloatArray, slopes: FloatArray, strength: float
+    covariance_of_sum: FloatArray, slopes: FloatArray, strength: float
 ) -> tuple[FloatArray, FloatArray]:
     r"""Return v and w: the covariance is :math:`C-vv^\mathsf T+ww^\mathsf T`.
 
     C has a penalty :math:`\tfrac\lambda2\lVert x\rVert^2` on K slopes, which shrinks their mean to
-    θ, itself estimated from the rows. :math:`\lambda(I-\kappa11^\mathsf T/K)` does not, and
-    :math:`\kappa<1` gives the mean a prior deviation ten times that of the slopes. The covariance
-    given the mean slope is :math:`C-vv^\mathsf T` with either; the mean itself varies along w.
+    θ, itself estimated from the rows. The penalty :math:`\lambda(I-\kappa11^\mathsf T/K)` does not:
+    with :math:`\kappa=1-1/(100K)` the mean has a prior deviation of :math:`10/\sqrt\lambda`, ten
+    times that of a slope.
+
+    Derivation: let a be 1 for slopes and 0 for other parameters; :math:`a^\mathsf Tx` is the sum
+    of the slopes, of variance :math:`s=a^\mathsf TCa`. Given this sum the covariance is
+    :math:`C-vv^\mathsf T` with :math:`v=Ca/\sqrt s`. The weaker penalty has the covariance
+
+    .. math:: (C^{-1}-\tfrac{\lambda\kappa}Kaa^\mathsf T)^{-1}
+        =C+\frac{Ca\,a^\mathsf TC}g,\qquad g=\frac K{\lambda\kappa}-s
+
+    (Sherman and Morrison, 1950). It equals :math:`C-vv^\mathsf T+ww^\mathsf T` for
+    :math:`ww^\mathsf T=(\tfrac1s+\tfrac1g)\,Ca\,a^\mathsf TC`, so :math:`w=Ca\sqrt{(1+s/g)/s}`.
 
     Parameters
     ----------
-    moved : array (p,)
-        C times `slopes`.
+    covariance_of_sum : array (p,)
+        Ca, the covariance of each parameter and the sum of the slopes.
     slopes : array (p,)
-        1 for slopes, 0 for other parameters.
+        a.
     strength : float
         λ.
     """
-    n_slopes, spread = slopes.sum(), moved @ slopes
+    n_slopes, variance_of_sum = slopes.sum(), covariance_of_sum @ slopes
     weakened = strength * (1 - 1 / (n_slopes * _SHARED_DEVIATION**2))
-    gap = max(n_slopes / weakened - spread, 1e-12 * n_slopes / weakened)
-    return moved / np.sqrt(spread), moved * np.sqrt((1 + spread / gap) / spread)
+    # Positive but for rounding: s is at most K/λ, where the rows say nothing about the slopes.
+    gap = max(n_slopes / weakened - variance_of_sum, 1e-12 * n_slopes / weakened)
+    v = covariance_of_sum / np.sqrt(variance_of_sum)
+    return v, covariance_of_sum * np.sqrt((1 + variance_of_sum / gap) / variance_of_sum)
 
 
 def shared_slope(
