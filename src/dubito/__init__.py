@@ -1,8 +1,7 @@
-"""dubito: classifiers that know when to doubt.
+"""dubito: calibrated probabilities, bounds and label sets for classifiers.
 
-Calibrated probabilities, lower and upper bounds with a stated meaning, set-valued or reject
-decisions, and the evidence behind each of them. Packages are imported on first use, so
-``import dubito`` is light:
+Also decisions to decline a row, and the evidence behind each prediction. Packages are imported on
+first use, so ``import dubito`` is light:
 
 >>> import dubito
 >>> dubito.belief.MassFunction({"flu": 0.6, ("flu", "cold"): 0.4}).pl("cold")

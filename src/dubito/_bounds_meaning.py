@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 
 class BoundsMeaning(NamedTuple):
-    """Names of a pair of bounds, and what is guaranteed about them.
+    """Names of a pair of bounds, and what is promised about them.
 
     Parameters
     ----------
@@ -19,7 +19,7 @@ class BoundsMeaning(NamedTuple):
     both : str
         The name of the two together.
     promise : str
-        What is guaranteed, in one or two sentences.
+        What is promised, in one or two sentences.
     """
 
     kind: str
@@ -37,8 +37,8 @@ _WITHOUT_LEVEL = {
         "belief",
         "plausibility",
         "belief and plausibility",
-        "Belief is what the evidence supports, plausibility what it does not speak against. They "
-        "have no confidence level: nothing is promised about how often they include the "
+        "Belief is what the evidence supports, plausibility what it does not contradict. They "
+        "have no confidence level: nothing is promised about how often they contain the "
         "true probability.",
     ),
     "box": BoundsMeaning(
@@ -104,14 +104,14 @@ def bounds_meaning(model: Any, level: float | None = None) -> BoundsMeaning:
         f"lower bound (level {level:.15g})",
         f"upper bound (level {level:.15g})",
         f"bounds at level {level:.15g}",
-        f"They contain the true probability of a class, given its scores, in {100 * level:.15g}% "
-        "of the cases or more, if the model has the right form and the cases are of the kind it "
-        "was fitted on.",
+        "They contain the true probability of a class, given its scores, in about "
+        f"{100 * level:.15g}% of the cases, if the map has the right form and the cases are drawn "
+        "from the same distribution as the calibration rows.",
     )
 
 
 def is_conformal(model: Any) -> bool:
-    """Return whether a model has sets with guaranteed coverage."""
+    """Return whether a model has label sets with a chosen coverage."""
     return hasattr(model, "predict_contour")
 
 

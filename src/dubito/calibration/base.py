@@ -176,8 +176,8 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
         scores : array-like
             As in `fit`.
         level : float, optional
-            None: belief and plausibility. A number in (0, 1), such as 0.9: bounds that include the
-            true probability of a class given the scores with at least this frequency, if the form
+            None: belief and plausibility. A number in (0, 1), such as 0.9: bounds that contain the
+            true probability of a class, given the scores, with about this frequency, if the form
             of the map is right.
 
         Returns

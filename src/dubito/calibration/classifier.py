@@ -63,10 +63,10 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         they must be rows it was not trained on. None: X are the scores themselves.
     calibrator : str or calibrator, default "auto"
         A name, for default parameters, or one of `dubito.calibration`: "auto" (`AutoCalibrator`,
-        which fits as rich a map as the rows allow), "platt", "isotonic", "beta", "bins",
-        "temperature", "vector", "matrix", "venn-abers", or "evidential-logistic", "-isotonic",
-        "-bins", "-multinomial", "-joint". Its ``input`` becomes what the estimator's scores are,
-        its ``classes`` those of the estimator.
+        which chooses a map with as many parameters as the rows support), "platt", "isotonic",
+        "beta", "bins", "temperature", "vector", "matrix", "venn-abers", or "evidential-logistic",
+        "-isotonic", "-bins", "-multinomial", "-joint". Its ``input`` becomes what the estimator's
+        scores are, its ``classes`` those of the estimator.
     cv : int, splitter or iterable, default 5
         How to get scores for rows the estimator was not trained on; an int: so many stratified
         folds. Not used with a frozen estimator. Splitters that need groups come as
@@ -293,9 +293,9 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         X : array-like
             As in `fit`.
         level : float, optional
-            None: belief and plausibility. A number in (0, 1), such as 0.9: bounds that include the
-            true probability given the scores with at least this frequency. With ``ensemble=True``
-            those of the folds are averaged, so that the level holds approximately.
+            None: belief and plausibility. A number in (0, 1), such as 0.9: bounds that contain the
+            true probability of a class, given the scores, with about this frequency, if the form
+            of the map is right. With ``ensemble=True`` those of the folds are averaged.
 
         Returns
         -------

@@ -108,8 +108,8 @@ class EvidentialLogisticCalibrator(OneVsRestCalibrator):
     .. math:: \mathrm{Bel}=\hat\theta-\int_0^{\hat\theta}pl_s(u)\,du,\qquad
         \mathrm{Pl}=\hat\theta+\int_{\hat\theta}^1pl_s(u)\,du.
 
-    ``predict_bounds(scores, level=0.9)`` contains the true probability at least nine times in ten
-    if it is a sigmoid of the score: it is the hull of the cuts
+    ``predict_bounds(scores, level=0.9)`` contains the true probability about nine times in ten if
+    it is a sigmoid of the score: it is the smallest interval that contains the level sets
     :math:`\{\theta:-2\log pl_s(\theta)\le\chi^2_1(0.9)\}` of two likelihoods, of raw targets and
     of one pseudo-observation of unknown label added to the rows, whatever ``targets`` is.
 

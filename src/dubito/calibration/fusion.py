@@ -300,8 +300,8 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
             As in `fit`.
         level : float, optional
             None: belief and plausibility. A number in (0, 1), such as 0.9, with ``method="joint"``:
-            bounds that contain the true probability given the members' scores with at least this
-            frequency.
+            bounds that contain the true probability of a class, given the members' scores, with
+            about this frequency, if the form of the map is right.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""Label sets with guaranteed coverage, and wider bounds for rows unlike the training rows."""
+"""Label sets with a chosen coverage, and wider bounds for rows unlike the training rows."""
 
 from dubito.conformal.classifier import ConformalClassifier
 from dubito.conformal.errors import FewRowsWarning, SmallCalibrationWarning

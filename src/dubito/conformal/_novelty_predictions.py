@@ -62,7 +62,7 @@ class NoveltyPredictionMixin(EstimatorPredictionMixin):
         X : array-like or sparse matrix
             As in `fit`.
         level : float, optional
-            Passed on to the estimator. Wider bounds keep its guarantee.
+            Passed on to the estimator. Wider bounds keep what it promises.
 
         Returns
         -------
@@ -159,7 +159,7 @@ class NoveltyPredictionMixin(EstimatorPredictionMixin):
             The confidence level of the bounds, as in `predict_bounds`.
         coverage : float, default 0.9 where the estimator is a `ConformalClassifier`
             Its sets with this coverage, and every class whose raised p-value exceeds
-            ``1 - coverage``; not with a rule. Other estimators guarantee no coverage.
+            ``1 - coverage``; not with a rule. Other estimators promise no coverage.
         **options
             Passed on to the rule, as in ``loss=L``.
 

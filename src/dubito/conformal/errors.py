@@ -2,7 +2,7 @@
 
 
 class SmallCalibrationWarning(UserWarning):
-    """Too few calibration rows: sets of the requested coverage hold every class."""
+    """Too few calibration rows: sets of the requested coverage contain every class."""
 
 
 class FewRowsWarning(UserWarning):

@@ -168,7 +168,7 @@ def warn_small(
         names = name_some(short.tolist(), show=lambda k: f"{classes[k]} ({weights.rows[k]})")
         available = f"these classes have too few, and are in every set: {names}"
     else:
-        available = f"there are {weights.rows[0]}, so every set holds all classes"
+        available = f"there are {weights.rows[0]}, so every set contains all classes"
     needed = int(np.ceil(1 / (1 - coverage) - 1 - 1e-9))
     rows = f"rows{' of each class' * class_conditional} of equal weight"
     warnings.warn(

@@ -148,10 +148,10 @@ class ManyClassesMixin(CautiousMixin):
         ----------
         X : array-like or sparse matrix of shape (n, p)
         level : float, optional
-            None: belief and plausibility. A number in (0, 1), such as 0.9: bounds that include the
-            true probability given the scores with at least this frequency, if the form of the
-            calibration maps is right. With an external calibrator they are its bounds, otherwise
-            products of the bounds of nodes.
+            None: belief and plausibility. A number in (0, 1), such as 0.9: bounds that contain the
+            true probability of a class, given the scores, with about this frequency, if the form
+            of the calibration maps is right. With an external calibrator they are its bounds,
+            otherwise products of the bounds of nodes.
 
         Returns
         -------
