@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dubito._numerics.sums_of_others import maxima_of_others
 from dubito.belief import MassBatch
 from dubito.conformal.contours import (
     confidence_sets,
     consonant_bounds,
-    largest_other,
     nested_masses,
     raised,
 )
@@ -52,7 +52,7 @@ def test_masses_and_bounds_are_those_of_the_raised_contour(n_classes):
     assert (pi.max(axis=1) == 1).all()
     assert (pi >= contour).all()
     others = np.array([np.delete(row, k).max() for row in pi for k in range(n_classes)])
-    np.testing.assert_array_equal(largest_other(pi).ravel(), others)
+    np.testing.assert_array_equal(maxima_of_others(pi).ravel(), others)
     lower, upper = consonant_bounds(pi)
     focal, mass = nested_masses(pi, 10**6)
     batch = MassBatch(range(n_classes), focal, mass)

@@ -16,7 +16,7 @@ isotonic regression (PAV), its contour, belief and bounds       `isotonic`
 Bernoulli contour, belief, Clopper-Pearson limits               `bernoulli`
 weights of evidence under Dempster's rule (Denœux 2019)        `evidence_weights`
 softmax and log-softmax                                         `softmax`
-sum of the other entries of a row, without subtraction          `sums_of_others`
+sum, log-sum or maximum of the other entries of a row           `sums_of_others`
 utility of set-valued predictions (u65, u80)                    `set_utility`
 Gauss-Kronrod rule                                              `quadrature`
 exp, log(1 + x), softplus, dot products with SIMD instructions  `vector_math_compiled`

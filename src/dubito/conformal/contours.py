@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dubito._numerics.sums_of_others import maxima_of_others
+
 if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray
 
 #: A p-value within this distance of 1 - coverage counts as equal to it.
-_ROUNDING = 1e-12
+_P_VALUE_TIE = 1e-12
 
 
 def raised(contour: FloatArray) -> FloatArray:
@@ -27,21 +29,12 @@ def consonant_bounds(contour: FloatArray) -> tuple[FloatArray, FloatArray]:
 
     :math:`\text{upper}_k=\pi_k` and :math:`\text{lower}_k=1-\max_{l\ne k}\pi_l`.
     """
-    return 1 - largest_other(contour), contour
-
-
-def largest_other(table: FloatArray) -> FloatArray:
-    """Return the largest value among the other columns, for each column of each row."""
-    top = table.argmax(axis=1)
-    largest_two = np.partition(table, -2, axis=1)[:, -2:]
-    other = np.repeat(largest_two[:, 1:], table.shape[1], axis=1)
-    other[np.arange(len(table)), top] = largest_two[:, 0]
-    return other
+    return 1 - maxima_of_others(contour), contour
 
 
 def confidence_sets(contour: FloatArray, coverage: float, *, allow_empty: bool) -> BoolArray:
     r"""Return the classes with :math:`\pi_k>1-\text{coverage}`; if none, the largest."""
-    kept = contour > 1 - coverage + _ROUNDING
+    kept = contour > 1 - coverage + _P_VALUE_TIE
     if allow_empty:
         return kept
     none = ~kept.any(axis=1)

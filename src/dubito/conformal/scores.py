@@ -8,9 +8,9 @@ import numpy as np
 
 from dubito._labels import label_columns
 from dubito._models import has_bounds
+from dubito._numerics.sums_of_others import maxima_of_others
 from dubito._validation import NotSupportedError
 from dubito.calibration.responses import METHODS, class_scores, known_response
-from dubito.conformal.contours import largest_other
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -25,7 +25,7 @@ _DECIMALS = 12
 
 def margin(logits: FloatArray) -> FloatArray:
     r"""Return :math:`a_k=\max_{l\ne k}u_l-u_k` of logits, log-probabilities or decision values."""
-    return largest_other(logits) - logits
+    return maxima_of_others(logits) - logits
 
 
 def cumulative(proba: FloatArray, fraction: FloatArray | None = None) -> FloatArray:

@@ -15,7 +15,7 @@ from dubito.base import CautiousMixin
 from dubito.belief import Bounds
 from dubito.decision.risk import as_loss
 from dubito.discriminant._kernels.posterior import maximal_acts, posterior_bounds
-from dubito.discriminant._model import GaussianModel, LogDensityBounds, SearchLimits
+from dubito.discriminant._kernels.row_searches import SearchLimits, critical_c, undominated_sets
 from dubito.discriminant.errors import warn_unsettled
 from dubito.discriminant.tuning import DEFAULT_CS, CPath, as_cs, score_path
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from dubito._typing import BoolArray, FloatArray
     from dubito.decision.rules import SetRule
+    from dubito.discriminant._fitted_model import GaussianModel, LogDensityBounds
 
 #: Limit on the subproblems of one search with up to this many features; less with more.
 MAX_SUBPROBLEMS, FEW_FEATURES = 1000, 64
@@ -93,9 +94,7 @@ class DiscriminantPredictionMixin(CautiousMixin):
         LogDensityBounds
             ``lower`` and ``upper``, each (n, K). They do not depend on the priors.
         """
-        return self._bound_log_densities(self._rows(X))
-
-    def _bound_log_densities(self, rows: FloatArray) -> LogDensityBounds:
+        rows = self._rows(X)
         bounds, n_unsettled = self._model.log_density_bounds(rows, self.c_, self._search_limits())
         self._count_unsettled(n_unsettled)
         return bounds
@@ -107,8 +106,8 @@ class DiscriminantPredictionMixin(CautiousMixin):
         ----------
         X : array-like of shape (n, p)
         level : None
-            Only None: the width of the bounds follows from `c`, which with the default box is a
-            number of standard errors of the means, not from a confidence level.
+            Only None: the width of the bounds follows from `c`, not from a confidence level. With
+            the default box, its corners are c standard errors from the sample mean.
 
         Returns
         -------
@@ -157,21 +156,21 @@ class DiscriminantPredictionMixin(CautiousMixin):
             Never an empty row; columns as in ``classes_``. With a ``loss`` of other acts than
             naming a class: (n, acts).
         """
-        self._refuse_level(level)
         if not (isinstance(rule, str) and rule == "maximality"):
-            return super().predict_set(X, rule, **options)
+            return super().predict_set(X, rule, level=level, **options)
+        self._refuse_level(level)
         loss = options.pop("loss", None)
         if options:
             raise TypeError(f"rule 'maximality' takes loss= alone; got {', '.join(options)}.")
         return self._maximal(X, loss)
 
     def _maximal(self, X: Any, loss: npt.ArrayLike | None) -> BoolArray:
-        rows = self._rows(X)
+        check_is_fitted(self)
         if loss is not None:
             matrix = as_loss(loss, len(self.classes_))
-            low, high = self._bound_log_densities(rows)
-            return maximal_acts(low, high, self._model.priors, matrix)
-        sets, n_unsettled = self._model.sets(rows, self.c_, self._search_limits())
+            return maximal_acts(*self.log_density_bounds(X), self._model.priors, matrix)
+        rows, limits = self._rows(X), self._search_limits()
+        sets, n_unsettled = undominated_sets(self._model.boxed, rows, self.c_, limits)
         self._count_unsettled(n_unsettled)
         return sets
 
@@ -195,9 +194,10 @@ class DiscriminantPredictionMixin(CautiousMixin):
         rows = self._rows(X)
         if not max_c >= 0:  # also False for nan
             raise ValueError(f"max_c must be a number that is not negative. Got {max_c!r} instead.")
-        entry, n_unsettled = self._model.critical(rows, float(max_c), self._search_limits())
+        limits = self._search_limits()
+        critical, n_unsettled = critical_c(self._model.boxed, rows, float(max_c), limits)
         self._count_unsettled(n_unsettled)
-        return entry
+        return critical
 
     def c_path(
         self,

@@ -16,8 +16,8 @@ from dubito._labels import as_labels
 from dubito._rows import user_stacklevel
 from dubito._validation import check_sample_weight
 from dubito.belief import Bounds
+from dubito.discriminant._fitted_model import ModelSettings, fit_model
 from dubito.discriminant._kernels.moments import class_counts
-from dubito.discriminant._model import ModelSettings, fit_model
 from dubito.discriminant._predictions import DiscriminantPredictionMixin
 from dubito.discriminant.errors import (
     SingularCovarianceWarning,
@@ -45,14 +45,20 @@ class ImpreciseGaussianDiscriminant(DiscriminantPredictionMixin, ClassifierMixin
     The mean of class k is known only up to a box around its sample mean, which shrinks as its
     number of rows :math:`n_k` grows (see `box`). At a row x the density of each class then lies
     between those of the farthest and of the nearest mean of the box, and posteriors lie between
-    `predict_bounds`. Class a is preferred to b for all means of the boxes exactly when
+    `predict_bounds`.
 
-    .. math:: \log\pi_a+\inf\log p_a(x)>\log\pi_b+\sup\log p_b(x),
+    As in every model of dubito, `predict_set` compares these bounds by default (interval
+    dominance). The published rule is ``predict_set(X, rule="maximality")``, which drops a class b
+    if some class a is more probable for all means of the boxes, that is if
 
-    which is the published rule, ``predict_set(X, rule="maximality")``. The published model has
-    ``box="raw", shrinkage=None, divisor="unbiased"``. Without shrinkage, c = 0 is scikit-learn's
-    `LinearDiscriminantAnalysis` (tied) or `QuadraticDiscriminantAnalysis` (full), to rounding; of
-    scikit-learn before 1.9.1 with ``divisor="unbiased"``.
+    .. math:: \log\pi_a+\inf\log p_a(x)>\log\pi_b+\sup\log p_b(x).
+
+    Its sets are subsets of the default ones, the same for two classes, and faster to compute.
+    `critical_c`, `c_path` and the choice of c by ``c="auto"`` refer to it.
+
+    The published model has ``box="raw", shrinkage=None, divisor="unbiased"``. Without shrinkage,
+    c = 0 is scikit-learn's `LinearDiscriminantAnalysis` (tied) or `QuadraticDiscriminantAnalysis`
+    (full), to rounding; of scikit-learn before 1.9.1 with ``divisor="unbiased"``.
 
     Parameters
     ----------
@@ -62,7 +68,7 @@ class ImpreciseGaussianDiscriminant(DiscriminantPredictionMixin, ClassifierMixin
     c : float, "auto" or array-like, default=0.75
         Imprecision: the half widths of the boxes are proportional to it. "auto": the c of largest
         `scoring` in cross-validation among 0, 0.01, ..., 5.5; an array: among those listed. Scores
-        are those of the sets of maximality.
+        are those of the sets by maximality, not of the default sets.
     box : {"inscribed", "standard_error", "scaled", "raw"}, default="inscribed"
         Half width of the boxes along feature j. With :math:`s_{kj}^2` on the diagonal of the
         covariance that class k is given and q features that vary:
@@ -138,8 +144,8 @@ class ImpreciseGaussianDiscriminant(DiscriminantPredictionMixin, ClassifierMixin
     -----
     The nearest mean is a convex quadratic programme, solved to its duality gap. The farthest is a
     corner of the box, which is NP-hard to find in general; branch and bound finds and proves it, in
-    microseconds where the box is small relative to the spread of a class. Sets by "maximality" are
-    fastest: they only need comparisons, while `predict_bounds` solves all problems to optimality.
+    microseconds where the box is small relative to the spread of a class. Sets by "maximality" need
+    only comparisons; `predict_bounds`, and so the default sets, needs all solutions.
 
     Singular covariances: directions without spread are left out of inverse and determinant. With
     one covariance for all classes this only ignores uninformative directions. If each has its own,
@@ -329,7 +335,7 @@ class ImpreciseGaussianDiscriminant(DiscriminantPredictionMixin, ClassifierMixin
         self.covariance_, self.rank_ = moments.covariance, moments.rank
         self.priors_ = priors.precise
         self.prior_bounds_ = Bounds(priors.lower[None], priors.upper[None])
-        self.half_widths_ = self._model.half_widths(self.c_)
+        self.half_widths_ = self._model.boxed.half_widths(self.c_)
 
     def _warn_of_problems(self) -> None:
         model = self._model

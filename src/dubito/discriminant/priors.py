@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Labels = npt.NDArray[Any]
 
 #: Tolerance for priors outside [0, 1], and for lower priors above upper ones.
-_ROUNDING = 1e-9
+_PRIOR_TOLERANCE = 1e-9
 
 #: Changes up to this, when priors are made reachable, are rounding errors and are undone.
 _REACHABLE_ROUNDING = 1e-13
@@ -103,7 +103,7 @@ def _in_order(by_label: Any, classes: Labels) -> list[Any]:
 
 
 def _check_probabilities(table: FloatArray, classes: Labels) -> FloatArray:
-    _refuse(table < -_ROUNDING, "negative", table, classes)
+    _refuse(table < -_PRIOR_TOLERANCE, "negative", table, classes)
     total = table.sum()
     if abs(total - 1) > SUM_TOLERANCE:
         raise ValueError(
@@ -115,9 +115,9 @@ def _check_probabilities(table: FloatArray, classes: Labels) -> FloatArray:
 
 
 def _check_bounds(lower: FloatArray, upper: FloatArray, classes: Labels) -> Bounds:
-    _refuse(lower < -_ROUNDING, "negative", lower, classes)
-    _refuse(upper > 1 + _ROUNDING, "above 1", upper, classes)
-    crossed = np.flatnonzero(lower > upper + _ROUNDING)
+    _refuse(lower < -_PRIOR_TOLERANCE, "negative", lower, classes)
+    _refuse(upper > 1 + _PRIOR_TOLERANCE, "above 1", upper, classes)
+    crossed = np.flatnonzero(lower > upper + _PRIOR_TOLERANCE)
     if len(crossed):
         k = crossed[0]
         raise ValueError(

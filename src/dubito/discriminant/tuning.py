@@ -11,9 +11,10 @@ from sklearn.model_selection import check_cv
 
 from dubito._numerics.set_utility import ALPHA, utility_of_size
 from dubito._validation import as_float_array
+from dubito.discriminant._fitted_model import GaussianModel, fit_model
 from dubito.discriminant._kernels.moments import class_counts
 from dubito.discriminant._kernels.posterior import Priors
-from dubito.discriminant._model import GaussianModel, fit_model
+from dubito.discriminant._kernels.row_searches import critical_c
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from dubito._typing import FloatArray, IntArray
-    from dubito.discriminant._model import ModelSettings, SearchLimits
+    from dubito.discriminant._fitted_model import ModelSettings
+    from dubito.discriminant._kernels.row_searches import SearchLimits
 
     Labels = npt.NDArray[Any]
 
@@ -116,7 +118,9 @@ class _Fold(NamedTuple):
     ) -> tuple[FloatArray, int]:
         """Return the c at which each class enters the sets of test rows; inf for absent classes."""
         critical = np.full((len(self.test), n_classes), np.inf)
-        critical[:, self.present], n_unsettled = self.model.critical(X[self.test], max_c, limits)
+        rows = X[self.test]
+        found, n_unsettled = critical_c(self.model.boxed, rows, max_c, limits)
+        critical[:, self.present] = found
         return critical, n_unsettled
 
 

@@ -7,8 +7,8 @@ they are imported inside functions, at the first call.
 formula                                                   module
 ========================================================  ======================================
 means, covariances, shrinkage, pseudo-inverses            `moments`
-half widths of boxes; classes with means in boxes         `boxed_gaussians`
-energies, sets, critical c of many rows: entry points     `imprecise_gaussian`
+half widths of boxes; classes with means in boxes         `class_boxes`
+energies, sets, critical c of many rows, in blocks        `row_searches`
 nearest point of a box, Mahalanobis (convex QP)           `box_nearest_compiled`
 farthest point of a box (branch and bound)                `box_farthest_compiled`
 diagonal above a matrix, for the bounds of that search    `diagonal_majorant`

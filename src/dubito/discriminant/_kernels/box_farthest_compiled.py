@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dubito._typing import FloatArray, SignArray
 
 #: Relative to the largest distance in the box, distances closer than this are equal.
-_ROUNDING = 1e-13
+_DISTANCE_TIE = 1e-13
 
 #: Coordinate ascents of F before a subproblem is branched.
 _MAX_SWEEPS = 12
@@ -68,7 +68,7 @@ def farthest(  # noqa: PLR0913, PLR0917
     if target < np.inf and largest < target:
         return value, largest, 0
     return _search(
-        delta, linear, quad, majorant, half_width, target, max_subproblems, _ROUNDING * largest,
+        delta, linear, quad, majorant, half_width, target, max_subproblems, _DISTANCE_TIE * largest,
         value, corner, buffer, stack, sign_stack,
     )  # fmt: skip
 
@@ -232,14 +232,14 @@ def _bound(  # noqa: PLR0913, PLR0917
     for attempt in range(2):
         for _ in range(_MAX_SWEEPS):
             _ascend(linear, quad, majorant, fraction, half_width, y, product, signs)
-            value_at_y, excess = _tangent(
+            value_at_y, rise = _tangent(
                 delta, linear, majorant, fraction, half_width, y, product, signs
             )
-            bound = min(bound, value_at_y + excess)
-            if value_at_y + excess < threshold:
+            bound = min(bound, value_at_y + rise)
+            if value_at_y + rise < threshold:
                 return bound, -1, fraction
             # The maximum of F itself is above the threshold: no tangent will decide.
-            if excess <= 0.1 * (value_at_y - threshold):
+            if rise <= 0.1 * (value_at_y - threshold):
                 break
         branch = _decide_by_tangent(
             delta, linear, quad, majorant, fraction, half_width, threshold, y, product, signs
@@ -267,20 +267,20 @@ def _decide_by_tangent(  # noqa: PLR0913, PLR0917
     signs: SignArray,
 ) -> int:
     """Fix signs whose opposite the tangent excludes; return the open i of least |y_i|, or -1."""
-    value_at_y, excess = _tangent(delta, linear, majorant, fraction, half_width, y, product, signs)
+    value_at_y, rise = _tangent(delta, linear, majorant, fraction, half_width, y, product, signs)
     branch, least = -1, np.inf
     for i in range(len(y)):
         if signs[i] != 0:
             continue
-        slope = product[i] - linear[i] - fraction * majorant[i] * y[i]
-        if value_at_y + excess - 4.0 * half_width * abs(slope) < threshold:
-            sign = 1 if slope > 0.0 else -1
+        half_derivative = product[i] - linear[i] - fraction * majorant[i] * y[i]
+        if value_at_y + rise - 4.0 * half_width * abs(half_derivative) < threshold:
+            sign = 1 if half_derivative > 0.0 else -1
             moves = y[i] != half_width * sign
             if moves:
                 add_multiple(quad[i], half_width * sign - y[i], product)
             _fix_sign(signs, y, i, sign, half_width)
             if moves:  # the tangent was taken at another point
-                value_at_y, excess = _tangent(
+                value_at_y, rise = _tangent(
                     delta, linear, majorant, fraction, half_width, y, product, signs
                 )
         elif abs(y[i]) < least:
@@ -303,12 +303,12 @@ def _ascend(  # noqa: PLR0917
     for i in range(len(y)):
         if signs[i] != 0:
             continue
-        slope = product[i] - linear[i] - fraction * majorant[i] * y[i]
+        half_derivative = product[i] - linear[i] - fraction * majorant[i] * y[i]
         curvature = fraction * majorant[i] - quad[i, i]
-        if curvature * half_width <= 1e-3 * abs(slope):
-            maximiser = half_width if slope > 0.0 else -half_width
+        if curvature * half_width <= 1e-3 * abs(half_derivative):
+            maximiser = half_width if half_derivative > 0.0 else -half_width
         else:
-            maximiser = min(max(y[i] + slope / curvature, -half_width), half_width)
+            maximiser = min(max(y[i] + half_derivative / curvature, -half_width), half_width)
         if maximiser != y[i]:
             add_multiple(quad[i], maximiser - y[i], product)
             y[i] = maximiser
@@ -326,14 +326,14 @@ def _tangent(  # noqa: PLR0917
     signs: SignArray,
 ) -> tuple[float, float]:
     """Return F at y, and the largest rise of the tangent at y above that value in the box."""
-    value_at_y, excess = delta, 0.0
+    value_at_y, rise = delta, 0.0
     for i in range(len(y)):
         value_at_y += y[i] * (product[i] - 2.0 * linear[i])
         if signs[i] == 0:
-            slope = product[i] - linear[i] - fraction * majorant[i] * y[i]
+            half_derivative = product[i] - linear[i] - fraction * majorant[i] * y[i]
             value_at_y += fraction * majorant[i] * (half_width * half_width - y[i] * y[i])
-            excess += 2.0 * (half_width * abs(slope) - slope * y[i])
-    return value_at_y, excess
+            rise += 2.0 * (half_width * abs(half_derivative) - half_derivative * y[i])
+    return value_at_y, rise
 
 
 @compiled()

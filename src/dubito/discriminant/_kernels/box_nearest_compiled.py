@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dubito._typing import FloatArray, IntArray
 
 #: Relative to the largest distance in the box, gaps up to this are rounding.
-_ROUNDING = 1e-14
+_GAP_ROUNDING = 1e-14
 
 #: Rounds of coordinate descent and Newton steps, after which the gap is returned as it is.
 _MAX_PASSES = 60
@@ -40,72 +40,78 @@ def nearest(  # noqa: PLR0913, PLR0917
     half_width: float,
     largest: float,
     y: FloatArray,
-    slope: FloatArray,
+    half_gradient: FloatArray,
     buffer: FloatArray,
     free: IntArray,
 ) -> tuple[float, float]:
     """Return the smallest squared distance and its gap.
 
-    Writes the nearest point to `y` and half the gradient there to `slope`. `largest` is the size of
-    the terms of f over the box; `buffer` is (p + 4, p).
+    Writes the nearest point to `y`, and half the gradient there to `half_gradient`. `largest` is
+    the size of the terms of f over the box; `buffer` is (p + 4, p).
     """
-    _start_at_corner(linear, quad, half_width, y, slope)
-    tolerance = _ROUNDING * largest
-    gap = _gap(y, slope, half_width)
+    _start_at_corner(linear, quad, half_width, y, half_gradient)
+    tolerance = _GAP_ROUNDING * largest
+    gap = _gap(y, half_gradient, half_width)
     for _ in range(_MAX_PASSES):
         if gap <= tolerance:
             break
         before = gap
-        _sweep(quad, half_width, y, slope)
-        gap = _gap(y, slope, half_width)
+        _sweep(quad, half_width, y, half_gradient)
+        gap = _gap(y, half_gradient, half_width)
         if gap > tolerance:
-            _minimise_on_face(linear, quad, half_width, y, slope, buffer, free)
-            # Rounding accumulates in the updated slope: compute it again from y.
-            _slope_at(linear, quad, y, slope)
-            gap = _gap(y, slope, half_width)
+            _minimise_on_face(linear, quad, half_width, y, half_gradient, buffer, free)
+            # Rounding accumulates in the updated half gradient: compute it again from y.
+            _half_gradient_at(linear, quad, y, half_gradient)
+            gap = _gap(y, half_gradient, half_width)
         if gap >= before and gap <= 100.0 * tolerance:
             break
-    value = delta - dot(linear, y) + dot(slope, y)
+    value = delta - dot(linear, y) + dot(half_gradient, y)
     return max(value, 0.0), max(gap, 0.0)
 
 
 @compiled(inline="always")
 def _start_at_corner(
-    linear: FloatArray, quad: FloatArray, half_width: float, y: FloatArray, slope: FloatArray
+    linear: FloatArray,
+    quad: FloatArray,
+    half_width: float,
+    y: FloatArray,
+    half_gradient: FloatArray,
 ) -> None:
     """Write the corner with the signs of g, which is the solution where the box is small."""
     for i in range(len(y)):
         y[i] = half_width if linear[i] >= 0.0 else -half_width
-    _slope_at(linear, quad, y, slope)
+    _half_gradient_at(linear, quad, y, half_gradient)
 
 
 @compiled()
-def _slope_at(linear: FloatArray, quad: FloatArray, y: FloatArray, slope: FloatArray) -> None:
+def _half_gradient_at(
+    linear: FloatArray, quad: FloatArray, y: FloatArray, half_gradient: FloatArray
+) -> None:
     """Write half the gradient, Qy - g."""
-    matrix_vector(quad, y, slope)
+    matrix_vector(quad, y, half_gradient)
     for i in range(len(y)):
-        slope[i] -= linear[i]
+        half_gradient[i] -= linear[i]
 
 
 @compiled(fastmath=SIMD_FLAGS)
-def _gap(y: FloatArray, slope: FloatArray, half_width: float) -> float:
+def _gap(y: FloatArray, half_gradient: FloatArray, half_width: float) -> float:
     """Return the gap of the linearised problem, an upper bound on f(y) - min f."""
     total = 0.0
     for i in range(len(y)):
-        total += slope[i] * y[i] + half_width * abs(slope[i])
+        total += half_gradient[i] * y[i] + half_width * abs(half_gradient[i])
     return 2.0 * total
 
 
 @compiled(inline="always")
-def _sweep(quad: FloatArray, half_width: float, y: FloatArray, slope: FloatArray) -> None:
+def _sweep(quad: FloatArray, half_width: float, y: FloatArray, half_gradient: FloatArray) -> None:
     """Minimise f along each coordinate in turn, in place."""
     for i in range(len(y)):
         curvature = quad[i, i]
         if curvature <= 0.0:
             continue
-        minimiser = min(max(y[i] - slope[i] / curvature, -half_width), half_width)
+        minimiser = min(max(y[i] - half_gradient[i] / curvature, -half_width), half_width)
         if minimiser != y[i]:
-            add_multiple(quad[i], minimiser - y[i], slope)
+            add_multiple(quad[i], minimiser - y[i], half_gradient)
             y[i] = minimiser
 
 
@@ -115,7 +121,7 @@ def _minimise_on_face(  # noqa: PLR0917
     quad: FloatArray,
     half_width: float,
     y: FloatArray,
-    slope: FloatArray,
+    half_gradient: FloatArray,
     buffer: FloatArray,
     free: IntArray,
 ) -> None:
@@ -125,13 +131,15 @@ def _minimise_on_face(  # noqa: PLR0917
         n_free = _factor_free(quad, free, n_free, buffer)
         rhs, step = buffer[len(y)], buffer[len(y) + 1]
         for a in range(n_free):
-            rhs[a] = -slope[free[a]]
+            rhs[a] = -half_gradient[free[a]]
         cholesky_solve(buffer[:n_free, :n_free], rhs[:n_free], step[:n_free])
         fraction, blocking = _longest_step(y, step, free, n_free, half_width)
         if (
             blocking >= 0
             and n_free > _FEW_FREE
-            and _take_clipped_step(linear, quad, half_width, y, slope, step, free, n_free, buffer)
+            and _take_clipped_step(
+                linear, quad, half_width, y, half_gradient, step, free, n_free, buffer
+            )
         ):
             n_free = _list_free(quad, half_width, y, free)
             continue
@@ -140,7 +148,7 @@ def _minimise_on_face(  # noqa: PLR0917
             move = fraction * step[a]
             if a == blocking:
                 move = (half_width if step[a] > 0.0 else -half_width) - y[i]
-            add_multiple(quad[i], move, slope)
+            add_multiple(quad[i], move, half_gradient)
             y[i] += move
         if blocking < 0:
             return
@@ -167,7 +175,7 @@ def _take_clipped_step(  # noqa: PLR0913, PLR0917
     quad: FloatArray,
     half_width: float,
     y: FloatArray,
-    slope: FloatArray,
+    half_gradient: FloatArray,
     step: FloatArray,
     free: IntArray,
     n_free: int,
@@ -177,17 +185,17 @@ def _take_clipped_step(  # noqa: PLR0913, PLR0917
 
     Fixing one coordinate at a time would need as many factorisations as coordinates.
     """
-    trial, new_slope = buffer[len(y) + 2], buffer[len(y) + 3]
+    trial, new_half_gradient = buffer[len(y) + 2], buffer[len(y) + 3]
     trial[:] = y
     for a in range(n_free):
         i = free[a]
         trial[i] = min(max(y[i] + step[a], -half_width), half_width)
-    _slope_at(linear, quad, trial, new_slope)
-    before = dot(slope, y) - dot(linear, y)
-    if dot(new_slope, trial) - dot(linear, trial) >= before:
+    _half_gradient_at(linear, quad, trial, new_half_gradient)
+    before = dot(half_gradient, y) - dot(linear, y)
+    if dot(new_half_gradient, trial) - dot(linear, trial) >= before:
         return False
     y[:] = trial
-    slope[:] = new_slope
+    half_gradient[:] = new_half_gradient
     return True
 
 

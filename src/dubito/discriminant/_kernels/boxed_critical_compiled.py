@@ -29,18 +29,18 @@ from dubito.discriminant._kernels.boxed_distances_compiled import (
     near_rate,
     nearest_of,
 )
-from dubito.discriminant._kernels.boxed_gaussians import ROUNDING
 from dubito.discriminant._kernels.boxed_sets_compiled import (
     class_at_rank,
     is_dominated_by_radius,
     prepare_rivals,
     tie_tolerance,
 )
+from dubito.discriminant._kernels.class_boxes import DISTANCE_ROUNDING
 
 if TYPE_CHECKING:
     from dubito._typing import FloatArray, IntArray
     from dubito.discriminant._kernels.boxed_distances_compiled import RowBuffers
-    from dubito.discriminant._kernels.boxed_gaussians import BoxedGaussians
+    from dubito.discriminant._kernels.class_boxes import BoxedGaussians
 
 #: Newton steps for the root of one corner, and corners tried for one rival.
 _MAX_STEPS = 100
@@ -164,7 +164,9 @@ def _root(  # noqa: PLR0917
             classes.table, a, _limit(classes, buffers, b, c_tried, centre_energy, ties)
         )
         target += (
-            ties * ROUNDING * largest_distance(classes.table, a, buffers.distances[a], c_tried)
+            ties
+            * DISTANCE_ROUNDING
+            * largest_distance(classes.table, a, buffers.distances[a], c_tried)
         )
         value, bound, subproblems = farthest_of(
             classes, buffers, a, c_tried, target, max(max_subproblems - n_subproblems, 1)
@@ -201,21 +203,21 @@ def _root_of_corner(  # noqa: PLR0917
         squared = distance + c * (linear_c + c * square_c)
         near, _, rate = nearest_of(classes, buffers, b, c)
         far = far_energy(classes.table, a, squared)
-        excess = far - near_energy(classes.table, b, near)
-        if c == high and excess < 0.0:
-            return np.inf if excess < -tie_tolerance(far, far) else c
-        if excess >= 0.0:
+        phi = far - near_energy(classes.table, b, near)
+        if c == high and phi < 0.0:
+            return np.inf if phi < -tie_tolerance(far, far) else c
+        if phi >= 0.0:
             high = c
         else:
             low = c
-        slope = far_rate(classes.table, a, squared) * (linear_c + 2.0 * c * square_c)
-        slope -= near_rate(classes.table, b, near) * rate
-        step = excess / slope if slope > 0.0 else np.inf
+        derivative = far_rate(classes.table, a, squared) * (linear_c + 2.0 * c * square_c)
+        derivative -= near_rate(classes.table, b, near) * rate
+        step = phi / derivative if derivative > 0.0 else np.inf
         following = c - step
         if not low < following < high:
             following = 0.5 * (low + high)
         if abs(following - c) <= 1e-14 * c or high - low <= 1e-15 * high:
-            return high if excess >= 0.0 else following
+            return high if phi >= 0.0 else following
         c = following
     return high
 

@@ -14,19 +14,19 @@ from dubito._numerics.jit import compiled
 from dubito._numerics.vector_math_compiled import SIMD_FLAGS, combine_rows, dot, matrix_vector
 from dubito.discriminant._kernels.box_farthest_compiled import farthest
 from dubito.discriminant._kernels.box_nearest_compiled import nearest
-from dubito.discriminant._kernels.boxed_gaussians import (
-    FAR,
+from dubito.discriminant._kernels.class_boxes import (
+    DISTANCE_ROUNDING,
+    FAR_OFFSET,
     LOG_FACTOR,
-    NEAR,
+    NEAR_OFFSET,
     RADIUS,
     RANK,
-    ROUNDING,
     WIDTH,
 )
 
 if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray, IntArray, SignArray
-    from dubito.discriminant._kernels.boxed_gaussians import BoxedGaussians
+    from dubito.discriminant._kernels.class_boxes import BoxedGaussians
 
 
 class RowBuffers(NamedTuple):
@@ -42,9 +42,9 @@ class RowBuffers(NamedTuple):
     sign_stack: SignArray  # (p + 2, p)
 
 
-# Rows of `work`: E P (x - origin) of a shared covariance; a point of the box and the slope there;
-# the corner found last; the rest are buffers of the solvers.
-_BASE, _POINT, _SLOPE, _CORNER, _SOLVER = 0, 1, 2, 3, 4
+# Rows of `work`: E P (x - origin) of a shared covariance; a point of the box, and half the gradient
+# there; the corner found last; the rest are buffers of the solvers.
+_BASE, _POINT, _HALF_GRADIENT, _CORNER, _SOLVER = 0, 1, 2, 3, 4
 
 
 @compiled(inline="always")
@@ -135,14 +135,14 @@ def nearest_of(
     linear, distance = _linear_term(classes, buffers, k), buffers.distances[k]
     if c == 0.0:
         return distance, 0.0, -2.0 * width * np.abs(linear).sum()
-    y, slope = buffers.work[_POINT], buffers.work[_SLOPE]
+    y, half_gradient = buffers.work[_POINT], buffers.work[_HALF_GRADIENT]
     # No term of the quadratic form is larger than this.
     largest = largest_distance(classes.table, k, distance, c)
     value, gap = nearest(
         distance, linear, classes.quads[classes.covariances[k]], c * width, largest,
-        y, slope, buffers.work[_SOLVER:], buffers.free,
+        y, half_gradient, buffers.work[_SOLVER:], buffers.free,
     )  # fmt: skip
-    return value, gap + ROUNDING * largest, 2.0 * dot(slope, y) / c
+    return value, gap + DISTANCE_ROUNDING * largest, 2.0 * dot(half_gradient, y) / c
 
 
 @compiled(fastmath=SIMD_FLAGS)
@@ -197,7 +197,7 @@ def corner_terms(
             linear_c += 2.0 * projected[i] * unit_width
             square_c += unit_width * unit_width
         return linear_c, square_c
-    corner, product = buffers.work[_CORNER], buffers.work[_SLOPE]
+    corner, product = buffers.work[_CORNER], buffers.work[_HALF_GRADIENT]
     matrix_vector(classes.quads[classes.covariances[k]], corner, product)
     linear_c = -2.0 * dot(_linear_term(classes, buffers, k), corner) / c
     return linear_c, dot(product, corner) / (c * c)
@@ -223,7 +223,7 @@ def near_energy(table: FloatArray, k: int, squared: float) -> float:
         factor = np.exp(log_factor)
         clipped = min(max(squared, 1.0 / factor), factor)
         squared = np.log(clipped) + squared / clipped - (table[k, RANK] - 1.0) * log_factor
-    return table[k, NEAR] + squared
+    return table[k, NEAR_OFFSET] + squared
 
 
 @compiled()
@@ -234,13 +234,13 @@ def far_energy(table: FloatArray, k: int, squared: float) -> float:
         factor = np.exp(log_factor)
         others = (table[k, RANK] - 1.0) * log_factor  # log determinant of the other directions
         squared = others + max(log_factor + squared / factor, factor * squared - log_factor)
-    return table[k, FAR] + squared
+    return table[k, FAR_OFFSET] + squared
 
 
 @compiled()
 def far_distance(table: FloatArray, k: int, energy: float) -> float:
     """Return the squared distance at which `far_energy` reaches an energy."""
-    left = energy - table[k, FAR]
+    left = energy - table[k, FAR_OFFSET]
     log_factor = table[k, LOG_FACTOR]
     if log_factor > 0.0:
         factor = np.exp(log_factor)

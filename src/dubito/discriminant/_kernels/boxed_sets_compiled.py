@@ -26,7 +26,7 @@ from dubito.discriminant._kernels.boxed_distances_compiled import (
 if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray, IntArray
     from dubito.discriminant._kernels.boxed_distances_compiled import RowBuffers
-    from dubito.discriminant._kernels.boxed_gaussians import BoxedGaussians
+    from dubito.discriminant._kernels.class_boxes import BoxedGaussians
 
 #: Energies closer than this, relative to their size, are ties; neither class dominates in a tie.
 _TIE = 1e-12

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.special import expit, logsumexp, softmax
 
+from dubito._numerics.sums_of_others import log_sums_of_others
+
 if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray, IntArray
 
@@ -18,10 +20,10 @@ if TYPE_CHECKING:
 _BLOCK_ELEMENTS = 1 << 20
 
 #: Expected losses closer than this, relative to their terms, are equal.
-_TIE = 1e-12
+_LOSS_TIE = 1e-12
 
 #: A remaining prior mass below this is rounding error.
-_ROUNDING = 1e-14
+_LEAST_MASS = 1e-14
 
 
 class Priors(NamedTuple):
@@ -49,7 +51,7 @@ def posterior_bounds(
     with np.errstate(divide="ignore"):  # a prior of zero has log -inf, and posterior 0
         log_lower, log_upper = np.log(priors.lower), np.log(priors.upper)
     if priors.are_precise:
-        most, least = _others(high + log_upper), _others(low + log_lower)
+        most, least = log_sums_of_others(high + log_upper), log_sums_of_others(low + log_lower)
     else:
         spare = max(1 - priors.lower.sum(), 0.0)
         width = priors.upper - priors.lower
@@ -66,14 +68,6 @@ def _posterior(own: FloatArray, others: FloatArray) -> FloatArray:
         posterior = expit(own - others)
     # A class of prior 0 has posterior 0, also where all other terms vanish (-inf minus -inf).
     return np.where(np.isneginf(own), 0.0, posterior)
-
-
-def _others(terms: FloatArray) -> FloatArray:
-    """Return for each k the log of the sum of exponentials of the other terms, (n, K)."""
-    before, after = np.full((2, *terms.shape), -np.inf)
-    before[:, 1:] = np.logaddexp.accumulate(terms[:, :-1], axis=1)
-    after[:, :-1] = np.logaddexp.accumulate(terms[:, :0:-1], axis=1)[:, ::-1]
-    return np.asarray(np.logaddexp(before, after))
 
 
 def _others_within_bounds(
@@ -107,7 +101,7 @@ def _distribute(spare: FloatArray | float, width: FloatArray) -> FloatArray:
     """Return the part of `spare` that each class receives in order, at most its width."""
     left = spare - (np.cumsum(width, axis=-1) - width)
     # A remainder within rounding is 0: its logarithm would be finite.
-    return np.clip(np.where(left < _ROUNDING, 0.0, left), 0.0, width)
+    return np.clip(np.where(left < _LEAST_MASS, 0.0, left), 0.0, width)
 
 
 def maximal_acts(low: FloatArray, high: FloatArray, priors: Priors, loss: FloatArray) -> BoolArray:
@@ -166,7 +160,9 @@ def _dominates(low: FloatArray, high: FloatArray, priors: Priors, gain: FloatArr
     gained, lost = (
         logsumexp(np.where(side, terms, -np.inf), axis=1) for side in (gain > 0, gain < 0)
     )
-    return np.asarray(gained > lost + _TIE * (1 + np.abs(np.where(gained > lost, gained, 0.0))))
+    return np.asarray(
+        gained > lost + _LOSS_TIE * (1 + np.abs(np.where(gained > lost, gained, 0.0)))
+    )
 
 
 def _least_favourable(terms: FloatArray, sign: FloatArray, priors: Priors) -> FloatArray:

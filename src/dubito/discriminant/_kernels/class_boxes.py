@@ -1,4 +1,4 @@
-r"""Gaussian classes whose means lie in boxes: the data structure of the compiled kernels.
+r"""Boxes of the class means, and Gaussian classes with such boxes as compiled kernels take them.
 
 The energy of a class is :math:`-2\log` of prior times density: small means probable. The mean of
 class k lies within :math:`c\,e_{ki}w_k` of its sample mean along feature i, with units e and
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from dubito.discriminant._kernels.moments import Moments
 
 #: Rounding error of a squared distance, relative to the largest in the box.
-ROUNDING = 1e-14
+DISTANCE_ROUNDING = 1e-14
 
 #: Columns of `BoxedGaussians.table`.
-WIDTH, NEAR, FAR, LOG_FACTOR, RANK, RADIUS = range(6)
+WIDTH, NEAR_OFFSET, FAR_OFFSET, LOG_FACTOR, RANK, RADIUS = range(6)
 
 
 class BoxedGaussians(NamedTuple):
@@ -46,10 +46,14 @@ class BoxedGaussians(NamedTuple):
     quads: FloatArray  # (S, p, p) Q = E P E
     search_bounds: FloatArray  # (S, 2, p) off-diagonal row sums of |Q|; u with Diag(u) >= Q
 
+    def half_widths(self, c: float) -> FloatArray:
+        """Return the half widths of the boxes along the features, c e w, (K, p)."""
+        return np.asarray(c * self.table[:, WIDTH, None] * self.units[self.covariances])
+
     def with_offsets(self, near: FloatArray, far: FloatArray) -> BoxedGaussians:
         """Return the classes with other energies at distance 0, each (K,)."""
         table = self.table.copy()
-        table[:, NEAR], table[:, FAR] = near, far
+        table[:, NEAR_OFFSET], table[:, FAR_OFFSET] = near, far
         return self._replace(table=table)
 
 
@@ -100,7 +104,7 @@ def boxed_gaussians(
 
 
 def box_widths(box: str, moments: Moments) -> tuple[FloatArray, FloatArray]:
-    r"""Return units e (S, p) and widths w (K,) of the boxes; half widths are c times e times w.
+    r"""Return units e (S, p) and widths w (K,) of the boxes, whose half widths are c e w.
 
     ==================  =========================  ==========================================
     box                 e                          w

@@ -1,4 +1,4 @@
-"""The fitted model: Gaussian classes with boxed means, and its densities, sets and critical c."""
+"""The fitted model: Gaussian classes with boxed means, priors, and bounds on log densities."""
 
 from __future__ import annotations
 
@@ -6,25 +6,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dubito.discriminant._kernels.boxed_gaussians import (
-    WIDTH,
-    BoxedGaussians,
-    box_widths,
-    boxed_gaussians,
-)
-from dubito.discriminant._kernels.imprecise_gaussian import (
-    critical_c,
-    energy_bounds,
-    undominated_sets,
-)
+from dubito.discriminant._kernels.class_boxes import BoxedGaussians, box_widths, boxed_gaussians
 from dubito.discriminant._kernels.moments import Moments, class_moments
+from dubito.discriminant._kernels.row_searches import energy_bounds
 
 if TYPE_CHECKING:
-    from dubito._typing import BoolArray, FloatArray, IntArray
+    from dubito._typing import FloatArray, IntArray
     from dubito.discriminant._kernels.posterior import Priors
-
-#: Fewest rows per thread: with fewer, starting a thread costs more than it saves.
-_ROWS_PER_THREAD = 256
+    from dubito.discriminant._kernels.row_searches import SearchLimits
 
 
 class LogDensityBounds(NamedTuple):
@@ -45,18 +34,6 @@ class ModelSettings(NamedTuple):
     unbiased: bool
 
 
-class SearchLimits(NamedTuple):
-    """Limits on the work of a prediction."""
-
-    max_subproblems: int
-    n_threads: int
-
-    def options(self, n_rows: int) -> dict[str, int]:
-        """Return the keyword arguments of the kernels for this number of rows."""
-        threads = max(1, min(self.n_threads, n_rows // _ROWS_PER_THREAD))
-        return {"max_subproblems": self.max_subproblems, "threads": threads}
-
-
 class GaussianModel(NamedTuple):
     """Fitted Gaussian classes with boxed means."""
 
@@ -64,11 +41,6 @@ class GaussianModel(NamedTuple):
     priors: Priors
     boxed: BoxedGaussians
     log_det: FloatArray  # (K,) log det(2 pi covariance)
-
-    def half_widths(self, c: float) -> FloatArray:
-        """Return the half widths of the boxes of the means, (K, p)."""
-        widths = self.boxed.table[:, WIDTH, None]
-        return np.asarray(c * widths * self.boxed.units[self.boxed.covariances])
 
     def log_joint(self, rows: FloatArray) -> FloatArray:
         """Return log of prior times density at the sample means, up to a constant per row."""
@@ -89,20 +61,8 @@ class GaussianModel(NamedTuple):
     ) -> tuple[LogDensityBounds, int]:
         """Return lower and upper log densities, and the number of unsettled searches."""
         densities = self.boxed.with_offsets(self.log_det, self.log_det)
-        least, largest, n_unsettled = energy_bounds(densities, rows, c, **limits.options(len(rows)))
+        least, largest, n_unsettled = energy_bounds(densities, rows, c, limits)
         return LogDensityBounds(-0.5 * largest, -0.5 * least), n_unsettled
-
-    def sets(self, rows: FloatArray, c: float, limits: SearchLimits) -> tuple[BoolArray, int]:
-        """Return the maximal classes under 0/1 loss, and the number of unsettled searches."""
-        sets, n_unsettled = undominated_sets(self.boxed, rows, c, **limits.options(len(rows)))
-        return sets, int(n_unsettled.sum())
-
-    def critical(
-        self, rows: FloatArray, max_c: float, limits: SearchLimits
-    ) -> tuple[FloatArray, int]:
-        """Return the c at which each class enters the set, and the number of unsettled searches."""
-        entry, n_unsettled = critical_c(self.boxed, rows, max_c, **limits.options(len(rows)))
-        return entry, int(n_unsettled.sum())
 
 
 def fit_model(
