@@ -81,6 +81,9 @@ def test_a_table_for_people(wine_models, dubito_command):
     assert lines[0].split(maxsplit=2)[:2] == ["right", "(accuracy)"]
     assert lines[0].endswith("higher")
     assert next(line for line in lines if "log loss" in line).endswith("lower")
+    for trade_off in ("true class in the set", "classes in the set", "  sets of one class"):
+        line = next(line for line in lines if trade_off in line)
+        assert line.endswith(")"), "neither end is better by itself"
     assert len(lines) == 16
     assert len({line.rindex("(") for line in lines}) == 1, "brackets stand below one another"
     assert max(map(len, lines)) < 80

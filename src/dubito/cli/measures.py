@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
@@ -15,6 +15,7 @@ from dubito.belief import Bounds
 from dubito.cli.console import side_by_side
 from dubito.cli.saved_models import DEFAULT_COVERAGE
 from dubito.metrics import class_coverage, evaluate
+from dubito.metrics.descriptions import describe_metric
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -25,41 +26,8 @@ if TYPE_CHECKING:
     from dubito.metrics import Estimate
     from dubito.saving import Saved
 
-HIGHER, LOWER, NEITHER = "higher", "lower", ""
-
-
-class Measure(NamedTuple):
-    """A measure as it is printed."""
-
-    words: str  # up to 26 letters, so that two models fit side by side in 80 columns
-    better: str  # `HIGHER`, `LOWER` or `NEITHER`
-    is_fraction: bool = False  # printed in percent
-
-
-#: In the order they are shown.
-MEASURES = {
-    "accuracy": Measure("right (accuracy)", HIGHER, is_fraction=True),
-    "error": Measure("wrong (error)", LOWER, is_fraction=True),
-    "log_loss": Measure("log loss", LOWER),
-    "brier": Measure("Brier score", LOWER),
-    "ece": Measure("calibration error (ECE)", LOWER),
-    "classwise_ece": Measure("calibration error by class", LOWER),
-    "smooth_ece": Measure("calibration error, smooth", LOWER),
-    "coverage": Measure("true class in the set", HIGHER, is_fraction=True),
-    "mean_set_size": Measure("classes in the set, mean", LOWER),
-    "determinacy": Measure("sets of one class", HIGHER, is_fraction=True),
-    "single_class_accuracy": Measure("right in sets of one class", HIGHER, is_fraction=True),
-    "discounted_accuracy": Measure("discounted accuracy", HIGHER),
-    "u65": Measure("u65", HIGHER),
-    "u80": Measure("u80", HIGHER),
-    "mean_width": Measure("width of the bounds, mean", NEITHER),
-    "aurc": Measure("error of those kept (AURC)", LOWER),
-}
-
-
-def measure_of(key: str) -> Measure:
-    """Return a measure by its key; an unlisted one is named after its key."""
-    return MEASURES.get(key, Measure(key.replace("_", " "), NEITHER))
+#: Printed in the column "better".
+_BETTER = {"high": "higher", "low": "lower", None: ""}
 
 
 def as_plain(estimates: Mapping[str, Estimate]) -> dict[str, dict[str, float | None]]:
@@ -85,14 +53,13 @@ def measure_table(estimates: Mapping[str, Mapping[str, Estimate]], keys: Sequenc
     str
     """
     present = dict.fromkeys(key for one in estimates.values() for key in one)
-    ordered = [*(k for k in MEASURES if k in present), *(k for k in present if k not in MEASURES)]
-    shown = [key for key in ordered if not keys or key in keys]
+    shown = [key for key in present if not keys or key in keys]
     columns = [_column(shown, one) for one in estimates.values()]
-    words = ["", *(measure_of(key).words for key in shown)]
-    better = ["better", *(measure_of(key).better for key in shown)]
-    names = list(estimates) if len(estimates) > 1 else ["95% interval"]
-    numbers = [[name, *column] for name, column in zip(names, columns, strict=True)]
-    return side_by_side(list(zip(words, *numbers, better, strict=True)))
+    metrics = ["", *(describe_metric(key).name for key in shown)]
+    better = ["better", *(_BETTER[describe_metric(key).better] for key in shown)]
+    models = list(estimates) if len(estimates) > 1 else ["95% interval"]
+    numbers = [[model, *column] for model, column in zip(models, columns, strict=True)]
+    return side_by_side(list(zip(metrics, *numbers, better, strict=True)))
 
 
 def _column(keys: Sequence[str], estimates: Mapping[str, Estimate]) -> list[str]:
@@ -106,7 +73,7 @@ def _cell(key: str, estimate: Estimate | None) -> tuple[str, str]:
     """Return a value and its interval in brackets; where not finite "-", and an empty interval."""
     if estimate is None or _finite(estimate.value) is None:
         return "-", ""
-    is_fraction = measure_of(key).is_fraction
+    is_fraction = describe_metric(key).is_fraction
     value, low, high = (100 * number if is_fraction else number for number in estimate)
     digits, unit = (1, "%") if is_fraction else (3, "")
     if _finite(low) is None or _finite(high) is None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dubito.metrics import error_reject_curve, evaluate, reject_cost_curve, reliability_curve
+from dubito.metrics.descriptions import describe_metric
 from dubito.metrics.intervals import fraction_interval
 from dubito.report.wording import calibration_line, plain
 
@@ -16,53 +17,6 @@ if TYPE_CHECKING:
 
 #: Bootstrap resamples for an interval; with more than `MANY_ROWS` rows fewer are enough.
 RESAMPLES, FEW_RESAMPLES, MANY_ROWS = 200, 50, 200_000
-
-
-class MetricText(NamedTuple):
-    """A metric in words: its name and meaning, which end is better, and how values are shown."""
-
-    label: str
-    says: str
-    better: str | None = None
-    shown: str = "number"
-
-
-METRIC_TEXTS = {
-    "accuracy": MetricText(
-        "Right", "fraction of cases where the first choice is right", "high", "share"
-    ),
-    "error": MetricText(
-        "Wrong", "fraction of cases where the first choice is wrong", "low", "share"
-    ),
-    "log_loss": MetricText("Log loss", "punishes being sure and wrong; 0 is perfect", "low"),
-    "brier": MetricText("Brier score", "squared distance from the truth; 0 is perfect", "low"),
-    "ece": MetricText("Calibration error", "how far probabilities are from what happens", "low"),
-    "classwise_ece": MetricText("… class by class", "the same for every class, averaged", "low"),
-    "smooth_ece": MetricText("… without bins", "the same without sorting into bins", "low"),
-    "aurc": MetricText(
-        "Error while declining",
-        "mean error among the decided as more and more doubtful cases are declined",
-        "low",
-    ),
-    "coverage": MetricText(
-        "Truth in the set", "fraction of sets that contain the true class", shown="share"
-    ),
-    "mean_set_size": MetricText("Classes in a set", "how many classes are left open on average"),
-    "determinacy": MetricText(
-        "Single classes", "fraction of cases where one class is named", shown="share"
-    ),
-    "single_class_accuracy": MetricText(
-        "Right when single", "fraction right among cases where one class is named", shown="share"
-    ),
-    "discounted_accuracy": MetricText(
-        "Discounted accuracy", "a set of n classes that contains the truth earns 1/n", "high"
-    ),
-    "u65": MetricText("u65", "a pair that contains the truth earns 0.65: a mild reward", "high"),
-    "u80": MetricText(
-        "u80", "a pair that contains the truth earns 0.80: caution is welcome", "high"
-    ),
-    "mean_width": MetricText("Width of bounds", "upper minus lower bound, on average"),
-}
 
 
 def collect_numbers(
@@ -87,7 +41,7 @@ def collect_numbers(
 
 
 def _metric_row(key: str, estimates: list[Any]) -> dict[str, Any]:
-    text = METRIC_TEXTS.get(key, MetricText(key.replace("_", " "), ""))
+    metric = describe_metric(key)
     cells = [
         None
         if estimate is None or plain(estimate.value) is None
@@ -98,7 +52,15 @@ def _metric_row(key: str, estimates: list[Any]) -> dict[str, Any]:
         }
         for estimate in estimates
     ]
-    return {"key": key, **text._asdict(), "cells": cells, "best": _best(cells, text.better)}
+    return {
+        "key": key,
+        "label": metric.name[:1].upper() + metric.name[1:],
+        "says": metric.meaning,
+        "better": metric.better,
+        "shown": "share" if metric.is_fraction else "number",
+        "cells": cells,
+        "best": _best(cells, metric.better),
+    }
 
 
 def _best(cells: list[dict[str, Any] | None], better: str | None) -> list[int]:
