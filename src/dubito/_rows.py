@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn import get_config
 from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import indexable
 from sklearn.utils.multiclass import check_classification_targets
@@ -39,37 +40,50 @@ def read_rows(
     return X, labels, check_sample_weight(sample_weight, len(labels))
 
 
-def fitted_copy(
-    estimator: Any, X: Any, y: npt.NDArray[Any], weight: FloatArray | None, *, instead: str | None
-) -> Any:
-    """Return a fitted copy of an estimator, with sample weights for it or the steps of a pipeline.
+def weight_parameters(
+    estimator: Any, weight: FloatArray | None, *, instead: str | None
+) -> tuple[str, ...]:
+    """Return the parameters of an estimator's `fit` that take sample weights.
 
-    If its last step takes no weights, a warning states that they are used for `instead` alone, or
-    ignored.
+    Those of a pipeline are parameters of its steps, ``step__sample_weight``. If the estimator, or
+    the last step of a pipeline, takes no weights, none are passed, and a warning states that they
+    are used for `instead` alone, or ignored. A frozen estimator is not expected to take any.
     """
-    if weight is None:
-        return clone(estimator).fit(X, y)
+    if weight is None or (isinstance(estimator, FrozenEstimator) and instead is not None):
+        return ()
     last = estimator
     while isinstance(last, Pipeline | BaseSearchCV):
         last = last.steps[-1][1] if isinstance(last, Pipeline) else last.estimator
     if not has_fit_parameter(last, "sample_weight"):
         warn_unweighted(last, instead)
-    if get_config()["enable_metadata_routing"] and last is not estimator:
-        return clone(estimator).fit(X, y, sample_weight=weight)  # routed by scikit-learn
-    return clone(estimator).fit(X, y, **dict.fromkeys(_weight_parameters(estimator), weight))
+        return ()
+    if get_config()["enable_metadata_routing"]:
+        return ("sample_weight",)  # scikit-learn passes it on to the steps that request it
+    return _parameters_of_steps(estimator)
 
 
-def _weight_parameters(estimator: Any) -> list[str]:
-    """Return the parameters of `fit` for sample weights: of a pipeline, those of its steps."""
+def _parameters_of_steps(estimator: Any) -> tuple[str, ...]:
+    """Return the parameters for sample weights of an estimator, or of all steps of a pipeline."""
     if isinstance(estimator, Pipeline):
-        return [
+        return tuple(
             f"{name}__{parameter}"
             for name, step in estimator.steps
-            for parameter in _weight_parameters(step)
-        ]
+            for parameter in _parameters_of_steps(step)
+        )
     if isinstance(estimator, BaseSearchCV):
-        return _weight_parameters(estimator.estimator)
-    return ["sample_weight"] if has_fit_parameter(estimator, "sample_weight") else []
+        return _parameters_of_steps(estimator.estimator)
+    return ("sample_weight",) if has_fit_parameter(estimator, "sample_weight") else ()
+
+
+def fitted_copy(
+    estimator: Any,
+    X: Any,
+    y: npt.NDArray[Any],
+    weight: FloatArray | None,
+    parameters: tuple[str, ...],
+) -> Any:
+    """Return a fitted copy of an estimator; `parameters` are those of `weight_parameters`."""
+    return clone(estimator).fit(X, y, **dict.fromkeys(parameters, weight))
 
 
 def copy_feature_names(model: Any, estimator: Any) -> None:

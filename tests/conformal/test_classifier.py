@@ -9,6 +9,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
@@ -233,7 +234,7 @@ def test_weights_count_rows_and_the_new_one_by_the_largest():
     for cv in (4, 0.3, "full"):
         clf = ConformalClassifier(GaussianNB(), cv=cv, random_state=0)
         assert clf.fit(X[HELD], Y[HELD], weight + 0.5).predict_contour(X[:4]).min() > 0
-    unweighted = ConformalClassifier(make_pipeline(GaussianNB()))
+    unweighted = ConformalClassifier(make_pipeline(KNeighborsClassifier()))
     with pytest.warns(UserWarning, match="takes no sample_weight"):
         unweighted.fit(X, Y, np.ones(150))
 

@@ -10,14 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import has_fit_parameter
 
 from dubito._compat import pick
-from dubito._rows import warn_unweighted
+from dubito._rows import fitted_copy, weight_parameters
 from dubito.calibration.responses import class_scores
 
 if TYPE_CHECKING:
@@ -33,12 +30,13 @@ if TYPE_CHECKING:
 
 
 class ScoredClassifier(NamedTuple):
-    """A classifier, its features, the scores it gives, and its sample weights."""
+    """A classifier, its features, the scores it gives, and the sample weights of its fit."""
 
     estimator: Any
     X: Any
     response: Response
     weight: FloatArray | None
+    weight_parameters: tuple[str, ...]
 
 
 class Job(NamedTuple):
@@ -60,12 +58,8 @@ def scored_classifier(
     estimator: Any, X: Any, response: Response, weight: FloatArray | None
 ) -> ScoredClassifier:
     """Return a classifier with its data; warn if its fit takes no sample weights."""
-    if weight is None or isinstance(estimator, FrozenEstimator):
-        return ScoredClassifier(estimator, X, response, None)
-    if not has_fit_parameter(estimator, "sample_weight"):
-        warn_unweighted(estimator, "the calibration")
-        weight = None
-    return ScoredClassifier(estimator, X, response, weight)
+    parameters = weight_parameters(estimator, weight, instead="the calibration")
+    return ScoredClassifier(estimator, X, response, weight if parameters else None, parameters)
 
 
 def cross_fit_plan(source: ScoredClassifier, folds: list[Fold], every: Rows) -> list[Job]:
@@ -95,10 +89,15 @@ def _fit_and_score(
     job: Job, y: npt.NDArray[Any], classes: npt.NDArray[Any], *, keep: bool
 ) -> tuple[Any, FloatArray | None]:
     """Return the fitted copy, or None unless `keep`, and the scores of the job's rows."""
-    estimator, X, response, weight = job.source
+    estimator, X, response, weight, parameters = job.source
     if job.train is not None:
-        passed = {} if weight is None else {"sample_weight": weight[job.train]}
-        estimator = clone(estimator).fit(_rows_of(X, job.train), y[job.train], **passed)
+        estimator = fitted_copy(
+            estimator,
+            _rows_of(X, job.train),
+            y[job.train],
+            weight_of(weight, job.train),
+            parameters,
+        )
     scores = None
     if job.test is not None:
         scores = class_scores(

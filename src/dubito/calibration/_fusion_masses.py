@@ -22,15 +22,13 @@ from reprlib import repr as short
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import has_fit_parameter
 
 from dubito._compat import pick
 from dubito._numerics import evidence_weights as evidence
 from dubito._numerics.softmax import softmax_rows
-from dubito._rows import warn_unweighted
+from dubito._rows import fitted_copy, weight_parameters
 from dubito.belief import Bounds, Frame, MassBatch, TotalConflictError, plausibility_transform
 from dubito.belief.frame import DENSE_LIMIT
 from dubito.calibration._cross_fit import (
@@ -218,11 +216,15 @@ def fit_masses(
     if not all(isinstance(member.estimator, FrozenEstimator) for member in members):
         check_two_classes(type(fusion).__name__, y, weight)
     rows = rows_with_weight(y, weight)
-    weights = [_own_weight(member.estimator, weight_of(weight, rows)) for member in members]
-    work = delayed(_fitted)
+    weight = weight_of(weight, rows)
+    parameters = [
+        weight_parameters(member.estimator, weight, instead="the other members")
+        for member in members
+    ]
+    work = delayed(fitted_copy)
     fitted = Parallel(n_jobs=fusion.n_jobs)(
-        work(estimator, pick(features_of(X, columns), rows), y[rows], own)
-        for (_, estimator, columns), own in zip(members, weights, strict=True)
+        work(estimator, pick(features_of(X, columns), rows), y[rows], weight, own)
+        for (_, estimator, columns), own in zip(members, parameters, strict=True)
     )
     for (name, *_), model in zip(members, fitted, strict=True):
         if not hasattr(model, "totals") and not hasattr(model, "predict_mass"):
@@ -231,22 +233,6 @@ def fit_masses(
         check_labels(name, model.classes_, y)
         fusion.classes_ = np.union1d(fusion.classes_, model.classes_)
     return fitted, _combination(fusion, fitted)
-
-
-def _own_weight(estimator: Any, weight: FloatArray | None) -> FloatArray | None:
-    """Return the sample weights, or None with a warning if the member does not take them."""
-    if weight is None or isinstance(estimator, FrozenEstimator):
-        return None
-    if has_fit_parameter(estimator, "sample_weight"):
-        return weight
-    warn_unweighted(estimator, "the other members")
-    return None
-
-
-def _fitted(estimator: Any, X: Any, y: npt.NDArray[Any], weight: FloatArray | None) -> Any:
-    """Return a fitted copy; a frozen model unchanged."""
-    passed = {} if weight is None else {"sample_weight": weight}
-    return clone(estimator).fit(X, y, **passed)
 
 
 def _no_masses(name: str, what: str) -> TypeError:

@@ -1,4 +1,4 @@
-"""A wrapper of any classifier that gives label sets with guaranteed coverage."""
+"""A wrapper of any classifier that gives label sets with a chosen coverage."""
 
 from __future__ import annotations
 
@@ -53,7 +53,10 @@ def _accuracy(self: ConformalClassifier, X: Any, y: Any, sample_weight: Any = No
 class ConformalClassifier(
     ConformalPredictionMixin, MetaEstimatorMixin, ClassifierMixin, BaseEstimator
 ):
-    r"""Label sets with guaranteed coverage around any classifier.
+    r"""Label sets with a chosen coverage, for any classifier.
+
+    With ``cv=5``, the default, the chosen coverage is what is observed and less is proven; see
+    *What is proven* below.
 
     How badly class k fits a row x is its nonconformity score a(x, k). Among rows that the model
     was not fitted on, with the scores :math:`a_i` of their own labels, the p-value of class k is
@@ -62,7 +65,7 @@ class ConformalClassifier(
 
     the conformal contour, and :math:`P(\pi_Y\le\alpha)\le\alpha` for all :math:`\alpha` at once
     if the new row and those n are exchangeable, whatever the model. The set
-    :math:`\{k:\pi_k>1-\text{coverage}\}` then holds the true label with that probability.
+    :math:`\{k:\pi_k>1-\text{coverage}\}` then contains the true label with that probability.
 
     Parameters
     ----------
@@ -80,8 +83,8 @@ class ConformalClassifier(
           or, as it is by default, 1/2; sets adapt to how hard a row is.
         - "plausibility": 1 less the upper bound of ``predict_bounds``, for models of dubito.
     class_conditional : bool, default False
-        Whether each class is compared with rows of that class alone. The coverage then holds within
-        each class; a class without calibration rows is in every set.
+        Whether each class is compared with rows of that class alone. The coverage is then that
+        within each class; a class without calibration rows is in every set.
     cv : int, splitter, iterable, float or "full", default 5
         How calibration rows are chosen. Not used with a frozen estimator.
 
@@ -123,17 +126,17 @@ class ConformalClassifier(
 
     Notes
     -----
-    *Guarantee.* Split, frozen and full: the true label is in the set with a probability of at least
-    `coverage`, averaged over calibration rows and new rows (not conditionally on X). Cross: the
-    p-values of F folds nearly average to :math:`\pi`, hence at least
+    *What is proven.* Split, frozen and full: the true label is in the set with a probability of at
+    least `coverage`, averaged over calibration rows and new rows (not conditionally on X). Cross:
+    the p-values of F folds nearly average to :math:`\pi`, hence at least
     :math:`1-2\alpha-2(1-\alpha)(F-1)/(n+F)` with :math:`\alpha=1-\text{coverage}` (Barber et al.
     2021, theorem 4; Vovk et al. 2018); in practice about :math:`1-\alpha`. With fewer than
-    1/(1 - coverage) - 1 rows (of a class, if class-conditional) every set holds all classes, with a
-    `SmallCalibrationWarning`.
+    1/(1 - coverage) - 1 rows (of a class, if class-conditional) every set contains all classes,
+    with a `SmallCalibrationWarning`.
 
     *Weights.* A row counts by its `sample_weight`, and the new row, whose weight is unknown, by the
     largest: :math:`\pi_k=(w+\sum_{i:a_i\ge a(x,k)}w_i)/(w+\sum_iw_i)`, :math:`w=\max_iw_i`. The
-    guarantee then holds for new rows drawn in proportion to the weights (Tibshirani et al. 2019),
+    same is then proven for new rows drawn in proportion to the weights (Tibshirani et al. 2019),
     none of which is larger than w.
 
     References
@@ -243,7 +246,7 @@ class ConformalClassifier(
         source = choose_source(self.estimator, score, self.response_method)
         self.reader_ = ScoreReader(score, source)
         self.seed_ = int(check_random_state(self.random_state).randint(2**31 - 1))
-        rows = training_rows(self.estimator, X, labels, weight, frozen=frozen)
+        rows = training_rows(self.estimator, X, labels, weight)
         positive_rows = np.arange(len(labels)) if weight is None else np.flatnonzero(weight > 0)
         if frozen:
             return self._calibrate_one(self.estimator, rows.picked(positive_rows))

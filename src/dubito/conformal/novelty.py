@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dubito._compat import HasMethods, Interval, fit_context, pick
 from dubito._models import has_bounds
-from dubito._rows import copy_feature_names, fitted_copy, read_rows
+from dubito._rows import copy_feature_names, fitted_copy, read_rows, weight_parameters
 from dubito._validation import NotSupportedError, check_sample_weight
 from dubito.conformal._novelty_predictions import NoveltyPredictionMixin
 from dubito.conformal.detector import (
@@ -93,11 +93,11 @@ class NoveltyAwareClassifier(
     transformers first, so that tables with text columns, and texts, can be compared. In the folds
     the transformers are refitted, unless frozen. Without transformers the input is X.
 
-    The guarantee is that of the p-value: if new rows and training rows are exchangeable,
+    The promise is that of the p-value: if new rows and training rows are exchangeable,
     :math:`P(u(x) \le \text{rate})\le\text{rate}` for a detector that is fitted apart from the
     held-out rows. With folds it holds approximately, and conservatively where more training rows
     lower the novelty, as with distances to neighbours. How many unfamiliar rows are found depends
-    on the detector, without guarantee.
+    on the detector; nothing is promised about it.
 
     `sample_weight` goes to the estimator. For the detector rows of weight 0 are absent and all
     others count alike.
@@ -180,9 +180,9 @@ class NoveltyAwareClassifier(
         if isinstance(self.estimator, FrozenEstimator):
             check_is_fitted(self.estimator.estimator)
             return self.estimator
-        return fitted_copy(
-            self.estimator, X, y, weight, instead="leaving out rows of weight 0 from the detector"
-        )
+        other_use = "leaving out rows of weight 0 from the detector"
+        parameters = weight_parameters(self.estimator, weight, instead=other_use)
+        return fitted_copy(self.estimator, X, y, weight, parameters)
 
     def _fit_detector(self, X: Any, y: npt.NDArray[Any] | None, rows: IntArray) -> None:
         """Score each row by a detector fitted on other folds, then fit one on all rows."""

@@ -8,11 +8,10 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import ShuffleSplit, check_cv
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import has_fit_parameter
 
 from dubito._compat import pick
 from dubito._labels import label_columns
-from dubito._rows import warn_unweighted
+from dubito._rows import fitted_copy, weight_parameters
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -29,19 +28,18 @@ class TrainingRows(NamedTuple):
     X: Any
     y: npt.NDArray[Any]
     weight: FloatArray | None
-    weighted_fit: bool  # whether the weights are passed to the estimator's fit
+    weight_parameters: tuple[str, ...]  # those of the estimator's fit
 
     def picked(self, rows: IntArray) -> TrainingRows:
         """Return some of the rows."""
         if len(rows) == len(self.y) and (rows == np.arange(len(rows))).all():
             return self
         weight = None if self.weight is None else self.weight[rows]
-        return TrainingRows(pick(self.X, rows), self.y[rows], weight, self.weighted_fit)
+        return TrainingRows(pick(self.X, rows), self.y[rows], weight, self.weight_parameters)
 
     def fitted(self, estimator: Any) -> Any:
         """Return a copy of the estimator, fitted on these rows."""
-        options = {"sample_weight": self.weight} if self.weighted_fit else {}
-        return clone(estimator).fit(self.X, self.y, **options)
+        return fitted_copy(estimator, self.X, self.y, self.weight, self.weight_parameters)
 
     def with_row(self, row: Any, label: Any) -> TrainingRows:
         """Return the rows and one more, with a label and the largest of the sample weights."""
@@ -49,18 +47,15 @@ class TrainingRows(NamedTuple):
         if weight is not None:
             weight = np.append(weight, weight.max())
         y = np.concatenate([self.y, np.asarray([label])])
-        return TrainingRows(_joined(self.X, row), y, weight, self.weighted_fit)
+        return TrainingRows(_joined(self.X, row), y, weight, self.weight_parameters)
 
 
 def training_rows(
-    estimator: Any, X: Any, y: npt.NDArray[Any], weight: FloatArray | None, *, frozen: bool
+    estimator: Any, X: Any, y: npt.NDArray[Any], weight: FloatArray | None
 ) -> TrainingRows:
     """Return rows to fit on; warn where the estimator takes no sample weights."""
-    to_fit = weight is not None and not frozen
-    weighted_fit = to_fit and has_fit_parameter(estimator, "sample_weight")
-    if to_fit and not weighted_fit:
-        warn_unweighted(estimator, "the p-values")
-    return TrainingRows(X, y, weight, weighted_fit)
+    parameters = weight_parameters(estimator, weight, instead="the p-values")
+    return TrainingRows(X, y, weight, parameters)
 
 
 def fold_rows(cv: Any, rows: TrainingRows, seed: int) -> Folds:

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils.validation import has_fit_parameter
 
 from dubito._numerics.log_odds import floored_log_odds, probability_floor
-from dubito._rows import warn_unweighted
+from dubito._rows import weight_parameters
 from dubito.dichotomies._logistic_nodes import fit_logistic_nodes, plain_logistic
 from dubito.dichotomies._naive_bayes import fit_naive_bayes_nodes, is_plain_naive_bayes
 from dubito.dichotomies._parallel import count_tasks, plan_tasks, run_tasks
@@ -163,14 +162,13 @@ def _fit_estimator_nodes(
     rng: Generator,
 ) -> tuple[EstimatorNodes, FloatArray]:
     """Return a fitted clone for each node, and packed out-of-fold log-odds if there are folds."""
-    if weighted and not has_fit_parameter(estimator, "sample_weight"):
-        warn_unweighted(estimator, "calibration and the tree")
-        weighted = False
+    weight = rows.weight if weighted else None
+    parameters = weight_parameters(estimator, weight, instead="calibration and the tree")
     spans = rows.spans(tree)
     seeds = rng.integers(np.iinfo(np.int32).max, size=tree.n_nodes)
     tasks = plan_tasks(spans.sizes.astype(np.float64), count_tasks(n_jobs))
     shared = (rows.gather(), rows.weight, *spans, seeds)
-    common = (estimator, weighted, n_folds)
+    common = (estimator, parameters, n_folds)
     done = run_tasks(_fit_group, shared, [(task, *common) for task in tasks], n_jobs=n_jobs)
 
     nodes: list[Any] = [None] * tree.n_nodes
@@ -191,10 +189,10 @@ def _fit_group(  # noqa: PLR0917 - shared arrays come one by one
     middle: IntArray,
     last: IntArray,
     seeds: IntArray,
-    task: tuple[IntArray, Any, bool, int],
+    task: tuple[IntArray, Any, tuple[str, ...], int],
 ) -> list[tuple[FittedNode, FloatArray]]:
     """Return the fitted models of some nodes, each with its out-of-fold log-odds."""
-    nodes, estimator, weighted, n_folds = task
+    nodes, estimator, parameters, n_folds = task
     done = []
     for node in nodes:
         begin, end = int(first[node]), int(last[node])
@@ -204,7 +202,8 @@ def _fit_group(  # noqa: PLR0917 - shared arrays come one by one
             estimator=estimator,
             X=X[rows],
             side=(rows >= middle[node]).astype(np.int64),
-            weight=weight[rows] if weighted else None,
+            weight=weight[rows],
+            weight_parameters=parameters,
             seed=int(seeds[node]),
         )
         all_rows = np.ones(len(rows), dtype=bool)
@@ -222,7 +221,8 @@ class NodeTask:
     estimator: Any
     X: Any
     side: IntArray
-    weight: FloatArray | None
+    weight: FloatArray
+    weight_parameters: tuple[str, ...]
     seed: int
 
     def fit(self, chosen: BoolArray) -> FittedNode:
@@ -235,10 +235,7 @@ class NodeTask:
         }
         model.set_params(**open_seeds)
         X, side = self.X[chosen], self.side[chosen]
-        if self.weight is None:
-            model.fit(X, side)
-        else:
-            model.fit(X, side, sample_weight=self.weight[chosen])
+        model.fit(X, side, **dict.fromkeys(self.weight_parameters, self.weight[chosen]))
         return FittedNode(model, _floor(model, X))
 
 

@@ -11,7 +11,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from dubito._compat import HasMethods, StrOptions, check_feature_names, fit_context
-from dubito._rows import fitted_copy, read_rows
+from dubito._rows import fitted_copy, read_rows, weight_parameters
 from dubito._validation import NotSupportedError, check_level, no_level
 from dubito._wording import counted, name_some
 from dubito.base import CautiousMixin
@@ -152,9 +152,9 @@ class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
             X, weight = read_unlabelled_rows(X, sample_weight)
         else:
             X, labels, weight = read_rows(self, X, y, sample_weight)
-            self.estimator_ = fitted_copy(
-                self.estimator, X, labels, weight, instead="the means of the features"
-            )
+            other_use = "the means of the features"
+            parameters = weight_parameters(self.estimator, weight, instead=other_use)
+            self.estimator_ = fitted_copy(self.estimator, X, labels, weight, parameters)
             refuse_unreadable(self.estimator_)  # again: a search may have chosen another model
         self.classes_ = self.estimator_.classes_
         if np.ndim(X) == 2:

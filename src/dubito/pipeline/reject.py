@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from dubito._compat import HasMethods, Interval, StrOptions, fit_context
 from dubito._labels import as_labels, label_columns
 from dubito._models import final_estimator, has_bounds, inner_model
-from dubito._rows import copy_feature_names, fitted_copy, read_rows
+from dubito._rows import copy_feature_names, fitted_copy, read_rows, weight_parameters
 from dubito._validation import (
     NotSupportedError,
     check_choice,
@@ -156,7 +156,8 @@ class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self
         """
         X, labels, weight = read_rows(self, X, y, sample_weight)
-        self.estimator_ = fitted_copy(self.estimator, X, labels, weight, instead=None)
+        parameters = weight_parameters(self.estimator, weight, instead=None)
+        self.estimator_ = fitted_copy(self.estimator, X, labels, weight, parameters)
         _refuse_unknown_risk(inner_model(self.estimator_))
         self.classes_ = as_labels(self.estimator_.classes_, "classes_")
         label_columns(labels, len(self.classes_), self.classes_)  # a frozen model has its own
