@@ -90,7 +90,7 @@ def combine_listed(a: MassBatch, b: MassBatch, operation: SetOperation) -> MassB
 
 
 def _intersect_listed(a: MassBatch, b: MassBatch) -> MassBatch:
-    r"""Return the product onto intersections, by pairs of those sets that are no single class.
+    r"""Return the product onto intersections; only sets of several classes pair by pair.
 
     The intersection of :math:`\{k\}` with a set is :math:`\{k\}` or empty, so the mass of a single
     class is multiplied by the other source's contour, and the remaining mass is conflict.

@@ -108,9 +108,9 @@ class Bounds:
         array([[1. , 0.4]])
         """
         spare = 1 - self.lower.sum(axis=1, keepdims=True)
-        excess = self.upper.sum(axis=1, keepdims=True) - 1
+        surplus = self.upper.sum(axis=1, keepdims=True) - 1
         upper = np.minimum(self.upper, self.lower + np.maximum(spare, 0.0))
-        lower = np.maximum(self.lower, self.upper - np.maximum(excess, 0.0))
+        lower = np.maximum(self.lower, self.upper - np.maximum(surplus, 0.0))
         return Bounds._trusted(np.minimum(lower, upper), upper, self.level)
 
     def including(self, proba: FloatArray) -> Bounds:

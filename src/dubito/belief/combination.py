@@ -1,8 +1,9 @@
 r"""Rules that combine mass functions from several sources.
 
 Every rule takes mass functions or batches (a single one is used for every row of a batch) and
-returns a `MassFunction` when all sources are one, a `MassBatch` otherwise. Dense batches are
-combined by fast Möbius transforms, other batches by pairs of focal sets where that is cheaper.
+returns a `MassFunction` when all sources are one, a `MassBatch` otherwise. The sums of products are
+computed by `_products`: for dense batches by the fast Möbius transforms of `_kernels.moebius`, for
+other batches by pairs of focal sets where that is cheaper.
 
 =============  ==========================  =====================================================
 rule           sources are taken to be     conflict goes
@@ -77,6 +78,7 @@ def dempster(*sources: M) -> M:
     single = all_single(sources)
     combined = normalised(first, single=single)
     for other in others:
+        # The sum over B and C: `moebius.intersection_product`, or pairs of focal sets.
         combined = normalised(intersect(combined, other), single=single)
     return as_given(combined, *sources)
 
@@ -145,7 +147,7 @@ def cautious(*sources: M) -> M:
     full = moebius.superset_difference(q)
     # Rounding errors of the transform, on sets without evidence, are set to 0. The whole frame has
     # no supersets, hence no rounding error.
-    rounding = moebius.ROUNDING * len(batches[0].frame) * q
+    rounding = moebius.TRANSFORM_ROUNDING * len(batches[0].frame) * q
     full[:, :-1][full[:, :-1] < rounding[:, :-1]] = 0.0
     full[:, 0] = 0.0
     combined = MassBatch._from_full(batches[0].frame, full, subnormal=False)

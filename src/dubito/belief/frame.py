@@ -91,7 +91,7 @@ class Frame:
                     f"got shape {subset.shape}."
                 )
             return [int(k) for k in np.flatnonzero(subset)]
-        return sorted({self._position(_plain(label)) for label in members(subset)})
+        return sorted({self._position(_plain(label)) for label in labels_of(subset)})
 
     def _position(self, label: Label) -> int:
         try:
@@ -152,7 +152,7 @@ def nonempty_subsets(n_classes: int) -> BoolArray:
     return all_subsets(n_classes)[1:]
 
 
-def members(subset: Subset) -> Iterable[Label]:
+def labels_of(subset: Subset) -> Iterable[Label]:
     """Return the labels of a subset given as one label or as a collection of labels."""
     return subset if _is_collection(subset) else (subset,)  # type: ignore[return-value]
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from dubito._validation import labelled
 from dubito.belief.batch import MassBatch
-from dubito.belief.frame import Frame, Label, Subset, members
+from dubito.belief.frame import Frame, Label, Subset, labels_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -55,7 +55,7 @@ class MassFunction:
         if frame is None:
             if any(isinstance(subset, set | frozenset) for subset in masses):
                 raise ValueError("sets have no order; say the order of the classes by frame=.")
-            frame = dict.fromkeys(label for subset in masses for label in members(subset))
+            frame = dict.fromkeys(label for subset in masses for label in labels_of(subset))
         frame = Frame(frame)
         focal = np.array([frame.to_indicator(subset) for subset in masses], dtype=bool)
         self._row = MassBatch(frame, focal, [list(masses.values())])

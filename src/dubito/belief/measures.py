@@ -183,9 +183,9 @@ def _squared_distance_dense(delta: FloatArray) -> FloatArray:
 
 def _jaccard(focal: BoolArray) -> FloatArray:
     """Return the Jaccard index of each pair of sets, 1 for two empty ones, (F, F)."""
-    members = focal.astype(np.float64)
-    common = members @ members.T
-    size = members.sum(axis=1)
+    inside = focal.astype(np.float64)
+    common = inside @ inside.T
+    size = inside.sum(axis=1)
     union = size[:, None] + size - common
     return np.divide(common, union, out=np.ones_like(common), where=union > 0)
 

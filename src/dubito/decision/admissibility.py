@@ -176,19 +176,19 @@ class _CredalSet:
         self.implied = implied
         self.constrained: list[int] = []  # bit masks of the sets S whose constraint is used
 
-    def margin(self, excess: FloatArray) -> float:
+    def margin(self, loss_differences: FloatArray) -> float:
         """Return the largest margin by which an act can be best, or a negative upper bound of it.
 
-        `excess` (acts, K) are the losses of the other acts minus those of the act.
+        `loss_differences` (acts, K) are the losses of the other acts minus those of this act.
         """
         while True:
-            proba, margin = self._solve(excess)
+            proba, margin = self._solve(loss_differences)
             violated = self._most_violated(proba)
             if violated is None or margin < -_SOLVER_TIE:
                 return margin
             self.constrained.append(violated)
 
-    def _solve(self, excess: FloatArray) -> tuple[FloatArray, float]:
+    def _solve(self, loss_differences: FloatArray) -> tuple[FloatArray, float]:
         """Return the probability of largest margin under the constraints used, and the margin."""
         n_classes = len(self.limits)
         inside = (np.array(self.constrained, dtype=int)[:, None] >> np.arange(n_classes)) & 1
@@ -196,11 +196,11 @@ class _CredalSet:
         best = _maximise_margin(
             worse=np.vstack(
                 [
-                    np.column_stack([-excess, np.ones(len(excess))]),
+                    np.column_stack([-loss_differences, np.ones(len(loss_differences))]),
                     np.column_stack([-inside, np.zeros(len(inside))]),
                 ]
             ),
-            at_most=np.concatenate([np.zeros(len(excess)), np.negative(least)]),
+            at_most=np.concatenate([np.zeros(len(loss_differences)), np.negative(least)]),
             total=np.append(np.ones(n_classes), 0.0)[None, :],
             amount=np.ones(1),
             limits=self.limits,
@@ -220,7 +220,7 @@ class _CredalSet:
         return None
 
 
-def _margin_by_allocation(one: MassBatch, excess: FloatArray) -> float:
+def _margin_by_allocation(one: MassBatch, loss_differences: FloatArray) -> float:
     """Return the margin of an act on a frame too large to list all subsets.
 
     Unknowns: the mass that each focal set allocates to each of its classes, and the margin.
@@ -229,8 +229,8 @@ def _margin_by_allocation(one: MassBatch, excess: FloatArray) -> float:
     of_set, to_class = np.nonzero(one.focal[used])
     entries = (np.ones(len(of_set)), (of_set, np.arange(len(of_set))))
     best = _maximise_margin(
-        worse=np.column_stack([-excess[:, to_class], np.ones(len(excess))]),
-        at_most=np.zeros(len(excess)),
+        worse=np.column_stack([-loss_differences[:, to_class], np.ones(len(loss_differences))]),
+        at_most=np.zeros(len(loss_differences)),
         total=csr_array(entries, shape=(len(used), len(of_set) + 1)),
         amount=one.mass[0, used],
         limits=[(0.0, None)] * len(to_class),
@@ -238,16 +238,16 @@ def _margin_by_allocation(one: MassBatch, excess: FloatArray) -> float:
     return float(best[-1])
 
 
-def _scaled(excess: FloatArray, one: Bounds | MassBatch) -> FloatArray:
-    """Return the excess losses of the acts over one act, each divided by its scale.
+def _scaled(loss_differences: FloatArray, one: Bounds | MassBatch) -> FloatArray:
+    """Return how much more the acts lose than one act, (acts, K), each divided by its scale.
 
     Only the sign of the margin matters, so each act may have its own scale: the upper expectation
-    of the absolute excess. Impossible classes do not count, whatever their loss.
+    of the absolute differences. Impossible classes do not count, whatever their loss.
     """
     possible = one.contour()[0] > 0
-    excess = np.where(possible, excess, 0.0)
-    unit = -lower_expectations(one, -np.abs(excess))[0]
-    return np.asarray(excess[unit > 0] / unit[unit > 0, None])
+    loss_differences = np.where(possible, loss_differences, 0.0)
+    unit = -lower_expectations(one, -np.abs(loss_differences))[0]
+    return np.asarray(loss_differences[unit > 0] / unit[unit > 0, None])
 
 
 def _maximise_margin(

@@ -24,7 +24,7 @@ COMPILED_FROM = 1 << 14
 CANCELLATION_FROM = 1e-3
 
 #: Bound on the rounding error of a transform, per class, where the exact result is 0.
-ROUNDING = 1e-15
+TRANSFORM_ROUNDING = 1e-15
 
 
 def frame_size(x: FloatArray) -> int:
@@ -93,7 +93,8 @@ def intersection_product(a: FloatArray, b: FloatArray) -> FloatArray:
         out = superset_difference(superset_sum(a) * superset_sum(b))
         np.maximum(out, 0.0, out=out)
         not_empty = out[:, 1:].sum(axis=1)
-    out[out[:, 0] < frame_size(a) * ROUNDING, 0] = 0.0  # no conflict: only rounding errors
+    is_rounding = out[:, 0] < frame_size(a) * TRANSFORM_ROUNDING
+    out[is_rounding, 0] = 0.0  # no conflict
     cancelled = np.flatnonzero(not_empty < CANCELLATION_FROM)
     if len(cancelled):
         from dubito.belief._kernels import moebius_compiled as compiled  # noqa: PLC0415

@@ -12,7 +12,7 @@ _BLOCK = 1 << 10
 
 @compiled()
 def _superset_low_bits(x, start, length, sign):  # type: ignore[no-untyped-def]
-    """Transform the three lowest bits in place, eight neighbours at a time, in registers."""
+    """Transform in place for the three lowest classes, eight neighbours at a time, in registers."""
     for b in range(start, start + length, 8):
         x1, x3, x5, x7 = x[b + 1], x[b + 3], x[b + 5], x[b + 7]
         x0 = x[b] + sign * x1
@@ -34,8 +34,9 @@ def _superset_low_bits(x, start, length, sign):  # type: ignore[no-untyped-def]
 
 @compiled()
 def _superset_bits(x, start, length, stride, sign):  # type: ignore[no-untyped-def]
-    """Transform the bits from `stride` up to `length` in place, two bits per pass.
+    """Transform in place for the classes of bit value stride, 2 stride, ..., length / 2.
 
+    Two classes per pass over the entries from `start` to `start + length`.
     The four quarters are separate slices, so that the compiler can vectorise the loop over them.
     """
     if stride == 1 and length >= 8:
@@ -106,10 +107,11 @@ def intersection_rows(a, b):  # type: ignore[no-untyped-def]
 
 @compiled("void(f8[::1], f8[::1], f8[::1], f8[::1], i8, i8, i8, i8, i8)")
 def _add_positive_intersection(a, b, out, buffer, ia, ib, io, free, size):  # type: ignore[no-untyped-def]  # noqa: PLR0913, PLR0917
-    """Add the intersection product of two slices to a third, by recursion on the highest class.
+    """Add the product of two slices onto intersections to a third, by recursion on the classes.
 
-    With a = (a0, a1) for sets without and with that class: out1 = a1∘b1 and
-    out0 = a0∘(b0+b1) + a1∘b0, three products of half the size and no subtraction.
+    With a = (a0, a1) for sets without and with the highest class: out1 = a1∘b1 and
+    out0 = a0∘(b0+b1) + a1∘b0, three products of half the size and no subtraction. The slices have
+    `size` entries from `ia`, `ib` and `io` on; `buffer` is free from `free` on.
     """
     if size == 1:
         out[io] += a[ia] * b[ib]
