@@ -39,7 +39,7 @@ def test_ridge_zero_is_platts_method():
         eta = c[0] * s + c[1]
         return -np.sum(t * log_expit(eta) + (1 - t) * log_expit(-eta))
 
-    reference = minimize(loss, [1.0, 0.0], method="Nelder-Mead", options={"xatol": 1e-9,
+    reference = minimize(loss, [0.0, 1.0], method="Nelder-Mead", options={"xatol": 1e-9,
                          "fatol": 1e-13}).x  # fmt: skip
     calibrator = PlattCalibrator(ridge=0).fit(s, y)
     np.testing.assert_allclose(calibrator.slope_[0], reference[0], rtol=1e-6)
@@ -59,15 +59,15 @@ def test_ridge_zero_is_scikit_learns_sigmoid():
 def test_ridge_is_the_penalised_optimum(kind):
     s, y = draw(25)
     centre, scale = s.mean(), s.std()
-    prior = [0.0, logit((y.sum() + 0.5) / 26)] if kind == "margin" else [scale, centre]
+    prior = [logit((y.sum() + 0.5) / 26), 0.0] if kind == "margin" else [centre, scale]
     unit = 1.0 if kind == "margin" else max(1.0, np.hypot(scale, centre))
 
     def loss(c):
-        eta = c[0] * (s - centre) / scale + c[1]
+        eta = c[0] + c[1] * (s - centre) / scale
         fit = -np.sum(np.where(y, log_expit(eta), log_expit(-eta)))
         return fit + 0.35 * np.sum((c - prior) ** 2) / unit**2
 
-    reference = minimize(loss, [1.0, 0.0], method="Nelder-Mead", options={"xatol": 1e-9,
+    reference = minimize(loss, [0.0, 1.0], method="Nelder-Mead", options={"xatol": 1e-9,
                          "fatol": 1e-13}).x  # fmt: skip
     calibrator = PlattCalibrator(ridge=0.7, input=kind).fit(s, y)
     np.testing.assert_allclose(calibrator.maps_[0].fit.coef, reference, rtol=1e-6)

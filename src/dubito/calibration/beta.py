@@ -18,7 +18,7 @@ from dubito.calibration.base import UncachedStateMixin
 from dubito.calibration.delta_method import LinearMapWithErrors, linear_map_with_errors
 from dubito.calibration.diagnostics import misfit_fraction
 from dubito.calibration.errors import warn_unless_converged
-from dubito.calibration.evidential_logistic import EventRows, condensed_rows
+from dubito.calibration.evidential_logistic import EventRows, rows_to_store
 from dubito.calibration.one_vs_rest import OneVsRestCalibrator
 from dubito.calibration.platt import (
     SigmoidMap,
@@ -158,7 +158,7 @@ class _StartingPoint(NamedTuple):
 
 def _start_for_margins(sigmoid: SigmoidMap) -> _StartingPoint:
     """Return the start for margins: the sigmoid maps them to log-odds, and a = b = 1, c = 0."""
-    prior = [1.0, 1.0, 0.0] if sigmoid.slope > 0 else [0.0, 0.0, sigmoid.fit.coef[1]]
+    prior = [1.0, 1.0, 0.0] if sigmoid.slope > 0 else [0.0, 0.0, sigmoid.fit.coef[0]]
     return _StartingPoint(_LogOddsReader(sigmoid), 1.0, np.array(prior))
 
 
@@ -169,7 +169,7 @@ def _start_for_logits(sigmoid: SigmoidMap) -> _StartingPoint:
     if varies and sigmoid.slope > 0:
         prior = [sigmoid.slope / unit, sigmoid.slope / unit, sigmoid.intercept]
     else:
-        prior = [0.0, 0.0, sigmoid.fit.coef[1]]
+        prior = [0.0, 0.0, sigmoid.fit.coef[0]]
     return _StartingPoint(_LogOddsReader(None), unit, np.array(prior))
 
 
@@ -315,6 +315,6 @@ def _fit_beta(
         unit=start.unit,
         ridge=strength,
         fit=fit,
-        rows=condensed_rows(odds, event, weight, (float(fit.coef[2]), steepest)),
+        rows=rows_to_store(odds, event, weight, (float(fit.coef[2]), steepest)),
         fitted_misfit=misfit_unless_stored(design @ fit.coef, event, weight),
     )

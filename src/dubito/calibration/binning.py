@@ -133,10 +133,31 @@ def _trials(n_distinct: int, weight: float) -> list[int]:
 
 
 @dataclass(frozen=True)
-class BinningMap:
-    """The probability of the event in each bin."""
+class BinnedMap:
+    """Bins with belief and plausibility of the event in each; a subclass adds the probability."""
 
     bins: Bins
+    lower: FloatArray
+    upper: FloatArray
+
+    def bounds(self, score: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return belief and plausibility of the event for each score, each (n,)."""
+        index = self.bins.find(score)
+        return self.lower[index], self.upper[index]
+
+    def level_bounds(self, score: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+        """Return limits of the mean probability of each score's bin at a level, each (n,)."""
+        return self.bins.level_bounds(score, level)
+
+    def contour(self, score: FloatArray, theta: FloatArray) -> FloatArray:
+        """Return the plausibility of each probability θ for each score, (n, len(theta))."""
+        return self.bins.contour(score, theta)
+
+
+@dataclass(frozen=True)
+class BinningMap(BinnedMap):
+    """The probability of the event in each bin, with bounds widened to contain it."""
+
     values: FloatArray
 
     def proba(self, score: FloatArray) -> FloatArray:
@@ -145,17 +166,11 @@ class BinningMap:
 
     def bounds(self, score: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return belief and plausibility of the event for each score, each (n,)."""
-        index = self.bins.find(score)
-        lower, upper = self.bins.belief()
-        return including(self.values[index], (lower[index], upper[index]))
+        return including(self.proba(score), super().bounds(score))
 
     def level_bounds(self, score: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
         """Return limits of the mean probability of each score's bin at a level, each (n,)."""
-        return including(self.proba(score), self.bins.level_bounds(score, level))
-
-    def contour(self, score: FloatArray, theta: FloatArray) -> FloatArray:
-        """Return the plausibility of each probability θ for each score, (n, len(theta))."""
-        return self.bins.contour(score, theta)
+        return including(self.proba(score), super().level_bounds(score, level))
 
 
 class BinnedCalibrator(OneVsRestCalibrator):
@@ -269,4 +284,4 @@ class BinningCalibrator(BinnedCalibrator):
         values = bernoulli.frequency(
             bins.successes + self.smoothing, bins.failures + self.smoothing
         )
-        return BinningMap(bins, values)
+        return BinningMap(bins, *bins.belief(), values)

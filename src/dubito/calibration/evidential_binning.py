@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from dubito.calibration.binning import BinnedCalibrator, Bins
+from dubito.calibration.binning import BinnedCalibrator, BinnedMap
+from dubito.calibration.one_vs_rest import MiddleOfBoundsMixin
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -13,31 +13,8 @@ if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray
 
 
-@dataclass(frozen=True)
-class EvidentialBinningMap:
-    """Belief and plausibility of the event in each bin."""
-
-    bins: Bins
-    lower: FloatArray
-    upper: FloatArray
-
-    def proba(self, score: FloatArray) -> FloatArray:
-        """Return the pignistic probability of the event for each score, (n,)."""
-        lower, upper = self.bounds(score)
-        return 0.5 * (lower + upper)
-
-    def bounds(self, score: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return belief and plausibility of the event for each score, each (n,)."""
-        index = self.bins.find(score)
-        return self.lower[index], self.upper[index]
-
-    def level_bounds(self, score: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-        """Return limits of the mean probability of each score's bin at a level, each (n,)."""
-        return self.bins.level_bounds(score, level)
-
-    def contour(self, score: FloatArray, theta: FloatArray) -> FloatArray:
-        """Return the plausibility of each probability θ for each score, (n, len(theta))."""
-        return self.bins.contour(score, theta)
+class EvidentialBinningMap(MiddleOfBoundsMixin, BinnedMap):
+    """Belief and plausibility of the event in each bin, and the probability between them."""
 
 
 class EvidentialBinningCalibrator(BinnedCalibrator):

@@ -15,7 +15,7 @@ from dubito._numerics.isotonic import (
     widened_bounds,
 )
 from dubito.calibration.base import BaseCalibrator
-from dubito.calibration.one_vs_rest import OneVsRestCalibrator
+from dubito.calibration.one_vs_rest import MiddleOfBoundsMixin, OneVsRestCalibrator
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class EvidentialIsotonicMap:
+class EvidentialIsotonicMap(MiddleOfBoundsMixin):
     """Counts at the distinct scores, the knots, and belief and plausibility between them.
 
     ``lower[j]`` is the belief at scores with j knots at or left of them, ``upper[j]`` the
@@ -38,11 +38,6 @@ class EvidentialIsotonicMap:
     lower: FloatArray
     upper: FloatArray
     exact: bool = False
-
-    def proba(self, score: FloatArray) -> FloatArray:
-        """Return the pignistic probability of the event for each score, (n,)."""
-        lower, upper = self.bounds(score)
-        return 0.5 * (lower + upper)
 
     def bounds(self, score: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return belief and plausibility of the event for each score, each (n,)."""

@@ -50,10 +50,10 @@ class EventRows(NamedTuple):
     weight: FloatArray
 
 
-def condensed_rows(
+def rows_to_store(
     x: FloatArray, event: BoolArray, weight: FloatArray, coef: tuple[float, float]
 ) -> EventRows:
-    """Return rows with the same likelihood as those given, condensed to few if they are many.
+    """Return rows with the same likelihood as those given: the same, or fewer if they are many.
 
     Parameters
     ----------
@@ -67,26 +67,62 @@ def condensed_rows(
     return EventRows(*fewer_rows(x, event, weight, coef))
 
 
-class SigmoidBounds:
-    """Mixin with the bounds of a sigmoid, from likelihoods of standardised scores.
+@dataclass(frozen=True, kw_only=True)
+class StandardisedSigmoid:
+    """A sigmoid of standardised scores, with bounds from likelihoods of its coefficients.
 
-    Belief and plausibility come from `belief_likelihood`, bounds at a level from the two
-    `level_likelihoods`.
+    The coefficients `fit.coef` are the intercept and the slope, in this order as everywhere in
+    `dubito._numerics`. Belief and plausibility come from `belief_likelihood`, bounds at a level
+    from the two `level_likelihoods`: fields or cached properties of a subclass.
     """
 
-    belief_likelihood: LogisticLikelihood
-    level_likelihoods: LogisticLevelLikelihoods
+    centre: float
+    scale: float
+    fit: LogisticFit
+
+    if TYPE_CHECKING:
+
+        @property
+        def belief_likelihood(self) -> LogisticLikelihood:
+            """The likelihood from which belief and plausibility are computed."""
+
+        @property
+        def level_likelihoods(self) -> LogisticLevelLikelihoods:
+            """The two likelihoods from which bounds at a confidence level are computed."""
+
+    @property
+    def slope(self) -> float:
+        """Slope in the scores' own units, clipped to the largest float."""
+        if not self.scale > 0:
+            return 0.0
+        with np.errstate(over="ignore"):
+            slope = self.fit.coef[1] / self.scale
+        largest = np.finfo(np.float64).max
+        return float(np.clip(slope, -largest, largest))
+
+    @property
+    def intercept(self) -> float:
+        """Log-odds at score 0."""
+        return float(self.fit.coef[0] - self.slope * self.centre)
 
     def standardised(self, score: FloatArray) -> FloatArray:
         """Return standardised scores."""
-        raise NotImplementedError
+        return standardised(score, self.centre, self.scale)
+
+    def log_odds(self, score: FloatArray) -> FloatArray:
+        """Return the fitted log-odds of the event for each score."""
+        return self.fit.coef[0] + self.fit.coef[1] * self.standardised(score)
+
+    def proba(self, score: FloatArray) -> FloatArray:
+        """Return the fitted probability of the event for each score."""
+        return expit(self.log_odds(score))
 
     def bounds(self, score: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return belief and plausibility of the event for each score, each (n,)."""
         return belief_and_plausibility(self.belief_likelihood, self.standardised(score))
 
     def level_bounds(self, score: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-        """Return bounds that include the event's probability at a confidence level, each (n,)."""
+        """Return bounds that contain the event's probability at a confidence level, each (n,)."""
         return level_bounds(self.level_likelihoods, self.standardised(score), level)
 
     def contour(self, score: FloatArray, theta: FloatArray) -> FloatArray:
@@ -255,32 +291,11 @@ class EvidentialLogisticCalibrator(OneVsRestCalibrator):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvidentialSigmoidMap(SigmoidBounds):
-    """A fitted sigmoid with its likelihood; coefficients are those of standardised scores."""
+class EvidentialSigmoidMap(StandardisedSigmoid):
+    """A fitted sigmoid with its likelihoods."""
 
-    centre: float
-    scale: float
-    fit: LogisticFit
     belief_likelihood: LogisticLikelihood
     level_likelihoods: LogisticLevelLikelihoods
-
-    @property
-    def slope(self) -> float:
-        """Slope in the scores' own units."""
-        return float(self.fit.coef[1] / self.scale) if self.scale > 0 else 0.0
-
-    @property
-    def intercept(self) -> float:
-        """Log-odds at score 0."""
-        return float(self.fit.coef[0] - self.slope * self.centre)
-
-    def proba(self, score: FloatArray) -> FloatArray:
-        """Return the estimated probability of the event for each score."""
-        return expit(self.fit.coef[0] + self.fit.coef[1] * self.standardised(score))
-
-    def standardised(self, score: FloatArray) -> FloatArray:
-        """Return standardised scores."""
-        return standardised(score, self.centre, self.scale)
 
 
 def _check_overlap(x: FloatArray, event: BoolArray) -> None:

@@ -52,6 +52,20 @@ class BinaryMap(Protocol):
         """Return the plausibility of each probability of the event at each score, (n, t)."""
 
 
+class MiddleOfBoundsMixin:
+    """Mixin for binary maps whose probability is the middle of belief and plausibility."""
+
+    if TYPE_CHECKING:
+
+        def bounds(self, score: FloatArray) -> tuple[FloatArray, FloatArray]:
+            """Return belief and plausibility of the event for each score, each (n,)."""
+
+    def proba(self, score: FloatArray) -> FloatArray:
+        """Return the pignistic probability of the event for each score, (n,)."""
+        lower, upper = self.bounds(score)
+        return 0.5 * (lower + upper)
+
+
 class OneVsRestCalibrator(TwoClassMassMixin, BaseCalibrator):
     """A calibrator that fits binary maps: one for two classes, else one per class against the rest.
 

@@ -30,8 +30,8 @@ from dubito.calibration.errors import warn_unless_converged
 from dubito.calibration.evidential_logistic import (
     STORED_ROWS,
     EventRows,
-    SigmoidBounds,
-    condensed_rows,
+    StandardisedSigmoid,
+    rows_to_store,
 )
 from dubito.calibration.one_vs_rest import OneVsRestCalibrator
 
@@ -158,36 +158,33 @@ class PlattCalibrator(AffineMixin, OneVsRestCalibrator):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SigmoidMap(UncachedStateMixin, SigmoidBounds):
-    """A fitted sigmoid; its coefficients are those of standardised scores.
+class SigmoidMap(UncachedStateMixin, StandardisedSigmoid):
+    """A fitted sigmoid.
 
     Bounds come from the likelihood of `rows`, computed at the first call: of Platt's targets
     without a ridge, of light ones with it.
     """
 
-    centre: float
-    scale: float
     ridge: float
-    fit: LogisticFit
     rows: EventRows
     fitted_misfit: float | None = None
 
     @cached_property
-    def belief_likelihood(self) -> LogisticLikelihood:  # type: ignore[override]
+    def belief_likelihood(self) -> LogisticLikelihood:
         """The likelihood from which belief and plausibility are computed."""
         x, event, weight = self.rows
-        optimum = self.fit.coef[::-1]
         if self.ridge == 0:
-            return logistic_likelihood(x, event_targets(event, weight, "smoothed"), weight, optimum)
+            target = event_targets(event, weight, "smoothed")
+            return logistic_likelihood(x, target, weight, self.fit.coef)
         target = event_targets(event, weight, "light")
         design, zeros = np.column_stack([np.ones(len(x)), x]), np.zeros(2)
-        fit = fit_logistic(design, target, weight, zeros, zeros, start=optimum)
+        fit = fit_logistic(design, target, weight, zeros, zeros, start=self.fit.coef)
         return logistic_likelihood(x, target, weight, fit.coef)
 
     @cached_property
-    def level_likelihoods(self) -> LogisticLevelLikelihoods:  # type: ignore[override]
+    def level_likelihoods(self) -> LogisticLevelLikelihoods:
         """The two likelihoods from which bounds at a confidence level are computed."""
-        return logistic_level_likelihoods(*self.rows, self.fit.coef[::-1])
+        return logistic_level_likelihoods(*self.rows, self.fit.coef)
 
     @cached_property
     def misfit(self) -> float:
@@ -195,42 +192,15 @@ class SigmoidMap(UncachedStateMixin, SigmoidBounds):
         if self.fitted_misfit is not None:
             return self.fitted_misfit
         x, event, weight = self.rows
-        return misfit_fraction(expit(self.fit.coef[0] * x + self.fit.coef[1]), event, weight)
+        return misfit_fraction(expit(self.fit.coef[0] + self.fit.coef[1] * x), event, weight)
 
     def bounds(self, score: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return belief and plausibility of the event for each score, each (n,)."""
         return including(self.proba(score), super().bounds(score))
 
     def level_bounds(self, score: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-        """Return bounds that include the event's probability at a confidence level, each (n,)."""
+        """Return bounds that contain the event's probability at a confidence level, each (n,)."""
         return including(self.proba(score), super().level_bounds(score, level))
-
-    def standardised(self, score: FloatArray) -> FloatArray:
-        """Return standardised scores."""
-        return standardised(score, self.centre, self.scale)
-
-    @property
-    def slope(self) -> float:
-        """Slope in the scores' own units, clipped to the largest float."""
-        if not self.scale > 0:
-            return 0.0
-        with np.errstate(over="ignore"):
-            slope = self.fit.coef[0] / self.scale
-        largest = np.finfo(np.float64).max
-        return float(np.clip(slope, -largest, largest))
-
-    @property
-    def intercept(self) -> float:
-        """Log-odds at score 0."""
-        return float(self.fit.coef[1] - self.slope * self.centre)
-
-    def log_odds(self, score: FloatArray) -> FloatArray:
-        """Return calibrated log-odds."""
-        return self.fit.coef[0] * self.standardised(score) + self.fit.coef[1]
-
-    def proba(self, score: FloatArray) -> FloatArray:
-        """Return the probability of the event for each score."""
-        return expit(self.log_odds(score))
 
 
 def fit_sigmoid(
@@ -244,7 +214,7 @@ def fit_sigmoid(
     """Return a fitted sigmoid; with `identity`, the ridge shrinks it to p = σ(score)."""
     centre, scale = standardisation(score, weight)
     x = standardised(score, centre, scale)
-    design = np.column_stack([x, np.ones(len(score))])
+    design = np.column_stack([np.ones(len(score)), x])
 
     def with_rows(fit: LogisticFit, strength: float) -> SigmoidMap:
         return SigmoidMap(
@@ -252,7 +222,7 @@ def fit_sigmoid(
             scale=scale,
             ridge=strength,
             fit=fit,
-            rows=condensed_rows(x, event, weight, (fit.coef[1], fit.coef[0])),
+            rows=rows_to_store(x, event, weight, (fit.coef[0], fit.coef[1])),
             fitted_misfit=misfit_unless_stored(design @ fit.coef, event, weight),
         )
 
@@ -262,11 +232,11 @@ def fit_sigmoid(
         return with_rows(fit, 0.0)
 
     if identity:
-        prior = np.array([scale, centre])
+        prior = np.array([centre, scale])
         unit = max(1.0, float(np.hypot(scale, centre)))
     else:
         frequency = (weight[event].sum() + 0.5) / (weight.sum() + 1)
-        prior, unit = np.array([0.0, logit(frequency)]), 1.0
+        prior, unit = np.array([logit(frequency), 0.0]), 1.0
 
     target = event.astype(float)
 
