@@ -15,7 +15,7 @@ from dubito._rows import fitted_copy, read_rows, weight_parameters
 from dubito._validation import NotSupportedError, check_level, no_level
 from dubito._wording import counted, name_some
 from dubito.base import CautiousMixin
-from dubito.evidence._inner_model import (
+from dubito.evidence._classifier_fit import (
     mean_features,
     read_unlabelled_rows,
     unfreeze,
@@ -213,7 +213,7 @@ class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
 
     def features(self, X: Any) -> Any:
         """Return the features that enter the last layer, an array or sparse matrix (n, J)."""
-        check_is_fitted(self)
+        check_is_fitted(self)  # other methods call this before they use `model_`
         return self._layer.features(X)
 
     def predict_proba(self, X: Any) -> FloatArray:

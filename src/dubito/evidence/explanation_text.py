@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 #: Weights below this would be shown as 0.00.
 SMALLEST_SHOWN = 0.005
-#: Of lack of evidence and conflict, one is named alone when it is this many times the other.
+#: Lack of evidence and conflict cause doubt; one is named alone if it is this many times the other.
 CLEARLY_MORE = 3
 #: Classes listed one by one in a sentence; with more classes, only one is explained by default.
 MOST_CLASSES_NAMED = 3
@@ -32,7 +32,8 @@ class Statement(NamedTuple):
     direction: str
 
 
-#: The statement of pieces whose weights all sum to less than `SMALLEST_SHOWN`.
+#: What is said of the remaining pieces when their summed weight is below `SMALLEST_SHOWN` for every
+#: class.
 NEGLIGIBLE = Statement("<0.01", "for or against any class")
 
 

@@ -71,8 +71,8 @@ def shown_values(
 ) -> npt.NDArray[Any]:
     """Return the value to show for each piece of evidence, (n, pieces), None if it has none.
 
-    A piece that has all features computed from one input column, and no others, has the value of
-    that column; any other single feature its value in the layer; any other group of features none.
+    A piece of all features computed from one input column, and of no others, shows that column's
+    value; any other single feature shows its value in the layer, any other group of features none.
     """
     phi, X = (array.toarray() if issparse(array) else array for array in (phi, X))
     table = X if hasattr(X, "shape") else np.asarray(X)
@@ -80,15 +80,15 @@ def shown_values(
     by_name = names is not None and hasattr(table, "columns")
     n_outputs = Counter(columns)
     values = np.full((len(phi), len(pieces)), None, dtype=object)
-    for piece, members in enumerate(pieces):
-        sources = {columns[j] for j in members}
+    for piece, features in enumerate(pieces):
+        sources = {columns[j] for j in features}
         column = sources.pop() if len(sources) == 1 else None
-        if column is not None and n_outputs[column] == len(members):
+        if column is not None and n_outputs[column] == len(features):
             key = names[column] if by_name else column
             shown = pick(table, key, axis=1) if hasattr(table, "columns") else table[:, key]
             values[:, piece] = np.asarray(shown)
-        elif len(members) == 1:
-            values[:, piece] = phi[:, members[0]]
+        elif len(features) == 1:
+            values[:, piece] = phi[:, features[0]]
     return values
 
 

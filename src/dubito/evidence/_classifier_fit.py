@@ -1,4 +1,4 @@
-"""The classifier inside an `EvidentialClassifier`: its rows, mean features and probabilities."""
+"""Steps of `EvidentialClassifier.fit`: frozen model, rows without labels, mean features, check."""
 
 from __future__ import annotations
 
