@@ -12,7 +12,7 @@ from scipy.special import xlog1py, xlogy
 
 from dubito._numerics.bernoulli import belief_interval
 from dubito._numerics.isotonic import belief_steps, isotonic_fit, lower_and_upper_fits
-from dubito._numerics.isotonic_compiled import piece_integral
+from dubito._numerics.isotonic_compiled import segment_integral
 from dubito.calibration import (
     CalibrationInputError,
     EvidentialIsotonicCalibrator,
@@ -137,7 +137,7 @@ def test_a_longer_one_with_ties():
     st.floats(0, 1),
     st.floats(0, 1),
 )
-def test_piece_integrals(power, copower, start, stop):
+def test_segment_integrals(power, copower, start, stop):
     mode = power / (power + copower)
     spread = np.sqrt(mode * (1 - mode) / (power + copower))
     top = mode - start * min(spread, 0.5 * mode)
@@ -151,8 +151,8 @@ def test_piece_integrals(power, copower, start, stop):
     u = middle + half * nodes
     log_pl = power * np.log(u / top) + copower * np.log1p((top - u) / (1 - top))
     expected = (half * weights * np.exp(log_pl)).sum()
-    # A piece as short as the spacing of numbers has no digits to compare: its ends are rounded.
-    assert piece_integral(top, bottom, power, copower, 0.0) == pytest.approx(
+    # A segment as short as the spacing of numbers has no digits to compare: its ends are rounded.
+    assert segment_integral(top, bottom, power, copower, 0.0) == pytest.approx(
         expected, rel=1e-9, abs=1e-15 * top
     )
 

@@ -92,13 +92,13 @@ def total_contour(successes: FloatArray, failures: FloatArray) -> FloatArray:
     logarithms cancel, however large n is.
     """
     n = successes + failures
-    log_mode = _log_factorial_excess(n)
-    log_mode -= _log_factorial_excess(successes) + _log_factorial_excess(failures)
+    log_mode = _log_factorial_remainder(n)
+    log_mode -= _log_factorial_remainder(successes) + _log_factorial_remainder(failures)
     return np.exp(-log_mode) / (n + 1)
 
 
-def _log_factorial_excess(x: FloatArray) -> FloatArray:
-    r"""Return :math:`\log\Gamma(x+1)-x\log x+x`."""
+def _log_factorial_remainder(x: FloatArray) -> FloatArray:
+    r"""Return :math:`\lambda(x)=\log\Gamma(x+1)-x\log x+x`, without cancellation for large x."""
     small = np.minimum(x, _STIRLING_FROM)
     direct = gammaln(small + 1) - xlogy(small, small) + small
     large = np.maximum(x, _STIRLING_FROM)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 #: Log-odds whose probability is 0 or 1 to rounding, the logistic density there below 5e-18. A cut
 #: that reaches it is unbounded on that side; integrals over log-odds end there.
-FAR = 40.0
+CERTAIN_LOG_ODDS = 40.0
 
 #: Limit on the steps of a search; the end is then the last point evaluated outside the cut.
 MAX_STEPS = 80
@@ -44,14 +44,14 @@ def next_point(search: FloatArray, u: float, r: float, t: float, scale: float) -
     row = 0 if r < t else 1
     search[row, 0], search[row, 1] = u, r
     rate = (r - last_r) / (u - last_u) if u != last_u else np.nan
-    if math.isnan(rate):  # no earlier point: the slope of a normal likelihood
+    if math.isnan(rate):  # no earlier point: the rate of a normal likelihood
         rate = 1.0 / scale
     new = u + (t - r) / rate if rate > 0.0 else np.nan
     inside, outside = search[0, 0], search[1, 0]
     if outside == np.inf:
         if not new > inside:
             new = inside + scale
-        return min(new, inside + 8.0 * max(scale, 1.0), FAR)
+        return min(new, inside + 8.0 * max(scale, 1.0), CERTAIN_LOG_ODDS)
     if inside < new < outside:
         return new
     return 0.5 * (inside + outside)

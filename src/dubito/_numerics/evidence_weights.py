@@ -97,18 +97,18 @@ def totals(
 def sparse_totals(
     values: tuple[FloatArray, npt.NDArray[np.integer], npt.NDArray[np.integer]],
     slope: FloatArray,
-    offset: FloatArray,
+    at_zero: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
     r"""Return `totals` of sparse rows, given as data, indices and row starts.
 
-    Each feature is a piece, of weight `offset` + `slope` times its value, both (J, K). The cost is
+    Each feature is a piece, of weight `at_zero` + `slope` times its value, both (J, K). The cost is
     proportional to the number of values that are not zero.
     """
     from dubito._numerics.evidence_weights_compiled import totals_of_sparse_rows  # noqa: PLC0415
 
     plus, minus = (
-        np.tile(np.maximum(sign * offset, 0.0).sum(axis=0), (len(values[2]) - 1, 1))
+        np.tile(np.maximum(sign * at_zero, 0.0).sum(axis=0), (len(values[2]) - 1, 1))
         for sign in (1.0, -1.0)
     )
-    totals_of_sparse_rows(values, (slope, offset), plus, minus)
+    totals_of_sparse_rows(values, (slope, at_zero), plus, minus)
     return plus, minus

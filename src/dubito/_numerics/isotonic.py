@@ -28,7 +28,7 @@ changes. Inside D the sums lie above D's chord, so the left scores of D refitted
 * right scores of D have the larger of θ and their refitted value;
 * blocks left of D have the smaller of θ and their value; blocks right of D are unchanged.
 
-Between consecutive values of these blocks the contour is thus a constant times
+Between consecutive values of these blocks, on a *segment*, the contour is thus a constant times
 :math:`\theta^a(1-\theta)^b`. It depends on s only through the last score :math:`\le s`. For
 θ > v the mirrored statement holds, with the first score :math:`\ge s`. If s separates two blocks,
 every θ between their values has plausibility 1; below all scores so has every θ in
@@ -40,16 +40,16 @@ every θ between their values has plausibility 1; below all scores so has every 
 :math:`\mathrm{Bel}=\int\theta_{lo}d\gamma=v_{lo}-\int_0^{v_{lo}}\mathrm{pl}` and
 :math:`\mathrm{Pl}=\int\theta_{hi}d\gamma=v_{hi}+\int_{v_{hi}}^1\mathrm{pl}` with
 :math:`[v_{lo},v_{hi}]` the values of plausibility 1. The integrals are differences of incomplete
-beta functions; they are computed by Gauss-Legendre rules in log-odds, piece by piece, which loses
-no digits when powers are large and pieces narrow.
+beta functions; they are computed by Gauss-Legendre rules in log-odds, segment by segment, which
+loses no digits when exponents are large and segments narrow.
 
 **Bounds at a confidence level** are the ends of :math:`\{\theta:-2\log\mathrm{pl}\le D\}` with D
 a quantile of the likelihood ratio (`ratio_quantile`): the lower end lies in the
-piece in which the contour falls below exp(-D/2). Both ends rise with s, since every f does.
+segment in which the contour falls below exp(-D/2). Both ends rise with s, since every f does.
 
 **A row added at s** with outcome 1 multiplies the contour by θ, one with outcome 0 by 1-θ. The
-value fitted at s is then where the product is largest: within one piece at
-:math:`(a+1)/(a+b+1)` or :math:`a/(a+b+1)`, clipped to the piece.
+value fitted at s is then where the product is largest: within one segment at
+:math:`(a+1)/(a+b+1)` or :math:`a/(a+b+1)`, clipped to the segment.
 """
 
 from __future__ import annotations
@@ -331,7 +331,7 @@ def lower_and_upper_fits(successes: FloatArray, failures: FloatArray) -> tuple[A
     """Return the fits from which the contour below and above its maximum is computed."""
     from dubito._numerics.isotonic_compiled import fit_with_suffixes  # noqa: PLC0415
 
-    # With a weight that is lost to rounding in sums the loop over pieces of the contour would not
+    # With a weight that is lost to rounding in sums the loop over segments of the contour would not
     # end; raising it to `_MIN_FRACTION` of the largest changes no digit.
     least = _MIN_FRACTION * max(successes.max(initial=0.0), failures.max(initial=0.0))
     successes = np.where(successes > 0, np.maximum(successes, least), 0.0)

@@ -2,8 +2,9 @@
 
 Scores are numbered 0..m-1 in ascending order, score i has `successes[i]` and `failures[i]`. Only
 the contour below its maximum is computed; above the maximum it is that of the mirrored data (order
-reversed, successes and failures exchanged). A piece of the contour is an interval of θ on which it
-is a constant times θ^a (1-θ)^b; a and b are called power and copower.
+reversed, successes and failures exchanged). A segment of the contour is an interval of θ on which
+it is a constant times θ^a (1-θ)^b. The exponents are the successes and the failures of all scores
+that have the value θ there; they are called `k_theta` and `r_theta`.
 
 A fit is the tuple (follow, k, r, starts, value, block, prefix_k, prefix_r), see
 `fit_with_suffixes`.
@@ -98,11 +99,11 @@ def fit_with_suffixes(successes, failures):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _free_blocks(last, fit, right_blocks):  # type: ignore[no-untyped-def]
-    """Write the refitted blocks of the scores after `last` in its block; return their number.
+def _refitted_blocks(last, fit, right_blocks):  # type: ignore[no-untyped-def]
+    """Write the blocks to which the scores after `last` in its block are refitted; return how many.
 
     Rows of `right_blocks`, from left to right, are the value of a block, and the successes and
-    failures of all blocks up to it.
+    failures of all refitted blocks up to it.
     """
     follow, k, r, starts, _, block, _, _ = fit
     count = 0
@@ -120,67 +121,67 @@ def _free_blocks(last, fit, right_blocks):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _log_ratio(theta, top, power, copower):  # type: ignore[no-untyped-def]
-    """Return the log of (θ/top)^power ((1-θ)/(1-top))^copower for 0 < θ <= top."""
-    ratio = power * math.log(theta / top)
-    if copower > 0.0:
-        ratio += copower * math.log1p((top - theta) / (1.0 - top))
+def _log_ratio(theta, top, k_theta, r_theta):  # type: ignore[no-untyped-def]
+    """Return the log of (θ/top)^k_theta ((1-θ)/(1-top))^r_theta for 0 < θ <= top."""
+    ratio = k_theta * math.log(theta / top)
+    if r_theta > 0.0:
+        ratio += r_theta * math.log1p((top - theta) / (1.0 - top))
     return ratio
 
 
 @compiled()
-def _next_piece(top, fit, right_blocks, state):  # type: ignore[no-untyped-def]
-    """Return the state of the piece below `top`, and its bottom, power and copower.
+def _next_segment(top, fit, right_blocks, state):  # type: ignore[no-untyped-def]
+    """Return the state of the segment below `top`, and its bottom, k_theta and r_theta.
 
     The state is the number of blocks of `right_blocks` that have value θ, the index of the first
     block of the fit that has, and the successes and failures from there to the last score.
     """
     _, k, r, starts, value, _, _, _ = fit
-    n_right, left, power_left, copower_left = state
+    n_right, left, k_left, r_left = state
     # Blocks on the right with values of at least θ keep them; blocks on the left with values
     # above θ get the value θ.
     while n_right > 0 and right_blocks[n_right - 1, 0] >= top:
         n_right -= 1
     while left > 0 and value[left - 1] >= top:
         left -= 1
-        power_left += k[starts[left]]
-        copower_left += r[starts[left]]
+        k_left += k[starts[left]]
+        r_left += r[starts[left]]
     bottom = value[left - 1] if left > 0 else 0.0
-    power, copower = power_left, copower_left
+    k_theta, r_theta = k_left, r_left
     if n_right > 0:
         bottom = max(bottom, right_blocks[n_right - 1, 0])
-        power += right_blocks[n_right - 1, 1]
-        copower += right_blocks[n_right - 1, 2]
-    return (n_right, left, power_left, copower_left), bottom, power, copower
+        k_theta += right_blocks[n_right - 1, 1]
+        r_theta += right_blocks[n_right - 1, 2]
+    return (n_right, left, k_left, r_left), bottom, k_theta, r_theta
 
 
 @compiled()
-def _list_pieces(last, fit, floor, right_blocks, pieces):  # type: ignore[no-untyped-def]
-    """Write the pieces of the contour, downwards from the estimate; return their number.
+def _list_segments(last, fit, floor, right_blocks, segments):  # type: ignore[no-untyped-def]
+    """Write the segments of the contour, downwards from the estimate; return their number.
 
     The contour is that of the value at a score with scores 0..last at or left of it. Row i of
-    `pieces` is (top, bottom, a, b, log plausibility at top): between bottom and top the contour is
-    that at top times (θ/top)^a ((1-θ)/(1-top))^b. The last piece ends at 0, or where the logarithm
+    `segments` is (top, bottom, a, b, log plausibility at top): from bottom to top the contour is
+    that at top times (θ/top)^a ((1-θ)/(1-top))^b. The last one ends at 0, or where the logarithm
     is below `floor`.
     """
     _, _, _, _, value, block, prefix_k, prefix_r = fit
-    state = _free_blocks(last, fit, right_blocks), block[last], prefix_k[last], prefix_r[last]
+    state = _refitted_blocks(last, fit, right_blocks), block[last], prefix_k[last], prefix_r[last]
     top = value[block[last]]
     log_pl = 0.0
     count = 0
     while top > 0.0 and log_pl > floor:
-        state, bottom, power, copower = _next_piece(top, fit, right_blocks, state)
-        pieces[count] = top, bottom, power, copower, log_pl
+        state, bottom, k_theta, r_theta = _next_segment(top, fit, right_blocks, state)
+        segments[count] = top, bottom, k_theta, r_theta, log_pl
         count += 1
         if bottom > 0.0:
-            log_pl += _log_ratio(bottom, top, power, copower)
+            log_pl += _log_ratio(bottom, top, k_theta, r_theta)
         top = bottom
     return count
 
 
 @compiled()
 def _panel(depth, width, shape, size, log_integrand):  # type: ignore[no-untyped-def]
-    """Return the integral of the integrand of `piece_integral` from `depth` to `depth + width`."""
+    """Return the integral of the integrand of `segment_integral` over a panel of depths."""
     log_pl, a, b, co_top = shape
     points, weights = _POINTS, _WEIGHTS
     if size < _FOUR_BELOW[0] or log_integrand < _FOUR_BELOW[1]:
@@ -199,36 +200,38 @@ def _panel(depth, width, shape, size, log_integrand):  # type: ignore[no-untyped
 
 
 @compiled()
-def piece_integral(top, bottom, power, copower, log_pl):  # type: ignore[no-untyped-def]
-    """Return the integral of the contour over one piece.
+def segment_integral(top, bottom, k_theta, r_theta, log_pl):  # type: ignore[no-untyped-def]
+    """Return the integral of the contour over one segment.
 
     At depth d below the log-odds of top, top/θ = 1 + (1-top)(exp(d) - 1) =: e and
     (1-θ)/(1-top) = exp(d)/e, so the integrand is top (1-top) exp(log_pl + b d - (a+b) log e) with
-    a and b one more than the powers: smooth and log-concave for all powers, also down to θ = 0, and
-    no large logarithms cancel. Panels of bounded drop are added downwards until the integrand is
-    negligible.
+    a and b one more than k_theta and r_theta: smooth and log-concave for all of them, also down to
+    θ = 0, and no large logarithms cancel. Panels of bounded drop are added downwards until the
+    integrand is negligible.
     """
-    if copower == 0.0:  # a power of θ; the only case in which top may be 1
+    if r_theta == 0.0:  # a monomial in θ; the only case in which top may be 1
         fall = -1.0
         if bottom > 0.0:
-            fall = math.expm1((power + 1.0) * math.log(bottom / top))
-        return -math.exp(log_pl) * top * fall / (power + 1.0)
+            fall = math.expm1((k_theta + 1.0) * math.log(bottom / top))
+        return -math.exp(log_pl) * top * fall / (k_theta + 1.0)
     end = math.inf
     if bottom > 0.0:
         end = math.log(top / bottom) + math.log1p((top - bottom) / (1.0 - top))
-    a, b, co_top = power + 1.0, copower + 1.0, 1.0 - top
+    a, b, co_top = k_theta + 1.0, r_theta + 1.0, 1.0 - top
     depth, total = 0.0, 0.0
     while depth < end:
         top_over_theta = 1.0 + co_top * math.expm1(depth)
         log_integrand = log_pl - (a + b) * math.log(top_over_theta) + b * depth
         theta = top / top_over_theta
-        slope = a - (a + b) * theta  # of the log integrand in log-odds
-        if slope > 0.0 and log_integrand < _NEGLIGIBLE:
+        derivative = a - (a + b) * theta  # of the log integrand in log-odds
+        if derivative > 0.0 and log_integrand < _NEGLIGIBLE:
             break
         curvature = (a + b) * theta * (1.0 - theta)
-        steepest = abs(slope) + math.sqrt(slope * slope + 2.0 * curvature * _PANEL_DROP)
+        steepest = abs(derivative) + math.sqrt(
+            derivative * derivative + 2.0 * curvature * _PANEL_DROP
+        )
         width = min(2.0 * _PANEL_DROP / steepest, _PANEL_WIDTH, end - depth)
-        drop = width * (abs(slope) + 0.5 * curvature * width)
+        drop = width * (abs(derivative) + 0.5 * curvature * width)
         total += _panel(depth, width, (log_pl, a, b, co_top), max(drop, width), log_integrand)
         depth = end if width == end - depth else depth + width
     return total * top * co_top
@@ -240,14 +243,14 @@ def lower_beliefs(fit):  # type: ignore[no-untyped-def]
     m = len(fit[0])
     value, block = fit[4], fit[5]
     right_blocks = np.empty((m, 3))
-    pieces = np.empty((m + 1, 5))
+    segments = np.empty((m + 1, 5))
     belief = np.empty(m)
     for j in range(m):
-        count = _list_pieces(j, fit, _NEGLIGIBLE, right_blocks, pieces)
+        count = _list_segments(j, fit, _NEGLIGIBLE, right_blocks, segments)
         integral = 0.0
         for i in range(count - 1, -1, -1):
-            top, bottom, power, copower, log_pl = pieces[i]
-            integral += piece_integral(top, bottom, power, copower, log_pl)
+            top, bottom, k_theta, r_theta, log_pl = segments[i]
+            integral += segment_integral(top, bottom, k_theta, r_theta, log_pl)
         belief[j] = max(value[block[j]] - integral, 0.0)
     return belief
 
@@ -260,22 +263,22 @@ def lower_contours(lasts, theta, fit):  # type: ignore[no-untyped-def]
     """
     m = len(fit[0])
     right_blocks = np.empty((m, 3))
-    pieces = np.empty((m + 1, 5))
+    segments = np.empty((m + 1, 5))
     contour = np.ones((len(lasts), len(theta)))
     for row in range(len(lasts)):
         if lasts[row] < 0:
             continue
-        count = _list_pieces(lasts[row], fit, -math.inf, right_blocks, pieces)
-        piece = 0
+        count = _list_segments(lasts[row], fit, -math.inf, right_blocks, segments)
+        segment = 0
         for column in range(len(theta)):
             value = theta[column]
-            while piece < count and value < pieces[piece, 1]:
-                piece += 1
-            if piece == count or value >= pieces[piece, 0]:
+            while segment < count and value < segments[segment, 1]:
+                segment += 1
+            if segment == count or value >= segments[segment, 0]:
                 continue
-            top, _, power, copower, log_pl = pieces[piece]
+            top, _, k_theta, r_theta, log_pl = segments[segment]
             if value > 0.0:
-                log_pl += _log_ratio(value, top, power, copower)
+                log_pl += _log_ratio(value, top, k_theta, r_theta)
                 contour[row, column] = math.exp(min(log_pl, 0.0))
             else:
                 contour[row, column] = 0.0
@@ -283,16 +286,16 @@ def lower_contours(lasts, theta, fit):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _depth_of_drop(drop, top, power, copower):  # type: ignore[no-untyped-def]
+def _depth_of_drop(drop, top, k_theta, r_theta):  # type: ignore[no-untyped-def]
     """Return the depth below the log-odds of `top` at which the log contour has fallen by `drop`.
 
-    At depth d a piece has fallen by h(d) = (a+b) log(1 + (1-top)(exp(d) - 1)) - b d, convex and
+    At depth d a segment has fallen by h(d) = (a+b) log(1 + (1-top)(exp(d) - 1)) - b d, convex and
     increasing for d > 0. Newton's method starts at the root of its second-order expansion; from
     the second point on it converges to the root from above.
     """
-    a, b, co_top = power, copower, 1.0 - top
-    slope, curvature = max(a - (a + b) * top, 0.0), (a + b) * top * co_top
-    depth = 2.0 * drop / (slope + math.sqrt(slope * slope + 2.0 * curvature * drop))
+    a, b, co_top = k_theta, r_theta, 1.0 - top
+    derivative, curvature = max(a - (a + b) * top, 0.0), (a + b) * top * co_top
+    depth = 2.0 * drop / (derivative + math.sqrt(derivative * derivative + 2.0 * curvature * drop))
     depth = min(depth, _DEEPEST)
     for _ in range(60):
         growth = co_top * math.expm1(depth)
@@ -305,15 +308,15 @@ def _depth_of_drop(drop, top, power, copower):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _root_of_piece(piece, target):  # type: ignore[no-untyped-def]
-    """Return the θ of a piece at which the log contour is `target`."""
-    top, bottom, power, copower, log_pl = piece
+def _root_in_segment(segment, target):  # type: ignore[no-untyped-def]
+    """Return the θ of a segment at which the log contour is `target`."""
+    top, bottom, k_theta, r_theta, log_pl = segment
     drop = log_pl - target
     if drop <= 0.0:
         return top
-    if copower == 0.0:
-        return max(top * math.exp(-drop / power), bottom)
-    depth = _depth_of_drop(drop, top, power, copower)
+    if r_theta == 0.0:
+        return max(top * math.exp(-drop / k_theta), bottom)
+    depth = _depth_of_drop(drop, top, k_theta, r_theta)
     if depth >= _DEEPEST:
         return bottom
     return min(max(top / (1.0 + (1.0 - top) * math.expm1(depth)), bottom), top)
@@ -327,15 +330,15 @@ def lower_cut_ends(lasts, excess, fit):  # type: ignore[no-untyped-def]
     """
     m = len(fit[0])
     right_blocks = np.empty((m, 3))
-    pieces = np.empty((m + 1, 5))
+    segments = np.empty((m + 1, 5))
     ends = np.zeros(len(lasts))
     for row in range(len(lasts)):
         if lasts[row] < 0:
             continue
-        # The last piece is that in which the logarithm falls below -excess.
-        count = _list_pieces(lasts[row], fit, -excess, right_blocks, pieces)
+        # The last segment is that in which the logarithm falls below -excess.
+        count = _list_segments(lasts[row], fit, -excess, right_blocks, segments)
         if count > 0:
-            ends[row] = _root_of_piece(pieces[count - 1], -excess)
+            ends[row] = _root_in_segment(segments[count - 1], -excess)
     return ends
 
 
@@ -343,8 +346,8 @@ def lower_cut_ends(lasts, excess, fit):  # type: ignore[no-untyped-def]
 def lower_inserted(fit):  # type: ignore[no-untyped-def]
     """Return the value fitted at a score with scores 0..j at or left of it, with a failure added.
 
-    A failure there multiplies the contour by 1-θ; the maximum of the product on one piece is at
-    a/(a+b+1), clipped to the piece. The product is log-concave in the log-odds: the first piece
+    A failure there multiplies the contour by 1-θ; the maximum of the product on one segment is at
+    a/(a+b+1), clipped to the segment. The product is log-concave in the log-odds: the first segment
     from above with its maximum inside has the global maximum.
     """
     m = len(fit[0])
@@ -352,11 +355,11 @@ def lower_inserted(fit):  # type: ignore[no-untyped-def]
     right_blocks = np.empty((m, 3))
     fitted = np.empty(m)
     for j in range(m):
-        state = _free_blocks(j, fit, right_blocks), block[j], prefix_k[j], prefix_r[j]
+        state = _refitted_blocks(j, fit, right_blocks), block[j], prefix_k[j], prefix_r[j]
         top = value[block[j]]
         while top > 0.0:
-            state, bottom, power, copower = _next_piece(top, fit, right_blocks, state)
-            best = power / (power + copower + 1.0)
+            state, bottom, k_theta, r_theta = _next_segment(top, fit, right_blocks, state)
+            best = k_theta / (k_theta + r_theta + 1.0)
             if best >= bottom:
                 top = min(best, top)
                 break

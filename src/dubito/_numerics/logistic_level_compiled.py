@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dubito._numerics.contour_cut_compiled import (
-    FAR,
+    CERTAIN_LOG_ODDS,
     MAX_STEPS,
     begin_search,
     is_converged,
@@ -21,8 +21,8 @@ from dubito._numerics.vector_math_compiled import exp_buffers
 if TYPE_CHECKING:
     from dubito._numerics.logistic_profile_compiled import (
         AxesLikelihood,
+        CurveLikelihood,
         ExpBuffers,
-        Likelihood,
         Model,
         ProfilePoint,
     )
@@ -48,7 +48,7 @@ def _end(  # noqa: PLR0917
     best, u, scale = start
     search = np.empty((3, 2))
     begin_search(search, best, 0.0)
-    u = min(u, FAR)
+    u = min(u, CERTAIN_LOG_ODDS)
     for step in range(MAX_STEPS):
         zeta = sign * u / norm
         b, excess = profile(rotated, zeta, b_last + tilt * (zeta - zeta_last), buffers, EXACT)
@@ -56,7 +56,7 @@ def _end(  # noqa: PLR0917
             tilt = (b - b_last) / (zeta - zeta_last)
         zeta_last, b_last = zeta, b
         r = math.sqrt(2.0 * max(excess, 0.0))
-        if r < t and u >= FAR:
+        if r < t and u >= CERTAIN_LOG_ODDS:
             return np.inf, zeta_last, b_last
         new = next_point(search, u, r, t, scale)
         if is_converged(search, new, scale, step):
@@ -67,7 +67,10 @@ def _end(  # noqa: PLR0917
 
 @compiled()
 def level_ends(
-    shrunk: tuple[Likelihood, Model], raw: tuple[Likelihood, Model], queries: FloatArray, t: float
+    shrunk: tuple[CurveLikelihood, Model],
+    raw: tuple[CurveLikelihood, Model],
+    queries: FloatArray,
+    t: float,
 ) -> FloatArray:
     """Return log-odds at the ends of two cuts, (n, 4): lower and upper of each, maybe infinite.
 
@@ -86,18 +89,18 @@ def level_ends(
             query = (norm, sign)
             best = sign * optimum[0] * norm
             end, zeta, b = np.inf, optimum[0], optimum[1]
-            if best < FAR:
+            if best < CERTAIN_LOG_ODDS:
                 start = (best, best + t * scale, scale)
                 end, zeta, b = _end(rotated, query, optimum, start, t, buffers)
             out[i, side] = sign * end
             best = sign * raw_optimum[0] * norm
-            if best >= FAR:
+            if best >= CERTAIN_LOG_ODDS:
                 end = np.inf
-            elif best < end < FAR:
+            elif best < end < CERTAIN_LOG_ODDS:
                 start, last = (best, end, scale), (zeta, b, raw_optimum[2])
                 end, _, _ = _end(raw_rotated, query, last, start, t, buffers)
             else:
-                width = min(raw_scale, FAR - best)
+                width = min(raw_scale, CERTAIN_LOG_ODDS - best)
                 start = (best, best + t * width, width)
                 end, _, _ = _end(raw_rotated, query, raw_optimum, start, t, buffers)
             out[i, 2 + side] = sign * end

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from dubito._numerics.contour_cut_compiled import FAR
+from dubito._numerics.contour_cut_compiled import CERTAIN_LOG_ODDS
 from dubito._numerics.jit import compiled
 from dubito._numerics.quadrature import GAUSS_WEIGHTS, KRONROD_POINTS, KRONROD_WEIGHTS
 from dubito._numerics.vector_math_compiled import (
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
     #: Both ends of an interval.
     Interval: TypeAlias = tuple[float, float]
-    #: (ζ, b, db/dζ): a point of the profile, or near it, and the slope from which the next b is
+    #: (ζ, b, db/dζ): a point of the profile, or near it, and the derivative by which the next b is
     #: extrapolated.
     ProfilePoint: TypeAlias = tuple[float, float, float]
     #: Positions and weights of the softplus terms, (2, terms); the sums of targets and of targets
     #: times positions; the negative log-likelihood at the optimum.
-    Likelihood: TypeAlias = tuple[FloatArray, FloatArray, float]
+    CurveLikelihood: TypeAlias = tuple[FloatArray, FloatArray, float]
     #: Intercept and slope of the optimum, the Hessian there, the tolerance of a panel.
     Model: TypeAlias = tuple[FloatArray, FloatArray, float]
     #: The likelihood in the axes of a query. (4, terms): weights, log-odds at the origin, and their
@@ -54,7 +54,10 @@ EXACT = 1e-10
 
 @compiled()
 def in_axes(
-    likelihood: Likelihood, origin: tuple[float, float], axes: tuple[float, float], scale: float
+    likelihood: CurveLikelihood,
+    origin: tuple[float, float],
+    axes: tuple[float, float],
+    scale: float,
 ) -> tuple[FloatArray, tuple[float, float, float]]:
     """Return the likelihood in the axes of a query; `origin` are intercept and slope at (0, 0).
 
@@ -180,7 +183,7 @@ def _panel(
 
 @compiled()
 def _outward(
-    likelihood: Likelihood, x: float, model: Model, buffers: ExpBuffers
+    likelihood: CurveLikelihood, x: float, model: Model, buffers: ExpBuffers
 ) -> tuple[float, float]:
     """Return ∫pl(η)σ'(η)dη below and above the estimate."""
     tolerance = model[2]
@@ -191,11 +194,11 @@ def _outward(
     area = 0.0
     for sign in (-1.0, 1.0):
         below, area = area, 0.0
-        here = sign * max(sign * best, -FAR)
+        here = sign * max(sign * best, -CERTAIN_LOG_ODDS)
         last = optimum
         width = min(4.0 * std_error, 3.0)
-        while sign * here < FAR:
-            end = sign * min(sign * here + width, FAR)
+        while sign * here < CERTAIN_LOG_ODDS:
+            end = sign * min(sign * here + width, CERTAIN_LOG_ODDS)
             fine, coarse, contour, after = _panel(rotated, norm, last, (here, end), buffers)
             error = abs(fine - coarse)
             if error > tolerance and width > 1e-9 * min(std_error, 1.0):
@@ -212,7 +215,7 @@ def _outward(
 
 
 @compiled()
-def integrals(likelihood: Likelihood, queries: FloatArray, model: Model) -> FloatArray:
+def integrals(likelihood: CurveLikelihood, queries: FloatArray, model: Model) -> FloatArray:
     """Return ∫pl(u)du below and above the estimate for each query, (n, 2)."""
     out = np.empty((len(queries), 2))
     buffers = exp_buffers(likelihood[0].shape[1])
@@ -223,7 +226,7 @@ def integrals(likelihood: Likelihood, queries: FloatArray, model: Model) -> Floa
 
 @compiled()
 def contours(
-    likelihood: Likelihood, queries: FloatArray, etas: FloatArray, model: Model
+    likelihood: CurveLikelihood, queries: FloatArray, etas: FloatArray, model: Model
 ) -> FloatArray:
     """Return the profile likelihood, relative to the best, of log-odds `etas` at each query."""
     out = np.empty((len(queries), len(etas)))
@@ -240,7 +243,7 @@ def contours(
 
 
 @compiled()
-def slope_reach(likelihood: Likelihood, model: Model, largest: float) -> float:
+def slope_reach(likelihood: CurveLikelihood, model: Model, largest: float) -> float:
     """Return a bound on abs(slope) of coefficients with an excess of at most `largest`."""
     optimum, hessian, _ = model
     reach = abs(optimum[1])

@@ -19,7 +19,7 @@ _LN2_LOW = 1.42860682030941723212e-6
 
 
 @compiled(fastmath={"contract"})
-def _exp_slope(r):  # type: ignore[no-untyped-def]
+def _expm1_ratio(r):  # type: ignore[no-untyped-def]
     """Return (exp(r) - 1) / r for abs(r) <= log(2) / 2, exact to rounding: the Taylor series."""
     p = 1.6059043836821613e-10
     p = p * r + 2.08767569878681e-09
@@ -57,7 +57,7 @@ def exp_in_place(x, power, power_bits):  # type: ignore[no-untyped-def]
         value = x[k] if x[k] > -708.0 else -708.0  # noqa: FURB136
         binade = np.floor(value * _LOG2_E + 0.5)
         r = value - binade * _LN2_HIGH - binade * _LN2_LOW
-        x[k] = _exp_slope(r) * r + 1.0
+        x[k] = _expm1_ratio(r) * r + 1.0
         power_bits[k] = (np.int64(binade) + 1023) << 52
     # A separate loop: one that reads `power` and writes `power_bits` would not be vectorised.
     for k in range(len(x)):
@@ -71,7 +71,7 @@ def exp_and_complement(x, complement, power, power_bits):  # type: ignore[no-unt
         value = x[k] if x[k] > -708.0 else -708.0  # noqa: FURB136
         binade = np.floor(value * _LOG2_E + 0.5)
         r = value - binade * _LN2_HIGH - binade * _LN2_LOW
-        complement[k] = _exp_slope(r) * r
+        complement[k] = _expm1_ratio(r) * r
         power_bits[k] = (np.int64(binade) + 1023) << 52
     for k in range(len(x)):
         x[k] = (complement[k] + 1.0) * power[k]

@@ -100,8 +100,8 @@ def e_admissibility(belief: Belief, loss: npt.ArrayLike | None = None) -> BoolAr
 def _admissible_between(bounds: Bounds) -> BoolArray:
     """Return the classes that are most probable for some probability between the bounds, (n, K).
 
-    Class k is so if its largest probability is at least every lower bound and the smallest possible
-    maximum.
+    Class k is one of them if its largest probability is at least every lower bound, and at least
+    the smallest possible maximum of all probabilities.
     """
     lower, upper = bounds.lower, bounds.upper
     largest = bounds.tightened().upper
@@ -143,7 +143,7 @@ def _best(risks: Risks) -> BoolArray:
 
 
 def _most_favourable(batch: MassBatch, matrix: FloatArray, a: int) -> FloatArray:
-    """Return probabilities with the mass of each set on its classes of least regret of act a."""
+    """Return probabilities (n, K) that favour act a: sets give mass to classes of least regret."""
     regret = matrix[a] - matrix.min(axis=0)
     least = smallest_in_sets(batch.focal, regret[None, :])
     chosen = batch.focal & (regret <= least)

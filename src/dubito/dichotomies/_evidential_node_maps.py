@@ -195,7 +195,7 @@ class EvidentialIsotonicMaps(NodeMaps):
         start, columns = pack(rows.ptr, count)
         pools = pools[:, columns]
         tasks = plan_tasks(count.astype(np.float64), count_tasks(n_jobs))
-        done = run_tasks(_steps_of, (pools, start), tasks, n_jobs=n_jobs)
+        done = run_tasks(_belief_steps_of_nodes, (pools, start), tasks, n_jobs=n_jobs)
         steps = np.empty((2, len(columns) + len(count)))
         for task, results in zip(tasks, done, strict=True):
             for node, result in zip(task, results, strict=True):
@@ -231,14 +231,15 @@ class EvidentialIsotonicMaps(NodeMaps):
         return out
 
 
-def _steps_of(
+def _belief_steps_of_nodes(
     pools: FloatArray, start: IntArray, nodes: IntArray
 ) -> list[tuple[FloatArray, FloatArray]]:
     """Return belief and plausibility on the steps of some nodes."""
-    return [_steps(pools[1:, start[node] : start[node + 1]]) for node in nodes]
+    return [_belief_steps_of_pool(pools[1:, start[node] : start[node + 1]]) for node in nodes]
 
 
-def _steps(pool: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _belief_steps_of_pool(pool: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return belief and plausibility on the steps of one node, from the weights of its scores."""
     if pool.shape[1] == 0:
         return np.zeros(1), np.ones(1)
     return belief_steps(np.ascontiguousarray(pool[0]), np.ascontiguousarray(pool[1]))

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 _UNDERFLOW = 1e-300
 
 
-def has_bounds(model: ManyClassesMixin) -> bool:
-    """Return True if a model defines bounds; else raise an AttributeError that says what to do."""
+def require_bounds(model: ManyClassesMixin) -> bool:
+    """Return True, for `available_if`; raise an AttributeError if the model defines no bounds."""
     model._require_bounds()
     return True
 
@@ -140,7 +140,7 @@ class ManyClassesMixin(CautiousMixin):
             best[tiny] = np.exp(best[tiny])
         return np.stack([columns, best], axis=1)
 
-    @available_if(has_bounds)
+    @available_if(require_bounds)
     def predict_bounds(self, X: Any, level: float | None = None) -> Bounds:
         """Return lower and upper probabilities of each class.
 
@@ -162,7 +162,7 @@ class ManyClassesMixin(CautiousMixin):
         stacked = self._over_rows(partial(self._stacked_bounds, level), X)
         return Bounds(stacked[:, 0], stacked[:, 1], level)
 
-    @available_if(has_bounds)
+    @available_if(require_bounds)
     def predict_set(
         self, X: Any, rule: SetRule = None, *, level: float | None = None, **options: Any
     ) -> BoolArray:

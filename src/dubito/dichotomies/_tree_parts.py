@@ -99,7 +99,7 @@ def flatten(nested: Sequence[Any]) -> tuple[list[Any], list[int]]:
     """Return the leaves and the sizes of left sides of nested tuples or lists."""
     leaves: list[Any] = []
     left_sizes: list[int] = []
-    # A stack of members of a group still to be read, and the node whose right side they are.
+    # A stack of items of a group still to be read, and the node whose right side they are.
     waiting: list[tuple[Sequence[Any], int, int, int | None]] = [(nested, 0, len(nested), None)]
     while waiting:
         group, first, last, node = waiting.pop()

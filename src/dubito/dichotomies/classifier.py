@@ -24,7 +24,7 @@ from dubito.dichotomies._calibrators import (
 )
 from dubito.dichotomies._kernels.holdout import Holdout, hold_out
 from dubito.dichotomies._kernels.tree_paths import group_sums
-from dubito.dichotomies._many_classes import ManyClassesMixin, has_bounds, vacuous_bounds
+from dubito.dichotomies._many_classes import ManyClassesMixin, require_bounds, vacuous_bounds
 from dubito.dichotomies._node_models import check_node_model, has_probabilities
 from dubito.dichotomies._parallel import in_row_chunks
 from dubito.dichotomies._structures import STRUCTURES, make_tree
@@ -353,7 +353,7 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
             return vacuous_bounds(X.shape[0], len(self.classes_))
         return self._model.bounds(X, level)
 
-    @available_if(has_bounds)
+    @available_if(require_bounds)
     def predict_set(
         self, X: Any, rule: SetRule = None, *, level: float | None = None, **options: Any
     ) -> BoolArray:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from dubito._numerics.cholesky_compiled import cholesky_factor, cholesky_solve
-from dubito._numerics.contour_cut_compiled import FAR
+from dubito._numerics.contour_cut_compiled import CERTAIN_LOG_ODDS
 from dubito._numerics.jit import compiled
 from dubito._numerics.quadrature import GAUSS_WEIGHTS, KRONROD_POINTS, KRONROD_WEIGHTS
 from dubito._numerics.vector_math_compiled import (
@@ -188,12 +188,12 @@ def _integral_on_side(
     """
     estimate, length, sign = query
     path, saved = np.empty((MEMORY, len(axis) + 1)), np.empty((MEMORY, len(axis) + 1))
-    start = sign * max(sign * estimate, -FAR)
+    start = sign * max(sign * estimate, -CERTAIN_LOG_ODDS)
     width = min(4.0 * length, 3.0)
     _start_path(axis, sign * min(0.1, 0.1 * width / length), path)
     area = 0.0
-    while sign * start < FAR:
-        end = sign * min(sign * start + width, FAR)
+    while sign * start < CERTAIN_LOG_ODDS:
+        end = sign * min(sign * start + width, CERTAIN_LOG_ODDS)
         middle, half = 0.5 * (start + end), 0.5 * (end - start)
         saved[:] = path
         kronrod, gauss, contour = 0.0, 0.0, 0.0

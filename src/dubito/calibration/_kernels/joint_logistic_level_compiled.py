@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from dubito._numerics.contour_cut_compiled import (
-    FAR,
+    CERTAIN_LOG_ODDS,
     MAX_STEPS,
     begin_search,
     is_converged,
@@ -69,10 +69,10 @@ def _cut_end(
     `start` is the first log-odds to evaluate, and the standard error.
     """
     search, path, buffer = buffers
-    u, scale = min(start[0], FAR), start[1]
+    u, scale = min(start[0], CERTAIN_LOG_ODDS), start[1]
     for step in range(MAX_STEPS):
         r = _root_at(likelihood, query, u, path, buffer)
-        if r < t and u >= FAR:
+        if r < t and u >= CERTAIN_LOG_ODDS:
             return np.inf
         new = next_point(search, u, r, t, scale)
         if is_converged(search, new, scale, step):
@@ -101,8 +101,8 @@ def _hull_end(
     end = -np.inf
     for k in (first, 1 - first):
         likelihood = likelihoods[0] if k == 0 else likelihoods[1]
-        outward, scale = sign * estimates[k, 0], min(estimates[k, 1], 2.0 * FAR)
-        if outward >= FAR:
+        outward, scale = sign * estimates[k, 0], min(estimates[k, 1], 2.0 * CERTAIN_LOG_ODDS)
+        if outward >= CERTAIN_LOG_ODDS:
             return np.inf
         if outward >= end:
             begin_search(search, outward, 0.0)

@@ -1,7 +1,8 @@
 """Compiled part of trees by balanced 2-means; import only from `balanced_means`.
 
 `points` are the rows of a matrix, (data, indices, indptr) as in CSR; without indices the rows are
-dense. `direction` is a buffer as long as a row, all zero between calls.
+dense. `direction` is a buffer as long as a row, all zero between calls. A `subset` of the points is
+given by their numbers.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ def grow_balanced(points, direction, order, draws, max_rounds):  # type: ignore[
         begin, end = start[waiting], stop[waiting]
         if end - begin < 2:
             continue
-        members = order[begin:end]
-        first = _halve(points, direction, members, draws[node], max_rounds)
+        subset = order[begin:end]
+        first = _halve(points, direction, subset, draws[node], max_rounds)
         sizes[node] = first
         node += 1
         start[waiting], stop[waiting] = begin + first, end
@@ -51,12 +52,12 @@ def grow_balanced(points, direction, order, draws, max_rounds):  # type: ignore[
 
 
 @compiled()
-def _halve(points, direction, members, draws, max_rounds):  # type: ignore[no-untyped-def]
-    """Reorder the members in two halves, the larger one first, by the best start of 2-means.
+def _halve(points, direction, subset, draws, max_rounds):  # type: ignore[no-untyped-def]
+    """Reorder a subset into two halves, the larger one first, by the best start of 2-means.
 
     Return the size of the first half.
     """
-    n = len(members)
+    n = len(subset)
     first = (n + 1) // 2
     if n == 2:
         return first
@@ -65,58 +66,58 @@ def _halve(points, direction, members, draws, max_rounds):  # type: ignore[no-un
         a = int(draws[k, 0] * n)
         b = int(draws[k, 1] * (n - 1))
         b += b >= a
-        upper, gap = _two_means(points, direction, members, (a, b), max_rounds)
+        upper, gap = _two_means(points, direction, subset, (a, b), max_rounds)
         if gap > best_gap:
             best, best_gap = upper, gap
-    # Both halves keep the order of members, by which ties are broken.
-    members[:] = np.concatenate((members[best], members[~best]))
+    # Both halves keep the order of the points, by which ties are broken.
+    subset[:] = np.concatenate((subset[best], subset[~best]))
     return first
 
 
 @compiled()
-def _two_means(points, direction, members, pair, max_rounds):  # type: ignore[no-untyped-def]
-    """Return halves of the members that are a fixed point of balanced 2-means.
+def _two_means(points, direction, subset, pair, max_rounds):  # type: ignore[no-untyped-def]
+    """Return halves of a subset that are a fixed point of balanced 2-means.
 
-    `pair` are the members to start from. The members are sorted by their product with the
-    difference of the means, that is by how much nearer they are to the first; the upper half makes
-    the first mean. Every round decreases the squared distances to the means, or is the last;
-    `max_rounds` limits their number.
+    `pair` are the positions in it of the points to start from. The points are sorted by their
+    product with the difference of the means, that is by how much nearer they are to the first; the
+    upper half makes the first mean. Every round decreases the squared distances to the means, or
+    is the last; `max_rounds` limits their number.
 
     Returns
     -------
     upper : array of bool (n,)
-        Which members are in the upper half.
+        Which points are in the upper half.
     gap : float
         The squared distance of the means: the larger, the smaller the distances within the halves.
     """
-    n = len(members)
+    n = len(subset)
     first = (n + 1) // 2
     to_first, to_second = 1.0 / first, 1.0 / (n - first)
     scores = np.empty(n)
-    one, other = members[pair[0]], members[pair[1]]
+    one, other = subset[pair[0]], subset[pair[1]]
     _add(points, direction, one, 1.0)
     _add(points, direction, other, -1.0)
-    _project(points, direction, members, scores)
+    _project(points, direction, subset, scores)
     upper = _upper_half(scores, first)
     _clear(points, direction, np.array([one, other]))
     for i in range(n):
-        _add(points, direction, members[i], to_first if upper[i] else -to_second)
+        _add(points, direction, subset[i], to_first if upper[i] else -to_second)
     for _ in range(max_rounds):
-        _project(points, direction, members, scores)
+        _project(points, direction, subset, scores)
         moved = _upper_half(scores, first)
         changed = False
         for i in range(n):
             if moved[i] != upper[i]:
                 changed = True
                 factor = to_first + to_second if moved[i] else -to_first - to_second
-                _add(points, direction, members[i], factor)
+                _add(points, direction, subset[i], factor)
         if not changed:
             break
         upper = moved
     gap = 0.0
     for i in range(n):
         gap += scores[i] * (to_first if upper[i] else -to_second)
-    _clear(points, direction, members)
+    _clear(points, direction, subset)
     return upper, gap
 
 
@@ -129,11 +130,11 @@ def _upper_half(scores, size):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _project(points, direction, members, scores):  # type: ignore[no-untyped-def]
-    """Write the product of each member with the direction."""
+def _project(points, direction, subset, scores):  # type: ignore[no-untyped-def]
+    """Write the product of each point with the direction."""
     data, indices, indptr = points
-    for i in range(len(members)):
-        begin, end = indptr[members[i]], indptr[members[i] + 1]
+    for i in range(len(subset)):
+        begin, end = indptr[subset[i]], indptr[subset[i] + 1]
         if len(indices) == 0:
             scores[i] = dot(data[begin:end], direction)
             continue
@@ -145,10 +146,10 @@ def _project(points, direction, members, scores):  # type: ignore[no-untyped-def
 
 
 @compiled()
-def _add(points, direction, member, factor):  # type: ignore[no-untyped-def]
+def _add(points, direction, point, factor):  # type: ignore[no-untyped-def]
     """Add a multiple of a point to the direction."""
     data, indices, indptr = points
-    begin, end = indptr[member], indptr[member + 1]
+    begin, end = indptr[point], indptr[point + 1]
     if len(indices) == 0:
         add_multiple(data[begin:end], factor, direction)
     else:
@@ -157,15 +158,15 @@ def _add(points, direction, member, factor):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _clear(points, direction, members):  # type: ignore[no-untyped-def]
-    """Set to zero the entries of the direction that the members may have changed."""
+def _clear(points, direction, subset):  # type: ignore[no-untyped-def]
+    """Set to zero the entries of the direction that the points may have changed."""
     _, indices, indptr = points
     changed = 0
-    for member in members:
-        changed += indptr[member + 1] - indptr[member]
+    for point in subset:
+        changed += indptr[point + 1] - indptr[point]
     if len(indices) == 0 or changed > len(direction):
         direction[:] = 0.0
         return
-    for member in members:
-        for j in range(indptr[member], indptr[member + 1]):
+    for point in subset:
+        for j in range(indptr[point], indptr[point + 1]):
             direction[indices[j]] = 0.0

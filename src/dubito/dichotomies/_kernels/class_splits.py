@@ -1,6 +1,6 @@
 """Random splits of sets of classes, and the tree that they grow.
 
-Classes are numbers 0..K-1; the members of a node are an array of them. What the data do not
+Classes are numbers 0..K-1; the classes of a node are an array of them. What the data do not
 determine is drawn at random, so that no tree depends on the names of the labels.
 """
 
@@ -17,7 +17,7 @@ from dubito._typing import BoolArray, FloatArray, IntArray
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-#: Splits the members of a node, at least two, into two groups of at least one.
+#: Splits the classes of a node, at least two, into two groups of at least one.
 Split: TypeAlias = Callable[[IntArray], tuple[IntArray, IntArray]]
 #: Returns which of the other classes are on the side of the second: (first, second, others).
 Decide: TypeAlias = Callable[[int, int, IntArray], BoolArray]
@@ -28,18 +28,18 @@ def grow_tree(n_classes: int, split: Split) -> tuple[IntArray, IntArray]:
 
     The classes are split, then each group, down to single classes; nodes are in preorder.
 
-    >>> grow_tree(3, lambda members: (members[:1], members[1:]))
+    >>> grow_tree(3, lambda classes: (classes[:1], classes[1:]))
     (array([0, 1, 2]), array([1, 1]))
     """
     order: list[int] = []
     left_sizes: list[int] = []
     waiting = [np.arange(n_classes)]
     while waiting:
-        members = waiting.pop()
-        if len(members) == 1:
-            order.append(int(members[0]))
+        classes = waiting.pop()
+        if len(classes) == 1:
+            order.append(int(classes[0]))
             continue
-        left, right = split(members)
+        left, right = split(classes)
         left_sizes.append(len(left))
         waiting += [right, left]
     return np.array(order, dtype=np.intp), np.array(left_sizes, dtype=np.intp)
@@ -48,11 +48,11 @@ def grow_tree(n_classes: int, split: Split) -> tuple[IntArray, IntArray]:
 def random_split(rng: Generator) -> Split:
     """Return a function that draws any split equally often (Frank and Kramer 2004)."""
 
-    def split(members: IntArray) -> tuple[IntArray, IntArray]:
-        on_left = np.zeros(len(members), dtype=bool)
+    def split(classes: IntArray) -> tuple[IntArray, IntArray]:
+        on_left = np.zeros(len(classes), dtype=bool)
         while on_left.all() or not on_left.any():
-            on_left = rng.random(len(members)) < 0.5
-        return members[on_left], members[~on_left]
+            on_left = rng.random(len(classes)) < 0.5
+        return classes[on_left], classes[~on_left]
 
     return split
 
@@ -60,9 +60,9 @@ def random_split(rng: Generator) -> Split:
 def class_balanced_split(rng: Generator) -> Split:
     """Return a function that draws random halves of the classes (Dong, Frank and Kramer 2005)."""
 
-    def split(members: IntArray) -> tuple[IntArray, IntArray]:
-        shuffled = rng.permutation(members)
-        half = (len(members) + 1) // 2
+    def split(classes: IntArray) -> tuple[IntArray, IntArray]:
+        shuffled = rng.permutation(classes)
+        half = (len(classes) + 1) // 2
         return shuffled[:half], shuffled[half:]
 
     return split
@@ -75,11 +75,11 @@ def data_balanced_split(rng: Generator, class_weight: FloatArray) -> Split:
     all classes. `class_weight` (K,) is the number of rows of each class, or their sample weight.
     """
 
-    def split(members: IntArray) -> tuple[IntArray, IntArray]:
-        shuffled = rng.permutation(members)
+    def split(classes: IntArray) -> tuple[IntArray, IntArray]:
+        shuffled = rng.permutation(classes)
         cumulated = np.cumsum(class_weight[shuffled])
         n_left = int(np.searchsorted(cumulated, cumulated[-1] / 2)) + 1
-        n_left = min(n_left, len(members) - 1)
+        n_left = min(n_left, len(classes) - 1)
         return shuffled[:n_left], shuffled[n_left:]
 
     return split
@@ -91,8 +91,8 @@ def random_pair_split(rng: Generator, decide: Decide) -> Split:
     `decide` fits the model, and returns on which side of it each other class has most of its rows.
     """
 
-    def split(members: IntArray) -> tuple[IntArray, IntArray]:
-        first, second, *_ = shuffled = rng.permutation(members)
+    def split(classes: IntArray) -> tuple[IntArray, IntArray]:
+        first, second, *_ = shuffled = rng.permutation(classes)
         others = shuffled[2:]
         with_second = np.zeros(len(others), dtype=bool)
         if len(others):
@@ -110,8 +110,8 @@ def centroid_pair_split(rng: Generator, centroids: Any) -> Split:
     class at equal distance from both is assigned at random.
     """
 
-    def split(members: IntArray) -> tuple[IntArray, IntArray]:
-        first, second, *_ = shuffled = rng.permutation(members)
+    def split(classes: IntArray) -> tuple[IntArray, IntArray]:
+        first, second, *_ = shuffled = rng.permutation(classes)
         others = shuffled[2:]
         nearer = _nearer_second(centroids, int(first), int(second), others)
         # Missing features, where node models allow them, make distances nan.

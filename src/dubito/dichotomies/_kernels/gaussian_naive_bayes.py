@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     #: Rows in leaf order, with their sample weights.
     Rows: TypeAlias = tuple[Any, FloatArray]
 
-#: No fold is left out: a remainder that no position has.
+#: The `without` that leaves out no row: no position has the remainder -1 modulo 1.
 ALL_ROWS = (1, -1)
 
 

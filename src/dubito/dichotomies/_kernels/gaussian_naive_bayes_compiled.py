@@ -15,8 +15,8 @@ from dubito._numerics.vector_math_compiled import SIMD_FLAGS
 #: Rows scored together, while a node's means are in the processor's cache.
 _ROWS = 16
 
-#: Standardised differences are clipped to this where squares overflow: two squares stay finite.
-_FAR = 1e150
+#: Standardised differences are clipped to ± this where squares overflow: two squares stay finite.
+_LARGEST_Z = 1e150
 
 
 @compiled()
@@ -142,15 +142,15 @@ def gaussian_out_of_fold(X, nodes, fold, model, out):  # type: ignore[no-untyped
 @compiled()
 def _contrast(x, centre, scale):  # type: ignore[no-untyped-def]
     """Return the squared distance from the left side minus that from the right, always finite."""
-    near = _difference_of_squares(x, centre[0], scale[0], centre[1], scale[1])
-    if np.isfinite(near):
-        return near
-    far = 0.0
+    contrast = _difference_of_squares(x, centre[0], scale[0], centre[1], scale[1])
+    if np.isfinite(contrast):
+        return contrast
+    contrast = 0.0  # again, from clipped differences
     for j in range(len(x)):
         a = _clipped(x[j] - centre[0, j], scale[0, j])
         b = _clipped(x[j] - centre[1, j], scale[1, j])
-        far += (a - b) * (a + b)
-    return far
+        contrast += (a - b) * (a + b)
+    return contrast
 
 
 @compiled(fastmath=SIMD_FLAGS)
@@ -166,4 +166,4 @@ def _difference_of_squares(x, mean_a, scale_a, mean_b, scale_b):  # type: ignore
 @compiled()
 def _clipped(difference, scale):  # type: ignore[no-untyped-def]
     """Return the standardised difference, clipped; 0 where the scale is 0."""
-    return max(-_FAR, min(_FAR, difference * scale)) if scale > 0.0 else 0.0
+    return max(-_LARGEST_Z, min(_LARGEST_Z, difference * scale)) if scale > 0.0 else 0.0

@@ -24,7 +24,7 @@ _BLOCK = 512
 #: Rows for each column in the subsample, and the most columns whose Hessian is factored.
 _ROWS_PER_COLUMN = 64
 _MOST_FACTORED = 400
-#: Multiples of the first modulo the second, a prime, pick rows without a period.
+#: Multiples of the first number modulo the second, a prime, choose rows without a period.
 _STRIDE, _MODULUS = 40_503, 65_537
 #: Columns of a Hessian of all rows that cost as much to compute as a product with it.
 _PRODUCTS_PER_COLUMN = 8
@@ -156,8 +156,8 @@ def fit_by_columns(X, sides, settings, w, odds):  # type: ignore[no-untyped-def]
         accuracy = min(0.3, max(0.1 * decrement, 0.01))
         along, products = _newton_step(X, (curvatures, penalty), gradient, lower, accuracy, rise)
         total += products
-        slope = np.dot(gradient, along)
-        decrement = np.sqrt(max(-slope, 0.0))
+        derivative = np.dot(gradient, along)  # of the objective along the step
+        decrement = np.sqrt(max(-derivative, 0.0))
         penalised = penalty * along
         quadratic = (np.dot(penalty * w, w), np.dot(penalised, w), np.dot(penalised, along))
         before = loss + 0.5 * quadratic[0]

@@ -82,8 +82,8 @@ def fit_by_gram(gram, sides, settings, alpha, odds):  # type: ignore[no-untyped-
         along = target - alpha
         rise = change + (goal - constant)
         q1 = np.dot(along, projected)
-        slope = q1 - np.dot(residuals, rise)
-        decrement = np.sqrt(max(-slope, 0.0))
+        derivative = q1 - np.dot(residuals, rise)  # of the objective along the step
+        decrement = np.sqrt(max(-derivative, 0.0))
         quadratic = (np.dot(alpha, projected), q1, np.dot(along, change))
         before = loss + 0.5 * quadratic[0]
         keep, length = search_plane((odds, rise), sides, quadratic, before, decrement)

@@ -272,8 +272,8 @@ def fit_sparse(rows, sides, settings, w, odds, buffers):  # type: ignore[no-unty
         block = (chosen, _factor_block(rows, hessian, chosen, rank))
         rise, products = _newton_step(rows, hessian, derivatives, block, accuracy, buffers)
         total += products
-        slope = np.dot(gradient, step)
-        decrement = np.sqrt(max(-slope, 0.0))
+        derivative = np.dot(gradient, step)  # of the objective along the step
+        decrement = np.sqrt(max(-derivative, 0.0))
         q0, q1, q2 = 0.0, 0.0, 0.0
         for j in range(width):
             q0 += w[j] * w[j]

@@ -37,9 +37,9 @@ from dubito.dichotomies._kernels.node_sigmoid_tables_compiled import (
 if TYPE_CHECKING:
     from dubito._numerics.logistic_profile_compiled import (
         AxesLikelihood,
+        CurveLikelihood,
         ExpBuffers,
         Interval,
-        Likelihood,
         ProfilePoint,
     )
     from dubito._typing import FloatArray
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     #: The likelihood of one node's curve in its angle units; intercept, slope and h at the optimum;
     #: buffers.
-    Curve: TypeAlias = tuple[Likelihood, tuple[float, float, float], ExpBuffers]
+    Curve: TypeAlias = tuple[CurveLikelihood, tuple[float, float, float], ExpBuffers]
 
 #: Degree of the series over angles, and the bound on its last coefficients and its errors.
 DEGREE = 24
@@ -55,9 +55,9 @@ _CONVERGED = 3e-9
 #: Panels of angles are not halved below this width.
 _NARROWEST = 1e-4
 
-#: Log-odds, and excess, the maximum of the log-likelihood minus its value, beyond which less than
+#: Log-odds, and excess (the maximum of the log-likelihood minus its value), beyond which less than
 #: 2e-11 is left to integrate.
-_FAR = 25.0
+_NEGLIGIBLE_BEYOND = 25.0
 
 #: Number of profiles on a panel of s, and its width: exp(-3.55²/2) = 0.002, so that the contour
 #: falls to about that on the first panel.
@@ -106,11 +106,11 @@ def _root_series(
 def _panel_integral(series: FloatArray, ends: Interval, eta: tuple[float, float]) -> float:
     """Return ∫pl(η)σ'(η)dη over a panel of s; `eta` are estimate and deviation of η."""
     best, deviation = eta
-    pieces = 1 + int(deviation * (ends[1] - ends[0]) / _STRETCH)
-    width = (ends[1] - ends[0]) / pieces
+    n_stretches = 1 + int(deviation * (ends[1] - ends[0]) / _STRETCH)
+    width = (ends[1] - ends[0]) / n_stretches
     area = 0.0
-    for piece in range(pieces):
-        middle = ends[0] + (piece + 0.5) * width
+    for stretch in range(n_stretches):
+        middle = ends[0] + (stretch + 0.5) * width
         for i in range(len(_LEGENDRE_POINTS)):
             s = middle + 0.5 * width * _LEGENDRE_POINTS[i]
             root = s * clenshaw(series, 2.0 * (s - ends[0]) / (ends[1] - ends[0]) - 1.0)
@@ -125,18 +125,19 @@ def _upper_integral(
 ) -> float:
     """Return ∫pl(η)σ'(η)dη from the estimate upwards; `eta` are estimate and deviation of η."""
     best, deviation = eta
-    here, end = max(-_FAR - best, 0.0) / deviation, (_FAR - best) / deviation
+    here = max(-_NEGLIGIBLE_BEYOND - best, 0.0) / deviation
+    end = (_NEGLIGIBLE_BEYOND - best) / deviation
     last = (0.0, 0.0, 0.0)
     if here > 0.0:
         b, excess = profile(rotated, here, 0.0, buffers, _ACCURACY)
         last = (here, b, b / here)
-        if excess > _FAR:
+        if excess > _NEGLIGIBLE_BEYOND:
             return 0.0
     area, width = 0.0, _WIDTH if deviation > _SMALL_DEVIATION else 2.0 * _WIDTH
     while here < end:
         stop = min(here + width, end)
         series, after = _root_series(rotated, (here, stop), last, buffers)
-        # A relative error of ρ moves the contour by ρ² exp(-ρ²/2) of it, most at ρ² = 2.
+        # A relative error e of ρ changes the contour by e ρ² exp(-ρ²/2), largest at ρ² = 2.
         root = max(here * clenshaw(series, -1.0), 1.4142135623730951)
         error = max(abs(series[_PROFILES - 1]), abs(series[_PROFILES - 2])) / series[0]
         error *= root * root * math.exp(-0.5 * root * root)
@@ -149,7 +150,7 @@ def _upper_integral(
         if error < 1e-3 * _SERIES_ERROR:
             width = 2.0 * width
         root = stop * clenshaw(series, 1.0)
-        if 0.5 * root * root + max(best + deviation * stop, 0.0) > _FAR:
+        if 0.5 * root * root + max(best + deviation * stop, 0.0) > _NEGLIGIBLE_BEYOND:
             break
     return area
 
@@ -182,7 +183,7 @@ def _angle_units(points: FloatArray, optimum: FloatArray) -> tuple[float, float,
 @compiled()
 def _with_least(
     points: FloatArray, totals: FloatArray, optimum: tuple[float, float, float]
-) -> Likelihood:
+) -> CurveLikelihood:
     """Return the likelihood of points and totals, with its loss at the optimum."""
     intercept, slope, _ = optimum
     least = -totals[0] * intercept - totals[1] * slope
@@ -244,7 +245,7 @@ def tabulate_beliefs(
     steepest = 0.0
     if not constant:
         model = (np.array([best[0], best[1]]), total * np.eye(2), 0.0)
-        steepest = slope_reach(_with_least(rows, sums, best), model, _FAR)
+        steepest = slope_reach(_with_least(rows, sums, best), model, _NEGLIGIBLE_BEYOND)
     rows = condense(rows, steepest)
     curve = (_with_least(rows, sums, best), best, exp_buffers(rows.shape[1]))
     quarter = 0.25 * np.pi

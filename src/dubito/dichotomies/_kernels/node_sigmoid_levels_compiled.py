@@ -25,11 +25,11 @@ from dubito.dichotomies._kernels.node_sigmoid_tables_compiled import (
 )
 
 if TYPE_CHECKING:
-    from dubito._numerics.logistic_profile_compiled import Interval, Likelihood, Model
+    from dubito._numerics.logistic_profile_compiled import CurveLikelihood, Interval, Model
     from dubito._typing import FloatArray
     from dubito.dichotomies._kernels.node_sigmoid_tables_compiled import Tables
 
-    Fit: TypeAlias = tuple[Likelihood, Model]
+    Fit: TypeAlias = tuple[CurveLikelihood, Model]
 
 #: Degree of the series over angles, and the bound on its last coefficients and its errors.
 DEGREE = 20

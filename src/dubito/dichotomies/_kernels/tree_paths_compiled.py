@@ -148,8 +148,8 @@ def maximal_of_rows(lower, upper, left, right, out):  # type: ignore[no-untyped-
         for t in range(n_nodes):
             a, b = left[t], right[t]
             here = lead[t], size[t]
-            lead[a], size[a] = _step(here, logs[2, t] + below[b], logs[1, t])
-            lead[b], size[b] = _step(here, logs[0, t] + below[a], logs[3, t])
+            lead[a], size[a] = _after_edge(here, logs[2, t] + below[b], logs[1, t])
+            lead[b], size[b] = _after_edge(here, logs[0, t] + below[a], logs[3, t])
         for k in range(n_nodes + 1):
             out[i, k] = lead[n_nodes + k] <= _TIE * (1.0 + size[n_nodes + k])
 
@@ -165,7 +165,7 @@ def _log_bounds(lower, upper, logs):  # type: ignore[no-untyped-def]
 
 
 @compiled(inline="always")
-def _step(here, rival, log_most):  # type: ignore[no-untyped-def]
+def _after_edge(here, rival, log_most):  # type: ignore[no-untyped-def]
     """Return lead and size after one more edge, given the strongest rival on the other side."""
     if log_most == -np.inf:
         # An impossible class is dominated by every possible one, however improbable.

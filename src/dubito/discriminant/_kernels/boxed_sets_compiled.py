@@ -149,10 +149,10 @@ def tie_tolerance(one: float, other: float) -> float:
 def prepare_rivals(
     table: FloatArray, distances: FloatArray, c: float, mean_energy: FloatArray, order: IntArray
 ) -> float:
-    """Write the energy of each class at its sample mean; return a bound on the least of them.
+    """Write the energy of each class at its sample mean; return an upper bound on the least energy.
 
-    The bound holds for every mean in the boxes. `order` is the state of `class_at_rank`, which
-    sorts lazily: K class indices, and how many of them are sorted.
+    The bound holds for all means in the boxes. `order` is the state of `class_at_rank`, which sorts
+    lazily: K class indices, and how many of them are sorted.
     """
     rival_bound = np.inf
     order[-1] = 0
@@ -189,10 +189,10 @@ def _settle_farthest(  # noqa: PLR0917
     far_lower: FloatArray,
     far_upper: FloatArray,
 ) -> bool:
-    """Return whether it is settled if the farthest mean of a reaches the target.
+    """Return whether the farthest mean of a is known to reach the target, or known not to.
 
-    `far_lower` and `far_upper` bound its squared distance, and are updated. The limit on
-    subproblems may leave it unsettled.
+    `far_lower` and `far_upper` bound the squared distance of the farthest mean, and are updated.
+    False if the search ends at `max_subproblems` before either is proved.
     """
     if far_lower[a] >= target or far_upper[a] <= target:
         return True

@@ -1,4 +1,4 @@
-r"""A small diagonal above a matrix: :math:`\mathrm{Diag}(u)\succeq Q` with :math:`\sum u` small.
+r"""Diagonal matrices above Q, :math:`\mathrm{Diag}(u)\succeq Q`, with small :math:`\sum_iu_i`.
 
 Then :math:`s^\top Qs\le\sum_iu_i` for all signs s, and :math:`s^\top(Q-\mathrm{Diag}(u))s` is
 concave, which bounds the farthest corner of a box. Minimising the sum is a semidefinite programme,
