@@ -26,6 +26,9 @@ SUM_TOLERANCE = 1e-5
 #: Probabilities, risks and costs closer than this, in units of the losses in them, are equal.
 TIE = 1e-12
 
+#: Coverage of conformal sets where none is given.
+DEFAULT_COVERAGE = 0.9
+
 
 class NotSupportedError(TypeError):
     """The request has no meaning for this model; the message says why, and what to do."""
@@ -119,18 +122,23 @@ def check_unit_interval(value: Any, name: str) -> float:
     return number
 
 
+def check_fraction(value: Any, name: str, *, otherwise: str = "") -> float:
+    """Return `value` as a float above 0 and below 1; `otherwise` says what else is allowed."""
+    number = float(value) if isinstance(value, Real) else np.nan  # True counts as 1, an error
+    if not 0.0 < number < 1.0:
+        hint = f" For {number:g} % pass {number / 100:g}." if 1.0 < number < 100.0 else ""
+        raise ValueError(
+            f"{name} must be {otherwise}a number between 0 and 1, as in {name}=0.9. "
+            f"Got {value!r} instead.{hint}"
+        )
+    return number
+
+
 def check_level(level: Any) -> float | None:
     """Return a confidence level in (0, 1), or None, which stands for belief and plausibility."""
     if level is None:
         return None
-    number = float(level) if isinstance(level, Real) else np.nan  # True counts as 1, an error
-    if not 0.0 < number < 1.0:
-        hint = f" For {number:g} % pass {number / 100:g}." if 1.0 < number < 100.0 else ""
-        raise ValueError(
-            "level must be None, for belief and plausibility, or a number between 0 and 1, as in "
-            f"level=0.9. Got {level!r} instead.{hint}"
-        )
-    return number
+    return check_fraction(level, "level", otherwise="None, for belief and plausibility, or ")
 
 
 def level_of_each(level: float, n: int) -> float:

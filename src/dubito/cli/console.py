@@ -124,7 +124,7 @@ def did_you_mean(
     return f" Did you mean {show(near[0])}?" if near else ""
 
 
-def check_fraction(option: str, given: float | None) -> None:
+def check_fraction_option(option: str, given: float | None) -> None:
     """Raise an error if the value of an option is not between 0 and 1; None means not given.
 
     Parameters

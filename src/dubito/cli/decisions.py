@@ -12,11 +12,11 @@ import pyarrow as pa
 
 from dubito._bounds_meaning import bounds_meaning, is_conformal, is_novelty_aware
 from dubito._models import has_bounds
+from dubito._validation import DEFAULT_COVERAGE
 from dubito._wording import counted, name_ends
 from dubito.belief import Bounds
 from dubito.cli.console import CliError
 from dubito.cli.saved_models import (
-    DEFAULT_COVERAGE,
     check_level_and_coverage,
     model_inputs,
     model_types,

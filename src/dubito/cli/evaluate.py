@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dubito.cli.console import Console, check_fraction
+from dubito.cli.console import Console, check_fraction_option
 from dubito.cli.options import (  # noqa: TC001 - typer reads them
     Coverage,
     Json,
@@ -47,8 +47,8 @@ def evaluate(  # noqa: PLR0913 - a command's options
     anew. The column of labels is the one the model was fitted with, unless --label names another.
     Of conformal models, the promised and the observed coverage are printed too.
     """
-    check_fraction("--level", level)
-    check_fraction("--coverage", coverage)
+    check_fraction_option("--level", level)
+    check_fraction_option("--coverage", coverage)
     from dubito._bounds_meaning import is_conformal  # noqa: PLC0415 - heavy
     from dubito.cli.measures import (  # noqa: PLC0415
         as_plain,

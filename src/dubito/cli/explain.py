@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dubito.cli.console import CliError, Console, check_fraction, did_you_mean
+from dubito.cli.console import CliError, Console, check_fraction_option, did_you_mean
 from dubito.cli.options import Json, Level, Quiet, Trust  # noqa: TC001 - typer reads them
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def explain(
         naming_file_in_errors,
     )
 
-    check_fraction("--level", level)
+    check_fraction_option("--level", level)
     console = Console(quiet=quiet, json=json)
     saved = saving.load(model, trusted=trust or ())
     check_level_and_coverage(saved.model, level, None)

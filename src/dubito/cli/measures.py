@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
-from dubito._bounds_meaning import bounds_meaning, is_conformal
+from dubito._bounds_meaning import bounds_meaning
 from dubito._models import has_bounds
+from dubito._validation import DEFAULT_COVERAGE
 from dubito.belief import Bounds
 from dubito.cli.console import side_by_side
-from dubito.cli.saved_models import DEFAULT_COVERAGE
+from dubito.cli.saved_models import bounds_and_sets
 from dubito.metrics import class_coverage, evaluate
 from dubito.metrics.descriptions import describe_metric
 
@@ -160,9 +161,7 @@ def cross_validate(
         y = rows.y[train]
         model = build(y).fit(rows.X.iloc[train], y)
         X = rows.X.iloc[test]
-        bounds = model.predict_bounds(X)
-        options = {"coverage": DEFAULT_COVERAGE} if is_conformal(model) else {}
-        sets = model.predict_set(X, **options)
+        bounds, sets = bounds_and_sets(model, X)
         parts.append((model.predict_proba(X), bounds.lower, bounds.upper, sets))
         advance(1)
     proba, lower, upper, sets = (np.concatenate(part) for part in zip(*parts, strict=True))

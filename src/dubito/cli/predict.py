@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dubito.cli.console import CliError, Console, check_fraction, check_option
+from dubito.cli.console import CliError, Console, check_fraction_option, check_option
 from dubito.cli.options import Coverage, Force, Json, Level, Quiet, Trust
 
 #: Rules of `dubito.decision.choose_set` and strategies of `dubito.decision.reject`. They are listed
@@ -79,8 +79,8 @@ def predict(  # noqa: PLR0913 - a command's options
     """
     check_option("--strategy", strategy, STRATEGIES)
     check_option("--rule", rule, RULES)
-    check_fraction("--level", level)
-    check_fraction("--coverage", coverage)
+    check_fraction_option("--level", level)
+    check_fraction_option("--coverage", coverage)
     if rule is not None and coverage is not None:
         raise CliError("--rule and --coverage both choose the sets. Say one of them.")
     if reject_cost is not None and not isfinite(reject_cost):

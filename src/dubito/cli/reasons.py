@@ -10,9 +10,10 @@ from sklearn.pipeline import Pipeline
 
 from dubito._bounds_meaning import bounds_meaning, is_conformal, is_novelty_aware
 from dubito._models import has_bounds
+from dubito._validation import DEFAULT_COVERAGE
 from dubito._wording import join_some
 from dubito.cli.console import side_by_side
-from dubito.cli.saved_models import DEFAULT_COVERAGE
+from dubito.cli.saved_models import bounds_and_sets
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,7 +98,9 @@ def explain_rows(
     """
     classes = list(saved.stamp.classes)
     proba = np.asarray(saved.model.predict_proba(X))
-    bounds, sets = _bounds_and_sets(saved.model, X, level)
+    bounds, sets = (
+        bounds_and_sets(saved.model, X, level) if has_bounds(saved.model) else (None, None)
+    )
     meaning = bounds_meaning(saved.model, level)
     explained = []
     for i, name in enumerate(frame.index):
@@ -113,17 +116,6 @@ def explain_rows(
         )
         explained.append(_explain_row(saved, outputs, frame.iloc[i]))
     return explained
-
-
-def _bounds_and_sets(
-    model: Any, X: Any, level: float | None
-) -> tuple[Bounds | None, BoolArray | None]:
-    if not has_bounds(model):
-        return None, None
-    level_option = {} if level is None else {"level": level}
-    options = {"coverage": DEFAULT_COVERAGE} if is_conformal(model) else level_option
-    sets = np.asarray(model.predict_set(X, **options))
-    return model.predict_bounds(X, **level_option), sets
 
 
 def _explain_row(saved: Saved, outputs: RowOutputs, row: pd.Series) -> tuple[str, dict[str, Any]]:

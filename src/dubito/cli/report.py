@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dubito.cli.console import CliError, Console, check_fraction
+from dubito.cli.console import CliError, Console, check_fraction_option
 from dubito.cli.options import (  # noqa: TC001 - typer reads them
     Coverage,
     Force,
@@ -56,18 +56,18 @@ def report(  # noqa: PLR0913 - a command's options
     The page needs no network and can be sent by mail. The column of labels is the one the model
     was fitted with, unless --label names another. It needs the extra "report" of the package.
     """
+    from dubito._validation import DEFAULT_COVERAGE  # noqa: PLC0415 - heavy
     from dubito.cli.saved_models import (  # noqa: PLC0415
-        DEFAULT_COVERAGE,
         check_level_and_coverage,
         labelled_chunks,
         load_models,
         training_file_note,
     )
-    from dubito.cli.tables import Table  # noqa: PLC0415 - heavy
+    from dubito.cli.tables import Table  # noqa: PLC0415
     from dubito.cli.writer import check_outputs  # noqa: PLC0415
 
-    check_fraction("--level", level)
-    check_fraction("--coverage", coverage)
+    check_fraction_option("--level", level)
+    check_fraction_option("--coverage", coverage)
     console = Console(quiet=quiet, json=json)
     target = Path("report.html") if output is None else output
     check_outputs([target], [model, test, *(compare or [])], force=force)

@@ -10,12 +10,14 @@ import numpy as np
 from dubito import saving
 from dubito._bounds_meaning import is_conformal
 from dubito._models import has_bounds
+from dubito._validation import DEFAULT_COVERAGE
 from dubito._wording import counted, name_ends
 from dubito.belief import Bounds
 from dubito.cli.console import CliError
 from dubito.cli.labels import label_column, true_labels
 from dubito.cli.tables import Table, chunk_rows, refuse_missing
 from dubito.cli.training_data import digest
+from dubito.metrics.evaluation import MOST_CELLS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -26,11 +28,6 @@ if TYPE_CHECKING:
 
     from dubito._typing import BoolArray, FloatArray
     from dubito.saving import Saved
-
-#: Default coverage of the sets of conformal models.
-DEFAULT_COVERAGE = 0.9
-#: Most probabilities (rows x classes) held in memory for one model: 1.2 GB with its bounds.
-MOST_CELLS = 50_000_000
 
 
 def load_models(paths: Sequence[Path], trust: Sequence[str]) -> dict[str, Saved]:
@@ -183,10 +180,6 @@ def compute_outputs(
     parts: list[list[Any]] = []
     cells = 0
     bounded = has_bounds(saved.model)
-    level_option = {} if level is None else {"level": level}
-    set_options = (
-        {"coverage": coverage or DEFAULT_COVERAGE} if is_conformal(saved.model) else level_option
-    )
     for chunk in labelled_chunks(saved, path, label):
         cells += len(chunk.y) * len(saved.stamp.classes)
         if cells > MOST_CELLS:
@@ -198,12 +191,8 @@ def compute_outputs(
         with naming_file_in_errors(path):
             part = [chunk.y, saved.model.predict_proba(chunk.X)]
             if bounded:
-                bounds = saved.model.predict_bounds(chunk.X, **level_option)
-                part += [
-                    bounds.lower,
-                    bounds.upper,
-                    saved.model.predict_set(chunk.X, **set_options),
-                ]
+                bounds, sets = bounds_and_sets(saved.model, chunk.X, level, coverage)
+                part += [bounds.lower, bounds.upper, sets]
         parts.append(part)
         advance(len(chunk.y))
     y, proba, *rest = (np.concatenate(part) for part in zip(*parts, strict=True))
@@ -211,6 +200,17 @@ def compute_outputs(
         return LabelledOutputs(y, proba, None, None)
     lower, upper, sets = rest
     return LabelledOutputs(y, proba, Bounds(lower, upper, level), sets)
+
+
+def bounds_and_sets(
+    model: Any, X: Any, level: float | None = None, coverage: float | None = None
+) -> tuple[Bounds, BoolArray]:
+    """Return the bounds of rows at a level, and the sets: of a conformal model with a coverage."""
+    level_option = {} if level is None else {"level": level}
+    conformal = is_conformal(model)
+    set_options = {"coverage": coverage or DEFAULT_COVERAGE} if conformal else level_option
+    bounds = model.predict_bounds(X, **level_option)
+    return bounds, np.asarray(model.predict_set(X, **set_options))
 
 
 def model_types(saved: Saved, table: Table) -> dict[str, str]:

@@ -10,7 +10,7 @@ import numpy as np
 from dubito._labels import as_labels
 from dubito._models import final_estimator, has_bounds
 from dubito._numerics.set_utility import ALPHA
-from dubito._validation import check_rows_match, drop_zero_weights
+from dubito._validation import check_fraction, check_rows_match, drop_zero_weights
 from dubito.belief import Bounds
 from dubito.metrics._calibration_error import binned_error, classwise_error
 from dubito.metrics._selective import risk_coverage_area
@@ -31,7 +31,6 @@ from dubito.metrics.bootstrap import (
     smooth_excess,
 )
 from dubito.metrics.forecasts import Forecasts, class_event, read_forecasts, top_event
-from dubito.metrics.intervals import check_confidence
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -43,6 +42,10 @@ if TYPE_CHECKING:
 
 #: Probabilities are clipped to [floor, 1 - floor], so that the log loss is finite (scikit-learn).
 _FLOOR = float(np.finfo(np.float64).eps)
+
+#: Most probabilities (rows x classes) of one model that the report and the command line hold in
+#: memory: 1.2 GB with bounds.
+MOST_CELLS = 50_000_000
 
 #: Bins of the calibration errors: the defaults of the functions.
 _N_BINS, _STRATEGY = 15, "uniform"
@@ -185,7 +188,7 @@ def evaluate(  # noqa: PLR0913 - predictions of three kinds, and how they are re
             "evaluate(model, X, y) needs a fitted classifier first; evaluate(y_true, y_proba) "
             f"takes no third array. Got {type(y_true).__name__} first."
         )
-    level = check_confidence(confidence)
+    level = check_fraction(confidence, "confidence")
     n_resamples = _check_n_boot(n_boot)
     forecasts = read_forecasts(y_true, y_proba, classes, sample_weight)
     n = len(as_labels(y_true, "y_true"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -35,17 +35,3 @@ def fraction_interval(
     """
     hits = np.asarray(fraction * size)
     return clopper_pearson(hits, np.asarray(size - hits), confidence)
-
-
-def check_confidence(confidence: Any) -> float:
-    """Return `confidence` as a number between 0 and 1, neither included."""
-    try:
-        number = float(confidence)
-    except (TypeError, ValueError):
-        number = np.nan
-    if not 0.0 < number < 1.0:
-        raise ValueError(
-            "confidence must be a number between 0 and 1, such as 0.95. "
-            f"Got {confidence!r} instead."
-        )
-    return number

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dubito._validation import check_choice
+from dubito._validation import check_choice, check_fraction
 from dubito.metrics.binning import bin_edges, bin_event, sum_by
 from dubito.metrics.forecasts import (
     Event,
@@ -16,7 +16,7 @@ from dubito.metrics.forecasts import (
     read_forecasts,
     top_event,
 )
-from dubito.metrics.intervals import check_confidence, fraction_interval
+from dubito.metrics.intervals import fraction_interval
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -130,7 +130,7 @@ def reliability_curve(  # noqa: PLR0913 - which event, which bins, which band
     forecast 0.2, observed 0.2 (0.03 to 0.56)
     forecast 0.9, observed 0.4 (0.12 to 0.74)
     """
-    level = check_confidence(confidence)
+    level = check_fraction(confidence, "confidence")
     forecasts = read_forecasts(y_true, y_proba, classes, sample_weight)
     event = chosen_event(forecasts, of, class_, classes)
     return curve_of(event, n_bins, strategy, level)

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from dubito._validation import as_float_array, check_choice
+from dubito._validation import as_float_array, check_choice, check_fraction
 from dubito.metrics import ReliabilityCurve
 from dubito.metrics.binning import equal_width
 from dubito.metrics.forecasts import read_forecasts
-from dubito.metrics.intervals import check_confidence
 from dubito.metrics.reliability import chosen_event, curve_of
 from dubito.plots._drawing import DrawsOnAxes
 
@@ -208,7 +207,7 @@ class ReliabilityDisplay(DrawsOnAxes):
         -------
         ReliabilityDisplay
         """
-        level = check_confidence(confidence)
+        level = check_fraction(confidence, "confidence")
         forecasts = read_forecasts(y, proba, classes, sample_weight)
         events = {
             key: chosen_event(forecasts, None, label, classes)

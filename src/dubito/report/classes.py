@@ -9,7 +9,7 @@ from scipy import sparse
 
 from dubito._bounds_meaning import is_conformal
 from dubito.metrics.intervals import fraction_interval
-from dubito.report.wording import coverage_sentence
+from dubito.report.wording import CONFIDENCE, coverage_sentence
 
 if TYPE_CHECKING:
     from dubito._typing import IntArray
@@ -107,7 +107,6 @@ def _largest(count: IntArray) -> list[int]:
     return np.argsort(-np.asarray(count), kind="stable")[:MOST_PAIRS].tolist()
 
 
-CONFIDENCE = 0.95
 #: Classes listed with their coverage, the least covered first.
 MOST_COVERED = 12
 

@@ -6,7 +6,13 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 from dubito import __version__
-from dubito._validation import check_choice, check_level, check_unit_interval
+from dubito._validation import (
+    DEFAULT_COVERAGE,
+    check_choice,
+    check_fraction,
+    check_level,
+    check_unit_interval,
+)
 from dubito.decision.rejection import STRATEGIES, reject
 from dubito.report.classes import collect_confusions, collect_coverage, collect_sets
 from dubito.report.measures import (
@@ -44,7 +50,7 @@ def collect(  # noqa: PLR0913 - keyword options
     strategy: str = "pignistic",
     reject_cost: float = 0.2,
     level: float | None = None,
-    coverage: float = 0.9,
+    coverage: float = DEFAULT_COVERAGE,
     doubtful_rows: int = 20,
     row_names: Any = None,
     random_state: int = 0,
@@ -113,7 +119,7 @@ def collect(  # noqa: PLR0913 - keyword options
     _check_options(title, reject_cost, doubtful_rows)
     cost = check_unit_interval(reject_cost, "reject_cost")
     level = check_level(level)
-    coverage = _check_coverage(coverage)
+    coverage = check_fraction(coverage, "coverage")
     by_name = models_by_name(models)
     tables = tables_by_model(X, list(by_name))
     first, model = next(iter(by_name.items()))
@@ -160,15 +166,6 @@ def collect(  # noqa: PLR0913 - keyword options
         "familiarity": familiar,
         "numbers": numbers,
     }
-
-
-def _check_coverage(coverage: Any) -> float:
-    number = float(coverage) if isinstance(coverage, Real) else float("nan")
-    if not 0.0 < number < 1.0:
-        raise ValueError(
-            f"coverage must be a number between 0 and 1, as in 0.9. Got {coverage!r} instead."
-        )
-    return number
 
 
 def _check_options(title: Any, reject_cost: Any, doubtful_rows: Any) -> None:

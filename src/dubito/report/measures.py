@@ -9,7 +9,7 @@ import numpy as np
 from dubito.metrics import error_reject_curve, evaluate, reject_cost_curve, reliability_curve
 from dubito.metrics.descriptions import describe_metric
 from dubito.metrics.intervals import fraction_interval
-from dubito.report.wording import calibration_line, plain
+from dubito.report.wording import CONFIDENCE, calibration_line, plain
 
 if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray, IntArray
@@ -180,7 +180,6 @@ def _classes_with_curves(outputs: ModelOutputs, rows: LabelledRows) -> tuple[Int
 STEPS = (0.01, 0.005, 0.001)
 #: Points of a drawn error-reject curve.
 MOST_POINTS = 150
-CONFIDENCE = 0.95
 
 
 def slider_costs(cost: float) -> tuple[FloatArray, float, float]:

@@ -17,15 +17,13 @@ from dubito._validation import TIE, check_proba, check_rows_match
 from dubito._wording import name_some
 from dubito.belief import Bounds
 from dubito.decision import choose_set
+from dubito.metrics.evaluation import MOST_CELLS
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from dubito._bounds_meaning import BoundsMeaning
     from dubito._typing import BoolArray, FloatArray, IntArray
-
-#: With more probabilities (rows x classes) than this a sample of the rows is taken: 400 MB.
-MOST_CELLS = 50_000_000
 
 
 @dataclass(frozen=True)
@@ -128,8 +126,8 @@ def model_outputs(
     X: Any,
     classes: npt.NDArray[Any],
     *,
-    level: float | None = None,
-    coverage: float = 0.9,
+    level: float | None,
+    coverage: float,
 ) -> ModelOutputs:
     """Return the outputs of one model, with columns in the order of `classes`."""
     order = _column_order(name, model, classes)

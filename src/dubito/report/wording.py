@@ -12,6 +12,8 @@ from dubito._wording import shorten
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+#: Confidence of the intervals on the page, whose texts say "95%"; the default of `evaluate`.
+CONFIDENCE = 0.95
 #: Longer names are truncated.
 LONGEST_NAME = 60
 #: Unicode controls that change the direction of the text after them, removed from names.
