@@ -21,7 +21,7 @@ from dubito.calibration._kernels.softmax_covariance import (
     DenseDiagonal,
     DenseMatrix,
     KroneckerMatrix,
-    log_odds,
+    log_odds_by_products,
 )
 
 KINDS = [VectorCalibrator, MatrixCalibrator]
@@ -85,22 +85,14 @@ def test_variances_are_those_of_numerical_gradients(kind, n_classes):
 
     gradient = np.stack([(odds(x + 1e-5 * e) - odds(x - 1e-5 * e)) / 2e-5 for e in np.eye(size)])
     along = logits_of(direction, scores, n_classes)
-    found = log_odds(
-        of(covariance, n_classes).of_rows(scores), logits_of(x, scores, n_classes), along
-    )
+    covariances = of(covariance, n_classes).of_rows(scores)
+    found = covariances.log_odds(logits_of(x, scores, n_classes), along)
     np.testing.assert_allclose(found.value, odds(x), rtol=1e-9, atol=1e-9)
     wanted = np.einsum("pnk,pq,qnk->nk", gradient, covariance, gradient)
     np.testing.assert_allclose(found.variance, wanted, rtol=1e-6)
     np.testing.assert_allclose(
         found.along, np.einsum("pnk,p->nk", gradient, direction), rtol=1e-6, atol=1e-8
     )
-
-
-class Uncompiled:
-    """The same covariance by the formulas for all structures."""
-
-    def __init__(self, rows):
-        self.diagonal, self.times = rows.diagonal, rows.times
 
 
 @pytest.mark.parametrize("n_classes", [2, 6])
@@ -113,7 +105,7 @@ def test_compiled_and_plain_formulas_agree(n_classes):
     logits[1, 0] = 900.0
     rows = covariance.of_rows(scores)
     for one, other in zip(
-        log_odds(rows, logits, along), log_odds(Uncompiled(rows), logits, along), strict=True
+        rows.log_odds(logits, along), log_odds_by_products(rows, logits, along), strict=True
     ):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
 
@@ -123,7 +115,7 @@ def test_variances_are_right_where_a_probability_rounds_to_one():
     covariance = positive(12, rng)
     scores = rng.normal(size=(1, 3))
     logits = np.array([[60.0, 1.0, 0.0]])
-    found = log_odds(DenseMatrix.of(covariance, 3).of_rows(scores), logits, np.zeros((1, 3)))
+    found = DenseMatrix.of(covariance, 3).of_rows(scores).log_odds(logits, np.zeros((1, 3)))
     rest = np.exp([1.0, 0.0]) / np.exp([1.0, 0.0]).sum()
     c = np.array([1.0, *-rest])
     gradient = np.outer(c, [*scores[0], 1.0]).ravel()
@@ -143,7 +135,7 @@ def test_kronecker_covariance_is_the_dense_one_where_both_are_possible():
     dense = DenseMatrix.of(np.linalg.inv(np.kron(a, c) + 0.5 * np.eye(20)), n_classes)
     scores, logits = rng.normal(size=(6, n_classes)), 2 * rng.normal(size=(6, n_classes))
     one, other = (
-        log_odds(form.of_rows(scores), logits, np.zeros_like(logits)).variance
+        form.of_rows(scores).log_odds(logits, np.zeros_like(logits)).variance
         for form in (structured, dense)
     )
     np.testing.assert_allclose(one, other, rtol=1e-10)
@@ -158,7 +150,7 @@ def test_class_blocks_are_the_dense_covariance_of_independent_classes():
     blocks = ClassBlocks(slope, both, bias, fixed[:3], fixed[3:])
     scores, logits = rng.normal(size=(6, 3)), rng.normal(size=(6, 3))
     one, other = (
-        log_odds(form.of_rows(scores), logits, np.zeros_like(logits)).variance
+        form.of_rows(scores).log_odds(logits, np.zeros_like(logits)).variance
         for form in (blocks, dense)
     )
     np.testing.assert_allclose(one, other, rtol=1e-10)

@@ -31,7 +31,6 @@ from dubito.calibration._kernels.log_odds_bounds import (
     belief_of_log_odds,
     level_of_log_odds,
 )
-from dubito.calibration._kernels.softmax_covariance import log_odds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -126,9 +125,8 @@ class SoftmaxMapWithErrors:
         for i in range(0, len(u), step):
             rows = slice(i, i + step)
             scores = u[rows] / self.size
-            odds = log_odds(
-                self.covariance.of_rows(scores), self._logits(u[rows]), self.shared.of_rows(scores)
-            )
+            covariances = self.covariance.of_rows(scores)
+            odds = covariances.log_odds(self._logits(u[rows]), self.shared.of_rows(scores))
             eta[rows] = odds.value
             decreasing = odds.along < 0
             square = odds.along**2

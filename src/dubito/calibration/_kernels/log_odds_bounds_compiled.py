@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from dubito._numerics.jit import compiled
-from dubito._numerics.vector_math_compiled import SIMD_FLAGS, exp_in_place
+from dubito._numerics.vector_math_compiled import SIMD_FLAGS, exp_buffers, exp_in_place
 
 
 @compiled(fastmath=SIMD_FLAGS)
@@ -41,8 +39,7 @@ def rayleigh_means(eta: Any, deviation: Any, rules: Any, out: Any, side: float) 
     longest = 0
     for rule in range(len(limits)):
         longest = max(longest, start[rule + 1] - start[rule])
-    exp_neg, power = np.empty(longest), np.empty(longest)
-    bits = power.view(np.int64)
+    exp_neg, power, bits = exp_buffers(longest)
     for i in range(len(eta)):
         s = deviation[i]
         rule = 0

@@ -1,10 +1,10 @@
 """Compiled versions of the couplings of `slope_couplings`.
 
 Rows are processed in blocks stored class by class, (K, width), so that every inner loop runs over
-neighbouring rows and the compiler vectorises it; the exponential is written out for the same
-reason. Quadrature points are rows of (Q, 5): weight, lower and upper end of the level set, and the
-weights of the two ends, as in `slope_quadrature.QuadraturePoints`. A `rule` is the estimated slope,
-these points in panels of four, and the tables of a panel.
+neighbouring rows and the compiler vectorises it. Quadrature points are rows of (Q, 5): weight,
+lower and upper end of the level set, and the weights of the two ends, as in
+`slope_quadrature.QuadraturePoints`. A `rule` is the estimated slope, these points in panels of
+four, and the tables of a panel.
 """
 
 from __future__ import annotations
@@ -12,22 +12,13 @@ from __future__ import annotations
 import numpy as np
 
 from dubito._numerics.jit import compiled
+from dubito._numerics.vector_math_compiled import exp_buffers, exp_in_place
 
 #: As in `slope_couplings`.
 _ROOT_STEPS, _ROOT_TOLERANCE = 12, 1e-9
 
 #: Numbers in a block: several blocks fit in the second-level cache.
 _BLOCK = 4096
-
-_MAGIC = 6755399441055744.0  # 1.5 * 2^52: adding it leaves the nearest integer in the low bits
-_LOG2_E = 1.4426950408889634
-_LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
-_LEAST_EXPONENT = -708.0  # exp of it is the smallest power used: about 3e-308
-# Interpolates exp at the Chebyshev points of [-ln 2/2, ln 2/2] with relative error 2e-17.
-_C2, _C3, _C4 = 0.5000000000000019, 0.1666666666666668, 0.04166666666648795
-_C5, _C6, _C7 = 0.008333333333319589, 0.0013888888952352863, 0.00019841269890076403
-_C8, _C9 = 2.4801485441561313e-05, 2.755724088722987e-06
-_C10, _C11 = 2.763265472252779e-07, 2.511004920481866e-08
 
 
 @compiled()
@@ -36,24 +27,12 @@ def _width(n_classes):  # type: ignore[no-untyped-def]
     return max(32, min(64, _BLOCK // n_classes // 8 * 8))
 
 
-@compiled(fastmath={"contract"})
+@compiled()
 def _exp(theta, s, power, bits, out):  # type: ignore[no-untyped-def]
-    """Write exp(theta s) for theta s <= 0; `bits` is `power` viewed as integers."""
+    """Write exp(theta s) for theta s <= 0."""
     for i in range(s.size):
-        power[i] = max(theta * s[i], _LEAST_EXPONENT) * _LOG2_E + _MAGIC
-    for i in range(s.size):
-        k = power[i] - _MAGIC
-        r = (max(theta * s[i], _LEAST_EXPONENT) - k * _LN2_HIGH) - k * _LN2_LOW
-        r2 = r * r
-        r4 = r2 * r2
-        low = (1.0 + r) + r2 * (_C2 + r * _C3)
-        middle = (_C4 + r * _C5) + r2 * (_C6 + r * _C7)
-        high = (_C8 + r * _C9) + r2 * (_C10 + r * _C11)
-        out[i] = low + r4 * (middle + r4 * high)
-    for i in range(s.size):
-        bits[i] = (bits[i] + 1023) << 52
-    for i in range(s.size):
-        out[i] *= power[i]
+        out[i] = theta * s[i]
+    exp_in_place(out, power, bits)
 
 
 @compiled()
@@ -96,8 +75,9 @@ def _add_point(s, exp_ends, weights, buffers, out):  # type: ignore[no-untyped-d
         for b in range(width):
             low_total[b] += exp_low[j, b]
             high_total[b] += exp_high[j, b]
+    inverse_low_total = low_total  # the same memory: a buffer more would take time
     for b in range(width):
-        low_total[b] = np.divide(1.0, low_total[b])  # from here on the inverse
+        inverse_low_total[b] = np.divide(1.0, low_total[b])
     for j in range(n_classes):
         below = s[max(j - 1, 0)]
         here, low_here, high_here = s[j], exp_low[j], exp_high[j]
@@ -108,7 +88,7 @@ def _add_point(s, exp_ends, weights, buffers, out):  # type: ignore[no-untyped-d
             high_gap[b] += high_sum[b] * gap
             low_sum[b] += low_here[b]
             high_sum[b] += high_here[b]
-            inverse_total = low_total[b]
+            inverse_total = inverse_low_total[b]
             rate = low_weight * low_gap[b] * inverse_total
             total = high_total[b]
             up_out[b] += low_here[b] * inverse_total * (weight + rate) + (
@@ -124,8 +104,8 @@ def gumbel(scores, order, points, lower, upper):  # type: ignore[no-untyped-def]
     n, n_classes = scores.shape
     width = _width(n_classes)
     size = n_classes * width
-    s, exp_low, exp_high, power = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
-    bits = power.view(np.int64)
+    s, power, bits = exp_buffers(size)
+    exp_low, exp_high = np.empty(size), np.empty(size)
     buffers = (
         np.empty(width),
         np.empty(width),
@@ -303,8 +283,7 @@ def inverse_cdf(scores, rule, lower, upper):  # type: ignore[no-untyped-def]
     n, n_classes = scores.shape
     width = _width(n_classes)
     size = n_classes * width
-    flat, power = np.empty(size), np.empty(size)
-    bits = power.view(np.int64)
+    flat, power, bits = exp_buffers(size)
     s = flat.reshape(n_classes, width)
     buffers = (np.empty(width), np.empty(width))
     # Cumulative sums and derivatives [end of the level set, last or current slope].
@@ -358,8 +337,7 @@ def envelope(scores, order, rule, lower, upper):  # type: ignore[no-untyped-def]
     n, n_classes = scores.shape
     width = _width(n_classes)
     size = n_classes * width
-    flat, power = np.empty(size), np.empty(size)
-    bits = power.view(np.int64)
+    flat, power, bits = exp_buffers(size)
     s = flat.reshape(n_classes, width)
     buffers = (np.empty(width), np.empty(width))
     p, derivative = np.empty((2, 4, size)), np.empty((2, 4, size))

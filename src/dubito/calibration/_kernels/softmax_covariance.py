@@ -26,32 +26,14 @@ structure             parameters                                  kept          
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
 if TYPE_CHECKING:
     from dubito._typing import FloatArray
-
-
-class RowCovariance(Protocol):
-    """The covariances V of the logits of some rows."""
-
-    def diagonal(self) -> FloatArray:
-        """Return the variances of the logits, (n, K)."""
-
-    def times(self, vectors: FloatArray) -> FloatArray:
-        """Return V times a vector of each row, (n, K)."""
-
-
-class Covariance(Protocol):
-    """The covariance of the parameters of a softmax map."""
-
-    def of_rows(self, scores: FloatArray) -> RowCovariance:
-        """Return the covariance of the logits at scores (n, K), in units of their size."""
-
-    def numbers_per_row(self) -> int:
-        """Return the number of floats that `of_rows` stores for each row."""
 
 
 class LogOdds(NamedTuple):
@@ -62,19 +44,43 @@ class LogOdds(NamedTuple):
     along: FloatArray  # derivative along the direction kept apart
 
 
-def log_odds(covariance: RowCovariance, logits: FloatArray, along: FloatArray) -> LogOdds:
-    """Return the log-odds of each class against the rest, and their variance.
+class LogitCovariances(ABC):
+    """The covariances V of the logits of some rows, one matrix (K, K) for each row."""
 
-    Parameters
-    ----------
-    covariance : RowCovariance
-        Of the rows.
-    logits : array (n, K)
-    along : array (n, K)
-        Derivatives of the logits along the direction kept apart.
-    """
-    if isinstance(covariance, _Listed):
-        return covariance.log_odds(logits, along)
+    @abstractmethod
+    def diagonal(self) -> FloatArray:
+        """Return the variances of the logits, (n, K)."""
+
+    @abstractmethod
+    def times(self, vectors: FloatArray) -> FloatArray:
+        """Return V times a vector of each row, (n, K)."""
+
+    def log_odds(self, logits: FloatArray, along: FloatArray) -> LogOdds:
+        """Return the log-odds of each class against the rest, and their variance.
+
+        Parameters
+        ----------
+        logits : array (n, K)
+        along : array (n, K)
+            Derivatives of the logits along the direction kept apart.
+        """
+        return log_odds_by_products(self, logits, along)
+
+
+class Covariance(Protocol):
+    """The covariance of the parameters of a softmax map."""
+
+    def of_rows(self, scores: FloatArray) -> LogitCovariances:
+        """Return the covariances of the logits at scores (n, K), in units of their size."""
+
+    def numbers_per_row(self) -> int:
+        """Return the number of floats that `of_rows` stores for each row."""
+
+
+def log_odds_by_products(
+    covariances: LogitCovariances, logits: FloatArray, along: FloatArray
+) -> LogOdds:
+    """Return `LogitCovariances.log_odds` from the diagonals of V and products with it."""
     rows, best = np.arange(len(logits)), logits.argmax(axis=1)
     largest = logits[rows, best]
     others = logits.copy()
@@ -89,14 +95,14 @@ def log_odds(covariance: RowCovariance, logits: FloatArray, along: FloatArray) -
     value[rows, best] = (largest - second) - np.log(rest_total)
 
     p /= total
-    product = covariance.times(p)
+    product = covariances.times(p)
     other = np.maximum(1 - p, 0.5)  # only the best class can have less, and is replaced below
-    variance = covariance.diagonal() - 2 * product + _dot(p, product)[:, None]
+    variance = covariances.diagonal() - 2 * product + _dot(p, product)[:, None]
     variance /= other**2
     slope = (along - _dot(p, along)[:, None]) / other
     gradient = rest / -rest_total[:, None]
     gradient[rows, best] = 1.0
-    variance[rows, best] = _dot(gradient, covariance.times(gradient))
+    variance[rows, best] = _dot(gradient, covariances.times(gradient))
     slope[rows, best] = _dot(gradient, along)
     return LogOdds(value, np.maximum(variance, 0.0), slope)
 
@@ -131,16 +137,17 @@ class DenseMatrix(NamedTuple):
         """Return the number of floats that `of_rows` stores for each row."""
         return 3 * len(self.table) + self.n_classes**2
 
-    def of_rows(self, scores: FloatArray) -> RowCovariance:
-        """Return the covariance of the logits of each row."""
+    def of_rows(self, scores: FloatArray) -> LogitCovariances:
+        """Return the covariances of the logits of the rows."""
         n_classes = self.n_classes
         features = np.column_stack([scores, np.ones(len(scores))])
         i, j = np.triu_indices(n_classes + 1)
-        return _Listed((features[:, i] * features[:, j]) @ self.table, n_classes)
+        return _TrianglesOfRows((features[:, i] * features[:, j]) @ self.table, n_classes)
 
 
-class _Listed(NamedTuple):
-    """The covariances of all rows, as lists of their upper triangles."""
+@dataclass(frozen=True)
+class _TrianglesOfRows(LogitCovariances):
+    """The covariances of `DenseMatrix`: the upper triangle of each row's, as a list."""
 
     pairs: FloatArray  # (n, K(K+1)/2)
     n_classes: int
@@ -160,14 +167,14 @@ class _Listed(NamedTuple):
         return np.einsum("nab,nb->na", self.full(), vectors)
 
     def log_odds(self, logits: FloatArray, along: FloatArray) -> LogOdds:
-        """Return `log_odds`, compiled: numpy calls on small matrices take longer than the sums."""
+        """Return the same, compiled: numpy calls on small matrices take longer than the sums."""
         from dubito.calibration._kernels.softmax_covariance_compiled import (  # noqa: PLC0415 - loads numba
-            listed_log_odds,
+            write_log_odds,
         )
 
         out = LogOdds(*(np.empty(logits.shape) for _ in range(3)))
         arrays = (np.ascontiguousarray(table) for table in (self.pairs, logits, along))
-        listed_log_odds(*arrays, (out.value, out.variance, out.along))
+        write_log_odds(*arrays, (out.value, out.variance, out.along))
         return out
 
 
@@ -189,12 +196,15 @@ class DenseDiagonal(NamedTuple):
         """Return the number of floats that `of_rows` stores for each row."""
         return 4 * len(self.slope)
 
-    def of_rows(self, scores: FloatArray) -> RowCovariance:
-        """Return the covariance of the logits of each row."""
-        return _Scaled(self, scores)
+    def of_rows(self, scores: FloatArray) -> LogitCovariances:
+        """Return the covariances of the logits of the rows."""
+        return _ScaledByScores(self, scores)
 
 
-class _Scaled(NamedTuple):
+@dataclass(frozen=True)
+class _ScaledByScores(LogitCovariances):
+    """The covariances of `DenseDiagonal`: its parts, with the scores that multiply slopes."""
+
     parts: DenseDiagonal
     scores: FloatArray
 
@@ -225,15 +235,18 @@ class ClassBlocks(NamedTuple):
         """Return the number of floats that `of_rows` stores for each row."""
         return 2 * len(self.slope)
 
-    def of_rows(self, scores: FloatArray) -> RowCovariance:
-        """Return the covariance of the logits of each row."""
+    def of_rows(self, scores: FloatArray) -> LogitCovariances:
+        """Return the covariances of the logits of the rows."""
         own = (self.slope * scores + 2 * self.both) * scores + self.bias
-        return _Apart(own, self.fixed_slope * scores + self.fixed_bias)
+        return _ClassBlocksOfRows(own, self.fixed_slope * scores + self.fixed_bias)
 
 
-class _Apart(NamedTuple):
-    own: FloatArray
-    fixed: FloatArray
+@dataclass(frozen=True)
+class _ClassBlocksOfRows(LogitCovariances):
+    """The covariances of `ClassBlocks`: a diagonal, less the square of the fixed mean slope."""
+
+    own: FloatArray  # (n, K), variances of independent classes
+    fixed: FloatArray  # (n, K), derivatives of the logits along v
 
     def diagonal(self) -> FloatArray:
         return self.own - self.fixed**2
@@ -257,17 +270,22 @@ class KroneckerMatrix(NamedTuple):
         """Return the number of floats that `of_rows` stores for each row."""
         return 6 * len(self.left)
 
-    def of_rows(self, scores: FloatArray) -> RowCovariance:
-        """Return the covariance of the logits of each row."""
+    def of_rows(self, scores: FloatArray) -> LogitCovariances:
+        """Return the covariances of the logits of the rows."""
         rotated = scores @ self.right[:-1]
         rotated += self.right[-1]
-        return _Rotated((rotated**2) @ self.variances, self.left, self.blocks.of_rows(scores))
+        return _KroneckerOfRows(
+            (rotated**2) @ self.variances, self.left, self.blocks.of_rows(scores)
+        )
 
 
-class _Rotated(NamedTuple):
+@dataclass(frozen=True)
+class _KroneckerOfRows(LogitCovariances):
+    """The covariances of `KroneckerMatrix`: diagonal in its left eigenvectors, plus blocks."""
+
     variances: FloatArray  # (n, K), in the left eigenvectors
     left: FloatArray
-    blocks: RowCovariance
+    blocks: LogitCovariances
 
     def diagonal(self) -> FloatArray:
         return self.variances @ (self.left**2).T + self.blocks.diagonal()

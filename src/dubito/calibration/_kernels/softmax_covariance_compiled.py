@@ -11,16 +11,18 @@ from dubito._numerics.jit import compiled
 
 
 @compiled()
-def listed_log_odds(  # noqa: C901 - one pass over a row
+def write_log_odds(  # noqa: C901 - one pass over a row
     pairs: Any, logits: Any, along: Any, out: Any
 ) -> None:
-    """Write log-odds, variances and derivatives, as `softmax_covariance.log_odds` returns them.
+    """Write log-odds, variances and derivatives, as `LogitCovariances.log_odds` returns them.
 
     `pairs` (n, K(K+1)/2) lists the covariance of the logits of each row, its upper triangle.
     """
     value, variance, slope = out
     n_classes = logits.shape[1]
-    p, gradient, product = np.empty(n_classes), np.empty(n_classes), np.empty(n_classes)
+    p, product = np.empty(n_classes), np.empty(n_classes)
+    # Of the best class: exponentials of the others, and the gradient of its log-odds.
+    other_exp, gradient = np.empty(n_classes), np.empty(n_classes)
     for i in range(len(logits)):
         z = logits[i]
         best = 0
@@ -36,13 +38,13 @@ def listed_log_odds(  # noqa: C901 - one pass over a row
             p[k] = math.exp(z[k] - largest)
             total += p[k]
             # For the best class, sum the others directly, relative to their largest term.
-            gradient[k] = 0.0 if k == best else math.exp(z[k] - second)
-            rest += gradient[k]
+            other_exp[k] = 0.0 if k == best else math.exp(z[k] - second)
+            rest += other_exp[k]
         mean, own_slope = 0.0, along[i, best]
         for k in range(n_classes):
             value[i, k] = (z[k] - largest) - math.log(max(total - p[k], 0.5))
             p[k] /= total
-            gradient[k] /= -rest
+            gradient[k] = -other_exp[k] / rest
             mean += p[k] * along[i, k]
             own_slope += gradient[k] * along[i, k]
             product[k] = 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dubito._numerics.jit import compiled
-from dubito._numerics.vector_math_compiled import SIMD_FLAGS, exp_in_place
+from dubito._numerics.vector_math_compiled import SIMD_FLAGS, exp_buffers, exp_in_place
 
 # Comparisons are written out: max() handles signed zeros and nan, which prevents vectorisation.
 
@@ -18,9 +18,7 @@ def temperature_sums(u, y, weight, fraction, theta):  # type: ignore[no-untyped-
     from the row's largest score, to avoid cancellation for large scores.
     """
     n, n_classes = u.shape
-    buffer = np.empty(n_classes)
-    power = np.empty(n_classes)
-    power_bits = power.view(np.int64)
+    buffer, power, power_bits = exp_buffers(n_classes)
     loss = first = second = third = 0.0
     for i in range(n):
         row = u[i]
@@ -62,9 +60,7 @@ def diagonal_sums(u, weight, slope, bias):  # type: ignore[no-untyped-def]
     the time of a pass; computed separately they would take a whole pass.
     """
     n, n_classes = u.shape
-    buffer = np.empty(n_classes)
-    power = np.empty(n_classes)
-    power_bits = power.view(np.int64)
+    buffer, power, power_bits = exp_buffers(n_classes)
     by_slope, by_bias = np.zeros(n_classes), np.zeros(n_classes)
     slope_slope, slope_bias, bias_bias = (
         np.zeros(n_classes),
@@ -109,9 +105,7 @@ def count_likely(u, y, theta, threshold):  # type: ignore[no-untyped-def]
     exp(θu) over the classes that do not count.
     """
     n, n_classes = u.shape
-    buffer = np.empty(n_classes)
-    power = np.empty(n_classes)
-    power_bits = power.view(np.int64)
+    buffer, power, power_bits = exp_buffers(n_classes)
     count = np.empty(n, np.int64)
     tops, log_thresholds, rests = np.empty(n), np.empty(n), np.empty(n)
     for i in range(n):
@@ -165,9 +159,7 @@ def likely_sums(likely, weight, slope, bias):  # type: ignore[no-untyped-def]
     longest = 0
     for i in range(len(weight)):
         longest = max(longest, start[i + 1] - start[i])
-    buffer = np.empty(longest)
-    power = np.empty(longest)
-    power_bits = power.view(np.int64)
+    buffer, power, power_bits = exp_buffers(longest)
     # The five sums of a class are adjacent in memory, as they are used together.
     sums = np.zeros((n_classes, 5))
     value = 0.0
