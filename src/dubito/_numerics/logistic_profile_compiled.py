@@ -78,7 +78,7 @@ def in_axes(
 def _expand(
     rotated: AxesLikelihood, s: float, b: float, buffers: ExpBuffers
 ) -> tuple[float, float, float]:
-    """Return the excess at (s, b), and two derivatives of it by b.
+    """Return the excess at (s, b), and its first two derivatives with respect to b.
 
     The excess is the maximum of the log-likelihood minus its value.
     """

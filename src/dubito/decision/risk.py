@@ -12,15 +12,18 @@ Every decision rule uses these functions; a belief is
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from dubito._validation import TIE, as_float_array
+from dubito._wording import name_some
 from dubito.belief import Bounds, MassBatch, MassFunction
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dubito._typing import BoolArray, FloatArray
 
 Belief: TypeAlias = Bounds | MassBatch | MassFunction | npt.ArrayLike
@@ -50,9 +53,17 @@ def n_classes_of(belief: Bounds | MassBatch) -> int:
 
 
 def as_loss(loss: npt.ArrayLike | None, n_classes: int) -> FloatArray:
-    """Return the loss matrix (acts, K); without one, 0/1 loss for naming each class."""
+    """Return the loss matrix (acts, K); without one, 0/1 loss for naming each class.
+
+    A data frame with names is refused: here the names of the classes are not known.
+    """
     if loss is None:
         return 1.0 - np.eye(n_classes)
+    if _names(loss, "columns") is not None or _names(loss, "index") is not None:
+        raise TypeError(
+            "loss is a data frame with names, and a belief has no names of classes to compare them "
+            "with. Pass the array loss.to_numpy(), with columns in the order of the classes."
+        )
     matrix = as_float_array(loss, "loss", ndim=2)
     if matrix.shape[1] != n_classes or matrix.shape[0] == 0:
         raise ValueError(
@@ -62,12 +73,61 @@ def as_loss(loss: npt.ArrayLike | None, n_classes: int) -> FloatArray:
     return matrix
 
 
+def loss_in_class_order(loss: Any, classes: Sequence[Any]) -> Any:
+    """Return a loss with its named columns and rows in the order of `classes`, as an array.
+
+    The columns of a data frame are named after the classes, in any order, or have no names. So have
+    its rows; the acts that name no class follow in their own order. Rows of which none is named
+    after a class are other acts and keep their order. A loss that is no data frame is returned as
+    it is.
+    """
+    columns, acts = _names(loss, "columns"), _names(loss, "index")
+    if columns is not None:
+        _check_names(columns, classes, "columns")
+        if len(columns) > len(classes):
+            raise _names_differ(columns, classes, "columns")
+    if acts is not None and not set(classes).isdisjoint(acts):
+        _check_names(acts, classes, "rows")
+    else:
+        acts = None
+    matrix = np.asarray(loss)
+    if columns is not None:
+        matrix = matrix[:, [columns.index(name) for name in classes]]
+    if acts is not None:
+        others = [name for name in acts if name not in set(classes)]
+        matrix = matrix[[acts.index(name) for name in [*classes, *others]]]
+    return matrix if columns is not None or acts is not None else loss
+
+
+def _names(loss: Any, axis: str) -> list[Any] | None:
+    """Return the names of the rows or columns of a data frame, None if it has none."""
+    names = getattr(loss, axis, None)
+    if names is None or callable(names):  # lists have a method `index`
+        return None
+    given = list(names)
+    numbered = type(names).__name__ == "RangeIndex" and given == list(range(len(given)))
+    return None if numbered else given
+
+
+def _check_names(names: list[Any], classes: Sequence[Any], axis: str) -> None:
+    """Raise an error unless each class is named once."""
+    if len(set(names)) < len(names) or not set(classes) <= set(names):
+        raise _names_differ(names, classes, axis)
+
+
+def _names_differ(names: list[Any], classes: Sequence[Any], axis: str) -> ValueError:
+    return ValueError(
+        f"the {axis} of loss are {name_some(names)}; name them after the classes, "
+        f"{name_some(list(classes))}, or pass an array with {axis} in that order."
+    )
+
+
 class Risks(NamedTuple):
     r"""Lower and upper risk :math:`R_*,R^*` of every act, and their rounding tolerance.
 
-    Each is (n, acts). Two risks are tied when they differ by no more than the two acts' `tie`,
-    which is proportional to the losses that enter them, for each act and row: a forbidden act with
-    a huge loss does not make the others tie.
+    Each is (n, acts). Two risks are tied when they differ by no more than the sum of the two acts'
+    `tie`. It is proportional to the losses that enter them, for each act and row: a forbidden act
+    with a huge loss does not make the others tie.
     """
 
     lower: FloatArray

@@ -1,7 +1,8 @@
 """Evidential maps of all nodes: belief and plausibility, and bounds at a confidence level.
 
-Those of sigmoids are tabulated for all scores: belief and plausibility in the fit, bounds at a
-confidence level when it is first used. Those of isotonic maps are constant between training scores.
+For sigmoids both are tabulated over all scores: belief and plausibility in the fit, bounds at a
+confidence level when the level is first used. For isotonic maps they are constant between training
+scores.
 """
 
 from __future__ import annotations
@@ -174,9 +175,9 @@ class EvidentialIsotonicMaps(NodeMaps):
     """Belief and plausibility of each node, constant between its training scores.
 
     Columns ``start[t]:start[t + 1]`` of `pools` are the distinct scores of node t, with the sample
-    weights of its right and of its left side there. Its steps, one more than those, begin at column
-    ``start[t] + t`` of `beliefs`. Bounds at a level are computed when they are needed; `exact` is
-    that of the calibrator.
+    weights of its right and of its left side there. The steps between and beyond these scores begin
+    at column ``start[t] + t`` of `beliefs`. Bounds at a level are computed when they are needed;
+    `exact` is that of the calibrator.
     """
 
     has_bounds: ClassVar[bool] = True

@@ -35,7 +35,7 @@ class NodeRows:
     Those of node t are ``out_of_fold[ptr[t]:ptr[t + 1]]``; the rows of its right side, the event,
     begin at ``ptr[t] + n_left[t]``. ``weight`` holds the sample weights of all rows in leaf order;
     those of node t begin at ``first[t]``. A node whose scores contain nan, or that has none, is not
-    calibrated: a side of a single row cannot be cross-fitted.
+    calibrated; they are nan where a side has a single row, without which nothing can be fitted.
     """
 
     out_of_fold: FloatArray

@@ -13,7 +13,7 @@ from dubito._labels import as_labels, label_columns
 from dubito._validation import check_level, check_rows_match, check_sample_weight, no_level
 from dubito.base import CautiousMixin
 from dubito.belief import Bounds
-from dubito.decision.risk import as_loss
+from dubito.decision.risk import as_loss, loss_in_class_order
 from dubito.discriminant._kernels.posterior import maximal_acts, posterior_bounds
 from dubito.discriminant._kernels.row_searches import SearchLimits, critical_c, undominated_sets
 from dubito.discriminant.errors import warn_unsettled
@@ -167,7 +167,8 @@ class DiscriminantPredictionMixin(CautiousMixin):
     def _maximal(self, X: Any, loss: npt.ArrayLike | None) -> BoolArray:
         check_is_fitted(self)
         if loss is not None:
-            matrix = as_loss(loss, len(self.classes_))
+            ordered = loss_in_class_order(loss, self.classes_.tolist())
+            matrix = as_loss(ordered, len(self.classes_))
             return maximal_acts(*self.log_density_bounds(X), self._model.priors, matrix)
         rows, limits = self._rows(X), self._search_limits()
         sets, n_unsettled = undominated_sets(self._model.boxed, rows, self.c_, limits)

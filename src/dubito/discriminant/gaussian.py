@@ -160,7 +160,7 @@ class ImpreciseGaussianDiscriminant(DiscriminantPredictionMixin, ClassifierMixin
     coordinate of each mean with the normal probability of c (0.68 for 1, 0.95 for 2) for any number
     of rows; this is no joint guarantee for all coordinates and classes, nor for posteriors, and
     takes covariances and priors as estimated. Inscribed boxes rarely contain all coordinates of the
-    means, but posteriors depend on few directions. ``docs/how_to/discriminant.md`` has
+    means, but posteriors depend on few directions. ``docs/results/measured.md`` has
     numbers.
 
     c = 0.75 was chosen by u65 and u80 on digits, breast cancer and wine, with all their features

@@ -39,7 +39,7 @@ def class_centroids(X: Any, column: IntArray, weight: FloatArray, n_classes: int
     ndarray or CSR of shape (K, p)
     """
     total = np.bincount(column, weight, n_classes)
-    fraction = weight / total[column]  # of its class that a row is
+    fraction = weight / total[column]  # each row's part of the weight of its class
     if sp.issparse(X):
         return _sparse_centroids(X, column, fraction, n_classes)
     return _dense_centroids(X, column, fraction, total / total.sum())

@@ -120,7 +120,7 @@ def fit_gaussian_nodes(
 def _fit(
     rows: Rows, offset: IntArray, children: Children, smoothing: float, without: tuple[int, int]
 ) -> GaussianNodes:
-    """Return the Gaussians of all rows except those of a fold."""
+    """Return the Gaussians fitted to all rows except those of a fold."""
     from dubito.dichotomies._kernels.gaussian_naive_bayes_compiled import (  # noqa: PLC0415
         gaussian_sides,
         largest_variance,

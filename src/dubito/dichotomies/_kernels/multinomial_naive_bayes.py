@@ -165,7 +165,7 @@ def _fit_dense(
 def _contrasts(
     rows: Rows, offset: IntArray, tree: DichotomyTree, options: Options, without: tuple[int, int]
 ) -> CountNodes:
-    """Return the coefficients of all rows except those of a fold."""
+    """Return the coefficients fitted to all rows except those of a fold."""
     from dubito.dichotomies._kernels.multinomial_naive_bayes_compiled import (  # noqa: PLC0415
         add_up_counts,
         class_counts,

@@ -67,9 +67,10 @@ def boxed_gaussians(
     log_factors: FloatArray,
     ranks: FloatArray,
 ) -> BoxedGaussians:
-    """Return the classes; `axes` is (S, p, p) with S = 1 or K, or (K, p) where diagonal.
+    """Return Gaussian classes with boxed means, whose energies at distance 0 are 0.
 
-    `units` is (S, p), `widths` is (K,). Energies at distance 0 are 0 until `with_offsets`.
+    `axes` is (S, p, p) with S = 1 or K, or (K, p) for diagonal covariances; `units` (S, p) and
+    `widths` (K,) are those of `box_widths`. `with_offsets` sets the energies at distance 0.
     """
     n_classes, p = means.shape
     table = np.zeros((n_classes, 6))
