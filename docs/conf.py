@@ -73,6 +73,8 @@ html_show_copyright = False
 _ADDED = re.compile(r"set_\w+_request|get_metadata_routing|set_callbacks")
 #: A link to a page outside docs/ that is a line of its own.
 _PAGE_OUTSIDE = re.compile(r"^\[[^\]]*\]\((\.\./\.\./[\w/]+\.md)\)$", re.MULTILINE)
+#: The first cell of a row in the tables of names.
+_LISTED_NAME = re.compile(r"^\| `(\w+)` \|", re.MULTILINE)
 _EXAMPLE = re.compile(r"\]\((?:\.\./)+examples/([\w/]+)\.py\)")
 _EXAMPLES_FOLDER = re.compile(r"\]\((?:\.\./)+examples\)")
 
@@ -102,7 +104,7 @@ def _link_names(text: str) -> str:
     parts = re.split(r"^(## dubito[\w.]+)$", text, flags=re.MULTILINE)
     for place in range(2, len(parts), 2):
         package = parts[place - 1].removeprefix("## ")
-        parts[place] = re.sub(r"`(\w+)`", rf"{{py:obj}}`~{package}.\1`", parts[place])
+        parts[place] = _LISTED_NAME.sub(rf"| {{py:obj}}`~{package}.\1` |", parts[place])
     return "".join(parts)
 
 

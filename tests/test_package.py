@@ -45,11 +45,12 @@ PROMISED = {
 
 
 def documented_names():
-    """The names of docs/reference/api.md, by module."""
+    """The names of docs/reference/api.md that come with a sentence, by module."""
     text = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
     sections = re.split(r"^## (dubito[\w.]+)$", text, flags=re.MULTILINE)[1:]
     pairs = zip(sections[::2], sections[1::2], strict=True)
-    return {module: re.findall(r"`(\w+)`", body) for module, body in pairs}
+    row = re.compile(r"^\| `(\w+)` \| \w.*\. \|$", re.MULTILINE)
+    return {module: row.findall(body) for module, body in pairs}
 
 
 def run_python(*arguments):
@@ -78,6 +79,14 @@ def test_public_names_are_documented_and_explained(module):
         assert inspect.getdoc(thing), f"{module}.{name} has no docstring"
         if inspect.isfunction(thing) and module != "dubito.testing.strategies":
             assert "Examples\n---" in inspect.getdoc(thing), f"{module}.{name} has no example"
+
+
+def test_every_public_warning_and_error_is_explained():
+    page = (ROOT / "docs" / "reference" / "warnings.md").read_text(encoding="utf-8")
+    names = {name for names in documented_names().values() for name in names}
+    classes = {name for name in names if re.search(r"(Warning|Error)$", name)}
+    assert len(classes) > 10
+    assert [name for name in sorted(classes) if f".{name}`" not in page] == []
 
 
 def test_every_package_with_public_names_is_in_the_list():
