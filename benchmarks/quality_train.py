@@ -4,7 +4,7 @@
 
 Before: evidential-logistic, uncalibrated. After: calibrated-logistic. Three splits of each data set
 (half of the rows, at most 1,000, to train on), and two simulations of 200 classes with ten rows
-each. It prints the table in docs/how_to/command_line.md; nothing was chosen on these data.
+each. It prints the table in docs/results/measured.md; nothing was chosen on these data.
 """
 
 from __future__ import annotations

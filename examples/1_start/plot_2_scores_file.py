@@ -99,7 +99,7 @@ print(f"{rejected.mean():.0%} left to a person: {wrong[~rejected].mean():.1%} of
 # Save
 # ----
 # A saved model can be loaded in Python and on the command line. A model file contains no code that
-# would run on loading; :doc:`/how_to/saving` lists what is checked.
+# would run on loading; :doc:`/reference/model_files` lists what is checked.
 
 from dubito import saving
 
