@@ -49,7 +49,7 @@ def test_flat_scores_are_not_listed():
 
 
 def test_all_classes_listed_give_the_sums_over_all(monkeypatch):
-    monkeypatch.setattr(kernels, "_LISTED", 1.0)
+    monkeypatch.setattr(kernels, "_LARGEST_LISTED_FRACTION", 1.0)
     u, y = sharp(40)
     rng = np.random.default_rng(1)
     weight, slope = rng.uniform(0.5, 2, 40), rng.uniform(0.5, 1, N_CLASSES)

@@ -94,9 +94,9 @@ class ShrunkenCalibrator(TwoClassMassMixin, BaseCalibrator):
         if not isinstance(ridge, str):
             pseudo = min(float(np.max(ridge)), LIGHT)
         slope = fit_slope(u, y, weight, pseudo)
-        uniform = pseudo_fraction(weight.sum(), pseudo)
+        targets = TargetRows(y, weight, pseudo_fraction(weight.sum(), pseudo))
         scale = float(np.sqrt(np.average(_mean_square(u), weights=weight))) or 1.0
-        model = self._model(u, Labels(y, weight, uniform), slope, scale)
+        model = self._model(u, targets, slope, scale)
         fit, strengths = fit_map(model, ridge)
         self.base_slope_ = float(slope.theta / unit)
         self.ridge_ = strengths
@@ -150,7 +150,9 @@ class ShrunkenCalibrator(TwoClassMassMixin, BaseCalibrator):
         """Return the logits of the map, (n, K)."""
 
     @abstractmethod
-    def _model(self, u: FloatArray, labels: Labels, slope: Slope, scale: float) -> PenalisedModel:
+    def _model(
+        self, u: FloatArray, targets: TargetRows, slope: Slope, scale: float
+    ) -> PenalisedModel:
         """Return the likelihood of the map around the temperature map."""
 
     @abstractmethod
@@ -159,21 +161,25 @@ class ShrunkenCalibrator(TwoClassMassMixin, BaseCalibrator):
 
 
 @dataclass(frozen=True)
-class Labels:
-    """Labels, sample weights, and the fraction of each target that is uniform over classes."""
+class TargetRows:
+    """Rows of a fit: labels and sample weights, which with a fraction make the targets.
+
+    The target of a row is its label, but for `pseudo_fraction`, spread evenly over the classes.
+    """
 
     y: IntArray
     weight: FloatArray
-    uniform: float
+    pseudo_fraction: float
 
-    def take(self, rows: IntArray) -> Labels:
-        """Return the labels of some rows."""
-        return Labels(self.y[rows], self.weight[rows], self.uniform)
+    def take(self, rows: IntArray) -> TargetRows:
+        """Return some of the rows."""
+        return TargetRows(self.y[rows], self.weight[rows], self.pseudo_fraction)
 
     def target_sums(self, n_classes: int) -> FloatArray:
         """Return the sum over rows of the targets of each class, (K,)."""
         counts = np.bincount(self.y, self.weight, n_classes)
-        return (1 - self.uniform) * counts + self.uniform / n_classes * self.weight.sum()
+        fraction = self.pseudo_fraction
+        return (1 - fraction) * counts + fraction / n_classes * self.weight.sum()
 
 
 def _mean_square(u: FloatArray) -> FloatArray:

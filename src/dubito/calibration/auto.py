@@ -49,7 +49,7 @@ _UNKNOWN_ROWS = 1
 #: Candidate limits of gaps: these quantiles of all positive gaps, besides no limit.
 _QUANTILES = (0.02, 0.1, 0.25, 0.5, 0.75, 0.9)
 #: Increase of the log-likelihood that a limit must bring.
-_GAIN = 4.0
+_GAIN_OF_A_LIMIT = 4.0
 #: Most scores on which the limit is chosen; of more, a fixed random sample of rows.
 _MOST_SCORES = 300_000
 #: Most iterations for the weights of the maps, and the change of weights at which they stop.
@@ -76,14 +76,14 @@ def limit_gaps(u: FloatArray, limit: float) -> FloatArray:
 
 
 def fit_limited_slope(u: FloatArray, y: IntArray, weight: FloatArray) -> LimitedSlope:
-    """Return limit and slope of the largest likelihood; a limit must raise it by `_GAIN`."""
+    """Return limit and slope of the largest likelihood; a limit must raise its log by a gain."""
     rows = subsample_rows(len(u), max(_MOST_SCORES // u.shape[1], 1000))
     u, y, weight = u[rows], y[rows], weight[rows]
     best, least = LimitedSlope(np.inf, 1.0), np.inf
     for limit in (np.inf, *_candidate_limits(u, weight)):
         v = np.ascontiguousarray(limit_gaps(u, limit))
         slope = fit_slope(v, y, weight, LIGHT).theta
-        loss = slope_loss(v, y, weight, LIGHT, slope) + (limit < np.inf) * _GAIN
+        loss = slope_loss(v, y, weight, LIGHT, slope) + (limit < np.inf) * _GAIN_OF_A_LIMIT
         if loss < least:
             best, least = LimitedSlope(float(limit), slope), loss
     if best.slope > 0:
@@ -331,18 +331,15 @@ class AutoCalibrator(TwoClassMassMixin, BaseCalibrator):
         return misfit if self.isotonic_ is None else min(misfit, super()._misfit(table, y, weight))
 
     def _bounds(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return self._pooled_bounds(table, None)
+        return self._level_bounds(table, None)
 
-    def _level_bounds(self, table: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-        return self._pooled_bounds(table, level)
-
-    def _pooled_bounds(
+    def _level_bounds(
         self, table: FloatArray, level: float | None
     ) -> tuple[FloatArray, FloatArray]:
         """Return the weighted means of the maps' bounds, widened to contain the probability.
 
-        The base rates are left out: they keep probabilities away from 0 and 1, which may be the
-        true ones.
+        Without a level they are means of belief and plausibility. The base rates are left out: they
+        keep probabilities away from 0 and 1, which may be the true ones.
         """
         u = self._scores(table)
         lower, upper = self.map_.predict_bounds(self._features(u), level)

@@ -197,10 +197,10 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
         return Bounds(lower, upper, level)
 
     def node_map(self) -> tuple[str, dict[str, Any]] | None:
-        """Return form and options of the map, if nested dichotomies fit all tree nodes together.
+        """Return the name and options with which all tree nodes are fitted at once, or None.
 
-        None: they fit a clone of the calibrator at each tree node. A subclass may change the map,
-        so it does not inherit the form.
+        With None nested dichotomies fit a clone of the calibrator at each tree node. A subclass may
+        change the map, so it does not inherit the name.
         """
         return None
 

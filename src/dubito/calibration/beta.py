@@ -202,12 +202,12 @@ class BetaMap(UncachedStateMixin):
 
     @cached_property
     def map_for_belief(self) -> LinearMapWithErrors:
-        """Log-odds of the fitted map with standard errors."""
+        """The fitted map, with standard errors of its log-odds."""
         return self._with_errors(self.fit.coef)
 
     @cached_property
     def refitted_map_for_levels(self) -> LinearMapWithErrors:
-        """Log-odds of the map refitted with the weaker penalty of bounds, with standard errors.
+        """The map refitted with the weaker penalty of bounds, with standard errors of its log-odds.
 
         The chosen ridge would move the centre of the bounds.
         """

@@ -185,7 +185,7 @@ class EvidentialIsotonicCalibrator(OneVsRestCalibrator):
         self.exact = exact
 
     def node_map(self) -> tuple[str, dict[str, Any]] | None:
-        """Return form and options of the map for nested dichotomies, as in `BaseCalibrator`."""
+        """Return the name and options with which all tree nodes are fitted at once, or None."""
         own = type(self) is EvidentialIsotonicCalibrator
         return ("evidential_isotonic", {"exact": bool(self.exact)}) if own else None
 

@@ -249,7 +249,7 @@ class EvidentialLogisticCalibrator(OneVsRestCalibrator):
         self.targets = targets
 
     def node_map(self) -> tuple[str, dict[str, Any]] | None:
-        """Return form and options of the map for nested dichotomies, as in `BaseCalibrator`."""
+        """Return the name and options with which all tree nodes are fitted at once, or None."""
         # Raw targets may have no estimate: then only `fit` of each node raises an explained error.
         own = type(self) is EvidentialLogisticCalibrator and self.targets != "raw"
         return ("evidential_sigmoid", {"targets": self.targets}) if own else None

@@ -135,7 +135,7 @@ class IsotonicCalibrator(OneVsRestCalibrator):
         self.smoothing = smoothing
 
     def node_map(self) -> tuple[str, dict[str, Any]] | None:
-        """Return form and options of the map for nested dichotomies, as in `BaseCalibrator`."""
+        """Return the name and options with which all tree nodes are fitted at once, or None."""
         own = type(self) is IsotonicCalibrator
         return ("isotonic", {"smoothing": self.smoothing}) if own else None
 

@@ -141,7 +141,7 @@ class PlattCalibrator(AffineMixin, OneVsRestCalibrator):
         warn_unless_converged(self, self.gradient_norm_)
 
     def node_map(self) -> tuple[str, dict[str, Any]] | None:
-        """Return form and options of the map for nested dichotomies, as in `BaseCalibrator`."""
+        """Return the name and options with which all tree nodes are fitted at once, or None."""
         own = type(self) is PlattCalibrator and self.ridge == 0
         return ("sigmoid", {"targets": "smoothed"}) if own else None
 

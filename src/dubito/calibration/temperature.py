@@ -53,8 +53,10 @@ class TemperatureCalibrator(TwoClassMassMixin, AffineMixin, BaseCalibrator):
     Parameters
     ----------
     ridge : float or "auto", default="auto"
-        Weight c of the pseudo-observations, in rows; "auto" is 1/4. With 0 the estimate is plain
-        maximum likelihood, which separable scores do not have: θ is then very large.
+        Number c of pseudo-observations of unknown label, in rows; "auto" is 1/4. It limits θ as a
+        ridge would, and has the name of that parameter in other calibrators, but is no penalty on
+        θ. With 0 the estimate is plain maximum likelihood, which separable scores do not have: θ is
+        then very large.
     input : {"margin", "logits", "proba", "log_proba"}, default="margin"
         What the scores are: any scores where higher means likelier, logits, or probabilities,
         of which the logarithm is taken.

@@ -24,7 +24,7 @@ from dubito.calibration._penalised_fit import (
     maximise_marginal_likelihood,
     solve_map,
 )
-from dubito.calibration._shrinkage import Labels, ShrunkenCalibrator
+from dubito.calibration._shrinkage import ShrunkenCalibrator, TargetRows
 from dubito.calibration.affine import AffineMixin
 from dubito.calibration.delta_method import (
     SoftmaxMapWithErrors,
@@ -143,8 +143,10 @@ class VectorCalibrator(AffineMixin, ShrunkenCalibrator):
     array([[0.64, 0.25, 0.08]])
     """
 
-    def _model(self, u: FloatArray, labels: Labels, slope: Slope, scale: float) -> PenalisedModel:
-        return DiagonalMap(np.ascontiguousarray(u), labels, slope.theta, scale)
+    def _model(
+        self, u: FloatArray, targets: TargetRows, slope: Slope, scale: float
+    ) -> PenalisedModel:
+        return DiagonalMap(np.ascontiguousarray(u), targets, slope.theta, scale)
 
     def _set_parameters(self, x: FloatArray, theta: float, scale: float, unit: float) -> None:
         n_classes = len(self.classes_)
@@ -161,10 +163,10 @@ class VectorCalibrator(AffineMixin, ShrunkenCalibrator):
 class DiagonalMap:
     """The likelihood of a slope and a bias per class: parameters are K slopes, then K biases."""
 
-    def __init__(self, u: FloatArray, labels: Labels, theta: float, scale: float) -> None:
-        self._u, self._labels, self._theta, self._scale = u, labels, theta, scale
+    def __init__(self, u: FloatArray, targets: TargetRows, theta: float, scale: float) -> None:
+        self._u, self._target_rows, self._theta, self._scale = u, targets, theta, scale
         n, n_classes = u.shape
-        self.total = float(labels.weight.sum())
+        self.total = float(targets.weight.sum())
         self.groups = np.repeat([SLOPES, BIASES], n_classes)
         self._dense = n_classes <= _DENSE_CLASSES
         affordable = _HESSIAN_COST / n_classes**2 if self._dense else _SAMPLE_SCORES / n_classes
@@ -173,7 +175,7 @@ class DiagonalMap:
         self.refresh = 20 if self._dense and n > self._affordable else 1
         self.tolerance = 1e-11 if self._dense and self.refresh == 1 else 1e-8
         self.has_full_hessian = self._dense
-        self._targets = _target_sums(u, labels)
+        self._target_sums = _target_sums(u, targets)
         self._last: tuple[FloatArray, tuple[float, FloatArray, Blocks]] | None = None
 
     def objective(self, x: FloatArray) -> tuple[float, FloatArray]:
@@ -209,7 +211,7 @@ class DiagonalMap:
         """Return the Hessian, that of a sample of many rows."""
         slope, bias = self._parameters(x)
         rows = subsample_rows(len(self._u), self._affordable)
-        weight = self._labels.weight[rows]
+        weight = self._target_rows.weight[rows]
         weight = weight * (self.total / weight.sum())
         hessian = diagonal_hessian(self._u[rows], weight, slope, bias)
         n_classes = len(slope)
@@ -236,20 +238,22 @@ class DiagonalMap:
         """Return the map on fewer rows, or on their likely classes; itself where it is small."""
         if len(self._u) > self._affordable:
             rows = subsample_rows(len(self._u), self._affordable)
-            part = DiagonalMap(self._u[rows], self._labels.take(rows), self._theta, self._scale)
+            part = DiagonalMap(
+                self._u[rows], self._target_rows.take(rows), self._theta, self._scale
+            )
             return part if self._dense else part._sample()
         if self._dense or self._u.size <= _ALL_SCORES:
             return self
-        likely = likely_scores(self._u, self._labels.y, self._theta, _UNLIKELY)
+        likely = likely_scores(self._u, self._target_rows.y, self._theta, _UNLIKELY)
         if likely is None:
             return self
-        return LikelyMap(self._u, self._labels, self._theta, self._scale, likely)
+        return LikelyMap(self._u, self._target_rows, self._theta, self._scale, likely)
 
     def _sums(
         self, slope: FloatArray, bias: FloatArray
     ) -> tuple[float, FloatArray, FloatArray, Blocks]:
         """Return the log normaliser summed over rows, its gradient in slopes and biases, blocks."""
-        return diagonal_value_and_blocks(self._u, self._labels.weight, slope, bias)
+        return diagonal_value_and_blocks(self._u, self._target_rows.weight, slope, bias)
 
     def _derivatives(self, x: FloatArray) -> tuple[float, FloatArray, Blocks]:
         """Return the objective, its gradient and the blocks of the Hessian.
@@ -260,7 +264,7 @@ class DiagonalMap:
         if self._last is None or not np.array_equal(self._last[0], x):
             slope, bias = self._parameters(x)
             value, by_slope, by_bias, blocks = self._sums(slope, bias)
-            target_slope, target_bias = self._targets
+            target_slope, target_bias = self._target_sums
             value -= float(slope @ target_slope + bias @ target_bias)
             gradient = [(by_slope - target_slope) / self._scale, by_bias - target_bias]
             self._last = x.copy(), (value, np.concatenate(gradient), blocks)
@@ -275,15 +279,15 @@ class LikelyMap(DiagonalMap):
     """The likelihood with the logits of unlikely classes fixed to those of the temperature map."""
 
     def __init__(
-        self, u: FloatArray, labels: Labels, theta: float, scale: float, likely: Likely
+        self, u: FloatArray, targets: TargetRows, theta: float, scale: float, likely: Likely
     ) -> None:
-        super().__init__(u, labels, theta, scale)
+        super().__init__(u, targets, theta, scale)
         self._likely = likely
 
     def _sums(
         self, slope: FloatArray, bias: FloatArray
     ) -> tuple[float, FloatArray, FloatArray, Blocks]:
-        return likely_value_and_blocks(self._likely, self._labels.weight, slope, bias)
+        return likely_value_and_blocks(self._likely, self._target_rows.weight, slope, bias)
 
 
 def block_solver(blocks: Blocks, scale: float, penalty: FloatArray) -> HessianSolver:
@@ -321,10 +325,10 @@ def class_covariance(
     return covariance, direction.reshape(2, -1).T
 
 
-def _target_sums(u: FloatArray, labels: Labels) -> tuple[FloatArray, FloatArray]:
+def _target_sums(u: FloatArray, targets: TargetRows) -> tuple[FloatArray, FloatArray]:
     """Return the sums over rows of targets times scores, (K,), and of targets, (K,)."""
     n_classes = u.shape[1]
-    weight, y, uniform = labels.weight, labels.y, labels.uniform
+    weight, y, fraction = targets.weight, targets.y, targets.pseudo_fraction
     own = np.bincount(y, weight * u[np.arange(len(u)), y], n_classes)
-    by_slope = (1 - uniform) * own + uniform / n_classes * (weight @ u)
-    return by_slope, labels.target_sums(n_classes)
+    by_slope = (1 - fraction) * own + fraction / n_classes * (weight @ u)
+    return by_slope, targets.target_sums(n_classes)

@@ -34,7 +34,11 @@ _PairBounds: TypeAlias = Callable[["VennAbersMap", "FloatArray"], tuple["FloatAr
 
 @dataclass(frozen=True)
 class VennAbersMap(EvidentialIsotonicMap):
-    """An isotonic map whose `lower` and `upper` are the fits with each label added at the score."""
+    """An isotonic map whose `lower` and `upper` are the fits with each label added at the score.
+
+    The steps of both are computed by `dubito._numerics.isotonic.inserted_steps`, for every place
+    among the calibration scores at which the row may be added.
+    """
 
     def proba(self, score: FloatArray) -> FloatArray:
         """Return p1 / (1 - p0 + p1) for each score, (n,)."""
@@ -42,7 +46,7 @@ class VennAbersMap(EvidentialIsotonicMap):
         return np.clip(p1 / (1 - p0 + p1), p0, p1)
 
     def bounds(self, score: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the fits with the opposite and with the event added at each score, each (n,)."""
+        """Return p0 and p1: the fits with a non-event and with an event added at each score."""
         p0, p1 = super().bounds(score)
         return p0, np.maximum(p0, p1)  # p0 exceeds p1 by rounding where weights are huge
 

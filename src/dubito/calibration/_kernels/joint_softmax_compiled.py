@@ -144,7 +144,8 @@ def _mean_probability(
 ) -> float:
     """Return the mean of 1 / (1 + Σ exp(sign max f)) over r with density r exp(-r²/2).
 
-    Adaptive Gauss-Kronrod quadrature; panels end where a solution path has a kink or ends.
+    max f is the maximum of each functional f over the level set of the likelihood at r. Adaptive
+    Gauss-Kronrod quadrature; panels end where a solution path has a kink or ends.
     """
     n_paths, p = len(functionals[0]), len(problem[1])
     last_points, saved = np.empty((n_paths, MEMORY, p + 2)), np.empty((n_paths, MEMORY, p + 2))

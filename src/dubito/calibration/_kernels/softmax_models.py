@@ -29,7 +29,7 @@ _CHUNK = 2**19
 _PILOT_ROWS = 4096
 _FEWEST_PILOT_ROWS = 256
 #: Fraction of the scores above which a list of likely ones costs more than it saves.
-_LISTED = 0.25
+_LARGEST_LISTED_FRACTION = 0.25
 
 
 class Slope(NamedTuple):
@@ -149,18 +149,13 @@ def subsample_rows(n: int, count: int) -> IntArray:
     return np.sort(np.random.default_rng(0).choice(n, count, replace=False))
 
 
-def diagonal_value(
-    u: FloatArray, weight: FloatArray, slope: FloatArray, bias: FloatArray
-) -> tuple[float, FloatArray, FloatArray]:
-    """Return Σw log Σ exp(slope∘u + bias), and its gradients in slope and in bias."""
-    value, by_slope, by_bias, _ = diagonal_value_and_blocks(u, weight, slope, bias)
-    return value, by_slope, by_bias
-
-
 def diagonal_value_and_blocks(
     u: FloatArray, weight: FloatArray, slope: FloatArray, bias: FloatArray
 ) -> tuple[float, FloatArray, FloatArray, Blocks]:
-    """Return `diagonal_value`, and the 2×2 blocks of each class in its Hessian."""
+    """Return Σw log Σ exp(slope∘u + bias), its gradients in slope and bias, and Hessian blocks.
+
+    The blocks are the second derivatives in slope and bias of the same class.
+    """
     from dubito.calibration._kernels.softmax_models_compiled import diagonal_sums  # noqa: PLC0415
 
     value, (by_slope, by_bias), blocks = diagonal_sums(u, weight, slope, bias)
@@ -185,7 +180,7 @@ def likely_scores(u: FloatArray, y: IntArray, theta: float, threshold: float) ->
 
     count, largest, log_thresholds, rest = count_likely(u, y, theta, threshold)
     start = np.concatenate([[0], np.cumsum(count)])
-    if start[-1] > _LISTED * u.size:
+    if start[-1] > _LARGEST_LISTED_FRACTION * u.size:
         return None
     column, score = np.empty(start[-1], dtype=np.int32), np.empty(start[-1])
     list_likely(u, y, theta, (largest, log_thresholds), (start, column, score))
@@ -211,7 +206,7 @@ def likely_value_and_blocks(
 def diagonal_hessian(
     u: FloatArray, weight: FloatArray, slope: FloatArray, bias: FloatArray
 ) -> FloatArray:
-    """Return the Hessian of `diagonal_value`, (2K, 2K), slopes first."""
+    """Return the Hessian of that value, Σw log Σ exp(slope∘u + bias): (2K, 2K), slopes first."""
     n_classes = u.shape[1]
     hessian = np.zeros((2 * n_classes, 2 * n_classes))
     own = np.zeros((3, n_classes))
