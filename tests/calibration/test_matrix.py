@@ -14,8 +14,12 @@ from dubito.calibration import (
     VectorCalibrator,
     matrix,
 )
-from dubito.calibration._kernels.softmax_models import matrix_hessian, matrix_value
-from dubito.calibration.matrix import kronecker_solver, spectrum
+from dubito.calibration._kernels.matrix_scaling import (
+    kronecker_solver,
+    matrix_hessian,
+    matrix_value,
+    spectrum,
+)
 
 
 def draw(n, n_classes, *, seed=0):

@@ -17,7 +17,7 @@ from dubito.calibration import (
     TemperatureCalibrator,
     VectorCalibrator,
 )
-from dubito.calibration._kernels.softmax_models_compiled import temperature_sums
+from dubito.calibration._kernels.temperature_scaling_compiled import temperature_sums
 
 
 def draw(n, n_classes, *, seed=0, slope=0.6):

@@ -15,7 +15,7 @@ from dubito.calibration import (
     _penalised_fit,
     vector,
 )
-from dubito.calibration._kernels.softmax_models import (
+from dubito.calibration._kernels.vector_scaling import (
     diagonal_hessian,
     diagonal_value_and_blocks,
 )

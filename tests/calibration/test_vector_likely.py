@@ -7,8 +7,8 @@ import pytest
 from scipy.special import softmax
 
 from dubito.calibration import VectorCalibrator, vector
-from dubito.calibration._kernels import softmax_models as kernels
-from dubito.calibration._kernels.softmax_models import (
+from dubito.calibration._kernels import vector_scaling as kernels
+from dubito.calibration._kernels.vector_scaling import (
     diagonal_value_and_blocks,
     likely_scores,
     likely_value_and_blocks,

@@ -15,19 +15,22 @@ and few parameters.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-from scipy import linalg
 
+from dubito.calibration._kernels.hessian_solvers import dense_inverse
 from dubito.calibration._kernels.quasi_newton import Minimum, minimise
+from dubito.calibration._kernels.softmax_covariance import ClassBlocks
+from dubito.calibration._kernels.vector_scaling import Blocks, inverse_blocks
 from dubito.calibration.delta_method import split_shared_slope
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dubito._typing import BoolArray, FloatArray, IntArray
+    from dubito.calibration._kernels.hessian_solvers import HessianSolver
+    from dubito.calibration._kernels.matrix_scaling import Spectrum
     from dubito.calibration.delta_method import SoftmaxMapWithErrors
 
 #: Range of the strengths: prior standard deviations of 30 and of 0.001 in log-odds.
@@ -39,14 +42,6 @@ SLOPES, BIASES, OFF_DIAGONAL = 0, 1, 2
 #: Most rounds of MacKay's update, and the change of log strengths at which they stop.
 _ROUNDS = 50
 _CLOSE = 0.05
-
-
-@dataclass(frozen=True)
-class HessianSolver:
-    """Solves with an exact or approximate Hessian, and gives the diagonal of its inverse."""
-
-    solve: Callable[[FloatArray], FloatArray]
-    inverse_diagonal: Callable[[], FloatArray]
 
 
 class PenalisedModel(Protocol):
@@ -190,20 +185,6 @@ def _shared_slope_deviance(
     return deviance
 
 
-def dense_solver(hessian: FloatArray, penalty: FloatArray) -> HessianSolver:
-    """Return the solver of a full Hessian with a penalty."""
-    factor = _cholesky(hessian, penalty)
-
-    def inverse_diagonal() -> FloatArray:
-        inverse, _ = linalg.lapack.dtrtri(factor, lower=1)
-        return np.einsum("ij,ij->j", inverse, inverse)
-
-    def solve(gradient: FloatArray) -> FloatArray:
-        return linalg.cho_solve((factor, True), gradient, check_finite=False)
-
-    return HessianSolver(solve, inverse_diagonal)
-
-
 def covariance_given_mean_slope(
     model: PenalisedModel, hessian: FloatArray, x: FloatArray, strengths: FloatArray
 ) -> tuple[FloatArray, FloatArray, Callable[[float], float]]:
@@ -211,34 +192,36 @@ def covariance_given_mean_slope(
 
     They are those of `split_shared_slope` and `_shared_slope_deviance`, for a full Hessian.
     """
-    plain = _dense_inverse(hessian, strengths[model.groups])
+    plain = dense_inverse(hessian, strengths[model.groups])
     slopes = (model.groups == SLOPES).astype(np.float64)
     fixed, direction = split_shared_slope(plain @ slopes, slopes, strengths[SLOPES])
     deviance = _shared_slope_deviance(model, x, strengths, direction)
     return plain - np.outer(fixed, fixed), direction, deviance
 
 
-def _dense_inverse(hessian: FloatArray, penalty: FloatArray) -> FloatArray:
-    """Return the inverse of a full Hessian with a penalty, regularised where it is singular."""
-    inverse, _ = linalg.lapack.dpotri(_cholesky(hessian, penalty), lower=1)
-    return np.tril(inverse) + np.tril(inverse, -1).T
+def class_covariance(
+    blocks: Blocks, scale: float, strengths: FloatArray
+) -> tuple[ClassBlocks, FloatArray]:
+    """Return the covariance of slope and bias class by class, and the shared slope (K, 2)."""
+    a, c = blocks.slope / scale**2 + strengths[SLOPES], blocks.bias + strengths[BIASES]
+    b = blocks.both / scale
+    slope, both, bias = inverse_blocks(Blocks(a, b, c))
+    slopes = np.repeat([1.0, 0.0], len(a))
+    fixed, direction = split_shared_slope(np.concatenate([slope, both]), slopes, strengths[SLOPES])
+    covariance = ClassBlocks(slope, both, bias, *fixed.reshape(2, -1))
+    return covariance, direction.reshape(2, -1).T
 
 
-def _cholesky(hessian: FloatArray, penalty: FloatArray) -> FloatArray:
-    """Return the Cholesky factor of a Hessian with a penalty and a jitter that makes it definite.
+def quadratic_strength(hessian: Spectrum, gradient: FloatArray) -> float:
+    r"""Return the one strength that maximises the marginal likelihood of a quadratic model.
 
-    Without a penalty the Hessian is singular: a constant added to all biases changes no
-    probability, and where all probabilities are 0 or 1 no parameter does.
+    With gradient g and curvature h along each eigenvector, twice the log marginal likelihood is
+    :math:`\sum g^2/(h+\lambda)+\log\lambda-\log(h+\lambda)`.
     """
-    diagonal = hessian.diagonal() + penalty
-    jitter = 1e-10 * max(diagonal.max(), 1e-290)
-    while True:
-        matrix = hessian.copy()
-        np.fill_diagonal(matrix, diagonal + jitter)
-        try:
-            return linalg.cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)
-        except linalg.LinAlgError:
-            jitter *= 100
+    h, squares = hessian.values, hessian.rotate(gradient) ** 2
+    grid = np.geomspace(WEAKEST, STRONGEST, 37)
+    values = [float((squares / (h + v) - np.log1p(h / v)).sum()) for v in grid]
+    return float(grid[np.argmax(values)])
 
 
 def strengths_by_marginal_likelihood(

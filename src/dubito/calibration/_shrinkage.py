@@ -23,7 +23,8 @@ from dubito._compat import Interval, StrOptions
 from dubito._numerics.softmax import log_softmax, softmax_rows
 from dubito._numerics.targets import LIGHT, pseudo_fraction
 from dubito.belief.bounds import including
-from dubito.calibration._kernels.softmax_models import Slope, fit_slope, subsample_rows
+from dubito.calibration._kernels.row_samples import subsample_rows
+from dubito.calibration._kernels.temperature_scaling import Slope, fit_slope
 from dubito.calibration._penalised_fit import BIASES, WEAKEST, PenalisedModel, fit_map, solve_map
 from dubito.calibration.base import BaseCalibrator, TwoClassMassMixin
 from dubito.calibration.diagnostics import events_of, frequent_classes, misfit_of

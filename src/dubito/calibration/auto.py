@@ -21,7 +21,8 @@ import numpy as np
 
 from dubito._numerics.targets import LIGHT
 from dubito.belief.bounds import including
-from dubito.calibration._kernels.softmax_models import fit_slope, slope_loss, subsample_rows
+from dubito.calibration._kernels.row_samples import subsample_rows
+from dubito.calibration._kernels.temperature_scaling import fit_slope, slope_loss
 from dubito.calibration.base import BaseCalibrator, TwoClassMassMixin
 from dubito.calibration.isotonic import IsotonicCalibrator
 from dubito.calibration.matrix import MatrixCalibrator

@@ -46,7 +46,7 @@ from scipy.stats import rankdata
 
 from dubito._numerics.isotonic import cut_bounds, pool_ties
 from dubito._rows import user_stacklevel
-from dubito.calibration._kernels.softmax_models import subsample_rows
+from dubito.calibration._kernels.row_samples import subsample_rows
 from dubito.calibration.errors import LabelMismatchWarning, MisfitWarning
 
 if TYPE_CHECKING:

@@ -2,40 +2,42 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import linalg
 
 from dubito._numerics.softmax import softmax_rows
-from dubito.calibration._kernels.softmax_covariance import DenseMatrix, KroneckerMatrix
-from dubito.calibration._kernels.softmax_models import (
-    Blocks,
+from dubito.calibration._kernels.hessian_solvers import HessianSolver, dense_solver
+from dubito.calibration._kernels.matrix_scaling import (
+    Spectrum,
+    kronecker_solver,
     matrix_hessian,
     matrix_value,
-    subsample_rows,
+    spectrum,
 )
+from dubito.calibration._kernels.row_samples import subsample_rows
+from dubito.calibration._kernels.softmax_covariance import DenseMatrix, KroneckerMatrix
+from dubito.calibration._kernels.vector_scaling import Blocks
 from dubito.calibration._penalised_fit import (
     BIASES,
     OFF_DIAGONAL,
     SLOPES,
     STRONGEST,
-    WEAKEST,
-    HessianSolver,
     PenalisedModel,
+    class_covariance,
     covariance_given_mean_slope,
-    dense_solver,
     maximise_marginal_likelihood,
+    quadratic_strength,
     solve_map,
 )
 from dubito.calibration._shrinkage import ShrunkenCalibrator, TargetRows
 from dubito.calibration.affine import AffineMixin
 from dubito.calibration.delta_method import SoftmaxMapWithErrors, shared_slope, slope_strength
-from dubito.calibration.vector import DiagonalMap, class_covariance
+from dubito.calibration.vector import DiagonalMap
 
 if TYPE_CHECKING:
     from dubito._typing import FloatArray
-    from dubito.calibration._kernels.softmax_models import Slope
+    from dubito.calibration._kernels.temperature_scaling import Slope
 
 #: Parameters up to which the full Hessian is computed.
 _DENSE_PARAMETERS = 1100
@@ -303,64 +305,6 @@ def _embed(diagonal: FloatArray) -> FloatArray:
     np.fill_diagonal(table, diagonal[:n_classes])
     table[:, -1] = diagonal[n_classes:]
     return table.ravel()
-
-
-class Spectrum(NamedTuple):
-    r"""The Hessian if probabilities did not depend on the features: :math:`A\otimes C`.
-
-    A is the sum of :math:`\mathrm{diag}(p)-pp^\top` over the rows and C the mean of
-    :math:`ff^\top`. In the eigenvectors of both it is diagonal: memory is O(K²).
-    """
-
-    values: FloatArray  # (K, K+1), products of the eigenvalues of A and C
-    left: FloatArray  # eigenvectors of A, (K, K)
-    right: FloatArray  # eigenvectors of C, (K+1, K+1)
-
-    def rotate(self, x: FloatArray) -> FloatArray:
-        """Return x (K, K+1) in the eigenvectors."""
-        return self.left.T @ x.reshape(self.values.shape) @ self.right
-
-
-def spectrum(features: FloatArray, weight: FloatArray, p: FloatArray) -> Spectrum:
-    """Return the eigenvalues and eigenvectors of the approximate Hessian."""
-    weighted = weight[:, None] * p
-    a, left = linalg.eigh(np.diag(weighted.sum(axis=0)) - weighted.T @ p)
-    c, right = linalg.eigh((features * (weight / weight.sum())[:, None]).T @ features)
-    return Spectrum(np.outer(np.maximum(a, 0.0), np.maximum(c, 0.0)), left, right)
-
-
-def quadratic_strength(hessian: Spectrum, gradient: FloatArray) -> float:
-    r"""Return the strength that maximises the marginal likelihood of the quadratic model.
-
-    With gradient g and curvature h along each eigenvector, twice the log marginal likelihood is
-    :math:`\sum g^2/(h+\lambda)+\log\lambda-\log(h+\lambda)`.
-    """
-    h, squares = hessian.values, hessian.rotate(gradient) ** 2
-    grid = np.geomspace(WEAKEST, STRONGEST, 37)
-    values = [float((squares / (h + v) - np.log1p(h / v)).sum()) for v in grid]
-    return float(grid[np.argmax(values)])
-
-
-def kronecker_solver(hessian: Spectrum, penalty: FloatArray) -> HessianSolver:
-    """Return the solver of the approximate Hessian with the penalty.
-
-    Its ridge is the strength off the diagonal; entries with another strength are rescaled so
-    that the diagonal of the inverse is right for theirs.
-    """
-    values, left, right = hessian
-    strengths = penalty.reshape(values.shape)
-    ridge = float(strengths[0, 1])
-    middle = values + ridge + 1e-10 * max(values.max(), 1e-290)
-    diagonal = (left**2 @ (1 / middle)) @ (right**2).T
-    own = np.maximum(1 / diagonal - ridge, 0.0) + strengths
-    inverse_diagonal = 1 / np.maximum(own, 1e-290)
-    rescale = np.sqrt(inverse_diagonal / diagonal)
-
-    def solve(gradient: FloatArray) -> FloatArray:
-        table = hessian.rotate(rescale.ravel() * gradient)
-        return (rescale * (left @ (table / middle) @ right.T)).ravel()
-
-    return HessianSolver(solve, inverse_diagonal.ravel)
 
 
 def _target_sums(u: FloatArray, targets: TargetRows) -> tuple[FloatArray, FloatArray]:

@@ -14,8 +14,9 @@ from dubito._numerics.softmax import log_softmax, softmax_rows
 from dubito._numerics.targets import LIGHT, RAW, pseudo_fraction
 from dubito.belief.bounds import including
 from dubito.calibration._kernels import slope_level, slope_likelihood
+from dubito.calibration._kernels.row_samples import subsample_rows
 from dubito.calibration._kernels.slope_quadrature import QuadraturePoints, quadrature_points
-from dubito.calibration._kernels.softmax_models import fit_slope, subsample_rows
+from dubito.calibration._kernels.temperature_scaling import fit_slope
 from dubito.calibration.affine import AffineMixin
 from dubito.calibration.base import BaseCalibrator, TwoClassMassMixin, UncachedStateMixin
 from dubito.calibration.diagnostics import events_of, frequent_classes, misfit_of
@@ -243,7 +244,7 @@ def _slope_derivatives(
     scores: FloatArray, y: IntArray, weight: FloatArray, slope: float
 ) -> tuple[float, float]:
     """Return both derivatives in the slope of the negative log-likelihood of raw labels."""
-    from dubito.calibration._kernels.softmax_models_compiled import temperature_sums  # noqa: PLC0415 - loads numba
+    from dubito.calibration._kernels.temperature_scaling_compiled import temperature_sums  # noqa: PLC0415 - loads numba
 
     _, first, second, _ = temperature_sums(scores, y, weight, 0.0, slope)
     return first, second

@@ -6,21 +6,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dubito.calibration._kernels.softmax_covariance import ClassBlocks, DenseDiagonal
-from dubito.calibration._kernels.softmax_models import (
+from dubito.calibration._kernels.hessian_solvers import HessianSolver, dense_solver
+from dubito.calibration._kernels.row_samples import subsample_rows
+from dubito.calibration._kernels.softmax_covariance import DenseDiagonal
+from dubito.calibration._kernels.vector_scaling import (
+    block_solver,
     diagonal_hessian,
     diagonal_value_and_blocks,
     likely_scores,
     likely_value_and_blocks,
-    subsample_rows,
 )
 from dubito.calibration._penalised_fit import (
     BIASES,
     SLOPES,
-    HessianSolver,
     PenalisedModel,
+    class_covariance,
     covariance_given_mean_slope,
-    dense_solver,
     maximise_marginal_likelihood,
     solve_map,
 )
@@ -30,12 +31,12 @@ from dubito.calibration.delta_method import (
     SoftmaxMapWithErrors,
     shared_slope,
     slope_strength,
-    split_shared_slope,
 )
 
 if TYPE_CHECKING:
     from dubito._typing import FloatArray
-    from dubito.calibration._kernels.softmax_models import Blocks, Likely, Slope
+    from dubito.calibration._kernels.temperature_scaling import Slope
+    from dubito.calibration._kernels.vector_scaling import Blocks, Likely
 
 #: Classes up to which the full Hessian is computed.
 _DENSE_CLASSES = 200
@@ -288,41 +289,6 @@ class LikelyMap(DiagonalMap):
         self, slope: FloatArray, bias: FloatArray
     ) -> tuple[float, FloatArray, FloatArray, Blocks]:
         return likely_value_and_blocks(self._likely, self._target_rows.weight, slope, bias)
-
-
-def block_solver(blocks: Blocks, scale: float, penalty: FloatArray) -> HessianSolver:
-    """Return the solver of the Hessian of slope and bias of each class, without the other classes.
-
-    Blocks are a good approximation in all directions but one: a constant added to all biases
-    changes no probability. The penalty keeps the mean bias at 0, and so do the steps here.
-    """
-    n_classes = len(blocks.slope)
-    a = blocks.slope / scale**2 + penalty[:n_classes]
-    b = blocks.both / scale
-    c = blocks.bias + penalty[n_classes:]
-    a, c = (d + 1e-10 * max(d.max(), 1e-290) for d in (a, c))
-    determinant = np.maximum(a * c - b * b, 1e-12 * a * c)
-
-    def solve(gradient: FloatArray) -> FloatArray:
-        first, second = gradient[:n_classes], gradient[n_classes:]
-        bias = (a * second - b * first) / determinant
-        return np.concatenate([(c * first - b * second) / determinant, bias - bias.mean()])
-
-    return HessianSolver(solve, lambda: np.concatenate([c / determinant, a / determinant]))
-
-
-def class_covariance(
-    blocks: Blocks, scale: float, strengths: FloatArray
-) -> tuple[ClassBlocks, FloatArray]:
-    """Return the covariance of slope and bias class by class, and the shared slope (K, 2)."""
-    a, c = blocks.slope / scale**2 + strengths[SLOPES], blocks.bias + strengths[BIASES]
-    b = blocks.both / scale
-    determinant = np.maximum(a * c - b * b, 1e-12 * a * c)
-    slope, both, bias = c / determinant, -b / determinant, a / determinant
-    slopes = np.repeat([1.0, 0.0], len(a))
-    fixed, direction = split_shared_slope(np.concatenate([slope, both]), slopes, strengths[SLOPES])
-    covariance = ClassBlocks(slope, both, bias, *fixed.reshape(2, -1))
-    return covariance, direction.reshape(2, -1).T
 
 
 def _target_sums(u: FloatArray, targets: TargetRows) -> tuple[FloatArray, FloatArray]:

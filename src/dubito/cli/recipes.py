@@ -183,7 +183,7 @@ def _fusion(plan: ColumnPlan) -> Any:
 
 
 #: Kernels of the default calibrator; most of its time to compile is theirs.
-AUTO_KERNELS = ("softmax_models", "isotonic")
+AUTO_KERNELS = ("temperature_scaling", "isotonic")
 
 #: The model that is trained by default.
 DEFAULT = "calibrated-logistic"

@@ -20,10 +20,14 @@ maximum of a functional over likelihood level sets        `constrained_maxima_co
 Newton step to it, with bounds of the coefficients        `constrained_step_compiled`
 the same in closed form, quadratic likelihood             `constrained_maxima_quadratic_compiled`
 polynomial extrapolation along a solution path            `extrapolation_compiled`
-temperature, vector and matrix maps: losses, gradients    `softmax_models`
-their standard errors of log-odds (delta method)          `softmax_covariance`
+slope of temperature scaling                              `temperature_scaling`
+vector scaling: likelihood, Newton steps                  `vector_scaling`
+matrix scaling: likelihood, Newton steps                  `matrix_scaling`
+solver with a full Hessian and a penalty                  `hessian_solvers`
+variances of log-odds of softmax maps (delta method)      `softmax_covariance`
 belief from log-odds and their standard error             `log_odds_bounds`
 Dempster's rule on single classes, bounds in O(K)         `dempster_on_singletons`
 limited-memory BFGS with a preconditioner                 `quasi_newton`
+chunks and random samples of rows                         `row_samples`
 ========================================================  ======================================
 """

@@ -7,7 +7,8 @@ With row scores :math:`s_i` and targets :math:`t_i` that sum to one, the negativ
 is convex, and its derivatives are sums of cumulants of :math:`s_i` under softmax
 :math:`(\theta s_i)`: one pass over the data gives the value and three derivatives. The excess
 :math:`f(\theta)-f(\hat\theta)` is stored as a piecewise polynomial on either side of the
-estimate, so nothing after the fit needs the data again.
+estimate, so nothing after the fit needs the data again. The slope alone, for targets with
+pseudo-observations, is found faster by `temperature_scaling.fit_slope`.
 """
 
 from __future__ import annotations
