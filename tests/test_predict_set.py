@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.preprocessing import StandardScaler
 
+from dubito import NotSupportedError
 from dubito.calibration import (
     CalibratedClassifier,
     EvidentialFusion,
@@ -80,6 +82,29 @@ def test_named_rules_are_those_of_choose_set(fitted):
             assert by_name.any(axis=1).all()
         else:
             np.testing.assert_array_equal(by_name, choose_set(bounds, name))
+
+
+def test_a_loss_is_read_by_the_names_of_its_columns_and_rows(fitted):
+    rows = X[~TRAIN][::5]
+    loss = pd.DataFrame(LOSS, index=["a", "b", "c", "d"], columns=[0, 1, 2])
+    np.testing.assert_array_equal(
+        fitted.predict_set(rows, loss=loss[[2, 0, 1]]), fitted.predict_set(rows, loss=LOSS)
+    )
+    naming = loss.iloc[:3].set_axis([0, 1, 2])
+    for rule in ("interval_dominance", "maximality"):
+        np.testing.assert_array_equal(
+            fitted.predict_set(rows, rule, loss=naming.loc[[1, 2, 0], [0, 2, 1]]),
+            fitted.predict_set(rows, rule, loss=LOSS[:3]),
+        )
+    with pytest.raises(ValueError, match="the columns of loss are 0, 1, 3; name them after"):
+        fitted.predict_set(rows, loss=loss.set_axis([0, 1, 3], axis=1))
+    with pytest.raises(TypeError, match=r"Pass the array loss.to_numpy\(\)"):
+        interval_dominance(fitted.predict_bounds(rows), naming.loc[[1, 2, 0]])
+
+
+def test_a_coverage_needs_conformal_p_values(fitted):
+    with pytest.raises(NotSupportedError, match=r"ConformalClassifier\(model\)"):
+        fitted.predict_set(X, coverage=0.9)
 
 
 def test_calibrators_use_the_same_default():

@@ -1,8 +1,10 @@
-"""Whether a model has bounds, and the model inside searches and pipelines."""
+"""What a model predicts: whether it has bounds, its log-probabilities, the model inside it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,6 +37,14 @@ def inner_model(model: Any) -> Any:
     for outer in _composites(model):
         model = _inside(outer)
     return model
+
+
+def log_proba(model: Any, X: Any) -> Any:
+    """Return a model's log-probabilities, or the logarithms of its probabilities."""
+    if hasattr(model, "predict_log_proba"):
+        return model.predict_log_proba(X)
+    with np.errstate(divide="ignore"):
+        return np.log(model.predict_proba(X))
 
 
 def _composites(model: Any) -> Iterator[Any]:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils import Tags
 
+from dubito._validation import NotSupportedError
+from dubito.decision.risk import loss_in_class_order
 from dubito.decision.rules import choose_set
 
 if TYPE_CHECKING:
@@ -32,6 +34,21 @@ def add_bounds_tag(tags: Tags, has_bounds: bool) -> CautiousTags:
     """Return the tags with `has_bounds`, which `dubito._models.has_bounds` reads."""
     plain = {field.name: getattr(tags, field.name) for field in fields(Tags)}
     return CautiousTags(**plain, has_bounds=has_bounds)
+
+
+def named_loss(model: Any, options: dict[str, Any]) -> dict[str, Any]:
+    """Return options of a rule, with a loss whose rows and columns are named in class order."""
+    if options.get("loss") is None:
+        return options
+    return {**options, "loss": loss_in_class_order(options["loss"], model.classes_.tolist())}
+
+
+def no_coverage(model: Any, wrapped: str = "ConformalClassifier(model)") -> NotSupportedError:
+    """Return the error for a coverage requested from a model without conformal p-values."""
+    return NotSupportedError(
+        f"coverage= needs conformal p-values, which {type(model).__name__} has not. Wrap it, as in "
+        f"{wrapped}, or choose the set by rule=."
+    )
 
 
 class MethodAndParameter:
@@ -98,8 +115,10 @@ class CautiousMixin:
             Never an empty row; columns as in ``classes_``. With a ``loss`` of other acts than
             naming a class: (n, acts).
         """
+        if "coverage" in options:
+            raise no_coverage(self)
         bounds = self.predict_bounds(X, level=level)  # type: ignore[attr-defined]
-        return choose_set(bounds, rule, **options)
+        return choose_set(bounds, rule, **named_loss(self, options))
 
     def __sklearn_tags__(self) -> CautiousTags:
         tags = super().__sklearn_tags__()  # type: ignore[misc]

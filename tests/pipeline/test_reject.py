@@ -1,6 +1,7 @@
 """`RejectClassifier`: labels, or a reject label where declining costs less."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.cluster import KMeans
@@ -19,7 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import dubito
 from dubito import NotSupportedError
 from dubito.calibration import CalibratedClassifier
-from dubito.conformal import NoveltyAwareClassifier
+from dubito.conformal import ConformalClassifier, NoveltyAwareClassifier
 from dubito.decision import reject
 from dubito.decision.risk import as_belief, pignistic_risk, risk_bounds
 from dubito.discriminant import ImpreciseGaussianDiscriminant
@@ -176,6 +177,55 @@ def test_a_loss_with_named_columns_is_read_by_name(library):
         shuffled = full.loc[["declined", *(classes[k] for k in order)]]
         models = [clone(plain).set_params(loss=loss).fit(X, NAMES) for loss in (full, shuffled)]
         np.testing.assert_array_equal(models[0].predict(X), models[1].predict(X))
+
+
+def test_numbers_of_classes_name_the_columns_and_rows_of_a_loss():
+    plain = RejectClassifier(cautious(), loss=LOSS, cost=0.4).fit(X, Y)
+    frame = pd.DataFrame(LOSS, index=[0, 1, 2], columns=[0, 1, 2])
+    for rows, columns in (([1, 2, 0], [0, 1, 2]), ([2, 0, 1], [2, 1, 0])):
+        named = clone(plain).set_params(loss=frame.loc[rows, columns]).fit(X, Y)
+        np.testing.assert_array_equal(named.predict(X), plain.predict(X))
+    later = Y + 1  # a frame without names is read by position
+    unnamed = RejectClassifier(cautious(), loss=pd.DataFrame(LOSS), cost=0.4).fit(X, later)
+    np.testing.assert_array_equal(unnamed.predict(X) == None, plain.predict(X) == None)  # noqa: E711
+    for acts in ([0, 1, 7], [0, 1, 1]):
+        with pytest.raises(ValueError, match="the rows of loss are 0, 1, "):
+            clone(plain).set_params(loss=frame.set_axis(acts)).fit(X, Y)
+
+
+def test_a_class_that_was_not_in_the_fit_is_an_error():
+    model = RejectClassifier(LogisticRegression()).fit(X[:100], Y[:100])
+    declined = model.predict(X[100:]) == None  # noqa: E711
+    wanted = np.where(declined, 0.2, 1.0).sum() / 150
+    seen = model.decision_cost(X[:100], Y[:100]) * 100 / 150
+    assert model.decision_cost(X, Y) == pytest.approx(seen + wanted)
+    with pytest.raises(ValueError, match="y has labels"):
+        model.set_params(loss=1 - np.eye(2)).decision_cost(X, Y)
+    with pytest.raises(ValueError, match="y has labels"):
+        model.set_params(loss=None).decision_cost(X, NAMES)
+
+
+def test_logarithms_of_models_that_have_probabilities_alone():
+    model = RejectClassifier(KNeighborsClassifier()).fit(X, Y)
+    with np.errstate(divide="ignore"):
+        logarithms = np.log(model.predict_proba(X))
+    np.testing.assert_array_equal(model.predict_log_proba(X), logarithms)
+    pipeline = make_cautious_pipeline(StandardScaler(), KNeighborsClassifier()).fit(X, Y)
+    np.testing.assert_array_equal(np.exp(pipeline.predict_log_proba(X)), pipeline.predict_proba(X))
+    assert not hasattr(RejectClassifier(LinearSVC()), "predict_log_proba")
+    assert not hasattr(make_cautious_pipeline(StandardScaler(), LinearSVC()), "predict_log_proba")
+
+
+def test_labels_of_declined_rows_are_single_values():
+    missing = RejectClassifier(cautious(), reject_label=pd.NA).fit(X, NAMES).predict(X)
+    assert any(label is pd.NA for label in missing)
+    with pytest.raises(TypeError, match=r"must be a single label.*got an object of type ndarray"):
+        RejectClassifier(cautious(), reject_label=np.array([8, 9])).fit(X, Y)
+
+
+def test_the_probabilistic_strategy_needs_probabilities():
+    with pytest.raises(NotSupportedError, match="which ConformalClassifier has not"):
+        RejectClassifier(ConformalClassifier(LinearSVC()), strategy="probabilistic").fit(X, Y)
 
 
 def test_searches_look_for_the_cheapest_strategy():

@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dubito._compat import pick
 from dubito._validation import check_level, no_level
+from dubito.base import named_loss
 from dubito.belief import Bounds, MassBatch
 from dubito.belief.bounds import including
 from dubito.conformal._estimator_predictions import EstimatorPredictionMixin
@@ -113,7 +114,7 @@ class ConformalPredictionMixin(EstimatorPredictionMixin):
         allow_empty: bool = False,
         **options: Any,
     ) -> BoolArray:
-        r"""Return label sets that hold the true label with a chosen probability.
+        r"""Return label sets that contain the true label with a chosen probability.
 
         Parameters
         ----------
@@ -121,14 +122,15 @@ class ConformalPredictionMixin(EstimatorPredictionMixin):
             As in `fit`.
         rule : str or callable, optional
             A decision rule on the bounds instead, as in the other models: "interval_dominance",
-            "maximality", ... Such sets have no guaranteed coverage.
+            "maximality", ... Such sets have no promised coverage.
         level : None
             Must be None, as in `predict_bounds`.
         coverage : float, default 0.9
-            Probability that a set holds the true label: :math:`\{k:\pi_k>1-\text{coverage}\}`.
+            Requested probability that a set contains the true label (proven for split, frozen and
+            full; see the class): the set is :math:`\{k:\pi_k>1-\text{coverage}\}`.
         allow_empty : bool, default False
             Whether a set may be empty, which means that the row is unlike the calibration rows.
-            Otherwise it holds the classes with the largest p-value, which only adds coverage.
+            Otherwise it contains the classes with the largest p-value, which only adds coverage.
         **options
             Passed on to the rule, as in ``loss=L``.
 
@@ -139,7 +141,7 @@ class ConformalPredictionMixin(EstimatorPredictionMixin):
         Warns
         -----
         SmallCalibrationWarning
-            With fewer than 1/(1 - coverage) - 1 rows: every set holds all classes.
+            With fewer than 1/(1 - coverage) - 1 rows: every set contains all classes.
         """
         if rule is not None:
             if coverage is not None:
@@ -147,12 +149,13 @@ class ConformalPredictionMixin(EstimatorPredictionMixin):
                     "rule and coverage were both given: a rule decides by the bounds, which "
                     "promise no coverage. Pass one of them."
                 )
-            return choose_set(self.predict_bounds(X, level=level), rule, **options)
+            bounds = self.predict_bounds(X, level=level)
+            return choose_set(bounds, rule, **named_loss(self, options))
         self._refuse_level(level)
         if options:
             raise TypeError(
-                f"predict_set got {', '.join(sorted(options))}, which is for a rule: pass rule= "
-                "as well."
+                f"predict_set got {', '.join(sorted(options))}. Conformal sets take coverage=, as "
+                "in coverage=0.9; options of a rule need rule= as well."
             )
         wanted = check_coverage(coverage)
         check_is_fitted(self)
@@ -166,7 +169,7 @@ class ConformalPredictionMixin(EstimatorPredictionMixin):
 
         :math:`\text{upper}_k=\pi_k` and :math:`\text{lower}_k=1-\max_{l\ne k}\pi_l`, with the
         largest :math:`\pi` raised to 1. Where the probability of `predict_proba` lies outside, the
-        bound is moved to include it: a p-value is the fraction of rows that fit as badly, and can
+        bound is moved to contain it: a p-value is the fraction of rows that fit as badly, and can
         be smaller than the probability.
 
         Parameters
@@ -210,7 +213,7 @@ class ConformalPredictionMixin(EstimatorPredictionMixin):
         -------
         MassBatch
             Of the focal sets that occur. `predict_bounds` differs from its bounds where those do
-            not hold the probability.
+            not contain the probability.
         """
         focal, mass = nested_masses(raised(self.predict_contour(X)), _MOST_MASSES)
         return MassBatch(self.classes_.tolist(), focal, mass)

@@ -9,7 +9,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dubito._models import has_bounds
-from dubito._validation import NotSupportedError, check_level, no_level
+from dubito._validation import check_level, no_level
+from dubito.base import no_coverage
 from dubito.belief import Bounds, Frame, MassBatch, discount
 from dubito.conformal._estimator_predictions import EstimatorPredictionMixin
 from dubito.conformal.contours import confidence_sets
@@ -176,19 +177,12 @@ class NoveltyPredictionMixin(EstimatorPredictionMixin):
             return estimator_sets | confidence_sets(
                 self.predict_contour(X), coverage, allow_empty=True
             )
+        if coverage is not None and conformal:
+            raise ValueError(
+                "coverage was given together with rule or level: these decide by the bounds, which "
+                "promise no coverage. Pass coverage alone."
+            )
         if coverage is not None:
-            raise _no_coverage(self._unfrozen_estimator(), conformal=conformal)
+            wrapped = "NoveltyAwareClassifier(ConformalClassifier(model))"
+            raise no_coverage(self._unfrozen_estimator(), wrapped)
         return super().predict_set(X, rule, level=level, **options)
-
-
-def _no_coverage(model: Any, *, conformal: bool) -> Exception:
-    """Return the error for a coverage that is not available."""
-    if conformal:
-        return ValueError(
-            "coverage was given together with rule or level: these decide by the bounds, which "
-            "promise no coverage. Pass coverage alone."
-        )
-    return NotSupportedError(
-        f"coverage= needs conformal p-values, which {type(model).__name__} has not. Wrap it, as in "
-        "NoveltyAwareClassifier(ConformalClassifier(model)), or choose the set by rule=."
-    )

@@ -82,21 +82,14 @@ def loss_in_class_order(loss: Any, classes: Sequence[Any]) -> Any:
     it is.
     """
     columns, acts = _names(loss, "columns"), _names(loss, "index")
-    if columns is not None:
-        _check_names(columns, classes, "columns")
-        if len(columns) > len(classes):
-            raise _names_differ(columns, classes, "columns")
-    if acts is not None and not set(classes).isdisjoint(acts):
-        _check_names(acts, classes, "rows")
-    else:
-        acts = None
+    if columns is None and acts is None:
+        return loss
     matrix = np.asarray(loss)
     if columns is not None:
-        matrix = matrix[:, [columns.index(name) for name in classes]]
-    if acts is not None:
-        others = [name for name in acts if name not in set(classes)]
-        matrix = matrix[[acts.index(name) for name in [*classes, *others]]]
-    return matrix if columns is not None or acts is not None else loss
+        matrix = matrix[:, _in_class_order(columns, classes, "columns")]
+    if acts is not None and not set(classes).isdisjoint(acts):
+        matrix = matrix[_in_class_order(acts, classes, "rows")]
+    return matrix
 
 
 def _names(loss: Any, axis: str) -> list[Any] | None:
@@ -104,22 +97,20 @@ def _names(loss: Any, axis: str) -> list[Any] | None:
     names = getattr(loss, axis, None)
     if names is None or callable(names):  # lists have a method `index`
         return None
-    given = list(names)
-    numbered = type(names).__name__ == "RangeIndex" and given == list(range(len(given)))
-    return None if numbered else given
+    listed = list(names)
+    numbered = type(names).__name__ == "RangeIndex" and listed == list(range(len(listed)))
+    return None if numbered else listed
 
 
-def _check_names(names: list[Any], classes: Sequence[Any], axis: str) -> None:
-    """Raise an error unless each class is named once."""
+def _in_class_order(names: list[Any], classes: Sequence[Any], axis: str) -> list[int]:
+    """Return the positions of the classes among names, followed by those of the other names."""
     if len(set(names)) < len(names) or not set(classes) <= set(names):
-        raise _names_differ(names, classes, axis)
-
-
-def _names_differ(names: list[Any], classes: Sequence[Any], axis: str) -> ValueError:
-    return ValueError(
-        f"the {axis} of loss are {name_some(names)}; name them after the classes, "
-        f"{name_some(list(classes))}, or pass an array with {axis} in that order."
-    )
+        raise ValueError(
+            f"the {axis} of loss are {name_some(names)}; name them after the classes, "
+            f"{name_some(list(classes))}, or pass an array with {axis} in that order."
+        )
+    others = [name for name in names if name not in set(classes)]
+    return [names.index(name) for name in (*classes, *others)]
 
 
 class Risks(NamedTuple):

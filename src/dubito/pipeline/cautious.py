@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dubito._models import final_estimator, has_bounds, inner_model
 from dubito.base import add_bounds_tag
+
+if TYPE_CHECKING:
+    from dubito._typing import FloatArray
 
 
 def _from_last_step(name: str, returns: str) -> Any:
@@ -81,6 +85,14 @@ class CautiousPipeline(Pipeline):
     ignorance = _from_last_step("ignorance", "how far evidence is lacking")
     explain = _from_last_step("explain", "the evidence behind each prediction")
     decision_cost = _from_last_step("decision_cost", "the mean cost per row of what it decides")
+
+    @available_if(lambda pipeline: pipeline.steps[-1][1].predict_proba)
+    def predict_log_proba(self, X: Any, **params: Any) -> FloatArray:
+        """Return the logarithms of the last step's probabilities, (n, K)."""
+        if hasattr(self.steps[-1][1], "predict_log_proba"):
+            return super().predict_log_proba(X, **params)
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X, **params))
 
     def __sklearn_tags__(self) -> Any:
         return add_bounds_tag(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -13,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dubito._compat import HasMethods, Interval, StrOptions, fit_context
 from dubito._labels import as_labels, label_columns
-from dubito._models import final_estimator, has_bounds, inner_model
+from dubito._models import final_estimator, has_bounds, inner_model, log_proba
 from dubito._rows import copy_feature_names, fitted_copy, read_rows, weight_parameters
 from dubito._validation import (
     NotSupportedError,
@@ -21,10 +22,9 @@ from dubito._validation import (
     check_rows_match,
     check_sample_weight,
 )
-from dubito._wording import name_some
 from dubito.base import add_bounds_tag
 from dubito.decision import maximax, maximin, pignistic_choice, reject
-from dubito.decision.risk import as_loss
+from dubito.decision.risk import as_loss, loss_in_class_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -158,24 +158,37 @@ class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         X, labels, weight = read_rows(self, X, y, sample_weight)
         parameters = weight_parameters(self.estimator, weight, instead=None)
         self.estimator_ = fitted_copy(self.estimator, X, labels, weight, parameters)
-        _refuse_unknown_risk(inner_model(self.estimator_))
+        _refuse_unknown_risk(inner_model(self.estimator_), self.strategy)
         self.classes_ = as_labels(self.estimator_.classes_, "classes_")
         label_columns(labels, len(self.classes_), self.classes_)  # a frozen model has its own
-        if self.reject_label in self.classes_.tolist():
+        self._check_reject_label()
+        self._check_loss()
+        copy_feature_names(self, self.estimator_)
+        return self
+
+    def _check_reject_label(self) -> None:
+        """Raise an error unless the label of declined rows is a single value and no class."""
+        if not isinstance(self.reject_label, Hashable):
+            raise TypeError(
+                "reject_label must be a single label, such as a text or a number; got an object of "
+                f"type {type(self.reject_label).__name__}."
+            )
+        try:
+            is_class = self.reject_label in self.classes_.tolist()
+        except TypeError:  # pandas.NA is neither equal nor unequal to a label
+            is_class = False
+        if is_class:
             raise ValueError(
                 f"reject_label={self.reject_label!r} is one of the classes, so declined rows could "
                 "not be told from predicted ones. Choose another label."
             )
-        self._check_loss()
-        copy_feature_names(self, self.estimator_)
-        return self
 
     def _check_loss(self) -> FloatArray | None:
         """Return the loss matrix, if there is one; raise for a wrong number of rows."""
         if self.loss is None:
             return None
         n_classes = len(self.classes_)
-        loss = as_loss(_in_class_order(self.loss, self.classes_.tolist()), n_classes)
+        loss = as_loss(loss_in_class_order(self.loss, self.classes_.tolist()), n_classes)
         if len(loss) not in {n_classes, n_classes + 1}:
             raise ValueError(
                 f"loss must have {n_classes} rows, one for naming each class, or "
@@ -241,22 +254,38 @@ class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         float
         """
         acts = self._acts(X)
-        column = label_columns(as_labels(y, "y"), len(self.classes_), self.classes_)
-        check_rows_match("X", len(acts), "y", len(column))
+        labels = as_labels(y, "y")
+        check_rows_match("X", len(acts), "y", len(labels))
         weight = check_sample_weight(sample_weight, len(acts))
-        return float(np.average(self._losses(acts, column), weights=weight))
+        return float(np.average(self._losses(acts, labels), weights=weight))
 
-    def _losses(self, acts: IntArray, column: IntArray) -> FloatArray:
-        """Return the loss of each act, given the column of the true class."""
-        loss = self._check_loss()
+    def _losses(self, acts: IntArray, labels: AnyArray) -> FloatArray:
+        """Return the loss of each act, given the true label."""
+        loss, n_classes = self._check_loss(), len(self.classes_)
         if loss is None:
-            return np.where(acts == len(self.classes_), self.cost, acts != column)
-        if len(loss) == len(self.classes_):
-            loss = np.vstack([loss, np.full(len(self.classes_), self.cost)])
-        return loss[acts, column]
+            return np.where(acts == n_classes, self.cost, acts != self._columns_or_none(labels))
+        if len(loss) == n_classes:
+            loss = np.vstack([loss, np.full(n_classes, self.cost)])
+        return loss[acts, label_columns(labels, n_classes, self.classes_)]
+
+    def _columns_or_none(self, labels: AnyArray) -> IntArray:
+        """Return the column of each label, -1 for one that was not in the fit.
+
+        Naming any class is wrong there. Labels of which none was in the fit raise an error.
+        """
+        classes = set(self.classes_.tolist())
+        known = np.array([label in classes for label in labels.tolist()], dtype=bool)
+        if not known.any():
+            return label_columns(labels, len(classes), self.classes_)
+        columns = np.full(len(labels), -1)
+        columns[known] = label_columns(labels[known], len(classes), self.classes_)
+        return columns
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return minus the `decision_cost`, so that searches look for the cheapest decisions.
+
+        Search over `strategy` or the estimator's parameters, not over `cost` or `loss`: they state
+        what decisions cost, and the cheapest statement is that declining costs nothing.
 
         Parameters
         ----------
@@ -278,11 +307,11 @@ class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return self.estimator_.predict_proba(X)
 
-    @available_if(_estimator_has("predict_log_proba"))
+    @available_if(_estimator_has("predict_proba"))
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Return the logarithms of the estimator's probabilities, (n, K)."""
         check_is_fitted(self)
-        return self.estimator_.predict_log_proba(X)
+        return log_proba(self.estimator_, X)
 
     @available_if(_estimator_has("predict_bounds"))
     def predict_bounds(self, X: Any, level: float | None = None) -> Bounds:
@@ -306,8 +335,8 @@ class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return add_bounds_tag(tags, hasattr(self, "predict_bounds"))
 
 
-def _refuse_unknown_risk(model: Any) -> None:
-    """Raise an error for a fitted model without bounds, probabilities or classes."""
+def _refuse_unknown_risk(model: Any, strategy: str) -> None:
+    """Raise an error for a fitted model without classes, or what the strategy decides by."""
     name = type(model).__name__
     if not hasattr(model, "classes_"):
         raise TypeError(f"RejectClassifier needs a classifier; {name} has no classes_ after fit.")
@@ -316,20 +345,8 @@ def _refuse_unknown_risk(model: Any) -> None:
             f"{name} has neither predict_bounds nor predict_proba, so the risk of its predictions "
             f"is unknown. Calibrate it: RejectClassifier(CalibratedClassifier({name}(...)))."
         )
-
-
-def _in_class_order(loss: Any, classes: list[Any]) -> Any:
-    """Return a loss with columns, and rows where these are named, in the order of `classes`."""
-    columns = list(getattr(loss, "columns", range(len(classes))))
-    if columns == list(range(len(classes))):  # not named
-        return loss
-    if set(columns) != set(classes):
-        raise ValueError(
-            f"the columns of loss are {name_some(columns)}; name them after the classes, "
-            f"{name_some(classes)}, or pass an array with columns in that order."
+    if strategy == "probabilistic" and not hasattr(model, "predict_proba"):
+        raise NotSupportedError(
+            f'strategy="probabilistic" decides by predict_proba, which {name} has not. Use another '
+            "strategy, which decides by its bounds."
         )
-    ordered = loss[classes]
-    acts = list(getattr(loss, "index", ()))
-    if set(classes) <= set(acts):
-        ordered = ordered.loc[[*classes, *(act for act in acts if act not in set(classes))]]
-    return ordered
