@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.svm import LinearSVC
 
 import dubito
 from dubito import metrics
@@ -37,24 +39,24 @@ BY_POSITION = {
     "RejectClassifier": ["estimator"],
 }
 
-#: Defaults that differ from those of the other classes: (parameter, class) -> the reason.
+#: Defaults that differ from those of the other classes: (parameter, class) -> default, reason.
 OTHER_DEFAULTS = {
-    ("cv", "NestedDichotomyClassifier"): "three folds inside each node (Leathart et al. 2019)",
-    ("cv", "EvidentialFusion"): 'method="masses" has no folds and raises an error for a given cv',
-    ("ridge", "EvidentialJointCalibrator"): "no ridge, as published (Minary et al. 2017)",
-    ("ridge", "PlattCalibrator"): "no ridge, as published (Platt 1999): its targets are smoothed",
-    ("calibrator", "EvidentialFusion"): "None: the calibrator that fits the method",
-    ("estimator", "CalibratedClassifier"): "None: X are scores",
-    ("estimator", "NestedDichotomyClassifier"): "None: logistic regression at each node",
-    ("estimator", "NestedDichotomyEnsemble"): "None: a nested dichotomy with its defaults",
-    ("strategy", "RejectClassifier"): "another thing: which risk counts, not how bins are cut",
+    ("cv", "NestedDichotomyClassifier"): (3, "three folds in each node (Leathart et al. 2019)"),
+    ("cv", "EvidentialFusion"): (None, 'method="masses" has no folds and refuses a given cv'),
+    ("ridge", "EvidentialJointCalibrator"): (0.0, "as published (Minary et al. 2017)"),
+    ("ridge", "PlattCalibrator"): (0.0, "as published (Platt 1999): its targets are smoothed"),
+    ("calibrator", "EvidentialFusion"): (None, "the calibrator that fits the method"),
+    ("estimator", "CalibratedClassifier"): (None, "X are scores"),
+    ("estimator", "NestedDichotomyClassifier"): (None, "logistic regression at each node"),
+    ("estimator", "NestedDichotomyEnsemble"): (None, "a nested dichotomy with its defaults"),
+    ("strategy", "RejectClassifier"): ("pignistic", "which risk counts, not how bins are cut"),
 }
 
 #: The same for metrics.
 OTHER_METRIC_DEFAULTS = {
-    ("strategy", "reliability_curve"): "bins of equal counts: every point of a curve is as certain",
-    ("confidence", "evaluate"): "the level of an interval; the confidence of each row elsewhere",
-    ("confidence", "reliability_curve"): "the level of an interval, as in evaluate",
+    ("strategy", "reliability_curve"): ("quantile", "every point of a curve is as certain"),
+    ("confidence", "evaluate"): (0.95, "the level of an interval; elsewhere that of each row"),
+    ("confidence", "reliability_curve"): (0.95, "the level of an interval, as in evaluate"),
 }
 
 #: Classes whose methods are those of scikit-learn's Pipeline: they pass on any options.
@@ -94,18 +96,20 @@ def public_methods(name):
 
 
 def defaults_that_differ(named):
-    """Return (parameter, owner) wherever a default is not the most frequent one of its name."""
-    differ = set()
+    """Return (parameter, owner) -> default where it is not the most frequent one of its name."""
+    differ = {}
     for parameter in {p.name for given in named.values() for p in given}:
         found = {
-            owner: repr(p.default)
-            for owner, given in named.items()
-            for p in given
-            if p.name == parameter
+            owner: p.default for owner, given in named.items() for p in given if p.name == parameter
         }
-        usual = Counter(found.values()).most_common(1)[0][0]
-        differ |= {(parameter, owner) for owner, default in found.items() if default != usual}
+        usual = Counter(map(repr, found.values())).most_common(1)[0][0]
+        differ |= {(parameter, o): value for o, value in found.items() if repr(value) != usual}
     return differ
+
+
+def defaults(table):
+    """Return the defaults of a table of exceptions, without the reasons."""
+    return {key: default for key, (default, _) in table.items()}
 
 
 def assert_same_order(named):
@@ -123,7 +127,7 @@ def test_every_public_estimator_is_compared():
 
 def test_parameters_of_one_name_have_one_default():
     named = {name: init_parameters(name) for name in ESTIMATORS if name not in PASSES_ON}
-    assert defaults_that_differ(named) == set(OTHER_DEFAULTS)
+    assert defaults_that_differ(named) == defaults(OTHER_DEFAULTS)
 
 
 def test_common_parameters_are_in_the_same_order():
@@ -208,6 +212,9 @@ def test_methods_have_the_signatures_of_the_design(name):
 def test_log_probabilities_wherever_there_are_probabilities(name):
     methods = dir(ESTIMATORS[name])
     assert ("predict_log_proba" in methods) == ("predict_proba" in methods)
+    for inner in (KNeighborsClassifier(), LinearSVC()):  # KNeighborsClassifier has no logarithms
+        model = unfitted(name, inner)
+        assert hasattr(model, "predict_log_proba") == hasattr(model, "predict_proba")
 
 
 METRICS = {
@@ -227,20 +234,20 @@ def test_metrics_begin_with_true_labels_and_predictions(name):
 
 def test_parameters_of_metrics_have_one_default_and_order():
     differ = defaults_that_differ(METRICS)
-    # In `evaluate` some inputs are optional, for it takes a model in their place.
-    assert differ - {("sets", "evaluate")} == set(OTHER_METRIC_DEFAULTS)
+    differ.pop(("sets", "evaluate"))  # optional, for it takes a model in their place
+    assert differ == defaults(OTHER_METRIC_DEFAULTS)
     assert_same_order({name: given for name, given in METRICS.items() if name != "evaluate"})
 
 
-def unfitted(name):
+def unfitted(name, inner=None):
+    """Return an estimator of this class, around `inner` where it is around another."""
+    inner = LogisticRegression() if inner is None else inner
     required = {
-        "EvidentialFusion": {"estimators": [("a", LogisticRegression())]},
-        "CautiousPipeline": {
-            "steps": [("model", dubito.CalibratedClassifier(LogisticRegression()))]
-        },
+        "EvidentialFusion": {"estimators": [("a", inner)]},
+        "CautiousPipeline": {"steps": [("model", dubito.RejectClassifier(inner))]},
     }
     around = any(p.name == "estimator" for p in init_parameters(name))
-    default = {"estimator": LogisticRegression()} if around else {}
+    default = {"estimator": inner} if around else {}
     return ESTIMATORS[name](**required.get(name, default))
 
 
