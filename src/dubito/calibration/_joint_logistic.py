@@ -203,12 +203,12 @@ def fit_binary(
     belief = estimate = joint_likelihood(design, target, weight, penalty)
     if settings.ridge is None:
         belief = joint_likelihood(design, target, weight, np.zeros(len(penalty)))
-    at_level = joint_level_likelihoods(design, y == 1, weight)
+    likelihoods = joint_level_likelihoods(design, y == 1, weight)
     likelihood = choose_likelihood(
         settings.likelihood, len(design) * design.shape[1] ** 2, _EXACT_COST
     )
     if likelihood == "quadratic":
-        at_level = quadratic_level_likelihoods(at_level)
+        likelihoods = quadratic_level_likelihoods(likelihoods)
         if belief is estimate:
             belief = estimate = quadratic_joint_likelihood(estimate)
         else:
@@ -221,7 +221,7 @@ def fit_binary(
         ridge=np.array([float(ridge)]),
         estimate_likelihood=estimate,
         belief_likelihood=belief,
-        level_likelihoods=at_level,
+        level_likelihoods=likelihoods,
     )
 
 

@@ -125,7 +125,7 @@ class ShrunkenCalibrator(TwoClassMassMixin, BaseCalibrator):
         return including(self._proba(table), self._belief_map.belief(self._scores_in_unit(table)))
 
     def _level_bounds(self, table: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-        bounds = self._level_map.at_level(self._scores_in_unit(table), level)
+        bounds = self._level_map.level_bounds(self._scores_in_unit(table), level)
         return including(self._proba(table), bounds)
 
     def _input_for(self, kind: str) -> str:

@@ -319,7 +319,7 @@ class AutoCalibrator(TwoClassMassMixin, BaseCalibrator):
         return fresh._without_warnings()
 
     def _proba(self, table: FloatArray) -> FloatArray:
-        u = self._scores(table)
+        u = self._scores_in_unit(table)
         proba = self.weights_[0] * self.map_.predict_proba(self._features(u))
         if self.isotonic_ is not None:
             logits = self._limited.slope * u
@@ -342,7 +342,7 @@ class AutoCalibrator(TwoClassMassMixin, BaseCalibrator):
         Without a level they are means of belief and plausibility. The base rates are left out: they
         keep probabilities away from 0 and 1, which may be the true ones.
         """
-        u = self._scores(table)
+        u = self._scores_in_unit(table)
         lower, upper = self.map_.predict_bounds(self._features(u), level)
         if self.isotonic_ is not None:
             weight = self.weights_[1] / self.weights_[:2].sum()
@@ -351,7 +351,7 @@ class AutoCalibrator(TwoClassMassMixin, BaseCalibrator):
             upper = (1 - weight) * upper + weight * isotonic.upper
         return including(self._proba(table), (lower, upper))
 
-    def _scores(self, table: FloatArray) -> FloatArray:
+    def _scores_in_unit(self, table: FloatArray) -> FloatArray:
         """Return log scores in the units of the fit."""
         return np.asarray(self._log_scores(table, normalised=True) / self._unit)
 

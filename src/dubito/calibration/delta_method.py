@@ -29,7 +29,7 @@ from dubito._numerics.contour_cut import root_chi2_quantile
 from dubito._numerics.softmax import softmax_rows
 from dubito.calibration._kernels.log_odds_bounds import (
     belief_of_log_odds,
-    level_of_log_odds,
+    level_bounds_of_log_odds,
 )
 
 if TYPE_CHECKING:
@@ -138,10 +138,10 @@ class SoftmaxMapWithErrors:
         """Return belief and plausibility of each class, each (n, K)."""
         return belief_of_log_odds(*self.log_odds_with_errors(u, _BELIEF_DEVIATION))
 
-    def at_level(self, u: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+    def level_bounds(self, u: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
         """Return the ends of each class's interval at a confidence level, each (n, K)."""
         odds = self.log_odds_with_errors(u, root_chi2_quantile(level))
-        return level_of_log_odds(*odds, level)
+        return level_bounds_of_log_odds(*odds, level)
 
 
 def slope_strength(size: float) -> float:
@@ -257,10 +257,10 @@ class LinearMapWithErrors:
         """Return belief and plausibility of the event, each (n,)."""
         return belief_of_log_odds(*self.log_odds_with_errors(design, _BELIEF_DEVIATION))
 
-    def at_level(self, design: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+    def level_bounds(self, design: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
         """Return the interval of the event's probability at a confidence level, each (n,)."""
         odds = self.log_odds_with_errors(design, root_chi2_quantile(level))
-        return level_of_log_odds(*odds, level)
+        return level_bounds_of_log_odds(*odds, level)
 
     def contour(self, design: FloatArray, theta: FloatArray) -> FloatArray:
         """Return the plausibility of each probability at each row, (n, len(theta))."""

@@ -33,30 +33,30 @@ _MASS_LIMIT = 12
 _MASS_REFINE = 8
 
 
-def shifted_scores(scores: FloatArray, points: QuadraturePoints) -> FloatArray:
-    """Return scores minus the largest of their row, scaled to range 1 for relative points."""
-    scores = scores - scores.max(axis=1, keepdims=True)
+def shifted_scores(u: FloatArray, points: QuadraturePoints) -> FloatArray:
+    """Return log scores minus the largest of their row, scaled to range 1 for relative points."""
+    shifted = u - u.max(axis=1, keepdims=True)
     if points.relative:
-        widest = -scores.min(axis=1, keepdims=True)
-        scores /= np.where(widest > 0, widest, 1.0)
-    return scores
+        widest = -shifted.min(axis=1, keepdims=True)
+        shifted /= np.where(widest > 0, widest, 1.0)
+    return shifted
 
 
 def slope_belief(
-    scores: FloatArray, points: QuadraturePoints, slope: float, coupling: str
+    shifted: FloatArray, points: QuadraturePoints, slope: float, coupling: str
 ) -> tuple[FloatArray, FloatArray]:
-    """Return belief and plausibility at `shifted_scores`, including the probability."""
-    bounds = slope_couplings.belief_and_plausibility(scores, points, coupling)
-    return including(softmax_rows(slope * scores), bounds)
+    """Return belief and plausibility at `shifted_scores`, widened to contain the probability."""
+    bounds = slope_couplings.belief_and_plausibility(shifted, points, coupling)
+    return including(softmax_rows(slope * shifted), bounds)
 
 
-def slope_at_level(
-    scores: FloatArray, likelihoods: slope_level.SlopeLevelLikelihoods, slope: float, level: float
+def slope_level_bounds(
+    shifted: FloatArray, likelihoods: slope_level.SlopeLevelLikelihoods, slope: float, level: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return bounds at a level at `shifted_scores`, including the probability."""
+    """Return bounds at a level at `shifted_scores`, widened to contain the probability."""
     interval = slope_level.slope_interval(likelihoods, level)
-    bounds = slope_level.extreme_probabilities(scores, interval)
-    return including(softmax_rows(slope * scores), bounds)
+    bounds = slope_level.extreme_probabilities(shifted, interval)
+    return including(softmax_rows(slope * shifted), bounds)
 
 
 def _has_mass(self: Any) -> bool:
@@ -214,16 +214,16 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
         self.targets = targets
 
     def _fit(self, table: FloatArray, y: IntArray, weight: FloatArray) -> None:
-        scores = self._log_scores(table)
-        targets = class_targets(y, weight, scores.shape[1], self.targets)
-        linear = slope_likelihood.linear_term(scores, y, weight, targets)
-        if linear == 0.0 and np.ptp(scores, axis=1).any():
+        u = self._log_scores(table)
+        targets = class_targets(y, weight, u.shape[1], self.targets)
+        linear = slope_likelihood.linear_term(u, y, weight, targets)
+        if linear == 0.0 and np.ptp(u, axis=1).any():
             raise CalibrationInputError(
                 "the true class has the largest score in every row, so the likelihood grows with "
                 'the slope and has no maximum with targets="raw"; use targets="light".'
             )
-        self._fitted = slope_likelihood.fit_likelihood(scores, weight, linear)
-        self._level_likelihoods = slope_level.slope_level_likelihoods(scores, y, weight)
+        self._fitted = slope_likelihood.fit_likelihood(u, weight, linear)
+        self._level_likelihoods = slope_level.slope_level_likelihoods(u, y, weight)
         self.slope_ = self._fitted.slope
         self.gradient_norm_ = self._fitted.gradient_norm
         fits = (self._fitted, *self._level_likelihoods)
@@ -277,12 +277,8 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
         gamma = np.asarray(gamma, dtype=np.float64)
         if not ((gamma > 0) & (gamma <= 1)).all():
             raise ValueError("gamma must lie in (0, 1]: relative likelihoods do.")
-        if self._fitted.score_range == 0:
-            return np.zeros_like(gamma), np.full_like(gamma, np.inf)
         excess = np.minimum(-np.log(gamma), slope_likelihood.MAX_EXCESS).ravel()
-        down, _ = slope_likelihood.distance_at(self._fitted.below, excess)
-        up, _ = slope_likelihood.distance_at(self._fitted.above, excess)
-        lower, upper = np.maximum(self.slope_ - down, 0.0), self.slope_ + up
+        lower, upper = slope_likelihood.level_set(self._fitted, excess)
         return lower.reshape(gamma.shape)[()], upper.reshape(gamma.shape)[()]
 
     @available_if(_has_mass)
@@ -328,4 +324,4 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
         return slope_belief(self._shifted(table), self.quadrature_, self.slope_, self.coupling)
 
     def _level_bounds(self, table: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-        return slope_at_level(self._shifted(table), self._level_likelihoods, self.slope_, level)
+        return slope_level_bounds(self._shifted(table), self._level_likelihoods, self.slope_, level)

@@ -9,6 +9,11 @@ proba      :math:`\log\max(p_k,\text{floor})`       the same less :math:`\log\ma
 log_proba  the same                                 as of logits, after raising to the floor
 =========  =======================================  ==========================================
 
+Names in this package: `table` holds scores as they were passed, checked, with rows first; `u` holds
+log scores (n, K), divided by the unit of the fit where there is one (`in_safe_units`); "shifted"
+scores are log scores less the largest of their row, so at most 0. `scores` in `_kernels` are log
+scores of any shift, unless the docstring says that they are shifted.
+
 Two classes have one margin d, given as one column or as the difference of two; their log scores
 are (-d/2, d/2), so neither class is favoured by being first.
 """

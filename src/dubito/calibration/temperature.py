@@ -23,8 +23,8 @@ from dubito.calibration.diagnostics import events_of, frequent_classes, misfit_o
 from dubito.calibration.errors import warn_unless_converged
 from dubito.calibration.evidential_multinomial import (
     shifted_scores,
-    slope_at_level,
     slope_belief,
+    slope_level_bounds,
 )
 from dubito.calibration.scores import in_safe_units
 
@@ -146,7 +146,7 @@ class TemperatureCalibrator(TwoClassMassMixin, AffineMixin, BaseCalibrator):
 
     def _level_bounds(self, table: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
         likelihoods, slope = self._rows.level_likelihoods, self._rows.fit.slope
-        bounds = slope_at_level(self._shifted(table), likelihoods, slope, level)
+        bounds = slope_level_bounds(self._shifted(table), likelihoods, slope, level)
         return including(self._proba(table), bounds)
 
     def _shifted(self, table: FloatArray) -> FloatArray:

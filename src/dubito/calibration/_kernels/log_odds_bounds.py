@@ -62,10 +62,10 @@ def belief_of_log_odds(
     return lower, upper
 
 
-def level_of_log_odds(
+def level_bounds_of_log_odds(
     eta: FloatArray, below: FloatArray, above: FloatArray, level: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the ends of the interval of a probability at a confidence level."""
+    """Return bounds at a confidence level of an event with log-odds `eta`, of its shape."""
     t = root_chi2_quantile(level)
     return expit(eta - t * below), expit(eta + t * above)
 

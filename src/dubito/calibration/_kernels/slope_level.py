@@ -18,9 +18,9 @@ from dubito._numerics.targets import RAW, shrunk_targets
 from dubito.calibration._kernels.slope_likelihood import (
     MAX_EXCESS,
     SlopeLikelihood,
-    distance_at,
     fit_likelihood,
     fit_without_maximum,
+    level_set,
     linear_term,
 )
 
@@ -69,20 +69,8 @@ def slope_interval(likelihoods: SlopeLevelLikelihoods, level: float) -> tuple[fl
     """Return the interval of slopes at a confidence level, whose upper end may be infinite."""
     t = root_chi2_quantile(level)
     excess = np.array([min(0.5 * t * t, MAX_EXCESS)])
-    ends = [_level_set(fit, excess) for fit in likelihoods]
-    return min(low for low, _ in ends), max(high for _, high in ends)
-
-
-def _level_set(fit: SlopeLikelihood, excess: FloatArray) -> tuple[float, float]:
-    """Return the ends of the level set at an excess (1,) of one likelihood."""
-    if fit.score_range == 0.0:  # constant scores exclude no slope
-        return 0.0, np.inf
-    down, _ = distance_at(fit.below, excess)
-    low = max(fit.slope - float(down[0]), 0.0)
-    if len(fit.above.coefficients) == 0:
-        return low, np.inf
-    up, _ = distance_at(fit.above, excess)
-    return low, fit.slope + float(up[0])
+    ends = [level_set(fit, excess) for fit in likelihoods]
+    return min(float(low[0]) for low, _ in ends), max(float(high[0]) for _, high in ends)
 
 
 def extreme_probabilities(

@@ -306,8 +306,8 @@ def _coefficients(knots: FloatArray, data: FloatArray) -> FloatArray:
 def _horner(coefficients: FloatArray, position: FloatArray) -> FloatArray:
     """Return the values of polynomials (m, degree + 1), each at its position (m,)."""
     value = coefficients[:, -1].copy()
-    for power in range(coefficients.shape[1] - 2, -1, -1):
-        value = value * position + coefficients[:, power]
+    for degree in range(coefficients.shape[1] - 2, -1, -1):
+        value = value * position + coefficients[:, degree]
     return value
 
 
@@ -360,3 +360,19 @@ def distance_at(curve: ExcessCurve, excess: FloatArray) -> tuple[FloatArray, Flo
     distance = np.where(excess <= 0, 0.0, distance)
     slope = np.where(beyond, np.inf, np.maximum(_horner(rate, position), 0.0) / width)
     return distance, slope
+
+
+def level_set(fit: SlopeLikelihood, excess: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of the sets of slopes whose excess is at most the given ones, each (m,).
+
+    The lower end is 0 where slope 0 is in the set; the upper one is infinite where no slope is
+    excluded: scores are constant, or the likelihood has no maximum.
+    """
+    if fit.score_range == 0.0:
+        return np.zeros_like(excess), np.full_like(excess, np.inf)
+    down, _ = distance_at(fit.below, excess)
+    low = np.maximum(fit.slope - down, 0.0)
+    if len(fit.above.coefficients) == 0:
+        return low, np.full_like(excess, np.inf)
+    up, _ = distance_at(fit.above, excess)
+    return low, fit.slope + up
