@@ -131,13 +131,13 @@ def refuse_zip_bombs(unpacked: int, packed: int, path: str) -> None:
     """Raise an error for a file that would unpack to far more memory than its size suggests."""
     if unpacked > max(MOST_BYTES, MOST_TIMES * packed):
         raise ModelFileError(
-            f"{path} has {packed:,} bytes but would unpack to {unpacked:,}. No honest model does; "
-            "it is not opened."
+            f"{path} has {packed:,} bytes but would unpack to {unpacked:,}. No real model does, "
+            "so it is not opened."
         )
 
 
-class Use(NamedTuple):
-    """One place in a schema where a type is named."""
+class TypeReference(NamedTuple):
+    """A place in a schema that names a type, of which loading would create an object."""
 
     name: str  # of the type, with its module
     loader: str  # the class of skops that would create the object
@@ -145,8 +145,8 @@ class Use(NamedTuple):
     file: str | None = None  # the member it is read from
 
 
-def read_uses(members: Mapping[str, bytes], path: str) -> list[Use]:
-    """Return every use of a type in the schema of a file, at any depth.
+def read_type_references(members: Mapping[str, bytes], path: str) -> list[TypeReference]:
+    """Return every reference to a type in the schema of a file, at any depth.
 
     skops creates no object without such an entry, so what is refused here is never created.
     """
@@ -163,13 +163,15 @@ def read_uses(members: Mapping[str, bytes], path: str) -> list[Use]:
         raise ModelFileError(
             f"{path} is not a model as dubito saves them: somebody changed its schema."
         )
-    return [_use(part) for part in parts if isinstance(part.get("__loader__"), str)]
+    return [_type_reference(part) for part in parts if isinstance(part.get("__loader__"), str)]
 
 
 def _refuse_other_protocols(schema: Any, path: str) -> None:
     protocol = schema.get("protocol") if isinstance(schema, dict) else None
     if type(protocol) is not int or protocol < OLDEST_PROTOCOL:
-        raise ModelFileError(f"{path} is not a model as dubito saves them: its schema is another.")
+        raise ModelFileError(
+            f"{path} is not a model as dubito saves them: its schema has another format."
+        )
 
 
 def _objects_of(schema: Any) -> list[dict[str, Any]]:
@@ -185,10 +187,10 @@ def _objects_of(schema: Any) -> list[dict[str, Any]]:
     return found
 
 
-def _use(part: dict[str, Any]) -> Use:
+def _type_reference(part: dict[str, Any]) -> TypeReference:
     name = f"{part.get('__module__')}.{part.get('__class__')}"
     file = part.get("file")
-    return Use(
+    return TypeReference(
         name,
         part["__loader__"],
         part.get("__id__") or f"unnumbered {id(part)}",

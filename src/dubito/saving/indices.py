@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from dubito.saving.trust import TREE, TREE_PREDICTOR
+from dubito.saving.trust import TREE, TREE_PREDICTOR, full_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -138,7 +138,7 @@ def _trees_of_one(owner: Any) -> list[Any] | None:
     if tree is None:  # not fitted
         return []
     n_features = _n_columns(owner)
-    if _full_name(tree) != TREE or tree.n_features != n_features or tree.node_count < 1:
+    if full_name(type(tree)) != TREE or tree.n_features != n_features or tree.node_count < 1:
         return None
     left, right = tree.children_left, tree.children_right
     return [tree] if _leads_to_leaves(left, right, tree.feature, left == -1, n_features) else None
@@ -154,7 +154,7 @@ def _trees_of_boosting(owner: Any) -> list[Any] | None:
     n_features = _n_columns(owner)
     trees = [tree for iteration in state["_predictors"] for tree in iteration]
     for tree in trees:
-        if _full_name(tree) != TREE_PREDICTOR or not len(nodes := tree.nodes):
+        if full_name(type(tree)) != TREE_PREDICTOR or not len(nodes := tree.nodes):
             return None
         leaf = nodes["is_leaf"] != 0
         columns = nodes["left"].astype(np.int64), nodes["right"].astype(np.int64)
@@ -201,7 +201,3 @@ def _n_columns(owner: Any) -> int:
     shadowed = any(callable(getattr(type(owner), name, None)) for name in state)
     n = state.get("n_features_in_")
     return -1 if shadowed or type(n) is not int else n
-
-
-def _full_name(thing: Any) -> str:
-    return f"{type(thing).__module__}.{type(thing).__qualname__}"

@@ -19,7 +19,7 @@ from dubito.saving.archive import (
     ModelFileError,
     checksum,
     pack_members,
-    read_uses,
+    read_type_references,
     read_zip,
     refuse_zip_bombs,
     unpack,
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from types import ModuleType
 
-    from dubito.saving.archive import Use
+    from dubito.saving.archive import TypeReference
 
     AnyPath = str | os.PathLike[str]
 
@@ -66,7 +66,7 @@ class Saved(NamedTuple):
     stamp: Stamp
 
 
-class _File(NamedTuple):
+class _ModelFile(NamedTuple):
     """A model file with a valid checksum: its bytes, its members and its stamp."""
 
     content: bytes
@@ -221,9 +221,9 @@ def load(path: AnyPath, *, trusted: Iterable[str | type] = ()) -> Saved:
     io = _skops_io()
     names = full_names(trusted)
     file = _read(path)
-    uses = read_uses(file.members, str(path))
-    _refuse_repetition(file, uses, str(path))
-    model = _constructed(io, file, uses, names, str(path))
+    references = read_type_references(file.members, str(path))
+    _refuse_repetition(file, references, str(path))
+    model = _constructed(io, file, references, names, str(path))
     _warn_of_other_versions(file.stamp, str(path))
     return Saved(model, file.stamp)
 
@@ -264,7 +264,7 @@ def read_stamp(path: AnyPath) -> Stamp:
     return _read(path).stamp
 
 
-def _read(path: AnyPath) -> _File:
+def _read(path: AnyPath) -> _ModelFile:
     content = read_zip(Path(path))
     members = unpack(content, str(path))
     if STAMP not in members:
@@ -277,7 +277,7 @@ def _read(path: AnyPath) -> _File:
         raise ModelFileError(
             f"{path} is damaged: its checksum is not that of its content. Get or make it again."
         )
-    return _File(content, members, from_raw(raw, str(path)))
+    return _ModelFile(content, members, from_raw(raw, str(path)))
 
 
 def _dumped(io: ModuleType, model: Any) -> bytes:
@@ -300,15 +300,23 @@ def _dumped(io: ModuleType, model: Any) -> bytes:
 
 
 def _constructed(
-    io: ModuleType, file: _File, uses: Sequence[Use], trusted: Sequence[str], path: str
+    io: ModuleType,
+    file: _ModelFile,
+    references: Sequence[TypeReference],
+    trusted: Sequence[str],
+    path: str,
 ) -> Any:
     """Return the model, after checking that all types named in the file are trusted."""
     from sklearn.exceptions import InconsistentVersionWarning  # noqa: PLC0415
 
-    trees = {use.number for use in uses if use.name in CHECKED and use.name not in trusted}
+    trees = {
+        reference.number
+        for reference in references
+        if reference.name in CHECKED and reference.name not in trusted
+    }
     try:
         untrusted = io.get_untrusted_types(data=file.content)
-        allowed = allowed_names(untrusted, uses, trusted, path)
+        allowed = allowed_names(untrusted, references, trusted, path)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InconsistentVersionWarning)  # `version_warning` follows
             model = io.loads(file.content, trusted=allowed)
@@ -321,7 +329,9 @@ def _constructed(
     except Exception as error:
         raise ModelFileError(_failure(error, file.stamp, path)) from error
     if not valid_trees:
-        raise ModelFileError(refusal(sorted({use.name for use in uses} & CHECKED.keys()), path))
+        raise ModelFileError(
+            refusal(sorted({reference.name for reference in references} & CHECKED.keys()), path)
+        )
     if not described:
         raise ModelFileError(
             f"{path} was not loaded: its stamp lists other classes or columns than its model "
@@ -330,9 +340,13 @@ def _constructed(
     return model
 
 
-def _refuse_repetition(file: _File, uses: Sequence[Use], path: str) -> None:
+def _refuse_repetition(file: _ModelFile, references: Sequence[TypeReference], path: str) -> None:
     """Raise an error for a file that reads its members so often that they would fill the memory."""
-    reads = {use.number: len(file.members.get(use.file, "")) for use in uses if use.file}
+    reads = {
+        reference.number: len(file.members.get(reference.file, ""))
+        for reference in references
+        if reference.file
+    }
     refuse_zip_bombs(sum(reads.values()), len(file.content), path)
 
 

@@ -20,7 +20,7 @@ from dubito.base import MethodAndParameter
 from dubito.calibration.responses import SOURCES
 from dubito.saving.archive import ModelFileError
 from dubito.saving.indices import has_valid_indices
-from dubito.saving.trust import refusal
+from dubito.saving.trust import full_name, refusal
 
 #: Attributes of any class that name methods to be called, and the names allowed.
 RESPONSES = frozenset(
@@ -120,8 +120,8 @@ def _refuse_odd_attributes(part: Any, name: str, path: str) -> None:
 
 def _refuse(path: str, why: str) -> NoReturn:
     raise ModelFileError(
-        f"{path} was not loaded: {why}. No fitted model is so; the file may have been made to do "
-        "harm."
+        f"{path} was not loaded: {why}. No fitted model is like that; the file may have been made "
+        "to do harm."
     )
 
 
@@ -135,13 +135,13 @@ def _problem(cls: type, name: str, value: Any) -> str | None:
         return f"an attribute {name!r}"
     own = {field.name for field in fields(cls)} if is_dataclass(cls) else set()
     if name not in own and _is_of_class(cls, name):
-        return f"a {name} of its own, in the place of that of its class"
+        return f"a {name} of its own, which hides that of its class"
     if name in RESPONSES and not _is_choice(value, _METHODS):
-        return f"the name of a method as its {name} that is none to predict by"
+        return f"a {name} that names no method to predict by"
     if name == "calibrator" and isinstance(value, str):
-        return None if value in CALIBRATORS else "the name of no calibrator"
+        return None if value in CALIBRATORS else "a calibrator that is not one of dubito's"
     if name in MEMBERS and not all(map(_is_member, _members(value))):
-        return f"something else than estimators as its {name}"
+        return f"a {name} that holds something else than estimators"
     return None
 
 
@@ -188,8 +188,3 @@ def limit_jobs(model: Any) -> None:
         n_jobs = getattr(part, "__dict__", {}).get("n_jobs")
         if isinstance(n_jobs, int | np.integer) and n_jobs > cores:
             part.n_jobs = -1
-
-
-def full_name(cls: type) -> str:
-    """Return a type's name with its module."""
-    return f"{cls.__module__}.{cls.__qualname__}"

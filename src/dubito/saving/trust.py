@@ -18,7 +18,7 @@ from dubito.saving.archive import ModelFileError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from dubito.saving.archive import Use
+    from dubito.saving.archive import TypeReference
 
 #: Valid full names of types. Anything else is not shown to the user, who might paste it.
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
@@ -211,7 +211,12 @@ def reviewed_names() -> frozenset[str]:
         for module, names in _REVIEWED.items()
         for name in names
     )
-    return frozenset(f"{kind.__module__}.{kind.__qualname__}" for kind in found if kind is not None)
+    return frozenset(full_name(cls) for cls in found if cls is not None)
+
+
+def full_name(cls: type) -> str:
+    """Return the name of a type with its module."""
+    return f"{cls.__module__}.{cls.__qualname__}"
 
 
 def model_class(name: str) -> type | None:
@@ -238,16 +243,16 @@ def loaders_of(name: str) -> frozenset[str]:
         return frozenset({"ObjectNode"})
     if name in HELPERS or name in CHECKED:
         return HELPERS.get(name) or CHECKED[name]
-    kind = model_class(name)
-    if kind is None:
+    cls = model_class(name)
+    if cls is None:
         return frozenset()
     # A class with its own __reduce__, as DichotomyTree, checks its arguments when it is called.
-    called = any("__reduce__" in vars(base) for base in kind.__mro__ if base is not object)
+    called = any("__reduce__" in vars(base) for base in cls.__mro__ if base is not object)
     return _BY_STATE | {_BY_CALL} if called else _BY_STATE
 
 
 def allowed_names(
-    untrusted: Iterable[str], uses: Sequence[Use], trusted: Sequence[str], path: str
+    untrusted: Iterable[str], references: Sequence[TypeReference], trusted: Sequence[str], path: str
 ) -> list[str]:
     """Return the types to load beyond those skops trusts, or raise an error.
 
@@ -255,8 +260,12 @@ def allowed_names(
     that are not found here.
     """
     names = set(untrusted)
-    found = {use.name for use in uses}
-    refused = {use.name for use in uses if not _is_allowed(use, skops_trusts=use.name not in names)}
+    found = {reference.name for reference in references}
+    refused = {
+        reference.name
+        for reference in references
+        if not _is_allowed(reference, skops_trusts=reference.name not in names)
+    }
     refused |= names - found
     refused -= set(trusted)
     if any(name.startswith(_WITH_TREES) for name in refused):
@@ -267,20 +276,20 @@ def allowed_names(
     return sorted(names)
 
 
-def _is_allowed(use: Use, *, skops_trusts: bool) -> bool:
-    if use.loader == "JsonNode" or use.name in _PLAIN.get(use.loader, ()):
+def _is_allowed(reference: TypeReference, *, skops_trusts: bool) -> bool:
+    if reference.loader == "JsonNode" or reference.name in _PLAIN.get(reference.loader, ()):
         return True
-    if skops_trusts and _LOSSES.get(use.name.rpartition(".")[0]) == use.loader:
+    if skops_trusts and _LOSSES.get(reference.name.rpartition(".")[0]) == reference.loader:
         return True
-    return use.loader in loaders_of(use.name)
+    return reference.loader in loaders_of(reference.name)
 
 
 def refusal(names: Sequence[str], path: str, why: str | None = None) -> str:
     """Return the message that names untrusted types and, where reasonable, how to allow them."""
     if not all(map(_NAME.fullmatch, names)):
         return (
-            f"{path} was not loaded: it names what has no name in Python. The file may have been "
-            "made to do harm."
+            f"{path} was not loaded: it names what cannot be a name in Python. The file may have "
+            "been made to do harm."
         )
     named = ", ".join(names)
     found = f"{path} was not loaded: {why or f'it names {named}'}."
@@ -288,8 +297,8 @@ def refusal(names: Sequence[str], path: str, why: str | None = None) -> str:
         return f"{found} No model needs that; the file may have been made to do harm."
     if any(name.partition(".")[0] == "dubito" for name in names):
         return (
-            f"{found} This dubito saves no model so: the file comes from another version of it, or "
-            "somebody changed it. Fit the model again."
+            f"{found} This version of dubito saves no such model: the file comes from another "
+            "version, or somebody changed it. Fit the model again."
         )
     flags = " ".join(f"--trust {name}" for name in names)
     return (
@@ -305,7 +314,4 @@ def full_names(trusted: Any) -> list[str]:
             "trusted must be a list of types or of their full names, as in "
             f"['xgboost.sklearn.XGBClassifier']. Got {trusted!r} instead."
         )
-    return [
-        f"{item.__module__}.{item.__qualname__}" if isinstance(item, type) else str(item)
-        for item in trusted
-    ]
+    return [full_name(item) if isinstance(item, type) else str(item) for item in trusted]
