@@ -299,16 +299,16 @@ COST = "reject_cost"
 _OUTLINE: dict[str, Any] = {"stroke": "var(--page)", "strokeWidth": 1.5}
 
 
-def error_reject(rejecting: dict[str, Any], drawn: int) -> dict[str, Any]:
+def error_reject(declining: dict[str, Any], drawn: int) -> dict[str, Any]:
     """Return error-reject curves; the slider moves a point along each."""
-    methods = len(rejecting["methods"][:drawn])
+    methods = len(declining["methods"][:drawn])
     curves = [
         {"method": i, **rounded(point)}
-        for i, method in enumerate(rejecting["methods"][:drawn])
+        for i, method in enumerate(declining["methods"][:drawn])
         for point in method["curve"]
     ]
     axis, title = alt.Axis(format="%", tickCount=5), "Wrong among the decided"
-    scale = alt.Scale(domain=[0, _highest(rejecting["methods"][:drawn])], clamp=True)
+    scale = alt.Scale(domain=[0, _highest(declining["methods"][:drawn])], clamp=True)
     y = alt.Y("error:Q", axis=axis, scale=scale, title=title)
     x = alt.X(
         "declined:Q",
@@ -341,8 +341,8 @@ def error_reject(rejecting: dict[str, Any], drawn: int) -> dict[str, Any]:
         points.encode(shape=method_shapes(methods), tooltip=_slider_tooltip()),
         words.encode(text="text:N"),
     )
-    data = {"curves": curves, "stops": _slider_data(rejecting, drawn)}
-    return specification(layers.add_params(_slider(rejecting)), data)
+    data = {"curves": curves, "stops": _slider_data(declining, drawn)}
+    return specification(layers.add_params(_slider(declining)), data)
 
 
 def _highest(methods: list[dict[str, Any]]) -> float:
@@ -353,9 +353,9 @@ def _highest(methods: list[dict[str, Any]]) -> float:
     return min(1.05 * max([*errors, *limits, 0.01]), 1.0)
 
 
-def cost_curves(rejecting: dict[str, Any], drawn: int) -> dict[str, Any]:
+def cost_curves(declining: dict[str, Any], drawn: int) -> dict[str, Any]:
     """Return mean cost over the cost of declining, beside the cost of never declining."""
-    methods = len(rejecting["methods"][:drawn])
+    methods = len(declining["methods"][:drawn])
     x = alt.X(
         "cost:Q",
         scale=alt.Scale(domain=[0, 1]),
@@ -376,25 +376,25 @@ def cost_curves(rejecting: dict[str, Any], drawn: int) -> dict[str, Any]:
         .encode(x=x, color=alt.value("currentColor")),
         points.encode(y=y, shape=method_shapes(methods), tooltip=_slider_tooltip()),
     )
-    cost = alt.param(name=COST, value=rejecting["start"])
-    return specification(layers.add_params(cost), {"stops": _slider_data(rejecting, drawn)})
+    cost = alt.param(name=COST, value=declining["start"])
+    return specification(layers.add_params(cost), {"stops": _slider_data(declining, drawn)})
 
 
-def _slider(rejecting: dict[str, Any]) -> Any:
+def _slider(declining: dict[str, Any]) -> Any:
     return alt.param(
         name=COST,
-        value=rejecting["start"],
+        value=declining["start"],
         bind=alt.binding_range(
-            min=0, max=1, step=rejecting["step"], name="Cost of declining ", element="#cost-slider"
+            min=0, max=1, step=declining["step"], name="Cost of declining ", element="#cost-slider"
         ),
     )
 
 
-def _slider_data(rejecting: dict[str, Any], drawn: int) -> list[dict[str, Any]]:
+def _slider_data(declining: dict[str, Any], drawn: int) -> list[dict[str, Any]]:
     """Return the data of each method at each cost of the slider."""
     values = []
-    for i, method in enumerate(rejecting["methods"][:drawn]):
-        columns = (rejecting["costs"], method["declined"], method["error"], method["cost"])
+    for i, method in enumerate(declining["methods"][:drawn]):
+        columns = (declining["costs"], method["declined"], method["error"], method["cost"])
         for cost, declined, error, mean in zip(*columns, strict=True):
             values.append(
                 rounded(

@@ -16,9 +16,9 @@ from dubito._validation import (
 from dubito.decision.rejection import STRATEGIES, reject
 from dubito.report.classes import collect_confusions, collect_coverage, collect_sets
 from dubito.report.measures import (
+    collect_declining,
     collect_numbers,
     collect_percentages,
-    collect_rejecting,
     collect_reliability,
 )
 from dubito.report.predictions import (
@@ -138,8 +138,8 @@ def collect(  # noqa: PLR0913 - keyword options
     ]
     labels = distinct_names(rows.classes.tolist())
     numbers = collect_numbers(methods, rows, random_state)
-    rejecting = collect_rejecting(methods, rows, strategy, cost)
-    declined = _declined(methods[0], strategy, rejecting["start"])
+    declining = collect_declining(methods, rows, strategy, cost)
+    declined = _declined(methods[0], strategy, declining["start"])
     wrong = collect_percentages(methods[0], rows, numbers)
     covered = collect_coverage(methods[0], rows, labels, coverage)
     familiar = collect_familiarity(methods[0], rows, labels, doubtful_rows)
@@ -155,9 +155,9 @@ def collect(  # noqa: PLR0913 - keyword options
         "methods": shown,
         "has_bounds": [outputs.has_bounds for outputs in methods],
         "bounds": [outputs.meaning._asdict() for outputs in methods],
-        "summary": collect_summary(len(rows), numbers, rejecting, [wrong, covered, familiar]),
+        "summary": collect_summary(len(rows), numbers, declining, [wrong, covered, familiar]),
         "percentages": wrong,
-        "rejecting": rejecting,
+        "rejecting": declining,
         "reliability": collect_reliability(methods, rows, labels),
         "sets": collect_sets(methods[0], rows),
         "confusions": collect_confusions(methods[0], rows, labels),

@@ -16,19 +16,19 @@ MOST_ROWS_IN_TABLE = 60
 
 def make_figures(collected: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Return the figures by name, without those that have nothing to show."""
-    rejecting, reliability = collected["rejecting"], collected["reliability"]
+    declining, reliability = collected["rejecting"], collected["reliability"]
     figures = {
         "error_reject": _figure(
             "Errors left as more cases are declined",
             "Line chart",
-            _describe_rejecting(collected),
-            charts.error_reject(rejecting, MOST_METHODS),
+            _describe_declining(collected),
+            charts.error_reject(declining, MOST_METHODS),
         ),
         "costs": _figure(
             "What a case costs",
             "Line chart over the cost of declining",
             _describe_costs(collected),
-            charts.cost_curves(rejecting, MOST_METHODS),
+            charts.cost_curves(declining, MOST_METHODS),
         ),
         "reliability": _figure(
             "All classes: the one it predicts",
@@ -90,7 +90,7 @@ def _figure(
     }
 
 
-def _describe_rejecting(collected: dict[str, Any]) -> list[str]:
+def _describe_declining(collected: dict[str, Any]) -> list[str]:
     sentences = []
     for method in collected["rejecting"]["methods"][:MOST_METHODS]:
         curve = method["curve"]
@@ -103,12 +103,12 @@ def _describe_rejecting(collected: dict[str, Any]) -> list[str]:
 
 
 def _describe_costs(collected: dict[str, Any]) -> list[str]:
-    rejecting = collected["rejecting"]
-    at, start = rejecting["costs"].index(rejecting["start"]), rejecting["start"]
+    declining = collected["rejecting"]
+    at, start = declining["costs"].index(declining["start"]), declining["start"]
     return [
         f"{method['name']}: {money(method['cost'][at])} where declining costs {start:g}, "
         f"{money(method['never'])} when nothing is declined."
-        for method in rejecting["methods"][:MOST_METHODS]
+        for method in declining["methods"][:MOST_METHODS]
     ]
 
 
@@ -192,4 +192,4 @@ def _confusions_table(confusions: dict[str, Any]) -> dict[str, Any]:
 
 def _sets_table(sets: dict[str, Any]) -> dict[str, Any]:
     rows = [[bar["size"], f"{bar['rows']:,}", f"{bar['held']:,}"] for bar in sets["bars"]]
-    return {"head": ["Classes left open", "Cases", "Holding the true class"], "rows": rows}
+    return {"head": ["Classes left open", "Cases", "Containing the true class"], "rows": rows}

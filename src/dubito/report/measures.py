@@ -196,7 +196,7 @@ def slider_costs(cost: float) -> tuple[FloatArray, float, float]:
     return np.arange(round(1 / step) + 1) / round(1 / step), step, start
 
 
-def collect_rejecting(
+def collect_declining(
     methods: list[ModelOutputs], rows: LabelledRows, strategy: str, cost: float
 ) -> dict[str, Any]:
     """Return the fraction declined, the error of the rest and the mean cost, by cost and method."""
@@ -213,19 +213,19 @@ def _costs_of_method(
     outputs: ModelOutputs, rows: LabelledRows, strategy: str, costs: FloatArray
 ) -> dict[str, Any]:
     confidence = outputs.confidence(strategy)
-    prices = reject_cost_curve(rows.column, outputs.predicted, confidence, costs=costs)
-    decided = np.round((1 - prices.rejection) * len(rows))
-    wrong = np.round(prices.error * len(rows))
+    by_cost = reject_cost_curve(rows.column, outputs.predicted, confidence, costs=costs)
+    decided = np.round((1 - by_cost.rejection) * len(rows))
+    wrong = np.round(by_cost.error * len(rows))
     low, high = _error_interval(wrong, decided)
     return {
         "name": outputs.name,
         "strategy": outputs.strategy(strategy),
         "never": float(np.mean(outputs.predicted != rows.column)),
-        "declined": prices.rejection.tolist(),
-        "error": [plain(1 - accuracy) for accuracy in prices.accuracy],
+        "declined": by_cost.rejection.tolist(),
+        "error": [plain(1 - accuracy) for accuracy in by_cost.accuracy],
         "low": [plain(bound) for bound in low],
         "high": [plain(bound) for bound in high],
-        "cost": prices.mean_cost.tolist(),
+        "cost": by_cost.mean_cost.tolist(),
         "curve": _error_reject_points(outputs, rows, confidence),
     }
 

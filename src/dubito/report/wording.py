@@ -126,7 +126,7 @@ def distinct_names(names: Any) -> list[str]:
 def collect_summary(
     n: int,
     numbers: list[dict[str, Any]],
-    rejecting: dict[str, Any],
+    declining: dict[str, Any],
     parts: list[dict[str, Any] | None],
 ) -> dict[str, Any]:
     """Return the sentences of the summary and the numbers in them, for the first method.
@@ -134,8 +134,8 @@ def collect_summary(
     `parts` are further results with a sentence each under "line"; None if not applicable.
     """
     right = next(row["cells"][0] for row in numbers if row["key"] == "accuracy")
-    method, cost = rejecting["methods"][0], rejecting["start"]
-    at = rejecting["costs"].index(cost)
+    method, cost = declining["methods"][0], declining["start"]
+    at = declining["costs"].index(cost)
     outcome = {
         "reject_cost": cost,
         "declined": method["declined"][at],
@@ -226,19 +226,19 @@ def familiarity_line(unfamiliar: int, n: int, rate: float) -> str:
 
 def slider_texts(collected: dict[str, Any]) -> dict[str, Any]:
     """Return, for every cost of the slider, the first method's sentence and all table cells."""
-    rejecting = collected["rejecting"]
-    first, n = rejecting["methods"][0], collected["rows"]
+    declining = collected["rejecting"]
+    first, n = declining["methods"][0], collected["rows"]
     return {
-        "step": rejecting["step"],
-        "start": rejecting["costs"].index(rejecting["start"]),
+        "step": declining["step"],
+        "start": declining["costs"].index(declining["start"]),
         "judged": _compared_quantity(collected["bounds"][0], first["strategy"]),
         "never": money(first["never"]),
         "words": [
-            _slider_sentence(first, cost, at, n) for at, cost in enumerate(rejecting["costs"])
+            _slider_sentence(first, cost, at, n) for at, cost in enumerate(declining["costs"])
         ],
         "cells": [
-            [cell for method in rejecting["methods"] for cell in _slider_cells(method, at)]
-            for at in range(len(rejecting["costs"]))
+            [cell for method in declining["methods"] for cell in _slider_cells(method, at)]
+            for at in range(len(declining["costs"]))
         ],
     }
 
