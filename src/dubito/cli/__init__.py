@@ -50,9 +50,9 @@ def build_app() -> typer.Typer:
     """Return the application with all commands."""
     import typer  # noqa: PLC0415 - an extra
 
-    from dubito.cli.console import Commands, about, guarded  # noqa: PLC0415
+    from dubito.cli.console import CommandGroup, about, guarded  # noqa: PLC0415
 
-    app = typer.Typer(cls=Commands, add_completion=False, pretty_exceptions_enable=False)
+    app = typer.Typer(cls=CommandGroup, add_completion=False, pretty_exceptions_enable=False)
     app.callback()(about)
     for name in COMMANDS:
         module = import_module(f"dubito.cli.{name}")

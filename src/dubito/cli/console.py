@@ -49,7 +49,7 @@ class CliError(Exception):
         self.code = code
 
 
-class Commands(typer.core.TyperGroup):
+class CommandGroup(typer.core.TyperGroup):
     """All commands; usage errors are one line, and without arguments the help is shown."""
 
     def main(self, *args: Any, **settings: Any) -> Any:

@@ -1,4 +1,7 @@
-"""Decisions on rows as columns of a table: class, probabilities, bounds, sets and rejection."""
+"""Decisions on rows as columns of a table: class, probabilities, bounds, set, and declined or not.
+
+The columns and counts of declined rows are called "rejected", as in `dubito.decision.reject`.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,7 @@ class PredictOptions:
     Parameters
     ----------
     cost : float or None
-        Cost of rejecting; None for no rejection.
+        Cost of declining a row; None if all rows are decided.
     strategy : str
         Strategy of `dubito.decision.reject`.
     rule : str or None
@@ -74,7 +77,7 @@ class PredictOptions:
 
 
 class DecisionMaker:
-    """Computes the output columns of chunks of rows, and counts rejected and unfamiliar rows.
+    """Computes the output columns of chunks of rows, and counts declined and unfamiliar rows.
 
     Parameters
     ----------

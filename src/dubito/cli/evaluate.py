@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path  # noqa: TC003 - typer reads it
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dubito.cli.console import Console, check_fraction_option
 from dubito.cli.options import (  # noqa: TC001 - typer reads them
+    Compare,
     Coverage,
     Json,
     Label,
     Level,
+    Model,
     Quiet,
     Seed,
+    Test,
     Trust,
 )
 
@@ -23,14 +25,11 @@ if TYPE_CHECKING:
 
 
 def evaluate(  # noqa: PLR0913 - a command's options
-    model: Annotated[Path, typer.Argument(help="A model saved by dubito.")],
-    test: Annotated[Path, typer.Argument(help="CSV or Parquet: rows it has not seen, labelled.")],
+    model: Model,
+    test: Test,
     *,
     label: Label = None,
-    compare: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="MODEL", help="Another model to put beside it; may be repeated."),
-    ] = None,
+    compare: Compare = None,
     level: Level = None,
     coverage: Coverage = None,
     n_boot: Annotated[
@@ -43,9 +42,9 @@ def evaluate(  # noqa: PLR0913 - a command's options
 ) -> None:
     """Measure a model on rows it was not fitted on.
 
-    Each measure comes with a 95% interval: between its ends it varies when the rows are drawn
-    anew. The column of labels is the one the model was fitted with, unless --label names another.
-    Of conformal models, the promised and the observed coverage are printed too.
+    Each measure has a 95% interval: how far it may differ for other rows of the same kind. The
+    column of labels is the one the model was fitted with, unless --label names another. For
+    conformal models, the promised and the observed coverage are printed too.
     """
     check_fraction_option("--level", level)
     check_fraction_option("--coverage", coverage)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dubito.cli.console import CliError, Console, check_fraction_option, did_you_mean
-from dubito.cli.options import Json, Level, Quiet, Trust  # noqa: TC001 - typer reads them
+from dubito.cli.options import Json, Level, Model, Quiet, Trust  # noqa: TC001 - typer reads them
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ GIVEN = "as given"
 
 
 def explain(
-    model: Annotated[Path, typer.Argument(help="A model saved by dubito.")],
+    model: Model,
     what: Annotated[
         list[str],
         typer.Argument(

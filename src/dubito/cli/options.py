@@ -10,6 +10,12 @@ import typer
 #: Metavar of flags: the help shows no value.
 FLAG = ""
 
+Model = Annotated[Path, typer.Argument(help="A model saved by dubito.")]
+Test = Annotated[Path, typer.Argument(help="CSV or Parquet: labelled rows the model has not seen.")]
+Compare = Annotated[
+    list[Path] | None,
+    typer.Option(metavar="MODEL", help="Another model to compare with; may be repeated."),
+]
 Label = Annotated[
     str | None, typer.Option("--label", "-y", metavar="COLUMN", help="Column of the true labels.")
 ]
@@ -48,10 +54,10 @@ Coverage = Annotated[
     float | None,
     typer.Option(
         metavar="FRACTION",
-        help="How often sets contain the true class; for conformal models, 0.9 by default.",
+        help="Of conformal models: how often sets contain the true class, 0.9 by default.",
     ),
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of everything that is drawn by chance.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")]
 Trust = Annotated[
     list[str] | None,
     typer.Option(

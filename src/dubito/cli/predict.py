@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from dubito.cli.console import CliError, Console, check_fraction_option, check_option
-from dubito.cli.options import Coverage, Force, Json, Level, Quiet, Trust
+from dubito.cli.options import Coverage, Force, Json, Level, Model, Quiet, Trust
 
 #: Rules of `dubito.decision.choose_set` and strategies of `dubito.decision.reject`. They are listed
 #: again because importing `dubito.decision` would slow `dubito --help`; a test compares the lists.
@@ -18,7 +18,7 @@ OUTPUTS = ("proba", "bounds", "set", "familiarity")
 
 
 def predict(  # noqa: PLR0913 - a command's options
-    model: Annotated[Path, typer.Argument(help="Model file.")],
+    model: Model,
     table: Annotated[Path, typer.Argument(help="Rows to decide on: CSV or Parquet.")],
     *,
     output: Annotated[
@@ -36,17 +36,17 @@ def predict(  # noqa: PLR0913 - a command's options
         float | None,
         typer.Option(
             min=0,
-            help="Cost of handing a row to a person, where a wrong answer costs 1: adds the "
-            "column 'rejected'.",
+            help="What it costs to decline a row, as to ask a person, where a wrong answer costs "
+            "1; adds the column 'rejected'.",
         ),
     ] = None,
     strategy: Annotated[
         str,
         typer.Option(
             metavar="NAME",
-            help=f"Which risk counts for rejecting: one of {', '.join(STRATEGIES)}. "
-            "pessimistic rejects more rows, as insurance against bounds that are wide. Models "
-            "without bounds go by their probabilities.",
+            help="Which risk decides whether a row is declined: one of "
+            f"{', '.join(STRATEGIES)}. pessimistic declines more rows, as insurance against wide "
+            "bounds. Models without bounds use their probabilities.",
         ),
     ] = "pignistic",
     rule: Annotated[
@@ -70,12 +70,12 @@ def predict(  # noqa: PLR0913 - a command's options
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Decide on each row: class, probabilities, bounds, and whether to doubt.
+    """Decide on each row: class, probabilities, bounds, set of classes, and whether to decline it.
 
     Columns: row (from 0), those kept, prediction (the most probable class), p_CLASS, lower_CLASS
     and upper_CLASS (with --level after a column level), set (classes that could be the best
     answer, with | between; of conformal models, sets with the coverage asked for), set_size,
-    familiarity (of models trained with --novelty), and rejected.
+    familiarity (of models trained with --novelty), and rejected (whether the row is declined).
     """
     check_option("--strategy", strategy, STRATEGIES)
     check_option("--rule", rule, RULES)

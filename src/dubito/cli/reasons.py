@@ -73,7 +73,7 @@ class RowOutputs(NamedTuple):
 
 
 #: A part of an explanation: lines of text, and the same content for JSON.
-Finding = tuple[list[str], dict[str, Any]]
+ExplanationPart = tuple[list[str], dict[str, Any]]
 
 
 def explain_rows(
@@ -119,7 +119,7 @@ def explain_rows(
 
 
 def _explain_row(saved: Saved, outputs: RowOutputs, row: pd.Series) -> tuple[str, dict[str, Any]]:
-    parts = [_prediction(outputs), *(find(outputs) for find in _REASONS), _unseen(saved, row)]
+    parts = [_prediction(outputs), *(reason(outputs) for reason in _REASONS), _unseen(saved, row)]
     lines = [line for text, _ in parts for line in text]
     facts: dict[str, Any] = {
         "row": outputs.name if isinstance(outputs.name, str) else int(outputs.name)
@@ -129,7 +129,7 @@ def _explain_row(saved: Saved, outputs: RowOutputs, row: pd.Series) -> tuple[str
     return "\n".join(lines), facts
 
 
-def _prediction(outputs: RowOutputs) -> Finding:
+def _prediction(outputs: RowOutputs) -> ExplanationPart:
     """Return the most probable classes and, with bounds, the doubt about the first."""
     order = np.argsort(-outputs.proba, kind="stable")[:MOST_LISTED].tolist()
     best = outputs.classes[outputs.best]
@@ -215,7 +215,7 @@ def _other_classes(outputs: RowOutputs) -> list[str]:
     )
 
 
-def _evidence(outputs: RowOutputs) -> Finding:
+def _evidence(outputs: RowOutputs) -> ExplanationPart:
     """Return the weights of evidence, of models that have them."""
     if not hasattr(outputs.inner, "explain"):
         return [], {}
@@ -240,7 +240,7 @@ def _evidence(outputs: RowOutputs) -> Finding:
     heading = (
         f"The evidence{before} (ignorance: what the values of this row leave open between all "
         "classes, as average values do; conflict: how far they contradict each other; neither "
-        "counts the rows that were seen):"
+        "depends on how many such rows were seen):"
     )
     lines = [heading, explanation.text()]
     if calibrated:
@@ -253,7 +253,7 @@ def _evidence(outputs: RowOutputs) -> Finding:
     return lines, facts
 
 
-def _imprecision(outputs: RowOutputs) -> Finding:
+def _imprecision(outputs: RowOutputs) -> ExplanationPart:
     """Return the imprecision at which other classes could be best, of imprecise discriminants."""
     last_step = outputs.last_step
     if not hasattr(last_step, "critical_c"):
@@ -277,7 +277,7 @@ def _imprecision(outputs: RowOutputs) -> Finding:
     return [line], {"imprecision": float(last_step.c_), "critical_c": facts}
 
 
-def _splits(outputs: RowOutputs) -> Finding:
+def _splits(outputs: RowOutputs) -> ExplanationPart:
     """Return the splits from the root to the most probable class, of nested dichotomies."""
     if not hasattr(outputs.last_step, "tree_"):
         return [], {}
@@ -297,7 +297,7 @@ def _splits(outputs: RowOutputs) -> Finding:
     return lines, {"splits": facts}
 
 
-def _trees(outputs: RowOutputs) -> Finding:
+def _trees(outputs: RowOutputs) -> ExplanationPart:
     """Return how many trees agree, of ensembles of nested dichotomies."""
     trees = getattr(outputs.last_step, "estimators_", None)
     if not trees or not all(hasattr(tree, "tree_") for tree in trees):
@@ -310,7 +310,7 @@ def _trees(outputs: RowOutputs) -> Finding:
     }
 
 
-def _members(outputs: RowOutputs) -> Finding:
+def _members(outputs: RowOutputs) -> ExplanationPart:
     """Return the prediction of each member and their conflict, of a fusion."""
     last_step = outputs.last_step
     if not (hasattr(last_step, "members_") and hasattr(last_step, "conflict")):
@@ -333,7 +333,7 @@ def _members(outputs: RowOutputs) -> Finding:
     return lines, {"members": facts, "conflict": conflict}
 
 
-def _familiarity(outputs: RowOutputs) -> Finding:
+def _familiarity(outputs: RowOutputs) -> ExplanationPart:
     """Return how similar the row is to the training rows, of novelty-aware models."""
     if not is_novelty_aware(outputs.model):
         return [], {}
@@ -344,13 +344,13 @@ def _familiarity(outputs: RowOutputs) -> Finding:
         else "like rows it was trained on"
     )
     line = (
-        f"Familiarity {familiarity:.3f}, {verdict} (of ordinary rows, such a fraction is as "
-        "unusual or more)."
+        f"Familiarity {familiarity:.3f}, {verdict} (this fraction of ordinary rows is as unusual "
+        "or more so)."
     )
     return [line], {"familiarity": familiarity, "unfamiliar": familiarity < rate}
 
 
-_REASONS: tuple[Callable[[RowOutputs], Finding], ...] = (
+_REASONS: tuple[Callable[[RowOutputs], ExplanationPart], ...] = (
     _familiarity,
     _evidence,
     _imprecision,
@@ -360,7 +360,7 @@ _REASONS: tuple[Callable[[RowOutputs], Finding], ...] = (
 )
 
 
-def _unseen(saved: Saved, row: pd.Series) -> Finding:
+def _unseen(saved: Saved, row: pd.Series) -> ExplanationPart:
     """Return notes on text values that were not in the training rows."""
     known = saved.stamp.options.get("values", {})
     unseen = {

@@ -1,4 +1,4 @@
-"""`dubito report`: one HTML page on how far a saved model can be trusted."""
+"""`dubito report`: an HTML page on how far a saved model can be trusted."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ import typer
 
 from dubito.cli.console import CliError, Console, check_fraction_option
 from dubito.cli.options import (  # noqa: TC001 - typer reads them
+    Compare,
     Coverage,
     Force,
     Json,
     Label,
     Level,
+    Model,
     Output,
     Quiet,
     Seed,
+    Test,
     Trust,
 )
 
 
 def report(  # noqa: PLR0913 - a command's options
-    model: Annotated[Path, typer.Argument(help="A model saved by dubito.")],
-    test: Annotated[Path, typer.Argument(help="CSV or Parquet: rows it has not seen, labelled.")],
+    model: Model,
+    test: Test,
     *,
     label: Label = None,
     output: Output = None,
-    compare: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="MODEL", help="Another model to put beside it; may be repeated."),
-    ] = None,
+    compare: Compare = None,
     reject_cost: Annotated[
         float,
         typer.Option(min=0, max=1, help="What asking a person costs where a mistake costs 1."),
@@ -42,7 +42,8 @@ def report(  # noqa: PLR0913 - a command's options
         str | None,
         typer.Option(
             metavar="COLUMN",
-            help="Column to call rows by on the page, such as an id; else they count from 0.",
+            help="Column of the names of the rows on the page, such as an id; by default rows are "
+            "numbered from 0.",
         ),
     ] = None,
     seed: Seed = 0,
@@ -51,7 +52,7 @@ def report(  # noqa: PLR0913 - a command's options
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Write an HTML page about a model: how often right, how often it doubts, what doubt buys.
+    """Write an HTML page about a model: how often it is right, when it doubts, what that saves.
 
     The page needs no network and can be sent by mail. The column of labels is the one the model
     was fitted with, unless --label names another. It needs the extra "report" of the package.

@@ -38,7 +38,7 @@ def reproduce(
     ] = False,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes to use.")] = None,
     out: Annotated[
-        Path | None, typer.Option(help="The same with a folder of your own for finished parts.")
+        Path | None, typer.Option(help="Like --resume, with another folder for finished parts.")
     ] = None,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", metavar=FLAG, help="No progress bar.")
@@ -46,8 +46,8 @@ def reproduce(
 ) -> None:
     """Run a paper's experiments and print its table beside ours, or simulations of validity.
 
-    p0 to p4 are the papers. validity are simulations with a known truth: how often bounds hold the
-    true probability, and sets the true label.
+    p0 to p4 are the papers. validity has simulations with a known truth: how often bounds contain
+    the true probability, and sets the true label.
 
     Without --resume and --out all of it is computed anew. Interrupt it at any time: what is
     finished is kept, and the last line prints how to go on.

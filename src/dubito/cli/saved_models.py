@@ -186,7 +186,7 @@ def compute_outputs(
             raise CliError(
                 f"{path} has more than {MOST_CELLS // len(saved.stamp.classes):,} rows, whose "
                 f"probabilities of {len(saved.stamp.classes):,} classes would not fit into memory. "
-                "Take a part of the rows: a sample tells as much."
+                "Take a random sample of the rows."
             )
         with naming_file_in_errors(path):
             part = [chunk.y, saved.model.predict_proba(chunk.X)]

@@ -47,7 +47,7 @@ def train(  # noqa: PLR0913 - a command's options
     columns: Columns = None,
     output: Output = None,
     cv: Annotated[
-        int, typer.Option(min=0, help="Folds to measure the model by; 0 does not measure.")
+        int, typer.Option(min=0, help="Folds of the cross-validation behind the numbers; 0: none.")
     ] = 5,
     set_aside: Annotated[
         Path | None,
@@ -65,7 +65,9 @@ def train(  # noqa: PLR0913 - a command's options
     ] = False,
     as_classes: Annotated[
         bool,
-        typer.Option("--as-classes", metavar=FLAG, help="Take numbers for classes, however many."),
+        typer.Option(
+            "--as-classes", metavar=FLAG, help="Take numbers for classes, however many they are."
+        ),
     ] = False,
     conformal: Annotated[
         bool,
@@ -80,7 +82,7 @@ def train(  # noqa: PLR0913 - a command's options
         typer.Option(
             "--novelty",
             metavar=FLAG,
-            help="Notice rows unlike those of the training, and widen their bounds: predict then "
+            help="Detect rows unlike those of the training, and widen their bounds: predict then "
             "writes the familiarity of each row.",
         ),
     ] = False,
@@ -91,10 +93,10 @@ def train(  # noqa: PLR0913 - a command's options
 ) -> None:
     """Train a model on a table, measure it on rows it has not seen, and save it.
 
-    Numbers are standardised where the model wants it and texts become one feature for each value,
-    all inside the saved model: `dubito predict` takes tables like this one. A text that training
-    had not counts as none of those it had. Columns that count the rows, hold one value only or a
-    different text almost everywhere are left out, and listed.
+    Numbers are standardised where the model needs it, and a column of texts becomes one feature
+    for each text, all inside the saved model: `dubito predict` takes tables like this one. A text
+    that did not occur in training counts as none of those that did. Columns that number the rows,
+    hold one value only, or hold a different text in almost every row are left out, and listed.
     """
     console = Console(quiet=quiet, json=json)
     recipe = _recipe(model)
