@@ -97,6 +97,11 @@ def labelled(values: Any) -> Mapping[Any, Any] | None:
     return mapping
 
 
+def n_rows(X: Any) -> int:
+    """Return the number of rows of an array, sparse matrix, data frame or list."""
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
 def check_rows_match(name: str, n: int, other: str, m: int) -> None:
     """Raise an error for arrays with different numbers of rows."""
     if n != m:

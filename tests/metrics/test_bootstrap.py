@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import norm
 
 from dubito.metrics import bootstrap, smooth_calibration_error
-from dubito.metrics.bootstrap import CalibrationError, Resampled
+from dubito.metrics.bootstrap import CalibrationErrorMetric, ResampledMetric
 from dubito.metrics.forecasts import read_forecasts, top_event
 
 
@@ -40,11 +40,15 @@ def test_an_excess_that_chance_explains_may_be_none():
 
 def test_limits_stay_in_range_and_hold_the_value():
     excess = bootstrap.Excess(lambda w: np.full((1, w.shape[1]), 0.9), lambda e: np.abs(e[0]))
-    error = CalibrationError(0.9, excess, np.ones(1))
+    error = CalibrationErrorMetric(0.9, excess, np.ones(1))
     assert error.estimate(np.linspace(0.4, 1.4, 99)[None], 0.95).high == 1
     low, value, high = 0.5, 0.5, 0.75
-    assert Resampled(value, None).estimate(np.array([0.6, 0.75]), 0.95) == (value, low, high)
-    assert Resampled(value, None).estimate(np.array([0.25, 0.4]), 0.95) == (value, 0.25, value)
+    assert ResampledMetric(value, None).estimate(np.array([0.6, 0.75]), 0.95) == (value, low, high)
+    assert ResampledMetric(value, None).estimate(np.array([0.25, 0.4]), 0.95) == (
+        value,
+        0.25,
+        value,
+    )
 
 
 def test_the_smooth_error_of_many_forecasts_on_a_grid_is_close():

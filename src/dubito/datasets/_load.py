@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _BUNDLED = {"iris": load_iris, "wine": load_wine}
 
 
-class _Copy(NamedTuple):
+class _DatasetCopy(NamedTuple):
     """One copy of a dataset, its source and, if it was downloaded, the file to cache it in."""
 
     data: LabelledData
@@ -124,14 +124,14 @@ def load(name: str, *, data_home: str | os.PathLike[str] | None = None) -> Bunch
     )
 
 
-def _bundled(dataset: Dataset) -> _Copy:
+def _bundled(dataset: Dataset) -> _DatasetCopy:
     raw = _BUNDLED[dataset.name]()
     X = np.ascontiguousarray(raw.data, dtype=np.float64)
     data = LabelledData(list(raw.feature_names), X, raw.target.astype(np.int64))
-    return _Copy(data, "scikit-learn", verified=True)
+    return _DatasetCopy(data, "scikit-learn", verified=True)
 
 
-def _find_or_download(dataset: Dataset, data_home: str | os.PathLike[str] | None) -> _Copy:
+def _find_or_download(dataset: Dataset, data_home: str | os.PathLike[str] | None) -> _DatasetCopy:
     files = local_files(dataset, data_home)
     for file in files:
         if file.is_file():
@@ -144,11 +144,11 @@ def _find_or_download(dataset: Dataset, data_home: str | os.PathLike[str] | None
     return _from_openml(dataset, files[-1], searched)
 
 
-def _from_file(file: Path, dataset: Dataset) -> _Copy:
+def _from_file(file: Path, dataset: Dataset) -> _DatasetCopy:
     content = file.read_bytes()
     data = parse_csv(content, dataset.text_values, str(file))
     verified = sha256(content).hexdigest() == dataset.sha256
-    return _Copy(data, str(file), verified, _read_groups(file.parent, dataset))
+    return _DatasetCopy(data, str(file), verified, _read_groups(file.parent, dataset))
 
 
 def _read_groups(folder: Path, dataset: Dataset) -> npt.NDArray[np.str_] | None:
@@ -165,7 +165,7 @@ def _read_groups(folder: Path, dataset: Dataset) -> npt.NDArray[np.str_] | None:
     return np.array(speakers, dtype=np.str_)
 
 
-def _from_openml(dataset: Dataset, cache_file: Path, searched: list[str]) -> _Copy:
+def _from_openml(dataset: Dataset, cache_file: Path, searched: list[str]) -> _DatasetCopy:
     if dataset.openml is None:
         searched.append("OpenML: no copy there is known to be the same data")
         raise _not_found(dataset, searched)
@@ -175,7 +175,7 @@ def _from_openml(dataset: Dataset, cache_file: Path, searched: list[str]) -> _Co
         searched.append(str(error))
         raise _not_found(dataset, searched) from error
     source = f"OpenML dataset {dataset.openml.data_id}"
-    return _Copy(data, source, verified=False, cache_file=cache_file)
+    return _DatasetCopy(data, source, verified=False, cache_file=cache_file)
 
 
 def _write_to_cache(data: LabelledData, path: Path) -> None:

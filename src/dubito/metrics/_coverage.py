@@ -30,7 +30,7 @@ def coverage(
     classes: npt.ArrayLike | None = None,
     sample_weight: npt.ArrayLike | None = None,
 ) -> float:
-    r"""Return the fraction of rows whose set holds the true label: the mean of :math:`1[y \in Y]`.
+    r"""Return the fraction of sets that contain the true label: the mean of :math:`1[y \in Y]`.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def class_coverage(
 ) -> FloatArray:
     r"""Return the coverage of the rows of each class: the mean of :math:`1[k\in Y]`.
 
-    Sets that hold the true label in 90 % of all rows may miss a rare class most of the time.
+    Sets that contain the true label in 90 % of all rows may miss a rare class most of the time.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def coverage_by_size(
 ) -> SizeCoverage:
     """Return the coverage of the sets of each size.
 
-    Sets that adapt to how hard a row is hold the true label equally often whatever their size; a
+    Sets that adapt to how hard a row is contain the true label equally often whatever their size; a
     low coverage of small sets means overconfidence.
 
     Parameters

@@ -39,7 +39,7 @@ def utility_discounted_accuracy(
         ``sets[i, k]`` is whether the set of row i holds class k, as ``predict_set`` gives it;
         integers 0 and 1 are allowed. An empty set has utility 0.
     alpha : float
-        The reward for caution, in [0, 3]: a pair that holds the true label is worth
+        The reward for caution, in [0, 3]: a pair that contains the true label is worth
         :math:`(1 + \alpha) / 4`. 1 is discounted accuracy (a pair is worth 1/2), 1.6 is `u65`, 2.2
         is `u80`. Below 0 large sets would cost more than errors; above 3 a pair would be
         worth more than the label itself.
@@ -79,7 +79,7 @@ def u65(
     classes: npt.ArrayLike | None = None,
     sample_weight: npt.ArrayLike | None = None,
 ) -> float:
-    r"""Return the mean utility of label sets, a pair that holds the true label being worth 0.65.
+    r"""Return the mean utility of label sets, a pair that contains the true label being worth 0.65.
 
     `utility_discounted_accuracy` with :math:`\alpha = 1.6`: a mild reward for caution
     (Zaffalon et al. 2012).
@@ -110,7 +110,7 @@ def u80(
     classes: npt.ArrayLike | None = None,
     sample_weight: npt.ArrayLike | None = None,
 ) -> float:
-    r"""Return the mean utility of label sets, a pair that holds the true label being worth 0.8.
+    r"""Return the mean utility of label sets, a pair that contains the true label being worth 0.8.
 
     `utility_discounted_accuracy` with :math:`\alpha = 2.2`: a strong reward for caution
     (Zaffalon et al. 2012).
@@ -203,7 +203,7 @@ class JudgedSets(NamedTuple):
     """Label sets compared with the true labels; each field is (n,)."""
 
     column: IntArray  # of the true label
-    hit: BoolArray  # whether the set holds the true label
+    hit: BoolArray  # whether the set contains the true label
     size: IntArray  # number of labels in the set
     weight: FloatArray  # sample weights
 

@@ -39,9 +39,9 @@ _BISECTIONS = 10
 
 
 class Excess(NamedTuple):
-    """A calibration error as a norm of the mean of (outcome - forecast) in each cell.
+    """A calibration error as a norm of the means of (outcome - forecast) in cells of forecasts.
 
-    `mean` returns these means for b resamples, (cells, b); `size` the error of each column, (b,).
+    `mean` returns the means of b resamples, (cells, b); `size` returns their errors, (b,).
     """
 
     mean: Statistic
@@ -199,7 +199,7 @@ class Estimate(NamedTuple):
     high: float
 
 
-class Fraction(NamedTuple):
+class FractionMetric(NamedTuple):
     """The fraction of rows for which an event is true, with exact limits."""
 
     happened: BoolArray
@@ -215,7 +215,7 @@ class Fraction(NamedTuple):
         return Estimate(float(value), float(low), float(high))
 
 
-class Resampled(NamedTuple):
+class ResampledMetric(NamedTuple):
     """A metric without bias from sampling noise: percentile limits."""
 
     value: float
@@ -229,7 +229,7 @@ class Resampled(NamedTuple):
         return _around(self.value, quantile(drawn, tail), quantile(drawn, 1 - tail))
 
 
-class CalibrationError(NamedTuple):
+class CalibrationErrorMetric(NamedTuple):
     """A calibration error, which sampling noise biases upwards: limits by `excess_factors`."""
 
     value: float

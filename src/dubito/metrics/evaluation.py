@@ -18,11 +18,11 @@ from dubito.metrics._sets import JudgedSets, check_sets, judge_members, utility
 from dubito.metrics._smooth import smooth_error
 from dubito.metrics.binning import sum_ties
 from dubito.metrics.bootstrap import (
-    CalibrationError,
+    CalibrationErrorMetric,
     Estimate,
     Excess,
-    Fraction,
-    Resampled,
+    FractionMetric,
+    ResampledMetric,
     binned_excess,
     classwise_excess,
     resample,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from dubito._typing import FloatArray
 
     Seed = int | np.random.Generator | np.random.RandomState | None
-    Metric = Fraction | Resampled | CalibrationError
+    Metric = FractionMetric | ResampledMetric | CalibrationErrorMetric
 
 #: Probabilities are clipped to [floor, 1 - floor], so that the log loss is finite (scikit-learn).
 _FLOOR = float(np.finfo(np.float64).eps)
@@ -122,8 +122,8 @@ def evaluate(  # noqa: PLR0913 - predictions of three kinds, and how they are re
         mean_width            mean of upper - lower, of `bounds`                     resamples
         ===================== ====================================================== ==========
 
-        Those of sets and bounds only where they are given. The values are those of the functions
-        named, with their defaults.
+        Metrics of sets and bounds are there only if these are given. The values are those of the
+        functions named, with their defaults.
 
     Notes
     -----
@@ -218,18 +218,18 @@ def forecast_metrics(forecasts: Forecasts) -> dict[str, Metric]:
     brier = np.einsum("ij,ij->i", table, table) + 1 - 2 * of_truth
     brier = brier / 2 if forecasts.n_classes == 2 else brier
     return {
-        "accuracy": Fraction(right, weight),
-        "error": Fraction(~right, weight),
+        "accuracy": FractionMetric(right, weight),
+        "error": FractionMetric(~right, weight),
         "log_loss": _mean(loss, weight),
         "brier": _mean(brier, weight),
-        "ece": CalibrationError(
+        "ece": CalibrationErrorMetric(
             binned_error(event, _N_BINS, _STRATEGY), binned_excess(event, _N_BINS), weight
         ),
-        "classwise_ece": CalibrationError(
+        "classwise_ece": CalibrationErrorMetric(
             classwise_error(forecasts, _N_BINS, _STRATEGY), _classwise(forecasts), weight
         ),
-        "smooth_ece": CalibrationError(smooth_error(event), smooth_excess(event), weight),
-        "aurc": Resampled(
+        "smooth_ece": CalibrationErrorMetric(smooth_error(event), smooth_excess(event), weight),
+        "aurc": ResampledMetric(
             risk_coverage_area(*sum_ties(confidence, weight, weight * ~right)[1:]),
             risk_coverage_areas(confidence, (~right).astype(float)),
         ),
@@ -247,9 +247,9 @@ def set_metrics(judged: JudgedSets) -> dict[str, Metric]:
     _, hit, size, weight = judged
     single = size == 1
     return {
-        "coverage": Fraction(hit, weight),
-        "determinacy": Fraction(single, weight),
-        "single_class_accuracy": Fraction(hit[single], weight[single]),
+        "coverage": FractionMetric(hit, weight),
+        "determinacy": FractionMetric(single, weight),
+        "single_class_accuracy": FractionMetric(hit[single], weight[single]),
         "mean_set_size": _mean(size.astype(np.float64), weight),
         "discounted_accuracy": _mean(utility(judged, 1.0), weight),
         "u65": _mean(utility(judged, ALPHA["u65"]), weight),
@@ -257,8 +257,8 @@ def set_metrics(judged: JudgedSets) -> dict[str, Metric]:
     }
 
 
-def _mean(values: FloatArray, weight: FloatArray) -> Resampled:
-    return Resampled(float(np.average(values, weights=weight)), row_means(values))
+def _mean(values: FloatArray, weight: FloatArray) -> ResampledMetric:
+    return ResampledMetric(float(np.average(values, weights=weight)), row_means(values))
 
 
 def _read_sets(

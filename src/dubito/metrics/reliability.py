@@ -109,10 +109,10 @@ def reliability_curve(  # noqa: PLR0913 - which event, which bins, which band
     Notes
     -----
     The band is Clopper and Pearson's. Wilson's interval is narrower, by a tenth in a bin of 30
-    rows, and on average over probabilities it has its stated coverage, but not near 0 and 1: at 30
-    rows and probability 0.995 it holds it 86% of the time instead of 95%. That is where the
-    forecasts of good classifiers are, and there Clopper and Pearson's has its coverage. Where rows
-    of one bin differ in their true probability the frequency varies less than the band allows for.
+    rows, and on average over probabilities it has its stated coverage, but not near 0 and 1, where
+    the forecasts of good classifiers are: at 30 rows and probability 0.995 its coverage is 86%
+    instead of 95%. Clopper and Pearson's interval has its stated coverage there too. Where rows of
+    one bin differ in their true probability, the frequency varies less than the band allows for.
 
     References
     ----------
@@ -170,7 +170,7 @@ def chosen_event(
         return class_event(forecasts, column_of(class_, forecasts, classes))
     if forecasts.n_classes > 2:
         raise ValueError(
-            f"of='class' needs class_, one of the {forecasts.n_classes} classes; without it only "
-            "two classes are clear, of which the second is taken."
+            f"of='class' needs class_, one of the {forecasts.n_classes} classes. Only with two "
+            "classes may it be left out: it is then the second."
         )
     return class_event(forecasts, 1)

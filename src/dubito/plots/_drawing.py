@@ -59,7 +59,7 @@ def pale(colour: FloatArray, opacity: float = 0.45) -> FloatArray:
     return 1 - opacity * (1 - colour)
 
 
-class DrawsOnAxes:
+class SingleAxesDisplay:
     """Base class of displays on one axes."""
 
     def _set_axes(self, ax: Axes | None) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from dubito._validation import as_float_array, check_choice, check_rows_match, check_unit_interval
-from dubito.plots._drawing import DrawsOnAxes
+from dubito.plots._drawing import SingleAxesDisplay
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -21,7 +21,7 @@ _SMALLEST_DRAWN = 1e-4
 _AXIS_LABELS = {"slope": "slope θ", "probability": "probability θ"}
 
 
-class ContourDisplay(DrawsOnAxes):
+class ContourDisplay(SingleAxesDisplay):
     r"""The contour of a calibrator's parameter θ: how plausible each value is.
 
     The contour is the relative likelihood :math:`\mathrm{pl}(\theta)=L(\theta)/L(\hat\theta)` (Xu

@@ -12,7 +12,7 @@ from dubito._validation import as_float_array, check_rows_match
 from dubito.plots._drawing import (
     BESIDE_AXES,
     HATCHES,
-    DrawsOnAxes,
+    SingleAxesDisplay,
     class_colours,
     new_axes,
     pale,
@@ -37,7 +37,7 @@ _MARKERS = ("o", "^", "s", "D", "v", "P", "X", "p")
 _MOST_NAMED = 12
 
 
-class DecisionRegionDisplay(DrawsOnAxes):
+class DecisionRegionDisplay(SingleAxesDisplay):
     """The regions of a plane in which a cautious classifier predicts each set of classes.
 
     Where the evidence supports no single class enough, a rule such as interval dominance keeps

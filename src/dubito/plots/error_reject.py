@@ -9,7 +9,7 @@ import numpy as np
 
 from dubito._validation import TIE, as_float_array, check_choice, check_unit_interval
 from dubito.metrics import RejectCostCurve, reject_cost_curve
-from dubito.plots._drawing import DrawsOnAxes
+from dubito.plots._drawing import SingleAxesDisplay
 from dubito.plots._strategies import check_strategies, decide, predictions_of, read_predictions
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _COST, _REJECTION = "cost of rejecting", "fraction rejected"
 _ERROR, _ACCURACY = "error rate, of all rows", "accuracy among the accepted"
 
 
-class _Plot(NamedTuple):
+class _PlotKind(NamedTuple):
     """A kind of plot: labels and values of both axes, and the corner for the legend."""
 
     xlabel: str
@@ -43,18 +43,20 @@ def _cost(curve: RejectCostCurve) -> FloatArray:
 
 
 _PLOTS = {
-    "error_reject": _Plot(
+    "error_reject": _PlotKind(
         _REJECTION, "error among the accepted", lambda c: c.rejection, lambda c: 1 - c.accuracy
     ),
-    "accuracy_error": _Plot(_ERROR, _ACCURACY, lambda c: c.error, lambda c: c.accuracy),
-    "rejection": _Plot(_COST, _REJECTION, _cost, lambda c: c.rejection),
-    "error": _Plot(_COST, _ERROR, _cost, lambda c: c.error, "lower right"),
-    "accuracy": _Plot(_COST, _ACCURACY, _cost, lambda c: c.accuracy),
-    "mean_cost": _Plot(_COST, "mean cost of a row", _cost, lambda c: c.mean_cost, "lower right"),
+    "accuracy_error": _PlotKind(_ERROR, _ACCURACY, lambda c: c.error, lambda c: c.accuracy),
+    "rejection": _PlotKind(_COST, _REJECTION, _cost, lambda c: c.rejection),
+    "error": _PlotKind(_COST, _ERROR, _cost, lambda c: c.error, "lower right"),
+    "accuracy": _PlotKind(_COST, _ACCURACY, _cost, lambda c: c.accuracy),
+    "mean_cost": _PlotKind(
+        _COST, "mean cost of a row", _cost, lambda c: c.mean_cost, "lower right"
+    ),
 }
 
 
-class ErrorRejectDisplay(DrawsOnAxes):
+class ErrorRejectDisplay(SingleAxesDisplay):
     r"""Error, accuracy and fraction rejected as the cost of rejecting goes from 0 to 1.
 
     A row is rejected when the cost of rejecting lies below the risk of every class (Minary et al.

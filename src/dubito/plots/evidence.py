@@ -10,7 +10,7 @@ import numpy as np
 from dubito._labels import as_labels, label_columns
 from dubito._validation import check_choice, check_rows_match
 from dubito._wording import name_some, shorten
-from dubito.plots._drawing import DrawsOnAxes, new_axes, set_name
+from dubito.plots._drawing import SingleAxesDisplay, new_axes, set_name
 from dubito.plots._evidence_views import MassCurves, Waterfall, WeightCurves
 from dubito.plots._plane import span
 
@@ -29,7 +29,7 @@ _MOST_SETS = 7
 _LONGEST = 30
 
 
-class EvidenceDisplay(DrawsOnAxes):
+class EvidenceDisplay(SingleAxesDisplay):
     r"""Weights of evidence: of one prediction, or of one piece over its values.
 
     ========= =====================================================================================

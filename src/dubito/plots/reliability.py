@@ -12,7 +12,7 @@ from dubito.metrics import ReliabilityCurve
 from dubito.metrics.binning import equal_width
 from dubito.metrics.forecasts import read_forecasts
 from dubito.metrics.reliability import chosen_event, curve_of
-from dubito.plots._drawing import DrawsOnAxes
+from dubito.plots._drawing import SingleAxesDisplay
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -38,7 +38,7 @@ _EVENTS = {
 }
 
 
-class ReliabilityDisplay(DrawsOnAxes):
+class ReliabilityDisplay(SingleAxesDisplay):
     r"""Observed frequencies of forecast events against their forecast probabilities.
 
     On the diagonal forecasts are calibrated; below it they are too high, above it too low. The

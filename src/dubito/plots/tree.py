@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from dubito._wording import counted, shorten
-from dubito.plots._drawing import DrawsOnAxes
+from dubito.plots._drawing import SingleAxesDisplay
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,7 +24,7 @@ _WIDTH, _HEIGHT, _SMALLEST, _LARGEST = 1.0, 0.25, 1.5, 100.0
 _POINTS_PER_INCH = 72
 
 
-class TreeDisplay(DrawsOnAxes):
+class TreeDisplay(SingleAxesDisplay):
     """Drawing of the tree of a nested dichotomy, with the root at the left.
 
     A node that is not expanded is named by the number of its classes. Make one with `from_tree` or

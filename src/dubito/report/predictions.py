@@ -13,7 +13,7 @@ from dubito._bounds_meaning import bounds_meaning, is_conformal
 from dubito._compat import pick
 from dubito._labels import as_labels, label_columns
 from dubito._models import final_estimator, has_bounds
-from dubito._validation import TIE, check_proba, check_rows_match
+from dubito._validation import TIE, check_proba, check_rows_match, n_rows
 from dubito._wording import name_some
 from dubito.belief import Bounds
 from dubito.decision import choose_set
@@ -109,7 +109,7 @@ def select_rows(
     classes = as_labels(model.classes_, "classes_")
     column = label_columns(as_labels(y, "y"), len(classes), classes)
     n = len(column)
-    check_rows_match("X", _n_rows(X), "y", n)
+    check_rows_match("X", n_rows(X), "y", n)
     if n == 0:
         raise ValueError("there are no rows; a report needs at least one row with its label.")
     names = _row_names(X, n, row_names)
@@ -174,10 +174,6 @@ def _column_order(name: str, model: Any, classes: npt.NDArray[Any]) -> IntArray:
             f"{name_some(classes.tolist())}. Models can be compared on the same classes alone."
         )
     return np.array([position[label] for label in classes.tolist()])
-
-
-def _n_rows(X: Any) -> int:
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
 def _row_names(X: Any, n: int, given: Any) -> list[str]:
