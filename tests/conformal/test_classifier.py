@@ -282,7 +282,7 @@ def test_refusals_name_the_way_out():
         clf.predict_set(X, coverage=90)
     with pytest.raises(ValueError, match="both given"):
         clf.predict_set(X, "maximality", coverage=0.9)
-    with pytest.raises(TypeError, match="got loss. Conformal sets take coverage="):
+    with pytest.raises(TypeError, match=r"got loss\. Conformal sets take coverage="):
         clf.predict_set(X, loss=1 - np.eye(3))
     with pytest.raises(NotSupportedError, match=r"upper bounds.*GaussianNB does not"):
         ConformalClassifier(GaussianNB(), score="plausibility").fit(X, Y)

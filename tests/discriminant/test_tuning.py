@@ -7,7 +7,7 @@ from sklearn.datasets import load_wine
 from sklearn.model_selection import GroupKFold, StratifiedKFold
 
 from dubito.discriminant.tuning import DEFAULT_CS, score_path, score_upper_bound
-from dubito.metrics import u65, u80
+from dubito.metrics import neg_mean_set_size_scorer, u65, u80, u80_scorer
 
 from reference.published import published
 
@@ -98,3 +98,25 @@ def test_c_is_tuned_by_a_function_of_labels_and_sets():
 def test_a_score_that_is_not_a_number_is_refused():
     with pytest.raises(ValueError, match="scoring returned nan for the sets of c=0"):
         published(c="auto", scoring=lambda *_: float("nan")).fit(X, y)
+
+
+def test_rows_of_weight_0_are_left_out_and_functions_get_the_weights():
+    weight = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
+    by_name = published(c="auto", box="scaled", scoring="u80").fit(X, y, weight)
+    by_function = clone(by_name).set_params(scoring=u80).fit(X, y, weight)
+    assert by_function.c_ == by_name.c_
+    wrong = np.where(weight > 0, y, (y + 1) % 3)  # labels of rows that do not count
+    folds = list(StratifiedKFold(5).split(X, y))
+
+    def unweighted(y_true, sets):
+        return u80(y_true, sets)
+
+    for scoring in ("u80", u80, unweighted):
+        model = published(c="auto", box="scaled", scoring=scoring, cv=folds)
+        assert model.fit(X, wrong, weight).c_ == model.fit(X, y, weight).c_
+
+
+@pytest.mark.parametrize("scoring", [u80_scorer, neg_mean_set_size_scorer])
+def test_scorers_of_an_estimator_are_refused(scoring):
+    with pytest.raises(TypeError, match=r"true labels and the sets, such as dubito\.metrics\.u80"):
+        published(c="auto", scoring=scoring).fit(X, y)

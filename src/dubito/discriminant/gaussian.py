@@ -103,7 +103,8 @@ class ImpreciseGaussianDiscriminant(DiscriminantPredictionMixin, ClassifierMixin
     scoring : {"u65", "u80"} or callable, default="u65"
         What a tuned c maximises. u65 or u80: a set of two with the true class is worth 0.65 or 0.8.
         A callable: ``scoring(y_true, sets)`` returns a number, larger for better sets, from labels
-        (n,) and sets (n, K), columns as in ``classes_``; it is not given sample weights.
+        (n,) and sets (n, K), columns as in ``classes_``. It is given ``sample_weight``, if that is
+        one of its parameters; rows of weight 0 are left out.
     cv : int, splitter or iterable, default=5
         Folds to tune c on. An int: stratified folds, fewer where each class has fewer rows.
         Splits by groups are given as a list, ``list(GroupKFold().split(X, y, groups))``.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -107,7 +108,7 @@ def score_upper_bound(
 
 
 class _Fold(NamedTuple):
-    """A model fitted on the training rows of a fold, and the test rows."""
+    """A model fitted on the training rows of a fold, and its test rows of positive weight."""
 
     model: GaussianModel
     present: IntArray  # classes with training rows
@@ -142,13 +143,15 @@ def tune_c(  # noqa: PLR0913
     `scoring` is "u65", "u80" or a function of the true labels and the sets. The path ends where no
     larger c can score more, by u65 or u80. `priors_of` returns the priors for the class counts.
     """
+    if callable(scoring):
+        _check_scoring(scoring)
     n_classes = codes.max() + 1
     folds = [
         _fit_fold(X, codes, weight, train, test, n_classes, priors_of, settings)
         for train, test in _splits(cv, X, codes)
     ]
     rows = np.concatenate([fold.test for fold in folds])
-    if not weight[rows].any():
+    if len(rows) == 0:
         raise ValueError("the test rows of cv all have weight 0; c cannot be tuned on them.")
     # No bound is known on the scores of a user's function at larger c: all c are tried.
     for fraction in (1,) if callable(scoring) else _STAGES:
@@ -161,7 +164,7 @@ def tune_c(  # noqa: PLR0913
         if not _can_improve(path, critical, codes[rows], weight[rows]):
             break
     if callable(scoring):
-        scores = _scores_by(scoring, classes[codes[rows]], critical, path.c)
+        scores = _scores_by(scoring, classes[codes[rows]], weight[rows], critical, path.c)
     else:
         scores = getattr(path, scoring)
     # The smallest c among those of the best score, up to rounding.
@@ -169,11 +172,38 @@ def tune_c(  # noqa: PLR0913
     return float(path.c[best]), path, sum(unsettled)
 
 
+def _check_scoring(scoring: Callable[..., float]) -> None:
+    """Raise an error for a function that does not take labels and sets alone."""
+    try:
+        inspect.signature(scoring).bind([], [])
+    except TypeError as error:
+        raise TypeError(
+            "scoring must be a function of the true labels and the sets, such as "
+            f"dubito.metrics.u80; {scoring!r} takes other arguments ({error}). Scorers of an "
+            "estimator, X and y are for scikit-learn's searches."
+        ) from error
+    except ValueError:  # a built-in function without a signature
+        return
+
+
+def _takes_weights(scoring: Callable[..., float]) -> bool:
+    """Return whether a function has a parameter `sample_weight`."""
+    try:
+        return "sample_weight" in inspect.signature(scoring).parameters
+    except ValueError:
+        return False
+
+
 def _scores_by(
-    scoring: Callable[..., float], y_true: Labels, critical: FloatArray, cs: FloatArray
+    scoring: Callable[..., float],
+    y_true: Labels,
+    weight: FloatArray,
+    critical: FloatArray,
+    cs: FloatArray,
 ) -> FloatArray:
     """Return the score of the sets of each c by a function of the true labels and the sets."""
-    scores = np.array([float(scoring(y_true, critical <= c)) for c in cs])
+    options = {"sample_weight": weight} if _takes_weights(scoring) else {}
+    scores = np.array([float(scoring(y_true, critical <= c, **options)) for c in cs])
     if np.isnan(scores).any():
         raise ValueError(
             f"scoring returned nan for the sets of c={cs[np.isnan(scores)][0]:g}; it must return a "
@@ -207,7 +237,7 @@ def _fit_fold(  # noqa: PLR0917
     priors = _condition(priors_of(counts), present)
     fold_codes = np.searchsorted(present, codes[fitted])
     model = fit_model(X[fitted], fold_codes, weight[fitted], priors, settings)
-    return _Fold(model, present, test)
+    return _Fold(model, present, test[weight[test] > 0])
 
 
 def _splits(cv: Any, X: FloatArray, codes: IntArray) -> list[tuple[IntArray, IntArray]]:
