@@ -108,7 +108,10 @@ def test_words_on_the_page_name_belief_or_the_level(rows):
     insured = collect(Levelled(proba), X, CLASSES[column], level=0.9, strategy="pessimistic")
     page = render(insured)
     assert "has a lower bound (level 0.9) of at least" in page
-    assert "They contain the true probability of a class, given its scores, in about" in page
+    assert (
+        "They contain the true probability of a class, given its scores, in about 90% of the cases"
+        in page
+    )
     assert "elief" not in re.sub(r"<(script|style).*?</\1>", "", page, flags=re.DOTALL)
 
 
