@@ -164,7 +164,7 @@ class BinaryJointModel:
     def level_bounds(
         self, margins: FloatArray, level: float, threads: int
     ) -> tuple[FloatArray, FloatArray]:
-        """Return bounds that include the probabilities at a confidence level, each (n, 2)."""
+        """Return bounds that contain the probabilities at a confidence level, each (n, 2)."""
         exact = self.likelihood == "exact"
         lower, upper = level_bounds(
             self.level_likelihoods, self._design(margins), level, exact=exact, threads=threads

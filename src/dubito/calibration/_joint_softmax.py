@@ -99,7 +99,7 @@ class SoftmaxJointModel:
     def level_bounds(
         self, scores: FloatArray, level: float, threads: int
     ) -> tuple[FloatArray, FloatArray]:
-        """Return bounds that include the probabilities at a confidence level, each (n, K)."""
+        """Return bounds that contain the probabilities at a confidence level, each (n, K)."""
         if self.level_likelihoods.gradient_norm > CERTIFIED:
             raise _not_certified(self.level_likelihoods.gradient_norm)
         return level_bounds(self.level_likelihoods, self._queries(scores), level, threads=threads)

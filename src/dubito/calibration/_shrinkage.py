@@ -190,7 +190,10 @@ def _mean_square(u: FloatArray) -> FloatArray:
 def map_for_belief(
     model: PenalisedModel, x: FloatArray, strengths: FloatArray
 ) -> SoftmaxMapWithErrors:
-    """Return the fitted map with its errors at strengths of slopes and biases of at most 1."""
+    """Return the fitted map with standard errors, for belief and plausibility.
+
+    Those errors are of strengths of slopes and biases limited to 1 (`delta_method` says why).
+    """
     weaker = strengths.copy()
     weaker[: BIASES + 1] = np.clip(strengths[: BIASES + 1], WEAKEST, 1.0)
     return model.map_with_errors(x, weaker)
@@ -199,7 +202,7 @@ def map_for_belief(
 def refitted_map_for_levels(
     model: PenalisedModel, x: FloatArray, strengths: FloatArray
 ) -> SoftmaxMapWithErrors:
-    """Return the map refitted with weaker strengths and its standard errors, for bounds at a level.
+    """Return the map refitted with weaker strengths, with standard errors, for bounds at a level.
 
     Without a full Hessian (many classes) the map is not refitted.
     """

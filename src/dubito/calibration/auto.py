@@ -49,7 +49,7 @@ _BASE_ROWS = 0.25
 _UNKNOWN_ROWS = 1
 #: Candidate limits of gaps: these quantiles of all positive gaps, besides no limit.
 _QUANTILES = (0.02, 0.1, 0.25, 0.5, 0.75, 0.9)
-#: Increase of the log-likelihood that a limit must bring.
+#: Increase of the log-likelihood that a limit must bring to be used.
 _GAIN_OF_A_LIMIT = 4.0
 #: Most scores on which the limit is chosen; of more, a fixed random sample of rows.
 _MOST_SCORES = 300_000
@@ -77,7 +77,7 @@ def limit_gaps(u: FloatArray, limit: float) -> FloatArray:
 
 
 def fit_limited_slope(u: FloatArray, y: IntArray, weight: FloatArray) -> LimitedSlope:
-    """Return limit and slope of the largest likelihood; a limit must raise its log by a gain."""
+    """Return the most likely limit and slope; a limit must gain `_GAIN_OF_A_LIMIT`."""
     rows = subsample_rows(len(u), max(_MOST_SCORES // u.shape[1], 1000))
     u, y, weight = u[rows], y[rows], weight[rows]
     best, least = LimitedSlope(np.inf, 1.0), np.inf

@@ -219,7 +219,7 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
 
     @abstractmethod
     def _bounds(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return belief and plausibility, each (n, K), that include the probabilities."""
+        """Return belief and plausibility, each (n, K), that contain the probabilities."""
 
     @abstractmethod
     def _level_bounds(self, table: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:

@@ -230,7 +230,7 @@ class BetaMap(UncachedStateMixin):
         return including(self.proba(score), bounds)
 
     def level_bounds(self, score: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-        """Return bounds that include the event's probability at a confidence level, each (n,)."""
+        """Return bounds that contain the event's probability at a confidence level, each (n,)."""
         bounds = self.refitted_map_for_levels.level_bounds(self._design(self.reader(score)), level)
         return including(self.proba(score), bounds)
 

@@ -59,8 +59,8 @@ class SharedSlope(NamedTuple):
     """The direction w in which all slopes change, one standard error long (`split_shared_slope`).
 
     `direction` is (K, K+1), the bias last, or (K, 2) where the matrix is diagonal. `down` and `up`
-    are the distances at which the likelihood reaches each of `_DEVIATIONS`, over those of a
-    parabola.
+    are the distances at which the likelihood reaches each of `_DEVIATIONS`, as multiples of those
+    of a parabola.
     """
 
     direction: FloatArray
@@ -68,7 +68,7 @@ class SharedSlope(NamedTuple):
     up: FloatArray
 
     def distances(self, deviation: float) -> tuple[float, float]:
-        """Return the distances down and up at a deviation, over those of a parabola."""
+        """Return how far down and up a deviation is reached, as multiples of a parabola's."""
         down, up = (np.interp(deviation, _DEVIATIONS, known) for known in (self.down, self.up))
         return float(down), float(up)
 
@@ -139,7 +139,7 @@ class SoftmaxMapWithErrors:
         return belief_of_log_odds(*self.log_odds_with_errors(u, _BELIEF_DEVIATION))
 
     def level_bounds(self, u: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-        """Return the ends of each class's interval at a confidence level, each (n, K)."""
+        """Return bounds of each class's probability at a confidence level, each (n, K)."""
         odds = self.log_odds_with_errors(u, root_chi2_quantile(level))
         return level_bounds_of_log_odds(*odds, level)
 
@@ -258,7 +258,7 @@ class LinearMapWithErrors:
         return belief_of_log_odds(*self.log_odds_with_errors(design, _BELIEF_DEVIATION))
 
     def level_bounds(self, design: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-        """Return the interval of the event's probability at a confidence level, each (n,)."""
+        """Return bounds of the event's probability at a confidence level, each (n,)."""
         odds = self.log_odds_with_errors(design, root_chi2_quantile(level))
         return level_bounds_of_log_odds(*odds, level)
 

@@ -45,7 +45,7 @@ class EvidentialIsotonicMap(MiddleOfBoundsMixin):
         return self.lower[at_or_left], self.upper[left]
 
     def level_bounds(self, score: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-        """Return bounds that include the event's probability at a confidence level, each (n,)."""
+        """Return bounds that contain the event's probability at a confidence level, each (n,)."""
         bounds_at = neighbour_bounds if self.exact else widened_bounds
         return bounds_at(*self._knots_left(score), self.successes, self.failures, level)
 

@@ -44,7 +44,7 @@ class IsotonicMap(UncachedStateMixin):
         return including(self.proba(score), self.evidential_map.bounds(score))
 
     def level_bounds(self, score: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-        """Return bounds that include the event's probability at a confidence level, each (n,)."""
+        """Return bounds that contain the event's probability at a confidence level, each (n,)."""
         return including(self.proba(score), self.evidential_map.level_bounds(score, level))
 
     def contour(self, score: FloatArray, theta: FloatArray) -> FloatArray:

@@ -160,7 +160,10 @@ class MatrixCalibrator(AffineMixin, ShrunkenCalibrator):
 
 
 class FullMap:
-    """The likelihood of a full matrix and a bias: parameters are (K, K+1), the bias last."""
+    """The likelihood of a full matrix and a bias: parameters are (K, K+1), the bias last.
+
+    The formulas are in `_kernels/matrix_scaling.py`.
+    """
 
     def __init__(self, u: FloatArray, targets: TargetRows, theta: float, scale: float) -> None:
         self._u, self._target_rows, self._theta, self._scale = u, targets, theta, scale
@@ -189,7 +192,7 @@ class FullMap:
         return value, np.column_stack([by_matrix, by_bias - target_bias]).ravel()
 
     def hessian_solver(self, x: FloatArray, penalty: FloatArray) -> HessianSolver:
-        """Return the solver of the full Hessian, or if too large of a Kronecker product."""
+        """Return the solver of the full Hessian, or where it is too large of an approximation."""
         if self._dense:
             features, weight, p = self._sample(x)
             return dense_solver(matrix_hessian(features, weight, p), penalty)

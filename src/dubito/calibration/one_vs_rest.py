@@ -46,7 +46,7 @@ class BinaryMap(Protocol):
         """Return belief and plausibility of the event for each score, each (n,)."""
 
     def level_bounds(self, score: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-        """Return bounds that include the event's probability at a confidence level, each (n,)."""
+        """Return bounds that contain the event's probability at a confidence level, each (n,)."""
 
     def contour(self, score: FloatArray, theta: FloatArray) -> FloatArray:
         """Return the plausibility of each probability of the event at each score, (n, t)."""
@@ -79,7 +79,7 @@ class OneVsRestCalibrator(TwoClassMassMixin, BaseCalibrator):
 
     @abstractmethod
     def _fit_map(self, score: FloatArray, event: BoolArray, weight: FloatArray) -> BinaryMap:
-        """Fit the map of one event."""
+        """Return the map fitted to the scores of one event."""
 
     def _fit(self, table: FloatArray, y: IntArray, weight: FloatArray) -> None:
         self.maps_ = [

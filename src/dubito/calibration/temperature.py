@@ -170,7 +170,7 @@ class TemperatureCalibrator(TwoClassMassMixin, AffineMixin, BaseCalibrator):
 
 
 class _LinearTerms(NamedTuple):
-    """Linear terms of the likelihoods of the slope, by their targets."""
+    """Linear terms of three likelihoods of the slope: of the fit, of raw labels, and shrunk."""
 
     fitted: float
     raw: float
@@ -253,7 +253,7 @@ def _slope_derivatives(
 def _linear_terms(
     scores: FloatArray, y: IntArray, weight: FloatArray, pseudo: float
 ) -> _LinearTerms:
-    """Return the linear terms, as `slope_likelihood.linear_term` has them, in one pass."""
+    """Return the linear terms of the three likelihoods, as `slope_likelihood.linear_term` does."""
     n_classes, n = scores.shape[1], float(weight.sum())
     raw = slope_likelihood.linear_term(scores, y, weight, RAW)
     spread = (

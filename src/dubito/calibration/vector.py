@@ -126,7 +126,7 @@ class VectorCalibrator(AffineMixin, ShrunkenCalibrator):
     Belief and plausibility are integrals of that contour. ``level=0.9`` lets slopes deviate by up
     to 2 in log-odds and gives the interval around the map fitted with those strengths, widened to
     contain the probability. In simulations (2 to 10 classes, 30 to 1,000 rows, truths off the
-    temperature map; ``experiments/validity``) it included the true probability in 0.87 or more of
+    temperature map; ``experiments/validity``) it contained the true probability in 0.87 or more of
     the rows and classes. Stored for it is the covariance, up to 200 classes in full; beyond, class
     by class, centred at the fitted map.
 
@@ -162,7 +162,10 @@ class VectorCalibrator(AffineMixin, ShrunkenCalibrator):
 
 
 class DiagonalMap:
-    """The likelihood of a slope and a bias per class: parameters are K slopes, then K biases."""
+    """The likelihood of a slope and a bias per class: parameters are K slopes, then K biases.
+
+    The formulas are in `_kernels/vector_scaling.py`.
+    """
 
     def __init__(self, u: FloatArray, targets: TargetRows, theta: float, scale: float) -> None:
         self._u, self._target_rows, self._theta, self._scale = u, targets, theta, scale
@@ -184,7 +187,7 @@ class DiagonalMap:
         return self._derivatives(x)[:2]
 
     def hessian_solver(self, x: FloatArray, penalty: FloatArray) -> HessianSolver:
-        """Return the solver of the Hessian, of a sample of many rows; by class for many classes."""
+        """Return the solver of the Hessian; with many classes of its block for each class alone."""
         if not self._dense:
             return block_solver(self._derivatives(x)[2], self._scale, penalty)
         return dense_solver(self._hessian(x), penalty)
@@ -194,7 +197,7 @@ class DiagonalMap:
         return np.array([slope_strength(self._theta * self._scale), 1.0])
 
     def map_with_errors(self, x: FloatArray, strengths: FloatArray) -> SoftmaxMapWithErrors:
-        """Return the map with standard errors; class by class for many classes."""
+        """Return the map with standard errors; many classes share only the mean slope in them."""
         slope, bias = self._parameters(x)
         n_classes = len(slope)
         if not self._dense:
@@ -209,7 +212,7 @@ class DiagonalMap:
         return SoftmaxMapWithErrors(slope, bias, self._scale, full, shared)
 
     def _hessian(self, x: FloatArray) -> FloatArray:
-        """Return the Hessian, that of a sample of many rows."""
+        """Return the Hessian of all rows, or where they are many an estimate from a sample."""
         slope, bias = self._parameters(x)
         rows = subsample_rows(len(self._u), self._affordable)
         weight = self._target_rows.weight[rows]
@@ -253,7 +256,7 @@ class DiagonalMap:
     def _sums(
         self, slope: FloatArray, bias: FloatArray
     ) -> tuple[float, FloatArray, FloatArray, Blocks]:
-        """Return the log normaliser summed over rows, its gradient in slopes and biases, blocks."""
+        """Return the log normaliser summed over rows, its two gradients, and its Hessian blocks."""
         return diagonal_value_and_blocks(self._u, self._target_rows.weight, slope, bias)
 
     def _derivatives(self, x: FloatArray) -> tuple[float, FloatArray, Blocks]:

@@ -146,7 +146,7 @@ def _release_from_bounds(  # noqa: PLR0917
     n_releases: FloatArray,
     one_by_one: bool,
 ) -> bool:
-    """Release coefficients with negative D' - λf', or the worst one; return whether any had.
+    """Release coefficients with negative D' - λf', or the worst one; return whether any was.
 
     One that was released twice stays at its bound for this step: the active set cannot cycle.
     """

@@ -38,7 +38,7 @@ class Combined(NamedTuple):
 
 
 def combine_contours(log_a: FloatArray, log_d: FloatArray, n_sources: int) -> Combined:
-    """Return bounds of Dempster's combination from log a and log d, each (n, K).
+    """Return bounds of Dempster's combination, from the logarithms of a and d above, each (n, K).
 
     Rows in total conflict are those where no class has a positive plausibility.
     """

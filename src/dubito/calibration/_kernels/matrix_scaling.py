@@ -40,7 +40,7 @@ def matrix_value(
 
 
 def matrix_hessian(features: FloatArray, weight: FloatArray, p: FloatArray) -> FloatArray:
-    """Return the Hessian of a full matrix on features: ΣW(diag(p) - ppᵀ) ⊗ ffᵀ."""
+    """Return the Hessian in a full matrix on features f: Σw (diag(p) - ppᵀ) ⊗ ffᵀ."""
     n_classes, n_features = p.shape[1], features.shape[1]
     size = n_classes * n_features
     hessian = np.zeros((size, size))

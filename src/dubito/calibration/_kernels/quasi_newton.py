@@ -87,7 +87,7 @@ def _identity(gradient: FloatArray) -> FloatArray:
 def _two_loops(
     gradient: FloatArray, pairs: list[tuple[FloatArray, FloatArray]], solve: Solve
 ) -> FloatArray:
-    """Return the inverse Hessian, of `solve` and the stored pairs, times a gradient."""
+    """Return the inverse Hessian, as `solve` and the stored pairs give it, times a gradient."""
     q = gradient.copy()
     used = []
     for s, y in reversed(pairs):

@@ -120,7 +120,7 @@ def _add_blocks(
 
 
 def block_solver(blocks: Blocks, scale: float, penalty: FloatArray) -> HessianSolver:
-    """Return the solver of the Hessian of slope and bias of each class, without the other classes.
+    """Return the solver of a Hessian that ignores how classes depend on each other.
 
     Blocks are a good approximation in all directions but one: a constant added to all biases
     changes no probability. The penalty keeps the mean bias at 0, and so do the steps here.

@@ -14,8 +14,8 @@ from dubito._numerics.vector_math_compiled import SIMD_FLAGS, exp_buffers, exp_i
 def diagonal_sums(u, weight, slope, bias):  # type: ignore[no-untyped-def]
     """Return Σw log Σ exp(slope∘u + bias), its gradients, and its curvatures class by class.
 
-    Rows of the table are Σwp (u, 1) and Σwp(1-p) (u², u, 1). The curvatures add a fifth to
-    the time of a pass; computed separately they would take a whole pass.
+    The gradients in slope and bias are Σwp (u, 1), the curvatures Σwp(1-p) (u², u, 1). The
+    curvatures add a fifth to the time of a pass; computed separately they would take a whole pass.
     """
     n, n_classes = u.shape
     buffer, power, power_bits = exp_buffers(n_classes)
@@ -111,7 +111,7 @@ def list_likely(u, y, theta, limits, lists):  # type: ignore[no-untyped-def]
 
 @compiled(fastmath=SIMD_FLAGS)
 def likely_sums(likely, weight, slope, bias):  # type: ignore[no-untyped-def]
-    """Return `diagonal_sums` over listed classes, with exp(rest) the sum of a row's others."""
+    """Return the sums of `diagonal_sums` over listed classes; a row's others add exp(rest)."""
     start, column, score, rest = likely
     n_classes = len(slope)
     longest = 0
