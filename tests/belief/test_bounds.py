@@ -46,3 +46,11 @@ def test_bounds_as_a_table():
     assert isinstance(Bounds(LOWER, UPPER).to_pandas(), pd.DataFrame)
     with pytest.raises(ValueError, match="classes has 3 labels, but the bounds have 2 classes"):
         Bounds(LOWER, UPPER).to_pandas(["a", "b", "c"])
+    for classes, index, message in (
+        (["a", "a"], None, "each class once; got 'a', 'a'"),
+        (None, [1, 2, 3], "index has 3 names, but the bounds have 2 rows"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Bounds(LOWER, UPPER).to_pandas(classes, index)
+    with pytest.raises(TypeError, match="classes must be a sequence of labels; got 3"):
+        Bounds(LOWER, UPPER).to_pandas(3)

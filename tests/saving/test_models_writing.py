@@ -10,8 +10,10 @@ import sys
 import tempfile
 
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 from dubito.calibration import PlattCalibrator
+from dubito.pipeline import RejectClassifier
 from dubito.saving import ModelFileError, load, save
 
 MODEL = PlattCalibrator().fit([-2.0, -1.0, 0.5, 3.0], ["no", "no", "yes", "yes"])
@@ -109,6 +111,21 @@ def test_unsavable_models_are_an_error_and_leave_no_file(tmp_path):
     with pytest.raises(ModelFileError, match=r"PlattCalibrator cannot be saved: .*generator"):
         save(model, tmp_path / "model.skops")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_data_frame_as_a_parameter_is_refused(tmp_path, library):
+    frames = pytest.importorskip(library)
+    loss = frames.DataFrame({"no": [0.0, 1.0], "yes": [5.0, 0.0]})
+    X, y = [[-2.0], [-1.0], [0.5], [3.0]], ["no", "no", "yes", "yes"]
+    model = RejectClassifier(LogisticRegression(), loss=loss).fit(X, y)
+    with pytest.raises(ModelFileError, match=r"loss is a DataFrame, which.* frame\.to_numpy\(\)"):
+        save(model, tmp_path / "model.skops")
+    assert not list(tmp_path.iterdir())
+    model = RejectClassifier(LogisticRegression(), loss=loss.to_numpy()).fit(X, y)
+    save(model, tmp_path / "model.skops")
+    again, _ = load(tmp_path / "model.skops")
+    assert again.predict(X).tolist() == model.predict(X).tolist()
 
 
 def test_without_skops_the_error_names_what_to_install(tmp_path, monkeypatch):

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dubito._validation import SUM_TOLERANCE, as_float_array, check_level, check_proba, pick_rows
-from dubito._wording import counted, name_rows
+from dubito._wording import counted, name_rows, name_some
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -197,12 +197,23 @@ class Bounds:
             import pandas as pd  # noqa: PLC0415 - optional
         except ImportError as error:
             raise ImportError("to_pandas needs pandas: pip install pandas.") from error
-        names = range(self.lower.shape[1]) if classes is None else list(classes)
-        if len(names) != self.lower.shape[1]:
+        n, n_classes = self.lower.shape
+        names = (
+            list(range(n_classes))
+            if classes is None
+            else list(_checked_sequence(classes, "classes"))
+        )
+        if len(names) != n_classes:
             raise ValueError(
                 f"classes has {len(names)} labels, but the bounds have "
-                f"{counted(self.lower.shape[1], 'class')}; pass one label for each, as "
-                "model.classes_."
+                f"{counted(n_classes, 'class')}; pass one label for each, as model.classes_."
+            )
+        if len(set(names)) < n_classes:
+            raise ValueError(f"classes must name each class once; got {name_some(names)}.")
+        if index is not None and len(_checked_sequence(index, "index")) != n:
+            raise ValueError(
+                f"index has {counted(len(index), 'name')}, but the bounds have {counted(n, 'row')}; "
+                "pass one name for each, as X.index."
             )
         columns = pd.MultiIndex.from_product([names, ["lower", "upper"]], names=["class", "bound"])
         values = np.stack([self.lower, self.upper], axis=2).reshape(len(self), -1)
@@ -215,6 +226,13 @@ class Bounds:
         mean = f", mean width {self.width.mean():.3g}" if n else ""
         level = "" if self.level is None else f", level {self.level:.15g}"
         return f"Bounds({counted(n, 'row')}, {counted(k, 'class')}{mean}{level})"
+
+
+def _checked_sequence(values: Any, name: str) -> Any:
+    """Return values that have a length; raise an error for others."""
+    if not hasattr(values, "__len__") or isinstance(values, str):
+        raise TypeError(f"{name} must be a sequence of labels; got {values!r}.")
+    return values
 
 
 def including(

@@ -283,6 +283,7 @@ def _read(path: AnyPath) -> _ModelFile:
 def _dumped(io: ModuleType, model: Any) -> bytes:
     """Return the bytes that skops writes for a model, if it could be read again."""
     name = type(model).__name__
+    _refuse_frames(model, name)
     try:
         content = io.dumps(model)
         untrusted = io.get_untrusted_types(data=content)
@@ -297,6 +298,18 @@ def _dumped(io: ModuleType, model: Any) -> bytes:
             "its name. Define it in a module."
         )
     return content
+
+
+def _refuse_frames(model: Any, name: str) -> None:
+    """Raise an error for a model that holds a data frame: it could not be loaded."""
+    for part in objects_in(model):
+        if type(part).__name__ in {"DataFrame", "LazyFrame", "Series"}:
+            parameter = next((key for key, value in vars(model).items() if value is part), "a part")
+            raise ModelFileError(
+                f"{name} cannot be saved: {parameter} is a {type(part).__name__}, which a model "
+                "file cannot hold. Pass an array, as in frame.to_numpy(), with rows and columns in "
+                "the order of classes_, and fit again."
+            )
 
 
 def _constructed(
