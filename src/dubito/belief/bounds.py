@@ -212,7 +212,8 @@ class Bounds:
             raise ValueError(f"classes must name each class once; got {name_some(names)}.")
         if index is not None and len(_checked_sequence(index, "index")) != n:
             raise ValueError(
-                f"index has {counted(len(index), 'name')}, but the bounds have {counted(n, 'row')}; "
+                f"index has {counted(len(index), 'name')}, but the bounds have "
+                f"{counted(n, 'row')}; "
                 "pass one name for each, as X.index."
             )
         columns = pd.MultiIndex.from_product([names, ["lower", "upper"]], names=["class", "bound"])
