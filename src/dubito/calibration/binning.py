@@ -166,7 +166,8 @@ class BinningMap(BinnedMap):
 
     def bounds(self, score: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return belief and plausibility of the event for each score, each (n,)."""
-        return including(self.proba(score), super().bounds(score))
+        index = self.bins.find(score)
+        return including(self.values[index], (self.lower[index], self.upper[index]))
 
     def level_bounds(self, score: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
         """Return limits of the mean probability of each score's bin at a level, each (n,)."""
