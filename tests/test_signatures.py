@@ -217,6 +217,15 @@ def test_log_probabilities_wherever_there_are_probabilities(name):
         assert hasattr(model, "predict_log_proba") == hasattr(model, "predict_proba")
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["CalibratedClassifier", "ConformalClassifier", "EvidentialFusion", "NoveltyAwareClassifier"],
+)
+def test_prefit_is_answered_with_frozen_estimator(name):
+    with pytest.raises(ValueError, match=r"FrozenEstimator\(model\)"):
+        unfitted(name).set_params(cv="prefit").fit([[0.0], [1.0]], [0, 1])
+
+
 METRICS = {
     name: parameters(getattr(metrics, name))
     for name in metrics.__all__

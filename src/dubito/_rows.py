@@ -40,6 +40,15 @@ def read_rows(
     return X, labels, check_sample_weight(sample_weight, len(labels))
 
 
+def refuse_prefit(cv: Any) -> None:
+    """Raise an error for scikit-learn's former way to pass a fitted classifier."""
+    if isinstance(cv, str) and cv == "prefit":
+        raise ValueError(
+            'cv="prefit" is not supported: pass a fitted classifier as '
+            "FrozenEstimator(model), from sklearn.frozen; then all rows calibrate it."
+        )
+
+
 def weight_parameters(
     estimator: Any, weight: FloatArray | None, *, instead: str | None
 ) -> tuple[str, ...]:

@@ -267,12 +267,6 @@ def test_frames_strings_and_sparse_matrices():
     assert CalibratedClassifier(LinearSVC()).fit(sparse.csr_matrix(X), words).score(X, words) > 0.9
 
 
-def test_prefit_is_answered_with_frozen_estimator():
-    X, y = load_iris(return_X_y=True)
-    with pytest.raises(ValueError, match=r"FrozenEstimator\(model\)"):
-        CalibratedClassifier(GaussianNB(), cv="prefit").fit(X, y)
-
-
 def test_unknown_calibrators_are_answered_with_sorted_names():
     X, y = load_iris(return_X_y=True)
     names = """'auto', 'beta', 'bins', 'evidential-bins', 'evidential-isotonic', 'evidential-joint',

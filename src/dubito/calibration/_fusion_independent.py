@@ -24,6 +24,7 @@ from dubito.calibration._fusion_members import Member, disjoint_parts, features_
 from dubito.calibration._kernels.dempster_on_singletons import Combined, combine_contours
 from dubito.calibration.classifier import CalibratedClassifier
 from dubito.calibration.evidential_multinomial import EvidentialMultinomialCalibrator
+from dubito.calibration.names import named_calibrator
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -96,10 +97,11 @@ def contour_product(inputs: Inputs, discount: float = 0.0) -> Combined:
 
 def check_independent(fusion: EvidentialFusion) -> None:
     """Raise for a calibrator of several classifiers."""
-    if fusion.calibrator is not None and fusion.calibrator._reads_members:
+    calibrator = named_calibrator(fusion.calibrator)
+    if calibrator is not None and calibrator._reads_members:
         raise TypeError(
             'method="independent" calibrates each member alone, but '
-            f"{type(fusion.calibrator).__name__} is for all of them together. "
+            f"{type(calibrator).__name__} is for all of them together. "
             'Use method="joint", or another calibrator.'
         )
 
@@ -129,7 +131,7 @@ def _calibrated(fusion: EvidentialFusion, estimator: Any, split: Any) -> Calibra
     """Return the member as a calibrated classifier, not yet fitted."""
     if isinstance(estimator, CalibratedClassifier):
         return clone(estimator)
-    calibrator = fusion.calibrator
+    calibrator = named_calibrator(fusion.calibrator)
     if calibrator is None:
         coupling = "gumbel" if fusion.rule == "contour" else "inverse_cdf"
         calibrator = EvidentialMultinomialCalibrator(coupling=coupling)

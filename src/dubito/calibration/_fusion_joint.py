@@ -26,6 +26,7 @@ from dubito.calibration._fusion_independent import contour_product
 from dubito.calibration._fusion_members import GivenScores, Member, disjoint_parts, features_of
 from dubito.calibration.classifier import CalibratedClassifier
 from dubito.calibration.evidential_joint import EvidentialJointCalibrator
+from dubito.calibration.names import named_calibrator
 from dubito.calibration.responses import choose_response
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def joint_table(scores: list[FloatArray], calibrator: EvidentialJointCalibrator)
 
 def check_joint(fusion: EvidentialFusion) -> None:
     """Raise for parameters of the other methods."""
-    calibrator = fusion.calibrator
+    calibrator = named_calibrator(fusion.calibrator)
     if calibrator is not None and not calibrator._reads_members:
         raise TypeError(
             'method="joint" calibrates all members by one EvidentialJointCalibrator; got '
@@ -111,7 +112,7 @@ def fit_joint(
     weight: FloatArray | None,
 ) -> tuple[list[CalibratedClassifier], JointCombination]:
     """Return the members, each calibrated alone, and the calibrator of all of them."""
-    shared = fusion.calibrator
+    shared = named_calibrator(fusion.calibrator)
     if shared is None:
         shared = EvidentialJointCalibrator(ridge="auto", n_jobs=fusion.n_jobs)
     kinds = shared._inputs(len(members))

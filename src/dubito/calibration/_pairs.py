@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dubito._calibrator_names import CALIBRATORS
 from dubito._wording import counted
 from dubito.calibration.errors import CalibrationInputError
+from dubito.calibration.names import named_calibrator
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -23,14 +22,6 @@ class Pair(NamedTuple):
 
     estimator: Any
     calibrator: BaseCalibrator
-
-
-def named_calibrator(calibrator: str | BaseCalibrator) -> BaseCalibrator:
-    """Return a calibrator as it is, or the one of that name with its default parameters."""
-    if not isinstance(calibrator, str):
-        return calibrator
-    cls: type[BaseCalibrator] = getattr(import_module(__package__), CALIBRATORS[calibrator])
-    return cls()
 
 
 def check_scores(

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dubito._calibrator_names import CALIBRATORS
 from dubito._compat import HasMethods, Hidden, StrOptions, fit_context
-from dubito._rows import copy_feature_names, read_rows
+from dubito._rows import copy_feature_names, read_rows, refuse_prefit
 from dubito.base import CautiousMixin
 from dubito.belief import Bounds, MassBatch
 from dubito.calibration._cross_fit import (
@@ -38,9 +38,9 @@ from dubito.calibration._pairs import (
     check_scores,
     has_mass,
     is_affine,
-    named_calibrator,
 )
 from dubito.calibration.base import BaseCalibrator
+from dubito.calibration.names import named_calibrator
 from dubito.calibration.responses import METHODS, Response, choose_response, class_scores
 
 if TYPE_CHECKING:
@@ -158,11 +158,7 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         -------
         self
         """
-        if isinstance(self.cv, str) and self.cv == "prefit":
-            raise ValueError(
-                'cv="prefit" is not supported: pass a fitted classifier as '
-                "FrozenEstimator(model), from sklearn.frozen; then all rows calibrate it."
-            )
+        refuse_prefit(self.cv)
         return self._fit(*read_rows(self, X, y, sample_weight))
 
     def _fit(

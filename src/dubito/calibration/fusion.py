@@ -11,8 +11,9 @@ from sklearn.utils import get_tags, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from dubito._compat import BaseComposition, Interval, StrOptions, fit_context
-from dubito._rows import read_rows
+from dubito._calibrator_names import CALIBRATORS
+from dubito._compat import BaseComposition, Hidden, Interval, StrOptions, fit_context
+from dubito._rows import read_rows, refuse_prefit
 from dubito._validation import check_level, no_level
 from dubito.base import CautiousMixin
 from dubito.calibration._fusion_independent import (
@@ -89,7 +90,8 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         Fraction of the mass of every member that is moved to the whole frame before the
         combination. The cautious rule needs some mass there, which calibrators of more than two
         classes need not give; its result depends on the amount.
-    calibrator : calibrator, optional
+    calibrator : calibrator or str, optional
+        An object or a name, as in `CalibratedClassifier`.
         "joint": `EvidentialJointCalibrator`, by default with ``ridge="auto"``; its ``classes`` are
         set, and its ``input`` becomes "proba" for members whose scores are probabilities.
         "independent": by default `EvidentialMultinomialCalibrator`, with
@@ -200,8 +202,8 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         "method": [StrOptions(set(_METHODS))],
         "rule": [StrOptions({"contour", *MASS_RULES})],
         "discount": [Interval(Real, 0, 1, closed="left")],
-        "calibrator": [BaseCalibrator, None],
-        "cv": ["cv_object", StrOptions({"disjoint"})],
+        "calibrator": [BaseCalibrator, StrOptions(set(CALIBRATORS)), None],
+        "cv": ["cv_object", StrOptions({"disjoint"}), Hidden(StrOptions({"prefit"}))],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
     }
@@ -213,7 +215,7 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         method: str = "joint",
         rule: str = "contour",
         discount: float = 0.0,
-        calibrator: BaseCalibrator | None = None,
+        calibrator: str | BaseCalibrator | None = None,
         cv: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -243,6 +245,7 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         -------
         self
         """
+        refuse_prefit(self.cv)
         check, fit_by = _METHODS[self.method]
         check(self)
         members = read_members(self.estimators)

@@ -11,8 +11,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from dubito._compat import HasMethods, Interval, StrOptions, fit_context
-from dubito._rows import copy_feature_names, read_rows
+from dubito._compat import HasMethods, Hidden, Interval, StrOptions, fit_context
+from dubito._rows import copy_feature_names, read_rows, refuse_prefit
 from dubito.base import MethodAndParameter
 from dubito.conformal._conformal_predictions import ConformalPredictionMixin
 from dubito.conformal.p_values import FullRefit, class_weights, sorted_fold
@@ -169,7 +169,12 @@ class ConformalClassifier(
         "estimator": [HasMethods(["fit", "predict"])],
         "score": [StrOptions(set(SCORES))],
         "class_conditional": ["boolean"],
-        "cv": ["cv_object", Interval(Real, 0, 1, closed="neither"), StrOptions({"full"})],
+        "cv": [
+            "cv_object",
+            Interval(Real, 0, 1, closed="neither"),
+            StrOptions({"full"}),
+            Hidden(StrOptions({"prefit"})),
+        ],
         "randomized": ["boolean"],
         "response_method": [StrOptions({"auto", "predict_proba", "decision_function"})],
         "max_refits": [Interval(Integral, 1, None, closed="left")],
@@ -233,6 +238,7 @@ class ConformalClassifier(
         -------
         self
         """
+        refuse_prefit(self.cv)
         score = self.get_params(deep=False)["score"]
         if self.randomized and score != "cumulative":
             raise ValueError(

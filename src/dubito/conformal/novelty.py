@@ -11,9 +11,15 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
-from dubito._compat import HasMethods, Interval, fit_context, pick
+from dubito._compat import HasMethods, Hidden, Interval, StrOptions, fit_context, pick
 from dubito._models import has_bounds
-from dubito._rows import copy_feature_names, fitted_copy, read_rows, weight_parameters
+from dubito._rows import (
+    copy_feature_names,
+    fitted_copy,
+    read_rows,
+    refuse_prefit,
+    weight_parameters,
+)
 from dubito._validation import NotSupportedError, check_sample_weight
 from dubito.conformal._novelty_predictions import NoveltyPredictionMixin
 from dubito.conformal.detector import (
@@ -131,7 +137,7 @@ class NoveltyAwareClassifier(
         "estimator": [HasMethods(["fit", "predict"])],
         "detector": [HasMethods(["fit"]), None],
         "rate": [Interval(Real, 0, 1, closed="neither")],
-        "cv": ["cv_object"],
+        "cv": ["cv_object", Hidden(StrOptions({"prefit"}))],
     }
 
     def __init__(
@@ -158,6 +164,7 @@ class NoveltyAwareClassifier(
         -------
         self
         """
+        refuse_prefit(self.cv)
         _check_estimator(self.estimator)
         check_detector(self.detector)
         if isinstance(self.estimator, FrozenEstimator) and y is None:

@@ -7,13 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from dubito.calibration import (
-    EvidentialMultinomialCalibrator,
-    IsotonicCalibrator,
-    PlattCalibrator,
-    VectorCalibrator,
-)
+from dubito._calibrator_names import CALIBRATORS
+from dubito.calibration import EvidentialMultinomialCalibrator, PlattCalibrator
 from dubito.calibration.base import BaseCalibrator
+from dubito.calibration.names import named_calibrator
 from dubito.dichotomies._logistic_nodes import plain_logistic
 from dubito.dichotomies._node_models import has_probabilities
 
@@ -23,6 +20,10 @@ if TYPE_CHECKING:
     from dubito._typing import FloatArray
     from dubito.dichotomies._kernels.holdout import Holdout
     from dubito.dichotomies._training_rows import ClassRows
+
+#: Calibrators by name; "auto" is the choice of the tree, and a joint one reads several classifiers.
+_NAMES = CALIBRATORS.keys() - {"auto", "evidential-joint"}
+_LISTED = ", ".join(map(repr, sorted(_NAMES)))
 
 #: Floor of the log-probabilities given to an external calibrator that the user chose.
 _LOG_FLOOR = float(np.log(1e-16))
@@ -76,12 +77,10 @@ def as_internal(internal: Any) -> BaseCalibrator | None:
     if isinstance(internal, BaseCalibrator):
         internal._validate_params()  # packed maps do not call its fit
         return internal
-    if isinstance(internal, str) and internal == "platt":
-        return PlattCalibrator()
-    if isinstance(internal, str) and internal == "isotonic":
-        return IsotonicCalibrator()
+    if isinstance(internal, str) and internal in _NAMES:
+        return named_calibrator(internal)
     raise ValueError(
-        "The 'internal' parameter must be 'auto', None, 'platt', 'isotonic' or a calibrator of "
+        f"The 'internal' parameter must be 'auto', None, one of {_LISTED}, or a calibrator of "
         f"dubito.calibration for two classes. Got {internal!r} instead.{_instance_hint(internal)}"
     )
 
@@ -90,10 +89,10 @@ def as_external(external: Any) -> BaseCalibrator | None:
     """Return the external calibrator that a value other than "auto" names; raise for others."""
     if external is None or isinstance(external, BaseCalibrator):
         return external
-    if isinstance(external, str) and external == "vector":
-        return VectorCalibrator(input="logits")
+    if isinstance(external, str) and external in _NAMES:
+        return named_calibrator(external).set_params(input="logits")
     raise ValueError(
-        "The 'external' parameter must be 'auto', None, 'vector' or a calibrator of "
+        f"The 'external' parameter must be 'auto', None, one of {_LISTED}, or a calibrator of "
         f"dubito.calibration. Got {external!r} instead.{_instance_hint(external)}"
     )
 

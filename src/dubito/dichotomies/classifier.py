@@ -69,11 +69,11 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
         "auto" is "clustered" for a single tree; in an ensemble "centroid_pair" up to 200 classes
         and "clustered_half" beyond. Or a tree of labels, for example a taxonomy: its leaves without
         rows are omitted.
-    internal : "auto", None, "platt", "isotonic" or calibrator, default="auto"
-        Calibration of each node, fitted to out-of-fold log-odds. An evidential calibrator gives
-        bounds. "auto": Platt's sigmoids, if they lower the log loss of held-out rows.
-    external : "auto", None, "vector" or calibrator, default="auto"
-        Calibration of the whole tree, fitted to log-probabilities of held-out rows. "auto": one
+    internal : "auto", None, calibrator or its name, default="auto"
+        Calibration of each node, fitted to out-of-fold log-odds; names are those of
+        `CalibratedClassifier`, as "platt". An evidential calibrator gives bounds. "auto": Platt's sigmoids, if they lower the log loss of held-out rows.
+    external : "auto", None, calibrator or its name, default="auto"
+        Calibration of the whole tree, fitted to log-probabilities of held-out rows, as "vector". "auto": one
         slope, ``EvidentialMultinomialCalibrator``, which gives the bounds. If only one of
         `internal` and `external` is named, the other is None: None, "platt", "isotonic" and
         "vector" are the schemes of Leathart et al. 2019, tables 4 and 5.

@@ -60,8 +60,8 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
         Number M of trees.
     pooling : {"geometric", "arithmetic"}, default="geometric"
         The kind of mean.
-    external : "auto", None, "vector" or calibrator, default="auto"
-        Calibration of the log-probabilities of the mean. "auto": one slope, :math:`\beta`, by
+    external : "auto", None, calibrator or its name, default="auto"
+        Calibration of the log-probabilities of the mean, as "vector". "auto": one slope, :math:`\beta`, by
         ``EvidentialMultinomialCalibrator``, which gives the bounds. None: the arithmetic mean
         without calibration, whose bounds are means of the trees' bounds; a temperature for the
         geometric mean.
