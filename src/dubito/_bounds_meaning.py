@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from dubito._models import inner_model
+
 
 class BoundsMeaning(NamedTuple):
     """Names of a pair of bounds, and what is promised about them.
@@ -79,8 +81,8 @@ def bounds_meaning(model: Any, level: float | None = None) -> BoundsMeaning:
     Parameters
     ----------
     model : estimator
-        Fitted. The attribute ``_bounds_meaning`` of its class is the kind of its bounds, "belief"
-        by default.
+        Fitted, perhaps inside scikit-learn's pipelines and searches. Its attribute
+        ``_bounds_meaning`` is the kind of its bounds, "belief" by default.
     level : float, optional
         As in ``predict_bounds``.
 
@@ -97,7 +99,7 @@ def bounds_meaning(model: Any, level: float | None = None) -> BoundsMeaning:
     'bounds at level 0.9'
     """
     if level is None:
-        return _WITHOUT_LEVEL[getattr(_innermost(model), "_bounds_meaning", "belief")]
+        return _WITHOUT_LEVEL[getattr(inner_model(model), "_bounds_meaning", "belief")]
     return BoundsMeaning(
         "level",
         level,
@@ -118,17 +120,3 @@ def is_conformal(model: Any) -> bool:
 def is_novelty_aware(model: Any) -> bool:
     """Return whether a model measures how familiar a row is."""
     return hasattr(model, "familiarity")
-
-
-def _innermost(model: Any) -> Any:
-    """Return the model that computes the bounds: last step, calibrator or wrapped model."""
-    while not hasattr(model, "_bounds_meaning"):
-        if getattr(model, "steps", None):
-            model = model.steps[-1][1]
-        elif getattr(model, "pairs_", None):  # of a CalibratedClassifier
-            model = model.pairs_[0].calibrator
-        elif is_novelty_aware(model) and hasattr(model, "estimator_"):
-            model = model.estimator_
-        else:
-            break
-    return model

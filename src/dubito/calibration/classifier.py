@@ -144,6 +144,11 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         self.response_method = response_method
         self.n_jobs = n_jobs
 
+    @property
+    def _bounds_meaning(self) -> str:
+        """Kind of bounds, for reports: that of the calibrator."""
+        return getattr(self.pairs_[0].calibrator, "_bounds_meaning", "belief")
+
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the estimator, unless frozen, and the calibrator on rows it did not see.

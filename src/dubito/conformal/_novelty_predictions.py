@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from dubito._models import has_bounds
+from dubito._models import has_bounds, inner_model
 from dubito._validation import check_level, no_level
 from dubito.base import no_coverage
 from dubito.belief import Bounds, Frame, MassBatch, discount
@@ -33,6 +33,11 @@ class NoveltyPredictionMixin(EstimatorPredictionMixin):
     preparation_: Any
     held_out_scores_: FloatArray
     rate: float
+
+    @property
+    def _bounds_meaning(self) -> str:
+        """Kind of bounds, for reports: that of the estimator."""
+        return getattr(inner_model(self._unfrozen_estimator()), "_bounds_meaning", "belief")
 
     def familiarity(self, X: Any) -> FloatArray:
         """Return the p-values of the novelty of rows among held-out training rows.

@@ -86,6 +86,11 @@ class CautiousPipeline(Pipeline):
     explain = _from_last_step("explain", "the evidence behind each prediction")
     decision_cost = _from_last_step("decision_cost", "the mean cost per row of what it decides")
 
+    @property
+    def _bounds_meaning(self) -> str:
+        """Kind of bounds, for reports: that of the last step."""
+        return getattr(inner_model(self.steps[-1][1]), "_bounds_meaning", "belief")
+
     @available_if(lambda pipeline: pipeline.steps[-1][1].predict_proba)
     def predict_log_proba(self, X: Any, **params: Any) -> FloatArray:
         """Return the logarithms of the last step's probabilities, (n, K)."""

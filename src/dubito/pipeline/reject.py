@@ -140,6 +140,12 @@ class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.strategy = strategy
         self.reject_label = reject_label
 
+    @property
+    def _bounds_meaning(self) -> str:
+        """Kind of bounds, for reports: that of the estimator."""
+        model = inner_model(getattr(self, "estimator_", self.estimator))
+        return getattr(model, "_bounds_meaning", "belief")
+
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the estimator, unless it is frozen.
