@@ -365,7 +365,7 @@ def test_which_maps_have_bounds(internal, bounds):
 @pytest.mark.parametrize(
     ("internal", "message"),
     [
-        ("sigmoid", "must be 'auto', None, one of 'beta'.*'platt'.* or a calibrator.*Got 'sigmoid'"),
+        ("sigmoid", "must be 'auto', None, one of 'beta'.*'platt'.* or a cal.*Got 'sigmoid'"),
         (3, "Got 3 instead"),
         (PlattCalibrator, r"Pass an instance: PlattCalibrator\(\)"),
         (IsotonicCalibrator(smoothing=-1), "'smoothing' parameter of IsotonicCalibrator"),
