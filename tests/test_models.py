@@ -16,6 +16,7 @@ from dubito.belief import Bounds
 from dubito.calibration import CalibratedClassifier, EvidentialFusion
 from dubito.calibration.base import BaseCalibrator
 from dubito.conformal import ConformalClassifier, NoveltyAwareClassifier
+from dubito.decision.rejection import STRATEGIES
 from dubito.dichotomies import NestedDichotomyClassifier, NestedDichotomyEnsemble
 from dubito.discriminant import ImpreciseGaussianDiscriminant
 from dubito.evidence import EvidentialClassifier
@@ -119,7 +120,7 @@ def test_bounds_are_found_inside_pipelines_and_searches(number):
     collected = collect(model, X, Y)
     assert collected["has_bounds"] == [True]
     display = ErrorRejectDisplay.from_estimator(model, X, Y)
-    assert set(display.curves) == {"optimistic", "pessimistic", "probabilistic"}
+    assert set(display.curves) == set(STRATEGIES)
 
 
 def test_the_last_step_of_a_cautious_pipeline_may_be_a_search():

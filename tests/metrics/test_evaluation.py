@@ -406,8 +406,14 @@ def test_a_model_is_evaluated_by_its_own_predictions():
     assert evaluate(in_pipeline, rows, labels, n_boot=5) == expected
     plain = GaussianNB().fit(X[::2], y[::2])
     assert "mean_width" not in evaluate(plain, rows, y[1::2], n_boot=0)
-    with pytest.raises(TypeError, match="needs the true labels y"):
+    with pytest.raises(TypeError, match="rows X and their true labels y; got no y"):
         evaluate(model, rows)
+    with pytest.raises(TypeError, match="got no X and no y"):
+        evaluate(model)
+    with pytest.raises(TypeError, match=r"got the class GaussianNB itself.*GaussianNB\(\)\.fit"):
+        evaluate(GaussianNB, rows, labels)
+    with pytest.raises(TypeError, match=r"evaluate\(y_true, y_proba\) needs .* single ndarray"):
+        evaluate(labels)
     with pytest.raises(TypeError, match="LinearSVC has no predict_proba"):
         evaluate(LinearSVC().fit(X, y), X, y)
     with pytest.raises(TypeError, match="needs a fitted classifier first"):

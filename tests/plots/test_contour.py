@@ -151,7 +151,7 @@ def test_without_axes_new_ones_are_made(monkeypatch):
     assert display.figure_ is not before
     plt.close("all")
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match=r'pip install "dubito\[plots\]"'):
+    with pytest.raises(ImportError, match=r'pip install "\.\[plots\]"'):
         ContourDisplay(theta=[0, 1], contour=[1, 0.5]).plot()
 
 

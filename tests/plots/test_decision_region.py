@@ -214,7 +214,7 @@ def test_arrays_of_words_and_numbers_keep_both(ax):
     DecisionRegionDisplay.from_estimator(recorder, table, features=(0, 2), grid_resolution=3, ax=ax)
     assert recorder.rows.dtype == object
     assert (recorder.rows[:, 1] == "y").all()
-    with pytest.raises(TypeError, match="'feature 1' does not hold numbers"):
+    with pytest.raises(TypeError, match="'feature 1' does not contain numbers"):
         DecisionRegionDisplay.from_estimator(recorder, table, features=(0, 1), ax=ax)
 
 

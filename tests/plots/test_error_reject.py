@@ -18,6 +18,7 @@ from dubito.calibration import (
     EvidentialMultinomialCalibrator,
 )
 from dubito.decision import maximax, maximin, pignistic_choice, reject
+from dubito.decision.rejection import STRATEGIES
 from dubito.metrics import AmbiguousLabelWarning, RejectCostCurve, reject_cost_curve
 from dubito.plots import ErrorRejectDisplay
 
@@ -51,8 +52,8 @@ def decided(classifier, X, strategy, cost):
     bounds, proba = classifier.predict_bounds(X), classifier.predict_proba(X)
     if strategy == "probabilistic":
         return classifier.classes_[pignistic_choice(proba)], ~reject(proba, cost)
-    rule = maximax if strategy == "optimistic" else maximin
-    return classifier.classes_[rule(bounds)], ~reject(bounds, cost, strategy)
+    rules = {"optimistic": maximax, "pessimistic": maximin, "pignistic": pignistic_choice}
+    return classifier.classes_[rules[strategy](bounds)], ~reject(bounds, cost, strategy)
 
 
 def point(kind, y, y_pred, accepted, cost):
@@ -74,7 +75,7 @@ def point(kind, y, y_pred, accepted, cost):
 def test_marked_points_are_what_reject_decides(kind, classifier, rows):
     X, y = rows[0][40:], rows[1][40:]
     display = ErrorRejectDisplay.from_estimator(classifier, X, y, ax=Figure().subplots())
-    assert list(display.curves) == ["optimistic", "pessimistic", "probabilistic"]
+    assert list(display.curves) == list(STRATEGIES)
     for cost in COSTS:
         display.plot(Figure().subplots(), kind=kind, cost=cost)
         for strategy, mark in display.points_.items():
@@ -107,14 +108,15 @@ def test_the_line_joins_the_points_of_all_costs(kind, classifier, rows, ax):
             np.testing.assert_allclose(actual, expected, atol=1e-12)
 
 
-def test_the_pessimist_rejects_most_and_the_optimist_least(classifier, rows, ax):
+def test_the_pessimistic_strategy_declines_most_and_the_optimistic_least(classifier, rows, ax):
     display = ErrorRejectDisplay.from_estimator(
         classifier, rows[0][40:], rows[1][40:], costs=COSTS, ax=ax
     )
-    optimist, pessimist, middle = (curve.rejection for curve in display.curves.values())
-    assert (optimist <= middle).all()
-    assert (middle <= pessimist).all()
-    assert (optimist < pessimist).any()
+    declined = {strategy: curve.rejection for strategy, curve in display.curves.items()}
+    for middle in ("pignistic", "probabilistic"):
+        assert (declined["optimistic"] <= declined[middle]).all()
+        assert (declined[middle] <= declined["pessimistic"]).all()
+    assert (declined["optimistic"] < declined["pessimistic"]).any()
 
 
 def test_any_scikit_learn_classifier_has_the_probabilistic_curve(rows, ax):
@@ -151,7 +153,8 @@ class OnlyBounds:
 
 def test_without_probabilities_the_pignistic_ones_are_used(ax):
     display = ErrorRejectDisplay.from_estimator(OnlyBounds(), [[0], [0]], ["a", "b"], ax=ax)
-    np.testing.assert_allclose(display.curves["probabilistic"].cost, [0, 0.4, 1])
+    assert list(display.curves) == ["optimistic", "pessimistic", "pignistic"]
+    np.testing.assert_allclose(display.curves["pignistic"].cost, [0, 0.4, 1])
     np.testing.assert_allclose(display.curves["optimistic"].cost, [0, 0.2, 1])
     np.testing.assert_allclose(display.curves["pessimistic"].cost, [0, 0.6, 1])
 
@@ -183,17 +186,29 @@ def test_masses_bring_their_classes_and_pignistic_probability(ax):
     display = ErrorRejectDisplay.from_predictions(["y", "x"], masses, ax=ax, costs=[0.3, 0.55])
     assert display.curves["optimistic"].error.tolist() == [0.5, 0.5]
     assert display.curves["pessimistic"].rejection.tolist() == [1, 0.5]
-    assert display.curves["probabilistic"].rejection.tolist() == [0.5, 0]
+    assert display.curves["pignistic"].rejection.tolist() == [0.5, 0]
 
 
 def test_each_strategy_names_its_own_class(ax):
     bounds = Bounds([[0.3, 0.2, 0.1]], [[0.4, 0.6, 0.5]])
     for column, strategy in enumerate(("pessimistic", "optimistic", "probabilistic")):
         display = ErrorRejectDisplay.from_predictions(
-            [column], bounds, proba=[[0.3, 0.3, 0.4]], classes=[0, 1, 2], ax=ax, costs=[1.0]
+            [column], bounds, y_proba=[[0.3, 0.3, 0.4]], classes=[0, 1, 2], ax=ax, costs=[1.0]
         )
         right = [name for name, curve in display.curves.items() if curve.error[0] == 0]
-        assert right == [strategy]
+        pignistic = bounds.pignistic().argmax() == column
+        assert set(right) == {strategy, *(["pignistic"] if pignistic else [])}
+
+
+def test_of_probabilities_the_pignistic_curve_is_the_probabilistic_one(ax):
+    display = ErrorRejectDisplay.from_predictions(
+        [0, 0, 1],
+        [[0.7, 0.3], [0.4, 0.6], [0.2, 0.8]],
+        strategies=["pignistic", "probabilistic"],
+        ax=ax,
+    )
+    pignistic, probabilistic = display.curves.values()
+    np.testing.assert_array_equal(pignistic, probabilistic)
 
 
 def test_loose_bounds_are_read_as_reject_reads_them(ax):
@@ -235,15 +250,16 @@ def test_it_draws_on_the_given_axes_and_strategies_differ_without_colour(classif
     display = ErrorRejectDisplay.from_estimator(classifier, *rows, ax=ax, cost=0.2, name="SVM")
     assert display.ax_ is ax
     assert display.figure_ is ax.figure
-    assert len({line.get_linestyle() for line in display.lines_.values()}) == 3
-    assert len({mark.get_marker() for mark in display.points_.values()}) == 3
+    assert len({line.get_linestyle() for line in display.lines_.values()}) == 4
+    assert len({line.get_color() for line in display.lines_.values()}) == 4
+    assert len({mark.get_marker() for mark in display.points_.values()}) == 4
     for strategy, mark in display.points_.items():
         assert mark.get_color() == display.lines_[strategy].get_color()
     legend = ax.get_legend()
     names = [f"SVM, {strategy}" for strategy in display.curves]
     assert [text.get_text() for text in legend.get_texts()] == names
     assert legend.get_title().get_text() == "marked: cost 0.2"
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("fraction rejected", "error among the accepted")
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("fraction declined", "error among the decided")
 
 
 def test_several_displays_share_axes(ax):
@@ -286,7 +302,7 @@ def test_without_axes_new_ones_are_made(monkeypatch):
     assert display.figure_ is not before
     plt.close("all")
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match=r'pip install "dubito\[plots\]"'):
+    with pytest.raises(ImportError, match=r'pip install "\.\[plots\]"'):
         display.plot()
 
 
@@ -312,18 +328,18 @@ PROBA = np.array([[0.7, 0.3], [0.4, 0.6]])
         ({"cost": -1, "costs": [0.5]}, r"cost must be a number in \[0, 1\]"),
         ({"costs": [0.5, 2]}, r"costs must lie in \[0, 1\]"),
         ({"costs": [[0.5]], "cost": 0.1}, "costs must be 1-dimensional"),
-        ({"strategies": ["bold"]}, "'pessimistic', 'probabilistic'. Got 'bold'"),
-        ({"strategies": []}, "at least one of optimistic, pessimistic, probabilistic"),
+        ({"strategies": ["bold"]}, "'pignistic', 'probabilistic'. Got 'bold'"),
+        ({"strategies": []}, "at least one of optimistic, pessimistic, pignistic, probabilistic"),
         ({"strategies": "optimistic"}, "optimistic strategy needs bounds"),
-        ({"y": [0]}, "y has 1 rows but belief has 2"),
-        ({"y": ["a", "c"], "classes": ["a", "b"]}, "does not list: 'c'"),
-        ({"proba": PROBA[:1]}, "proba has 1 rows but belief has 2"),
-        ({"proba": [[0.2, 0.3, 0.5]] * 2}, "proba has 3 columns but belief has 2 classes"),
+        ({"y_true": [0]}, "y_true has 1 rows but belief has 2"),
+        ({"y_true": ["a", "c"], "classes": ["a", "b"]}, "does not list: 'c'"),
+        ({"y_proba": PROBA[:1]}, "y_proba has 1 rows but belief has 2"),
+        ({"y_proba": [[0.2, 0.3, 0.5]] * 2}, "y_proba has 3 columns but belief has 2 classes"),
         ({"belief": [0.7, 0.4]}, "2-dimensional"),
     ],
 )
 def test_wrong_predictions_are_refused(wrong, words, ax):
-    given_well = {"y": [0, 1], "belief": PROBA, "ax": ax}
+    given_well = {"y_true": [0, 1], "belief": PROBA, "ax": ax}
     with pytest.raises(ValueError, match=words):
         ErrorRejectDisplay.from_predictions(**{**given_well, **wrong})
     assert ax.lines[:] == []

@@ -160,7 +160,7 @@ def test_without_axes_new_ones_are_made(monkeypatch):
     assert display.figure_ is not before
     plt.close("all")
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match=r'pip install "dubito\[plots\]"'):
+    with pytest.raises(ImportError, match=r'pip install "\.\[plots\]"'):
         display.plot()
 
 
@@ -180,11 +180,11 @@ def test_wrong_curves_are_refused():
         ({"class_": []}, "class_ must name at least one class"),
         ({"class_": "hen"}, "Got 'hen' instead"),
         ({"n_bins": 0}, "n_bins must be an integer of at least 1"),
-        ({"y": ["cod"]}, "y_true has 1 rows but y_proba has 2"),
+        ({"y_true": ["cod"]}, "y_true has 1 rows but y_proba has 2"),
     ],
 )
 def test_wrong_predictions_are_refused(wrong, words, ax):
-    given_well = {"y": ["cod", "eel"], "proba": [[0.7, 0.3], [0.4, 0.6]], "ax": ax}
+    given_well = {"y_true": ["cod", "eel"], "y_proba": [[0.7, 0.3], [0.4, 0.6]], "ax": ax}
     with pytest.raises(ValueError, match=words):
         ReliabilityDisplay.from_predictions(**{**given_well, **wrong})
     assert ax.lines[:] == []

@@ -1,4 +1,4 @@
-"""Metrics of probabilities, label sets and rejections.
+"""Metrics of probabilities, label sets and decisions to decline.
 
 Log loss and Brier score are in scikit-learn; these are further ones. ``classes=`` names the label
 of each column (an estimator's ``classes_``). Without it, integers in 0..K-1 are column numbers, and

@@ -47,7 +47,7 @@ def brier_decomposition(
         \mathrm{uncertainty} &= \bar o (1 - \bar o)
 
     The last two terms of the resolution are the variation within bins; they are 0 when each bin
-    holds one forecast value, which leaves Murphy's decomposition. Several classes: sums over the
+    contains one forecast value, which leaves Murphy's decomposition. Several classes: sums over the
     classes.
 
     Parameters

@@ -43,7 +43,7 @@ def expected_calibration_error(
         Number of bins, empty ones included.
     strategy : {"uniform", "quantile"}, default="uniform"
         Bins of equal width on [0, 1], closed on the left, the last one on both sides; or of equal
-        weight, as nearly as ties allow: equal forecasts share the bin that holds the middle of
+        weight, as nearly as ties allow: equal forecasts share the bin that contains the middle of
         their weight.
     classes : array-like of shape (K,), default=None
         The label of each column, as in ``estimator.classes_``. Without it, integers in 0..K-1 are

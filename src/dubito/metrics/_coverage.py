@@ -35,7 +35,7 @@ def coverage(
     Parameters
     ----------
     y_true, sets, classes, sample_weight
-        As in `utility_discounted_accuracy`. An empty set covers nothing.
+        As in `utility_discounted_accuracy`. An empty set contains no label.
 
     Returns
     -------
@@ -80,7 +80,7 @@ def class_coverage(
 
     See Also
     --------
-    dubito.conformal.ConformalClassifier : ``class_conditional=True`` promises it for each class.
+    dubito.conformal.ConformalClassifier : ``class_conditional=True`` requests it for each class.
 
     References
     ----------
@@ -107,13 +107,13 @@ def coverage_by_size(
 ) -> SizeCoverage:
     """Return the coverage of the sets of each size.
 
-    Sets that adapt to how hard a row is contain the true label equally often whatever their size; a
-    low coverage of small sets means overconfidence.
+    Sets that adapt to how difficult a row is contain the true label equally often whatever their
+    size; a low coverage of small sets means overconfidence.
 
     Parameters
     ----------
     y_true, sets, classes, sample_weight
-        As in `utility_discounted_accuracy`. An empty set covers nothing.
+        As in `utility_discounted_accuracy`. An empty set contains no label.
 
     Returns
     -------

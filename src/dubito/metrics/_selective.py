@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ErrorRejectCurve(NamedTuple):
-    """Fraction rejected, error and accuracy of the accepted rows, at each confidence threshold."""
+    """Fraction declined, error and accuracy of the decided rows, at each confidence threshold."""
 
     rejection: FloatArray
     error: FloatArray
@@ -33,9 +33,10 @@ def error_reject_curve(
     *,
     sample_weight: npt.ArrayLike | None = None,
 ) -> ErrorRejectCurve:
-    r"""Return the error of the accepted rows as the least confident rows are rejected.
+    r"""Return the error of the decided rows as the least confident rows are declined.
 
-    At the threshold t, rows with confidence of at least t are accepted:
+    At the threshold t, rows with confidence of at least t are decided, the others are declined
+    (*reject*, in names, means to decline):
 
     .. math:: \mathrm{rejection}(t) = \frac{w(c < t)}{w}, \qquad
               \mathrm{error}(t) = \frac{w(c \ge t,\ \hat y \ne y)}{w(c \ge t)}.
@@ -53,13 +54,13 @@ def error_reject_curve(
     -------
     ErrorRejectCurve
         Named tuple of arrays `rejection`, `error`, `accuracy` (1 - error) and `threshold`, one
-        entry per distinct confidence, thresholds rising. The first point accepts every row
-        (rejection exactly 0, error the overall error); the last accepts the most confident row and
-        its ties alone. Rejecting every row has no error, hence no point.
+        entry per distinct confidence, thresholds rising. At the first point every row is decided
+        (rejection exactly 0, error the overall error); at the last only the most confident row and
+        its ties are. Where every row is declined the error is undefined, hence no point.
 
     Notes
     -----
-    Rows of equal confidence are accepted or rejected together, so the order of rows is immaterial.
+    Rows of equal confidence are decided or declined together, so the order of rows has no effect.
 
     References
     ----------
@@ -159,7 +160,7 @@ def _check_comparable(truth: Labels, predicted: Labels) -> None:
     # A number never equals a string: every prediction would count as an error.
     if _are_strings(truth).isdisjoint(_are_strings(predicted)):
         raise TypeError(
-            "one of y_true and y_pred holds words and the other does not (y_true[0] is "
+            "one of y_true and y_pred contains words and the other does not (y_true[0] is "
             f"{truth[:1].tolist()[0]!r}, y_pred[0] is {predicted[:1].tolist()[0]!r}), so no "
             "prediction could be right. Pass the same kind of labels in both."
         )

@@ -36,7 +36,7 @@ def utility_discounted_accuracy(
     y_true : array-like of shape (n,)
         True labels.
     sets : array-like of bool, shape (n, K)
-        ``sets[i, k]`` is whether the set of row i holds class k, as ``predict_set`` gives it;
+        ``sets[i, k]`` is whether the set of row i contains class k, as ``predict_set`` gives it;
         integers 0 and 1 are allowed. An empty set has utility 0.
     alpha : float
         The reward for caution, in [0, 3]: a pair that contains the true label is worth

@@ -86,7 +86,7 @@ def risk_coverage_areas(confidence: FloatArray, wrong: FloatArray) -> Statistic:
         ranked = weights[order]
         accepted = np.cumsum(ranked, axis=0)[last_of_ties]
         errors = np.cumsum(ranked * mistaken, axis=0)[last_of_ties]
-        # Before the first row that a resample holds, weight and risk are both 0.
+        # Before the first row that a resample contains, weight and risk are both 0.
         risk = np.divide(errors, accepted, out=np.zeros_like(errors), where=accepted > 0)
         entering = np.diff(accepted, axis=0, prepend=0.0)
         return np.asarray((entering * risk).sum(axis=0) / accepted[-1])

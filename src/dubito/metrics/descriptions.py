@@ -27,6 +27,9 @@ class MetricDescription(NamedTuple):
     is_fraction: bool = False
 
 
+#: Said where the interval of the observed coverage ends below the requested one.
+LOW_COVERAGE = "The observed coverage is lower than the requested one by more than chance explains."
+
 # Coverage is to be near its target: sets of all classes have the highest. Smaller sets, more sets
 # of one class and narrower bounds are bought with coverage. Utilities weigh both sides up.
 _DESCRIPTIONS = {

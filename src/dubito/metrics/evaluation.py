@@ -53,7 +53,7 @@ _N_BINS, _STRATEGY = 15, "uniform"
 
 def evaluate(  # noqa: PLR0913 - predictions of three kinds, and how they are resampled
     y_true: Any,
-    y_proba: Any,
+    y_proba: Any = None,
     y: npt.ArrayLike | None = None,
     *,
     bounds: Bounds | None = None,
@@ -74,8 +74,8 @@ def evaluate(  # noqa: PLR0913 - predictions of three kinds, and how they are re
     y_true : array-like of shape (n,), or a fitted classifier
         True labels; or a model with ``predict_proba``.
     y_proba : array-like of shape (n, K) or (n,), or rows X
-        Probabilities of all classes, rows summing to 1, or of the second of two classes; of a model
-        the rows to predict.
+        Probabilities of all classes, rows summing to 1, or of the second of two classes; for a
+        model the rows to predict.
     y : array-like of shape (n,), default=None
         True labels of the rows of a model; not with arrays of predictions.
     bounds : Bounds of n rows and K classes, default=None
@@ -168,10 +168,9 @@ def evaluate(  # noqa: PLR0913 - predictions of three kinds, and how they are re
     ['coverage', 'determinacy', 'single_class_accuracy', 'mean_set_size', 'discounted_accuracy',
      'u65', 'u80', 'mean_width']
     """
+    _check_form(y_true, y_proba, y)
     if hasattr(y_true, "predict"):
         model, X = final_estimator(y_true, y_proba)
-        if y is None:
-            raise TypeError("evaluate(model, X, y) needs the true labels y; got none.")
         if not hasattr(model, "predict_proba"):
             raise TypeError(
                 f"evaluate needs probabilities, and {type(model).__name__} has no predict_proba. "
@@ -183,11 +182,6 @@ def evaluate(  # noqa: PLR0913 - predictions of three kinds, and how they are re
             bounds = model.predict_bounds(X)
         if sets is None and hasattr(model, "predict_set"):
             sets = model.predict_set(X)
-    elif y is not None:
-        raise TypeError(
-            "evaluate(model, X, y) needs a fitted classifier first; evaluate(y_true, y_proba) "
-            f"takes no third array. Got {type(y_true).__name__} first."
-        )
     level = check_fraction(confidence, "confidence")
     n_resamples = _check_n_boot(n_boot)
     forecasts = read_forecasts(y_true, y_proba, classes, sample_weight)
@@ -203,6 +197,32 @@ def evaluate(  # noqa: PLR0913 - predictions of three kinds, and how they are re
     if n_resamples:
         drawn = resample(statistics, forecasts.weight, n_resamples, _as_rng(random_state))
     return {name: m.estimate(drawn.get(name), level) for name, m in metrics.items()}
+
+
+def _check_form(first: Any, second: Any, third: Any) -> None:
+    """Raise an error for arguments that are neither (model, X, y) nor (y_true, y_proba)."""
+    if isinstance(first, type):
+        raise TypeError(
+            f"evaluate(model, X, y) needs a fitted classifier; got the class {first.__name__} "
+            f"itself. Fit an instance first, as in {first.__name__}().fit(X, y)."
+        )
+    if hasattr(first, "predict"):
+        missing = [name for name, given in (("X", second), ("y", third)) if given is None]
+        if missing:
+            raise TypeError(
+                f"evaluate(model, X, y) needs rows X and their true labels y; got no "
+                f"{' and no '.join(missing)}."
+            )
+    elif second is None:
+        raise TypeError(
+            "evaluate(y_true, y_proba) needs true labels and probabilities, evaluate(model, X, y) "
+            f"a fitted classifier, rows and labels; got a single {type(first).__name__}."
+        )
+    elif third is not None:
+        raise TypeError(
+            "evaluate(model, X, y) needs a fitted classifier first; evaluate(y_true, y_proba) "
+            f"takes no third array. Got {type(first).__name__} first."
+        )
 
 
 def forecast_metrics(forecasts: Forecasts) -> dict[str, Metric]:

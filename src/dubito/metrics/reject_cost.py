@@ -1,4 +1,4 @@
-"""The rates of rejection, error and accuracy as functions of the cost of rejecting."""
+"""Fraction declined, error and accuracy as functions of the cost of declining."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class RejectCostCurve(NamedTuple):
-    """Costs of rejecting, and the rates of rejection, error, accuracy and mean cost at each."""
+    """Costs of declining, and the fraction declined, error, accuracy and mean cost at each."""
 
     cost: FloatArray
     rejection: FloatArray
@@ -34,10 +34,11 @@ def reject_cost_curve(
     costs: npt.ArrayLike | None = None,
     sample_weight: npt.ArrayLike | None = None,
 ) -> RejectCostCurve:
-    r"""Return the rates of rejection, error and accuracy at each cost of rejecting.
+    r"""Return the fraction declined, the error and the accuracy at each cost of declining.
 
-    A wrong label costs 1. At the cost r of rejecting, a row of confidence c is accepted when the
-    risk of its label is no larger, :math:`1-c\le r`, as `dubito.decision.reject` decides:
+    A wrong label costs 1. At the cost r of declining, a row of confidence c is decided when the
+    risk of its label is no larger, :math:`1-c\le r`, as by `dubito.decision.reject`; other rows are
+    declined (*reject*, in names, means to decline):
 
     .. math:: \mathrm{rejection}(r) = \frac{w(1 - c > r)}{w}, \qquad
               \mathrm{error}(r) = \frac{w(1 - c \le r,\ \hat y \ne y)}{w}, \qquad
@@ -50,11 +51,12 @@ def reject_cost_curve(
     confidence : array-like of shape (n,)
         1 minus the risk of the label, in [0, 1]: the largest plausibility and the label that
         has it for the optimistic strategy (Minary et al. 2017, 2.1), the largest belief for the
-        pessimistic, the largest probability for the probabilistic.
+        pessimistic, the largest pignistic probability for the pignistic, the largest probability
+        for the probabilistic.
     costs : array-like of shape (m,), default=None
-        Costs of rejecting in [0, 1] (:math:`R_{rej}` of Minary et al. 2017), in any order. By
-        default 0, 1 and every cost at which a row comes to be accepted: between two of them no rate
-        changes.
+        Costs of declining in [0, 1] (:math:`R_{rej}` of Minary et al. 2017), in any order. By
+        default 0, 1 and every cost from which on a further row is decided: between two of them no
+        rate changes.
     sample_weight : array-like of shape (n,), default=None
         Row weights: 2 counts as the row twice, 0 as no row.
 
@@ -64,19 +66,19 @@ def reject_cost_curve(
         Named tuple of arrays, one entry per cost:
 
         - `cost`, as given, or rising from 0 to 1;
-        - `rejection`, the fraction of rows rejected;
+        - `rejection`, the fraction of rows declined;
         - `error`, the errors among **all** rows, the error rate of Minary et al. 2017. (That of
-          `error_reject_curve` is among the accepted, here 1 - accuracy.)
-        - `accuracy`, the fraction of right labels among the **accepted** rows, their accuracy rate.
-          It is nan where every row is rejected: plots leave such a point out, and so does
+          `error_reject_curve` is among the decided, here 1 - accuracy.)
+        - `accuracy`, the fraction of right labels among the **decided** rows, their accuracy rate.
+          It is nan where every row is declined: plots leave such a point out, and so does
           ``np.nanmean``.
-        - `mean_cost`, what a row costs on average: error + cost x rejection.
+        - `mean_cost`, what a row costs on average: error + cost x fraction declined.
 
     Notes
     -----
     Where probabilities are right, no other choice of rows has a smaller expected cost (Chow 1970).
-    A tie is accepted: cost and risk that differ by no more than 1e-12 are equal, so that
-    confidence 0.7 is accepted at the cost 0.3 whatever 1 - 0.7 rounds to.
+    In a tie the row is decided: cost and risk that differ by no more than 1e-12 are equal, so that
+    confidence 0.7 is decided at the cost 0.3 whatever 1 - 0.7 rounds to.
 
     References
     ----------
@@ -123,7 +125,7 @@ def _check_costs(costs: npt.ArrayLike) -> FloatArray:
     outside = np.flatnonzero((array < 0) | (array > 1))
     if len(outside):
         raise ValueError(
-            "costs must lie in [0, 1], between rejecting all that is not certain and rejecting "
+            "costs must lie in [0, 1], between declining all that is not certain and declining "
             f"nothing; not so in {name_rows(outside)} ({array[outside[0]]:.6g})."
         )
     return array

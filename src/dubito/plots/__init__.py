@@ -2,7 +2,7 @@
 
 One Display class per file, as in scikit-learn: `from_estimator` computes plain arrays, which the
 object stores and `plot` draws on given axes. matplotlib is imported on the first drawing; install
-it with ``pip install "dubito[plots]"``.
+it with ``pip install ".[plots]"`` in a checkout.
 """
 
 from dubito.plots.contour import ContourDisplay

@@ -75,7 +75,9 @@ def pyplot() -> Any:
     try:
         import matplotlib.pyplot as plt  # noqa: PLC0415 - only drawing needs it
     except ImportError as error:
-        raise ImportError('plots need matplotlib: pip install "dubito[plots]"') from error
+        raise ImportError(
+            'plots need matplotlib: pip install ".[plots]" in a checkout of dubito'
+        ) from error
     return plt
 
 

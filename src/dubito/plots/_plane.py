@@ -141,7 +141,7 @@ def _column_name(key: Any, estimator: Any) -> str:
 def _axis_values(values: Any, name: str) -> FloatArray:
     numbers = _as_numbers(np.asarray(values))
     if numbers is None:
-        raise TypeError(f"{name!r} does not hold numbers and cannot be an axis; choose others.")
+        raise TypeError(f"{name!r} does not contain numbers and cannot be an axis; choose others.")
     return numbers
 
 

@@ -1,4 +1,4 @@
-"""Decisions of three reject strategies and their confidence (Minary et al. 2017)."""
+"""Decisions of the strategies of `reject` and their confidence (Minary et al. 2017)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from dubito._models import final_estimator, has_bounds
 from dubito._validation import TIE, check_choice, check_rows_match, drop_zero_weights
 from dubito.belief import Bounds, MassBatch, MassFunction
 from dubito.decision import maximax, maximin, pignistic_choice
+from dubito.decision.rejection import STRATEGIES
 from dubito.decision.risk import as_belief, n_classes_of
 
 if TYPE_CHECKING:
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
     from dubito._typing import FloatArray, IntArray
     from dubito.decision.risk import Belief
-
-STRATEGIES = ("optimistic", "pessimistic", "probabilistic")
 
 
 class PredictedRows(NamedTuple):
@@ -34,24 +33,24 @@ class PredictedRows(NamedTuple):
 
 
 def read_predictions(
-    y: npt.ArrayLike,
+    y_true: npt.ArrayLike,
     belief: Belief,
-    proba: npt.ArrayLike | None,
+    y_proba: npt.ArrayLike | None,
     classes: npt.ArrayLike | None,
     sample_weight: npt.ArrayLike | None,
 ) -> PredictedRows:
     """Return checked predictions, with labels matched to columns."""
     checked = as_belief(belief)
-    probabilities = Bounds.precise(checked.pignistic() if proba is None else proba).upper
+    probabilities = Bounds.precise(checked.pignistic() if y_proba is None else y_proba).upper
     n_classes = n_classes_of(checked)
-    check_rows_match("proba", len(probabilities), "belief", len(checked))
+    check_rows_match("y_proba", len(probabilities), "belief", len(checked))
     if probabilities.shape[1] != n_classes:
         raise ValueError(
-            f"proba has {probabilities.shape[1]} columns but belief has {n_classes} classes; they "
-            "must name the same classes in the same order."
+            f"y_proba has {probabilities.shape[1]} columns but belief has {n_classes} classes; "
+            "they must name the same classes in the same order."
         )
     weight, labels, rows = drop_zero_weights(
-        sample_weight, y=as_labels(y, "y"), belief=np.arange(len(checked))
+        sample_weight, y_true=as_labels(y_true, "y_true"), belief=np.arange(len(checked))
     )
     names: Any = classes
     if names is None and isinstance(checked, MassBatch):
@@ -66,43 +65,52 @@ def decide(rows: PredictedRows, strategy: str) -> tuple[IntArray, FloatArray]:
     if strategy == "probabilistic":
         return pignistic_choice(rows.proba), rows.proba.max(axis=1)
     belief = rows.belief
+    if strategy == "pignistic":
+        return pignistic_choice(belief), belief.pignistic().max(axis=1)
     bounds = belief.tightened() if isinstance(belief, Bounds) else belief.bounds()  # as `reject`
     if strategy == "optimistic":
         return maximax(belief), bounds.upper.max(axis=1)
     return maximin(belief), bounds.lower.max(axis=1)
 
 
-def predictions_of(classifier: Any, X: Any) -> tuple[Belief, npt.ArrayLike | None]:
+def predictions_of(estimator: Any, X: Any) -> tuple[Belief, npt.ArrayLike | None]:
     """Return bounds and probabilities of a classifier; without bounds, probabilities and None."""
-    classifier, X = final_estimator(classifier, X)
-    if not hasattr(classifier, "classes_"):
+    estimator, X = final_estimator(estimator, X)
+    if not hasattr(estimator, "classes_"):
         raise TypeError(
-            f"{type(classifier).__name__} has no classes_, which name the columns of its "
+            f"{type(estimator).__name__} has no classes_, which name the columns of its "
             "predictions. Pass a fitted classifier, or its predictions to from_predictions."
         )
-    proba = classifier.predict_proba(X) if hasattr(classifier, "predict_proba") else None
-    if has_bounds(classifier):
-        return classifier.predict_bounds(X), proba
+    proba = estimator.predict_proba(X) if hasattr(estimator, "predict_proba") else None
+    if has_bounds(estimator):
+        return estimator.predict_bounds(X), proba
     if proba is None:
         raise TypeError(
-            f"{type(classifier).__name__} has neither predict_bounds nor predict_proba. Calibrate "
+            f"{type(estimator).__name__} has neither predict_bounds nor predict_proba. Calibrate "
             "its scores: dubito.calibration.CalibratedClassifier gives both."
         )
     return proba, None
 
 
-def check_strategies(strategies: Iterable[str] | None, belief: Belief) -> tuple[str, ...]:
-    """Return the given strategies; by default all, or "probabilistic" alone if all are the same."""
+def check_strategies(
+    strategies: Iterable[str] | None, belief: Belief, y_proba: npt.ArrayLike | None
+) -> tuple[str, ...]:
+    """Return the given strategies; by default those that may differ.
+
+    Precise probabilities make all strategies equal; without `y_proba` the last two are equal.
+    """
     bounded = isinstance(belief, Bounds | MassBatch | MassFunction)
     if strategies is None:
         precise = not bounded or (isinstance(belief, Bounds) and (belief.width <= TIE).all())
-        return ("probabilistic",) if precise else STRATEGIES
+        if precise:
+            return ("probabilistic",)
+        return tuple(s for s in STRATEGIES if s != "probabilistic" or y_proba is not None)
     given = (strategies,) if isinstance(strategies, str) else tuple(strategies)
     if not given:
         raise ValueError(f"strategies must name at least one of {', '.join(STRATEGIES)}.")
     for strategy in given:
         check_choice(strategy, "strategies", STRATEGIES)
-        if strategy != "probabilistic" and not bounded:
+        if strategy in {"optimistic", "pessimistic"} and not bounded:
             raise ValueError(
                 f"the {strategy} strategy needs bounds; here are probabilities alone, for which "
                 "all strategies are the same. Leave strategies out, or use a classifier with "

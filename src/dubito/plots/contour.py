@@ -92,7 +92,7 @@ class ContourDisplay(SingleAxesDisplay):
     @classmethod
     def from_estimator(
         cls,
-        calibrator: Any,
+        estimator: Any,
         scores: Any = None,
         *,
         theta: npt.ArrayLike | None = None,
@@ -105,7 +105,7 @@ class ContourDisplay(SingleAxesDisplay):
 
         Parameters
         ----------
-        calibrator : estimator
+        estimator : calibrator
             Fitted, with ``slope_contour(theta)`` and ``level_set(gamma)``, as
             `EvidentialMultinomialCalibrator` has; or with ``contour(scores, theta)``, as the binary
             evidential calibrators have.
@@ -121,16 +121,16 @@ class ContourDisplay(SingleAxesDisplay):
         -------
         ContourDisplay
         """
-        by_slope = hasattr(calibrator, "slope_contour")
-        if not by_slope and not hasattr(calibrator, "contour"):
+        by_slope = hasattr(estimator, "slope_contour")
+        if not by_slope and not hasattr(estimator, "contour"):
             raise TypeError(
-                f"{type(calibrator).__name__} has no contour; pass a fitted evidential calibrator "
+                f"{type(estimator).__name__} has no contour; pass a fitted evidential calibrator "
                 "(that of a CalibratedClassifier is clf.pairs_[0].calibrator)."
             )
         points, contour = (
-            _slope_contour(calibrator, scores, theta)
+            _slope_contour(estimator, scores, theta)
             if by_slope
-            else _probability_contour(calibrator, scores, theta)
+            else _probability_contour(estimator, scores, theta)
         )
         parameter = "slope" if by_slope else "probability"
         display = cls(theta=points, contour=contour, parameter=parameter, name=name)
@@ -193,7 +193,7 @@ class ContourDisplay(SingleAxesDisplay):
         level: float | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw the curve and, where a level is given, its level set.
+        """Draw the curve and, where a likelihood level is given, its level set.
 
         Several contours on the same axes are as in figure 1 of Xu et al. 2015, one with a level
         as in figure 2.
@@ -205,7 +205,8 @@ class ContourDisplay(SingleAxesDisplay):
         name : str, optional
             For the legend, instead of the display's `name`.
         level : float in [0, 1], optional
-            Draw the level set of this plausibility as a segment.
+            A likelihood level, not a confidence level: draw the level set, the values whose
+            relative likelihood is at least this high, as a segment.
         **kwargs
             Passed on to ``ax.plot`` for the curve.
 
@@ -252,7 +253,7 @@ class ContourDisplay(SingleAxesDisplay):
         ax : matplotlib axes, optional
             Where to draw; new axes by default.
         level : float in [0, 1], optional
-            Shade the level set of this plausibility.
+            A likelihood level, as in `plot`: shade its level set.
         z : float in [0, 1], optional
             Draw this value as a line across.
         names : list of str, optional

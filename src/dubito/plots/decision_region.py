@@ -130,7 +130,7 @@ class DecisionRegionDisplay(SingleAxesDisplay):
     @classmethod
     def from_estimator(
         cls,
-        classifier: Any,
+        estimator: Any,
         X: Any,
         *,
         y: npt.ArrayLike | None = None,
@@ -145,7 +145,7 @@ class DecisionRegionDisplay(SingleAxesDisplay):
 
         Parameters
         ----------
-        classifier : estimator
+        estimator : classifier
             Fitted, with ``predict_set``, ``predict`` and ``classes_``, as all classifiers of
             dubito have.
         X : array-like of shape (n, features), or data frame
@@ -170,19 +170,19 @@ class DecisionRegionDisplay(SingleAxesDisplay):
         DecisionRegionDisplay
         """
         for method in ("predict_set", "classes_"):
-            if not hasattr(classifier, method):
+            if not hasattr(estimator, method):
                 raise TypeError(
-                    f"{type(classifier).__name__} has no {method}. Pass a fitted classifier that "
+                    f"{type(estimator).__name__} has no {method}. Pass a fitted classifier that "
                     "decides for sets, such as dubito.calibration.CalibratedClassifier."
                 )
-        plane = plane_over(X, features, grid_resolution, classifier)
-        sets = np.asarray(classifier.predict_set(plane.rows, rule=rule))
+        plane = plane_over(X, features, grid_resolution, estimator)
+        sets = np.asarray(estimator.predict_set(plane.rows, rule=rule))
         display = cls(
             x=plane.x,
             y=plane.y,
             sets=sets.reshape(len(plane.y), len(plane.x), -1),
-            margins=margins_of(classifier, plane) if boundary else None,
-            classes=classifier.classes_,
+            margins=margins_of(estimator, plane) if boundary else None,
+            classes=estimator.classes_,
             names=plane.names,
             points=None if y is None else plane.points,
             labels=y,

@@ -1,4 +1,4 @@
-"""Error, accuracy and rejection at every cost of rejecting (Minary et al. 2017)."""
+"""Error, accuracy and fraction declined at every cost of declining (Minary et al. 2017)."""
 
 from __future__ import annotations
 
@@ -22,10 +22,15 @@ if TYPE_CHECKING:
     from dubito.decision.risk import Belief
 
 #: Lines and markers distinguish the strategies without colours.
-_STYLES = {"optimistic": ("--", "^"), "pessimistic": ("-", "v"), "probabilistic": ("-.", "o")}
+_STYLES = {
+    "optimistic": ("--", "^"),
+    "pessimistic": (":", "v"),
+    "pignistic": ("-", "o"),
+    "probabilistic": ("-.", "s"),
+}
 _OTHER_STYLES = (("-", "o"), ("--", "s"), ("-.", "D"), (":", "P"))
-_COST, _REJECTION = "cost of rejecting", "fraction rejected"
-_ERROR, _ACCURACY = "error rate, of all rows", "accuracy among the accepted"
+_COST, _DECLINED = "cost of declining", "fraction declined"
+_ERROR, _ACCURACY = "error rate, of all rows", "accuracy among the decided"
 
 
 class _PlotKind(NamedTuple):
@@ -44,10 +49,10 @@ def _cost(curve: RejectCostCurve) -> FloatArray:
 
 _PLOTS = {
     "error_reject": _PlotKind(
-        _REJECTION, "error among the accepted", lambda c: c.rejection, lambda c: 1 - c.accuracy
+        _DECLINED, "error among the decided", lambda c: c.rejection, lambda c: 1 - c.accuracy
     ),
     "accuracy_error": _PlotKind(_ERROR, _ACCURACY, lambda c: c.error, lambda c: c.accuracy),
-    "rejection": _PlotKind(_COST, _REJECTION, _cost, lambda c: c.rejection),
+    "rejection": _PlotKind(_COST, _DECLINED, _cost, lambda c: c.rejection),
     "error": _PlotKind(_COST, _ERROR, _cost, lambda c: c.error, "lower right"),
     "accuracy": _PlotKind(_COST, _ACCURACY, _cost, lambda c: c.accuracy),
     "mean_cost": _PlotKind(
@@ -57,24 +62,25 @@ _PLOTS = {
 
 
 class ErrorRejectDisplay(SingleAxesDisplay):
-    r"""Error, accuracy and fraction rejected as the cost of rejecting goes from 0 to 1.
+    r"""Error, accuracy and fraction declined as the cost of declining goes from 0 to 1.
 
-    A row is rejected when the cost of rejecting lies below the risk of every class (Minary et al.
-    2017, 2.1). The risk may be judged by three strategies: "optimistic" by plausibility,
-    "pessimistic" by belief, "probabilistic" by probability. With few calibration rows they differ:
-    at the same cost the pessimistic one rejects more. Make one with `from_estimator` or
-    `from_predictions`.
+    A row is declined when the cost of declining lies below the risk of every class (Minary et al.
+    2017, 2.1). Each curve is a strategy of `dubito.decision.reject`, which says what the risk is
+    computed from: "optimistic" the upper bounds, "pessimistic" the lower bounds, "pignistic" (its
+    default) the pignistic probability between them, "probabilistic" the probabilities of
+    ``predict_proba``. With few calibration rows they differ: at the same cost the pessimistic one
+    declines more. Make one with `from_estimator` or `from_predictions`.
 
     ============== ======================================================================
     `kind`         what is drawn
     ============== ======================================================================
-    error_reject   error among the accepted rows against the fraction rejected
-    accuracy_error accuracy among the accepted against the errors among all rows (Minary et
+    error_reject   error among the decided rows against the fraction declined
+    accuracy_error accuracy among the decided against the errors among all rows (Minary et
                    al. 2017, figures 2 and 3)
-    rejection      fraction rejected against the cost
+    rejection      fraction declined against the cost
     error          errors among all rows against the cost
-    accuracy       accuracy among the accepted against the cost
-    mean_cost      error + cost x rejection, what a row costs on average, against the cost
+    accuracy       accuracy among the decided against the cost
+    mean_cost      error + cost x fraction declined, what a row costs on average, against the cost
     ============== ======================================================================
 
     The first two do not show the cost; one can be marked by ``cost=0.2``.
@@ -107,11 +113,11 @@ class ErrorRejectDisplay(SingleAxesDisplay):
     ...     ["no", "yes", "yes"], bounds, classes=["no", "yes"], cost=0.2, ax=Figure().subplots()
     ... )
     >>> for name, point in display.points_.items():
-    ...     rejected, error = point.get_xydata()[0]
-    ...     print(f"{name}: {rejected:.2f} rejected, {error:.2f} of the rest wrong")
-    optimistic: 0.00 rejected, 0.33 of the rest wrong
-    pessimistic: 0.67 rejected, 0.00 of the rest wrong
-    probabilistic: 0.33 rejected, 0.00 of the rest wrong
+    ...     declined, error = point.get_xydata()[0]
+    ...     print(f"{name}: {declined:.2f} declined, {error:.2f} of the rest wrong")
+    optimistic: 0.00 declined, 0.33 of the rest wrong
+    pessimistic: 0.67 declined, 0.00 of the rest wrong
+    pignistic: 0.33 declined, 0.00 of the rest wrong
     """
 
     def __init__(self, *, curves: Mapping[str, RejectCostCurve], name: str | None = None) -> None:
@@ -123,7 +129,7 @@ class ErrorRejectDisplay(SingleAxesDisplay):
     @classmethod
     def from_estimator(  # noqa: PLR0913 - what is computed, and how it is drawn
         cls,
-        classifier: Any,
+        estimator: Any,
         X: Any,
         y: npt.ArrayLike,
         *,
@@ -140,17 +146,18 @@ class ErrorRejectDisplay(SingleAxesDisplay):
 
         Parameters
         ----------
-        classifier : estimator
+        estimator : classifier
             Fitted, with ``predict_bounds``, ``predict_proba`` or both, and ``classes_``. The
             probabilistic strategy uses its probabilities, the others its bounds.
         X : array-like
             Rows, as the classifier takes them.
         y : array-like of shape (n,)
             Their labels.
-        strategies : list of {"optimistic", "pessimistic", "probabilistic"}, optional
-            All three by default; "probabilistic" alone for a classifier without bounds.
+        strategies : list of {"optimistic", "pessimistic", "pignistic", "probabilistic"}, optional
+            All by default; without bounds they are the same, and "probabilistic" is drawn;
+            without probabilities all but "probabilistic", which is the same as "pignistic".
         costs : array-like of shape (m,), optional
-            Costs of rejecting in [0, 1]; by default all at which a rate changes.
+            Costs of declining in [0, 1]; by default all at which a rate changes.
         sample_weight : array-like of shape (n,), optional
             Row weights: 2 counts as the row twice, 0 as no row.
         name, ax, kind, cost, **kwargs
@@ -160,12 +167,12 @@ class ErrorRejectDisplay(SingleAxesDisplay):
         -------
         ErrorRejectDisplay
         """
-        belief, proba = predictions_of(classifier, X)
+        belief, proba = predictions_of(estimator, X)
         return cls.from_predictions(
             y,
             belief,
-            proba=proba,
-            classes=classifier.classes_,
+            y_proba=proba,
+            classes=estimator.classes_,
             strategies=strategies,
             costs=costs,
             sample_weight=sample_weight,
@@ -179,10 +186,10 @@ class ErrorRejectDisplay(SingleAxesDisplay):
     @classmethod
     def from_predictions(  # noqa: PLR0913 - what is computed, and how it is drawn
         cls,
-        y: npt.ArrayLike,
+        y_true: npt.ArrayLike,
         belief: Belief,
         *,
-        proba: npt.ArrayLike | None = None,
+        y_proba: npt.ArrayLike | None = None,
         classes: npt.ArrayLike | None = None,
         strategies: Iterable[str] | None = None,
         costs: npt.ArrayLike | None = None,
@@ -197,11 +204,11 @@ class ErrorRejectDisplay(SingleAxesDisplay):
 
         Parameters
         ----------
-        y : array-like of shape (n,)
+        y_true : array-like of shape (n,)
             True labels.
         belief : Bounds, MassBatch or array of probabilities (n, K)
             What was predicted.
-        proba : array-like of shape (n, K), optional
+        y_proba : array-like of shape (n, K), optional
             Probabilities for the probabilistic strategy; by default `belief` itself or its
             pignistic probability.
         classes : array-like of shape (K,), optional
@@ -216,7 +223,7 @@ class ErrorRejectDisplay(SingleAxesDisplay):
         -------
         ErrorRejectDisplay
         """
-        rows = read_predictions(y, belief, proba, classes, sample_weight)
+        rows = read_predictions(y_true, belief, y_proba, classes, sample_weight)
         if costs is not None and cost is not None:
             marked = check_unit_interval(cost, "cost")
             costs = np.append(as_float_array(costs, "costs", ndim=1), marked)
@@ -224,7 +231,7 @@ class ErrorRejectDisplay(SingleAxesDisplay):
             strategy: reject_cost_curve(
                 rows.column, *decide(rows, strategy), costs=costs, sample_weight=rows.weight
             )
-            for strategy in check_strategies(strategies, belief)
+            for strategy in check_strategies(strategies, belief, y_proba)
         }
         return cls(curves=curves, name=name).plot(ax, kind=kind, cost=cost, **kwargs)
 
@@ -247,7 +254,7 @@ class ErrorRejectDisplay(SingleAxesDisplay):
             What to draw, as listed for the class. Curves over the cost are steps; the others
             join their points by straight lines.
         cost : float in [0, 1], optional
-            Mark the point of each curve at this cost of rejecting. If every row is rejected
+            Mark the point of each curve at this cost of declining. If every row is declined
             there, the accuracy is undefined and not marked.
         name : str, optional
             For the legend, instead of the display's `name`.

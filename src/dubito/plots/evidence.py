@@ -102,7 +102,7 @@ class EvidenceDisplay(SingleAxesDisplay):
     @classmethod
     def from_estimator(
         cls,
-        classifier: Any,
+        estimator: Any,
         X: Any,
         *,
         kind: str = "waterfall",
@@ -117,7 +117,7 @@ class EvidenceDisplay(SingleAxesDisplay):
 
         Parameters
         ----------
-        classifier : EvidentialClassifier
+        estimator : EvidentialClassifier
             Fitted.
         X : array-like of shape (n, features), or data frame
             For a waterfall the one row to explain; else rows whose range the axes cover.
@@ -125,7 +125,7 @@ class EvidenceDisplay(SingleAxesDisplay):
             What to draw, as listed for the class.
         piece : int or str, optional
             For weights and masses: which piece of evidence, by number or by name as in
-            ``classifier.piece_names_``. Its value is what enters the last layer: behind a scaler
+            ``estimator.piece_names_``. Its value is what enters the last layer: behind a scaler
             the scaled value, in a network the output of a hidden unit.
         y : array-like of shape (n,), optional
             For weights: labels of the rows, which are then drawn class by class.
@@ -139,7 +139,7 @@ class EvidenceDisplay(SingleAxesDisplay):
         EvidenceDisplay
         """
         check_choice(kind, "kind", _KINDS)
-        _check_classifier(classifier)
+        _check_classifier(estimator)
         if kind == "waterfall":
             if piece is not None:
                 raise ValueError(
@@ -147,11 +147,11 @@ class EvidenceDisplay(SingleAxesDisplay):
                     'kind="weight" or kind="mass".'
                 )
             options = {"target": target, "max_pieces": max_pieces, "ax": ax, **kwargs}
-            return cls.from_explanation(classifier.explain(X), **options)
-        number = _piece_number(classifier, piece)
+            return cls.from_explanation(estimator.explain(X), **options)
+        number = _piece_number(estimator, piece)
         if kind == "weight":
-            return cls(_weight_curves(classifier, X, number, y)).plot(ax=ax, **kwargs)
-        return cls(_mass_curves(classifier, X, number)).plot(ax=ax, **kwargs)
+            return cls(_weight_curves(estimator, X, number, y)).plot(ax=ax, **kwargs)
+        return cls(_mass_curves(estimator, X, number)).plot(ax=ax, **kwargs)
 
     @classmethod
     def from_explanation(

@@ -44,11 +44,12 @@ class MassDisplay:
     x, y : array-like of shape (s,) and (r,)
         Values of the two features, increasing.
     level : array-like of shape (F, r, s)
-        What is drawn, in [0, 1], for each set.
+        Values of `quantity` (masses, beliefs or plausibilities), in [0, 1], for each set; not a
+        confidence level.
     focal : boolean array-like of shape (F, K)
         The sets.
     quantity : {"mass", "belief", "plausibility"}, default "mass"
-        What `level` holds.
+        What the values of `level` are.
     conflict : array-like of shape (r, s), optional
         The degree of conflict.
     margins : array-like of shape (K, r, s), optional
@@ -125,7 +126,7 @@ class MassDisplay:
     @classmethod
     def from_estimator(  # noqa: PLR0913 - what is computed, and how it is drawn
         cls,
-        classifier: Any,
+        estimator: Any,
         X: Any,
         *,
         features: Sequence[int | str] = (0, 1),
@@ -141,7 +142,7 @@ class MassDisplay:
 
         Parameters
         ----------
-        classifier : estimator
+        estimator : classifier
             Fitted, with ``predict_mass`` and ``classes_``, as
             `dubito.evidence.EvidentialClassifier` has.
         X : array-like of shape (n, features), or data frame
@@ -156,7 +157,7 @@ class MassDisplay:
         quantity : {"mass", "belief", "plausibility"}, default "mass"
             What to draw of them. Belief and plausibility of the whole frame are 1 everywhere.
         conflict : bool, default False
-            Whether to draw ``classifier.conflict`` as broken lines on the axes of the whole frame,
+            Whether to draw ``estimator.conflict`` as broken lines on the axes of the whole frame,
             or on the last where that is not drawn.
         boundary : bool, default False
             Whether to draw the border between the classes that ``predict`` gives.
@@ -169,14 +170,14 @@ class MassDisplay:
         -------
         MassDisplay
         """
-        _check_classifier(classifier, conflict=conflict)
+        _check_classifier(estimator, conflict=conflict)
         check_choice(quantity, "quantity", tuple(_SYMBOLS))
-        frame = Frame(classifier.classes_)
+        frame = Frame(estimator.classes_)
         sets = _focal_sets(frame, focal, quantity)
-        plane = plane_over(X, features, grid_resolution, classifier)
+        plane = plane_over(X, features, grid_resolution, estimator)
         shape = len(plane.y), len(plane.x)
         parts = [
-            _measure(classifier.predict_mass(rows), sets, quantity)
+            _measure(estimator.predict_mass(rows), sets, quantity)
             for rows in _in_blocks(plane.rows, len(frame))
         ]
         display = cls(
@@ -185,9 +186,9 @@ class MassDisplay:
             level=np.hstack(parts).reshape(-1, *shape),
             focal=sets,
             quantity=quantity,
-            conflict=np.reshape(classifier.conflict(plane.rows), shape) if conflict else None,
-            margins=margins_of(classifier, plane) if boundary else None,
-            classes=classifier.classes_,
+            conflict=np.reshape(estimator.conflict(plane.rows), shape) if conflict else None,
+            margins=margins_of(estimator, plane) if boundary else None,
+            classes=estimator.classes_,
             names=plane.names,
         )
         return display.plot(ax=ax, **kwargs)

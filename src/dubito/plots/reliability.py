@@ -106,7 +106,7 @@ class ReliabilityDisplay(SingleAxesDisplay):
     @classmethod
     def from_estimator(  # noqa: PLR0913 - what is computed, and how it is drawn
         cls,
-        classifier: Any,
+        estimator: Any,
         X: Any,
         y: npt.ArrayLike,
         *,
@@ -125,7 +125,7 @@ class ReliabilityDisplay(SingleAxesDisplay):
 
         Parameters
         ----------
-        classifier : estimator
+        estimator : classifier
             Fitted, with ``predict_proba`` and ``classes_``.
         X : array-like
             Rows, as the classifier takes them.
@@ -146,8 +146,8 @@ class ReliabilityDisplay(SingleAxesDisplay):
         -------
         ReliabilityDisplay
         """
-        class_name = type(classifier).__name__
-        if not (hasattr(classifier, "predict_proba") and hasattr(classifier, "classes_")):
+        class_name = type(estimator).__name__
+        if not (hasattr(estimator, "predict_proba") and hasattr(estimator, "classes_")):
             raise TypeError(
                 f"{class_name} has no predict_proba or no classes_: a fitted classifier with "
                 "probabilities is needed. dubito.calibration.CalibratedClassifier makes one of any "
@@ -155,8 +155,8 @@ class ReliabilityDisplay(SingleAxesDisplay):
             )
         return cls.from_predictions(
             y,
-            classifier.predict_proba(X),
-            classes=classifier.classes_,
+            estimator.predict_proba(X),
+            classes=estimator.classes_,
             class_=class_,
             n_bins=n_bins,
             strategy=strategy,
@@ -172,8 +172,8 @@ class ReliabilityDisplay(SingleAxesDisplay):
     @classmethod
     def from_predictions(  # noqa: PLR0913 - what is computed, and how it is drawn
         cls,
-        y: npt.ArrayLike,
-        proba: npt.ArrayLike,
+        y_true: npt.ArrayLike,
+        y_proba: npt.ArrayLike,
         *,
         classes: npt.ArrayLike | None = None,
         class_: Any = None,
@@ -191,9 +191,9 @@ class ReliabilityDisplay(SingleAxesDisplay):
 
         Parameters
         ----------
-        y : array-like of shape (n,)
+        y_true : array-like of shape (n,)
             True labels.
-        proba : array-like of shape (n, K) or (n,)
+        y_proba : array-like of shape (n, K) or (n,)
             Probabilities of all classes, or of the second of two, which is then judged.
         classes : array-like of shape (K,), optional
             Label of each column, as in ``classes_``. Without it integers in 0..K-1 are column
@@ -208,7 +208,7 @@ class ReliabilityDisplay(SingleAxesDisplay):
         ReliabilityDisplay
         """
         level = check_fraction(confidence, "confidence")
-        forecasts = read_forecasts(y, proba, classes, sample_weight)
+        forecasts = read_forecasts(y_true, y_proba, classes, sample_weight)
         events = {
             key: chosen_event(forecasts, None, label, classes)
             for key, label in _class_by_curve(class_, name).items()
