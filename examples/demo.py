@@ -52,7 +52,7 @@ def main() -> None:
 
     report, table, saved = out / "report.html", out / "tumours.csv", out / "tumours.skops"
     collected = write_report(
-        models, X_test, y_test, report, title="Benign or malignant?", reject_cost=0.2, force=True
+        models, X_test, y_test, report, title="Benign or malignant?", cost=0.2, force=True
     )
     X_test.assign(diagnosis=y_test).to_csv(table, index=False)
     first = models["sigmoid with evidence"]

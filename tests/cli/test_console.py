@@ -103,7 +103,9 @@ class TestDubito:
         ran = python("import sys; sys.modules['typer'] = None; import dubito.cli as c; c.main()")
         assert ran.returncode == 2
         assert ran.stdout == ""
-        assert ran.stderr == 'error: the command line needs typer: pip install "dubito[cli]"\n'
+        assert ran.stderr == (
+            'error: the command line needs typer: pip install ".[cli]" in a checkout of dubito\n'
+        )
 
     def test_help_and_version_load_nothing_heavy(self):
         ran = python(
@@ -129,7 +131,7 @@ class TestFaults:
             (MemoryError("1 TiB"), "there is not enough memory (1 TiB). Use fewer columns or"),
             (
                 ModuleNotFoundError("No module named 'pyarrow'", name="pyarrow"),
-                'this needs pyarrow: pip install "dubito[cli,report]"',
+                'this needs pyarrow: pip install ".[cli,report]" in a checkout of dubito',
             ),
         ],
     )

@@ -16,7 +16,7 @@ def test_datasets_lists_all_with_their_sizes(dubito_command, monkeypatch, tmp_pa
     (tmp_path / "dna.csv.gz").write_bytes(b"")
     head, *lines = dubito_command("datasets").stdout.splitlines()
     rows = {line.split()[0]: line.split()[1:] for line in lines}
-    assert head.split() == ["name", "rows", "features", "classes", "paper", "at", "hand"]
+    assert head.split() == ["name", "rows", "features", "classes", "paper", "on", "disk"]
     assert list(rows) == list_datasets()
     iris = load("iris")
     assert rows["iris"] == [*map(str, iris.X.shape), str(len(iris.class_names)), "P3", "yes"]
@@ -107,7 +107,9 @@ def test_what_cannot_be_written(refused):
     )
     assert "must end in .csv" in refused("datasets", "wine", "-o", "wine.xls")
     assert refused("datasets", "wine", "-o", "no/a.csv").startswith("there is no folder no")
-    assert refused("datasets", "-o", "a.csv").startswith("which dataset shall a.csv hold?")
+    assert refused("datasets", "-o", "a.csv").startswith(
+        "no dataset given. Name the dataset to write, as in: "
+    )
     assert refused("datasets", "wine", "--test", "a.csv").startswith("a.csv takes the rows to test")
     assert refused("datasets", "wine", "-o", "a.csv", "--test", "./a.csv").startswith(
         "a.csv is named twice"

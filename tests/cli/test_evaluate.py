@@ -100,7 +100,9 @@ def test_models_side_by_side(wine_models, dubito_command):
     assert list(facts["models"]) == list(wine_models)
 
 
-def test_without_bounds_measures_of_doubt_are_left_out(saved_models, scores, dubito_command):
+def test_without_bounds_measures_of_bounds_and_sets_are_left_out(
+    saved_models, scores, dubito_command
+):
     both = [
         saved_models["evidential-multinomial"],
         "scores.csv",
@@ -109,7 +111,7 @@ def test_without_bounds_measures_of_doubt_are_left_out(saved_models, scores, dub
     ]
     result = dubito_command("evaluate", *both)
     assert result.exit_code == 0, result.output
-    assert result.stderr == "note: plain gives no bounds; measures of doubt are left out.\n"
+    assert result.stderr == "note: plain has no bounds; measures of bounds and sets are left out.\n"
     u80 = next(line for line in result.stdout.splitlines() if line.strip().startswith("u80"))
     assert u80.split()[-2:] == ["-", "higher"]
     facts = json.loads(dubito_command("evaluate", *both, "--json").stdout)["models"]

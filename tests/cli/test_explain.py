@@ -12,6 +12,8 @@ from dubito.cli import build_app
 from dubito.cli.recipes import DEFAULT, RECIPES
 from dubito.saving import load
 
+CERTAIN = "Its lower bound is above the upper bounds of all other classes.\n"
+
 
 def flats(n=90, seed=0):
     """Flats of three kinds, which differ in size, rent and quarter."""
@@ -77,7 +79,7 @@ def test_explanation_of_every_model(name, trained, new, explain):
     by_class = {one["class"]: one for one in facts["classes"]}
     assert [label for label in stamp.classes if by_class[label]["could_be_best"]] == facts["set"]
     only = facts["set"] == [stamp.classes[best]]
-    verdict = "It is clearly the most probable.\n" if only else "Could be the best answer: "
+    verdict = CERTAIN if only else "Could be the best answer: "
     assert verdict in text
     for k, label in enumerate(stamp.classes):
         assert by_class[label]["probability"] == pytest.approx(proba[k])
@@ -188,7 +190,7 @@ def test_a_fusion_gives_the_predictions_of_its_members(trained, new, explain):
     assert [one["member"] for one in facts["members"]] == ["svm", "bayes", "forest"]
     alone = model.members_[2].predict_proba(X)[0]
     assert facts["members"][2]["probability"] == pytest.approx(alone.max())
-    assert f"They contradict each other by {facts['conflict']:.2f}" in text
+    assert f"Conflict between the members: {facts['conflict']:.2f} (0: none" in text
 
 
 def test_values_given_by_name_are_a_row(trained, new, explain):
@@ -209,7 +211,7 @@ def test_row_0_is_explained_by_default(trained, explain):
 def test_an_unseen_text_is_noticed(trained, explain):
     text, (facts,) = explain(trained("nested"), "size=60", "rent=1000", "quarter=hill")
     assert text.splitlines()[-1] == (
-        "note: quarter = hill did not occur in training; it counts as none of the values there."
+        "note: quarter = hill did not occur in training; it is encoded as none of the known values."
     )
     assert facts["unseen_values"] == {"quarter": "hill"}
 
@@ -219,7 +221,7 @@ def test_scores_are_explained_too(saved_models, explain):
     text, _ = explain(saved_models["evidential-multinomial"], "cat=1", "cow=0", "dog=-1")
     assert text.startswith("row as given: most probable is cat")
     text, (facts,) = explain(saved_models["plain"], "scores.csv", "--row", 2)
-    assert "This model gives no bounds" in text
+    assert "This model has no bounds, so the doubt cannot be divided" in text
     assert "doubt" not in facts
     assert set(facts["classes"][0]) == {"class", "probability"}
 

@@ -90,7 +90,7 @@ def test_the_summary_counts_rejected_rows(dubito_command, decided, model):
     facts, _ = decided(model, "scores.csv", "--reject-cost", 0.2)
     output = dubito_command("predict", model, "scores.csv", "-o", "e.csv", "--reject-cost", 0.2)
     assert output.stdout == (
-        f"300 rows · belief and plausibility · {facts['rejected_share']:.1%} rejected · "
+        f"300 rows · belief and plausibility · {facts['rejected_share']:.1%} declined · "
         f"mean set {facts['mean_set_size']:.2f} · wrote e.csv\n"
     )
     assert output.stderr == ""
@@ -266,7 +266,7 @@ class TestFeatures:
         assert table["prediction"].tolist() == model.predict(X).tolist()
         assert facts["rows"] == 90
         assert refused("predict", "m.skops", "t.csv", "-o", "e.csv", "--reject-cost", 1) == (
-            "LinearSVC gives classes only, no probabilities to weigh the cost of rejecting with. "
+            "LinearSVC gives classes only and no probabilities, so rows cannot be declined. "
             "Leave --reject-cost out."
         )
 

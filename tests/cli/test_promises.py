@@ -150,7 +150,7 @@ def test_evaluate_prints_coverage_promised_and_observed(fish, unseen):
     by_class = {k: coverage(y[y == k], sets[y == k], classes=fitted.classes_) for k in set(y)}
     assert facts["worst_observed"] == pytest.approx(min(by_class.values()))
     assert by_class[facts["worst_class"]] == pytest.approx(min(by_class.values()))
-    assert f"coverage promised 80.0%, observed {observed:.1%}" in output
+    assert f"coverage requested 80.0%, observed {observed:.1%}" in output
 
 
 @pytest.mark.parametrize("name", ["aware", "both"])
@@ -175,14 +175,14 @@ def test_unfamiliar_rows_are_counted(fish, unseen, name):
 
 @pytest.mark.parametrize("name", ["aware", "both"])
 def test_the_report_has_their_places(fish, name):
-    pytest.importorskip("altair", reason="the extra is not installed: pip install dubito[report]")
+    pytest.importorskip("altair", reason="the extra is not installed: pip install .[report]")
     page = fish / f"{name}.html"
     output = run("report", fish / f"{name}.skops", fish / "test.csv", "-o", page).stdout
     text = page.read_text(encoding="utf-8")
     assert 'id="familiarity"' in text
     assert ('id="coverage"' in text) == (name == "both")
     assert "are unlike those it was trained on" in output
-    assert ("Coverage promised 90.0%" in output) == (name == "both")
+    assert ("Coverage requested 90.0%" in output) == (name == "both")
 
 
 @pytest.mark.parametrize("table", ["two.csv", "scores.csv"])
@@ -233,4 +233,4 @@ def test_training_prints_the_observed_coverage(fish, in_folder):
         *("--model", "evidential-logistic", "-o", in_folder / "model.skops"),
     ).stdout
     assert "with conformal sets …" in output
-    assert "Coverage of the sets: promised 90.0%, observed " in output
+    assert "Coverage of the sets: requested 90.0%, observed " in output

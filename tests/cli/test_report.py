@@ -84,7 +84,8 @@ def test_without_the_extra_the_error_names_what_to_install(model, refused, monke
     find = util.find_spec
     monkeypatch.setattr(util, "find_spec", lambda name: None if name == "altair" else find(name))
     assert refused("report", model, "scores.csv") == (
-        'a report needs altair, which is not installed: pip install "dubito[report]"'
+        'a report needs altair, which is not installed: pip install ".[report]" in a '
+        "checkout of dubito"
     )
 
 

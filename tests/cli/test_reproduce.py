@@ -83,7 +83,7 @@ def test_an_interrupted_run_prints_how_to_resume(checkout, capfd, dubito_command
     folder = given(capfd)[4]
     assert Path(folder).parent == checkout / "experiments" / "p7" / "results"
     words = f"dubito reproduce p7 --quick --jobs 2 --out {folder} --quiet --stop"
-    assert result.stderr == f"go on by: {words}\n"
+    assert result.stderr == f"to continue: {words}\n"
     # That command is one: it gives the experiment the same folder.
     dubito_command(*shlex.split(words)[1:])
     assert given(capfd) == ["--quick", "--jobs", "2", "--out", folder, "--quiet", "--stop"]

@@ -242,9 +242,7 @@ def test_an_unknown_model_error_lists_the_known_ones(refused):
 
 @pytest.mark.usefixtures("data")
 def test_missing_required_options_are_errors(refused):
-    assert refused("train", "data.csv", "-y", "y") == (
-        "where shall the model be saved? Say -o model.skops."
-    )
+    assert refused("train", "data.csv", "-y", "y") == ("no output file given. Say -o model.skops.")
     assert refused("train", "data.csv", "-y", "y", "-o", "m.skops", "--cv", 1).startswith("--cv 1")
 
 

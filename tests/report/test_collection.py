@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
 from sklearn.preprocessing import StandardScaler
 
@@ -18,7 +19,7 @@ from dubito.calibration import (
 from dubito.decision import reject
 from dubito.discriminant import ImpreciseGaussianDiscriminant
 from dubito.metrics import evaluate
-from dubito.pipeline import CautiousPipeline
+from dubito.pipeline import CautiousPipeline, RejectClassifier, make_cautious_pipeline
 from dubito.report import collect, measures, predictions
 from dubito.report.wording import slider_texts
 
@@ -77,7 +78,7 @@ def test_the_drawn_curve_starts_with_all_rows_and_stays_short(letters):
 )
 def test_the_slider_reaches_the_given_cost(letters, cost, start, stops):
     model, X, y = letters
-    collected = collect(model, X, y, reject_cost=cost)
+    collected = collect(model, X, y, cost=cost)
     rejecting = collected["rejecting"]
     assert (rejecting["start"], len(rejecting["costs"])) == (start, stops)
     assert start in rejecting["costs"]
@@ -86,30 +87,32 @@ def test_the_slider_reaches_the_given_cost(letters, cost, start, stops):
 
 def test_the_summary_has_three_sentences_with_the_numbers(letters):
     model, X, y = letters
-    summary = collect(model, X, y, reject_cost=0.4)["summary"]
-    right, doubts, buys = summary["lines"]
+    summary = collect(model, X, y, cost=0.4)["summary"]
+    right, declines, cost = summary["lines"]
     assert f"right in {summary['right']['value']:.1%} of 300 cases" in right
-    assert f"doubts {summary['declined']:.1%}" in doubts
-    assert f"{summary['error']:.1%} are wrong instead of {summary['never']:.1%}" in buys
+    assert f"declines {summary['declined']:.1%}" in declines
+    assert f"{summary['error']:.1%} are wrong instead of {summary['never']:.1%}" in cost
     assert summary["declined_rows"] == reject(model.predict_bounds(X), 0.4).sum()
 
 
 @pytest.mark.parametrize(
-    ("ignorance", "cost", "doubts", "buys"),
+    ("ignorance", "cost", "declines", "mean_cost"),
     [
-        (0.95, 0.2, "doubts every case", "Doubt pays: it gives no answer of its own"),
-        (0.95, 0.9, "doubts every case", "does not pay at this price: it gives no answer"),
-        (0.1, 1.0, "doubts none of the cases", "doubt changes nothing here"),
-        (0.1, 0.2, "% of the cases and would ask in", "Doubt pays: of the answers it gives"),
+        (0.95, 0.2, "declines every case.", "lowers the mean cost: it gives no answer of its own"),
+        (0.95, 0.9, "declines every case.", "Declining raises the mean cost: it gives no answer"),
+        (0.1, 1.0, "declines none of the cases.", "No case is declined: "),
+        (0.1, 0.2, "% of the cases (", "Declining lowers the mean cost: of the answers it gives"),
     ],
 )
-def test_the_summary_states_whether_doubt_pays(fakes, ignorance, cost, doubts, buys):
+def test_the_summary_says_what_declining_does_to_the_mean_cost(
+    fakes, ignorance, cost, declines, mean_cost
+):
     X, proba, column = fakes.rows(300, 4)
     model = fakes.cautious(LETTERS, proba, ignorance=ignorance)
-    collected = collect(model, X, LETTERS[column], reject_cost=cost, strategy="pessimistic")
+    collected = collect(model, X, LETTERS[column], cost=cost, strategy="pessimistic")
     _, second, third = collected["summary"]["lines"]
-    assert doubts in second
-    assert buys in third
+    assert declines in second
+    assert mean_cost in third
 
 
 @pytest.mark.parametrize(
@@ -127,12 +130,12 @@ def test_costs_displayed_as_equal_are_called_equal(fakes, n, asked, sure_and_wro
     proba = np.tile([1.0, 0.0], (n, 1))
     proba[:asked] = [0.7, 0.3]
     X = np.arange(n)[:, None]
-    collected = collect(fakes.precise([0, 1], proba), X, column, reject_cost=0.2)
+    collected = collect(fakes.precise([0, 1], proba), X, column, cost=0.2)
     line = collected["summary"]["lines"][2]
     assert collected["summary"]["declined_rows"] == asked
     assert line.endswith(says)
     equal = "with or without" in says
-    assert line.startswith("Doubt makes no difference to the cost at this price") == equal
+    assert line.startswith("Declining does not change the mean cost: ") == equal
     assert (slider_texts(collected)["cells"][20][3] == "the same") == equal
 
 
@@ -316,20 +319,54 @@ def test_every_kind_of_model(kind):
     assert collected["methods"] == [type(model).__name__]
 
 
+@pytest.mark.parametrize("strategy", ["pignistic", "pessimistic"])
+@pytest.mark.parametrize("wrapper", ["none", "pipeline", "search"])
+def test_a_model_that_declines_is_judged_by_its_own_cost_and_strategy(strategy, wrapper):
+    X, y = load_iris(return_X_y=True)
+    inner = CalibratedClassifier(GaussianNB(), EvidentialMultinomialCalibrator(), cv=3)
+    model = RejectClassifier(inner, cost=0.1, strategy=strategy, reject_label=-1)
+    if wrapper == "pipeline":
+        model = make_cautious_pipeline(StandardScaler(), model)
+    elif wrapper == "search":
+        model = GridSearchCV(model, {"estimator__cv": [3]}, cv=2)
+    model.fit(X[::2], y[::2])
+    collected = collect(model, X[1::2], y[1::2])
+    summary = collected["summary"]
+    assert summary["reject_cost"] == 0.1
+    assert collected["rejecting"]["methods"][0]["strategy"] == strategy
+    assert summary["declined_rows"] == (model.predict(X[1::2]) == -1).sum() > 0
+    given = collect(model, X[1::2], y[1::2], cost=0.5, strategy="optimistic")
+    assert given["summary"]["reject_cost"] == 0.5
+    assert given["rejecting"]["methods"][0]["strategy"] == "optimistic"
+
+
+def test_a_cost_on_another_scale_is_not_used(letters):
+    X, y = load_iris(return_X_y=True)
+    loss = 10 * (1 - np.eye(3))
+    priced = RejectClassifier(GaussianNB(), cost=3, loss=loss).fit(X[::2], y[::2])
+    assert collect(priced, X[1::2], y[1::2])["summary"]["reject_cost"] == 0.2
+    never = RejectClassifier(GaussianNB(), cost=3).fit(X[::2], y[::2])
+    assert collect(never, X[1::2], y[1::2])["summary"]["reject_cost"] == 1.0
+    model, X, y = letters
+    assert collect(model, X, y)["summary"]["reject_cost"] == 0.2
+
+
 @pytest.mark.parametrize(
     ("change", "error", "words"),
     [
         ({"strategy": "bold"}, ValueError, "strategy must be one of"),
-        ({"reject_cost": 2}, ValueError, "reject_cost must be a number in"),
-        ({"reject_cost": True}, TypeError, "reject_cost must be a number .* Got True"),
-        ({"reject_cost": "0.2"}, TypeError, "reject_cost must be a number .* Got '0.2'"),
-        ({"reject_cost": float("nan")}, ValueError, "reject_cost must be a number .* Got nan"),
+        ({"cost": 2}, ValueError, "cost must be a number in"),
+        ({"cost": True}, TypeError, "cost must be a number .* Got True"),
+        ({"cost": "0.2"}, TypeError, "cost must be a number .* Got '0.2'"),
+        ({"cost": float("nan")}, ValueError, "cost must be a number .* Got nan"),
         ({"title": 5}, TypeError, "title must be a text. Got 5"),
         ({"doubtful_rows": -1}, ValueError, "doubtful_rows must be a whole number, 0 or more"),
         ({"doubtful_rows": 2.5}, ValueError, "doubtful_rows must be a whole number.* Got 2.5"),
         ({"doubtful_rows": True}, ValueError, "doubtful_rows must be a whole number.* Got True"),
         ({"models": {}}, ValueError, "models is empty"),
-        ({"models": object()}, TypeError, "has no classes_"),
+        ({"models": object()}, TypeError, r"got object.*write_report\(models, X, y, path\)"),
+        ({"models": GaussianNB()}, TypeError, "GaussianNB has no classes_.*Pass a fitted"),
+        ({"models": GaussianNB}, TypeError, r"got the class GaussianNB itself.*GaussianNB\(\)"),
         ({"y": ["a", "z"] * 150}, ValueError, "labels that classes does not list: 'z'"),
         ({"y": ["a"]}, ValueError, "X has 300 rows but y has 1"),
         ({"row_names": ["a"]}, ValueError, "row_names has 1 rows but y has 300"),

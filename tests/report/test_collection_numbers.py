@@ -279,14 +279,14 @@ def test_the_error_reject_curve_has_the_points_of_all_thresholds(rows, collected
 
 
 def test_the_summary_has_the_numbers_at_the_given_cost(rows):
-    listed = report(rows, reject_cost=0.35, strategy="pessimistic")
+    listed = report(rows, cost=0.35, strategy="pessimistic")
     summary, first = listed["summary"], listed["rejecting"]["methods"][0]
     at = listed["rejecting"]["costs"].index(0.35)
     declined = declined_by_loop("pessimistic", *answers(rows)[0], 0.35)
     assert summary["declined_rows"] == sum(declined)
     assert (summary["declined"], summary["error"]) == (first["declined"][at], first["error"][at])
     assert (summary["cost"], summary["never"]) == (first["cost"][at], first["never"])
-    assert f"would ask in {sum(declined)}." in summary["lines"][1]
+    assert f"of the cases ({sum(declined)})." in summary["lines"][1]
     doubt = listed["doubt"]
     assert doubt["declined_wide"] + doubt["declined_others"] == sum(declined)
 

@@ -15,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from dubito import NotSupportedError
 from dubito.belief import Bounds
 from dubito.evidence import EvidentialClassifier
+from dubito.metrics.descriptions import LOW_COVERAGE
 from dubito.report import collect, measures
 from dubito.report.wording import percent
 
@@ -95,7 +96,7 @@ def test_the_level_is_beside_every_bound(rows):
 
 
 def test_words_on_the_page_name_belief_or_the_level(rows):
-    pytest.importorskip("altair", reason="the extra is not installed: pip install dubito[report]")
+    pytest.importorskip("altair", reason="the extra is not installed: pip install .[report]")
     from dubito.report import render
 
     X, proba, column = rows
@@ -121,7 +122,7 @@ FALSE = ("too few", "like this one", "should lie between", "such cases, and they
 
 @pytest.mark.parametrize("level", [None, 0.9])
 def test_no_page_claims_that_evidence_counts_cases(rows, level):
-    pytest.importorskip("altair", reason="the extra is not installed: pip install dubito[report]")
+    pytest.importorskip("altair", reason="the extra is not installed: pip install .[report]")
     from dubito.report import render
 
     X, proba, column = rows
@@ -180,8 +181,8 @@ def test_coverage_promised_and_observed(rows, coverage):
         k = CLASSES.tolist().index(one["label"])
         assert (one["held"], one["rows"]) == (caught[k], seen[k])
     assert collected["summary"]["lines"][3] == found["line"]
-    assert f"promised {percent(coverage)}, observed {percent(sum(held) / N)}" in found["line"]
-    assert "less than chance explains" not in found["line"]
+    assert f"requested {percent(coverage)}, observed {percent(sum(held) / N)}" in found["line"]
+    assert LOW_COVERAGE not in found["line"]
     assert exact.high >= coverage
 
 
@@ -189,7 +190,7 @@ def test_coverage_below_chance_limits_is_reported(rows):
     X, proba, column = rows
     found = collect(Conformal(proba), X, CLASSES[(column + 1) % 3], coverage=0.9)["coverage"]
     assert found["observed"]["high"] < 0.9
-    assert found["line"].endswith("which is less than chance explains.")
+    assert found["line"].endswith(f"). {LOW_COVERAGE}")
 
 
 def test_unfamiliar_rows_are_counted_and_the_least_familiar_listed(rows):
@@ -226,7 +227,7 @@ def test_where_all_rows_are_familiar_none_is_listed(rows):
 
 
 def test_the_page_has_a_place_for_coverage_and_for_unfamiliar_rows(rows):
-    pytest.importorskip("altair", reason="the extra is not installed: pip install dubito[report]")
+    pytest.importorskip("altair", reason="the extra is not installed: pip install .[report]")
     from dubito.report import render
 
     X, proba, column = rows

@@ -9,7 +9,7 @@ LETTERS = np.array(["a", "b", "c"], dtype=object)
 
 
 def sharpened(proba, power):
-    """Return probabilities that are too sure (power above 1) or too modest (below)."""
+    """Return overconfident probabilities (power above 1) or underconfident ones (below)."""
     raised = proba**power
     return raised / raised.sum(axis=1, keepdims=True)
 
@@ -25,9 +25,9 @@ def ece_by_loop(forecast, happened):
 
 
 @pytest.mark.parametrize(
-    ("power", "words"), [(3.0, "it is too sure of itself."), (0.4, "it is too modest.")]
+    ("power", "words"), [(3.0, "it is overconfident."), (0.4, "it is underconfident.")]
 )
-def test_wrong_percentages_have_a_banner_and_a_line_in_short(fakes, power, words):
+def test_wrong_probabilities_have_a_banner_and_a_line_in_short(fakes, power, words):
     X, proba, column = fakes.rows(400, 3)
     wrong = sharpened(proba, power)
     collected = collect(fakes.precise(LETTERS, wrong), X, LETTERS[column])
@@ -37,16 +37,14 @@ def test_wrong_percentages_have_a_banner_and_a_line_in_short(fakes, power, words
     assert 0 < found["low"] <= found["value"] <= found["high"]
     assert (found["said"], found["right"]) == pytest.approx((forecast.mean(), right.mean()))
     assert summary["lines"][3] == found["line"]
-    assert found["line"].startswith("Its percentages cannot be believed")
-    assert f"off by {100 * found['value']:.1f} percentage points" in found["line"]
-    assert (
-        f"It says {forecast.mean():.1%} on average and is right in {right.mean():.1%}"
-        in found["line"]
-    )
+    assert found["line"].startswith("Its probabilities are not calibrated: ")
+    assert f"frequencies by {100 * found['value']:.1f} percentage points" in found["line"]
+    assert f"predicted class is {forecast.mean():.1%} on average" in found["line"]
+    assert f"it is right in {right.mean():.1%} of the cases" in found["line"]
     assert found["line"].endswith(words)
     assert found["large"]
     page = render(collected)
-    assert "Do not rely on its percentages." in page
+    assert "Do not rely on its probabilities." in page
     assert page.count(found["line"]) == 2  # the banner, and in short
     assert '<p class="banner"' in page
     assert page.index('<p class="banner"') < page.index('id="summary"')
@@ -60,7 +58,7 @@ def test_calibration_errors_that_cancel_have_their_own_sentence(fakes):
     X = np.arange(1000)[:, None]
     collected = collect(fakes.precise([0, 1], proba), X, (~right).astype(int))
     assert collected["percentages"]["line"].endswith(
-        "it is too sure in some cases and too modest in others."
+        "it is overconfident in some cases and underconfident in others."
     )
 
 
@@ -71,11 +69,14 @@ def test_small_calibration_errors_have_milder_words(fakes):
     collected = collect(model, np.arange(2000)[:, None], column)
     found = collected["percentages"]
     assert found["value"] == pytest.approx(0.04)
-    assert found["line"].startswith("Its percentages are only roughly right: they are off by 4.0")
-    assert "Take its percentages for rough ones." in render(collected)
+    assert found["line"].startswith(
+        "Its probabilities are only roughly calibrated: they differ from the observed "
+        "frequencies by 4.0 percentage points"
+    )
+    assert "Use its probabilities as rough estimates." in render(collected)
 
 
-def test_calibrated_percentages_have_neither(fakes):
+def test_calibrated_probabilities_have_neither(fakes):
     alarms = []
     for seed in range(20):
         X, proba, column = fakes.rows(400, 3, seed=seed)
@@ -88,7 +89,7 @@ def test_calibrated_percentages_have_neither(fakes):
 
 
 def test_an_error_too_small_to_matter_is_no_alarm(fakes):
-    """Of many rows even a thousandth is more than chance; percentages are right all the same."""
+    """Of many rows even a thousandth is more than chance; probabilities are right all the same."""
     n = 210_000
     proba = np.tile([0.7, 0.3], (n, 1))
     column = np.zeros(n, dtype=int)

@@ -14,10 +14,10 @@ from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 
 from dubito.evidence import EvidentialClassifier
-from dubito.report import collect, measures, render, write_page
+from dubito.report import collect, measures, render, write_page, write_report
 
 for module in ("altair", "jinja2", "vl_convert"):
-    pytest.importorskip(module, reason="the extra is not installed: pip install dubito[report]")
+    pytest.importorskip(module, reason="the extra is not installed: pip install .[report]")
 
 
 @pytest.fixture(autouse=True)
@@ -173,7 +173,7 @@ def test_pages_leave_out_what_there_is_nothing_to_say_of(fakes, doubts):
 def test_without_bounds_the_page_does_not_pretend_to_know_the_cause(fakes):
     X, proba, column = fakes.rows(60, 3)
     page = render(collect(fakes.precise([0, 1, 2], proba), X, column))
-    assert "cannot tell how sure these probabilities are themselves" in page
+    assert "How precisely these probabilities are known is not computed" in page
     assert "Mostly wide bounds" not in page
 
 
@@ -344,8 +344,38 @@ def test_only_what_collect_returns_is_rendered(wrong):
 @pytest.mark.parametrize("name", ["altair", "jinja2", "vl_convert"])
 def test_a_missing_extra_is_named(collected, monkeypatch, name):
     monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ImportError, match=rf'{name}, .* pip install "dubito\[report\]"'):
+    with pytest.raises(ImportError, match=rf'{name}, .* pip install "\.\[report\]"'):
         render(collected)
+
+
+def test_write_report_collects_and_writes(fakes, tmp_path):
+    X, proba, column = fakes.rows(60, 3)
+    model, path = fakes.precise([0, 1, 2], proba), tmp_path / "page.html"
+    options = {"title": "Mine", "cost": 0.3, "doubtful_rows": 2, "random_state": 1}
+    collected = write_report(model, X, column, path, **options)
+    assert collected == collect(model, X, column, **options)
+    assert path.read_text(encoding="utf-8") == render(collected)
+
+
+def test_arguments_of_write_report_in_another_order_are_named(fakes, tmp_path):
+    X, proba, column = fakes.rows(60, 3)
+    model, path = fakes.precise([0, 1, 2], proba), tmp_path / "page.html"
+    order = r"write_report\(models, X, y, path\)"
+    for wrong, words in (
+        ((model, X, column, None), f"{order} needs a file to write.*got NoneType as path"),
+        ((path, model, X, column), f"{order} needs a file to write.*got ndarray as path"),
+        ((model, X, path, path), f"{order} needs the true labels as y"),
+        ((X, column, model, path), f"models must be a fitted classifier.*got ndarray.*{order}"),
+    ):
+        with pytest.raises(TypeError, match=words):
+            write_report(*wrong)
+    with pytest.raises(
+        TypeError, match=r"write_report\(\) got an unexpected keyword argument 'size'"
+    ):
+        write_report(model, X, column, path, size=3)
+    with pytest.raises(TypeError, match=r"write_report\(\) missing .* 'path'"):
+        write_report(model, X, column)
+    assert not path.exists()
 
 
 def test_collecting_loads_no_drawing_library():

@@ -16,7 +16,7 @@ from dubito.report.wording import money, percent, same_cost
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 for extra in ("altair", "jinja2", "vl_convert"):
-    pytest.importorskip(extra, reason="the extra is not installed: pip install dubito[report]")
+    pytest.importorskip(extra, reason="the extra is not installed: pip install .[report]")
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 BROWSER = next((path for name in NAMES if (path := shutil.which(name))), None)

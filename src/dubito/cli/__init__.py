@@ -1,7 +1,8 @@
 """The command line: parse, call, print. ``dubito --help`` lists the commands.
 
-It needs ``pip install "dubito[cli]"``. Each command is a module with one function of its name that
-holds its options and its output; such a module imports nothing heavy, so that ``--help`` is quick.
+It needs ``pip install ".[cli]"`` in a checkout. Each command is a module with one function of its
+name with its options and its output; such a module imports nothing heavy, so that ``--help`` is
+quick.
 The work is done in modules that are imported when a command runs: `tables`, `csv_reader`,
 `parquet_reader` and `writer` (files), `saved_models` and `labels` (a model's columns and classes),
 `score_columns` and `score_calibration` (calibrate), `decisions` (predict), `reasons` (explain),
@@ -34,7 +35,7 @@ COMMANDS = (
     "datasets",
 )
 
-_NEEDS_TYPER = 'error: the command line needs typer: pip install "dubito[cli]"'
+_NEEDS_TYPER = 'error: the command line needs typer: pip install ".[cli]" in a checkout of dubito'
 
 
 def main() -> None:

@@ -32,9 +32,9 @@ def calibrate(  # noqa: PLR0913 - a command's options
         str,
         typer.Option(
             metavar="NAME",
-            help=f"One of {', '.join(METHODS)}. By default auto, which fits as rich a map as the "
-            f"rows allow and says what it chose. Scores of several classifiers: {JOINT}; sets that "
-            "contain the true class as often as promised: conformal.",
+            help=f"One of {', '.join(METHODS)}. By default auto, which chooses a map with as many "
+            f"parameters as the rows support, and says which. Scores of several classifiers: "
+            f"{JOINT}; label sets with a chosen coverage: conformal.",
         ),
     ] = "auto",
     input: Annotated[
@@ -49,8 +49,9 @@ def calibrate(  # noqa: PLR0913 - a command's options
         str | None,
         typer.Option(
             metavar="KIND",
-            help=f"How far {', '.join(TARGETS)} trust single rows: smoothed (as published), light "
-            "(the default) or raw.",
+            help=f"What replaces the labels 0 and 1 in the likelihood of {', '.join(TARGETS)}: "
+            "light (the default; a quarter of a pseudo-observation), smoothed (as published) or "
+            "raw (0 and 1).",
         ),
     ] = None,
     classes: Annotated[

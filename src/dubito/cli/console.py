@@ -198,7 +198,7 @@ def _usage_message(error: Any) -> str:
 def _message_and_code(error: Exception) -> tuple[str, int]:
     """Return the message for an error, and the exit code."""
     if isinstance(error, ModuleNotFoundError) and error.name:
-        return f'this needs {error.name}: pip install "dubito[cli,report]"', 2
+        return f'this needs {error.name}: pip install ".[cli,report]" in a checkout of dubito', 2
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return f"{error.filename}: {error.strerror[:1].lower()}{error.strerror[1:]}.", 2
     if type(error).__name__ == "NoLevelError":  # by name: importing it would load numpy

@@ -30,7 +30,7 @@ def datasets(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="A second file, for rows to test on: the official ones, or a third by chance.",
+            help="A second file: the official test rows, or a random third.",
         ),
     ] = None,
     seed: Seed = 0,
@@ -38,7 +38,7 @@ def datasets(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """List the benchmark datasets, their sizes, and whether each is at hand; or write one.
+    """List the benchmark datasets, their sizes, and whether each is on disk; or write one.
 
     `dubito datasets wine -o wine.csv` writes one as CSV or Parquet: its features by name, and the
     labels in a column "target". Iris and wine come with scikit-learn; others are looked for in the
@@ -48,8 +48,8 @@ def datasets(
     if name is None:
         if output or test:
             raise CliError(
-                f"which dataset shall {output or test} hold? Name it, as in: dubito datasets wine "
-                f"-o {output or 'wine.csv'}"
+                "no dataset given. Name the dataset to write, as in: dubito datasets wine -o "
+                f"{output or 'wine.csv'}"
             )
         _list_all(console)
     elif output is None:
@@ -67,7 +67,7 @@ def _list_all(console: Console) -> None:
     rows = [
         (*(str(facts[key]) for key in keys), "yes" if facts["at_hand"] else "no") for facts in every
     ]
-    for line in aligned_lines([(*keys, "at hand"), *rows]):
+    for line in aligned_lines([(*keys, "on disk"), *rows]):
         console.say(line)
     console.result({"datasets": every})
 
@@ -77,7 +77,7 @@ def _describe(dataset: Dataset, console: Console) -> None:
     console.say(f"{dataset.name}: {dataset.title}. {dataset.notes}".rstrip())
     console.say(
         f"{dataset.rows:,} rows, {dataset.features} features, {len(dataset.classes)} classes; "
-        f"used by {dataset.paper}; {'at hand' if facts['at_hand'] else 'not at hand'}."
+        f"used by {dataset.paper}; {'on disk' if facts['at_hand'] else 'not on disk'}."
     )
     console.say(f"Origin: {dataset.origin}. Licence: {dataset.licence}.")
     console.say(f"Write it as a table: dubito datasets {dataset.name} -o {dataset.name}.csv")

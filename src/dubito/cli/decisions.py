@@ -101,15 +101,15 @@ class DecisionMaker:
         self.has_bounds = has_bounds(saved.model)
         check_level_and_coverage(saved.model, options.level, options.coverage)
         self.meaning = bounds_meaning(saved.model, options.level)
-        #: Coverage of the sets; None for sets without a promised coverage.
+        #: Coverage of the sets; None for sets without a chosen coverage.
         self.coverage: float | None = None
         if is_conformal(saved.model) and options.rule is None:
             self.coverage = options.coverage or DEFAULT_COVERAGE
         self.has_familiarity = is_novelty_aware(saved.model)
         if options.cost is not None and not self.has_proba:
             raise CliError(
-                f"{type(saved.model).__name__} gives classes only, no probabilities to weigh the "
-                "cost of rejecting with. Leave --reject-cost out."
+                f"{type(saved.model).__name__} gives classes only and no probabilities, so rows "
+                "cannot be declined. Leave --reject-cost out."
             )
 
     def columns(self, X: Any) -> dict[str, Any]:
@@ -164,10 +164,10 @@ class DecisionMaker:
         if self.has_bounds and self.n_rows:
             parts.append(self.meaning.both)
         if self.options.cost is not None and self.n_rows:
-            parts.append(f"{self.rejected / self.n_rows:.1%} rejected")
+            parts.append(f"{self.rejected / self.n_rows:.1%} declined")
         if self.has_bounds and self.n_rows:
-            promised = "" if self.coverage is None else f" at coverage {self.coverage:g}"
-            parts.append(f"mean set {self.total_set_size / self.n_rows:.2f}{promised}")
+            coverage = "" if self.coverage is None else f" at coverage {self.coverage:g}"
+            parts.append(f"mean set {self.total_set_size / self.n_rows:.2f}{coverage}")
         if self.has_familiarity and self.n_rows:
             parts.append(f"{self.unfamiliar:,} unlike the rows it was trained on")
         if not self.has_bounds:

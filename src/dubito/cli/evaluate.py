@@ -42,9 +42,9 @@ def evaluate(  # noqa: PLR0913 - a command's options
 ) -> None:
     """Measure a model on rows it was not fitted on.
 
-    Each measure has a 95% interval: how far it may differ for other rows of the same kind. The
+    Each measure has a 95% confidence interval for its value over all rows of this kind. The
     column of labels is the one the model was fitted with, unless --label names another. For
-    conformal models, the promised and the observed coverage are printed too.
+    conformal models, the requested and the observed coverage are printed too.
     """
     check_fraction_option("--level", level)
     check_fraction_option("--coverage", coverage)
@@ -76,7 +76,7 @@ def evaluate(  # noqa: PLR0913 - a command's options
         with console.progress(table.estimated_rows, name) as advance:
             outputs = compute_outputs(saved, test, label, advance, level=level, coverage=coverage)
         if outputs.bounds is None:
-            console.note(f"note: {name} gives no bounds; measures of doubt are left out.")
+            console.note(f"note: {name} has no bounds; measures of bounds and sets are left out.")
         estimates[name] = measure(
             outputs.y,
             outputs.proba,

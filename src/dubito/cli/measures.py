@@ -16,7 +16,7 @@ from dubito.belief import Bounds
 from dubito.cli.console import side_by_side
 from dubito.cli.saved_models import bounds_and_sets
 from dubito.metrics import class_coverage, evaluate
-from dubito.metrics.descriptions import describe_metric
+from dubito.metrics.descriptions import LOW_COVERAGE, describe_metric
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -190,13 +190,13 @@ def bounds_lines(models: dict[str, Saved], level: float | None) -> list[str]:
 
 
 def coverage_facts(
-    outputs: LabelledOutputs, classes: Sequence[Any], promised: float | None, observed: Estimate
+    outputs: LabelledOutputs, classes: Sequence[Any], requested: float | None, observed: Estimate
 ) -> dict[str, Any]:
-    """Return the coverage promised and observed, overall and of the least covered class."""
+    """Return the coverage requested and observed, overall and of the least covered class."""
     by_class = class_coverage(outputs.y, np.asarray(outputs.sets), classes=classes)
     worst = int(np.nanargmin(by_class))
     return {
-        "promised": promised or DEFAULT_COVERAGE,
+        "promised": requested or DEFAULT_COVERAGE,
         "observed": observed.value,
         "low": observed.low,
         "high": observed.high,
@@ -207,11 +207,11 @@ def coverage_facts(
 
 
 def coverage_line(facts: dict[str, Any], name: str | None) -> str:
-    """Return the coverage promised and observed as one line, after the name of the model."""
+    """Return the coverage requested and observed as one line, after the name of the model."""
     before = "" if name is None else f"{name}: "
-    few = " That is less than chance explains." if facts["high"] < facts["promised"] else ""
+    few = f" {LOW_COVERAGE}" if facts["high"] < facts["promised"] else ""
     return (
-        f"{before}coverage promised {facts['promised']:.1%}, observed {facts['observed']:.1%} "
+        f"{before}coverage requested {facts['promised']:.1%}, observed {facts['observed']:.1%} "
         f"({facts['low']:.1%} to {facts['high']:.1%}); least in class {facts['worst_class']}, "
         f"{facts['worst_observed']:.1%} of {facts['worst_rows']:,}.{few}"
     )

@@ -47,7 +47,7 @@ Level = Annotated[
     typer.Option(
         metavar="FRACTION",
         help="Confidence level of the bounds: 0.9 means that they contain the true probability "
-        "9 times in 10. Without it they are belief and plausibility.",
+        "about 9 times in 10. Without it they are belief and plausibility.",
     ),
 ]
 Coverage = Annotated[
@@ -57,7 +57,7 @@ Coverage = Annotated[
         help="Of conformal models: how often sets contain the true class, 0.9 by default.",
     ),
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the random numbers.")]
 Trust = Annotated[
     list[str] | None,
     typer.Option(

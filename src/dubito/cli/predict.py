@@ -36,17 +36,17 @@ def predict(  # noqa: PLR0913 - a command's options
         float | None,
         typer.Option(
             min=0,
-            help="What it costs to decline a row, as to ask a person, where a wrong answer costs "
-            "1; adds the column 'rejected'.",
+            help="Cost of declining a row (asking a person), where a wrong answer costs 1; adds "
+            "the column 'rejected'.",
         ),
     ] = None,
     strategy: Annotated[
         str,
         typer.Option(
             metavar="NAME",
-            help="Which risk decides whether a row is declined: one of "
-            f"{', '.join(STRATEGIES)}. pessimistic declines more rows, as insurance against wide "
-            "bounds. Models without bounds use their probabilities.",
+            help="Which risk is compared with the cost of declining: one of "
+            f"{', '.join(STRATEGIES)}. pessimistic (the lower bound) declines more rows, "
+            "optimistic (the upper bound) fewer. Models without bounds use their probabilities.",
         ),
     ] = "pignistic",
     rule: Annotated[
@@ -70,7 +70,7 @@ def predict(  # noqa: PLR0913 - a command's options
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Decide on each row: class, probabilities, bounds, set of classes, and whether to decline it.
+    """Write a table of decisions: class, probabilities, bounds, label set, whether to decline.
 
     Columns: row (from 0), those kept, prediction (the most probable class), p_CLASS, lower_CLASS
     and upper_CLASS (with --level after a column level), set (classes that could be the best

@@ -50,7 +50,7 @@ class RowOutputs(NamedTuple):
 
     @property
     def conformal(self) -> bool:
-        """Whether the set has a promised coverage."""
+        """Whether the set has a chosen coverage."""
         return is_conformal(self.model)
 
     @property
@@ -139,7 +139,7 @@ def _prediction(outputs: RowOutputs) -> ExplanationPart:
     head = tuple(_column_name(outputs.meaning, name) for name in listed[0])
     table = side_by_side([head, *map(_cells, listed)])
     if outputs.bounds is None or outputs.possible is None:
-        no_bounds = "This model gives no bounds, so it cannot tell what its doubt is made of."
+        no_bounds = "This model has no bounds, so the doubt cannot be divided into its two parts."
         return [opening, table, *_other_classes(outputs), no_bounds], facts
     possible = [outputs.classes[k] for k in np.flatnonzero(outputs.possible)]
     lower, upper = (
@@ -163,7 +163,7 @@ def _set_sentence(outputs: RowOutputs, possible: list[Any], best: Any) -> str:
     if outputs.conformal:
         return f"The set with coverage {DEFAULT_COVERAGE:g}: {join_some(possible, 'or')}."
     if possible == [best]:
-        return "It is clearly the most probable."
+        return "Its lower bound is above the upper bounds of all other classes."
     return f"Could be the best answer: {join_some(possible, 'or')}."
 
 
@@ -327,8 +327,8 @@ def _members(outputs: RowOutputs) -> ExplanationPart:
         )
     members = "; ".join(f"{f['member']}: {f['class']} ({f['probability']:.2f})" for f in facts)
     lines = [
-        f"The members alone say {members}.",
-        f"They contradict each other by {conflict:.2f} (0: not at all, 1: entirely).",
+        f"Predictions of the members, each alone: {members}.",
+        f"Conflict between the members: {conflict:.2f} (0: none, 1: total).",
     ]
     return lines, {"members": facts, "conflict": conflict}
 
@@ -369,7 +369,8 @@ def _unseen(saved: Saved, row: pd.Series) -> ExplanationPart:
         if isinstance(row.get(name), str) and row[name] not in values
     }
     lines = [
-        f"note: {name} = {value} did not occur in training; it counts as none of the values there."
+        f"note: {name} = {value} did not occur in training; it is encoded as none of the known "
+        "values."
         for name, value in unseen.items()
     ]
     return lines, {"unseen_values": unseen} if unseen else {}

@@ -202,12 +202,12 @@ RECIPES = {
         needs_two_rows=False,
     ),
     "imprecise": Recipe(
-        "linear discriminant that knows the centres of classes only roughly",
+        "linear discriminant analysis with imprecise class means, for few rows of each class",
         _imprecise,
         ("boxed",),
     ),
     "imprecise-quadratic": Recipe(
-        "such a discriminant, with a spread of its own for each class",
+        "quadratic discriminant analysis with imprecise class means",
         lambda plan: _imprecise(plan, "full"),
         ("boxed",),
     ),

@@ -32,9 +32,14 @@ def report(  # noqa: PLR0913 - a command's options
     output: Output = None,
     compare: Compare = None,
     reject_cost: Annotated[
-        float,
-        typer.Option(min=0, max=1, help="What asking a person costs where a mistake costs 1."),
-    ] = 0.2,
+        float | None,
+        typer.Option(
+            min=0,
+            max=1,
+            help="Cost of declining a row (asking a person), where a mistake costs 1. By default "
+            "that of a RejectClassifier, for other models 0.2.",
+        ),
+    ] = None,
     level: Level = None,
     coverage: Coverage = None,
     title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
@@ -52,10 +57,11 @@ def report(  # noqa: PLR0913 - a command's options
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Write an HTML page about a model: how often it is right, when it doubts, what that saves.
+    """Write an HTML page about a model: how often it is right, and which rows it declines.
 
-    The page needs no network and can be sent by mail. The column of labels is the one the model
-    was fitted with, unless --label names another. It needs the extra "report" of the package.
+    It also shows how many errors declining avoids. The page needs no network and can be sent by
+    mail. The column of labels is the one the model was fitted with, unless --label names another.
+    The command needs the extra "report" of the package.
     """
     from dubito._validation import DEFAULT_COVERAGE  # noqa: PLC0415 - heavy
     from dubito.cli.saved_models import (  # noqa: PLC0415
@@ -90,7 +96,7 @@ def report(  # noqa: PLR0913 - a command's options
             {name: chunk.X for name, chunk in chunks.items()},
             next(iter(chunks.values())).y,
             title=title,
-            reject_cost=reject_cost,
+            cost=reject_cost,
             level=level,
             coverage=coverage or DEFAULT_COVERAGE,
             row_names=row_names,
@@ -115,5 +121,5 @@ def _refuse_without_extra() -> None:
     if missing:
         raise CliError(
             f"a report needs {', '.join(missing)}, which is not installed: pip install "
-            '"dubito[report]"'
+            '".[report]" in a checkout of dubito'
         )

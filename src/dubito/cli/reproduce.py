@@ -33,7 +33,7 @@ def reproduce(
         typer.Option(
             "--resume",
             metavar=FLAG,
-            help="Keep finished parts in experiments/PAPER/results, and go on from those there.",
+            help="Keep finished parts in experiments/PAPER/results, and continue from those there.",
         ),
     ] = False,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes to use.")] = None,
@@ -47,10 +47,10 @@ def reproduce(
     """Run a paper's experiments and print its table beside ours, or simulations of validity.
 
     p0 to p4 are the papers. validity has simulations with a known truth: how often bounds contain
-    the true probability, and sets the true label.
+    the true probability, and how often sets contain the true label.
 
     Without --resume and --out all of it is computed anew. Interrupt it at any time: what is
-    finished is kept, and the last line prints how to go on.
+    finished is kept, and the last line printed is the command that continues.
 
     The experiments are not part of the installed package: run this inside a checkout of dubito.
     Options not listed here go to the experiment as they are; its README.md lists them.
@@ -58,7 +58,7 @@ def reproduce(
     if resume and out is not None:
         raise CliError(
             "--resume and --out both say where finished parts are. Give one of them: --out alone "
-            "goes on from what its folder holds."
+            "continues from what its folder contains."
         )
     run = find_run(paper, Path.cwd())
     options = [
@@ -70,7 +70,7 @@ def reproduce(
     code = _run_script(run, [*options, *([] if folder is None else ["--out", str(folder)]), *rest])
     if code == INTERRUPTED and out is None and not resume:
         again = ["dubito", "reproduce", paper, *options, "--out", str(folder), *rest]
-        typer.echo(f"go on by: {shlex.join(again)}", err=True)
+        typer.echo(f"to continue: {shlex.join(again)}", err=True)
     raise typer.Exit(code)
 
 

@@ -53,8 +53,8 @@ def training_file_note(models: dict[str, Saved], path: Path) -> str:
     if not names:
         return ""
     return (
-        f"note: {', '.join(names)} was trained on {path} itself, so this tells how well it "
-        "remembers, not how well it decides. Test it on rows it has not seen."
+        f"note: {', '.join(names)} was trained on {path} itself, so these numbers are too "
+        "good. Use rows it was not trained on."
     )
 
 
@@ -79,7 +79,7 @@ def check_level_and_coverage(model: Any, level: float | None, coverage: float | 
         )
     if coverage is not None and not is_conformal(model):
         raise CliError(
-            f"{name} has no sets with a promised coverage. Make a model that has: dubito calibrate "
+            f"{name} has no sets with a chosen coverage. Make a model that has: dubito calibrate "
             "--method conformal, or dubito train --conformal; or leave --coverage out."
         )
 

@@ -74,7 +74,8 @@ def train(  # noqa: PLR0913 - a command's options
         typer.Option(
             "--conformal",
             metavar=FLAG,
-            help="Sets that contain the true class as often as promised: predict --coverage 0.9.",
+            help="Label sets with a chosen coverage, requested later by predict --coverage (0.9 by "
+            "default).",
         ),
     ] = False,
     novelty: Annotated[
@@ -95,8 +96,9 @@ def train(  # noqa: PLR0913 - a command's options
 
     Numbers are standardised where the model needs it, and a column of texts becomes one feature
     for each text, all inside the saved model: `dubito predict` takes tables like this one. A text
-    that did not occur in training counts as none of those that did. Columns that number the rows,
-    hold one value only, or hold a different text in almost every row are left out, and listed.
+    value that did not occur in training is encoded as none of the known values. Row numbers,
+    constant columns and columns with a different text in almost every row are left out, and
+    listed.
     """
     console = Console(quiet=quiet, json=json)
     recipe = _recipe(model)
@@ -122,7 +124,7 @@ def train(  # noqa: PLR0913 - a command's options
     fitted, measured, notes = fit_and_measure(build, rows, cv, seed, console)
     if conformal and measured["folds"]:
         observed = measured["cross_validation"]["coverage"]["value"]
-        console.say(f"Coverage of the sets: promised 90.0%, observed {observed:.1%}.")
+        console.say(f"Coverage of the sets: requested 90.0%, observed {observed:.1%}.")
     chosen = _calibration_choice(fitted)
     if chosen:
         console.say(f"Calibration: {chosen['calibration']}.")
@@ -217,7 +219,7 @@ def _check_required(target: str | None, output: Path | None, data: Path) -> tupl
             f"which column holds the classes? Say --target COLUMN. The columns are {names}."
         )
     if output is None:
-        raise CliError("where shall the model be saved? Say -o model.skops.")
+        raise CliError("no output file given. Say -o model.skops.")
     return target, output
 
 

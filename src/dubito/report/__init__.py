@@ -2,7 +2,7 @@
 
 `collect` returns the numbers as a plain dict, `render` turns it into a page that needs no network,
 `write_page` writes that page into a file; `write_report` does all of it. Only drawing needs the
-extra ``pip install "dubito[report]"``.
+extra: ``pip install ".[report]"`` in a checkout.
 """
 
 from dubito.report.collection import collect

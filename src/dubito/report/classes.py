@@ -114,7 +114,7 @@ MOST_COVERED = 12
 def collect_coverage(
     outputs: ModelOutputs, rows: LabelledRows, labels: list[str], coverage: float
 ) -> dict[str, Any] | None:
-    """Return coverage promised and observed, also by class; None for models that promise none."""
+    """Return coverage requested and observed, also by class; None for other models."""
     if not is_conformal(outputs.estimator):
         return None
     covered = outputs.sets[np.arange(len(rows)), rows.column]

@@ -24,6 +24,7 @@ from dubito.report.measures import (
 from dubito.report.predictions import (
     model_outputs,
     models_by_name,
+    own_options,
     select_rows,
     tables_by_model,
     take_rows,
@@ -47,8 +48,8 @@ def collect(  # noqa: PLR0913 - keyword options
     y: npt.ArrayLike,
     *,
     title: str | None = None,
-    strategy: str = "pignistic",
-    reject_cost: float = 0.2,
+    strategy: str | None = None,
+    cost: float | None = None,
     level: float | None = None,
     coverage: float = DEFAULT_COVERAGE,
     doubtful_rows: int = 20,
@@ -69,17 +70,19 @@ def collect(  # noqa: PLR0913 - keyword options
         Their true labels.
     title : str, optional
         Heading of the page.
-    strategy : {"pignistic", "pessimistic", "optimistic", "probabilistic"}, default "pignistic"
-        Which risk decides whether a row is declined; see `dubito.decision.reject`. Models without
+    strategy : {"pignistic", "pessimistic", "optimistic", "probabilistic"}, optional
+        Which risk decides whether a row is declined; see `dubito.decision.reject`. By default that
+        of the first model, if it is a `RejectClassifier`, otherwise "pignistic". Models without
         bounds decline by Chow's rule, which is "probabilistic".
-    reject_cost : float in [0, 1], default 0.2
-        What declining costs where a wrong label costs 1, to a thousandth. The summary is about
-        this cost; the slider starts there.
+    cost : float in [0, 1], optional
+        Cost of declining a row, where an error costs 1, to a thousandth. The summary is about this
+        cost; the slider starts there. By default that of the first model, if it is a
+        `RejectClassifier` without a loss of its own, otherwise 0.2.
     level : float in (0, 1), optional
         Confidence level of the bounds; without it they are belief and plausibility. All models
         that have bounds must have such a level.
     coverage : float in (0, 1), default 0.9
-        Coverage of the sets of conformal models; the sets of others promise none.
+        Coverage of the sets of conformal models; other models have none.
     doubtful_rows : int, default 20
         How many of the least certain rows, and of the least familiar ones, are listed.
     row_names : sequence of n labels, optional
@@ -94,7 +97,7 @@ def collect(  # noqa: PLR0913 - keyword options
     dict
         Of numbers, strings, lists and dicts alone: ``json.dumps`` takes it, and `render` makes the
         page of it. ``collected["summary"]["lines"]`` are the sentences worth knowing: three, one
-        where percentages cannot be believed (the interval of the calibration error excludes
+        where probabilities are not calibrated (the interval of the calibration error excludes
         calibration), and one each on coverage and on unfamiliar rows for models that have them.
 
     Examples
@@ -107,20 +110,23 @@ def collect(  # noqa: PLR0913 - keyword options
     >>> for line in collect(model, X[1::2], y[1::2])["summary"]["lines"]:
     ...     print(line)
     It is right in 96.0% of 75 cases (95% interval: 88.8% to 99.2%).
-    Where a mistake costs 1 and asking a person costs 0.2, it doubts 24.0% of the cases and would
-    ask in 18.
-    Doubt does not pay at this price: of the answers it gives 0% are wrong instead of 4.0% without
+    Where a mistake costs 1 and asking a person costs 0.2, it declines 24.0% of the cases (18).
+    Declining raises the mean cost: of the answers it gives 0% are wrong instead of 4.0% without
     asking, but a case costs 0.048 on average instead of 0.040.
-    Its percentages cannot be believed: they are off by 11.2 percentage points on average (95%
-    interval: 7.2 to 13.4), more than chance explains. It says 86.6% on average and is right in
-    96.0% of the cases: it is too modest.
+    Its probabilities are not calibrated: they differ from the observed frequencies by 11.2
+    percentage points on average (95% interval: 7.2 to 13.4), more than chance explains. The
+    probability of the predicted class is 86.6% on average, and it is right in 96.0% of the cases:
+    it is underconfident.
     """
+    by_name = models_by_name(models)
+    own = own_options(next(iter(by_name.values())))
+    cost = own.cost if cost is None else cost
+    strategy = own.strategy if strategy is None else strategy
     check_choice(strategy, "strategy", STRATEGIES)
-    _check_options(title, reject_cost, doubtful_rows)
-    cost = check_unit_interval(reject_cost, "reject_cost")
+    _check_options(title, cost, doubtful_rows)
+    cost = check_unit_interval(cost, "cost")
     level = check_level(level)
     coverage = check_fraction(coverage, "coverage")
-    by_name = models_by_name(models)
     tables = tables_by_model(X, list(by_name))
     first, model = next(iter(by_name.items()))
     rows, sample = select_rows(model, tables[first], y, row_names, random_state)
@@ -168,11 +174,11 @@ def collect(  # noqa: PLR0913 - keyword options
     }
 
 
-def _check_options(title: Any, reject_cost: Any, doubtful_rows: Any) -> None:
+def _check_options(title: Any, cost: Any, doubtful_rows: Any) -> None:
     if title is not None and not isinstance(title, str):
         raise TypeError(f"title must be a text. Got {title!r} instead.")
-    if isinstance(reject_cost, bool) or not isinstance(reject_cost, Real):
-        raise TypeError(f"reject_cost must be a number in [0, 1]. Got {reject_cost!r} instead.")
+    if isinstance(cost, bool) or not isinstance(cost, Real):
+        raise TypeError(f"cost must be a number in [0, 1]. Got {cost!r} instead.")
     whole = isinstance(doubtful_rows, Integral) and not isinstance(doubtful_rows, bool)
     if not whole or doubtful_rows < 0:
         raise ValueError(

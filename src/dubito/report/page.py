@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import resources
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dubito._files import refuse_overwriting, write_whole
+from dubito._validation import DEFAULT_COVERAGE
 from dubito.report import wording
 from dubito.report.collection import FORMAT, collect
 from dubito.report.measures import MOST_METHODS
 
 if TYPE_CHECKING:
-    import os
-
     import numpy.typing as npt
 
 
@@ -72,7 +72,7 @@ def render(collected: dict[str, Any]) -> str:
 
 
 def write_page(
-    collected: dict[str, Any], path: str | os.PathLike[str], *, force: bool = False
+    collected: dict[str, Any], path: str | PathLike[str], *, force: bool = False
 ) -> None:
     """Write the page of what was collected; if something fails, no file is left behind.
 
@@ -103,14 +103,21 @@ def write_page(
     write_whole(target, render(collected).encode(), force=force)
 
 
-def write_report(
+def write_report(  # noqa: PLR0913 - keyword options
     models: Any,
     X: Any,
     y: npt.ArrayLike,
-    path: str | os.PathLike[str],
+    path: str | PathLike[str],
     *,
+    title: str | None = None,
+    strategy: str | None = None,
+    cost: float | None = None,
+    level: float | None = None,
+    coverage: float = DEFAULT_COVERAGE,
+    doubtful_rows: int = 20,
+    row_names: Any = None,
+    random_state: int = 0,
     force: bool = False,
-    **options: Any,
 ) -> dict[str, Any]:
     """Write a page about one classifier, compared with others: `collect`, then `write_page`.
 
@@ -124,10 +131,10 @@ def write_report(
         Their true labels.
     path : path
         Where to write. Its folder must exist.
+    title, strategy, cost, level, coverage, doubtful_rows, row_names, random_state
+        As in `collect`.
     force : bool, default False
         Overwrite the file if it exists; without it that is an error.
-    **options
-        As for `collect`: ``title=``, ``level=``, ``coverage=``, ``reject_cost=`` and more.
 
     Returns
     -------
@@ -151,9 +158,31 @@ def write_report(
     >>> collected["summary"]["lines"][0]
     'It is right in 96.0% of 75 cases (95% interval: 88.8% to 99.2%).'
     """
+    if not isinstance(path, str | PathLike):
+        raise TypeError(
+            "write_report(models, X, y, path) needs a file to write, such as 'report.html'; got "
+            f"{type(path).__name__} as path."
+        )
+    if isinstance(y, str | PathLike):
+        raise TypeError(
+            f"write_report(models, X, y, path) needs the true labels as y; got {y!r}. The order of "
+            "the arguments is models, X, y, path."
+        )
     target = Path(path)
     refuse_overwriting(target, force=force)  # before the work
-    collected = collect(models, X, y, **options)
+    collected = collect(
+        models,
+        X,
+        y,
+        title=title,
+        strategy=strategy,
+        cost=cost,
+        level=level,
+        coverage=coverage,
+        doubtful_rows=doubtful_rows,
+        row_names=row_names,
+        random_state=random_state,
+    )
     write_page(collected, target, force=force)
     return collected
 
@@ -172,7 +201,8 @@ def _import(name: str) -> Any:
         return __import__(name)
     except ImportError as error:
         raise ImportError(
-            f'a report is drawn with {name}, which is not installed: pip install "dubito[report]"'
+            f"a report is drawn with {name}, which is not installed: "
+            'pip install ".[report]" in a checkout of dubito'
         ) from error
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -75,11 +75,44 @@ class LabelledRows:
 
 def models_by_name(models: Any) -> dict[str, Any]:
     """Return models by name; a single one is named after its class."""
-    if not isinstance(models, Mapping):
-        return {type(models).__name__: models}
-    if not models:
+    by_name = models if isinstance(models, Mapping) else {type(models).__name__: models}
+    if not by_name:
         raise ValueError("models is empty; pass a fitted classifier, or several by name.")
-    return {str(name): model for name, model in models.items()}
+    for model in by_name.values():
+        if isinstance(model, type):
+            raise TypeError(
+                f"models must be fitted classifiers; got the class {model.__name__} itself. Fit an "
+                f"instance first, as in {model.__name__}().fit(X, y)."
+            )
+        if not any(hasattr(model, name) for name in ("classes_", "predict", "fit")):
+            raise TypeError(
+                "models must be a fitted classifier, or several by name in a dict; got "
+                f"{type(model).__name__}. The order of arguments is collect(models, X, y) and "
+                "write_report(models, X, y, path)."
+            )
+    return {str(name): model for name, model in by_name.items()}
+
+
+class DecliningOptions(NamedTuple):
+    """The cost of declining and the strategy that a report uses by default."""
+
+    cost: float = 0.2
+    strategy: str = "pignistic"
+
+
+def own_options(model: Any) -> DecliningOptions:
+    """Return the options of a `RejectClassifier`, also inside pipelines and searches.
+
+    Its cost is used only if errors cost 1 there too, which they do without a loss matrix.
+    """
+    while hasattr(model, "best_estimator_") or hasattr(model, "steps"):
+        outer, model = model, getattr(model, "best_estimator_", None)
+        model = outer.steps[-1][1] if model is None else model
+    if not hasattr(model, "decision_cost"):
+        return DecliningOptions()
+    if model.loss is not None:
+        return DecliningOptions(strategy=model.strategy)
+    return DecliningOptions(min(float(model.cost), 1.0), model.strategy)
 
 
 def tables_by_model(X: Any, names: list[str]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from unicodedata import bidirectional
 
 from dubito._wording import shorten
+from dubito.metrics.descriptions import LOW_COVERAGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -160,18 +161,16 @@ def _declined_line(n: int, outcome: dict[str, Any]) -> str:
     price = f"Where a mistake costs 1 and asking a person costs {outcome['reject_cost']:g}, it"
     declined = outcome["declined_rows"]
     if declined == 0:
-        return f"{price} doubts none of the cases enough to ask."
+        return f"{price} declines none of the cases."
     if declined == n:
-        return f"{price} doubts every case and would ask in all of them."
-    return (
-        f"{price} doubts {percent(outcome['declined'])} of the cases and would ask in {declined:,}."
-    )
+        return f"{price} declines every case."
+    return f"{price} declines {percent(outcome['declined'])} of the cases ({declined:,})."
 
 
 def _cost_line(outcome: dict[str, Any]) -> str:
     now, never = outcome["cost"], outcome["never"]
     if outcome["declined_rows"] == 0:
-        return f"So doubt changes nothing here: {percent(never)} of its answers are wrong."
+        return f"No case is declined: {percent(never)} of its answers are wrong."
     if outcome["error"] is None:
         left = "it gives no answer of its own"
     else:
@@ -181,39 +180,37 @@ def _cost_line(outcome: dict[str, Any]) -> str:
         )
     if same_cost(now, never):
         price = f"a case costs {money(now)} on average with or without asking"
-        return f"Doubt makes no difference to the cost at this price: {left}, but {price}."
+        return f"Declining does not change the mean cost: {left}, but {price}."
     price = f"a case costs {money(now)} on average instead of {money(never)}"
     if now < never:
-        return f"Doubt pays: {left}, and {price} ({1 - now / never:.0%} less)."
-    return f"Doubt does not pay at this price: {left}, but {price}."
+        return f"Declining lowers the mean cost: {left}, and {price} ({1 - now / never:.0%} less)."
+    return f"Declining raises the mean cost: {left}, but {price}."
 
 
 def calibration_line(error: dict[str, float], forecast: float, right: float, *, large: bool) -> str:
     """Return a sentence on the size and the direction of the calibration error."""
-    verdict = "cannot be believed" if large else "are only roughly right"
+    verdict = "not calibrated" if large else "only roughly calibrated"
     interval = between(error["low"], error["high"], points)
     if abs(forecast - right) < error["value"] / 2:
-        direction = "it is too sure in some cases and too modest in others"
+        direction = "it is overconfident in some cases and underconfident in others"
     else:
-        direction = "it is too sure of itself" if forecast > right else "it is too modest"
+        direction = f"it is {'over' if forecast > right else 'under'}confident"
     return (
-        f"Its percentages {verdict}: they are off by {points(error['value'])} percentage points on "
-        f"average (95% interval: {interval}), more than chance explains. It says "
-        f"{percent(forecast)} on average and is right in {percent(right)} of the cases: "
-        f"{direction}."
+        f"Its probabilities are {verdict}: they differ from the observed frequencies by "
+        f"{points(error['value'])} percentage points on average (95% interval: {interval}), more "
+        f"than chance explains. The probability of the predicted class is {percent(forecast)} on "
+        f"average, and it is right in {percent(right)} of the cases: {direction}."
     )
 
 
-def coverage_sentence(promised: float, observed: dict[str, Any]) -> str:
-    """Return a sentence on the coverage of sets, promised and observed."""
+def coverage_sentence(requested: float, observed: dict[str, Any]) -> str:
+    """Return a sentence on the coverage of sets, requested and observed."""
     interval = between(observed["low"], observed["high"])
     seen = (
-        f"Coverage promised {percent(promised)}, observed {percent(observed['share'])} of "
+        f"Coverage requested {percent(requested)}, observed {percent(observed['share'])} of "
         f"{cases(observed['rows'])} (95% interval: {interval})"
     )
-    if observed["high"] < promised:
-        return f"{seen}, which is less than chance explains."
-    return f"{seen}."
+    return f"{seen}. {LOW_COVERAGE}" if observed["high"] < requested else f"{seen}."
 
 
 def familiarity_line(unfamiliar: int, n: int, rate: float) -> str:
