@@ -135,8 +135,8 @@ def _reliability_layers(curves: list[dict[str, Any]], where: str = "true") -> An
     methods = len(curves)
     unit = alt.Scale(domain=[0, 1])
     axis = alt.Axis(format="%", tickCount=5)
-    x = alt.X("said:Q", scale=unit, axis=axis, title="How probable it said")
-    title = "How often it came true"
+    x = alt.X("said:Q", scale=unit, axis=axis, title="Probability")
+    title = "Observed frequency"
     y = alt.Y("happened:Q", scale=unit, axis=axis, title=title)
     chosen = alt.Chart(alt.NamedData("points")).transform_filter(where)
     base = chosen.encode(x=x, color=method_colours(methods))
@@ -152,8 +152,8 @@ def _reliability_layers(curves: list[dict[str, Any]], where: str = "true") -> An
         shape=method_shapes(methods),
         tooltip=[
             alt.Tooltip("name:N", title="method"),
-            alt.Tooltip("said:Q", title="it said", format=".1%"),
-            alt.Tooltip("happened:Q", title="came true", format=".1%"),
+            alt.Tooltip("said:Q", title="probability", format=".1%"),
+            alt.Tooltip("happened:Q", title="observed", format=".1%"),
             alt.Tooltip("low:Q", title="at least", format=".1%"),
             alt.Tooltip("high:Q", title="at most", format=".1%"),
             alt.Tooltip("rows:Q", title="cases", format=","),

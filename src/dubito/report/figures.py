@@ -153,7 +153,7 @@ def _of(some: int, n: int) -> str:
     return f"{some or 'none'} of {n}"
 
 
-RELIABILITY_HEAD = ["It said", "Came true", "95% interval", "Cases"]
+RELIABILITY_HEAD = ["Probability", "Observed frequency", "95% interval", "Cases"]
 
 
 def _reliability_table(curves: list[dict[str, Any]]) -> dict[str, Any] | None:

@@ -54,7 +54,7 @@ def _metric_row(key: str, estimates: list[Any]) -> dict[str, Any]:
     ]
     return {
         "key": key,
-        "label": metric.name[:1].upper() + metric.name[1:],
+        "label": metric.name if metric.name == key else metric.name[:1].upper() + metric.name[1:],
         "says": metric.meaning,
         "better": metric.better,
         "shown": "share" if metric.is_fraction else "number",
