@@ -1,4 +1,4 @@
-"""The same parameter has the same name, default and place in every class and metric."""
+"""The same parameter has the same name, default and place in every class and function."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import LinearSVC
 
 import dubito
-from dubito import metrics
+from dubito import metrics, plots, report
+from dubito.decision import reject
 
 PACKAGES = ("calibration", "conformal", "evidence", "discriminant", "dichotomies", "pipeline")
 
@@ -52,12 +53,40 @@ OTHER_DEFAULTS = {
     ("strategy", "RejectClassifier"): ("pignistic", "which risk counts, not how bins are cut"),
 }
 
-#: The same for metrics.
-OTHER_METRIC_DEFAULTS = {
-    ("strategy", "reliability_curve"): ("quantile", "every point of a curve is as certain"),
-    ("confidence", "evaluate"): (0.95, "the level of an interval; elsewhere that of each row"),
-    ("confidence", "reliability_curve"): (0.95, "the level of an interval, as in evaluate"),
+REQUIRED = inspect.Parameter.empty
+_OF_EACH_ROW = "a number for each row, not the level of an interval"
+_EQUAL_BINS = "every point of a curve is as certain as the others"
+_OF_THE_MODEL = "by default that of a RejectClassifier"
+
+#: The same for metrics, displays, the report and `reject`.
+OTHER_FUNCTION_DEFAULTS = {
+    ("boundary", "MassDisplay.from_estimator"): (False, "curves of masses are drawn there already"),
+    ("confidence", "aurc"): (REQUIRED, _OF_EACH_ROW),
+    ("confidence", "error_reject_curve"): (REQUIRED, _OF_EACH_ROW),
+    ("confidence", "reject_cost_curve"): (REQUIRED, _OF_EACH_ROW),
+    ("cost", "reject"): (REQUIRED, "elsewhere it marks a point, or is that of the model"),
+    ("grid_resolution", "MassDisplay.from_estimator"): (100, "all masses of each point"),
+    ("kind", "EvidenceDisplay.from_estimator"): ("waterfall", "the other kinds need a piece"),
+    ("sets", "evaluate"): (None, "a model has them"),
+    ("strategy", "ReliabilityDisplay.from_estimator"): ("quantile", _EQUAL_BINS),
+    ("strategy", "ReliabilityDisplay.from_predictions"): ("quantile", _EQUAL_BINS),
+    ("strategy", "collect"): (None, _OF_THE_MODEL),
+    ("strategy", "reject"): ("pignistic", "which risk counts, not how bins are cut"),
+    ("strategy", "reliability_curve"): ("quantile", _EQUAL_BINS),
+    ("strategy", "write_report"): (None, _OF_THE_MODEL),
+    ("theta", "ContourDisplay.from_predictions"): (REQUIRED, "no calibrator chooses the points"),
+    ("y", "DecisionRegionDisplay.from_estimator"): (None, "labels are drawn, not compared with"),
+    ("y", "EvidenceDisplay.from_estimator"): (None, "labels are drawn, not compared with"),
+    ("y", "evaluate"): (None, "arrays of predictions come without it"),
+    ("y_proba", "ErrorRejectDisplay.from_predictions"): (None, "bounds have pignistic ones"),
+    ("y_proba", "evaluate"): (None, "its own error says which arguments are missing"),
 }
+
+#: Displays whose second argument is no table of rows: display -> parameters after the estimator.
+OTHER_ROWS = {"ContourDisplay": "scores", "TreeDisplay": None}
+
+#: Displays of other predictions than labels with probabilities or bounds.
+OTHER_PREDICTIONS = {"ContourDisplay": ["theta", "contour"]}
 
 #: Classes whose methods are those of scikit-learn's Pipeline: they pass on any options.
 PASSES_ON = {"CautiousPipeline"}
@@ -241,11 +270,74 @@ def test_metrics_begin_with_true_labels_and_predictions(name):
     assert "sample_weight" in [p.name for p in more if p.kind is KEYWORD]
 
 
-def test_parameters_of_metrics_have_one_default_and_order():
-    differ = defaults_that_differ(METRICS)
-    differ.pop(("sets", "evaluate"))  # optional, for it takes a model in their place
-    assert differ == defaults(OTHER_METRIC_DEFAULTS)
+DISPLAYS = {
+    f"{name}.{method}": parameters(getattr(display, method))
+    for name, display in ((name, getattr(plots, name)) for name in plots.__all__)
+    for method in sorted(dir(display))
+    if method.startswith("from_") or method == "plot"
+}
+REPORT = {name: parameters(getattr(report, name)) for name in report.__all__}
+
+
+def test_parameters_of_functions_have_one_default():
+    named = METRICS | DISPLAYS | REPORT | {"reject": parameters(reject)}
+    assert defaults_that_differ(named) == defaults(OTHER_FUNCTION_DEFAULTS)
+
+
+def test_parameters_of_functions_are_in_the_same_order():
     assert_same_order({name: given for name, given in METRICS.items() if name != "evaluate"})
+    assert_same_order({name: given for name, given in DISPLAYS.items() if "from_" in name})
+    assert_same_order({name: given for name, given in DISPLAYS.items() if ".plot" in name})
+    assert_same_order(REPORT)
+
+
+@pytest.mark.parametrize("name", plots.__all__)
+def test_displays_begin_with_the_estimator_or_with_true_labels(name):
+    first, *more = DISPLAYS[f"{name}.from_estimator"]
+    assert (first.name, first.kind) == ("estimator", POSITIONAL)
+    second = OTHER_ROWS.get(name, "X")
+    assert [p.name for p in more if p.kind is POSITIONAL][:1] == ([second] if second else [])
+    if f"{name}.from_predictions" in DISPLAYS:
+        by_position = [p for p in DISPLAYS[f"{name}.from_predictions"] if p.kind is POSITIONAL]
+        shared = OTHER_PREDICTIONS.get(name, ["y_true", by_position[1].name])
+        assert [p.name for p in by_position] == shared
+        assert by_position[1].name in {"y_proba", "belief", "contour"}
+
+
+@pytest.mark.parametrize("name", DISPLAYS)
+def test_displays_draw_on_given_axes_and_pass_on_options(name):
+    given = {p.name: p for p in DISPLAYS[name]}
+    assert given["ax"].default is None
+    assert given["kwargs"].kind is inspect.Parameter.VAR_KEYWORD
+    if name.endswith(".plot"):
+        assert [p.name for p in DISPLAYS[name] if p.kind is POSITIONAL] == ["ax"]
+
+
+def test_displays_have_the_defaults_of_the_functions_that_they_call():
+    for display, function in (
+        ("ReliabilityDisplay.from_predictions", metrics.reliability_curve),
+        ("ErrorRejectDisplay.from_predictions", metrics.reject_cost_curve),
+    ):
+        called = {p.name: p.default for p in parameters(function) if p.kind is KEYWORD}
+        drawn = {p.name: p.default for p in DISPLAYS[display]}
+        common = called.keys() & drawn.keys()
+        assert len(common) >= 2
+        assert {name: drawn[name] for name in common} == {name: called[name] for name in common}
+
+
+def test_the_report_has_one_set_of_options():
+    options = [(p.name, p.default) for p in REPORT["collect"] if p.kind is KEYWORD]
+    written = [(p.name, p.default) for p in REPORT["write_report"] if p.kind is KEYWORD]
+    assert written == [*options, ("force", False)]
+
+
+def test_the_cost_of_declining_has_one_name():
+    by_class = {p.name for name in ESTIMATORS for p in init_parameters(name)}
+    by_function = {p.name for given in (METRICS | DISPLAYS | REPORT).values() for p in given} | {
+        p.name for p in parameters(reject)
+    }
+    costs = {name for name in by_class | by_function if "cost" in name}
+    assert costs == {"cost", "costs"}  # one, or several to compute a curve at
 
 
 def unfitted(name, inner=None):

@@ -105,9 +105,9 @@ class EvidenceDisplay(SingleAxesDisplay):
         estimator: Any,
         X: Any,
         *,
+        y: npt.ArrayLike | None = None,
         kind: str = "waterfall",
         piece: int | str | None = None,
-        y: npt.ArrayLike | None = None,
         target: Any = None,
         max_pieces: int = 10,
         ax: Axes | None = None,
@@ -121,14 +121,14 @@ class EvidenceDisplay(SingleAxesDisplay):
             Fitted.
         X : array-like of shape (n, features), or data frame
             For a waterfall the one row to explain; else rows whose range the axes cover.
+        y : array-like of shape (n,), optional
+            For weights: labels of the rows, which are then drawn class by class.
         kind : {"waterfall", "weight", "mass"}, default "waterfall"
             What to draw, as listed for the class.
         piece : int or str, optional
             For weights and masses: which piece of evidence, by number or by name as in
             ``estimator.piece_names_``. Its value is what enters the last layer: behind a scaler
             the scaled value, in a network the output of a hidden unit.
-        y : array-like of shape (n,), optional
-            For weights: labels of the rows, which are then drawn class by class.
         target, max_pieces
             For waterfalls, as in `from_explanation`.
         ax, **kwargs

@@ -133,8 +133,8 @@ class MassDisplay:
         focal: Iterable[Subset] | None = None,
         quantity: str = "mass",
         conflict: bool = False,
-        boundary: bool = False,
         grid_resolution: int = 100,
+        boundary: bool = False,
         ax: Any = None,
         **kwargs: Any,
     ) -> Self:
@@ -159,10 +159,10 @@ class MassDisplay:
         conflict : bool, default False
             Whether to draw ``estimator.conflict`` as broken lines on the axes of the whole frame,
             or on the last where that is not drawn.
-        boundary : bool, default False
-            Whether to draw the border between the classes that ``predict`` gives.
         grid_resolution : int, default 100
             Points along each axis. The classifier predicts their square.
+        boundary : bool, default False
+            Whether to draw the border between the classes that ``predict`` gives.
         ax, **kwargs
             As in `plot`.
 
