@@ -72,7 +72,7 @@ print(decisions.head().round(2))
 # Comparison with the true classes
 # --------------------------------
 # The waves are simulated, so the true classes of the new rows are known too. Naive Bayes is far too
-# confident; after calibration its confidence is about its accuracy, and doubtful rows are rejected.
+# confident; after calibration its confidence is about its accuracy, and doubtful rows are declined.
 
 import matplotlib.pyplot as plt
 from scipy.special import softmax

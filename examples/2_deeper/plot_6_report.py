@@ -39,7 +39,7 @@ models = {
 # The picture below is its beginning, for the tumours of ``make demo``.
 #
 # .. image:: /images/report.png
-#    :alt: The report: accuracy, doubtful rows, and error by fraction of declined rows
+#    :alt: The report: accuracy, declined rows, and error by fraction of declined rows
 #    :width: 80%
 
 from dubito.report import write_report

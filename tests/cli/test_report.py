@@ -6,9 +6,11 @@ import re
 from importlib import util
 
 import pytest
+from sklearn.linear_model import LogisticRegression
 
+from dubito import RejectClassifier
 from dubito.report import collect
-from dubito.saving import load
+from dubito.saving import load, save
 
 
 @pytest.fixture
@@ -39,6 +41,21 @@ def test_the_cost_of_asking_is_passed_on(model, dubito_command):
     assert facts["reject_cost"] == 0.05
     assert facts["rows"] == 300
     assert "costs 0.05" in facts["lines"][1]
+
+
+def test_a_model_that_declines_brings_its_cost(scores, dubito_command):
+    X, y = scores[["cat", "cow", "dog"]], scores["y"]
+    model = RejectClassifier(LogisticRegression(), cost=0.05, reject_label="none").fit(X, y)
+    save(model, "own.skops", columns=list(X), kind="features", label="y")
+    result = dubito_command("report", "own.skops", "scores.csv", "--json")
+    assert result.exit_code == 0, result.output
+    facts = json.loads(result.stdout)
+    assert facts["reject_cost"] == 0.05
+    assert facts["declined_rows"] == (model.predict(X) == "none").sum()
+    result = dubito_command(
+        "report", "own.skops", "scores.csv", "--reject-cost", 0.3, "--json", "--force"
+    )
+    assert json.loads(result.stdout)["reject_cost"] == 0.3
 
 
 def test_rows_are_called_by_a_column(model, make_scores, in_folder, dubito_command, refused):
