@@ -1,4 +1,4 @@
-"""Rates over the cost of rejecting: by definition, and as `reject` decides."""
+"""Rates over the cost of declining: by definition, and as `reject` decides."""
 
 import numpy as np
 import pandas as pd

@@ -48,7 +48,7 @@ def classifier(rows):
 
 
 def decided(classifier, X, strategy, cost):
-    """Labels and accepted rows, by the public functions."""
+    """Labels and decided rows, by the public functions."""
     bounds, proba = classifier.predict_bounds(X), classifier.predict_proba(X)
     if strategy == "probabilistic":
         return classifier.classes_[pignistic_choice(proba)], ~reject(proba, cost)
