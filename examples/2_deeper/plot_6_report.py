@@ -46,9 +46,7 @@ from dubito.report import write_report
 
 with TemporaryDirectory() as folder:
     report = Path(folder, "report.html")
-    collected = write_report(
-        models, X_test, y_test, report, title="Whose wine is it?", cost=0.2
-    )
+    collected = write_report(models, X_test, y_test, report, title="Whose wine is it?", cost=0.2)
     print(f"{report.name}: {report.stat().st_size / 1e6:.1f} MB")
 
 # %%
