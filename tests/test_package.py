@@ -172,7 +172,7 @@ def test_no_package_imports_a_private_module_of_another():
 
 #: Tests of code that is neither public nor a formula, and why public functions do not reach it.
 TESTS_OF_PRIVATE_MODULES = {
-    "test_bounds_meaning.py": "a report is about one model, this about every model in every wrapper",
+    "test_bounds_meaning.py": "a report is about one model, this about all in all wrappers",
     "test_parallel.py": "tasks of one's own show where and how often each is run",
     "packed_nodes.py": "scores that no classifier gives: nan, infinite, nodes without common rows",
     "test_torch_weights.py": "chunk sizes and Triton kernels are chosen by size and device alone",

@@ -17,9 +17,7 @@ def draw_figures(draw_all: Callable[[Path], int], folder: Path) -> None:
     try:
         count = draw_all(folder)
     except ImportError:
-        print(
-            'figures left out: they need matplotlib (pip install "dubito[plots]")', file=sys.stderr
-        )
+        print('figures left out: they need matplotlib (pip install ".[plots]")', file=sys.stderr)
     else:
         print(f"{count} figures are in {folder}", file=sys.stderr)
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 WITHOUT_TORCH = (
     "networks left out (Tables 3 and 4, Figures 10 to 12 of the paper's network): they need torch, "
-    'which is not installed. Get it by `make torch`, or pip install "dubito[torch]"; the '
+    'which is not installed. Get it by `make torch`, or pip install ".[torch]"; the '
     "perceptron of scikit-learn is in their place."
 )
 

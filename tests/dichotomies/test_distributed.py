@@ -281,5 +281,5 @@ def test_errors_are_raised_before_computation(evidential, monkeypatch):
     with pytest.raises(TypeError, match="predict over a Dask array takes no settings; got k"):
         score_blocks(evidential, blocks(), method="predict", k=3)
     monkeypatch.setitem(sys.modules, "dask.array", None)
-    with pytest.raises(ImportError, match=r'pip install "dubito\[distributed\]"'):
+    with pytest.raises(ImportError, match=r'pip install "\.\[distributed\]"'):
         score_blocks(evidential, [X])

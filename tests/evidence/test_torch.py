@@ -283,7 +283,7 @@ except ModuleNotFoundError as error:
 """
     command = [sys.executable, "-c", code]
     answer = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603
-    assert "pip install 'dubito[torch]'" in answer.stdout
+    assert "pip install '.[torch]'" in answer.stdout
 
 
 @pytest.mark.parametrize("device", DEVICES)

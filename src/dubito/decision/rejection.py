@@ -1,4 +1,4 @@
-"""The reject option: rows for which the risk of every act exceeds the cost of rejecting."""
+"""The reject option: rows for which the risk of every act exceeds the cost of declining."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ def reject(
     *,
     loss: npt.ArrayLike | None = None,
 ) -> BoolArray:
-    r"""Return which rows to reject because every act is expected to cost more than rejecting.
+    r"""Return which rows to decline: those where declining costs less than every act.
 
-    A row is rejected when the cost of rejecting lies below the risk of every act (Minary et al.
-    2017, 2.1). A tie is decided, not rejected.
+    A row is declined when the cost of declining lies below the risk of every act (Minary et al.
+    2017, section 2.1). In a tie the row is decided. *Reject*, in names, means to decline.
 
     Parameters
     ----------
     belief : Bounds, MassBatch, MassFunction or array of probabilities (n, K)
     cost : float
-        Cost of rejecting, on the scale of the loss: for 0/1 loss between 0 (reject whatever is
-        not certain) and 1 (never reject).
+        Cost of declining, on the scale of the loss: for 0/1 loss between 0 (decline whatever is
+        not certain) and 1 (never decline).
     strategy : {"pignistic", "pessimistic", "optimistic", "probabilistic"}, default "pignistic"
         Which risk counts: the expected loss under the pignistic probability, the upper risk, or
-        the lower. With 0/1 loss a row is rejected when the largest pignistic probability, belief
+        the lower. With 0/1 loss a row is declined when the largest pignistic probability, belief
         or plausibility is below 1 - cost. "pessimistic" has a higher mean cost on rows like those
         the model was calibrated on, and a lower one on rows for which the model is wrong.
         "probabilistic" is another name of "pignistic" (Minary et al. 2017), meant for
@@ -46,11 +46,11 @@ def reject(
     Returns
     -------
     ndarray of bool, shape (n,)
-        True where the row is rejected.
+        True where the row is declined.
 
     See Also
     --------
-    dubito.metrics.reject_cost_curve : Error, accuracy and rejection rate at every cost.
+    dubito.metrics.reject_cost_curve : Error, accuracy and declined rows at every cost.
     dubito.plots.ErrorRejectDisplay : Their plot.
 
     Examples

@@ -71,11 +71,12 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
         rows are omitted.
     internal : "auto", None, calibrator or its name, default="auto"
         Calibration of each node, fitted to out-of-fold log-odds; names are those of
-        `CalibratedClassifier`, as "platt". An evidential calibrator gives bounds. "auto": Platt's sigmoids, if they lower the log loss of held-out rows.
+        `CalibratedClassifier`, as "platt". An evidential calibrator gives bounds. "auto": Platt's
+        sigmoids, if they lower the log loss of held-out rows.
     external : "auto", None, calibrator or its name, default="auto"
-        Calibration of the whole tree, fitted to log-probabilities of held-out rows, as "vector". "auto": one
-        slope, ``EvidentialMultinomialCalibrator``, which gives the bounds. If only one of
-        `internal` and `external` is named, the other is None: None, "platt", "isotonic" and
+        Calibration of the whole tree, fitted to log-probabilities of held-out rows, as "vector".
+        "auto": one slope, ``EvidentialMultinomialCalibrator``, which gives the bounds. If only one
+        of `internal` and `external` is given, the other is None: None, "platt", "isotonic" and
         "vector" are the schemes of Leathart et al. 2019, tables 4 and 5.
     cv : int, default=3
         Number of folds of internal calibration.

@@ -98,7 +98,9 @@ def _import_dask() -> tuple[Any, Any]:
         import dask  # noqa: PLC0415 - an extra
         import dask.array as arrays  # noqa: PLC0415
     except ImportError as error:
-        raise ImportError('score_blocks needs dask: pip install "dubito[distributed]"') from error
+        raise ImportError(
+            'score_blocks needs dask: pip install ".[distributed]" in a checkout of dubito'
+        ) from error
     return dask, arrays
 
 

@@ -61,10 +61,10 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
     pooling : {"geometric", "arithmetic"}, default="geometric"
         The kind of mean.
     external : "auto", None, calibrator or its name, default="auto"
-        Calibration of the log-probabilities of the mean, as "vector". "auto": one slope, :math:`\beta`, by
-        ``EvidentialMultinomialCalibrator``, which gives the bounds. None: the arithmetic mean
-        without calibration, whose bounds are means of the trees' bounds; a temperature for the
-        geometric mean.
+        Calibration of the log-probabilities of the mean, as "vector". "auto": one slope,
+        :math:`\beta`, by ``EvidentialMultinomialCalibrator``, which gives the bounds. None: the
+        arithmetic mean without calibration, whose bounds are means of the trees' bounds; a
+        temperature for the geometric mean.
     temperature : "auto" or float, default="auto"
         :math:`1/\beta` of the geometric mean. "auto" is fitted to held-out rows, and 1 if none can
         be held out, as every class keeps a row. With a number nothing is fitted unless `external`

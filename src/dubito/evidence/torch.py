@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 try:
     import torch
 except ModuleNotFoundError as error:
-    message = "dubito.evidence.torch needs PyTorch: pip install 'dubito[torch]'."
+    message = "dubito.evidence.torch needs PyTorch: pip install '.[torch]' in a checkout of dubito."
     raise ModuleNotFoundError(message, name="torch") from error
 from torch import nn
 from torch.nn import functional

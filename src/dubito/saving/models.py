@@ -391,7 +391,9 @@ def _skops_io() -> ModuleType:
         with _without_array_libraries():
             import skops.io  # noqa: PLC0415 - an extra, and slow to import
     except ImportError as error:
-        raise ImportError('model files need skops: pip install "dubito[cli]"') from error
+        raise ImportError(
+            'model files need skops: pip install ".[cli]" in a checkout of dubito'
+        ) from error
     return skops.io
 
 
