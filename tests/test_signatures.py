@@ -6,6 +6,7 @@ import inspect
 from collections import Counter
 from importlib import import_module
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -391,3 +392,32 @@ def test_methods_before_the_fit_raise_not_fitted_error(name):
             getattr(model, method)(*given)
         called += 1
     assert called >= 4
+
+
+#: Packages whose public names are listed in `signatures.txt`.
+LISTED = (*PACKAGES, "belief", "decision", "metrics", "plots", "datasets", "report", "saving")
+
+
+def signature_lines():
+    """Return each public class and function with its parameters and defaults, without types."""
+    lines = {}
+    for package in LISTED:
+        module = import_module(f"dubito.{package}")
+        for name in module.__all__:
+            function = getattr(module, name)
+            if not callable(function) or (
+                inspect.isclass(function) and issubclass(function, Exception)
+            ):
+                continue
+            plain = [
+                p.replace(annotation=inspect.Parameter.empty)
+                for p in inspect.signature(function).parameters.values()
+            ]
+            lines.setdefault(name, f"{package}.{name}{inspect.Signature(plain)}")
+    return sorted(lines.values())
+
+
+def test_public_signatures_change_on_purpose_only():
+    """Edit ``signatures.txt`` where a change is meant, and tell users in the change log."""
+    listed = (Path(__file__).parent / "signatures.txt").read_text(encoding="utf-8").splitlines()
+    assert signature_lines() == listed
