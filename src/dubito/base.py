@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from dubito._typing import BoolArray
+    from dubito._typing import BoolArray, FloatArray
     from dubito.decision.rules import SetRule
 
 
@@ -73,7 +73,7 @@ class MethodAndParameter:
 
 
 class CautiousMixin:
-    """`predict` and `predict_set` for models with `predict_proba` and `predict_bounds`."""
+    """`predict`, `predict_log_proba` and `predict_set`, from `predict_proba` and `predict_bounds`."""
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the most probable class of each row.
@@ -89,6 +89,21 @@ class CautiousMixin:
         """
         proba = self.predict_proba(X)  # type: ignore[attr-defined]
         return self.classes_[np.argmax(proba, axis=1)]  # type: ignore[attr-defined]
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Return the logarithms of `predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like
+            As for `predict_proba`.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+        """
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))  # type: ignore[attr-defined]
 
     def predict_set(
         self, X: Any, rule: SetRule = None, *, level: float | None = None, **options: Any

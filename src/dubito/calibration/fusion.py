@@ -5,7 +5,6 @@ from __future__ import annotations
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-import numpy as np
 from sklearn.base import ClassifierMixin, MetaEstimatorMixin
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.metaestimators import available_if
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
 
     from dubito._typing import FloatArray
     from dubito.belief import Bounds, MassBatch
-    from dubito.calibration._fusion_independent import Inputs
+    from dubito.calibration._fusion_independent import MemberRows
     from dubito.calibration.evidential_joint import EvidentialJointCalibrator
 
 #: What each method checks before anything is fitted, and how it fits.
@@ -276,23 +275,8 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         -------
         ndarray of shape (n, K)
         """
-        inputs = self._inputs(X)
-        return self._combination.proba(inputs)
-
-    def predict_log_proba(self, X: Any) -> FloatArray:
-        """Return the logarithms of the probabilities of the classes.
-
-        Parameters
-        ----------
-        X : array-like
-            As in `fit`.
-
-        Returns
-        -------
-        ndarray of shape (n, K)
-        """
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
+        members = self._inputs(X)
+        return self._combination.proba(members)
 
     def predict_bounds(self, X: Any, level: float | None = None) -> Bounds:
         """Return lower and upper probabilities of each class, given all members.
@@ -311,12 +295,12 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         Bounds
             Of shape (n, K).
         """
-        inputs = self._inputs(X)
+        members = self._inputs(X)
         level = check_level(level)
         if level is None:
-            return self._combination.bounds(inputs)
+            return self._combination.bounds(members)
         if isinstance(self._combination, JointCombination):
-            return self._combination.level_bounds(inputs, level)
+            return self._combination.level_bounds(members, level)
         raise no_level(
             self,
             f"method={self.method!r} multiplies beliefs of members as if they were independent, "
@@ -339,8 +323,8 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         -------
         MassBatch
         """
-        inputs = self._inputs(X)
-        return self._combination.mass(inputs)
+        members = self._inputs(X)
+        return self._combination.mass(members)
 
     def conflict(self, X: Any) -> FloatArray:
         r"""Return the conflict of the members in each row.
@@ -361,10 +345,10 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         ndarray of shape (n,)
             From 0, no conflict, to 1.
         """
-        inputs = self._inputs(X)
-        return self._combination.conflict(inputs)
+        members = self._inputs(X)
+        return self._combination.conflict(members)
 
-    def _inputs(self, X: Any) -> Inputs:
+    def _inputs(self, X: Any) -> MemberRows:
         """Return every member with the features it reads; raise if nothing is fitted."""
         check_is_fitted(self)
         (X,) = indexable(X)

@@ -9,6 +9,7 @@ import numpy as np
 
 from dubito._compat import pick
 from dubito._labels import label_columns
+from dubito._numerics.sums_of_others import maxima_of_others
 from dubito._validation import as_float_array
 from dubito._wording import name_some
 
@@ -77,7 +78,7 @@ def margins_of(classifier: Any, plane: Plane) -> FloatArray:
     if hasattr(classifier, "predict_proba"):
         proba = np.asarray(classifier.predict_proba(plane.rows), dtype=np.float64)
         if (proba.argmax(axis=1) == column).all():
-            margins = proba - _best_other(proba)
+            margins = proba - maxima_of_others(proba)
     return margins.T.reshape(len(classes), len(plane.y), len(plane.x))
 
 
@@ -87,12 +88,6 @@ def draw_borders(ax: Axes, x: FloatArray, y: FloatArray, margins: FloatArray) ->
     style: dict[str, Any] = {"colors": "black", "linewidths": 1.5, "linestyles": "solid"}
     # Every border of the last class is also one of another class.
     return [ax.contour(x, y, margin, levels=[0], **style) for margin in predicted[:-1]]
-
-
-def _best_other(proba: FloatArray) -> FloatArray:
-    """Return for each class the highest probability of the others, (n, K)."""
-    top = np.sort(proba, axis=1)[:, -2:]
-    return np.where(proba == top[:, 1:], top[:, :1], top[:, 1:])
 
 
 def _columns(X: Any) -> dict[Any, Any]:
