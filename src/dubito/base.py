@@ -73,7 +73,7 @@ class MethodAndParameter:
 
 
 class CautiousMixin:
-    """`predict`, `predict_log_proba` and `predict_set`, from `predict_proba` and `predict_bounds`."""
+    """Prediction from `predict_proba` and `predict_bounds`: labels, log-probabilities and sets."""
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the most probable class of each row.

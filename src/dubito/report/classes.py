@@ -58,7 +58,7 @@ def _size_groups(smallest: int, largest: int, n_classes: int) -> list[tuple[int,
 def collect_confusions(
     outputs: ModelOutputs, rows: LabelledRows, labels: list[str]
 ) -> dict[str, Any]:
-    """Return the confusion counts, and the classes that are most often in one set."""
+    """Return the confusion counts, and the pairs of classes that most often share a set."""
     k = len(labels)
     seen = np.bincount(rows.column, minlength=k)
     wrong = np.flatnonzero(outputs.predicted != rows.column)
