@@ -88,7 +88,7 @@ def calibrate(  # noqa: PLR0913 - a command's options
     check_option("--method", method, METHODS)
     check_option("--input", input, INPUTS)
     check_option("--targets", targets, ("smoothed", "light", "raw"))
-    from dubito.cli import score_calibration  # noqa: PLC0415 - heavy
+    from dubito.cli import score_calibration  # noqa: PLC0415 - slow to import
     from dubito.cli.score_columns import ColumnOptions  # noqa: PLC0415
     from dubito.cli.tables import split_names  # noqa: PLC0415
     from dubito.cli.writer import check_outputs  # noqa: PLC0415

@@ -89,7 +89,7 @@ def _write(
 ) -> None:
     from contextlib import ExitStack  # noqa: PLC0415
 
-    from dubito.cli.writer import TableWriter, check_outputs  # noqa: PLC0415 - heavy
+    from dubito.cli.writer import TableWriter, check_outputs  # noqa: PLC0415 - slow to import
 
     # The error of an unknown name comes before that of an existing file.
     dubito.datasets.records.find_dataset(name)
@@ -126,7 +126,7 @@ def _training_and_test_rows(data: Any, seed: int) -> tuple[Any, Any]:
     """Return the numbers of the training and test rows: the official split, or a random one."""
     if data.split is not None:
         return data.split["train"], data.split["test"]
-    from sklearn.model_selection import train_test_split  # noqa: PLC0415 - heavy
+    from sklearn.model_selection import train_test_split  # noqa: PLC0415 - slow to import
 
     rows = range(len(data.y))
     train, test = train_test_split(rows, test_size=1 / 3, stratify=data.y, random_state=seed)
@@ -135,7 +135,7 @@ def _training_and_test_rows(data: Any, seed: int) -> tuple[Any, Any]:
 
 def _table(data: Any) -> pd.DataFrame:
     """Return a dataset as one table: features, and the labels last."""
-    import pandas as pd  # noqa: PLC0415 - heavy
+    import pandas as pd  # noqa: PLC0415 - slow to import
 
     frame = pd.DataFrame(data.X, columns=data.feature_names)
     frame[TARGET] = data.y

@@ -50,7 +50,7 @@ def explain(
     evidential ones what speaks for which class, imprecise ones how far other classes are from
     being the best answer, nested ones the splits on the way, a fusion what each member predicts.
     """
-    from dubito import saving  # noqa: PLC0415 - heavy
+    from dubito import saving  # noqa: PLC0415 - slow to import
     from dubito.cli.reasons import explain_rows  # noqa: PLC0415
     from dubito.cli.saved_models import (  # noqa: PLC0415
         check_level_and_coverage,
@@ -92,7 +92,7 @@ def _is_table(what: Sequence[str], saved: Saved) -> bool:
 
 def _rows_of_table(saved: Saved, path: Path, wanted: Sequence[int]) -> pd.DataFrame:
     """Return some rows of a table, in the given order, reading it in chunks."""
-    import pandas as pd  # noqa: PLC0415 - heavy
+    import pandas as pd  # noqa: PLC0415 - slow to import
 
     from dubito.cli.saved_models import model_types  # noqa: PLC0415
     from dubito.cli.tables import Table, chunk_rows  # noqa: PLC0415
@@ -114,7 +114,7 @@ def _rows_of_table(saved: Saved, path: Path, wanted: Sequence[int]) -> pd.DataFr
 
 def _row_of_values(saved: Saved, assignments: Sequence[str]) -> pd.DataFrame:
     """Return a table of one row from arguments NAME=VALUE."""
-    import pandas as pd  # noqa: PLC0415 - heavy
+    import pandas as pd  # noqa: PLC0415 - slow to import
 
     types = dict(zip(saved.stamp.columns, saved.stamp.column_types, strict=True))
     if not types:

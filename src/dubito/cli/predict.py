@@ -92,7 +92,7 @@ def predict(  # noqa: PLR0913 - a command's options
         raise CliError(
             "--json and the table cannot both go to stdout. Name a file for the table: -o FILE."
         )
-    from dubito.cli.decisions import DecisionMaker, PredictOptions, decide_table  # noqa: PLC0415 - heavy
+    from dubito.cli.decisions import DecisionMaker, PredictOptions, decide_table  # noqa: PLC0415 - slow to import
     from dubito.cli.tables import Table  # noqa: PLC0415
     from dubito.cli.writer import TableWriter, check_outputs  # noqa: PLC0415
     from dubito.saving import load  # noqa: PLC0415

@@ -318,7 +318,7 @@ def _members(outputs: RowOutputs) -> ExplanationPart:
     conflict = float(last_step.conflict(outputs.last_step_input)[0])
     facts = []
     for (name, *_), (member, inputs) in zip(
-        last_step.estimators, last_step._inputs(outputs.last_step_input), strict=True
+        last_step.estimators, last_step._member_rows(outputs.last_step_input), strict=True
     ):
         proba = member.predict_proba(inputs)[0]
         k = int(np.argmax(proba))

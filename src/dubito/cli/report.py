@@ -63,7 +63,7 @@ def report(  # noqa: PLR0913 - a command's options
     mail. The column of labels is the one the model was fitted with, unless --label names another.
     The command needs the extra "report" of the package.
     """
-    from dubito._validation import DEFAULT_COVERAGE  # noqa: PLC0415 - heavy
+    from dubito._validation import DEFAULT_COVERAGE  # noqa: PLC0415 - slow to import
     from dubito.cli.saved_models import (  # noqa: PLC0415
         check_level_and_coverage,
         labelled_chunks,
@@ -79,7 +79,7 @@ def report(  # noqa: PLR0913 - a command's options
     target = Path("report.html") if output is None else output
     check_outputs([target], [model, test, *(compare or [])], force=force)
     _refuse_without_extra()
-    from dubito.report import collect, write_page  # noqa: PLC0415 - needs the extra
+    from dubito.report import collect, write_page  # noqa: PLC0415 - an extra
 
     table = Table(test)  # errors of the file come before models are loaded
     row_names = None if names is None else table.read([names], {names: "as_is"})[names].astype(str)

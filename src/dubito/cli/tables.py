@@ -122,7 +122,7 @@ class Table:
 
     def are_numbers(self, column: pd.Series) -> BoolArray:
         """Return which cells of a text column are numbers in the notation of this file."""
-        import pandas as pd  # noqa: PLC0415 - heavy
+        import pandas as pd  # noqa: PLC0415 - slow to import
 
         decimal = str.maketrans({".": "?", self._dialect.decimal: "."})
         numbers = pd.to_numeric(column.str.translate(decimal), errors="coerce")
@@ -304,7 +304,7 @@ def _refuse_duplicate_names(path: Path, names: list[str]) -> None:
 
 def _frame(batches: list[pa.RecordBatch], types: Mapping[str, str], start: int = 0) -> pd.DataFrame:
     """Return batches as one data frame, with row numbers from `start` as its index."""
-    import pandas as pd  # noqa: PLC0415 - heavy
+    import pandas as pd  # noqa: PLC0415 - slow to import
 
     if not batches:
         empty = {"number": float, "text": object, "as_is": object}

@@ -103,7 +103,7 @@ def train(  # noqa: PLR0913 - a command's options
     console = Console(quiet=quiet, json=json)
     recipe = _recipe(model)
     target, output = _check_required(target, output, data)
-    from dubito.cli import training_data as training  # noqa: PLC0415 - heavy
+    from dubito.cli import training_data as training  # noqa: PLC0415 - slow to import
     from dubito.cli.writer import check_outputs  # noqa: PLC0415
 
     check_outputs([output, *([set_aside] if set_aside else [])], [data], force=force)
@@ -178,7 +178,7 @@ def _write_aside(
     if path is None:
         yield
         return
-    from dubito.cli.tables import Table  # noqa: PLC0415 - heavy
+    from dubito.cli.tables import Table  # noqa: PLC0415 - slow to import
     from dubito.cli.writer import TableWriter  # noqa: PLC0415
 
     table = Table(data)
@@ -210,7 +210,7 @@ def _recipe(name: str) -> Recipe:
 
 def _check_required(target: str | None, output: Path | None, data: Path) -> tuple[str, Path]:
     """Raise an error if the target or the output is not given; return both."""
-    from dubito._wording import name_ends  # noqa: PLC0415 - heavy
+    from dubito._wording import name_ends  # noqa: PLC0415 - slow to import
     from dubito.cli.tables import Table  # noqa: PLC0415
 
     if target is None:
@@ -227,7 +227,7 @@ def _print_rows(
     rows: TrainingData, target: str, model: str, wrappers: Wrappers, console: Console
 ) -> dict[str, Any]:
     """Print what was read and what is trained, and return the same for JSON."""
-    from dubito._wording import name_ends  # noqa: PLC0415 - heavy
+    from dubito._wording import name_ends  # noqa: PLC0415 - slow to import
     from dubito.cli.training_data import left_out_line  # noqa: PLC0415
 
     classes, counts = rows.class_counts()
@@ -287,7 +287,7 @@ def fit_and_measure(
     console: Console,
 ) -> tuple[Any, dict[str, Any], list[str]]:
     """Return the model fitted on all rows, its cross-validated measures, and warnings as notes."""
-    from dubito.cli.measures import (  # noqa: PLC0415 - heavy
+    from dubito.cli.measures import (  # noqa: PLC0415 - slow to import
         as_plain,
         cross_validate,
         stratified_folds,
@@ -359,7 +359,7 @@ def _save(
     model: str,
     force: bool,
 ) -> None:
-    from dubito import saving  # noqa: PLC0415 - heavy
+    from dubito import saving  # noqa: PLC0415 - slow to import
 
     saving.save(
         fitted,

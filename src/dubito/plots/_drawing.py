@@ -39,7 +39,7 @@ def set_name(inside: BoolArray, classes: Iterable[Any]) -> str:
 
 def class_colours(n_classes: int) -> FloatArray:
     """Return one colour per class, (K, 3)."""
-    from matplotlib import colormaps, colors  # noqa: PLC0415 - only drawing needs it
+    from matplotlib import colormaps, colors  # noqa: PLC0415 - drawing only
 
     if n_classes <= len(_HUES):
         return np.array([colors.to_rgb(hue) for hue in _HUES[:n_classes]])
@@ -73,7 +73,7 @@ class SingleAxesDisplay:
 def pyplot() -> Any:
     """Return matplotlib.pyplot."""
     try:
-        import matplotlib.pyplot as plt  # noqa: PLC0415 - only drawing needs it
+        import matplotlib.pyplot as plt  # noqa: PLC0415 - drawing only
     except ImportError as error:
         raise ImportError(
             'plots need matplotlib: pip install ".[plots]" in a checkout of dubito'

@@ -219,7 +219,7 @@ class DecisionRegionDisplay(SingleAxesDisplay):
 
     def _draw_regions(self) -> list[Any]:
         """Fill the region of each set that occurs, small sets first; return legend handles."""
-        from matplotlib.patches import Patch  # noqa: PLC0415 - only drawing needs it
+        from matplotlib.patches import Patch  # noqa: PLC0415 - drawing only
 
         handles: list[Any] = []
         hatches = cycle(HATCHES)
@@ -242,7 +242,7 @@ class DecisionRegionDisplay(SingleAxesDisplay):
 
     def _draw_legend(self, handles: list[Any]) -> None:
         """Draw the legend beside the axes: the regions fill them."""
-        from matplotlib.lines import Line2D  # noqa: PLC0415 - only drawing needs it
+        from matplotlib.lines import Line2D  # noqa: PLC0415 - drawing only
 
         unnamed = len(self.regions_) - len(handles)
         if unnamed:

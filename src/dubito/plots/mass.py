@@ -243,7 +243,7 @@ class MassDisplay:
         heights: FloatArray,
         options: dict[str, Any],
     ) -> Any:
-        from matplotlib.colors import LinearSegmentedColormap  # noqa: PLC0415 - only for drawing
+        from matplotlib.colors import LinearSegmentedColormap  # noqa: PLC0415 - drawing only
 
         shades = LinearSegmentedColormap.from_list("", ["white", tuple(set_colour(inside))])
         boundaries = np.concatenate([[-np.inf], heights, [np.inf]])

@@ -49,9 +49,9 @@ def render(collected: dict[str, Any]) -> str:
     jinja2 = _import("jinja2")
     _import("altair")
     _import("vl_convert")
-    from markupsafe import Markup  # noqa: PLC0415 - comes with Jinja
+    from markupsafe import Markup  # noqa: PLC0415 - an extra
 
-    from dubito.report.charts import CONFIG, DASHES  # noqa: PLC0415 - Altair is an extra
+    from dubito.report.charts import CONFIG, DASHES  # noqa: PLC0415 - an extra
     from dubito.report.figures import make_figures  # noqa: PLC0415
 
     environment = jinja2.Environment(
