@@ -71,7 +71,7 @@ experiments: $(READY)  ## Reproductions of the papers' tables, one folder each
 docs: export OPENBLAS_NUM_THREADS := 1
 docs: $(READY)  ## The documentation, every gallery example run, to docs/_build/html
 	rm -rf docs/reference/api  # generated: a name that is gone must leave no page
-	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+	$(BIN)/sphinx-build -E -W --keep-going -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
 clean:

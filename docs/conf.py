@@ -1,4 +1,4 @@
-"""How the documentation is built: `sphinx-build -W --keep-going -b html docs docs/_build/html`.
+"""How the documentation is built: `sphinx-build -E -W --keep-going -b html docs docs/_build/html`.
 
 The pages are Markdown, and their examples run as tests. The reference is made from docstrings, the
 gallery by running everything in the folders of `examples/`. Building and reading need no network.
@@ -11,7 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent / "_extensions"))
+_DOCS = Path(__file__).parent
+sys.path.insert(0, str(_DOCS / "_extensions"))
 
 project = "dubito"
 author = "The dubito developers"
@@ -70,6 +71,15 @@ html_copy_source = False
 html_show_sourcelink = False
 html_show_copyright = False
 
+#: The parts of the documentation: caption, folder, and pages that are not in the folder.
+_PARTS = {
+    "Tutorials": ("tutorials", ["gallery/index"]),
+    "How-to guides": ("how_to", []),
+    "Explanation": ("explanation", []),
+    "Reference": ("reference", ["reference/modules"]),
+    "Measured results": ("results", []),
+}
+
 _ADDED = re.compile(r"set_\w+_request|get_metadata_routing|set_callbacks")
 #: A link to a page outside docs/ that is a line of its own.
 _PAGE_OUTSIDE = re.compile(r"^\[[^\]]*\]\((\.\./\.\./[\w/]+\.md)\)$", re.MULTILINE)
@@ -86,10 +96,25 @@ def _replace_links(_app: Any, docname: str, source: list[str]) -> None:
     without its title, as the page has a heading for it. Links to examples go to the gallery. Names
     listed in the page of the API go to their own pages.
     """
+    if docname == "index":
+        source[0] += _page_trees(source[0])
     text = _PAGE_OUTSIDE.sub(_include, source[0])
     text = _EXAMPLE.sub(r"](/gallery/\1.rst)", text)
     text = _EXAMPLES_FOLDER.sub("](/gallery/index.rst)", text)
     source[0] = _link_names(text) if docname == "reference/api" else text
+
+
+def _page_trees(text: str) -> str:
+    """Return the directives for the side bar: pages as the index links to them, then the others."""
+    trees = []
+    for caption, (folder, more) in _PARTS.items():
+        linked = re.findall(rf"\]\(({folder}/\w+)\.md", text)
+        others = sorted(f"{folder}/{page.stem}" for page in (_DOCS / folder).glob("*.md"))
+        pages = dict.fromkeys([*linked, *others, *more])
+        trees.append(
+            "\n".join(["```{toctree}", f":caption: {caption}", ":hidden:", "", *pages, "```"])
+        )
+    return "\n\n".join(["", *trees]) + "\n"
 
 
 def _include(link: re.Match[str]) -> str:

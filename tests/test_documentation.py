@@ -14,9 +14,6 @@ PAGES = sorted(
     if not page.relative_to(ROOT).as_posix().startswith(GENERATED)
 )
 
-#: Directives that a code host shows as plain code blocks: page trees and the list of API pages.
-ALLOWED_DIRECTIVES = {"docs/index.md": {"toctree"}, "docs/reference/api.md": {"eval-rst"}}
-
 _CODE = re.compile(r"^(```+).*?^\1$", re.MULTILINE | re.DOTALL)
 _INLINE_CODE = re.compile(r"`[^`\n]*`")
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -60,7 +57,7 @@ def test_relative_links_and_images_lead_to_files_and_headings(page):
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_pages_have_no_directives_that_a_code_host_shows_raw(page):
     text = page.read_text(encoding="utf-8")
-    assert set(_DIRECTIVE.findall(text)) <= ALLOWED_DIRECTIVES.get(name_of(page), set())
+    assert _DIRECTIVE.findall(text) == []
     assert _ROLE.findall(_CODE.sub("", text)) == []
 
 
