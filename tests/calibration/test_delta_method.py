@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.special import expit, logsumexp
 
-from dubito._numerics.softmax import softmax_rows
+from dubito._numerics.softmax import softmax_in_place
 from dubito.calibration import (
     EvidentialLogisticCalibrator,
     MatrixCalibrator,
@@ -272,11 +272,11 @@ def test_level_covers_truths_off_the_temperature_map(kind, n_classes):
             truth += 0.3 * rng.normal(size=truth.shape) * (1 - np.eye(n_classes))
         offset = 0.5 * rng.normal(size=n_classes)
         scores = 1.5 * rng.normal(size=(80, n_classes))
-        p = softmax_rows(scores @ truth.T + offset)
+        p = softmax_in_place(scores @ truth.T + offset)
         y = (p[:60].cumsum(axis=1) < rng.random((60, 1))).sum(axis=1).clip(0, n_classes - 1)
         if n_classes == 2:  # the map sees the difference of the scores alone
             scores = scores - scores.mean(axis=1, keepdims=True)
-            p = softmax_rows(scores @ truth.T + offset)
+            p = softmax_in_place(scores @ truth.T + offset)
             y = (p[:60].cumsum(axis=1) < rng.random((60, 1))).sum(axis=1).clip(0, 1)
         model = kind(classes=range(n_classes)).fit(scores[:60], y)
         lower, upper = model.predict_bounds(scores[60:], level=0.9)

@@ -166,7 +166,7 @@ def test_disjoint_parts_calibrate_on_rows_outside_all_training_rows(numbered):
     assert sorted([*asked, *(row for rows in trained for row in rows)]) == list(range(len(X)))
     assert 0.45 * len(X) < len(asked) < 0.55 * len(X)
 
-    scores = np.stack([m._own_scores(numbered[asked]) for m in fusion.members_], axis=1)
+    scores = np.stack([m._scores_of_single_pair(numbered[asked]) for m in fusion.members_], axis=1)
     by_hand = light("proba", "proba", "proba").fit(scores, y[asked])
     np.testing.assert_allclose(fusion.calibrator_.slope_, by_hand.slope_, rtol=1e-9)
 
@@ -239,7 +239,7 @@ def test_conflict_is_that_of_members_calibrated_alone(cv):
     fusion = EvidentialFusion(pair(), cv=cv, random_state=0).fit(X, y)
     kappa = conflict(*(member.predict_mass(X) for member in fusion.members_))
     np.testing.assert_allclose(fusion.conflict(X), kappa, atol=1e-9)
-    margins = fusion.members_[0]._own_scores(X)
+    margins = fusion.members_[0]._scores_of_single_pair(X)
     alone = fusion.members_[0].pairs_[0].calibrator
     np.testing.assert_array_equal(fusion.members_[0].predict_proba(X), alone.predict_proba(margins))
 
@@ -330,7 +330,7 @@ def accuracies(members, *, cv, n_splits):
         joint = EvidentialFusion(members, cv=cv, random_state=seed).fit(data[train], labels[train])
         other = clone(joint).set_params(method="independent").fit(data[train], labels[train])
         fused = [fusion.score(data[test], labels[test]) for fusion in (joint, other)]
-        inputs = joint._inputs(data[test])
+        inputs = joint._member_rows(data[test])
         rates.append([*fused, *(member.score(own, labels[test]) for member, own in inputs)])
     together, apart, *alone = np.mean(rates, axis=0)
     return together, apart, alone

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import log_softmax
 from sklearn.linear_model import LogisticRegression
 
-from dubito._numerics.softmax import softmax_rows
+from dubito._numerics.softmax import softmax_in_place
 from dubito.calibration import (
     MatrixCalibrator,
     TemperatureCalibrator,
@@ -74,7 +74,7 @@ def test_hessian_agrees_with_differences_of_the_gradient():
 
     differences = [(gradient(x + d) - gradient(x - d)) / (2 * step) for d in step * np.eye(12)]
     table = x.reshape(3, 4)
-    p = softmax_rows(u @ table[:, :-1].T + table[:, -1])
+    p = softmax_in_place(u @ table[:, :-1].T + table[:, -1])
     hessian = matrix_hessian(np.column_stack([u, np.ones(40)]), weight, p)
     np.testing.assert_allclose(hessian, differences, rtol=1e-6, atol=1e-5)
 

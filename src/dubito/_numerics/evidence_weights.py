@@ -24,7 +24,7 @@ def bounds(w_plus: FloatArray, w_minus: FloatArray) -> tuple[FloatArray, FloatAr
     :math:`Bel(k)=e^{-w^-_k}(e^{w^+_k}-1+\prod_{l\ne k}q_l)/D` and
     :math:`Pl(k)=e^{w^+_k-w^-_k}/D`.
     """
-    from dubito._numerics.evidence_weights_compiled import bounds_of_rows  # noqa: PLC0415 - numba is slow
+    from dubito._numerics.evidence_weights_compiled import bounds_of_rows  # noqa: PLC0415 - loads numba
 
     lower, upper = np.empty(w_plus.shape), np.empty(w_plus.shape)
     bounds_of_rows(w_plus, w_minus, lower, upper)

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from dubito._typing import FloatArray
 
 
-def softmax_rows(z: FloatArray) -> FloatArray:
-    """Return the softmax of each row, computed in place in z."""
+def softmax_in_place(z: FloatArray) -> FloatArray:
+    """Return the softmax of each row, which overwrites z."""
     z -= z.max(axis=1, keepdims=True)
     np.exp(z, out=z)
     z /= z.sum(axis=1, keepdims=True)
@@ -20,7 +20,7 @@ def softmax_rows(z: FloatArray) -> FloatArray:
 
 def log_softmax(z: FloatArray) -> FloatArray:
     """Return the logarithm of the softmax, row by row."""
-    from dubito._numerics.softmax_compiled import log_softmax_rows  # noqa: PLC0415
+    from dubito._numerics.softmax_compiled import log_softmax_rows  # noqa: PLC0415 - loads numba
 
     out = np.empty(z.shape)
     log_softmax_rows(z, out)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from dubito.calibration.fusion import EvidentialFusion
 
     #: Every member with the features it reads.
-    Inputs = Iterator[tuple[CalibratedClassifier, Any]]
+    MemberRows = Iterator[tuple[CalibratedClassifier, Any]]
 
 MASS_RULES = {"dempster": dempster, "cautious": cautious}
 
@@ -45,46 +45,46 @@ class IndependentCombination:
     rule: str
     discount: float
 
-    def proba(self, inputs: Inputs) -> FloatArray:
+    def proba(self, member_rows: MemberRows) -> FloatArray:
         """Return the normalised product of contours, or pignistic probabilities."""
         if self.rule == "contour":
-            return self._combined(inputs).proba
-        return self.mass(inputs).pignistic()
+            return self._combined(member_rows).proba
+        return self.mass(member_rows).pignistic()
 
-    def bounds(self, inputs: Inputs) -> Bounds:
+    def bounds(self, member_rows: MemberRows) -> Bounds:
         """Return belief and plausibility, or bounds on them."""
         if self.rule == "contour":
-            combined = self._combined(inputs)
+            combined = self._combined(member_rows)
             return Bounds(combined.lower, combined.upper)
-        return self.mass(inputs).bounds()
+        return self.mass(member_rows).bounds()
 
-    def mass(self, inputs: Inputs) -> MassBatch:
+    def mass(self, member_rows: MemberRows) -> MassBatch:
         """Return the combined masses."""
-        return MASS_RULES[self.rule](*self._masses(inputs))
+        return MASS_RULES[self.rule](*self._masses(member_rows))
 
-    def conflict(self, inputs: Inputs) -> FloatArray:
+    def conflict(self, member_rows: MemberRows) -> FloatArray:
         """Return the mass of the empty set before normalisation, or a bound on it."""
         if self.rule == "contour":
-            return contour_product(inputs, self.discount).conflict
-        return np.asarray(conflict(*self._masses(inputs)))
+            return contour_product(member_rows, self.discount).conflict
+        return np.asarray(conflict(*self._masses(member_rows)))
 
-    def _combined(self, inputs: Inputs) -> Combined:
+    def _combined(self, member_rows: MemberRows) -> Combined:
         """Return the combined contours; raise where no class remains possible."""
-        combined = contour_product(inputs, self.discount)
+        combined = contour_product(member_rows, self.discount)
         if combined.total_conflict.any():
             raise TotalConflictError(np.flatnonzero(combined.total_conflict))
         return combined
 
-    def _masses(self, inputs: Inputs) -> list[MassBatch]:
+    def _masses(self, member_rows: MemberRows) -> list[MassBatch]:
         """Return every member's mass functions."""
-        return [discounted(member.predict_mass(own), self.discount) for member, own in inputs]
+        return [discounted(member.predict_mass(own), self.discount) for member, own in member_rows]
 
 
-def contour_product(inputs: Inputs, discount: float = 0.0) -> Combined:
+def contour_product(member_rows: MemberRows, discount: float = 0.0) -> Combined:
     """Return the product of the members' contours, one member at a time to bound memory."""
     log_a = log_d = np.zeros((1, 1))
     count = 0
-    for member, own in inputs:
+    for member, own in member_rows:
         count += 1
         bounds = member.predict_bounds(own)
         lower = (1 - discount) * bounds.lower

@@ -17,7 +17,7 @@ from dubito.calibration._cross_fit import (
     cross_fit_plan,
     folds_of,
     folds_with_weight,
-    held_out,
+    held_out_rows,
     rows_with_weight,
     scored_classifier,
     weight_of,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from dubito._typing import FloatArray
     from dubito.belief import Bounds, MassBatch
     from dubito.calibration._cross_fit import Rows
-    from dubito.calibration._fusion_independent import Inputs
+    from dubito.calibration._fusion_independent import MemberRows
     from dubito.calibration.fusion import EvidentialFusion
 
 
@@ -45,29 +45,31 @@ class JointCombination:
 
     calibrator: EvidentialJointCalibrator
 
-    def proba(self, inputs: Inputs) -> FloatArray:
+    def proba(self, member_rows: MemberRows) -> FloatArray:
         """Return the estimated probabilities."""
-        return self.calibrator.predict_proba(self._table(inputs))
+        return self.calibrator.predict_proba(self._table(member_rows))
 
-    def bounds(self, inputs: Inputs) -> Bounds:
+    def bounds(self, member_rows: MemberRows) -> Bounds:
         """Return belief and plausibility from the likelihood."""
-        return self.calibrator.predict_bounds(self._table(inputs))
+        return self.calibrator.predict_bounds(self._table(member_rows))
 
-    def level_bounds(self, inputs: Inputs, level: float) -> Bounds:
+    def level_bounds(self, member_rows: MemberRows, level: float) -> Bounds:
         """Return bounds that contain the true probability at a confidence level."""
-        return self.calibrator.predict_bounds(self._table(inputs), level)
+        return self.calibrator.predict_bounds(self._table(member_rows), level)
 
-    def mass(self, inputs: Inputs) -> MassBatch:
+    def mass(self, member_rows: MemberRows) -> MassBatch:
         """Return the masses of two classes."""
-        return self.calibrator.predict_mass(self._table(inputs))
+        return self.calibrator.predict_mass(self._table(member_rows))
 
-    def conflict(self, inputs: Inputs) -> FloatArray:
+    def conflict(self, member_rows: MemberRows) -> FloatArray:
         """Return the conflict of the members, each calibrated alone."""
-        return contour_product(inputs).conflict
+        return contour_product(member_rows).conflict
 
-    def _table(self, inputs: Inputs) -> FloatArray:
+    def _table(self, member_rows: MemberRows) -> FloatArray:
         """Return the scores (n, J, K) of all members."""
-        return joint_table([member._own_scores(own) for member, own in inputs], self.calibrator)
+        return joint_table(
+            [member._scores_of_single_pair(own) for member, own in member_rows], self.calibrator
+        )
 
 
 def joint_table(scores: list[FloatArray], calibrator: EvidentialJointCalibrator) -> FloatArray:
@@ -115,15 +117,15 @@ def fit_joint(
     shared = named_calibrator(fusion.calibrator)
     if shared is None:
         shared = EvidentialJointCalibrator(ridge="auto", n_jobs=fusion.n_jobs)
-    kinds = shared._inputs(len(members))
+    given_kinds = shared._kinds(len(members))
     sources = [
         _source(member, kind, X, weight, fusion.classes_)
-        for member, kind in zip(members, kinds, strict=True)
+        for member, kind in zip(members, given_kinds, strict=True)
     ]
     plans, rows = _plans(fusion, sources, X, y, weight)
     scored = carry_out(plans, y, classes=fusion.classes_, n_jobs=fusion.n_jobs)
-    inputs = [source.response.kind for source in sources]
-    joint = clone(shared).set_params(classes=fusion.classes_, input=inputs)
+    kinds = [source.response.kind for source in sources]
+    joint = clone(shared).set_params(classes=fusion.classes_, input=kinds)
     table = joint_table([scores for _, scores in scored], joint)
     joint.fit(table, y[rows], weight_of(weight, rows))
     alone = [
@@ -132,7 +134,7 @@ def fit_joint(
         )._fit_calibrators(
             [own], [rows], y, weight, known=fusion.classes_, response=source.response
         )
-        for member, kind, source, own in zip(members, kinds, sources, scored, strict=True)
+        for member, kind, source, own in zip(members, given_kinds, sources, scored, strict=True)
     ]
     return alone, JointCombination(joint)
 
@@ -172,11 +174,11 @@ def _plans(
     if learners and fusion.cv == "disjoint":
         parts = disjoint_parts(y, len(learners), fusion.random_state)
         folds = folds_with_weight(parts, y, weight)
-        rows = held_out(folds)
+        rows = held_out_rows(folds)
         for j, (train, _) in zip(learners, folds, strict=True):
             plans[j] = [Job(sources[j], train, rows)]
     elif learners:
         folds = folds_of(fusion.cv, X, y, weight)
-        rows = held_out(folds)
+        rows = held_out_rows(folds)
         plans = {j: cross_fit_plan(sources[j], folds, every) for j in learners}
     return [plans.get(j, [Job(source, None, rows)]) for j, source in enumerate(sources)], rows

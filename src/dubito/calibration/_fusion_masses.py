@@ -27,7 +27,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from dubito._compat import pick
 from dubito._numerics import evidence_weights as evidence
-from dubito._numerics.softmax import softmax_rows
+from dubito._numerics.softmax import softmax_in_place
 from dubito._rows import fitted_copy, weight_parameters
 from dubito.belief import Bounds, Frame, MassBatch, TotalConflictError, plausibility_transform
 from dubito.belief.frame import DENSE_LIMIT
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from dubito._typing import FloatArray
-    from dubito.calibration._fusion_independent import Inputs
+    from dubito.calibration._fusion_independent import MemberRows
     from dubito.calibration.fusion import EvidentialFusion
 
 #: Masses of a member computed at once where they are not the result: 32 MiB.
@@ -59,22 +59,24 @@ class TotalsCombination:
     rule: str
     frame: Frame
 
-    def proba(self, inputs: Inputs) -> FloatArray:
+    def proba(self, member_rows: MemberRows) -> FloatArray:
         """Return normalised plausibilities."""
-        plus, minus = self._combined(inputs)
-        return softmax_rows(plus - minus)
+        plus, minus = self._combined(member_rows)
+        return softmax_in_place(plus - minus)
 
-    def bounds(self, inputs: Inputs) -> Bounds:
+    def bounds(self, member_rows: MemberRows) -> Bounds:
         """Return the smaller of belief and probability, and the plausibility."""
-        plus, minus = self._combined(inputs)
-        return Bounds._trusted(*evidence.bounds(plus, minus)).including(softmax_rows(plus - minus))
+        plus, minus = self._combined(member_rows)
+        return Bounds._trusted(*evidence.bounds(plus, minus)).including(
+            softmax_in_place(plus - minus)
+        )
 
-    def mass(self, inputs: Inputs) -> MassBatch:
+    def mass(self, member_rows: MemberRows) -> MassBatch:
         """Return the combined masses of few classes."""
         subsets = self.frame.subsets()  # refuses too many classes before anything is computed
-        return MassBatch(self.frame, subsets, evidence.masses(*self._combined(inputs)))
+        return MassBatch(self.frame, subsets, evidence.masses(*self._combined(member_rows)))
 
-    def conflict(self, inputs: Inputs) -> FloatArray:
+    def conflict(self, member_rows: MemberRows) -> FloatArray:
         r"""Return the mass of the empty set between the members' masses.
 
         Plausibilities multiply, :math:`Pl(k)=\prod_iPl_i(k)/(1-\kappa)`; :math:`\kappa` is computed
@@ -82,7 +84,7 @@ class TotalsCombination:
         """
         together: FloatArray = np.zeros((2, 1, 1))
         log_product: FloatArray = np.zeros((1, 1))
-        for member, own in inputs:
+        for member, own in member_rows:
             weights = total_weights(member, own)
             together = together + weights
             with np.errstate(divide="ignore"):
@@ -92,9 +94,9 @@ class TotalsCombination:
         alone, both = (np.take_along_axis(a, best, axis=1)[:, 0] for a in (log_product, upper))
         return np.abs(np.expm1(np.minimum(alone - np.log(both), 0.0)))
 
-    def _combined(self, inputs: Inputs) -> FloatArray:
+    def _combined(self, member_rows: MemberRows) -> FloatArray:
         join = np.maximum if self.rule == "cautious" else np.add
-        return reduce(join, (total_weights(member, own) for member, own in inputs))
+        return reduce(join, (total_weights(member, own) for member, own in member_rows))
 
 
 def total_weights(member: Any, X: Any) -> FloatArray:
@@ -113,38 +115,41 @@ class MassCombination:
     inner: IndependentCombination
     classes: npt.NDArray[Any]
 
-    def proba(self, inputs: Inputs) -> FloatArray:
+    def proba(self, member_rows: MemberRows) -> FloatArray:
         """Return normalised plausibilities; the contour rule gives those of Dempster's rule."""
         if self.inner.rule == "contour":
-            return self.inner.proba(self._on_all_classes(inputs))
-        return np.concatenate([plausibility_transform(mass) for mass in self._masses(inputs)])
+            return self.inner.proba(self._on_all_classes(member_rows))
+        return np.concatenate([plausibility_transform(mass) for mass in self._masses(member_rows)])
 
-    def bounds(self, inputs: Inputs) -> Bounds:
+    def bounds(self, member_rows: MemberRows) -> Bounds:
         """Return the smaller of belief and probability, and the plausibility, or bounds on them."""
         if self.inner.rule == "contour":
-            return self.inner.bounds(self._on_all_classes(inputs))
+            return self.inner.bounds(self._on_all_classes(member_rows))
         parts = [
-            mass.bounds().including(plausibility_transform(mass)) for mass in self._masses(inputs)
+            mass.bounds().including(plausibility_transform(mass))
+            for mass in self._masses(member_rows)
         ]
         lower, upper = zip(*((part.lower, part.upper) for part in parts), strict=True)
         return Bounds(np.concatenate(lower), np.concatenate(upper))
 
-    def mass(self, inputs: Inputs) -> MassBatch:
+    def mass(self, member_rows: MemberRows) -> MassBatch:
         """Return the combined masses."""
-        return self.inner.mass(self._on_all_classes(inputs))
+        return self.inner.mass(self._on_all_classes(member_rows))
 
-    def conflict(self, inputs: Inputs) -> FloatArray:
+    def conflict(self, member_rows: MemberRows) -> FloatArray:
         """Return the mass of the empty set between the members' masses, or a bound on it."""
         if self.inner.rule == "contour":
-            return self.inner.conflict(self._on_all_classes(inputs))
-        return np.concatenate(list(self._in_chunks(self.inner.conflict, inputs)))
+            return self.inner.conflict(self._on_all_classes(member_rows))
+        return np.concatenate(list(self._in_chunks(self.inner.conflict, member_rows)))
 
-    def _masses(self, inputs: Inputs) -> Iterator[MassBatch]:
-        return self._in_chunks(self.inner.mass, inputs)
+    def _masses(self, member_rows: MemberRows) -> Iterator[MassBatch]:
+        return self._in_chunks(self.inner.mass, member_rows)
 
-    def _in_chunks(self, compute: Callable[[Inputs], Any], inputs: Inputs) -> Iterator[Any]:
+    def _in_chunks(
+        self, compute: Callable[[MemberRows], Any], member_rows: MemberRows
+    ) -> Iterator[Any]:
         """Yield the results of chunks of rows, to bound memory; errors name rows of the whole."""
-        pairs = list(self._on_all_classes(inputs))
+        pairs = list(self._on_all_classes(member_rows))
         n = pairs[0][1].shape[0] if hasattr(pairs[0][1], "shape") else len(pairs[0][1])
         step = max(1, _CHUNK >> len(self.classes))
         for start in range(0, max(n, 1), step):
@@ -155,9 +160,9 @@ class MassCombination:
             except TotalConflictError as error:
                 raise TotalConflictError(error.rows + start) from None
 
-    def _on_all_classes(self, inputs: Inputs) -> Inputs:
+    def _on_all_classes(self, member_rows: MemberRows) -> MemberRows:
         """Extend members that do not know some classes to all classes."""
-        for member, own in inputs:
+        for member, own in member_rows:
             same = np.array_equal(member.classes_, self.classes)
             yield (member if same else OnAllClasses(member, self.classes)), own  # type: ignore[misc]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dubito._numerics.softmax import softmax_rows
+from dubito._numerics.softmax import softmax_in_place
 from dubito._numerics.targets import target_table
 from dubito.belief.bounds import including
 from dubito.calibration._joint_logistic import (
@@ -88,7 +88,7 @@ class SoftmaxJointModel:
 
     def proba(self, scores: FloatArray) -> FloatArray:
         """Return the estimated probabilities (n, K)."""
-        return softmax_rows(self._queries(scores) @ self.fit.coef)
+        return softmax_in_place(self._queries(scores) @ self.fit.coef)
 
     def bounds(self, scores: FloatArray, threads: int) -> tuple[FloatArray, FloatArray]:
         """Return lower and upper probabilities, each (n, K)."""

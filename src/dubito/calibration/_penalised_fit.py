@@ -7,10 +7,15 @@ The parameters x minimise
 over groups g of parameters (slopes, biases, entries off the diagonal), each with a quadratic form
 :math:`P_g`. With H the Hessian of the sum and
 :math:`\gamma_g=\mathrm{rank}P_g-\lambda_g\mathrm{tr}(P_gH^{-1})` the effective number of
-parameters that the data determine, the marginal likelihood is largest where
-:math:`\lambda_g=\gamma_g/x^\top P_gx`. `maximise_marginal_likelihood` is for forms that are the
-identity on their group and takes secant steps; `strengths_by_marginal_likelihood` is for any forms
-and few parameters.
+parameters that the data determine, the log marginal likelihood (Laplace's approximation, up to a
+constant)
+
+.. math:: -\mathrm{NLL}(x)-\tfrac12\sum_g\lambda_gx^\top P_gx
+    +\tfrac12\sum_g\mathrm{rank}P_g\log\lambda_g-\tfrac12\log\det H,
+
+is largest where :math:`\lambda_g=\gamma_g/x^\top P_gx`. `maximise_marginal_likelihood` is for forms
+that are the identity on their group and takes secant steps; `strengths_by_marginal_likelihood` is
+for any forms and few parameters.
 """
 
 from __future__ import annotations
@@ -59,10 +64,10 @@ class PenalisedModel(Protocol):
     def hessian_solver(self, x: FloatArray, penalty: FloatArray) -> HessianSolver:
         """Return the solver of the Hessian of likelihood and penalty, or of an approximation."""
 
-    def choose(self) -> tuple[FloatArray, FloatArray]:
+    def choose_strengths(self) -> tuple[FloatArray, FloatArray]:
         """Return the strength of each group by the marginal likelihood, and starting parameters."""
 
-    def start(self, strengths: FloatArray) -> FloatArray:
+    def start_for(self, strengths: FloatArray) -> FloatArray:
         """Return starting parameters for given strengths."""
 
     def level_strengths(self) -> FloatArray:
@@ -78,10 +83,10 @@ def fit_map(model: PenalisedModel, ridge: float | str | FloatArray) -> tuple[Min
     `ridge` is "auto", one strength, or one for each group.
     """
     if isinstance(ridge, str):
-        strengths, start = model.choose()
+        strengths, start = model.choose_strengths()
     else:
         strengths = np.broadcast_to(ridge, int(model.groups.max()) + 1).astype(np.float64)
-        start = model.start(strengths)
+        start = model.start_for(strengths)
     return solve_map(model, strengths, start), strengths
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from dubito._compat import Interval, StrOptions
-from dubito._numerics.softmax import log_softmax, softmax_rows
+from dubito._numerics.softmax import log_softmax, softmax_in_place
 from dubito._numerics.targets import LIGHT, pseudo_fraction
 from dubito.belief.bounds import including
 from dubito.calibration._kernels.row_samples import subsample_rows
@@ -95,9 +95,9 @@ class ShrunkenCalibrator(TwoClassMassMixin, BaseCalibrator):
         if not isinstance(ridge, str):
             pseudo = min(float(np.max(ridge)), LIGHT)
         slope = fit_slope(u, y, weight, pseudo)
-        targets = TargetRows(y, weight, pseudo_fraction(weight.sum(), pseudo))
+        labels = SmoothedLabels(y, weight, pseudo_fraction(weight.sum(), pseudo))
         scale = float(np.sqrt(np.average(_mean_square(u), weights=weight))) or 1.0
-        model = self._model(u, targets, slope, scale)
+        model = self._model(u, labels, slope, scale)
         fit, strengths = fit_map(model, ridge)
         self.base_slope_ = float(slope.theta / unit)
         self.ridge_ = strengths
@@ -141,7 +141,7 @@ class ShrunkenCalibrator(TwoClassMassMixin, BaseCalibrator):
         return np.ascontiguousarray(self._log_scores(table, normalised=True)) / self._unit
 
     def _proba(self, table: FloatArray) -> FloatArray:
-        return softmax_rows(self._logits(table))
+        return softmax_in_place(self._logits(table))
 
     def _log_proba(self, table: FloatArray) -> FloatArray:
         return log_softmax(self._logits(table))
@@ -152,7 +152,7 @@ class ShrunkenCalibrator(TwoClassMassMixin, BaseCalibrator):
 
     @abstractmethod
     def _model(
-        self, u: FloatArray, targets: TargetRows, slope: Slope, scale: float
+        self, u: FloatArray, labels: SmoothedLabels, slope: Slope, scale: float
     ) -> PenalisedModel:
         """Return the likelihood of the map around the temperature map."""
 
@@ -162,8 +162,8 @@ class ShrunkenCalibrator(TwoClassMassMixin, BaseCalibrator):
 
 
 @dataclass(frozen=True)
-class TargetRows:
-    """Rows of a fit: labels and sample weights, which with a fraction make the targets.
+class SmoothedLabels:
+    """Labels with sample weights, of which a fraction is spread evenly over the classes.
 
     The target of a row is its label, but for `pseudo_fraction`, spread evenly over the classes.
     """
@@ -172,9 +172,9 @@ class TargetRows:
     weight: FloatArray
     pseudo_fraction: float
 
-    def take(self, rows: IntArray) -> TargetRows:
+    def take(self, rows: IntArray) -> SmoothedLabels:
         """Return some of the rows."""
-        return TargetRows(self.y[rows], self.weight[rows], self.pseudo_fraction)
+        return SmoothedLabels(self.y[rows], self.weight[rows], self.pseudo_fraction)
 
     def target_sums(self, n_classes: int) -> FloatArray:
         """Return the sum over rows of the targets of each class, (K,)."""

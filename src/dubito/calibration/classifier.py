@@ -27,7 +27,7 @@ from dubito.calibration._cross_fit import (
     cross_fit_plan,
     folds_of,
     has_weight,
-    held_out,
+    held_out_rows,
     rows_with_weight,
     scored_classifier,
     weight_of,
@@ -212,7 +212,7 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         folds = folds_of(self.cv, reader.X, y, weight)
         if self.ensemble:
             return [[Job(reader, *fold)] for fold in folds], [test for _, test in folds]
-        return [cross_fit_plan(reader, folds, every)], [held_out(folds)]
+        return [cross_fit_plan(reader, folds, every)], [held_out_rows(folds)]
 
     def _fit_calibrators(
         self,
@@ -242,7 +242,7 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
     def _scores(self, estimator: Any, X: Any) -> FloatArray:
         return class_scores(estimator, X, source=self.response_method_, classes=self.classes_)
 
-    def _own_scores(self, X: Any) -> FloatArray:
+    def _scores_of_single_pair(self, X: Any) -> FloatArray:
         """Return the scores of the only pair's estimator."""
         return self._scores(self.pairs_[0].estimator, X)
 

@@ -26,7 +26,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from dubito._numerics.contour_cut import root_chi2_quantile
-from dubito._numerics.softmax import softmax_rows
+from dubito._numerics.softmax import softmax_in_place
 from dubito.calibration._kernels.log_odds_bounds import (
     belief_of_log_odds,
     level_bounds_of_log_odds,
@@ -96,7 +96,7 @@ class SoftmaxMapWithErrors:
 
     def proba(self, u: FloatArray) -> FloatArray:
         """Return the probabilities of the map, (n, K)."""
-        return softmax_rows(self._logits(u))
+        return softmax_in_place(self._logits(u))
 
     def _logits(self, u: FloatArray) -> FloatArray:
         logits = u * self.matrix if self.matrix.ndim == 1 else u @ self.matrix.T

@@ -14,7 +14,12 @@ from dubito._wording import counted
 from dubito.belief.bounds import including
 from dubito.calibration._joint_logistic import JointSettings, fit_binary
 from dubito.calibration._joint_softmax import fit_softmax
-from dubito.calibration.base import BaseCalibrator, TwoClassMassMixin, check_theta
+from dubito.calibration.base import (
+    BaseCalibrator,
+    TwoClassMassMixin,
+    check_theta,
+    count_classes,
+)
 from dubito.calibration.diagnostics import find_mismatch, warn_of_mismatch
 from dubito.calibration.errors import CalibrationInputError, warn_unless_converged
 from dubito.calibration.scores import (
@@ -33,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def _has_contour(calibrator: Any) -> bool:
-    n_classes = len(getattr(calibrator, "classes_", "ab"))
+    n_classes = count_classes(calibrator)
     if n_classes == 2:
         return True
     raise AttributeError(
@@ -294,14 +299,14 @@ class EvidentialJointCalibrator(TwoClassMassMixin, BaseCalibrator):
 
     def _joint_scores(self, table: FloatArray) -> FloatArray:
         """Return margins (n, J) of two classes, or log scores (n, J, K) of more."""
-        kinds = self._inputs(table.shape[1])
+        kinds = self._kinds(table.shape[1])
         read = zip(np.moveaxis(table, 1, 0), kinds, self.floor_, strict=True)
         if len(self.classes_) == 2:
             return np.stack([binary_log_odds(t, kind, floor) for t, kind, floor in read], axis=1)
         columns = [log_scores(t, kind, floor, normalised=False) for t, kind, floor in read]
         return np.stack(columns, axis=1)
 
-    def _inputs(self, n_classifiers: int) -> list[str]:
+    def _kinds(self, n_classifiers: int) -> list[str]:
         """Return what the scores of each classifier are."""
         if isinstance(self.input, str):
             return [self.input] * n_classifiers
@@ -317,7 +322,7 @@ class EvidentialJointCalibrator(TwoClassMassMixin, BaseCalibrator):
         table = finite_scores(scores, ndim=(1, 2, 3))
         if table.ndim < 3:
             table = table.reshape(len(table), -1, 1)
-        for j, kind in enumerate(self._inputs(table.shape[1])):
+        for j, kind in enumerate(self._kinds(table.shape[1])):
             check_kind(table[:, j], kind)
         return table
 
@@ -327,7 +332,7 @@ class EvidentialJointCalibrator(TwoClassMassMixin, BaseCalibrator):
             warn_of_mismatch(self, found, self.classes_, f"scores of classifier {j}")
 
     def _choose_floor(self, table: FloatArray, y: IntArray, weight: FloatArray) -> FloatArray:
-        kinds = self._inputs(table.shape[1])
+        kinds = self._kinds(table.shape[1])
         if not isinstance(self.floor, str):
             return np.full(len(kinds), float(self.floor))
         return np.array(
@@ -348,7 +353,7 @@ class EvidentialJointCalibrator(TwoClassMassMixin, BaseCalibrator):
         )
 
     def _single_input(self) -> str:
-        return self._inputs(1)[0]
+        return self._kinds(1)[0]
 
     def _single_scores(self, scores: FloatArray) -> FloatArray:
         return scores[:, None, :]

@@ -10,13 +10,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dubito._compat import Interval, StrOptions
-from dubito._numerics.softmax import log_softmax, softmax_rows
+from dubito._numerics.softmax import log_softmax, softmax_in_place
 from dubito._numerics.targets import class_targets
 from dubito.belief import Frame, MassBatch
 from dubito.belief.bounds import including
 from dubito.calibration._kernels import slope_couplings, slope_level, slope_likelihood
 from dubito.calibration._kernels.slope_quadrature import QuadraturePoints, quadrature_points
-from dubito.calibration.base import BaseCalibrator
+from dubito.calibration.base import BaseCalibrator, count_classes
 from dubito.calibration.errors import CalibrationInputError, warn_unless_converged
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def slope_belief(
 ) -> tuple[FloatArray, FloatArray]:
     """Return belief and plausibility at `shifted_scores`, widened to contain the probability."""
     bounds = slope_couplings.belief_and_plausibility(shifted, points, coupling)
-    return including(softmax_rows(slope * shifted), bounds)
+    return including(softmax_in_place(slope * shifted), bounds)
 
 
 def slope_level_bounds(
@@ -56,11 +56,11 @@ def slope_level_bounds(
     """Return bounds at a level at `shifted_scores`, widened to contain the probability."""
     interval = slope_level.slope_interval(likelihoods, level)
     bounds = slope_level.extreme_probabilities(shifted, interval)
-    return including(softmax_rows(slope * shifted), bounds)
+    return including(softmax_in_place(slope * shifted), bounds)
 
 
 def _has_mass(self: Any) -> bool:
-    n_classes = len(getattr(self, "classes_", "ab"))
+    n_classes = count_classes(self)
     if n_classes == 2 or (self.coupling == "inverse_cdf" and n_classes <= _MASS_LIMIT):
         return True
     raise AttributeError(
@@ -315,7 +315,7 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
         return shifted_scores(self._log_scores(table), self.quadrature_)
 
     def _proba(self, table: FloatArray) -> FloatArray:
-        return softmax_rows(self.slope_ * self._shifted(table))
+        return softmax_in_place(self.slope_ * self._shifted(table))
 
     def _log_proba(self, table: FloatArray) -> FloatArray:
         return log_softmax(self.slope_ * self._shifted(table))

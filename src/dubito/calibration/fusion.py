@@ -275,8 +275,7 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         -------
         ndarray of shape (n, K)
         """
-        members = self._inputs(X)
-        return self._combination.proba(members)
+        return self._combination.proba(self._member_rows(X))
 
     def predict_bounds(self, X: Any, level: float | None = None) -> Bounds:
         """Return lower and upper probabilities of each class, given all members.
@@ -295,12 +294,12 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         Bounds
             Of shape (n, K).
         """
-        members = self._inputs(X)
+        member_rows = self._member_rows(X)
         level = check_level(level)
         if level is None:
-            return self._combination.bounds(members)
+            return self._combination.bounds(member_rows)
         if isinstance(self._combination, JointCombination):
-            return self._combination.level_bounds(members, level)
+            return self._combination.level_bounds(member_rows, level)
         raise no_level(
             self,
             f"method={self.method!r} multiplies beliefs of members as if they were independent, "
@@ -323,8 +322,7 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         -------
         MassBatch
         """
-        members = self._inputs(X)
-        return self._combination.mass(members)
+        return self._combination.mass(self._member_rows(X))
 
     def conflict(self, X: Any) -> FloatArray:
         r"""Return the conflict of the members in each row.
@@ -345,10 +343,9 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         ndarray of shape (n,)
             From 0, no conflict, to 1.
         """
-        members = self._inputs(X)
-        return self._combination.conflict(members)
+        return self._combination.conflict(self._member_rows(X))
 
-    def _inputs(self, X: Any) -> MemberRows:
+    def _member_rows(self, X: Any) -> MemberRows:
         """Return every member with the features it reads; raise if nothing is fitted."""
         check_is_fitted(self)
         (X,) = indexable(X)

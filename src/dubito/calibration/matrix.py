@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dubito._numerics.softmax import softmax_rows
+from dubito._numerics.softmax import softmax_in_place
 from dubito.calibration._kernels.hessian_solvers import HessianSolver, dense_solver
 from dubito.calibration._kernels.matrix_scaling import (
     Spectrum,
@@ -30,10 +30,10 @@ from dubito.calibration._penalised_fit import (
     quadratic_strength,
     solve_map,
 )
-from dubito.calibration._shrinkage import ShrunkenCalibrator, TargetRows
+from dubito.calibration._shrinkage import ShrunkenCalibrator, SmoothedLabels
 from dubito.calibration.affine import AffineMixin
 from dubito.calibration.delta_method import SoftmaxMapWithErrors, shared_slope, slope_strength
-from dubito.calibration.vector import DiagonalMap
+from dubito.calibration.vector import VectorLikelihood
 
 if TYPE_CHECKING:
     from dubito._typing import FloatArray
@@ -142,9 +142,9 @@ class MatrixCalibrator(AffineMixin, ShrunkenCalibrator):
     """
 
     def _model(
-        self, u: FloatArray, targets: TargetRows, slope: Slope, scale: float
+        self, u: FloatArray, labels: SmoothedLabels, slope: Slope, scale: float
     ) -> PenalisedModel:
-        return FullMap(np.ascontiguousarray(u), targets, slope.theta, scale)
+        return MatrixLikelihood(np.ascontiguousarray(u), labels, slope.theta, scale)
 
     def _set_parameters(self, x: FloatArray, theta: float, scale: float, unit: float) -> None:
         n_classes = len(self.classes_)
@@ -159,16 +159,16 @@ class MatrixCalibrator(AffineMixin, ShrunkenCalibrator):
         return self.matrix_.copy(), self.bias_.copy()
 
 
-class FullMap:
-    """The likelihood of a full matrix and a bias: parameters are (K, K+1), the bias last.
+class MatrixLikelihood:
+    """The likelihood of matrix scaling: parameters are (K, K+1), the bias last.
 
     The formulas are in `_kernels/matrix_scaling.py`.
     """
 
-    def __init__(self, u: FloatArray, targets: TargetRows, theta: float, scale: float) -> None:
-        self._u, self._target_rows, self._theta, self._scale = u, targets, theta, scale
+    def __init__(self, u: FloatArray, labels: SmoothedLabels, theta: float, scale: float) -> None:
+        self._u, self._labels, self._theta, self._scale = u, labels, theta, scale
         n, n_classes = u.shape
-        self.total = float(targets.weight.sum())
+        self.total = float(labels.weight.sum())
         groups = np.full((n_classes, n_classes + 1), OFF_DIAGONAL)
         np.fill_diagonal(groups, SLOPES)
         groups[:, -1] = BIASES
@@ -179,13 +179,13 @@ class FullMap:
         self.refresh = 1 if self._dense and n <= self._affordable else _NO_REFRESH
         self.tolerance = 1e-11 if self.refresh == 1 else 1e-8
         self.has_full_hessian = self._dense and n_classes <= _COVARIANCE_CLASSES
-        self._target_sums = _target_sums(u, targets)
+        self._target_sums = _target_sums(u, labels)
         self._spectrum: Spectrum | None = None
 
     def objective(self, x: FloatArray) -> tuple[float, FloatArray]:
         """Return the negative log-likelihood and its gradient."""
         matrix, bias = self._parameters(x)
-        value, by_matrix, by_bias = matrix_value(self._u, self._target_rows.weight, matrix, bias)
+        value, by_matrix, by_bias = matrix_value(self._u, self._labels.weight, matrix, bias)
         target_matrix, target_bias = self._target_sums
         value -= float(np.vdot(matrix, target_matrix) + bias @ target_bias)
         by_matrix = (by_matrix - target_matrix) / self._scale
@@ -241,7 +241,7 @@ class FullMap:
         blocks, direction = class_covariance(sums, 1.0, strengths)
         return KroneckerMatrix(variances, left, right, blocks), direction
 
-    def choose(self) -> tuple[FloatArray, FloatArray]:
+    def choose_strengths(self) -> tuple[FloatArray, FloatArray]:
         """Return the strengths with the greatest marginal likelihood, and the parameters there.
 
         The rows may be a sample.
@@ -251,23 +251,23 @@ class FullMap:
         if len(self._u) <= self._affordable:
             return maximise_marginal_likelihood(self)
         rows = subsample_rows(len(self._u), self._affordable)
-        targets = self._target_rows.take(rows)
-        sample = FullMap(self._u[rows], targets, self._theta, self._scale)
+        labels = self._labels.take(rows)
+        sample = MatrixLikelihood(self._u[rows], labels, self._theta, self._scale)
         return maximise_marginal_likelihood(sample)
 
-    def start(self, strengths: FloatArray) -> FloatArray:
+    def start_for(self, strengths: FloatArray) -> FloatArray:
         """Return the temperature map, or for many classes vector scaling, which is closer."""
         if self._dense:
             return np.zeros(len(self.groups))
-        diagonal = DiagonalMap(self._u, self._target_rows, self._theta, self._scale)
+        diagonal = VectorLikelihood(self._u, self._labels, self._theta, self._scale)
         strengths = strengths[: BIASES + 1]
-        fit = solve_map(diagonal, strengths, diagonal.start(strengths), tolerance=1e-7)
+        fit = solve_map(diagonal, strengths, diagonal.start_for(strengths), tolerance=1e-7)
         return _embed(fit.x)
 
     def _choose_from_vector_scaling(self) -> tuple[FloatArray, FloatArray]:
         """Return strengths and start: those of vector scaling, then also off the diagonal."""
-        diagonal = DiagonalMap(self._u, self._target_rows, self._theta, self._scale)
-        strengths, start = diagonal.choose()
+        diagonal = VectorLikelihood(self._u, self._labels, self._theta, self._scale)
+        strengths, start = diagonal.choose_strengths()
         x = _embed(solve_map(diagonal, strengths, start, tolerance=1e-7).x)
         _, gradient = self.objective(x)
         gradient[self.groups != OFF_DIAGONAL] = 0.0
@@ -287,9 +287,9 @@ class FullMap:
     def _sample(self, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return features, sample weights and probabilities of the rows for a Hessian."""
         rows = subsample_rows(len(self._u), self._affordable)
-        part, weight = self._u[rows], self._target_rows.weight[rows]
+        part, weight = self._u[rows], self._labels.weight[rows]
         matrix, bias = self._parameters(x)
-        p = softmax_rows(part @ matrix.T + bias)
+        p = softmax_in_place(part @ matrix.T + bias)
         features = np.column_stack([part / self._scale, np.ones(len(part))])
         return features, weight * (self.total / weight.sum()), p
 
@@ -310,14 +310,14 @@ def _embed(diagonal: FloatArray) -> FloatArray:
     return table.ravel()
 
 
-def _target_sums(u: FloatArray, targets: TargetRows) -> tuple[FloatArray, FloatArray]:
+def _target_sums(u: FloatArray, labels: SmoothedLabels) -> tuple[FloatArray, FloatArray]:
     """Return the sums over rows of targets times scores, (K, K), and of targets, (K,)."""
     n_classes = u.shape[1]
-    weight, y, fraction = targets.weight, targets.y, targets.pseudo_fraction
+    weight, y, fraction = labels.weight, labels.y, labels.pseudo_fraction
     order = np.argsort(y, kind="stable")
     by_matrix = np.zeros((n_classes, n_classes))
     for rows in np.split(order, np.flatnonzero(np.diff(y[order])) + 1):
         by_matrix[y[rows[0]]] = weight[rows] @ u[rows]
     total = by_matrix.sum(axis=0)
     by_matrix = (1 - fraction) * by_matrix + fraction / n_classes * total
-    return by_matrix, targets.target_sums(n_classes)
+    return by_matrix, labels.target_sums(n_classes)

@@ -234,7 +234,7 @@ def class_scores(
     `absent` is the score of a class that is not in the estimator's `classes_`; by default
     probability 0, or the lowest margin of the row.
     """
-    table = _own_scores(estimator, X, source)
+    table = _scores_by_own_classes(estimator, X, source)
     known = np.asarray(estimator.classes_)
     if table.ndim == 1 or (table.shape[1] == 1 and len(known) == 2):
         table = table.reshape(-1, 1)
@@ -270,7 +270,7 @@ def _columns_of(estimator: Any, known: npt.NDArray[Any], classes: npt.NDArray[An
     return order[np.searchsorted(classes, known, sorter=order)]
 
 
-def _own_scores(estimator: Any, X: Any, source: str) -> FloatArray:
+def _scores_by_own_classes(estimator: Any, X: Any, source: str) -> FloatArray:
     """Return the scores of a fitted classifier, columns as in its own `classes_`."""
     if source not in SOURCES:  # a model file may name anything
         raise ValueError(f"{source!r} gives no scores; the sources are {', '.join(SOURCES)}.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from dubito._compat import Interval, StrOptions
-from dubito._numerics.softmax import log_softmax, softmax_rows
+from dubito._numerics.softmax import log_softmax, softmax_in_place
 from dubito._numerics.targets import LIGHT, RAW, pseudo_fraction
 from dubito.belief.bounds import including
 from dubito.calibration._kernels import slope_level, slope_likelihood
@@ -140,12 +140,12 @@ class TemperatureCalibrator(TwoClassMassMixin, AffineMixin, BaseCalibrator):
         self._unit = unit
 
     def _bounds(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
-        points, slope = self._rows.points, self._rows.fit.slope
+        points, slope = self._rows.points, self._rows.belief_likelihood.slope
         bounds = slope_belief(self._shifted(table), points, slope, "gumbel")
         return including(self._proba(table), bounds)
 
     def _level_bounds(self, table: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-        likelihoods, slope = self._rows.level_likelihoods, self._rows.fit.slope
+        likelihoods, slope = self._rows.level_likelihoods, self._rows.belief_likelihood.slope
         bounds = slope_level_bounds(self._shifted(table), likelihoods, slope, level)
         return including(self._proba(table), bounds)
 
@@ -158,7 +158,7 @@ class TemperatureCalibrator(TwoClassMassMixin, AffineMixin, BaseCalibrator):
     def _proba(self, table: FloatArray) -> FloatArray:
         u = self._log_scores(table)
         # Differences first: slope times a huge score would round away their differences.
-        return softmax_rows(self.slope_ * (u - u.max(axis=1, keepdims=True)))
+        return softmax_in_place(self.slope_ * (u - u.max(axis=1, keepdims=True)))
 
     def _log_proba(self, table: FloatArray) -> FloatArray:
         u = self._log_scores(table)
@@ -193,18 +193,18 @@ class SlopeRows(UncachedStateMixin):
     factor: float = 1.0  # number of rows that each row of a sample represents
 
     @cached_property
-    def fit(self) -> slope_likelihood.SlopeLikelihood:
-        """The likelihood behind belief and plausibility."""
+    def belief_likelihood(self) -> slope_likelihood.SlopeLikelihood:
+        """The likelihood from which belief and plausibility are computed."""
         return slope_likelihood.fit_likelihood(self.scores, self.weight, self.linear_terms.fitted)
 
     @cached_property
     def points(self) -> QuadraturePoints:
         """Quadrature points: the level sets of that likelihood."""
-        return quadrature_points(self.fit, _QUADRATURE_POINTS)
+        return quadrature_points(self.belief_likelihood, _QUADRATURE_POINTS)
 
     @cached_property
     def level_likelihoods(self) -> slope_level.SlopeLevelLikelihoods:
-        """The two likelihoods behind bounds at a level."""
+        """The two likelihoods from which bounds at a level are computed."""
         return slope_level.level_likelihoods_from_linear_terms(
             self.scores, self.weight, self.linear_terms.raw, self.linear_terms.shrunk
         )
@@ -213,7 +213,7 @@ class SlopeRows(UncachedStateMixin):
         """Return the fraction of rows that contradict the form of the map."""
         weight = self.weight / self.factor  # the sample is tested as it is, not as all rows
         classes = frequent_classes(self.y, weight, self.scores.shape[1])
-        proba = softmax_rows(slope * (self.scores - self.scores.max(axis=1, keepdims=True)))
+        proba = softmax_in_place(slope * (self.scores - self.scores.max(axis=1, keepdims=True)))
         fitted, event = events_of(proba, self.y, classes)
         return misfit_of(fitted, event, weight)
 

@@ -25,7 +25,7 @@ from dubito.calibration._penalised_fit import (
     maximise_marginal_likelihood,
     solve_map,
 )
-from dubito.calibration._shrinkage import ShrunkenCalibrator, TargetRows
+from dubito.calibration._shrinkage import ShrunkenCalibrator, SmoothedLabels
 from dubito.calibration.affine import AffineMixin
 from dubito.calibration.delta_method import (
     SoftmaxMapWithErrors,
@@ -145,9 +145,9 @@ class VectorCalibrator(AffineMixin, ShrunkenCalibrator):
     """
 
     def _model(
-        self, u: FloatArray, targets: TargetRows, slope: Slope, scale: float
+        self, u: FloatArray, labels: SmoothedLabels, slope: Slope, scale: float
     ) -> PenalisedModel:
-        return DiagonalMap(np.ascontiguousarray(u), targets, slope.theta, scale)
+        return VectorLikelihood(np.ascontiguousarray(u), labels, slope.theta, scale)
 
     def _set_parameters(self, x: FloatArray, theta: float, scale: float, unit: float) -> None:
         n_classes = len(self.classes_)
@@ -161,16 +161,16 @@ class VectorCalibrator(AffineMixin, ShrunkenCalibrator):
         return np.diag(self.slope_), self.bias_.copy()
 
 
-class DiagonalMap:
-    """The likelihood of a slope and a bias per class: parameters are K slopes, then K biases.
+class VectorLikelihood:
+    """The likelihood of vector scaling: parameters are K slopes, then K biases.
 
     The formulas are in `_kernels/vector_scaling.py`.
     """
 
-    def __init__(self, u: FloatArray, targets: TargetRows, theta: float, scale: float) -> None:
-        self._u, self._target_rows, self._theta, self._scale = u, targets, theta, scale
+    def __init__(self, u: FloatArray, labels: SmoothedLabels, theta: float, scale: float) -> None:
+        self._u, self._labels, self._theta, self._scale = u, labels, theta, scale
         n, n_classes = u.shape
-        self.total = float(targets.weight.sum())
+        self.total = float(labels.weight.sum())
         self.groups = np.repeat([SLOPES, BIASES], n_classes)
         self._dense = n_classes <= _DENSE_CLASSES
         affordable = _HESSIAN_COST / n_classes**2 if self._dense else _SAMPLE_SCORES / n_classes
@@ -179,7 +179,7 @@ class DiagonalMap:
         self.refresh = 20 if self._dense and n > self._affordable else 1
         self.tolerance = 1e-11 if self._dense and self.refresh == 1 else 1e-8
         self.has_full_hessian = self._dense
-        self._target_sums = _target_sums(u, targets)
+        self._target_sums = _target_sums(u, labels)
         self._last: tuple[FloatArray, tuple[float, FloatArray, Blocks]] | None = None
 
     def objective(self, x: FloatArray) -> tuple[float, FloatArray]:
@@ -215,7 +215,7 @@ class DiagonalMap:
         """Return the Hessian of all rows, or where they are many an estimate from a sample."""
         slope, bias = self._parameters(x)
         rows = subsample_rows(len(self._u), self._affordable)
-        weight = self._target_rows.weight[rows]
+        weight = self._labels.weight[rows]
         weight = weight * (self.total / weight.sum())
         hessian = diagonal_hessian(self._u[rows], weight, slope, bias)
         n_classes = len(slope)
@@ -223,7 +223,7 @@ class DiagonalMap:
         hessian[:, :n_classes] /= self._scale
         return hessian
 
-    def choose(self) -> tuple[FloatArray, FloatArray]:
+    def choose_strengths(self) -> tuple[FloatArray, FloatArray]:
         """Return the strengths with the greatest marginal likelihood, and the parameters there."""
         sample = self._sample()
         strengths, x = maximise_marginal_likelihood(sample)
@@ -232,32 +232,32 @@ class DiagonalMap:
         # With few rows per class the marginal likelihood is flat: the sample only gives a start.
         return maximise_marginal_likelihood(self, strengths, x, rounds=8, tolerance=1e-3)
 
-    def start(self, strengths: FloatArray) -> FloatArray:
+    def start_for(self, strengths: FloatArray) -> FloatArray:
         """Return the temperature map, or for many rows the fit to a sample of them."""
         start = np.zeros(len(self.groups))
         sample = self._sample()
         return start if sample is self else solve_map(sample, strengths, start, tolerance=1e-4).x
 
-    def _sample(self) -> DiagonalMap:
-        """Return the map on fewer rows, or on their likely classes; itself where it is small."""
+    def _sample(self) -> VectorLikelihood:
+        """Return the likelihood on fewer rows, or on their likely classes; itself if small."""
         if len(self._u) > self._affordable:
             rows = subsample_rows(len(self._u), self._affordable)
-            part = DiagonalMap(
-                self._u[rows], self._target_rows.take(rows), self._theta, self._scale
+            part = VectorLikelihood(
+                self._u[rows], self._labels.take(rows), self._theta, self._scale
             )
             return part if self._dense else part._sample()
         if self._dense or self._u.size <= _ALL_SCORES:
             return self
-        likely = likely_scores(self._u, self._target_rows.y, self._theta, _UNLIKELY)
+        likely = likely_scores(self._u, self._labels.y, self._theta, _UNLIKELY)
         if likely is None:
             return self
-        return LikelyMap(self._u, self._target_rows, self._theta, self._scale, likely)
+        return LikelyClassesLikelihood(self._u, self._labels, self._theta, self._scale, likely)
 
     def _sums(
         self, slope: FloatArray, bias: FloatArray
     ) -> tuple[float, FloatArray, FloatArray, Blocks]:
         """Return the log normaliser summed over rows, its two gradients, and its Hessian blocks."""
-        return diagonal_value_and_blocks(self._u, self._target_rows.weight, slope, bias)
+        return diagonal_value_and_blocks(self._u, self._labels.weight, slope, bias)
 
     def _derivatives(self, x: FloatArray) -> tuple[float, FloatArray, Blocks]:
         """Return the objective, its gradient and the blocks of the Hessian.
@@ -279,25 +279,25 @@ class DiagonalMap:
         return self._theta + x[:n_classes] / self._scale, x[n_classes:]
 
 
-class LikelyMap(DiagonalMap):
-    """The likelihood with the logits of unlikely classes fixed to those of the temperature map."""
+class LikelyClassesLikelihood(VectorLikelihood):
+    """That likelihood with the logits of unlikely classes fixed to those of the temperature map."""
 
     def __init__(
-        self, u: FloatArray, targets: TargetRows, theta: float, scale: float, likely: Likely
+        self, u: FloatArray, labels: SmoothedLabels, theta: float, scale: float, likely: Likely
     ) -> None:
-        super().__init__(u, targets, theta, scale)
+        super().__init__(u, labels, theta, scale)
         self._likely = likely
 
     def _sums(
         self, slope: FloatArray, bias: FloatArray
     ) -> tuple[float, FloatArray, FloatArray, Blocks]:
-        return likely_value_and_blocks(self._likely, self._target_rows.weight, slope, bias)
+        return likely_value_and_blocks(self._likely, self._labels.weight, slope, bias)
 
 
-def _target_sums(u: FloatArray, targets: TargetRows) -> tuple[FloatArray, FloatArray]:
+def _target_sums(u: FloatArray, labels: SmoothedLabels) -> tuple[FloatArray, FloatArray]:
     """Return the sums over rows of targets times scores, (K,), and of targets, (K,)."""
     n_classes = u.shape[1]
-    weight, y, fraction = targets.weight, targets.y, targets.pseudo_fraction
+    weight, y, fraction = labels.weight, labels.y, labels.pseudo_fraction
     own = np.bincount(y, weight * u[np.arange(len(u)), y], n_classes)
     by_slope = (1 - fraction) * own + fraction / n_classes * (weight @ u)
-    return by_slope, targets.target_sums(n_classes)
+    return by_slope, labels.target_sums(n_classes)

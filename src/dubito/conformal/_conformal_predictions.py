@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from dubito._compat import pick
-from dubito._validation import check_level, no_level
+from dubito._validation import check_level, n_rows, no_level
 from dubito.base import named_loss
 from dubito.belief import Bounds, MassBatch
 from dubito.belief.bounds import including
@@ -22,7 +22,6 @@ from dubito.conformal.p_values import (
     warn_small,
 )
 from dubito.conformal.scores import class_table
-from dubito.conformal.training import n_rows
 from dubito.decision import choose_set
 
 if TYPE_CHECKING:
@@ -59,7 +58,9 @@ class ConformalPredictionMixin(EstimatorPredictionMixin):
     max_refits: int
     n_jobs: int | None
 
-    def _fractions(self, sizes: list[int], *, new: bool = False) -> Iterator[FloatArray | None]:
+    def _uniform_numbers(
+        self, sizes: list[int], *, new: bool = False
+    ) -> Iterator[FloatArray | None]:
         """Yield u of `cumulative` for parts of the rows of these sizes; None if not randomized."""
         rng = np.random.default_rng([self.seed_, int(new)])
         return (rng.random(size) if self.randomized else None for size in sizes)
@@ -87,13 +88,13 @@ class ConformalPredictionMixin(EstimatorPredictionMixin):
         if self.refit_ is not None:
             refuse_too_many_refits(self.refit_, X, n, self.max_refits)
             yield full_p_values(
-                self.refit_, X, n, next(self._fractions([n], new=True)), self.n_jobs
+                self.refit_, X, n, next(self._uniform_numbers([n], new=True)), self.n_jobs
             )
             return
         step = max(1, _CHUNK // (_WORKING_SET * n_classes))
         starts = range(0, max(n, 1), step)
-        fractions = self._fractions([min(step, n - start) for start in starts], new=True)
-        for start, fraction in zip(starts, fractions, strict=True):
+        uniforms = self._uniform_numbers([min(step, n - start) for start in starts], new=True)
+        for start, uniform in zip(starts, uniforms, strict=True):
             part = X if n <= step else pick(X, np.arange(start, min(start + step, n)))
             yield fold_p_values(
                 self.folds_,
@@ -101,7 +102,7 @@ class ConformalPredictionMixin(EstimatorPredictionMixin):
                 self.reader_,
                 part,
                 classes=self.classes_,
-                fraction=fraction,
+                uniform=uniform,
             )
 
     def predict_set(

@@ -293,21 +293,24 @@ class ConformalClassifier(
             rows,
             self.reader_,
             self.classes_,
-            next(self._fractions([len(rows.y)])),
+            next(self._uniform_numbers([len(rows.y)])),
             self.class_conditional,
         )
         return self
 
     def _sort_scores(self, models: list[Any], held_out: list[TrainingRows]) -> Self:
-        """Compute the sorted calibration scores of each fold by its model."""
+        """Compute the sorted calibration scores of each fold by its model.
+
+        With ``cv="full"`` there are no models and so no folds, and all rows are in `held_out`.
+        """
         conditional = self.class_conditional
-        fractions = self._fractions([len(rows.y) for rows in held_out])
+        uniforms = self._uniform_numbers([len(rows.y) for rows in held_out])
         self.refit_ = None
         self.folds_ = [
             sorted_fold(
-                self.reader_, model, rows, self.classes_, fraction, class_conditional=conditional
+                self.reader_, model, rows, self.classes_, uniform, class_conditional=conditional
             )
-            for model, rows, fraction in zip(models, held_out, fractions, strict=False)
+            for model, rows, uniform in zip(models, held_out, uniforms, strict=bool(models))
         ]
         self.weights_ = class_weights(held_out, self.classes_, class_conditional=conditional)
         self.n_calibration_ = self.weights_.rows

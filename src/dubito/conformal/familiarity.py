@@ -12,10 +12,10 @@ from sklearn.model_selection import KFold, check_cv
 
 from dubito._compat import pick
 from dubito._rows import user_stacklevel
+from dubito._validation import n_rows
 from dubito.conformal.detector import fit_preparation, novelty_scores, prepared
 from dubito.conformal.errors import FewRowsWarning
 from dubito.conformal.p_values import p_values
-from dubito.conformal.training import n_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -67,9 +67,9 @@ def familiarity_of(novelty: FloatArray, held_out: FloatArray) -> FloatArray:
 
     `held_out` are the scores :math:`d_i` of the n held-out rows, ascending.
     """
-    ties = np.where(np.isfinite(novelty), novelty - _TIE * np.abs(novelty), novelty)
+    least_tied = np.where(np.isfinite(novelty), novelty - _TIE * np.abs(novelty), novelty)
     n = len(held_out)
-    as_novel = n - np.searchsorted(held_out, ties, side="left")
+    as_novel = n - np.searchsorted(held_out, least_tied, side="left")
     return p_values(as_novel.astype(np.float64), n, 1.0)
 
 

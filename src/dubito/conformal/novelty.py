@@ -20,7 +20,7 @@ from dubito._rows import (
     refuse_prefit,
     weight_parameters,
 )
-from dubito._validation import NotSupportedError, check_sample_weight
+from dubito._validation import NotSupportedError, check_sample_weight, n_rows
 from dubito.conformal._novelty_predictions import NoveltyPredictionMixin
 from dubito.conformal.detector import (
     NeighbourDistances,
@@ -29,7 +29,6 @@ from dubito.conformal.detector import (
     preparation_of,
 )
 from dubito.conformal.familiarity import detector_folds, held_out_scores, warn_of_few_rows
-from dubito.conformal.training import n_rows
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 import warnings
-from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -13,10 +12,10 @@ from sklearn.utils.parallel import Parallel, delayed
 from dubito._compat import pick
 from dubito._labels import label_columns
 from dubito._rows import user_stacklevel
-from dubito._validation import NotSupportedError
+from dubito._validation import DEFAULT_COVERAGE, NotSupportedError, check_fraction
 from dubito._wording import counted, name_some
 from dubito.conformal.errors import SmallCalibrationWarning
-from dubito.conformal.training import own_scores
+from dubito.conformal.training import true_label_scores
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -87,12 +86,12 @@ def sorted_fold(
     model: Any,
     rows: TrainingRows,
     classes: npt.NDArray[Any],
-    fraction: FloatArray | None,
+    uniform: FloatArray | None,
     *,
     class_conditional: bool,
 ) -> Fold:
     """Return the sorted scores of calibration rows by a model that was fitted without them."""
-    scores, columns = own_scores(reader, model, rows, classes, fraction)
+    scores, columns = true_label_scores(reader, model, rows, classes, uniform)
     weight = rows.weight
     if not class_conditional:
         return Fold(model, [sort_scores(scores, weight)])
@@ -125,12 +124,12 @@ def fold_p_values(
     X: Any,
     *,
     classes: npt.NDArray[Any],
-    fraction: FloatArray | None,
+    uniform: FloatArray | None,
 ) -> FloatArray:
     """Return p-values (n, K) of new rows, compared with each fold by the model of that fold."""
     beyond = np.zeros(1)
     for model, sorted_scores in folds:
-        scores = reader.scores(model, X, classes, fraction)
+        scores = reader.scores(model, X, classes, uniform)
         if len(sorted_scores) == 1:
             beyond = beyond + weight_beyond(sorted_scores[0], scores)
         else:
@@ -140,17 +139,8 @@ def fold_p_values(
 
 
 def check_coverage(coverage: Any) -> float:
-    """Return the coverage, in (0, 1), by default 0.9."""
-    if coverage is None:
-        return 0.9
-    number = float(coverage) if isinstance(coverage, Real) else np.nan
-    if not 0.0 < number < 1.0:
-        hint = f" For {number:g} % pass {number / 100:g}." if 1.0 < number < 100.0 else ""
-        raise ValueError(
-            "coverage must be a number between 0 and 1, as in coverage=0.9. Got "
-            f"{coverage!r} instead.{hint}"
-        )
-    return number
+    """Return the coverage, in (0, 1), by default `DEFAULT_COVERAGE`."""
+    return DEFAULT_COVERAGE if coverage is None else check_fraction(coverage, "coverage")
 
 
 def warn_small(
@@ -186,17 +176,17 @@ class FullRefit(NamedTuple):
     rows: TrainingRows
     reader: ScoreReader
     classes: npt.NDArray[Any]
-    fraction: FloatArray | None  # u of each row where scores are randomized
+    uniform: FloatArray | None  # u of each row (`scores.cumulative`) where scores are randomized
     class_conditional: bool
 
-    def p_value(self, row: Any, label: Any, fraction: FloatArray | None) -> float:
+    def p_value(self, row: Any, label: Any, uniform: FloatArray | None) -> float:
         """Return the p-value of a class for one row, by one refit."""
         extended = self.rows.with_row(row, label)
         model = extended.fitted(self.estimator)
-        fractions = self.fraction
-        if fractions is not None and fraction is not None:
-            fractions = np.append(fractions, fraction)
-        scores, columns = own_scores(self.reader, model, extended, self.classes, fractions)
+        uniforms = self.uniform
+        if uniforms is not None and uniform is not None:
+            uniforms = np.append(uniforms, uniform)
+        scores, columns = true_label_scores(self.reader, model, extended, self.classes, uniforms)
         weight = np.ones(len(scores)) if extended.weight is None else extended.weight
         if self.class_conditional:
             same = columns == columns[-1]
@@ -207,19 +197,19 @@ class FullRefit(NamedTuple):
 
 
 def full_p_values(
-    refit: FullRefit, X: Any, n: int, fractions: FloatArray | None, n_jobs: int | None
+    refit: FullRefit, X: Any, n: int, uniforms: FloatArray | None, n_jobs: int | None
 ) -> FloatArray:
     """Return p-values (n, K) of new rows, by a refit for each row and class."""
     work = delayed(_p_values_of)
     rows = Parallel(n_jobs=n_jobs)(
-        work(refit, pick(X, np.array([i])), None if fractions is None else fractions[i : i + 1])
+        work(refit, pick(X, np.array([i])), None if uniforms is None else uniforms[i : i + 1])
         for i in range(n)
     )
     return np.array(rows).reshape(n, len(refit.classes))
 
 
-def _p_values_of(refit: FullRefit, row: Any, fraction: FloatArray | None) -> FloatArray:
-    return np.array([refit.p_value(row, label, fraction) for label in refit.classes])
+def _p_values_of(refit: FullRefit, row: Any, uniform: FloatArray | None) -> FloatArray:
+    return np.array([refit.p_value(row, label, uniform) for label in refit.classes])
 
 
 def refuse_too_many_refits(refit: FullRefit, X: Any, n: int, max_refits: int) -> None:

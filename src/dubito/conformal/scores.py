@@ -28,10 +28,10 @@ def margin(logits: FloatArray) -> FloatArray:
     return maxima_of_others(logits) - logits
 
 
-def cumulative(proba: FloatArray, fraction: FloatArray | None = None) -> FloatArray:
+def cumulative(proba: FloatArray, uniform: FloatArray | None = None) -> FloatArray:
     r"""Return :math:`a_k=\sum_{l:p_l>p_k}p_l+u\,p_k` (Romano, Sesia and Candès 2020).
 
-    `fraction` (n,) is u of each row: uniform numbers, or None for their mean, u = 1/2. With u = 1 a
+    `uniform` (n,) is u of each row: uniform numbers, or None for their mean, u = 1/2. With u = 1 a
     label of probability near 1 scores as badly as those of probability near 0: on digits, sets held
     3.9 of 10 classes on average, and 1.0 with u = 1/2 (logistic regression, coverage 0.95).
     """
@@ -43,7 +43,7 @@ def cumulative(proba: FloatArray, fraction: FloatArray | None = None) -> FloatAr
     is_first[:, 1:] = descending[:, 1:] < descending[:, :-1]
     first = np.maximum.accumulate(np.where(is_first, np.arange(proba.shape[1]), 0), axis=1)
     before = np.take_along_axis(before, first, axis=1)
-    summed = before + (0.5 if fraction is None else fraction[:, None]) * descending
+    summed = before + (0.5 if uniform is None else uniform[:, None]) * descending
     scores = np.empty_like(summed)
     np.put_along_axis(scores, order, summed, axis=1)
     return np.round(scores, _DECIMALS)  # sums of the same terms in another order must tie
@@ -56,14 +56,14 @@ class ScoreReader(NamedTuple):
     source: str
 
     def scores(
-        self, model: Any, X: Any, classes: npt.NDArray[Any], fraction: FloatArray | None
+        self, model: Any, X: Any, classes: npt.NDArray[Any], uniform: FloatArray | None
     ) -> FloatArray:
         """Return the scores (n, K) of rows, by a fitted model."""
         table = class_table(model, X, self.source, classes)
         if self.score == "margin":
             return margin(_log(table) if self.source == "predict_proba" else table)
         if self.score == "cumulative":
-            return cumulative(table, fraction)
+            return cumulative(table, uniform)
         return 1 - table  # the table has probabilities or plausibilities
 
 

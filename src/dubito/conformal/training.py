@@ -90,37 +90,32 @@ def _fit_rows(estimator: Any, rows: TrainingRows, train: IntArray) -> Any:
     return rows.picked(train).fitted(estimator)
 
 
-def own_scores(
+def true_label_scores(
     reader: ScoreReader,
     model: Any,
     rows: TrainingRows,
     classes: npt.NDArray[Any],
-    fraction: FloatArray | None,
+    uniform: FloatArray | None,
 ) -> tuple[FloatArray, IntArray]:
-    """Return the score of each row's own label, and the column of that label."""
+    """Return the score of each row's true label, and the column of that label."""
     columns = label_columns(rows.y, len(classes), classes)
-    scores = reader.scores(model, rows.X, classes, fraction)
+    scores = reader.scores(model, rows.X, classes, uniform)
     return scores[np.arange(len(columns)), columns], columns
 
 
 def _joined(X: Any, row: Any) -> Any:
     """Return rows with one more below: arrays, sparse matrices or data frames."""
     if hasattr(X, "iloc"):
-        import pandas as pd  # noqa: PLC0415 - optional
+        import pandas as pd  # noqa: PLC0415 - an extra
 
         return pd.concat([X, row])
     if hasattr(X, "vstack"):
         return X.vstack(row)
     if hasattr(X, "tocsr"):
-        from scipy import sparse  # noqa: PLC0415
+        from scipy import sparse  # noqa: PLC0415 - slow to import
 
         return sparse.vstack([X, row], format="csr")
     return np.concatenate([np.asarray(X), np.asarray(row)])
-
-
-def n_rows(X: Any) -> int:
-    """Return the number of rows of an array, sparse matrix, data frame or list."""
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
 def refuse_one_class(model: Any, labels: npt.NDArray[Any]) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dubito._numerics.softmax import softmax_rows
+from dubito._numerics.softmax import softmax_in_place
 from dubito._wording import counted, join_some, shorten, shown_value
 from dubito.decision import interval_dominance
 
@@ -125,7 +125,7 @@ def _doubt(explanation: Explanation, i: int) -> str:
 def _possible(explanation: Explanation, i: int) -> AnyArray:
     """Return which classes `EvidentialClassifier.predict_set` leaves, (K,)."""
     plus, minus = explanation.totals
-    bounds = explanation.bounds[i].including(softmax_rows(plus[[i]] - minus[[i]]))
+    bounds = explanation.bounds[i].including(softmax_in_place(plus[[i]] - minus[[i]]))
     return interval_dominance(bounds)[0]
 
 

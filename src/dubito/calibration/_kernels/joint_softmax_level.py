@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from dubito._numerics.contour_cut import root_chi2_quantile
-from dubito._numerics.softmax import softmax_rows
+from dubito._numerics.softmax import softmax_in_place
 from dubito._numerics.targets import shrunk_table
 from dubito.calibration._kernels.joint_softmax import (
     SoftmaxLikelihood,
@@ -111,7 +111,7 @@ def _narrowest(
     are valid for the first too.
     """
     lower, upper = _bounds_at(*level_sets[0], queries, threads)
-    proba = softmax_rows(queries @ level_sets[0][0].coef)
+    proba = softmax_in_place(queries @ level_sets[0][0].coef)
     for likelihood, r in level_sets[1:]:
         lost = (lower < _LOST) & (proba > _NEAR_CERTAIN)
         lost |= (upper > 1.0 - _LOST) & (proba < 1.0 - _NEAR_CERTAIN)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from dubito._numerics.softmax import softmax_rows
+from dubito._numerics.softmax import softmax_in_place
 from dubito.calibration._kernels.slope_quadrature import PANEL
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def envelope(scores: FloatArray, points: QuadraturePoints) -> tuple[FloatArray, 
     :math:`\int\max_\Gamma p_j\,d\gamma=p_j(\hat\theta)+\int(\pm p_j'(\theta))_+pl(\theta)d\theta`
     with the sign of the side of :math:`\hat\theta`.
     """
-    least, upper = np.zeros_like(scores), softmax_rows(points.slope * scores)
+    least, upper = np.zeros_like(scores), softmax_in_place(points.slope * scores)
     for start in range(0, len(points.weight), PANEL):
         panel = slice(start, start + PANEL)
         weight = points.weight[panel]
@@ -92,7 +92,7 @@ def envelope(scores: FloatArray, points: QuadraturePoints) -> tuple[FloatArray, 
 
 def _softmax_and_derivative(theta: FloatArray, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return softmax(θs) at each θ and its derivative in θ, each (len(theta), n, K)."""
-    p = np.stack([softmax_rows(t * scores) for t in theta])
+    p = np.stack([softmax_in_place(t * scores) for t in theta])
     mean = np.einsum("qij,ij->qi", p, scores)
     return p, p * (scores - mean[:, :, None])
 
@@ -206,7 +206,7 @@ def extremes(
 
 def _cumulative(theta: float, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return cumulative sums G_0..G_K and their derivatives in theta, each (n, K+1)."""
-    p = softmax_rows(theta * scores)
+    p = softmax_in_place(theta * scores)
     slope = p * (scores - np.einsum("ij,ij->i", p, scores)[:, None])
     g, d = np.zeros((len(p), p.shape[1] + 1)), np.zeros((len(p), p.shape[1] + 1))
     np.cumsum(p[:, :-1], axis=1, out=g[:, 1:-1])

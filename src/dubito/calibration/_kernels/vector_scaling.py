@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dubito._numerics.softmax import softmax_rows
+from dubito._numerics.softmax import softmax_in_place
 from dubito.calibration._kernels.hessian_solvers import HessianSolver
 from dubito.calibration._kernels.row_samples import row_chunks
 
@@ -96,7 +96,7 @@ def diagonal_hessian(
     own = np.zeros((3, n_classes))
     for rows in row_chunks(u, 4):
         part = u[rows]
-        p = softmax_rows(slope * part + bias)
+        p = softmax_in_place(slope * part + bias)
         root = np.sqrt(weight[rows])[:, None]
         both = np.hstack([root * p * part, root * p])
         hessian -= both.T @ both
