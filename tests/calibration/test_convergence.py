@@ -25,7 +25,7 @@ def draw():
 
 
 def test_newton_that_runs_out_of_steps_warns(monkeypatch):
-    monkeypatch.setattr(multinomial, "_MAX_NEWTON", 2)
+    monkeypatch.setattr(multinomial, "_MAX_NEWTON_STEPS", 2)
     with pytest.warns(ConvergenceWarning, match="EvidentialMultinomialCalibrator stopped before"):
         model = EvidentialMultinomialCalibrator().fit(*draw())
     assert model.gradient_norm_ > 1e-6

@@ -84,7 +84,7 @@ def test_nodes_of_few_rows_have_no_narrower_bounds_than_a_calibrator(calibrator,
 @pytest.mark.parametrize("calibrator", EVIDENTIAL, ids=repr)
 def test_nodes_without_scores_have_bounds_0_and_1(calibrator):
     packed = gaussian_nodes([6, 1, 9])
-    packed.out_of_fold[packed.ptr[1] : packed.ptr[2]] = np.nan
+    packed.out_of_fold[packed.start[1] : packed.start[2]] = np.nan
     extreme = np.array([-np.inf, -1e308, -800.0, 0.0, 800.0, 1e308, np.inf])
     lower, upper = packed.fit(calibrator).level_bounds(np.repeat(extreme[:, None], 3, axis=1), 0.9)
     assert (lower[:, 1] == 0).all()

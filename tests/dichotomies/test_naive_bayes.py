@@ -98,11 +98,11 @@ def assert_cross_like_refits(fit, estimator, drawn, n_folds, *, rtol=1e-9):
     """Compare out-of-fold scores with models fitted to the other folds of a node's rows."""
     X, weight, offset, tree = drawn
     cross = fit(X, weight, offset, tree, estimator, n_folds=n_folds)[1]
-    ptr = node_spans(offset, tree).packed()
-    assert len(cross) == ptr[-1]
+    start = node_spans(offset, tree).packed_start()
+    assert len(cross) == start[-1]
     for t in range(tree.n_nodes):
         begin, middle, end = (offset[a[t]] for a in (tree.start, tree.split, tree.stop))
-        packed = cross[ptr[t] : ptr[t + 1]]
+        packed = cross[start[t] : start[t + 1]]
         if min(middle - begin, end - middle) < 2:
             assert np.isnan(packed).all()
             continue

@@ -26,7 +26,7 @@ from dubito.calibration import (
 from dubito.calibration.errors import CalibrationInputError
 from dubito.dichotomies import NestedDichotomyClassifier
 
-from reference.packed_nodes import QUERIES, Packed, gaussian_nodes
+from reference.packed_nodes import QUERIES, Packed, gaussian_nodes, has_bounds
 
 #: A side of a node: scores, many of them tied, with integer weights.
 SIDE = st.lists(st.tuples(st.integers(-8, 8), st.integers(1, 3)), min_size=2, max_size=12)
@@ -158,7 +158,7 @@ def test_any_other_calibrator_is_fitted_at_each_node(calibrator):
         one = clone(calibrator).fit(as_input(scores), event, weight)
         expected = one.predict_proba(as_input(QUERIES[2:-2]))[:, 1]
         np.testing.assert_allclose(proba[:, t], expected, atol=1e-9)
-        if maps.has_bounds:
+        if has_bounds(maps):
             bounds = one.predict_bounds(as_input(QUERIES))
             upper = maps.bounds(packed.queries)[1][:, t]
             np.testing.assert_allclose(upper, bounds.upper[:, 1], atol=1e-13)
@@ -201,7 +201,7 @@ def test_no_calibration_keeps_scores():
     maps = packed.fit(None)
     np.testing.assert_array_equal(maps.log_odds(packed.queries), packed.queries)
     np.testing.assert_array_equal(maps.bounds(packed.queries)[0], expit(packed.queries))
-    assert not maps.has_bounds
+    assert not has_bounds(maps)
     slope, intercept = maps.affine
     np.testing.assert_array_equal(slope * packed.queries + intercept, packed.queries)
 
@@ -213,12 +213,12 @@ ALL += [EvidentialIsotonicCalibrator(), EvidentialBinningCalibrator(), BetaCalib
 @pytest.mark.parametrize("internal", ALL, ids=repr)
 def test_nodes_without_scores_are_not_calibrated(internal):
     packed = gaussian_nodes([6, 1, 9])
-    packed.out_of_fold[packed.ptr[1] : packed.ptr[2]] = np.nan
+    packed.out_of_fold[packed.start[1] : packed.start[2]] = np.nan
     maps, full = packed.fit(internal), gaussian_nodes([6, 1, 9]).fit(internal)
     log_odds = maps.log_odds(packed.queries)
     np.testing.assert_array_equal(log_odds[:, 1], QUERIES)
     np.testing.assert_array_equal(log_odds[:, [0, 2]], full.log_odds(packed.queries)[:, [0, 2]])
-    if maps.has_bounds:
+    if has_bounds(maps):
         lower, upper = maps.bounds(packed.queries)
         assert (lower[:, 1] == 0).all()
         assert (upper[:, 1] == 1).all()
@@ -330,7 +330,7 @@ def test_weights_are_found_by_the_first_row_of_a_node():
     packed = gaussian_nodes([4, 6])
     other = gaussian_nodes([4, 6])
     other.weight = np.concatenate([np.full(3, 9.0), packed.weight[8:] * 2, packed.weight[:8] * 3])
-    other.first = np.array([3 + 12, 3])
+    other.weight_start = np.array([3 + 12, 3])
     packed.weight = np.concatenate([packed.weight[:8] * 3, packed.weight[8:] * 2])
     np.testing.assert_array_equal(
         other.fit("platt").log_odds(packed.queries), packed.fit("platt").log_odds(packed.queries)
@@ -359,7 +359,7 @@ def test_float32_scores():
     ids=repr,
 )
 def test_which_maps_have_bounds(internal, bounds):
-    assert gaussian_nodes([3]).fit(internal).has_bounds is bounds
+    assert has_bounds(gaussian_nodes([3]).fit(internal)) is bounds
 
 
 @pytest.mark.parametrize(

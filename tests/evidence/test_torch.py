@@ -163,7 +163,7 @@ class TestEvidentialHead:
         head, phi = EvidentialHead(*draw_layer(5, 40)), draw_features(9, 40).requires_grad_()
         whole = head.bounds(phi).lower
         (slope,) = torch.autograd.grad(whole.square().sum(), phi)
-        monkeypatch.setattr(_torch_rows, "_CHUNK_ON_CPU", 150)
+        monkeypatch.setattr(_torch_rows, "_ENTRIES_ON_CPU", 150)
         parts = head.bounds(phi).lower
         torch.testing.assert_close(parts, whole, rtol=1e-12, atol=1e-15)
         (again,) = torch.autograd.grad(parts.square().sum(), phi)

@@ -119,8 +119,8 @@ class TestFromWeights:
     def test_chunks_change_nothing(self, name, monkeypatch):
         w = [torch.tensor(x, dtype=torch.float32) for x in draw_weights(100, 5)]
         whole = FUNCTIONS[name](*w)
-        monkeypatch.setattr(_torch_rows, "_CHUNK_ON_CPU", 35)
-        monkeypatch.setattr("dubito.evidence._torch_cpu._BLOCK_ELEMENTS", 35)
+        monkeypatch.setattr(_torch_rows, "_ENTRIES_ON_CPU", 35)
+        monkeypatch.setattr("dubito.evidence._torch_cpu._ENTRIES_AT_ONCE", 35)
         assert torch.equal(FUNCTIONS[name](*w), whole)
         torch.set_num_threads(3)
         assert torch.equal(FUNCTIONS[name](*w), whole)

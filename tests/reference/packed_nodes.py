@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 from dubito.dichotomies._calibrators import as_internal
 from dubito.dichotomies._node_calibration import fit_node_maps
+from dubito.dichotomies._node_maps import NodeMaps
 
 QUERIES = np.array([-1e4, -30.0, -4.0, -2.0, -0.5, -0.25, 0.0, 0.3, 1.0, 3.5, 30.0, 1e4])
 
@@ -21,15 +22,15 @@ class Packed:
         sides = [[np.array(side, dtype=float).reshape(-1, 2) for side in node] for node in nodes]
         self.nodes = [np.concatenate(pair) for pair in sides]
         self.n_left = np.array([len(left) for left, _ in sides], dtype=np.intp)
-        self.ptr = np.cumsum([0, *map(len, self.nodes)])
-        self.first = self.ptr[:-1]
+        self.start = np.cumsum([0, *map(len, self.nodes)])
+        self.weight_start = self.start[:-1]
         rows = np.concatenate([np.empty((0, 2)), *self.nodes])
         self.out_of_fold, self.weight = 0.5 * rows[:, 0], rows[:, 1]
 
     def fit(self, internal, **options):
-        options |= {"weight": self.weight, "first": self.first}
+        options |= {"weight": self.weight, "weight_start": self.weight_start}
         calibrator = as_internal(internal)
-        return fit_node_maps(calibrator, self.out_of_fold, self.ptr, self.n_left, **options)
+        return fit_node_maps(calibrator, self.out_of_fold, self.start, self.n_left, **options)
 
     def by_hand(self, calibrator):
         """Return one fitted calibrator for each node."""
@@ -40,13 +41,18 @@ class Packed:
         return range(len(self.nodes))
 
     def of(self, t):
-        part = slice(self.ptr[t], self.ptr[t + 1])
-        event = np.arange(self.ptr[t + 1] - self.ptr[t]) >= self.n_left[t]
+        part = slice(self.start[t], self.start[t + 1])
+        event = np.arange(self.start[t + 1] - self.start[t]) >= self.n_left[t]
         return self.out_of_fold[part], event.astype(int), self.weight[part]
 
     @property
     def queries(self):
         return np.repeat(QUERIES[:, None], len(self.nodes), axis=1)
+
+
+def has_bounds(maps):
+    """Return whether lower and upper probabilities of the maps differ."""
+    return type(maps).level_bounds is not NodeMaps.level_bounds
 
 
 def gaussian_nodes(sizes, seed=0, gap=2.0):

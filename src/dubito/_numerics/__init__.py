@@ -21,6 +21,6 @@ utility of set-valued predictions (u65, u80)                    `set_utility`
 Gauss-Kronrod rule                                              `quadrature`
 exp, log(1 + x), softplus, dot products with SIMD instructions  `vector_math_compiled`
 Cholesky factor and solve                                       `cholesky_compiled`
-compilation; threads over rows                                  `jit`; `threads`
+compilation; chunks of rows; threads over rows                  `jit`; `row_chunks`; `threads`
 ==============================================================  ================================
 """

@@ -16,7 +16,7 @@ from dubito._numerics.vector_math_compiled import SIMD_FLAGS, exp_and_complement
 _ALL_OPPOSED = -600.0
 
 #: Rows of a block, over which the inner loops are vectorised.
-_ROWS = 256
+_CHUNK_ROWS = 256
 
 
 @compiled()
@@ -154,10 +154,10 @@ def totals_of_rows(phi, layer, pieces, plus, minus):  # type: ignore[no-untyped-
     """
     slope, mean, base = layer
     order, first = pieces
-    block = np.empty((len(order), _ROWS))
-    weight, for_class, against = np.empty(_ROWS), np.empty(_ROWS), np.empty(_ROWS)
-    for start in range(0, len(phi), _ROWS):
-        n = min(_ROWS, len(phi) - start)
+    block = np.empty((len(order), _CHUNK_ROWS))
+    weight, for_class, against = np.empty(_CHUNK_ROWS), np.empty(_CHUNK_ROWS), np.empty(_CHUNK_ROWS)
+    for start in range(0, len(phi), _CHUNK_ROWS):
+        n = min(_CHUNK_ROWS, len(phi) - start)
         for i in range(n):
             for j in range(len(order)):
                 block[j, i] = phi[start + i, order[j]] - mean[order[j]]

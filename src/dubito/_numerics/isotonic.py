@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 
 #: A larger total weight is scaled down to this: the bounds of a block of all rows are then 1e-7
 #: apart at most, and closer ones would be lost in rounding.
-_MAX_WEIGHT = 1e15
+_LARGEST_WEIGHT = 1e15
 
 #: Positive weights are raised to at least this fraction of the largest.
 _MIN_FRACTION = 1e-12
@@ -322,8 +322,8 @@ def contours(
 
 
 def _scaled_fits(successes: FloatArray, failures: FloatArray) -> tuple[Any, Any]:
-    """Return `lower_and_upper_fits` of a total weight of at most `_MAX_WEIGHT`."""
-    scale = _MAX_WEIGHT / max(successes.sum() + failures.sum(), _MAX_WEIGHT)
+    """Return `lower_and_upper_fits` of a total weight of at most `_LARGEST_WEIGHT`."""
+    scale = _LARGEST_WEIGHT / max(successes.sum() + failures.sum(), _LARGEST_WEIGHT)
     return lower_and_upper_fits(scale * successes, scale * failures)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dubito._numerics.row_chunks import row_chunks
 from dubito._numerics.sums_of_others import sums_of_others
 from dubito.belief._kernels import moebius
 from dubito.belief._sets import from_words, group_equal, to_words
@@ -16,7 +17,7 @@ from dubito.belief.batch import MassBatch
 from dubito.belief.frame import DENSE_LIMIT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from dubito._typing import BoolArray, FloatArray
     from dubito.belief._sets import Words
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     Product = Callable[[FloatArray, FloatArray], FloatArray]
     SetOperation = Callable[[Words, Words], Words]
 
-#: Numbers in one block of an array, for bounded memory.
-_BLOCK = 1 << 20
+#: Most numbers that are computed at a time, for bounded memory.
+_CHUNK_NUMBERS = 1 << 20
 
 
 def intersect(a: MassBatch, b: MassBatch) -> MassBatch:
@@ -62,7 +63,7 @@ def combine_dense(a: MassBatch, b: MassBatch, product: Product) -> MassBatch:
     """Return the product of two batches as arrays over all subsets, in blocks of rows."""
     n_rows = n_rows_of(a, b)
     full = np.empty((n_rows, 2 ** len(a.frame)))
-    for rows in _row_blocks(n_rows, full.shape[1]):
+    for rows in row_chunks(n_rows, full.shape[1], _CHUNK_NUMBERS):
         of_a, of_b = (_rows_of(source, rows).to_array() for source in (a, b))
         of_a, of_b = np.broadcast_arrays(of_a, of_b)
         full[rows] = product(np.ascontiguousarray(of_a), np.ascontiguousarray(of_b))
@@ -73,14 +74,12 @@ def combine_listed(a: MassBatch, b: MassBatch, operation: SetOperation) -> MassB
     """Return the product by pairs of sets, those of `a` in blocks, for bounded memory."""
     n_rows = n_rows_of(a, b)
     words_a, words_b = to_words(a.focal), to_words(b.focal)
-    step = max(1, _BLOCK // words_b.size)
     sets, masses = [], []
-    for start in range(0, len(words_a), step):
-        some = slice(start, start + step)
+    for some in row_chunks(len(words_a), words_b.size, _CHUNK_NUMBERS):
         results = operation(words_a[some, None, :], words_b[None, :, :])
         groups = group_equal(results.reshape(-1, results.shape[-1]))
         mass = np.empty((n_rows, len(groups.sets)))
-        for rows in _row_blocks(n_rows, len(groups.order)):
+        for rows in row_chunks(n_rows, len(groups.order), _CHUNK_NUMBERS):
             left, right = _rows_of(a, rows).mass[:, some], _rows_of(b, rows).mass
             products = left[:, :, None] * right[:, None, :]
             mass[rows] = groups.add_up(products.reshape(len(products), len(groups.order)))
@@ -127,12 +126,6 @@ def n_rows_of(a: MassBatch, b: MassBatch) -> int:
 def _rows_of(source: MassBatch, rows: slice) -> MassBatch:
     """Return some rows of a batch, or its only one."""
     return source if len(source) == 1 else source[rows]
-
-
-def _row_blocks(n_rows: int, row_size: int) -> Iterator[slice]:
-    """Return slices of rows with at most `_BLOCK` numbers each, or of one row."""
-    step = max(1, _BLOCK // row_size)
-    return (slice(start, start + step) for start in range(0, n_rows, step))
 
 
 def _merged(frame: Frame, words: Words, mass: FloatArray) -> MassBatch:

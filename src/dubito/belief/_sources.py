@@ -11,7 +11,7 @@ from dubito.belief.errors import TotalConflictError
 from dubito.belief.mass import MassFunction
 
 # For type checkers all sources have one type; at run time single ones and batches may be mixed.
-M = TypeVar("M", MassFunction, MassBatch)
+AnyMass = TypeVar("AnyMass", MassFunction, MassBatch)
 
 
 def as_batches(*sources: MassFunction | MassBatch) -> list[MassBatch]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 import numpy as np
 import numpy.typing as npt
 
+from dubito._numerics.row_chunks import row_chunks
 from dubito._validation import SUM_TOLERANCE, as_float_array, check_proba, pick_rows
 from dubito._wording import counted, name_rows
 from dubito.belief._sets import from_words, group_equal, to_words
@@ -117,7 +118,7 @@ class MassBatch:
         array([[1., 0.],
                [0., 1.]])
         """
-        from dubito.belief.mass import MassFunction  # noqa: PLC0415
+        from dubito.belief.mass import MassFunction  # noqa: PLC0415 - circular
 
         listed = list(functions)
         if not all(isinstance(one, MassFunction) for one in listed):
@@ -269,9 +270,7 @@ class MassBatch:
     def _sum_over_members(self, factor: FloatArray, *, outside: bool = False) -> FloatArray:
         """Return the sum of factor times mass over the sets with (without) each class, (n, K)."""
         total = np.zeros((len(self), len(self.frame)))
-        step = max(1, (1 << 20) // len(self.frame))  # sets in a block, for bounded memory
-        for start in range(0, len(self.focal), step):
-            sets = slice(start, start + step)
+        for sets in row_chunks(len(self.focal), len(self.frame), 1 << 20):
             total += self.mass[:, sets] @ ((self.focal[sets] ^ outside) * factor[sets, None])
         return total
 
@@ -286,7 +285,7 @@ class MassBatch:
     @overload
     def __getitem__(self, rows: slice | npt.ArrayLike) -> MassBatch: ...
     def __getitem__(self, rows: Any) -> MassFunction | MassBatch:
-        from dubito.belief.mass import MassFunction  # noqa: PLC0415
+        from dubito.belief.mass import MassFunction  # noqa: PLC0415 - circular
 
         picked = pick_rows(len(self), rows)
         batch = MassBatch._trusted(self.frame, self.focal, self.mass[np.atleast_1d(picked)])

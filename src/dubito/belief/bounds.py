@@ -194,7 +194,7 @@ class Bounds:
         0       0.2   0.5   0.5   0.8
         """
         try:
-            import pandas as pd  # noqa: PLC0415 - optional
+            import pandas as pd  # noqa: PLC0415 - an extra
         except ImportError as error:
             raise ImportError("to_pandas needs pandas: pip install pandas.") from error
         n, n_classes = self.lower.shape

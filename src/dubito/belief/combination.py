@@ -33,7 +33,7 @@ from dubito.belief._products import (
     merge_equal_sets,
     unite,
 )
-from dubito.belief._sources import M, all_single, as_batches, as_given, normalised
+from dubito.belief._sources import AnyMass, all_single, as_batches, as_given, normalised
 from dubito.belief.batch import MassBatch
 from dubito.belief.transforms import mass_to_weights, weights_to_log_commonality
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from dubito.belief._sets import Words
 
 
-def dempster(*sources: M) -> M:
+def dempster(*sources: AnyMass) -> AnyMass:
     r"""Combine distinct reliable sources by Dempster's rule.
 
     :math:`m(A)=\frac1{1-\kappa}\sum_{B\cap C=A}m_1(B)m_2(C)` for :math:`A\ne\emptyset`, with the
@@ -83,7 +83,7 @@ def dempster(*sources: M) -> M:
     return as_given(combined, *sources)
 
 
-def conjunctive(*sources: M) -> M:
+def conjunctive(*sources: AnyMass) -> AnyMass:
     r"""Combine distinct reliable sources and keep the conflict on the empty set.
 
     :math:`m(A)=\sum_{B\cap C=A}m_1(B)m_2(C)` for all A, so that commonalities multiply and
@@ -100,7 +100,7 @@ def conjunctive(*sources: M) -> M:
     return as_given(reduce(intersect, as_batches(*sources)), *sources)
 
 
-def disjunctive(*sources: M) -> M:
+def disjunctive(*sources: AnyMass) -> AnyMass:
     r"""Combine sources of which at least one is reliable.
 
     :math:`m(A)=\sum_{B\cup C=A}m_1(B)m_2(C)`, so that implicabilities multiply. Parameters and
@@ -117,7 +117,7 @@ def disjunctive(*sources: M) -> M:
     return as_given(reduce(unite, as_batches(*sources)), *sources)
 
 
-def cautious(*sources: M) -> M:
+def cautious(*sources: AnyMass) -> AnyMass:
     r"""Combine reliable sources whose evidence may overlap: the normalised cautious rule.
 
     The weight of evidence of each proper non-empty subset is the largest any source gives
@@ -154,7 +154,7 @@ def cautious(*sources: M) -> M:
     return as_given(normalised(combined), *sources)
 
 
-def yager(*sources: M) -> M:
+def yager(*sources: AnyMass) -> AnyMass:
     r"""Combine all sources conjunctively and give the conflict to the whole frame (Yager 1987).
 
     Not associative: pass all sources at once. Parameters and result as for `dempster`.
@@ -172,7 +172,7 @@ def yager(*sources: M) -> M:
     return as_given(merge_equal_sets(combined, moved), *sources)
 
 
-def dubois_prade(first: M, second: M) -> M:
+def dubois_prade(first: AnyMass, second: AnyMass) -> AnyMass:
     r"""Combine two sources; the product of the masses of disjoint sets goes to their union.
 
     :math:`m(A)=\sum_{B\cap C=A}m_1(B)m_2(C)+\sum_{B\cap C=\emptyset,B\cup C=A}m_1(B)m_2(C)`

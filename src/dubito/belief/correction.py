@@ -11,7 +11,7 @@ from dubito._validation import as_float_array, labelled
 from dubito._wording import name_rows
 from dubito.belief._kernels import moebius
 from dubito.belief._products import merge_equal_sets
-from dubito.belief._sources import M, as_batches, as_given, normalised
+from dubito.belief._sources import AnyMass, as_batches, as_given, normalised
 from dubito.belief.batch import MassBatch
 from dubito.belief.errors import TotalConflictError
 from dubito.belief.frame import DENSE_LIMIT, Frame, Label, Subset
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dubito._typing import FloatArray
 
 
-def discount(source: M, rate: npt.ArrayLike | Mapping[Label, float]) -> M:
+def discount(source: AnyMass, rate: npt.ArrayLike | Mapping[Label, float]) -> AnyMass:
     r"""Return a discounted source: part of its mass is moved to larger sets.
 
     Parameters
@@ -135,7 +135,7 @@ def _discount_class(batch: MassBatch, k: int, rate: FloatArray) -> MassBatch:
     return merge_equal_sets(MassBatch._trusted(batch.frame, focal, np.hstack([kept, moved])), focal)
 
 
-def condition(source: M, subset: Subset) -> M:
+def condition(source: AnyMass, subset: Subset) -> AnyMass:
     r"""Return a source conditioned on a subset that contains the truth (Dempster's conditioning).
 
     :math:`m(A|B)=\sum_{C\cap B=A}m(C)/\mathrm{Pl}(B)`, the same as combining with all mass on B.

@@ -27,8 +27,10 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from dubito._compat import pick
 from dubito._numerics import evidence_weights as evidence
+from dubito._numerics.row_chunks import row_chunks
 from dubito._numerics.softmax import softmax_in_place
 from dubito._rows import fitted_copy, weight_parameters
+from dubito._validation import n_rows
 from dubito.belief import Bounds, Frame, MassBatch, TotalConflictError, plausibility_transform
 from dubito.belief.frame import DENSE_LIMIT
 from dubito.calibration._cross_fit import (
@@ -49,7 +51,7 @@ if TYPE_CHECKING:
     from dubito.calibration.fusion import EvidentialFusion
 
 #: Masses of a member computed at once where they are not the result: 32 MiB.
-_CHUNK = 2**22
+_CHUNK_NUMBERS = 2**22
 
 
 @dataclass(frozen=True)
@@ -150,15 +152,14 @@ class MassCombination:
     ) -> Iterator[Any]:
         """Yield the results of chunks of rows, to bound memory; errors name rows of the whole."""
         pairs = list(self._on_all_classes(member_rows))
-        n = pairs[0][1].shape[0] if hasattr(pairs[0][1], "shape") else len(pairs[0][1])
-        step = max(1, _CHUNK >> len(self.classes))
-        for start in range(0, max(n, 1), step):
-            rows = slice(start, start + step)
-            part = pairs if n <= step else [(member, pick(own, rows)) for member, own in pairs]
+        n = n_rows(pairs[0][1])
+        for rows in row_chunks(max(n, 1), 2 ** len(self.classes), _CHUNK_NUMBERS):
+            whole = rows.stop - rows.start >= n
+            part = pairs if whole else [(member, pick(own, rows)) for member, own in pairs]
             try:
                 yield compute(iter(part))
             except TotalConflictError as error:
-                raise TotalConflictError(error.rows + start) from None
+                raise TotalConflictError(error.rows + rows.start) from None
 
     def _on_all_classes(self, member_rows: MemberRows) -> MemberRows:
         """Extend members that do not know some classes to all classes."""

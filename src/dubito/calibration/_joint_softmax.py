@@ -115,7 +115,7 @@ def fit_softmax(
     n, n_classifiers, n_classes = scores.shape
     scale = spread_of(scores, weight)
     bias = settings.bias
-    if bias is None:  # tried where that takes seconds at most
+    if bias is None:  # try biases only if that fit takes seconds at most
         bias = n * n_classes * (n_classifiers + n_classes) ** 2 <= _BIAS_COST
     queries = queries_of(scores, scale, bias=bias)
     rows = np.ascontiguousarray(queries[:, 1:])

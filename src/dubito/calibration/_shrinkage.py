@@ -122,7 +122,7 @@ class ShrunkenCalibrator(TwoClassMassMixin, BaseCalibrator):
         return misfit_of(*events_of(self._level_map.proba(u), y, classes), weight)
 
     def _bounds(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return including(self._proba(table), self._belief_map.belief(self._scores_in_unit(table)))
+        return including(self._proba(table), self._belief_map.bounds(self._scores_in_unit(table)))
 
     def _level_bounds(self, table: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
         bounds = self._level_map.level_bounds(self._scores_in_unit(table), level)

@@ -38,7 +38,7 @@ _MATRIX_CLASSES = 100
 #: Fewest rows, fewest rows per class, and most classes for which an isotonic map is pooled.
 _POOL_ROWS, _POOL_ROWS_PER_CLASS, _POOL_CLASSES = 200, 30, 50
 #: Most rows on which the weights of the maps are chosen; of more, a fixed random sample.
-_MOST_FOLDED = 5000
+_MAX_FOLDED_ROWS = 5000
 #: Folds of that choice.
 _FOLDS = 5
 #: Prior rows of the map, the isotonic map and the base rates: a in `fit_weights`.
@@ -52,7 +52,7 @@ _QUANTILES = (0.02, 0.1, 0.25, 0.5, 0.75, 0.9)
 #: Increase of the log-likelihood that a limit must bring to be used.
 _GAIN_OF_A_LIMIT = 4.0
 #: Most scores on which the limit is chosen; of more, a fixed random sample of rows.
-_MOST_SCORES = 300_000
+_MAX_SCORES = 300_000
 #: Most iterations for the weights of the maps, and the change of weights at which they stop.
 _ITERATIONS, _CHANGE = 200, 1e-6
 
@@ -78,7 +78,7 @@ def limit_gaps(u: FloatArray, limit: float) -> FloatArray:
 
 def fit_limited_slope(u: FloatArray, y: IntArray, weight: FloatArray) -> LimitedSlope:
     """Return the most likely limit and slope; a limit must gain `_GAIN_OF_A_LIMIT`."""
-    rows = subsample_rows(len(u), max(_MOST_SCORES // u.shape[1], 1000))
+    rows = subsample_rows(len(u), max(_MAX_SCORES // u.shape[1], 1000))
     u, y, weight = u[rows], y[rows], weight[rows]
     best, least = LimitedSlope(np.inf, 1.0), np.inf
     for limit in (np.inf, *_candidate_limits(u, weight)):
@@ -268,7 +268,7 @@ class AutoCalibrator(TwoClassMassMixin, BaseCalibrator):
 
     def _pool(self, u: FloatArray, y: IntArray, weight: FloatArray) -> None:
         """Fit the isotonic map and the weights of the pool, unless too many rows are equal."""
-        rows = subsample_rows(len(u), _MOST_FOLDED)
+        rows = subsample_rows(len(u), _MAX_FOLDED_ROWS)
         some_u, some_y, some_weight = u[rows], y[rows], weight[rows]
         fold = folds_by_margin(some_u, some_y, _FOLDS)
         if not balanced(fold, some_weight, _FOLDS):

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dubito._compat import Interval, StrOptions, check_feature_names, fit_context
 from dubito._labels import as_labels, label_columns
+from dubito._numerics.row_chunks import row_chunks
 from dubito._validation import (
     as_float_array,
     check_level,
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from dubito._typing import FloatArray, IntArray
 
 #: Most numbers that a prediction holds in memory besides its result: 32 MiB.
-_CHUNK = 2**22
+_CHUNK_NUMBERS = 2**22
 
 
 class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
@@ -289,8 +290,8 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
 
     def _split(self, rows: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
         """Yield chunks of rows that bound the memory of a prediction."""
-        step = max(1, _CHUNK // (self._working_set * len(self.classes_)))
-        return (rows[i : i + step] for i in range(0, len(rows), step))
+        row_size = self._working_set * len(self.classes_)
+        return (rows[chunk] for chunk in row_chunks(len(rows), row_size, _CHUNK_NUMBERS))
 
     def _read_labels(
         self, labels: npt.NDArray[Any], n_columns: int

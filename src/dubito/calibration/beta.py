@@ -226,7 +226,7 @@ class BetaMap(UncachedStateMixin):
 
     def bounds(self, score: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return belief and plausibility of the event for each score, each (n,)."""
-        bounds = self.map_for_belief.belief(self._design(self.reader(score)))
+        bounds = self.map_for_belief.bounds(self._design(self.reader(score)))
         return including(self.proba(score), bounds)
 
     def level_bounds(self, score: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _TRIAL_RATIO = 1.2
 
 #: Largest number of bins that "auto" tries, over the cube root of the rows' weight.
-_MOST_BINS = 2.0
+_MAX_BINS = 2.0
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Bins:
         """Return the bin of each score; scores beyond those of the fit are in an outer bin."""
         return np.searchsorted(self.edges, score, side="right")
 
-    def belief(self) -> tuple[FloatArray, FloatArray]:
+    def bounds_of_bins(self) -> tuple[FloatArray, FloatArray]:
         """Return belief and plausibility of the event in each bin."""
         return bernoulli.belief_interval(self.successes, self.failures)
 
@@ -127,7 +127,7 @@ def _quantile_edges(n_bins: int, distinct: FloatArray, weight: FloatArray) -> Fl
 
 def _trials(n_distinct: int, weight: float) -> list[int]:
     """Return the numbers of bins that "auto" tries."""
-    most = int(min(n_distinct, max(1.0, np.ceil(_MOST_BINS * np.cbrt(weight)))))
+    most = int(min(n_distinct, max(1.0, np.ceil(_MAX_BINS * np.cbrt(weight)))))
     steps = int(np.ceil(np.log(most) / np.log(_TRIAL_RATIO)))
     return sorted({round(n) for n in np.geomspace(1, most, steps + 1)})
 
@@ -285,4 +285,4 @@ class BinningCalibrator(BinnedCalibrator):
         values = bernoulli.frequency(
             bins.successes + self.smoothing, bins.failures + self.smoothing
         )
-        return BinningMap(bins, *bins.belief(), values)
+        return BinningMap(bins, *bins.bounds_of_bins(), values)

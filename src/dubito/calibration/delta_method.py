@@ -26,6 +26,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from dubito._numerics.contour_cut import root_chi2_quantile
+from dubito._numerics.row_chunks import row_chunks
 from dubito._numerics.softmax import softmax_in_place
 from dubito.calibration._kernels.log_odds_bounds import (
     belief_of_log_odds,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from dubito.calibration._kernels.softmax_covariance import Covariance
 
 #: Numbers in memory for one chunk of rows: 2 MiB, which fit in a processor's cache.
-_CHUNK = 2**18
+_CHUNK_NUMBERS = 2**18
 
 #: Prior standard deviation of the shared slope over that of the other parameters.
 _SHARED_DEVIATION = 10.0
@@ -121,9 +122,8 @@ class SoftmaxMapWithErrors:
         """
         eta, below, above = np.empty(u.shape), np.empty(u.shape), np.empty(u.shape)
         down, up = self.shared.distances(deviation)
-        step = max(1, _CHUNK // (self.covariance.numbers_per_row() + 8 * u.shape[1]))
-        for i in range(0, len(u), step):
-            rows = slice(i, i + step)
+        row_size = self.covariance.numbers_per_row() + 8 * u.shape[1]
+        for rows in row_chunks(len(u), row_size, _CHUNK_NUMBERS):
             scores = u[rows] / self.size
             covariances = self.covariance.of_rows(scores)
             odds = covariances.log_odds(self._logits(u[rows]), self.shared.of_rows(scores))
@@ -134,7 +134,7 @@ class SoftmaxMapWithErrors:
             above[rows] = np.sqrt(odds.variance + np.where(decreasing, down**2, up**2) * square)
         return eta, below, above
 
-    def belief(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def bounds(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return belief and plausibility of each class, each (n, K)."""
         return belief_of_log_odds(*self.log_odds_with_errors(u, _BELIEF_DEVIATION))
 
@@ -253,7 +253,7 @@ class LinearMapWithErrors:
         variance = np.maximum(variance, 0.0)
         return design @ self.coef, np.sqrt(variance + lower**2), np.sqrt(variance + upper**2)
 
-    def belief(self, design: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def bounds(self, design: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return belief and plausibility of the event, each (n,)."""
         return belief_of_log_odds(*self.log_odds_with_errors(design, _BELIEF_DEVIATION))
 

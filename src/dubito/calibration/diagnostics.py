@@ -67,7 +67,7 @@ _LEAST_RATIO = 4.0
 
 #: Scores that are ranked, and the fewest and most rows: ranking all would cost more than a fit.
 _CHECKED_SCORES = 2**17
-_FEWEST_ROWS, _MOST_ROWS = 200, 10_000
+_MIN_ROWS, _MAX_ROWS = 200, 10_000
 #: Most classes for which another order of the columns is searched.
 _COMPARED_CLASSES = 1000
 
@@ -99,7 +99,7 @@ def find_mismatch(
         Positive.
     n_classes : int
     """
-    enough = np.clip(_CHECKED_SCORES // table.shape[1], _FEWEST_ROWS, _MOST_ROWS)
+    enough = np.clip(_CHECKED_SCORES // table.shape[1], _MIN_ROWS, _MAX_ROWS)
     rows = subsample_rows(len(table), int(enough))
     table, y, weight = table[rows], y[rows], weight[rows]
     # The effective sample size does not depend on the scale of the weights.

@@ -114,4 +114,4 @@ class EvidentialBinningCalibrator(BinnedCalibrator):
         self, score: FloatArray, event: BoolArray, weight: FloatArray
     ) -> EvidentialBinningMap:
         bins = self._bins(score, event, weight)
-        return EvidentialBinningMap(bins, *bins.belief())
+        return EvidentialBinningMap(bins, *bins.bounds_of_bins())

@@ -10,6 +10,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dubito._compat import Interval, StrOptions
+from dubito._numerics.row_chunks import row_chunks
 from dubito._numerics.softmax import log_softmax, softmax_in_place
 from dubito._numerics.targets import class_targets
 from dubito.belief import Frame, MassBatch
@@ -277,7 +278,7 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
         gamma = np.asarray(gamma, dtype=np.float64)
         if not ((gamma > 0) & (gamma <= 1)).all():
             raise ValueError("gamma must lie in (0, 1]: relative likelihoods do.")
-        excess = np.minimum(-np.log(gamma), slope_likelihood.MAX_EXCESS).ravel()
+        excess = np.minimum(-np.log(gamma), slope_likelihood.LARGEST_EXCESS).ravel()
         lower, upper = slope_likelihood.level_set(self._fitted, excess)
         return lower.reshape(gamma.shape)[()], upper.reshape(gamma.shape)[()]
 
@@ -305,8 +306,8 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
             rest = np.maximum(1 - lower.sum(axis=1), 0.0)
             return MassBatch(frame, frame.subsets(), np.column_stack([lower, rest]))
         table = self._read(scores)
-        step = max(1, 2**20 // 2 ** len(frame))
-        parts = [self._shifted(table[i : i + step]) for i in range(0, len(table), step)]
+        chunks = row_chunks(len(table), 2 ** len(frame), 2**20)
+        parts = [self._shifted(table[rows]) for rows in chunks]
         points = quadrature_points(self._fitted, self.n_points, refine=_MASS_REFINE)
         mass = np.concatenate([slope_couplings.inverse_cdf_mass(part, points) for part in parts])
         return MassBatch(frame, frame.subsets(), mass)

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from dubito._compat import pick
+from dubito._numerics.row_chunks import row_chunks
 from dubito._validation import check_level, n_rows, no_level
 from dubito.base import named_loss
 from dubito.belief import Bounds, MassBatch
@@ -35,13 +36,13 @@ if TYPE_CHECKING:
     from dubito.decision.rules import SetRule
 
 #: Numbers that the buffers of a prediction may hold, 32 MiB; the result comes on top.
-_CHUNK = 2**22
+_CHUNK_NUMBERS = 2**22
 
 #: Numbers needed for each row and class while scores are computed and ranked.
 _WORKING_SET = 8
 
 #: Largest table of masses, rows times focal sets: 512 MiB.
-_MOST_MASSES = 2**26
+_MAX_MASSES = 2**26
 
 
 class ConformalPredictionMixin(EstimatorPredictionMixin):
@@ -91,11 +92,11 @@ class ConformalPredictionMixin(EstimatorPredictionMixin):
                 self.refit_, X, n, next(self._uniform_numbers([n], new=True)), self.n_jobs
             )
             return
-        step = max(1, _CHUNK // (_WORKING_SET * n_classes))
-        starts = range(0, max(n, 1), step)
-        uniforms = self._uniform_numbers([min(step, n - start) for start in starts], new=True)
-        for start, uniform in zip(starts, uniforms, strict=True):
-            part = X if n <= step else pick(X, np.arange(start, min(start + step, n)))
+        row_size = _WORKING_SET * n_classes
+        chunks = [np.arange(n)[rows] for rows in row_chunks(max(n, 1), row_size, _CHUNK_NUMBERS)]
+        uniforms = self._uniform_numbers([len(rows) for rows in chunks], new=True)
+        for rows, uniform in zip(chunks, uniforms, strict=True):
+            part = X if len(rows) == n else pick(X, rows)
             yield fold_p_values(
                 self.folds_,
                 self.weights_,
@@ -216,7 +217,7 @@ class ConformalPredictionMixin(EstimatorPredictionMixin):
             Of the focal sets that occur. `predict_bounds` differs from its bounds where those do
             not contain the probability.
         """
-        focal, mass = nested_masses(raised(self.predict_contour(X)), _MOST_MASSES)
+        focal, mass = nested_masses(raised(self.predict_contour(X)), _MAX_MASSES)
         return MassBatch(self.classes_.tolist(), focal, mass)
 
     def _proba(self, X: Any) -> FloatArray:

@@ -14,6 +14,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler, normalize
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from dubito._numerics.row_chunks import row_chunks
 from dubito._wording import name_rows
 
 if TYPE_CHECKING:
@@ -25,10 +26,10 @@ if TYPE_CHECKING:
 _MANY_COLUMNS = 500
 
 #: Numbers that the arrays of one chunk of rows may hold, 64 MiB.
-_CHUNK = 1 << 23
+_CHUNK_NUMBERS = 1 << 23
 
 #: Scaled values are clipped to this size, so that squares stay finite.
-_LARGEST = 1e100
+_LARGEST_SCALED = 1e100
 
 #: Attributes in which meta-estimators store the inner model, fitted ones first.
 _INNER_MODEL_ATTRIBUTES = (
@@ -94,9 +95,8 @@ class NeighbourDistances(BaseEstimator):
         search = NearestNeighbors(
             n_neighbors=min(self.n_neighbors, self.rows_.shape[0]), algorithm="brute"
         ).fit(self.rows_)
-        step = self._chunk_rows()
-        parts = (rows[i : i + step] for i in range(0, rows.shape[0], step))
-        distances = [self._mean_distances(search, self._scaled(part)) for part in parts]
+        chunks = row_chunks(rows.shape[0], 1, self._chunk_rows())
+        distances = [self._mean_distances(search, self._scaled(rows[part])) for part in chunks]
         return -np.concatenate([np.empty(0), *distances])
 
     def _mean_distances(self, search: NearestNeighbors, rows: Any) -> FloatArray:
@@ -109,7 +109,7 @@ class NeighbourDistances(BaseEstimator):
         """Return the number of rows in a chunk, limited by the memory of their distances."""
         n, columns = self.rows_.shape
         elements = n if sparse.issparse(self.rows_) else self.n_neighbors * columns
-        return int(max(1, min(_CHUNK // max(elements, 1), 8192)))
+        return int(max(1, min(_CHUNK_NUMBERS // max(elements, 1), 8192)))
 
     def _read(self, X: Any, *, reset: bool) -> Any:
         if np.ndim(X) == 1 and _are_numbers(X):
@@ -134,7 +134,7 @@ class NeighbourDistances(BaseEstimator):
         # Dense rows are affordable: there are few columns, and a chunk has few rows.
         scaled = scaled.toarray() if sparse.issparse(scaled) else scaled
         np.nan_to_num(scaled, copy=False, nan=0.0)
-        return np.clip(scaled, -_LARGEST, _LARGEST, out=scaled)
+        return np.clip(scaled, -_LARGEST_SCALED, _LARGEST_SCALED, out=scaled)
 
 
 def _are_numbers(X: Any) -> bool:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
 
+from dubito._numerics.row_chunks import row_chunks
 from dubito._validation import check_unit_interval
 from dubito.belief import Bounds, MassBatch
 from dubito.decision.risk import (
@@ -152,9 +153,7 @@ def _owa_risk(batch: MassBatch, losses: FloatArray, weights: FloatArray) -> Floa
     n_classes = len(losses)
     size = batch.focal.sum(axis=1)
     risk = np.zeros(len(batch))
-    step = 1 << 14  # sets in a block, for bounded memory
-    for start in range(0, len(size), step):
-        sets = slice(start, start + step)
+    for sets in row_chunks(*batch.focal.shape):
         ascending = np.sort(np.where(batch.focal[sets], losses, np.inf), axis=1)
         inside = np.arange(n_classes) < size[sets, None]
         average = (np.where(inside, ascending, 0.0) * weights[size[sets]]).sum(axis=1)

@@ -151,12 +151,12 @@ def fit_external(
     """Return a clone fitted to the log-probabilities of held-out rows.
 
     Its classes are all those of the model: those without a held-out row keep their column.
-    `floored` is that of `as_scores`.
+    `floored` is that of `as_calibrator_input`.
     """
     fitted = clone(calibrator)
     if fitted.classes is None:
         fitted.set_params(classes=held_out.classes)
-    scores = as_scores(fitted, log_proba, floored=floored)
+    scores = as_calibrator_input(fitted, log_proba, floored=floored)
     return fitted.fit(scores, held_out.labels, sample_weight=held_out.weight)
 
 
@@ -172,7 +172,9 @@ def best_external(
         fit_external(calibrator, log_proba, held_out, floored=False) for log_proba in variants
     ]
     losses = [
-        _log_loss(one.predict_log_proba(as_scores(one, log_proba, floored=False)), held_out)
+        _log_loss(
+            one.predict_log_proba(as_calibrator_input(one, log_proba, floored=False)), held_out
+        )
         for one, log_proba in zip(fitted, variants, strict=True)
     ]
     best = int(np.argmin(losses))
@@ -184,7 +186,9 @@ def _log_loss(log_proba: FloatArray, held_out: HeldOutRows) -> float:
     return -float(held_out.weight @ log_proba[np.arange(len(columns)), columns])
 
 
-def as_scores(calibrator: BaseCalibrator, log_proba: FloatArray, *, floored: bool) -> FloatArray:
+def as_calibrator_input(
+    calibrator: BaseCalibrator, log_proba: FloatArray, *, floored: bool
+) -> FloatArray:
     """Return log-probabilities in the form of the calibrator's scores: one column for two classes.
 
     With `floored` they are at least log(1e-16). The log-odds of naive Bayes reach thousands, and a

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 from threading import Lock
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -50,8 +50,6 @@ class EvidentialSigmoidMaps(NodeMaps):
     milliseconds for any number of rows, a look-up 0.2 microseconds.
     """
 
-    has_bounds: ClassVar[bool] = True
-
     sigmoids: SigmoidMaps
     angle_units: FloatArray  # (nodes, 2)
     start: IntArray
@@ -88,14 +86,14 @@ class EvidentialSigmoidMaps(NodeMaps):
 
     def bounds(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return belief and plausibility; those of an uncalibrated node are 0 and 1."""
-        from dubito.dichotomies._kernels.node_sigmoid_beliefs_compiled import sigmoid_bounds  # noqa: PLC0415
+        from dubito.dichotomies._kernels.node_sigmoid_beliefs_compiled import sigmoid_bounds  # noqa: PLC0415 - loads numba
 
         tables = (self.start, self.angle_units, self.edges, self.series)
         return sigmoid_bounds(contiguous(scores), self.sigmoids.coef, tables)
 
     def level_bounds(self, scores: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
         """Return the hull of the cuts of the contours of each node's two likelihoods."""
-        from dubito.dichotomies._kernels.node_sigmoid_levels_compiled import sigmoid_level_bounds  # noqa: PLC0415
+        from dubito.dichotomies._kernels.node_sigmoid_levels_compiled import sigmoid_level_bounds  # noqa: PLC0415 - loads numba
 
         return sigmoid_level_bounds(contiguous(scores), self.sigmoids.coef, self._tables_at(level))
 
@@ -126,7 +124,7 @@ def _tables_of(
 
 def _table_of(rows: NodeRows, coef: FloatArray, sides: FloatArray, node: int) -> tuple[Any, ...]:
     """Return angle units, edges and series of a node, its likelihoods, and its gap."""
-    from dubito.dichotomies._kernels.node_sigmoid_beliefs_compiled import tabulate_beliefs  # noqa: PLC0415
+    from dubito.dichotomies._kernels.node_sigmoid_beliefs_compiled import tabulate_beliefs  # noqa: PLC0415 - loads numba
 
     centre, scale, slope, intercept, _ = coef
     score, event, weight = rows.of(node)
@@ -154,7 +152,7 @@ def _level_tables(
     t: float,
 ) -> tuple[Any, ...]:
     """Return tables of all nodes: start of their panels, angle units, panel edges and series."""
-    from dubito.dichotomies._kernels.node_sigmoid_levels_compiled import DEGREE, tabulate_level_ends  # noqa: PLC0415
+    from dubito.dichotomies._kernels.node_sigmoid_levels_compiled import DEGREE, tabulate_level_ends  # noqa: PLC0415 - loads numba
 
     units = np.zeros((len(likelihoods), 2))
     edges, series = (
@@ -180,8 +178,6 @@ class EvidentialIsotonicMaps(NodeMaps):
     `exact` is that of the calibrator.
     """
 
-    has_bounds: ClassVar[bool] = True
-
     pools: FloatArray  # (3, total): scores, weights of the right side, of the left side
     start: IntArray
     beliefs: FloatArray  # (2, total + nodes): beliefs, plausibilities
@@ -193,7 +189,7 @@ class EvidentialIsotonicMaps(NodeMaps):
         from dubito.dichotomies._kernels.node_isotonic_compiled import pool_ties_of_nodes  # noqa: PLC0415 - loads numba
 
         pools, count = pool_ties_of_nodes(rows.packed)
-        start, columns = pack(rows.ptr, count)
+        start, columns = pack(rows.start, count)
         pools = pools[:, columns]
         tasks = plan_tasks(count.astype(np.float64), count_tasks(n_jobs))
         done = run_tasks(_belief_steps_of_nodes, (pools, start), tasks, n_jobs=n_jobs)
@@ -205,7 +201,7 @@ class EvidentialIsotonicMaps(NodeMaps):
 
     def bounds(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return belief and plausibility; those of an uncalibrated node are 0 and 1."""
-        from dubito.dichotomies._kernels.node_isotonic_compiled import step_bounds  # noqa: PLC0415
+        from dubito.dichotomies._kernels.node_isotonic_compiled import step_bounds  # noqa: PLC0415 - loads numba
 
         return step_bounds(contiguous(scores), self.pools[0], self.start, self.beliefs)
 
@@ -213,9 +209,9 @@ class EvidentialIsotonicMaps(NodeMaps):
         """Return the ends of the cut of each node's contour, or Clopper-Pearson limits."""
         lower, upper = np.zeros(scores.shape), np.ones(scores.shape)
         bounds_at = neighbour_bounds if self.exact else widened_bounds
-        for node, (first, last) in enumerate(pairwise(self.start)):
-            if first < last:
-                distinct, right, left = self.pools[:, first:last]
+        for node, (low, end) in enumerate(pairwise(self.start)):
+            if low < end:
+                distinct, right, left = self.pools[:, low:end]
                 score = scores[:, node]
                 before = np.searchsorted(distinct, score)
                 at_or_before = np.searchsorted(distinct, score, side="right")

@@ -9,11 +9,10 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.linear_model import LogisticRegression
 
+from dubito._numerics.row_chunks import row_chunks
 from dubito.dichotomies._parallel import count_tasks, plan_tasks, run_tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from dubito._typing import FloatArray, IntArray
     from dubito.dichotomies._kernels.leaf_order import LeafRows, Spans
     from dubito.dichotomies.tree import DichotomyTree
@@ -26,11 +25,11 @@ _FREE = {
 }  # fmt: skip
 #: Newton decrement below which one last step is taken: the error is then about its square.
 _TOLERANCE = {np.dtype(np.float64): 1e-5, np.dtype(np.float32): 1e-2}
-#: Number of entries of dense rows, or of weights, that are copied at a time.
-_BLOCK = 1 << 18
+#: Most numbers of dense rows, or of weights, that are copied at a time.
+_CHUNK_NUMBERS = 1 << 18
 #: Number of rows in a product with dense weights. The last block is padded with zeros to the same
 #: size: rounding depends on the shape of a product, and must not depend on the batch of a row.
-_ROWS = 32
+_BLOCK_ROWS = 32
 
 
 @dataclass(frozen=True)
@@ -44,11 +43,11 @@ class DenseLinearNodes:
     def scores(self, X: FloatArray) -> FloatArray:
         """Return the log-odds of the right side of every node, (n, nodes)."""
         out = np.empty((len(X), len(self.intercept)))
-        block = np.zeros((_ROWS, len(self.shift)))
-        for nodes in _blocks(len(self.coef), max(_BLOCK // len(self.shift), 1)):
+        block = np.zeros((_BLOCK_ROWS, len(self.shift)))
+        for nodes in row_chunks(len(self.coef), len(self.shift), _CHUNK_NUMBERS):
             # float32 weights too: single-precision products round by the position in the block.
             weights = self.coef[nodes].astype(np.float64, copy=False).T
-            for rows in _blocks(len(X), _ROWS):
+            for rows in row_chunks(len(X), 1, _BLOCK_ROWS):
                 n = rows.stop - rows.start
                 block[:n] = X[rows] - self.shift
                 block[n:] = 0.0
@@ -66,7 +65,7 @@ class SparseLinearNodes:
 
     def scores(self, X: Any) -> FloatArray:
         """Return the log-odds of the right side of every node, (n, nodes)."""
-        from dubito.dichotomies._kernels.sparse_scores_compiled import sparse_scores  # noqa: PLC0415 - slow
+        from dubito.dichotomies._kernels.sparse_scores_compiled import sparse_scores  # noqa: PLC0415 - loads numba
 
         out = np.empty((X.shape[0], len(self.intercept)))
         coef = self.coef
@@ -74,11 +73,6 @@ class SparseLinearNodes:
             X.indptr, X.indices, X.data, coef.indptr, coef.indices, coef.data, self.intercept, out
         )
         return out
-
-
-def _blocks(n: int, size: int) -> Iterator[slice]:
-    for first in range(0, n, size):
-        yield slice(first, min(first + size, n))
 
 
 @dataclass(frozen=True)
@@ -132,7 +126,7 @@ def fit_logistic_nodes(
     With `n_folds` 0 there are no such log-odds.
     """
     spans = rows.spans(tree)
-    fit = _fit_sparse if sp.issparse(rows.source) else _fit_dense
+    fit = _fit_sparse_nodes if sp.issparse(rows.source) else _fit_dense_nodes
     model, out_of_fold = fit(rows, spans, settings, n_folds, n_jobs)
     _check_finite(model.intercept, out_of_fold, spans)
     return model, out_of_fold
@@ -142,7 +136,7 @@ def _check_finite(intercept: FloatArray, out_of_fold: FloatArray, spans: Spans) 
     """Raise if a fit failed: out-of-fold scores may be nan only if a side has a single row."""
     failed = ~np.isfinite(intercept)
     if len(out_of_fold):
-        sums = np.add.reduceat(out_of_fold, spans.packed()[:-1])
+        sums = np.add.reduceat(out_of_fold, spans.packed_start()[:-1])
         failed |= ~np.isfinite(sums) & ~spans.has_single_row
     if failed.any():
         raise FloatingPointError(
@@ -156,7 +150,7 @@ def _plan(work: FloatArray, n_jobs: int | None) -> list[IntArray]:
     return plan_tasks(work, count_tasks(n_jobs))
 
 
-def _fit_dense(
+def _fit_dense_nodes(
     rows: LeafRows, spans: Spans, settings: LogisticSettings, n_folds: int, n_jobs: int | None
 ) -> tuple[DenseLinearNodes, FloatArray]:
     standard = _standardise(rows, intercept=settings.fit_intercept)
@@ -164,9 +158,9 @@ def _fit_dense(
     shared = (standard.X, weight, standard.penalty, *spans)
     tasks = _plan(spans.sizes.astype(np.float64), n_jobs)
     common = (settings.fit_intercept, _TOLERANCE[standard.X.dtype], n_folds)
-    done = run_tasks(_fit_dense_group, shared, [(task, *common) for task in tasks], n_jobs=n_jobs)
+    done = run_tasks(_fit_dense_task, shared, [(task, *common) for task in tasks], n_jobs=n_jobs)
 
-    w = np.empty((len(spans.first), standard.X.shape[1]))
+    w = np.empty((len(spans.start), standard.X.shape[1]))
     for task, (fitted, _) in zip(tasks, done, strict=True):
         w[task] = fitted
     out_of_fold = _unpack([c for _, c in done], tasks, spans) if n_folds else np.empty(0)
@@ -176,22 +170,22 @@ def _fit_dense(
     return DenseLinearNodes(coef, intercept, standard.shift), out_of_fold
 
 
-def _fit_dense_group(  # noqa: PLR0917 - shared arrays come one by one
+def _fit_dense_task(  # noqa: PLR0917 - shared arrays come one by one
     X: FloatArray,
     weight: FloatArray,
     penalty: FloatArray,
-    first: IntArray,
-    middle: IntArray,
-    last: IntArray,
+    start: IntArray,
+    split: IntArray,
+    stop: IntArray,
     task: tuple[IntArray, bool, float, int],
 ) -> tuple[FloatArray, FloatArray]:
     """Return the weights of some nodes, and their out-of-fold log-odds one after the other."""
-    from dubito.dichotomies._kernels.logistic_node_compiled import fit_dense_node  # noqa: PLC0415 - slow to import
+    from dubito.dichotomies._kernels.logistic_node_compiled import fit_dense_node  # noqa: PLC0415 - loads numba
 
     nodes, intercept, tolerance, n_folds = task
     fitted, out_of_fold = [], []
     for node in nodes:
-        a, m, b = int(first[node]), int(middle[node]), int(last[node])
+        a, m, b = int(start[node]), int(split[node]), int(stop[node])
         settings = penalty, intercept, tolerance
         w, scores, _, _ = fit_dense_node(X[a:b], (a, m - a), weight[a:b], settings, n_folds)
         fitted.append(w)
@@ -210,12 +204,12 @@ def _standardise(rows: LeafRows, *, intercept: bool) -> _StandardisedRows:
     X = np.empty((n, p + intercept), source.dtype)
     shift = source.mean(axis=0, dtype=np.float64) if intercept else np.zeros(p)
     squares = np.zeros(p)
-    step = max(_BLOCK // max(p, 1), 1)
-    for begin in range(0, n, step):
-        block = source[rows.index[begin : begin + step]] - shift
+    chunks = list(row_chunks(n, max(p, 1), _CHUNK_NUMBERS))
+    for chunk in chunks:
+        block = source[rows.index[chunk]] - shift
         with np.errstate(over="ignore"):
             squares += (block * block).sum(axis=0)
-        X[begin : begin + step, :p] = block
+        X[chunk, :p] = block
     if not np.isfinite(squares).all():
         raise ValueError(
             f"X has values of up to {np.abs(source).max():.1e}, whose squares are not finite; "
@@ -225,8 +219,8 @@ def _standardise(rows: LeafRows, *, intercept: bool) -> _StandardisedRows:
     # The spread of a constant feature is the rounding error of its mean.
     scale = np.where(spread > 16 * np.finfo(np.float64).eps * np.abs(shift), spread, 1.0)
     scale[scale == 0] = 1.0
-    for begin in range(0, n, step):
-        X[begin : begin + step, :p] /= scale
+    for chunk in chunks:
+        X[chunk, :p] /= scale
     penalty = 1 / scale**2
     if intercept:
         X[:, p] = 1.0
@@ -234,13 +228,13 @@ def _standardise(rows: LeafRows, *, intercept: bool) -> _StandardisedRows:
     return _StandardisedRows(X, shift, scale, penalty)
 
 
-def _fit_sparse(
+def _fit_sparse_nodes(
     rows: LeafRows, spans: Spans, settings: LogisticSettings, n_folds: int, n_jobs: int | None
 ) -> tuple[SparseLinearNodes, FloatArray]:
     p = rows.source.shape[1]
-    tasks, done = _fit_sparse_groups(rows, spans, settings, n_folds, n_jobs)
+    tasks, done = _run_sparse_tasks(rows, spans, settings, n_folds, n_jobs)
     out_of_fold = _unpack([group[2] for group in done], tasks, spans) if n_folds else np.empty(0)
-    intercept = np.empty(len(spans.first))
+    intercept = np.empty(len(spans.start))
     fitted: list[Any] = [None] * len(intercept)
     for task in tasks:
         columns, constants, _ = done.pop(0)
@@ -250,12 +244,12 @@ def _fit_sparse(
     return SparseLinearNodes(_by_column(fitted, p), intercept), out_of_fold
 
 
-def _fit_sparse_groups(
+def _run_sparse_tasks(
     rows: LeafRows, spans: Spans, settings: LogisticSettings, n_folds: int, n_jobs: int | None
 ) -> tuple[list[IntArray], list[Any]]:
     """Return the nodes of each task, and the fits of each task."""
     X = rows.gather()
-    entries = X.indptr[spans.last] - X.indptr[spans.first]
+    entries = X.indptr[spans.stop] - X.indptr[spans.start]
     # A node without entries costs time as well.
     tasks = _plan((entries + spans.sizes).astype(np.float64), n_jobs)
     # Unsigned indices: numba omits the test for negative ones.
@@ -263,7 +257,7 @@ def _fit_sparse_groups(
     shared = (X.indptr, indices, X.data, rows.weight * settings.C, *spans)
     common = (X.shape[1], settings.fit_intercept, _TOLERANCE[X.dtype], n_folds)
     return tasks, run_tasks(
-        _fit_sparse_group, shared, [(task, *common) for task in tasks], n_jobs=n_jobs
+        _fit_sparse_task, shared, [(task, *common) for task in tasks], n_jobs=n_jobs
     )
 
 
@@ -272,7 +266,7 @@ def _by_column(fitted: list[Any], p: int) -> sp.csr_array:
 
     The weights of each node are released once they are copied, to limit peak memory.
     """
-    from dubito.dichotomies._kernels.sparse_scores_compiled import put_by_column  # noqa: PLC0415 - slow
+    from dubito.dichotomies._kernels.sparse_scores_compiled import put_by_column  # noqa: PLC0415 - loads numba
 
     counts = np.zeros(p, dtype=np.int64)
     for columns, _ in fitted:
@@ -287,27 +281,27 @@ def _by_column(fitted: list[Any], p: int) -> sp.csr_array:
     return sp.csr_array((weights, nodes, indptr), shape=(p, len(fitted)))
 
 
-def _fit_sparse_group(  # noqa: PLR0917
+def _fit_sparse_task(  # noqa: PLR0917
     indptr: IntArray,
     indices: IntArray,
     data: FloatArray,
     weight: FloatArray,
-    first: IntArray,
-    middle: IntArray,
-    last: IntArray,
+    start: IntArray,
+    split: IntArray,
+    stop: IntArray,
     task: tuple[IntArray, int, bool, float, int],
 ) -> tuple[list[Any], FloatArray, FloatArray]:
     """Return columns and weights, intercepts, and out-of-fold log-odds of some nodes."""
-    from dubito.dichotomies._kernels.logistic_node_compiled import fit_sparse_node  # noqa: PLC0415 - slow to import
+    from dubito.dichotomies._kernels.logistic_node_compiled import fit_sparse_node  # noqa: PLC0415 - loads numba
 
     nodes, p, intercept, tolerance, n_folds = task
     local_index = np.full(p, -1, np.int32)
     fitted, constants, out_of_fold = [], [], []
     for node in nodes:
-        a, m, b = int(first[node]), int(middle[node]), int(last[node])
-        begin, end = indptr[a], indptr[b]
-        starts = (indptr[a : b + 1] - begin).astype(np.uintp)
-        entries = starts, indices[begin:end], data[begin:end]
+        a, m, b = int(start[node]), int(split[node]), int(stop[node])
+        own = slice(indptr[a], indptr[b])
+        own_indptr = (indptr[a : b + 1] - indptr[a]).astype(np.uintp)
+        entries = own_indptr, indices[own], data[own]
         present, w, scores, _, _ = fit_sparse_node(
             entries, (a, m - a), weight[a:b], (intercept, tolerance), n_folds, local_index
         )
@@ -319,11 +313,11 @@ def _fit_sparse_group(  # noqa: PLR0917
 
 def _unpack(out_of_fold: list[FloatArray], tasks: list[IntArray], spans: Spans) -> FloatArray:
     """Return the out-of-fold log-odds of all tasks in the order of the nodes."""
-    begins = spans.packed()
-    out = np.empty(begins[-1])
+    start = spans.packed_start()
+    out = np.empty(start[-1])
     for scores, task in zip(out_of_fold, tasks, strict=True):
         ends = np.cumsum(spans.sizes[task])
         for node, end in zip(task, ends, strict=True):
             size = spans.sizes[node]
-            out[begins[node] : begins[node] + size] = scores[end - size : end]
+            out[start[node] : start[node] + size] = scores[end - size : end]
     return out

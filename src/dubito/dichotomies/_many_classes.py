@@ -59,7 +59,7 @@ class ManyClassesMixin(CautiousMixin):
     classes_: npt.NDArray[Any]
     n_jobs: int | None
     #: Type of the features in the fit, and whether they were sparse.
-    _features: tuple[np.dtype[Any], bool]
+    _row_format: tuple[np.dtype[Any], bool]
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the most probable class of each row.
@@ -194,7 +194,7 @@ class ManyClassesMixin(CautiousMixin):
     def _over_rows(self, function: Callable[[Any], npt.NDArray[Any]], X: Any) -> npt.NDArray[Any]:
         """Return `function(X)` of checked rows, converted to dense or sparse as in the fit."""
         n_classes = len(self._fitted_classes())
-        dtype, was_sparse = self._features
+        dtype, was_sparse = self._row_format
         rows = validate_data(
             self, X, reset=False, accept_sparse="csr", dtype=dtype, **self._validation_options()
         )
@@ -220,7 +220,7 @@ def _top_columns(values: FloatArray, k: int) -> tuple[IntArray, FloatArray]:
 
     Of equal values the earlier column comes first.
     """
-    from dubito.dichotomies._kernels.top_classes_compiled import top_of_rows  # noqa: PLC0415 - slow to import
+    from dubito.dichotomies._kernels.top_classes_compiled import top_of_rows  # noqa: PLC0415 - loads numba
 
     best, columns = np.empty((len(values), k)), np.empty((len(values), k), dtype=np.int64)
     top_of_rows(np.ascontiguousarray(values), best, columns)

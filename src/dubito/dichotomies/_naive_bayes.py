@@ -40,12 +40,12 @@ def fit_naive_bayes_nodes(
     if isinstance(estimator, GaussianNB):
         smoothing = float(estimator.var_smoothing)
         return fit_gaussian_nodes(
-            X, weight, rows.offset, tree, smoothing=smoothing, n_folds=n_folds
+            X, weight, rows.leaf_start, tree, smoothing=smoothing, n_folds=n_folds
         )
     alpha = smoothing_counts(estimator.alpha, X.shape[1], force_alpha=estimator.force_alpha)
     fit_prior = bool(estimator.fit_prior)
     return fit_multinomial_nodes(
-        X, weight, rows.offset, tree, alpha=alpha, fit_prior=fit_prior, n_folds=n_folds
+        X, weight, rows.leaf_start, tree, alpha=alpha, fit_prior=fit_prior, n_folds=n_folds
     )
 
 

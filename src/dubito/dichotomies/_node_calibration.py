@@ -7,7 +7,7 @@ calibrator a clone is fitted at each node.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import expit
@@ -40,11 +40,11 @@ _FIXED_COST = 100.0
 def fit_node_maps(
     calibrator: BaseCalibrator | None,
     out_of_fold: FloatArray,
-    ptr: IntArray,
+    start: IntArray,
     n_left: IntArray,
     *,
     weight: FloatArray,
-    first: IntArray,
+    weight_start: IntArray,
     n_jobs: int | None = None,
 ) -> NodeMaps:
     """Return the fitted calibration maps of all nodes.
@@ -56,22 +56,28 @@ def fit_node_maps(
         ``input`` is "proba". None: no calibration.
     out_of_fold : ndarray
         Out-of-fold log-odds of the right side, those of node t in
-        ``out_of_fold[ptr[t]:ptr[t + 1]]``. A node whose scores contain nan, or that has none, is
-        not calibrated. Not used without a calibrator.
-    ptr : ndarray of shape (nodes + 1,)
+        ``out_of_fold[start[t]:start[t + 1]]``. A node whose scores contain nan, or that has none,
+        is not calibrated. Not used without a calibrator.
+    start : ndarray of shape (nodes + 1,)
         Start of the scores of each node, and the end.
     n_left : ndarray of shape (nodes,)
         Number of rows on the left side of each node; those on the right follow.
     weight : ndarray of shape (n,)
         Sample weights of all rows, in leaf order.
-    first : ndarray of shape (nodes,)
+    weight_start : ndarray of shape (nodes,)
         Start of the rows of each node in leaf order.
     n_jobs : int or None
         Number of jobs, for maps that are costly to fit.
     """
     if calibrator is None:
         return IdentityMaps()
-    rows = NodeRows(out_of_fold=out_of_fold, ptr=ptr, n_left=n_left, weight=weight, first=first)
+    rows = NodeRows(
+        out_of_fold=out_of_fold,
+        start=start,
+        n_left=n_left,
+        weight=weight,
+        weight_start=weight_start,
+    )
     # Maps that are fitted for all nodes at once take log-odds, not probabilities.
     packed = None if calibrator.input == "proba" else calibrator.node_map()
     if packed is None:
@@ -113,8 +119,6 @@ class CalibratorMaps(NodeMaps):
 @dataclass(frozen=True, repr=False)
 class EvidentialCalibratorMaps(CalibratorMaps):
     """A fitted calibrator with bounds for each node, None for an uncalibrated one."""
-
-    has_bounds: ClassVar[bool] = True
 
     def bounds(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return belief and plausibility; those of an uncalibrated node are 0 and 1."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from scipy.special import expit
@@ -32,17 +32,18 @@ _LARGEST_AFFINE = 1e6
 class NodeRows:
     """Out-of-fold log-odds of the rows of every node, packed one node after the other.
 
-    Those of node t are ``out_of_fold[ptr[t]:ptr[t + 1]]``; the rows of its right side, the event,
-    begin at ``ptr[t] + n_left[t]``. ``weight`` holds the sample weights of all rows in leaf order;
-    those of node t begin at ``first[t]``. A node whose scores contain nan, or that has none, is not
-    calibrated; they are nan where a side has a single row, without which nothing can be fitted.
+    Those of node t are ``out_of_fold[start[t]:start[t + 1]]``; the rows of its right side, the
+    event, begin at ``start[t] + n_left[t]``. ``weight`` holds the sample weights of all rows in
+    leaf order; those of node t begin at ``weight_start[t]``. A node whose scores contain nan, or
+    that has none, is not calibrated; they are nan where a side has a single row, without which
+    nothing can be fitted.
     """
 
     out_of_fold: FloatArray
-    ptr: IntArray
+    start: IntArray
     n_left: IntArray
     weight: FloatArray
-    first: IntArray
+    weight_start: IntArray
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "out_of_fold", finite(self.out_of_fold))
@@ -56,29 +57,30 @@ class NodeRows:
     @property
     def sizes(self) -> IntArray:
         """Number of rows of each node."""
-        return np.diff(self.ptr)
+        return np.diff(self.start)
 
     @property
     def packed(self) -> tuple[Any, ...]:
         """The arrays in the types and order that the compiled kernels take."""
-        integers = (self.ptr, self.n_left, self.first)
-        ptr, n_left, first = (np.require(a, np.int64, ["C", "W"]) for a in integers)
-        return self.out_of_fold, ptr, n_left, self.weight, first
+        integers = (self.start, self.n_left, self.weight_start)
+        start, n_left, weight_start = (np.require(a, np.int64, ["C", "W"]) for a in integers)
+        return self.out_of_fold, start, n_left, self.weight, weight_start
 
     def usable(self) -> BoolArray:
         """Return which nodes have scores to calibrate on."""
         nans = np.concatenate([[0], np.cumsum(np.isnan(self.out_of_fold))])
-        return (nans[self.ptr[1:]] == nans[self.ptr[:-1]]) & (self.sizes > 0)
+        return (nans[self.start[1:]] == nans[self.start[:-1]]) & (self.sizes > 0)
 
     def total_weight(self) -> FloatArray:
         """Return the total sample weight of each node."""
         sums = np.concatenate([[0.0], np.cumsum(self.weight)])
-        return sums[self.first + self.sizes] - sums[self.first]
+        return sums[self.weight_start + self.sizes] - sums[self.weight_start]
 
     def side_weights(self) -> FloatArray:
         """Return the sample weights of the left and the right side of each node, (nodes, 2)."""
         sums = np.concatenate([[0.0], np.cumsum(self.weight)])
-        ends = sums[np.stack([self.first, self.first + self.n_left, self.first + self.sizes])]
+        start = self.weight_start
+        ends = sums[np.stack([start, start + self.n_left, start + self.sizes])]
         return np.diff(ends, axis=0).T
 
     def side_targets(self, targets: str) -> FloatArray:
@@ -96,17 +98,14 @@ class NodeRows:
 
     def of(self, node: int) -> tuple[FloatArray, BoolArray, FloatArray]:
         """Return scores, whether each row is on the right side, and weights of a node's rows."""
-        scores = self.out_of_fold[self.ptr[node] : self.ptr[node + 1]]
-        first = self.first[node]
+        scores = self.out_of_fold[self.start[node] : self.start[node + 1]]
         event = np.arange(len(scores)) >= self.n_left[node]
-        return scores, event, self.weight[first : first + len(scores)]
+        start = self.weight_start[node]
+        return scores, event, self.weight[start : start + len(scores)]
 
 
 class NodeMaps(metaclass=ABCMeta):
     """Maps from the scores of all nodes to calibrated log-odds of their right sides."""
-
-    #: Whether lower and upper probabilities differ.
-    has_bounds: ClassVar[bool] = False
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
@@ -176,7 +175,7 @@ class SigmoidMaps(NodeMaps):
 
     def log_odds(self, scores: FloatArray) -> FloatArray:
         """Return calibrated log-odds."""
-        from dubito.dichotomies._kernels.node_sigmoids_compiled import affine_log_odds  # noqa: PLC0415
+        from dubito.dichotomies._kernels.node_sigmoids_compiled import affine_log_odds  # noqa: PLC0415 - loads numba
 
         return affine_log_odds(contiguous(scores), self.coef)
 
@@ -219,18 +218,18 @@ class IsotonicMaps(NodeMaps):
 
         pools, count = pool_ties_of_nodes(rows.packed)
         knots, used = isotonic_knots(pools, rows.packed[1], count, float(smoothing))
-        start, columns = pack(rows.ptr, used)
+        start, columns = pack(rows.start, used)
         floor = np.where(smoothing > 0, 0.0, rows.floors())
         return cls(knots[:, columns], start, floor)
 
     def log_odds(self, scores: FloatArray) -> FloatArray:
         """Return calibrated log-odds; an uncalibrated node keeps its scores."""
-        from dubito.dichotomies._kernels.node_isotonic_compiled import isotonic_log_odds  # noqa: PLC0415
+        from dubito.dichotomies._kernels.node_isotonic_compiled import isotonic_log_odds  # noqa: PLC0415 - loads numba
 
         return isotonic_log_odds(contiguous(scores), self.knots, self.start, self.floor)
 
 
-def pack(ptr: IntArray, count: IntArray) -> tuple[IntArray, IntArray]:
+def pack(start: IntArray, count: IntArray) -> tuple[IntArray, IntArray]:
     """Return the start of each node if it keeps its first `count` columns, and those columns.
 
     Examples
@@ -240,8 +239,9 @@ def pack(ptr: IntArray, count: IntArray) -> tuple[IntArray, IntArray]:
     >>> pack(np.array([0, 4, 9]), np.array([2, 3]))
     (array([0, 2, 5]), array([0, 1, 4, 5, 6]))
     """
-    start = np.concatenate([[0], np.cumsum(count)])
-    return start, np.arange(start[-1]) + np.repeat(np.asarray(ptr)[:-1] - start[:-1], count)
+    packed_start = np.concatenate([[0], np.cumsum(count)])
+    shift = np.asarray(start)[:-1] - packed_start[:-1]
+    return packed_start, np.arange(packed_start[-1]) + np.repeat(shift, count)
 
 
 def contiguous(scores: FloatArray) -> FloatArray:

@@ -7,7 +7,7 @@ Of any other classifier a clone is fitted at each node, and one more for each fo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from sklearn.base import clone
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 #: Least floor of the probabilities of a node: no class below it becomes impossible.
 _LEAST_FLOOR = 1e-16
+
+#: Log-odds of naive Bayes are clipped to this range.
+_LARGEST_LOG_ODDS = -float(np.log(_LEAST_FLOOR))
 
 
 class NodeModels(Protocol):
@@ -85,42 +88,32 @@ def fit_nodes(
     model, out_of_fold = fit_naive_bayes_nodes(
         rows, tree, estimator, weighted=weighted, n_folds=n_folds
     )
-    if internal is None or internal.uses_ranks:
-        return UnclippedNodes(model), out_of_fold
-    return ClippedNodes(model), _clipped(out_of_fold)
+    nodes = ClippedNodes(model, before=internal is not None and not internal.uses_ranks)
+    return nodes, clipped(out_of_fold) if nodes.before else out_of_fold
 
 
 @dataclass(frozen=True)
-class UnclippedNodes:
-    """Naive Bayes nodes whose log-odds are clipped after calibration.
+class ClippedNodes:
+    """Naive Bayes nodes, whose log-odds are clipped after calibration, and `before` if wanted.
 
     Correlated features are counted as if independent, so that log-odds reach millions. They are
-    clipped where ``predict_proba`` of scikit-learn rounds to 0: no class is impossible.
+    clipped where ``predict_proba`` of scikit-learn rounds to 0: no class is impossible. A map that
+    depends on the size of the scores would be dominated by a few log-odds of millions on the wrong
+    side, so they are clipped before it. Maps that depend on their order are better without.
     """
 
     model: NodeModels
-    #: Calibrated log-odds are clipped to this range.
-    largest: ClassVar[float] = -float(np.log(_LEAST_FLOOR))
+    before: bool
 
     def scores(self, X: Any) -> FloatArray:
         """Return the log-odds of the right side, (n, nodes)."""
-        return self.model.scores(X)
+        scores = self.model.scores(X)
+        return clipped(scores) if self.before else scores
 
 
-class ClippedNodes(UnclippedNodes):
-    """Naive Bayes nodes whose log-odds are clipped before calibration.
-
-    A map that depends on the size of the scores would be dominated by a few log-odds of millions
-    on the wrong side. Maps that depend on their order are better without.
-    """
-
-    def scores(self, X: Any) -> FloatArray:
-        """Return the log-odds of the right side, (n, nodes)."""
-        return _clipped(self.model.scores(X))
-
-
-def _clipped(scores: FloatArray) -> FloatArray:
-    return np.clip(scores, -UnclippedNodes.largest, UnclippedNodes.largest)
+def clipped(log_odds: FloatArray) -> FloatArray:
+    """Return log-odds clipped to those of the probabilities 1e-16 and 1 - 1e-16."""
+    return np.clip(log_odds, -_LARGEST_LOG_ODDS, _LARGEST_LOG_ODDS)
 
 
 class FittedNode(NamedTuple):
@@ -172,22 +165,22 @@ def _fit_estimator_nodes(
     done = run_tasks(_fit_group, shared, [(task, *common) for task in tasks], n_jobs=n_jobs)
 
     nodes: list[Any] = [None] * tree.n_nodes
-    begins = spans.packed()
-    out_of_fold = np.empty(begins[-1] if n_folds else 0)
+    start = spans.packed_start()
+    out_of_fold = np.empty(start[-1] if n_folds else 0)
     for task, group in zip(tasks, done, strict=True):
         for node, (fitted, scores) in zip(task, group, strict=True):
             nodes[node] = fitted
             if n_folds:
-                out_of_fold[begins[node] : begins[node + 1]] = scores
+                out_of_fold[start[node] : start[node + 1]] = scores
     return EstimatorNodes(nodes), out_of_fold
 
 
 def _fit_group(  # noqa: PLR0917 - shared arrays come one by one
     X: Any,
     weight: FloatArray,
-    first: IntArray,
-    middle: IntArray,
-    last: IntArray,
+    start: IntArray,
+    split: IntArray,
+    stop: IntArray,
     seeds: IntArray,
     task: tuple[IntArray, Any, tuple[str, ...], int],
 ) -> list[tuple[FittedNode, FloatArray]]:
@@ -195,13 +188,13 @@ def _fit_group(  # noqa: PLR0917 - shared arrays come one by one
     nodes, estimator, parameters, n_folds = task
     done = []
     for node in nodes:
-        begin, end = int(first[node]), int(last[node])
+        first, end = int(start[node]), int(stop[node])
         # Some classifiers split their rows without shuffling; leaf order is sorted by class.
-        rows = begin + np.random.default_rng(seeds[node]).permutation(end - begin)
+        rows = first + np.random.default_rng(seeds[node]).permutation(end - first)
         part = NodeTask(
             estimator=estimator,
             X=X[rows],
-            side=(rows >= middle[node]).astype(np.int64),
+            side=(rows >= split[node]).astype(np.int64),
             weight=weight[rows],
             weight_parameters=parameters,
             seed=int(seeds[node]),
@@ -209,7 +202,7 @@ def _fit_group(  # noqa: PLR0917 - shared arrays come one by one
         all_rows = np.ones(len(rows), dtype=bool)
         scores = np.full(len(rows) if n_folds else 0, np.nan)
         if n_folds:
-            scores[rows - begin] = _cross_fit(part, rows % n_folds, n_folds)
+            scores[rows - first] = _cross_fit(part, rows % n_folds, n_folds)
         done.append((part.fit(all_rows), scores))
     return done
 
@@ -256,8 +249,8 @@ def _cross_fit(task: NodeTask, fold: IntArray, n_folds: int) -> FloatArray:
     scores = np.full(len(fold), np.nan)
     if min(np.bincount(task.side, minlength=2)) < 2:
         return scores
-    for held_out in range(n_folds):
-        test = fold == held_out
+    for held_out_fold in range(n_folds):
+        test = fold == held_out_fold
         if test.any():
             scores[test] = task.fit(~test).log_odds(task.X[test])
     return scores

@@ -20,6 +20,8 @@ from joblib.parallel import get_active_backend
 from sklearn import config_context, get_config
 from threadpoolctl import ThreadpoolController
 
+from dubito._numerics.row_chunks import row_chunks
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -34,7 +36,7 @@ _TASKS_PER_JOB = 8
 _MAX_SENDS = 3
 
 #: Number of log-odds in a chunk of rows: 32 MiB.
-_CHUNK = 1 << 22
+_CHUNK_NUMBERS = 1 << 22
 
 
 @cache
@@ -169,7 +171,7 @@ def _send_and_collect(
     backend: Any, call: Callable[..., Any], shared: tuple[Any, ...], tasks: dict[int, Any]
 ) -> dict[int, Any]:
     """Send the data to every worker, then the tasks; return the results that arrive."""
-    from distributed import CancelledError, as_completed  # noqa: PLC0415 - comes with the cluster
+    from distributed import CancelledError, as_completed  # noqa: PLC0415 - an extra
 
     backend.effective_n_jobs(None)  # waits for the first worker; raises an explained error if none
     client = backend.client
@@ -201,8 +203,7 @@ def in_row_chunks(
     `function` must treat each row by itself.
     """
     n = X.shape[0]
-    step = max(_CHUNK // n_classes, 1)
-    slices = [slice(first, min(first + step, n)) for first in range(0, n, step)]
+    slices = list(row_chunks(n, n_classes, _CHUNK_NUMBERS))
     if len(slices) == 1:
         return function(X)
     if effective_n_jobs(n_jobs) > 1:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
+from dubito._numerics.row_chunks import row_chunks
 from dubito._wording import name_some
 from dubito.dichotomies._kernels.balanced_means import balanced_tree
 from dubito.dichotomies._kernels.class_centroids import class_centroids, half_of_features
@@ -39,19 +40,19 @@ STRUCTURES = (
 )  # fmt: skip
 
 #: Number of rows that the model of a random pair of classes scores at a time.
-_ROWS = 8192
+_CHUNK_ROWS = 8192
 
 #: The trees of an ensemble are "centroid_pair" up to this number of classes, "clustered_half"
 #: beyond. Chosen on simulated classes: pairs were better with 60 and 100 classes, equal with 200,
 #: worse with 500.
-_MOST_PAIRED = 200
+_MAX_PAIRED = 200
 
 
 def structure_of_ensemble(structure: Any, n_classes: int) -> Any:
     """Return the structure of the trees of an ensemble: "auto" is one that makes them differ."""
     if not (isinstance(structure, str) and structure == "auto"):
         return structure
-    return "centroid_pair" if n_classes <= _MOST_PAIRED else "clustered_half"
+    return "centroid_pair" if n_classes <= _MAX_PAIRED else "clustered_half"
 
 
 def make_tree(structure: Any, data: ClassRows, estimator: Any, rng: Generator) -> DichotomyTree:
@@ -128,16 +129,15 @@ class _PairModel:
         """Return which of the others have most of their rows on the side of the second."""
         data = self._data
         index = np.concatenate([self._rows[first], self._rows[second]])
-        offset = np.array([0, len(self._rows[first]), len(index)])
-        rows = LeafRows(data.X, index, data.weight[index], offset)
+        leaf_start = np.array([0, len(self._rows[first]), len(index)])
+        rows = LeafRows(data.X, index, data.weight[index], leaf_start)
         model, _ = fit_nodes(
             self._estimator, rows, self._pair,
             weighted=data.weighted, internal=None, n_folds=0, n_jobs=1, rng=self._rng,
         )  # fmt: skip
         scored = np.concatenate([self._rows[other] for other in others])
         vote = np.empty(len(scored))
-        for begin in range(0, len(scored), _ROWS):
-            block = scored[begin : begin + _ROWS]
-            vote[begin : begin + _ROWS] = np.sign(model.scores(data.X[block])[:, 0])
+        for chunk in row_chunks(len(scored), 1, _CHUNK_ROWS):
+            vote[chunk] = np.sign(model.scores(data.X[scored[chunk]])[:, 0])
         votes = np.bincount(data.codes[scored], vote * data.weight[scored], len(data.classes))
         return votes[others] > 0

@@ -44,7 +44,7 @@ class ClassRows:
         return replace(self, weight=weight)
 
     @property
-    def features(self) -> tuple[np.dtype[Any], bool]:
+    def row_format(self) -> tuple[np.dtype[Any], bool]:
         """Type of the features, and whether they are sparse."""
         return self.X.dtype, sp.issparse(self.X)
 

@@ -20,7 +20,7 @@ from dubito.dichotomies._kernels.tree_paths import (
 from dubito.dichotomies._logistic_nodes import DenseLinearNodes
 from dubito.dichotomies._node_calibration import fit_node_maps
 from dubito.dichotomies._node_maps import IdentityMaps
-from dubito.dichotomies._node_models import fit_nodes
+from dubito.dichotomies._node_models import ClippedNodes, clipped, fit_nodes
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -62,8 +62,7 @@ class TreeModel:
         return self._clipped(self.maps.log_odds(self.nodes.scores(X)))
 
     def _clipped(self, odds: FloatArray) -> FloatArray:
-        largest = getattr(self.nodes, "largest", None)
-        return odds if largest is None else np.clip(odds, -largest, largest)
+        return clipped(odds) if isinstance(self.nodes, ClippedNodes) else odds
 
     def log_proba(self, X: Any) -> FloatArray:
         """Return log-probabilities (n, K): sums along paths (Leathart et al. 2019, eq. 6)."""
@@ -105,7 +104,7 @@ class TreeModel:
         n_visited = len(self.order) // _SEARCHED
         if not isinstance(nodes, DenseLinearNodes) or affine is None or n_visited <= 4 * k:
             return None
-        from dubito.dichotomies._kernels.top_classes_compiled import best_first_of_rows  # noqa: PLC0415 - slow
+        from dubito.dichotomies._kernels.top_classes_compiled import best_first_of_rows  # noqa: PLC0415 - loads numba
 
         shape = nodes.intercept.shape
         best, columns = np.zeros((len(X), k)), np.zeros((len(X), k), dtype=np.int64)
@@ -149,10 +148,10 @@ def fit_tree_model(
     maps = fit_node_maps(
         internal,
         out_of_fold,
-        spans.packed(),
+        spans.packed_start(),
         spans.n_left,
         weight=rows.weight,
-        first=spans.first,
+        weight_start=spans.start,
         n_jobs=n_jobs,
     )
     return TreeModel(nodes, maps, tree.left, tree.right, order, tree.depth)

@@ -15,8 +15,8 @@ from dubito._compat import HasMethods, Interval, StrOptions, fit_context
 from dubito._validation import check_level
 from dubito.dichotomies._calibrators import (
     Calibrators,
+    as_calibrator_input,
     as_calibrators,
-    as_scores,
     best_external,
     fit_external,
     held_out_rows,
@@ -202,22 +202,20 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
         -------
         self
         """
-        return self._fit_rows(self._read(self, X, y, sample_weight))
-
-    def _read(self, owner: Any, X: Any, y: Any, sample_weight: Any) -> ClassRows:
-        """Return checked rows of a fit of this tree, or of the ensemble `owner` of such trees."""
-        self._calibrators()
+        self._calibrators()  # raises for bad calibrators, before rows are read
         options = self._validation_options()
-        return read_class_rows(owner, X, y, sample_weight, dtype=self.dtype, **options)
+        return self._fit_rows(
+            read_class_rows(self, X, y, sample_weight, dtype=self.dtype, **options)
+        )
 
     def _calibrators(self) -> Calibrators:
         return as_calibrators(self.internal, self.external, self.estimator)
 
     def _fit_rows(self, rows: ClassRows) -> Self:
-        """Fit to rows that have been checked."""
+        """Fit to rows that have been checked, by the tree itself or by an ensemble of trees."""
         calibrators = self._calibrators()
         check_node_model(self.estimator, calibrators.internal)
-        self.classes_, self._features = rows.classes, rows.features
+        self.classes_, self._row_format = rows.classes, rows.row_format
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         holdout_rng, *final_rngs = np.random.default_rng(seed).spawn(3)
         holdout = self._hold_out(calibrators, rows, holdout_rng)
@@ -234,7 +232,11 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
     def _calibrate(
         self, calibrators: Calibrators, rows: ClassRows, holdout: Holdout, rng: Generator
     ) -> None:
-        """Fit the external calibrator, and choose between calibrated and uncalibrated nodes."""
+        """Fit the external calibrator, and choose between calibrated and uncalibrated nodes.
+
+        With ``holdout.refit`` tree and nodes are fitted once more without each part of the held-out
+        rows: by default five more fits below 1,000 rows, one up to 20,000.
+        """
         log_probas: list[list[FloatArray]] = []  # of each part of the held-out rows, and variant
         for part in holdout.parts:
             model = self._model
@@ -283,24 +285,32 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
     ) -> tuple[DichotomyTree, TreeModel]:
         """Return a tree over the classes, and its model fitted to the rows."""
         tree = make_tree(self.structure, data, self.estimator, tree_rng)
-        fit = partial(fit_tree_model, n_folds=self.cv, n_jobs=self.n_jobs, rng=row_rng)
-        return tree, fit(tree, data, self.estimator, calibrators.internal)
+        model = fit_tree_model(
+            tree,
+            data,
+            self.estimator,
+            calibrators.internal,
+            n_folds=self.cv,
+            n_jobs=self.n_jobs,
+            rng=row_rng,
+        )
+        return tree, model
 
-    def _scores(self, X: Any) -> FloatArray:
-        """Return the scores of rows for the external calibrator."""
+    def _external_input(self, X: Any) -> FloatArray:
+        """Return log-probabilities of rows in the form that the external calibrator takes."""
         assert self.external_ is not None  # noqa: S101 - called only if there is one
         floored = not self._calibrators().both_auto
-        return as_scores(self.external_, self._model.log_proba(X), floored=floored)
+        return as_calibrator_input(self.external_, self._model.log_proba(X), floored=floored)
 
     def _proba(self, X: Any) -> FloatArray:
         if self.external_ is None:
             return self._model.proba(X)
-        return self.external_.predict_proba(self._scores(X))
+        return self.external_.predict_proba(self._external_input(X))
 
     def _log_proba(self, X: Any) -> FloatArray:
         if self.external_ is None:
             return self._model.log_proba(X)
-        return self.external_.predict_log_proba(self._scores(X))
+        return self.external_.predict_log_proba(self._external_input(X))
 
     def _top(self, k: int, X: Any) -> FloatArray:
         search = self._model.search_top(X, k) if self.external_ is None else None
@@ -348,7 +358,7 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
 
     def _stacked_bounds(self, level: float | None, X: Any) -> FloatArray:
         if self.external_ is not None:
-            bounds = self.external_.predict_bounds(self._scores(X), level=level)
+            bounds = self.external_.predict_bounds(self._external_input(X), level=level)
             return np.stack([*bounds], axis=1)
         if self._calibrators().both_auto:
             return vacuous_bounds(X.shape[0], len(self.classes_))

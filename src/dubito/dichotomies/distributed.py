@@ -96,7 +96,7 @@ def score_blocks(
 def _import_dask() -> tuple[Any, Any]:
     try:
         import dask  # noqa: PLC0415 - an extra
-        import dask.array as arrays  # noqa: PLC0415
+        import dask.array as arrays  # noqa: PLC0415 - an extra
     except ImportError as error:
         raise ImportError(
             'score_blocks needs dask: pip install ".[distributed]" in a checkout of dubito'

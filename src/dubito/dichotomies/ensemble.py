@@ -15,8 +15,8 @@ from dubito._numerics.softmax import log_softmax
 from dubito._validation import level_of_each
 from dubito.calibration import TemperatureCalibrator
 from dubito.dichotomies._calibrators import (
+    as_calibrator_input,
     as_external,
-    as_scores,
     default_external,
     default_internal_of_ensemble,
     fit_external,
@@ -27,6 +27,7 @@ from dubito.dichotomies._kernels.holdout import Holdout, hold_out
 from dubito.dichotomies._many_classes import ManyClassesMixin, vacuous_bounds
 from dubito.dichotomies._parallel import in_row_chunks
 from dubito.dichotomies._structures import structure_of_ensemble
+from dubito.dichotomies._training_rows import ClassRows, read_class_rows
 from dubito.dichotomies.classifier import NestedDichotomyClassifier
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
     from dubito._typing import FloatArray
     from dubito.calibration.base import BaseCalibrator
-    from dubito.dichotomies._training_rows import ClassRows
 
 
 class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
@@ -175,8 +175,10 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
                 'with pooling="arithmetic" leave it at "auto".'
             )
         calibrator, tree = self._calibrator(), self._tree()
-        rows = tree._read(self, X, y, sample_weight)
-        self.classes_, self._features = rows.classes, rows.features
+        tree._calibrators()  # raises for bad calibrators, before rows are read
+        options = self._validation_options()
+        rows = read_class_rows(self, X, y, sample_weight, dtype=tree.dtype, **options)
+        self.classes_, self._row_format = rows.classes, rows.row_format
         random_state = check_random_state(self.random_state)
         seeds = random_state.randint(np.iinfo(np.int32).max, size=self.n_estimators + 1)
         rng = np.random.default_rng(seeds[0])
@@ -272,10 +274,10 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
         """Return whether `external` names a calibrator; otherwise only a slope is fitted."""
         return not (self.external is None or is_auto(self.external))
 
-    def _scores(self, X: Any) -> FloatArray:
-        """Return the scores of rows for the external calibrator."""
+    def _external_input(self, X: Any) -> FloatArray:
+        """Return log-probabilities of rows in the form that the external calibrator takes."""
         assert self.external_ is not None  # noqa: S101 - called only if there is one
-        return as_scores(
+        return as_calibrator_input(
             self.external_,
             self._mean_log_proba(self.estimators_, X),
             floored=self._names_calibrator(),
@@ -284,11 +286,11 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
     def _log_proba(self, X: Any) -> FloatArray:
         if self.external_ is None:
             return self._mean_log_proba(self.estimators_, X)
-        return self.external_.predict_log_proba(self._scores(X))
+        return self.external_.predict_log_proba(self._external_input(X))
 
     def _proba(self, X: Any) -> FloatArray:
         if self.external_ is not None:
-            return self.external_.predict_proba(self._scores(X))
+            return self.external_.predict_proba(self._external_input(X))
         if self.pooling == "geometric":
             return np.exp(self._log_proba(X))
         total = self.estimators_[0]._proba(X)
@@ -310,7 +312,7 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
 
     def _stacked_bounds(self, level: float | None, X: Any) -> FloatArray:
         if self.external_ is not None:
-            bounds = self.external_.predict_bounds(self._scores(X), level=level)
+            bounds = self.external_.predict_bounds(self._external_input(X), level=level)
             return np.stack([*bounds], axis=1)
         if not self._averages_trees():
             return vacuous_bounds(X.shape[0], len(self.classes_))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dubito.plots.tree import TreeDisplay
 
 #: `str` shows trees of up to 100 classes completely, larger ones to depth 5.
-_MOST_SHOWN, _SHOWN_DEPTH = 100, 5
+_MAX_SHOWN, _SHOWN_DEPTH = 100, 5
 
 
 class DichotomyTree:
@@ -372,7 +372,7 @@ class DichotomyTree:
         return DichotomyTree, (self.leaves, self.left_sizes)
 
     def __str__(self) -> str:
-        return self.to_text(None if self.n_classes <= _MOST_SHOWN else _SHOWN_DEPTH)
+        return self.to_text(None if self.n_classes <= _MAX_SHOWN else _SHOWN_DEPTH)
 
     def __repr__(self) -> str:
         return f"DichotomyTree({counted(self.n_classes, 'class')}, depth {self.depth})"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from dubito.discriminant._kernels.class_boxes import BoxedGaussians, box_widths, boxed_gaussians
-from dubito.discriminant._kernels.moments import Moments, class_moments
+from dubito.discriminant._kernels.moments import CovarianceSettings, Moments, class_moments
 from dubito.discriminant._kernels.row_searches import energy_bounds
 
 if TYPE_CHECKING:
@@ -26,12 +26,9 @@ class LogDensityBounds(NamedTuple):
 class ModelSettings(NamedTuple):
     """Parameters of the estimator that determine the fitted classes."""
 
-    covariance_type: str
-    box: str
+    covariance: CovarianceSettings
     covariance_imprecision: float
-    shrinkage: float | str | None
-    tol: float
-    unbiased: bool
+    box: str
 
 
 class GaussianModel(NamedTuple):
@@ -78,10 +75,7 @@ def fit_model(
         codes,
         len(priors.precise),
         weight,
-        covariance_type=settings.covariance_type,
-        shrinkage=settings.shrinkage,
-        tol=settings.tol,
-        unbiased=settings.unbiased,
+        settings.covariance,
     )
     n_classes = len(moments.counts)
     rank = np.broadcast_to(moments.rank, n_classes).astype(np.float64)
@@ -89,7 +83,9 @@ def fit_model(
     # densities of classes of different rank have the same dimension.
     dimension = max(np.count_nonzero(moments.spread), rank.max())
     log_det = moments.log_det + np.full(n_classes, dimension * np.log(2 * np.pi))
-    sizes = moments.counts.sum() if settings.covariance_type == "tied" else moments.counts
+    sizes = (
+        moments.counts.sum() if settings.covariance.covariance_type == "tied" else moments.counts
+    )
     log_factors = np.log1p(settings.covariance_imprecision / sizes) * (rank > 0)
     units, widths = box_widths(settings.box, moments)
     with np.errstate(divide="ignore"):  # a class of prior 0 has infinite energy

@@ -17,7 +17,7 @@ from dubito._rows import user_stacklevel
 from dubito._validation import check_sample_weight
 from dubito.belief import Bounds
 from dubito.discriminant._fitted_model import ModelSettings, fit_model
-from dubito.discriminant._kernels.moments import class_counts
+from dubito.discriminant._kernels.moments import CovarianceSettings, class_counts
 from dubito.discriminant._predictions import DiscriminantPredictionMixin
 from dubito.discriminant.errors import (
     SingularCovarianceWarning,
@@ -294,14 +294,10 @@ class ImpreciseGaussianDiscriminant(DiscriminantPredictionMixin, ClassifierMixin
         return counts
 
     def _settings(self) -> ModelSettings:
-        return ModelSettings(
-            self.covariance_type,
-            self.box,
-            float(self.covariance_imprecision),
-            self.shrinkage,
-            float(self.tol),
-            self.divisor == "unbiased",
+        covariance = CovarianceSettings(
+            self.covariance_type, self.shrinkage, float(self.tol), self.divisor == "unbiased"
         )
+        return ModelSettings(covariance, float(self.covariance_imprecision), self.box)
 
     def _priors_of(self, counts: FloatArray) -> Priors:
         return prior_interval(self.priors, float(self.prior_imprecision), counts, self.classes_)

@@ -13,8 +13,8 @@ from torch.autograd.forward_ad import unpack_dual
 #: A function of tensors of rows that returns tensors of rows.
 Formula: TypeAlias = Callable[..., tuple[torch.Tensor, ...]]
 
-#: Largest number of elements of one temporary tensor.
-_CHUNK_ON_CPU, _CHUNK_ON_GPU = 2**20, 2**25
+#: Most entries of one temporary tensor.
+_ENTRIES_ON_CPU, _ENTRIES_ON_GPU = 2**20, 2**25
 
 #: Limits of the compiled kernels: dtypes on the CPU; dtypes and number of classes on a GPU.
 _CPU_DTYPES = (torch.float32, torch.float64)
@@ -35,8 +35,8 @@ def working_dtype(given: torch.dtype) -> torch.dtype:
 
 
 def chunk_size(device: torch.device) -> int:
-    """Return the largest number of elements of one temporary tensor."""
-    return _CHUNK_ON_CPU if device.type == "cpu" else _CHUNK_ON_GPU
+    """Return the largest number of entries of one temporary tensor."""
+    return _ENTRIES_ON_CPU if device.type == "cpu" else _ENTRIES_ON_GPU
 
 
 def needs_grad(*tensors: torch.Tensor) -> bool:
@@ -94,7 +94,7 @@ def kernels_for(*inputs: torch.Tensor) -> Any:
     if is_transformed(*inputs) or needs_grad(*inputs):
         return None
     if all(x.device.type == "cpu" and x.dtype in _CPU_DTYPES for x in inputs):
-        from dubito.evidence import _torch_cpu  # noqa: PLC0415 - imports numba
+        from dubito.evidence import _torch_cpu  # noqa: PLC0415 - loads numba
 
         return _torch_cpu
     on_gpu = all(x.is_cuda and x.dtype in _GPU_DTYPES for x in inputs)

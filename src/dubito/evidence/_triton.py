@@ -40,7 +40,7 @@ def _launch(w_plus: torch.Tensor, w_minus: torch.Tensor, **results: torch.Tensor
         return
     w_plus, w_minus = (w if w.stride(1) == 1 else w.contiguous() for w in (w_plus, w_minus))
     block = triton.next_power_of_2(n_classes)
-    rows, warps = _shape(block)
+    rows, warps = _launch_size(block)
     with torch.cuda.device(w_plus.device):
         _belief_kernel[(triton.cdiv(n, rows),)](
             w_plus,
@@ -59,7 +59,7 @@ def _launch(w_plus: torch.Tensor, w_minus: torch.Tensor, **results: torch.Tensor
         )
 
 
-def _shape(block: int) -> tuple[int, int]:
+def _launch_size(block: int) -> tuple[int, int]:
     """Return rows and warps per program, the fastest of those tried on an H200.
 
     Up to 128 classes a row stays within one warp; beyond that a thread has 4 to 16 classes.

@@ -13,7 +13,7 @@ from dubito._validation import as_float_array, pick_rows
 from dubito._wording import counted, name_some, shorten
 from dubito.evidence.explanation_text import (
     LONGEST_LABEL,
-    MOST_CLASSES_NAMED,
+    MAX_CLASSES_NAMED,
     by_plausibility,
     check_integer,
     signed_sums,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 #: Rows explained when all are printed.
-MOST_ROWS_PRINTED = 5
+MAX_ROWS_PRINTED = 5
 
 
 class Explanation:
@@ -152,7 +152,7 @@ class Explanation:
     def to_pandas(self) -> Any:
         """Return `table` as a pandas DataFrame."""
         try:
-            import pandas as pd  # noqa: PLC0415
+            import pandas as pd  # noqa: PLC0415 - an extra
         except ImportError as error:
             raise ImportError(
                 "to_pandas needs pandas: pip install pandas, or use the columns of .table."
@@ -236,7 +236,7 @@ class Explanation:
     def _target_weights(self, i: int, target: Any) -> FloatArray:
         """Return the weights of one row: of all classes, or of the target with zeros elsewhere."""
         if target is None:
-            if len(self.classes) <= MOST_CLASSES_NAMED:
+            if len(self.classes) <= MAX_CLASSES_NAMED:
                 return self.weights[i]
             k = by_plausibility(self, i)[0]
         elif target in self.classes.tolist():
@@ -271,9 +271,9 @@ class Explanation:
         return (self[i] for i in range(len(self)))
 
     def __str__(self) -> str:
-        texts = [self.text(i) for i in range(min(len(self), MOST_ROWS_PRINTED))]
-        if len(self) > MOST_ROWS_PRINTED:
-            texts.append(f"and {counted(len(self) - MOST_ROWS_PRINTED, 'row')} more")
+        texts = [self.text(i) for i in range(min(len(self), MAX_ROWS_PRINTED))]
+        if len(self) > MAX_ROWS_PRINTED:
+            texts.append(f"and {counted(len(self) - MAX_ROWS_PRINTED, 'row')} more")
         return "\n\n".join(texts)
 
     def __repr__(self) -> str:

@@ -20,7 +20,7 @@ SMALLEST_SHOWN = 0.005
 #: Lack of evidence and conflict cause doubt; one is named alone if it is this many times the other.
 CLEARLY_MORE = 3
 #: Classes listed one by one in a sentence; with more classes, only one is explained by default.
-MOST_CLASSES_NAMED = 3
+MAX_CLASSES_NAMED = 3
 #: Longest label of a class or row, and name of a piece, in characters; longer ones are shortened.
 LONGEST_LABEL, LONGEST_NAME = 40, 60
 
@@ -155,7 +155,7 @@ def cause_of_doubt(lack: float, conflict: float) -> str:
 def _joined(classes: AnyArray, left: AnyArray) -> str:
     if len(left) == len(classes):
         return f"all {len(left)} classes"
-    return join_some([_class_name(classes[k]) for k in left], "and", shown=MOST_CLASSES_NAMED)
+    return join_some([_class_name(classes[k]) for k in left], "and", shown=MAX_CLASSES_NAMED)
 
 
 def signed_sums(weights: FloatArray, *, axis: int) -> tuple[FloatArray, FloatArray]:

@@ -10,6 +10,7 @@ from scipy.sparse import issparse
 from scipy.special import expit, log_expit, log_softmax, softmax
 
 from dubito._numerics import evidence_weights as evidence
+from dubito._numerics.row_chunks import row_chunks
 from dubito._validation import as_float_array, check_rows_match
 from dubito._wording import counted, name_rows
 from dubito.belief import Frame
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
     from dubito.belief import Bounds, MassBatch
 
 
-#: Elements per block when a sparse matrix is made dense: 32 MB.
-_DENSE_BLOCK = 1 << 22
+#: Most numbers of a sparse matrix that are made dense at a time: 32 MiB.
+_CHUNK_NUMBERS = 1 << 22
 
 
 class EvidenceModel:
@@ -225,11 +226,8 @@ class EvidenceModel:
         layer, pieces = (self.slope, self.mean, self._base), (self._order, self._first)
         if not issparse(features):
             return evidence.totals(features, layer, pieces)
-        step = max(1, _DENSE_BLOCK // len(self.mean))
-        parts = [
-            evidence.totals(features[start : start + step].toarray(), layer, pieces)
-            for start in range(0, max(features.shape[0], 1), step)
-        ]
+        chunks = row_chunks(max(features.shape[0], 1), len(self.mean), _CHUNK_NUMBERS)
+        parts = [evidence.totals(features[rows].toarray(), layer, pieces) for rows in chunks]
         plus, minus = zip(*parts, strict=True)
         return np.concatenate(plus), np.concatenate(minus)
 

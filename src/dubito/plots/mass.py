@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from dubito._numerics.row_chunks import row_chunks
 from dubito._validation import as_float_array, check_choice, check_rows_match
 from dubito.belief import Frame
 from dubito.plots._drawing import pyplot, set_colour, set_name
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 _SYMBOLS = {"mass": "m", "belief": "Bel", "plausibility": "Pl"}
 #: Default heights of the contours.
 _HEIGHTS = tuple(np.arange(1, 10) / 10)
-#: Elements per block: rows of the grid times subsets of the classes.
-_BLOCK_ELEMENTS = 1 << 22
+#: Most masses computed at a time: rows of the grid times subsets of the classes.
+_CHUNK_NUMBERS = 1 << 22
 #: Axes per row of a new figure.
 _PER_ROW = 4
 
@@ -177,8 +178,8 @@ class MassDisplay:
         plane = plane_over(X, features, grid_resolution, estimator)
         shape = len(plane.y), len(plane.x)
         parts = [
-            _measure(estimator.predict_mass(rows), sets, quantity)
-            for rows in _in_blocks(plane.rows, len(frame))
+            _measure(estimator.predict_mass(plane.rows[rows]), sets, quantity)
+            for rows in row_chunks(len(plane.rows), 2 ** len(frame), _CHUNK_NUMBERS)
         ]
         display = cls(
             x=plane.x,
@@ -326,12 +327,6 @@ def _measure(batch: MassBatch, sets: BoolArray, quantity: str) -> FloatArray:
         )
     measure = batch.bel if quantity == "belief" else batch.pl
     return np.array([measure(inside) for inside in sets])
-
-
-def _in_blocks(rows: Any, n_classes: int) -> Iterable[Any]:
-    """Return the rows of the grid in blocks whose masses fit into memory."""
-    step = max(1, _BLOCK_ELEMENTS >> min(n_classes, 62))
-    return (rows[start : start + step] for start in range(0, len(rows), step))
 
 
 def _check_classifier(classifier: Any, *, conflict: bool) -> None:

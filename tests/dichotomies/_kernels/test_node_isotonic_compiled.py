@@ -10,10 +10,10 @@ from dubito.dichotomies._kernels.node_isotonic_compiled import isotonic_knots, p
 def packed_nodes(rng, sizes, unit=1.0):
     """Return nodes of rounded scores, the left half of each on the left side."""
     sizes = np.asarray(sizes)
-    ptr = np.concatenate([[0], np.cumsum(sizes)])
-    scores = np.round(rng.normal(size=ptr[-1]), 1)
-    weight = unit * rng.uniform(0.5, 2, ptr[-1])
-    return scores, ptr, sizes // 2, weight, ptr[:-1].copy()
+    start = np.concatenate([[0], np.cumsum(sizes)])
+    scores = np.round(rng.normal(size=start[-1]), 1)
+    weight = unit * rng.uniform(0.5, 2, start[-1])
+    return scores, start, sizes // 2, weight, start[:-1].copy()
 
 
 @pytest.mark.parametrize("unit", [1.0, 1e-200, 1e150])

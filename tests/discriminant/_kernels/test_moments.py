@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as hnp
 from sklearn.covariance import EmpiricalCovariance, ledoit_wolf
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
 
-from dubito.discriminant._kernels.moments import class_moments
+from dubito.discriminant._kernels.moments import CovarianceSettings, class_moments
 
 TYPES = ["tied", "full", "diag", "spherical"]
 SHRINKAGES = [None, 0.3, 1.0, "auto"]
@@ -20,7 +20,7 @@ def moments(X, codes, weight=None, **options):
     X, codes = np.asarray(X, dtype=float), np.asarray(codes)
     weight = np.ones(len(X)) if weight is None else np.asarray(weight, dtype=float)
     options = {"covariance_type": "tied", "shrinkage": None, "tol": 1e-4} | options
-    return class_moments(X, codes, int(codes.max()) + 1, weight, **options)
+    return class_moments(X, codes, int(codes.max()) + 1, weight, CovarianceSettings(**options))
 
 
 def sample(seed=0, n=60, p=4, k=3):

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dubito._numerics.row_chunks import row_chunks
+
 if TYPE_CHECKING:
     from dubito._typing import FloatArray
 
@@ -67,7 +69,7 @@ def _superset_transform(x: FloatArray, sign: float) -> FloatArray:
     """Return the sums over supersets (sign 1), or the inverse of that transform (sign -1)."""
     out = np.array(x, dtype=np.float64, order="C")
     if out.size >= COMPILED_FROM:
-        from dubito.belief._kernels import moebius_compiled as compiled  # noqa: PLC0415
+        from dubito.belief._kernels import moebius_compiled as compiled  # noqa: PLC0415 - loads numba
 
         compiled.superset_rows(out.reshape(-1, out.shape[-1]), sign)
         return out
@@ -86,7 +88,7 @@ def intersection_product(a: FloatArray, b: FloatArray) -> FloatArray:
     have full relative precision.
     """
     if a.size >= COMPILED_FROM:
-        from dubito.belief._kernels import moebius_compiled as compiled  # noqa: PLC0415
+        from dubito.belief._kernels import moebius_compiled as compiled  # noqa: PLC0415 - loads numba
 
         out, not_empty = compiled.intersection_rows(a, b)
     else:
@@ -97,7 +99,7 @@ def intersection_product(a: FloatArray, b: FloatArray) -> FloatArray:
     out[is_rounding, 0] = 0.0  # no conflict
     cancelled = np.flatnonzero(not_empty < CANCELLATION_FROM)
     if len(cancelled):
-        from dubito.belief._kernels import moebius_compiled as compiled  # noqa: PLC0415
+        from dubito.belief._kernels import moebius_compiled as compiled  # noqa: PLC0415 - loads numba
 
         out[cancelled] = compiled.positive_intersection_rows(a[cancelled], b[cancelled])
     return out
@@ -117,7 +119,7 @@ def disjoint_union_product(a: FloatArray, b: FloatArray) -> FloatArray:
 
     Costs :math:`3^K` steps per row, without subtractions.
     """
-    from dubito.belief._kernels import moebius_compiled as compiled  # noqa: PLC0415
+    from dubito.belief._kernels import moebius_compiled as compiled  # noqa: PLC0415 - loads numba
 
     return compiled.disjoint_union_rows(a, b)
 
@@ -128,12 +130,11 @@ def spread_to_supersets(x: FloatArray, rate: FloatArray) -> FloatArray:
     `x` is (n, 2^K) and `rate` broadcasts to (n, K). Costs O(K 2^K) per row, no subtractions.
     """
     out = np.array(x, dtype=np.float64, order="C")
-    step = max(1, (1 << 17) >> frame_size(out))  # rows of a block, which stays in the cache
-    for start in range(0, len(out), step):
-        block = out[start : start + step]
+    for rows in row_chunks(len(out), out.shape[1], 1 << 17):  # which stay in the cache
+        block = out[rows]
         for k in range(frame_size(out)):
             without_and_with = block.reshape(len(block), block.shape[1] >> (k + 1), 2, 1 << k)
-            probability = rate[start : start + step, k, None, None]
+            probability = rate[rows, k, None, None]
             without_and_with[:, :, 1] += without_and_with[:, :, 0] * probability
             without_and_with[:, :, 0] *= 1 - probability
     return out

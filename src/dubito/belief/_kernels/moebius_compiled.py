@@ -7,7 +7,7 @@ import numpy as np
 from dubito._numerics.jit import compiled
 
 #: Entries of a block, which stays in the first-level cache while its ten low bits are processed.
-_BLOCK = 1 << 10
+_ENTRIES_AT_ONCE = 1 << 10
 
 
 @compiled()
@@ -66,7 +66,7 @@ def _superset_bits(x, start, length, stride, sign):  # type: ignore[no-untyped-d
 def superset_rows(x, sign):  # type: ignore[no-untyped-def]
     """Replace each row (2^K,) by its sums over supersets (sign 1), or invert that (sign -1)."""
     n, size = x.shape
-    block = min(size, _BLOCK)
+    block = min(size, _ENTRIES_AT_ONCE)
     for r in range(n):
         for start in range(0, size, block):
             _superset_bits(x[r], start, block, 1, sign)
@@ -83,7 +83,7 @@ def intersection_rows(a, b):  # type: ignore[no-untyped-def]
     out = np.empty((n, size))
     not_empty = np.empty(n)
     other = np.empty(size)
-    block = min(size, _BLOCK)
+    block = min(size, _ENTRIES_AT_ONCE)
     for r in range(n):
         row = out[r]
         row[:] = a[r]
@@ -155,7 +155,7 @@ def positive_intersection_rows(a, b):  # type: ignore[no-untyped-def]
 
 @compiled()
 def disjoint_union_rows(a, b):  # type: ignore[no-untyped-def]
-    """Return products of disjoint sets onto their unions: a sum over all submasks of each mask."""
+    """Return products of the masses of disjoint sets, added to their unions, over all submasks."""
     n, size = a.shape
     out = np.empty((n, size))
     for r in range(n):

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 _CONVERGED = 3e-6
 
 #: Newton steps after which a smaller step in r is tried.
-_MAX_NEWTON = 14
+_MAX_NEWTON_STEPS = 14
 
 #: Failed steps in r after which a path is lost.
 _MAX_FAILURES = 15
@@ -59,7 +59,7 @@ _MAX_FAILURES = 15
 _LOST_VALUE = 700.0
 
 #: Squared Newton decrement beyond which the last point of a path is not near its maximum.
-_MAX_DECREMENT = 1e-2
+_LARGEST_DECREMENT = 1e-2
 
 #: Growth rate df/dr that may be rounding at the end of a path.
 _ROUNDING_GROWTH = 1e-7
@@ -129,7 +129,7 @@ def _maximise(
     gradients, curvatures = np.empty((2, p)), np.empty((2, p, p))
     slack, step = np.empty(p), np.empty(p)
     n_steps = 0
-    while n_steps < _MAX_NEWTON:
+    while n_steps < _MAX_NEWTON_STEPS:
         remaining = 0.5 * r * r - excess(likelihood, beta, buffer)
         gradient_and_hessian(likelihood, beta, buffer, gradients[0], curvatures[0])
         value = _evaluate(functional, beta, gradients[1], curvatures[1])
@@ -270,7 +270,7 @@ def optimality_gap(problem: Problem, functional: Functional, r: float, path: Flo
     decrement = 0.0
     for a in range(p):
         decrement += directions[0, a] * (multiplier * gradients[1, a] - gradients[0, a])
-    if not decrement < _MAX_DECREMENT or not multiplier > 0.0:
+    if not decrement < _LARGEST_DECREMENT or not multiplier > 0.0:
         return _LOST_VALUE
     return (max(0.5 * r * r - d, 0.0) + max(decrement, 0.0)) / multiplier
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _CONVERGED = 3e-6
 
 #: Excess at which the plausibility exp(-excess) is 0 in double precision.
-_MAX_EXCESS = 745.0
+_LARGEST_EXCESS = 745.0
 
 
 @compiled(fastmath=SIMD_FLAGS)
@@ -260,7 +260,7 @@ def contours(
                     out[i, j] = 1.0
                     continue
                 excess = _next_profile(likelihood, axis, xi, path, buffer)
-                if excess > _MAX_EXCESS:
+                if excess > _LARGEST_EXCESS:
                     break  # farther out the likelihood is smaller still: zeros remain
                 out[i, j] = math.exp(-excess)
     return out

@@ -39,7 +39,7 @@ _RAW = 1e-7
 #: flat. They change the log-likelihood by at most their number times the mean difference in utility
 #: of the true class, which is at most 30 before probabilities are 1 up to rounding. The level set
 #: is enlarged by that amount, so it contains the one of the labels.
-_NEARLY_RAW, _MAX_UTILITY_DIFFERENCE = 1e-3, 30.0
+_NEARLY_RAW, _LARGEST_UTILITY_DIFFERENCE = 1e-3, 30.0
 
 #: A bound this close to 0 or 1 may come from a lost path. It is computed again unless the estimate
 #: is closer to 0 or 1 than the second number.
@@ -93,7 +93,7 @@ def level_bounds(
 ) -> tuple[FloatArray, FloatArray]:
     """Return bounds of the probability of every class at queries (m, K, p), each (m, K)."""
     t = root_chi2_quantile(level)
-    nearly_raw_t = float(np.sqrt(t * t + 2.0 * _NEARLY_RAW * _MAX_UTILITY_DIFFERENCE))
+    nearly_raw_t = float(np.sqrt(t * t + 2.0 * _NEARLY_RAW * _LARGEST_UTILITY_DIFFERENCE))
     margins = [fraction * max(t, _LEAST_T) for fraction in _MARGINS]
     raw = [(likelihoods.raw, t), *((likelihoods.nearly_raw, nearly_raw_t + m) for m in margins)]
     shrunk = [(likelihoods.shrunk, t + margin) for margin in margins]

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy import linalg
 
+from dubito._numerics.row_chunks import CHUNK_NUMBERS, row_chunks
 from dubito.calibration._kernels.hessian_solvers import HessianSolver
-from dubito.calibration._kernels.row_samples import CHUNK, row_chunks
 
 if TYPE_CHECKING:
     from dubito._typing import FloatArray
@@ -25,7 +25,7 @@ def matrix_value(
     """Return Σw log Σ exp(matrix u + bias), and its gradients in matrix and in bias."""
     value = 0.0
     by_matrix, by_bias = np.zeros_like(matrix), np.zeros_like(bias)
-    for rows in row_chunks(u, 2):
+    for rows in row_chunks(len(u), 2 * u.shape[1]):
         z = u[rows] @ matrix.T
         z += bias
         top = z.max(axis=1)
@@ -45,9 +45,8 @@ def matrix_hessian(features: FloatArray, weight: FloatArray, p: FloatArray) -> F
     size = n_classes * n_features
     hessian = np.zeros((size, size))
     root = np.sqrt(weight)[:, None]
-    step = max(1, 4 * CHUNK // size)
-    for i in range(0, len(p), step):
-        part = (root * p)[i : i + step, :, None] * features[i : i + step, None, :]
+    for rows in row_chunks(len(p), size, 4 * CHUNK_NUMBERS):
+        part = (root[rows] * p[rows])[:, :, None] * features[rows, None, :]
         part = part.reshape(len(part), size)
         hessian -= part.T @ part
     blocks = hessian.reshape(n_classes, n_features, n_classes, n_features)

@@ -17,14 +17,14 @@ from dubito._numerics.vector_math_compiled import exp_buffers, exp_in_place
 #: As in `slope_couplings`.
 _ROOT_STEPS, _ROOT_TOLERANCE = 12, 1e-9
 
-#: Numbers in a block: several blocks fit in the second-level cache.
-_BLOCK = 4096
+#: Numbers in a block of rows: several blocks fit in the second-level cache.
+_CHUNK_NUMBERS = 4096
 
 
 @compiled()
 def _width(n_classes):  # type: ignore[no-untyped-def]
     """Return the number of rows of a block."""
-    return max(32, min(64, _BLOCK // n_classes // 8 * 8))
+    return max(32, min(64, _CHUNK_NUMBERS // n_classes // 8 * 8))
 
 
 @compiled()
@@ -106,14 +106,8 @@ def gumbel(scores, order, points, lower, upper):  # type: ignore[no-untyped-def]
     size = n_classes * width
     s, power, bits = exp_buffers(size)
     exp_low, exp_high = np.empty(size), np.empty(size)
-    buffers = (
-        np.empty(width),
-        np.empty(width),
-        np.empty(width),
-        np.empty(width),
-        np.empty(width),
-        np.empty(width),
-    )
+    sums = np.empty((6, width))
+    buffers = (sums[0], sums[1], sums[2], sums[3], sums[4], sums[5])
     ranked = s.reshape(n_classes, width)
     low_block, up_block = np.empty((n_classes, width)), np.empty((n_classes, width))
     for start in range(0, n, width):

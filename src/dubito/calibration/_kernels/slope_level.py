@@ -16,7 +16,7 @@ import numpy as np
 from dubito._numerics.contour_cut import root_chi2_quantile
 from dubito._numerics.targets import RAW, shrunk_targets
 from dubito.calibration._kernels.slope_likelihood import (
-    MAX_EXCESS,
+    LARGEST_EXCESS,
     SlopeLikelihood,
     fit_likelihood,
     fit_without_maximum,
@@ -68,7 +68,7 @@ def level_likelihoods_from_linear_terms(
 def slope_interval(likelihoods: SlopeLevelLikelihoods, level: float) -> tuple[float, float]:
     """Return the interval of slopes at a confidence level, whose upper end may be infinite."""
     t = root_chi2_quantile(level)
-    excess = np.array([min(0.5 * t * t, MAX_EXCESS)])
+    excess = np.array([min(0.5 * t * t, LARGEST_EXCESS)])
     ends = [level_set(fit, excess) for fit in likelihoods]
     return min(float(low[0]) for low, _ in ends), max(float(high[0]) for _, high in ends)
 

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 _TOLERANCE = 1e-9
 
 #: Largest number of pieces on the stack; beyond it, tangents bound the maximum.
-_MAX_STACK = 64
+_MAX_PIECES = 64
 
 #: Product of slope and gap below the largest score beyond which the other classes have
 #: probabilities below rounding.
-_MAX_SLOPE_TIMES_GAP = 40.0
+_LARGEST_SLOPE_TIMES_GAP = 40.0
 
 
 @compiled(fastmath=SIMD_FLAGS)
@@ -169,7 +169,7 @@ def _maxima_inside(
         # Maxima lie at slopes of as many orders of magnitude as the scores have.
         scale = max(a, smallest_slope)
         middle = 0.5 * (a + b) if b <= 4.0 * scale else math.sqrt(scale) * math.sqrt(b)
-        if count == _MAX_STACK or not a < middle < b:
+        if count == _MAX_PIECES or not a < middle < b:
             _raise_to_maxima(s, left, right, (a, b), False, upper)
             count -= 1
             continue
@@ -227,7 +227,7 @@ def write_extremes(
     n, n_classes = scores.shape
     e, binade = np.empty(n_classes), np.empty(n_classes)
     power = (e, binade, binade.view(np.int64))
-    knots, data = np.empty(_MAX_STACK), np.empty((_MAX_STACK, 4))
+    knots, data = np.empty(_MAX_PIECES), np.empty((_MAX_PIECES, 4))
     s = np.empty(n_classes)
     for i in range(n):
         down, up = lower[i], upper[i]
@@ -236,7 +236,7 @@ def write_extremes(
         if ties == n_classes:
             down[:] = up[:] = 1.0 / n_classes
             continue
-        last_slope = min((_MAX_SLOPE_TIMES_GAP + math.log(n_classes)) / gap, 1e300)
+        last_slope = min((_LARGEST_SLOPE_TIMES_GAP + math.log(n_classes)) / gap, 1e300)
         knots[0], knots[1] = low, max(min(high, last_slope), low)
         _derivatives(s, knots[0], power, data[0])
         _derivatives(s, knots[1], power, data[1])

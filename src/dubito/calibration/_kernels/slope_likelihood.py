@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from dubito._numerics.row_chunks import row_chunks
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -24,11 +26,11 @@ if TYPE_CHECKING:
 
 
 #: The excess up to which the likelihood is interpolated: relative likelihood 1e-16.
-MAX_EXCESS = 16 * np.log(10.0)
+LARGEST_EXCESS = 16 * np.log(10.0)
 #: Number of scores processed at once, so that they stay in the second-level cache.
-_BLOCK = 1 << 15
+_CHUNK_NUMBERS = 1 << 15
 #: Limit on the Newton steps of the fit.
-_MAX_NEWTON = 200
+_MAX_NEWTON_STEPS = 200
 #: Limit on the times that pieces of an interpolant are halved.
 _MAX_HALVINGS = 60
 
@@ -75,9 +77,8 @@ def linear_term(
     own_score = scores[np.arange(len(y)), y] - largest
     if not other.any():
         return float(weight @ (own * own_score))
-    total = np.concatenate(
-        [(scores[rows] - largest[rows, None]).sum(axis=1) for rows in _blocks(scores)]
-    )
+    chunks = row_chunks(len(scores), scores.shape[1], _CHUNK_NUMBERS)
+    total = np.concatenate([(scores[rows] - largest[rows, None]).sum(axis=1) for rows in chunks])
     return float(weight @ ((own - other) * own_score + other * total))
 
 
@@ -124,11 +125,9 @@ def fit_without_maximum(
     if score_range == 0.0:
         return SlopeLikelihood(0.0, 0.0, 0, score_range, _EMPTY_CURVE, _EMPTY_CURVE)
     derivatives = _scaled_derivatives(scores, weight, linear, score_range)
+    chunks = row_chunks(len(scores), scores.shape[1], _CHUNK_NUMBERS)
     ties = np.concatenate(
-        [
-            (scores[rows] == scores[rows].max(axis=1, keepdims=True)).sum(1)
-            for rows in _blocks(scores)
-        ]
+        [(scores[rows] == scores[rows].max(axis=1, keepdims=True)).sum(1) for rows in chunks]
     )
     limit = float(weight @ np.log(ties))
     tolerance += _rounding(scores, weight)
@@ -171,17 +170,12 @@ def _scaled_derivatives(
     return derivatives
 
 
-def _blocks(scores: FloatArray) -> list[slice]:
-    step = max(1, _BLOCK // scores.shape[1])
-    return [slice(i, i + step) for i in range(0, len(scores), step)]
-
-
 def _log_partition(
     theta: FloatArray, scores: FloatArray, largest: FloatArray, weight: FloatArray, scale: float
 ) -> FloatArray:
     """Return the weighted sum of the log partition functions and three derivatives, (T, 4)."""
     out = np.zeros((len(theta), 4))
-    for rows in _blocks(scores):
+    for rows in row_chunks(len(scores), scores.shape[1], _CHUNK_NUMBERS):
         s = (scores[rows] - largest[rows, None]) * scale
         s2 = s * s
         w = weight[rows]
@@ -205,7 +199,7 @@ def _newton(derivatives: Callable[[FloatArray], FloatArray]) -> tuple[float, int
     Newton's method in a bracket; while it has no upper end, steps are limited to a factor of 10.
     """
     theta, low, high = 0.0, 0.0, np.inf
-    for step in range(1, _MAX_NEWTON + 1):
+    for step in range(1, _MAX_NEWTON_STEPS + 1):
         _, slope, curvature, _ = derivatives(np.array([theta]))[0]
         if slope >= 0:
             high = theta
@@ -221,7 +215,7 @@ def _newton(derivatives: Callable[[FloatArray], FloatArray]) -> tuple[float, int
         if abs(proposal - theta) <= 1e-14 * proposal:
             return theta, step
         theta = proposal
-    return theta, _MAX_NEWTON
+    return theta, _MAX_NEWTON_STEPS
 
 
 # A Hermite polynomial of degree 7 has given values and three derivatives at both ends of its piece.
@@ -256,7 +250,7 @@ def _excess_curve(
     settled = np.zeros(len(knots) - 1, dtype=bool)
     for _ in range(_MAX_HALVINGS):
         # Pieces that begin beyond the largest excess are not needed.
-        used = np.searchsorted(data[:, 0], MAX_EXCESS, side="right") + 1
+        used = np.searchsorted(data[:, 0], LARGEST_EXCESS, side="right") + 1
         knots, data, settled = knots[:used], data[:used], settled[: used - 1]
         inaccurate = np.flatnonzero(~settled)
         if len(inaccurate) == 0:
@@ -279,17 +273,17 @@ def _excess_curve(
 def _first_piece(
     outward: Callable[[FloatArray], FloatArray], start: FloatArray, max_distance: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return two knots, from 0 to where the excess exceeds `MAX_EXCESS` or to `max_distance`."""
+    """Return two knots: 0, and where the excess exceeds its largest or `max_distance`."""
     if max_distance == 0.0:
         return np.zeros(1), start[None]
     slope, curvature = start[1], max(start[2], 1e-300)
     # Where the second-order expansion reaches that excess, and 20% more.
-    root = np.sqrt(slope * slope + 2 * MAX_EXCESS * curvature)
-    step = min(1.2 * 2 * MAX_EXCESS / (slope + root), 1e150)
+    root = np.sqrt(slope * slope + 2 * LARGEST_EXCESS * curvature)
+    step = min(1.2 * 2 * LARGEST_EXCESS / (slope + root), 1e150)
     while True:
         step = min(step, max_distance)
         data = outward(np.array([step]))
-        if data[0, 0] >= MAX_EXCESS or step >= max_distance or step > 1e200:
+        if data[0, 0] >= LARGEST_EXCESS or step >= max_distance or step > 1e200:
             return np.array([0.0, step]), np.vstack([start, data])
         step *= 2
 

@@ -41,7 +41,7 @@ _LARGEST_R = 7.0
 #: Panels are halved until the error of test integrals is below this.
 _PANEL_TOLERANCE = 1e-8
 #: Test integrands include rows of scores this many times wider than the widest of the fit.
-_MAX_RELATIVE_RANGE = 1e3
+_LARGEST_RELATIVE_RANGE = 1e3
 #: Points of each panel of a composite rule.
 PANEL = 4
 
@@ -133,7 +133,7 @@ def _test_integrals(
     """
     points = _points_at(fit, *rule, offset)
     largest_slope = fit.slope + fit.above.knots[-1]
-    last = np.log2(_MAX_RELATIVE_RANGE * fit.score_range)
+    last = np.log2(_LARGEST_RELATIVE_RANGE * fit.score_range)
     # Where all slopes are tiny even the widest rows are flat in them, and one scale is enough.
     scales = 2.0 ** np.arange(np.floor(min(-np.log2(largest_slope), last)), last + 1)
 

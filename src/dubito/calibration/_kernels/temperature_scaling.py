@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from dubito._numerics.row_chunks import CHUNK_NUMBERS, row_chunks
 from dubito._numerics.targets import pseudo_fraction
-from dubito.calibration._kernels.row_samples import CHUNK, row_chunks, subsample_rows
+from dubito.calibration._kernels.row_samples import subsample_rows
 
 if TYPE_CHECKING:
     from dubito._typing import FloatArray, IntArray
@@ -62,7 +63,7 @@ def slope_loss(
 
 
 def _pilot_rows(u: FloatArray) -> int:
-    return min(_PILOT_ROWS, max(CHUNK // u.shape[1], _FEWEST_PILOT_ROWS))
+    return min(_PILOT_ROWS, max(CHUNK_NUMBERS // u.shape[1], _FEWEST_PILOT_ROWS))
 
 
 def _first_guess(u: FloatArray, weight: FloatArray) -> float:
@@ -73,7 +74,7 @@ def _first_guess(u: FloatArray, weight: FloatArray) -> float:
     advantages = np.where(np.ptp(part, axis=1) > 0, part.max(axis=1) - part.mean(axis=1), 0.0)
     advantage = float(np.average(advantages, weights=weight[rows]))
     if advantage == 0.0 and len(rows) < len(u):
-        advantage = max(float(np.ptp(u[rows], axis=1).max()) for rows in row_chunks(u))
+        advantage = max(float(np.ptp(u[rows], axis=1).max()) for rows in row_chunks(*u.shape))
     return np.log(u.shape[1]) / advantage if advantage > 0 else 0.0
 
 
@@ -119,5 +120,5 @@ def _inside(proposal: float, theta: float, low: float, high: float) -> float:
 def _points_away(u: FloatArray, y: IntArray, weight: FloatArray, fraction: float) -> bool:
     """Return whether the likelihood decreases at θ = 0: mean scores exceed those of labels."""
     own = u[np.arange(len(u)), y]
-    gap = np.concatenate([u[rows].mean(axis=1) for rows in row_chunks(u)]) - own
+    gap = np.concatenate([u[rows].mean(axis=1) for rows in row_chunks(*u.shape)]) - own
     return bool((1 - fraction) * (weight @ gap) >= 0)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from dubito._numerics.row_chunks import row_chunks
 from dubito._numerics.softmax import softmax_in_place
 from dubito.calibration._kernels.hessian_solvers import HessianSolver
-from dubito.calibration._kernels.row_samples import row_chunks
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -94,7 +94,7 @@ def diagonal_hessian(
     n_classes = u.shape[1]
     hessian = np.zeros((2 * n_classes, 2 * n_classes))
     own = np.zeros((3, n_classes))
-    for rows in row_chunks(u, 4):
+    for rows in row_chunks(len(u), 4 * u.shape[1]):
         part = u[rows]
         p = softmax_in_place(slope * part + bias)
         root = np.sqrt(weight[rows])[:, None]

@@ -40,7 +40,7 @@ def balanced_tree(
     left_sizes : ndarray of int, shape (K-1,)
         The number of leaves on the left of each node, nodes in preorder.
     """
-    from dubito.dichotomies._kernels.balanced_means_compiled import grow_balanced  # noqa: PLC0415
+    from dubito.dichotomies._kernels.balanced_means_compiled import grow_balanced  # noqa: PLC0415 - loads numba
 
     n, width = points.shape
     order = rng.permutation(n).astype(np.int64)

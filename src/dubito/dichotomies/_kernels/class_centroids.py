@@ -1,4 +1,4 @@
-"""Class centroids, scaled so that distances between classes can be compared."""
+"""Class centroids: standardised where features are dense, of unit length where they are sparse."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from dubito._typing import FloatArray, IntArray
 
 #: Number of entries of dense rows that are copied at a time.
-_BLOCK = 1 << 17
+_ENTRIES_AT_ONCE = 1 << 17
 
 
 def class_centroids(X: Any, column: IntArray, weight: FloatArray, n_classes: int) -> Any:
-    """Return the class centroids, (K, p), scaled so that distances can be compared.
+    """Return the class centroids, (K, p): standardised, or of unit length if X is sparse.
 
-    Dense features are standardised by their standard deviation over all rows; centroids of sparse
-    features are normalised to unit length (unless a class has no entries) and stay sparse.
+    Dense features are centred, and divided by their standard deviation over all rows. Centroids of
+    sparse features stay sparse; that of a class without entries is 0.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def _dense_centroids(
     """Return standardised class means, computed in blocks because float64 copies are made."""
     centroids = np.zeros((len(class_fraction), X.shape[1]))
     order = np.argsort(column, kind="stable")
-    blocks = np.array_split(order, max(1, X.size // _BLOCK))
+    blocks = np.array_split(order, max(1, X.size // _ENTRIES_AT_ONCE))
     middle = sum((fraction * class_fraction[column])[rows] @ X[rows] for rows in blocks)
     variance = np.zeros(X.shape[1])
     for rows in blocks:

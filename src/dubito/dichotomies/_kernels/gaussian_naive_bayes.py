@@ -55,7 +55,7 @@ class GaussianNodes:
 
     def scores(self, X: npt.NDArray[Any]) -> FloatArray:
         """Return the log-odds of the right side, (n, K-1)."""
-        from dubito.dichotomies._kernels.gaussian_naive_bayes_compiled import gaussian_scores  # noqa: PLC0415 - slow
+        from dubito.dichotomies._kernels.gaussian_naive_bayes_compiled import gaussian_scores  # noqa: PLC0415 - loads numba
 
         out = np.empty((len(X), len(self.constant)))
         model = self.centre, self.scale, self.constant
@@ -66,7 +66,7 @@ class GaussianNodes:
 def fit_gaussian_nodes(
     X: npt.NDArray[Any],
     weight: FloatArray,
-    offset: IntArray,
+    leaf_start: IntArray,
     tree: DichotomyTree,
     *,
     smoothing: float,
@@ -83,7 +83,7 @@ def fit_gaussian_nodes(
         Rows in leaf order.
     weight : ndarray, shape (n,)
         Positive sample weights.
-    offset : ndarray of int, shape (K+1,)
+    leaf_start : ndarray of int, shape (K+1,)
         Start of the rows of each leaf position, and the end.
     tree : DichotomyTree
         A tree with K leaves.
@@ -99,38 +99,40 @@ def fit_gaussian_nodes(
     out_of_fold : ndarray
         Out-of-fold scores, packed; empty without folds.
     """
-    from dubito.dichotomies._kernels.gaussian_naive_bayes_compiled import gaussian_out_of_fold  # noqa: PLC0415
+    from dubito.dichotomies._kernels.gaussian_naive_bayes_compiled import gaussian_out_of_fold  # noqa: PLC0415 - loads numba
 
     rows = np.ascontiguousarray(X), weight
     children = child_indices(tree.left, tree.right, np.arange(tree.n_classes))
-    model = _fit(rows, offset, children, smoothing, without=ALL_ROWS)
+    model = _fit(rows, leaf_start, children, smoothing, without=ALL_ROWS)
     if not n_folds:
         return model, np.empty(0)
-    spans = node_spans(offset, tree)
-    ptr = spans.packed()
-    out_of_fold = np.empty(ptr[-1])
+    spans = node_spans(leaf_start, tree)
+    start = spans.packed_start()
+    out_of_fold = np.empty(start[-1])
     for fold in range(n_folds):
-        part = _fit(rows, offset, children, smoothing, without=(n_folds, fold))
+        part = _fit(rows, leaf_start, children, smoothing, without=(n_folds, fold))
         parameters = part.centre, part.scale, part.constant
-        gaussian_out_of_fold(rows[0], (spans.first, ptr), (n_folds, fold), parameters, out_of_fold)
+        gaussian_out_of_fold(
+            rows[0], (spans.start, start), (n_folds, fold), parameters, out_of_fold
+        )
     out_of_fold[np.repeat(spans.has_single_row, spans.sizes)] = np.nan
     return model, out_of_fold
 
 
 def _fit(
-    rows: Rows, offset: IntArray, children: Children, smoothing: float, without: tuple[int, int]
+    rows: Rows, leaf_start: IntArray, children: Children, smoothing: float, without: tuple[int, int]
 ) -> GaussianNodes:
     """Return the Gaussians fitted to all rows except those of a fold."""
-    from dubito.dichotomies._kernels.gaussian_naive_bayes_compiled import (  # noqa: PLC0415
+    from dubito.dichotomies._kernels.gaussian_naive_bayes_compiled import (  # noqa: PLC0415 - loads numba
         gaussian_sides,
         largest_variance,
     )
 
     X, weight = rows
-    moments = unweighted = _moments(rows, offset, children, without)
+    moments = unweighted = _moments(rows, leaf_start, children, without)
     if np.ptp(weight) > 0:
-        unweighted = _moments((X, np.ones(len(X))), offset, children, without)
-    n_nodes, n_features = len(offset) - 2, X.shape[1]
+        unweighted = _moments((X, np.ones(len(X))), leaf_start, children, without)
+    n_nodes, n_features = len(leaf_start) - 2, X.shape[1]
     largest = np.empty(n_nodes)
     largest_variance(unweighted[0], unweighted[2], largest)
     centre, scale = np.empty((n_nodes, 2, n_features)), np.empty((n_nodes, 2, n_features))
@@ -140,16 +142,16 @@ def _fit(
 
 
 def _moments(
-    rows: Rows, offset: IntArray, children: Children, without: tuple[int, int]
+    rows: Rows, leaf_start: IntArray, children: Children, without: tuple[int, int]
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return sample weights, means and centred sums of squares of all nodes, then all leaves."""
-    from dubito.dichotomies._kernels.gaussian_naive_bayes_compiled import (  # noqa: PLC0415
+    from dubito.dichotomies._kernels.gaussian_naive_bayes_compiled import (  # noqa: PLC0415 - loads numba
         add_up_moments,
         class_moments,
     )
 
-    shape = 2 * len(offset) - 3, rows[0].shape[1]
+    shape = 2 * len(leaf_start) - 3, rows[0].shape[1]
     moments = np.empty(shape[0]), np.empty(shape), np.empty(shape)
-    class_moments(rows, offset, without, moments)
+    class_moments(rows, leaf_start, without, moments)
     add_up_moments(*children, moments)
     return moments

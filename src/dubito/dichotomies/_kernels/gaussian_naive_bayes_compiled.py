@@ -1,7 +1,8 @@
 """Gaussian naive Bayes at every node of a tree, from moments of classes merged up the tree.
 
-Rows are in leaf order: the rows of leaf j are [offset[j], offset[j + 1]). Moments are arrays of the
-inner nodes in preorder, then the leaves; `left` and `right` are the indices of the children there.
+Rows are in leaf order: the rows of leaf j are [leaf_start[j], leaf_start[j + 1]). Moments are
+arrays of the inner nodes in preorder, then the leaves; `left` and `right` are the indices of the
+children there.
 `without` is a number of folds and a fold: rows whose position has that remainder are left out.
 """
 
@@ -13,14 +14,14 @@ from dubito._numerics.jit import compiled
 from dubito._numerics.vector_math_compiled import SIMD_FLAGS
 
 #: Rows scored together, while a node's means are in the processor's cache.
-_ROWS = 16
+_ROWS_AT_ONCE = 16
 
 #: Standardised differences are clipped to ± this where squares overflow: two squares stay finite.
 _LARGEST_Z = 1e150
 
 
 @compiled()
-def class_moments(rows, offset, without, moments):  # type: ignore[no-untyped-def]
+def class_moments(rows, leaf_start, without, moments):  # type: ignore[no-untyped-def]
     """Write sample weight, mean and centred sum of squares of each leaf's rows, by feature.
 
     Sums are of differences from the class's first row, then from its mean: a mean far from 0 costs
@@ -30,14 +31,14 @@ def class_moments(rows, offset, without, moments):  # type: ignore[no-untyped-de
     total, mean, squares = moments
     n_folds, fold = without
     n_features = X.shape[1]
-    n_nodes = len(offset) - 2
+    n_nodes = len(leaf_start) - 2
     for leaf in range(n_nodes + 1):
         at = n_nodes + leaf
         total[at] = 0.0
         mean[at] = 0.0
         squares[at] = 0.0
         first = -1
-        for i in range(offset[leaf], offset[leaf + 1]):
+        for i in range(leaf_start[leaf], leaf_start[leaf + 1]):
             if i % n_folds == fold:
                 continue
             first = i if first < 0 else first
@@ -48,7 +49,7 @@ def class_moments(rows, offset, without, moments):  # type: ignore[no-untyped-de
             continue
         for j in range(n_features):
             mean[at, j] = X[first, j] + mean[at, j] / total[at]
-        for i in range(offset[leaf], offset[leaf + 1]):
+        for i in range(leaf_start[leaf], leaf_start[leaf + 1]):
             if i % n_folds == fold:
                 continue
             for j in range(n_features):
@@ -114,13 +115,13 @@ def gaussian_scores(X, model, out):  # type: ignore[no-untyped-def]
     """Write the log-odds of the right side at every node, (n, K-1)."""
     centre, scale, constant = model
     n = len(X)
-    rows = np.empty((_ROWS, X.shape[1]))
-    for first in range(0, n, _ROWS):
-        count = min(_ROWS, n - first)
-        rows[:count] = X[first : first + count]
+    rows = np.empty((_ROWS_AT_ONCE, X.shape[1]))
+    for start in range(0, n, _ROWS_AT_ONCE):
+        count = min(_ROWS_AT_ONCE, n - start)
+        rows[:count] = X[start : start + count]
         for t in range(len(constant)):
             for i in range(count):
-                out[first + i, t] = constant[t] + 0.5 * _contrast(rows[i], centre[t], scale[t])
+                out[start + i, t] = constant[t] + 0.5 * _contrast(rows[i], centre[t], scale[t])
 
 
 @compiled()
@@ -129,14 +130,14 @@ def gaussian_out_of_fold(X, nodes, fold, model, out):  # type: ignore[no-untyped
 
     `nodes` are the first row of each node, and the start of its rows in `out`, with the end.
     """
-    begin, ptr = nodes
+    start, out_start = nodes
     n_folds, remainder = fold
     centre, scale, constant = model
     row = np.empty(X.shape[1])
-    for t in range(len(begin)):
-        for k in range((remainder - begin[t]) % n_folds, ptr[t + 1] - ptr[t], n_folds):
-            row[:] = X[begin[t] + k]
-            out[ptr[t] + k] = constant[t] + 0.5 * _contrast(row, centre[t], scale[t])
+    for t in range(len(start)):
+        for k in range((remainder - start[t]) % n_folds, out_start[t + 1] - out_start[t], n_folds):
+            row[:] = X[start[t] + k]
+            out[out_start[t] + k] = constant[t] + 0.5 * _contrast(row, centre[t], scale[t])
 
 
 @compiled()

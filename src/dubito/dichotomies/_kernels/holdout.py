@@ -17,7 +17,7 @@ _N_FOLDS = 5
 #: From this number of rows on the final model is not fitted again to the held-out rows.
 _MANY_ROWS = 20_000
 #: The most rows that are held out: one slope gains nothing by more.
-_MOST_HELD_OUT = 1000
+_MAX_HELD_OUT = 1000
 #: With fewer held-out rows nothing is calibrated: the slope would be mostly noise.
 _FEWEST_HELD_OUT = 20
 
@@ -53,7 +53,7 @@ def hold_out(codes: IntArray, weight: FloatArray, size: str | float, rng: Genera
     if n < _FEW_ROWS:
         parts = [part for part in fold_masks(codes, weight, _N_FOLDS, rng) if part.any()]
     else:
-        parts = [_holdout_mask(codes, weight, min(0.1, _MOST_HELD_OUT / n), rng)]
+        parts = [_holdout_mask(codes, weight, min(0.1, _MAX_HELD_OUT / n), rng)]
     if sum(int(part.sum()) for part in parts) < _FEWEST_HELD_OUT:
         return Holdout([])
     return Holdout(parts, refit=n < _MANY_ROWS)

@@ -15,49 +15,52 @@ if TYPE_CHECKING:
 
 
 class Spans(NamedTuple):
-    """Start of the rows of each node in leaf order, start of its right side, and end."""
+    """Start of the rows of each node in leaf order, start of its right side, and (exclusive) end.
 
-    first: IntArray
-    middle: IntArray
-    last: IntArray
+    The names are those of `DichotomyTree`, which has the same of leaves.
+    """
+
+    start: IntArray
+    split: IntArray
+    stop: IntArray
 
     @property
     def n_left(self) -> IntArray:
         """Number of rows on the left of each node."""
-        return self.middle - self.first
+        return self.split - self.start
 
     @property
     def sizes(self) -> IntArray:
         """Number of rows of each node."""
-        return self.last - self.first
+        return self.stop - self.start
 
     @property
     def has_single_row(self) -> BoolArray:
         """Whether a side of the node has a single row: held out, it would leave the side empty."""
         return np.minimum(self.n_left, self.sizes - self.n_left) < 2
 
-    def packed(self) -> IntArray:
+    def packed_start(self) -> IntArray:
         """Return the start of each node, and the end, if the rows of all nodes are concatenated."""
         return np.concatenate([[0], np.cumsum(self.sizes)])
 
 
-def node_spans(offset: IntArray, tree: DichotomyTree) -> Spans:
-    """Return the positions of the rows of each node; those of leaf j start at ``offset[j]``."""
-    return Spans(offset[tree.start], offset[tree.split], offset[tree.stop])
+def node_spans(leaf_start: IntArray, tree: DichotomyTree) -> Spans:
+    """Return the positions of the rows of each node; those of leaf j start at ``leaf_start[j]``."""
+    return Spans(leaf_start[tree.start], leaf_start[tree.split], leaf_start[tree.stop])
 
 
 @dataclass(frozen=True)
 class LeafRows:
     """Rows in the order of a tree's leaves.
 
-    Those of leaf j are the rows ``index[offset[j]:offset[j + 1]]`` of `source`, which is not
-    copied. The sample weights are in leaf order.
+    Those of leaf j are the rows ``index[leaf_start[j]:leaf_start[j + 1]]`` of `source`, which is
+    not copied. The sample weights are in leaf order.
     """
 
     source: Any
     index: IntArray
     weight: FloatArray
-    offset: IntArray
+    leaf_start: IntArray
 
     def gather(self) -> Any:
         """Return the features in leaf order, a copy."""
@@ -65,7 +68,7 @@ class LeafRows:
 
     def spans(self, tree: DichotomyTree) -> Spans:
         """Return the positions of the rows of each node."""
-        return node_spans(self.offset, tree)
+        return node_spans(self.leaf_start, tree)
 
 
 def in_leaf_order(
@@ -78,5 +81,5 @@ def in_leaf_order(
     """
     shuffled = rng.permutation(np.flatnonzero(weight))
     index = shuffled[np.argsort(leaf[shuffled], kind="stable")]
-    offset = np.concatenate([[0], np.cumsum(np.bincount(leaf[index], minlength=n_leaves))])
-    return LeafRows(source, index, weight[index], offset)
+    leaf_start = np.concatenate([[0], np.cumsum(np.bincount(leaf[index], minlength=n_leaves))])
+    return LeafRows(source, index, weight[index], leaf_start)

@@ -17,13 +17,13 @@ from dubito.dichotomies._kernels.logistic_node_loss_compiled import (
     search_plane,
 )
 
-_MOST_STEPS = 100
-_MOST_PRODUCTS = 1000
+_MAX_STEPS = 100
+_MAX_PRODUCTS = 1000
 #: Rows of a block: their features stay in the processor's cache while they are used twice.
-_BLOCK = 512
+_ROWS_AT_ONCE = 512
 #: Rows for each column in the subsample, and the most columns whose Hessian is factored.
 _ROWS_PER_COLUMN = 64
-_MOST_FACTORED = 400
+_MAX_FACTORED = 400
 #: Multiples of the first number modulo the second, a prime, choose rows without a period.
 _STRIDE, _MODULUS = 40_503, 65_537
 #: Columns of a Hessian of all rows that cost as much to compute as a product with it.
@@ -34,9 +34,9 @@ _PRODUCTS_PER_COLUMN = 8
 def _gradient(X, residuals, penalty, w):  # type: ignore[no-untyped-def]
     """Return the gradient: products in the precision of X, sums over blocks in double."""
     gradient = penalty * w
-    for first in range(0, len(X), _BLOCK):
-        last = min(first + _BLOCK, len(X))
-        gradient -= np.dot(residuals[first:last].astype(X.dtype), X[first:last])
+    for start in range(0, len(X), _ROWS_AT_ONCE):
+        stop = min(start + _ROWS_AT_ONCE, len(X))
+        gradient -= np.dot(residuals[start:stop].astype(X.dtype), X[start:stop])
     return gradient
 
 
@@ -48,23 +48,23 @@ def _factor(X, curvatures, penalty, every):  # type: ignore[no-untyped-def]
     products that it saves.
     """
     p = X.shape[1]
-    if p > _MOST_FACTORED:
+    if p > _MAX_FACTORED:
         diagonal = penalty.copy()
         for i in range(len(X)):
             for j in range(p):
                 diagonal[j] += curvatures[i] * X[i, j] * X[i, j]
         return diagonal.reshape((1, p))
     hessian = np.diag(penalty)
-    scaled = np.empty((_BLOCK, p), X.dtype)
+    scaled = np.empty((_ROWS_AT_ONCE, p), X.dtype)
     filled = 0
-    for first in range(0, len(X), every):
+    for start in range(0, len(X), every):
         # One of the next `every` rows, without a period: the rows left out by a fold have one.
-        i = min(first + (first // every * _STRIDE) % _MODULUS % every, len(X) - 1)
+        i = min(start + (start // every * _STRIDE) % _MODULUS % every, len(X) - 1)
         root = X.dtype.type(np.sqrt(every * curvatures[i]))
         for j in range(p):
             scaled[filled, j] = X[i, j] * root
         filled += 1
-        if filled == _BLOCK or first + every >= len(X):
+        if filled == _ROWS_AT_ONCE or start + every >= len(X):
             rows = scaled[:filled]
             hessian += np.dot(rows.T, rows)
             filled = 0
@@ -89,12 +89,12 @@ def _times_hessian(X, curvatures, penalty, direction, rise):  # type: ignore[no-
     """Return the Hessian times a direction; write the change of every row's log-odds along it."""
     product = penalty * direction
     short = direction.astype(X.dtype)
-    for first in range(0, len(X), _BLOCK):
-        last = min(first + _BLOCK, len(X))
-        block = X[first:last]
+    for start in range(0, len(X), _ROWS_AT_ONCE):
+        stop = min(start + _ROWS_AT_ONCE, len(X))
+        block = X[start:stop]
         along = np.dot(block, short)
-        rise[first:last] = along
-        product += np.dot((along * curvatures[first:last]).astype(X.dtype), block)
+        rise[start:stop] = along
+        product += np.dot((along * curvatures[start:stop]).astype(X.dtype), block)
     return product
 
 
@@ -115,7 +115,7 @@ def _newton_step(X, hessian, gradient, lower, accuracy, rise):  # type: ignore[n
     size = np.dot(residual, preconditioned)
     small_enough = accuracy * accuracy * size
     products = 0
-    while products < _MOST_PRODUCTS and size > small_enough:
+    while products < _MAX_PRODUCTS and size > small_enough:
         products += 1
         product = _times_hessian(X, curvatures, penalty, direction, rise_of_direction)
         length = size / np.dot(direction, product)
@@ -148,7 +148,7 @@ def fit_by_columns(X, sides, settings, w, odds):  # type: ignore[no-untyped-def]
     factor_cost = p / every / _PRODUCTS_PER_COLUMN
     lower = np.empty((0, 0))
     decrement, products, total = np.inf, np.inf, 0
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_STEPS):
         loss = row_terms(odds, n_left, weight, residuals, curvatures)
         gradient = _gradient(X, residuals, penalty, w)
         if products > factor_cost:

@@ -30,18 +30,18 @@ from dubito.dichotomies._kernels.logistic_node_sparse_compiled import (
 
 #: Dense rows for each column up to which a node is fitted by its Gram matrix, and most rows at all.
 _ROWS_PER_COLUMN = 1.5
-_MOST_DENSE_ROWS = 800
+_MAX_DENSE_ROWS = 800
 #: Most sparse rows: products with few entries cost less than a system of many rows.
-_MOST_SPARSE_ROWS = 40
+_MAX_SPARSE_ROWS = 40
 
 
 @compiled()
 def _training_weights(weight, first_row, fold, n_folds):  # type: ignore[no-untyped-def]
     """Return the first row of the node that is in the fold, and weights that are 0 in the fold."""
-    begin = (fold - first_row) % n_folds
+    start = (fold - first_row) % n_folds
     training = weight.copy()
-    training[begin::n_folds] = 0.0
-    return begin, training
+    training[start::n_folds] = 0.0
+    return start, training
 
 
 @compiled()
@@ -82,7 +82,7 @@ def _gram_of(X, weight, penalty, intercept):  # type: ignore[no-untyped-def]
     n, p = X.shape
     width = p - 1 if intercept else p
     nothing = np.empty((0, 0), X.dtype)
-    if n > min(_ROWS_PER_COLUMN * width, _MOST_DENSE_ROWS):
+    if n > min(_ROWS_PER_COLUMN * width, _MAX_DENSE_ROWS):
         return nothing
     centre = _centre_of(X) if intercept else np.zeros(p)
     scaled = np.empty((n, width), X.dtype)
@@ -95,7 +95,7 @@ def _gram_of(X, weight, penalty, intercept):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _fit_dense(X, gram, sides, settings, w, odds):  # type: ignore[no-untyped-def] # noqa: PLR0917
+def _fit_dense_once(X, gram, sides, settings, w, odds):  # type: ignore[no-untyped-def] # noqa: PLR0917
     """Fit by the Gram matrix, or by columns where it is empty; return decrement and work."""
     penalty, intercept, tolerance = settings
     if len(gram) == 0:
@@ -128,18 +128,18 @@ def fit_dense_node(X, span, weight, settings, n_folds):  # type: ignore[no-untyp
     if intercept:
         w[p - 1] = prior_odds(n_left, weight)
     gram = _gram_of(X, weight, penalty, intercept)
-    decrement, work = _fit_dense(X, gram, (n_left, weight), settings, w, odds)
+    decrement, work = _fit_dense_once(X, gram, (n_left, weight), settings, w, odds)
     out_of_fold = np.full(n if n_folds > 1 else 0, np.nan)
     if _can_cross_fit(n, n_left, n_folds):
         for fold in range(n_folds):
-            begin, training = _training_weights(weight, first_row, fold, n_folds)
-            _fit_dense(X, gram, (n_left, training), settings, w.copy(), odds)
-            out_of_fold[begin::n_folds] = odds[begin::n_folds]
+            start, training = _training_weights(weight, first_row, fold, n_folds)
+            _fit_dense_once(X, gram, (n_left, training), settings, w.copy(), odds)
+            out_of_fold[start::n_folds] = odds[start::n_folds]
     return w, out_of_fold, decrement, work
 
 
 @compiled()
-def _fit_sparse(rows, gram, sides, settings, w, odds, buffers):  # type: ignore[no-untyped-def] # noqa: PLR0917
+def _fit_sparse_once(rows, gram, sides, settings, w, odds, buffers):  # type: ignore[no-untyped-def] # noqa: PLR0917
     """Fit by the Gram matrix, or by conjugate gradients where it is empty."""
     if len(gram) == 0:
         return fit_sparse(rows, sides, settings, w, odds, buffers)
@@ -170,16 +170,16 @@ def fit_sparse_node(entries, span, weight, settings, n_folds, local_index):  # t
     odds, w = np.empty(n), np.empty(width + 1)
     start_at_prior((n_left, weight), intercept, w)
     gram = np.empty((0, 0))
-    if n <= _MOST_SPARSE_ROWS:
+    if n <= _MAX_SPARSE_ROWS:
         gram = gram_of_rows(rows, width)
         if not _is_accurate(gram, weight):
             gram = np.empty((0, 0))
     buffers = np.empty((7, 0 if len(gram) > 0 else width + 1))
-    decrement, work = _fit_sparse(rows, gram, (n_left, weight), settings, w, odds, buffers)
+    decrement, work = _fit_sparse_once(rows, gram, (n_left, weight), settings, w, odds, buffers)
     out_of_fold = np.full(n if n_folds > 1 else 0, np.nan)
     if _can_cross_fit(n, n_left, n_folds):
         for fold in range(n_folds):
-            begin, training = _training_weights(weight, first_row, fold, n_folds)
-            _fit_sparse(rows, gram, (n_left, training), settings, w.copy(), odds, buffers)
-            out_of_fold[begin::n_folds] = odds[begin::n_folds]
+            start, training = _training_weights(weight, first_row, fold, n_folds)
+            _fit_sparse_once(rows, gram, (n_left, training), settings, w.copy(), odds, buffers)
+            out_of_fold[start::n_folds] = odds[start::n_folds]
     return columns, w, out_of_fold, decrement, work

@@ -18,7 +18,7 @@ from dubito.dichotomies._kernels.logistic_node_loss_compiled import (
     search_plane,
 )
 
-_MOST_STEPS = 100
+_MAX_STEPS = 100
 
 
 @compiled()
@@ -73,7 +73,7 @@ def fit_by_gram(gram, sides, settings, alpha, odds):  # type: ignore[no-untyped-
     odds += constant
     residuals, curvatures, target, product = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     decrement = np.inf
-    for step in range(1, _MOST_STEPS + 1):
+    for step in range(1, _MAX_STEPS + 1):
         loss = row_terms(odds, n_left, weight, residuals, curvatures)
         goal = _newton_target(gram, odds, (residuals, curvatures), intercept, target)
         projected = odds - constant
@@ -92,4 +92,4 @@ def fit_by_gram(gram, sides, settings, alpha, odds):  # type: ignore[no-untyped-
         odds[:] = keep * odds + length * rise
         if decrement <= final_decrement(tolerance, before) or length == 0.0:
             return constant, decrement, step
-    return constant, decrement, _MOST_STEPS
+    return constant, decrement, _MAX_STEPS

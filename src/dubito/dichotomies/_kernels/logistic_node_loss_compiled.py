@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 #: Least curvature of a row of weight 1: its square root is divided by.
 _LEAST_CURVATURE = 1e-40
 #: Rows whose exponentials are taken at once.
-_BLOCK = 256
+_ROWS_AT_ONCE = 256
 #: Newton steps in the plane of the coefficients and the step, taken above this decrement.
 _PLANE_STEPS = 2
 _NEAR = 0.1
@@ -34,12 +34,12 @@ _NEAR = 0.1
 @compiled(fastmath=SIMD_FLAGS)
 def _terms_of_side(odds, sign, weight, residuals, curvatures):  # type: ignore[no-untyped-def]
     """Return the loss of rows of one side, +1 right and -1 left; write residuals and curvatures."""
-    small, power, bits = exp_buffers(_BLOCK)
+    small, power, bits = exp_buffers(_ROWS_AT_ONCE)
     total = 0.0
-    for first in range(0, len(odds), _BLOCK):
-        m = min(_BLOCK, len(odds) - first)
-        z, w = odds[first : first + m], weight[first : first + m]
-        r, c = residuals[first : first + m], curvatures[first : first + m]
+    for start in range(0, len(odds), _ROWS_AT_ONCE):
+        m = min(_ROWS_AT_ONCE, len(odds) - start)
+        z, w = odds[start : start + m], weight[start : start + m]
+        r, c = residuals[start : start + m], curvatures[start : start + m]
         for i in range(m):
             small[i] = -abs(z[i])
         exp_in_place(small[:m], power[:m], bits[:m])
@@ -66,12 +66,12 @@ def row_terms(odds, n_left, weight, residuals, curvatures):  # type: ignore[no-u
 def _plane_of_side(plane, at, sign, weight, sums):  # type: ignore[no-untyped-def]
     """Add the loss of rows of one side at a point of the plane, and its derivatives there."""
     base, rise = plane
-    small, power, bits = exp_buffers(_BLOCK)
-    eta = np.empty(_BLOCK)
+    small, power, bits = exp_buffers(_ROWS_AT_ONCE)
+    eta = np.empty(_ROWS_AT_ONCE)
     total, g0, g1, h00, h01, h11 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    for first in range(0, len(base), _BLOCK):
-        m = min(_BLOCK, len(base) - first)
-        a, b, w = base[first : first + m], rise[first : first + m], weight[first : first + m]
+    for start in range(0, len(base), _ROWS_AT_ONCE):
+        m = min(_ROWS_AT_ONCE, len(base) - start)
+        a, b, w = base[start : start + m], rise[start : start + m], weight[start : start + m]
         for i in range(m):
             eta[i] = -sign * (at[0] * a[i] + at[1] * b[i])
             small[i] = -abs(eta[i])

@@ -24,8 +24,8 @@ from dubito.dichotomies._kernels.logistic_node_loss_compiled import (
 if TYPE_CHECKING:
     from dubito._typing import FloatArray
 
-_MOST_STEPS = 100
-_MOST_PRODUCTS = 500
+_MAX_STEPS = 100
+_MAX_PRODUCTS = 500
 #: Columns of greatest curvature, whose block of the Hessian is factored.
 _HEAVY = 16
 
@@ -221,7 +221,7 @@ def _newton_step(rows, hessian, derivatives, block, accuracy, buffers):  # type:
     size = np.dot(residual, preconditioned)
     small_enough = accuracy * accuracy * size
     products = 0
-    while products < _MOST_PRODUCTS and size > small_enough:
+    while products < _MAX_PRODUCTS and size > small_enough:
         products += 1
         _times_hessian(rows, hessian, direction, rise_of_direction, product)
         length = size / np.dot(direction, product)
@@ -259,7 +259,7 @@ def fit_sparse(rows, sides, settings, w, odds, buffers):  # type: ignore[no-unty
         for e in range(indptr[i], indptr[i + 1]):
             odds[i] += data[e] * w[local[e]]
     decrement, total = np.inf, 0
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_STEPS):
         loss = row_terms(odds, n_left, weight, residuals, curvatures)
         _gradient_and_diagonal(rows, (residuals, curvatures), w, gradient, diagonal)
         if not intercept:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from dubito._numerics.row_chunks import row_chunks
 from dubito.dichotomies._kernels.gaussian_naive_bayes import ALL_ROWS
 from dubito.dichotomies._kernels.leaf_order import node_spans
 from dubito.dichotomies._kernels.tree_paths import child_indices
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 _SMALLEST_ALPHA = 1e-10
 
 #: Number of rows that are converted between sparse and dense at a time.
-_BLOCK = 1024
+_CHUNK_ROWS = 1024
 
 
 @dataclass(frozen=True)
@@ -48,10 +49,10 @@ class CountNodes:
 
     def scores(self, X: Any) -> FloatArray:
         """Return the log-odds of the right side, (n, K-1)."""
-        from dubito.dichotomies._kernels.multinomial_naive_bayes_compiled import count_scores  # noqa: PLC0415
+        from dubito.dichotomies._kernels.multinomial_naive_bayes_compiled import count_scores  # noqa: PLC0415 - loads numba
 
         out = np.empty((X.shape[0], len(self.constant)))
-        for rows in _blocks(X):
+        for rows in row_chunks(X.shape[0], 1, _CHUNK_ROWS):
             block = X[rows].toarray() if sparse.issparse(X) else np.ascontiguousarray(X[rows])
             count_scores(block, (self.coef, self.constant), out[rows])
         return out
@@ -62,11 +63,11 @@ class SparseCountNodes:
     r"""As `CountNodes`, for features that most nodes do not have.
 
     A row x has the log-odds :math:`c_t+f_t\sum_jx_j+\sum_jx_jg_{tj}`. The last sum is over the
-    features present at the node: entries ``first[j]:last[j]`` are the nodes of feature j.
+    features present at the node: entries ``start[j]:stop[j]`` are the nodes of feature j.
 
     Attributes
     ----------
-    first, last : ndarray of int, shape (n_features,)
+    start, stop : ndarray of int, shape (n_features,)
         Start and end of the entries of each feature.
     node, value : ndarray
         Node of each entry, and the log-ratio of the smoothed counts.
@@ -76,8 +77,8 @@ class SparseCountNodes:
         Log-odds of the sample weights of the sides.
     """
 
-    first: IntArray
-    last: IntArray
+    start: IntArray
+    stop: IntArray
     node: npt.NDArray[np.int32]
     value: FloatArray
     factor: FloatArray
@@ -85,12 +86,12 @@ class SparseCountNodes:
 
     def scores(self, X: Any) -> FloatArray:
         """Return the log-odds of the right side, (n, K-1)."""
-        from dubito.dichotomies._kernels.multinomial_naive_bayes_compiled import sparse_count_scores  # noqa: PLC0415
+        from dubito.dichotomies._kernels.multinomial_naive_bayes_compiled import sparse_count_scores  # noqa: PLC0415 - loads numba
 
         out = np.empty((X.shape[0], len(self.constant)))
-        entries = (self.first, self.last), (self.node, self.value)
+        entries = (self.start, self.stop), (self.node, self.value)
         model = *entries, self.factor, self.constant
-        for rows in _blocks(X):
+        for rows in row_chunks(X.shape[0], 1, _CHUNK_ROWS):
             block = sparse.csr_array(X[rows])
             sparse_count_scores((block.data, block.indices, block.indptr), model, out[rows])
         return out
@@ -99,7 +100,7 @@ class SparseCountNodes:
 def fit_multinomial_nodes(
     X: Any,
     weight: FloatArray,
-    offset: IntArray,
+    leaf_start: IntArray,
     tree: DichotomyTree,
     *,
     alpha: FloatArray,
@@ -112,7 +113,7 @@ def fit_multinomial_nodes(
     ----------
     X : ndarray or CSR array, shape (n, n_features)
         Rows in leaf order, no value negative.
-    weight, offset, tree, n_folds
+    weight, leaf_start, tree, n_folds
         As for `fit_gaussian_nodes`.
     alpha : ndarray, shape (n_features,)
         Smoothing counts, as `smoothing_counts` returns them.
@@ -126,8 +127,8 @@ def fit_multinomial_nodes(
     out_of_fold : ndarray
         Out-of-fold scores, packed; empty without folds.
     """
-    fit = _fit_sparse if sparse.issparse(X) else _fit_dense
-    return fit((X, weight), offset, tree, (alpha, fit_prior), n_folds)
+    fit = _fit_sparse_counts if sparse.issparse(X) else _fit_dense_counts
+    return fit((X, weight), leaf_start, tree, (alpha, fit_prior), n_folds)
 
 
 def smoothing_counts(alpha: Any, n_features: int, *, force_alpha: bool) -> FloatArray:
@@ -142,31 +143,35 @@ def smoothing_counts(alpha: Any, n_features: int, *, force_alpha: bool) -> Float
     return counts
 
 
-def _fit_dense(
-    rows: Rows, offset: IntArray, tree: DichotomyTree, options: Options, n_folds: int
+def _fit_dense_counts(
+    rows: Rows, leaf_start: IntArray, tree: DichotomyTree, options: Options, n_folds: int
 ) -> tuple[CountNodes, FloatArray]:
-    from dubito.dichotomies._kernels.multinomial_naive_bayes_compiled import count_out_of_fold  # noqa: PLC0415
+    from dubito.dichotomies._kernels.multinomial_naive_bayes_compiled import count_out_of_fold  # noqa: PLC0415 - loads numba
 
     rows = np.ascontiguousarray(rows[0]), rows[1]
-    model = _contrasts(rows, offset, tree, options, without=ALL_ROWS)
+    model = _contrasts(rows, leaf_start, tree, options, without=ALL_ROWS)
     if not n_folds:
         return model, np.empty(0)
-    spans = node_spans(offset, tree)
-    ptr = spans.packed()
-    out_of_fold = np.empty(ptr[-1])
+    spans = node_spans(leaf_start, tree)
+    start = spans.packed_start()
+    out_of_fold = np.empty(start[-1])
     for fold in range(n_folds):
-        part = _contrasts(rows, offset, tree, options, without=(n_folds, fold))
+        part = _contrasts(rows, leaf_start, tree, options, without=(n_folds, fold))
         parameters = part.coef, part.constant
-        count_out_of_fold(rows[0], (spans.first, ptr), (n_folds, fold), parameters, out_of_fold)
+        count_out_of_fold(rows[0], (spans.start, start), (n_folds, fold), parameters, out_of_fold)
     out_of_fold[np.repeat(spans.has_single_row, spans.sizes)] = np.nan
     return model, out_of_fold
 
 
 def _contrasts(
-    rows: Rows, offset: IntArray, tree: DichotomyTree, options: Options, without: tuple[int, int]
+    rows: Rows,
+    leaf_start: IntArray,
+    tree: DichotomyTree,
+    options: Options,
+    without: tuple[int, int],
 ) -> CountNodes:
     """Return the coefficients fitted to all rows except those of a fold."""
-    from dubito.dichotomies._kernels.multinomial_naive_bayes_compiled import (  # noqa: PLC0415
+    from dubito.dichotomies._kernels.multinomial_naive_bayes_compiled import (  # noqa: PLC0415 - loads numba
         add_up_counts,
         class_counts,
         count_contrasts,
@@ -174,19 +179,19 @@ def _contrasts(
 
     alpha, fit_prior = options
     left, right = children = child_indices(tree.left, tree.right, np.arange(tree.n_classes))
-    n_nodes_and_leaves = 2 * len(offset) - 3
+    n_nodes_and_leaves = 2 * len(leaf_start) - 3
     total, counts = np.empty(n_nodes_and_leaves), np.empty((n_nodes_and_leaves, len(alpha)))
-    class_counts(rows, offset, without, (total, counts))
+    class_counts(rows, leaf_start, without, (total, counts))
     add_up_counts(left, right, (total, counts))
     coef = np.empty((tree.n_nodes, len(alpha)))
     count_contrasts(children, counts, alpha, coef)
     return CountNodes(coef, _prior_odds(total[left], total[right], fit_prior=fit_prior))
 
 
-def _fit_sparse(
-    rows: Rows, offset: IntArray, tree: DichotomyTree, options: Options, n_folds: int
+def _fit_sparse_counts(
+    rows: Rows, leaf_start: IntArray, tree: DichotomyTree, options: Options, n_folds: int
 ) -> tuple[SparseCountNodes, FloatArray]:
-    from dubito.dichotomies._kernels.multinomial_naive_bayes_compiled import (  # noqa: PLC0415
+    from dubito.dichotomies._kernels.multinomial_naive_bayes_compiled import (  # noqa: PLC0415 - loads numba
         entries_of_features,
         sparse_count_contrasts,
         sparse_count_out_of_fold,
@@ -195,21 +200,23 @@ def _fit_sparse(
     X, weight = sparse.csr_array(rows[0]), rows[1]
     alpha, fit_prior = options
     csr = X.data, X.indices, X.indptr
-    spans = node_spans(offset, tree)
+    spans = node_spans(leaf_start, tree)
     nodes = tuple(spans)
-    first, last = np.empty((2, len(alpha)), dtype=np.intp)
-    n_entries = entries_of_features(csr, nodes, first, last)
+    entry_start, entry_stop = np.empty((2, len(alpha)), dtype=np.intp)
+    n_entries = entries_of_features(csr, nodes, entry_start, entry_stop)
     node, value = np.empty(n_entries, dtype=np.int32), np.empty(n_entries)
     factor, sides = np.empty(tree.n_nodes), np.empty((2, tree.n_nodes))
-    entries = first.copy(), node, value
+    entries = entry_start.copy(), node, value
     sparse_count_contrasts((csr, weight), nodes, alpha, entries, (factor, sides))
     constant = _prior_odds(*sides, fit_prior=fit_prior)
-    model = SparseCountNodes(first, last, node, value, factor, constant)
+    model = SparseCountNodes(entry_start, entry_stop, node, value, factor, constant)
     if not n_folds:
         return model, np.empty(0)
-    ptr = spans.packed()
-    out_of_fold = np.empty(ptr[-1])
-    sparse_count_out_of_fold((csr, weight), (*nodes, ptr), alpha, (n_folds, fit_prior), out_of_fold)
+    start = spans.packed_start()
+    out_of_fold = np.empty(start[-1])
+    sparse_count_out_of_fold(
+        (csr, weight), (*nodes, start), alpha, (n_folds, fit_prior), out_of_fold
+    )
     return model, out_of_fold
 
 
@@ -218,7 +225,3 @@ def _prior_odds(left: FloatArray, right: FloatArray, *, fit_prior: bool) -> Floa
         return np.zeros(len(left))
     with np.errstate(divide="ignore", invalid="ignore"):  # sides without rows outside the fold
         return np.log(right) - np.log(left)
-
-
-def _blocks(X: Any) -> list[slice]:
-    return [slice(first, first + _BLOCK) for first in range(0, X.shape[0], _BLOCK)]

@@ -18,21 +18,21 @@ from dubito._numerics.vector_math_compiled import dot
 from dubito.dichotomies._kernels.sparse_scores_compiled import add_products
 
 #: Rows scored together, while a node's coefficients are in the processor's cache.
-_ROWS = 16
+_ROWS_AT_ONCE = 16
 
 
 @compiled()
-def class_counts(rows, offset, without, sums):  # type: ignore[no-untyped-def]
+def class_counts(rows, leaf_start, without, sums):  # type: ignore[no-untyped-def]
     """Write the sample weight and the weighted sums of features of each leaf's rows."""
     X, weight = rows
     total, counts = sums
     n_folds, fold = without
-    n_nodes = len(offset) - 2
+    n_nodes = len(leaf_start) - 2
     for leaf in range(n_nodes + 1):
         at = n_nodes + leaf
         total[at] = 0.0
         counts[at] = 0.0
-        for i in range(offset[leaf], offset[leaf + 1]):
+        for i in range(leaf_start[leaf], leaf_start[leaf + 1]):
             if i % n_folds != fold:
                 total[at] += weight[i]
                 for j in range(X.shape[1]):
@@ -73,54 +73,54 @@ def count_scores(X, model, out):  # type: ignore[no-untyped-def]
     """Write the log-odds of the right side at every node, (n, K-1)."""
     coef, constant = model
     n = len(X)
-    rows = np.empty((_ROWS, X.shape[1]))
-    for first in range(0, n, _ROWS):
-        count = min(_ROWS, n - first)
-        rows[:count] = X[first : first + count]
+    rows = np.empty((_ROWS_AT_ONCE, X.shape[1]))
+    for start in range(0, n, _ROWS_AT_ONCE):
+        count = min(_ROWS_AT_ONCE, n - start)
+        rows[:count] = X[start : start + count]
         for t in range(len(constant)):
             for i in range(count):
-                out[first + i, t] = constant[t] + dot(rows[i], coef[t])
+                out[start + i, t] = constant[t] + dot(rows[i], coef[t])
 
 
 @compiled()
 def count_out_of_fold(X, nodes, fold, model, out):  # type: ignore[no-untyped-def]
     """Write the log-odds of the rows of one fold, each at the nodes of its own path."""
-    begin, ptr = nodes
+    start, out_start = nodes
     n_folds, remainder = fold
     coef, constant = model
     row = np.empty(X.shape[1])
-    for t in range(len(begin)):
-        for k in range((remainder - begin[t]) % n_folds, ptr[t + 1] - ptr[t], n_folds):
-            row[:] = X[begin[t] + k]
-            out[ptr[t] + k] = constant[t] + dot(row, coef[t])
+    for t in range(len(start)):
+        for k in range((remainder - start[t]) % n_folds, out_start[t + 1] - out_start[t], n_folds):
+            row[:] = X[start[t] + k]
+            out[out_start[t] + k] = constant[t] + dot(row, coef[t])
 
 
 @compiled()
-def entries_of_features(csr, nodes, first, last):  # type: ignore[no-untyped-def]
+def entries_of_features(csr, nodes, entry_start, entry_stop):  # type: ignore[no-untyped-def]
     """Write the start and the end of the entries of each feature; return the number of entries.
 
     A feature has an entry for each node in whose rows it occurs. Features are in the order in
     which they occur in the rows: those that occur together are then close in memory.
     """
     _, indices, indptr = csr
-    begin, _, end = nodes
-    last_node = np.full(len(first), -1)
-    first[:] = 0
-    last[:] = 0
-    for t in range(len(begin)):
-        for q in range(indptr[begin[t]], indptr[end[t]]):
+    start, _, stop = nodes
+    last_node = np.full(len(entry_start), -1)
+    entry_start[:] = 0
+    entry_stop[:] = 0
+    for t in range(len(start)):
+        for q in range(indptr[start[t]], indptr[stop[t]]):
             j = indices[q]
             if last_node[j] != t:
                 last_node[j] = t
-                last[j] += 1
+                entry_stop[j] += 1
     n_entries = 0
     for q in range(len(indices)):
         j = indices[q]
         if last_node[j] >= 0:
             last_node[j] = -1
-            first[j] = n_entries
-            n_entries += last[j]
-            last[j] = n_entries
+            entry_start[j] = n_entries
+            n_entries += entry_stop[j]
+            entry_stop[j] = n_entries
     return n_entries
 
 
@@ -132,17 +132,17 @@ def sparse_count_contrasts(rows, nodes, alpha, entries, of_nodes):  # type: igno
     `of_nodes` are log(S_left / S_right), and the sample weights of the two sides.
     """
     (data, indices, indptr), weight = rows
-    begin, middle, end = nodes
+    start, split, stop = nodes
     cursor, node, value = entries
     factor, sides = of_nodes
     sides[:] = 0.0
     counts = np.zeros((len(alpha), 2))
     present, last_node = np.empty(len(alpha), dtype=np.int64), np.full(len(alpha), -1)
     prior = alpha.sum()
-    for t in range(len(begin)):
+    for t in range(len(start)):
         n_present = 0
-        for i in range(begin[t], end[t]):
-            side = 1 if i >= middle[t] else 0
+        for i in range(start[t], stop[t]):
+            side = 1 if i >= split[t] else 0
             sides[side, t] += weight[i]
             for q in range(indptr[i], indptr[i + 1]):
                 j = indices[q]
@@ -167,8 +167,8 @@ def sparse_count_contrasts(rows, nodes, alpha, entries, of_nodes):  # type: igno
 def sparse_count_scores(csr, model, out):  # type: ignore[no-untyped-def]
     """Write the log-odds of the right side at every node, (n, K-1)."""
     data, indices, indptr = csr
-    (first, last), (node, value), factor, constant = model
-    entries = (first, last, node, value)
+    (start, stop), (node, value), factor, constant = model
+    entries = (start, stop, node, value)
     for i in range(len(out)):
         row, columns = data[indptr[i] : indptr[i + 1]], indices[indptr[i] : indptr[i + 1]]
         total = 0.0  # in double precision, unlike row.sum()
@@ -186,16 +186,16 @@ def sparse_count_out_of_fold(rows, nodes, alpha, options, out):  # type: ignore[
     `options` are the number of folds and whether the weight of the sides is their prior. Counts
     are kept for each fold: those of the other folds are a sum, not a difference that cancels.
     """
-    begin, middle, end, ptr = nodes
+    start, split, stop, out_start = nodes
     n_folds, fit_prior = options
     counts, total = np.zeros((len(alpha), 2, n_folds)), np.empty((2, n_folds))
     fold_terms = np.empty((4, n_folds))
     present, last_node = np.empty(len(alpha), dtype=np.int64), np.full(len(alpha), -1)
-    for t in range(len(begin)):
-        if middle[t] - begin[t] < 2 or end[t] - middle[t] < 2:
-            out[ptr[t] : ptr[t + 1]] = np.nan
+    for t in range(len(start)):
+        if split[t] - start[t] < 2 or stop[t] - split[t] < 2:
+            out[out_start[t] : out_start[t + 1]] = np.nan
             continue
-        span = begin[t], middle[t], end[t]
+        span = start[t], split[t], stop[t]
         n_present = _count_folds(rows, span, (counts, total), (present, last_node, t))
         features = present[:n_present]
         _to_log_ratios(features, counts, alpha, fold_terms)
@@ -204,7 +204,10 @@ def sparse_count_out_of_fold(rows, nodes, alpha, options, out):  # type: ignore[
             fold_terms[2, f] = odds if fit_prior else 0.0
             fold_terms[3, f] = np.log(fold_terms[0, f]) - np.log(fold_terms[1, f])
         _score_folds(
-            rows[0], span, (counts, fold_terms[2], fold_terms[3]), out[ptr[t] : ptr[t + 1]]
+            rows[0],
+            span,
+            (counts, fold_terms[2], fold_terms[3]),
+            out[out_start[t] : out_start[t + 1]],
         )
         for j in features:
             counts[j] = 0.0
@@ -218,13 +221,13 @@ def _count_folds(rows, span, sums, features):  # type: ignore[no-untyped-def]
     and the node.
     """
     (data, indices, indptr), weight = rows
-    begin, middle, end = span
+    start, split, stop = span
     counts, total = sums
     present, last_node, t = features
     total[:] = 0.0
     n_present = 0
-    for i in range(begin, end):
-        side, fold = 1 if i >= middle else 0, i % total.shape[1]
+    for i in range(start, stop):
+        side, fold = 1 if i >= split else 0, i % total.shape[1]
         total[side, fold] += weight[i]
         for q in range(indptr[i], indptr[i + 1]):
             j = indices[q]
@@ -260,14 +263,14 @@ def _to_log_ratios(features, counts, alpha, fold_terms):  # type: ignore[no-unty
 def _score_folds(csr, span, model, out):  # type: ignore[no-untyped-def]
     """Write the log-odds of a node's rows, each by the model fitted without its fold."""
     data, indices, indptr = csr
-    begin, _, end = span
+    start, _, stop = span
     ratios, constant, factor = model
-    for i in range(begin, end):
+    for i in range(start, stop):
         fold = i % len(constant)
         score = constant[fold]
         for q in range(indptr[i], indptr[i + 1]):
             score += data[q] * (ratios[indices[q], 0, fold] + factor[fold])
-        out[i - begin] = score
+        out[i - start] = score
 
 
 @compiled()

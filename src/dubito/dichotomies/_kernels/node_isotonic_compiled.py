@@ -22,48 +22,48 @@ if TYPE_CHECKING:
     from dubito.dichotomies._kernels.node_sigmoids_compiled import PackedRows
 
 #: Rows looked up together, node by node, so that the node's table stays in the processor's cache.
-_BLOCK_ROWS = 64
+_ROWS_AT_ONCE = 64
 
 
 @compiled()
 def pool_ties_of_nodes(packed: PackedRows) -> tuple[FloatArray, IntArray]:
     """Return the distinct scores of each node, ascending, with the weights of both sides.
 
-    Columns ``ptr[t]:ptr[t] + count[t]`` of the first result are those of node t: scores, successes
-    (weight of the right side), failures. An uncalibrated node has none. The second result is
-    `count`.
+    Columns ``start[t]:start[t] + count[t]`` of the first result are those of node t: scores,
+    successes (weight of the right side), failures. An uncalibrated node has none. The second result
+    is `count`.
     """
-    scores, ptr, n_left, weight, first = packed
+    scores, start, n_left, weight, weight_start = packed
     pools = np.zeros((3, len(scores)))
     count = np.zeros(len(n_left), np.int64)
     for t in range(len(n_left)):
-        score = scores[ptr[t] : ptr[t + 1]]
+        score = scores[start[t] : start[t + 1]]
         if np.isnan(score).any():
             continue
-        last = ptr[t] - 1
+        last = start[t] - 1
         for i in np.argsort(score):
-            if last < ptr[t] or score[i] > pools[0, last]:
+            if last < start[t] or score[i] > pools[0, last]:
                 last += 1
                 pools[0, last] = score[i]
-            pools[1 if i >= n_left[t] else 2, last] += weight[first[t] + i]
-        count[t] = last + 1 - ptr[t]
+            pools[1 if i >= n_left[t] else 2, last] += weight[weight_start[t] + i]
+        count[t] = last + 1 - start[t]
     return pools, count
 
 
 @compiled()
 def isotonic_knots(
-    pools: FloatArray, ptr: IntArray, count: IntArray, smoothing: float
+    pools: FloatArray, start: IntArray, count: IntArray, smoothing: float
 ) -> tuple[FloatArray, IntArray]:
     """Return the isotonic fit of each node as knots and values, (2, all), and their numbers.
 
-    Columns ``ptr[t]:ptr[t] + used[t]`` are those of node t: both ends of each block, since the
+    Columns ``start[t]:start[t] + used[t]`` are those of node t: both ends of each block, since the
     value is constant between them. `smoothing` is a success added to the first score of a node and
     a failure added to its last.
     """
     knots = np.empty((2, pools.shape[1]))
     used = np.zeros(len(count), np.int64)
     for t in range(len(count)):
-        low, m = ptr[t], count[t]
+        low, m = start[t], count[t]
         if m == 0:
             continue
         k, r = pools[1, low : low + m].copy(), pools[2, low : low + m].copy()
@@ -122,11 +122,11 @@ def isotonic_log_odds(
     """
     n, n_nodes = scores.shape
     out = np.empty((n, n_nodes))
-    for row in range(0, n, _BLOCK_ROWS):
+    for row in range(0, n, _ROWS_AT_ONCE):
         for t in range(n_nodes):
             own_knots = knots[0, start[t] : start[t + 1]]
             values = knots[1, start[t] : start[t + 1]]
-            for i in range(row, min(row + _BLOCK_ROWS, n)):
+            for i in range(row, min(row + _ROWS_AT_ONCE, n)):
                 score = min(max(scores[i, t], -LARGEST), LARGEST)
                 if len(own_knots) > 0:
                     value = _interpolate(score, own_knots, values)
@@ -148,12 +148,12 @@ def step_bounds(
     """
     n, n_nodes = scores.shape
     lower, upper = np.zeros((n, n_nodes)), np.ones((n, n_nodes))
-    for row in range(0, n, _BLOCK_ROWS):
+    for row in range(0, n, _ROWS_AT_ONCE):
         for t in range(n_nodes):
             own_knots = knots[start[t] : start[t + 1]]
             if len(own_knots) == 0:
                 continue
-            for i in range(row, min(row + _BLOCK_ROWS, n)):
+            for i in range(row, min(row + _ROWS_AT_ONCE, n)):
                 below = _number_below(own_knots, scores[i, t])
                 is_knot = below < len(own_knots) and own_knots[below] == scores[i, t]
                 step = start[t] + t + below

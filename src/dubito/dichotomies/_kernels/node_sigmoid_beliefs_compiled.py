@@ -25,8 +25,8 @@ from dubito._numerics.jit import compiled
 from dubito._numerics.logistic_profile_compiled import in_axes, profile, slope_reach
 from dubito._numerics.vector_math_compiled import exp_buffers
 from dubito.dichotomies._kernels.node_sigmoid_tables_compiled import (
-    BLOCK_ROWS,
     CHECKS,
+    ROWS_AT_ONCE,
     chebyshev,
     clenshaw,
     find_panel,
@@ -250,6 +250,7 @@ def tabulate_beliefs(
     curve = (_with_least(rows, sums, best), best, exp_buffers(rows.shape[1]))
     quarter = 0.25 * np.pi
     stack = [(quarter, 2 * quarter), (0.0, quarter), (-quarter, 0.0), (-2 * quarter, -quarter)]
+    # Empty lists whose type of items numba can infer.
     edges, panels = [0.0 for _ in range(0)], [np.empty((2, 0)) for _ in range(0)]
     if constant:  # all scores are equal, of angle 0
         stack.clear()
@@ -285,12 +286,12 @@ def sigmoid_bounds(
     start, series = tables[0], tables[3]
     n, n_nodes = scores.shape
     lower, upper = np.zeros((n, n_nodes)), np.ones((n, n_nodes))
-    for row in range(0, n, BLOCK_ROWS):
+    for row in range(0, n, ROWS_AT_ONCE):
         for t in range(n_nodes):
             if start[t] == start[t + 1]:
                 continue
             slope, intercept = coef[t, 2], coef[t, 3]
-            for i in range(row, min(row + BLOCK_ROWS, n)):
+            for i in range(row, min(row + ROWS_AT_ONCE, n)):
                 x = standardised_score(scores[i, t], coef[t])
                 theta = sigmoid(intercept + slope * x if slope != 0.0 else intercept)
                 _, panel, u = find_panel(x, t, tables)

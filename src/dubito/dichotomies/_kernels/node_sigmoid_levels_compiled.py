@@ -15,8 +15,8 @@ import numpy as np
 from dubito._numerics.jit import compiled
 from dubito._numerics.logistic_level_compiled import level_ends
 from dubito.dichotomies._kernels.node_sigmoid_tables_compiled import (
-    BLOCK_ROWS,
     CHECKS,
+    ROWS_AT_ONCE,
     chebyshev,
     clenshaw,
     find_panel,
@@ -157,11 +157,11 @@ def sigmoid_level_bounds(
     start, _, edges, series = tables
     n, n_nodes = scores.shape
     lower, upper = np.zeros((n, n_nodes)), np.ones((n, n_nodes))
-    for row in range(0, n, BLOCK_ROWS):
+    for row in range(0, n, ROWS_AT_ONCE):
         for t in range(n_nodes):
             if start[t] == start[t + 1]:
                 continue
-            for i in range(row, min(row + BLOCK_ROWS, n)):
+            for i in range(row, min(row + ROWS_AT_ONCE, n)):
                 x = standardised_score(scores[i, t], coef[t])
                 psi, panel, u = find_panel(x, t, tables)
                 low, high = _hull(series[panel], u)

@@ -5,9 +5,10 @@ There numpy fits any number of coefficients, with sign constraints, and does not
 two coefficients are written out, since thousands of small fits would spend their time in calls of
 numpy.
 
-**Packed rows.** The rows of node t are ``ptr[t]:ptr[t + 1]`` of the packed scores; those of its
-right side, the event, begin at ``ptr[t] + n_left[t]``, and their weights at ``weight[first[t]]``.
-A node whose scores contain nan, or that has no rows, is left uncalibrated.
+**Packed rows.** The rows of node t are ``start[t]:start[t + 1]`` of the packed scores; those of its
+right side, the event, begin at ``start[t] + n_left[t]``; the weights of node t begin at
+``weight[weight_start[t]]``. A node whose scores contain nan, or that has no rows, is left
+uncalibrated.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from dubito._numerics.vector_math_compiled import (
 if TYPE_CHECKING:
     from dubito._typing import FloatArray, IntArray
 
-    #: Scores, ptr, n_left, weight, first.
+    #: Scores, start, n_left, weight, weight_start.
     PackedRows: TypeAlias = tuple[FloatArray, IntArray, IntArray, FloatArray, IntArray]
     #: Sums of the rows' targets, and of their targets times x.
     TargetSums: TypeAlias = tuple[float, float]
@@ -164,14 +165,14 @@ def fit_sigmoids(packed: PackedRows, sides: FloatArray) -> FloatArray:
     slope (s - centre) / scale + intercept; an uncalibrated node has the identity. The
     gradient, the certificate of the fit, is its largest component per unit of sample weight.
     """
-    scores, ptr, n_left, weight, first = packed
+    scores, start, n_left, weight, weight_start = packed
     n_nodes = len(n_left)
     out = np.empty((n_nodes, 5))
-    longest = np.diff(ptr).max() if n_nodes > 0 else 0
+    longest = np.diff(start).max() if n_nodes > 0 else 0
     buffer, buffers = np.empty(longest), exp_buffers(longest)
     for t in range(n_nodes):
-        n = ptr[t + 1] - ptr[t]
-        score, w = scores[ptr[t] : ptr[t + 1]], weight[first[t] : first[t] + n]
+        n = start[t + 1] - start[t]
+        score, w = scores[start[t] : start[t + 1]], weight[weight_start[t] : weight_start[t] + n]
         out[t] = 0.0, 1.0, 1.0, 0.0, 0.0
         if n > 0 and not np.isnan(score).any():
             x = buffer[:n]

@@ -1,6 +1,6 @@
 """Log-odds of sparse rows at all nodes, from sparse coefficients stored by column.
 
-Entries ``first[j]:last[j]`` of `nodes` and `values` are the nodes that have a coefficient for
+Entries ``start[j]:stop[j]`` of `nodes` and `values` are the nodes that have a coefficient for
 column j, and these coefficients. Only those of columns in the row are read.
 """
 
@@ -12,9 +12,9 @@ from dubito._numerics.jit import compiled
 
 
 @compiled()
-def sparse_scores(indptr, indices, data, starts, nodes, weights, intercept, out):  # type: ignore[no-untyped-def] # noqa: PLR0917
+def sparse_scores(indptr, indices, data, coef_indptr, nodes, weights, intercept, out):  # type: ignore[no-untyped-def] # noqa: PLR0917
     """Write intercept plus products of every row and node; rows and coefficients as in CSR."""
-    entries = (starts[:-1], starts[1:], nodes, weights)
+    entries = (coef_indptr[:-1], coef_indptr[1:], nodes, weights)
     for i in range(len(out)):
         out[i] = intercept
         add_products(
@@ -25,10 +25,10 @@ def sparse_scores(indptr, indices, data, starts, nodes, weights, intercept, out)
 @compiled()
 def add_products(columns, row, entries, scores):  # type: ignore[no-untyped-def]
     """Add the products of one sparse row and the coefficients of each node."""
-    first, last, nodes, values = entries
+    start, stop, nodes, values = entries
     for e in range(len(columns)):
         x = np.float64(row[e])
-        for q in range(first[columns[e]], last[columns[e]]):
+        for q in range(start[columns[e]], stop[columns[e]]):
             scores[nodes[q]] += x * values[q]
 
 

@@ -41,7 +41,7 @@ def log_class_proba(
     >>> np.exp(log_class_proba(np.array([[0.0, np.log(3)]]), left, right, order))
     array([[0.125, 0.5  , 0.375]])
     """
-    from dubito.dichotomies._kernels.tree_paths_compiled import log_proba_of_rows  # noqa: PLC0415 - slow
+    from dubito.dichotomies._kernels.tree_paths_compiled import log_proba_of_rows  # noqa: PLC0415 - loads numba
 
     out = np.empty((len(odds), len(order)))
     log_proba_of_rows(np.ascontiguousarray(odds), *child_indices(left, right, order), out)
@@ -55,7 +55,7 @@ def class_proba(
 
     Products take about two thirds of the time of `log_class_proba`; rows sum to 1 up to rounding.
     """
-    from dubito.dichotomies._kernels.tree_paths_compiled import proba_of_rows  # noqa: PLC0415
+    from dubito.dichotomies._kernels.tree_paths_compiled import proba_of_rows  # noqa: PLC0415 - loads numba
 
     out = np.empty((len(odds), len(order)))
     proba_of_rows(np.ascontiguousarray(odds), *child_indices(left, right, order), out)
@@ -72,7 +72,7 @@ def class_bounds(
     path contains every node at most once. Products that underflow are rounded outwards, so an upper
     bound is 0 only for an impossible class.
     """
-    from dubito.dichotomies._kernels.tree_paths_compiled import bounds_of_rows  # noqa: PLC0415
+    from dubito.dichotomies._kernels.tree_paths_compiled import bounds_of_rows  # noqa: PLC0415 - loads numba
 
     shape = (len(lower), len(order))
     class_lower, class_upper = np.empty(shape), np.empty(shape)
@@ -105,7 +105,7 @@ def maximal_classes(
     Where a common edge may have probability 0 the ratio decides, and an impossible class (an upper
     bound of 0 on its path) is dominated by all possible ones.
     """
-    from dubito.dichotomies._kernels.tree_paths_compiled import maximal_of_rows  # noqa: PLC0415
+    from dubito.dichotomies._kernels.tree_paths_compiled import maximal_of_rows  # noqa: PLC0415 - loads numba
 
     out = np.empty((len(lower), len(order)), dtype=np.bool_)
     given = np.ascontiguousarray(lower), np.ascontiguousarray(upper)
@@ -115,7 +115,7 @@ def maximal_classes(
 
 def group_sums(proba: FloatArray, group: IntArray) -> FloatArray:
     """Return the sums of the columns of each group, (n, groups); `group` numbers them from 0."""
-    from dubito.dichotomies._kernels.tree_paths_compiled import group_sums_of_rows  # noqa: PLC0415
+    from dubito.dichotomies._kernels.tree_paths_compiled import group_sums_of_rows  # noqa: PLC0415 - loads numba
 
     out = np.empty((len(proba), int(group.max()) + 1))
     group_sums_of_rows(np.ascontiguousarray(proba), group.astype(np.uintp), out)

@@ -65,13 +65,14 @@ def proba_of_rows(odds, left, right, out):  # type: ignore[no-untyped-def]
 def _log_sigmoids(odds, to_left, to_right, power, power_bits):  # type: ignore[no-untyped-def]
     """Write the log-probabilities of both sides, without cancellation or overflow."""
     n_nodes = len(odds)
+    exponent, ratio = to_right, to_left  # used as buffers until the results replace them
     for t in range(n_nodes):
         z = odds[t]
-        to_left[t] = -z if z >= 0.0 else z
-    to_right[:] = to_left
-    exp_in_place(to_left, power, power_bits)
+        ratio[t] = -z if z >= 0.0 else z
+    exponent[:] = ratio
+    exp_in_place(ratio, power, power_bits)
     for t in range(n_nodes):
-        common = log_one_plus(to_left[t]) if to_right[t] > _LOWEST_EXPONENT else 0.0
+        common = log_one_plus(ratio[t]) if exponent[t] > _LOWEST_EXPONENT else 0.0
         z = odds[t]
         to_left[t] = (0.0 if z <= 0.0 else -z) - common
         to_right[t] = (0.0 if z >= 0.0 else z) - common  # noqa: FURB136
@@ -81,15 +82,16 @@ def _log_sigmoids(odds, to_left, to_right, power, power_bits):  # type: ignore[n
 def _sigmoids(odds, to_left, to_right, power, power_bits):  # type: ignore[no-untyped-def]
     """Write the probabilities of both sides, the smaller one without cancellation."""
     n_nodes = len(odds)
+    exponent, ratio = to_right, to_left  # used as buffers until the results replace them
     for t in range(n_nodes):
         z = odds[t]
-        to_left[t] = -z if z >= 0.0 else z
-    to_right[:] = to_left
-    exp_in_place(to_left, power, power_bits)
+        ratio[t] = -z if z >= 0.0 else z
+    exponent[:] = ratio
+    exp_in_place(ratio, power, power_bits)
     for t in range(n_nodes):
-        ratio = to_left[t] if to_right[t] > _LOWEST_EXPONENT else 0.0
-        larger = 1.0 / (1.0 + ratio)
-        smaller = ratio * larger
+        odds_ratio = ratio[t] if exponent[t] > _LOWEST_EXPONENT else 0.0
+        larger = 1.0 / (1.0 + odds_ratio)
+        smaller = odds_ratio * larger
         z = odds[t]
         to_left[t] = smaller if z > 0.0 else (larger if z <= 0.0 else z)
         to_right[t] = larger if z > 0.0 else smaller

@@ -28,7 +28,8 @@ _GAP_ROUNDING = 1e-14
 #: Rounds of coordinate descent and Newton steps, after which the gap is returned as it is.
 _MAX_PASSES = 60
 
-#: Up to this many free coordinates, bounds become active one at a time: robust, and cheap here.
+#: With more free coordinates than this a step beyond the box is clipped to it, if f decreases;
+#: with fewer it stops at the first bound, which is robust, and cheap for few.
 _FEW_FREE = 16
 
 

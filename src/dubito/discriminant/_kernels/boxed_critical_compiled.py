@@ -101,7 +101,7 @@ def _critical_c(  # noqa: PLR0917
     c, unsettled, budget = 0.0, 0, max_subproblems
     for rank in range(len(mean_energy)):
         a = class_at_rank(mean_energy, order, rank)
-        limit = _limit(classes, buffers, b, c, mean_energy[a], -1.0)
+        limit = _domination_energy(classes, buffers, b, c, mean_energy[a], -1.0)
         if mean_energy[a] >= limit:
             break  # later rivals have no less energy
         if a == b:
@@ -124,14 +124,23 @@ def _critical_c(  # noqa: PLR0917
 
 
 @compiled(inline="always")
-def _limit(  # noqa: PLR0917
-    classes: BoxedGaussians, buffers: RowBuffers, b: int, c: float, other: float, ties: float
+def _domination_energy(  # noqa: PLR0917
+    classes: BoxedGaussians,
+    buffers: RowBuffers,
+    b: int,
+    c: float,
+    scale_energy: float,
+    tie_multiple: float,
 ) -> float:
-    """Return the energy below which a rival dominates b at c, moved by `ties` tolerances."""
+    """Return the energy below which a rival dominates b at c, moved by some tolerances.
+
+    The tolerance of ties is relative to that energy and `scale_energy`; `tie_multiple`, signed, is
+    how many are added.
+    """
     value, gap, _ = nearest_of(classes, buffers, b, c)
-    # Conservative: the sign of `ties` decides on which side the gap is counted.
-    energy = near_energy(classes.table, b, max(value + ties * gap, 0.0))
-    return energy + ties * tie_tolerance(energy, other)
+    # Conservative: the sign of `tie_multiple` decides on which side the gap is counted.
+    energy = near_energy(classes.table, b, max(value + tie_multiple * gap, 0.0))
+    return energy + tie_multiple * tie_tolerance(energy, scale_energy)
 
 
 @compiled()
@@ -149,11 +158,11 @@ def _root(  # noqa: PLR0917
     farthest_of(classes, buffers, a, 1.0, np.inf, 1)
     linear_c, square_c = corner_terms(classes, buffers, a, 1.0)
     centre_energy = far_energy(classes.table, a, buffers.distances[a])
-    c, c_tried, n_subproblems, ties = np.inf, max_c, 0, 1.0
+    c, c_tried, n_subproblems, tie_multiple = np.inf, max_c, 0, 1.0
     for _ in range(_MAX_STEPS):
         lower_c = _root_of_corner(classes, buffers, a, b, linear_c, square_c, low, c_tried)
         if c < np.inf and lower_c >= c:
-            ties *= 10.0  # rounding: the search returned the current corner as a better one
+            tie_multiple *= 10.0  # rounding: the search returned the current corner as a better one
         c = min(c, lower_c)
         c_tried = min(c, max_c)
         if c_tried == np.inf:
@@ -161,10 +170,12 @@ def _root(  # noqa: PLR0917
         # At this c the distance of the current corner equals the target, so a better corner must
         # exceed it by more than rounding.
         target = far_distance(
-            classes.table, a, _limit(classes, buffers, b, c_tried, centre_energy, ties)
+            classes.table,
+            a,
+            _domination_energy(classes, buffers, b, c_tried, centre_energy, tie_multiple),
         )
         target += (
-            ties
+            tie_multiple
             * DISTANCE_ROUNDING
             * largest_distance(classes.table, a, buffers.distances[a], c_tried)
         )
@@ -240,7 +251,7 @@ def _bisect_without_branching(  # noqa: PLR0917
     for _ in range(_BISECTIONS):
         middle = 0.5 * (low + high)
         target = far_distance(
-            classes.table, a, _limit(classes, buffers, b, middle, centre_energy, -1.0)
+            classes.table, a, _domination_energy(classes, buffers, b, middle, centre_energy, -1.0)
         )
         value, bound, _ = farthest_of(classes, buffers, a, middle, target, 1)
         if value < target and bound <= target:

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from dubito._typing import FloatArray
 
 #: Above this cost (matrices times size cubed) the diagonal from the eigenvalue is not improved.
-_MAX_COST = 2e7
+_LARGEST_COST = 2e7
 #: Relative suboptimality at which Newton's method stops.
-_MAX_GAP = 1e-2
+_LARGEST_GAP = 1e-2
 #: Relative increase of the result that covers rounding errors.
 _MARGIN = 1e-9
 
@@ -26,7 +26,7 @@ _MARGIN = 1e-9
 def diagonal_majorants(quads: FloatArray) -> FloatArray:
     """Return u for each symmetric non-negative definite matrix, (S, p) from (S, p, p)."""
     diagonals = np.stack([_by_eigenvalue(quad) for quad in quads])
-    if len(quads) * quads.shape[1] ** 3 <= _MAX_COST:
+    if len(quads) * quads.shape[1] ** 3 <= _LARGEST_COST:
         for quad, diagonal in zip(quads, diagonals, strict=True):
             _reduce_sum(quad, diagonal)
     return diagonals
@@ -53,7 +53,7 @@ def _reduce_sum(quad: FloatArray, diagonal: FloatArray) -> None:
     barrier = float(objective @ u) / len(u)
     for _ in range(40):
         inverse = _inverse(np.diag(u) - correlation)
-        if inverse is None or barrier * len(u) < _MAX_GAP * float(objective @ u):
+        if inverse is None or barrier * len(u) < _LARGEST_GAP * float(objective @ u):
             break
         gradient = objective - barrier * np.diagonal(inverse)
         step = np.linalg.solve(inverse**2 + 1e-12 * np.eye(len(u)), -gradient / barrier)

@@ -63,10 +63,28 @@ class _FactoredCovariance(NamedTuple):
     rank: int
 
 
-class _CovarianceSettings(NamedTuple):
+class CovarianceSettings(NamedTuple):
+    r"""How covariances are estimated.
+
+    Parameters
+    ----------
+    covariance_type : {"tied", "full", "diag", "spherical"}
+    shrinkage : None, "auto" or float in [0, 1]
+        a in :math:`(1-a)S+a\,\mathrm{tr}(S)/q\,I`, S in units of the spread and of the q features
+        that vary. "auto": that of Ledoit and Wolf (2004), sample weights counting rows; for
+        diag the same for diagonal matrices. No effect if spherical.
+    tol : float
+        Eigenvalues not above tol² times the largest are left out. Rounding alone makes some of
+        q machine epsilons times the largest, so this much is left out in any case.
+    unbiased : bool
+        Divide scatters by :math:`n_k-1` and :math:`N-K`, as in `class_moments`; if not, by
+        :math:`n_k` and N.
+    """
+
+    covariance_type: str
     shrinkage: float | str | None
     tol: float
-    unbiased: bool
+    unbiased: bool = True
 
 
 def class_moments(
@@ -74,11 +92,7 @@ def class_moments(
     codes: IntArray,
     n_classes: int,
     weight: FloatArray,
-    *,
-    covariance_type: str,
-    shrinkage: float | str | None,
-    tol: float,
-    unbiased: bool = True,
+    settings: CovarianceSettings,
 ) -> Moments:
     r"""Return the moments of each class from weighted rows; sample weight 2 is the row twice.
 
@@ -96,16 +110,7 @@ def class_moments(
     codes : (n,) class indices, 0 to K - 1
     n_classes : int
     weight : (n,), not negative; rows of weight 0 do not count at all
-    covariance_type : {"tied", "full", "diag", "spherical"}
-    shrinkage : None, "auto" or float in [0, 1]
-        a in :math:`(1-a)S+a\,\mathrm{tr}(S)/q\,I`, S in units of the spread and of the q features
-        that vary. "auto": that of Ledoit and Wolf (2004), sample weights counting rows; for
-        diag the same for diagonal matrices. No effect if spherical.
-    tol : float
-        Eigenvalues not above tol² times the largest are left out. Rounding alone makes some of
-        q machine epsilons times the largest, so this much is left out in any case.
-    unbiased : bool
-        Divide scatters by :math:`n_k-1` and :math:`N-K`, as above; if not, by :math:`n_k` and N.
+    settings : CovarianceSettings
 
     Returns
     -------
@@ -121,9 +126,9 @@ def class_moments(
     means, centred = _centre(X, codes, weight, starts)
     constant = _constant_features(X, starts)
     centred[constant[codes]] = 0.0
-    pooled = _degrees_of_freedom(counts.sum(), n_classes if unbiased else 0)
+    pooled = _degrees_of_freedom(counts.sum(), n_classes if settings.unbiased else 0)
     spread = _pooled_deviation(centred, weight, pooled)
-    freedom = _degrees_of_freedom(counts, 1 if unbiased else 0)
+    freedom = _degrees_of_freedom(counts, 1 if settings.unbiased else 0)
     sample = _Sample(
         _standardise(centred, weight, spread),
         weight,
@@ -131,12 +136,11 @@ def class_moments(
         (freedom == 0) | constant.all(axis=1),
         freedom,
     )
-    settings = _CovarianceSettings(shrinkage, tol, unbiased)
-    if covariance_type == "spherical":
+    if settings.covariance_type == "spherical":
         fitted = _spherical(sample, spread)
-    elif covariance_type == "diag":
+    elif settings.covariance_type == "diag":
         fitted = _diagonal(sample, spread, settings)
-    elif covariance_type == "full":
+    elif settings.covariance_type == "full":
         fitted = _full(sample, spread, settings)
     else:
         fitted = _tied(sample, spread, settings)
@@ -223,12 +227,12 @@ def _standardise(centred: FloatArray, weight: FloatArray, spread: FloatArray) ->
     return np.asarray(kept / spread[varies] * np.sqrt(weight)[:, None])
 
 
-def _tied(sample: _Sample, spread: FloatArray, settings: _CovarianceSettings) -> _Fitted:
+def _tied(sample: _Sample, spread: FloatArray, settings: CovarianceSettings) -> _Fitted:
     covariance, *rest = _in_given_units([_pooled_covariance(sample, settings)], 1, spread)
     return (covariance[0], *rest)
 
 
-def _full(sample: _Sample, spread: FloatArray, settings: _CovarianceSettings) -> _Fitted:
+def _full(sample: _Sample, spread: FloatArray, settings: CovarianceSettings) -> _Fitted:
     pooled = _pooled_covariance(sample, settings) if sample.has_pooled.any() else None
     factored = (  # one at a time: each is as large as two matrices
         pooled
@@ -239,7 +243,7 @@ def _full(sample: _Sample, spread: FloatArray, settings: _CovarianceSettings) ->
     return _in_given_units(factored, len(sample.has_pooled), spread)
 
 
-def _diagonal(sample: _Sample, spread: FloatArray, settings: _CovarianceSettings) -> _Fitted:
+def _diagonal(sample: _Sample, spread: FloatArray, settings: CovarianceSettings) -> _Fitted:
     varies = spread > 0
     variances = np.stack(
         [
@@ -270,7 +274,7 @@ def _spherical(sample: _Sample, spread: FloatArray) -> _Fitted:
     return variance, axes, p * np.log(safe), np.where(variance > 0, p, 0)
 
 
-def _pooled_covariance(sample: _Sample, settings: _CovarianceSettings) -> _FactoredCovariance:
+def _pooled_covariance(sample: _Sample, settings: CovarianceSettings) -> _FactoredCovariance:
     freedom = _degrees_of_freedom(
         sample.weight.sum(), len(sample.starts) if settings.unbiased else 0
     )
@@ -278,7 +282,7 @@ def _pooled_covariance(sample: _Sample, settings: _CovarianceSettings) -> _Facto
 
 
 def _factored_covariance(
-    rows: FloatArray, weight: FloatArray, freedom: float, settings: _CovarianceSettings
+    rows: FloatArray, weight: FloatArray, freedom: float, settings: CovarianceSettings
 ) -> _FactoredCovariance:
     """Return the shrunk covariance of rows and the root of its inverse in the directions kept."""
     q = rows.shape[1]

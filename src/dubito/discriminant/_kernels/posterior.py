@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.special import expit, logsumexp, softmax
 
+from dubito._numerics.row_chunks import row_chunks
 from dubito._numerics.sums_of_others import log_sums_of_others
 
 if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray, IntArray
 
-#: Largest number of elements of the (rows, classes, classes) arrays of one block.
-_BLOCK_ELEMENTS = 1 << 20
+#: Most numbers of the (rows, classes, classes) arrays that are computed at a time.
+_CHUNK_NUMBERS = 1 << 20
 
 #: Expected losses closer than this, relative to their terms, are equal.
 _LOSS_TIE = 1e-12
@@ -80,10 +81,8 @@ def _others_within_bounds(
     """
     n, n_classes = values.shape
     result = np.empty(values.shape)
-    classes_per_block = min(n_classes, max(1, _BLOCK_ELEMENTS // n_classes))
-    rows_per_block = max(1, _BLOCK_ELEMENTS // (n_classes * classes_per_block))
-    for start in range(0, n, rows_per_block):
-        rows = slice(start, start + rows_per_block)
+    classes_per_block = min(n_classes, max(1, _CHUNK_NUMBERS // n_classes))
+    for rows in row_chunks(n, n_classes * classes_per_block, _CHUNK_NUMBERS):
         ranking = order[rows]
         sorted_values = np.take_along_axis(values[rows], ranking, axis=1)[:, None, :]
         for first in range(0, n_classes, classes_per_block):

@@ -43,7 +43,7 @@ def energy_bounds(
     Both are conservative: where a search is unsettled the largest is too large, and both allow for
     rounding, which exceeds the differences of distances in rows far away.
     """
-    from dubito.discriminant._kernels.boxed_sets_compiled import (  # noqa: PLC0415 - numba is slow
+    from dubito.discriminant._kernels.boxed_sets_compiled import (  # noqa: PLC0415 - loads numba
         energies_in_place,
         extremes_of_rows,
     )
@@ -71,7 +71,7 @@ def undominated_sets(
     classes: BoxedGaussians, rows: FloatArray, c: float, limits: SearchLimits
 ) -> tuple[BoolArray, int]:
     """Return the undominated classes, (n, K), and the number of unsettled searches."""
-    from dubito.discriminant._kernels.boxed_sets_compiled import sets_of_rows  # noqa: PLC0415 - numba is slow
+    from dubito.discriminant._kernels.boxed_sets_compiled import sets_of_rows  # noqa: PLC0415 - loads numba
 
     sets = np.empty((len(rows), len(classes.table)), dtype=np.bool_)
     return sets, _write_in_blocks(sets_of_rows, classes, rows, c, limits, sets)
@@ -84,7 +84,7 @@ def critical_c(
 
     Where a search is unsettled the c is too small, never too large.
     """
-    from dubito.discriminant._kernels.boxed_critical_compiled import (  # noqa: PLC0415 - numba is slow
+    from dubito.discriminant._kernels.boxed_critical_compiled import (  # noqa: PLC0415 - loads numba
         critical_of_rows,
     )
 

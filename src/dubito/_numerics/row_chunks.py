@@ -1,0 +1,33 @@
+"""Chunks of consecutive rows, so that the memory of a computation is bounded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+#: Numbers that the arrays of a chunk may hold where nothing else is said: 4 MiB.
+CHUNK_NUMBERS = 2**19
+
+
+def row_chunks(n_rows: int, row_size: int, numbers: int = CHUNK_NUMBERS) -> Iterator[slice]:
+    """Return slices of consecutive rows with at most `numbers` numbers each, or of one row.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of all rows.
+    row_size : int
+        Numbers that the computation holds for each row.
+    numbers : int
+        Limit for a chunk.
+
+    Examples
+    --------
+    >>> from dubito._numerics.row_chunks import row_chunks
+    >>> list(row_chunks(5, row_size=10, numbers=25))
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    step = max(1, numbers // row_size)
+    return (slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step))
