@@ -57,7 +57,9 @@ def test_steps_of_a_pipeline_get_weights(name):
     np.testing.assert_allclose(fitted[1].coef_, alone.coef_)
 
 
-@pytest.mark.parametrize("name", [name for name in WRAPPERS if name not in {"evidential", "masses"}])
+@pytest.mark.parametrize(
+    "name", [name for name in WRAPPERS if name not in {"evidential", "masses"}]
+)
 def test_no_step_gets_weights_that_the_last_one_does_not_take(name):
     wrapper, inner = WRAPPERS[name]
     with pytest.warns(UserWarning, match=r"KNeighborsClassifier\.fit takes no sample_weight"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from dubito._models import inner_model
+from dubito._models import bounds_kind
 
 
 class BoundsMeaning(NamedTuple):
@@ -81,8 +81,7 @@ def bounds_meaning(model: Any, level: float | None = None) -> BoundsMeaning:
     Parameters
     ----------
     model : estimator
-        Fitted, perhaps inside scikit-learn's pipelines and searches. Its attribute
-        ``_bounds_meaning`` is the kind of its bounds, "belief" by default.
+        Fitted, perhaps inside scikit-learn's pipelines and searches.
     level : float, optional
         As in ``predict_bounds``.
 
@@ -99,7 +98,7 @@ def bounds_meaning(model: Any, level: float | None = None) -> BoundsMeaning:
     'bounds at level 0.9'
     """
     if level is None:
-        return _WITHOUT_LEVEL[getattr(inner_model(model), "_bounds_meaning", "belief")]
+        return _WITHOUT_LEVEL[bounds_kind(model)]
     return BoundsMeaning(
         "level",
         level,
@@ -110,13 +109,3 @@ def bounds_meaning(model: Any, level: float | None = None) -> BoundsMeaning:
         f"{100 * level:.15g}% of the cases, if the map has the right form and the cases are drawn "
         "from the same distribution as the calibration rows.",
     )
-
-
-def is_conformal(model: Any) -> bool:
-    """Return whether a model has label sets with a chosen coverage."""
-    return hasattr(model, "predict_contour")
-
-
-def is_novelty_aware(model: Any) -> bool:
-    """Return whether a model measures how familiar a row is."""
-    return hasattr(model, "familiarity")

@@ -1,4 +1,4 @@
-"""What a model predicts: whether it has bounds, its log-probabilities, the model inside it."""
+"""What a model predicts: bounds and their kind, log-probabilities; the model inside it."""
 
 from __future__ import annotations
 
@@ -37,6 +37,21 @@ def inner_model(model: Any) -> Any:
     for outer in _composites(model):
         model = _inside(outer)
     return model
+
+
+def bounds_kind(model: Any) -> str:
+    """Return what the bounds of a model are, as in `BoundsMeaning.kind`; "belief" by default."""
+    return getattr(inner_model(model), "_bounds_kind", "belief")
+
+
+def is_conformal(model: Any) -> bool:
+    """Return whether a model has label sets with a chosen coverage."""
+    return hasattr(model, "predict_contour")
+
+
+def is_novelty_aware(model: Any) -> bool:
+    """Return whether a model measures how familiar a row is."""
+    return hasattr(model, "familiarity")
 
 
 def log_proba(model: Any, X: Any) -> Any:

@@ -159,7 +159,7 @@ class NoLevelError(NotSupportedError):
     """A confidence level was requested from a model whose bounds cannot have one."""
 
 
-def no_level(model: Any, why: str) -> NoLevelError:
+def level_error(model: Any, why: str) -> NoLevelError:
     """Return the error for a level requested from a model whose bounds cannot have one."""
     return NoLevelError(f"{type(model).__name__} has no bounds at a confidence level: {why}")
 

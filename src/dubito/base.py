@@ -43,7 +43,7 @@ def named_loss(model: Any, options: dict[str, Any]) -> dict[str, Any]:
     return {**options, "loss": loss_in_class_order(options["loss"], model.classes_.tolist())}
 
 
-def no_coverage(model: Any, wrapped: str = "ConformalClassifier(model)") -> NotSupportedError:
+def coverage_error(model: Any, wrapped: str = "ConformalClassifier(model)") -> NotSupportedError:
     """Return the error for a coverage requested from a model without conformal p-values."""
     return NotSupportedError(
         f"coverage= needs conformal p-values, which {type(model).__name__} has not. Wrap it, as in "
@@ -131,7 +131,7 @@ class CautiousMixin:
             naming a class: (n, acts).
         """
         if "coverage" in options:
-            raise no_coverage(self)
+            raise coverage_error(self)
         bounds = self.predict_bounds(X, level=level)  # type: ignore[attr-defined]
         return choose_set(bounds, rule, **named_loss(self, options))
 

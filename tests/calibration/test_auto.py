@@ -94,7 +94,7 @@ def test_with_few_rows_it_is_the_map_and_a_little_base_rate():
     u, y = draw(60)
     fitted = AutoCalibrator(input="logits").fit(u, y)
     assert fitted.isotonic_ is None
-    np.testing.assert_allclose(fitted.weights_, [1 - 0.25 / 61, 0, 0.25 / 61])
+    np.testing.assert_allclose(fitted.pool_weights_, [1 - 0.25 / 61, 0, 0.25 / 61])
     base = (np.bincount(y) + 1 / 3) / 61
     slope = TemperatureCalibrator().fit(u, y).slope_
     log_proba = np.log(softmax(slope * u, axis=1))
@@ -109,7 +109,7 @@ def test_isotonic_counts_where_the_link_is_not_logistic():
     score = rng.uniform(-3, 3, size=3000)
     y = (rng.uniform(size=3000) < np.where(score > 1, 0.9, 0.35)).astype(int)
     fitted = AutoCalibrator().fit(score, y)
-    assert fitted.weights_[1] > 0.5
+    assert fitted.pool_weights_[1] > 0.5
     loss = log_loss(y, fitted.predict_proba(score))
     assert loss < log_loss(y, MatrixCalibrator().fit(score, y).predict_proba(score)) - 0.02
     assert isinstance(fitted.isotonic_, IsotonicCalibrator)
@@ -117,7 +117,7 @@ def test_isotonic_counts_where_the_link_is_not_logistic():
 
 def test_where_the_form_is_right_isotonic_hardly_counts():
     fitted = AutoCalibrator().fit(*draw(2000))
-    assert fitted.weights_[0] > 0.9
+    assert fitted.pool_weights_[0] > 0.9
     assert fitted.limit_ == np.inf
 
 
@@ -143,7 +143,7 @@ def test_a_row_of_weight_two_is_two_rows():
     repeated = AutoCalibrator().fit(
         np.repeat(u, weight.astype(int), axis=0), np.repeat(y, 1 + np.arange(240) % 2)
     )
-    np.testing.assert_allclose(weighted.weights_, repeated.weights_, atol=1e-9)
+    np.testing.assert_allclose(weighted.pool_weights_, repeated.pool_weights_, atol=1e-9)
     np.testing.assert_allclose(
         weighted.predict_proba(asked), repeated.predict_proba(asked), atol=1e-7
     )

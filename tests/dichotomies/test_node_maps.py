@@ -173,8 +173,8 @@ class Reversed(IsotonicCalibrator):
 
 def test_subclasses_are_fitted_with_their_own_map():
     packed = gaussian_nodes([4, 25])
-    assert IsotonicCalibrator().node_map() is not None
-    assert Reversed().node_map() is None
+    assert IsotonicCalibrator().node_map_spec() is not None
+    assert Reversed().node_map_spec() is None
     proba = expit(packed.fit(Reversed()).log_odds(packed.queries))
     for t, one in enumerate(packed.by_hand(Reversed())):
         np.testing.assert_allclose(proba[:, t], one.predict_proba(QUERIES)[:, 1], atol=1e-12)

@@ -21,6 +21,7 @@ utility of set-valued predictions (u65, u80)                    `set_utility`
 Gauss-Kronrod rule                                              `quadrature`
 exp, log(1 + x), softplus, dot products with SIMD instructions  `vector_math_compiled`
 Cholesky factor and solve                                       `cholesky_compiled`
-compilation; chunks of rows; threads over rows                  `jit`; `row_chunks`; `threads`
+chunks and random samples of rows                               `row_subsets`
+compilation; threads over rows                                  `jit`; `threads`
 ==============================================================  ================================
 """

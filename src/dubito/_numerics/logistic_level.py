@@ -55,7 +55,7 @@ def level_targets(
 def logistic_level_likelihoods(
     x: FloatArray, event: BoolArray, weight: FloatArray, start: FloatArray
 ) -> LogisticLevelLikelihoods:
-    """Return both fitted likelihoods of standardised scores; the fits begin at `start`."""
+    """Return fitted likelihoods of both `level_targets` for standardised scores."""
     design = np.column_stack([np.ones(len(x)), x])
     no_penalty = np.zeros(2)
     likelihoods, gradients = [], []

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from dubito._typing import BoolArray, FloatArray, IntArray
+    from dubito._typing import AnyArray, BoolArray, FloatArray, IntArray
 
 #: Number c of pseudo-observations of unknown label in "light" targets.
 LIGHT = 0.25
@@ -28,6 +28,14 @@ RAW = (1.0, 0.0)
 def pseudo_fraction(total: float, pseudo: float) -> float:
     r"""Return :math:`\epsilon=c/(n+c)`, the fraction of a target spread evenly over the classes."""
     return pseudo / (total + pseudo)
+
+
+def mixed_targets(own: AnyArray, total: AnyArray, fraction: float, n_classes: int) -> FloatArray:
+    r"""Return :math:`(1-\epsilon)s_{own}+\epsilon s_{total}/K`: sums of values times targets.
+
+    `own` are sums of the values over the rows of each class, `total` over all rows.
+    """
+    return np.asarray((1 - fraction) * own + fraction / n_classes * total)
 
 
 def class_targets(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dubito._numerics.row_chunks import row_chunks
+from dubito._numerics.row_subsets import row_chunks
 from dubito._numerics.sums_of_others import sums_of_others
 from dubito.belief._kernels import moebius
 from dubito.belief._sets import from_words, group_equal, to_words
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     SetOperation = Callable[[Words, Words], Words]
 
 #: Most numbers that are computed at a time, for bounded memory.
-_CHUNK_NUMBERS = 1 << 20
+_CHUNK_NUMBERS = 2**20
 
 
 def intersect(a: MassBatch, b: MassBatch) -> MassBatch:

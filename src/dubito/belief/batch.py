@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 import numpy as np
 import numpy.typing as npt
 
-from dubito._numerics.row_chunks import row_chunks
+from dubito._numerics.row_subsets import row_chunks
 from dubito._validation import SUM_TOLERANCE, as_float_array, check_proba, pick_rows
 from dubito._wording import counted, name_rows
 from dubito.belief._sets import from_words, group_equal, to_words
@@ -270,7 +270,7 @@ class MassBatch:
     def _sum_over_members(self, factor: FloatArray, *, outside: bool = False) -> FloatArray:
         """Return the sum of factor times mass over the sets with (without) each class, (n, K)."""
         total = np.zeros((len(self), len(self.frame)))
-        for sets in row_chunks(len(self.focal), len(self.frame), 1 << 20):
+        for sets in row_chunks(len(self.focal), len(self.frame), 2**20):
             total += self.mass[:, sets] @ ((self.focal[sets] ^ outside) * factor[sets, None])
         return total
 

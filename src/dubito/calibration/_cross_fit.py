@@ -67,7 +67,7 @@ def cross_fit_plan(source: ScoredClassifier, folds: list[Fold], every: Rows) -> 
     return [*(Job(source, train, test) for train, test in folds), Job(source, every, None)]
 
 
-def carry_out(
+def run_plans(
     plans: list[list[Job]], y: npt.NDArray[Any], *, classes: npt.NDArray[Any], n_jobs: int | None
 ) -> list[HeldOutScores]:
     """Return the result of each plan; its scores are in the order of the jobs."""

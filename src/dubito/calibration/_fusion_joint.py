@@ -12,13 +12,13 @@ from sklearn.frozen import FrozenEstimator
 from dubito.calibration._cross_fit import (
     Job,
     ScoredClassifier,
-    carry_out,
     check_two_classes,
     cross_fit_plan,
     folds_of,
     folds_with_weight,
     held_out_rows,
     rows_with_weight,
+    run_plans,
     scored_classifier,
     weight_of,
 )
@@ -123,7 +123,7 @@ def fit_joint(
         for member, kind in zip(members, given_kinds, strict=True)
     ]
     plans, rows = _plans(fusion, sources, X, y, weight)
-    scored = carry_out(plans, y, classes=fusion.classes_, n_jobs=fusion.n_jobs)
+    scored = run_plans(plans, y, classes=fusion.classes_, n_jobs=fusion.n_jobs)
     kinds = [source.response.kind for source in sources]
     joint = clone(shared).set_params(classes=fusion.classes_, input=kinds)
     table = joint_table([scores for _, scores in scored], joint)

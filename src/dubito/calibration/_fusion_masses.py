@@ -27,7 +27,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from dubito._compat import pick
 from dubito._numerics import evidence_weights as evidence
-from dubito._numerics.row_chunks import row_chunks
+from dubito._numerics.row_subsets import row_chunks
 from dubito._numerics.softmax import softmax_in_place
 from dubito._rows import fitted_copy, weight_parameters
 from dubito._validation import n_rows

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from dubito._compat import Interval, StrOptions
+from dubito._numerics.row_subsets import subsample_rows
 from dubito._numerics.softmax import log_softmax, softmax_in_place
-from dubito._numerics.targets import LIGHT, pseudo_fraction
+from dubito._numerics.targets import LIGHT, mixed_targets, pseudo_fraction
 from dubito.belief.bounds import including
-from dubito.calibration._kernels.row_samples import subsample_rows
 from dubito.calibration._kernels.temperature_scaling import Slope, fit_slope
 from dubito.calibration._penalised_fit import BIASES, WEAKEST, PenalisedModel, fit_map, solve_map
 from dubito.calibration.base import BaseCalibrator, TwoClassMassMixin
@@ -74,13 +74,13 @@ class ShrunkenCalibrator(TwoClassMassMixin, BaseCalibrator):
         self._belief_map = map_for_belief(model, x, self.ridge_)
         self._level_map = refitted_map_for_levels(model, x, self.ridge_)
 
-    def left_out_proba(
-        self, table: FloatArray, y: IntArray, weight: FloatArray, left: FloatArray
+    def held_out_proba(
+        self, table: FloatArray, y: IntArray, weight: FloatArray, held_out: FloatArray
     ) -> FloatArray:
-        """Return probabilities of the scores `left` by a map fitted to `table` with `ridge_`."""
+        """Return probabilities of scores `held_out` by a map fitted to `table` with `ridge_`."""
         other = copy(self)
         other._estimate(table, y, weight, self.ridge_)
-        return other._proba(left)
+        return other._proba(held_out)
 
     def _estimate(
         self,
@@ -179,8 +179,7 @@ class SmoothedLabels:
     def target_sums(self, n_classes: int) -> FloatArray:
         """Return the sum over rows of the targets of each class, (K,)."""
         counts = np.bincount(self.y, self.weight, n_classes)
-        fraction = self.pseudo_fraction
-        return (1 - fraction) * counts + fraction / n_classes * self.weight.sum()
+        return mixed_targets(counts, self.weight.sum(), self.pseudo_fraction, n_classes)
 
 
 def _mean_square(u: FloatArray) -> FloatArray:

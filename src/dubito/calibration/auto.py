@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
+from dubito._numerics.row_subsets import subsample_rows
 from dubito._numerics.targets import LIGHT
 from dubito.belief.bounds import including
-from dubito.calibration._kernels.row_samples import subsample_rows
 from dubito.calibration._kernels.temperature_scaling import fit_slope, slope_loss
 from dubito.calibration.base import BaseCalibrator, TwoClassMassMixin
 from dubito.calibration.isotonic import IsotonicCalibrator
@@ -50,7 +50,7 @@ _UNKNOWN_ROWS = 1
 #: Candidate limits of gaps: these quantiles of all positive gaps, besides no limit.
 _QUANTILES = (0.02, 0.1, 0.25, 0.5, 0.75, 0.9)
 #: Increase of the log-likelihood that a limit must bring to be used.
-_GAIN_OF_A_LIMIT = 4.0
+_LEAST_GAIN_OF_LIMIT = 4.0
 #: Most scores on which the limit is chosen; of more, a fixed random sample of rows.
 _MAX_SCORES = 300_000
 #: Most iterations for the weights of the maps, and the change of weights at which they stop.
@@ -77,14 +77,14 @@ def limit_gaps(u: FloatArray, limit: float) -> FloatArray:
 
 
 def fit_limited_slope(u: FloatArray, y: IntArray, weight: FloatArray) -> LimitedSlope:
-    """Return the most likely limit and slope; a limit must gain `_GAIN_OF_A_LIMIT`."""
+    """Return the most likely limit and slope; a limit must gain `_LEAST_GAIN_OF_LIMIT`."""
     rows = subsample_rows(len(u), max(_MAX_SCORES // u.shape[1], 1000))
     u, y, weight = u[rows], y[rows], weight[rows]
     best, least = LimitedSlope(np.inf, 1.0), np.inf
     for limit in (np.inf, *_candidate_limits(u, weight)):
         v = np.ascontiguousarray(limit_gaps(u, limit))
         slope = fit_slope(v, y, weight, LIGHT).theta
-        loss = slope_loss(v, y, weight, LIGHT, slope) + (limit < np.inf) * _GAIN_OF_A_LIMIT
+        loss = slope_loss(v, y, weight, LIGHT, slope) + (limit < np.inf) * _LEAST_GAIN_OF_LIMIT
         if loss < least:
             best, least = LimitedSlope(float(limit), slope), loss
     if best.slope > 0:
@@ -198,7 +198,7 @@ class AutoCalibrator(TwoClassMassMixin, BaseCalibrator):
         Fitted to the logarithm of the temperature map.
     isotonic_ : IsotonicCalibrator or None
         None with few rows, many classes, or where it has no weight.
-    weights_ : ndarray of shape (3,)
+    pool_weights_ : ndarray of shape (3,)
         Weights of the map, of the isotonic map and of the base rates.
     base_rate_ : ndarray of shape (K,)
         Frequencies of the classes, one row of unknown label added.
@@ -239,7 +239,7 @@ class AutoCalibrator(TwoClassMassMixin, BaseCalibrator):
     temperature 0.538, then matrix scaling; weights 0.996 map, 0.004 base rate (60 rows, 3 classes)
     """
 
-    _working_set: ClassVar[int] = 16
+    _numbers_per_class: ClassVar[int] = 16
 
     _assumes_form: ClassVar[bool] = True
 
@@ -255,7 +255,7 @@ class AutoCalibrator(TwoClassMassMixin, BaseCalibrator):
         self.base_rate_ = _base_rate(y, weight, n_classes)
         self.isotonic_: IsotonicCalibrator | None = None
         base_weight = _BASE_ROWS / (total + 1)
-        self.weights_ = np.array([1 - base_weight, 0.0, base_weight])
+        self.pool_weights_ = np.array([1 - base_weight, 0.0, base_weight])
         if self._has_rows_to_pool(total):
             self._pool(u, y, weight)
         self.summary_ = self._summary(total)
@@ -275,22 +275,26 @@ class AutoCalibrator(TwoClassMassMixin, BaseCalibrator):
             return
         likelihood = np.empty((len(rows), 3))
         for k in range(_FOLDS):
-            train, left = fold != k, fold == k
-            probas = self._left_out_proba(some_u, some_y, some_weight, train, left)
-            likelihood[left] = np.column_stack([p[np.arange(len(p)), some_y[left]] for p in probas])
-        self.weights_ = fit_weights(likelihood, some_weight, _PRIOR_ROWS)
+            train, held_out = fold != k, fold == k
+            probas = self._held_out_proba(some_u, some_y, some_weight, train, held_out)
+            likelihood[held_out] = np.column_stack(
+                [p[np.arange(len(p)), some_y[held_out]] for p in probas]
+            )
+        self.pool_weights_ = fit_weights(likelihood, some_weight, _PRIOR_ROWS)
         self.isotonic_ = self._fresh_isotonic().fit(self._limited.slope * u, y, weight)
 
-    def _left_out_proba(
-        self, u: FloatArray, y: IntArray, weight: FloatArray, train: BoolArray, left: BoolArray
+    def _held_out_proba(
+        self, u: FloatArray, y: IntArray, weight: FloatArray, train: BoolArray, held_out: BoolArray
     ) -> list[FloatArray]:
-        """Return probabilities of the rows left out, by each map of the pool fitted to `train`."""
+        """Return probabilities of the held-out rows, by each map of the pool fitted to `train`."""
         logits = self._limited.slope * u
         isotonic = self._fresh_isotonic().fit(logits[train], y[train], weight[train])
         base = _base_rate(y[train], weight[train], u.shape[1])
         features = self._features(u)
-        proba = self.map_.left_out_proba(features[train], y[train], weight[train], features[left])
-        return [proba, isotonic.predict_proba(logits[left]), np.broadcast_to(base, proba.shape)]
+        proba = self.map_.held_out_proba(
+            features[train], y[train], weight[train], features[held_out]
+        )
+        return [proba, isotonic.predict_proba(logits[held_out]), np.broadcast_to(base, proba.shape)]
 
     def _fresh_map(self) -> MatrixCalibrator | VectorCalibrator:
         """Return the second step, not fitted."""
@@ -320,11 +324,11 @@ class AutoCalibrator(TwoClassMassMixin, BaseCalibrator):
 
     def _proba(self, table: FloatArray) -> FloatArray:
         u = self._scores_in_unit(table)
-        proba = self.weights_[0] * self.map_.predict_proba(self._features(u))
+        proba = self.pool_weights_[0] * self.map_.predict_proba(self._features(u))
         if self.isotonic_ is not None:
             logits = self._limited.slope * u
-            proba += self.weights_[1] * self.isotonic_.predict_proba(logits)
-        return proba + self.weights_[2] * self.base_rate_
+            proba += self.pool_weights_[1] * self.isotonic_.predict_proba(logits)
+        return proba + self.pool_weights_[2] * self.base_rate_
 
     def _misfit(self, table: FloatArray, y: IntArray, weight: FloatArray) -> float:
         """Return the misfit of the second step, or that of the pool if it is smaller."""
@@ -332,9 +336,12 @@ class AutoCalibrator(TwoClassMassMixin, BaseCalibrator):
         return misfit if self.isotonic_ is None else min(misfit, super()._misfit(table, y, weight))
 
     def _bounds(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return self._level_bounds(table, None)
+        return self._pooled_bounds(table, None)
 
-    def _level_bounds(
+    def _level_bounds(self, table: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+        return self._pooled_bounds(table, level)
+
+    def _pooled_bounds(
         self, table: FloatArray, level: float | None
     ) -> tuple[FloatArray, FloatArray]:
         """Return the weighted means of the maps' bounds, widened to contain the probability.
@@ -345,7 +352,7 @@ class AutoCalibrator(TwoClassMassMixin, BaseCalibrator):
         u = self._scores_in_unit(table)
         lower, upper = self.map_.predict_bounds(self._features(u), level)
         if self.isotonic_ is not None:
-            weight = self.weights_[1] / self.weights_[:2].sum()
+            weight = self.pool_weights_[1] / self.pool_weights_[:2].sum()
             isotonic = self.isotonic_.predict_bounds(self._limited.slope * u, level)
             lower = (1 - weight) * lower + weight * isotonic.lower
             upper = (1 - weight) * upper + weight * isotonic.upper
@@ -361,13 +368,14 @@ class AutoCalibrator(TwoClassMassMixin, BaseCalibrator):
         if self.limit_ < np.inf:
             first += f" of scores limited to {self.limit_:.3g} below the best"
         second = "matrix" if self._has_matrix() else "vector"
-        weights = f"{self.weights_[0]:.3f} map"
+        of_map, of_isotonic, of_base_rate = self.pool_weights_
+        weights = f"{of_map:.3f} map"
         if self.isotonic_ is not None:
-            weights += f", {self.weights_[1]:.3f} isotonic"
+            weights += f", {of_isotonic:.3f} isotonic"
         elif self._has_rows_to_pool(total):
             weights += " (no isotonic map: too many equal scores)"
         return (
-            f"{first}, then {second} scaling; weights {weights}, {self.weights_[2]:.3f} base rate "
+            f"{first}, then {second} scaling; weights {weights}, {of_base_rate:.3f} base rate "
             f"({total:.6g} rows, {len(self.classes_)} classes)"
         )
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dubito._compat import Interval, StrOptions, check_feature_names, fit_context
 from dubito._labels import as_labels, label_columns
-from dubito._numerics.row_chunks import row_chunks
+from dubito._numerics.row_subsets import row_chunks
 from dubito._validation import (
     as_float_array,
     check_level,
@@ -61,7 +61,7 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
     }
 
     #: Numbers that a prediction holds in memory for each row and class.
-    _working_set: ClassVar[int] = 4
+    _numbers_per_class: ClassVar[int] = 4
 
     #: Whether bounds are the purpose of the calibrator. Nested dichotomies compute bounds at their
     #: tree nodes for such calibrators only.
@@ -197,7 +197,7 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
         lower, upper = map(np.concatenate, zip(*bounds, strict=True))
         return Bounds(lower, upper, level)
 
-    def node_map(self) -> tuple[str, dict[str, Any]] | None:
+    def node_map_spec(self) -> tuple[str, dict[str, Any]] | None:
         """Return the name and options with which all tree nodes are fitted at once, or None.
 
         With None nested dichotomies fit a clone of the calibrator at each tree node. A subclass may
@@ -290,7 +290,7 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
 
     def _split(self, rows: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
         """Yield chunks of rows that bound the memory of a prediction."""
-        row_size = self._working_set * len(self.classes_)
+        row_size = self._numbers_per_class * len(self.classes_)
         return (rows[chunk] for chunk in row_chunks(len(rows), row_size, _CHUNK_NUMBERS))
 
     def _read_labels(

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dubito._calibrator_names import CALIBRATORS
 from dubito._compat import HasMethods, Hidden, StrOptions, fit_context
+from dubito._models import bounds_kind
 from dubito._rows import copy_feature_names, read_rows, refuse_prefit
 from dubito.base import CautiousMixin
 from dubito.belief import Bounds, MassBatch
@@ -22,13 +23,13 @@ from dubito.calibration._cross_fit import (
     HeldOutScores,
     Job,
     ScoredClassifier,
-    carry_out,
     check_two_classes,
     cross_fit_plan,
     folds_of,
     has_weight,
     held_out_rows,
     rows_with_weight,
+    run_plans,
     scored_classifier,
     weight_of,
 )
@@ -145,9 +146,9 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         self.n_jobs = n_jobs
 
     @property
-    def _bounds_meaning(self) -> str:
+    def _bounds_kind(self) -> str:
         """Kind of bounds, for reports: that of the calibrator."""
-        return getattr(self.pairs_[0].calibrator, "_bounds_meaning", "belief")
+        return bounds_kind(self.pairs_[0].calibrator)
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -197,7 +198,7 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         )
         reader = scored_classifier(self.estimator, X, response, weight)
         plans, calibration_rows = self._plans(reader, y, weight)
-        scored = carry_out(plans, y, classes=known, n_jobs=self.n_jobs)
+        scored = run_plans(plans, y, classes=known, n_jobs=self.n_jobs)
         return self._fit_calibrators(
             scored, calibration_rows, y, weight, known=known, response=response
         )

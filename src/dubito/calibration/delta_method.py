@@ -26,7 +26,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from dubito._numerics.contour_cut import root_chi2_quantile
-from dubito._numerics.row_chunks import row_chunks
+from dubito._numerics.row_subsets import row_chunks
 from dubito._numerics.softmax import softmax_in_place
 from dubito.calibration._kernels.log_odds_bounds import (
     belief_of_log_odds,

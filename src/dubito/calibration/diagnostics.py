@@ -41,12 +41,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
-from scipy.special import expit, gammaln, logit, ndtri
+from scipy.special import expit, gammaln, logit
 from scipy.stats import rankdata
 
+from dubito._numerics.contour_cut import root_chi2_quantile
 from dubito._numerics.isotonic import cut_bounds, pool_ties
+from dubito._numerics.row_subsets import subsample_rows
 from dubito._rows import user_stacklevel
-from dubito.calibration._kernels.row_samples import subsample_rows
 from dubito.calibration.errors import LabelMismatchWarning, MisfitWarning
 
 if TYPE_CHECKING:
@@ -257,7 +258,7 @@ def misfit_fraction(proba: FloatArray, event: BoolArray, weight: FloatArray) -> 
     distinct, successes, failures = pool_ties(eta, event, weight)
     index = _spread_rows(successes + failures)
     lower, upper = cut_bounds(index + 1, index, successes, failures, _LEVEL)
-    half_width = ndtri(0.5 * (1 + _LEVEL)) * _standard_error(distinct, successes + failures)[index]
+    half_width = root_chi2_quantile(_LEVEL) * _standard_error(distinct, successes + failures)[index]
     fitted = distinct[index]
     disjoint = (expit(fitted + half_width) < lower) | (expit(fitted - half_width) > upper)
     return float(disjoint.mean())

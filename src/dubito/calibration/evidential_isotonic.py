@@ -184,7 +184,7 @@ class EvidentialIsotonicCalibrator(OneVsRestCalibrator):
         super().__init__(input=input, floor=floor, classes=classes)
         self.exact = exact
 
-    def node_map(self) -> tuple[str, dict[str, Any]] | None:
+    def node_map_spec(self) -> tuple[str, dict[str, Any]] | None:
         """Return the name and options with which all tree nodes are fitted at once, or None."""
         own = type(self) is EvidentialIsotonicCalibrator
         return ("evidential_isotonic", {"exact": bool(self.exact)}) if own else None

@@ -248,7 +248,7 @@ class EvidentialLogisticCalibrator(OneVsRestCalibrator):
         super().__init__(input=input, floor=floor, classes=classes)
         self.targets = targets
 
-    def node_map(self) -> tuple[str, dict[str, Any]] | None:
+    def node_map_spec(self) -> tuple[str, dict[str, Any]] | None:
         """Return the name and options with which all tree nodes are fitted at once, or None."""
         # Raw targets may have no estimate: then only `fit` of each node raises an explained error.
         own = type(self) is EvidentialLogisticCalibrator and self.targets != "raw"

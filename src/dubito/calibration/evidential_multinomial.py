@@ -10,7 +10,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dubito._compat import Interval, StrOptions
-from dubito._numerics.row_chunks import row_chunks
+from dubito._numerics.row_subsets import row_chunks
 from dubito._numerics.softmax import log_softmax, softmax_in_place
 from dubito._numerics.targets import class_targets
 from dubito.belief import Frame, MassBatch
@@ -195,7 +195,7 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
         "targets": [StrOptions({"smoothed", "light", "raw"})],
     }
 
-    _working_set: ClassVar[int] = 32
+    _numbers_per_class: ClassVar[int] = 32
 
     _assumes_form: ClassVar[bool] = True
 

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from dubito._calibrator_names import CALIBRATORS
 from dubito._compat import BaseComposition, Hidden, Interval, StrOptions, fit_context
 from dubito._rows import read_rows, refuse_prefit
-from dubito._validation import check_level, no_level
+from dubito._validation import check_level, level_error
 from dubito.base import CautiousMixin
 from dubito.calibration._fusion_independent import (
     MASS_RULES,
@@ -300,7 +300,7 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
             return self._combination.bounds(member_rows)
         if isinstance(self._combination, JointCombination):
             return self._combination.level_bounds(member_rows, level)
-        raise no_level(
+        raise level_error(
             self,
             f"method={self.method!r} multiplies beliefs of members as if they were independent, "
             'which no level survives. Use method="joint", or level=None.',

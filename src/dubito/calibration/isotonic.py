@@ -134,7 +134,7 @@ class IsotonicCalibrator(OneVsRestCalibrator):
         super().__init__(input=input, floor=floor, classes=classes)
         self.smoothing = smoothing
 
-    def node_map(self) -> tuple[str, dict[str, Any]] | None:
+    def node_map_spec(self) -> tuple[str, dict[str, Any]] | None:
         """Return the name and options with which all tree nodes are fitted at once, or None."""
         own = type(self) is IsotonicCalibrator
         return ("isotonic", {"smoothing": self.smoothing}) if own else None

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dubito._numerics.row_subsets import subsample_rows
 from dubito._numerics.softmax import softmax_in_place
+from dubito._numerics.targets import mixed_targets
 from dubito.calibration._kernels.hessian_solvers import HessianSolver, dense_solver
 from dubito.calibration._kernels.matrix_scaling import (
     Spectrum,
@@ -15,7 +17,6 @@ from dubito.calibration._kernels.matrix_scaling import (
     matrix_value,
     spectrum,
 )
-from dubito.calibration._kernels.row_samples import subsample_rows
 from dubito.calibration._kernels.softmax_covariance import DenseMatrix, KroneckerMatrix
 from dubito.calibration._kernels.vector_scaling import Blocks
 from dubito.calibration._penalised_fit import (
@@ -313,11 +314,10 @@ def _embed(diagonal: FloatArray) -> FloatArray:
 def _target_sums(u: FloatArray, labels: SmoothedLabels) -> tuple[FloatArray, FloatArray]:
     """Return the sums over rows of targets times scores, (K, K), and of targets, (K,)."""
     n_classes = u.shape[1]
-    weight, y, fraction = labels.weight, labels.y, labels.pseudo_fraction
+    weight, y = labels.weight, labels.y
     order = np.argsort(y, kind="stable")
-    by_matrix = np.zeros((n_classes, n_classes))
+    own = np.zeros((n_classes, n_classes))
     for rows in np.split(order, np.flatnonzero(np.diff(y[order])) + 1):
-        by_matrix[y[rows[0]]] = weight[rows] @ u[rows]
-    total = by_matrix.sum(axis=0)
-    by_matrix = (1 - fraction) * by_matrix + fraction / n_classes * total
+        own[y[rows[0]]] = weight[rows] @ u[rows]
+    by_matrix = mixed_targets(own, own.sum(axis=0), labels.pseudo_fraction, n_classes)
     return by_matrix, labels.target_sums(n_classes)

@@ -140,7 +140,7 @@ class PlattCalibrator(AffineMixin, OneVsRestCalibrator):
         self.gradient_norm_ = np.array([m.fit.gradient_norm for m in self.maps_])
         warn_unless_converged(self, self.gradient_norm_)
 
-    def node_map(self) -> tuple[str, dict[str, Any]] | None:
+    def node_map_spec(self) -> tuple[str, dict[str, Any]] | None:
         """Return the name and options with which all tree nodes are fitted at once, or None."""
         own = type(self) is PlattCalibrator and self.ridge == 0
         return ("sigmoid", {"targets": "smoothed"}) if own else None

@@ -26,10 +26,10 @@ import numpy as np
 from scipy.special import logsumexp
 
 from dubito._numerics.log_odds import floored_log_odds, probability_floor
+from dubito._numerics.row_subsets import subsample_rows
 from dubito._numerics.softmax import log_softmax
 from dubito._numerics.targets import LIGHT
 from dubito._validation import as_float_array, check_proba
-from dubito.calibration._kernels.row_samples import subsample_rows
 from dubito.calibration._kernels.temperature_scaling import fit_slope, slope_loss
 from dubito.calibration.errors import CalibrationInputError
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from dubito._compat import Interval, StrOptions
+from dubito._numerics.row_subsets import subsample_rows
 from dubito._numerics.softmax import log_softmax, softmax_in_place
 from dubito._numerics.targets import LIGHT, RAW, pseudo_fraction
 from dubito.belief.bounds import including
 from dubito.calibration._kernels import slope_level, slope_likelihood
-from dubito.calibration._kernels.row_samples import subsample_rows
 from dubito.calibration._kernels.slope_quadrature import QuadraturePoints, quadrature_points
 from dubito.calibration._kernels.temperature_scaling import fit_slope
 from dubito.calibration.affine import AffineMixin
@@ -114,7 +114,7 @@ class TemperatureCalibrator(TwoClassMassMixin, AffineMixin, BaseCalibrator):
 
     ignores_shifts: ClassVar[bool] = True
 
-    _working_set: ClassVar[int] = 32
+    _numbers_per_class: ClassVar[int] = 32
 
     def __init__(
         self,

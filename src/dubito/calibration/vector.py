@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dubito._numerics.row_subsets import subsample_rows
+from dubito._numerics.targets import mixed_targets
 from dubito.calibration._kernels.hessian_solvers import HessianSolver, dense_solver
-from dubito.calibration._kernels.row_samples import subsample_rows
 from dubito.calibration._kernels.softmax_covariance import DenseDiagonal
 from dubito.calibration._kernels.vector_scaling import (
     block_solver,
@@ -297,7 +298,7 @@ class LikelyClassesLikelihood(VectorLikelihood):
 def _target_sums(u: FloatArray, labels: SmoothedLabels) -> tuple[FloatArray, FloatArray]:
     """Return the sums over rows of targets times scores, (K,), and of targets, (K,)."""
     n_classes = u.shape[1]
-    weight, y, fraction = labels.weight, labels.y, labels.pseudo_fraction
+    weight, y = labels.weight, labels.y
     own = np.bincount(y, weight * u[np.arange(len(u)), y], n_classes)
-    by_slope = (1 - fraction) * own + fraction / n_classes * (weight @ u)
+    by_slope = mixed_targets(own, weight @ u, labels.pseudo_fraction, n_classes)
     return by_slope, labels.target_sums(n_classes)

@@ -146,7 +146,7 @@ class VennAbersCalibrator(OneVsRestCalibrator):
     """
 
     #: What the bounds are, for reports (`dubito._bounds_meaning`).
-    _bounds_meaning: ClassVar[str] = "venn_abers"
+    _bounds_kind: ClassVar[str] = "venn_abers"
 
     evidential: ClassVar[bool] = True
 

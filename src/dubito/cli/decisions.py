@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from dubito._bounds_meaning import bounds_meaning, is_conformal, is_novelty_aware
-from dubito._models import has_bounds
+from dubito._bounds_meaning import bounds_meaning
+from dubito._models import has_bounds, is_conformal, is_novelty_aware
 from dubito._validation import DEFAULT_COVERAGE
 from dubito._wording import counted, name_ends
 from dubito.belief import Bounds

@@ -48,7 +48,7 @@ def evaluate(  # noqa: PLR0913 - a command's options
     """
     check_fraction_option("--level", level)
     check_fraction_option("--coverage", coverage)
-    from dubito._bounds_meaning import is_conformal  # noqa: PLC0415 - slow to import
+    from dubito._models import is_conformal  # noqa: PLC0415 - slow to import
     from dubito.cli.measures import (  # noqa: PLC0415
         as_plain,
         bounds_lines,

@@ -71,7 +71,7 @@ def _column(keys: Sequence[str], estimates: Mapping[str, Estimate]) -> list[str]
 
 
 def _cell(key: str, estimate: Estimate | None) -> tuple[str, str]:
-    """Return a value and its interval in brackets; where not finite "-", and an empty interval."""
+    """Return a value and its interval in brackets; "-" and no interval where it is not finite."""
     if estimate is None or _finite(estimate.value) is None:
         return "-", ""
     is_fraction = describe_metric(key).is_fraction

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from dubito._bounds_meaning import bounds_meaning, is_conformal, is_novelty_aware
-from dubito._models import has_bounds
+from dubito._bounds_meaning import bounds_meaning
+from dubito._models import has_bounds, is_conformal, is_novelty_aware
 from dubito._validation import DEFAULT_COVERAGE
 from dubito._wording import join_some
 from dubito.cli.console import side_by_side

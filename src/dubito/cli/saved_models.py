@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dubito import saving
-from dubito._bounds_meaning import is_conformal
-from dubito._models import has_bounds
+from dubito._models import has_bounds, is_conformal
 from dubito._validation import DEFAULT_COVERAGE
 from dubito._wording import counted, name_ends
 from dubito.belief import Bounds

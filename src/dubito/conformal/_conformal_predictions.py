@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from dubito._compat import pick
-from dubito._numerics.row_chunks import row_chunks
-from dubito._validation import check_level, n_rows, no_level
+from dubito._numerics.row_subsets import row_chunks
+from dubito._validation import check_level, level_error, n_rows
 from dubito.base import named_loss
 from dubito.belief import Bounds, MassBatch
 from dubito.belief.bounds import including
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _CHUNK_NUMBERS = 2**22
 
 #: Numbers needed for each row and class while scores are computed and ranked.
-_WORKING_SET = 8
+_NUMBERS_PER_CLASS = 8
 
 #: Largest table of masses, rows times focal sets: 512 MiB.
 _MAX_MASSES = 2**26
@@ -52,7 +52,7 @@ class ConformalPredictionMixin(EstimatorPredictionMixin):
     folds_: list[Fold]
     refit_: FullRefit | None
     reader_: ScoreReader
-    weights_: ClassWeights
+    calibration_weights_: ClassWeights
     seed_: int
     class_conditional: bool
     randomized: bool
@@ -92,14 +92,14 @@ class ConformalPredictionMixin(EstimatorPredictionMixin):
                 self.refit_, X, n, next(self._uniform_numbers([n], new=True)), self.n_jobs
             )
             return
-        row_size = _WORKING_SET * n_classes
+        row_size = _NUMBERS_PER_CLASS * n_classes
         chunks = [np.arange(n)[rows] for rows in row_chunks(max(n, 1), row_size, _CHUNK_NUMBERS)]
         uniforms = self._uniform_numbers([len(rows) for rows in chunks], new=True)
         for rows, uniform in zip(chunks, uniforms, strict=True):
             part = X if len(rows) == n else pick(X, rows)
             yield fold_p_values(
                 self.folds_,
-                self.weights_,
+                self.calibration_weights_,
                 self.reader_,
                 part,
                 classes=self.classes_,
@@ -161,7 +161,12 @@ class ConformalPredictionMixin(EstimatorPredictionMixin):
             )
         wanted = check_coverage(coverage)
         check_is_fitted(self)
-        warn_small(self.weights_, self.classes_, wanted, class_conditional=self.class_conditional)
+        warn_small(
+            self.calibration_weights_,
+            self.classes_,
+            wanted,
+            class_conditional=self.class_conditional,
+        )
         return np.concatenate(
             [confidence_sets(c, wanted, allow_empty=allow_empty) for c in self._contours(X)]
         )
@@ -194,7 +199,7 @@ class ConformalPredictionMixin(EstimatorPredictionMixin):
 
     def _refuse_level(self, level: Any) -> None:
         if check_level(level) is not None:
-            raise no_level(
+            raise level_error(
                 self,
                 "its p-values are about labels, not about probabilities. Use "
                 "predict_set(X, coverage=0.9), or level=None.",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -75,5 +74,4 @@ class EstimatorPredictionMixin(CautiousMixin):
         -------
         ndarray of shape (n, K)
         """
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
+        return super().predict_log_proba(X)

@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from dubito._models import has_bounds, inner_model
-from dubito._validation import check_level, no_level
-from dubito.base import no_coverage
+from dubito._models import bounds_kind, has_bounds
+from dubito._validation import check_level, level_error
+from dubito.base import coverage_error
 from dubito.belief import Bounds, Frame, MassBatch, discount
 from dubito.conformal._estimator_predictions import EstimatorPredictionMixin
 from dubito.conformal.contours import confidence_sets
@@ -35,9 +35,9 @@ class NoveltyPredictionMixin(EstimatorPredictionMixin):
     rate: float
 
     @property
-    def _bounds_meaning(self) -> str:
+    def _bounds_kind(self) -> str:
         """Kind of bounds, for reports: that of the estimator."""
-        return getattr(inner_model(self._unfrozen_estimator()), "_bounds_meaning", "belief")
+        return bounds_kind(self._unfrozen_estimator())
 
     def familiarity(self, X: Any) -> FloatArray:
         """Return the p-values of the novelty of rows among held-out training rows.
@@ -89,7 +89,7 @@ class NoveltyPredictionMixin(EstimatorPredictionMixin):
             return self.estimator_.predict_bounds(X, **passed)
         if level is not None:
             name = type(self._unfrozen_estimator()).__name__
-            raise no_level(
+            raise level_error(
                 self,
                 f"{name} gives probabilities without bounds. Calibrate it "
                 "first, as NoveltyAwareClassifier(CalibratedClassifier(model)) with an evidential "
@@ -189,5 +189,5 @@ class NoveltyPredictionMixin(EstimatorPredictionMixin):
             )
         if coverage is not None:
             wrapped = "NoveltyAwareClassifier(ConformalClassifier(model))"
-            raise no_coverage(self._unfrozen_estimator(), wrapped)
+            raise coverage_error(self._unfrozen_estimator(), wrapped)
         return super().predict_set(X, rule, level=level, **options)

@@ -163,7 +163,7 @@ class ConformalClassifier(
     """
 
     #: Kind of bounds, for reports (`dubito._bounds_meaning`).
-    _bounds_meaning: ClassVar[str] = "conformal"
+    _bounds_kind: ClassVar[str] = "conformal"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods(["fit", "predict"])],
@@ -312,8 +312,10 @@ class ConformalClassifier(
             )
             for model, rows, uniform in zip(models, held_out, uniforms, strict=bool(models))
         ]
-        self.weights_ = class_weights(held_out, self.classes_, class_conditional=conditional)
-        self.n_calibration_ = self.weights_.rows
+        self.calibration_weights_ = class_weights(
+            held_out, self.classes_, class_conditional=conditional
+        )
+        self.n_calibration_ = self.calibration_weights_.rows
         copy_feature_names(self, self.estimator_)
         return self
 

@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler, normalize
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dubito._numerics.row_chunks import row_chunks
+from dubito._numerics.row_subsets import row_chunks
 from dubito._wording import name_rows
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _MANY_COLUMNS = 500
 
 #: Numbers that the arrays of one chunk of rows may hold, 64 MiB.
-_CHUNK_NUMBERS = 1 << 23
+_CHUNK_NUMBERS = 2**23
 
 #: Scaled values are clipped to this size, so that squares stay finite.
 _LARGEST_SCALED = 1e100

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
-from dubito._numerics.row_chunks import row_chunks
+from dubito._numerics.row_subsets import row_chunks
 from dubito._validation import TIE
 from dubito.belief import Bounds, MassBatch
 from dubito.belief.transforms import mass_to_belief
@@ -128,7 +128,7 @@ def _admissible_for_masses(batch: MassBatch) -> BoolArray:
     n_classes = len(batch.frame)
     size = np.array([mask.bit_count() for mask in range(1 << n_classes)])
     needed = np.zeros((len(batch), n_classes))
-    for rows in row_chunks(len(batch), len(size), 1 << 20):
+    for rows in row_chunks(len(batch), len(size), 2**20):
         per_class = mass_to_belief(batch[rows].to_array()) / np.maximum(size, 1)
         for k in range(n_classes):
             shape = (len(per_class), per_class.shape[1] >> (k + 1), 2, 1 << k)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
 
-from dubito._numerics.row_chunks import row_chunks
+from dubito._numerics.row_subsets import row_chunks
 from dubito._validation import check_unit_interval
 from dubito.belief import Bounds, MassBatch
 from dubito.decision.risk import (

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.linear_model import LogisticRegression
 
-from dubito._numerics.row_chunks import row_chunks
+from dubito._numerics.row_subsets import row_chunks
 from dubito.dichotomies._parallel import count_tasks, plan_tasks, run_tasks
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _FREE = {
 #: Newton decrement below which one last step is taken: the error is then about its square.
 _TOLERANCE = {np.dtype(np.float64): 1e-5, np.dtype(np.float32): 1e-2}
 #: Most numbers of dense rows, or of weights, that are copied at a time.
-_CHUNK_NUMBERS = 1 << 18
+_CHUNK_NUMBERS = 2**18
 #: Number of rows in a product with dense weights. The last block is padded with zeros to the same
 #: size: rounding depends on the shape of a product, and must not depend on the batch of a row.
 _BLOCK_ROWS = 32

@@ -45,7 +45,7 @@ class ManyClassesMixin(CautiousMixin):
     """Mixin with `predict` and similar methods, which work in chunks of rows.
 
     A subclass implements, for a chunk of checked rows, `_proba(X)` and `_log_proba(X)`, (n, K), and
-    `_stacked_bounds(level, X)`, lower and upper probabilities (n, 2, K): those of the external
+    `_stacked_bounds(X, level)`, lower and upper probabilities (n, 2, K): those of the external
     calibrator, `vacuous_bounds` where no row could be held out to fit it, or products of the bounds
     of nodes. `_require_bounds()` raises an AttributeError if the parameters define no bounds.
     """
@@ -53,7 +53,7 @@ class ManyClassesMixin(CautiousMixin):
     if TYPE_CHECKING:
         _proba: Callable[[Any], FloatArray]
         _log_proba: Callable[[Any], FloatArray]
-        _stacked_bounds: Callable[[float | None, Any], FloatArray]
+        _stacked_bounds: Callable[..., FloatArray]
         _require_bounds: Callable[[], None]
 
     classes_: npt.NDArray[Any]
@@ -125,12 +125,12 @@ class ManyClassesMixin(CautiousMixin):
             raise ValueError(
                 f"k must be a whole number from 1 to {n_classes}, the number of classes; got {k!r}."
             )
-        best = self._over_rows(partial(self._top, int(k)), X)
+        best = self._over_rows(partial(self._top, k=int(k)), X)
         columns = best[:, 0].astype(np.intp)
         labels = self.classes_[columns]
         return (labels, best[:, 1]) if return_proba else labels
 
-    def _top(self, k: int, X: Any) -> FloatArray:
+    def _top(self, X: Any, k: int) -> FloatArray:
         """Return columns and probabilities of the k best classes, (n, 2, k)."""
         columns, best = _top_columns(self._proba(X), k)
         # Probabilities that underflow to 0 have no order; their logarithms have.
@@ -159,7 +159,7 @@ class ManyClassesMixin(CautiousMixin):
             With ``lower`` and ``upper`` of shape (n, K), which contain the probability.
         """
         level = check_level(level)
-        stacked = self._over_rows(partial(self._stacked_bounds, level), X)
+        stacked = self._over_rows(partial(self._stacked_bounds, level=level), X)
         return Bounds(stacked[:, 0], stacked[:, 1], level)
 
     @available_if(require_bounds)

@@ -79,7 +79,7 @@ def fit_node_maps(
         weight_start=weight_start,
     )
     # Maps that are fitted for all nodes at once take log-odds, not probabilities.
-    packed = None if calibrator.input == "proba" else calibrator.node_map()
+    packed = None if calibrator.input == "proba" else calibrator.node_map_spec()
     if packed is None:
         return _fit_clones(calibrator, rows, n_jobs)
     form, options = packed
@@ -92,7 +92,9 @@ def fit_node_maps(
             return EvidentialSigmoidMaps.fit(rows, **options, n_jobs=n_jobs)
         case "evidential_isotonic":
             return EvidentialIsotonicMaps.fit(rows, **options, n_jobs=n_jobs)
-    raise NotImplementedError(f"{type(calibrator).__name__}.node_map() returns unknown {form!r}.")
+    raise NotImplementedError(
+        f"{type(calibrator).__name__}.node_map_spec() returns unknown {form!r}."
+    )
 
 
 @dataclass(frozen=True, repr=False)

@@ -20,7 +20,7 @@ from joblib.parallel import get_active_backend
 from sklearn import config_context, get_config
 from threadpoolctl import ThreadpoolController
 
-from dubito._numerics.row_chunks import row_chunks
+from dubito._numerics.row_subsets import row_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -36,7 +36,7 @@ _TASKS_PER_JOB = 8
 _MAX_SENDS = 3
 
 #: Number of log-odds in a chunk of rows: 32 MiB.
-_CHUNK_NUMBERS = 1 << 22
+_CHUNK_NUMBERS = 2**22
 
 
 @cache

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from dubito._numerics.row_chunks import row_chunks
+from dubito._numerics.row_subsets import row_chunks
 from dubito._wording import name_some
 from dubito.dichotomies._kernels.balanced_means import balanced_tree
 from dubito.dichotomies._kernels.class_centroids import class_centroids, half_of_features

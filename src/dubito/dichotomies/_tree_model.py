@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from dubito.dichotomies._training_rows import ClassRows
     from dubito.dichotomies.tree import DichotomyTree
 
-#: A best-first search may visit a fraction 1/8 of the nodes: beyond it scoring all is faster.
-_SEARCHED = 8
+#: Fraction of the nodes that a best-first search may visit: beyond it, scoring all is faster.
+_VISITED_FRACTION = 1 / 8
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class TreeModel:
         whose probability is spread over many classes are not done, as scoring all nodes is faster.
         """
         nodes, affine = self.nodes, self.maps.affine
-        n_visited = len(self.order) // _SEARCHED
+        n_visited = int(len(self.order) * _VISITED_FRACTION)
         if not isinstance(nodes, DenseLinearNodes) or affine is None or n_visited <= 4 * k:
             return None
         from dubito.dichotomies._kernels.top_classes_compiled import best_first_of_rows  # noqa: PLC0415 - loads numba

@@ -312,14 +312,14 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
             return self._model.log_proba(X)
         return self.external_.predict_log_proba(self._external_input(X))
 
-    def _top(self, k: int, X: Any) -> FloatArray:
+    def _top(self, X: Any, k: int) -> FloatArray:
         search = self._model.search_top(X, k) if self.external_ is None else None
         if search is None:
-            return super()._top(k, X)
+            return super()._top(X, k)
         columns, best, done = search
         found = np.stack([columns, np.exp(best)], axis=1)
         if not done.all():
-            found[~done] = super()._top(k, X[~done])
+            found[~done] = super()._top(X[~done], k)
         return found
 
     def predict_proba_at_depth(self, X: Any, depth: int) -> FloatArray:
@@ -342,9 +342,9 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
         self._fitted_classes()
         group = np.empty(len(self.classes_), dtype=np.intp)
         group[self._model.order] = self.tree_.cut(depth)
-        return self._over_rows(partial(self._group_proba, group), X)
+        return self._over_rows(partial(self._group_proba, group=group), X)
 
-    def _group_proba(self, group: IntArray, X: Any) -> FloatArray:
+    def _group_proba(self, X: Any, group: IntArray) -> FloatArray:
         return group_sums(self._proba(X), group)
 
     def _require_bounds(self) -> None:
@@ -356,7 +356,7 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
             "internal=EvidentialLogisticCalibrator(), or an external one."
         )
 
-    def _stacked_bounds(self, level: float | None, X: Any) -> FloatArray:
+    def _stacked_bounds(self, X: Any, level: float | None) -> FloatArray:
         if self.external_ is not None:
             bounds = self.external_.predict_bounds(self._external_input(X), level=level)
             return np.stack([*bounds], axis=1)
@@ -396,11 +396,8 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
         """
         by_nodes = isinstance(rule, str) and rule == "maximality" and not options
         if by_nodes and self._calibrators().external is None:
-            return self._over_rows(partial(self._maximal, check_level(level)), X)
+            return self._over_rows(partial(self._model.maximal, level=check_level(level)), X)
         return super().predict_set(X, rule, level=level, **options)
-
-    def _maximal(self, level: float | None, X: Any) -> BoolArray:
-        return self._model.maximal(X, level)
 
     def _validation_options(self) -> dict[str, Any]:
         allow_nan = self.estimator is not None and get_tags(self.estimator).input_tags.allow_nan

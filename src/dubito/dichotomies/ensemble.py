@@ -310,7 +310,7 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
             "calibrator with bounds as external."
         )
 
-    def _stacked_bounds(self, level: float | None, X: Any) -> FloatArray:
+    def _stacked_bounds(self, X: Any, level: float | None) -> FloatArray:
         if self.external_ is not None:
             bounds = self.external_.predict_bounds(self._external_input(X), level=level)
             return np.stack([*bounds], axis=1)
@@ -318,9 +318,9 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
             return vacuous_bounds(X.shape[0], len(self.classes_))
         if level is not None:
             level = level_of_each(level, len(self.estimators_))
-        total = self.estimators_[0]._stacked_bounds(level, X)
+        total = self.estimators_[0]._stacked_bounds(X, level)
         for member in self.estimators_[1:]:
-            total += member._stacked_bounds(level, X)
+            total += member._stacked_bounds(X, level)
         return total / len(self.estimators_)
 
     def _validation_options(self) -> dict[str, Any]:

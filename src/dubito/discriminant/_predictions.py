@@ -10,7 +10,7 @@ from scipy.special import log_softmax
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dubito._labels import as_labels, label_columns
-from dubito._validation import check_level, check_rows_match, check_sample_weight, no_level
+from dubito._validation import check_level, check_rows_match, check_sample_weight, level_error
 from dubito.base import CautiousMixin
 from dubito.belief import Bounds
 from dubito.decision.risk import as_loss, loss_in_class_order
@@ -121,7 +121,7 @@ class DiscriminantPredictionMixin(CautiousMixin):
 
     def _refuse_level(self, level: float | None) -> None:
         if check_level(level) is not None:
-            raise no_level(
+            raise level_error(
                 self,
                 "its bounds are as wide as the boxes of the class means, which c sets. Ask for "
                 "level=None (by default the boxes lie within c standard errors of the means), or "

@@ -195,7 +195,7 @@ class ImpreciseGaussianDiscriminant(DiscriminantPredictionMixin, ClassifierMixin
     """
 
     #: Kind of bounds, for reports (`dubito._bounds_meaning`).
-    _bounds_meaning: ClassVar[str] = "box"
+    _bounds_kind: ClassVar[str] = "box"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "covariance_type": [StrOptions({"tied", "full", "diag", "spherical"})],

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dubito._compat import HasMethods, StrOptions, check_feature_names, fit_context
 from dubito._rows import fitted_copy, read_rows, weight_parameters
-from dubito._validation import NotSupportedError, check_level, no_level
+from dubito._validation import NotSupportedError, check_level, level_error
 from dubito._wording import counted, name_some
 from dubito.base import CautiousMixin
 from dubito.evidence._classifier_fit import (
@@ -244,7 +244,7 @@ class EvidentialClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
             belief), and the plausibility.
         """
         if check_level(level) is not None:
-            raise no_level(
+            raise level_error(
                 self,
                 "weights of evidence measure how much the features say, not how far the fit may "
                 "be off. Use CalibratedClassifier with an evidential calibrator, or level=None.",

@@ -10,7 +10,7 @@ from scipy.sparse import issparse
 from scipy.special import expit, log_expit, log_softmax, softmax
 
 from dubito._numerics import evidence_weights as evidence
-from dubito._numerics.row_chunks import row_chunks
+from dubito._numerics.row_subsets import row_chunks
 from dubito._validation import as_float_array, check_rows_match
 from dubito._wording import counted, name_rows
 from dubito.belief import Frame
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 #: Most numbers of a sparse matrix that are made dense at a time: 32 MiB.
-_CHUNK_NUMBERS = 1 << 22
+_CHUNK_NUMBERS = 2**22
 
 
 class EvidenceModel:

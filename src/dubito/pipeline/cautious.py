@@ -9,7 +9,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from dubito._models import final_estimator, has_bounds, inner_model
+from dubito._models import bounds_kind, final_estimator, has_bounds, inner_model
 from dubito.base import add_bounds_tag
 
 if TYPE_CHECKING:
@@ -87,9 +87,9 @@ class CautiousPipeline(Pipeline):
     decision_cost = _from_last_step("decision_cost", "the mean cost per row of what it decides")
 
     @property
-    def _bounds_meaning(self) -> str:
+    def _bounds_kind(self) -> str:
         """Kind of bounds, for reports: that of the last step."""
-        return getattr(inner_model(self.steps[-1][1]), "_bounds_meaning", "belief")
+        return bounds_kind(self.steps[-1][1])
 
     @available_if(lambda pipeline: pipeline.steps[-1][1].predict_proba)
     def predict_log_proba(self, X: Any, **params: Any) -> FloatArray:

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dubito._compat import HasMethods, Interval, StrOptions, fit_context
 from dubito._labels import as_labels, label_columns
-from dubito._models import final_estimator, has_bounds, inner_model, log_proba
+from dubito._models import bounds_kind, final_estimator, has_bounds, inner_model, log_proba
 from dubito._rows import copy_feature_names, fitted_copy, read_rows, weight_parameters
 from dubito._validation import (
     NotSupportedError,
@@ -141,10 +141,9 @@ class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.reject_label = reject_label
 
     @property
-    def _bounds_meaning(self) -> str:
+    def _bounds_kind(self) -> str:
         """Kind of bounds, for reports: that of the estimator."""
-        model = inner_model(getattr(self, "estimator_", self.estimator))
-        return getattr(model, "_bounds_meaning", "belief")
+        return bounds_kind(getattr(self, "estimator_", self.estimator))
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

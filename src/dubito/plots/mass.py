@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from dubito._numerics.row_chunks import row_chunks
+from dubito._numerics.row_subsets import row_chunks
 from dubito._validation import as_float_array, check_choice, check_rows_match
 from dubito.belief import Frame
 from dubito.plots._drawing import pyplot, set_colour, set_name
@@ -27,7 +27,7 @@ _SYMBOLS = {"mass": "m", "belief": "Bel", "plausibility": "Pl"}
 #: Default heights of the contours.
 _HEIGHTS = tuple(np.arange(1, 10) / 10)
 #: Most masses computed at a time: rows of the grid times subsets of the classes.
-_CHUNK_NUMBERS = 1 << 22
+_CHUNK_NUMBERS = 2**22
 #: Axes per row of a new figure.
 _PER_ROW = 4
 

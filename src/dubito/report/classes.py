@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from dubito._bounds_meaning import is_conformal
+from dubito._models import is_conformal
 from dubito.metrics.intervals import fraction_interval
 from dubito.report.wording import CONFIDENCE, coverage_sentence
 

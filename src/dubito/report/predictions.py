@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dubito._bounds_meaning import bounds_meaning, is_conformal
+from dubito._bounds_meaning import bounds_meaning
 from dubito._compat import pick
 from dubito._labels import as_labels, label_columns
-from dubito._models import final_estimator, has_bounds
+from dubito._models import final_estimator, has_bounds, is_conformal
 from dubito._validation import TIE, check_proba, check_rows_match, n_rows
 from dubito._wording import name_some
 from dubito.belief import Bounds

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dubito._bounds_meaning import is_novelty_aware
+from dubito._models import is_novelty_aware
 from dubito._validation import TIE
 from dubito._wording import shown_value
 from dubito.evidence import Explanation

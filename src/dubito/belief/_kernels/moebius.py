@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dubito._numerics.row_chunks import row_chunks
+from dubito._numerics.row_subsets import row_chunks
 
 if TYPE_CHECKING:
     from dubito._typing import FloatArray
 
 #: Arrays of this many entries or more are transformed by the compiled version; for smaller ones
 #: loading it costs more than it saves.
-COMPILED_FROM = 1 << 14
+COMPILED_FROM = 2**14
 
 #: The product by commonalities has absolute errors near 1e-16, which normalising would magnify
 #: where less than this fraction of the mass is outside the empty set: there the product without
@@ -130,7 +130,7 @@ def spread_to_supersets(x: FloatArray, rate: FloatArray) -> FloatArray:
     `x` is (n, 2^K) and `rate` broadcasts to (n, K). Costs O(K 2^K) per row, no subtractions.
     """
     out = np.array(x, dtype=np.float64, order="C")
-    for rows in row_chunks(len(out), out.shape[1], 1 << 17):  # which stay in the cache
+    for rows in row_chunks(len(out), out.shape[1], 2**17):  # which stay in the cache
         block = out[rows]
         for k in range(frame_size(out)):
             without_and_with = block.reshape(len(block), block.shape[1] >> (k + 1), 2, 1 << k)

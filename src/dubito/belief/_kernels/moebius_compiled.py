@@ -7,7 +7,7 @@ import numpy as np
 from dubito._numerics.jit import compiled
 
 #: Entries of a block, which stays in the first-level cache while its ten low bits are processed.
-_ENTRIES_AT_ONCE = 1 << 10
+_ENTRIES_AT_ONCE = 2**10
 
 
 @compiled()

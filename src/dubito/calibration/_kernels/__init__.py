@@ -28,6 +28,5 @@ variances of log-odds of softmax maps (delta method)      `softmax_covariance`
 belief from log-odds and their standard error             `log_odds_bounds`
 Dempster's rule on single classes, bounds in O(K)         `dempster_on_singletons`
 limited-memory BFGS with a preconditioner                 `quasi_newton`
-chunks and random samples of rows                         `row_samples`
 ========================================================  ======================================
 """

@@ -277,7 +277,7 @@ def optimality_gap(problem: Problem, functional: Functional, r: float, path: Flo
 
 @compiled()
 def last_kink(bounds: FloatArray, path: FloatArray) -> float:
-    """Return r at a kink between a solution path's last two points, infinite if there is none.
+    """Return r = sqrt(2 excess) at a kink between the last two points of a path, inf without one.
 
     A path has a kink where a coefficient meets its bound, located by extrapolation of the earlier
     points, and where one leaves its bound, approximated by the middle of the two r.

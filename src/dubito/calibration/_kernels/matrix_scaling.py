@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy import linalg
 
-from dubito._numerics.row_chunks import CHUNK_NUMBERS, row_chunks
+from dubito._numerics.row_subsets import CHUNK_NUMBERS, row_chunks
 from dubito.calibration._kernels.hessian_solvers import HessianSolver
 
 if TYPE_CHECKING:

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 #: Pairs of steps and gradient changes that are kept.
 _MEMORY = 20
-#: When to keep BFGS pairs after a Hessian refresh: the error of the new Hessian on the last pair
-#: exceeds this multiple of its change, and this fraction of the step.
+#: After a Hessian refresh BFGS pairs are kept if the error of the new Hessian on the last pair
+#: exceeds this multiple of the distance between the old and the new Hessian's predictions of it,
+#: and this fraction of the step.
 _ERROR_TO_CHANGE = 2.0
 _ERROR_TO_STEP = 0.1
 

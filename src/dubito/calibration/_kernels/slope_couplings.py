@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _ROOT_STEPS, _ROOT_TOLERANCE = 12, 1e-9
 
 #: Number of exponentials from which the compiled versions are used: they take time to load.
-COMPILED_FROM = 1 << 16
+COMPILED_FROM = 2**16
 
 
 def gumbel(scores: FloatArray, points: QuadraturePoints) -> tuple[FloatArray, FloatArray]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dubito._numerics.row_chunks import row_chunks
+from dubito._numerics.row_subsets import row_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 #: The excess up to which the likelihood is interpolated: relative likelihood 1e-16.
 LARGEST_EXCESS = 16 * np.log(10.0)
 #: Number of scores processed at once, so that they stay in the second-level cache.
-_CHUNK_NUMBERS = 1 << 15
+_CHUNK_NUMBERS = 2**15
 #: Limit on the Newton steps of the fit.
 _MAX_NEWTON_STEPS = 200
 #: Limit on the times that pieces of an interpolant are halved.

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dubito._numerics.row_chunks import CHUNK_NUMBERS, row_chunks
+from dubito._numerics.row_subsets import CHUNK_NUMBERS, row_chunks, subsample_rows
 from dubito._numerics.targets import pseudo_fraction
-from dubito.calibration._kernels.row_samples import subsample_rows
 
 if TYPE_CHECKING:
     from dubito._typing import FloatArray, IntArray

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dubito._numerics.row_chunks import row_chunks
+from dubito._numerics.row_subsets import row_chunks
 from dubito._numerics.softmax import softmax_in_place
 from dubito.calibration._kernels.hessian_solvers import HessianSolver
 

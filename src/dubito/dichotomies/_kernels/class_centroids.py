@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dubito._typing import FloatArray, IntArray
 
 #: Number of entries of dense rows that are copied at a time.
-_ENTRIES_AT_ONCE = 1 << 17
+_ENTRIES_AT_ONCE = 2**17
 
 
 def class_centroids(X: Any, column: IntArray, weight: FloatArray, n_classes: int) -> Any:

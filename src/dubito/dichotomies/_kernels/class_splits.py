@@ -128,7 +128,7 @@ def _nearer_second(centroids: Any, first: int, second: int, others: IntArray) ->
 
     x are the centroids of the others, a and b those of the first and the second class.
     """
-    if sp.issparse(centroids):  # |a| = |b| = 1, unless a class has no entries
+    if sp.issparse(centroids):  # (a + b)'(b - a) is 0, except for classes without entries
         return np.asarray(
             (centroids[others] @ (centroids[[second]] - centroids[[first]]).T).toarray()
         ).ravel()

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from dubito._numerics.row_chunks import row_chunks
+from dubito._numerics.row_subsets import row_chunks
 from dubito.dichotomies._kernels.gaussian_naive_bayes import ALL_ROWS
 from dubito.dichotomies._kernels.leaf_order import node_spans
 from dubito.dichotomies._kernels.tree_paths import child_indices

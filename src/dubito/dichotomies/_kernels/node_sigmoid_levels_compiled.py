@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
     Fit: TypeAlias = tuple[CurveLikelihood, Model]
 
-#: Degree of the series over angles, and the bound on its last coefficients and its errors.
+#: Degree of the Chebyshev series on a panel. A panel is halved until its last coefficients, and its
+#: errors at `CHECKS`, are below `_CONVERGED`.
 DEGREE = 20
 _CONVERGED = 1e-8
 #: Panels are not halved below this width: bounds there are the widest on the panel.

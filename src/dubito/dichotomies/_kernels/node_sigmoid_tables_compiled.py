@@ -20,8 +20,9 @@ from dubito._numerics.logistic_fit import LARGEST
 if TYPE_CHECKING:
     from dubito._typing import FloatArray, IntArray
 
-    #: Start of the panels of each node, with the end; angle units of each node, (nodes, 2); left
-    #: edge of each panel; Chebyshev series on each panel, (panels, functions, terms).
+    #: Four arrays: first panel of each node, and the number of all panels; angle units of each
+    #: node, (nodes, 2); left edge of each panel; Chebyshev series on each panel,
+    #: (panels, functions, terms).
     Tables: TypeAlias = tuple[IntArray, FloatArray, FloatArray, FloatArray]
 
 #: Rows looked up together, node by node, so that the node's table stays in the processor's cache.

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.special import expit, logsumexp, softmax
 
-from dubito._numerics.row_chunks import row_chunks
+from dubito._numerics.row_subsets import row_chunks
 from dubito._numerics.sums_of_others import log_sums_of_others
 
 if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray, IntArray
 
 #: Most numbers of the (rows, classes, classes) arrays that are computed at a time.
-_CHUNK_NUMBERS = 1 << 20
+_CHUNK_NUMBERS = 2**20
 
 #: Expected losses closer than this, relative to their terms, are equal.
 _LOSS_TIE = 1e-12
@@ -98,9 +98,9 @@ def _others_within_bounds(
 
 def _distribute(spare: FloatArray | float, width: FloatArray) -> FloatArray:
     """Return the part of `spare` that each class receives in order, at most its width."""
-    left = spare - (np.cumsum(width, axis=-1) - width)
+    remaining = spare - (np.cumsum(width, axis=-1) - width)
     # A remainder within rounding is 0: its logarithm would be finite.
-    return np.clip(np.where(left < _LEAST_MASS, 0.0, left), 0.0, width)
+    return np.clip(np.where(remaining < _LEAST_MASS, 0.0, remaining), 0.0, width)
 
 
 def maximal_acts(low: FloatArray, high: FloatArray, priors: Priors, loss: FloatArray) -> BoolArray:

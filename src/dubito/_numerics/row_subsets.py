@@ -1,11 +1,15 @@
-"""Chunks of consecutive rows, so that the memory of a computation is bounded."""
+"""Chunks of rows, so that memory is bounded, and random samples of rows, so that time is."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from dubito._typing import IntArray
 
 #: Numbers that the arrays of a chunk may hold where nothing else is said: 4 MiB.
 CHUNK_NUMBERS = 2**19
@@ -25,9 +29,16 @@ def row_chunks(n_rows: int, row_size: int, numbers: int = CHUNK_NUMBERS) -> Iter
 
     Examples
     --------
-    >>> from dubito._numerics.row_chunks import row_chunks
+    >>> from dubito._numerics.row_subsets import row_chunks
     >>> list(row_chunks(5, row_size=10, numbers=25))
     [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
     """
     step = max(1, numbers // row_size)
     return (slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step))
+
+
+def subsample_rows(n: int, count: int) -> IntArray:
+    """Return `count` random rows of n in order, the same on every run; all if n is no larger."""
+    if n <= count:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(0).choice(n, count, replace=False))
