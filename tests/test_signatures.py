@@ -360,7 +360,7 @@ def unfitted(name, inner=None):
 #: Methods that fit, or that read parameters alone.
 NEED_NO_FIT = {
     *("fit", "fit_predict", "fit_transform", "held_out_proba"),
-    *("node_map", "set_callbacks", "get_feature_names_out"),
+    *("node_map_spec", "set_callbacks", "get_feature_names_out"),
 }
 
 #: What methods need besides rows.

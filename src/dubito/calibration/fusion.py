@@ -275,7 +275,8 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         -------
         ndarray of shape (n, K)
         """
-        return self._combination.proba(self._member_rows(X))
+        member_rows = self._member_rows(X)
+        return self._combination.proba(member_rows)
 
     def predict_bounds(self, X: Any, level: float | None = None) -> Bounds:
         """Return lower and upper probabilities of each class, given all members.
@@ -322,7 +323,8 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         -------
         MassBatch
         """
-        return self._combination.mass(self._member_rows(X))
+        member_rows = self._member_rows(X)
+        return self._combination.mass(member_rows)
 
     def conflict(self, X: Any) -> FloatArray:
         r"""Return the conflict of the members in each row.
@@ -343,7 +345,8 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         ndarray of shape (n,)
             From 0, no conflict, to 1.
         """
-        return self._combination.conflict(self._member_rows(X))
+        member_rows = self._member_rows(X)
+        return self._combination.conflict(member_rows)
 
     def _member_rows(self, X: Any) -> MemberRows:
         """Return every member with the features it reads; raise if nothing is fitted."""
