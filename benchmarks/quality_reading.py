@@ -111,7 +111,7 @@ def plain_isotonic(task: Task) -> Floats:
     """Return probabilities of isotonic maps of the new scores, without smoothing or base rate."""
     model, X_few, y_few, X_test, _ = task
     clf = CalibratedClassifier(FrozenEstimator(model), IsotonicCalibrator(smoothing=0))
-    calibrator = clf.fit(X_few, y_few).pairs_[0].calibrator
+    calibrator = clf.fit(X_few, y_few).calibrated_classifiers_[0].calibrator
     odds = calibrator._log_odds(clf._scores_of_single_pair(X_test))
     return normalise_proba(
         np.stack([m.proba(odds[:, k]) for k, m in enumerate(calibrator.maps_)], 1)

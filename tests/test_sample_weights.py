@@ -26,14 +26,14 @@ WEIGHT = np.resize([1.0, 4.0, 0.5], len(Y))
 
 #: A wrapper of an estimator, and its copy that is fitted on all rows.
 WRAPPERS = {
-    "calibrated": (CalibratedClassifier, lambda model: model.pairs_[0].estimator),
+    "calibrated": (CalibratedClassifier, lambda model: model.calibrated_classifiers_[0].estimator),
     "conformal": (ConformalClassifier, lambda model: model.estimator_),
     "evidential": (EvidentialClassifier, lambda model: model.estimator_),
     "novelty": (NoveltyAwareClassifier, lambda model: model.estimator_),
     "reject": (RejectClassifier, lambda model: model.estimator_),
     "fusion": (
         lambda estimator: EvidentialFusion([("a", estimator), ("b", estimator)]),
-        lambda model: model.members_[0].pairs_[0].estimator,
+        lambda model: model.members_[0].calibrated_classifiers_[0].estimator,
     ),
     "masses": (
         lambda estimator: EvidentialFusion(
@@ -72,7 +72,7 @@ def test_metadata_routing_is_left_to_scikit_learn():
         scaler = StandardScaler().set_fit_request(sample_weight=False)
         last = LogisticRegression().set_fit_request(sample_weight=True)
         model = CalibratedClassifier(make_pipeline(scaler, last))
-        fitted = model.fit(X, Y, sample_weight=WEIGHT).pairs_[0].estimator
+        fitted = model.fit(X, Y, sample_weight=WEIGHT).calibrated_classifiers_[0].estimator
     np.testing.assert_allclose(fitted[0].mean_, X.mean(axis=0))
     alone = LogisticRegression().fit(fitted[0].transform(X), Y, WEIGHT)
     np.testing.assert_allclose(fitted[1].coef_, alone.coef_)

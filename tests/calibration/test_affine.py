@@ -156,7 +156,7 @@ def test_a_linear_classifier_stays_linear(kind, X, y, model):
     X = StandardScaler().fit_transform(X)
     classifier = CalibratedClassifier(model, kind(), cv=3).fit(X, WORDS[y])
     estimator, matrix, offset = classifier.affine_logits()
-    assert estimator is classifier.pairs_[0].estimator
+    assert estimator is classifier.calibrated_classifiers_[0].estimator
     coef = matrix @ np.atleast_2d(estimator.coef_)
     intercept = matrix @ np.atleast_1d(estimator.intercept_) + offset
     logits = X @ coef.T + intercept

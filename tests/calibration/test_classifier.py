@@ -69,7 +69,9 @@ def test_one_calibrator_is_fitted_to_the_scores_of_all_folds():
     clf = CalibratedClassifier(svm, calibrator, cv=cv).fit(X, y)
     scores = cross_val_predict(svm, X, y, cv=cv, method="decision_function")
     by_hand = TemperatureCalibrator().fit(scores, y)
-    assert clf.pairs_[0].calibrator.slope_ == pytest.approx(by_hand.slope_, rel=1e-9)
+    assert clf.calibrated_classifiers_[0].calibrator.slope_ == pytest.approx(
+        by_hand.slope_, rel=1e-9
+    )
     np.testing.assert_allclose(
         clf.predict_proba(X), by_hand.predict_proba(LinearSVC().fit(X, y).decision_function(X))
     )
@@ -77,8 +79,8 @@ def test_one_calibrator_is_fitted_to_the_scores_of_all_folds():
 
 def test_an_ensemble_averages_its_folds():
     clf = CalibratedClassifier(LinearSVC(), cv=3, ensemble=True).fit(X, y)
-    assert len(clf.pairs_) == 3
-    parts = [c.predict_bounds(e.decision_function(X)) for e, c in clf.pairs_]
+    assert len(clf.calibrated_classifiers_) == 3
+    parts = [c.predict_bounds(e.decision_function(X)) for e, c in clf.calibrated_classifiers_]
     np.testing.assert_allclose(clf.predict_bounds(X).lower, np.mean([b.lower for b in parts], 0))
     np.testing.assert_allclose(clf.predict_bounds(X).upper, np.mean([b.upper for b in parts], 0))
 
@@ -92,7 +94,7 @@ def test_a_frozen_model_is_left_as_it_is_and_all_rows_calibrate():
     model = LinearSVC().fit(X[TRAIN], y[TRAIN])
     frozen = CalibratedClassifier(FrozenEstimator(model), PlattCalibrator()).fit(X[REST], y[REST])
     bare = PlattCalibrator().fit(model.decision_function(X[REST]), y[REST])
-    assert frozen.pairs_[0].estimator.estimator is model
+    assert frozen.calibrated_classifiers_[0].estimator.estimator is model
     np.testing.assert_array_equal(
         frozen.predict_proba(X), bare.predict_proba(model.decision_function(X))
     )
@@ -125,7 +127,7 @@ def test_one_classifier_may_be_calibrated_by_a_joint_calibrator(model, ensemble)
     np.testing.assert_allclose(ours.lower, theirs.lower, atol=1e-6)
     np.testing.assert_allclose(ours.upper, theirs.upper, atol=1e-6)
     three = CalibratedClassifier(model, EvidentialJointCalibrator(), **options).fit(X, y)
-    assert three.pairs_[0].calibrator.n_features_in_ == 1
+    assert three.calibrated_classifiers_[0].calibrator.n_features_in_ == 1
     assert three.score(X, y) > 0.9
 
 
@@ -192,7 +194,7 @@ def test_which_response_of_the_estimator_is_used():
     both = CalibratedClassifier(LogisticRegression(), proba).fit(X, y)
     assert both.response_method_ == "predict_proba"
     given = CalibratedClassifier(LogisticRegression(), response_method="predict_proba").fit(X, y)
-    assert given.pairs_[0].calibrator.input == "proba"
+    assert given.calibrated_classifiers_[0].calibrator.input == "proba"
     assert given.calibrator == "auto"
 
 
@@ -250,8 +252,14 @@ def test_weights_reach_estimator_and_calibrator():
     weight = np.resize([0.5, 1.0, 2.0], len(y))
     weighted = CalibratedClassifier(LogisticRegression()).fit(X, y, sample_weight=weight)
     plain = CalibratedClassifier(LogisticRegression()).fit(X, y)
-    assert not np.allclose(weighted.pairs_[0].estimator.coef_, plain.pairs_[0].estimator.coef_)
-    assert weighted.pairs_[0].calibrator.slope_ != plain.pairs_[0].calibrator.slope_
+    assert not np.allclose(
+        weighted.calibrated_classifiers_[0].estimator.coef_,
+        plain.calibrated_classifiers_[0].estimator.coef_,
+    )
+    assert (
+        weighted.calibrated_classifiers_[0].calibrator.slope_
+        != plain.calibrated_classifiers_[0].calibrator.slope_
+    )
     with pytest.warns(UserWarning, match="KNeighborsClassifier.fit takes no") as caught:
         CalibratedClassifier(KNeighborsClassifier()).fit(X, y, sample_weight=weight)
     assert [warning.filename for warning in caught] == [__file__]

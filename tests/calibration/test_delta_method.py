@@ -98,7 +98,7 @@ def test_variances_are_those_of_numerical_gradients(kind, n_classes):
 @pytest.mark.parametrize("n_classes", [2, 6])
 def test_compiled_and_plain_formulas_agree(n_classes):
     rng = np.random.default_rng(0)
-    covariance = DenseMatrix.of(positive(n_classes * (n_classes + 1), rng), n_classes)
+    covariance = DenseMatrix.from_covariance(positive(n_classes * (n_classes + 1), rng), n_classes)
     scores, along = rng.normal(size=(2, 9, n_classes))
     logits = 5 * rng.normal(size=(9, n_classes))
     logits[0] = 0.0  # ties
@@ -115,7 +115,11 @@ def test_variances_are_right_where_a_probability_rounds_to_one():
     covariance = positive(12, rng)
     scores = rng.normal(size=(1, 3))
     logits = np.array([[60.0, 1.0, 0.0]])
-    found = DenseMatrix.of(covariance, 3).of_rows(scores).log_odds(logits, np.zeros((1, 3)))
+    found = (
+        DenseMatrix.from_covariance(covariance, 3)
+        .of_rows(scores)
+        .log_odds(logits, np.zeros((1, 3)))
+    )
     rest = np.exp([1.0, 0.0]) / np.exp([1.0, 0.0]).sum()
     c = np.array([1.0, *-rest])
     gradient = np.outer(c, [*scores[0], 1.0]).ravel()
@@ -132,7 +136,7 @@ def test_kronecker_covariance_is_the_dense_one_where_both_are_possible():
     structured = KroneckerMatrix(
         1 / (np.outer(others, values) + 0.5), left, right, ClassBlocks(*(nothing,) * 5)
     )
-    dense = DenseMatrix.of(np.linalg.inv(np.kron(a, c) + 0.5 * np.eye(20)), n_classes)
+    dense = DenseMatrix.from_covariance(np.linalg.inv(np.kron(a, c) + 0.5 * np.eye(20)), n_classes)
     scores, logits = rng.normal(size=(6, n_classes)), 2 * rng.normal(size=(6, n_classes))
     one, other = (
         form.of_rows(scores).log_odds(logits, np.zeros_like(logits)).variance
@@ -146,7 +150,7 @@ def test_class_blocks_are_the_dense_covariance_of_independent_classes():
     slope, bias = rng.uniform(1, 2, 3), rng.uniform(1, 2, 3)
     both, fixed = rng.uniform(-0.5, 0.5, 3), rng.normal(size=6) / 4
     full = np.block([[np.diag(slope), np.diag(both)], [np.diag(both), np.diag(bias)]])
-    dense = DenseDiagonal.of(full - np.outer(fixed, fixed), 3)
+    dense = DenseDiagonal.from_covariance(full - np.outer(fixed, fixed), 3)
     blocks = ClassBlocks(slope, both, bias, fixed[:3], fixed[3:])
     scores, logits = rng.normal(size=(6, 3)), rng.normal(size=(6, 3))
     one, other = (

@@ -149,7 +149,7 @@ def test_fitted_models_are_left_as_they_are_and_all_rows_calibrate():
     assert_same_answers(
         fusion, light("margin", "margin").fit(scores(X[REST]), y[REST]), X, scores(X)
     )
-    assert fusion.members_[0].pairs_[0].estimator.estimator is models[0]
+    assert fusion.members_[0].calibrated_classifiers_[0].estimator.estimator is models[0]
     parted = EvidentialFusion(frozen, cv="disjoint").fit(X[REST], y[REST])
     np.testing.assert_array_equal(parted.predict_proba(X), fusion.predict_proba(X))
 
@@ -217,7 +217,7 @@ def test_weights_are_repeated_rows():
 def test_weights_reach_the_members_that_take_them():
     weight = np.resize([0.5, 1.0, 2.0], len(y))
     fusion = EvidentialFusion([("logistic", LogisticRegression()), *pair()]).fit(X, y, weight)
-    member = fusion.members_[0].pairs_[0].estimator
+    member = fusion.members_[0].calibrated_classifiers_[0].estimator
     np.testing.assert_allclose(member.coef_, LogisticRegression().fit(X, y, weight).coef_)
 
 
@@ -240,7 +240,7 @@ def test_conflict_is_that_of_members_calibrated_alone(cv):
     kappa = conflict(*(member.predict_mass(X) for member in fusion.members_))
     np.testing.assert_allclose(fusion.conflict(X), kappa, atol=1e-9)
     margins = fusion.members_[0]._scores_of_single_pair(X)
-    alone = fusion.members_[0].pairs_[0].calibrator
+    alone = fusion.members_[0].calibrated_classifiers_[0].calibrator
     np.testing.assert_array_equal(fusion.members_[0].predict_proba(X), alone.predict_proba(margins))
 
 
@@ -277,7 +277,7 @@ def test_a_calibrated_member_is_a_classifier_with_probabilities():
     calibrated = CalibratedClassifier(LinearSVC(), TemperatureCalibrator(), cv=3)
     fusion = EvidentialFusion([("calibrated", calibrated), ("bayes", GaussianNB())]).fit(X, y)
     assert fusion.calibrator_.input == ["proba", "log_proba"]
-    inner = fusion.members_[0].pairs_[0].estimator
+    inner = fusion.members_[0].calibrated_classifiers_[0].estimator
     np.testing.assert_array_equal(
         inner.predict_proba(X), clone(calibrated).fit(X, y).predict_proba(X)
     )

@@ -166,11 +166,13 @@ def test_boosted_trees_of_other_libraries(kind):
     clf = CalibratedClassifier(make_pipeline(StandardScaler(), kind()), IsotonicCalibrator(), cv=3)
     clf.fit(X, y)
     assert clf.response_method_ == known_response(kind()).source
-    assert clf.pairs_[0].calibrator.input == "logits"
-    pipeline = clf.pairs_[0].estimator
+    assert clf.calibrated_classifiers_[0].calibrator.input == "logits"
+    pipeline = clf.calibrated_classifiers_[0].estimator
     logits = pipeline[-1]._logits(pipeline[0].transform(X))
     np.testing.assert_allclose(
-        clf.predict_proba(X), clf.pairs_[0].calibrator.predict_proba(logits), atol=1e-12
+        clf.predict_proba(X),
+        clf.calibrated_classifiers_[0].calibrator.predict_proba(logits),
+        atol=1e-12,
     )
     two = CalibratedClassifier(kind(), cv=3).fit(X[:100], y[:100])
     assert two.predict_proba(X).shape == (150, 2)
@@ -186,13 +188,13 @@ def test_one_against_rest_maps_read_log_odds_of_logits():
         class_log_odds(logits, "logits", 0.0), np.log(p) - np.log1p(-p), atol=1e-9
     )
     clf = CalibratedClassifier(LogisticRegression(), IsotonicCalibrator()).fit(X, y)
-    assert clf.pairs_[0].calibrator.input == "logits"
+    assert clf.calibrated_classifiers_[0].calibrator.input == "logits"
     for linear in (VectorCalibrator(), MatrixCalibrator()):  # stay one more linear layer
         clf = CalibratedClassifier(LogisticRegression(), linear).fit(X, y)
-        assert clf.pairs_[0].calibrator.input == "margin"
+        assert clf.calibrated_classifiers_[0].calibrator.input == "margin"
         assert hasattr(clf, "affine_logits")
     said = CalibratedClassifier(LogisticRegression(), MatrixCalibrator(input="logits")).fit(X, y)
-    assert said.pairs_[0].calibrator.input == "logits"
+    assert said.calibrated_classifiers_[0].calibrator.input == "logits"
 
 
 def test_log_probabilities_are_probabilities_with_a_lower_floor():
@@ -254,10 +256,10 @@ def test_exact_logarithms_reach_the_calibrator(model):
         rows = X[: len(labels)]
         clf = CalibratedClassifier(model, cv=3).fit(rows, labels)
         assert clf.response_method_ == "predict_log_proba"
-        assert clf.pairs_[0].calibrator.input == "log_proba"
-        scores = clf.pairs_[0].estimator.predict_log_proba(rows)
+        assert clf.calibrated_classifiers_[0].calibrator.input == "log_proba"
+        scores = clf.calibrated_classifiers_[0].estimator.predict_log_proba(rows)
         np.testing.assert_array_equal(
-            clf.predict_proba(rows), clf.pairs_[0].calibrator.predict_proba(scores)
+            clf.predict_proba(rows), clf.calibrated_classifiers_[0].calibrator.predict_proba(scores)
         )
     said = CalibratedClassifier(model, TemperatureCalibrator(input="proba"), cv=3).fit(X, y)
     assert said.response_method_ == "predict_proba"
@@ -289,7 +291,7 @@ def test_fusion_and_conformal_sets_read_alike():
         "predict_log_proba",
         "decision_function",
     ]
-    assert [m.pairs_[0].calibrator.input for m in fusion.members_] == [
+    assert [m.calibrated_classifiers_[0].calibrator.input for m in fusion.members_] == [
         "margin",
         "log_proba",
         "logits",
@@ -299,7 +301,7 @@ def test_fusion_and_conformal_sets_read_alike():
     assert conformal.reader_.source == "pairwise_margins"
     assert conformal.predict_set(X, coverage=0.9).sum(axis=1).mean() < 1.3
     joint = CalibratedClassifier(GaussianNB(), EvidentialJointCalibrator(), cv=3).fit(X, y)
-    assert joint.pairs_[0].calibrator.floor_.shape == (1,)
+    assert joint.calibrated_classifiers_[0].calibrator.floor_.shape == (1,)
 
 
 def test_digits_by_a_support_vector_machine():

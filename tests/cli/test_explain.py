@@ -140,7 +140,7 @@ def test_the_default_gives_calibrated_probabilities_and_the_evidence(trained, ne
     model, _ = load(trained(DEFAULT))
     X = new[["size", "rent", "quarter"]].iloc[[3]]
     assert facts["classes"][0]["probability"] == pytest.approx(model.predict_proba(X).max())
-    inner = model.pairs_[0].estimator
+    inner = model.calibrated_classifiers_[0].estimator
     assert "The evidence, before calibration (" in text
     assert inner.explain(X).text() in text
     assert facts["prediction_before_calibration"] == inner.predict(X)[0]

@@ -83,7 +83,7 @@ def test_the_rows_read_and_the_measures_are_printed(data, dubito_command):
         "features", "y", "calibrated-logistic", 80
     )  # fmt: skip
     assert stamp.classes == ["ill", "well"]
-    chosen = model.pairs_[0].calibrator.summary_
+    chosen = model.calibrated_classifiers_[0].calibrator.summary_
     assert f"Calibration: {chosen}." in result.stdout.splitlines()
     assert stamp.options["calibration"] == chosen
     X = data[["age", "ldl", "city"]]

@@ -154,7 +154,7 @@ def test_any_other_calibrator_is_fitted_at_each_node(calibrator):
     proba = expit(maps.log_odds(packed.queries[2:-2]))
     as_input = expit if calibrator.input == "proba" else np.asarray
     for t in packed.all:
-        scores, event, weight = packed.of(t)
+        scores, event, weight = packed.of_node(t)
         one = clone(calibrator).fit(as_input(scores), event, weight)
         expected = one.predict_proba(as_input(QUERIES[2:-2]))[:, 1]
         np.testing.assert_allclose(proba[:, t], expected, atol=1e-9)
@@ -270,7 +270,7 @@ def test_bounds_contain_the_probability(calibrator, nodes):
 def test_certainty_is_limited_to_half_the_frequency_of_one_more_row(calibrator):
     packed = gaussian_nodes([20], gap=9.0)
     proba = expit(packed.fit(calibrator).log_odds(packed.queries))[:, 0]
-    expected = clone(calibrator).fit(*packed.of(0)).predict_proba(QUERIES)[:, 1]
+    expected = clone(calibrator).fit(*packed.of_node(0)).predict_proba(QUERIES)[:, 1]
     floor = 0.5 / 41
     if calibrator.get_params().get("smoothing") == 0:
         assert {0.0, 1.0} <= set(expected)

@@ -34,7 +34,9 @@ class Packed:
 
     def by_hand(self, calibrator):
         """Return one fitted calibrator for each node."""
-        return [clone(calibrator).set_params(classes=[0, 1]).fit(*self.of(t)) for t in self.all]
+        return [
+            clone(calibrator).set_params(classes=[0, 1]).fit(*self.of_node(t)) for t in self.all
+        ]
 
     @property
     def all(self):

@@ -137,7 +137,7 @@ class Bounds:
         return self.upper
 
     def pignistic(self) -> FloatArray:
-        r"""Return the probability used for the pignistic one: it divides all intervals at one ratio.
+        r"""Return the probability that stands for the pignistic one: all intervals at one ratio.
 
         :math:`p_k=l_k+\beta(u_k-l_k)` with :math:`\beta=(1-\sum l)/\sum(u-l)` (Cuzzolin's
         intersection probability). It is the pignistic probability whenever the bounds come from

@@ -14,7 +14,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import Parallel, delayed
 
 from dubito._compat import pick
-from dubito._rows import fitted_copy, weight_parameters
+from dubito._meta_estimators import fitted_copy, weight_parameters
 from dubito.calibration.responses import class_scores
 
 if TYPE_CHECKING:

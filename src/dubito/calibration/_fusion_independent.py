@@ -166,7 +166,7 @@ def _check_masses(fusion: EvidentialFusion, fitted: list[CalibratedClassifier]) 
         )
     for member, (name, *_) in zip(fitted, fusion.estimators, strict=True):
         if not hasattr(member, "predict_mass"):
-            kind = type(member.pairs_[0].calibrator).__name__
+            kind = type(member.calibrated_classifiers_[0].calibrator).__name__
             raise TypeError(
                 f"rule={fusion.rule!r} combines full mass functions, which {kind} of member "
                 f"{name!r} does not define for {n_classes} classes. Use "

@@ -26,10 +26,10 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.parallel import Parallel, delayed
 
 from dubito._compat import pick
+from dubito._meta_estimators import fitted_copy, weight_parameters
 from dubito._numerics import evidence_weights as evidence
 from dubito._numerics.row_subsets import row_chunks
 from dubito._numerics.softmax import softmax_in_place
-from dubito._rows import fitted_copy, weight_parameters
 from dubito._validation import n_rows
 from dubito.belief import Bounds, Frame, MassBatch, TotalConflictError, plausibility_transform
 from dubito.belief.frame import DENSE_LIMIT

@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from dubito._calibrator_names import CALIBRATORS
 from dubito._compat import HasMethods, Hidden, StrOptions, fit_context
+from dubito._meta_estimators import copy_feature_names, read_rows, refuse_prefit
 from dubito._models import bounds_kind
-from dubito._rows import copy_feature_names, read_rows, refuse_prefit
 from dubito.base import CautiousMixin
 from dubito.belief import Bounds, MassBatch
 from dubito.calibration._cross_fit import (
@@ -33,8 +33,8 @@ from dubito.calibration._cross_fit import (
     scored_classifier,
     weight_of,
 )
-from dubito.calibration._pairs import (
-    Pair,
+from dubito.calibration._fitted_pair import (
+    FittedPair,
     can_explain,
     check_scores,
     has_mass,
@@ -90,8 +90,8 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
     Attributes
     ----------
     classes_ : ndarray of shape (K,)
-    pairs_ : list of (estimator, calibrator)
-        One pair, or one for each fold with ``ensemble=True``. ``pairs_[0].calibrator.input`` is
+    calibrated_classifiers_ : list of (estimator, calibrator)
+        One pair, or one for each fold with ``ensemble=True``. The ``calibrator.input`` of a pair is
         what the scores are.
     response_method_ : str
         The source of the scores: a method, or "pairwise_margins" (`SVC`), "raw_score"
@@ -148,7 +148,7 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
     @property
     def _bounds_kind(self) -> str:
         """Kind of bounds, for reports: that of the calibrator."""
-        return bounds_kind(self.pairs_[0].calibrator)
+        return bounds_kind(self.calibrated_classifiers_[0].calibrator)
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -182,7 +182,7 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
             fresh = clone(calibrator)
             if known is not None:
                 fresh.set_params(classes=known)
-            self.pairs_ = [Pair(None, fresh.fit(X, y, weight))]
+            self.calibrated_classifiers_ = [FittedPair(None, fresh.fit(X, y, weight))]
             self.classes_ = fresh.classes_
             copy_feature_names(self, fresh)
             return self
@@ -230,14 +230,14 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         self.response_method_ = response.source
         fresh = clone(named_calibrator(self.calibrator)).set_params(classes=known)
         fresh.set_params(input=fresh._input_for(response.kind))
-        self.pairs_ = [
-            Pair(
+        self.calibrated_classifiers_ = [
+            FittedPair(
                 model,
                 clone(fresh).fit(fresh._single_scores(scores), y[rows], weight_of(weight, rows)),
             )
             for (model, scores), rows in zip(scored, calibration_rows, strict=True)
         ]
-        copy_feature_names(self, self.pairs_[0].estimator)
+        copy_feature_names(self, self.calibrated_classifiers_[0].estimator)
         return self
 
     def _scores(self, estimator: Any, X: Any) -> FloatArray:
@@ -245,7 +245,7 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
 
     def _scores_of_single_pair(self, X: Any) -> FloatArray:
         """Return the scores of the only pair's estimator."""
-        return self._scores(self.pairs_[0].estimator, X)
+        return self._scores(self.calibrated_classifiers_[0].estimator, X)
 
     def _predictions(self, method: str, X: Any, **options: Any) -> Iterable[Any]:
         """Yield the prediction of every pair."""
@@ -255,7 +255,7 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
                 X if estimator is None else calibrator._single_scores(self._scores(estimator, X)),
                 **options,
             )
-            for estimator, calibrator in self.pairs_
+            for estimator, calibrator in self.calibrated_classifiers_
         )
 
     def predict_proba(self, X: Any) -> FloatArray:
@@ -346,7 +346,7 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
             Or whatever else the estimator's ``explain`` returns.
         """
         check_is_fitted(self)
-        return self.pairs_[0].estimator.explain(X)
+        return self.calibrated_classifiers_[0].estimator.explain(X)
 
     @available_if(is_affine)
     def affine_logits(self) -> tuple[Any, FloatArray, FloatArray]:
@@ -377,11 +377,11 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         True
         """
         check_is_fitted(self)
-        estimator, calibrator = self.pairs_[0]
+        estimator, calibrator = self.calibrated_classifiers_[0]
         return estimator, *calibrator.affine_logits()
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "pairs_")
+        return hasattr(self, "calibrated_classifiers_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

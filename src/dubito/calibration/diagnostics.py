@@ -44,10 +44,10 @@ from scipy.optimize import linear_sum_assignment
 from scipy.special import expit, gammaln, logit
 from scipy.stats import rankdata
 
+from dubito._meta_estimators import user_stacklevel
 from dubito._numerics.contour_cut import root_chi2_quantile
 from dubito._numerics.isotonic import cut_bounds, pool_ties
 from dubito._numerics.row_subsets import subsample_rows
-from dubito._rows import user_stacklevel
 from dubito.calibration.errors import LabelMismatchWarning, MisfitWarning
 
 if TYPE_CHECKING:

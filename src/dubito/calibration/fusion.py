@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dubito._calibrator_names import CALIBRATORS
 from dubito._compat import BaseComposition, Hidden, Interval, StrOptions, fit_context
-from dubito._rows import read_rows, refuse_prefit
+from dubito._meta_estimators import read_rows, refuse_prefit
 from dubito._validation import check_level, level_error
 from dubito.base import CautiousMixin
 from dubito.calibration._fusion_independent import (

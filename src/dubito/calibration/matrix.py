@@ -31,9 +31,9 @@ from dubito.calibration._penalised_fit import (
     quadratic_strength,
     solve_map,
 )
-from dubito.calibration._shrinkage import ShrunkenCalibrator, SmoothedLabels
 from dubito.calibration.affine import AffineMixin
 from dubito.calibration.delta_method import SoftmaxMapWithErrors, shared_slope, slope_strength
+from dubito.calibration.shrunken import ShrunkenCalibrator, SmoothedLabels
 from dubito.calibration.vector import VectorLikelihood
 
 if TYPE_CHECKING:
@@ -217,7 +217,7 @@ class MatrixLikelihood:
             self, matrix_hessian(*self._sample(x)), x, strengths
         )
         shared = shared_slope(direction, (n_classes, n_classes + 1), deviance)
-        full = DenseMatrix.of(covariance, n_classes)
+        full = DenseMatrix.from_covariance(covariance, n_classes)
         return SoftmaxMapWithErrors(matrix, bias, self._scale, full, shared)
 
     def _structured_covariance(

@@ -26,13 +26,13 @@ from dubito.calibration._penalised_fit import (
     maximise_marginal_likelihood,
     solve_map,
 )
-from dubito.calibration._shrinkage import ShrunkenCalibrator, SmoothedLabels
 from dubito.calibration.affine import AffineMixin
 from dubito.calibration.delta_method import (
     SoftmaxMapWithErrors,
     shared_slope,
     slope_strength,
 )
+from dubito.calibration.shrunken import ShrunkenCalibrator, SmoothedLabels
 
 if TYPE_CHECKING:
     from dubito._typing import FloatArray
@@ -209,7 +209,7 @@ class VectorLikelihood:
             self, self._hessian(x), x, strengths
         )
         shared = shared_slope(direction.reshape(2, n_classes).T, (n_classes, 2), deviance)
-        full = DenseDiagonal.of(covariance, n_classes)
+        full = DenseDiagonal.from_covariance(covariance, n_classes)
         return SoftmaxMapWithErrors(slope, bias, self._scale, full, shared)
 
     def _hessian(self, x: FloatArray) -> FloatArray:

@@ -51,7 +51,7 @@ def explain(
     being the best answer, nested ones the splits on the way, a fusion what each member predicts.
     """
     from dubito import saving  # noqa: PLC0415 - slow to import
-    from dubito.cli.reasons import explain_rows  # noqa: PLC0415
+    from dubito.cli.row_explanations import explain_rows  # noqa: PLC0415
     from dubito.cli.saved_models import (  # noqa: PLC0415
         check_level_and_coverage,
         model_inputs,

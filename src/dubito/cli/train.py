@@ -318,7 +318,7 @@ def _limit_threads(rows: int) -> Iterator[None]:
 
 def _calibration_choice(fitted: Any) -> dict[str, str]:
     """Return the summary of a calibrator that selects among several; else an empty dict."""
-    pairs = getattr(fitted, "pairs_", None)
+    pairs = getattr(fitted, "calibrated_classifiers_", None)
     summary = getattr(pairs[0].calibrator, "summary_", None) if pairs else None
     return {} if summary is None else {"calibration": summary}
 

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from dubito._compat import HasMethods, Hidden, Interval, StrOptions, fit_context
-from dubito._rows import copy_feature_names, read_rows, refuse_prefit
+from dubito._meta_estimators import copy_feature_names, read_rows, refuse_prefit
 from dubito.base import MethodAndParameter
 from dubito.conformal._conformal_predictions import ConformalPredictionMixin
 from dubito.conformal.p_values import FullRefit, class_weights, sorted_fold

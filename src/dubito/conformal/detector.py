@@ -35,7 +35,6 @@ _LARGEST_SCALED = 1e100
 _INNER_MODEL_ATTRIBUTES = (
     "best_estimator_",
     "estimator_",
-    "pairs_",
     "calibrated_classifiers_",
     "estimator",
 )

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold, check_cv
 
 from dubito._compat import pick
-from dubito._rows import user_stacklevel
+from dubito._meta_estimators import user_stacklevel
 from dubito._validation import n_rows
 from dubito.conformal.detector import fit_preparation, novelty_scores, prepared
 from dubito.conformal.errors import FewRowsWarning

@@ -12,14 +12,14 @@ from sklearn.utils import get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
 from dubito._compat import HasMethods, Hidden, Interval, StrOptions, fit_context, pick
-from dubito._models import has_bounds
-from dubito._rows import (
+from dubito._meta_estimators import (
     copy_feature_names,
     fitted_copy,
     read_rows,
     refuse_prefit,
     weight_parameters,
 )
+from dubito._models import has_bounds
 from dubito._validation import NotSupportedError, check_sample_weight, n_rows
 from dubito.conformal._novelty_predictions import NoveltyPredictionMixin
 from dubito.conformal.detector import (

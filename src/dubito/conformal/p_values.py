@@ -11,7 +11,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from dubito._compat import pick
 from dubito._labels import label_columns
-from dubito._rows import user_stacklevel
+from dubito._meta_estimators import user_stacklevel
 from dubito._validation import DEFAULT_COVERAGE, NotSupportedError, check_fraction
 from dubito._wording import counted, name_some
 from dubito.conformal.errors import SmallCalibrationWarning

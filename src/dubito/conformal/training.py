@@ -11,7 +11,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from dubito._compat import pick
 from dubito._labels import label_columns
-from dubito._rows import fitted_copy, weight_parameters
+from dubito._meta_estimators import fitted_copy, weight_parameters
 
 if TYPE_CHECKING:
     import numpy.typing as npt

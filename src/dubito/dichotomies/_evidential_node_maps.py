@@ -127,7 +127,7 @@ def _table_of(rows: NodeRows, coef: FloatArray, sides: FloatArray, node: int) ->
     from dubito.dichotomies._kernels.node_sigmoid_beliefs_compiled import tabulate_beliefs  # noqa: PLC0415 - loads numba
 
     centre, scale, slope, intercept, _ = coef
-    score, event, weight = rows.of(node)
+    score, event, weight = rows.of_node(node)
     x, target = standardised(score, centre, scale), weight * sides[event.astype(np.intp)]
     order = np.argsort(x, kind="stable")
     points = np.stack([x[order], weight[order]])

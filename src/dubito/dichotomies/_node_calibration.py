@@ -163,7 +163,7 @@ def _fit_some(
 
 
 def _fit_one(calibrator: BaseCalibrator, rows: NodeRows, node: int) -> BaseCalibrator:
-    score, event, weight = rows.of(node)
+    score, event, weight = rows.of_node(node)
     try:
         one = clone(calibrator).set_params(classes=[0, 1])
         one.fit(_as_input(calibrator, score), event.astype(np.int64), sample_weight=weight)
@@ -197,7 +197,7 @@ def _floors(fitted: list[Any], rows: NodeRows) -> FloatArray:
     of_certain_nodes = rows.floors()
     for node, calibrator in enumerate(fitted):
         if calibrator is not None:
-            proba = calibrator.predict_proba(_as_input(calibrator, rows.of(node)[0]))
+            proba = calibrator.predict_proba(_as_input(calibrator, rows.of_node(node)[0]))
             if not (proba.min() > 0):
                 floors[node] = of_certain_nodes[node]
     return floors

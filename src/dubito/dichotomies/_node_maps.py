@@ -96,7 +96,7 @@ class NodeRows:
         """
         return 0.5 / (self.total_weight() + 1)
 
-    def of(self, node: int) -> tuple[FloatArray, BoolArray, FloatArray]:
+    def of_node(self, node: int) -> tuple[FloatArray, BoolArray, FloatArray]:
         """Return scores, whether each row is on the right side, and weights of a node's rows."""
         scores = self.out_of_fold[self.start[node] : self.start[node + 1]]
         event = np.arange(len(scores)) >= self.n_left[node]

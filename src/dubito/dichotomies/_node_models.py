@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 from sklearn.base import clone
 
+from dubito._meta_estimators import weight_parameters
 from dubito._numerics.log_odds import floored_log_odds, probability_floor
-from dubito._rows import weight_parameters
 from dubito.dichotomies._logistic_nodes import fit_logistic_nodes, plain_logistic
 from dubito.dichotomies._naive_bayes import fit_naive_bayes_nodes, is_plain_naive_bayes
 from dubito.dichotomies._parallel import count_tasks, plan_tasks, run_tasks

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dubito._rows import user_stacklevel
+from dubito._meta_estimators import user_stacklevel
 from dubito._wording import counted, name_some
 
 if TYPE_CHECKING:

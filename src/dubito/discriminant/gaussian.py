@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 
 from dubito._compat import Interval, StrOptions, fit_context
 from dubito._labels import as_labels
-from dubito._rows import user_stacklevel
+from dubito._meta_estimators import user_stacklevel
 from dubito._validation import check_sample_weight
 from dubito.belief import Bounds
 from dubito.discriminant._fitted_model import ModelSettings, fit_model

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dubito._compat import pick
 from dubito._labels import as_labels
-from dubito._rows import user_stacklevel
+from dubito._meta_estimators import user_stacklevel
 from dubito._validation import NotSupportedError, check_sample_weight
 from dubito._wording import name_some
 from dubito.evidence.errors import OneVsRestWarning

@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from dubito._compat import HasMethods, Interval, StrOptions, fit_context
 from dubito._labels import as_labels, label_columns
+from dubito._meta_estimators import copy_feature_names, fitted_copy, read_rows, weight_parameters
 from dubito._models import bounds_kind, final_estimator, has_bounds, inner_model, log_proba
-from dubito._rows import copy_feature_names, fitted_copy, read_rows, weight_parameters
 from dubito._validation import (
     NotSupportedError,
     check_choice,

@@ -125,7 +125,7 @@ class ContourDisplay(SingleAxesDisplay):
         if not by_slope and not hasattr(estimator, "contour"):
             raise TypeError(
                 f"{type(estimator).__name__} has no contour; pass a fitted evidential calibrator "
-                "(that of a CalibratedClassifier is clf.pairs_[0].calibrator)."
+                "(that of a CalibratedClassifier is clf.calibrated_classifiers_[0].calibrator)."
             )
         points, contour = (
             _slope_contour(estimator, scores, theta)

@@ -43,7 +43,7 @@ def collect_doubt(
     least = _least_certain(doubt, wide, most)
     return {
         "told_apart": outputs.has_bounds,
-        "before_calibration": hasattr(outputs.estimator, "pairs_"),
+        "before_calibration": hasattr(outputs.estimator, "calibrated_classifiers_"),
         "outside": float(((proba < lower - TIE) | (proba > upper + TIE)).mean()),
         "mean_width": float(width.mean()),
         "mean_others": float(others.mean()),

@@ -44,7 +44,7 @@ MEMBERS = frozenset(
     {
         *("base_estimator", "base_estimator_", "best_estimator_", "calibrated_classifiers_"),
         *("calibrator", "calibrators", "estimator", "estimator_", "estimators", "estimators_"),
-        *("final_estimator", "final_estimator_", "named_estimators", "named_estimators_", "pairs_"),
+        *("final_estimator", "final_estimator_", "named_estimators", "named_estimators_"),
         *("remainder", "steps", "transformer_list", "transformers", "transformers_"),
     }
 )

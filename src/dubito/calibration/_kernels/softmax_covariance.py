@@ -122,7 +122,7 @@ class DenseMatrix(NamedTuple):
     n_classes: int
 
     @classmethod
-    def of(cls, covariance: FloatArray, n_classes: int) -> DenseMatrix:
+    def from_covariance(cls, covariance: FloatArray, n_classes: int) -> DenseMatrix:
         """Return the structure of a covariance of parameters (K, K+1), flattened, the bias last."""
         n_features = n_classes + 1
         blocks = covariance.reshape(n_classes, n_features, n_classes, n_features)
@@ -186,7 +186,7 @@ class DenseDiagonal(NamedTuple):
     bias: FloatArray  # (K, K)
 
     @classmethod
-    def of(cls, covariance: FloatArray, n_classes: int) -> DenseDiagonal:
+    def from_covariance(cls, covariance: FloatArray, n_classes: int) -> DenseDiagonal:
         """Return the structure of a covariance of K slopes and K biases, slopes first."""
         slopes, biases = slice(n_classes), slice(n_classes, None)
         parts = (slopes, slopes), (slopes, biases), (biases, biases)

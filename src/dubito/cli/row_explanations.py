@@ -235,7 +235,7 @@ def _evidence(outputs: RowOutputs) -> ExplanationPart:
         "ignorance": float(explanation.ignorance[0]),
         "conflict": float(explanation.conflict[0]),
     }
-    calibrated = hasattr(outputs.inner, "pairs_")
+    calibrated = hasattr(outputs.inner, "calibrated_classifiers_")
     before = ", before calibration" if calibrated else ""
     heading = (
         f"The evidence{before} (ignorance: what the values of this row leave open between all "
@@ -244,7 +244,7 @@ def _evidence(outputs: RowOutputs) -> ExplanationPart:
     )
     lines = [heading, explanation.text()]
     if calibrated:
-        first = _plain(outputs.inner.pairs_[0].estimator.predict(outputs.X)[0])
+        first = _plain(outputs.inner.calibrated_classifiers_[0].estimator.predict(outputs.X)[0])
         facts["prediction_before_calibration"] = first
         if first != outputs.classes[outputs.best]:
             lines.append(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dubito.calibration.classifier import CalibratedClassifier
 
 
-class Pair(NamedTuple):
+class FittedPair(NamedTuple):
     """A fitted estimator, or None where X are scores, and the calibrator of its scores."""
 
     estimator: Any
@@ -42,8 +42,8 @@ def check_scores(
 
 def has_mass(classifier: CalibratedClassifier) -> bool:
     """Return whether the calibrator has masses."""
-    if hasattr(classifier, "pairs_"):
-        return hasattr(classifier.pairs_[0].calibrator, "predict_mass")
+    if hasattr(classifier, "calibrated_classifiers_"):
+        return hasattr(classifier.calibrated_classifiers_[0].calibrator, "predict_mass")
     return hasattr(named_calibrator(classifier.calibrator), "predict_mass")
 
 
@@ -51,19 +51,19 @@ def can_explain(classifier: CalibratedClassifier) -> bool:
     """Return whether a single estimator gives the scores and has `explain`."""
     if classifier.ensemble:
         return False
-    fitted = getattr(classifier, "pairs_", None)
+    fitted = getattr(classifier, "calibrated_classifiers_", None)
     return hasattr(fitted[0].estimator if fitted else classifier.estimator, "explain")
 
 
 def is_affine(classifier: CalibratedClassifier) -> bool:
     """Return whether the calibrator is a linear layer on the estimator's decision function."""
-    if not hasattr(classifier, "pairs_"):
+    if not hasattr(classifier, "calibrated_classifiers_"):
         return hasattr(named_calibrator(classifier.calibrator), "affine_logits")
-    estimator, calibrator = classifier.pairs_[0]
+    estimator, calibrator = classifier.calibrated_classifiers_[0]
     # Logits behind probabilities then serve as well as their logarithms.
     ignores_shifts = getattr(calibrator, "ignores_shifts", False)
     return (
-        len(classifier.pairs_) == 1
+        len(classifier.calibrated_classifiers_) == 1
         and estimator is not None
         and (classifier.response_method_ == "decision_function" or ignores_shifts)
         and len(estimator.classes_) == len(classifier.classes_)  # otherwise columns were filled in

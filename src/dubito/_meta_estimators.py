@@ -1,4 +1,4 @@
-"""Rows, labels and sample weights on which meta-estimators are fitted."""
+"""What estimators around other estimators share: rows, labels, sample weights and copies."""
 
 from __future__ import annotations
 
