@@ -55,16 +55,12 @@ OTHER_DEFAULTS = {
 }
 
 REQUIRED = inspect.Parameter.empty
-_OF_EACH_ROW = "a number for each row, not the level of an interval"
 _EQUAL_BINS = "every point of a curve is as certain as the others"
 _OF_THE_MODEL = "by default that of a RejectClassifier"
 
 #: The same for metrics, displays, the report and `reject`.
 OTHER_FUNCTION_DEFAULTS = {
     ("boundary", "MassDisplay.from_estimator"): (False, "curves of masses are drawn there already"),
-    ("confidence", "aurc"): (REQUIRED, _OF_EACH_ROW),
-    ("confidence", "error_reject_curve"): (REQUIRED, _OF_EACH_ROW),
-    ("confidence", "reject_cost_curve"): (REQUIRED, _OF_EACH_ROW),
     ("cost", "reject"): (REQUIRED, "elsewhere it marks a point, or is that of the model"),
     ("grid_resolution", "MassDisplay.from_estimator"): (100, "all masses of each point"),
     ("kind", "EvidenceDisplay.from_estimator"): ("waterfall", "the other kinds need a piece"),
@@ -91,6 +87,9 @@ OTHER_PREDICTIONS = {"ContourDisplay": ["theta", "contour"]}
 
 #: Classes whose methods are those of scikit-learn's Pipeline: they pass on any options.
 PASSES_ON = {"CautiousPipeline"}
+
+#: Methods of a model inside, which pass on any options.
+OF_THE_INNER_MODEL = "dubito.pipeline._inner_methods"
 
 #: Methods with another default of y: (method, class) -> the reason.
 OPTIONAL_LABELS = {
@@ -202,7 +201,8 @@ def test_methods_of_one_name_take_the_same_parameters():
     by_method = {}
     for name in sorted(set(ESTIMATORS) - PASSES_ON):
         for method, function in public_methods(name).items():
-            by_method.setdefault(method, {})[name] = parameters(function)
+            if function.__module__ != OF_THE_INNER_MODEL:
+                by_method.setdefault(method, {})[name] = parameters(function)
     differ = set()
     for method, owners in by_method.items():
         # Calibrators call their rows scores.
@@ -392,6 +392,14 @@ def test_methods_before_the_fit_raise_not_fitted_error(name):
             getattr(model, method)(*given)
         called += 1
     assert called >= 4
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_rows_without_a_label_are_named(name):
+    scores = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
+    labels = np.array(["a", None, "b", "a"], dtype=object)
+    with pytest.raises(ValueError, match=r"y has no label in row 1\. Drop"):
+        unfitted(name).fit(scores, labels)
 
 
 #: Packages whose public names are listed in `signatures.txt`.

@@ -71,8 +71,8 @@ def diagonal_logits(parameters, scores, n_classes):
 def test_variances_are_those_of_numerical_gradients(kind, n_classes):
     rng = np.random.default_rng(n_classes)
     of, logits_of = {
-        "matrix": (DenseMatrix.of, matrix_logits),
-        "diagonal": (DenseDiagonal.of, diagonal_logits),
+        "matrix": (DenseMatrix.from_covariance, matrix_logits),
+        "diagonal": (DenseDiagonal.from_covariance, diagonal_logits),
     }[kind]
     size = n_classes * (n_classes + 1) if kind == "matrix" else 2 * n_classes
     x, covariance = 2 * rng.normal(size=size), positive(size, rng)

@@ -10,6 +10,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.datasets import load_wine
 from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB, MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier
@@ -289,6 +290,10 @@ def test_invalid_parameters_raise(options, words):
 
 
 def test_unsuitable_estimators_raise_or_warn():
+    frozen = FrozenEstimator(LogisticRegression(max_iter=1000).fit(X, Y))
+    for model in (NestedDichotomyClassifier(frozen), NestedDichotomyEnsemble(frozen)):
+        with pytest.raises(TypeError, match="without FrozenEstimator"):
+            model.fit(X, Y)
     with pytest.raises((TypeError, ValueError), match=r"predict_proba|decision_function"):
         NestedDichotomyClassifier(_LabelsOnly()).fit(X, Y)
     with pytest.raises((TypeError, ValueError), match=r"GaussianNB|[Ss]parse|dense"):

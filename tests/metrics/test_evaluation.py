@@ -181,7 +181,7 @@ def test_limits_hold_the_value(seed, k):
 
 def test_fractions_have_exact_limits():
     y, proba, _, sets, _ = draw(4)
-    judged = evaluate(y, proba, sets=sets, confidence=0.9, n_boot=1)
+    judged = evaluate(y, proba, sets=sets, confidence_level=0.9, n_boot=1)
     n = {name: len(y) for name in SHARES}
     n["single_class_accuracy"] = int((sets.sum(axis=1) == 1).sum())
     for name in SHARES:
@@ -267,7 +267,7 @@ def test_the_seed_decides_and_more_confidence_is_wider():
         evaluate(y, proba, **given_rows, random_state=np.random.RandomState(3)) for _ in range(2)
     ]
     assert legacy[0] == legacy[1]
-    wide = evaluate(y, proba, **given_rows, confidence=0.99)
+    wide = evaluate(y, proba, **given_rows, confidence_level=0.99)
     for name in first:
         assert wide[name].low <= first[name].low
         assert wide[name].high >= first[name].high
@@ -371,7 +371,7 @@ def test_memory_grows_with_the_rows_not_with_the_resamples():
         ({"n_boot": -1}, ValueError, "n_boot must be an integer of at least 0. Got -1"),
         ({"n_boot": 2.5}, ValueError, "Got 2.5"),
         ({"n_boot": True}, ValueError, "Got True"),
-        ({"confidence": 95}, ValueError, "confidence must be a number between 0 and 1"),
+        ({"confidence_level": 95}, ValueError, "confidence_level must be a number between 0 and 1"),
         ({"y_proba": [0.2, math.nan]}, ValueError, "y_proba has nan in row 1"),
         ({"sample_weight": [1]}, ValueError, "sample_weight has 1 rows"),
     ],

@@ -66,15 +66,17 @@ def test_quantile_bins_against_scikit_learn():
     assert curve.n_rows.tolist() == [25] * 8
 
 
-@given(seed=seeds, confidence=st.sampled_from([0.5, 0.9, 0.95, 0.999]))
+@given(seed=seeds, confidence_level=st.sampled_from([0.5, 0.9, 0.95, 0.999]))
 @quick
-def test_the_band_is_scipys_exact_interval(seed, confidence):
+def test_the_band_is_scipys_exact_interval(seed, confidence_level):
     y, proba, _ = draw(seed)
-    curve = reliability_curve(y, proba, n_bins=6, confidence=confidence)
+    curve = reliability_curve(y, proba, n_bins=6, confidence_level=confidence_level)
     for frequency, n, low, high in zip(
         curve.frequency, curve.n_rows, curve.lower, curve.upper, strict=True
     ):
-        exact = binomtest(round(frequency * n), int(n)).proportion_ci(confidence, method="exact")
+        exact = binomtest(round(frequency * n), int(n)).proportion_ci(
+            confidence_level, method="exact"
+        )
         assert (low, high) == pytest.approx((exact.low, exact.high), abs=1e-9)
 
 
@@ -105,7 +107,7 @@ def test_the_band_has_its_coverage_where_probabilities_differ_within_a_bin(strat
     held = []
     for _ in range(400):
         y = rng.random(120) < p
-        curve = reliability_curve(y, p, n_bins=8, strategy=strategy, confidence=0.9)
+        curve = reliability_curve(y, p, n_bins=8, strategy=strategy, confidence_level=0.9)
         held += (
             (curve.lower <= curve.mean_probability) & (curve.mean_probability <= curve.upper)
         ).tolist()
@@ -255,8 +257,11 @@ def test_a_frequency_of_none_or_all_has_a_band_that_ends_there():
             {"class_": "hen", "classes": ["cod", "eel", "ray"], "y_true": ["cod", "ray"]},
             "'cod', 'eel'",
         ),
-        ({"confidence": 1}, "confidence must be a number between 0 and 1.*Got 1 instead"),
-        ({"confidence": "high"}, "Got 'high' instead"),
+        (
+            {"confidence_level": 1},
+            "confidence_level must be a number between 0 and 1.*Got 1 instead",
+        ),
+        ({"confidence_level": "high"}, "Got 'high' instead"),
         ({"n_bins": 0}, "n_bins must be an integer of at least 1"),
         ({"strategy": "kmeans"}, "strategy must be one of"),
         ({"y_true": [0]}, "y_true has 1 rows but y_proba has 2"),

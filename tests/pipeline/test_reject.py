@@ -143,6 +143,21 @@ def test_frozen_models_searches_pipelines_and_novelty():
     assert aware.predict(X[:1] + 100.0).tolist() == [None]
 
 
+def test_other_methods_of_the_model_are_passed_on():
+    aware = NoveltyAwareClassifier(FrozenEstimator(cautious().fit(X, Y))).fit(X, Y)
+    model = RejectClassifier(FrozenEstimator(aware)).fit(X, Y)
+    np.testing.assert_array_equal(model.familiarity(X), aware.familiarity(X))
+    assert not hasattr(model, "explain")
+    linear = EvidentialClassifier(LogisticRegression(max_iter=1000)).fit(X, Y)
+    model = RejectClassifier(FrozenEstimator(linear)).fit(X, Y)
+    assert model.explain(X[:1]).text() == linear.explain(X[:1]).text()
+    np.testing.assert_array_equal(model.conflict(X), linear.conflict(X))
+    scaled = make_pipeline(StandardScaler(), cautious())
+    by_hand = cautious().fit(StandardScaler().fit_transform(X), Y)
+    expected = by_hand.critical_c(StandardScaler().fit_transform(X))
+    np.testing.assert_array_equal(RejectClassifier(scaled).fit(X, Y).critical_c(X), expected)
+
+
 def test_bounds_of_models_inside_pipelines_and_searches_are_passed_on():
     scaled = StandardScaler().fit_transform(X)
     bounds = cautious().fit(scaled, Y).predict_bounds(scaled)

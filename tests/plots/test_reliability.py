@@ -44,7 +44,7 @@ def assert_drawn(display, key, curve):
 def test_the_curve_of_the_predicted_class(strategy, classifier, rows, ax):
     X, y = rows[0][40:], rows[1][40:]
     weight = np.random.default_rng(1).random(260)
-    how = {"n_bins": 6, "strategy": strategy, "confidence": 0.8, "sample_weight": weight}
+    how = {"n_bins": 6, "strategy": strategy, "confidence_level": 0.8, "sample_weight": weight}
     display = ReliabilityDisplay.from_estimator(classifier, X, y, ax=ax, **how)
     proba = classifier.predict_proba(X)
     assert_drawn(display, "LogisticRegression", reliability_curve(y, proba, **how))
@@ -176,7 +176,7 @@ def test_wrong_curves_are_refused():
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"confidence": 2}, "confidence must be a number between 0 and 1"),
+        ({"confidence_level": 2}, "confidence_level must be a number between 0 and 1"),
         ({"class_": []}, "class_ must name at least one class"),
         ({"class_": "hen"}, "Got 'hen' instead"),
         ({"n_bins": 0}, "n_bins must be an integer of at least 1"),

@@ -42,7 +42,7 @@ class Packed:
     def all(self):
         return range(len(self.nodes))
 
-    def of(self, t):
+    def of_node(self, t):
         part = slice(self.start[t], self.start[t + 1])
         event = np.arange(self.start[t + 1] - self.start[t]) >= self.n_left[t]
         return self.out_of_fold[part], event.astype(int), self.weight[part]

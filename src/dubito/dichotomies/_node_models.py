@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
 
 from dubito._meta_estimators import weight_parameters
 from dubito._numerics.log_odds import floored_log_odds, probability_floor
@@ -46,7 +47,13 @@ def has_probabilities(estimator: Any) -> bool:
 
 
 def check_node_model(estimator: Any, internal: BaseCalibrator | None) -> None:
-    """Raise unless nodes with this classifier and calibrator have probabilities."""
+    """Raise unless nodes with this classifier can be trained and have probabilities."""
+    if isinstance(estimator, FrozenEstimator):
+        raise TypeError(
+            f"estimator is trained at every node of the tree; {estimator!r} is frozen and cannot "
+            "be. Give the classifier without FrozenEstimator; to calibrate a fitted one, use "
+            "CalibratedClassifier."
+        )
     if estimator is None or has_probabilities(estimator):
         return
     if not hasattr(estimator, "decision_function"):

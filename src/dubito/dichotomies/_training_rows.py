@@ -61,11 +61,12 @@ def read_class_rows(
         dtype=_dtypes(dtype),
         ensure_all_finite=ensure_all_finite,
     )
+    labels = as_labels(y, "y")
     with warnings.catch_warnings():
         # Nested dichotomies are meant for many classes with few rows each.
         warnings.filterwarnings("ignore", message="The number of unique classes")
-        check_classification_targets(y)
-    classes, codes = np.unique(as_labels(y, "y"), return_inverse=True)
+        check_classification_targets(labels)
+    classes, codes = np.unique(labels, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(
             f"y has one class, {classes.tolist()[0]!r}; a tree needs at least two classes."

@@ -266,8 +266,8 @@ class ImpreciseGaussianDiscriminant(DiscriminantPredictionMixin, ClassifierMixin
         self
         """
         rows, y = validate_data(self, X, y, dtype=np.float64)
-        check_classification_targets(y)
         labels = as_labels(y, "y")
+        check_classification_targets(labels)
         self.classes_, codes = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(

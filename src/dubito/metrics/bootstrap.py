@@ -160,7 +160,7 @@ def quantile(drawn: FloatArray, probability: float) -> float:
 
 
 def excess_factors(
-    observed: FloatArray, drawn: FloatArray, size: Statistic, confidence: float
+    observed: FloatArray, drawn: FloatArray, size: Statistic, confidence_level: float
 ) -> tuple[float, float]:
     r"""Return the smallest and largest factor of the observed excess that a test does not reject.
 
@@ -170,7 +170,7 @@ def excess_factors(
     would have the errors :math:`|sd+u|`, with the deviations :math:`u` of the resamples. The limits
     are the factors s at which the observed error is the quantile of these at either tail.
     """
-    observed_error, tail = size(observed)[0], (1 - confidence) / 2
+    observed_error, tail = size(observed)[0], (1 - confidence_level) / 2
     deviations = drawn - observed
     by_chance = size(deviations)
     largest = 1 + by_chance.max() / observed_error if observed_error > 0 else 0.0
@@ -206,12 +206,12 @@ class FractionMetric(NamedTuple):
     weight: FloatArray
     statistic: None = None
 
-    def estimate(self, _drawn: FloatArray | None, confidence: float) -> Estimate:
+    def estimate(self, _drawn: FloatArray | None, confidence_level: float) -> Estimate:
         """Return the fraction with Clopper and Pearson's limits; nan where there are no rows."""
         if len(self.weight) == 0:
             return Estimate(np.nan, np.nan, np.nan)
         value = np.average(self.happened, weights=self.weight)
-        low, high = fraction_interval(value, effective_size(self.weight), confidence)
+        low, high = fraction_interval(value, effective_size(self.weight), confidence_level)
         return Estimate(float(value), float(low), float(high))
 
 
@@ -221,11 +221,11 @@ class ResampledMetric(NamedTuple):
     value: float
     statistic: Statistic
 
-    def estimate(self, drawn: FloatArray | None, confidence: float) -> Estimate:
+    def estimate(self, drawn: FloatArray | None, confidence_level: float) -> Estimate:
         """Return the value with percentiles of the resamples as its limits."""
         if drawn is None:
             return Estimate(self.value, np.nan, np.nan)
-        tail = (1 - confidence) / 2
+        tail = (1 - confidence_level) / 2
         return _around(self.value, quantile(drawn, tail), quantile(drawn, 1 - tail))
 
 
@@ -241,12 +241,12 @@ class CalibrationErrorMetric(NamedTuple):
         """The statistic computed for each resample: its excess."""
         return self.excess.mean
 
-    def estimate(self, drawn: FloatArray | None, confidence: float) -> Estimate:
+    def estimate(self, drawn: FloatArray | None, confidence_level: float) -> Estimate:
         """Return the value with limits that allow for the bias of the error."""
         if drawn is None:
             return Estimate(self.value, np.nan, np.nan)
         observed = self.excess.mean(self.weight[:, None])
-        low, high = excess_factors(observed, drawn, self.excess.size, confidence)
+        low, high = excess_factors(observed, drawn, self.excess.size, confidence_level)
         return _around(self.value, low * self.value, min(high * self.value, 1.0))
 
 

@@ -60,7 +60,7 @@ def evaluate(  # noqa: PLR0913 - predictions of three kinds, and how they are re
     sets: npt.ArrayLike | None = None,
     classes: npt.ArrayLike | None = None,
     n_boot: int = 200,
-    confidence: float = 0.95,
+    confidence_level: float = 0.95,
     random_state: Seed = 0,
     sample_weight: npt.ArrayLike | None = None,
 ) -> dict[str, Estimate]:
@@ -88,7 +88,7 @@ def evaluate(  # noqa: PLR0913 - predictions of three kinds, and how they are re
         may lack rows; a label that is no class is an error. Of a model, its ``classes_``.
     n_boot : int, default=200
         Number of resamples. With 0, limits that need resamples are nan.
-    confidence : float, default=0.95
+    confidence_level : float, default=0.95
         Probability with which an interval covers the value in the population.
     random_state : int, Generator, RandomState or None, default=0
         Seed or generator of the resamples.
@@ -182,7 +182,7 @@ def evaluate(  # noqa: PLR0913 - predictions of three kinds, and how they are re
             bounds = model.predict_bounds(X)
         if sets is None and hasattr(model, "predict_set"):
             sets = model.predict_set(X)
-    level = check_fraction(confidence, "confidence")
+    level = check_fraction(confidence_level, "confidence_level")
     n_resamples = _check_n_boot(n_boot)
     forecasts = read_forecasts(y_true, y_proba, classes, sample_weight)
     n = len(as_labels(y_true, "y_true"))

@@ -22,11 +22,11 @@ def effective_size(weight: FloatArray) -> float:
 
 
 def fraction_interval(
-    fraction: FloatArray | float, size: FloatArray | float, confidence: float
+    fraction: FloatArray | float, size: FloatArray | float, confidence_level: float
 ) -> tuple[FloatArray, FloatArray]:
     r"""Return Clopper and Pearson's interval of a probability, from a fraction of `size` rows.
 
-    It contains the true probability with **at least** the stated confidence, for every n and every
+    It contains the true probability with **at least** that level, for every n and every
     probability; `reliability_curve` compares it with Wilson's.
 
     >>> low, high = fraction_interval(1.0, 30, 0.95)
@@ -34,4 +34,4 @@ def fraction_interval(
     0.884 1.0
     """
     hits = np.asarray(fraction * size)
-    return clopper_pearson(hits, np.asarray(size - hits), confidence)
+    return clopper_pearson(hits, np.asarray(size - hits), confidence_level)

@@ -54,7 +54,7 @@ def reliability_curve(  # noqa: PLR0913 - which event, which bins, which band
     class_: Any = None,
     n_bins: int = 15,
     strategy: str = "quantile",
-    confidence: float = 0.95,
+    confidence_level: float = 0.95,
     classes: npt.ArrayLike | None = None,
     sample_weight: npt.ArrayLike | None = None,
 ) -> ReliabilityCurve:
@@ -83,7 +83,7 @@ def reliability_curve(  # noqa: PLR0913 - which event, which bins, which band
     strategy : {"quantile", "uniform"}, default="quantile"
         Bins of equal weight, as nearly as ties allow, so that all bands are of about as many rows;
         or of equal width on [0, 1]. See `expected_calibration_error`.
-    confidence : float, default=0.95
+    confidence_level : float, default=0.95
         How often the band of a bin must contain the true probability of its rows. Each bin for
         itself: of 20 bins of perfect forecasts, one may be expected to miss.
     classes : array-like of shape (K,), default=None
@@ -130,18 +130,18 @@ def reliability_curve(  # noqa: PLR0913 - which event, which bins, which band
     forecast 0.2, observed 0.2 (0.03 to 0.56)
     forecast 0.9, observed 0.4 (0.12 to 0.74)
     """
-    level = check_fraction(confidence, "confidence")
+    level = check_fraction(confidence_level, "confidence_level")
     forecasts = read_forecasts(y_true, y_proba, classes, sample_weight)
     event = chosen_event(forecasts, of, class_, classes)
     return curve_of(event, n_bins, strategy, level)
 
 
-def curve_of(event: Event, n_bins: int, strategy: str, confidence: float) -> ReliabilityCurve:
+def curve_of(event: Event, n_bins: int, strategy: str, confidence_level: float) -> ReliabilityCurve:
     """Return the curve of one event."""
     bins = bin_event(event, n_bins, strategy)
     weight = sum_by(bins.of_row, event.weight)
     size = weight**2 / sum_by(bins.of_row, event.weight**2)
-    lower, upper = fraction_interval(bins.frequency, size, confidence)
+    lower, upper = fraction_interval(bins.frequency, size, confidence_level)
     return ReliabilityCurve(
         mean_probability=bins.forecast,
         frequency=bins.frequency,

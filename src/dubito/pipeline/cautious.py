@@ -7,31 +7,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
-from dubito._models import bounds_kind, final_estimator, has_bounds, inner_model
+from dubito._models import bounds_kind, has_bounds, inner_model
 from dubito.base import add_bounds_tag
+from dubito.pipeline._inner_methods import InnerMethodsMixin, inner_method
 
 if TYPE_CHECKING:
     from dubito._typing import FloatArray
 
 
-def _from_last_step(name: str, returns: str) -> Any:
-    """Return a method that transforms the rows and calls the last step, where that has it."""
-
-    def method(self: CautiousPipeline, X: Any, *args: Any, **options: Any) -> Any:
-        check_is_fitted(self)
-        rows = self[:-1].transform(X) if len(self.steps) > 1 else X
-        model, rows = final_estimator(self.steps[-1][1], rows)
-        return getattr(model, name)(rows, *args, **options)
-
-    method.__name__, method.__qualname__ = name, f"CautiousPipeline.{name}"
-    method.__doc__ = f"Return {returns}, as the last step does; its own options follow X."
-    # `getattr`, not `hasattr`: the error of the last step says why there is no such method.
-    return available_if(lambda pipeline: getattr(inner_model(pipeline.steps[-1][1]), name))(method)
-
-
-class CautiousPipeline(Pipeline):
+class CautiousPipeline(InnerMethodsMixin, Pipeline):
     """scikit-learn's Pipeline, with the methods of its last step beyond `predict_proba`.
 
     A plain Pipeline has no `predict_bounds`, `predict_set` or `explain`. This one transforms the
@@ -74,35 +59,33 @@ class CautiousPipeline(Pipeline):
            [False,  True,  True]])
     """
 
-    predict_bounds = _from_last_step("predict_bounds", "lower and upper probabilities")
-    predict_set = _from_last_step("predict_set", "the classes that remain possible")
-    predict_mass = _from_last_step("predict_mass", "a mass function for each row")
-    predict_contour = _from_last_step("predict_contour", "the p-value of each class")
-    familiarity = _from_last_step("familiarity", "how familiar each row is: a p-value")
-    predict_topk = _from_last_step("predict_topk", "the k most probable classes, best first")
-    critical_c = _from_last_step("critical_c", "the imprecision at which each class is possible")
-    conflict = _from_last_step("conflict", "how far pieces of evidence, or members, contradict")
-    ignorance = _from_last_step("ignorance", "how far evidence is lacking")
-    explain = _from_last_step("explain", "the evidence behind each prediction")
-    decision_cost = _from_last_step("decision_cost", "the mean cost per row of what it decides")
+    predict_bounds = inner_method("predict_bounds", "lower and upper probabilities")
+    predict_set = inner_method("predict_set", "the classes that remain possible")
+    decision_cost = inner_method("decision_cost", "the mean cost per row of what it decides")
+
+    def _model(self) -> Any:
+        """Return the last step."""
+        return self.steps[-1][1]
+
+    def _inside(self, X: Any) -> tuple[Any, Any]:
+        """Return the last step and the transformed rows."""
+        return self._model(), self[:-1].transform(X) if len(self.steps) > 1 else X
 
     @property
     def _bounds_kind(self) -> str:
         """Kind of bounds, for reports: that of the last step."""
-        return bounds_kind(self.steps[-1][1])
+        return bounds_kind(self._model())
 
-    @available_if(lambda pipeline: pipeline.steps[-1][1].predict_proba)
+    @available_if(lambda pipeline: pipeline._model().predict_proba)
     def predict_log_proba(self, X: Any, **params: Any) -> FloatArray:
         """Return the logarithms of the last step's probabilities, (n, K)."""
-        if hasattr(self.steps[-1][1], "predict_log_proba"):
+        if hasattr(self._model(), "predict_log_proba"):
             return super().predict_log_proba(X, **params)
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X, **params))
 
     def __sklearn_tags__(self) -> Any:
-        return add_bounds_tag(
-            super().__sklearn_tags__(), has_bounds(inner_model(self.steps[-1][1]))
-        )
+        return add_bounds_tag(super().__sklearn_tags__(), has_bounds(inner_model(self._model())))
 
 
 def make_cautious_pipeline(

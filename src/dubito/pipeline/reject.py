@@ -25,6 +25,7 @@ from dubito._validation import (
 from dubito.base import add_bounds_tag
 from dubito.decision import maximax, maximin, pignistic_choice, reject
 from dubito.decision.risk import as_loss, loss_in_class_order
+from dubito.pipeline._inner_methods import InnerMethodsMixin
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,17 +46,18 @@ _CHOICES: dict[str, Callable[..., IntArray]] = {
 
 
 def _estimator_has(name: str) -> Callable[[RejectClassifier], Any]:
-    """Return the check that the fitted estimator, or before `fit` the parameter, has a method."""
-    return lambda model: getattr(inner_model(getattr(model, "estimator_", model.estimator)), name)
+    """Return the check that the estimator has a method."""
+    return lambda outer: getattr(inner_model(outer._model()), name)
 
 
-class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+class RejectClassifier(InnerMethodsMixin, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     r"""A classifier that declines the rows for which declining is expected to cost less.
 
     The acts are to name one of the K classes or to decline. With the loss :math:`L(a, k)` of act a
     when class k is true, `predict` chooses the act of least risk: the expected loss under the
     pignistic probability, or the upper or lower expectation under the bounds (Minary et al. 2017,
-    2.1). A tie between a class and declining goes to the class.
+    2.1). A tie between a class and declining goes to the class. Methods of the estimator such as
+    `predict_bounds`, `familiarity` and `explain` are here too, where it has them.
 
     Parameters
     ----------
@@ -140,10 +142,18 @@ class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.strategy = strategy
         self.reject_label = reject_label
 
+    def _model(self) -> Any:
+        """Return the fitted estimator, or before `fit` the parameter."""
+        return getattr(self, "estimator_", self.estimator)
+
+    def _inside(self, X: Any) -> tuple[Any, Any]:
+        """Return the fitted estimator and the rows."""
+        return self.estimator_, X
+
     @property
     def _bounds_kind(self) -> str:
         """Kind of bounds, for reports: that of the estimator."""
-        return bounds_kind(getattr(self, "estimator_", self.estimator))
+        return bounds_kind(self._model())
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

@@ -113,7 +113,7 @@ class ReliabilityDisplay(SingleAxesDisplay):
         class_: Any = None,
         n_bins: int = 15,
         strategy: str = "quantile",
-        confidence: float = 0.95,
+        confidence_level: float = 0.95,
         sample_weight: npt.ArrayLike | None = None,
         name: str | None = None,
         ax: Axes | None = None,
@@ -134,7 +134,7 @@ class ReliabilityDisplay(SingleAxesDisplay):
         class_ : label or list of labels, optional
             Classes whose probabilities are judged, a curve for each. By default it is that of the
             predicted class, whichever it is.
-        n_bins, strategy, confidence, sample_weight
+        n_bins, strategy, confidence_level, sample_weight
             As in `dubito.metrics.reliability_curve`.
         name : str, optional
             For the legend; the classifier's class name by default. With `class_`, the name of
@@ -160,7 +160,7 @@ class ReliabilityDisplay(SingleAxesDisplay):
             class_=class_,
             n_bins=n_bins,
             strategy=strategy,
-            confidence=confidence,
+            confidence_level=confidence_level,
             sample_weight=sample_weight,
             name=class_name if name is None else name,
             ax=ax,
@@ -179,7 +179,7 @@ class ReliabilityDisplay(SingleAxesDisplay):
         class_: Any = None,
         n_bins: int = 15,
         strategy: str = "quantile",
-        confidence: float = 0.95,
+        confidence_level: float = 0.95,
         sample_weight: npt.ArrayLike | None = None,
         name: str | None = None,
         ax: Axes | None = None,
@@ -198,7 +198,7 @@ class ReliabilityDisplay(SingleAxesDisplay):
         classes : array-like of shape (K,), optional
             Label of each column, as in ``classes_``. Without it integers in 0..K-1 are column
             numbers, and otherwise exactly K distinct labels are taken in sorted order.
-        class_, n_bins, strategy, confidence, sample_weight, name
+        class_, n_bins, strategy, confidence_level, sample_weight, name
             As in `from_estimator`; the name is "forecasts" by default.
         ax, band, histogram, **kwargs
             As in `plot`.
@@ -207,7 +207,7 @@ class ReliabilityDisplay(SingleAxesDisplay):
         -------
         ReliabilityDisplay
         """
-        level = check_fraction(confidence, "confidence")
+        level = check_fraction(confidence_level, "confidence_level")
         forecasts = read_forecasts(y_true, y_proba, classes, sample_weight)
         events = {
             key: chosen_event(forecasts, None, label, classes)
