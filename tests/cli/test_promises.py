@@ -5,11 +5,13 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.frozen import FrozenEstimator
 from typer.testing import CliRunner
 
 from dubito.cli import build_app
 from dubito.metrics import coverage
-from dubito.saving import load
+from dubito.pipeline import CautiousPipeline, RejectClassifier
+from dubito.saving import load, save
 
 
 def run(*arguments):
@@ -171,6 +173,21 @@ def test_unfamiliar_rows_are_counted(fish, unseen, name):
     output = run("explain", model, fish / "test.csv", "--row", 3, "--row", 77).stdout
     assert "unlike the rows it was trained on, so that its bounds are widened" in output
     assert "The evidence, before calibration (" in output  # the reasons of the model inside
+
+
+def test_wrappers_of_a_novelty_aware_model_count_unfamiliar_rows(fish, unseen):
+    aware, stamp = load(fish / "aware.skops")
+    rows = unseen[list(stamp.columns)]
+    types = dict(zip(stamp.columns, stamp.column_types, strict=True))
+    reject = RejectClassifier(FrozenEstimator(aware)).fit(rows, unseen["fish"])
+    pipeline = CautiousPipeline([("aware", aware)])
+    for name, model in {"reject": reject, "pipeline": pipeline}.items():
+        save(model, fish / f"{name}.skops", columns=types, label="fish")
+        table, output, _ = decided(fish / f"{name}.skops", fish / "test.csv")
+        np.testing.assert_allclose(table["familiarity"], aware.familiarity(rows), rtol=1e-6)
+        assert "unlike the rows it was trained on" in output
+        output = run("explain", fish / f"{name}.skops", fish / "test.csv", "--row", 3).stdout
+        assert "unlike the rows it was trained on, so that its bounds are widened" in output
 
 
 @pytest.mark.parametrize("name", ["aware", "both"])

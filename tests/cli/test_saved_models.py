@@ -8,7 +8,12 @@ import pytest
 
 from dubito.cli.console import CliError
 from dubito.cli.labels import as_classes, label_codes, label_column, true_labels
-from dubito.cli.saved_models import model_inputs, model_types, naming_file_in_errors
+from dubito.cli.saved_models import (
+    labelled_chunks,
+    model_inputs,
+    model_types,
+    naming_file_in_errors,
+)
 from dubito.cli.tables import Table, refuse_missing
 
 COLUMNS = tuple(f"c{k}" for k in range(10))
@@ -79,6 +84,17 @@ def test_a_model_without_names_takes_the_numbers_of_the_table():
     assert refusal(model_types, model, Table("new.csv")).startswith(
         "the model was fitted on 2 columns without names, but new.csv has 1 column of numbers (a)."
     )
+
+
+@pytest.mark.usefixtures("in_folder")
+@pytest.mark.parametrize("labels", [["cat", "dog"], [0, 1]])
+def test_the_labels_of_a_table_are_no_input_of_a_model_without_names(labels):
+    model = saved(columns=(), column_types=(), label=None, classes=labels)
+    table = pd.DataFrame({"a": [1.0, 2.0], "said": labels, "b": [3.0, 4.0]})
+    table.to_csv("new.csv", index=False)
+    (chunk,) = labelled_chunks(model, "new.csv", "said")
+    np.testing.assert_array_equal(chunk.X, table[["a", "b"]])
+    assert chunk.y.tolist() == labels
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])

@@ -114,7 +114,7 @@ def labelled_chunks(
     name = label_column(saved, label)
     if name not in table.names:
         raise table.missing(name, "It should hold the true labels; --label names another column.")
-    types = model_types(saved, table)
+    types = model_types(saved, table, label=name)
     if name in types:
         raise CliError(
             f"column {name!r} is one the model decides by, so it cannot hold the true labels. "
@@ -131,7 +131,7 @@ def labelled_chunks(
             continue
         empty = False
         y = true_labels(saved, frame, label, path=path)
-        yield LabelledChunk(model_inputs(saved, frame, path=path), y)
+        yield LabelledChunk(model_inputs(saved, frame.drop(columns=name), path=path), y)
     if empty:
         raise CliError(f"{path} has column names and no rows. There is nothing to test on.")
 
@@ -212,7 +212,7 @@ def bounds_and_sets(
     return bounds, np.asarray(model.predict_set(X, **set_options))
 
 
-def model_types(saved: Saved, table: Table) -> dict[str, str]:
+def model_types(saved: Saved, table: Table, *, label: str | None = None) -> dict[str, str]:
     """Return the columns that a model takes, in its order, and the type each is read as.
 
     Parameters
@@ -221,6 +221,8 @@ def model_types(saved: Saved, table: Table) -> dict[str, str]:
         The model and its stamp.
     table : Table
         The table that has these columns.
+    label : str or None
+        Its column of true labels, which no model takes; by default that of the stamp.
 
     Returns
     -------
@@ -229,7 +231,7 @@ def model_types(saved: Saved, table: Table) -> dict[str, str]:
     """
     stamp = saved.stamp
     if not stamp.columns:
-        return _unnamed_columns(saved, table)
+        return _unnamed_columns(saved, table, label or stamp.label)
     for name in stamp.columns:
         if name not in table.names:
             raise table.missing(name, _fitted_on(stamp.columns), stamp.columns)
@@ -279,10 +281,10 @@ def naming_file_in_errors(path: str | Path) -> Iterator[None]:
         raise CliError(f"the model could not take the rows of {path}: {error}") from error
 
 
-def _unnamed_columns(saved: Saved, table: Table) -> dict[str, str]:
-    """Return the number columns of a table, for a model that was fitted on an array."""
+def _unnamed_columns(saved: Saved, table: Table, label: str | None) -> dict[str, str]:
+    """Return the number columns of a table but the labels, for a model fitted on an array."""
     needed = getattr(saved.model, "n_features_in_", None)
-    numbers = [name for name in table.number_columns() if name != saved.stamp.label]
+    numbers = [name for name in table.number_columns() if name != label]
     if needed is not None and len(numbers) != needed:
         raise CliError(
             f"the model was fitted on {needed} columns without names, but {table.path} has "

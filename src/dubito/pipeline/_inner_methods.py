@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dubito._models import final_estimator, inner_model
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def inner_method(name: str, returns: str) -> Any:
@@ -31,6 +34,9 @@ class InnerMethodsMixin:
     and the rows as it receives them.
     """
 
+    if TYPE_CHECKING:
+        _model: Callable[[], Any]
+
     predict_mass = inner_method("predict_mass", "a mass function for each row")
     predict_contour = inner_method("predict_contour", "the p-value of each class")
     familiarity = inner_method("familiarity", "how familiar each row is: a p-value")
@@ -39,3 +45,8 @@ class InnerMethodsMixin:
     conflict = inner_method("conflict", "how far pieces of evidence, or members, contradict")
     ignorance = inner_method("ignorance", "how far evidence is lacking")
     explain = inner_method("explain", "the evidence behind each prediction")
+
+    @property
+    def rate(self) -> float:
+        """Familiarity below which a novelty-aware model inside counts a row as unfamiliar."""
+        return float(inner_model(self._model()).rate)
