@@ -48,7 +48,7 @@ def as_float_array(values: Any, name: str, *, ndim: int | tuple[int, ...]) -> Fl
         raise ValueError(f"{name} must be a plain array; got rows of unequal length.") from error
     array = _as_numbers(raw)
     if array is None:
-        raise TypeError(f"{name} must hold numbers; got {_shown(values)}.")
+        raise TypeError(f"{name} must hold numbers; got {_shown_entry(values, raw)}.")
     allowed = (ndim,) if isinstance(ndim, int) else ndim
     if array.ndim not in allowed:
         wanted = " or ".join(f"{d}-dimensional" for d in allowed)
@@ -69,6 +69,15 @@ def _as_numbers(raw: npt.NDArray[Any]) -> FloatArray | None:
         return raw.astype(np.float64, copy=False)
     except (TypeError, ValueError):
         return None
+
+
+def _shown_entry(values: Any, raw: npt.NDArray[Any]) -> str:
+    """Return values that are no numbers as text; of a long array, the first such entry."""
+    shown = _shown(values)
+    if shown == repr(values) or raw.ndim == 0:
+        return shown
+    first = next(entry for entry in raw.ravel().tolist() if _as_numbers(np.array(entry)) is None)
+    return f"an array with {_shown(first)}"
 
 
 def _shown(value: Any) -> str:

@@ -265,6 +265,8 @@ def test_forecasts_out_of_order_are_refused(metric):
         metric([0, 1], np.ones((2, 1, 1)))
     with pytest.raises(TypeError, match="y_proba must hold numbers; got"):
         metric([0, 1], ["likely", "unlikely"])
+    with pytest.raises(TypeError, match="y_proba must hold numbers; got an array with 'likely'"):
+        metric([0, 1] * 10, np.array(["likely", "unlikely"] * 10))
     with pytest.raises(ValueError, match="y_true must hold one label per row"):
         metric([[0], [1]], [0.1, 0.2])
     with pytest.raises(ValueError, match="sample_weight has 1 rows"):

@@ -251,7 +251,9 @@ class Explanation:
     def _row_number(self, row: int) -> int:
         number = check_integer(row, "row")
         if not -len(self) <= number < len(self):
-            raise IndexError(f"there is no row {row}: {counted(len(self), 'row')} explained.")
+            raise IndexError(
+                f"there is no row {row}: {counted(len(self), 'row')} explained, numbered from 0."
+            )
         return number % len(self)
 
     def __len__(self) -> int:
