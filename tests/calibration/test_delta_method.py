@@ -21,7 +21,7 @@ from dubito.calibration._kernels.softmax_covariance import (
     DenseDiagonal,
     DenseMatrix,
     KroneckerMatrix,
-    log_odds_by_products,
+    LogitCovariances,
 )
 
 KINDS = [VectorCalibrator, MatrixCalibrator]
@@ -105,7 +105,7 @@ def test_compiled_and_plain_formulas_agree(n_classes):
     logits[1, 0] = 900.0
     rows = covariance.of_rows(scores)
     for one, other in zip(
-        rows.log_odds(logits, along), log_odds_by_products(rows, logits, along), strict=True
+        rows.log_odds(logits, along), LogitCovariances.log_odds(rows, logits, along), strict=True
     ):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
 

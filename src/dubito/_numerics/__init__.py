@@ -8,6 +8,7 @@ formula                                                         module
 raw, smoothed and light targets (Platt 1999; Xu et al. 2015)    `targets`
 log-odds with a floor on probabilities                          `log_odds`
 logistic fit: Newton, sign constraints, ridge                   `logistic_fit`
+second derivatives of the logistic log-likelihood               `logistic_curvature`
 logistic profile likelihood, belief and plausibility            `logistic_profile`
 bounds of a logistic curve at a confidence level                `logistic_level`
 chi-square cut of a contour, secant search for its ends         `contour_cut`
@@ -17,6 +18,7 @@ Bernoulli contour, belief, Clopper-Pearson limits               `bernoulli`
 weights of evidence under Dempster's rule (Denœux 2019)        `evidence_weights`
 softmax and log-softmax                                         `softmax`
 sum, log-sum or maximum of the other entries of a row           `sums_of_others`
+mass above lower bounds, distributed in order                   `spare_mass`
 utility of set-valued predictions (u65, u80)                    `set_utility`
 Gauss-Kronrod rule                                              `quadrature`
 exp, log(1 + x), softplus, dot products with SIMD instructions  `vector_math_compiled`

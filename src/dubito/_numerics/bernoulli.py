@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 #: A larger total weight is scaled down to this: belief and plausibility are then 1e-7 apart at
 #: most, and the incomplete beta function fails for larger arguments.
-_LARGEST_WEIGHT = 1e15
+LARGEST_WEIGHT = 1e15
 
 #: Stirling's series with five terms is exact to rounding for arguments from this on.
 _STIRLING_FROM = 16.0
@@ -64,8 +64,8 @@ def clopper_pearson(
 
 
 def _limited(successes: FloatArray, failures: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return both weights, scaled down where their sum exceeds `_LARGEST_WEIGHT`."""
-    scale = _LARGEST_WEIGHT / np.maximum(successes + failures, _LARGEST_WEIGHT)
+    """Return both weights, scaled down where their sum exceeds `LARGEST_WEIGHT`."""
+    scale = LARGEST_WEIGHT / np.maximum(successes + failures, LARGEST_WEIGHT)
     return scale * successes, scale * failures
 
 

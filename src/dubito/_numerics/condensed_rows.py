@@ -12,7 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import expit
+
+from dubito._numerics.logistic_curvature import logistic_curvature
 
 if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray
@@ -34,7 +35,7 @@ def fewer_rows(
     slope is large or undefined, or unless the points are less than half as many.
     """
     intercept, slope = coef
-    curvature = weight * expit(intercept + slope * x) * expit(-intercept - slope * x)
+    curvature = logistic_curvature(intercept + slope * x, weight)
     total = curvature.sum()
     information = curvature @ (x - curvature @ x / total) ** 2 if total > 0 else 0.0
     slope_margin = _STANDARD_ERRORS / np.sqrt(information) if information > 0 else np.inf

@@ -60,15 +60,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import isotonic_regression
 
-from dubito._numerics.bernoulli import clopper_pearson
+from dubito._numerics.bernoulli import LARGEST_WEIGHT, clopper_pearson
 from dubito._numerics.contour_cut import root_chi2_quantile
 
 if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray, IntArray
-
-#: A larger total weight is scaled down to this: the bounds of a block of all rows are then 1e-7
-#: apart at most, and closer ones would be lost in rounding.
-_LARGEST_WEIGHT = 1e15
 
 #: Positive weights are raised to at least this fraction of the largest.
 _MIN_FRACTION = 1e-12
@@ -322,8 +318,8 @@ def contours(
 
 
 def _scaled_fits(successes: FloatArray, failures: FloatArray) -> tuple[Any, Any]:
-    """Return `lower_and_upper_fits` of a total weight of at most `_LARGEST_WEIGHT`."""
-    scale = _LARGEST_WEIGHT / max(successes.sum() + failures.sum(), _LARGEST_WEIGHT)
+    """Return `lower_and_upper_fits` of a total weight of at most `LARGEST_WEIGHT`."""
+    scale = LARGEST_WEIGHT / max(successes.sum() + failures.sum(), LARGEST_WEIGHT)
     return lower_and_upper_fits(scale * successes, scale * failures)
 
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.special import expit, log_expit
 
+from dubito._numerics.logistic_curvature import logistic_curvature, logistic_hessian
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -129,12 +131,11 @@ def _expand(problem: _Problem, coef: FloatArray) -> _Expansion:
     small = np.exp(-np.abs(eta))
     p = np.where(eta >= 0, 1.0, small) / (1 + small)
     loss = np.maximum(eta, 0.0) + np.log1p(small) - target * eta
-    curvature = weight * small / (1 + small) ** 2
     deviation = coef - prior
     return _Expansion(
         float(weight @ loss) + 0.5 * float(penalty @ deviation**2),
         design.T @ (weight * (p - target)) + penalty * deviation,
-        (design * curvature[:, None]).T @ design + np.diag(penalty),
+        logistic_hessian(design, eta, weight, penalty),
     )
 
 
@@ -185,10 +186,10 @@ def leave_one_out_loss(
     """
     eta = design @ fit.coef
     p = expit(eta)
-    hessian = (design * (weight * p * expit(-eta))[:, None]).T @ design + np.diag(penalty)
+    hessian = logistic_hessian(design, eta, weight, penalty)
     leverage = np.sum((design @ _inverse_of_block(hessian, fit.free)) * design, axis=1)
     leverage *= np.minimum(weight, 1.0)
-    remaining = np.maximum(1 - p * expit(-eta) * leverage, 1e-12)
+    remaining = np.maximum(1 - logistic_curvature(eta, leverage), 1e-12)
     without = eta + leverage * (p - event) / remaining
     return float(-(weight @ log_expit(np.where(event, without, -without))))
 

@@ -21,6 +21,8 @@ import numpy as np
 from numpy.polynomial import chebyshev
 from scipy.special import expit, logit
 
+from dubito._numerics.logistic_curvature import logistic_curvature
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -87,7 +89,7 @@ def _with_curvature(
     """Return the likelihood of points and totals, with its value and Hessian at the optimum."""
     x, weight = points
     eta = optimum[0] + optimum[1] * x
-    curvature = weight * expit(eta) * expit(-eta)
+    curvature = logistic_curvature(eta, weight)
     cross = curvature @ x
     hessian = np.array([[curvature.sum(), cross], [cross, curvature @ x**2]])
     least = float(weight @ np.logaddexp(0.0, eta) - totals @ optimum)

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
+from dubito._numerics.log_odds import two_class_scores
 from dubito.calibration._cross_fit import (
     Job,
     ScoredClassifier,
@@ -84,7 +85,7 @@ def joint_table(scores: list[FloatArray], calibrator: EvidentialJointCalibrator)
         elif kind == "proba":
             columns.append(np.hstack([1 - own, own]))
         else:
-            columns.append(np.hstack([-0.5 * own, 0.5 * own]))
+            columns.append(two_class_scores(own))
     return np.stack(columns, axis=1)
 
 

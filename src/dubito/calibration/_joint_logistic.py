@@ -12,6 +12,7 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.special import expit
 
+from dubito._numerics.logistic_curvature import logistic_hessian
 from dubito._numerics.logistic_fit import fit_logistic, standardisation, standardised
 from dubito._numerics.targets import event_targets
 from dubito.belief.bounds import including
@@ -234,9 +235,7 @@ def _ridge_by_marginal_likelihood(
     def fit_at(penalty: FloatArray) -> tuple[FloatArray, FloatArray, BoolArray]:
         ridge = penalty.diagonal()
         coef = fit_logistic(design, target, weight, ridge, np.zeros(len(ridge))).coef
-        p = expit(design @ coef)
-        hessian = (design * (weight * p * (1 - p))[:, None]).T @ design + penalty
-        return coef, hessian, all_free
+        return coef, logistic_hessian(design, design @ coef, weight, ridge), all_free
 
     return float(strengths_by_marginal_likelihood(fit_at, np.diag(slopes.astype(float))[None])[0])
 

@@ -26,6 +26,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from dubito._numerics.contour_cut import root_chi2_quantile
+from dubito._numerics.logistic_curvature import logistic_hessian
 from dubito._numerics.row_subsets import row_chunks
 from dubito._numerics.softmax import softmax_in_place
 from dubito.calibration._kernels.log_odds_bounds import (
@@ -287,8 +288,7 @@ def linear_map_with_errors(
         from the mean slope.
     """
     eta = design @ coef
-    curvature = weight * expit(eta) * expit(-eta)
-    hessian = (design * curvature[:, None]).T @ design + np.diag(strengths)
+    hessian = logistic_hessian(design, eta, weight, strengths)
     plain = np.linalg.pinv(hessian, rcond=1e-13, hermitian=True)
     slopes = (strengths > 0).astype(np.float64)
     fixed, direction = split_shared_slope(plain @ slopes, slopes, float(strengths.max()))

@@ -47,6 +47,7 @@ from scipy.stats import rankdata
 from dubito._meta_estimators import user_stacklevel
 from dubito._numerics.contour_cut import root_chi2_quantile
 from dubito._numerics.isotonic import cut_bounds, pool_ties
+from dubito._numerics.logistic_curvature import logistic_curvature
 from dubito._numerics.row_subsets import subsample_rows
 from dubito.calibration.errors import LabelMismatchWarning, MisfitWarning
 
@@ -321,7 +322,7 @@ def _spread_rows(weight: FloatArray) -> IntArray:
 
 def _standard_error(eta: FloatArray, weight: FloatArray) -> FloatArray:
     """Return the standard error of log-odds fitted by a logistic regression on themselves."""
-    curvature = weight * expit(eta) * expit(-eta)
+    curvature = logistic_curvature(eta, weight)
     total = curvature.sum()
     centre = curvature @ eta / total
     squares = curvature @ (eta - centre) ** 2

@@ -34,6 +34,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
 from dubito._compat import BaseSearchCV
+from dubito._numerics.log_odds import two_class_scores
 from dubito._wording import counted
 
 if TYPE_CHECKING:
@@ -240,7 +241,7 @@ def class_scores(
         table = table.reshape(-1, 1)
         if len(classes) == 2:
             return table
-        table = np.hstack([-0.5 * table, 0.5 * table])
+        table = two_class_scores(table)
     if table.shape[1] != len(known):
         raise ValueError(
             f"{type(estimator).__name__}.{source} gives {counted(table.shape[1], 'column')} for "

@@ -25,9 +25,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import logsumexp
 
-from dubito._numerics.log_odds import floored_log_odds, probability_floor
+from dubito._numerics.log_odds import floored_log_odds, probability_floor, two_class_scores
 from dubito._numerics.row_subsets import subsample_rows
 from dubito._numerics.softmax import log_softmax
+from dubito._numerics.sums_of_others import log_sums_of_others
 from dubito._numerics.targets import LIGHT
 from dubito._validation import as_float_array, check_proba
 from dubito.calibration._kernels.temperature_scaling import fit_slope, slope_loss
@@ -181,16 +182,7 @@ def class_log_odds(table: FloatArray, kind: str, floor: float) -> FloatArray:
         return table
     if kind == "log_proba":
         table = np.maximum(table, np.log(floor))
-    # The other classes of the largest one are summed separately: subtraction would cancel digits.
-    rows, best = np.arange(len(table)), np.argmax(table, axis=1)
-    others = table.copy()
-    others[rows, best] = -np.inf
-    rest_of_best = logsumexp(others, axis=1)
-    total = np.logaddexp(rest_of_best, table[rows, best])[:, None]
-    proba = np.minimum(np.exp(table - total), 0.75)  # only the largest can exceed 1/2
-    rest = total + np.log1p(-proba)
-    rest[rows, best] = rest_of_best
-    return np.asarray(table - rest)
+    return table - log_sums_of_others(table)
 
 
 def log_scores(table: FloatArray, kind: str, floor: float, *, normalised: bool) -> FloatArray:
@@ -199,8 +191,7 @@ def log_scores(table: FloatArray, kind: str, floor: float, *, normalised: bool) 
     With `normalised`, logits become their log softmax; maps with one slope do not depend on it.
     """
     if table.shape[1] <= 2:
-        half = 0.5 * binary_log_odds(table, kind, floor)
-        return np.column_stack([-half, half])
+        return two_class_scores(binary_log_odds(table, kind, floor)[:, None])
     if kind == "proba":
         return np.log(np.maximum(table, floor))
     if kind == "log_proba":

@@ -253,14 +253,12 @@ def _slope_derivatives(
 def _linear_terms(
     scores: FloatArray, y: IntArray, weight: FloatArray, pseudo: float
 ) -> _LinearTerms:
-    """Return the linear terms of the three likelihoods, as `slope_likelihood.linear_term` does."""
+    """Return the linear terms of the three likelihoods; their targets mix raw and even ones."""
     n_classes, n = scores.shape[1], float(weight.sum())
     raw = slope_likelihood.linear_term(scores, y, weight, RAW)
-    spread = (
-        float(weight @ scores.sum(axis=1)) - n_classes * float(weight @ scores.max(axis=1))
-    ) / n_classes
+    even = slope_likelihood.linear_term(scores, y, weight, (1 / n_classes, 1 / n_classes))
     # Raw targets have no maximum if the true class always has the largest score: use light ones.
     pseudo = LIGHT if pseudo == 0 and raw == 0 else pseudo
     fractions = [pseudo_fraction(n, c) for c in (pseudo, slope_level.PSEUDO)]
-    fitted, shrunk = ((1 - f) * raw + f * spread for f in fractions)
+    fitted, shrunk = ((1 - f) * raw + f * even for f in fractions)
     return _LinearTerms(fitted, raw, shrunk)

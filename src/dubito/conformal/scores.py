@@ -8,6 +8,7 @@ import numpy as np
 
 from dubito._labels import label_columns
 from dubito._models import has_bounds
+from dubito._numerics.log_odds import two_class_scores
 from dubito._numerics.sums_of_others import maxima_of_others
 from dubito._validation import NotSupportedError
 from dubito.calibration.responses import METHODS, class_scores, known_response
@@ -113,7 +114,7 @@ def class_table(model: Any, X: Any, source: str, classes: npt.NDArray[Any]) -> F
     if np.isnan(table).any():
         raise ValueError(f"{type(model).__name__}.{source} gives nan, which has no rank.")
     if table.shape[1] == 1:  # decision values of the second of two classes
-        table = np.hstack([-0.5 * table, 0.5 * table])
+        table = two_class_scores(table)
     return table
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from dubito._numerics.spare_mass import distribute_mass
 from dubito._validation import TIE, as_float_array
 from dubito._wording import name_some
 from dubito.belief import Bounds, MassBatch, MassFunction
@@ -168,7 +169,4 @@ def _lower_expectation_between(bounds: Bounds, gamble: FloatArray) -> FloatArray
     order = np.argsort(gamble, kind="stable")
     width = bounds.width[:, order]
     spare = (1 - bounds.lower.sum(axis=1))[:, None]
-    remaining = spare - (np.cumsum(width, axis=1) - width)
-    remaining[remaining < 1e-15 * len(gamble)] = 0.0  # rounding error
-    added = np.minimum(remaining, width)
-    return bounds.lower @ gamble + added @ gamble[order]
+    return bounds.lower @ gamble + distribute_mass(spare, width) @ gamble[order]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.special import expit, logit
 
+from dubito._numerics.logistic_curvature import logistic_hessian
 from dubito._numerics.logistic_fit import LogisticFit, fit_logistic
 from dubito._numerics.threads import over_blocks
 
@@ -75,9 +76,7 @@ def joint_likelihood(
     if coordinates.shape[1]:
         fit = fit_logistic(coordinates, target, weight, ridge, np.zeros(len(ridge)))
     eta = coordinates @ fit.coef
-    p = expit(eta)
-    curvature = weight * p * expit(-eta)
-    hessian = (coordinates * curvature[:, None]).T @ coordinates + np.diag(ridge)
+    hessian = logistic_hessian(coordinates, eta, weight, ridge)
     values, axes = np.linalg.eigh(hessian)
     white = axes / np.sqrt(np.maximum(values, 1e-14 * values.max(initial=0.0)))
     return JointLikelihood(
@@ -86,7 +85,7 @@ def joint_likelihood(
         span=span,
         whiten=scaled @ white,
         rows=np.ascontiguousarray((coordinates @ white).T),
-        at_estimate=np.stack([weight, eta, np.logaddexp(0.0, eta), p]),
+        at_estimate=np.stack([weight, eta, np.logaddexp(0.0, eta), expit(eta)]),
         penalty=np.ascontiguousarray((white.T * ridge) @ white),
     )
 

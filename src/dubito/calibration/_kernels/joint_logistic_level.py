@@ -13,6 +13,7 @@ import numpy as np
 from scipy.special import expit
 
 from dubito._numerics.contour_cut import root_chi2_quantile
+from dubito._numerics.logistic_curvature import logistic_hessian
 from dubito._numerics.logistic_fit import fit_logistic
 from dubito._numerics.logistic_level import level_targets
 from dubito._numerics.threads import over_blocks
@@ -73,8 +74,7 @@ def joint_level_likelihoods(
     coordinates = design @ scaled
     fit = fit_logistic(coordinates, raw_target, weight, zeros, zeros, start=shrunk.fit.coef)
     coef, eta, rows = scaled @ fit.coef, coordinates @ fit.coef, shrunk.rows.T
-    hessian = (rows * (weight * expit(eta) * expit(-eta))[:, None]).T @ rows
-    values, axes = np.linalg.eigh(hessian)
+    values, axes = np.linalg.eigh(logistic_hessian(rows, eta, weight))
     white = axes / np.sqrt(np.maximum(values, 1e-14))
     # The minimum of Σw[ζ(η) - tη] is divided over the rows.
     offset = raw_target * shrunk.at_estimate[1] + fit.objective / weight.sum()

@@ -32,6 +32,9 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
+from dubito._numerics.softmax import softmax_in_place
+from dubito._numerics.sums_of_others import log_sums_of_others
+
 if TYPE_CHECKING:
     from dubito._typing import FloatArray
 
@@ -64,7 +67,20 @@ class LogitCovariances(ABC):
         along : array (n, K)
             Derivatives of the logits along the direction kept apart.
         """
-        return log_odds_by_products(self, logits, along)
+        rows, best = np.arange(len(logits)), logits.argmax(axis=1)
+        others = logits.copy()
+        others[rows, best] = -np.inf
+        p = softmax_in_place(logits.copy())
+        product = self.times(p)
+        rest = np.maximum(1 - p, 0.5)  # only the best class can have less, and is replaced below
+        variance = self.diagonal() - 2 * product + _dot(p, product)[:, None]
+        variance /= rest**2
+        slope = (along - _dot(p, along)[:, None]) / rest
+        gradient = -softmax_in_place(others)
+        gradient[rows, best] = 1.0
+        variance[rows, best] = _dot(gradient, self.times(gradient))
+        slope[rows, best] = _dot(gradient, along)
+        return LogOdds(logits - log_sums_of_others(logits), np.maximum(variance, 0.0), slope)
 
 
 class Covariance(Protocol):
@@ -75,36 +91,6 @@ class Covariance(Protocol):
 
     def numbers_per_row(self) -> int:
         """Return the number of floats that `of_rows` stores for each row."""
-
-
-def log_odds_by_products(
-    covariances: LogitCovariances, logits: FloatArray, along: FloatArray
-) -> LogOdds:
-    """Return `LogitCovariances.log_odds` from the diagonals of V and products with it."""
-    rows, best = np.arange(len(logits)), logits.argmax(axis=1)
-    largest = logits[rows, best]
-    others = logits.copy()
-    others[rows, best] = -np.inf
-    second = others.max(axis=1)
-    p = np.exp(logits - largest[:, None])
-    total = p.sum(axis=1, keepdims=True)
-    # For the best class, sum the others directly: total - p would cancel.
-    rest = np.exp(others - second[:, None])
-    rest_total = rest.sum(axis=1)
-    value = (logits - largest[:, None]) - np.log(np.maximum(total - p, 0.5))
-    value[rows, best] = (largest - second) - np.log(rest_total)
-
-    p /= total
-    product = covariances.times(p)
-    other = np.maximum(1 - p, 0.5)  # only the best class can have less, and is replaced below
-    variance = covariances.diagonal() - 2 * product + _dot(p, product)[:, None]
-    variance /= other**2
-    slope = (along - _dot(p, along)[:, None]) / other
-    gradient = rest / -rest_total[:, None]
-    gradient[rows, best] = 1.0
-    variance[rows, best] = _dot(gradient, covariances.times(gradient))
-    slope[rows, best] = _dot(gradient, along)
-    return LogOdds(value, np.maximum(variance, 0.0), slope)
 
 
 def _dot(a: FloatArray, b: FloatArray) -> FloatArray:

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.special import expit, logsumexp, softmax
 
 from dubito._numerics.row_subsets import row_chunks
+from dubito._numerics.spare_mass import distribute_mass
 from dubito._numerics.sums_of_others import log_sums_of_others
 
 if TYPE_CHECKING:
@@ -22,9 +23,6 @@ _CHUNK_NUMBERS = 2**20
 
 #: Expected losses closer than this, relative to their terms, are equal.
 _LOSS_TIE = 1e-12
-
-#: A remaining prior mass below this is rounding error.
-_LEAST_MASS = 1e-14
 
 
 class Priors(NamedTuple):
@@ -89,18 +87,11 @@ def _others_within_bounds(
             block = np.arange(first, min(first + classes_per_block, n_classes))
             other = ranking[:, None, :] != block[:, None]  # (rows, k, position in the ranking)
             width = (priors.upper - priors.lower)[ranking][:, None, :] * other
-            added = _distribute(spare[block][:, None], width)
+            added = distribute_mass(spare[block][:, None], width)
             prior = (priors.lower[ranking][:, None, :] + added) * other
             with np.errstate(divide="ignore"):
                 result[rows, block] = logsumexp(np.log(prior) + sorted_values, axis=2)
     return result
-
-
-def _distribute(spare: FloatArray | float, width: FloatArray) -> FloatArray:
-    """Return the part of `spare` that each class receives in order, at most its width."""
-    remaining = spare - (np.cumsum(width, axis=-1) - width)
-    # A remainder within rounding is 0: its logarithm would be finite.
-    return np.clip(np.where(remaining < _LEAST_MASS, 0.0, remaining), 0.0, width)
 
 
 def maximal_acts(low: FloatArray, high: FloatArray, priors: Priors, loss: FloatArray) -> BoolArray:
@@ -172,7 +163,7 @@ def _least_favourable(terms: FloatArray, sign: FloatArray, priors: Priors) -> Fl
     size = sign * np.where(sign == 0, 0.0, terms)
     order = np.lexsort((size, np.broadcast_to(sign, terms.shape)))
     width = (priors.upper - priors.lower)[order]
-    filled = priors.lower[order] + _distribute(1 - priors.lower.sum(), width)
+    filled = priors.lower[order] + distribute_mass(1 - priors.lower.sum(), width)
     prior: FloatArray = np.empty_like(filled)
     np.put_along_axis(prior, order, filled, axis=1)
     return prior
