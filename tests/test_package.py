@@ -101,6 +101,10 @@ def test_packages_are_imported_on_first_use_and_unknown_names_raise():
     assert dir(dubito) == sorted(dubito.__all__)
     with pytest.raises(AttributeError, match="its packages are belief, calibration, conformal"):
         _ = dubito.unknown
+    with pytest.raises(AttributeError, match=r"'evaluate' \(it is dubito\.metrics\.evaluate\)"):
+        _ = dubito.evaluate
+    with pytest.raises(AttributeError, match=r"\(did you mean CalibratedClassifier\?\)"):
+        _ = dubito.CalibratedClasifier
 
 
 @pytest.mark.parametrize("name", dubito._SHORTCUTS)

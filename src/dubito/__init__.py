@@ -55,9 +55,23 @@ def __getattr__(name: str) -> Any:
         return getattr(import_module(f"dubito.{_SHORTCUTS[name]}"), name)
     packages, names = ", ".join(_PACKAGES), ", ".join(_SHORTCUTS)
     raise AttributeError(
-        f"module 'dubito' has no attribute {name!r}; its packages are {packages}, and it offers "
-        f"{names} directly."
+        f"module 'dubito' has no attribute {name!r}{_suggestion(name)}; its packages are "
+        f"{packages}, and it offers {names} directly."
     )
+
+
+def _suggestion(name: str) -> str:
+    """Return a clause that names the attribute meant: a package's, or one of a similar name."""
+    for package in [] if name.startswith("_") else _PACKAGES:
+        try:
+            if name in import_module(f"dubito.{package}").__all__:
+                return f" (it is dubito.{package}.{name})"
+        except ImportError:  # the package needs an extra that is not installed
+            continue
+    from difflib import get_close_matches  # noqa: PLC0415 - needed by errors alone
+
+    similar = get_close_matches(name, [*_PACKAGES, *_SHORTCUTS], n=1)
+    return f" (did you mean {similar[0]}?)" if similar else ""
 
 
 def __dir__() -> list[str]:
