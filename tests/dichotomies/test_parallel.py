@@ -34,7 +34,7 @@ rows = [np.arange(i, 500, 25) for i in range(25)]
 
 @pytest.fixture
 def _default_interrupts():
-    """Let SIGINT raise KeyboardInterrupt; a shell that starts tests in the background ignores it."""
+    """Let SIGINT raise KeyboardInterrupt: tests that run in the background may ignore it."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
