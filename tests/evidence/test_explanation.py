@@ -152,10 +152,19 @@ def test_a_target_and_many_classes_are_explained_for_one_class():
     assert explanation.text(target="w").splitlines()[1:-1] == [
         "  a         +2.00 for w",
         "  b         +0.50 against w",
-        "  1 other   <0.01 for or against any class",
+        "  1 other   <0.01 for or against w",
     ]
     with pytest.raises(ValueError, match=r"target must be one of the classes w, x, y, z\. Got 'q'"):
         explanation.text(target="q")
+
+
+def test_of_two_classes_evidence_for_one_is_against_the_other():
+    weights = np.array([[[0.0, 2.0], [0.5, 0.0]]])
+    explanation = Explanation(weights=weights, names=["a", "b"], classes=["no", "yes"])
+    assert explanation.text(target="no").splitlines()[1:-1] == [
+        "  a   +2.00 against no",
+        "  b   +0.50 for no",
+    ]
 
 
 def test_printing_shows_the_first_rows():

@@ -202,8 +202,8 @@ class Explanation:
         piece sum to 0, so that a piece alone may hold some conflict.
         """
         i = self._row_number(row)
-        weights = self._target_weights(i, target)
-        return text_of_row(self, i, weights=weights, max_pieces=max_pieces)
+        column = self._target_column(i, target)
+        return text_of_row(self, i, column=column, max_pieces=max_pieces)
 
     def plot(
         self,
@@ -233,20 +233,17 @@ class Explanation:
             self[self._row_number(row)], target=target, max_pieces=max_pieces, ax=ax, **kwargs
         )
 
-    def _target_weights(self, i: int, target: Any) -> FloatArray:
-        """Return the weights of one row: of all classes, or of the target with zeros elsewhere."""
+    def _target_column(self, i: int, target: Any) -> int | None:
+        """Return the column of the class that is explained, None for all classes."""
         if target is None:
-            if len(self.classes) <= MAX_CLASSES_NAMED:
-                return self.weights[i]
-            k = by_plausibility(self, i)[0]
-        elif target in self.classes.tolist():
-            k = self.classes.tolist().index(target)
-        else:
-            shown = name_some(
-                list(self.classes), show=lambda label: shorten(label, LONGEST_LABEL), rest=", ..."
-            )
-            raise ValueError(f"target must be one of the classes {shown}. Got {target!r}.")
-        return np.where(np.arange(len(self.classes)) == k, self.weights[i], 0.0)
+            few = len(self.classes) <= MAX_CLASSES_NAMED
+            return None if few else int(by_plausibility(self, i)[0])
+        if target in self.classes.tolist():
+            return int(self.classes.tolist().index(target))
+        shown = name_some(
+            list(self.classes), show=lambda label: shorten(label, LONGEST_LABEL), rest=", ..."
+        )
+        raise ValueError(f"target must be one of the classes {shown}. Got {target!r}.")
 
     def _row_number(self, row: int) -> int:
         number = check_integer(row, "row")

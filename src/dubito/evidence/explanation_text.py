@@ -32,14 +32,12 @@ class Statement(NamedTuple):
     direction: str
 
 
-#: What is said of the remaining pieces when their summed weight is below `SMALLEST_SHOWN` for every
-#: class.
-NEGLIGIBLE = Statement("<0.01", "for or against any class")
+def text_of_row(explanation: Explanation, i: int, *, column: int | None, max_pieces: int) -> str:
+    """Return row i in words: the conclusion, its largest weights, and the doubt.
 
-
-def text_of_row(explanation: Explanation, i: int, *, weights: FloatArray, max_pieces: int) -> str:
-    """Return row i in words: the conclusion, its largest weights (pieces, K), and the doubt."""
-    pieces = _piece_lines(explanation, i, weights, max_pieces)
+    The weights are those of all classes, or of the class of a column.
+    """
+    pieces = _piece_lines(explanation, i, column, max_pieces)
     return "\n".join([_headline(explanation, i), *pieces, _doubt(explanation, i)])
 
 
@@ -62,10 +60,26 @@ def _headline(explanation: Explanation, i: int) -> str:
     )
 
 
+def _weights_of_column(weights: FloatArray, k: int) -> FloatArray:
+    """Return the weights (pieces, K) of one class, with zeros elsewhere.
+
+    Of two classes, evidence for one is evidence against the other.
+    """
+    alone = np.zeros_like(weights)
+    alone[:, k] = weights[:, k] - (weights[:, 1 - k] if weights.shape[1] == 2 else 0.0)
+    return alone
+
+
 def _piece_lines(
-    explanation: Explanation, i: int, weights: FloatArray, max_pieces: int
+    explanation: Explanation, i: int, column: int | None, max_pieces: int
 ) -> list[str]:
     """Return a line for each of the largest pieces, and one for the sum of the others."""
+    weights, about = explanation.weights[i], "any class"
+    if column is not None:
+        weights = _weights_of_column(weights, column)
+        about = _class_name(explanation.classes[column])
+    # For remaining pieces whose summed weight is below `SMALLEST_SHOWN`.
+    negligible = Statement("<0.01", f"for or against {about}")
     most = check_integer(max_pieces, "max_pieces")
     if most < 0:
         raise ValueError(f"max_pieces must be 0 or more. Got {max_pieces!r} instead.")
@@ -77,7 +91,7 @@ def _piece_lines(
     statements = [_statements(weights[[p]], explanation.classes) for p in shown]
     if len(rest):
         names.append(counted(len(rest), "other" if n_shown else "piece"))
-        statements.append(_statements(weights[rest], explanation.classes, otherwise=NEGLIGIBLE))
+        statements.append(_statements(weights[rest], explanation.classes, otherwise=negligible))
     return _aligned(names, *zip(*statements, strict=True))
 
 
