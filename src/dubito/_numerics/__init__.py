@@ -20,7 +20,8 @@ softmax and log-softmax                                         `softmax`
 sum, log-sum or maximum of the other entries of a row           `sums_of_others`
 mass above lower bounds, distributed in order                   `spare_mass`
 utility of set-valued predictions (u65, u80)                    `set_utility`
-Gauss-Kronrod rule                                              `quadrature`
+Gauss-Kronrod rule, Gauss-Legendre rules on panels              `quadrature`
+Gauss rule of a discrete measure (Golub and Welsch 1969)        `quadrature_compiled`
 exp, log(1 + x), softplus, dot products with SIMD instructions  `vector_math_compiled`
 Cholesky factor and solve                                       `cholesky_compiled`
 chunks and random samples of rows                               `row_subsets`

@@ -165,8 +165,7 @@ def _panel(
     middle, half = 0.5 * (ends[0] + ends[1]), 0.5 * (ends[1] - ends[0])
     kronrod, gauss, contour = 0.0, 0.0, 0.0
     for i in range(15):
-        k = i if i < 8 else 14 - i
-        eta = middle - half * KRONROD_POINTS[k] if i < 8 else middle + half * KRONROD_POINTS[k]
+        eta = middle + half * KRONROD_POINTS[i]
         zeta = eta / norm
         b, excess = profile(rotated, zeta, b_last + tilt * (zeta - zeta_last), buffers, EXACT)
         if zeta != zeta_last:
@@ -175,8 +174,8 @@ def _panel(
         contour = math.exp(min(-excess, 0.0))
         small = math.exp(-abs(eta))
         density = contour * small / (1.0 + small) ** 2
-        kronrod += KRONROD_WEIGHTS[k] * density
-        gauss += GAUSS_WEIGHTS[k] * density
+        kronrod += KRONROD_WEIGHTS[i] * density
+        gauss += GAUSS_WEIGHTS[i] * density
     width = abs(half)
     return kronrod * width, gauss * width, contour, (zeta_last, b_last, tilt)
 

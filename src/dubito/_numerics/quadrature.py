@@ -1,11 +1,21 @@
-"""Gauss-Kronrod rule (7, 15) on [-1, 1]: the difference of both rules estimates the error."""
+"""Quadrature rules: Gauss-Kronrod (7, 15) on [-1, 1], and Gauss-Legendre on adjacent panels.
+
+The Gauss rule uses every second point of the Kronrod rule; the difference of both estimates the
+error.
+"""
 
 from __future__ import annotations
 
+from functools import cache
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-# As in QUADPACK. The left half and the middle; the right half mirrors them.
-KRONROD_POINTS = np.array(
+if TYPE_CHECKING:
+    from dubito._typing import FloatArray
+
+# As in QUADPACK: the points at and right of the middle, descending, and their weights.
+_POINTS = np.array(
     [
         0.991455371120812639206854697526329,
         0.949107912342758524526189684047851,
@@ -17,7 +27,7 @@ KRONROD_POINTS = np.array(
         0.000000000000000000000000000000000,
     ]
 )
-KRONROD_WEIGHTS = np.array(
+_KRONROD = np.array(
     [
         0.022935322010529224963732008058970,
         0.063092092629978553290700663189204,
@@ -29,7 +39,7 @@ KRONROD_WEIGHTS = np.array(
         0.209482141084727828012999174891714,
     ]
 )
-GAUSS_WEIGHTS = np.array(
+_GAUSS = np.array(
     [
         0.0,
         0.129484966168869693270611432679082,
@@ -41,3 +51,17 @@ GAUSS_WEIGHTS = np.array(
         0.417959183673469387755102040816327,
     ]
 )
+
+#: The 15 points, ascending, with their weights under both rules.
+KRONROD_POINTS = np.concatenate([-_POINTS, _POINTS[-2::-1]])
+KRONROD_WEIGHTS = np.concatenate([_KRONROD, _KRONROD[-2::-1]])
+GAUSS_WEIGHTS = np.concatenate([_GAUSS, _GAUSS[-2::-1]])
+
+_gauss_legendre = cache(np.polynomial.legendre.leggauss)
+
+
+def composite_gauss_legendre(ends: FloatArray, n_points: int) -> tuple[FloatArray, FloatArray]:
+    """Return points and weights of Gauss-Legendre rules on panels with ends (m, 2), in order."""
+    x, w = _gauss_legendre(n_points)
+    half = 0.5 * (ends[:, 1:] - ends[:, :1])
+    return (ends[:, :1] + half * (x + 1)).ravel(), (half * w).ravel()

@@ -198,14 +198,13 @@ def _integral_on_side(
         saved[:] = path
         kronrod, gauss, contour = 0.0, 0.0, 0.0
         for i in range(15):
-            k = i if i < 8 else 14 - i
-            eta = middle - half * KRONROD_POINTS[k] if i < 8 else middle + half * KRONROD_POINTS[k]
+            eta = middle + half * KRONROD_POINTS[i]
             excess = _next_profile(likelihood, axis, (eta - estimate) / length, path, buffer)
             contour = math.exp(-excess)
             exp_neg = math.exp(-abs(eta))
             density = contour * exp_neg / (1.0 + exp_neg) ** 2
-            kronrod += KRONROD_WEIGHTS[k] * density
-            gauss += GAUSS_WEIGHTS[k] * density
+            kronrod += KRONROD_WEIGHTS[i] * density
+            gauss += GAUSS_WEIGHTS[i] * density
         error = abs(half * (kronrod - gauss))
         if error > tolerance and width > 1e-9 * min(length, 1.0):
             path[:] = saved

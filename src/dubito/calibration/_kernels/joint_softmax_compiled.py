@@ -85,13 +85,12 @@ def _panel(
     middle, half = 0.5 * (ends[0] + ends[1]), 0.5 * (ends[1] - ends[0])
     kronrod, gauss, probability, kink = 0.0, 0.0, 0.0, np.inf
     for i in range(15):
-        k = i if i < 8 else 14 - i
-        r = middle - half * KRONROD_POINTS[k] if i < 8 else middle + half * KRONROD_POINTS[k]
+        r = middle + half * KRONROD_POINTS[i]
         probability, kink_here = _probability_at(problem, functionals, sign, r, paths)
         kink = min(kink, kink_here)
         density = probability * r * math.exp(-0.5 * r * r)
-        kronrod += KRONROD_WEIGHTS[k] * density
-        gauss += GAUSS_WEIGHTS[k] * density
+        kronrod += KRONROD_WEIGHTS[i] * density
+        gauss += GAUSS_WEIGHTS[i] * density
     return half * kronrod, half * gauss, probability, kink
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from scipy.special import expit
 
 from dubito._numerics.contour_cut import root_chi2_quantile
+from dubito._numerics.quadrature import composite_gauss_legendre
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 #: End of the integrals over r: exp(-r²/2) = 3e-18.
 _LARGEST_R = 9.0
-#: Points of Gauss rules for the density r·exp(-r²/2), each for standard errors s up to a limit. The
+#: Points of Gauss rules of the density r·exp(-r²/2), each for standard errors s up to a limit. The
 #: integrals are then accurate to 1e-7: the poles of r ↦ σ(η + rs) are at distance π/s.
 _GAUSS = ((0.5, 5), (0.75, 6), (1.0, 8), (1.5, 10), (2.0, 14), (3.0, 24), (4.0, 32))
 #: Larger s have panels of 16 points: eight panels up to s = 8, twice as many for twice that.
@@ -76,39 +77,24 @@ def _rules() -> tuple[FloatArray, FloatArray, npt.NDArray[np.intp], FloatArray]:
 
     Rule i is for standard errors up to ``limits[i]``, the last also for all that are larger.
     """
-    rules = [_gauss(count) for _, count in _GAUSS]
+    from dubito._numerics.quadrature_compiled import gauss_rule  # noqa: PLC0415 - loads numba
+
+    fine = _composite(100)
+    rules = [gauss_rule(*fine, count) for _, count in _GAUSS]
     limits = [limit for limit, _ in _GAUSS]
     panels = _FIRST_PANELS
     while limits[-1] < _LAST_LIMIT:
         rules.append(_composite(panels))
         limits.append(2 * limits[-1])
         panels *= 2
-    points, weights = (np.concatenate(side) for side in zip(*rules, strict=True))
-    start = np.cumsum([0, *(len(rule[0]) for rule in rules)])
+    points, weights = np.concatenate(rules, axis=1)
+    start = np.cumsum([0, *(rule.shape[1] for rule in rules)])
     return points, weights, start, np.array(limits)
 
 
-def _composite(panels: int) -> tuple[FloatArray, FloatArray]:
+def _composite(panels: int) -> FloatArray:
     """Return points and weights of Gauss-Legendre rules on panels of [0, 9], with the density."""
-    x, w = np.polynomial.legendre.leggauss(_PANEL_POINTS)
-    width = _LARGEST_R / panels
-    r = (width * (np.arange(panels)[:, None] + 0.5 * (x + 1))).ravel()
-    density = np.tile(w, panels) * r * np.exp(-0.5 * r * r)
-    return r, density / density.sum()
-
-
-def _gauss(count: int) -> tuple[FloatArray, FloatArray]:
-    """Return the Gauss rule of the density, by Lanczos' method on a fine rule (Golub, Welsch)."""
-    r, weight = _composite(100)
-    basis = [np.sqrt(weight)]
-    diagonal, off_diagonal = np.zeros(count), np.zeros(count)
-    for k in range(count):
-        vector = r * basis[-1]
-        diagonal[k] = vector @ basis[-1]
-        for earlier in basis:  # full reorthogonalisation: rounding destroys orthogonality
-            vector = vector - (earlier @ vector) * earlier
-        off_diagonal[k] = np.linalg.norm(vector)
-        basis.append(vector / off_diagonal[k])
-    jacobi = np.diag(diagonal) + np.diag(off_diagonal[:-1], 1) + np.diag(off_diagonal[:-1], -1)
-    points, vectors = np.linalg.eigh(jacobi)
-    return points, vectors[0] ** 2
+    edges = np.linspace(0.0, _LARGEST_R, panels + 1)
+    r, weight = composite_gauss_legendre(np.column_stack([edges[:-1], edges[1:]]), _PANEL_POINTS)
+    density = weight * r * np.exp(-0.5 * r * r)
+    return np.stack([r, density / density.sum()])

@@ -7,11 +7,11 @@ rows.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from dubito._numerics.quadrature import composite_gauss_legendre
 from dubito.calibration._kernels.slope_likelihood import distance_at
 
 if TYPE_CHECKING:
@@ -157,9 +157,7 @@ def _compose(ends: FloatArray, n_points: int, refine: int) -> tuple[FloatArray, 
     """Return points and weights of Gauss-Legendre rules on panels with ends (m, 2), in order."""
     if refine:
         ends, n_points = _divided(ends, n_points, refine), PANEL
-    x, w = _gauss(n_points)
-    half = 0.5 * (ends[:, 1:] - ends[:, :1])
-    return (ends[:, :1] + half * (x + 1)).ravel(), (half * w).ravel()
+    return composite_gauss_legendre(ends, n_points)
 
 
 def _divided(ends: FloatArray, n_points: int, refine: int) -> FloatArray:
@@ -169,12 +167,6 @@ def _divided(ends: FloatArray, n_points: int, refine: int) -> FloatArray:
     index = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
     step, start = np.repeat(width / count, count), np.repeat(ends[:, 0], count)
     return np.column_stack([start + index * step, start + (index + 1) * step])
-
-
-@cache
-def _gauss(n_points: int) -> tuple[FloatArray, FloatArray]:
-    x, w = np.polynomial.legendre.leggauss(n_points)
-    return x, w
 
 
 def _points_for_constant_scores(n_points: int, refine: int) -> QuadraturePoints:
