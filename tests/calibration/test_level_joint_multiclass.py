@@ -86,7 +86,7 @@ def test_upper_bounds_are_never_below_the_maximum(kind):
         truth = max(
             greatest(within, y, pseudo, query / scale[:, None], k, start)
             for pseudo in (0.0, 0.5 * n_seen)
-            for start in (model.model_.level_likelihoods.shrunk.coef, 0.5 * model.model_.fit.coef)
+            for start in (model.model_.level_likelihoods.light.coef, 0.5 * model.model_.fit.coef)
         )
         truth = max(truth, model.predict_proba(query[None])[0, k])
         assert bounds.upper[0, k] >= truth - 1e-6

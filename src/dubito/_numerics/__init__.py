@@ -6,6 +6,7 @@ Modules named `*_compiled` import numba, so they are imported inside functions, 
 formula                                                         module
 ==============================================================  ================================
 raw, smoothed and light targets (Platt 1999; Xu et al. 2015)    `targets`
+base rates with rows of unknown label                           `targets`
 log-odds with a floor on probabilities                          `log_odds`
 logistic fit: Newton, sign constraints, ridge                   `logistic_fit`
 second derivatives of the logistic log-likelihood               `logistic_curvature`

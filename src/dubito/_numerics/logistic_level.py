@@ -21,7 +21,7 @@ from dubito._numerics.logistic_profile import (
     logistic_likelihood,
     panel_boundaries,
 )
-from dubito._numerics.targets import shrunk_table
+from dubito._numerics.targets import light_table
 
 if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray
@@ -32,10 +32,10 @@ _RAW_PSEUDO = 1e-12
 
 
 class LogisticLevelLikelihoods(NamedTuple):
-    """The two likelihoods from which bounds at a confidence level are computed."""
+    """The likelihoods of raw and of light targets, from which bounds at a level are computed."""
 
     raw: LogisticLikelihood
-    shrunk: LogisticLikelihood
+    light: LogisticLikelihood
     gradient_norm: float  # the larger of both fits
 
 
@@ -48,8 +48,8 @@ def level_targets(
     """
     total = float(weight.sum())
     column = event.astype(np.intp)
-    raw = shrunk_table(total, 2, _RAW_PSEUDO * total)[column, 1]
-    return raw, shrunk_table(total, 2, 0.5 * n_coefficients)[column, 1]
+    raw = light_table(total, 2, _RAW_PSEUDO * total)[column, 1]
+    return raw, light_table(total, 2, 0.5 * n_coefficients)[column, 1]
 
 
 def logistic_level_likelihoods(
@@ -59,14 +59,14 @@ def logistic_level_likelihoods(
     design = np.column_stack([np.ones(len(x)), x])
     no_penalty = np.zeros(2)
     likelihoods, gradients = [], []
-    raw_target, shrunk_target = level_targets(event, weight, 1 + int(np.ptp(x) > 0))
-    for target in (shrunk_target, raw_target):  # the raw fit begins at the shrunk one
+    raw_target, light_target = level_targets(event, weight, 1 + int(np.ptp(x) > 0))
+    for target in (light_target, raw_target):  # raw starts at the estimate of light
         fit = fit_logistic(design, target, weight, no_penalty, no_penalty, start=start)
         likelihoods.append(logistic_likelihood(x, target, weight, fit.coef))
         gradients.append(fit.gradient_norm)
         start = fit.coef
-    shrunk, raw = likelihoods
-    return LogisticLevelLikelihoods(raw=raw, shrunk=shrunk, gradient_norm=max(gradients))
+    light, raw = likelihoods
+    return LogisticLevelLikelihoods(raw=raw, light=light, gradient_norm=max(gradients))
 
 
 def level_bounds(
@@ -76,11 +76,11 @@ def level_bounds(
     from dubito._numerics.logistic_level_compiled import level_ends  # noqa: PLC0415 - loads numba
 
     t = root_chi2_quantile(level)
-    both = likelihoods.shrunk, likelihoods.raw
-    shrunk, raw = ((one.likelihood, one.model) for one in both)
+    both = likelihoods.light, likelihoods.raw
+    light, raw = ((one.likelihood, one.model) for one in both)
 
     def exact(queries: FloatArray) -> FloatArray:
-        return expit(level_ends(shrunk, raw, queries, t))
+        return expit(level_ends(light, raw, queries, t))
 
     distinct, inverse = np.unique(x, return_inverse=True)
     boundaries = np.concatenate([panel_boundaries(one.optimum) for one in both])

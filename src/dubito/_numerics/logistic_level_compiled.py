@@ -67,7 +67,7 @@ def _end(  # noqa: PLR0917
 
 @compiled()
 def level_ends(
-    shrunk: tuple[CurveLikelihood, Model],
+    light: tuple[CurveLikelihood, Model],
     raw: tuple[CurveLikelihood, Model],
     queries: FloatArray,
     t: float,
@@ -75,14 +75,14 @@ def level_ends(
     """Return log-odds at the ends of two cuts, (n, 4): lower and upper of each, maybe infinite.
 
     The raw likelihood may have an estimate of very large log-odds, with curvature near 0: where
-    possible, the search for its ends begins at those of the shrunk likelihood.
+    possible, the search for its ends begins at those of the light likelihood.
     """
     out = np.empty((len(queries), 4))
-    buffers = exp_buffers(max(shrunk[0][0].shape[1], raw[0][0].shape[1]))
+    buffers = exp_buffers(max(light[0][0].shape[1], raw[0][0].shape[1]))
     for i in range(len(queries)):
-        norm, axes, optimum, scale = query_axes(queries[i], shrunk[1])
+        norm, axes, optimum, scale = query_axes(queries[i], light[1])
         _, _, raw_optimum, raw_scale = query_axes(queries[i], raw[1])
-        rotated = in_axes(shrunk[0], (0.0, 0.0), axes, 1.0)
+        rotated = in_axes(light[0], (0.0, 0.0), axes, 1.0)
         raw_rotated = in_axes(raw[0], (0.0, 0.0), axes, 1.0)
         for side in range(2):
             sign = 2.0 * side - 1.0

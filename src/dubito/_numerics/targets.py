@@ -6,7 +6,8 @@ A row of class y has one target for its own class and another, the same, for eac
 * "smoothed": :math:`(n_y+1)/(n_y+K)` and :math:`1/(n_y+K)`, with :math:`n_y` the weight of the rows
   of class y (Xu et al. 2015, eq. 25; for two classes those of Platt 1999);
 * "light": :math:`1-\epsilon+\epsilon/K` and :math:`\epsilon/K` with :math:`\epsilon=c/(n+c)`: c
-  pseudo-observations of unknown label beside rows of weight n, a quarter of a row by default.
+  pseudo-observations of unknown label beside rows of weight n, a quarter of a row by default. For
+  bounds at a confidence level c is half the number of coefficients.
 """
 
 from __future__ import annotations
@@ -45,15 +46,15 @@ def class_targets(
     if targets == "raw":
         own, other = RAW
     elif targets == "light":
-        own, other = shrunk_targets(float(weight.sum()), n_classes, LIGHT)
+        own, other = light_targets(float(weight.sum()), n_classes, LIGHT)
     else:
         count = np.bincount(y, weights=weight, minlength=n_classes)
         return (count + 1) / (count + n_classes), 1 / (count + n_classes)
     return np.full(n_classes, own), np.full(n_classes, other)
 
 
-def shrunk_targets(total: float, n_classes: int, pseudo: float) -> tuple[float, float]:
-    """Return targets of the own and of each other class, with `pseudo` observations added."""
+def light_targets(total: float, n_classes: int, pseudo: float) -> tuple[float, float]:
+    """Return light targets of the own and of each other class, with c = `pseudo`."""
     fraction = pseudo_fraction(total, pseudo)
     return (1 - fraction) + fraction / n_classes, fraction / n_classes
 
@@ -64,12 +65,18 @@ def target_table(y: IntArray, weight: FloatArray, n_classes: int, targets: str) 
     return np.where(np.eye(n_classes, dtype=bool), own[:, None], other[:, None])
 
 
-def shrunk_table(total: float, n_classes: int, pseudo: float) -> FloatArray:
-    """Return the (K, K) table of `shrunk_targets`."""
-    return np.where(np.eye(n_classes, dtype=bool), *shrunk_targets(total, n_classes, pseudo))
+def light_table(total: float, n_classes: int, pseudo: float) -> FloatArray:
+    """Return the (K, K) table of `light_targets`."""
+    return np.where(np.eye(n_classes, dtype=bool), *light_targets(total, n_classes, pseudo))
 
 
 def event_targets(event: BoolArray, weight: FloatArray, targets: str) -> FloatArray:
     """Return the target of the event for each row of two classes, (n,)."""
     column = event.astype(np.intp)
     return target_table(column, weight, 2, targets)[column, 1]
+
+
+def base_rate(y: IntArray, weight: FloatArray, n_classes: int, unknown: float) -> FloatArray:
+    """Return class frequencies among the rows and `unknown` more of unknown label."""
+    counts, total = np.bincount(y, weight, n_classes), weight.sum()
+    return mixed_targets(counts, total, pseudo_fraction(total, unknown), n_classes) / total

@@ -20,13 +20,12 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 
 from dubito._numerics.row_subsets import subsample_rows
-from dubito._numerics.targets import LIGHT
+from dubito._numerics.targets import LIGHT, base_rate
 from dubito.belief.bounds import including
 from dubito.calibration._kernels.temperature_scaling import fit_slope, slope_loss
 from dubito.calibration.base import BaseCalibrator, TwoClassMassMixin
 from dubito.calibration.isotonic import IsotonicCalibrator
 from dubito.calibration.matrix import MatrixCalibrator
-from dubito.calibration.one_vs_rest import base_rate
 from dubito.calibration.scores import in_safe_units
 from dubito.calibration.vector import VectorCalibrator
 
@@ -45,7 +44,8 @@ _FOLDS = 5
 _PRIOR_ROWS = np.array([4.0, 0.1, 0.02])
 #: Weight of the base rates where it is not cross-validated, in rows.
 _BASE_ROWS = 0.25
-#: Rows of unknown label that the base rates include.
+#: Rows of unknown label that the base rates include: enough that none is 0. The K rows of Laplace's
+#: rule, in `OneVsRestCalibrator`, would make them nearly equal where rows per class are few.
 _UNKNOWN_ROWS = 1
 #: Candidate limits of gaps: these quantiles of all positive gaps, besides no limit.
 _QUANTILES = (0.02, 0.1, 0.25, 0.5, 0.75, 0.9)
@@ -201,7 +201,8 @@ class AutoCalibrator(TwoClassMassMixin, BaseCalibrator):
     pool_weights_ : ndarray of shape (3,)
         Weights of the map, of the isotonic map and of the base rates.
     base_rate_ : ndarray of shape (K,)
-        Frequencies of the classes, one row of unknown label added.
+        Frequencies of the classes, one row of unknown label added. (Calibrators with a map for each
+        class against the rest add K rows.)
     misfit_ : float
         Fraction of calibration rows, of at most 32, at which the interval of the fitted probability
         and an isotonic one are disjoint. Above 1/6 bounds at a level come with a `MisfitWarning`.
@@ -252,7 +253,7 @@ class AutoCalibrator(TwoClassMassMixin, BaseCalibrator):
             self._limited.limit * self._unit,
         )
         self.map_ = self._fresh_map().fit(self._features(u), y, weight)
-        self.base_rate_ = _base_rate(y, weight, n_classes)
+        self.base_rate_ = base_rate(y, weight, n_classes, _UNKNOWN_ROWS)
         self.isotonic_: IsotonicCalibrator | None = None
         base_weight = _BASE_ROWS / (total + 1)
         self.pool_weights_ = np.array([1 - base_weight, 0.0, base_weight])
@@ -289,7 +290,7 @@ class AutoCalibrator(TwoClassMassMixin, BaseCalibrator):
         """Return probabilities of the held-out rows, by each map of the pool fitted to `train`."""
         logits = self._limited.slope * u
         isotonic = self._fresh_isotonic().fit(logits[train], y[train], weight[train])
-        base = _base_rate(y[train], weight[train], u.shape[1])
+        base = base_rate(y[train], weight[train], u.shape[1], _UNKNOWN_ROWS)
         features = self._features(u)
         proba = self.map_.held_out_proba(
             features[train], y[train], weight[train], features[held_out]
@@ -378,9 +379,3 @@ class AutoCalibrator(TwoClassMassMixin, BaseCalibrator):
             f"{first}, then {second} scaling; weights {weights}, {of_base_rate:.3f} base rate "
             f"({total:.6g} rows, {len(self.classes_)} classes)"
         )
-
-
-def _base_rate(y: IntArray, weight: FloatArray, n_classes: int) -> FloatArray:
-    """Return frequencies of the classes, one row of unknown label added."""
-    counts = np.bincount(y, weight, n_classes)
-    return base_rate(counts, counts.sum(), _UNKNOWN_ROWS)

@@ -11,9 +11,9 @@ mixed with the base rate, with the weight of one row,
 .. math:: (1-\epsilon)\,p_k+\epsilon\,b_k,\qquad\epsilon=\frac1{n+1},\quad b_k=\frac{n_k+1}{n+K},
 
 and so are their bounds; n is the number of rows of the fit, or their total weight, :math:`n_k` that
-of class k, and the base rate has K rows of unknown label added. No probability is then 0, and the
-log loss is finite. Bounds at a level are those of the maps, widened where they do not include the
-mixed probability.
+of class k, and the base rate has K rows of unknown label added (Laplace's rule). No probability is
+then 0, and the log loss is finite. Bounds at a level are those of the maps, widened where they do
+not include the mixed probability.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from dubito._numerics.sums_of_others import sums_of_others
+from dubito._numerics.targets import base_rate
 from dubito.belief.bounds import including
 from dubito.calibration.base import BaseCalibrator, TwoClassMassMixin, check_theta
 from dubito.calibration.scores import binary_log_odds, class_log_odds
@@ -96,9 +97,9 @@ class OneVsRestCalibrator(TwoClassMassMixin, BaseCalibrator):
 
     def _set_base_rate(self, y: IntArray, weight: FloatArray) -> None:
         """Set the base rate that probabilities of more than two classes are mixed with."""
-        n_classes, n = len(self.classes_), float(weight.sum())
-        self.base_rate_ = base_rate(np.bincount(y, weight, n_classes), n, n_classes)
-        self.base_weight_ = 1 / (n + 1) if n_classes > 2 else 0.0
+        n_classes = len(self.classes_)
+        self.base_rate_ = base_rate(y, weight, n_classes, n_classes)
+        self.base_weight_ = 1 / (float(weight.sum()) + 1) if n_classes > 2 else 0.0
 
     def _mixed(self, proba: FloatArray) -> FloatArray:
         """Return probabilities, or bounds of them, mixed with the base rate."""
@@ -157,11 +158,6 @@ class OneVsRestCalibrator(TwoClassMassMixin, BaseCalibrator):
         odds = self._log_odds(self._read(scores))
         contours = [m.contour(odds[:, k], values) for k, m in enumerate(self.maps_)]
         return contours[0] if len(contours) == 1 else np.stack(contours, axis=1)
-
-
-def base_rate(counts: npt.NDArray[Any], total: float, unknown: float) -> FloatArray:
-    """Return class frequencies among `total` rows and `unknown` more of unknown label."""
-    return np.asarray((counts + unknown / len(counts)) / (total + unknown))
 
 
 def normalise_proba(events: FloatArray) -> FloatArray:

@@ -170,11 +170,11 @@ class TemperatureCalibrator(TwoClassMassMixin, AffineMixin, BaseCalibrator):
 
 
 class _LinearTerms(NamedTuple):
-    """Linear terms of three likelihoods of the slope: of the fit, of raw labels, and shrunk."""
+    """Linear terms of the slope's likelihoods: of the fit, and two of bounds at a level."""
 
     fitted: float
     raw: float
-    shrunk: float
+    light: float
 
 
 @dataclass(frozen=True)
@@ -206,7 +206,7 @@ class SlopeRows(UncachedStateMixin):
     def level_likelihoods(self) -> slope_level.SlopeLevelLikelihoods:
         """The two likelihoods from which bounds at a level are computed."""
         return slope_level.level_likelihoods_from_linear_terms(
-            self.scores, self.weight, self.linear_terms.raw, self.linear_terms.shrunk
+            self.scores, self.weight, self.linear_terms.raw, self.linear_terms.light
         )
 
     def misfit(self, slope: float) -> float:
@@ -260,5 +260,5 @@ def _linear_terms(
     # Raw targets have no maximum if the true class always has the largest score: use light ones.
     pseudo = LIGHT if pseudo == 0 and raw == 0 else pseudo
     fractions = [pseudo_fraction(n, c) for c in (pseudo, slope_level.PSEUDO)]
-    fitted, shrunk = ((1 - f) * raw + f * even for f in fractions)
-    return _LinearTerms(fitted, raw, shrunk)
+    fitted, light = ((1 - f) * raw + f * even for f in fractions)
+    return _LinearTerms(fitted, raw, light)

@@ -161,7 +161,7 @@ def _level_tables(
     )
     for node, (own, gap) in enumerate(zip(likelihoods, gaps, strict=True)):
         if own is not None:
-            fits = ((one.likelihood, one.model) for one in (own.shrunk, own.raw))
+            fits = ((one.likelihood, one.model) for one in (own.light, own.raw))
             units[node], edges[node], series[node] = tabulate_level_ends(*fits, gap, t)
     start = np.cumsum([0, *map(len, edges)])
     none = np.empty((0, 4, DEGREE + 1))  # there may be no nodes

@@ -2,8 +2,9 @@ r"""Bounds of the probabilities of a softmax model of several classifiers at a c
 
 They are the hull of the bounds over two level sets :math:`\{\beta:D(\beta)\le t^2/2\}`, with
 :math:`t^2` the quantile of :math:`\chi^2_1` at the level: of the likelihood of the labels, and of
-one with p/2 pseudo-observations for p coefficients; neither has a ridge. The upper probability is
-exact for each; the lower one, :math:`1/\sum_l\exp\max(u_l-u_k)`, never exceeds the exact minimum.
+that of light targets with p/2 pseudo-observations for p coefficients; neither has a ridge. The
+upper probability is exact for each; the lower one, :math:`1/\sum_l\exp\max(u_l-u_k)`, never exceeds
+the exact minimum.
 
 A solution path (`constrained_maxima_compiled`) is *lost* if its solver fails to converge; the bound
 is then 0 or 1.
@@ -17,7 +18,7 @@ import numpy as np
 
 from dubito._numerics.contour_cut import root_chi2_quantile
 from dubito._numerics.softmax import softmax_in_place
-from dubito._numerics.targets import shrunk_table
+from dubito._numerics.targets import light_table
 from dubito.calibration._kernels.joint_softmax import (
     SoftmaxLikelihood,
     fit_softmax_model,
@@ -58,7 +59,7 @@ class SoftmaxLevelLikelihoods(NamedTuple):
 
     raw: SoftmaxLikelihood
     nearly_raw: SoftmaxLikelihood  # used where a path of `raw` is lost
-    shrunk: SoftmaxLikelihood
+    light: SoftmaxLikelihood
     gradient_norm: float  # the largest one of the fits
 
 
@@ -77,15 +78,15 @@ def softmax_level_likelihoods(
     rank = int(np.linalg.matrix_rank(flat.T @ flat, hermitian=True))
     likelihoods, norms = [], []
     for pseudo in (_RAW, _NEARLY_RAW, 0.5 * rank):
-        target = shrunk_table(total, n_classes, pseudo)[y, 1:]
+        target = light_table(total, n_classes, pseudo)[y, 1:]
         fit = fit_softmax_model(rows, target, weight, zeros, bounded)
         likelihood = softmax_likelihood(rows, weight, zeros, bounded, fit)
         if quadratic:
             likelihood = quadratic_softmax_likelihood(likelihood, fit.hessian, zeros)
         likelihoods.append(likelihood)
         norms.append(fit.gradient_norm)
-    raw, nearly_raw, shrunk = likelihoods
-    return SoftmaxLevelLikelihoods(raw, nearly_raw, shrunk, max(norms))
+    raw, nearly_raw, light = likelihoods
+    return SoftmaxLevelLikelihoods(raw, nearly_raw, light, max(norms))
 
 
 def level_bounds(
@@ -96,10 +97,10 @@ def level_bounds(
     nearly_raw_t = float(np.sqrt(t * t + 2.0 * _NEARLY_RAW * _LARGEST_UTILITY_DIFFERENCE))
     margins = [fraction * max(t, _LEAST_T) for fraction in _MARGINS]
     raw = [(likelihoods.raw, t), *((likelihoods.nearly_raw, nearly_raw_t + m) for m in margins)]
-    shrunk = [(likelihoods.shrunk, t + margin) for margin in margins]
+    light = [(likelihoods.light, t + margin) for margin in margins]
     raw_lower, raw_upper = _narrowest(raw, queries, threads)
-    shrunk_lower, shrunk_upper = _narrowest(shrunk, queries, threads)
-    return np.minimum(raw_lower, shrunk_lower), np.maximum(raw_upper, shrunk_upper)
+    light_lower, light_upper = _narrowest(light, queries, threads)
+    return np.minimum(raw_lower, light_lower), np.maximum(raw_upper, light_upper)
 
 
 def _narrowest(

@@ -4,7 +4,7 @@ The interval of slopes is the hull of the level sets
 :math:`\{\theta\ge0:f(\theta)-\inf f\le t^2/2\}` of both negative log-likelihoods f, with
 :math:`t^2` the quantile of :math:`\chi^2_1` at the confidence level; the bounds of a probability
 are its least and greatest value over these slopes. With few rows the interval from the labels alone
-(`raw`) tends to miss smaller true slopes, the one with pseudo-observations (`shrunk`) larger ones.
+(`raw`) tends to miss smaller true slopes, that from light targets (`light`) larger ones.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from dubito._numerics.contour_cut import root_chi2_quantile
-from dubito._numerics.targets import RAW, shrunk_targets
+from dubito._numerics.targets import RAW, light_targets
 from dubito.calibration._kernels.slope_likelihood import (
     LARGEST_EXCESS,
     SlopeLikelihood,
@@ -27,7 +27,7 @@ from dubito.calibration._kernels.slope_likelihood import (
 if TYPE_CHECKING:
     from dubito._typing import FloatArray, IntArray
 
-#: Pseudo-observations of the shrunk likelihood, in rows: one half for each parameter of the map.
+#: Pseudo-observations in light targets, in rows: one half for each parameter of the map.
 PSEUDO = 0.5
 
 #: Error of the interpolated log-likelihoods, which moves the ends by that many standard errors.
@@ -35,17 +35,17 @@ _TOLERANCE = 1e-8
 
 
 class SlopeLevelLikelihoods(NamedTuple):
-    """The two likelihoods of the slope from which bounds at a confidence level are computed."""
+    """The likelihoods of raw and of light targets, from which bounds at a level are computed."""
 
     raw: SlopeLikelihood
-    shrunk: SlopeLikelihood
+    light: SlopeLikelihood
 
 
 def slope_level_likelihoods(
     scores: FloatArray, y: IntArray, weight: FloatArray
 ) -> SlopeLevelLikelihoods:
     """Return the two likelihoods of labelled scores."""
-    pseudo = shrunk_targets(float(weight.sum()), scores.shape[1], PSEUDO)
+    pseudo = light_targets(float(weight.sum()), scores.shape[1], PSEUDO)
     return level_likelihoods_from_linear_terms(
         scores,
         weight,
@@ -55,13 +55,13 @@ def slope_level_likelihoods(
 
 
 def level_likelihoods_from_linear_terms(
-    scores: FloatArray, weight: FloatArray, raw: float, shrunk: float
+    scores: FloatArray, weight: FloatArray, raw: float, light: float
 ) -> SlopeLevelLikelihoods:
     """Return the two likelihoods from their linear terms (`slope_likelihood.linear_term`)."""
     fit = fit_without_maximum if raw == 0.0 else fit_likelihood
     return SlopeLevelLikelihoods(
         fit(scores, weight, raw, tolerance=_TOLERANCE),
-        fit_likelihood(scores, weight, shrunk, tolerance=_TOLERANCE),
+        fit_likelihood(scores, weight, light, tolerance=_TOLERANCE),
     )
 
 

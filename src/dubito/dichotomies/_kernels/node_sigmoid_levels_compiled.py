@@ -50,7 +50,7 @@ _ALL_POINTS = np.concatenate((_POINTS, CHECKS))
 def _ends_at(
     psi: FloatArray,
     units: tuple[float, float],
-    shrunk: Fit,
+    light: Fit,
     raw: Fit,
     t: float,
 ) -> FloatArray:
@@ -58,7 +58,7 @@ def _ends_at(
     queries = np.empty(len(psi))
     for i in range(len(psi)):
         queries[i] = units[0] + units[1] * math.tan(psi[i])
-    ends = level_ends(shrunk, raw, queries, t)
+    ends = level_ends(light, raw, queries, t)
     for i in range(len(psi)):
         for e in range(4):
             ends[i, e] = sigmoid(ends[i, e])
@@ -87,7 +87,7 @@ def _widest(values: FloatArray) -> FloatArray:
 
 @compiled()
 def tabulate_level_ends(
-    shrunk: Fit, raw: Fit, gap: FloatArray, t: float
+    light: Fit, raw: Fit, gap: FloatArray, t: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the table of the ends of the cuts of one curve, over all angles.
 
@@ -104,7 +104,7 @@ def tabulate_level_ends(
     series : array (panels, 4, DEGREE + 1)
         Chebyshev series on each panel: lower and upper end of the first cut, of the second.
     """
-    hessian = shrunk[1][1]
+    hessian = light[1][1]
     mean = hessian[0, 1] / hessian[0, 0]
     variance = hessian[1, 1] / hessian[0, 0] - mean * mean
     quarter = 0.25 * np.pi
@@ -119,13 +119,13 @@ def tabulate_level_ends(
         units = (0.0, 1.0)
         stack.clear()
         edges.append(-2 * quarter)
-        panels.append(_widest(_ends_at(np.zeros(1), units, shrunk, raw, t)))
+        panels.append(_widest(_ends_at(np.zeros(1), units, light, raw, t)))
     while len(stack) > 0:
         left, right = stack.pop()
         if not right > left:
             continue
         middle, half = 0.5 * (left + right), 0.5 * (right - left)
-        values = _ends_at(middle + half * _ALL_POINTS, units, shrunk, raw, t)
+        values = _ends_at(middle + half * _ALL_POINTS, units, light, raw, t)
         series, error = _panel_series(values)
         if error < _CONVERGED or right - left < _NARROWEST:
             edges.append(left)
