@@ -11,9 +11,10 @@ if TYPE_CHECKING:
 
 
 class HasRounds(Protocol):
-    """A part of a reproduction, with the number of rounds of a full run."""
+    """A part of a reproduction, with the number of rounds of a full and of a quick run."""
 
     rounds: int
+    quick_rounds: int
 
 
 def parse_parts(
@@ -43,6 +44,11 @@ def parse_parts(
     if options.write_readme and (options.quick or short):
         parser.error("--write-readme needs all rounds, so neither --quick nor fewer --rounds")
     return parser, options
+
+
+def rounds_of(part: HasRounds, options: argparse.Namespace) -> int:
+    """Return the rounds of a part: those asked for, else of a quick or a full run."""
+    return options.rounds or (part.quick_rounds if options.quick else part.rounds)
 
 
 def add_common(parser: argparse.ArgumentParser, here: Path, *, quick: str) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from experiments.common.store import atomic_write
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from matplotlib.figure import Figure
@@ -20,6 +22,17 @@ def draw_figures(draw_all: Callable[[Path], int], folder: Path) -> None:
         print('figures left out: they need matplotlib (pip install ".[plots]")', file=sys.stderr)
     else:
         print(f"{count} figures are in {folder}", file=sys.stderr)
+
+
+def save_figures(figures: Iterable[tuple[str, Figure]], folder: Path, dpi: float) -> int:
+    """Write named figures as PNG files, each drawn as it is reached; return their number."""
+    count = 0
+    for name, figure in figures:
+        folder.mkdir(parents=True, exist_ok=True)
+        with atomic_write(folder / f"{name}.png") as draft:
+            figure.savefig(draft, format="png", dpi=dpi)
+        count += 1
+    return count
 
 
 def blank(width: float, height: float) -> Figure:

@@ -10,7 +10,7 @@ import numpy as np
 from experiments.common.tables import Estimate, estimate, markdown, with_width
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     import numpy.typing as npt
@@ -69,6 +69,12 @@ def _rows(path: Path, part: str) -> list[dict[str, str]]:
         return [row for row in csv.DictReader(lines) if row["part"] == part]
 
 
+def read_column(path: Path, column: str) -> dict[str, str]:
+    """Return the entries of a column of the published numbers that are not empty."""
+    with path.open(encoding="utf-8", newline="") as lines:
+        return {row["quantity"]: row[column] for row in csv.DictReader(lines) if row[column]}
+
+
 def allowed(expected: Expected, values: Floats) -> float:
     """Return how far our mean may lie from the published number."""
     return 2 * spread(values) if expected.tolerance is None else expected.tolerance
@@ -82,6 +88,31 @@ def spread(values: Floats) -> float:
 def is_reproduced(expected: Expected, values: Floats) -> bool:
     """Return whether our mean is within the tolerance of the published number."""
     return bool(abs(values.mean() - expected.value) <= allowed(expected, values) + 1e-9)
+
+
+def misses_table(
+    expected: Mapping[str, Expected],
+    numbers: Numbers,
+    reasons: Mapping[str, str],
+    show: Callable[[Floats], str],
+    digits: int,
+) -> list[str]:
+    """Return the numbers that are not reproduced, with likely reasons."""
+    lines = [
+        [
+            one.words,
+            one.printed,
+            show(numbers[q]),
+            f"{numbers[q].mean() - one.value:+.{digits}f}",
+            reasons.get(q, "not known"),
+        ]
+        for q, one in expected.items()
+        if not is_reproduced(one, numbers[q])
+    ]
+    if not lines:
+        return ["**Not reproduced.** None."]
+    head = ["", "paper", "ours", "difference", "likely reason"]
+    return ["**Not reproduced.**", "", *markdown(head, lines)]
 
 
 def verdict(found: Estimate, least: float) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.stats import t as student
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     import numpy.typing as npt
@@ -63,6 +63,14 @@ def markdown(head: Sequence[str], lines: Sequence[Sequence[str]]) -> list[str]:
     """Return the lines of a markdown table."""
     rows = [head, ["---"] * len(head), *lines]
     return [f"| {' | '.join(row)} |" for row in rows]
+
+
+def print_tables(texts: Mapping[str, str], readme: Path | None) -> None:
+    """Print tables below their names, and put them into the README where one is given."""
+    for name, text in texts.items():
+        print(f"## {name}\n\n{text}\n")
+        if readme is not None:
+            insert(readme, name, text)
 
 
 def insert(readme: Path, name: str, text: str) -> None:

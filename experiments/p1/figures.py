@@ -1,11 +1,11 @@
-"""Figures 1 to 3 from finished rounds; the only module that imports matplotlib."""
+"""Figures 1 to 3 from finished rounds."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from experiments.common.store import atomic_write
+from experiments.common.pictures import blank, save_figures
 from experiments.p1 import frontiers
 from experiments.p1.claims import COST
 from experiments.p1.curves import at_cost, gather, pooled
@@ -16,28 +16,28 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     Results = list[Mapping[str, Any]]
 
+DPI = 120
 COLOURS = {"probabilistic": "black", "optimistic": "tab:green", "pessimistic": "tab:red"}
 
 
 def draw_all(results: Iterable[Mapping[str, Any]], folder: Path) -> int:
     """Write the figures and return their number; raises ImportError without matplotlib."""
-    from matplotlib.figure import Figure  # noqa: PLC0415 - tables do not need matplotlib
+    return save_figures(_figures(list(results)), folder, DPI)
 
-    folder.mkdir(parents=True, exist_ok=True)
-    count = 0
-    for name, sizes, panel in _panels(list(results)):
-        figure = Figure(figsize=(10, 4.5), layout="constrained")
+
+def _figures(results: Results) -> Iterator[tuple[str, Figure]]:
+    """Yield the figures by name, each with a panel for each of two sizes."""
+    for name, sizes, panel in _panels(results):
+        figure = blank(10, 4.5)
         for axes, size in zip(figure.subplots(1, 2), sizes, strict=True):
             panel(axes, size)
             axes.set_title(f"{size} examples")
             axes.legend()
-        with atomic_write(folder / f"{name}.png") as draft:
-            figure.savefig(draft, format="png", dpi=120)
-        count += 1
-    return count
+        yield name, figure
 
 
 def _panels(

@@ -14,11 +14,11 @@ HERE = Path(__file__).resolve().parent
 if str(HERE.parents[1]) not in sys.path:  # run as a script: the root is not on the path
     sys.path.insert(0, str(HERE.parents[1]))
 
-from experiments.common.options import parse_parts  # noqa: E402
+from experiments.common.options import parse_parts, rounds_of  # noqa: E402
 from experiments.common.pictures import draw_figures  # noqa: E402
 from experiments.common.rounds import Task, carry_out  # noqa: E402
 from experiments.common.store import Store  # noqa: E402
-from experiments.common.tables import insert  # noqa: E402
+from experiments.common.tables import print_tables  # noqa: E402
 from experiments.p1 import (  # noqa: E402
     comparison,
     data,
@@ -59,17 +59,20 @@ PARTS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse, run, print the tables; return the exit code."""
-    options = _parse(arguments)
+    _, options = parse_parts(
+        arguments,
+        paper="P1",
+        here=HERE,
+        parts=PARTS,
+        quick="a few rounds with one kernel; of the multiclass part segment",
+    )
     tasks = {name: _task(name, options) for name in options.parts}
     code = carry_out(list(tasks.values()), title="P1", jobs=options.jobs, quiet=options.quiet)
     if code:
         return code
     claims = read_claims(HERE / "expected.csv")
-    for name, task in tasks.items():
-        text = PARTS[name].render(task.results(), claims)
-        print(f"## {name}\n\n{text}\n")
-        if options.write_readme:
-            insert(HERE / "README.md", name, text)
+    texts = {name: PARTS[name].render(task.results(), claims) for name, task in tasks.items()}
+    print_tables(texts, HERE / "README.md" if options.write_readme else None)
     if "rates" in tasks:
         found = tasks["rates"].results()
         draw_figures(partial(figures.draw_all, found), options.out / "figures")
@@ -78,19 +81,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _task(name: str, options: argparse.Namespace) -> Task:
     part = PARTS[name]
-    rounds = options.rounds or (part.quick_rounds if options.quick else part.rounds)
+    rounds = rounds_of(part, options)
     store = Store(options.out, part.module.Settings())
     return Task(part.cells(rounds, quick=options.quick), part.module.run_cell, store)
-
-
-def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    return parse_parts(
-        arguments,
-        paper="P1",
-        here=HERE,
-        parts=PARTS,
-        quick="a few rounds with one kernel; of the multiclass part segment",
-    )[1]
 
 
 if __name__ == "__main__":

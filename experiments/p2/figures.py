@@ -1,12 +1,11 @@
-"""The paper's figures; the only module that imports matplotlib."""
+"""The paper's figures."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from experiments.common.pictures import blank
-from experiments.common.store import atomic_write
+from experiments.common.pictures import blank, save_figures
 from experiments.p2 import canvas, heart_figures, networks, perceptron, trio_figures
 
 from dubito.evidence import conflict_from_weights, mass_from_weights
@@ -25,13 +24,7 @@ MOST_WEIGHT = 3.0
 
 def draw_all(results: Mapping[str, list[Mapping[str, Any]]], folder: Path) -> int:
     """Write the figures of the parts that were run; raises ImportError without matplotlib."""
-    count = 0
-    for name, figure in _figures(results):
-        folder.mkdir(parents=True, exist_ok=True)
-        with atomic_write(folder / f"{name}.png") as draft:
-            figure.savefig(draft, format="png", dpi=canvas.DPI)
-        count += 1
-    return count
+    return save_figures(_figures(results), folder, canvas.DPI)
 
 
 def _figures(results: Mapping[str, list[Mapping[str, Any]]]) -> Iterator[tuple[str, Figure]]:

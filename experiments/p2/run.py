@@ -14,11 +14,11 @@ HERE = Path(__file__).resolve().parent
 if str(HERE.parents[1]) not in sys.path:  # run as a script: the root is not on the path
     sys.path.insert(0, str(HERE.parents[1]))
 
-from experiments.common.options import parse_parts  # noqa: E402
+from experiments.common.options import parse_parts, rounds_of  # noqa: E402
 from experiments.common.pictures import draw_figures  # noqa: E402
 from experiments.common.rounds import Task, carry_out  # noqa: E402
 from experiments.common.store import Store  # noqa: E402
-from experiments.common.tables import insert  # noqa: E402
+from experiments.common.tables import print_tables  # noqa: E402
 from experiments.p2 import figures, fusion, heart, networks, perceptron, tables  # noqa: E402
 
 if TYPE_CHECKING:
@@ -58,11 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if code:
             return code
     results = {name: task.results() for name, task in tasks.items()}
-    for name, found in results.items():
-        text = PARTS[name].render(found)
-        print(f"## {name}\n\n{text}\n")
-        if options.write_readme:
-            insert(HERE / "README.md", name, text)
+    texts = {name: PARTS[name].render(found) for name, found in results.items()}
+    print_tables(texts, HERE / "README.md" if options.write_readme else None)
     draw_figures(partial(figures.draw_all, results), options.out / "figures")
     return 0
 
@@ -77,7 +74,7 @@ def _can_run(name: str) -> bool:
 
 def _task(name: str, options: argparse.Namespace) -> Task:
     part = PARTS[name]
-    rounds = options.rounds or (part.quick_rounds if options.quick else part.rounds)
+    rounds = rounds_of(part, options)
     store = Store(options.out, part.module.Settings())
     return Task(part.module.cells(rounds, quick=options.quick), part.module.run_cell, store)
 

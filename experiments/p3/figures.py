@@ -1,12 +1,11 @@
-"""Figures in the manner of the poster's; the only module that imports matplotlib."""
+"""Figures in the manner of the poster's."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from experiments.common.pictures import blank
-from experiments.common.store import atomic_write
+from experiments.common.pictures import blank, save_figures
 from experiments.p3 import measures
 from experiments.p3.data import TABLE_1
 from experiments.p3.protocol import DIVISOR, PUBLISHED, RULE, TABLE
@@ -38,13 +37,7 @@ COLOURS = {"u80": "tab:blue", "u65": "tab:orange"}
 
 def draw_all(results: Mapping[str, Results], folder: Path) -> int:
     """Write the figures of the parts that were run; raises ImportError without matplotlib."""
-    count = 0
-    for name, figure in _figures(results):
-        folder.mkdir(parents=True, exist_ok=True)
-        with atomic_write(folder / f"{name}.png") as draft:
-            figure.savefig(draft, format="png", dpi=DPI)
-        count += 1
-    return count
+    return save_figures(_figures(results), folder, DPI)
 
 
 def _figures(results: Mapping[str, Results]) -> Iterator[tuple[str, Figure]]:

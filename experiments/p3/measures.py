@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,12 +26,6 @@ COLUMNS = {
     "qda.u80": "IQDA, u80",
     "qda.u65": "IQDA, u65",
 }
-
-
-def read_reasons(path: Path) -> dict[str, str]:
-    """Return the likely reasons of the numbers that are not reproduced."""
-    with path.open(encoding="utf-8", newline="") as lines:
-        return {row["quantity"]: row["reason"] for row in csv.DictReader(lines) if row["reason"]}
 
 
 def printed_means(path: Path) -> dict[str, float]:

@@ -16,11 +16,11 @@ HERE = Path(__file__).resolve().parent
 if str(HERE.parents[1]) not in sys.path:  # run as a script: the root is not on the path
     sys.path.insert(0, str(HERE.parents[1]))
 
-from experiments.common.options import parse_parts  # noqa: E402
+from experiments.common.options import parse_parts, rounds_of  # noqa: E402
 from experiments.common.pictures import draw_figures  # noqa: E402
 from experiments.common.rounds import Task, carry_out  # noqa: E402
 from experiments.common.store import Store  # noqa: E402
-from experiments.common.tables import insert  # noqa: E402
+from experiments.common.tables import print_tables  # noqa: E402
 from experiments.p3 import figures, protocol, tables, times  # noqa: E402
 from experiments.p3.data import DATASETS, FEW_ROWS, MANY_ROWS, QUICK_DATASETS  # noqa: E402
 from experiments.p3.protocol import Settings, cells  # noqa: E402
@@ -65,37 +65,30 @@ PARTS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse, run, print the tables; return the exit code."""
-    options = _parse(arguments)
+    _, options = parse_parts(
+        arguments,
+        paper="P3",
+        here=HERE,
+        parts=PARTS,
+        quick="one or two rounds of three folds on iris, seeds and vowel",
+    )
     tasks = {name: _task(name, options) for name in options.parts}
     code = carry_out(list(tasks.values()), title="P3", jobs=options.jobs, quiet=options.quiet)
     if code:
         return code
     results = {name: task.results() for name, task in tasks.items()}
-    for name in results:
-        text = PARTS[name].render(results)
-        print(f"## {name}\n\n{text}\n")
-        if options.write_readme:
-            insert(HERE / "README.md", name, text)
+    texts = {name: PARTS[name].render(results) for name in results}
+    print_tables(texts, HERE / "README.md" if options.write_readme else None)
     draw_figures(partial(figures.draw_all, results), options.out / "figures")
     return 0
 
 
 def _task(name: str, options: argparse.Namespace) -> Task:
     part = PARTS[name]
-    rounds = options.rounds or (part.quick_rounds if options.quick else part.rounds)
+    rounds = rounds_of(part, options)
     settings = part.settings.quick() if options.quick else part.settings
     work = cells(rounds, part.quick_datasets if options.quick else part.datasets)
     return Task(work, part.module.run_cell, Store(options.out, settings))
-
-
-def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    return parse_parts(
-        arguments,
-        paper="P3",
-        here=HERE,
-        parts=PARTS,
-        quick="one or two rounds of three folds on iris, seeds and vowel",
-    )[1]
 
 
 if __name__ == "__main__":

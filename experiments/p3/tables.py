@@ -6,7 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from experiments.common.published import claims_table, is_reproduced, read_claims, read_expected
+from experiments.common.published import (
+    claims_table,
+    is_reproduced,
+    misses_table,
+    read_claims,
+    read_column,
+    read_expected,
+)
 from experiments.common.tables import (
     better_and_worse,
     contrast,
@@ -47,10 +54,11 @@ SHOWN_CS = (0, 5, 10, 20, 25, 30, 40, 60, 80, 110)
 def render_table(results: Mapping[str, Results]) -> str:
     """Return Table 2, numbers that are not reproduced, set sizes, and the claims."""
     found = measures.of_table(results["table"])
+    reasons = read_column(EXPECTED, "reason")
     return "\n".join(
         [
             *_published(results["table"], "Table 2"),
-            *("", *_missed(found)),
+            *("", *misses_table(_seen(found), found, reasons, _with_interval, 1)),
             *("", *_average(found)),
             *("", *_caution(results["table"])),
             *("", *_claims(found)),
@@ -80,26 +88,6 @@ def _published(results: Results, title: str) -> list[str]:
         "are reproduced."
     )
     return [words, "", *markdown(["", *COLUMNS.values()], lines)]
-
-
-def _missed(found: Numbers) -> list[str]:
-    """Return the numbers that are not reproduced, with likely reasons."""
-    reasons = measures.read_reasons(EXPECTED)
-    lines = [
-        [
-            one.words,
-            one.printed,
-            _with_interval(found[q]),
-            f"{found[q].mean() - one.value:+.1f}",
-            reasons.get(q, "not known"),
-        ]
-        for q, one in _seen(found).items()
-        if not is_reproduced(one, found[q])
-    ]
-    if not lines:
-        return ["**Not reproduced.** None."]
-    head = ["", "paper", "ours", "difference", "likely reason"]
-    return ["**Not reproduced.**", "", *markdown(head, lines)]
 
 
 def _seen(found: Numbers) -> dict[str, Any]:

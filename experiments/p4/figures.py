@@ -1,12 +1,11 @@
-"""Figure 3; the only module that imports matplotlib."""
+"""Figure 3: calibration error over the depth of a tree."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import numpy as np
-from experiments.common.pictures import blank
-from experiments.common.store import atomic_write
+from experiments.common.pictures import blank, save_figures
 from experiments.p4 import depths, measures
 from experiments.p4.schemes import HEADINGS
 
@@ -26,13 +25,7 @@ COLOURS = {"baseline": "tab:blue", "external": "tab:orange"}
 
 def draw_all(results: Mapping[str, Results], folder: Path) -> int:
     """Write the figures of the parts that were run; raises ImportError without matplotlib."""
-    count = 0
-    for name, figure in _figures(results):
-        folder.mkdir(parents=True, exist_ok=True)
-        with atomic_write(folder / f"{name}.png") as draft:
-            figure.savefig(draft, format="png", dpi=DPI)
-        count += 1
-    return count
+    return save_figures(_figures(results), folder, DPI)
 
 
 def _figures(results: Mapping[str, Results]) -> Iterator[tuple[str, Figure]]:

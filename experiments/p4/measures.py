@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +10,6 @@ from experiments.p4.schemes import FAMILIES, SCHEMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
 
     from experiments.p4.protocol import Floats
 
@@ -23,12 +21,6 @@ MEASURES = ("nll", "uncut", "accuracy", "ece", "fit", "score")
 GROWTH = (1, 8)
 #: Depth from which the error is constant after external calibration, according to the paper.
 LEVEL = 5
-
-
-def read_column(path: Path, column: str) -> dict[str, str]:
-    """Return the entries of a column of the published numbers that are not empty."""
-    with path.open(encoding="utf-8", newline="") as lines:
-        return {row["quantity"]: row[column] for row in csv.DictReader(lines) if row[column]}
 
 
 def grouped(results: Results, *keys: str) -> dict[tuple[str, ...], list[Mapping[str, Any]]]:

@@ -14,11 +14,11 @@ HERE = Path(__file__).resolve().parent
 if str(HERE.parents[1]) not in sys.path:  # run as a script: the root is not on the path
     sys.path.insert(0, str(HERE.parents[1]))
 
-from experiments.common.options import parse_parts  # noqa: E402
+from experiments.common.options import parse_parts, rounds_of  # noqa: E402
 from experiments.common.pictures import draw_figures  # noqa: E402
 from experiments.common.rounds import Task, carry_out  # noqa: E402
 from experiments.common.store import Store  # noqa: E402
-from experiments.common.tables import insert  # noqa: E402
+from experiments.common.tables import print_tables  # noqa: E402
 from experiments.p4 import depths, figures, many, protocol, tables  # noqa: E402
 from experiments.p4.data import DATASETS  # noqa: E402
 
@@ -81,17 +81,20 @@ PARTS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse, run, print the tables; return the exit code."""
-    options = _parse(arguments)
+    _, options = parse_parts(
+        arguments,
+        paper="P4",
+        here=HERE,
+        parts=PARTS,
+        quick="a few folds of a few rows, and small problems",
+    )
     tasks = {name: _task(name, options) for name in options.parts}
     code = carry_out(list(tasks.values()), title="P4", jobs=options.jobs, quiet=options.quiet)
     if code:
         return code
     results = {name: task.results() for name, task in tasks.items()}
-    for name in results:
-        text = PARTS[name].render(results)
-        print(f"## {name}\n\n{text}\n")
-        if options.write_readme:
-            insert(HERE / "README.md", name, text)
+    texts = {name: PARTS[name].render(results) for name in results}
+    print_tables(texts, HERE / "README.md" if options.write_readme else None)
     if "depths" in results:
         draw_figures(partial(figures.draw_all, results), options.out / "figures")
     return 0
@@ -99,20 +102,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _task(name: str, options: argparse.Namespace) -> Task:
     part = PARTS[name]
-    rounds = options.rounds or (part.quick_rounds if options.quick else part.rounds)
+    rounds = rounds_of(part, options)
     settings = part.settings.quick() if options.quick else part.settings
     work = settings.work(rounds, part.datasets)
     return Task(work, part.module.run_cell, Store(options.out, settings))
-
-
-def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    return parse_parts(
-        arguments,
-        paper="P4",
-        here=HERE,
-        parts=PARTS,
-        quick="a few folds of a few rows, and small problems",
-    )[1]
 
 
 if __name__ == "__main__":

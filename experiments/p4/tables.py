@@ -6,7 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from experiments.common.published import claims_table, is_reproduced, read_claims, read_expected
+from experiments.common.published import (
+    claims_table,
+    is_reproduced,
+    misses_table,
+    read_claims,
+    read_column,
+    read_expected,
+)
 from experiments.common.tables import markdown
 from experiments.p4 import depths, measures
 from experiments.p4.many import POOLINGS
@@ -50,12 +57,14 @@ def render_redone(results: Mapping[str, Results]) -> str:
     return _tables(results["redone"], "redone")
 
 
-def _tables(results: Results, reasons: str) -> str:
+def _tables(results: Results, column: str) -> str:
     found = measures.of_tables(results)
     blocks = [_reproduced(found)]
     for measure, title in TITLES.items():
         blocks += ["", f"**{title}.**", "", *_side_by_side(results, found, measure)]
-    blocks += ["", *_missed(found, reasons), "", *_uncut(results), "", *_claims(found)]
+    reasons = read_column(EXPECTED, column)
+    blocks += ["", *misses_table(_seen(found), found, reasons, _with_sd, 3)]
+    blocks += ["", *_uncut(results), "", *_claims(found)]
     return "\n".join(blocks)
 
 
@@ -80,7 +89,7 @@ def _reproduced(found: Numbers) -> str:
 
 def _side_by_side(results: Results, found: Numbers, measure: str) -> list[str]:
     """Return a table, a line for each base learner and dataset."""
-    expected, spreads = _seen(found), measures.read_column(EXPECTED, "sd")
+    expected, spreads = _seen(found), read_column(EXPECTED, "sd")
     lines = []
     for (base, dataset), rounds in measures.grouped(results, "base", "dataset").items():
         cells = []
@@ -97,26 +106,6 @@ def _side_by_side(results: Results, found: Numbers, measure: str) -> list[str]:
             cells.append(f"{expected[q].printed} ({spreads[q]}) / {mark}{ours}{mark}")
         lines.append([f"{BASE_NAMES[base]}: {dataset}", str(len(rounds)), *cells])
     return markdown(["", "folds", *HEADINGS.values()], lines)
-
-
-def _missed(found: Numbers, reasons: str) -> list[str]:
-    """Return the numbers that are not reproduced, with likely reasons."""
-    likely = measures.read_column(EXPECTED, reasons)
-    lines = [
-        [
-            one.words,
-            one.printed,
-            _with_sd(found[q]),
-            f"{found[q].mean() - one.value:+.3f}",
-            likely.get(q, "not known"),
-        ]
-        for q, one in _seen(found).items()
-        if not is_reproduced(one, found[q])
-    ]
-    if not lines:
-        return ["**Not reproduced.** None."]
-    head = ["", "paper", "ours", "difference", "likely reason"]
-    return ["**Not reproduced.**", "", *markdown(head, lines)]
 
 
 def _uncut(results: Results) -> list[str]:

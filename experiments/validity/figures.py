@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from experiments.common.pictures import blank
-from experiments.common.store import atomic_write
+from experiments.common.pictures import blank, save_figures
 from scipy.stats import norm
 
 if TYPE_CHECKING:
@@ -77,13 +76,7 @@ MARKERS = "os^vDPX*<"
 
 def draw_all(rows: Sequence[Row], folder: Path) -> int:
     """Write the figures of the parts that were run; raises ImportError without matplotlib."""
-    count = 0
-    for name, figure in _figures(rows):
-        folder.mkdir(parents=True, exist_ok=True)
-        with atomic_write(folder / f"{name}.png") as draft:
-            figure.savefig(draft, format="png", dpi=DPI)
-        count += 1
-    return count
+    return save_figures(_figures(rows), folder, DPI)
 
 
 def _figures(rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:

@@ -14,11 +14,11 @@ HERE = Path(__file__).resolve().parent
 if str(HERE.parents[1]) not in sys.path:  # run as a script: the root is not on the path
     sys.path.insert(0, str(HERE.parents[1]))
 
-from experiments.common.options import parse_parts  # noqa: E402
+from experiments.common.options import parse_parts, rounds_of  # noqa: E402
 from experiments.common.pictures import draw_figures  # noqa: E402
 from experiments.common.rounds import Task, carry_out  # noqa: E402
 from experiments.common.store import Store  # noqa: E402
-from experiments.common.tables import insert  # noqa: E402
+from experiments.common.tables import print_tables  # noqa: E402
 from experiments.validity import (  # noqa: E402
     discriminant,
     figures,
@@ -65,7 +65,13 @@ PARTS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse, run, print the tables; return the exit code."""
-    options = _parse(arguments)
+    _, options = parse_parts(
+        arguments,
+        paper="validity",
+        here=HERE,
+        parts=PARTS,
+        quick="a few cells of each part with few replicates",
+    )
     tasks = {name: _task(name, options) for name in options.parts}
     code = carry_out(list(tasks.values()), title="validity", jobs=options.jobs, quiet=options.quiet)
     if code:
@@ -74,10 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     tables.write_csv(options.out / "validity.csv", rows)
     texts = {name: tables.render_part([r for r in rows if r.part == name]) for name in tasks}
     texts["summary"] = tables.render_summary(rows)
-    for name, text in texts.items():
-        print(f"## {name}\n\n{text}\n")
-        if options.write_readme:
-            insert(HERE / "README.md", name, text)
+    print_tables(texts, HERE / "README.md" if options.write_readme else None)
     draw_figures(partial(figures.draw_all, rows), options.out / "figures")
     if options.write_readme:
         draw_figures(partial(figures.draw_all, rows), IMAGES)
@@ -86,21 +89,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _task(name: str, options: argparse.Namespace) -> Task:
     part = PARTS[name]
-    replicates = options.rounds or (part.quick_rounds if options.quick else part.rounds)
-    settings = Settings(name, replicates)
-    return Task(
-        part.module.cells(quick=options.quick), part.module.run_cell, Store(options.out, settings)
-    )
-
-
-def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    return parse_parts(
-        arguments,
-        paper="validity",
-        here=HERE,
-        parts=PARTS,
-        quick="a few cells of each part with few replicates",
-    )[1]
+    store = Store(options.out, Settings(name, rounds_of(part, options)))
+    return Task(part.module.cells(quick=options.quick), part.module.run_cell, store)
 
 
 if __name__ == "__main__":

@@ -23,9 +23,8 @@ EXPECTED = tables.read_expected(ROOT / "experiments" / "p0" / "expected.csv")
 
 
 @pytest.fixture
-def fake(monkeypatch):
+def fake(calls, monkeypatch):
     """Replace rounds by accuracies that depend on the cell only; return the list of calls."""
-    calls = []
 
     def run_cell(cell, settings):
         calls.append(cell)
@@ -143,23 +142,15 @@ def test_each_choice_of_settings_has_its_own_folder(fake, tmp_path, capsys):
 
 
 def test_an_interrupt_keeps_finished_rounds_and_prints_how_to_continue(
-    fake, monkeypatch, tmp_path, capsys
+    fake, interrupted, tmp_path, capsys
 ):
-    whole = run.run_cell
-
-    def stopped(cell, settings):
-        if len(fake) == 4:
-            raise KeyboardInterrupt
-        return whole(cell, settings)
-
     options = ["--datasets", "dna", "--rounds", "2", "--out", str(tmp_path)]
-    monkeypatch.setattr(run, "run_cell", stopped)
-    assert run.main(options) == 130
+    with interrupted(4, run):
+        assert run.main(options) == 130
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.startswith("stopped: 4 of 6 rounds are kept in ")
     assert captured.err.endswith("run the same command again to continue.\n")
-    monkeypatch.setattr(run, "run_cell", whole)
     assert run.main(options) == 0
     assert len(fake) == len(set(fake)) == 6
     assert not list(tmp_path.rglob("*.part"))

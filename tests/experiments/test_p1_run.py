@@ -62,20 +62,12 @@ def fake_multiclass(cell, settings):  # noqa: ARG001
 
 
 @pytest.fixture
-def fake(monkeypatch):
+def fake(calls, count_calls, monkeypatch):
     """Replace rounds by made-up results; return the list of calls."""
-    calls = []
     made = {"rates": fake_rates, "comparison": fake_comparison, "multiclass": fake_multiclass}
 
-    def counted(function):
-        def run_cell(cell, settings):
-            calls.append((settings.name, cell))
-            return function(cell, settings)
-
-        return run_cell
-
     for name, function in made.items():
-        monkeypatch.setattr(run.PARTS[name].module, "run_cell", counted(function))
+        count_calls(run.PARTS[name].module, function)
     monkeypatch.setattr(curves, "N_RESAMPLES", 20)
     monkeypatch.setattr(frontiers, "LINES", np.linspace(-4, 4, 5))
     frontiers.margins.cache_clear()
@@ -103,24 +95,16 @@ def test_all_parts_are_run_once_and_a_second_run_prints_the_same(fake, tmp_path,
 
 
 def test_an_interrupt_keeps_finished_rounds_and_prints_how_to_continue(
-    fake, monkeypatch, tmp_path, capsys
+    fake, interrupted, tmp_path, capsys
 ):
-    whole = comparison.run_cell
-
-    def stopped(cell, settings):
-        if len(fake) == 7:
-            raise KeyboardInterrupt
-        return whole(cell, settings)
-
     options = ["--quick", "--rounds", "1", "--parts", "rates,comparison", "--out", str(tmp_path)]
-    monkeypatch.setattr(comparison, "run_cell", stopped)
-    assert run.main(options) == 130
+    with interrupted(7, comparison):
+        assert run.main(options) == 130
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err == (
         f"stopped: 7 of 10 rounds are kept in {tmp_path}; run the same command again to continue.\n"
     )
-    monkeypatch.setattr(comparison, "run_cell", whole)
     assert run.main(options) == 0
     assert len(fake) == len(set(fake)) == 10
 

@@ -15,7 +15,6 @@ from experiments.common import published  # noqa: E402
 from experiments.common.tables import Estimate  # noqa: E402
 from experiments.p2 import (  # noqa: E402
     canvas,
-    figures,
     fusion,
     heart,
     measures,
@@ -70,9 +69,8 @@ def fake_perceptron(cell, settings):
 
 
 @pytest.fixture
-def fake(monkeypatch):
+def fake(calls, count_calls, monkeypatch):
     """Make rounds quick (few rows, no training); return the list of calls."""
-    calls = []
     monkeypatch.setattr(trio, "N_TRAIN", 60)
     monkeypatch.setattr(trio, "N_TEST", 200)
     monkeypatch.setattr(heart, "N_FOLDS", 2)
@@ -83,23 +81,9 @@ def fake(monkeypatch):
     monkeypatch.setattr(perceptron, "fitted", fake_fitted)
     made = {"networks": fake_networks, "perceptron": fake_perceptron}
 
-    def counted(function):
-        def run_cell(cell, settings):
-            calls.append((settings.name, cell))
-            return function(cell, settings)
-
-        return run_cell
-
     for name, part in run.PARTS.items():
-        function = made.get(name, part.module.run_cell)
-        monkeypatch.setattr(part.module, "run_cell", counted(function))
+        count_calls(part.module, made.get(name))
     return calls
-
-
-@pytest.fixture
-def no_figures(monkeypatch):
-    """Draw no figures; report as many as there are parts."""
-    monkeypatch.setattr(figures, "draw_all", lambda results, _: len(results))
 
 
 def test_all_parts_are_run_and_drawn(fake, tmp_path, capsys):
@@ -133,24 +117,16 @@ def test_a_second_run_computes_nothing_and_prints_the_same(fake, tmp_path, capsy
 
 @pytest.mark.usefixtures("no_figures")
 def test_an_interrupt_keeps_finished_rounds_and_prints_how_to_continue(
-    fake, monkeypatch, tmp_path, capsys
+    fake, interrupted, tmp_path, capsys
 ):
-    whole = perceptron.run_cell
-
-    def stopped(cell, settings):
-        if len(fake) == 4:
-            raise KeyboardInterrupt
-        return whole(cell, settings)
-
     options = ["--quick", "--rounds", "3", "--parts", "heart,perceptron", "--out", str(tmp_path)]
-    monkeypatch.setattr(perceptron, "run_cell", stopped)
-    assert run.main(options) == 130
+    with interrupted(4, perceptron):
+        assert run.main(options) == 130
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err == (
         f"stopped: 4 of 6 rounds are kept in {tmp_path}; run the same command again to continue.\n"
     )
-    monkeypatch.setattr(perceptron, "run_cell", whole)
     assert run.main(options) == 0
     assert len(fake) == len(set(fake)) == 6
 

@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 sys.path.append(str(ROOT))
 
-from experiments.common.published import read_claims, read_expected  # noqa: E402
+from experiments.common.published import read_claims, read_column, read_expected  # noqa: E402
 from experiments.p3 import data, figures, measures, protocol, run, tables, times  # noqa: E402
 
 P3 = ROOT / "experiments" / "p3"
@@ -24,30 +24,15 @@ def three_classes(_):
 
 
 @pytest.fixture
-def fake(monkeypatch):
+def fake(calls, count_calls, monkeypatch):
     """Make rounds quick (few rows, coarse figures); return the list of calls."""
-    calls = []
     monkeypatch.setattr(figures, "RESOLUTION", 12)
     monkeypatch.setattr(figures, "DPI", 30)
     monkeypatch.setattr(times, "LEAST", 0.001)
     for module in (protocol, times):
         monkeypatch.setattr(module, "rows_of", three_classes)
-        monkeypatch.setattr(module, "run_cell", counted(module.run_cell, calls))
+        count_calls(module)
     return calls
-
-
-def counted(function, calls):
-    def run_cell(cell, settings):
-        calls.append((settings.name, cell))
-        return function(cell, settings)
-
-    return run_cell
-
-
-@pytest.fixture
-def no_figures(monkeypatch):
-    """Draw no figures; report as many as there are parts."""
-    monkeypatch.setattr(figures, "draw_all", lambda results, _: len(results))
 
 
 def test_all_parts_are_run_and_drawn(fake, tmp_path, capsys):
@@ -79,22 +64,14 @@ def test_a_second_run_computes_nothing_and_prints_the_same(fake, tmp_path, capsy
 
 @pytest.mark.usefixtures("no_figures")
 def test_an_interrupt_keeps_finished_rounds_and_prints_how_to_continue(
-    fake, monkeypatch, tmp_path, capsys
+    fake, interrupted, tmp_path, capsys
 ):
-    whole = protocol.run_cell
-
-    def stopped(cell, settings):
-        if len(fake) == 4:
-            raise KeyboardInterrupt
-        return whole(cell, settings)
-
     options = ["--quick", "--parts", "table", "--out", str(tmp_path)]
-    monkeypatch.setattr(protocol, "run_cell", stopped)
-    assert run.main(options) == 130
+    with interrupted(4, protocol):
+        assert run.main(options) == 130
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.startswith("stopped: 4 of 6 rounds are kept in ")
-    monkeypatch.setattr(protocol, "run_cell", whole)
     assert run.main(options) == 0
     assert len(fake) == len(set(fake)) == 6
 
@@ -124,7 +101,7 @@ def test_every_cell_of_table_2_is_there():
     assert set(printed) == {f"{d}.{column}" for d in data.DATASETS for column in measures.COLUMNS}
     assert set(read_expected(EXPECTED, "average")) == set(measures.COLUMNS)
     assert set(read_expected(EXPECTED, "times")) == set(data.DATASETS)
-    assert set(measures.read_reasons(EXPECTED)) <= set(printed)
+    assert set(read_column(EXPECTED, "reason")) <= set(printed)
 
 
 @pytest.mark.parametrize("model", ["lda", "qda"])

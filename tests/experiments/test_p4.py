@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.metrics import log_loss
 
@@ -18,28 +17,18 @@ from experiments.p4 import (  # noqa: E402
     data,
     depths,
     fit_cache,
-    many,
     measures,
     protocol,
     run,
     schemes,
 )
 from experiments.p4.boosting import RealAdaBoost  # noqa: E402
-from experiments.p4.data import Rows  # noqa: E402
 
 from dubito.datasets import DatasetError  # noqa: E402
 from dubito.dichotomies import NestedDichotomyClassifier  # noqa: E402
 from dubito.metrics import expected_calibration_error  # noqa: E402
 
 CLAIMS = ROOT / "experiments" / "p4" / "claims.csv"
-
-
-def some_rows(n_classes=4, n=18, seed=0):
-    """Return counts, as multinomial naive Bayes needs them, of classes that overlap."""
-    rng = np.random.default_rng(seed)
-    rates = rng.uniform(1, 6, size=(n_classes, 5))
-    y = np.repeat(np.arange(n_classes), n)
-    return Rows(rng.poisson(rates[y]).astype(float), y)
 
 
 # Rows
@@ -124,7 +113,7 @@ def test_more_trees_fit_better_and_boosting_ends_at_a_tree_without_errors():
     assert len(model.trees_) == 1
 
 
-def test_cached_fits_do_not_change_the_results_of_schemes():
+def test_cached_fits_do_not_change_the_results_of_schemes(some_rows):
     rows = some_rows()
 
     def all_schemes(base):
@@ -158,7 +147,7 @@ def test_all_sizes_of_the_left_group_are_equally_likely():
 
 
 @pytest.mark.parametrize("scheme", schemes.SCHEMES)
-def test_redone_schemes_average_over_folds(scheme):
+def test_redone_schemes_average_over_folds(scheme, some_rows):
     rows = some_rows()
     model = schemes.redone("multinomial", scheme, 0, np.arange(4)).fit(*rows)
     inside = "internal" in schemes.SCHEMES[scheme]
@@ -167,7 +156,7 @@ def test_redone_schemes_average_over_folds(scheme):
     assert model.internal is None
 
 
-def test_probabilities_0_and_1_of_full_trees_are_kept():
+def test_probabilities_0_and_1_of_full_trees_are_kept(some_rows):
     """A wrong row costs the log of the lower bound, and a right one nothing."""
     rows, held = some_rows(), some_rows(seed=1)
     model = schemes.redone("tree", "baseline", 0, np.arange(4)).fit(*rows)
@@ -185,7 +174,7 @@ def test_schemes_and_bases_have_names():
 # A fold
 
 
-def test_ten_folds_are_a_repetition_and_the_next_has_other_folds():
+def test_ten_folds_are_a_repetition_and_the_next_has_other_folds(some_rows):
     y = some_rows(n=20).y
     settings = protocol.Settings("x", ("logistic",))
     held = [protocol.fold_of(y, number, settings)[1] for number in range(20)]
@@ -206,21 +195,6 @@ def test_log_loss_has_the_lower_bound_of_2019():
     assert found["accuracy"] == pytest.approx(1 / 3)
 
 
-@pytest.fixture
-def few_rows(monkeypatch):
-    """Replace every dataset by a small one."""
-    rows = some_rows()
-    monkeypatch.setattr(protocol, "rows_of", lambda *_, **__: rows)
-    texts = [Rows(sp.csr_array(some.X), some.y) for some in (rows, some_rows(seed=1))]
-    monkeypatch.setattr(data, "sector", lambda: texts)
-    small = {
-        "dense": data.Problem(120, 8, 4, sparse=False, test_rows=40),
-        "sparse": data.Problem(120, 8, 60, sparse=True, test_rows=40),
-    }
-    for module in (data, many, depths):
-        monkeypatch.setattr(module, "QUICK_PROBLEMS", small)
-
-
 def without_times(found):
     return {
         scheme: {name: value for name, value in one.items() if name not in {"fit", "score"}}
@@ -228,7 +202,7 @@ def without_times(found):
     }
 
 
-@pytest.mark.usefixtures("few_rows")
+@pytest.mark.usefixtures("few_rows_of_p4")
 @pytest.mark.parametrize("base", schemes.FAMILIES)
 def test_a_fold_is_repeatable(base):
     part = "redone" if base in run.PARTS["redone"].settings.bases else "described"
@@ -277,7 +251,7 @@ def test_the_calibration_error_of_bins_is_that_of_the_library():
     )
 
 
-def test_a_tree_cut_off_at_depth_1_is_its_root_and_below_its_depth_the_whole_tree():
+def test_a_tree_cut_off_at_depth_1_is_its_root_and_below_its_depth_the_whole_tree(some_rows):
     rows = some_rows(n_classes=6)
     model = schemes.dichotomies("gaussian", "baseline", 0).fit(*rows)
     side = {label: model.tree_.path(label)[0][1] for label in range(6)}

@@ -5,12 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 ROOT = Path(__file__).parents[2]
 sys.path.append(str(ROOT))
 
-from experiments.common.published import is_reproduced, read_claims, read_expected  # noqa: E402
+from experiments.common.published import is_reproduced, read_claims, read_column, read_expected  # noqa: E402
 from experiments.p4 import (  # noqa: E402
     data,
     depths,
@@ -22,34 +21,10 @@ from experiments.p4 import (  # noqa: E402
     schemes,
     tables,
 )
-from experiments.p4.data import Rows  # noqa: E402
 
 P4 = ROOT / "experiments" / "p4"
 EXPECTED, CLAIMS = P4 / "expected.csv", P4 / "claims.csv"
 PRINTED = read_expected(EXPECTED, "table")
-
-
-def some_rows(n_classes=4, n=18, seed=0):
-    """Return counts, as multinomial naive Bayes needs them, of classes that overlap."""
-    rng = np.random.default_rng(seed)
-    rates = rng.uniform(1, 6, size=(n_classes, 5))
-    y = np.repeat(np.arange(n_classes), n)
-    return Rows(rng.poisson(rates[y]).astype(float), y)
-
-
-@pytest.fixture
-def few_rows(monkeypatch):
-    """Replace every dataset by a small one."""
-    rows = some_rows()
-    monkeypatch.setattr(protocol, "rows_of", lambda *_, **__: rows)
-    texts = [Rows(sp.csr_array(some.X), some.y) for some in (rows, some_rows(seed=1))]
-    monkeypatch.setattr(data, "sector", lambda: texts)
-    small = {
-        "dense": data.Problem(120, 8, 4, sparse=False, test_rows=40),
-        "sparse": data.Problem(120, 8, 60, sparse=True, test_rows=40),
-    }
-    for module in (data, many, depths):
-        monkeypatch.setattr(module, "QUICK_PROBLEMS", small)
 
 
 # Published numbers
@@ -63,7 +38,7 @@ def test_every_cell_of_tables_2_to_5_is_there():
     }
     assert set(PRINTED) == expected
     assert len(read_expected(EXPECTED, "sector")) == 2 * (6 + 2)
-    spreads = measures.read_column(EXPECTED, "sd")
+    spreads = read_column(EXPECTED, "sd")
     for q, one in PRINTED.items():
         assert one.tolerance == pytest.approx(max(float(spreads[q]) / 2, 0.01))
     assert PRINTED["logistic.micromass.baseline.nll"][0] == "5.918"
@@ -121,7 +96,7 @@ def test_the_papers_claims_hold_for_its_own_numbers():
 
 def test_reasons_are_given_for_numbers_that_exist():
     for column in ("described", "redone"):
-        assert set(measures.read_column(EXPECTED, column)) <= set(PRINTED)
+        assert set(read_column(EXPECTED, column)) <= set(PRINTED)
     far = PRINTED["bayes.letter.platt.nll"]
     assert not is_reproduced(far, np.array([2.2, 2.2]))
 
@@ -130,28 +105,19 @@ def test_reasons_are_given_for_numbers_that_exist():
 
 
 @pytest.fixture
-def calls(few_rows, monkeypatch):  # noqa: ARG001
+def fake(few_rows_of_p4, calls, count_calls, monkeypatch):  # noqa: ARG001
     """Make rounds quick (few rows); return the list of calls."""
-    made = []
-
-    def counted(function):
-        def run_cell(cell, settings):
-            made.append((settings.name, cell))
-            return function(cell, settings)
-
-        return run_cell
-
     monkeypatch.setattr(figures, "DPI", 30)
     for module in (protocol, many, depths):
-        monkeypatch.setattr(module, "run_cell", counted(module.run_cell))
-    return made
+        count_calls(module)
+    return calls
 
 
-def test_all_parts_are_run_and_drawn_once(calls, tmp_path, capsys):
+def test_all_parts_are_run_and_drawn_once(fake, tmp_path, capsys):
     options = ["--quick", "--out", str(tmp_path), "--quiet"]
     assert run.main(options) == 0
     captured = capsys.readouterr()
-    assert len(calls) == len(set(calls)) == 2 * 3 * 2 + 3 * 3 + 3 + 5 + 2 * 3 + 2
+    assert len(fake) == len(set(fake)) == 2 * 3 * 2 + 3 * 3 + 3 + 5 + 2 * 3 + 2
     for part in run.PARTS:
         assert f"## {part}\n" in captured.out
     for family in (*schemes.FAMILY_NAMES, "depths"):
@@ -163,11 +129,11 @@ def test_all_parts_are_run_and_drawn_once(calls, tmp_path, capsys):
     assert drawn == {"figure_3.png", "figure_3_ece.png"}
     assert run.main(options) == 0
     assert capsys.readouterr().out == captured.out
-    assert len(calls) == 2 * 3 * 2 + 3 * 3 + 3 + 5 + 2 * 3 + 2
+    assert len(fake) == 2 * 3 * 2 + 3 * 3 + 3 + 5 + 2 * 3 + 2
 
 
 @pytest.mark.usefixtures("without_matplotlib")
-def test_without_matplotlib_the_tables_are_still_printed(calls, tmp_path, capsys):  # noqa: ARG001
+def test_without_matplotlib_the_tables_are_still_printed(fake, tmp_path, capsys):  # noqa: ARG001
     assert run.main(["--quick", "--parts", "depths", "--out", str(tmp_path)]) == 0
     captured = capsys.readouterr()
     assert "**Figure 3 in numbers**" in captured.out
