@@ -10,7 +10,7 @@ from scipy.special import log_softmax
 from dubito.calibration import (
     CalibrationInputError,
     EvidentialJointCalibrator,
-    _joint_softmax,
+    _softmax_joint_model,
 )
 from dubito.calibration._kernels.joint_softmax import belief_and_plausibility
 from dubito.calibration._kernels.joint_softmax_level import stepped_bounds
@@ -55,9 +55,9 @@ def test_the_fit_is_the_maximum_or_refused(noise):
 
 def test_a_fit_without_its_certificate_is_refused(monkeypatch):
     scores, y = near_copies(0)
-    real = _joint_softmax.fit_softmax_model
+    real = _softmax_joint_model.fit_softmax_model
     monkeypatch.setattr(
-        _joint_softmax,
+        _softmax_joint_model,
         "fit_softmax_model",
         lambda *given: real(*given)._replace(gradient_norm=1e-3),
     )

@@ -127,8 +127,8 @@ def folds_with_weight(
     return [(train[positive[train]], test[positive[test]]) for train, test in folds]
 
 
-def held_out_rows(folds: list[Fold]) -> IntArray:
-    """Return the test rows of all folds, in their order."""
+def held_out_indices(folds: list[Fold]) -> IntArray:
+    """Return the indices of the test rows of all folds, in their order."""
     return np.concatenate([test for _, test in folds])
 
 

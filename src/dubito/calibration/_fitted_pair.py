@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dubito._wording import counted
+from dubito.calibration.by_name import named_calibrator
 from dubito.calibration.errors import CalibrationInputError
-from dubito.calibration.names import named_calibrator
 
 if TYPE_CHECKING:
     import numpy.typing as npt

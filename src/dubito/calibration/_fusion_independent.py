@@ -22,9 +22,9 @@ from dubito.belief import discount as discounted
 from dubito.calibration._cross_fit import weight_of
 from dubito.calibration._fusion_members import Member, disjoint_parts, features_of
 from dubito.calibration._kernels.dempster_on_singletons import Combined, combine_contours
+from dubito.calibration.by_name import named_calibrator
 from dubito.calibration.classifier import CalibratedClassifier
 from dubito.calibration.evidential_multinomial import EvidentialMultinomialCalibrator
-from dubito.calibration.names import named_calibrator
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -17,7 +17,7 @@ from dubito.calibration._cross_fit import (
     cross_fit_plan,
     folds_of,
     folds_with_weight,
-    held_out_rows,
+    held_out_indices,
     rows_with_weight,
     run_plans,
     scored_classifier,
@@ -25,9 +25,9 @@ from dubito.calibration._cross_fit import (
 )
 from dubito.calibration._fusion_independent import contour_product
 from dubito.calibration._fusion_members import GivenScores, Member, disjoint_parts, features_of
+from dubito.calibration.by_name import named_calibrator
 from dubito.calibration.classifier import CalibratedClassifier
 from dubito.calibration.evidential_joint import EvidentialJointCalibrator
-from dubito.calibration.names import named_calibrator
 from dubito.calibration.responses import choose_response
 
 if TYPE_CHECKING:
@@ -175,11 +175,11 @@ def _plans(
     if learners and fusion.cv == "disjoint":
         parts = disjoint_parts(y, len(learners), fusion.random_state)
         folds = folds_with_weight(parts, y, weight)
-        rows = held_out_rows(folds)
+        rows = held_out_indices(folds)
         for j, (train, _) in zip(learners, folds, strict=True):
             plans[j] = [Job(sources[j], train, rows)]
     elif learners:
         folds = folds_of(fusion.cv, X, y, weight)
-        rows = held_out_rows(folds)
+        rows = held_out_indices(folds)
         plans = {j: cross_fit_plan(sources[j], folds, every) for j in learners}
     return [plans.get(j, [Job(source, None, rows)]) for j, source in enumerate(sources)], rows

@@ -27,7 +27,7 @@ from dubito.calibration._cross_fit import (
     cross_fit_plan,
     folds_of,
     has_weight,
-    held_out_rows,
+    held_out_indices,
     rows_with_weight,
     run_plans,
     scored_classifier,
@@ -41,7 +41,7 @@ from dubito.calibration._fitted_pair import (
     is_affine,
 )
 from dubito.calibration.base import BaseCalibrator
-from dubito.calibration.names import named_calibrator
+from dubito.calibration.by_name import named_calibrator
 from dubito.calibration.responses import METHODS, Response, choose_response, class_scores
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         folds = folds_of(self.cv, reader.X, y, weight)
         if self.ensemble:
             return [[Job(reader, *fold)] for fold in folds], [test for _, test in folds]
-        return [cross_fit_plan(reader, folds, every)], [held_out_rows(folds)]
+        return [cross_fit_plan(reader, folds, every)], [held_out_indices(folds)]
 
     def _fit_calibrators(
         self,

@@ -12,8 +12,8 @@ from sklearn.utils.metaestimators import available_if
 from dubito._compat import Interval, StrOptions
 from dubito._wording import counted
 from dubito.belief.bounds import including
-from dubito.calibration._joint_logistic import JointSettings, fit_binary
-from dubito.calibration._joint_softmax import fit_softmax
+from dubito.calibration._binary_joint_model import JointSettings, fit_binary
+from dubito.calibration._softmax_joint_model import fit_softmax
 from dubito.calibration.base import (
     BaseCalibrator,
     TwoClassMassMixin,

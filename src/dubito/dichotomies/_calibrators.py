@@ -10,7 +10,7 @@ from sklearn.base import clone
 from dubito._calibrator_names import CALIBRATORS
 from dubito.calibration import EvidentialMultinomialCalibrator, PlattCalibrator
 from dubito.calibration.base import BaseCalibrator
-from dubito.calibration.names import named_calibrator
+from dubito.calibration.by_name import named_calibrator
 from dubito.dichotomies._logistic_nodes import plain_logistic
 from dubito.dichotomies._node_models import has_probabilities
 

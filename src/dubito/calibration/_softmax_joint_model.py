@@ -1,4 +1,8 @@
-"""The joint model of more than two classes: a softmax with one slope for each classifier."""
+"""The fitted joint model of more than two classes: its scaled scores, estimate and bounds.
+
+A softmax with one slope for each classifier; the likelihood and its bounds are in
+`_kernels/joint_softmax.py`.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ import numpy as np
 from dubito._numerics.softmax import softmax_in_place
 from dubito._numerics.targets import target_table
 from dubito.belief.bounds import including
-from dubito.calibration._joint_logistic import (
+from dubito.calibration._binary_joint_model import (
     SMALLEST,
     JointSettings,
     check_estimate_exists,

@@ -1,6 +1,8 @@
-"""The joint model of two classes: a logistic regression on several scores (Minary et al., 2017).
+"""The fitted joint model of two classes: its settings, standardised scores, estimate and bounds.
 
-The settings and checks at the top also serve `_joint_softmax`, the model of more classes.
+A logistic regression on several scores (Minary et al., 2017); the likelihood and its bounds are in
+`_kernels/joint_logistic.py`. The settings and checks at the top also serve `_softmax_joint_model`,
+the model of more classes.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ def named_calibrator(calibrator: str | BaseCalibrator | None) -> BaseCalibrator 
 
     Examples
     --------
-    >>> from dubito.calibration.names import named_calibrator
+    >>> from dubito.calibration.by_name import named_calibrator
     >>> named_calibrator("isotonic")
     IsotonicCalibrator()
     """
