@@ -138,7 +138,7 @@ def test_a_resample_has_the_metrics_of_its_rows(seed, k, grain):
     for name in names:
         metric = metrics[name]
         values = metric.statistic(counts * weight[:, None])
-        values = metric.excess.size(values) if name.endswith("ece") else values
+        values = metric.residuals.error(values) if name.endswith("ece") else values
         for value, rows in zip(values, drawn.T, strict=True):
             again = evaluate(
                 y[rows], proba[rows], classes=range(k), sample_weight=weight[rows], n_boot=0
@@ -148,8 +148,10 @@ def test_a_resample_has_the_metrics_of_its_rows(seed, k, grain):
 
 def test_a_forecast_on_an_edge_is_in_the_same_bin_for_resamples():
     proba, y = [[1 / 15, 2 / 15, 12 / 15], [0.05, 0.05, 0.9]], [0, 1]
-    excess = forecast_metrics(read_forecasts(y, proba, range(3), None))["classwise_ece"].excess
-    together = excess.size(excess.mean(np.ones((2, 1))))[0]
+    residuals = forecast_metrics(read_forecasts(y, proba, range(3), None))[
+        "classwise_ece"
+    ].residuals
+    together = residuals.error(residuals.mean(np.ones((2, 1))))[0]
     assert together == pytest.approx(classwise_calibration_error(y, proba, classes=range(3)))
 
 
@@ -245,10 +247,10 @@ def test_percentiles_of_resampled_errors_would_never_hold_the_truth():
     # Why calibration errors have limits of their own: see the notes of `evaluate`.
     y, proba = sample("calibrated", 400, 0)
     forecasts = read_forecasts(y, proba, None, None)
-    excess = forecast_metrics(forecasts)["ece"].excess
+    residuals = forecast_metrics(forecasts)["ece"].residuals
     rng = np.random.default_rng(0)
-    drawn = bootstrap.resample({"ece": excess.mean}, np.ones(400), 200, rng)["ece"]
-    errors = excess.size(drawn)
+    drawn = bootstrap.resample({"ece": residuals.mean}, np.ones(400), 200, rng)["ece"]
+    errors = residuals.error(drawn)
     assert np.quantile(errors, 0.025) > 0.02
     judged = evaluate(y, proba)
     assert judged["ece"].low == 0

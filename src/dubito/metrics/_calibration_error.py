@@ -138,6 +138,6 @@ def classwise_error(forecasts: Forecasts, n_bins: int, strategy: str) -> float:
 
 
 def binned_error(event: Event, n_bins: int, strategy: str) -> float:
-    """Return the mean distance between frequency and mean forecast, over bins."""
+    """Return the mean, weighted by bin size, of abs(frequency - mean forecast) over the bins."""
     bins = bin_event(event, n_bins, strategy)
     return float(bins.fraction @ np.abs(bins.frequency - bins.forecast))

@@ -31,21 +31,22 @@ Statistic = Callable[[FloatArray], FloatArray]
 #: Entries of a block of resampled weights: 16 MiB.
 _BLOCK = 2**21
 
-#: `smooth_excess` groups forecasts into this many cells of equal width.
+#: Most distinct forecasts of `smooth_residuals`; more are grouped into cells of equal width.
 _CELLS = 64
 
-#: Bisection steps of `excess_factors`: the error is a thousandth of the interval searched.
+#: Bisection steps of `residual_factors`: the error is a thousandth of the interval searched.
 _BISECTIONS = 10
 
 
-class Excess(NamedTuple):
-    """A calibration error as a norm of the means of (outcome - forecast) in cells of forecasts.
+class MeanResiduals(NamedTuple):
+    """The sums of (outcome - forecast) over groups of rows, divided by n, and an error from them.
 
-    `mean` returns the means of b resamples, (cells, b); `size` returns their errors, (b,).
+    `mean` returns them for b resamples, (groups, b); `error` the calibration errors of such an
+    array, (b,): a norm of each column.
     """
 
     mean: Statistic
-    size: Statistic
+    error: Statistic
 
 
 def resample(
@@ -94,16 +95,20 @@ def risk_coverage_areas(confidence: FloatArray, wrong: FloatArray) -> Statistic:
     return statistic
 
 
-def binned_excess(event: Event, n_bins: int) -> Excess:
-    """Return the expected calibration error of an event, in bins of equal width."""
+def binned_residuals(event: Event, n_bins: int) -> MeanResiduals:
+    """Return the expected calibration error of an event, in bins of equal width.
+
+    `binned_error` defines it by the frequency and the mean forecast of each bin; their difference,
+    times the fraction of rows in the bin, is the bin's sum of residuals divided by n.
+    """
     sums = _sums_by(equal_width(event.probability, event.weight, n_bins), event.residual, n_bins)
-    return Excess(
+    return MeanResiduals(
         mean=lambda weights: sums(weights) / weights.sum(axis=0),
-        size=lambda excess: np.abs(excess).sum(axis=0),
+        error=lambda means: np.abs(means).sum(axis=0),
     )
 
 
-def classwise_excess(forecasts: Forecasts, n_bins: int) -> Excess:
+def classwise_residuals(forecasts: Forecasts, n_bins: int) -> MeanResiduals:
     """Return the classwise calibration error of three or more classes, in bins of equal width.
 
     A row has at most `n_bins` probabilities outside the first bin, however many classes there are.
@@ -119,17 +124,17 @@ def classwise_excess(forecasts: Forecasts, n_bins: int) -> Excess:
     shape = (len(occupied), n)
     upper = csc_array(((column[row] == k) - forecast, (cell, row)), shape=shape)
     to_class = _sums_by(occupied // n_bins, np.ones(len(occupied)), n_classes)
-    happened = _sums_by(column, np.ones(n), n_classes)
+    class_totals = _sums_by(column, np.ones(n), n_classes)
 
     def mean(weights: FloatArray) -> FloatArray:
         above = np.asarray(upper @ weights)
-        first = happened(weights) - proba.T @ weights - to_class(above)
+        first = class_totals(weights) - proba.T @ weights - to_class(above)
         return np.asarray(np.concatenate((first, above)) / weights.sum(axis=0))
 
-    return Excess(mean, lambda excess: np.abs(excess).sum(axis=0) / n_classes)
+    return MeanResiduals(mean, lambda means: np.abs(means).sum(axis=0) / n_classes)
 
 
-def smooth_excess(event: Event) -> Excess:
+def smooth_residuals(event: Event) -> MeanResiduals:
     """Return the smooth calibration error of an event, on a grid where there are many forecasts.
 
     A 1-Lipschitz function changes by at most the width of a cell within it, which bounds the error
@@ -141,9 +146,9 @@ def smooth_excess(event: Event) -> Excess:
         _, cell = np.unique(of_grid, return_inverse=True)
     position = sum_by(cell, event.probability) / np.bincount(cell)
     sums = _sums_by(cell, event.residual, len(position))
-    return Excess(
+    return MeanResiduals(
         mean=lambda weights: sums(weights) / weights.sum(axis=0),
-        size=lambda excess: np.array([lipschitz_supremum(position, e) for e in excess.T]),
+        error=lambda means: np.array([lipschitz_supremum(position, e) for e in means.T]),
     )
 
 
@@ -159,20 +164,21 @@ def quantile(drawn: FloatArray, probability: float) -> float:
     return float(np.quantile(drawn, probability, method="weibull"))
 
 
-def excess_factors(
-    observed: FloatArray, drawn: FloatArray, size: Statistic, confidence_level: float
+def residual_factors(
+    observed: FloatArray, drawn: FloatArray, error: Statistic, confidence_level: float
 ) -> tuple[float, float]:
-    r"""Return the smallest and largest factor of the observed excess that a test does not reject.
+    r"""Return the smallest and largest factor of the mean residuals that a test does not reject.
 
-    A calibration error is the norm of an excess, so sampling noise biases it upwards: it is larger
-    in a resample than in the sample, and larger in the sample than in the population. The limits
-    invert a test instead: if the true excess were :math:`s` times the observed :math:`d`, samples
-    would have the errors :math:`|sd+u|`, with the deviations :math:`u` of the resamples. The limits
-    are the factors s at which the observed error is the quantile of these at either tail.
+    A calibration error is a norm of mean residuals, so sampling noise biases it upwards: it is
+    larger in a resample than in the sample, and larger in the sample than in the population. The
+    limits invert a test instead: if the true mean residuals were :math:`s` times the observed
+    :math:`d`, samples would have the errors :math:`|sd+u|`, with the deviations :math:`u` of the
+    resamples. The limits are the factors s at which the observed error is the quantile of these at
+    either tail.
     """
-    observed_error, tail = size(observed)[0], (1 - confidence_level) / 2
+    observed_error, tail = error(observed)[0], (1 - confidence_level) / 2
     deviations = drawn - observed
-    by_chance = size(deviations)
+    by_chance = error(deviations)
     largest = 1 + by_chance.max() / observed_error if observed_error > 0 else 0.0
 
     def factor(probability: float) -> float:
@@ -181,7 +187,7 @@ def excess_factors(
             return 0.0
         for _ in range(_BISECTIONS):
             middle = (low + high) / 2
-            errors = size(middle * observed + deviations)
+            errors = error(middle * observed + deviations)
             if quantile(errors, probability) < observed_error:
                 low = middle
             else:
@@ -230,23 +236,23 @@ class ResampledMetric(NamedTuple):
 
 
 class CalibrationErrorMetric(NamedTuple):
-    """A calibration error, which sampling noise biases upwards: limits by `excess_factors`."""
+    """A calibration error, which sampling noise biases upwards: limits by `residual_factors`."""
 
     value: float
-    excess: Excess
+    residuals: MeanResiduals
     weight: FloatArray
 
     @property
     def statistic(self) -> Statistic:
-        """The statistic computed for each resample: its excess."""
-        return self.excess.mean
+        """The statistic computed for each resample: its mean residuals."""
+        return self.residuals.mean
 
     def estimate(self, drawn: FloatArray | None, confidence_level: float) -> Estimate:
         """Return the value with limits that allow for the bias of the error."""
         if drawn is None:
             return Estimate(self.value, np.nan, np.nan)
-        observed = self.excess.mean(self.weight[:, None])
-        low, high = excess_factors(observed, drawn, self.excess.size, confidence_level)
+        observed = self.residuals.mean(self.weight[:, None])
+        low, high = residual_factors(observed, drawn, self.residuals.error, confidence_level)
         return _around(self.value, low * self.value, min(high * self.value, 1.0))
 
 

@@ -20,15 +20,15 @@ from dubito.metrics.binning import sum_ties
 from dubito.metrics.bootstrap import (
     CalibrationErrorMetric,
     Estimate,
-    Excess,
     FractionMetric,
+    MeanResiduals,
     ResampledMetric,
-    binned_excess,
-    classwise_excess,
+    binned_residuals,
+    classwise_residuals,
     resample,
     risk_coverage_areas,
     row_means,
-    smooth_excess,
+    smooth_residuals,
 )
 from dubito.metrics.forecasts import Forecasts, class_event, read_forecasts, top_event
 
@@ -243,12 +243,12 @@ def forecast_metrics(forecasts: Forecasts) -> dict[str, Metric]:
         "log_loss": _mean(loss, weight),
         "brier": _mean(brier, weight),
         "ece": CalibrationErrorMetric(
-            binned_error(event, _N_BINS, _STRATEGY), binned_excess(event, _N_BINS), weight
+            binned_error(event, _N_BINS, _STRATEGY), binned_residuals(event, _N_BINS), weight
         ),
         "classwise_ece": CalibrationErrorMetric(
             classwise_error(forecasts, _N_BINS, _STRATEGY), _classwise(forecasts), weight
         ),
-        "smooth_ece": CalibrationErrorMetric(smooth_error(event), smooth_excess(event), weight),
+        "smooth_ece": CalibrationErrorMetric(smooth_error(event), smooth_residuals(event), weight),
         "aurc": ResampledMetric(
             risk_coverage_area(*sum_ties(confidence, weight, weight * ~right)[1:]),
             risk_coverage_areas(confidence, (~right).astype(float)),
@@ -256,10 +256,10 @@ def forecast_metrics(forecasts: Forecasts) -> dict[str, Metric]:
     }
 
 
-def _classwise(forecasts: Forecasts) -> Excess:
+def _classwise(forecasts: Forecasts) -> MeanResiduals:
     if forecasts.n_classes > 2:
-        return classwise_excess(forecasts, _N_BINS)
-    return binned_excess(class_event(forecasts, 1), _N_BINS)
+        return classwise_residuals(forecasts, _N_BINS)
+    return binned_residuals(class_event(forecasts, 1), _N_BINS)
 
 
 def set_metrics(judged: JudgedSets) -> dict[str, Metric]:
