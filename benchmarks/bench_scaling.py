@@ -99,8 +99,8 @@ def comparisons() -> list[Comparison]:
             repeats=2,
         ),
         Comparison(
-            task="vector scaling with its strengths, 50,000 x 1,000",
-            rival="scipy's L-BFGS-B at strengths already known",
+            task="vector scaling with its ridge, 50,000 x 1,000",
+            rival="scipy's L-BFGS-B at a ridge already known",
             ours=lambda: vector.fit(logits, y),
             theirs=lambda: lbfgs_vector(logits, y, vector),
             target=2,

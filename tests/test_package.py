@@ -184,9 +184,7 @@ TESTS_OF_PRIVATE_MODULES = {
     "test_fusion_masses.py": "a chunk has few rows where its size is replaced",
     "test_fusion_masses_members.py": "a chunk has few rows where its size is replaced",
     "test_edges.py": "hashes of 64 bits collide only where the hash is replaced",
-    "test_convergence.py": "a fit stops early only where its steps are limited",
     "test_joint_flat.py": "a fit misses its maximum only where it is replaced",
-    "test_vector.py": "fits are counted",
 }
 
 

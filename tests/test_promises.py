@@ -1,17 +1,19 @@
-"""Properties of the bounds of every estimator.
+"""Properties of the predictions of every estimator.
 
-The probability lies between them. Bounds at confidence levels are nested, or the level is refused
-with an alternative.
+The probability lies between the bounds. Bounds at confidence levels are nested, or the level is
+refused with an alternative. Parameters changed after `fit` have no effect before the next one.
 """
 
 import importlib
 import inspect
 import re
+from copy import deepcopy
 from functools import cache
 from itertools import pairwise
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
@@ -76,6 +78,7 @@ CLASSIFIERS = {
     "nested, nodes": lambda: NestedDichotomyClassifier(
         internal=EvidentialLogisticCalibrator(), random_state=0
     ),
+    "nested, whole tree": lambda: NestedDichotomyClassifier(external="vector", random_state=0),
     "nested, several": lambda: NestedDichotomyEnsemble(n_estimators=2, random_state=0),
     "nested, means": lambda: NestedDichotomyEnsemble(
         NestedDichotomyClassifier(internal=EvidentialLogisticCalibrator()),
@@ -88,6 +91,10 @@ CLASSIFIERS = {
     "conformal by class": lambda: ConformalClassifier(
         GaussianNB(), score="cumulative", class_conditional=True
     ),
+    "conformal, random": lambda: ConformalClassifier(
+        GaussianNB(), score="cumulative", randomized=True, random_state=0
+    ),
+    "conformal, full": lambda: ConformalClassifier(GaussianNB(), cv="full"),
     "novelty": lambda: NoveltyAwareClassifier(linear(), rate=0.2),
     "novelty, calibrated": lambda: NoveltyAwareClassifier(
         CalibratedClassifier(linear(), EvidentialMultinomialCalibrator()), rate=0.2
@@ -146,6 +153,62 @@ def test_the_probability_lies_between_the_bounds(name, n_classes):
     (lower, upper), proba = predicted(name, n_classes, None)
     assert (lower <= proba + ROUNDING).all()
     assert (proba <= upper + ROUNDING).all()
+
+
+#: Parameters that predictions read, by class, and why a change of them acts without a new fit.
+READ_BY_PREDICTIONS = {
+    **{kind: {"input"} for kind in CALIBRATORS.values()},  # says what the given scores are
+    EvidentialJointCalibrator: {"input", "n_jobs"},
+    CautiousPipeline: {"steps"},  # scikit-learn's pipelines hold the fitted steps there
+    RejectClassifier: {"cost", "loss", "strategy", "reject_label"},  # nothing is fitted to them
+    NoveltyAwareClassifier: {"rate"},  # nothing is fitted to it
+    # How long, and with how many jobs, a prediction may take:
+    ConformalClassifier: {"max_refits", "n_jobs"},
+    ImpreciseGaussianDiscriminant: {"max_subproblems", "n_jobs"},
+    NestedDichotomyClassifier: {"n_jobs"},
+    NestedDichotomyEnsemble: {"n_jobs"},
+}
+
+#: Other values of parameters whose tags are read whenever those of the model are.
+OTHER_VALUES = {
+    "estimator": BaseEstimator(),
+    "detector": BaseEstimator(),
+    "estimators": [("other", BaseEstimator())],
+}
+
+
+def predictions(model, new):
+    """Return all predictions of a model, as arrays by the name of the method."""
+    found = {"tag": model.__sklearn_tags__().has_bounds}
+    for method in ("predict", "predict_proba", "predict_log_proba", "predict_set",
+                   "predict_contour", "familiarity", "critical_c", "conflict"):  # fmt: skip
+        if hasattr(model, method):
+            found[method] = np.asarray(getattr(model, method)(new))
+    for level in (None, 0.9):
+        try:
+            found[f"bounds {level}"] = np.stack([*model.predict_bounds(new, level=level)])
+        except NotSupportedError:
+            found[f"bounds {level}"] = None
+    if hasattr(model, "predict_mass"):
+        found["mass"] = model.predict_mass(new).mass
+    if not isinstance(model, BaseCalibrator):
+        found["maximal"] = model.predict_set(new, "maximality")
+    return found
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@every_model
+def test_parameters_changed_after_fit_do_not_change_predictions(name, n_classes):
+    model, new = fitted(name, n_classes)
+    expected = predictions(model, new)
+    parameters = set(inspect.signature(type(model).__init__).parameters) - {"self"}
+    for parameter in sorted(parameters - READ_BY_PREDICTIONS.get(type(model), set())):
+        changed = deepcopy(model)
+        setattr(changed, parameter, OTHER_VALUES.get(parameter, object()))
+        found = predictions(changed, new)
+        assert found.keys() == expected.keys(), parameter
+        for method, values in expected.items():
+            np.testing.assert_array_equal(found[method], values, err_msg=f"{parameter}: {method}")
 
 
 @everywhere

@@ -11,10 +11,9 @@ from dubito.calibration import (
     MatrixCalibrator,
     TemperatureCalibrator,
     VectorCalibrator,
-    _penalised_fit,
     temperature,
 )
-from dubito.calibration._kernels import quasi_newton
+from dubito.calibration._kernels import penalised_fit, quasi_newton
 from dubito.calibration._kernels import slope_likelihood as multinomial
 
 
@@ -36,7 +35,7 @@ def test_quasi_newton_that_runs_out_of_steps_warns(monkeypatch, kind):
     def short(*args, **options):
         return quasi_newton.minimise(*args, **{**options, "max_iter": 1})
 
-    monkeypatch.setattr(_penalised_fit, "minimise", short)
+    monkeypatch.setattr(penalised_fit, "minimise", short)
     with pytest.warns(ConvergenceWarning, match=f"{kind.__name__} stopped before its optimum"):
         kind(ridge=0.1).fit(*draw())
 

@@ -12,9 +12,8 @@ from dubito.calibration import (
     EvidentialLogisticCalibrator,
     MatrixCalibrator,
     VectorCalibrator,
-    matrix,
-    vector,
 )
+from dubito.calibration._kernels import matrix_likelihood, vector_likelihood
 from dubito.calibration._kernels.log_odds_bounds import belief_of_log_odds
 from dubito.calibration._kernels.softmax_covariance import (
     ClassBlocks,
@@ -257,8 +256,8 @@ def test_many_classes_agree_with_the_dense_covariance(kind, monkeypatch):
     n_classes = 6
     scores, y = draw(600, n_classes)
     dense = kind(ridge=3.0).fit(scores, y).predict_bounds(scores, level=0.9).width
-    monkeypatch.setattr(matrix, "_COVARIANCE_CLASSES", 3)
-    monkeypatch.setattr(vector, "_DENSE_CLASSES", 3)
+    monkeypatch.setattr(matrix_likelihood, "_COVARIANCE_CLASSES", 3)
+    monkeypatch.setattr(vector_likelihood, "_DENSE_CLASSES", 3)
     structured = kind(ridge=3.0).fit(scores, y).predict_bounds(scores, level=0.9).width
     ratio = structured.mean() / dense.mean()
     assert 0.9 < ratio < 1.6

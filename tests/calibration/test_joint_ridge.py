@@ -27,11 +27,11 @@ def softmax_rows(n, seed, n_classes=3, bias=0.0):
     return scores, np.argmax(utilities + rng.gumbel(size=(n, n_classes)), axis=1)
 
 
-def minus_log_marginal_likelihood(log_strength, design, y):
+def minus_log_marginal_likelihood(log_ridge, design, y):
     """Return minus the log marginal likelihood by Laplace's approximation, the bias being free."""
-    strength = np.exp(log_strength)
+    ridge = np.exp(log_ridge)
     slopes = design.shape[1] - 1
-    penalty = np.append(0.0, np.full(slopes, strength))
+    penalty = np.append(0.0, np.full(slopes, ridge))
     sign = np.where(y == 1, 1.0, -1.0)
 
     def objective(x):
@@ -43,11 +43,11 @@ def minus_log_marginal_likelihood(log_strength, design, y):
     found = minimize(objective, np.zeros(len(penalty)), jac=True, options={"gtol": 1e-9})
     p = expit(design @ found.x)
     hessian = (design * (p * (1 - p))[:, None]).T @ design + np.diag(penalty)
-    return found.fun + 0.5 * np.linalg.slogdet(hessian)[1] - 0.5 * slopes * np.log(strength)
+    return found.fun + 0.5 * np.linalg.slogdet(hessian)[1] - 0.5 * slopes * np.log(ridge)
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_strength_maximises_the_marginal_likelihood(seed):
+def test_the_ridge_maximises_the_marginal_likelihood(seed):
     scores, y = binary(80, seed)
     model = EvidentialJointCalibrator(targets="raw", ridge="auto").fit(scores, y)
     standardised = (scores - scores.mean(axis=0)) / scores.std(axis=0)
@@ -56,11 +56,11 @@ def test_the_strength_maximises_the_marginal_likelihood(seed):
         minus_log_marginal_likelihood, bounds=(-6, 9), args=(design, y), method="bounded"
     )
     reached = minus_log_marginal_likelihood(np.log(model.ridge_[0]), design, y)
-    # MacKay's fixed point neglects how the curvature moves with the strength.
+    # MacKay's fixed point neglects how the curvature moves with the ridge.
     assert reached == pytest.approx(best.fun, abs=0.05)
 
 
-def test_the_estimate_is_that_of_the_strength_found():
+def test_the_estimate_is_that_of_the_ridge_found():
     scores, y = binary(60, 3)
     auto = EvidentialJointCalibrator(ridge="auto").fit(scores, y)
     given = EvidentialJointCalibrator(ridge=float(auto.ridge_[0])).fit(scores, y)

@@ -12,8 +12,8 @@ from dubito.calibration import (
     MatrixCalibrator,
     TemperatureCalibrator,
     VectorCalibrator,
-    matrix,
 )
+from dubito.calibration._kernels import matrix_likelihood
 from dubito.calibration._kernels.matrix_scaling import (
     kronecker_solver,
     matrix_hessian,
@@ -35,7 +35,7 @@ def fitted(model):
 
 
 def objective(parameters, u, y, ridge, base):
-    """The objective as the docstring has it, one strength for all groups."""
+    """The objective as the docstring has it, one ridge for all groups."""
     n, n_classes = u.shape
     pseudo = min(0.25, ridge)
     fraction = pseudo / (n + pseudo)
@@ -182,7 +182,7 @@ def test_many_classes_few_rows(n_classes):
 def test_the_solver_for_many_classes_agrees_with_newton(monkeypatch):
     u, y = draw(500, 5)
     newton = MatrixCalibrator(ridge=2.0).fit(u, y)
-    monkeypatch.setattr(matrix, "_DENSE_PARAMETERS", 1)
+    monkeypatch.setattr(matrix_likelihood, "_DENSE_PARAMETERS", 1)
     kronecker = MatrixCalibrator(ridge=2.0).fit(u, y)
     np.testing.assert_allclose(fitted(kronecker), fitted(newton), atol=1e-6)
 
@@ -190,7 +190,7 @@ def test_the_solver_for_many_classes_agrees_with_newton(monkeypatch):
 def test_the_solver_for_many_rows_agrees_with_newton(monkeypatch):
     u, y = draw(2000, 4)
     newton = MatrixCalibrator(ridge=2.0).fit(u, y)
-    monkeypatch.setattr(matrix, "_HESSIAN_COST", 400 * 20**2)
+    monkeypatch.setattr(matrix_likelihood, "_HESSIAN_COST", 400 * 20**2)
     sampled = MatrixCalibrator(ridge=2.0).fit(u, y)
     np.testing.assert_allclose(fitted(sampled), fitted(newton), atol=1e-6)
     assert np.isfinite(MatrixCalibrator().fit(u, y).ridge_).all()

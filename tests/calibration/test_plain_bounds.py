@@ -26,7 +26,7 @@ from dubito.calibration import (
     evidential_logistic,
     temperature,
 )
-from dubito.calibration.delta_method import linear_map_with_errors
+from dubito.calibration._kernels.delta_method import linear_map_with_errors
 
 PLAIN = [
     PlattCalibrator,

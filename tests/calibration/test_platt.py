@@ -114,11 +114,11 @@ def test_leave_one_out_is_close_to_refitting():
 
 def test_useless_scores_choose_a_strong_ridge():
     rng = np.random.default_rng(0)
-    strengths = []
+    chosen = []
     for _ in range(20):
         s, y = rng.normal(size=40), np.arange(40) % 2 == 0
-        strengths.append(PlattCalibrator(ridge="auto").fit(s, y).ridge_[0])
-    assert np.median(strengths) == max(RIDGES)
+        chosen.append(PlattCalibrator(ridge="auto").fit(s, y).ridge_[0])
+    assert np.median(chosen) == max(RIDGES)
 
 
 @pytest.mark.parametrize("ridge", ["auto", 0, 0.3])

@@ -12,9 +12,8 @@ from dubito.calibration import (
     MatrixCalibrator,
     TemperatureCalibrator,
     VectorCalibrator,
-    _penalised_fit,
-    vector,
 )
+from dubito.calibration._kernels import marginal_likelihood, penalised_fit, vector_likelihood
 from dubito.calibration._kernels.vector_scaling import (
     diagonal_hessian,
     diagonal_value_and_blocks,
@@ -111,7 +110,7 @@ def test_an_endless_penalty_gives_the_temperature_map():
     )
 
 
-def test_automatic_strengths_are_a_fixed_point_of_the_evidence():
+def test_the_automatic_ridge_is_a_fixed_point_of_the_evidence():
     u, y = draw(400, 5)
     model = VectorCalibrator().fit(u, y)
     scale = np.sqrt((u**2).mean())
@@ -215,7 +214,7 @@ def test_many_classes_few_rows():
 def test_the_solver_for_many_classes_agrees_with_newton(monkeypatch):
     u, y = draw(500, 6)
     newton = VectorCalibrator(ridge=2.0).fit(u, y)
-    monkeypatch.setattr(vector, "_DENSE_CLASSES", 1)
+    monkeypatch.setattr(vector_likelihood, "_DENSE_CLASSES", 1)
     blocks = VectorCalibrator(ridge=2.0).fit(u, y)
     np.testing.assert_allclose(fitted(blocks), fitted(newton), atol=1e-6)
 
@@ -239,25 +238,25 @@ def test_many_classes_take_few_passes(monkeypatch, scores):
         passes.append(len(arguments[0]))
         return diagonal_value_and_blocks(*arguments)
 
-    monkeypatch.setattr(vector, "diagonal_value_and_blocks", counted)
-    monkeypatch.setattr(vector, "_SAMPLE_SCORES", 1000 * 250)
+    monkeypatch.setattr(vector_likelihood, "diagonal_value_and_blocks", counted)
+    monkeypatch.setattr(vector_likelihood, "_SAMPLE_SCORES", 1000 * 250)
     for ridge, most in (("auto", 25), (2.0, 12)):
         passes.clear()
         model = VectorCalibrator(ridge=ridge).fit(u, y)
         assert model.gradient_norm_ <= 1e-8
         assert passes.count(4000) <= (most if scores is draw else 2 * most)
-        assert set(passes) == {1000, 4000}  # first a sample, for strengths and a start
+        assert set(passes) == {1000, 4000}  # first a sample, for the ridge and a start
 
 
-def test_all_rows_decide_on_strengths_for_many_classes(monkeypatch):
+def test_all_rows_decide_on_the_ridge_for_many_classes(monkeypatch):
     u, y = draw(6000, 250)
-    strengths = VectorCalibrator().fit(u, y).ridge_
-    monkeypatch.setattr(vector, "_SAMPLE_SCORES", 1000 * 250)
+    ridge = VectorCalibrator().fit(u, y).ridge_
+    monkeypatch.setattr(vector_likelihood, "_SAMPLE_SCORES", 1000 * 250)
     from_sample = VectorCalibrator().fit(u, y).ridge_
-    assert (np.abs(np.log(from_sample / strengths)) < 0.3).all()
+    assert (np.abs(np.log(from_sample / ridge)) < 0.3).all()
 
 
-def test_strengths_that_grow_for_ever_are_found_in_few_fits(monkeypatch):
+def test_a_ridge_that_grows_for_ever_is_found_in_few_fits(monkeypatch):
     rng = np.random.default_rng(5)
     y = rng.integers(100, size=150)
     u = 2 * rng.normal(size=(150, 100)) + 4 * np.eye(100)[y]  # nothing to mend class by class
@@ -267,8 +266,9 @@ def test_strengths_that_grow_for_ever_are_found_in_few_fits(monkeypatch):
         fits.append(None)
         return solve_map(*arguments, **keywords)
 
-    solve_map = _penalised_fit.solve_map
-    monkeypatch.setattr(_penalised_fit, "solve_map", counted)
+    solve_map = penalised_fit.solve_map
+    for module in (marginal_likelihood, penalised_fit):
+        monkeypatch.setattr(module, "solve_map", counted)
     model = VectorCalibrator(classes=np.arange(100)).fit(u, y)
     assert len(fits) <= 15
     assert model.ridge_.min() > 100
@@ -277,12 +277,12 @@ def test_strengths_that_grow_for_ever_are_found_in_few_fits(monkeypatch):
 def test_the_solver_for_many_rows_agrees_with_newton(monkeypatch):
     u, y = draw(3000, 4)
     newton = VectorCalibrator(ridge=2.0).fit(u, y)
-    monkeypatch.setattr(vector, "_HESSIAN_COST", 500 * 16)
+    monkeypatch.setattr(vector_likelihood, "_HESSIAN_COST", 500 * 16)
     sampled = VectorCalibrator(ridge=2.0).fit(u, y)
     np.testing.assert_allclose(fitted(sampled), fitted(newton), atol=1e-6)
-    strengths = VectorCalibrator().fit(u, y).ridge_  # chosen on 500 rows
+    ridge = VectorCalibrator().fit(u, y).ridge_  # chosen on 500 rows
     monkeypatch.undo()
-    assert (np.abs(np.log(strengths / VectorCalibrator().fit(u, y).ridge_)) < 1.5).all()
+    assert (np.abs(np.log(ridge / VectorCalibrator().fit(u, y).ridge_)) < 1.5).all()
 
 
 def test_probabilities_are_the_softmax_of_the_map():

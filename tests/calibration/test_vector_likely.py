@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from dubito.calibration import VectorCalibrator, vector
+from dubito.calibration import VectorCalibrator
+from dubito.calibration._kernels import vector_likelihood
 from dubito.calibration._kernels import vector_scaling as kernels
 from dubito.calibration._kernels.vector_scaling import (
     diagonal_value_and_blocks,
@@ -100,13 +101,13 @@ def test_the_start_does_not_change_the_fit(monkeypatch, ridge):
         listed.append(likely_scores(*arguments))
         return listed[-1]
 
-    monkeypatch.setattr(vector, "_ALL_SCORES", 0)
-    monkeypatch.setattr(vector, "likely_scores", watched)
+    monkeypatch.setattr(vector_likelihood, "_ALL_SCORES", 0)
+    monkeypatch.setattr(vector_likelihood, "likely_scores", watched)
     model = VectorCalibrator(ridge=ridge).fit(u, y)
     assert listed
     assert listed[0] is not None
     assert model.gradient_norm_ <= 1e-8
-    # Strengths end where their next change would be below a twentieth.
+    # The ridge is final where its next change would be below a twentieth.
     assert (np.abs(np.log(model.ridge_ / plain.ridge_)) < 0.1).all()
     tolerance = 1e-5 if ridge == 2.0 else 0.01
     np.testing.assert_allclose(model.slope_, plain.slope_, atol=tolerance)
@@ -121,10 +122,10 @@ def test_few_passes_are_over_all_scores(monkeypatch):
         passes.append(None)
         return diagonal_value_and_blocks(*arguments)
 
-    monkeypatch.setattr(vector, "diagonal_value_and_blocks", counted)
+    monkeypatch.setattr(vector_likelihood, "diagonal_value_and_blocks", counted)
     VectorCalibrator().fit(u, y)
     before = len(passes)
     passes.clear()
-    monkeypatch.setattr(vector, "_ALL_SCORES", 0)
+    monkeypatch.setattr(vector_likelihood, "_ALL_SCORES", 0)
     VectorCalibrator().fit(u, y)
     assert len(passes) <= before / 2

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 
+@pytest.mark.usefixtures("default_interrupts")
 class TestProcesses:
     """Behaviour that needs a process of its own."""
 

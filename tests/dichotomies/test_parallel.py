@@ -1,7 +1,6 @@
 """Tasks in threads, processes and on a cluster: same results, none lost, data sent once."""
 
 import os
-import signal
 import time
 from functools import partial
 
@@ -30,14 +29,6 @@ from reference.watched import (
 
 table = np.random.default_rng(0).normal(size=(500, 40))
 rows = [np.arange(i, 500, 25) for i in range(25)]
-
-
-@pytest.fixture
-def _default_interrupts():
-    """Let SIGINT raise KeyboardInterrupt: tests that run in the background may ignore it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 # --- the plan ------------------------------------------------------------------------------------
@@ -102,7 +93,7 @@ def test_the_configuration_of_scikit_learn_holds_in_threads():
     assert run_tasks(assumes_finite, (table,), range(3), n_jobs=2) == [False] * 3
 
 
-@pytest.mark.usefixtures("_default_interrupts")
+@pytest.mark.usefixtures("default_interrupts")
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_no_task_starts_after_an_interrupt(n_jobs, tmp_path):
     once_started(tmp_path, 3, interrupt)
@@ -144,7 +135,7 @@ def test_blas_threads_and_configuration_of_workers():
         assert all(run_tasks(assumes_finite, (table,), range(3), n_jobs=None))
 
 
-@pytest.mark.usefixtures("_default_interrupts")
+@pytest.mark.usefixtures("default_interrupts")
 def test_an_interrupt_cancels_waiting_tasks(on_dask, tmp_path):
     once_started(tmp_path, 3, interrupt)
     with pytest.raises(KeyboardInterrupt):

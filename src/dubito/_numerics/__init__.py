@@ -23,7 +23,7 @@ mass above lower bounds, distributed in order                   `spare_mass`
 utility of set-valued predictions (u65, u80)                    `set_utility`
 Gauss-Kronrod rule, Gauss-Legendre rules on panels              `quadrature`
 Gauss rule of a discrete measure (Golub and Welsch 1969)        `quadrature_compiled`
-exp, log(1 + x), softplus, dot products with SIMD instructions  `vector_math_compiled`
+exp, log(1 + x), sigmoid, softplus, dot products, compiled      `vector_math_compiled`
 Cholesky factor and solve                                       `cholesky_compiled`
 chunks and random samples of rows                               `row_subsets`
 compilation; threads over rows                                  `jit`; `threads`

@@ -1,7 +1,7 @@
 r"""Second derivatives of the logistic log-likelihood.
 
 With probabilities :math:`p_i=1/(1+e^{-\eta_i})` at log-odds :math:`\eta=X\beta`, weights w and
-penalty strengths :math:`\lambda`, the Hessian in the coefficients is
+penalties :math:`\lambda`, the Hessian in the coefficients is
 
 .. math:: H=\sum_iw_ip_i(1-p_i)\,x_ix_i^\top+\operatorname{diag}(\lambda).
 """
@@ -23,9 +23,9 @@ def logistic_curvature(eta: FloatArray, weight: FloatArray) -> FloatArray:
 
 
 def logistic_hessian(
-    design: FloatArray, eta: FloatArray, weight: FloatArray, strengths: FloatArray | float = 0.0
+    design: FloatArray, eta: FloatArray, weight: FloatArray, penalty: FloatArray | float = 0.0
 ) -> FloatArray:
     """Return H of a design (n, p) at the log-odds of its rows."""
     hessian = (design * logistic_curvature(eta, weight)[:, None]).T @ design
-    np.einsum("ii->i", hessian)[:] += strengths
+    np.einsum("ii->i", hessian)[:] += penalty
     return np.asarray(hessian)

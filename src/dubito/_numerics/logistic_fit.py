@@ -210,5 +210,5 @@ def choose_ridge(
         loss = loss_of(ridge, fit)
         if best is None or loss < least:
             best, least = (ridge, fit), loss
-    assert best is not None  # noqa: S101 - there are strengths to choose from
+    assert best is not None  # noqa: S101 - there are values to choose from
     return best

@@ -24,6 +24,7 @@ from dubito._numerics.vector_math_compiled import (
     SIMD_FLAGS,
     exp_buffers,
     exp_in_place,
+    logistic_density,
     softplus_terms,
 )
 
@@ -172,8 +173,7 @@ def _panel(
             tilt = (b - b_last) / (zeta - zeta_last)
         zeta_last, b_last = zeta, b
         contour = math.exp(min(-excess, 0.0))
-        small = math.exp(-abs(eta))
-        density = contour * small / (1.0 + small) ** 2
+        density = contour * logistic_density(eta)
         kronrod += KRONROD_WEIGHTS[i] * density
         gauss += GAUSS_WEIGHTS[i] * density
     width = abs(half)

@@ -1,9 +1,11 @@
-"""exp, 1 - exp, log(1 + x), softplus and dot products, written so that loops are vectorised.
+"""exp, log(1 + x), sigmoid, softplus and dot products, written so that loops are vectorised.
 
 Where `noqa: FURB136` stands, `min` or `max` would keep a loop from being vectorised.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
@@ -108,6 +110,26 @@ def softplus_terms(eta, small):  # type: ignore[no-untyped-def]
     larger = 1.0 / (1.0 + small)
     value = (eta if eta > 0.0 else 0.0) + log_one_plus(small)  # noqa: FURB136 - for vector lanes
     return value, larger if eta >= 0.0 else small * larger, small * larger * larger
+
+
+@compiled()
+def softplus(eta):  # type: ignore[no-untyped-def]
+    """Return log(1 + exp(eta)): the negative log-probability of log-odds -eta."""
+    return softplus_terms(eta, math.exp(-abs(eta)))[0]
+
+
+@compiled()
+def sigmoid(eta):  # type: ignore[no-untyped-def]
+    """Return 1 / (1 + exp(-eta)) without overflow."""
+    small = math.exp(-abs(eta))
+    return (1.0 if eta >= 0.0 else small) / (1.0 + small)
+
+
+@compiled()
+def logistic_density(eta):  # type: ignore[no-untyped-def]
+    """Return σ'(eta), the derivative of the sigmoid."""
+    small = math.exp(-abs(eta))
+    return small / (1.0 + small) ** 2
 
 
 @compiled(fastmath=SIMD_FLAGS)

@@ -31,7 +31,7 @@ from dubito.calibration._kernels.joint_logistic_level import (
     level_bounds,
     quadratic_level_likelihoods,
 )
-from dubito.calibration._penalised_fit import strengths_by_marginal_likelihood
+from dubito.calibration._kernels.marginal_likelihood import ridge_by_marginal_likelihood
 from dubito.calibration.errors import CalibrationInputError
 
 if TYPE_CHECKING:
@@ -239,7 +239,7 @@ def _ridge_by_marginal_likelihood(
         coef = fit_logistic(design, target, weight, ridge, np.zeros(len(ridge))).coef
         return coef, logistic_hessian(design, design @ coef, weight, ridge), all_free
 
-    return float(strengths_by_marginal_likelihood(fit_at, np.diag(slopes.astype(float))[None])[0])
+    return float(ridge_by_marginal_likelihood(fit_at, np.diag(slopes.astype(float))[None])[0])
 
 
 def design_of(

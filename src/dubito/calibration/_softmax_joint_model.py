@@ -37,7 +37,8 @@ from dubito.calibration._kernels.joint_softmax_level import (
     softmax_level_likelihoods,
     stepped_bounds,
 )
-from dubito.calibration._penalised_fit import WEAKEST, strengths_by_marginal_likelihood
+from dubito.calibration._kernels.marginal_likelihood import ridge_by_marginal_likelihood
+from dubito.calibration._kernels.penalised_fit import SMALLEST_RIDGE
 from dubito.calibration.errors import CalibrationInputError
 
 if TYPE_CHECKING:
@@ -179,13 +180,13 @@ def _forms(n_classifiers: int, n_classes: int, *, bias: bool) -> FloatArray:
 def _ridge_by_marginal_likelihood(
     rows: FloatArray, target: FloatArray, weight: FloatArray, bounded: BoolArray, forms: FloatArray
 ) -> FloatArray:
-    """Return the strengths of the ridges that maximise the marginal likelihood."""
+    """Return the ridge of each group that maximises the marginal likelihood."""
 
     def fit_at(penalty: FloatArray) -> tuple[FloatArray, FloatArray, BoolArray]:
         fit = fit_softmax_model(rows, target, weight, penalty, bounded)
         return fit.coef, fit.hessian, ~(bounded & (fit.coef <= 0.0))
 
-    return strengths_by_marginal_likelihood(fit_at, forms)
+    return ridge_by_marginal_likelihood(fit_at, forms)
 
 
 def _without_ridge(
@@ -199,7 +200,7 @@ def _without_ridge(
     fit = fit_softmax_model(rows, target, weight, none, bounded)
     if fit.gradient_norm <= CERTIFIED:
         return fit, none
-    weakest = np.where(bounded, WEAKEST, 0.0)
+    weakest = np.where(bounded, SMALLEST_RIDGE, 0.0)
     return _certified(fit_softmax_model(rows, target, weight, weakest, bounded)), weakest
 
 

@@ -164,7 +164,7 @@ class AutoCalibrator(TwoClassMassMixin, BaseCalibrator):
     1. *Robust temperature.* :math:`p=\mathrm{softmax}(\theta v)`, one slope for all classes, of
        scores whose gap to the best is limited, :math:`v_k=-d_k/(1+d_k/L)`. The limit L is chosen
        among six quantiles of the gaps, and none, by likelihood; it must gain four units.
-    2. *Matrix scaling* of its logarithm, shrunk to it with strengths by the marginal likelihood
+    2. *Matrix scaling* of its logarithm, shrunk to it with a ridge by the marginal likelihood
        (`MatrixCalibrator`; beyond 100 classes `VectorCalibrator`): offsets and slopes of classes,
        and the effect of a score on other classes.
     3. *Pooling.* The probability is the mean :math:`w_1p_\text{map}+w_2p_\text{isotonic}+w_3\pi`

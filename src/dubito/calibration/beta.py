@@ -14,8 +14,8 @@ from dubito._compat import Interval, StrOptions
 from dubito._numerics.logistic_fit import LogisticFit, fit_logistic, leave_one_out_loss
 from dubito._numerics.targets import event_targets
 from dubito.belief.bounds import including
+from dubito.calibration._kernels.delta_method import LinearMapWithErrors, linear_map_with_errors
 from dubito.calibration.base import UncachedStateMixin
-from dubito.calibration.delta_method import LinearMapWithErrors, linear_map_with_errors
 from dubito.calibration.diagnostics import misfit_fraction
 from dubito.calibration.errors import warn_unless_converged
 from dubito.calibration.evidential_logistic import EventRows, rows_to_store
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 #: Larger log-odds are clipped: they carry no more information and would dominate the fit.
 _LARGEST_LOG_ODDS = 1e5
 
-#: Penalty strengths of a, b and c for bounds: prior standard deviation 1 for a and b in their unit.
+#: Ridge of a, b and c for bounds: prior standard deviation 1 for a and b in their unit.
 _BOUNDS_PENALTY = np.array([1.0, 1.0, 0.0])
 
 #: Logits whose standard deviation is smaller count as constant: the difference is rounding.

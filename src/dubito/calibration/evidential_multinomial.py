@@ -62,11 +62,12 @@ def slope_level_bounds(
 
 def _has_mass(self: Any) -> bool:
     n_classes = count_classes(self)
-    if n_classes == 2 or (self.coupling == "inverse_cdf" and n_classes <= _MASS_LIMIT):
+    coupling = getattr(self, "_fitted_coupling", self.coupling)
+    if n_classes == 2 or (coupling == "inverse_cdf" and n_classes <= _MASS_LIMIT):
         return True
     raise AttributeError(
         f'full masses of {n_classes} classes need coupling="inverse_cdf" and at most '
-        f"{_MASS_LIMIT} classes; this is coupling={self.coupling!r}."
+        f"{_MASS_LIMIT} classes; this is coupling={coupling!r}."
     )
 
 
@@ -230,6 +231,7 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
         fits = (self._fitted, *self._level_likelihoods)
         warn_unless_converged(self, max(fit.gradient_norm for fit in fits))
         self.n_iter_ = self._fitted.n_iter
+        self._fitted_coupling, self._fitted_n_points = self.coupling, self.n_points
         self.quadrature_ = quadrature_points(
             self._fitted, self.n_points, refine=_REFINE[self.coupling]
         )
@@ -308,7 +310,7 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
         table = self._read(scores)
         chunks = row_chunks(len(table), 2 ** len(frame), 2**20)
         parts = [self._shifted(table[rows]) for rows in chunks]
-        points = quadrature_points(self._fitted, self.n_points, refine=_MASS_REFINE)
+        points = quadrature_points(self._fitted, self._fitted_n_points, refine=_MASS_REFINE)
         mass = np.concatenate([slope_couplings.inverse_cdf_mass(part, points) for part in parts])
         return MassBatch(frame, frame.subsets(), mass)
 
@@ -322,7 +324,9 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
         return log_softmax(self.slope_ * self._shifted(table))
 
     def _bounds(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return slope_belief(self._shifted(table), self.quadrature_, self.slope_, self.coupling)
+        return slope_belief(
+            self._shifted(table), self.quadrature_, self.slope_, self._fitted_coupling
+        )
 
     def _level_bounds(self, table: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
         return slope_level_bounds(self._shifted(table), self._level_likelihoods, self.slope_, level)

@@ -54,10 +54,11 @@ _METHODS: dict[str, tuple[Callable[..., None], Callable[..., Any]]] = {
 
 def _has_mass(fusion: EvidentialFusion) -> bool:
     """Return whether the method and rule give masses."""
-    if fusion.method == "joint":
+    method, rule = getattr(fusion, "_fitted_method_and_rule", (fusion.method, fusion.rule))
+    if method == "joint":
         return has_two_classes(fusion)
     combination = getattr(fusion, "_combination", None)
-    return fusion.rule in MASS_RULES or isinstance(combination, TotalsCombination)
+    return rule in MASS_RULES or isinstance(combination, TotalsCombination)
 
 
 class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseComposition):
@@ -254,6 +255,7 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         self.classes_ = all_classes(labels, members)
         self.columns_ = [member.columns for member in members]
         self.members_, self._combination = fit_by(self, members, X, labels, weight)
+        self._fitted_method_and_rule = self.method, self.rule
         return self
 
     @property

@@ -1,19 +1,18 @@
-r"""Calibrators that shrink softmax maps to temperature scaling, with strengths from the data.
+r"""Calibrators that shrink softmax maps to temperature scaling by a ridge, chosen on the rows.
 
 A map is :math:`z=\hat\theta u+Fx`, linear in its parameters x, all of them in log-odds; x = 0 is
 the fitted temperature map. The fit minimises
 
 .. math:: \sum_i w_i\,\ell_i(x)+\tfrac12\sum_g\lambda_g\lVert x_g\rVert^2
 
-over groups g of parameters (slopes, biases, entries off the diagonal), with strengths
-:math:`\lambda_g` as given or by the marginal likelihood (`dubito.calibration._penalised_fit`).
+over groups g of parameters (slopes, biases, entries off the diagonal), with the ridge
+:math:`\lambda_g` as given or by the marginal likelihood (`_kernels/marginal_likelihood.py`).
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from copy import copy
-from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -22,10 +21,16 @@ import numpy as np
 from dubito._compat import Interval, StrOptions
 from dubito._numerics.row_subsets import subsample_rows
 from dubito._numerics.softmax import log_softmax, softmax_in_place
-from dubito._numerics.targets import LIGHT, mixed_targets, pseudo_fraction
+from dubito._numerics.targets import LIGHT, pseudo_fraction
 from dubito.belief.bounds import including
+from dubito.calibration._kernels.light_labels import LightLabels
+from dubito.calibration._kernels.penalised_fit import (
+    PenalisedModel,
+    fit_map,
+    map_for_belief,
+    map_for_levels,
+)
 from dubito.calibration._kernels.temperature_scaling import Slope, fit_slope
-from dubito.calibration._penalised_fit import BIASES, WEAKEST, PenalisedModel, fit_map, solve_map
 from dubito.calibration.base import BaseCalibrator, TwoClassMassMixin
 from dubito.calibration.diagnostics import events_of, frequent_classes, misfit_of
 from dubito.calibration.errors import warn_unless_converged
@@ -35,17 +40,12 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from dubito._typing import FloatArray, IntArray
-    from dubito.calibration.delta_method import SoftmaxMapWithErrors
 
 
 #: Most rows on which the form of a map is checked, to limit the time.
 _FORM_ROWS = 4000
 #: Fewest rows per parameter for that check.
 _ROWS_PER_PARAMETER = 5
-
-#: Largest squared distance from the minimum, in standard errors, at which one Newton step replaces
-#: a fit.
-_NEAR = 1e-3
 
 
 class ShrunkenCalibrator(TwoClassMassMixin, BaseCalibrator):
@@ -71,8 +71,8 @@ class ShrunkenCalibrator(TwoClassMassMixin, BaseCalibrator):
 
     def _fit(self, table: FloatArray, y: IntArray, weight: FloatArray) -> None:
         model, x = self._estimate(table, y, weight, self.ridge)
-        self._belief_map = map_for_belief(model, x, self.ridge_)
-        self._level_map = refitted_map_for_levels(model, x, self.ridge_)
+        self._map_for_belief = map_for_belief(model, x, self.ridge_)
+        self._map_for_levels = map_for_levels(model, x, self.ridge_)
 
     def held_out_proba(
         self, table: FloatArray, y: IntArray, weight: FloatArray, held_out: FloatArray
@@ -95,12 +95,11 @@ class ShrunkenCalibrator(TwoClassMassMixin, BaseCalibrator):
         if not isinstance(ridge, str):
             pseudo = min(float(np.max(ridge)), LIGHT)
         slope = fit_slope(u, y, weight, pseudo)
-        labels = SmoothedLabels(y, weight, pseudo_fraction(weight.sum(), pseudo))
+        labels = LightLabels(y, weight, pseudo_fraction(weight.sum(), pseudo))
         scale = float(np.sqrt(np.average(_mean_square(u), weights=weight))) or 1.0
         model = self._model(u, labels, slope, scale)
-        fit, strengths = fit_map(model, ridge)
+        fit, self.ridge_ = fit_map(model, ridge)
         self.base_slope_ = float(slope.theta / unit)
-        self.ridge_ = strengths
         self.gradient_norm_ = fit.gradient_norm / model.total
         warn_unless_converged(self, max(self.gradient_norm_, slope.gradient_norm))
         self.n_iter_ = fit.n_iter
@@ -111,7 +110,7 @@ class ShrunkenCalibrator(TwoClassMassMixin, BaseCalibrator):
     def _misfit(self, table: FloatArray, y: IntArray, weight: FloatArray) -> float:
         """Return the fraction of rows, or of a sample, that contradict the form of the map.
 
-        The map of bounds at a level is checked: the map with strengths by the marginal likelihood
+        The map of bounds at a level is checked: the one with the ridge by the marginal likelihood
         is biased where rows are few. 0 with few rows per parameter, where the map fits each row.
         """
         if weight.sum() < _ROWS_PER_PARAMETER * self._n_parameters:
@@ -119,13 +118,15 @@ class ShrunkenCalibrator(TwoClassMassMixin, BaseCalibrator):
         rows = subsample_rows(len(table), _FORM_ROWS)
         u, y, weight = self._scores_in_unit(table[rows]), y[rows], weight[rows]
         classes = frequent_classes(y, weight, len(self.classes_))
-        return misfit_of(*events_of(self._level_map.proba(u), y, classes), weight)
+        return misfit_of(*events_of(self._map_for_levels.proba(u), y, classes), weight)
 
     def _bounds(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return including(self._proba(table), self._belief_map.bounds(self._scores_in_unit(table)))
+        return including(
+            self._proba(table), self._map_for_belief.bounds(self._scores_in_unit(table))
+        )
 
     def _level_bounds(self, table: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-        bounds = self._level_map.level_bounds(self._scores_in_unit(table), level)
+        bounds = self._map_for_levels.level_bounds(self._scores_in_unit(table), level)
         return including(self._proba(table), bounds)
 
     def _input_for(self, kind: str) -> str:
@@ -152,7 +153,7 @@ class ShrunkenCalibrator(TwoClassMassMixin, BaseCalibrator):
 
     @abstractmethod
     def _model(
-        self, u: FloatArray, labels: SmoothedLabels, slope: Slope, scale: float
+        self, u: FloatArray, labels: LightLabels, slope: Slope, scale: float
     ) -> PenalisedModel:
         """Return the likelihood of the map around the temperature map."""
 
@@ -161,56 +162,5 @@ class ShrunkenCalibrator(TwoClassMassMixin, BaseCalibrator):
         """Set the fitted parameters in the units of the scores."""
 
 
-@dataclass(frozen=True)
-class SmoothedLabels:
-    """Labels with sample weights, of which a fraction is spread evenly over the classes.
-
-    The target of a row is its label, but for `pseudo_fraction`, spread evenly over the classes.
-    """
-
-    y: IntArray
-    weight: FloatArray
-    pseudo_fraction: float
-
-    def take(self, rows: IntArray) -> SmoothedLabels:
-        """Return some of the rows."""
-        return SmoothedLabels(self.y[rows], self.weight[rows], self.pseudo_fraction)
-
-    def target_sums(self, n_classes: int) -> FloatArray:
-        """Return the sum over rows of the targets of each class, (K,)."""
-        counts = np.bincount(self.y, self.weight, n_classes)
-        return mixed_targets(counts, self.weight.sum(), self.pseudo_fraction, n_classes)
-
-
 def _mean_square(u: FloatArray) -> FloatArray:
     return np.einsum("ij,ij->i", u, u) / u.shape[1]
-
-
-def map_for_belief(
-    model: PenalisedModel, x: FloatArray, strengths: FloatArray
-) -> SoftmaxMapWithErrors:
-    """Return the fitted map with standard errors, for belief and plausibility.
-
-    Those errors are of strengths of slopes and biases limited to 1 (`delta_method` says why).
-    """
-    weaker = strengths.copy()
-    weaker[: BIASES + 1] = np.clip(strengths[: BIASES + 1], WEAKEST, 1.0)
-    return model.map_with_errors(x, weaker)
-
-
-def refitted_map_for_levels(
-    model: PenalisedModel, x: FloatArray, strengths: FloatArray
-) -> SoftmaxMapWithErrors:
-    """Return the map refitted with weaker strengths, with standard errors, for bounds at a level.
-
-    Without a full Hessian (many classes) the map is not refitted.
-    """
-    weaker = np.clip(strengths, WEAKEST, model.level_strengths())
-    if model.has_full_hessian:
-        # x is the minimum for `strengths`: with the weaker ones the gradient there is minus
-        # `difference`, the difference of the two penalties' gradients.
-        difference = (strengths - weaker)[model.groups] * x
-        step = model.hessian_solver(x, weaker[model.groups]).solve(difference)
-        near = difference @ step <= _NEAR
-        x = x + step if near else solve_map(model, weaker, x).x
-    return model.map_with_errors(x, weaker)

@@ -6,49 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dubito._numerics.row_subsets import subsample_rows
-from dubito._numerics.targets import mixed_targets
-from dubito.calibration._kernels.hessian_solvers import HessianSolver, dense_solver
-from dubito.calibration._kernels.softmax_covariance import DenseDiagonal
-from dubito.calibration._kernels.vector_scaling import (
-    block_solver,
-    diagonal_hessian,
-    diagonal_value_and_blocks,
-    likely_scores,
-    likely_value_and_blocks,
-)
-from dubito.calibration._penalised_fit import (
-    BIASES,
-    SLOPES,
-    PenalisedModel,
-    class_covariance,
-    covariance_given_mean_slope,
-    maximise_marginal_likelihood,
-    solve_map,
-)
+from dubito.calibration._kernels.vector_likelihood import VectorLikelihood
 from dubito.calibration.affine import AffineMixin
-from dubito.calibration.delta_method import (
-    SoftmaxMapWithErrors,
-    shared_slope,
-    slope_strength,
-)
-from dubito.calibration.shrunken import ShrunkenCalibrator, SmoothedLabels
+from dubito.calibration.shrunken import ShrunkenCalibrator
 
 if TYPE_CHECKING:
     from dubito._typing import FloatArray
+    from dubito.calibration._kernels.light_labels import LightLabels
+    from dubito.calibration._kernels.penalised_fit import PenalisedModel
     from dubito.calibration._kernels.temperature_scaling import Slope
-    from dubito.calibration._kernels.vector_scaling import Blocks, Likely
-
-#: Classes up to which the full Hessian is computed.
-_DENSE_CLASSES = 200
-#: Most multiplications for a Hessian; where all rows need more, it is that of a sample.
-_HESSIAN_COST = 4e9
-#: Scores in the sample of rows on which strengths for many classes are chosen.
-_SAMPLE_SCORES = 4e6
-#: Most scores with which the start is computed from all classes; of more, from likely ones.
-_ALL_SCORES = 1e6
-#: Probability by the temperature map below which a class is unlikely.
-_UNLIKELY = 1e-5
 
 
 class VectorCalibrator(AffineMixin, ShrunkenCalibrator):
@@ -118,14 +84,14 @@ class VectorCalibrator(AffineMixin, ShrunkenCalibrator):
     Hessian is taken class by class, along with the gradient in one pass over the scores, and
     limited-memory BFGS corrects it where classes depend on each other; it ends at 1e-8, an error of
     the parameters much smaller than their standard errors. At 50,000 rows of 1,000 classes
-    strengths and fit take about fifteen passes.
+    ridge and fit take about fifteen passes.
 
     **Bounds** are of the log-odds of a class against the rest, with standard errors by the delta
-    method from the Hessian. The strengths by the marginal likelihood are too strong for bounds:
-    those of slopes and biases are limited to 1, a prior standard deviation of 1 in log-odds, and
+    method from the Hessian. The ridge by the marginal likelihood is too large for bounds:
+    that of slopes and biases is limited to 1, a prior standard deviation of 1 in log-odds, and
     the slope θ is treated as unknown, with standard errors down and up from the likelihood itself.
     Belief and plausibility are integrals of that contour. ``level=0.9`` lets slopes deviate by up
-    to 2 in log-odds and gives the interval around the map fitted with those strengths, widened to
+    to 2 in log-odds and gives the interval around the map fitted with this ridge, widened to
     contain the probability. In simulations (2 to 10 classes, 30 to 1,000 rows, truths off the
     temperature map; ``experiments/validity``) it contained the true probability in 0.87 or more of
     the rows and classes. Stored for it is the covariance, up to 200 classes in full; beyond, class
@@ -146,7 +112,7 @@ class VectorCalibrator(AffineMixin, ShrunkenCalibrator):
     """
 
     def _model(
-        self, u: FloatArray, labels: SmoothedLabels, slope: Slope, scale: float
+        self, u: FloatArray, labels: LightLabels, slope: Slope, scale: float
     ) -> PenalisedModel:
         return VectorLikelihood(np.ascontiguousarray(u), labels, slope.theta, scale)
 
@@ -160,145 +126,3 @@ class VectorCalibrator(AffineMixin, ShrunkenCalibrator):
 
     def _layer(self) -> tuple[FloatArray, FloatArray]:
         return np.diag(self.slope_), self.bias_.copy()
-
-
-class VectorLikelihood:
-    """The likelihood of vector scaling: parameters are K slopes, then K biases.
-
-    The formulas are in `_kernels/vector_scaling.py`.
-    """
-
-    def __init__(self, u: FloatArray, labels: SmoothedLabels, theta: float, scale: float) -> None:
-        self._u, self._labels, self._theta, self._scale = u, labels, theta, scale
-        n, n_classes = u.shape
-        self.total = float(labels.weight.sum())
-        self.groups = np.repeat([SLOPES, BIASES], n_classes)
-        self._dense = n_classes <= _DENSE_CLASSES
-        affordable = _HESSIAN_COST / n_classes**2 if self._dense else _SAMPLE_SCORES / n_classes
-        self._affordable = max(int(affordable), 2 * n_classes)
-        # A Hessian of a sample costs more than a step; blocks are a by-product of the gradient.
-        self.refresh = 20 if self._dense and n > self._affordable else 1
-        self.tolerance = 1e-11 if self._dense and self.refresh == 1 else 1e-8
-        self.has_full_hessian = self._dense
-        self._target_sums = _target_sums(u, labels)
-        self._last: tuple[FloatArray, tuple[float, FloatArray, Blocks]] | None = None
-
-    def objective(self, x: FloatArray) -> tuple[float, FloatArray]:
-        """Return the negative log-likelihood and its gradient."""
-        return self._derivatives(x)[:2]
-
-    def hessian_solver(self, x: FloatArray, penalty: FloatArray) -> HessianSolver:
-        """Return the solver of the Hessian; with many classes of its block for each class alone."""
-        if not self._dense:
-            return block_solver(self._derivatives(x)[2], self._scale, penalty)
-        return dense_solver(self._hessian(x), penalty)
-
-    def level_strengths(self) -> FloatArray:
-        """Return the strength of slopes and of biases that bounds at a level do not exceed."""
-        return np.array([slope_strength(self._theta * self._scale), 1.0])
-
-    def map_with_errors(self, x: FloatArray, strengths: FloatArray) -> SoftmaxMapWithErrors:
-        """Return the map with standard errors; many classes share only the mean slope in them."""
-        slope, bias = self._parameters(x)
-        n_classes = len(slope)
-        if not self._dense:
-            blocks, direction = class_covariance(self._derivatives(x)[2], self._scale, strengths)
-            shared = shared_slope(direction, (n_classes, 2))
-            return SoftmaxMapWithErrors(slope, bias, self._scale, blocks, shared)
-        covariance, direction, deviance = covariance_given_mean_slope(
-            self, self._hessian(x), x, strengths
-        )
-        shared = shared_slope(direction.reshape(2, n_classes).T, (n_classes, 2), deviance)
-        full = DenseDiagonal.from_covariance(covariance, n_classes)
-        return SoftmaxMapWithErrors(slope, bias, self._scale, full, shared)
-
-    def _hessian(self, x: FloatArray) -> FloatArray:
-        """Return the Hessian of all rows, or where they are many an estimate from a sample."""
-        slope, bias = self._parameters(x)
-        rows = subsample_rows(len(self._u), self._affordable)
-        weight = self._labels.weight[rows]
-        weight = weight * (self.total / weight.sum())
-        hessian = diagonal_hessian(self._u[rows], weight, slope, bias)
-        n_classes = len(slope)
-        hessian[:n_classes] /= self._scale
-        hessian[:, :n_classes] /= self._scale
-        return hessian
-
-    def choose_strengths(self) -> tuple[FloatArray, FloatArray]:
-        """Return the strengths with the greatest marginal likelihood, and the parameters there."""
-        sample = self._sample()
-        strengths, x = maximise_marginal_likelihood(sample)
-        if self._dense or sample is self:
-            return strengths, x
-        # With few rows per class the marginal likelihood is flat: the sample only gives a start.
-        return maximise_marginal_likelihood(self, strengths, x, rounds=8, tolerance=1e-3)
-
-    def start_for(self, strengths: FloatArray) -> FloatArray:
-        """Return the temperature map, or for many rows the fit to a sample of them."""
-        start = np.zeros(len(self.groups))
-        sample = self._sample()
-        return start if sample is self else solve_map(sample, strengths, start, tolerance=1e-4).x
-
-    def _sample(self) -> VectorLikelihood:
-        """Return the likelihood on fewer rows, or on their likely classes; itself if small."""
-        if len(self._u) > self._affordable:
-            rows = subsample_rows(len(self._u), self._affordable)
-            part = VectorLikelihood(
-                self._u[rows], self._labels.take(rows), self._theta, self._scale
-            )
-            return part if self._dense else part._sample()
-        if self._dense or self._u.size <= _ALL_SCORES:
-            return self
-        likely = likely_scores(self._u, self._labels.y, self._theta, _UNLIKELY)
-        if likely is None:
-            return self
-        return LikelyClassesLikelihood(self._u, self._labels, self._theta, self._scale, likely)
-
-    def _sums(
-        self, slope: FloatArray, bias: FloatArray
-    ) -> tuple[float, FloatArray, FloatArray, Blocks]:
-        """Return the log normaliser summed over rows, its two gradients, and its Hessian blocks."""
-        return diagonal_value_and_blocks(self._u, self._labels.weight, slope, bias)
-
-    def _derivatives(self, x: FloatArray) -> tuple[float, FloatArray, Blocks]:
-        """Return the objective, its gradient and the blocks of the Hessian.
-
-        The last result is cached: the solver needs the Hessian at the point it has just evaluated,
-        and a fit at other strengths starts where the last one ended.
-        """
-        if self._last is None or not np.array_equal(self._last[0], x):
-            slope, bias = self._parameters(x)
-            value, by_slope, by_bias, blocks = self._sums(slope, bias)
-            target_slope, target_bias = self._target_sums
-            value -= float(slope @ target_slope + bias @ target_bias)
-            gradient = [(by_slope - target_slope) / self._scale, by_bias - target_bias]
-            self._last = x.copy(), (value, np.concatenate(gradient), blocks)
-        return self._last[1]
-
-    def _parameters(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        n_classes = self._u.shape[1]
-        return self._theta + x[:n_classes] / self._scale, x[n_classes:]
-
-
-class LikelyClassesLikelihood(VectorLikelihood):
-    """That likelihood with the logits of unlikely classes fixed to those of the temperature map."""
-
-    def __init__(
-        self, u: FloatArray, labels: SmoothedLabels, theta: float, scale: float, likely: Likely
-    ) -> None:
-        super().__init__(u, labels, theta, scale)
-        self._likely = likely
-
-    def _sums(
-        self, slope: FloatArray, bias: FloatArray
-    ) -> tuple[float, FloatArray, FloatArray, Blocks]:
-        return likely_value_and_blocks(self._likely, self._labels.weight, slope, bias)
-
-
-def _target_sums(u: FloatArray, labels: SmoothedLabels) -> tuple[FloatArray, FloatArray]:
-    """Return the sums over rows of targets times scores, (K,), and of targets, (K,)."""
-    n_classes = u.shape[1]
-    weight, y = labels.weight, labels.y
-    own = np.bincount(y, weight * u[np.arange(len(u)), y], n_classes)
-    by_slope = mixed_targets(own, weight @ u, labels.pseudo_fraction, n_classes)
-    return by_slope, labels.target_sums(n_classes)

@@ -54,8 +54,6 @@ class ConformalPredictionMixin(EstimatorPredictionMixin):
     reader_: ScoreReader
     calibration_weights_: ClassWeights
     seed_: int
-    class_conditional: bool
-    randomized: bool
     max_refits: int
     n_jobs: int | None
 
@@ -64,7 +62,7 @@ class ConformalPredictionMixin(EstimatorPredictionMixin):
     ) -> Iterator[FloatArray | None]:
         """Yield u of `cumulative` for parts of the rows of these sizes; None if not randomized."""
         rng = np.random.default_rng([self.seed_, int(new)])
-        return (rng.random(size) if self.randomized else None for size in sizes)
+        return (rng.random(size) if self.reader_.randomized else None for size in sizes)
 
     def predict_contour(self, X: Any) -> FloatArray:
         """Return the p-value of each class, before raising.
@@ -161,12 +159,7 @@ class ConformalPredictionMixin(EstimatorPredictionMixin):
             )
         wanted = check_coverage(coverage)
         check_is_fitted(self)
-        warn_small(
-            self.calibration_weights_,
-            self.classes_,
-            wanted,
-            class_conditional=self.class_conditional,
-        )
+        warn_small(self.calibration_weights_, self.classes_, wanted)
         return np.concatenate(
             [confidence_sets(c, wanted, allow_empty=allow_empty) for c in self._contours(X)]
         )

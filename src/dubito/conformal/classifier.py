@@ -250,7 +250,7 @@ class ConformalClassifier(
         if frozen:
             check_is_fitted(self.estimator.estimator)
         source = choose_source(self.estimator, score, self.response_method)
-        self.reader_ = ScoreReader(score, source)
+        self.reader_ = ScoreReader(score, source, bool(self.randomized))
         self.seed_ = int(check_random_state(self.random_state).randint(2**31 - 1))
         rows = training_rows(self.estimator, X, labels, weight)
         positive_rows = np.arange(len(labels)) if weight is None else np.flatnonzero(weight > 0)

@@ -85,15 +85,14 @@ class NeighbourDistances(BaseEstimator):
             drawn = np.random.default_rng(self.random_state).choice(n, self.max_rows, replace=False)
             rows = rows[np.sort(drawn)]
         self.rows_ = self._scaled(rows)
+        self.n_neighbors_ = min(self.n_neighbors, self.rows_.shape[0])
         return self
 
     def score_samples(self, X: Any) -> FloatArray:
         """Return minus the mean distance of each row to its nearest training rows."""
         check_is_fitted(self)
         rows = self._read(X, reset=False)
-        search = NearestNeighbors(
-            n_neighbors=min(self.n_neighbors, self.rows_.shape[0]), algorithm="brute"
-        ).fit(self.rows_)
+        search = NearestNeighbors(n_neighbors=self.n_neighbors_, algorithm="brute").fit(self.rows_)
         chunks = row_chunks(rows.shape[0], 1, self._chunk_rows())
         distances = [self._mean_distances(search, self._scaled(rows[part])) for part in chunks]
         return -np.concatenate([np.empty(0), *distances])
@@ -107,7 +106,7 @@ class NeighbourDistances(BaseEstimator):
     def _chunk_rows(self) -> int:
         """Return the number of rows in a chunk, limited by the memory of their distances."""
         n, columns = self.rows_.shape
-        elements = n if sparse.issparse(self.rows_) else self.n_neighbors * columns
+        elements = n if sparse.issparse(self.rows_) else self.n_neighbors_ * columns
         return int(max(1, min(_CHUNK_NUMBERS // max(elements, 1), 8192)))
 
     def _read(self, X: Any, *, reset: bool) -> Any:

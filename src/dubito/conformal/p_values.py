@@ -60,14 +60,13 @@ def p_values(beyond: FloatArray, total: FloatArray | float, new: FloatArray | fl
 class ClassWeights(NamedTuple):
     """Total weight and number of the calibration rows of each class, and the weight of a new row.
 
-    All are arrays (K,).
-
-    Unless class-conditional, the entries of all classes are equal: those of all rows together.
+    Arrays (K,). Unless class-conditional, all entries are equal: those of all rows together.
     """
 
     total: FloatArray  # sum over the calibration rows
     new_row: FloatArray  # weight of a new row: the largest of the calibration rows, or 1
     rows: IntArray  # number of calibration rows
+    class_conditional: bool
 
     def smallest(self) -> FloatArray:
         """Return the smallest possible p-value of each class."""
@@ -114,7 +113,8 @@ def class_weights(
         np.add.at(count, columns, 1.0)
     if not class_conditional:
         total[:], new_row[:], count[:] = total.sum(), new_row.max(), count.sum()
-    return ClassWeights(total, np.where(new_row > 0, new_row, 1.0), count.astype(np.intp))
+    new_row = np.where(new_row > 0, new_row, 1.0)
+    return ClassWeights(total, new_row, count.astype(np.intp), class_conditional)
 
 
 def fold_p_values(
@@ -143,24 +143,18 @@ def check_coverage(coverage: Any) -> float:
     return DEFAULT_COVERAGE if coverage is None else check_fraction(coverage, "coverage")
 
 
-def warn_small(
-    weights: ClassWeights,
-    classes: npt.NDArray[Any],
-    coverage: float,
-    *,
-    class_conditional: bool,
-) -> None:
+def warn_small(weights: ClassWeights, classes: npt.NDArray[Any], coverage: float) -> None:
     """Warn of classes that are in every set because they have too few calibration rows."""
     short = np.flatnonzero(weights.smallest() > 1 - coverage + 1e-12)
     if len(short) == 0:
         return
-    if class_conditional:
+    if weights.class_conditional:
         names = name_some(short.tolist(), show=lambda k: f"{classes[k]} ({weights.rows[k]})")
         available = f"these classes have too few, and are in every set: {names}"
     else:
         available = f"there are {weights.rows[0]}, so every set contains all classes"
     needed = int(np.ceil(1 / (1 - coverage) - 1 - 1e-9))
-    rows = f"rows{' of each class' * class_conditional} of equal weight"
+    rows = f"rows{' of each class' * weights.class_conditional} of equal weight"
     warnings.warn(
         f"coverage={coverage:.15g} needs {needed} or more {rows} to calibrate on; {available}. Use "
         "more rows or less coverage.",

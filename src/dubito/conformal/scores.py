@@ -51,10 +51,14 @@ def cumulative(proba: FloatArray, uniform: FloatArray | None = None) -> FloatArr
 
 
 class ScoreReader(NamedTuple):
-    """A nonconformity score, and the source of a model's output that it is computed from."""
+    """A nonconformity score, and the source of a model's output that it is computed from.
+
+    ``randomized``: whether u of `cumulative` is drawn at random.
+    """
 
     score: str
     source: str
+    randomized: bool
 
     def scores(
         self, model: Any, X: Any, classes: npt.NDArray[Any], uniform: FloatArray | None

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dubito._validation import as_float_array, check_choice
-from dubito.decision.risk import Belief, as_belief, pignistic_risk, risk_bounds
+import numpy as np
+
+from dubito._validation import TIE, as_float_array, check_choice
+from dubito.decision.choice import maximax, maximin, pignistic_choice
+from dubito.decision.risk import Belief, as_belief, class_bounds, pignistic_risk, risk_bounds
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
 
-    from dubito._typing import BoolArray
+    from dubito._typing import BoolArray, FloatArray, IntArray
 
-STRATEGIES = ("optimistic", "pessimistic", "pignistic", "probabilistic")
+#: Strategy -> rule that chooses the act, given a belief and perhaps a loss.
+CHOICES: dict[str, Callable[..., IntArray]] = {
+    "optimistic": maximax,
+    "pessimistic": maximin,
+    "pignistic": pignistic_choice,
+    "probabilistic": pignistic_choice,
+}
+STRATEGIES = tuple(CHOICES)
 
 
 def reject(
@@ -70,7 +82,22 @@ def reject(
     if loss is None and reject_cost < 0:
         raise ValueError(f"cost must not be negative with 0/1 loss. Got {cost!r} instead.")
     check_choice(strategy, "strategy", STRATEGIES)
-    by_probability = strategy in {"pignistic", "probabilistic"}
+    if loss is None:
+        return reject_cost < 1 - confidence_of(checked, strategy) - TIE
+    by_probability = CHOICES[strategy] is pignistic_choice
     risks = pignistic_risk(checked, loss) if by_probability else risk_bounds(checked, loss)
     risk = risks.lower if strategy == "optimistic" else risks.upper
     return reject_cost < (risk - risks.tie).min(axis=1)
+
+
+def confidence_of(belief: Belief, strategy: str) -> FloatArray:
+    """Return the number that `reject` compares with 1 - cost where the loss is 0/1, (n,).
+
+    It is the largest pignistic probability, belief or plausibility of a row.
+    """
+    checked = as_belief(belief)
+    if CHOICES[strategy] is pignistic_choice:
+        return checked.pignistic().max(axis=1)
+    lower, upper = class_bounds(checked)
+    largest = (upper if strategy == "optimistic" else lower).max(axis=1)
+    return np.clip(largest, 0.0, 1.0)  # sums of masses may exceed 1 by rounding

@@ -53,6 +53,11 @@ def n_classes_of(belief: Bounds | MassBatch) -> int:
     return belief.lower.shape[1] if isinstance(belief, Bounds) else len(belief.frame)
 
 
+def class_bounds(belief: Bounds | MassBatch) -> Bounds:
+    """Return the belief and plausibility of each class, attained by some probability between."""
+    return belief.tightened() if isinstance(belief, Bounds) else belief.bounds()
+
+
 def as_loss(loss: npt.ArrayLike | None, n_classes: int) -> FloatArray:
     """Return the loss matrix (acts, K); without one, 0/1 loss for naming each class.
 
@@ -133,7 +138,7 @@ def risk_bounds(belief: Bounds | MassBatch, loss: npt.ArrayLike | None) -> Risks
     With 0/1 loss :math:`R_*(k)=1-pl(k)` and :math:`R^*(k)=1-\mathrm{Bel}(\{k\})`.
     """
     if loss is None:
-        bounds = belief.tightened() if isinstance(belief, Bounds) else belief.bounds()
+        bounds = class_bounds(belief)
         return Risks(1 - bounds.upper, 1 - bounds.lower, np.full(bounds.lower.shape, TIE))
     matrix = as_loss(loss, n_classes_of(belief))
     lower = lower_expectations(belief, matrix)

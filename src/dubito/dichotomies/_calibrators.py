@@ -40,6 +40,13 @@ class Calibrators(NamedTuple):
     external: BaseCalibrator | None
     both_auto: bool = False
 
+    @property
+    def give_bounds(self) -> bool:
+        """Whether the calibrated tree has lower and upper probabilities."""
+        if self.external is not None:
+            return True
+        return self.internal is not None and self.internal.evidential
+
 
 def is_auto(value: Any) -> bool:
     """Return whether a parameter is the word "auto"."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from dubito._typing import BoolArray, FloatArray, IntArray
     from dubito.decision.rules import SetRule
+    from dubito.dichotomies._training_rows import RowFormat
 
 #: Smaller probabilities are near underflow and have lost digits.
 _UNDERFLOW = 1e-300
@@ -47,7 +48,8 @@ class ManyClassesMixin(CautiousMixin):
     A subclass implements, for a chunk of checked rows, `_proba(X)` and `_log_proba(X)`, (n, K), and
     `_stacked_bounds(X, level)`, lower and upper probabilities (n, 2, K): those of the external
     calibrator, `vacuous_bounds` where no row could be held out to fit it, or products of the bounds
-    of nodes. `_require_bounds()` raises an AttributeError if the parameters define no bounds.
+    of nodes. `_require_bounds()` raises an AttributeError if the fitted model has no bounds, or,
+    before `fit`, if the parameters define none. `_row_format` is that of the rows of the fit.
     """
 
     if TYPE_CHECKING:
@@ -58,8 +60,7 @@ class ManyClassesMixin(CautiousMixin):
 
     classes_: npt.NDArray[Any]
     n_jobs: int | None
-    #: Type of the features in the fit, and whether they were sparse.
-    _row_format: tuple[np.dtype[Any], bool]
+    _row_format: RowFormat
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the most probable class of each row.
@@ -194,18 +195,19 @@ class ManyClassesMixin(CautiousMixin):
     def _over_rows(self, function: Callable[[Any], npt.NDArray[Any]], X: Any) -> npt.NDArray[Any]:
         """Return `function(X)` of checked rows, converted to dense or sparse as in the fit."""
         n_classes = len(self._fitted_classes())
-        dtype, was_sparse = self._row_format
+        dtype, was_sparse, ensure_all_finite = self._row_format
         rows = validate_data(
-            self, X, reset=False, accept_sparse="csr", dtype=dtype, **self._validation_options()
+            self,
+            X,
+            reset=False,
+            accept_sparse="csr",
+            dtype=dtype,
+            ensure_all_finite=ensure_all_finite,
         )
         if was_sparse and not sp.issparse(rows):
             rows = sp.csr_array(rows)
         function = partial(_as_fitted, function, was_sparse)
         return in_row_chunks(function, rows, n_classes, self.n_jobs)
-
-    def _validation_options(self) -> dict[str, Any]:
-        """Return further options of `validate_data`."""
-        return {}
 
 
 def _as_fitted(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,6 +22,14 @@ if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray, IntArray
 
 
+class RowFormat(NamedTuple):
+    """What the rows of a fit were, and so those of predictions must be or are converted to."""
+
+    dtype: np.dtype[Any]
+    sparse: bool
+    ensure_all_finite: bool | str  # as in scikit-learn's `validate_data`
+
+
 @dataclass(frozen=True)
 class ClassRows:
     """Rows and their class numbers, 0..K-1; a row of weight 0 is not used in the fit.
@@ -34,6 +42,7 @@ class ClassRows:
     weight: FloatArray
     classes: npt.NDArray[Any]
     weighted: bool
+    ensure_all_finite: bool | str
 
     def without(self, held_out: BoolArray) -> ClassRows:
         """Return the rows with weight 0 for those held out."""
@@ -44,13 +53,13 @@ class ClassRows:
         return replace(self, weight=weight)
 
     @property
-    def row_format(self) -> tuple[np.dtype[Any], bool]:
-        """Type of the features, and whether they are sparse."""
-        return self.X.dtype, sp.issparse(self.X)
+    def row_format(self) -> RowFormat:
+        """What the rows are."""
+        return RowFormat(self.X.dtype, sp.issparse(self.X), self.ensure_all_finite)
 
 
 def read_class_rows(
-    owner: Any, X: Any, y: Any, sample_weight: Any, *, dtype: Any, ensure_all_finite: Any
+    owner: Any, X: Any, y: Any, sample_weight: Any, *, dtype: Any, ensure_all_finite: bool | str
 ) -> ClassRows:
     """Return the checked rows of a fit, and set the feature attributes of the estimator `owner`."""
     X, y = validate_data(
@@ -79,7 +88,8 @@ def read_class_rows(
             "class needs a row that counts. Drop the rows of the class, or give one a weight."
         )
     counted = weight[weight > 0]
-    return ClassRows(X, codes, weight, classes, bool((counted != counted[0]).any()))
+    weighted = bool((counted != counted[0]).any())
+    return ClassRows(X, codes, weight, classes, weighted, ensure_all_finite)
 
 
 def _dtypes(dtype: Any) -> list[Any]:

@@ -203,9 +203,9 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
         self
         """
         self._calibrators()  # raises for bad calibrators, before rows are read
-        options = self._validation_options()
+        finite = self._ensure_all_finite()
         return self._fit_rows(
-            read_class_rows(self, X, y, sample_weight, dtype=self.dtype, **options)
+            read_class_rows(self, X, y, sample_weight, dtype=self.dtype, ensure_all_finite=finite)
         )
 
     def _calibrators(self) -> Calibrators:
@@ -215,6 +215,7 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
         """Fit to rows that have been checked, by the tree itself or by an ensemble of trees."""
         calibrators = self._calibrators()
         check_node_model(self.estimator, calibrators.internal)
+        self._both_auto, self._gives_bounds = calibrators.both_auto, calibrators.give_bounds
         self.classes_, self._row_format = rows.classes, rows.row_format
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         holdout_rng, *final_rngs = np.random.default_rng(seed).spawn(3)
@@ -299,8 +300,8 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
     def _external_input(self, X: Any) -> FloatArray:
         """Return log-probabilities of rows in the form that the external calibrator takes."""
         assert self.external_ is not None  # noqa: S101 - called only if there is one
-        floored = not self._calibrators().both_auto
-        return as_calibrator_input(self.external_, self._model.log_proba(X), floored=floored)
+        log_proba = self._model.log_proba(X)
+        return as_calibrator_input(self.external_, log_proba, floored=not self._both_auto)
 
     def _proba(self, X: Any) -> FloatArray:
         if self.external_ is None:
@@ -348,19 +349,18 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
         return group_sums(self._proba(X), group)
 
     def _require_bounds(self) -> None:
-        internal, external, _ = self._calibrators()
-        if external is not None or (internal is not None and internal.evidential):
-            return
-        raise AttributeError(
-            f"internal={self.internal!r} gives no bounds; use an evidential calibrator, as in "
-            "internal=EvidentialLogisticCalibrator(), or an external one."
-        )
+        fitted = hasattr(self, "_gives_bounds")
+        if not (self._gives_bounds if fitted else self._calibrators().give_bounds):
+            raise AttributeError(
+                f"internal={self.internal!r} gives no bounds; use an evidential calibrator, as in "
+                "internal=EvidentialLogisticCalibrator(), or an external one."
+            )
 
     def _stacked_bounds(self, X: Any, level: float | None) -> FloatArray:
         if self.external_ is not None:
             bounds = self.external_.predict_bounds(self._external_input(X), level=level)
             return np.stack([*bounds], axis=1)
-        if self._calibrators().both_auto:
+        if self._both_auto:
             return vacuous_bounds(X.shape[0], len(self.classes_))
         return self._model.bounds(X, level)
 
@@ -395,13 +395,16 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
             No row is empty; columns as in ``classes_``.
         """
         by_nodes = isinstance(rule, str) and rule == "maximality" and not options
-        if by_nodes and self._calibrators().external is None:
-            return self._over_rows(partial(self._model.maximal, level=check_level(level)), X)
+        if by_nodes:
+            self._fitted_classes()
+            if self.external_ is None and not self._both_auto:
+                return self._over_rows(partial(self._model.maximal, level=check_level(level)), X)
         return super().predict_set(X, rule, level=level, **options)
 
-    def _validation_options(self) -> dict[str, Any]:
+    def _ensure_all_finite(self) -> bool | str:
+        """Return which rows `fit` accepts, as in scikit-learn's `validate_data`."""
         allow_nan = self.estimator is not None and get_tags(self.estimator).input_tags.allow_nan
-        return {"ensure_all_finite": "allow-nan" if allow_nan else True}
+        return "allow-nan" if allow_nan else True
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

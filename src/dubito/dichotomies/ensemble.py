@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -35,6 +35,25 @@ if TYPE_CHECKING:
 
     from dubito._typing import FloatArray
     from dubito.calibration.base import BaseCalibrator
+
+
+class _Pooling(NamedTuple):
+    """How a mean of trees is made, as predictions need it: the parameters at the time of the fit.
+
+    ``slope`` is β of the geometric mean before calibration, 1 if it is fitted.
+    ``floored`` is that of `as_calibrator_input`. ``calibrated``: whether the mean is calibrated if
+    rows can be held out.
+    """
+
+    geometric: bool
+    slope: float
+    floored: bool
+    calibrated: bool
+
+    @property
+    def averages_bounds(self) -> bool:
+        """Whether probabilities and bounds are means of those of the trees."""
+        return not (self.geometric or self.calibrated)
 
 
 class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
@@ -176,8 +195,11 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
             )
         calibrator, tree = self._calibrator(), self._tree()
         tree._calibrators()  # raises for bad calibrators, before rows are read
-        options = self._validation_options()
-        rows = read_class_rows(self, X, y, sample_weight, dtype=tree.dtype, **options)
+        finite = tree._ensure_all_finite()
+        rows = read_class_rows(
+            self, X, y, sample_weight, dtype=tree.dtype, ensure_all_finite=finite
+        )
+        self._pooling = self._read_pooling()
         self.classes_, self._row_format = rows.classes, rows.row_format
         random_state = check_random_state(self.random_state)
         seeds = random_state.randint(np.iinfo(np.int32).max, size=self.n_estimators + 1)
@@ -193,7 +215,7 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
         if calibrator is not None and holdout.parts:
             mean = self._mean_of_held_out(member, rows, holdout, rng)
             self.external_ = fit_external(
-                calibrator, mean, held_out_rows(rows, holdout), floored=self._names_calibrator()
+                calibrator, mean, held_out_rows(rows, holdout), floored=self._pooling.floored
             )
         self.temperature_ = self._fitted_temperature()
         return self
@@ -212,6 +234,14 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
             parts.append(in_row_chunks(mean, rows.X[part], len(rows.classes), self.n_jobs))
         return np.concatenate(parts)
 
+    def _read_pooling(self) -> _Pooling:
+        return _Pooling(
+            geometric=self.pooling == "geometric",
+            slope=1.0 if is_auto(self.temperature) else 1 / float(self.temperature),
+            floored=self._names_calibrator(),
+            calibrated=self._calibrator() is not None,
+        )
+
     def _calibrator(self) -> BaseCalibrator | None:
         """Return the calibrator of the mean."""
         if is_auto(self.external):
@@ -228,14 +258,10 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
         """
         structure = structure_of_ensemble(tree.structure, n_classes)
         member = clone(tree).set_params(structure=structure, n_jobs=self.n_jobs)
-        if tree._calibrators().both_auto and not self._averages_trees():
+        if tree._calibrators().both_auto and not self._pooling.averages_bounds:
             internal = default_internal_of_ensemble(tree.estimator)
             member.set_params(internal=internal, external=None)
         return member
-
-    def _averages_trees(self) -> bool:
-        """Return whether probabilities and bounds are means of those of the trees."""
-        return self.pooling == "arithmetic" and self._calibrator() is None
 
     def _fit_trees(
         self, member: NestedDichotomyClassifier, rows: ClassRows, seeds: Any
@@ -261,14 +287,13 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
         """Return the log-probabilities (n, K) of the mean of trees before calibration."""
         total = trees[0]._log_proba(X)
         for tree in trees[1:]:
-            if self.pooling == "geometric":
+            if self._pooling.geometric:
                 total += tree._log_proba(X)
             else:
                 np.logaddexp(total, tree._log_proba(X), out=total)
-        if self.pooling == "arithmetic":
+        if not self._pooling.geometric:
             return total - np.log(len(trees))
-        slope = 1.0 if is_auto(self.temperature) else 1 / float(self.temperature)
-        return log_softmax(slope / len(trees) * total)
+        return log_softmax(self._pooling.slope / len(trees) * total)
 
     def _names_calibrator(self) -> bool:
         """Return whether `external` names a calibrator; otherwise only a slope is fitted."""
@@ -277,11 +302,8 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
     def _external_input(self, X: Any) -> FloatArray:
         """Return log-probabilities of rows in the form that the external calibrator takes."""
         assert self.external_ is not None  # noqa: S101 - called only if there is one
-        return as_calibrator_input(
-            self.external_,
-            self._mean_log_proba(self.estimators_, X),
-            floored=self._names_calibrator(),
-        )
+        mean = self._mean_log_proba(self.estimators_, X)
+        return as_calibrator_input(self.external_, mean, floored=self._pooling.floored)
 
     def _log_proba(self, X: Any) -> FloatArray:
         if self.external_ is None:
@@ -291,7 +313,7 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
     def _proba(self, X: Any) -> FloatArray:
         if self.external_ is not None:
             return self.external_.predict_proba(self._external_input(X))
-        if self.pooling == "geometric":
+        if self._pooling.geometric:
             return np.exp(self._log_proba(X))
         total = self.estimators_[0]._proba(X)
         for member in self.estimators_[1:]:
@@ -299,10 +321,12 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
         return total / len(self.estimators_)
 
     def _require_bounds(self) -> None:
-        if self._calibrator() is not None:
+        fitted = hasattr(self, "estimators_")
+        pooling = self._pooling if fitted else self._read_pooling()
+        if pooling.calibrated:
             return
-        if self._averages_trees():
-            self._tree()._require_bounds()
+        if pooling.averages_bounds:
+            (self.estimators_[0] if fitted else self._tree())._require_bounds()
             return
         raise AttributeError(
             f"external={self.external!r} with temperature={self.temperature!r} gives "
@@ -314,7 +338,7 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
         if self.external_ is not None:
             bounds = self.external_.predict_bounds(self._external_input(X), level=level)
             return np.stack([*bounds], axis=1)
-        if not self._averages_trees():
+        if not self._pooling.averages_bounds:
             return vacuous_bounds(X.shape[0], len(self.classes_))
         if level is not None:
             level = level_of_each(level, len(self.estimators_))
@@ -322,9 +346,6 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
         for member in self.estimators_[1:]:
             total += member._stacked_bounds(X, level)
         return total / len(self.estimators_)
-
-    def _validation_options(self) -> dict[str, Any]:
-        return self._tree()._validation_options()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

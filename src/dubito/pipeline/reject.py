@@ -23,7 +23,8 @@ from dubito._validation import (
     check_sample_weight,
 )
 from dubito.base import add_bounds_tag
-from dubito.decision import maximax, maximin, pignistic_choice, reject
+from dubito.decision import reject
+from dubito.decision.rejection import CHOICES, STRATEGIES
 from dubito.decision.risk import as_loss, loss_in_class_order
 from dubito.pipeline._inner_methods import InnerMethodsMixin
 
@@ -35,14 +36,6 @@ if TYPE_CHECKING:
     from dubito._typing import AnyArray, BoolArray, FloatArray, IntArray
     from dubito.belief import Bounds
     from dubito.decision.rules import SetRule
-
-#: Strategy -> rule that chooses the act, given a belief and a loss.
-_CHOICES: dict[str, Callable[..., IntArray]] = {
-    "pignistic": pignistic_choice,
-    "pessimistic": maximin,
-    "optimistic": maximax,
-    "probabilistic": pignistic_choice,
-}
 
 
 def _estimator_has(name: str) -> Callable[[RejectClassifier], Any]:
@@ -123,7 +116,7 @@ class RejectClassifier(InnerMethodsMixin, MetaEstimatorMixin, ClassifierMixin, B
         "estimator": [HasMethods(["fit", "predict"])],
         "cost": [Interval(Real, 0, None, closed="left")],
         "loss": ["array-like", None],
-        "strategy": [StrOptions(set(_CHOICES))],
+        "strategy": [StrOptions(set(STRATEGIES))],
         "reject_label": "no_validation",  # type: ignore[dict-item]
     }
 
@@ -239,9 +232,9 @@ class RejectClassifier(InnerMethodsMixin, MetaEstimatorMixin, ClassifierMixin, B
     def _acts(self, X: Any) -> IntArray:
         """Return the number of the chosen act of each row; K is to decline."""
         check_is_fitted(self)
-        check_choice(self.strategy, "strategy", _CHOICES)
+        check_choice(self.strategy, "strategy", STRATEGIES)
         belief, loss, n_classes = self._belief(X), self._check_loss(), len(self.classes_)
-        acts = _CHOICES[self.strategy](belief, loss)
+        acts = CHOICES[self.strategy](belief, loss)
         if loss is None or len(loss) == n_classes:
             acts[reject(belief, self.cost, self.strategy, loss=loss)] = n_classes
         return acts

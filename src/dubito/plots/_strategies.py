@@ -10,8 +10,7 @@ from dubito._labels import as_labels, label_columns
 from dubito._models import final_estimator, has_bounds
 from dubito._validation import TIE, check_choice, check_rows_match, drop_zero_weights
 from dubito.belief import Bounds, MassBatch, MassFunction
-from dubito.decision import maximax, maximin, pignistic_choice
-from dubito.decision.rejection import STRATEGIES
+from dubito.decision.rejection import CHOICES, STRATEGIES, confidence_of
 from dubito.decision.risk import as_belief, n_classes_of
 
 if TYPE_CHECKING:
@@ -62,15 +61,8 @@ def read_predictions(
 
 def decide(rows: PredictedRows, strategy: str) -> tuple[IntArray, FloatArray]:
     """Return the columns that a strategy chooses, and its confidence in them."""
-    if strategy == "probabilistic":
-        return pignistic_choice(rows.proba), rows.proba.max(axis=1)
-    belief = rows.belief
-    if strategy == "pignistic":
-        return pignistic_choice(belief), belief.pignistic().max(axis=1)
-    bounds = belief.tightened() if isinstance(belief, Bounds) else belief.bounds()  # as `reject`
-    if strategy == "optimistic":
-        return maximax(belief), bounds.upper.max(axis=1)
-    return maximin(belief), bounds.lower.max(axis=1)
+    belief = rows.proba if strategy == "probabilistic" else rows.belief
+    return CHOICES[strategy](belief), confidence_of(belief, strategy)
 
 
 def predictions_of(estimator: Any, X: Any) -> tuple[Belief, npt.ArrayLike | None]:

@@ -17,6 +17,7 @@ from dubito._validation import TIE, check_proba, check_rows_match, n_rows
 from dubito._wording import name_some
 from dubito.belief import Bounds
 from dubito.decision import choose_set
+from dubito.decision.rejection import confidence_of
 from dubito.metrics.evaluation import MOST_CELLS
 
 if TYPE_CHECKING:
@@ -51,12 +52,7 @@ class ModelOutputs:
     def confidence(self, strategy: str) -> FloatArray:
         """Return the quantity that `dubito.decision.reject` compares with 1 - cost."""
         strategy = self.strategy(strategy)
-        if strategy == "probabilistic":
-            return self.proba.max(axis=1)
-        if strategy == "pignistic":
-            return self.bounds.pignistic().max(axis=1)
-        bounds = self.bounds.lower if strategy == "pessimistic" else self.bounds.upper
-        return np.clip(bounds.max(axis=1), 0.0, 1.0)
+        return confidence_of(self.proba if strategy == "probabilistic" else self.bounds, strategy)
 
 
 @dataclass(frozen=True)

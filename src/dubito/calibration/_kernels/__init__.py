@@ -21,10 +21,17 @@ Newton step to it, with bounds of the coefficients        `constrained_step_comp
 the same in closed form, quadratic likelihood             `constrained_maxima_quadratic_compiled`
 polynomial extrapolation along a solution path            `extrapolation_compiled`
 slope of temperature scaling                              `temperature_scaling`
-vector scaling: likelihood, Newton steps                  `vector_scaling`
-matrix scaling: likelihood, Newton steps                  `matrix_scaling`
+vector scaling: log normaliser, derivatives, solver       `vector_scaling`
+its penalised likelihood                                  `vector_likelihood`
+matrix scaling: log normaliser, derivatives, solver       `matrix_scaling`
+its penalised likelihood                                  `matrix_likelihood`
+fit of a map with a ridge, and refits for bounds          `penalised_fit`
+ridge by the marginal likelihood (MacKay 1992)            `marginal_likelihood`
+labels with light targets, sums of the targets            `light_labels`
 solver with a full Hessian and a penalty                  `hessian_solvers`
-variances of log-odds of softmax maps (delta method)      `softmax_covariance`
+bounds by the delta method                                `delta_method`
+variances of log-odds of softmax maps                     `softmax_covariance`
+slope that all classes share, its standard error          `shared_slope`
 belief from log-odds and their standard error             `log_odds_bounds`
 Dempster's rule on single classes, bounds in O(K)         `dempster_on_singletons`
 limited-memory BFGS with a preconditioner                 `quasi_newton`

@@ -27,7 +27,8 @@ from dubito._numerics.vector_math_compiled import (
     combine_rows,
     dot,
     exp_in_place,
-    log_one_plus,
+    logistic_density,
+    softplus_terms,
     times,
 )
 from dubito.calibration._kernels.extrapolation_compiled import MEMORY, append, extrapolate
@@ -58,14 +59,11 @@ def _excess(likelihood: Likelihood, beta: FloatArray, buffer: FloatArray) -> flo
     exp_in_place(residual, curvature, curvature.view(np.int64))
     value = 0.0
     for i in range(len(delta)):
-        eta, exp_neg = at_estimate[1, i] + delta[i], residual[i]
-        sigmoid = 1.0 / (1.0 + exp_neg)  # σ(|η|), which does not overflow
-        softplus = (eta if eta > 0 else 0.0) + log_one_plus(exp_neg)
-        value += at_estimate[0, i] * (softplus - at_estimate[2, i] - at_estimate[3, i] * delta[i])
-        residual[i] = at_estimate[0, i] * (
-            (sigmoid if eta > 0 else exp_neg * sigmoid) - at_estimate[3, i]
-        )
-        curvature[i] = at_estimate[0, i] * exp_neg * sigmoid * sigmoid
+        weight, p_estimate = at_estimate[0, i], at_estimate[3, i]
+        softplus, p, p_rate = softplus_terms(at_estimate[1, i] + delta[i], residual[i])
+        value += weight * (softplus - at_estimate[2, i] - p_estimate * delta[i])
+        residual[i] = weight * (p - p_estimate)
+        curvature[i] = weight * p_rate
     for a in range(len(beta)):
         value += 0.5 * beta[a] * dot(penalty[a], beta)
     return value
@@ -201,8 +199,7 @@ def _integral_on_side(
             eta = middle + half * KRONROD_POINTS[i]
             excess = _next_profile(likelihood, axis, (eta - estimate) / length, path, buffer)
             contour = math.exp(-excess)
-            exp_neg = math.exp(-abs(eta))
-            density = contour * exp_neg / (1.0 + exp_neg) ** 2
+            density = contour * logistic_density(eta)
             kronrod += KRONROD_WEIGHTS[i] * density
             gauss += GAUSS_WEIGHTS[i] * density
         error = abs(half * (kronrod - gauss))

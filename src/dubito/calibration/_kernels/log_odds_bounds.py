@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
     from dubito._typing import FloatArray
 
+#: Mean of r under its density r·exp(-r²/2): the distance, in standard errors, that belief and
+#: plausibility depend on most.
+BELIEF_DEVIATION = np.sqrt(np.pi / 2)
+
 #: End of the integrals over r: exp(-r²/2) = 3e-18.
 _LARGEST_R = 9.0
 #: Points of Gauss rules of the density r·exp(-r²/2), each for standard errors s up to a limit. The

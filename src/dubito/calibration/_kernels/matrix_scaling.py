@@ -86,11 +86,11 @@ def kronecker_solver(hessian: Spectrum, penalty: FloatArray) -> HessianSolver:
     that the diagonal of the inverse is right for theirs.
     """
     values, left, right = hessian
-    strengths = penalty.reshape(values.shape)
-    ridge = float(strengths[0, 1])
+    penalties = penalty.reshape(values.shape)
+    ridge = float(penalties[0, 1])
     middle = values + ridge + 1e-10 * max(values.max(), 1e-290)
     diagonal = (left**2 @ (1 / middle)) @ (right**2).T
-    own = np.maximum(1 / diagonal - ridge, 0.0) + strengths
+    own = np.maximum(1 / diagonal - ridge, 0.0) + penalties
     inverse_diagonal = 1 / np.maximum(own, 1e-290)
     rescale = np.sqrt(inverse_diagonal / diagonal)
 

@@ -23,14 +23,13 @@ import numpy as np
 from dubito._numerics.condensed_rows_compiled import condense
 from dubito._numerics.jit import compiled
 from dubito._numerics.logistic_profile_compiled import in_axes, profile, slope_reach
-from dubito._numerics.vector_math_compiled import exp_buffers
+from dubito._numerics.vector_math_compiled import exp_buffers, logistic_density, sigmoid, softplus
 from dubito.dichotomies._kernels.node_sigmoid_tables_compiled import (
     CHECKS,
     ROWS_AT_ONCE,
     chebyshev,
     clenshaw,
     find_panel,
-    sigmoid,
     standardised_score,
 )
 
@@ -73,9 +72,9 @@ _SERIES_ERROR = 3e-9
 #: Accuracy of profiles (`logistic_profile_compiled.profile`): the excess is exact to about 1e-9.
 _ACCURACY = 1e-6
 
-#: Gauss-Legendre rule of the integral over log-odds, applied to each stretch of this length.
+#: Gauss-Legendre rule of the integral over log-odds, and the width up to which it is accurate.
 _LEGENDRE_POINTS, _LEGENDRE_WEIGHTS = np.polynomial.legendre.leggauss(12)
-_STRETCH = 4.0
+_LEGENDRE_WIDTH = 4.0
 
 #: Chebyshev points, and the matrices from values there to coefficients.
 _S_POINTS, _TO_ROOTS = chebyshev(_PROFILES)
@@ -106,16 +105,16 @@ def _root_series(
 def _panel_integral(series: FloatArray, ends: Interval, eta: tuple[float, float]) -> float:
     """Return ∫pl(η)σ'(η)dη over a panel of s; `eta` are estimate and deviation of η."""
     best, deviation = eta
-    n_stretches = 1 + int(deviation * (ends[1] - ends[0]) / _STRETCH)
-    width = (ends[1] - ends[0]) / n_stretches
+    n_parts = 1 + int(deviation * (ends[1] - ends[0]) / _LEGENDRE_WIDTH)
+    width = (ends[1] - ends[0]) / n_parts
     area = 0.0
-    for stretch in range(n_stretches):
-        middle = ends[0] + (stretch + 0.5) * width
+    for part in range(n_parts):
+        middle = ends[0] + (part + 0.5) * width
         for i in range(len(_LEGENDRE_POINTS)):
             s = middle + 0.5 * width * _LEGENDRE_POINTS[i]
             root = s * clenshaw(series, 2.0 * (s - ends[0]) / (ends[1] - ends[0]) - 1.0)
-            small = math.exp(-abs(best + deviation * s))
-            area += _LEGENDRE_WEIGHTS[i] * math.exp(-0.5 * root * root) * small / (1.0 + small) ** 2
+            density = math.exp(-0.5 * root * root) * logistic_density(best + deviation * s)
+            area += _LEGENDRE_WEIGHTS[i] * density
     return 0.5 * width * deviation * area
 
 
@@ -173,8 +172,7 @@ def _angle_units(points: FloatArray, optimum: FloatArray) -> tuple[float, float,
     """Return mean and deviation of positions, weighted by curvature at the optimum, and its sum."""
     curvature = np.empty(points.shape[1])
     for j in range(points.shape[1]):
-        small = math.exp(-abs(optimum[0] + optimum[1] * points[0, j]))
-        curvature[j] = points[1, j] * small / (1.0 + small) ** 2
+        curvature[j] = points[1, j] * logistic_density(optimum[0] + optimum[1] * points[0, j])
     total = curvature.sum()
     mean = (curvature * points[0]).sum() / total
     return mean, math.sqrt((curvature * (points[0] - mean) ** 2).sum() / total), total
@@ -188,8 +186,7 @@ def _with_least(
     intercept, slope, _ = optimum
     least = -totals[0] * intercept - totals[1] * slope
     for j in range(points.shape[1]):
-        eta = intercept + slope * points[0, j]
-        least += points[1, j] * (max(eta, 0.0) + math.log1p(math.exp(-abs(eta))))
+        least += points[1, j] * softplus(intercept + slope * points[0, j])
     return points, totals, least
 
 

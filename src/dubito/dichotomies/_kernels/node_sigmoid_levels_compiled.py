@@ -14,13 +14,13 @@ import numpy as np
 
 from dubito._numerics.jit import compiled
 from dubito._numerics.logistic_level_compiled import level_ends
+from dubito._numerics.vector_math_compiled import sigmoid
 from dubito.dichotomies._kernels.node_sigmoid_tables_compiled import (
     CHECKS,
     ROWS_AT_ONCE,
     chebyshev,
     clenshaw,
     find_panel,
-    sigmoid,
     standardised_score,
 )
 

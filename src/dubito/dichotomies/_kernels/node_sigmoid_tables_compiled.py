@@ -50,13 +50,6 @@ def clenshaw(series: FloatArray, x: float) -> float:
 
 
 @compiled()
-def sigmoid(eta: float) -> float:
-    """Return 1 / (1 + exp(-eta)) without overflow."""
-    small = math.exp(-abs(eta))
-    return (1.0 if eta >= 0.0 else small) / (1.0 + small)
-
-
-@compiled()
 def standardised_score(score: float, coef: FloatArray) -> float:
     """Return a score in the units of a node's sigmoid; `coef` is a row of `fit_sigmoids`."""
     score = min(max(score, -LARGEST), LARGEST)

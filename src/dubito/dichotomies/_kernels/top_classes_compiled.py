@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from dubito._numerics.jit import compiled
-from dubito._numerics.vector_math_compiled import SIMD_FLAGS
+from dubito._numerics.vector_math_compiled import SIMD_FLAGS, softplus
 
 
 @compiled()
@@ -120,9 +118,8 @@ def _best_first(x, model, tree, budget, best, columns):  # type: ignore[no-untyp
             return False
         visited += 1
         odds = slope[item] * (_dot_in_precision(x, coef[item]) + intercept[item]) + offset[item]
-        fall = math.log1p(math.exp(-abs(odds)))
-        _push(heap, keys, size, key - fall + min(-odds, 0.0), left[item])
-        _push(heap, keys, size + 1, key - fall + min(odds, 0.0), right[item])
+        _push(heap, keys, size, key - softplus(odds), left[item])
+        _push(heap, keys, size + 1, key - softplus(-odds), right[item])
         size += 2
 
 

@@ -24,8 +24,8 @@ from dubito._numerics.vector_math_compiled import (
 #: The smallest normal number: products below it lose digits and are slow.
 _TINY = 2.2250738585072014e-308
 
-#: exp of less than this is taken as 0: the smallest argument of `exp_in_place`.
-_LOWEST_EXPONENT = -708.0
+#: exp(-x) of x from this on is taken as 0: -708 is the smallest argument of `exp_in_place`.
+_LARGEST_EXPONENT = 708.0
 
 #: Ratios of probabilities this close to 1, relative to their logarithms, are ties.
 _TIE = 1e-12
@@ -62,18 +62,21 @@ def proba_of_rows(odds, left, right, out):  # type: ignore[no-untyped-def]
 
 
 @compiled(fastmath=SIMD_FLAGS)
+def _exp_minus_abs(odds, out, power, power_bits):  # type: ignore[no-untyped-def]
+    """Write exp(-abs(odds)), or exp(-708) where that is larger, and for nan."""
+    for t in range(len(odds)):
+        out[t] = -abs(odds[t])
+    exp_in_place(out, power, power_bits)
+
+
+@compiled(fastmath=SIMD_FLAGS)
 def _log_sigmoids(odds, to_left, to_right, power, power_bits):  # type: ignore[no-untyped-def]
     """Write the log-probabilities of both sides, without cancellation or overflow."""
-    n_nodes = len(odds)
-    exponent, ratio = to_right, to_left  # used as buffers until the results replace them
-    for t in range(n_nodes):
+    odds_ratio = to_left  # a buffer until the results replace it
+    _exp_minus_abs(odds, odds_ratio, power, power_bits)
+    for t in range(len(odds)):
         z = odds[t]
-        ratio[t] = -z if z >= 0.0 else z
-    exponent[:] = ratio
-    exp_in_place(ratio, power, power_bits)
-    for t in range(n_nodes):
-        common = log_one_plus(ratio[t]) if exponent[t] > _LOWEST_EXPONENT else 0.0
-        z = odds[t]
+        common = log_one_plus(odds_ratio[t]) if abs(z) < _LARGEST_EXPONENT else 0.0
         to_left[t] = (0.0 if z <= 0.0 else -z) - common
         to_right[t] = (0.0 if z >= 0.0 else z) - common  # noqa: FURB136
 
@@ -81,18 +84,13 @@ def _log_sigmoids(odds, to_left, to_right, power, power_bits):  # type: ignore[n
 @compiled(fastmath=SIMD_FLAGS)
 def _sigmoids(odds, to_left, to_right, power, power_bits):  # type: ignore[no-untyped-def]
     """Write the probabilities of both sides, the smaller one without cancellation."""
-    n_nodes = len(odds)
-    exponent, ratio = to_right, to_left  # used as buffers until the results replace them
-    for t in range(n_nodes):
+    odds_ratio = to_left  # a buffer until the results replace it
+    _exp_minus_abs(odds, odds_ratio, power, power_bits)
+    for t in range(len(odds)):
         z = odds[t]
-        ratio[t] = -z if z >= 0.0 else z
-    exponent[:] = ratio
-    exp_in_place(ratio, power, power_bits)
-    for t in range(n_nodes):
-        odds_ratio = ratio[t] if exponent[t] > _LOWEST_EXPONENT else 0.0
-        larger = 1.0 / (1.0 + odds_ratio)
-        smaller = odds_ratio * larger
-        z = odds[t]
+        ratio = odds_ratio[t] if abs(z) < _LARGEST_EXPONENT else 0.0
+        larger = 1.0 / (1.0 + ratio)
+        smaller = ratio * larger
         to_left[t] = smaller if z > 0.0 else (larger if z <= 0.0 else z)
         to_right[t] = larger if z > 0.0 else smaller
 
@@ -133,12 +131,12 @@ def maximal_of_rows(lower, upper, left, right, out):  # type: ignore[no-untyped-
     """Write which classes no other one dominates.
 
     `below` is L of `tree_paths.maximal_classes`: the largest lower log-probability of a class below
-    a node, given the node, and 0 for a class. `lead` is G: the log-ratio of the strongest rival and
-    the current path; `size` sums the logarithms in it, the scale of its rounding error.
+    a node, given the node, and 0 for a class. `log_ratio` is G: that of the strongest rival to the
+    current path; `size` sums the logarithms in it, the scale of its rounding error.
     """
     n, n_nodes = lower.shape
     n_values = 2 * n_nodes + 1
-    below, lead, size = np.zeros(n_values), np.empty(n_values), np.empty(n_values)
+    below, log_ratio, size = np.zeros(n_values), np.empty(n_values), np.empty(n_values)
     logs = np.empty((4, n_nodes))
     for i in range(n):
         _log_bounds(lower[i], upper[i], logs)
@@ -146,14 +144,14 @@ def maximal_of_rows(lower, upper, left, right, out):  # type: ignore[no-untyped-
             a = logs[0, t] + below[left[t]]
             b = logs[2, t] + below[right[t]]
             below[t] = max(a, b)
-        lead[0], size[0] = -np.inf, 0.0
+        log_ratio[0], size[0] = -np.inf, 0.0
         for t in range(n_nodes):
             a, b = left[t], right[t]
-            here = lead[t], size[t]
-            lead[a], size[a] = _after_edge(here, logs[2, t] + below[b], logs[1, t])
-            lead[b], size[b] = _after_edge(here, logs[0, t] + below[a], logs[3, t])
+            here = log_ratio[t], size[t]
+            log_ratio[a], size[a] = _after_edge(here, logs[2, t] + below[b], logs[1, t])
+            log_ratio[b], size[b] = _after_edge(here, logs[0, t] + below[a], logs[3, t])
         for k in range(n_nodes + 1):
-            out[i, k] = lead[n_nodes + k] <= _TIE * (1.0 + size[n_nodes + k])
+            out[i, k] = log_ratio[n_nodes + k] <= _TIE * (1.0 + size[n_nodes + k])
 
 
 @compiled()
@@ -168,7 +166,7 @@ def _log_bounds(lower, upper, logs):  # type: ignore[no-untyped-def]
 
 @compiled(inline="always")
 def _after_edge(here, rival, log_most):  # type: ignore[no-untyped-def]
-    """Return lead and size after one more edge, given the strongest rival on the other side."""
+    """Return log ratio and size after one more edge, from the strongest rival across it."""
     if log_most == -np.inf:
         # An impossible class is dominated by every possible one, however improbable.
         return np.inf, 0.0
