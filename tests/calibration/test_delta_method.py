@@ -77,16 +77,18 @@ def test_variances_are_those_of_numerical_gradients(kind, n_classes):
     x, covariance = 2 * rng.normal(size=size), positive(size, rng)
     direction, scores = rng.normal(size=size), rng.normal(size=(7, n_classes))
 
-    def odds(parameters):
+    def log_odds(parameters):
         z = logits_of(parameters, scores, n_classes)
         rest = [logsumexp(np.delete(z, k, axis=1), axis=1) for k in range(n_classes)]
         return z - np.column_stack(rest)
 
-    gradient = np.stack([(odds(x + 1e-5 * e) - odds(x - 1e-5 * e)) / 2e-5 for e in np.eye(size)])
+    gradient = np.stack(
+        [(log_odds(x + 1e-5 * e) - log_odds(x - 1e-5 * e)) / 2e-5 for e in np.eye(size)]
+    )
     along = logits_of(direction, scores, n_classes)
     covariances = of(covariance, n_classes).of_rows(scores)
     found = covariances.log_odds(logits_of(x, scores, n_classes), along)
-    np.testing.assert_allclose(found.value, odds(x), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(found.value, log_odds(x), rtol=1e-9, atol=1e-9)
     wanted = np.einsum("pnk,pq,qnk->nk", gradient, covariance, gradient)
     np.testing.assert_allclose(found.variance, wanted, rtol=1e-6)
     np.testing.assert_allclose(

@@ -22,11 +22,11 @@ LOGITS = hnp.arrays(np.float64, (3, 4), elements=st.floats(-30, 30))
 
 @given(LOGITS)
 def test_log_odds_of_logits_are_those_of_their_softmax(logits):
-    odds = class_log_odds(logits, "logits", 1e-12)
+    log_odds = class_log_odds(logits, "logits", 1e-12)
     others = np.array(
         [[np.log(np.exp(np.delete(row, k) - row[k]).sum()) for k in range(4)] for row in logits]
     )
-    np.testing.assert_allclose(odds, -others, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(log_odds, -others, rtol=1e-9, atol=1e-9)
 
 
 @given(LOGITS)
@@ -43,9 +43,9 @@ def test_probabilities_become_logs_above_the_floor():
     logs = log_scores(proba, "proba", 1e-5, normalised=False)
     assert logs[0, 0] == np.log(1e-5)
     np.testing.assert_allclose(logs[1], np.log(proba[1]))
-    odds = class_log_odds(proba, "proba", 1e-5)
-    np.testing.assert_allclose(odds[1], logit(proba[1]))
-    assert odds[0, 0] == np.log(1e-5)
+    log_odds = class_log_odds(proba, "proba", 1e-5)
+    np.testing.assert_allclose(log_odds[1], logit(proba[1]))
+    assert log_odds[0, 0] == np.log(1e-5)
 
 
 def test_logits_and_margins_as_log_scores():
@@ -87,8 +87,8 @@ def test_the_floor_follows_the_smallest_probability():
 
 
 def test_certain_probabilities_stay_finite():
-    odds = binary_log_odds(np.array([[0.0], [1.0]]), "proba", 1e-300)
-    np.testing.assert_allclose(odds, [np.log(1e-300), -np.log(1e-300)])
+    log_odds = binary_log_odds(np.array([[0.0], [1.0]]), "proba", 1e-300)
+    np.testing.assert_allclose(log_odds, [np.log(1e-300), -np.log(1e-300)])
 
 
 @pytest.mark.parametrize(

@@ -221,8 +221,8 @@ class BetaMap(UncachedStateMixin):
         """Fraction of rows that contradict the form; `fitted_misfit` where rows were condensed."""
         if self.fitted_misfit is not None:
             return self.fitted_misfit
-        odds, event, weight = self.rows
-        return misfit_fraction(self._proba_at(odds), event, weight)
+        log_odds, event, weight = self.rows
+        return misfit_fraction(self._proba_at(log_odds), event, weight)
 
     def bounds(self, score: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return belief and plausibility of the event for each score, each (n,)."""
@@ -243,11 +243,11 @@ class BetaMap(UncachedStateMixin):
         return linear_map_with_errors(design, weight, coef, _BOUNDS_PENALTY)
 
     def _design_rows(self) -> EventRows:
-        odds, event, weight = self.rows
-        return EventRows(self._design(odds), event, weight)
+        log_odds, event, weight = self.rows
+        return EventRows(self._design(log_odds), event, weight)
 
-    def _design(self, odds: FloatArray) -> FloatArray:
-        return _design(odds, self.centre, self.unit)
+    def _design(self, log_odds: FloatArray) -> FloatArray:
+        return _design(log_odds, self.centre, self.unit)
 
     @property
     def coef(self) -> FloatArray:
@@ -259,17 +259,17 @@ class BetaMap(UncachedStateMixin):
         """Return the probability of the event for each score."""
         return self._proba_at(self.reader(score))
 
-    def _proba_at(self, odds: FloatArray) -> FloatArray:
-        return expit(self._design(odds) @ self.fit.coef)
+    def _proba_at(self, log_odds: FloatArray) -> FloatArray:
+        return expit(self._design(log_odds) @ self.fit.coef)
 
 
-def _logarithms(odds: FloatArray) -> FloatArray:
+def _logarithms(log_odds: FloatArray) -> FloatArray:
     """Return the columns ln q and -ln(1-q), where the log-odds are those of q."""
-    return np.column_stack([log_expit(odds), -log_expit(-odds)])
+    return np.column_stack([log_expit(log_odds), -log_expit(-log_odds)])
 
 
-def _design(odds: FloatArray, centre: FloatArray, unit: float) -> FloatArray:
-    return np.column_stack([(_logarithms(odds) - centre) * unit, np.ones(len(odds))])
+def _design(log_odds: FloatArray, centre: FloatArray, unit: float) -> FloatArray:
+    return np.column_stack([(_logarithms(log_odds) - centre) * unit, np.ones(len(log_odds))])
 
 
 def _penalty(strength: float) -> FloatArray:
@@ -285,10 +285,10 @@ def _fit_beta(
     ridge: str | float,
 ) -> BetaMap:
     """Return the fitted map: a and b in their unit, and c."""
-    odds = start.reader(score)
+    log_odds = start.reader(score)
     # Centred: columns of small scores are nearly constant, so nearly collinear with that of c.
-    centre = np.average(_logarithms(odds), axis=0, weights=weight)
-    design = _design(odds, centre, start.unit)
+    centre = np.average(_logarithms(log_odds), axis=0, weights=weight)
+    design = _design(log_odds, centre, start.unit)
     prior = start.prior.copy()
     prior[2] += start.unit * float(prior[:2] @ centre)  # c of centred columns: log-odds there
 
@@ -315,6 +315,6 @@ def _fit_beta(
         unit=start.unit,
         ridge=strength,
         fit=fit,
-        rows=rows_to_store(odds, event, weight, (float(fit.coef[2]), steepest)),
+        rows=rows_to_store(log_odds, event, weight, (float(fit.coef[2]), steepest)),
         fitted_misfit=misfit_unless_stored(design @ fit.coef, event, weight),
     )

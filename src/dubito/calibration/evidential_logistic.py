@@ -266,8 +266,8 @@ class EvidentialLogisticCalibrator(OneVsRestCalibrator):
     def _misfit(self, table: FloatArray, y: IntArray, weight: FloatArray) -> float:
         """Return the mean over the maps of the fraction of rows that contradict their form."""
         fractions = [
-            misfit_fraction(m.proba(odds), event, weight)
-            for m, (odds, event) in zip(self.maps_, self._events(table, y), strict=True)
+            misfit_fraction(m.proba(log_odds), event, weight)
+            for m, (log_odds, event) in zip(self.maps_, self._events(table, y), strict=True)
         ]
         return float(np.mean(fractions))
 

@@ -84,16 +84,16 @@ class OneVsRestCalibrator(TwoClassMassMixin, BaseCalibrator):
 
     def _fit(self, table: FloatArray, y: IntArray, weight: FloatArray) -> None:
         self.maps_ = [
-            self._fit_map(np.ascontiguousarray(odds), event, weight)
-            for odds, event in self._events(table, y)
+            self._fit_map(np.ascontiguousarray(log_odds), event, weight)
+            for log_odds, event in self._events(table, y)
         ]
         self._set_base_rate(y, weight)
 
     def _events(self, table: FloatArray, y: IntArray) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Yield log-odds and occurrence of each map's event: the second class of two, or each."""
-        odds = self._log_odds(table)
-        first = 1 if odds.shape[1] == 1 else 0
-        return ((odds[:, k], y == first + k) for k in range(odds.shape[1]))
+        log_odds = self._log_odds(table)
+        first = 1 if log_odds.shape[1] == 1 else 0
+        return ((log_odds[:, k], y == first + k) for k in range(log_odds.shape[1]))
 
     def _set_base_rate(self, y: IntArray, weight: FloatArray) -> None:
         """Set the base rate that probabilities of more than two classes are mixed with."""
@@ -114,13 +114,13 @@ class OneVsRestCalibrator(TwoClassMassMixin, BaseCalibrator):
         return class_log_odds(table, self.input, self.floor_)
 
     def _proba(self, table: FloatArray) -> FloatArray:
-        odds = self._log_odds(table)
-        events = np.stack([m.proba(odds[:, k]) for k, m in enumerate(self.maps_)], axis=1)
+        log_odds = self._log_odds(table)
+        events = np.stack([m.proba(log_odds[:, k]) for k, m in enumerate(self.maps_)], axis=1)
         return self._mixed(normalise_proba(events))
 
     def _bounds(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
-        odds = self._log_odds(table)
-        bounds = [m.bounds(odds[:, k]) for k, m in enumerate(self.maps_)]
+        log_odds = self._log_odds(table)
+        bounds = [m.bounds(log_odds[:, k]) for k, m in enumerate(self.maps_)]
         lower, upper = normalise_bounds(*np.stack(bounds, axis=-1))
         return self._mixed(lower), self._mixed(upper)
 
@@ -130,8 +130,8 @@ class OneVsRestCalibrator(TwoClassMassMixin, BaseCalibrator):
         The interval of the map of class k includes :math:`P(k|s)` at the level if the map's form
         is right; normalising would widen it by the uncertainty of the other classes.
         """
-        odds = self._log_odds(table)
-        bounds = [m.level_bounds(odds[:, k], level) for k, m in enumerate(self.maps_)]
+        log_odds = self._log_odds(table)
+        bounds = [m.level_bounds(log_odds[:, k], level) for k, m in enumerate(self.maps_)]
         lower, upper = np.stack(bounds, axis=-1)
         if len(self.maps_) == 1:
             lower, upper = normalise_bounds(lower, upper)
@@ -155,8 +155,8 @@ class OneVsRestCalibrator(TwoClassMassMixin, BaseCalibrator):
         ndarray of shape (n, t), or (n, K, t) with more than two classes
         """
         values = check_theta(theta)
-        odds = self._log_odds(self._read(scores))
-        contours = [m.contour(odds[:, k], values) for k, m in enumerate(self.maps_)]
+        log_odds = self._log_odds(self._read(scores))
+        contours = [m.contour(log_odds[:, k], values) for k, m in enumerate(self.maps_)]
         return contours[0] if len(contours) == 1 else np.stack(contours, axis=1)
 
 

@@ -87,10 +87,10 @@ class SoftmaxMapWithErrors:
         for rows in row_chunks(len(u), row_size, _CHUNK_NUMBERS):
             scores = u[rows] / self.size
             covariances = self.covariance.of_rows(scores)
-            odds = covariances.log_odds(self._logits(u[rows]), self.shared.of_rows(scores))
-            eta[rows] = odds.value
+            log_odds = covariances.log_odds(self._logits(u[rows]), self.shared.of_rows(scores))
+            eta[rows] = log_odds.value
             below[rows], above[rows] = self.shared.standard_errors(
-                odds.variance, odds.along, deviation
+                log_odds.variance, log_odds.along, deviation
             )
         return eta, below, above
 
@@ -100,8 +100,8 @@ class SoftmaxMapWithErrors:
 
     def level_bounds(self, u: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
         """Return bounds of each class's probability at a confidence level, each (n, K)."""
-        odds = self.log_odds_with_errors(u, root_chi2_quantile(level))
-        return level_bounds_of_log_odds(*odds, level)
+        log_odds = self.log_odds_with_errors(u, root_chi2_quantile(level))
+        return level_bounds_of_log_odds(*log_odds, level)
 
 
 @dataclass(frozen=True)
@@ -130,8 +130,8 @@ class LinearMapWithErrors:
 
     def level_bounds(self, design: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
         """Return bounds of the event's probability at a confidence level, each (n,)."""
-        odds = self.log_odds_with_errors(design, root_chi2_quantile(level))
-        return level_bounds_of_log_odds(*odds, level)
+        log_odds = self.log_odds_with_errors(design, root_chi2_quantile(level))
+        return level_bounds_of_log_odds(*log_odds, level)
 
     def contour(self, design: FloatArray, theta: FloatArray) -> FloatArray:
         """Return the plausibility of each probability at each row, (n, len(theta))."""

@@ -55,9 +55,11 @@ def gumbel(scores: FloatArray, points: QuadraturePoints) -> tuple[FloatArray, Fl
         # Odds of classes above j are greatest at the upper end, of those below at the lower end.
         cumulative_high = np.cumsum(exp_high, axis=1)
         above = cumulative_high[:, -1:] - cumulative_high
-        odds = above * exp_low + np.cumsum(exp_low, axis=1) * exp_high
+        denominator = above * exp_low + np.cumsum(exp_low, axis=1) * exp_high
         product = exp_low * exp_high
-        lower += weight * np.divide(product, odds, out=np.zeros_like(odds), where=odds > 0)
+        lower += weight * np.divide(
+            product, denominator, out=np.zeros_like(denominator), where=denominator > 0
+        )
     return lower, upper
 
 

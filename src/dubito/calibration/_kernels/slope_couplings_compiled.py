@@ -94,8 +94,8 @@ def _add_point(s, exp_ends, weights, buffers, out):  # type: ignore[no-untyped-d
             up_out[b] += low_here[b] * inverse_total * (weight + rate) + (
                 high_weight * high_here[b] * np.divide(high_gap[b], total * total)
             )
-            odds = (total - high_sum[b]) * low_here[b] + low_sum[b] * high_here[b]
-            low_out[b] += np.divide(weight * low_here[b] * high_here[b], odds)
+            denominator = (total - high_sum[b]) * low_here[b] + low_sum[b] * high_here[b]
+            low_out[b] += np.divide(weight * low_here[b] * high_here[b], denominator)
 
 
 @compiled()
