@@ -31,7 +31,7 @@ from reference.dichotomies import (
     in_pairs,
     leaves,
     maximal,
-    node_odds,
+    node_log_odds,
     nodes,
     tight_logistic,
 )
@@ -127,7 +127,7 @@ def test_node_maps_equal_fitted_calibrators(fitted_rows):
         RowRecorder(), structure=tree, internal=PlattCalibrator(), random_state=0
     ).fit(X, y)
     log_proba = by_label(model, model.predict_log_proba(X))
-    found = node_odds(tree, log_proba)
+    found = node_log_odds(tree, log_proba)
     seen = list(fitted_rows)
     for name, left, right in nodes(tree):
         whole = np.flatnonzero(np.isin(y, left + right))

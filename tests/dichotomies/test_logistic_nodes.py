@@ -15,7 +15,7 @@ from reference.dichotomies import (
     in_pairs,
     log_odds,
     newton_logistic,
-    node_odds,
+    node_log_odds,
     nodes,
     tight_logistic,
 )
@@ -87,15 +87,15 @@ def case(request):
     return request.param()
 
 
-def odds_of(model, X):
+def log_odds_of(model, X):
     """Return the log-odds at each node, computed from the probabilities of classes."""
     log_proba = dict(zip(model.classes_.tolist(), model.predict_log_proba(X).T, strict=True))
-    return node_odds(in_pairs(model.tree_.to_nested()), log_proba)
+    return node_log_odds(in_pairs(model.tree_.to_nested()), log_proba)
 
 
 def assert_same_nodes(model, by_hand, X, atol=1e-5):
     """Node probabilities agree, and log-odds within ten times the tolerance."""
-    found = odds_of(model, X)
+    found = log_odds_of(model, X)
     assert found.keys() == by_hand.models.keys()
     for name, node in by_hand.models.items():
         wanted = log_odds(node, X)
@@ -130,7 +130,7 @@ def test_columns_of_any_scale(C):
     model = NestedDichotomyClassifier(LogisticRegression(C=C), structure=TREE, internal=None).fit(
         X, y
     )
-    found = odds_of(model, X)
+    found = log_odds_of(model, X)
     for name, left, right in nodes(TREE):
         here = np.isin(y, left + right)
         event = np.isin(y[here], right)
@@ -148,7 +148,7 @@ def test_shifts_of_columns_do_not_matter(offset):
     shift = offset * np.array([1.0, -1.0, 0.5, 0.0, 2.0])
     model = NestedDichotomyClassifier(structure=TREE, internal=None).fit(X + shift, y)
     by_hand = NestedDichotomy(TREE, tight_logistic()).fit(X, y)
-    found = odds_of(model, X + shift)
+    found = log_odds_of(model, X + shift)
     for name, node in by_hand.models.items():
         np.testing.assert_allclose(found[name], log_odds(node, X), rtol=1e-5, atol=1e-5)
 
@@ -251,5 +251,5 @@ def test_rows_far_from_the_training_rows_have_finite_log_probabilities():
     assert np.isfinite(log_proba).all()
     assert log_proba.min() < -1e4
     np.testing.assert_allclose(model.predict_proba(X[:4] * 1e4).sum(axis=1), 1.0)
-    odds = odds_of(model, X)
-    assert all((expit(np.abs(there)) < 1).all() for there in odds.values())
+    found = log_odds_of(model, X)
+    assert all((expit(np.abs(there)) < 1).all() for there in found.values())

@@ -60,7 +60,7 @@ def path_products(pair, right, name="", here=1.0):
     }
 
 
-def node_odds(pair, log_proba):
+def node_log_odds(pair, log_proba):
     """Return the log-odds of the right side of each node, from log probabilities by label."""
     return {
         name: logsumexp([log_proba[label] for label in right], axis=0)
@@ -71,11 +71,11 @@ def node_odds(pair, log_proba):
 
 def node_losses(pair, log_proba, y):
     """Return the summed log loss of each node over the rows of its classes."""
-    odds, losses = node_odds(pair, log_proba), {}
+    found, losses = node_log_odds(pair, log_proba), {}
     for name, left, right in nodes(pair):
         here = np.isin(y, left + right)
         event = np.isin(y[here], right)
-        p = expit(odds[name][here])
+        p = expit(found[name][here])
         losses[name] = -(xlogy(event, p) + xlogy(~event, 1 - p)).sum()
     return losses
 
@@ -159,21 +159,23 @@ class NestedDichotomy:
         """Return the probability of the right side of each node, by name."""
         found = {}
         for name, model in self.models.items():
-            odds = log_odds(model, X)
+            scores = log_odds(model, X)
             calibrated = name in self.maps
-            found[name] = self.maps[name].predict_proba(odds)[:, 1] if calibrated else expit(odds)
+            found[name] = (
+                self.maps[name].predict_proba(scores)[:, 1] if calibrated else expit(scores)
+            )
         return found
 
     def intervals(self, X):
         """Return bounds of the right side of each node, by name; [0, 1] without calibration."""
         found = {}
         for name, model in self.models.items():
-            odds = log_odds(model, X)
+            scores = log_odds(model, X)
             if name in self.maps:
-                bounds = self.maps[name].predict_bounds(odds)
+                bounds = self.maps[name].predict_bounds(scores)
                 found[name] = bounds.lower[:, 1], bounds.upper[:, 1]
             else:
-                found[name] = np.zeros(len(odds)), np.ones(len(odds))
+                found[name] = np.zeros(len(scores)), np.ones(len(scores))
         return found
 
     def proba(self, X):

@@ -61,8 +61,8 @@ class TreeModel:
     def _log_odds(self, X: Any) -> FloatArray:
         return self._clipped(self.maps.log_odds(self.nodes.scores(X)))
 
-    def _clipped(self, odds: FloatArray) -> FloatArray:
-        return clipped(odds) if isinstance(self.nodes, ClippedNodes) else odds
+    def _clipped(self, log_odds: FloatArray) -> FloatArray:
+        return clipped(log_odds) if isinstance(self.nodes, ClippedNodes) else log_odds
 
     def log_proba(self, X: Any) -> FloatArray:
         """Return log-probabilities (n, K): sums along paths (Leathart et al. 2019, eq. 6)."""

@@ -61,13 +61,13 @@ def paths(tree):
     return found
 
 
-def slow_log_proba(odds, tree):
+def slow_log_proba(log_odds, tree):
     """Return log-probabilities class by class."""
     columns = [
-        sum((log_expit(odds[:, t] if side else -odds[:, t]) for t, side in path), 0.0)
+        sum((log_expit(log_odds[:, t] if side else -log_odds[:, t]) for t, side in path), 0.0)
         for path in paths(tree)
     ]
-    return np.column_stack([np.broadcast_to(column, len(odds)) for column in columns])
+    return np.column_stack([np.broadcast_to(column, len(log_odds)) for column in columns])
 
 
 def draw_bounds(rng, n, n_nodes):
@@ -95,23 +95,25 @@ def test_log_probabilities_are_sums_along_paths(drawn, scale):
     n_classes, seed = drawn
     rng = np.random.default_rng(seed)
     tree = draw_tree(rng, n_classes)
-    odds = scale * rng.normal(size=(5, n_classes - 1))
-    ours, theirs = log_class_proba(odds, *tree), slow_log_proba(odds, tree)
+    log_odds = scale * rng.normal(size=(5, n_classes - 1))
+    ours, theirs = log_class_proba(log_odds, *tree), slow_log_proba(log_odds, tree)
     np.testing.assert_allclose(ours, theirs, rtol=1e-13, atol=1e-300)
-    np.testing.assert_allclose(class_proba(odds, *tree), np.exp(theirs), rtol=1e-12, atol=1e-300)
+    np.testing.assert_allclose(
+        class_proba(log_odds, *tree), np.exp(theirs), rtol=1e-12, atol=1e-300
+    )
     np.testing.assert_allclose(np.exp(ours).sum(axis=1), 1, rtol=1e-13)
-    np.testing.assert_allclose(class_proba(odds, *tree).sum(axis=1), 1, rtol=1e-13)
+    np.testing.assert_allclose(class_proba(log_odds, *tree).sum(axis=1), 1, rtol=1e-13)
 
 
-@pytest.mark.parametrize("odds", [1e4, np.inf])
-def test_very_large_odds_give_certainty(odds):
+@pytest.mark.parametrize("log_odds", [1e4, np.inf])
+def test_very_large_log_odds_give_certainty(log_odds):
     tree = chain(3)
     for sign, certain in ((1, 2), (-1, 0)):
-        given_odds = sign * np.full((1, 2), odds)
-        logs = log_class_proba(given_odds, *tree)[0]
+        given_log_odds = sign * np.full((1, 2), log_odds)
+        logs = log_class_proba(given_log_odds, *tree)[0]
         assert logs[certain] == 0
-        assert np.all(np.delete(logs, certain) <= -odds)
-        np.testing.assert_array_equal(class_proba(given_odds, *tree)[0], np.eye(3)[certain])
+        assert np.all(np.delete(logs, certain) <= -log_odds)
+        np.testing.assert_array_equal(class_proba(given_log_odds, *tree)[0], np.eye(3)[certain])
 
 
 def test_infinite_odds_at_one_node():
@@ -121,16 +123,16 @@ def test_infinite_odds_at_one_node():
 
 
 def test_nan_odds_give_nan():
-    odds = np.array([[0.0, np.nan]])
+    log_odds = np.array([[0.0, np.nan]])
     for function in (log_class_proba, class_proba):
-        unknown = np.isnan(function(odds, *chain(3))[0])
+        unknown = np.isnan(function(log_odds, *chain(3))[0])
         assert not unknown[0]
         assert unknown[1:].any()
 
 
 def test_chains_of_thousands_do_not_underflow():
-    odds = np.full((1, 4_999), np.log(3))
-    logs = log_class_proba(odds, *chain(5_000))[0]
+    log_odds = np.full((1, 4_999), np.log(3))
+    logs = log_class_proba(log_odds, *chain(5_000))[0]
     np.testing.assert_allclose(logs[-1], 4_999 * np.log(0.75), rtol=1e-11)
     np.testing.assert_allclose(logs[:3], np.log([0.25, 0.75 * 0.25, 0.75**2 * 0.25]), rtol=1e-13)
 
@@ -140,12 +142,12 @@ def test_chains_of_thousands_do_not_underflow():
 def test_rows_are_independent(function, dtype):
     rng = np.random.default_rng(2)
     tree = draw_tree(rng, 77)
-    odds = rng.normal(size=(9, 76)).astype(dtype)
-    whole = function(odds, *tree)
+    log_odds = rng.normal(size=(9, 76)).astype(dtype)
+    whole = function(log_odds, *tree)
     for i in range(9):
-        np.testing.assert_array_equal(function(odds[i : i + 1], *tree)[0], whole[i])
-    np.testing.assert_array_equal(function(np.asfortranarray(odds)[::2], *tree), whole[::2])
-    np.testing.assert_array_equal(function(odds.astype(float), *tree), whole)
+        np.testing.assert_array_equal(function(log_odds[i : i + 1], *tree)[0], whole[i])
+    np.testing.assert_array_equal(function(np.asfortranarray(log_odds)[::2], *tree), whole[::2])
+    np.testing.assert_array_equal(function(log_odds.astype(float), *tree), whole)
 
 
 def test_one_class_is_certain():
@@ -197,9 +199,9 @@ def test_precise_nodes_keep_the_most_probable_classes(drawn):
     n_classes, seed = drawn
     rng = np.random.default_rng(seed)
     tree = draw_tree(rng, n_classes)
-    odds = rng.choice([-2.0, 0.0, 1.0], size=(6, n_classes - 1))
-    node = 1 / (1 + np.exp(-odds))
-    p = class_proba(odds, *tree)
+    log_odds = rng.choice([-2.0, 0.0, 1.0], size=(6, n_classes - 1))
+    node = 1 / (1 + np.exp(-log_odds))
+    p = class_proba(log_odds, *tree)
     np.testing.assert_array_equal(
         maximal_classes(node, node, *tree), p >= p.max(axis=1, keepdims=True) * (1 - 1e-10)
     )

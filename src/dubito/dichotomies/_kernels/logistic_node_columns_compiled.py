@@ -26,8 +26,8 @@ _ROWS_PER_COLUMN = 64
 _MAX_FACTORED = 400
 #: Multiples of the first number modulo the second, a prime, choose rows without a period.
 _STRIDE, _MODULUS = 40_503, 65_537
-#: Columns of a Hessian of all rows that cost as much to compute as a product with it.
-_PRODUCTS_PER_COLUMN = 8
+#: Computing this many columns of the Hessian takes as long as one product of it and a vector.
+_COLUMNS_PER_PRODUCT = 8
 
 
 @compiled()
@@ -130,26 +130,26 @@ def _newton_step(X, hessian, gradient, lower, accuracy, rise):  # type: ignore[n
 
 
 @compiled()
-def fit_by_columns(X, sides, settings, w, odds):  # type: ignore[no-untyped-def]
+def fit_by_columns(X, sides, settings, w, log_odds):  # type: ignore[no-untyped-def]
     """Fit a node; return the last decrement and the products with the Hessian.
 
     `sides` are the number of rows on the left and the sample weights of all, `settings` the
     penalty of each column and the decrement at which to stop. `w` holds the start and is
-    overwritten by the fit, `odds` by the log-odds of the rows. The intercept is a column of ones
+    overwritten by the fit, `log_odds` by those of the rows. The intercept is a column of ones
     without a penalty. The decrement is as in `fit_by_gram`.
     """
     n_left, weight = sides
     penalty, tolerance = settings
     n, p = X.shape
-    odds[:] = np.dot(X, w.astype(X.dtype))
+    log_odds[:] = np.dot(X, w.astype(X.dtype))
     residuals, curvatures, rise = np.empty(n), np.empty(n), np.empty(n)
     every = max(n // (_ROWS_PER_COLUMN * p), 1)
-    # Cost of a new factor in products: it is computed where the last step took more.
-    factor_cost = p / every / _PRODUCTS_PER_COLUMN
+    # A new factor takes as long as this number of products: computed if the last step had more.
+    factor_cost = p / every / _COLUMNS_PER_PRODUCT
     lower = np.empty((0, 0))
     decrement, products, total = np.inf, np.inf, 0
     for _ in range(_MAX_STEPS):
-        loss = row_terms(odds, n_left, weight, residuals, curvatures)
+        loss = row_terms(log_odds, n_left, weight, residuals, curvatures)
         gradient = _gradient(X, residuals, penalty, w)
         if products > factor_cost:
             lower = _factor(X, curvatures, penalty, every)
@@ -161,9 +161,9 @@ def fit_by_columns(X, sides, settings, w, odds):  # type: ignore[no-untyped-def]
         penalised = penalty * along
         quadratic = (np.dot(penalty * w, w), np.dot(penalised, w), np.dot(penalised, along))
         before = loss + 0.5 * quadratic[0]
-        keep, length = search_plane((odds, rise), sides, quadratic, before, decrement)
+        keep, length = search_plane((log_odds, rise), sides, quadratic, before, decrement)
         w[:] = keep * w + length * along
-        odds[:] = keep * odds + length * rise
+        log_odds[:] = keep * log_odds + length * rise
         if decrement <= final_decrement(tolerance, before) or length == 0.0:
             break
     return decrement, total

@@ -19,7 +19,7 @@ import numpy as np
 from dubito._numerics.jit import compiled
 from dubito.dichotomies._kernels.logistic_node_columns_compiled import fit_by_columns
 from dubito.dichotomies._kernels.logistic_node_gram_compiled import fit_by_gram
-from dubito.dichotomies._kernels.logistic_node_loss_compiled import prior_odds
+from dubito.dichotomies._kernels.logistic_node_loss_compiled import prior_log_odds
 from dubito.dichotomies._kernels.logistic_node_sparse_compiled import (
     columns_present,
     combine,
@@ -95,13 +95,13 @@ def _gram_of(X, weight, penalty, intercept):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _fit_dense_once(X, gram, sides, settings, w, odds):  # type: ignore[no-untyped-def] # noqa: PLR0917
+def _fit_dense_once(X, gram, sides, settings, w, log_odds):  # type: ignore[no-untyped-def] # noqa: PLR0917
     """Fit by the Gram matrix, or by columns where it is empty; return decrement and work."""
     penalty, intercept, tolerance = settings
     if len(gram) == 0:
-        return fit_by_columns(X, sides, (penalty, tolerance), w, odds)
+        return fit_by_columns(X, sides, (penalty, tolerance), w, log_odds)
     alpha = np.zeros(len(gram))
-    constant, decrement, steps = fit_by_gram(gram, sides, (intercept, tolerance), alpha, odds)
+    constant, decrement, steps = fit_by_gram(gram, sides, (intercept, tolerance), alpha, log_odds)
     width = len(penalty) - 1 if intercept else len(penalty)
     rows = np.dot(alpha.astype(X.dtype), X)
     w[:width] = rows[:width] / penalty[:width]
@@ -123,28 +123,28 @@ def fit_dense_node(X, span, weight, settings, n_folds):  # type: ignore[no-untyp
     first_row, n_left = span
     penalty, intercept, _ = settings
     n, p = X.shape
-    odds = np.empty(n)
+    log_odds = np.empty(n)
     w = np.zeros(p)
     if intercept:
-        w[p - 1] = prior_odds(n_left, weight)
+        w[p - 1] = prior_log_odds(n_left, weight)
     gram = _gram_of(X, weight, penalty, intercept)
-    decrement, work = _fit_dense_once(X, gram, (n_left, weight), settings, w, odds)
+    decrement, work = _fit_dense_once(X, gram, (n_left, weight), settings, w, log_odds)
     out_of_fold = np.full(n if n_folds > 1 else 0, np.nan)
     if _can_cross_fit(n, n_left, n_folds):
         for fold in range(n_folds):
             start, training = _training_weights(weight, first_row, fold, n_folds)
-            _fit_dense_once(X, gram, (n_left, training), settings, w.copy(), odds)
-            out_of_fold[start::n_folds] = odds[start::n_folds]
+            _fit_dense_once(X, gram, (n_left, training), settings, w.copy(), log_odds)
+            out_of_fold[start::n_folds] = log_odds[start::n_folds]
     return w, out_of_fold, decrement, work
 
 
 @compiled()
-def _fit_sparse_once(rows, gram, sides, settings, w, odds, buffers):  # type: ignore[no-untyped-def] # noqa: PLR0917
+def _fit_sparse_once(rows, gram, sides, settings, w, log_odds, buffers):  # type: ignore[no-untyped-def] # noqa: PLR0917
     """Fit by the Gram matrix, or by conjugate gradients where it is empty."""
     if len(gram) == 0:
-        return fit_sparse(rows, sides, settings, w, odds, buffers)
+        return fit_sparse(rows, sides, settings, w, log_odds, buffers)
     alpha = np.zeros(len(gram))
-    constant, decrement, steps = fit_by_gram(gram, sides, settings, alpha, odds)
+    constant, decrement, steps = fit_by_gram(gram, sides, settings, alpha, log_odds)
     width = len(w) - 1
     w[:width] = combine(rows, alpha, width)
     w[width] = constant
@@ -167,7 +167,7 @@ def fit_sparse_node(entries, span, weight, settings, n_folds, local_index):  # t
     columns = columns_present(indices, local_index, local)
     rows = (indptr, local, data)
     width = len(columns)
-    odds, w = np.empty(n), np.empty(width + 1)
+    log_odds, w = np.empty(n), np.empty(width + 1)
     start_at_prior((n_left, weight), intercept, w)
     gram = np.empty((0, 0))
     if n <= _MAX_SPARSE_ROWS:
@@ -175,11 +175,11 @@ def fit_sparse_node(entries, span, weight, settings, n_folds, local_index):  # t
         if not _is_accurate(gram, weight):
             gram = np.empty((0, 0))
     buffers = np.empty((7, 0 if len(gram) > 0 else width + 1))
-    decrement, work = _fit_sparse_once(rows, gram, (n_left, weight), settings, w, odds, buffers)
+    decrement, work = _fit_sparse_once(rows, gram, (n_left, weight), settings, w, log_odds, buffers)
     out_of_fold = np.full(n if n_folds > 1 else 0, np.nan)
     if _can_cross_fit(n, n_left, n_folds):
         for fold in range(n_folds):
             start, training = _training_weights(weight, first_row, fold, n_folds)
-            _fit_sparse_once(rows, gram, (n_left, training), settings, w.copy(), odds, buffers)
-            out_of_fold[start::n_folds] = odds[start::n_folds]
+            _fit_sparse_once(rows, gram, (n_left, training), settings, w.copy(), log_odds, buffers)
+            out_of_fold[start::n_folds] = log_odds[start::n_folds]
     return columns, w, out_of_fold, decrement, work

@@ -13,7 +13,7 @@ from dubito._numerics.jit import compiled
 from dubito._numerics.vector_math_compiled import matrix_vector
 from dubito.dichotomies._kernels.logistic_node_loss_compiled import (
     final_decrement,
-    prior_odds,
+    prior_log_odds,
     row_terms,
     search_plane,
 )
@@ -22,7 +22,7 @@ _MAX_STEPS = 100
 
 
 @compiled()
-def _newton_target(gram, odds, terms, intercept, target):  # type: ignore[no-untyped-def]
+def _newton_target(gram, log_odds, terms, intercept, target):  # type: ignore[no-untyped-def]
     r"""Write α after a full Newton step; return the intercept there.
 
     It solves :math:`(G+D^{-1})\alpha=\eta+D^{-1}r-b1`, with η the log-odds, D the curvatures, r
@@ -30,7 +30,7 @@ def _newton_target(gram, odds, terms, intercept, target):  # type: ignore[no-unt
     the square roots of D on both sides the matrix has no eigenvalue below 1.
     """
     residuals, curvatures = terms
-    n = len(odds)
+    n = len(log_odds)
     root = np.sqrt(curvatures)
     # In the precision of the features: the next step corrects the rounding errors of this one.
     short = root.astype(gram.dtype)
@@ -42,7 +42,7 @@ def _newton_target(gram, odds, terms, intercept, target):  # type: ignore[no-unt
     lower = np.linalg.cholesky(matrix)
     for i in range(n):
         # A row of no weight has no curvature, and coefficient 0.
-        target[i] = root[i] * odds[i] + residuals[i] / root[i] if curvatures[i] > 0 else 0.0
+        target[i] = root[i] * log_odds[i] + residuals[i] / root[i] if curvatures[i] > 0 else 0.0
     cholesky_solve_in_place(lower, target)
     constant = 0.0
     if intercept:
@@ -55,28 +55,28 @@ def _newton_target(gram, odds, terms, intercept, target):  # type: ignore[no-unt
 
 
 @compiled()
-def fit_by_gram(gram, sides, settings, alpha, odds):  # type: ignore[no-untyped-def]
+def fit_by_gram(gram, sides, settings, alpha, log_odds):  # type: ignore[no-untyped-def]
     r"""Fit a node by its Gram matrix; return the intercept, the last decrement and the steps.
 
     `sides` are the number of rows on the left and the sample weights of all, `settings` whether
     there is an intercept and the decrement at which to stop.
 
-    `alpha` holds the start and is overwritten by the coefficients of the rows, `odds` by their
+    `alpha` holds the start and is overwritten by the coefficients of the rows, `log_odds` by their
     log-odds. The decrement is :math:`\sqrt{g^\top H^{-1}g}` before the last step: half its square
     estimates the objective less its minimum.
     """
     n_left, weight = sides
     intercept, tolerance = settings
     n = len(alpha)
-    constant = prior_odds(n_left, weight) if intercept else 0.0
-    matrix_vector(gram, alpha, odds)
-    odds += constant
+    constant = prior_log_odds(n_left, weight) if intercept else 0.0
+    matrix_vector(gram, alpha, log_odds)
+    log_odds += constant
     residuals, curvatures, target, product = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     decrement = np.inf
     for step in range(1, _MAX_STEPS + 1):
-        loss = row_terms(odds, n_left, weight, residuals, curvatures)
-        goal = _newton_target(gram, odds, (residuals, curvatures), intercept, target)
-        projected = odds - constant
+        loss = row_terms(log_odds, n_left, weight, residuals, curvatures)
+        goal = _newton_target(gram, log_odds, (residuals, curvatures), intercept, target)
+        projected = log_odds - constant
         matrix_vector(gram, target, product)
         change = product - projected
         along = target - alpha
@@ -86,10 +86,10 @@ def fit_by_gram(gram, sides, settings, alpha, odds):  # type: ignore[no-untyped-
         decrement = np.sqrt(max(-derivative, 0.0))
         quadratic = (np.dot(alpha, projected), q1, np.dot(along, change))
         before = loss + 0.5 * quadratic[0]
-        keep, length = search_plane((odds, rise), sides, quadratic, before, decrement)
+        keep, length = search_plane((log_odds, rise), sides, quadratic, before, decrement)
         alpha[:] = keep * alpha + length * along
         constant = keep * constant + length * (goal - constant)
-        odds[:] = keep * odds + length * rise
+        log_odds[:] = keep * log_odds + length * rise
         if decrement <= final_decrement(tolerance, before) or length == 0.0:
             return constant, decrement, step
     return constant, decrement, _MAX_STEPS

@@ -32,13 +32,13 @@ _NEAR = 0.1
 
 
 @compiled(fastmath=SIMD_FLAGS)
-def _terms_of_side(odds, sign, weight, residuals, curvatures):  # type: ignore[no-untyped-def]
+def _terms_of_side(log_odds, sign, weight, residuals, curvatures):  # type: ignore[no-untyped-def]
     """Return the loss of rows of one side, +1 right and -1 left; write residuals and curvatures."""
     small, power, bits = exp_buffers(_ROWS_AT_ONCE)
     total = 0.0
-    for start in range(0, len(odds), _ROWS_AT_ONCE):
-        m = min(_ROWS_AT_ONCE, len(odds) - start)
-        z, w = odds[start : start + m], weight[start : start + m]
+    for start in range(0, len(log_odds), _ROWS_AT_ONCE):
+        m = min(_ROWS_AT_ONCE, len(log_odds) - start)
+        z, w = log_odds[start : start + m], weight[start : start + m]
         r, c = residuals[start : start + m], curvatures[start : start + m]
         for i in range(m):
             small[i] = -abs(z[i])
@@ -52,13 +52,13 @@ def _terms_of_side(odds, sign, weight, residuals, curvatures):  # type: ignore[n
 
 
 @compiled()
-def row_terms(odds, n_left, weight, residuals, curvatures):  # type: ignore[no-untyped-def]
+def row_terms(log_odds, n_left, weight, residuals, curvatures):  # type: ignore[no-untyped-def]
     """Return the loss; write residuals (minus its derivatives by the log-odds) and curvatures."""
     loss = _terms_of_side(
-        odds[:n_left], -1.0, weight[:n_left], residuals[:n_left], curvatures[:n_left]
+        log_odds[:n_left], -1.0, weight[:n_left], residuals[:n_left], curvatures[:n_left]
     )
     return loss + _terms_of_side(
-        odds[n_left:], 1.0, weight[n_left:], residuals[n_left:], curvatures[n_left:]
+        log_odds[n_left:], 1.0, weight[n_left:], residuals[n_left:], curvatures[n_left:]
     )
 
 
@@ -154,7 +154,7 @@ def final_decrement(tolerance: float, objective: float) -> float:
 
 
 @compiled()
-def prior_odds(n_left: int, weight: FloatArray) -> float:
+def prior_log_odds(n_left: int, weight: FloatArray) -> float:
     """Return the log-odds of the right side without features; both sides need weight."""
     left = weight[:n_left].sum()
     return math.log(weight[n_left:].sum() / left)

@@ -16,7 +16,7 @@ from dubito._numerics.cholesky_compiled import cholesky_factor, cholesky_solve
 from dubito._numerics.jit import compiled
 from dubito.dichotomies._kernels.logistic_node_loss_compiled import (
     final_decrement,
-    prior_odds,
+    prior_log_odds,
     row_terms,
     search_plane,
 )
@@ -238,29 +238,28 @@ def _newton_step(rows, hessian, derivatives, block, accuracy, buffers):  # type:
 
 
 @compiled()
-def fit_sparse(rows, sides, settings, w, odds, buffers):  # type: ignore[no-untyped-def] # noqa: PLR0917
+def fit_sparse(rows, sides, settings, w, log_odds, buffers):  # type: ignore[no-untyped-def] # noqa: PLR0917
     """Fit a node; return the last decrement and the products with the Hessian.
 
-    `sides` and `settings` are those of `fit_by_gram`.
-
-    `w` holds the start and is overwritten by the fit, with the intercept last; `odds` by the
-    log-odds of the rows. `buffers` are seven rows as long as w.
+    `sides` and `settings` are those of `fit_by_gram`. `w` holds the start and is overwritten by the
+    fit, with the intercept last; `log_odds` is overwritten by those of the rows. `buffers` are
+    seven rows as long as w.
     """
     indptr, local, data = rows
     n_left, weight = sides
     intercept, tolerance = settings
-    n = len(odds)
+    n = len(log_odds)
     width = len(w) - 1
     residuals, curvatures = np.empty(n), np.empty(n)
     chosen, rank = np.empty(0, np.int64), np.empty(width + 1, np.int64)
     gradient, diagonal, step = buffers[4], buffers[5], buffers[0]
     for i in range(n):
-        odds[i] = w[width]
+        log_odds[i] = w[width]
         for e in range(indptr[i], indptr[i + 1]):
-            odds[i] += data[e] * w[local[e]]
+            log_odds[i] += data[e] * w[local[e]]
     decrement, total = np.inf, 0
     for _ in range(_MAX_STEPS):
-        loss = row_terms(odds, n_left, weight, residuals, curvatures)
+        loss = row_terms(log_odds, n_left, weight, residuals, curvatures)
         _gradient_and_diagonal(rows, (residuals, curvatures), w, gradient, diagonal)
         if not intercept:
             gradient[width] = 0.0
@@ -281,10 +280,10 @@ def fit_sparse(rows, sides, settings, w, odds, buffers):  # type: ignore[no-unty
             q2 += step[j] * step[j]
         before = loss + 0.5 * q0
         quadratic = (q0, q1, q2)
-        keep, length = search_plane((odds, rise), sides, quadratic, before, decrement)
+        keep, length = search_plane((log_odds, rise), sides, quadratic, before, decrement)
         for j in range(len(w)):
             w[j] = keep * w[j] + length * step[j]
-        odds[:] = keep * odds + length * rise
+        log_odds[:] = keep * log_odds + length * rise
         if decrement <= final_decrement(tolerance, before) or length == 0.0:
             break
     return decrement, total
@@ -295,4 +294,4 @@ def start_at_prior(sides: tuple[int, FloatArray], intercept: bool, w: FloatArray
     """Write the fit without features: coefficients 0, the intercept the log-odds of the sides."""
     w[:] = 0.0
     if intercept:
-        w[len(w) - 1] = prior_odds(sides[0], sides[1])
+        w[len(w) - 1] = prior_log_odds(sides[0], sides[1])

@@ -185,7 +185,7 @@ def _contrasts(
     add_up_counts(left, right, (total, counts))
     coef = np.empty((tree.n_nodes, len(alpha)))
     count_contrasts(children, counts, alpha, coef)
-    return CountNodes(coef, _prior_odds(total[left], total[right], fit_prior=fit_prior))
+    return CountNodes(coef, _prior_log_odds(total[left], total[right], fit_prior=fit_prior))
 
 
 def _fit_sparse_counts(
@@ -208,7 +208,7 @@ def _fit_sparse_counts(
     factor, sides = np.empty(tree.n_nodes), np.empty((2, tree.n_nodes))
     entries = entry_start.copy(), node, value
     sparse_count_contrasts((csr, weight), nodes, alpha, entries, (factor, sides))
-    constant = _prior_odds(*sides, fit_prior=fit_prior)
+    constant = _prior_log_odds(*sides, fit_prior=fit_prior)
     model = SparseCountNodes(entry_start, entry_stop, node, value, factor, constant)
     if not n_folds:
         return model, np.empty(0)
@@ -220,7 +220,7 @@ def _fit_sparse_counts(
     return model, out_of_fold
 
 
-def _prior_odds(left: FloatArray, right: FloatArray, *, fit_prior: bool) -> FloatArray:
+def _prior_log_odds(left: FloatArray, right: FloatArray, *, fit_prior: bool) -> FloatArray:
     if not fit_prior:
         return np.zeros(len(left))
     with np.errstate(divide="ignore", invalid="ignore"):  # sides without rows outside the fold

@@ -200,8 +200,8 @@ def sparse_count_out_of_fold(rows, nodes, alpha, options, out):  # type: ignore[
         features = present[:n_present]
         _to_log_ratios(features, counts, alpha, fold_terms)
         for f in range(n_folds):
-            odds = np.log(_others(total[1], f)) - np.log(_others(total[0], f))
-            fold_terms[2, f] = odds if fit_prior else 0.0
+            log_odds = np.log(_others(total[1], f)) - np.log(_others(total[0], f))
+            fold_terms[2, f] = log_odds if fit_prior else 0.0
             fold_terms[3, f] = np.log(fold_terms[0, f]) - np.log(fold_terms[1, f])
         _score_folds(
             rows[0],

@@ -117,9 +117,9 @@ def _best_first(x, model, tree, budget, best, columns):  # type: ignore[no-untyp
         if visited == budget:
             return False
         visited += 1
-        odds = slope[item] * (_dot_in_precision(x, coef[item]) + intercept[item]) + offset[item]
-        _push(heap, keys, size, key - softplus(odds), left[item])
-        _push(heap, keys, size + 1, key - softplus(-odds), right[item])
+        log_odds = slope[item] * (_dot_in_precision(x, coef[item]) + intercept[item]) + offset[item]
+        _push(heap, keys, size, key - softplus(log_odds), left[item])
+        _push(heap, keys, size + 1, key - softplus(-log_odds), right[item])
         size += 2
 
 

@@ -25,7 +25,7 @@ IntArray = npt.NDArray[np.integer[Any]]
 
 
 def log_class_proba(
-    odds: npt.NDArray[np.floating[Any]], left: IntArray, right: IntArray, order: IntArray
+    log_odds: npt.NDArray[np.floating[Any]], left: IntArray, right: IntArray, order: IntArray
 ) -> FloatArray:
     r"""Return the log-probability of each class, (n, K), from log-odds of going right, (n, K-1).
 
@@ -43,13 +43,13 @@ def log_class_proba(
     """
     from dubito.dichotomies._kernels.tree_paths_compiled import log_proba_of_rows  # noqa: PLC0415 - loads numba
 
-    out = np.empty((len(odds), len(order)))
-    log_proba_of_rows(np.ascontiguousarray(odds), *child_indices(left, right, order), out)
+    out = np.empty((len(log_odds), len(order)))
+    log_proba_of_rows(np.ascontiguousarray(log_odds), *child_indices(left, right, order), out)
     return out
 
 
 def class_proba(
-    odds: npt.NDArray[np.floating[Any]], left: IntArray, right: IntArray, order: IntArray
+    log_odds: npt.NDArray[np.floating[Any]], left: IntArray, right: IntArray, order: IntArray
 ) -> FloatArray:
     """Return the probability of each class, (n, K), from log-odds of going right, (n, K-1).
 
@@ -57,8 +57,8 @@ def class_proba(
     """
     from dubito.dichotomies._kernels.tree_paths_compiled import proba_of_rows  # noqa: PLC0415 - loads numba
 
-    out = np.empty((len(odds), len(order)))
-    proba_of_rows(np.ascontiguousarray(odds), *child_indices(left, right, order), out)
+    out = np.empty((len(log_odds), len(order)))
+    proba_of_rows(np.ascontiguousarray(log_odds), *child_indices(left, right, order), out)
     return out
 
 

@@ -32,13 +32,13 @@ _TIE = 1e-12
 
 
 @compiled()
-def log_proba_of_rows(odds, left, right, out):  # type: ignore[no-untyped-def]
+def log_proba_of_rows(log_odds, left, right, out):  # type: ignore[no-untyped-def]
     """Write the sums of the log-probabilities of the edges on the path to each class."""
-    n, n_nodes = odds.shape
+    n, n_nodes = log_odds.shape
     values, to_right = np.empty(2 * n_nodes + 1), np.empty(n_nodes)
     to_left, power, power_bits = exp_buffers(n_nodes)
     for i in range(n):
-        _log_sigmoids(odds[i], to_left, to_right, power, power_bits)
+        _log_sigmoids(log_odds[i], to_left, to_right, power, power_bits)
         values[0] = 0.0
         for t in range(n_nodes):
             values[left[t]] = values[t] + to_left[t]
@@ -47,13 +47,13 @@ def log_proba_of_rows(odds, left, right, out):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def proba_of_rows(odds, left, right, out):  # type: ignore[no-untyped-def]
+def proba_of_rows(log_odds, left, right, out):  # type: ignore[no-untyped-def]
     """Write the products of the probabilities of the edges on the path to each class."""
-    n, n_nodes = odds.shape
+    n, n_nodes = log_odds.shape
     values, to_right = np.empty(2 * n_nodes + 1), np.empty(n_nodes)
     to_left, power, power_bits = exp_buffers(n_nodes)
     for i in range(n):
-        _sigmoids(odds[i], to_left, to_right, power, power_bits)
+        _sigmoids(log_odds[i], to_left, to_right, power, power_bits)
         values[0] = 1.0
         for t in range(n_nodes):
             values[left[t]] = values[t] * to_left[t]
@@ -62,35 +62,35 @@ def proba_of_rows(odds, left, right, out):  # type: ignore[no-untyped-def]
 
 
 @compiled(fastmath=SIMD_FLAGS)
-def _exp_minus_abs(odds, out, power, power_bits):  # type: ignore[no-untyped-def]
-    """Write exp(-abs(odds)), or exp(-708) where that is larger, and for nan."""
-    for t in range(len(odds)):
-        out[t] = -abs(odds[t])
+def _exp_minus_abs(log_odds, out, power, power_bits):  # type: ignore[no-untyped-def]
+    """Write exp(-abs(log_odds)), but at least exp(-708), and exp(-708) for nan."""
+    for t in range(len(log_odds)):
+        out[t] = -abs(log_odds[t])
     exp_in_place(out, power, power_bits)
 
 
 @compiled(fastmath=SIMD_FLAGS)
-def _log_sigmoids(odds, to_left, to_right, power, power_bits):  # type: ignore[no-untyped-def]
+def _log_sigmoids(log_odds, to_left, to_right, power, power_bits):  # type: ignore[no-untyped-def]
     """Write the log-probabilities of both sides, without cancellation or overflow."""
-    odds_ratio = to_left  # a buffer until the results replace it
-    _exp_minus_abs(odds, odds_ratio, power, power_bits)
-    for t in range(len(odds)):
-        z = odds[t]
-        common = log_one_plus(odds_ratio[t]) if abs(z) < _LARGEST_EXPONENT else 0.0
+    small = to_left  # exp(-abs(log_odds)), until the results replace it
+    _exp_minus_abs(log_odds, small, power, power_bits)
+    for t in range(len(log_odds)):
+        z = log_odds[t]
+        common = log_one_plus(small[t]) if abs(z) < _LARGEST_EXPONENT else 0.0
         to_left[t] = (0.0 if z <= 0.0 else -z) - common
         to_right[t] = (0.0 if z >= 0.0 else z) - common  # noqa: FURB136
 
 
 @compiled(fastmath=SIMD_FLAGS)
-def _sigmoids(odds, to_left, to_right, power, power_bits):  # type: ignore[no-untyped-def]
+def _sigmoids(log_odds, to_left, to_right, power, power_bits):  # type: ignore[no-untyped-def]
     """Write the probabilities of both sides, the smaller one without cancellation."""
-    odds_ratio = to_left  # a buffer until the results replace it
-    _exp_minus_abs(odds, odds_ratio, power, power_bits)
-    for t in range(len(odds)):
-        z = odds[t]
-        ratio = odds_ratio[t] if abs(z) < _LARGEST_EXPONENT else 0.0
-        larger = 1.0 / (1.0 + ratio)
-        smaller = ratio * larger
+    small = to_left  # exp(-abs(log_odds)), until the results replace it
+    _exp_minus_abs(log_odds, small, power, power_bits)
+    for t in range(len(log_odds)):
+        z = log_odds[t]
+        odds = small[t] if abs(z) < _LARGEST_EXPONENT else 0.0  # of the less probable side
+        larger = 1.0 / (1.0 + odds)
+        smaller = odds * larger
         to_left[t] = smaller if z > 0.0 else (larger if z <= 0.0 else z)
         to_right[t] = larger if z > 0.0 else smaller
 
