@@ -20,7 +20,7 @@ from dubito.decision import reject
 from dubito.discriminant import ImpreciseGaussianDiscriminant
 from dubito.metrics import evaluate
 from dubito.pipeline import CautiousPipeline, RejectClassifier, make_cautious_pipeline
-from dubito.report import collect, measures, predictions
+from dubito.report import collect, metrics, predictions
 from dubito.report.wording import slider_texts
 
 LETTERS = np.array(["a", "b", "c", "d"], dtype=object)
@@ -34,7 +34,7 @@ def assert_plain(collected):
 @pytest.fixture(autouse=True)
 def few_resamples(monkeypatch):
     """Intervals are not what most tests are about."""
-    monkeypatch.setattr(measures, "RESAMPLES", 10)
+    monkeypatch.setattr(metrics, "RESAMPLES", 10)
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def letters(fakes):
 @pytest.mark.parametrize("strategy", ["pessimistic", "optimistic", "pignistic", "probabilistic"])
 def test_the_slider_agrees_with_reject(letters, strategy):
     model, X, y = letters
-    method = collect(model, X, y, strategy=strategy)["rejecting"]["methods"][0]
+    method = collect(model, X, y, strategy=strategy)["declining"]["models"][0]
     bounds, proba = model.predict_bounds(X), model.predict_proba(X)
     wrong = LETTERS[proba.argmax(axis=1)] != y
     for at, cost in ((0, 0.0), (7, 0.07), (20, 0.2), (63, 0.63), (100, 1.0)):
@@ -66,7 +66,7 @@ def test_the_slider_agrees_with_reject(letters, strategy):
 
 def test_the_drawn_curve_starts_with_all_rows_and_stays_short(letters):
     model, X, y = letters
-    method = collect(model, X, y)["rejecting"]["methods"][0]
+    method = collect(model, X, y)["declining"]["models"][0]
     first = method["curve"][0]
     assert first["declined"] == 0
     assert first["error"] == pytest.approx(method["never"])
@@ -79,7 +79,7 @@ def test_the_drawn_curve_starts_with_all_rows_and_stays_short(letters):
 def test_the_slider_reaches_the_given_cost(letters, cost, start, stops):
     model, X, y = letters
     collected = collect(model, X, y, cost=cost)
-    rejecting = collected["rejecting"]
+    rejecting = collected["declining"]
     assert (rejecting["start"], len(rejecting["costs"])) == (start, stops)
     assert start in rejecting["costs"]
     assert collected["summary"]["reject_cost"] == start
@@ -152,7 +152,7 @@ def test_the_numbers_are_those_of_evaluate(letters, monkeypatch):
         classes=LETTERS,
         random_state=3,
     )
-    found = {row["key"]: row["cells"] for row in collected["numbers"]}
+    found = {row["key"]: row["cells"] for row in collected["metrics"]}
     assert list(found) == list(expected)
     for key, estimate in expected.items():
         assert list(found[key][0].values()) == pytest.approx(list(estimate))
@@ -164,7 +164,7 @@ def test_the_best_is_marked_only_where_one_end_is_better(fakes):
     X, proba, column = fakes.rows(200, 3)
     flat = np.full_like(proba, 1 / 3)
     models = {"flat": fakes.precise([0, 1, 2], flat), "knowing": fakes.precise([0, 1, 2], proba)}
-    best = {row["key"]: row["best"] for row in collect(models, X, column)["numbers"]}
+    best = {row["key"]: row["best"] for row in collect(models, X, column)["metrics"]}
     assert best["accuracy"] == best["log_loss"] == [1]
     assert best["mean_set_size"] == best["coverage"] == []
 
@@ -175,12 +175,14 @@ def test_confusions_and_sets_are_counted(fakes):
     collected = collect(model, np.arange(4)[:, None], ["cod", "eel", "eel", "ray"])
     sets, confusions = collected["sets"], collected["confusions"]
     assert sets["bars"] == [
-        {"size": "1", "rows": 2, "held": 2},
-        {"size": "2", "rows": 2, "held": 2},
+        {"size": "1", "rows": 2, "covered": 2},
+        {"size": "2", "rows": 2, "covered": 2},
     ]
-    assert (sets["mean"], sets["single"], sets["held"]) == (1.5, 0.5, 1.0)
+    assert (sets["mean"], sets["single"], sets["covered"]) == (1.5, 0.5, 1.0)
     assert confusions["map"]["counts"] == [[1, 0, 0], [2, 0, 0], [0, 0, 1]]
-    assert confusions["mistaken"] == [{"truth": "eel", "predicted": "cod", "rows": 2, "share": 1.0}]
+    assert confusions["mistaken"] == [
+        {"truth": "eel", "predicted": "cod", "rows": 2, "fraction": 1.0}
+    ]
     assert confusions["together"] == [{"first": "cod", "second": "eel", "rows": 2}]
 
 
@@ -192,7 +194,7 @@ def test_sets_of_other_libraries_may_be_empty(fakes, empty):
     model = fakes.precise([0, 1, 2], proba)
     model.predict_set = lambda X: sets[X[:, 0]]
     bars = collect(model, X, column)["sets"]["bars"]
-    assert bars[0] == {"size": "0", "rows": len(sets[empty]), "held": 0}
+    assert bars[0] == {"size": "0", "rows": len(sets[empty]), "covered": 0}
     assert sum(bar["rows"] for bar in bars) == 20
     model.predict_set = lambda X: sets[X[:, 0]].astype(int)
     with pytest.raises(ValueError, match=r"predict_set of 'Precise' must give a boolean array"):
@@ -204,12 +206,12 @@ def test_reliability_of_the_prediction_and_of_each_class(letters):
     reliability = collect(model, X, y)["reliability"]
     top = reliability["top"][0]["points"]
     assert sum(point["rows"] for point in top) == 300
-    right = sum(point["rows"] * point["happened"] for point in top) / 300
+    right = sum(point["rows"] * point["frequency"] for point in top) / 300
     assert right == pytest.approx((LETTERS[model.proba.argmax(axis=1)] == y).mean())
     assert [one["label"] for one in reliability["classes"]] == list(LETTERS)
     for one in reliability["classes"]:
         points = one["curves"][0]["points"]
-        seen = sum(point["rows"] * point["happened"] for point in points)
+        seen = sum(point["rows"] * point["frequency"] for point in points)
         assert seen == pytest.approx(one["rows"]) == (y == one["label"]).sum()
 
 
@@ -250,7 +252,7 @@ def test_unusual_data(fakes, case, doubts):
     collected = collect(model, X, LETTERS[column])
     assert_plain(collected)
     assert collected["has_bounds"] == [doubts]
-    assert collected["doubt"]["told_apart"] == doubts
+    assert collected["doubt"]["has_bounds"] == doubts
     if case in {"all right", "certain"}:
         assert collected["confusions"]["mistaken"] == []
         assert collected["summary"]["right"]["value"] == 1
@@ -269,7 +271,7 @@ def test_models_with_a_table_each_and_classes_in_another_order(fakes):
         "backward": fakes.cautious(LETTERS[::-1], proba[:, ::-1], ignorance=0.1),
     }
     collected = collect(models, {"forward": first, "backward": second}, LETTERS[column])
-    for row in collected["numbers"]:
+    for row in collected["metrics"]:
         assert row["cells"][0] == pytest.approx(row["cells"][1])
     assert collected["doubt"]["rows"][0]["name"].startswith("patient ")
 
@@ -316,7 +318,7 @@ def test_every_kind_of_model(kind):
     assert_plain(collected)
     assert collected["has_bounds"] == [kind != "precise"]
     assert ("own_conflict" in collected["doubt"]["rows"][0]) == (kind == "fusion")
-    assert collected["methods"] == [type(model).__name__]
+    assert collected["models"] == [type(model).__name__]
 
 
 @pytest.mark.parametrize("strategy", ["pignistic", "pessimistic"])
@@ -333,11 +335,11 @@ def test_a_model_that_declines_is_judged_by_its_own_cost_and_strategy(strategy, 
     collected = collect(model, X[1::2], y[1::2])
     summary = collected["summary"]
     assert summary["reject_cost"] == 0.1
-    assert collected["rejecting"]["methods"][0]["strategy"] == strategy
+    assert collected["declining"]["models"][0]["strategy"] == strategy
     assert summary["declined_rows"] == (model.predict(X[1::2]) == -1).sum() > 0
     given = collect(model, X[1::2], y[1::2], cost=0.5, strategy="optimistic")
     assert given["summary"]["reject_cost"] == 0.5
-    assert given["rejecting"]["methods"][0]["strategy"] == "optimistic"
+    assert given["declining"]["models"][0]["strategy"] == "optimistic"
 
 
 def test_a_cost_on_another_scale_is_not_used(letters):

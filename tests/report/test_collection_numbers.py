@@ -174,7 +174,7 @@ def test_all_metrics(rows, collected):
     column, _, _, sets = rows
     found = {
         row["key"]: [cell and cell["value"] for cell in row["cells"]]
-        for row in collected["numbers"]
+        for row in collected["metrics"]
     }
     own = sets.tolist(), None
     for place, (proba, lower, upper) in enumerate(answers(rows)):
@@ -198,7 +198,7 @@ def test_intervals_are_those_of_evaluate_and_of_counts(rows, collected):
     judged = evaluate(
         column, proba, bounds=bounds.tightened(), sets=sets, classes=range(K), random_state=0
     )
-    for row in collected["numbers"]:
+    for row in collected["metrics"]:
         assert list(row["cells"][0].values()) == pytest.approx(list(judged[row["key"]]))
     right = collected["summary"]["right"]
     exact = binomtest(round(right["value"] * N), N).proportion_ci(method="exact")
@@ -218,9 +218,9 @@ def declined_by_loop(strategy, proba, lower, upper, cost):
 @pytest.mark.parametrize("strategy", ["pessimistic", "optimistic", "probabilistic"])
 def test_every_stop_of_the_slider(rows, strategy):
     column, _, bounds, _ = rows
-    rejecting = report(rows, strategy=strategy)["rejecting"]
+    rejecting = report(rows, strategy=strategy)["declining"]
     assert rejecting["costs"] == pytest.approx([i / 100 for i in range(101)])
-    for place, (method, known) in enumerate(zip(rejecting["methods"], answers(rows), strict=True)):
+    for place, (method, known) in enumerate(zip(rejecting["models"], answers(rows), strict=True)):
         by = strategy if place == 0 else "probabilistic"
         assert method["strategy"] == by
         wrong = [first_largest(p) != c for p, c in zip(known[0], column, strict=True)]
@@ -244,7 +244,7 @@ def test_every_stop_of_the_slider(rows, strategy):
 
 def test_the_pignistic_strategy_is_the_metric_of_the_pignistic_probability(rows):
     column, proba, bounds, _ = rows
-    method = report(rows)["rejecting"]["methods"][0]  # the default
+    method = report(rows)["declining"]["models"][0]  # the default
     assert method["strategy"] == "pignistic"
     sure = bounds.tightened().pignistic().max(axis=1)
     curve = reject_cost_curve(column, proba.argmax(axis=1), sure, costs=np.arange(101) / 100)
@@ -260,7 +260,7 @@ def test_the_error_reject_curve_has_the_points_of_all_thresholds(rows, collected
     # To the last digit, for confidences that differ there are two thresholds.
     levels = bounds.tightened().pignistic().max(axis=1).tolist(), None
     for place, (method, known) in enumerate(
-        zip(collected["rejecting"]["methods"], answers(rows), strict=True)
+        zip(collected["declining"]["models"], answers(rows), strict=True)
     ):
         proba = known[0]
         sure = levels[place] or [max(p) for p in proba]
@@ -280,8 +280,8 @@ def test_the_error_reject_curve_has_the_points_of_all_thresholds(rows, collected
 
 def test_the_summary_has_the_numbers_at_the_given_cost(rows):
     listed = report(rows, cost=0.35, strategy="pessimistic")
-    summary, first = listed["summary"], listed["rejecting"]["methods"][0]
-    at = listed["rejecting"]["costs"].index(0.35)
+    summary, first = listed["summary"], listed["declining"]["models"][0]
+    at = listed["declining"]["costs"].index(0.35)
     declined = declined_by_loop("pessimistic", *answers(rows)[0], 0.35)
     assert summary["declined_rows"] == sum(declined)
     assert (summary["declined"], summary["error"]) == (first["declined"][at], first["error"][at])
@@ -298,9 +298,9 @@ def assert_points(points, forecast, happened):
     for point in points:
         inside = ranked[start : start + point["rows"]]
         start += point["rows"]
-        assert point["said"] == pytest.approx(sum(p for p, _ in inside) / len(inside))
+        assert point["probability"] == pytest.approx(sum(p for p, _ in inside) / len(inside))
         came_true = sum(o for _, o in inside)
-        assert point["happened"] == pytest.approx(came_true / len(inside))
+        assert point["frequency"] == pytest.approx(came_true / len(inside))
         exact = binomtest(came_true, len(inside)).proportion_ci(method="exact")
         assert (point["low"], point["high"]) == pytest.approx((exact.low, exact.high))
     assert start == N
@@ -325,11 +325,11 @@ def test_sets_and_confusions(rows, collected):
     held = [row[c] for row, c in zip(sets.tolist(), column, strict=True)]
     for bar in collected["sets"]["bars"]:
         inside = [h for h, s in zip(held, sizes, strict=True) if s == int(bar["size"])]
-        assert (bar["rows"], bar["held"]) == (len(inside), sum(inside))
+        assert (bar["rows"], bar["covered"]) == (len(inside), sum(inside))
     assert sum(bar["rows"] for bar in collected["sets"]["bars"]) == N
     means = sum(sizes) / N, sizes.count(1) / N, sum(held) / N
     listed = collected["sets"]
-    assert (listed["mean"], listed["single"], listed["held"]) == pytest.approx(means)
+    assert (listed["mean"], listed["single"], listed["covered"]) == pytest.approx(means)
 
     top = [first_largest(p) for p in proba.tolist()]
     pairs = Counter(zip(column.tolist(), top, strict=True))
@@ -343,7 +343,7 @@ def test_sets_and_confusions(rows, collected):
     for row in confusions["mistaken"]:
         truth, forecast = CLASSES.index(row["truth"]), CLASSES.index(row["predicted"])
         assert row["rows"] == wrong[truth, forecast]
-        assert row["share"] == pytest.approx(wrong[truth, forecast] / (column == truth).sum())
+        assert row["fraction"] == pytest.approx(wrong[truth, forecast] / (column == truth).sum())
     together = Counter(
         pair for row in sets for pair in combinations(np.flatnonzero(row).tolist(), 2)
     )
@@ -369,7 +369,7 @@ def test_doubt_row_by_row(rows, collected):
         i = int(row["name"])
         k = top[i]
         assert (row["truth"], row["predicted"]) == (CLASSES[column[i]], CLASSES[k])
-        assert row["right"] == (k == column[i])
+        assert row["correct"] == (k == column[i])
         assert row["probability"] == pytest.approx(proba[i][k])
         assert (row["lower"], row["upper"]) == pytest.approx((lower[i][k], upper[i][k]))
         assert (row["width"], row["others"]) == pytest.approx((width[i], others[i]))

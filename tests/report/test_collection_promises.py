@@ -16,7 +16,7 @@ from dubito import NotSupportedError
 from dubito.belief import Bounds
 from dubito.evidence import EvidentialClassifier
 from dubito.metrics.descriptions import LOW_COVERAGE
-from dubito.report import collect, measures
+from dubito.report import collect, metrics
 from dubito.report.wording import percent
 
 CLASSES = np.array(["ash", "beech", "elm"], dtype=object)
@@ -26,7 +26,7 @@ N = 150
 @pytest.fixture(autouse=True)
 def few_resamples(monkeypatch):
     """Intervals by resamples are not what these tests are about."""
-    monkeypatch.setattr(measures, "RESAMPLES", 10)
+    monkeypatch.setattr(metrics, "RESAMPLES", 10)
 
 
 @pytest.fixture
@@ -170,16 +170,16 @@ def test_coverage_promised_and_observed(rows, coverage):
     held = [c in kept for c, kept in zip(column.tolist(), sets, strict=True)]
     exact = binomtest(sum(held), N).proportion_ci(method="exact")
     observed = found["observed"]
-    assert (found["promised"], observed["held"], observed["rows"]) == (coverage, sum(held), N)
+    assert (found["requested"], observed["covered"], observed["rows"]) == (coverage, sum(held), N)
     assert (observed["low"], observed["high"]) == pytest.approx((exact.low, exact.high))
     assert found["mean_set_size"] == pytest.approx(np.mean([len(kept) for kept in sets]))
     seen = Counter(column.tolist())
     caught = Counter(c for c, is_in in zip(column.tolist(), held, strict=True) if is_in)
-    fractions = [one["share"] for one in found["classes"]]
+    fractions = [one["fraction"] for one in found["classes"]]
     assert fractions == sorted(caught[k] / seen[k] for k in seen)
     for one in found["classes"]:
         k = CLASSES.tolist().index(one["label"])
-        assert (one["held"], one["rows"]) == (caught[k], seen[k])
+        assert (one["covered"], one["rows"]) == (caught[k], seen[k])
     assert collected["summary"]["lines"][3] == found["line"]
     assert f"requested {percent(coverage)}, observed {percent(sum(held) / N)}" in found["line"]
     assert LOW_COVERAGE not in found["line"]
@@ -199,11 +199,11 @@ def test_unfamiliar_rows_are_counted_and_the_least_familiar_listed(rows):
     collected = collect(model, X, CLASSES[column], doubtful_rows=9)
     found, familiarity = collected["familiarity"], model.familiarity(X).tolist()
     strange = [i for i, u in enumerate(familiarity) if u < 0.2]
-    assert (found["unfamiliar"], found["share"]) == (len(strange), len(strange) / N)
+    assert (found["unfamiliar"], found["fraction"]) == (len(strange), len(strange) / N)
     right = (proba.argmax(axis=1) == column).tolist()
     others = [i for i in range(N) if i not in strange]
-    assert found["right_unfamiliar"] == pytest.approx(np.mean([right[i] for i in strange]))
-    assert found["right_familiar"] == pytest.approx(np.mean([right[i] for i in others]))
+    assert found["accuracy_unfamiliar"] == pytest.approx(np.mean([right[i] for i in strange]))
+    assert found["accuracy_familiar"] == pytest.approx(np.mean([right[i] for i in others]))
     expected = sorted(range(N), key=familiarity.__getitem__)[:9]
     assert [int(row["name"]) for row in found["rows"]] == expected
     for row in found["rows"]:
@@ -211,7 +211,7 @@ def test_unfamiliar_rows_are_counted_and_the_least_familiar_listed(rows):
         k = proba[i].argmax()
         assert row["familiarity"] == familiarity[i]
         assert (row["predicted"], row["truth"]) == (CLASSES[k], CLASSES[column[i]])
-        assert (row["right"], row["probability"]) == (right[i], proba[i, k])
+        assert (row["correct"], row["probability"]) == (right[i], proba[i, k])
         bounds = model.predict_bounds([i])
         assert row["lower"] == pytest.approx(bounds.lower[0, k])
         assert row["upper"] == pytest.approx(bounds.upper[0, k])
@@ -223,7 +223,7 @@ def test_where_all_rows_are_familiar_none_is_listed(rows):
     model = Aware(proba)
     model.familiarity = lambda X: np.full(len(X), 0.5)
     found = collect(model, X, CLASSES[column])["familiarity"]
-    assert (found["unfamiliar"], found["rows"], found["right_unfamiliar"]) == (0, [], None)
+    assert (found["unfamiliar"], found["rows"], found["accuracy_unfamiliar"]) == (0, [], None)
 
 
 def test_the_page_has_a_place_for_coverage_and_for_unfamiliar_rows(rows):

@@ -14,7 +14,7 @@ from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 
 from dubito.evidence import EvidentialClassifier
-from dubito.report import collect, measures, render, write_page, write_report
+from dubito.report import collect, metrics, render, write_page, write_report
 
 for module in ("altair", "jinja2", "vl_convert"):
     pytest.importorskip(module, reason="the extra is not installed: pip install .[report]")
@@ -24,7 +24,7 @@ for module in ("altair", "jinja2", "vl_convert"):
 def quick_library(monkeypatch):
     """Leave out what takes seconds: the drawing library, which the browser's tests have."""
     monkeypatch.setattr("dubito.report.page.chart_library", lambda: "window.vegaEmbed = null;")
-    monkeypatch.setattr(measures, "RESAMPLES", 10)
+    monkeypatch.setattr(metrics, "RESAMPLES", 10)
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +103,7 @@ def test_charts_say_in_words_what_they_show(collected):
     page = Outline(render(collected))
     labels = [place["aria-label"] for place in page.all("div") if place.get("role") == "img"]
     descriptions = dict(zip(specs_of(render(collected)), labels, strict=True))
-    method = collected["rejecting"]["methods"][0]
+    method = collected["declining"]["models"][0]
     assert (
         f"cautious: {method['never']:.1%} wrong when nothing is declined"
         in descriptions["error_reject"]
@@ -119,9 +119,9 @@ def test_the_three_sentences_and_all_numbers_are_on_the_page(collected):
     words = " ".join(" ".join(texts) for texts in page.text.values())
     for line in collected["summary"]["lines"]:
         assert line in words
-    for row in collected["numbers"]:
+    for row in collected["metrics"]:
         assert row["label"] in words
-    assert page.text["b"].count("best") == sum(len(row["best"]) for row in collected["numbers"]) > 0
+    assert page.text["b"].count("best") == sum(len(row["best"]) for row in collected["metrics"]) > 0
     assert page.text["title"] == ["Fish"]
 
 

@@ -93,7 +93,7 @@ def opened(browser, files):
 def expected_cells(collected, at):
     """The cells of the table of methods at one stop of the slider."""
     cells = []
-    for method in collected["rejecting"]["methods"]:
+    for method in collected["declining"]["models"]:
         saved = method["never"] - method["cost"][at]
         words = f"{money(abs(saved))} {'less' if saved > 0 else 'more'}"
         same = same_cost(method["cost"][at], method["never"])
@@ -108,7 +108,7 @@ def expected_cells(collected, at):
 
 def assert_at(page, collected, at):
     """The sentence, the table and both charts are at one stop."""
-    method, cost = collected["rejecting"]["methods"][0], collected["rejecting"]["costs"][at]
+    method, cost = collected["declining"]["models"][0], collected["declining"]["costs"][at]
     says = page.locator("output").inner_text()
     assert f"At a cost of {cost:g} it decides" in says
     assert f"pignistic probability, between its bounds, of at least {100 * (1 - cost):g}%" in says

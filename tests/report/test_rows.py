@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 from dubito.decision import reject
 from dubito.evidence import EvidentialClassifier
-from dubito.report import collect, measures, predictions
+from dubito.report import collect, metrics, predictions
 
 LETTERS = np.array(["a", "b", "c", "d"], dtype=object)
 
@@ -19,7 +19,7 @@ LETTERS = np.array(["a", "b", "c", "d"], dtype=object)
 @pytest.fixture(autouse=True)
 def few_resamples(monkeypatch):
     """Intervals are not what these tests are about."""
-    monkeypatch.setattr(measures, "RESAMPLES", 10)
+    monkeypatch.setattr(metrics, "RESAMPLES", 10)
 
 
 def test_doubt_is_divided_into_wide_bounds_and_other_classes(fakes):
@@ -125,7 +125,7 @@ def test_names_cannot_turn_the_words_around_them_round(fakes):
     models = {"\u202emine": fakes.precise(labels, proba)}
     names = [f"\u202e{i}" for i in range(60)]
     collected = collect(models, X, labels[column], title="\u202eFish", row_names=names)
-    assert (collected["title"], collected["methods"]) == ("Fish", ["mine"])
+    assert (collected["title"], collected["models"]) == ("Fish", ["mine"])
     # What is written from the right is kept to itself.
     assert collected["confusions"]["map"]["labels"] == ["cod", hebrew.join("\u2068\u2069"), "ray"]
     assert "\u202e" not in json.dumps(collected, ensure_ascii=False)

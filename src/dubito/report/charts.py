@@ -1,7 +1,7 @@
 """Vega-Lite specifications of the charts, built with Altair.
 
 Colours are the page's own (CSS variables and ``currentColor``), so that charts follow light and
-dark mode. Methods, classes and rows are encoded by number; their names are only ever displayed, so
+dark mode. Models, classes and rows are encoded by number; their names are only ever displayed, so
 that no name can be read as a path, a key or an expression. Every chart fills the width of its
 container.
 """
@@ -44,27 +44,27 @@ CONFIG: dict[str, Any] = {
 }
 
 
-def method_fields(index: int, name: str) -> dict[str, Any]:
-    """Return the fields of a data row that identify its method."""
-    return {"method": index, "name": name}
+def model_fields(index: int, name: str) -> dict[str, Any]:
+    """Return the fields of a data row that identify its model."""
+    return {"model": index, "name": name}
 
 
-def method_colours(methods: int) -> Any:
-    """Return the colour encoding of methods."""
-    scale = alt.Scale(domain=list(range(methods)), range=[f"var(--m{i})" for i in range(methods)])
-    return alt.Color("method:N", scale=scale, legend=None)
+def model_colours(n_models: int) -> Any:
+    """Return the colour encoding of models."""
+    scale = alt.Scale(domain=list(range(n_models)), range=[f"var(--m{i})" for i in range(n_models)])
+    return alt.Color("model:N", scale=scale, legend=None)
 
 
-def method_dashes(methods: int) -> Any:
-    """Return the line-dash encoding of methods."""
-    scale = alt.Scale(domain=list(range(methods)), range=list(DASHES[:methods]))
-    return alt.StrokeDash("method:N", scale=scale, legend=None)
+def model_dashes(n_models: int) -> Any:
+    """Return the line-dash encoding of models."""
+    scale = alt.Scale(domain=list(range(n_models)), range=list(DASHES[:n_models]))
+    return alt.StrokeDash("model:N", scale=scale, legend=None)
 
 
-def method_shapes(methods: int) -> Any:
-    """Return the point-shape encoding of methods."""
-    scale = alt.Scale(domain=list(range(methods)), range=list(SHAPES[:methods]))
-    return alt.Shape("method:N", scale=scale, legend=None)
+def model_shapes(n_models: int) -> Any:
+    """Return the point-shape encoding of models."""
+    scale = alt.Scale(domain=list(range(n_models)), range=list(SHAPES[:n_models]))
+    return alt.Shape("model:N", scale=scale, legend=None)
 
 
 def named_axis(**options: Any) -> Any:
@@ -96,13 +96,13 @@ def specification(
 
 #: Highest opacity of a tile, so that the number on it stays readable.
 MOST_OPAQUE = 0.45
-DIAGONAL = [{"said": 0, "happened": 0}, {"said": 1, "happened": 1}]
+DIAGONAL = [{"probability": 0, "frequency": 0}, {"probability": 1, "frequency": 1}]
 
 
 def reliability(curves: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return reliability curves of the predicted class, with a band for each method."""
+    """Return reliability curves of the predicted class, with a band for each model."""
     values = [
-        {**method_fields(i, c["method"]), **rounded(p)}
+        {**model_fields(i, c["model"]), **rounded(p)}
         for i, c in enumerate(curves)
         for p in c["points"]
     ]
@@ -112,7 +112,7 @@ def reliability(curves: list[dict[str, Any]]) -> dict[str, Any]:
 def class_reliability(classes: list[dict[str, Any]]) -> dict[str, Any]:
     """Return reliability curves of one class at a time, selected in a list."""
     values = [
-        {"class": k, **method_fields(i, c["method"]), **rounded(p)}
+        {"class": k, **model_fields(i, c["model"]), **rounded(p)}
         for k, one in enumerate(classes)
         for i, c in enumerate(one["curves"])
         for p in c["points"]
@@ -132,28 +132,28 @@ def class_reliability(classes: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _reliability_layers(curves: list[dict[str, Any]], where: str = "true") -> Any:
-    methods = len(curves)
+    n_models = len(curves)
     unit = alt.Scale(domain=[0, 1])
     axis = alt.Axis(format="%", tickCount=5)
-    x = alt.X("said:Q", scale=unit, axis=axis, title="Probability")
+    x = alt.X("probability:Q", scale=unit, axis=axis, title="Probability")
     title = "Observed frequency"
-    y = alt.Y("happened:Q", scale=unit, axis=axis, title=title)
+    y = alt.Y("frequency:Q", scale=unit, axis=axis, title=title)
     chosen = alt.Chart(alt.NamedData("points")).transform_filter(where)
-    base = chosen.encode(x=x, color=method_colours(methods))
+    base = chosen.encode(x=x, color=model_colours(n_models))
     band = base.mark_area(opacity=0.16, interpolate="linear").encode(
         alt.Y("low:Q", scale=unit, axis=axis, title=title), alt.Y2("high:Q")
     )
     bars = base.mark_rule(opacity=0.5).encode(
         alt.Y("low:Q", scale=unit, axis=axis, title=title), alt.Y2("high:Q")
     )
-    line = base.mark_line(strokeWidth=2).encode(y=y, strokeDash=method_dashes(methods))
+    line = base.mark_line(strokeWidth=2).encode(y=y, strokeDash=model_dashes(n_models))
     points = base.mark_point(filled=True, size=48, opacity=1).encode(
         y=y,
-        shape=method_shapes(methods),
+        shape=model_shapes(n_models),
         tooltip=[
             alt.Tooltip("name:N", title="method"),
-            alt.Tooltip("said:Q", title="probability", format=".1%"),
-            alt.Tooltip("happened:Q", title="observed", format=".1%"),
+            alt.Tooltip("probability:Q", title="probability", format=".1%"),
+            alt.Tooltip("frequency:Q", title="observed", format=".1%"),
             alt.Tooltip("low:Q", title="at least", format=".1%"),
             alt.Tooltip("high:Q", title="at most", format=".1%"),
             alt.Tooltip("rows:Q", title="cases", format=","),
@@ -170,18 +170,12 @@ def _reliability_layers(curves: list[dict[str, Any]], where: str = "true") -> An
 def set_sizes(sets: dict[str, Any]) -> dict[str, Any]:
     """Return a bar chart of set sizes, divided by whether sets contain the true class."""
     total = sum(bar["rows"] for bar in sets["bars"])
-    parts = (("contains the true class", "held"), ("misses it", "missed"))
+    parts = ("contains the true class", "misses it")
     values = [
-        {
-            "size": bar["size"],
-            "part": words,
-            "rows": (count := bar["held"] if part == "held" else bar["rows"] - bar["held"]),
-            "fraction": round(count / total, 5),
-        }
+        {"size": bar["size"], "part": part, "rows": count, "fraction": round(count / total, 5)}
         for bar in sets["bars"]
-        for words, part in parts
+        for part, count in zip(parts, (bar["covered"], bar["rows"] - bar["covered"]), strict=True)
     ]
-    order = [words for words, _ in parts]
     return specification(
         alt.Chart(alt.NamedData("bars"))
         .mark_bar(cornerRadiusEnd=2)
@@ -196,7 +190,7 @@ def set_sizes(sets: dict[str, Any]) -> dict[str, Any]:
             alt.Y("fraction:Q", axis=alt.Axis(format="%", tickCount=5), title="Fraction of cases"),
             alt.Color(
                 "part:N",
-                scale=alt.Scale(domain=order, range=["var(--m0)", "var(--bad)"]),
+                scale=alt.Scale(domain=parts, range=["var(--m0)", "var(--bad)"]),
                 legend=None,
             ),
             tooltip=[
@@ -301,14 +295,14 @@ _OUTLINE: dict[str, Any] = {"stroke": "var(--page)", "strokeWidth": 1.5}
 
 def error_reject(declining: dict[str, Any], drawn: int) -> dict[str, Any]:
     """Return error-reject curves; the slider moves a point along each."""
-    methods = len(declining["methods"][:drawn])
+    n_models = len(declining["models"][:drawn])
     curves = [
-        {"method": i, **rounded(point)}
-        for i, method in enumerate(declining["methods"][:drawn])
-        for point in method["curve"]
+        {"model": i, **rounded(point)}
+        for i, model in enumerate(declining["models"][:drawn])
+        for point in model["curve"]
     ]
     axis, title = alt.Axis(format="%", tickCount=5), "Wrong among the decided"
-    scale = alt.Scale(domain=[0, _highest(declining["methods"][:drawn])], clamp=True)
+    scale = alt.Scale(domain=[0, _highest(declining["models"][:drawn])], clamp=True)
     y = alt.Y("error:Q", axis=axis, scale=scale, title=title)
     x = alt.X(
         "declined:Q",
@@ -316,19 +310,19 @@ def error_reject(declining: dict[str, Any], drawn: int) -> dict[str, Any]:
         axis=alt.Axis(format="%", tickCount=5),
         title="Fraction of cases declined",
     )
-    base = alt.Chart(alt.NamedData("curves")).encode(x=x, color=method_colours(methods))
+    base = alt.Chart(alt.NamedData("curves")).encode(x=x, color=model_colours(n_models))
     band = (
-        base.transform_filter("datum.method === 0")
+        base.transform_filter("datum.model === 0")
         .mark_area(opacity=0.14)
         .encode(alt.Y("low:Q", axis=axis, scale=scale, title=title), alt.Y2("high:Q"))
     )
-    line = base.mark_line(strokeWidth=2).encode(y=y, strokeDash=method_dashes(methods))
+    line = base.mark_line(strokeWidth=2).encode(y=y, strokeDash=model_dashes(n_models))
     here = f"{_at_cost()} && isValid(datum.error)"
     now = alt.Chart(alt.NamedData("stops")).transform_filter(here)
-    now = now.encode(x=x, y=y, color=method_colours(methods))
+    now = now.encode(x=x, y=y, color=model_colours(n_models))
     points = now.mark_point(filled=True, size=130, opacity=1, **_OUTLINE)
     inward = "datum.declined > 0.6"  # text at the right edge would widen the chart
-    words = now.transform_filter("datum.method === 0").mark_text(
+    words = now.transform_filter("datum.model === 0").mark_text(
         align=alt.ExprRef(expr=f"{inward} ? 'right' : 'left'"),
         dx=alt.ExprRef(expr=f"{inward} ? -10 : 10"),
         dy=-10,
@@ -338,16 +332,16 @@ def error_reject(declining: dict[str, Any], drawn: int) -> dict[str, Any]:
     layers = alt.layer(
         band,
         line,
-        points.encode(shape=method_shapes(methods), tooltip=_slider_tooltip()),
+        points.encode(shape=model_shapes(n_models), tooltip=_slider_tooltip()),
         words.encode(text="text:N"),
     )
     data = {"curves": curves, "stops": _slider_data(declining, drawn)}
     return specification(layers.add_params(_slider(declining)), data)
 
 
-def _highest(methods: list[dict[str, Any]]) -> float:
+def _highest(models: list[dict[str, Any]]) -> float:
     """Return the end of the error axis, ignoring the noisy part where few cases are decided."""
-    points = [(point, i) for i, method in enumerate(methods) for point in method["curve"]]
+    points = [(point, i) for i, model in enumerate(models) for point in model["curve"]]
     errors = [point["error"] for point, _ in points if point["declined"] <= 0.9]
     limits = [point["high"] for point, i in points if i == 0 and point["declined"] <= 0.5]
     return min(1.05 * max([*errors, *limits, 0.01]), 1.0)
@@ -355,7 +349,7 @@ def _highest(methods: list[dict[str, Any]]) -> float:
 
 def cost_curves(declining: dict[str, Any], drawn: int) -> dict[str, Any]:
     """Return mean cost over the cost of declining, beside the cost of never declining."""
-    methods = len(declining["methods"][:drawn])
+    n_models = len(declining["models"][:drawn])
     x = alt.X(
         "cost:Q",
         scale=alt.Scale(domain=[0, 1]),
@@ -364,17 +358,17 @@ def cost_curves(declining: dict[str, Any], drawn: int) -> dict[str, Any]:
     )
     axis, title = alt.Axis(tickCount=5), "Cost of a case"
     y = alt.Y("mean:Q", axis=axis, title=title)
-    base = alt.Chart(alt.NamedData("stops")).encode(x=x, color=method_colours(methods))
-    never = base.transform_filter("datum.method === 0").mark_line(strokeDash=[2, 4], strokeWidth=1)
+    base = alt.Chart(alt.NamedData("stops")).encode(x=x, color=model_colours(n_models))
+    never = base.transform_filter("datum.model === 0").mark_line(strokeDash=[2, 4], strokeWidth=1)
     here = base.transform_filter(_at_cost())
     points = here.mark_point(filled=True, size=130, opacity=1, **_OUTLINE)
     layers = alt.layer(
         never.encode(y=alt.Y("never:Q", axis=axis, title=title)),
-        base.mark_line(strokeWidth=2).encode(y=y, strokeDash=method_dashes(methods)),
-        here.transform_filter("datum.method === 0")
+        base.mark_line(strokeWidth=2).encode(y=y, strokeDash=model_dashes(n_models)),
+        here.transform_filter("datum.model === 0")
         .mark_rule(opacity=0.5)
         .encode(x=x, color=alt.value("currentColor")),
-        points.encode(y=y, shape=method_shapes(methods), tooltip=_slider_tooltip()),
+        points.encode(y=y, shape=model_shapes(n_models), tooltip=_slider_tooltip()),
     )
     cost = alt.param(name=COST, value=declining["start"])
     return specification(layers.add_params(cost), {"stops": _slider_data(declining, drawn)})
@@ -391,20 +385,20 @@ def _slider(declining: dict[str, Any]) -> Any:
 
 
 def _slider_data(declining: dict[str, Any], drawn: int) -> list[dict[str, Any]]:
-    """Return the data of each method at each cost of the slider."""
+    """Return the data of each model at each cost of the slider."""
     values = []
-    for i, method in enumerate(declining["methods"][:drawn]):
-        columns = (declining["costs"], method["declined"], method["error"], method["cost"])
+    for i, model in enumerate(declining["models"][:drawn]):
+        columns = (declining["costs"], model["declined"], model["error"], model["cost"])
         for cost, declined, error, mean in zip(*columns, strict=True):
             values.append(
                 rounded(
                     {
-                        **method_fields(i, method["name"]),
+                        **model_fields(i, model["name"]),
                         "cost": cost,
                         "declined": declined,
                         "error": error,
                         "mean": mean,
-                        "never": method["never"],
+                        "never": model["never"],
                         "text": f"cost {cost:g}",
                     }
                 )

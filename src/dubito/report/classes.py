@@ -32,12 +32,14 @@ def collect_sets(outputs: ModelOutputs, rows: LabelledRows) -> dict[str, Any]:
     for low, high in _size_groups(int(size.min()), int(size.max()), len(rows.classes)):
         inside = (size >= low) & (size <= high)
         shown = f"{low}" if low == high else f"{low} to {high}"
-        bars.append({"size": shown, "rows": int(inside.sum()), "held": int(covered[inside].sum())})
+        bars.append(
+            {"size": shown, "rows": int(inside.sum()), "covered": int(covered[inside].sum())}
+        )
     return {
         "bars": bars,
         "mean": float(size.mean()),
         "single": float((size == 1).mean()),
-        "held": float(covered.mean()),
+        "covered": float(covered.mean()),
     }
 
 
@@ -70,7 +72,7 @@ def collect_confusions(
                 "truth": labels[pair[i] // k],
                 "predicted": labels[pair[i] % k],
                 "rows": int(count[i]),
-                "share": float(count[i] / seen[pair[i] // k]),
+                "fraction": float(count[i] / seen[pair[i] // k]),
             }
             for i in _largest(count)
         ],
@@ -124,7 +126,7 @@ def collect_coverage(
     order = present[np.argsort(n_covered[present] / seen[present], kind="stable")]
     observed = _observed(int(covered.sum()), len(rows))
     return {
-        "promised": coverage,
+        "requested": coverage,
         "by_class": bool(getattr(outputs.estimator, "class_conditional", False)),
         "observed": observed,
         "mean_set_size": float(outputs.sets.sum(axis=1).mean()),
@@ -140,8 +142,8 @@ def _observed(n_covered: int, n: int) -> dict[str, Any]:
     low, high = fraction_interval(n_covered / n, n, CONFIDENCE)
     return {
         "rows": n,
-        "held": n_covered,
-        "share": n_covered / n,
+        "covered": n_covered,
+        "fraction": n_covered / n,
         "low": float(low),
         "high": float(high),
     }

@@ -15,12 +15,8 @@ from dubito._validation import (
 )
 from dubito.decision.rejection import STRATEGIES, reject
 from dubito.report.classes import collect_confusions, collect_coverage, collect_sets
-from dubito.report.measures import (
-    collect_declining,
-    collect_numbers,
-    collect_percentages,
-    collect_reliability,
-)
+from dubito.report.declining import collect_declining
+from dubito.report.metrics import collect_metrics
 from dubito.report.predictions import (
     model_outputs,
     models_by_name,
@@ -29,6 +25,7 @@ from dubito.report.predictions import (
     tables_by_model,
     take_rows,
 )
+from dubito.report.reliability import collect_miscalibration, collect_reliability
 from dubito.report.rows import collect_doubt, collect_familiarity
 from dubito.report.wording import collect_summary, distinct_names, without_direction_controls
 
@@ -39,7 +36,7 @@ if TYPE_CHECKING:
     from dubito.report.predictions import ModelOutputs
 
 #: Version of the dict that `render` reads.
-FORMAT = 3
+FORMAT = 4
 
 
 def collect(  # noqa: PLR0913 - keyword options
@@ -131,7 +128,7 @@ def collect(  # noqa: PLR0913 - keyword options
     first, model = next(iter(by_name.items()))
     rows, sample = select_rows(model, tables[first], y, row_names, random_state)
     shown = distinct_names(by_name)
-    methods = [
+    all_outputs = [
         model_outputs(
             name,
             by_name[key],
@@ -143,12 +140,13 @@ def collect(  # noqa: PLR0913 - keyword options
         for key, name in zip(by_name, shown, strict=True)
     ]
     labels = distinct_names(rows.classes.tolist())
-    numbers = collect_numbers(methods, rows, random_state)
-    declining = collect_declining(methods, rows, strategy, cost)
-    declined = _declined(methods[0], strategy, declining["start"])
-    wrong = collect_percentages(methods[0], rows, numbers)
-    covered = collect_coverage(methods[0], rows, labels, coverage)
-    familiar = collect_familiarity(methods[0], rows, labels, doubtful_rows)
+    outputs = all_outputs[0]
+    metrics = collect_metrics(all_outputs, rows, random_state)
+    declining = collect_declining(all_outputs, rows, strategy, cost)
+    declined = _declined(outputs, strategy, declining["start"])
+    miscalibration = collect_miscalibration(outputs, rows, metrics)
+    coverage_found = collect_coverage(outputs, rows, labels, coverage)
+    familiarity = collect_familiarity(outputs, rows, labels, doubtful_rows)
     return {
         "format": FORMAT,
         "dubito": __version__,
@@ -158,19 +156,21 @@ def collect(  # noqa: PLR0913 - keyword options
         "rows": len(rows),
         "rows_given": rows.n_given,
         "classes": len(labels),
-        "methods": shown,
-        "has_bounds": [outputs.has_bounds for outputs in methods],
-        "bounds": [outputs.meaning._asdict() for outputs in methods],
-        "summary": collect_summary(len(rows), numbers, declining, [wrong, covered, familiar]),
-        "percentages": wrong,
-        "rejecting": declining,
-        "reliability": collect_reliability(methods, rows, labels),
-        "sets": collect_sets(methods[0], rows),
-        "confusions": collect_confusions(methods[0], rows, labels),
-        "doubt": collect_doubt(methods[0], rows, labels, declined, doubtful_rows),
-        "coverage": covered,
-        "familiarity": familiar,
-        "numbers": numbers,
+        "models": shown,
+        "has_bounds": [each.has_bounds for each in all_outputs],
+        "bounds": [each.meaning._asdict() for each in all_outputs],
+        "summary": collect_summary(
+            len(rows), metrics, declining, [miscalibration, coverage_found, familiarity]
+        ),
+        "miscalibration": miscalibration,
+        "declining": declining,
+        "reliability": collect_reliability(all_outputs, rows, labels),
+        "sets": collect_sets(outputs, rows),
+        "confusions": collect_confusions(outputs, rows, labels),
+        "doubt": collect_doubt(outputs, rows, labels, declined, doubtful_rows),
+        "coverage": coverage_found,
+        "familiarity": familiarity,
+        "metrics": metrics,
     }
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from dubito._wording import counted
 from dubito.report import charts
-from dubito.report.measures import MOST_METHODS
+from dubito.report.reliability import MOST_MODELS
 from dubito.report.rows import WIDE
 from dubito.report.wording import cases, money, percent
 
@@ -16,19 +16,19 @@ MOST_ROWS_IN_TABLE = 60
 
 def make_figures(collected: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Return the figures by name, without those that have nothing to show."""
-    declining, reliability = collected["rejecting"], collected["reliability"]
+    declining, reliability = collected["declining"], collected["reliability"]
     figures = {
         "error_reject": _figure(
             "Errors left as more cases are declined",
             "Line chart",
             _describe_declining(collected),
-            charts.error_reject(declining, MOST_METHODS),
+            charts.error_reject(declining, MOST_MODELS),
         ),
         "costs": _figure(
             "What a case costs",
             "Line chart over the cost of declining",
             _describe_costs(collected),
-            charts.cost_curves(declining, MOST_METHODS),
+            charts.cost_curves(declining, MOST_MODELS),
         ),
         "reliability": _figure(
             "All classes: the one it predicts",
@@ -62,7 +62,7 @@ def make_figures(collected: dict[str, Any]) -> dict[str, dict[str, Any]]:
             charts.confusion_map(collected["confusions"]["map"]),
             _confusions_table(collected["confusions"]["map"]),
         )
-    if collected["doubt"]["told_apart"] and collected["doubt"]["rows"]:
+    if collected["doubt"]["has_bounds"] and collected["doubt"]["rows"]:
         figures["doubt"] = _figure(
             "What the doubt is made of, row by row",
             "Bar chart",
@@ -92,41 +92,41 @@ def _figure(
 
 def _describe_declining(collected: dict[str, Any]) -> list[str]:
     sentences = []
-    for method in collected["rejecting"]["methods"][:MOST_METHODS]:
-        curve = method["curve"]
+    for model in collected["declining"]["models"][:MOST_MODELS]:
+        curve = model["curve"]
         half = min(curve, key=lambda point: abs(point["declined"] - 0.5))
         sentences.append(
-            f"{method['name']}: {percent(curve[0]['error'])} wrong when nothing is declined, "
+            f"{model['name']}: {percent(curve[0]['error'])} wrong when nothing is declined, "
             f"{percent(half['error'])} of the rest when {percent(half['declined'])} are."
         )
     return sentences
 
 
 def _describe_costs(collected: dict[str, Any]) -> list[str]:
-    declining = collected["rejecting"]
+    declining = collected["declining"]
     at, start = declining["costs"].index(declining["start"]), declining["start"]
     return [
-        f"{method['name']}: {money(method['cost'][at])} where declining costs {start:g}, "
-        f"{money(method['never'])} when nothing is declined."
-        for method in declining["methods"][:MOST_METHODS]
+        f"{model['name']}: {money(model['cost'][at])} where declining costs {start:g}, "
+        f"{money(model['never'])} when nothing is declined."
+        for model in declining["models"][:MOST_MODELS]
     ]
 
 
 def _describe_curve(curve: dict[str, Any]) -> str:
     points = curve["points"]
-    outside = sum(not point["low"] <= point["said"] <= point["high"] for point in points)
-    worst = max(points, key=lambda point: abs(point["said"] - point["happened"]))
+    outside = sum(not point["low"] <= point["probability"] <= point["high"] for point in points)
+    worst = max(points, key=lambda point: abs(point["probability"] - point["frequency"]))
     return (
-        f"{curve['method']}: {outside or 'none'} of {counted(len(points), 'point')} off the "
-        f"diagonal by more than chance; farthest off, it said {percent(worst['said'])} and was "
-        f"right in {percent(worst['happened'])}."
+        f"{curve['model']}: {outside or 'none'} of {counted(len(points), 'point')} off the "
+        f"diagonal by more than chance; farthest off, it said {percent(worst['probability'])} and "
+        f"was right in {percent(worst['frequency'])}."
     )
 
 
 def _describe_sets(sets: dict[str, Any]) -> str:
     return (
         f"One class is named in {percent(sets['single'])} of the cases, {sets['mean']:.2f} classes "
-        f"on average; {percent(sets['held'])} of the sets contain the true class."
+        f"on average; {percent(sets['covered'])} of the sets contain the true class."
     )
 
 
@@ -157,24 +157,24 @@ RELIABILITY_HEAD = ["Probability", "Observed frequency", "95% interval", "Cases"
 
 
 def _reliability_table(curves: list[dict[str, Any]]) -> dict[str, Any] | None:
-    rows = [[curve["method"], *cells] for curve in curves for cells in _reliability_cells(curve)]
+    rows = [[curve["model"], *cells] for curve in curves for cells in _reliability_cells(curve)]
     head = ["Method", *RELIABILITY_HEAD]
     return {"head": head, "rows": rows} if len(rows) <= MOST_ROWS_IN_TABLE else None
 
 
 def _class_reliability_table(classes: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """Return the points of all classes, for the first method only."""
+    """Return the points of all classes, for the first model only."""
     curves = [(one["label"], one["curves"][0]) for one in classes]
     rows = [[label, *cells] for label, curve in curves for cells in _reliability_cells(curve)]
-    head = [f"Class ({curves[0][1]['method']})", *RELIABILITY_HEAD]
+    head = [f"Class ({curves[0][1]['model']})", *RELIABILITY_HEAD]
     return {"head": head, "rows": rows} if len(rows) <= MOST_ROWS_IN_TABLE else None
 
 
 def _reliability_cells(curve: dict[str, Any]) -> list[list[str]]:
     return [
         [
-            percent(point["said"]),
-            percent(point["happened"]),
+            percent(point["probability"]),
+            percent(point["frequency"]),
             f"{percent(point['low'])} to {percent(point['high'])}",
             f"{point['rows']:,}",
         ]
@@ -191,5 +191,5 @@ def _confusions_table(confusions: dict[str, Any]) -> dict[str, Any]:
 
 
 def _sets_table(sets: dict[str, Any]) -> dict[str, Any]:
-    rows = [[bar["size"], f"{bar['rows']:,}", f"{bar['held']:,}"] for bar in sets["bars"]]
+    rows = [[bar["size"], f"{bar['rows']:,}", f"{bar['covered']:,}"] for bar in sets["bars"]]
     return {"head": ["Classes left open", "Cases", "Containing the true class"], "rows": rows}

@@ -12,7 +12,7 @@ from dubito._files import refuse_overwriting, write_whole
 from dubito._validation import DEFAULT_COVERAGE
 from dubito.report import wording
 from dubito.report.collection import FORMAT, collect
-from dubito.report.measures import MOST_METHODS
+from dubito.report.reliability import MOST_MODELS
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -65,7 +65,7 @@ def render(collected: dict[str, Any]) -> str:
         figures=make_figures(collected),
         stops=wording.slider_texts(collected),
         config=CONFIG,
-        dashes=[" ".join(map(str, dash)) for dash in DASHES[:MOST_METHODS]],
+        dashes=[" ".join(map(str, dash)) for dash in DASHES[:MOST_MODELS]],
         style=Markup(_text("page.css")),  # noqa: S704 - dubito's own file
         library=Markup(chart_library()),  # noqa: S704 - Vega's own scripts
     )

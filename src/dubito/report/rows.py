@@ -42,7 +42,7 @@ def collect_doubt(
     wide = width >= others
     least = _least_certain(doubt, wide, most)
     return {
-        "told_apart": outputs.has_bounds,
+        "has_bounds": outputs.has_bounds,
         "before_calibration": hasattr(outputs.estimator, "calibrated_classifiers_"),
         "outside": float(((proba < lower - TIE) | (proba > upper + TIE)).mean()),
         "mean_width": float(width.mean()),
@@ -87,7 +87,7 @@ def _doubtful_rows(
                 "name": names[position],
                 "truth": labels[rows.column[i]],
                 "predicted": labels[k],
-                "right": bool(k == rows.column[i]),
+                "correct": bool(k == rows.column[i]),
                 "set": [labels[j] for j in members[:MOST_NAMED_IN_SET]],
                 "set_size": len(members),
                 "probability": float(outputs.proba[i, k]),
@@ -191,7 +191,7 @@ def collect_familiarity(
             "familiarity": float(familiarity[i]),
             "predicted": labels[outputs.predicted[i]],
             "truth": labels[rows.column[i]],
-            "right": bool(right[i]),
+            "correct": bool(right[i]),
             "probability": float(outputs.proba[i, outputs.predicted[i]]),
             "lower": float(outputs.bounds.lower[i, outputs.predicted[i]]),
             "upper": float(outputs.bounds.upper[i, outputs.predicted[i]]),
@@ -202,9 +202,9 @@ def collect_familiarity(
     return {
         "rate": rate,
         "unfamiliar": n,
-        "share": n / len(rows),
-        "right_unfamiliar": _accuracy_in(right, unfamiliar),
-        "right_familiar": _accuracy_in(right, ~unfamiliar),
+        "fraction": n / len(rows),
+        "accuracy_unfamiliar": _accuracy_in(right, unfamiliar),
+        "accuracy_familiar": _accuracy_in(right, ~unfamiliar),
         "rows": details,
         "line": familiarity_line(n, len(rows), rate),
     }

@@ -126,26 +126,26 @@ def distinct_names(names: Any) -> list[str]:
 
 def collect_summary(
     n: int,
-    numbers: list[dict[str, Any]],
+    metrics: list[dict[str, Any]],
     declining: dict[str, Any],
     parts: list[dict[str, Any] | None],
 ) -> dict[str, Any]:
-    """Return the sentences of the summary and the numbers in them, for the first method.
+    """Return the sentences of the summary and the numbers in them, for the first model.
 
     `parts` are further results with a sentence each under "line"; None if not applicable.
     """
-    right = next(row["cells"][0] for row in numbers if row["key"] == "accuracy")
-    method, cost = declining["methods"][0], declining["start"]
+    right = next(row["cells"][0] for row in metrics if row["key"] == "accuracy")
+    model, cost = declining["models"][0], declining["start"]
     at = declining["costs"].index(cost)
     outcome = {
         "reject_cost": cost,
-        "declined": method["declined"][at],
-        "declined_rows": round(method["declined"][at] * n),
-        "error": method["error"][at],
-        "error_low": method["low"][at],
-        "error_high": method["high"][at],
-        "cost": method["cost"][at],
-        "never": method["never"],
+        "declined": model["declined"][at],
+        "declined_rows": round(model["declined"][at] * n),
+        "error": model["error"][at],
+        "error_low": model["low"][at],
+        "error_high": model["high"][at],
+        "cost": model["cost"][at],
+        "never": model["never"],
     }
     lines = [_accuracy_line(n, right), _declined_line(n, outcome), _cost_line(outcome)]
     lines += [part["line"] for part in parts if part is not None]
@@ -207,7 +207,7 @@ def coverage_sentence(requested: float, observed: dict[str, Any]) -> str:
     """Return a sentence on the coverage of sets, requested and observed."""
     interval = between(observed["low"], observed["high"])
     seen = (
-        f"Coverage requested {percent(requested)}, observed {percent(observed['share'])} of "
+        f"Coverage requested {percent(requested)}, observed {percent(observed['fraction'])} of "
         f"{cases(observed['rows'])} (95% interval: {interval})"
     )
     return f"{seen}. {LOW_COVERAGE}" if observed["high"] < requested else f"{seen}."
@@ -222,19 +222,19 @@ def familiarity_line(unfamiliar: int, n: int, rate: float) -> str:
 
 
 def slider_texts(collected: dict[str, Any]) -> dict[str, Any]:
-    """Return, for every cost of the slider, the first method's sentence and all table cells."""
-    declining = collected["rejecting"]
-    first, n = declining["methods"][0], collected["rows"]
+    """Return, for every cost of the slider, the first model's sentence and all table cells."""
+    declining = collected["declining"]
+    first, n = declining["models"][0], collected["rows"]
     return {
         "step": declining["step"],
         "start": declining["costs"].index(declining["start"]),
-        "judged": _compared_quantity(collected["bounds"][0], first["strategy"]),
+        "quantity": _compared_quantity(collected["bounds"][0], first["strategy"]),
         "never": money(first["never"]),
         "words": [
             _slider_sentence(first, cost, at, n) for at, cost in enumerate(declining["costs"])
         ],
         "cells": [
-            [cell for method in declining["methods"] for cell in _slider_cells(method, at)]
+            [cell for model in declining["models"] for cell in _slider_cells(model, at)]
             for at in range(len(declining["costs"]))
         ],
     }
@@ -249,27 +249,27 @@ def _compared_quantity(meaning: dict[str, Any], strategy: str) -> str:
     )
 
 
-def _slider_sentence(method: dict[str, Any], cost: float, at: int, n: int) -> list[str]:
+def _slider_sentence(model: dict[str, Any], cost: float, at: int, n: int) -> list[str]:
     """Return the parts of the sentence: cost, threshold, declined, wrong, cost of a case."""
-    declined = method["declined"][at]
-    wrong = f"{percent(method['error'][at])} of the cases decided are wrong"
-    interval = between(method["low"][at], method["high"][at])
+    declined = model["declined"][at]
+    wrong = f"{percent(model['error'][at])} of the cases decided are wrong"
+    interval = between(model["low"][at], model["high"][at])
     return [
         f"{cost:g}",
         f"{100 * (1 - cost):g}%",
         f"{percent(declined)} ({cases(round(declined * n))})",
         f"{wrong} (95% interval: {interval})" if interval else "nothing is decided",
-        money(method["cost"][at]),
+        money(model["cost"][at]),
     ]
 
 
-def _slider_cells(method: dict[str, Any], at: int) -> list[str]:
+def _slider_cells(model: dict[str, Any], at: int) -> list[str]:
     """Return the fraction declined, the error, the cost of a case, and the saving."""
     return [
-        percent(method["declined"][at]),
-        percent(method["error"][at]),
-        money(method["cost"][at]),
-        _saving(method["cost"][at], method["never"]),
+        percent(model["declined"][at]),
+        percent(model["error"][at]),
+        money(model["cost"][at]),
+        _saving(model["cost"][at], model["never"]),
     ]
 
 

@@ -31,11 +31,13 @@ def test_wrong_probabilities_have_a_banner_and_a_line_in_short(fakes, power, wor
     X, proba, column = fakes.rows(400, 3)
     wrong = sharpened(proba, power)
     collected = collect(fakes.precise(LETTERS, wrong), X, LETTERS[column])
-    found, summary = collected["percentages"], collected["summary"]
+    found, summary = collected["miscalibration"], collected["summary"]
     forecast, right = wrong.max(axis=1), wrong.argmax(axis=1) == column
     assert found["value"] == pytest.approx(ece_by_loop(forecast, right))
     assert 0 < found["low"] <= found["value"] <= found["high"]
-    assert (found["said"], found["right"]) == pytest.approx((forecast.mean(), right.mean()))
+    assert (found["mean_confidence"], found["accuracy"]) == pytest.approx(
+        (forecast.mean(), right.mean())
+    )
     assert summary["lines"][3] == found["line"]
     assert found["line"].startswith("Its probabilities are not calibrated: ")
     assert f"frequencies by {100 * found['value']:.1f} percentage points" in found["line"]
@@ -57,7 +59,7 @@ def test_calibration_errors_that_cancel_have_their_own_sentence(fakes):
     proba = np.column_stack([forecast, 1 - forecast])
     X = np.arange(1000)[:, None]
     collected = collect(fakes.precise([0, 1], proba), X, (~right).astype(int))
-    assert collected["percentages"]["line"].endswith(
+    assert collected["miscalibration"]["line"].endswith(
         "it is overconfident in some cases and underconfident in others."
     )
 
@@ -67,7 +69,7 @@ def test_small_calibration_errors_have_milder_words(fakes):
     column = (np.arange(2000) >= 0.94 * 2000).astype(int)  # right in 94 of 100
     model = fakes.precise([0, 1], np.column_stack([forecast, 1 - forecast]))
     collected = collect(model, np.arange(2000)[:, None], column)
-    found = collected["percentages"]
+    found = collected["miscalibration"]
     assert found["value"] == pytest.approx(0.04)
     assert found["line"].startswith(
         "Its probabilities are only roughly calibrated: they differ from the observed "
@@ -81,7 +83,7 @@ def test_calibrated_probabilities_have_neither(fakes):
     for seed in range(20):
         X, proba, column = fakes.rows(400, 3, seed=seed)
         collected = collect(fakes.precise(LETTERS, proba), X, LETTERS[column])
-        alarms.append(collected["percentages"] is not None)
+        alarms.append(collected["miscalibration"] is not None)
         if not alarms[-1]:
             assert len(collected["summary"]["lines"]) == 3
     assert sum(alarms) <= 2  # one in forty is to be expected, three or more one time in 70
@@ -95,6 +97,6 @@ def test_an_error_too_small_to_matter_is_no_alarm(fakes):
     column = np.zeros(n, dtype=int)
     column[: int(0.303 * n)] = 1
     collected = collect(fakes.precise([0, 1], proba), np.arange(n)[:, None], column)
-    low = next(row for row in collected["numbers"] if row["key"] == "ece")["cells"][0]["low"]
+    low = next(row for row in collected["metrics"] if row["key"] == "ece")["cells"][0]["low"]
     assert 0 < low < 0.005
-    assert collected["percentages"] is None
+    assert collected["miscalibration"] is None
