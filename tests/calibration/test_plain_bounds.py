@@ -186,7 +186,7 @@ def test_beta_bounds_are_the_exact_profile_likelihood_with_many_rows():
     hessian = (design * (p * (1 - p))[:, None]).T @ design
     at = model.maps_[0]._design(np.array([-2.0, 0.0, 2.0]))
     deviation = np.sqrt(np.einsum("ij,jk,ik->i", at, np.linalg.inv(hessian), at))
-    _, below, above = model.maps_[0].refitted_map_for_levels.log_odds_with_errors(at, 1.645)
+    _, below, above = model.maps_[0].level_map.log_odds_with_errors(at, 1.645)
     np.testing.assert_allclose(below, deviation, rtol=0.05)
     np.testing.assert_allclose(above, deviation, rtol=0.05)
 

@@ -83,7 +83,7 @@ def fit_limited_slope(u: FloatArray, y: IntArray, weight: FloatArray) -> Limited
     best, least = LimitedSlope(np.inf, 1.0), np.inf
     for limit in (np.inf, *_candidate_limits(u, weight)):
         v = np.ascontiguousarray(limit_gaps(u, limit))
-        slope = fit_slope(v, y, weight, LIGHT).theta
+        slope = fit_slope(v, y, weight, LIGHT).slope
         loss = slope_loss(v, y, weight, LIGHT, slope) + (limit < np.inf) * _LEAST_GAIN_OF_LIMIT
         if loss < least:
             best, least = LimitedSlope(float(limit), slope), loss

@@ -201,12 +201,12 @@ class BetaMap(UncachedStateMixin):
     fitted_misfit: float | None = None
 
     @cached_property
-    def map_for_belief(self) -> LinearMapWithErrors:
+    def belief_map(self) -> LinearMapWithErrors:
         """The fitted map, with standard errors of its log-odds."""
         return self._with_errors(self.fit.coef)
 
     @cached_property
-    def refitted_map_for_levels(self) -> LinearMapWithErrors:
+    def level_map(self) -> LinearMapWithErrors:
         """The map refitted with the weaker penalty of bounds, with standard errors of its log-odds.
 
         The chosen ridge would move the centre of the bounds.
@@ -226,17 +226,17 @@ class BetaMap(UncachedStateMixin):
 
     def bounds(self, score: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return belief and plausibility of the event for each score, each (n,)."""
-        bounds = self.map_for_belief.bounds(self._design(self.reader(score)))
+        bounds = self.belief_map.bounds(self._design(self.reader(score)))
         return including(self.proba(score), bounds)
 
     def level_bounds(self, score: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
         """Return bounds that contain the event's probability at a confidence level, each (n,)."""
-        bounds = self.refitted_map_for_levels.level_bounds(self._design(self.reader(score)), level)
+        bounds = self.level_map.level_bounds(self._design(self.reader(score)), level)
         return including(self.proba(score), bounds)
 
     def contour(self, score: FloatArray, theta: FloatArray) -> FloatArray:
         """Return the plausibility of each probability at each score, (n, len(theta))."""
-        return self.map_for_belief.contour(self._design(self.reader(score)), theta)
+        return self.belief_map.contour(self._design(self.reader(score)), theta)
 
     def _with_errors(self, coef: FloatArray) -> LinearMapWithErrors:
         design, _, weight = self._design_rows()

@@ -13,8 +13,6 @@ from dubito.calibration.shrunken import ShrunkenCalibrator
 if TYPE_CHECKING:
     from dubito._typing import FloatArray
     from dubito.calibration._kernels.light_labels import LightLabels
-    from dubito.calibration._kernels.penalised_fit import PenalisedModel
-    from dubito.calibration._kernels.temperature_scaling import Slope
 
 
 class MatrixCalibrator(AffineMixin, ShrunkenCalibrator):
@@ -103,15 +101,17 @@ class MatrixCalibrator(AffineMixin, ShrunkenCalibrator):
     (array([[0.6 , 0.28, 0.07]]), array([[0.64, 0.32, 0.09]]))
     """
 
-    def _model(
-        self, u: FloatArray, labels: LightLabels, slope: Slope, scale: float
-    ) -> PenalisedModel:
-        return MatrixLikelihood(np.ascontiguousarray(u), labels, slope.theta, scale)
+    def _likelihood(
+        self, u: FloatArray, labels: LightLabels, base_slope: float, score_scale: float
+    ) -> MatrixLikelihood:
+        return MatrixLikelihood(np.ascontiguousarray(u), labels, base_slope, score_scale)
 
-    def _set_parameters(self, x: FloatArray, theta: float, scale: float, unit: float) -> None:
+    def _set_parameters(
+        self, x: FloatArray, base_slope: float, score_scale: float, unit: float
+    ) -> None:
         n_classes = len(self.classes_)
         table = x.reshape(n_classes, n_classes + 1)
-        self.matrix_ = (theta * np.eye(n_classes) + table[:, :-1] / scale) / unit
+        self.matrix_ = (base_slope * np.eye(n_classes) + table[:, :-1] / score_scale) / unit
         self.bias_ = table[:, -1] - table[:, -1].mean()
 
     def _logits(self, table: FloatArray) -> FloatArray:

@@ -152,8 +152,8 @@ def likely_floor(table: FloatArray, y: IntArray, weight: FloatArray) -> float:
 
 def _one_slope_loss(u: FloatArray, y: IntArray, weight: FloatArray) -> float:
     """Return the smallest negative log-likelihood that one slope reaches."""
-    theta = fit_slope(u, y, weight, LIGHT).theta
-    return slope_loss(u, y, weight, LIGHT, theta)
+    slope = fit_slope(u, y, weight, LIGHT).slope
+    return slope_loss(u, y, weight, LIGHT, slope)
 
 
 def choose_floor(table: FloatArray, kind: str, y: IntArray, weight: FloatArray) -> float:

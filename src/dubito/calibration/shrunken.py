@@ -25,12 +25,12 @@ from dubito._numerics.targets import LIGHT, pseudo_fraction
 from dubito.belief.bounds import including
 from dubito.calibration._kernels.light_labels import LightLabels
 from dubito.calibration._kernels.penalised_fit import (
-    PenalisedModel,
+    MapLikelihood,
+    belief_map,
     fit_map,
-    map_for_belief,
-    map_for_levels,
+    level_map,
 )
-from dubito.calibration._kernels.temperature_scaling import Slope, fit_slope
+from dubito.calibration._kernels.temperature_scaling import fit_slope
 from dubito.calibration.base import BaseCalibrator, TwoClassMassMixin
 from dubito.calibration.diagnostics import events_of, frequent_classes, misfit_of
 from dubito.calibration.errors import warn_unless_converged
@@ -70,9 +70,9 @@ class ShrunkenCalibrator(TwoClassMassMixin, BaseCalibrator):
         self.ridge = ridge
 
     def _fit(self, table: FloatArray, y: IntArray, weight: FloatArray) -> None:
-        model, x = self._estimate(table, y, weight, self.ridge)
-        self._map_for_belief = map_for_belief(model, x, self.ridge_)
-        self._map_for_levels = map_for_levels(model, x, self.ridge_)
+        likelihood, x = self._estimate(table, y, weight, self.ridge)
+        self._belief_map = belief_map(likelihood, x, self.ridge_)
+        self._level_map = level_map(likelihood, x, self.ridge_)
 
     def held_out_proba(
         self, table: FloatArray, y: IntArray, weight: FloatArray, held_out: FloatArray
@@ -88,24 +88,24 @@ class ShrunkenCalibrator(TwoClassMassMixin, BaseCalibrator):
         y: IntArray,
         weight: FloatArray,
         ridge: float | str | FloatArray,
-    ) -> tuple[PenalisedModel, FloatArray]:
-        """Set the fitted parameters; return the model and its penalised estimate."""
+    ) -> tuple[MapLikelihood, FloatArray]:
+        """Set the fitted parameters; return the likelihood and its penalised maximum."""
         u, unit = in_safe_units(self._log_scores(table, normalised=True))
         pseudo = LIGHT
         if not isinstance(ridge, str):
             pseudo = min(float(np.max(ridge)), LIGHT)
-        slope = fit_slope(u, y, weight, pseudo)
+        start = fit_slope(u, y, weight, pseudo)
         labels = LightLabels(y, weight, pseudo_fraction(weight.sum(), pseudo))
-        scale = float(np.sqrt(np.average(_mean_square(u), weights=weight))) or 1.0
-        model = self._model(u, labels, slope, scale)
-        fit, self.ridge_ = fit_map(model, ridge)
-        self.base_slope_ = float(slope.theta / unit)
-        self.gradient_norm_ = fit.gradient_norm / model.total
-        warn_unless_converged(self, max(self.gradient_norm_, slope.gradient_norm))
+        score_scale = float(np.sqrt(np.average(_mean_square(u), weights=weight))) or 1.0
+        likelihood = self._likelihood(u, labels, start.slope, score_scale)
+        fit, self.ridge_ = fit_map(likelihood, ridge)
+        self.base_slope_ = float(start.slope / unit)
+        self.gradient_norm_ = fit.gradient_norm / likelihood.total
+        warn_unless_converged(self, max(self.gradient_norm_, start.gradient_norm))
         self.n_iter_ = fit.n_iter
-        self._set_parameters(fit.x, slope.theta, scale, unit)
-        self._unit, self._n_parameters = unit, len(model.groups)
-        return model, fit.x
+        self._set_parameters(fit.x, start.slope, score_scale, unit)
+        self._unit, self._n_parameters = unit, len(likelihood.groups)
+        return likelihood, fit.x
 
     def _misfit(self, table: FloatArray, y: IntArray, weight: FloatArray) -> float:
         """Return the fraction of rows, or of a sample, that contradict the form of the map.
@@ -118,15 +118,13 @@ class ShrunkenCalibrator(TwoClassMassMixin, BaseCalibrator):
         rows = subsample_rows(len(table), _FORM_ROWS)
         u, y, weight = self._scores_in_unit(table[rows]), y[rows], weight[rows]
         classes = frequent_classes(y, weight, len(self.classes_))
-        return misfit_of(*events_of(self._map_for_levels.proba(u), y, classes), weight)
+        return misfit_of(*events_of(self._level_map.proba(u), y, classes), weight)
 
     def _bounds(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return including(
-            self._proba(table), self._map_for_belief.bounds(self._scores_in_unit(table))
-        )
+        return including(self._proba(table), self._belief_map.bounds(self._scores_in_unit(table)))
 
     def _level_bounds(self, table: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-        bounds = self._map_for_levels.level_bounds(self._scores_in_unit(table), level)
+        bounds = self._level_map.level_bounds(self._scores_in_unit(table), level)
         return including(self._proba(table), bounds)
 
     def _input_for(self, kind: str) -> str:
@@ -152,13 +150,15 @@ class ShrunkenCalibrator(TwoClassMassMixin, BaseCalibrator):
         """Return the logits of the map, (n, K)."""
 
     @abstractmethod
-    def _model(
-        self, u: FloatArray, labels: LightLabels, slope: Slope, scale: float
-    ) -> PenalisedModel:
+    def _likelihood(
+        self, u: FloatArray, labels: LightLabels, base_slope: float, score_scale: float
+    ) -> MapLikelihood:
         """Return the likelihood of the map around the temperature map."""
 
     @abstractmethod
-    def _set_parameters(self, x: FloatArray, theta: float, scale: float, unit: float) -> None:
+    def _set_parameters(
+        self, x: FloatArray, base_slope: float, score_scale: float, unit: float
+    ) -> None:
         """Set the fitted parameters in the units of the scores."""
 
 

@@ -131,12 +131,12 @@ class TemperatureCalibrator(TwoClassMassMixin, AffineMixin, BaseCalibrator):
         u, unit = in_safe_units(self._log_scores(table))
         pseudo = LIGHT if isinstance(self.ridge, str) else float(self.ridge)
         fit = fit_slope(u, y, weight, pseudo)
-        self.slope_ = float(fit.theta / unit)
-        self.temperature_ = float(unit / fit.theta) if fit.theta > 0 else np.inf
+        self.slope_ = float(fit.slope / unit)
+        self.temperature_ = float(unit / fit.slope) if fit.slope > 0 else np.inf
         self.gradient_norm_ = float(fit.gradient_norm)
         warn_unless_converged(self, self.gradient_norm_)
         self.n_iter_ = fit.n_iter
-        self._rows = slope_rows(u, y, weight, fit.theta, pseudo)
+        self._rows = slope_rows(u, y, weight, fit.slope, pseudo)
         self._unit = unit
 
     def _bounds(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:

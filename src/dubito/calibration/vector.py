@@ -13,8 +13,6 @@ from dubito.calibration.shrunken import ShrunkenCalibrator
 if TYPE_CHECKING:
     from dubito._typing import FloatArray
     from dubito.calibration._kernels.light_labels import LightLabels
-    from dubito.calibration._kernels.penalised_fit import PenalisedModel
-    from dubito.calibration._kernels.temperature_scaling import Slope
 
 
 class VectorCalibrator(AffineMixin, ShrunkenCalibrator):
@@ -111,14 +109,16 @@ class VectorCalibrator(AffineMixin, ShrunkenCalibrator):
     array([[0.64, 0.25, 0.08]])
     """
 
-    def _model(
-        self, u: FloatArray, labels: LightLabels, slope: Slope, scale: float
-    ) -> PenalisedModel:
-        return VectorLikelihood(np.ascontiguousarray(u), labels, slope.theta, scale)
+    def _likelihood(
+        self, u: FloatArray, labels: LightLabels, base_slope: float, score_scale: float
+    ) -> VectorLikelihood:
+        return VectorLikelihood(np.ascontiguousarray(u), labels, base_slope, score_scale)
 
-    def _set_parameters(self, x: FloatArray, theta: float, scale: float, unit: float) -> None:
+    def _set_parameters(
+        self, x: FloatArray, base_slope: float, score_scale: float, unit: float
+    ) -> None:
         n_classes = len(self.classes_)
-        self.slope_ = (theta + x[:n_classes] / scale) / unit
+        self.slope_ = (base_slope + x[:n_classes] / score_scale) / unit
         self.bias_ = x[n_classes:] - x[n_classes:].mean()
 
     def _logits(self, table: FloatArray) -> FloatArray:

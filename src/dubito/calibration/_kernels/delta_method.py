@@ -48,12 +48,12 @@ class SoftmaxMapWithErrors:
     """A softmax map with the standard errors of its log-odds.
 
     `matrix` is (K, K), or (K,) where it is diagonal; `covariance` and `shared` are for scores in
-    units of `size`.
+    units of `score_scale`.
     """
 
     matrix: FloatArray
     bias: FloatArray
-    size: float
+    score_scale: float
     covariance: Covariance
     shared: SharedSlope
 
@@ -83,9 +83,9 @@ class SoftmaxMapWithErrors:
         eta, below, above : array (n, K)
         """
         eta, below, above = np.empty(u.shape), np.empty(u.shape), np.empty(u.shape)
-        row_size = self.covariance.numbers_per_row() + 8 * u.shape[1]
-        for rows in row_chunks(len(u), row_size, _CHUNK_NUMBERS):
-            scores = u[rows] / self.size
+        numbers_per_row = self.covariance.numbers_per_row() + 8 * u.shape[1]
+        for rows in row_chunks(len(u), numbers_per_row, _CHUNK_NUMBERS):
+            scores = u[rows] / self.score_scale
             covariances = self.covariance.of_rows(scores)
             log_odds = covariances.log_odds(self._logits(u[rows]), self.shared.of_rows(scores))
             eta[rows] = log_odds.value

@@ -27,7 +27,7 @@ import numpy as np
 from dubito.calibration._kernels.penalised_fit import (
     LARGEST_RIDGE,
     SMALLEST_RIDGE,
-    PenalisedModel,
+    MapLikelihood,
     solve_map,
 )
 
@@ -43,7 +43,7 @@ _CLOSE = 0.05
 
 
 def maximise_marginal_likelihood(
-    model: PenalisedModel,
+    likelihood: MapLikelihood,
     ridge: FloatArray | None = None,
     x: FloatArray | None = None,
     *,
@@ -54,13 +54,13 @@ def maximise_marginal_likelihood(
 
     Each round fits the map at a given ridge, to a gradient of `tolerance` per row.
     """
-    n_groups = int(model.groups.max()) + 1
+    n_groups = int(likelihood.groups.max()) + 1
     ridge = np.full(n_groups, 10.0) if ridge is None else ridge
-    x = np.zeros(len(model.groups)) if x is None else x
+    x = np.zeros(len(likelihood.groups)) if x is None else x
     last_change = step = np.zeros(n_groups)  # of the log ridge
     for _ in range(rounds):
-        x = solve_map(model, ridge, x, tolerance=tolerance).x
-        last_step, step = step, _mackay_log_step(model, ridge, x)
+        x = solve_map(likelihood, ridge, x, tolerance=tolerance).x
+        last_step, step = step, _mackay_log_step(likelihood, ridge, x)
         if np.abs(step).max() < _CLOSE:
             return np.clip(ridge * np.exp(step), SMALLEST_RIDGE, LARGEST_RIDGE), x
         change = _secant_log_step(last_change, last_step, step)
@@ -69,13 +69,13 @@ def maximise_marginal_likelihood(
     return ridge, x
 
 
-def _mackay_log_step(model: PenalisedModel, ridge: FloatArray, x: FloatArray) -> FloatArray:
+def _mackay_log_step(likelihood: MapLikelihood, ridge: FloatArray, x: FloatArray) -> FloatArray:
     """Return the change of each log ridge by MacKay's update, 0 at the ends of the range."""
     n_groups = len(ridge)
-    sizes = np.bincount(model.groups, minlength=n_groups)
-    variances = model.hessian_solver(x, ridge[model.groups]).inverse_diagonal()
-    determined = sizes - ridge * np.bincount(model.groups, variances, n_groups)
-    squares = np.bincount(model.groups, x * x, n_groups)
+    sizes = np.bincount(likelihood.groups, minlength=n_groups)
+    variances = likelihood.hessian_solver(x, ridge[likelihood.groups]).inverse_diagonal()
+    determined = sizes - ridge * np.bincount(likelihood.groups, variances, n_groups)
+    squares = np.bincount(likelihood.groups, x * x, n_groups)
     new = np.maximum(determined, 0.0) / np.maximum(squares, 1e-300)
     return np.log(np.clip(new, SMALLEST_RIDGE, LARGEST_RIDGE) / ridge)
 

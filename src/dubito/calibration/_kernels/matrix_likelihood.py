@@ -59,14 +59,21 @@ _ROUNDS = 8
 
 
 class MatrixLikelihood:
-    """The likelihood of matrix scaling around the temperature map of slope theta.
+    """The likelihood of matrix scaling around the temperature map of slope `base_slope`.
 
-    Parameters are (K, K+1): the matrix, less theta on the diagonal and in units of 1/scale, and the
-    bias last.
+    Parameters x are (K, K+1): the matrix, less `base_slope` on the diagonal and in units of
+    1/`score_scale`, and the bias last.
     """
 
-    def __init__(self, u: FloatArray, labels: LightLabels, theta: float, scale: float) -> None:
-        self._u, self._labels, self._theta, self._scale = u, labels, theta, scale
+    def __init__(
+        self, u: FloatArray, labels: LightLabels, base_slope: float, score_scale: float
+    ) -> None:
+        self._u, self._labels, self._base_slope, self._score_scale = (
+            u,
+            labels,
+            base_slope,
+            score_scale,
+        )
         n, n_classes = u.shape
         self.total = float(labels.weight.sum())
         groups = np.full((n_classes, n_classes + 1), OFF_DIAGONAL)
@@ -88,7 +95,7 @@ class MatrixLikelihood:
         value, by_matrix, by_bias = matrix_value(self._u, self._labels.weight, matrix, bias)
         target_matrix, target_bias = self._target_sums
         value -= float(np.vdot(matrix, target_matrix) + bias @ target_bias)
-        by_matrix = (by_matrix - target_matrix) / self._scale
+        by_matrix = (by_matrix - target_matrix) / self._score_scale
         return value, np.column_stack([by_matrix, by_bias - target_bias]).ravel()
 
     def hessian_solver(self, x: FloatArray, penalty: FloatArray) -> HessianSolver:
@@ -101,7 +108,7 @@ class MatrixLikelihood:
     def largest_level_ridge(self) -> FloatArray:
         """Return the largest ridge of each group for bounds at a level."""
         n_classes = self._u.shape[1]
-        slope = largest_slope_ridge(self._theta * self._scale)
+        slope = largest_slope_ridge(self._base_slope * self._score_scale)
         return np.array([slope, 1.0, max(1.0, (n_classes - 1) / _OFF_DIAGONAL_VARIANCE)])
 
     def map_with_errors(self, x: FloatArray, ridge: FloatArray) -> SoftmaxMapWithErrors:
@@ -111,13 +118,13 @@ class MatrixLikelihood:
         if not self.has_full_hessian:
             structured, direction = self._structured_covariance(x, ridge)
             shared = shared_slope(direction, (n_classes, 2))
-            return SoftmaxMapWithErrors(matrix, bias, self._scale, structured, shared)
+            return SoftmaxMapWithErrors(matrix, bias, self._score_scale, structured, shared)
         covariance, direction, deviance = covariance_given_mean_slope(
             self, matrix_hessian(*self._sample(x)), x, ridge
         )
         shared = shared_slope(direction, (n_classes, n_classes + 1), deviance)
         full = DenseMatrix.from_covariance(covariance, n_classes)
-        return SoftmaxMapWithErrors(matrix, bias, self._scale, full, shared)
+        return SoftmaxMapWithErrors(matrix, bias, self._score_scale, full, shared)
 
     def _structured_covariance(
         self, x: FloatArray, ridge: FloatArray
@@ -152,7 +159,7 @@ class MatrixLikelihood:
             return maximise_marginal_likelihood(self)
         rows = subsample_rows(len(self._u), self._affordable)
         labels = self._labels.take(rows)
-        sample = MatrixLikelihood(self._u[rows], labels, self._theta, self._scale)
+        sample = MatrixLikelihood(self._u[rows], labels, self._base_slope, self._score_scale)
         return maximise_marginal_likelihood(sample)
 
     def start_at(self, ridge: FloatArray) -> FloatArray:
@@ -162,14 +169,14 @@ class MatrixLikelihood:
         """
         if self._dense:
             return np.zeros(len(self.groups))
-        diagonal = VectorLikelihood(self._u, self._labels, self._theta, self._scale)
+        diagonal = VectorLikelihood(self._u, self._labels, self._base_slope, self._score_scale)
         ridge = ridge[: BIASES + 1]
         fit = solve_map(diagonal, ridge, diagonal.start_at(ridge), tolerance=1e-7)
         return _embed(fit.x)
 
     def _choose_from_vector_scaling(self) -> tuple[FloatArray, FloatArray]:
         """Return the ridge of vector scaling and of entries off the diagonal, and a start."""
-        diagonal = VectorLikelihood(self._u, self._labels, self._theta, self._scale)
+        diagonal = VectorLikelihood(self._u, self._labels, self._base_slope, self._score_scale)
         ridge, start = diagonal.choose_ridge()
         x = _embed(solve_map(diagonal, ridge, start, tolerance=1e-7).x)
         _, gradient = self.objective(x)
@@ -193,14 +200,14 @@ class MatrixLikelihood:
         part, weight = self._u[rows], self._labels.weight[rows]
         matrix, bias = self._parameters(x)
         p = softmax_in_place(part @ matrix.T + bias)
-        features = np.column_stack([part / self._scale, np.ones(len(part))])
+        features = np.column_stack([part / self._score_scale, np.ones(len(part))])
         return features, weight * (self.total / weight.sum()), p
 
     def _parameters(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         n_classes = self._u.shape[1]
         table = x.reshape(n_classes, n_classes + 1)
-        matrix = table[:, :-1] / self._scale
-        matrix[np.diag_indices(n_classes)] += self._theta
+        matrix = table[:, :-1] / self._score_scale
+        matrix[np.diag_indices(n_classes)] += self._base_slope
         return matrix, table[:, -1].copy()
 
 

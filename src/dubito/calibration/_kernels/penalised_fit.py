@@ -30,7 +30,7 @@ SLOPES, BIASES, OFF_DIAGONAL = 0, 1, 2
 _NEAR = 1e-3
 
 
-class PenalisedModel(Protocol):
+class MapLikelihood(Protocol):
     """The likelihood of a map whose parameters x are shrunk to 0, as the solver uses it."""
 
     groups: IntArray  # group of each parameter
@@ -58,73 +58,75 @@ class PenalisedModel(Protocol):
         """Return the map with parameters x, and its standard errors with a given ridge."""
 
 
-def fit_map(model: PenalisedModel, wanted: float | str | FloatArray) -> tuple[Minimum, FloatArray]:
+def fit_map(
+    likelihood: MapLikelihood, wanted: float | str | FloatArray
+) -> tuple[Minimum, FloatArray]:
     """Return the fitted parameters of a map, and the ridge of each group.
 
     `wanted` is "auto", one ridge, or one for each group.
     """
     if isinstance(wanted, str):
-        ridge, start = model.choose_ridge()
+        ridge, start = likelihood.choose_ridge()
     else:
-        ridge = np.broadcast_to(wanted, int(model.groups.max()) + 1).astype(np.float64)
-        start = model.start_at(ridge)
-    return solve_map(model, ridge, start), ridge
+        ridge = np.broadcast_to(wanted, int(likelihood.groups.max()) + 1).astype(np.float64)
+        start = likelihood.start_at(ridge)
+    return solve_map(likelihood, ridge, start), ridge
 
 
 def solve_map(
-    model: PenalisedModel,
+    likelihood: MapLikelihood,
     ridge: FloatArray,
     start: FloatArray,
     *,
     tolerance: float | None = None,
 ) -> Minimum:
     """Return the minimum of likelihood and penalty, to a gradient of `tolerance` per row."""
-    tolerance = model.tolerance if tolerance is None else tolerance
-    penalty = ridge[model.groups]
+    tolerance = likelihood.tolerance if tolerance is None else tolerance
+    penalty = ridge[likelihood.groups]
 
     def objective(x: FloatArray) -> tuple[float, FloatArray]:
-        value, gradient = model.objective(x)
+        value, gradient = likelihood.objective(x)
         return value + 0.5 * float(penalty @ (x * x)), gradient + penalty * x
 
     return minimise(
         objective,
-        lambda x: model.hessian_solver(x, penalty).solve,
+        lambda x: likelihood.hessian_solver(x, penalty).solve,
         start,
-        tolerance=tolerance * model.total,
-        refresh=model.refresh,
+        tolerance=tolerance * likelihood.total,
+        refresh=likelihood.refresh,
     )
 
 
-def largest_slope_ridge(size: float) -> float:
+def largest_slope_ridge(logit_scale: float) -> float:
     """Return the largest ridge of slopes for bounds at a level.
 
-    The prior standard deviation of a slope, in log-odds, is `size`, θ times a typical score, but at
-    least 1 and at most 2.
+    The prior standard deviation of a slope, in log-odds, is `logit_scale`, the base slope times a
+    typical score, but at least 1 and at most 2.
     """
-    return float(1 / np.clip(size, 1.0, 2.0) ** 2)
+    return float(1 / np.clip(logit_scale, 1.0, 2.0) ** 2)
 
 
-def map_for_belief(model: PenalisedModel, x: FloatArray, ridge: FloatArray) -> SoftmaxMapWithErrors:
+def belief_map(likelihood: MapLikelihood, x: FloatArray, ridge: FloatArray) -> SoftmaxMapWithErrors:
     """Return the fitted map with standard errors, for belief and plausibility.
 
     The errors are those of a ridge of slopes and biases of at most 1 (`delta_method` says why).
     """
     smaller = ridge.copy()
     smaller[: BIASES + 1] = np.clip(ridge[: BIASES + 1], SMALLEST_RIDGE, 1.0)
-    return model.map_with_errors(x, smaller)
+    return likelihood.map_with_errors(x, smaller)
 
 
-def map_for_levels(model: PenalisedModel, x: FloatArray, ridge: FloatArray) -> SoftmaxMapWithErrors:
+def level_map(likelihood: MapLikelihood, x: FloatArray, ridge: FloatArray) -> SoftmaxMapWithErrors:
     """Return the map refitted with a smaller ridge, with standard errors, for bounds at a level.
 
     Without a full Hessian (many classes) the map is not refitted.
     """
-    smaller = np.clip(ridge, SMALLEST_RIDGE, model.largest_level_ridge())
-    if model.has_full_hessian:
+    smaller = np.clip(ridge, SMALLEST_RIDGE, likelihood.largest_level_ridge())
+    if likelihood.has_full_hessian:
         # x is the minimum for `ridge`: with the smaller one the gradient there is minus
         # `difference`, the difference of the two penalties' gradients.
-        difference = (ridge - smaller)[model.groups] * x
-        step = model.hessian_solver(x, smaller[model.groups]).solve(difference)
+        difference = (ridge - smaller)[likelihood.groups] * x
+        step = likelihood.hessian_solver(x, smaller[likelihood.groups]).solve(difference)
         near = difference @ step <= _NEAR
-        x = x + step if near else solve_map(model, smaller, x).x
-    return model.map_with_errors(x, smaller)
+        x = x + step if near else solve_map(likelihood, smaller, x).x
+    return likelihood.map_with_errors(x, smaller)

@@ -15,7 +15,7 @@ import numpy as np
 from dubito._numerics.contour_cut import root_chi2_quantile
 from dubito.calibration._kernels.hessian_solvers import dense_inverse
 from dubito.calibration._kernels.log_odds_bounds import BELIEF_DEVIATION
-from dubito.calibration._kernels.penalised_fit import BIASES, SLOPES, PenalisedModel
+from dubito.calibration._kernels.penalised_fit import BIASES, SLOPES, MapLikelihood
 from dubito.calibration._kernels.softmax_covariance import ClassBlocks
 from dubito.calibration._kernels.vector_scaling import Blocks, inverse_blocks
 
@@ -147,46 +147,46 @@ def _distance(deviance: Callable[[float], float], deviation: float, sign: int) -
 
 
 def _shared_slope_deviance(
-    model: PenalisedModel, x: FloatArray, ridge: FloatArray, direction: FloatArray
+    likelihood: MapLikelihood, x: FloatArray, ridge: FloatArray, direction: FloatArray
 ) -> Callable[[float], float]:
     """Return twice the increase of the objective from x along a direction, minus its linear part.
 
     Only differences of slopes from their mean are penalised, as in the covariance.
     """
-    penalty = ridge[model.groups] * (model.groups != SLOPES)
-    slopes = direction[model.groups == SLOPES]
+    penalty = ridge[likelihood.groups] * (likelihood.groups != SLOPES)
+    slopes = direction[likelihood.groups == SLOPES]
     differences = ridge[SLOPES] * float(np.sum((slopes - slopes.mean()) ** 2))
-    value, gradient = model.objective(x)
+    value, gradient = likelihood.objective(x)
     first = float(gradient @ direction)
     second = differences + float(penalty @ (direction * direction))
 
     def deviance(a: float) -> float:
-        increase = model.objective(x + a * direction)[0] - value - a * first
+        increase = likelihood.objective(x + a * direction)[0] - value - a * first
         return 2 * increase + second * a * a
 
     return deviance
 
 
 def covariance_given_mean_slope(
-    model: PenalisedModel, hessian: FloatArray, x: FloatArray, ridge: FloatArray
+    likelihood: MapLikelihood, hessian: FloatArray, x: FloatArray, ridge: FloatArray
 ) -> tuple[FloatArray, FloatArray, Callable[[float], float]]:
     """Return the covariance given the mean slope, the direction of that slope, and its deviance.
 
     They are those of `split_shared_slope` and `_shared_slope_deviance`, for a full Hessian.
     """
-    plain = dense_inverse(hessian, ridge[model.groups])
-    slopes = (model.groups == SLOPES).astype(np.float64)
+    plain = dense_inverse(hessian, ridge[likelihood.groups])
+    slopes = (likelihood.groups == SLOPES).astype(np.float64)
     fixed, direction = split_shared_slope(plain @ slopes, slopes, ridge[SLOPES])
-    deviance = _shared_slope_deviance(model, x, ridge, direction)
+    deviance = _shared_slope_deviance(likelihood, x, ridge, direction)
     return plain - np.outer(fixed, fixed), direction, deviance
 
 
 def class_covariance(
-    blocks: Blocks, scale: float, ridge: FloatArray
+    blocks: Blocks, score_scale: float, ridge: FloatArray
 ) -> tuple[ClassBlocks, FloatArray]:
     """Return the covariance of slope and bias class by class, and the shared slope (K, 2)."""
-    a, c = blocks.slope / scale**2 + ridge[SLOPES], blocks.bias + ridge[BIASES]
-    b = blocks.both / scale
+    a, c = blocks.slope / score_scale**2 + ridge[SLOPES], blocks.bias + ridge[BIASES]
+    b = blocks.both / score_scale
     slope, both, bias = inverse_blocks(Blocks(a, b, c))
     slopes = np.repeat([1.0, 0.0], len(a))
     fixed, direction = split_shared_slope(np.concatenate([slope, both]), slopes, ridge[SLOPES])

@@ -21,22 +21,22 @@ from dubito._numerics.targets import pseudo_fraction
 if TYPE_CHECKING:
     from dubito._typing import FloatArray, IntArray
 
-#: Rows of a subsample on which the slope is fitted first, fewer for many classes; passes over all
-#: rows then need few steps.
-_PILOT_ROWS = 4096
-_FEWEST_PILOT_ROWS = 256
+#: Most and fewest rows of the sample on which the slope is fitted first, fewer for many classes:
+#: the fit to all rows, which starts there, then takes few passes.
+_SAMPLE_ROWS = 4096
+_FEWEST_SAMPLE_ROWS = 256
 
 
-class Slope(NamedTuple):
-    """A fitted slope and its certificate."""
+class SlopeFit(NamedTuple):
+    """A fitted slope θ, and the gradient there as a check of convergence."""
 
-    theta: float
+    slope: float
     gradient_norm: float  # of the mean negative log-likelihood in log θ (in θ when it is 0)
     n_iter: int  # passes over all rows
 
 
-def fit_slope(u: FloatArray, y: IntArray, weight: FloatArray, pseudo: float) -> Slope:
-    r"""Return the maximum likelihood estimate θ ≥ 0 of :math:`\mathrm{softmax}(\theta u)`.
+def fit_slope(u: FloatArray, y: IntArray, weight: FloatArray, pseudo: float) -> SlopeFit:
+    r"""Return the slope θ ≥ 0 of :math:`\mathrm{softmax}(\theta u)` that is most likely.
 
     The negative log-likelihood is convex in θ: Halley's method inside a bracket. θ is 0 where
     scores are negatively related to the labels, and 1 where all scores are constant.
@@ -44,30 +44,30 @@ def fit_slope(u: FloatArray, y: IntArray, weight: FloatArray, pseudo: float) -> 
     fraction = pseudo_fraction(weight.sum(), pseudo)
     start = _first_guess(u, weight)
     if start == 0.0:
-        return Slope(1.0, 0.0, 0)
-    pilot = _pilot_rows(u)
-    if len(u) > 4 * pilot:
-        rows = subsample_rows(len(u), pilot)
-        start = _halley(u[rows], y[rows], weight[rows], fraction, start).theta or start
+        return SlopeFit(1.0, 0.0, 0)
+    sample_size = _sample_size(u)
+    if len(u) > 4 * sample_size:
+        rows = subsample_rows(len(u), sample_size)
+        start = _halley(u[rows], y[rows], weight[rows], fraction, start).slope or start
     return _halley(u, y, weight, fraction, start)
 
 
 def slope_loss(
-    u: FloatArray, y: IntArray, weight: FloatArray, pseudo: float, theta: float
+    u: FloatArray, y: IntArray, weight: FloatArray, pseudo: float, slope: float
 ) -> float:
-    """Return the negative log-likelihood that `fit_slope` minimises."""
+    """Return the negative log-likelihood that `fit_slope` minimises, at a given slope."""
     from dubito.calibration._kernels.temperature_scaling_compiled import temperature_sums  # noqa: PLC0415
 
-    return float(temperature_sums(u, y, weight, pseudo_fraction(weight.sum(), pseudo), theta)[0])
+    return float(temperature_sums(u, y, weight, pseudo_fraction(weight.sum(), pseudo), slope)[0])
 
 
-def _pilot_rows(u: FloatArray) -> int:
-    return min(_PILOT_ROWS, max(CHUNK_NUMBERS // u.shape[1], _FEWEST_PILOT_ROWS))
+def _sample_size(u: FloatArray) -> int:
+    return min(_SAMPLE_ROWS, max(CHUNK_NUMBERS // u.shape[1], _FEWEST_SAMPLE_ROWS))
 
 
 def _first_guess(u: FloatArray, weight: FloatArray) -> float:
     """Return the slope at which the largest score exceeds the mean by log K on average."""
-    rows = subsample_rows(len(u), _pilot_rows(u))
+    rows = subsample_rows(len(u), _sample_size(u))
     part = u[rows]
     # The mean of equal scores may differ from them by rounding; their range does not.
     advantages = np.where(np.ptp(part, axis=1) > 0, part.max(axis=1) - part.mean(axis=1), 0.0)
@@ -77,26 +77,33 @@ def _first_guess(u: FloatArray, weight: FloatArray) -> float:
     return np.log(u.shape[1]) / advantage if advantage > 0 else 0.0
 
 
-def _halley(u: FloatArray, y: IntArray, weight: FloatArray, fraction: float, theta: float) -> Slope:
+def _halley(
+    u: FloatArray, y: IntArray, weight: FloatArray, fraction: float, slope: float
+) -> SlopeFit:
     from dubito.calibration._kernels.temperature_scaling_compiled import temperature_sums  # noqa: PLC0415
 
     n = float(weight.sum())
     low, high, last = 0.0, np.inf, np.inf
     gradient = 0.0
     for n_iter in range(1, 101):
-        _, first, second, third = temperature_sums(u, y, weight, fraction, theta)
-        gradient = abs(first) * theta / n
-        if first > 0 and low == 0.0 and high == np.inf and _points_away(u, y, weight, fraction):
-            return Slope(0.0, 0.0, n_iter)
-        low, high = (theta, high) if first < 0 else (low, theta)
+        _, first, second, third = temperature_sums(u, y, weight, fraction, slope)
+        gradient = abs(first) * slope / n
+        if (
+            first > 0
+            and low == 0.0
+            and high == np.inf
+            and _decreases_at_zero(u, y, weight, fraction)
+        ):
+            return SlopeFit(0.0, 0.0, n_iter)
+        low, high = (slope, high) if first < 0 else (low, slope)
         step = _halley_step(first, second, third)
-        size = abs(step) / theta
+        size = abs(step) / slope
         # Converged, or steps no longer decrease because they are rounding errors.
         if size <= 1e-12 or (size <= 1e-8 and 2 * size >= last):
-            return Slope(theta, gradient, n_iter)
+            return SlopeFit(slope, gradient, n_iter)
         last = size
-        theta = _inside(theta - step, theta, low, high)
-    return Slope(theta, gradient, 100)
+        slope = _limited_to_bracket(slope - step, slope, low, high)
+    return SlopeFit(slope, gradient, 100)
 
 
 def _halley_step(first: float, second: float, third: float) -> float:
@@ -107,17 +114,17 @@ def _halley_step(first: float, second: float, third: float) -> float:
     return newton / max(1 - 0.5 * newton * third / second, 0.5)
 
 
-def _inside(proposal: float, theta: float, low: float, high: float) -> float:
-    """Return the proposal limited to the bracket, and to a factor of 8 from θ."""
-    if proposal > theta:
-        limit = min(8 * theta, high)
-        return proposal if proposal < limit else min(8 * theta, 0.5 * (theta + high))
-    limit = max(theta / 8, low)
-    return proposal if proposal > limit else max(theta / 8, 0.5 * (theta + low))
+def _limited_to_bracket(proposal: float, slope: float, low: float, high: float) -> float:
+    """Return the proposal limited to the bracket, and to a factor of 8 from the slope."""
+    if proposal > slope:
+        limit = min(8 * slope, high)
+        return proposal if proposal < limit else min(8 * slope, 0.5 * (slope + high))
+    limit = max(slope / 8, low)
+    return proposal if proposal > limit else max(slope / 8, 0.5 * (slope + low))
 
 
-def _points_away(u: FloatArray, y: IntArray, weight: FloatArray, fraction: float) -> bool:
-    """Return whether the likelihood decreases at θ = 0: mean scores exceed those of labels."""
+def _decreases_at_zero(u: FloatArray, y: IntArray, weight: FloatArray, fraction: float) -> bool:
+    """Return whether the likelihood decreases at slope 0: mean scores exceed those of labels."""
     own = u[np.arange(len(u)), y]
     gap = np.concatenate([u[rows].mean(axis=1) for rows in row_chunks(*u.shape)]) - own
     return bool((1 - fraction) * (weight @ gap) >= 0)

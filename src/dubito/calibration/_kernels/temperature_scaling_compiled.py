@@ -11,8 +11,8 @@ from dubito._numerics.vector_math_compiled import SIMD_FLAGS, exp_buffers, exp_i
 
 
 @compiled(fastmath=SIMD_FLAGS)
-def temperature_sums(u, y, weight, fraction, theta):  # type: ignore[no-untyped-def]
-    """Return the negative log-likelihood of softmax(θu) and its first three derivatives in θ.
+def temperature_sums(u, y, weight, fraction, slope):  # type: ignore[no-untyped-def]
+    """Return the negative log-likelihood of softmax(slope·u) and three derivatives in the slope.
 
     `fraction` of each target is distributed evenly over the classes. All sums are of differences
     from the row's largest score, to avoid cancellation for large scores.
@@ -29,7 +29,7 @@ def temperature_sums(u, y, weight, fraction, theta):  # type: ignore[no-untyped-
         for k in range(n_classes):
             d = row[k] - top
             total_difference += d
-            buffer[k] = theta * d
+            buffer[k] = slope * d
         exp_in_place(buffer, power, power_bits)
         total = m1 = m2 = m3 = 0.0
         for k in range(n_classes):
@@ -45,7 +45,7 @@ def temperature_sums(u, y, weight, fraction, theta):  # type: ignore[no-untyped-
         m3 /= total
         target = (1 - fraction) * (row[y[i]] - top) + fraction * total_difference / n_classes
         w = weight[i]
-        loss += w * (np.log(total) - theta * target)
+        loss += w * (np.log(total) - slope * target)
         first += w * (m1 - target)
         second += w * (m2 - m1 * m1)
         third += w * (m3 - 3 * m1 * m2 + 2 * m1 * m1 * m1)

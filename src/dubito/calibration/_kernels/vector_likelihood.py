@@ -48,13 +48,20 @@ _UNLIKELY = 1e-5
 
 
 class VectorLikelihood:
-    """The likelihood of vector scaling around the temperature map of slope theta.
+    """The likelihood of vector scaling around the temperature map of slope `base_slope`.
 
-    Parameters are K slopes, less theta and in units of 1/scale, then K biases.
+    Parameters x are K slopes, less `base_slope` and in units of 1/`score_scale`, then K biases.
     """
 
-    def __init__(self, u: FloatArray, labels: LightLabels, theta: float, scale: float) -> None:
-        self._u, self._labels, self._theta, self._scale = u, labels, theta, scale
+    def __init__(
+        self, u: FloatArray, labels: LightLabels, base_slope: float, score_scale: float
+    ) -> None:
+        self._u, self._labels, self._base_slope, self._score_scale = (
+            u,
+            labels,
+            base_slope,
+            score_scale,
+        )
         n, n_classes = u.shape
         self.total = float(labels.weight.sum())
         self.groups = np.repeat([SLOPES, BIASES], n_classes)
@@ -75,27 +82,27 @@ class VectorLikelihood:
     def hessian_solver(self, x: FloatArray, penalty: FloatArray) -> HessianSolver:
         """Return the solver of the Hessian; with many classes of its block for each class alone."""
         if not self._dense:
-            return block_solver(self._derivatives(x)[2], self._scale, penalty)
+            return block_solver(self._derivatives(x)[2], self._score_scale, penalty)
         return dense_solver(self._hessian(x), penalty)
 
     def largest_level_ridge(self) -> FloatArray:
         """Return the largest ridge of slopes and of biases for bounds at a level."""
-        return np.array([largest_slope_ridge(self._theta * self._scale), 1.0])
+        return np.array([largest_slope_ridge(self._base_slope * self._score_scale), 1.0])
 
     def map_with_errors(self, x: FloatArray, ridge: FloatArray) -> SoftmaxMapWithErrors:
         """Return the map with standard errors; many classes share only the mean slope in them."""
         slope, bias = self._parameters(x)
         n_classes = len(slope)
         if not self._dense:
-            blocks, direction = class_covariance(self._derivatives(x)[2], self._scale, ridge)
+            blocks, direction = class_covariance(self._derivatives(x)[2], self._score_scale, ridge)
             shared = shared_slope(direction, (n_classes, 2))
-            return SoftmaxMapWithErrors(slope, bias, self._scale, blocks, shared)
+            return SoftmaxMapWithErrors(slope, bias, self._score_scale, blocks, shared)
         covariance, direction, deviance = covariance_given_mean_slope(
             self, self._hessian(x), x, ridge
         )
         shared = shared_slope(direction.reshape(2, n_classes).T, (n_classes, 2), deviance)
         full = DenseDiagonal.from_covariance(covariance, n_classes)
-        return SoftmaxMapWithErrors(slope, bias, self._scale, full, shared)
+        return SoftmaxMapWithErrors(slope, bias, self._score_scale, full, shared)
 
     def _hessian(self, x: FloatArray) -> FloatArray:
         """Return the Hessian of all rows, or where they are many an estimate from a sample."""
@@ -105,8 +112,8 @@ class VectorLikelihood:
         weight = weight * (self.total / weight.sum())
         hessian = diagonal_hessian(self._u[rows], weight, slope, bias)
         n_classes = len(slope)
-        hessian[:n_classes] /= self._scale
-        hessian[:, :n_classes] /= self._scale
+        hessian[:n_classes] /= self._score_scale
+        hessian[:, :n_classes] /= self._score_scale
         return hessian
 
     def choose_ridge(self) -> tuple[FloatArray, FloatArray]:
@@ -132,15 +139,17 @@ class VectorLikelihood:
         if len(self._u) > self._affordable:
             rows = subsample_rows(len(self._u), self._affordable)
             part = VectorLikelihood(
-                self._u[rows], self._labels.take(rows), self._theta, self._scale
+                self._u[rows], self._labels.take(rows), self._base_slope, self._score_scale
             )
             return part if self._dense else part._sample()
         if self._dense or self._u.size <= _ALL_SCORES:
             return self
-        likely = likely_scores(self._u, self._labels.y, self._theta, _UNLIKELY)
+        likely = likely_scores(self._u, self._labels.y, self._base_slope, _UNLIKELY)
         if likely is None:
             return self
-        return LikelyClassesLikelihood(self._u, self._labels, self._theta, self._scale, likely)
+        return LikelyClassesLikelihood(
+            self._u, self._labels, self._base_slope, self._score_scale, likely
+        )
 
     def _sums(
         self, slope: FloatArray, bias: FloatArray
@@ -159,22 +168,27 @@ class VectorLikelihood:
             value, by_slope, by_bias, blocks = self._sums(slope, bias)
             target_slope, target_bias = self._target_sums
             value -= float(slope @ target_slope + bias @ target_bias)
-            gradient = [(by_slope - target_slope) / self._scale, by_bias - target_bias]
+            gradient = [(by_slope - target_slope) / self._score_scale, by_bias - target_bias]
             self._last = x.copy(), (value, np.concatenate(gradient), blocks)
         return self._last[1]
 
     def _parameters(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         n_classes = self._u.shape[1]
-        return self._theta + x[:n_classes] / self._scale, x[n_classes:]
+        return self._base_slope + x[:n_classes] / self._score_scale, x[n_classes:]
 
 
 class LikelyClassesLikelihood(VectorLikelihood):
     """That likelihood with the logits of unlikely classes fixed to those of the temperature map."""
 
     def __init__(
-        self, u: FloatArray, labels: LightLabels, theta: float, scale: float, likely: Likely
+        self,
+        u: FloatArray,
+        labels: LightLabels,
+        base_slope: float,
+        score_scale: float,
+        likely: Likely,
     ) -> None:
-        super().__init__(u, labels, theta, scale)
+        super().__init__(u, labels, base_slope, score_scale)
         self._likely = likely
 
     def _sums(

@@ -55,19 +55,19 @@ class Likely(NamedTuple):
     rest: FloatArray  # (n,), logarithm of the other classes' sum of exponentials
 
 
-def likely_scores(u: FloatArray, y: IntArray, theta: float, threshold: float) -> Likely | None:
-    """Return scores whose probability under softmax(θu) exceeds `threshold`, and those of labels.
+def likely_scores(u: FloatArray, y: IntArray, base_slope: float, threshold: float) -> Likely | None:
+    """Return scores of classes likelier than `threshold` by softmax(base_slope·u), and of labels.
 
     None if they are more than a quarter of all scores.
     """
     from dubito.calibration._kernels.vector_scaling_compiled import count_likely, list_likely  # noqa: PLC0415
 
-    count, largest, log_thresholds, rest = count_likely(u, y, theta, threshold)
+    count, largest, log_thresholds, rest = count_likely(u, y, base_slope, threshold)
     start = np.concatenate([[0], np.cumsum(count)])
     if start[-1] > _LARGEST_LISTED_FRACTION * u.size:
         return None
     column, score = np.empty(start[-1], dtype=np.int32), np.empty(start[-1])
-    list_likely(u, y, theta, (largest, log_thresholds), (start, column, score))
+    list_likely(u, y, base_slope, (largest, log_thresholds), (start, column, score))
     return Likely(start, column, score, rest)
 
 
@@ -119,15 +119,15 @@ def _add_blocks(
     hessian[k + len(k), k + len(k)] += by_bias
 
 
-def block_solver(blocks: Blocks, scale: float, penalty: FloatArray) -> HessianSolver:
+def block_solver(blocks: Blocks, score_scale: float, penalty: FloatArray) -> HessianSolver:
     """Return the solver of a Hessian that ignores how classes depend on each other.
 
     Blocks are a good approximation in all directions but one: a constant added to all biases
     changes no probability. The penalty keeps the mean bias at 0, and so do the steps here.
     """
     n_classes = len(blocks.slope)
-    a = blocks.slope / scale**2 + penalty[:n_classes]
-    b = blocks.both / scale
+    a = blocks.slope / score_scale**2 + penalty[:n_classes]
+    b = blocks.both / score_scale
     c = blocks.bias + penalty[n_classes:]
     a, c = (d + 1e-10 * max(d.max(), 1e-290) for d in (a, c))
     inverse = inverse_blocks(Blocks(a, b, c))

@@ -55,12 +55,12 @@ def diagonal_sums(u, weight, slope, bias):  # type: ignore[no-untyped-def]
 
 
 @compiled(fastmath=SIMD_FLAGS)
-def count_likely(u, y, theta, threshold):  # type: ignore[no-untyped-def]
-    """Return how many classes of each row have a softmax(θu) probability above `threshold`.
+def count_likely(u, y, base_slope, threshold):  # type: ignore[no-untyped-def]
+    """Return how many classes of each row are likelier than `threshold` by softmax(base_slope·u).
 
-    The row's label is counted whatever its probability. Also returned: the row's largest θu (top),
-    the least difference from it of a class that counts (log-threshold), and the logarithm of Σ
-    exp(θu) over the classes that do not count.
+    The row's label is counted whatever its probability. Also returned: the row's largest logit
+    (top), the least difference from it of a class that counts (log-threshold), and the logarithm
+    of Σ exp(logit) over the classes that do not count.
     """
     n, n_classes = u.shape
     buffer, power, power_bits = exp_buffers(n_classes)
@@ -68,12 +68,12 @@ def count_likely(u, y, theta, threshold):  # type: ignore[no-untyped-def]
     tops, log_thresholds, rests = np.empty(n), np.empty(n), np.empty(n)
     for i in range(n):
         row = u[i]
-        top = theta * row[0]
+        top = base_slope * row[0]
         for k in range(1, n_classes):
-            z = theta * row[k]
+            z = base_slope * row[k]
             top = z if z > top else top  # noqa: FURB136
         for k in range(n_classes):
-            buffer[k] = theta * row[k] - top
+            buffer[k] = base_slope * row[k] - top
         exp_in_place(buffer, power, power_bits)
         total = 0.0
         for k in range(n_classes):
@@ -81,7 +81,7 @@ def count_likely(u, y, theta, threshold):  # type: ignore[no-untyped-def]
         log_threshold = np.log(threshold * total)
         found, rest = 0, 0.0
         for k in range(n_classes):
-            if theta * row[k] - top > log_threshold or k == y[i]:
+            if base_slope * row[k] - top > log_threshold or k == y[i]:
                 found += 1
             else:
                 rest += buffer[k]
@@ -91,7 +91,7 @@ def count_likely(u, y, theta, threshold):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def list_likely(u, y, theta, limits, lists):  # type: ignore[no-untyped-def]
+def list_likely(u, y, base_slope, limits, lists):  # type: ignore[no-untyped-def]
     """Write the classes that `count_likely` counts, and their scores, row after row.
 
     `limits` are its tops and log-thresholds; `lists` are the first index of each row, and the
@@ -103,7 +103,7 @@ def list_likely(u, y, theta, limits, lists):  # type: ignore[no-untyped-def]
     for i in range(n):
         row, position = u[i], start[i]
         for k in range(n_classes):
-            if theta * row[k] - tops[i] > log_thresholds[i] or k == y[i]:
+            if base_slope * row[k] - tops[i] > log_thresholds[i] or k == y[i]:
                 column[position] = k
                 score[position] = row[k]
                 position += 1
