@@ -58,12 +58,12 @@ for line in collected["summary"]["lines"]:
     print(line)
 
 # %%
-# The methods side by side, each number with its 95 % interval:
+# The models side by side, each metric with its 95 % interval:
 
 shown = {}
-for number in collected["numbers"]:
-    cells = [f"{c['value']:.3f} ({c['low']:.3f} to {c['high']:.3f})" for c in number["cells"] if c]
-    shown[number["label"]] = dict(zip(collected["methods"], cells, strict=False))
+for metric in collected["metrics"]:
+    cells = [f"{c['value']:.3f} ({c['low']:.3f} to {c['high']:.3f})" for c in metric["cells"] if c]
+    shown[metric["label"]] = dict(zip(collected["models"], cells, strict=False))
 print(pd.DataFrame(shown).T.to_string())
 
 # %%
