@@ -1,4 +1,4 @@
-"""What estimators around other estimators share: rows, labels, sample weights and copies."""
+"""What estimators share that fit others, or on folds: rows, labels, sample weights, copies."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import inspect
 import warnings
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from sklearn import get_config
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import check_cv
 from sklearn.pipeline import Pipeline
 from sklearn.utils import indexable
 from sklearn.utils.multiclass import check_classification_targets
@@ -16,12 +18,16 @@ from sklearn.utils.validation import has_fit_parameter
 
 from dubito._compat import BaseSearchCV, check_y
 from dubito._labels import as_labels
-from dubito._validation import check_sample_weight
+from dubito._validation import check_sample_weight, n_rows
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import numpy.typing as npt
 
-    from dubito._typing import FloatArray
+    from dubito._typing import BoolArray, FloatArray, IntArray
+
+    Fold = tuple[IntArray, IntArray]  # training and test rows
 
 
 def read_rows(
@@ -46,6 +52,35 @@ def refuse_prefit(cv: Any) -> None:
         raise ValueError(
             'cv="prefit" is not supported: pass a fitted classifier as '
             "FrozenEstimator(model), from sklearn.frozen; then all rows calibrate it."
+        )
+
+
+def has_weight(rows: Any, weight: FloatArray | None) -> BoolArray:
+    """Return a mask of the rows of positive sample weight; `rows` are X or y."""
+    return np.ones(n_rows(rows), dtype=bool) if weight is None else weight > 0
+
+
+def cv_folds(cv: Any, X: Any, y: npt.NDArray[Any] | None, weight: FloatArray | None) -> list[Fold]:
+    """Return training and test row numbers of each fold, without rows of sample weight 0."""
+    return folds_with_weight(check_cv(cv, y, classifier=True).split(X, y), X, weight)
+
+
+def folds_with_weight(folds: Iterable[Fold], X: Any, weight: FloatArray | None) -> list[Fold]:
+    """Return folds without rows of sample weight 0."""
+    positive = has_weight(X, weight)
+    rows = np.arange(len(positive))  # a user's folds may be masks or lists
+    numbers = [(rows[np.asarray(train)], rows[np.asarray(test)]) for train, test in folds]
+    return [(train[positive[train]], test[positive[test]]) for train, test in numbers]
+
+
+def refuse_one_class(
+    model: Any, y: npt.NDArray[Any], weight: FloatArray | None = None, *, name: str = "y"
+) -> None:
+    """Raise an error unless rows of positive sample weight show at least two classes."""
+    if len(np.unique(y[has_weight(y, weight)])) < 2:
+        raise ValueError(
+            f"{type(model).__name__} needs rows of at least two classes; {name} has "
+            f"{len(y)} rows and shows {'one class' if len(y) else 'no class'}."
         )
 
 

@@ -10,23 +10,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import Parallel, delayed
 
 from dubito._compat import pick
-from dubito._meta_estimators import fitted_copy, weight_parameters
+from dubito._meta_estimators import cv_folds, fitted_copy, has_weight, weight_parameters
 from dubito.calibration.responses import class_scores
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     import numpy.typing as npt
 
-    from dubito._typing import BoolArray, FloatArray, IntArray
+    from dubito._meta_estimators import Fold
+    from dubito._typing import FloatArray, IntArray
     from dubito.calibration.responses import Response
 
     Rows = IntArray | slice
-    Fold = tuple[IntArray, IntArray]
 
 
 class ScoredClassifier(NamedTuple):
@@ -112,19 +109,11 @@ def _rows_of(X: Any, rows: Rows) -> Any:
 
 
 def folds_of(cv: Any, X: Any, y: npt.NDArray[Any], weight: FloatArray | None) -> list[Fold]:
-    """Return the folds without rows of weight 0."""
-    folds = list(check_cv(cv, y, classifier=True).split(X, y))
+    """Return the folds of `cv_folds`, at least one."""
+    folds = cv_folds(cv, X, y, weight)
     if not folds:
         raise ValueError("cv gives no folds; at least one is needed to calibrate on.")
-    return folds_with_weight(folds, y, weight)
-
-
-def folds_with_weight(
-    folds: Iterable[Fold], y: npt.NDArray[Any], weight: FloatArray | None
-) -> list[Fold]:
-    """Return folds without rows of weight 0."""
-    positive = has_weight(y, weight)
-    return [(train[positive[train]], test[positive[test]]) for train, test in folds]
+    return folds
 
 
 def held_out_indices(folds: list[Fold]) -> IntArray:
@@ -133,25 +122,11 @@ def held_out_indices(folds: list[Fold]) -> IntArray:
 
 
 def rows_with_weight(y: npt.NDArray[Any], weight: FloatArray | None) -> Rows:
-    """Return all rows of positive weight."""
+    """Return the numbers of the rows of positive weight, or a slice of all rows."""
     positive = has_weight(y, weight)
     return slice(None) if positive.all() else np.flatnonzero(positive)
-
-
-def has_weight(y: npt.NDArray[Any], weight: FloatArray | None) -> BoolArray:
-    """Return a mask of the rows of positive weight."""
-    return np.ones(len(y), dtype=bool) if weight is None else weight > 0
 
 
 def weight_of(weight: FloatArray | None, rows: Rows) -> FloatArray | None:
     """Return the sample weights of some rows, or None."""
     return None if weight is None else weight[rows]
-
-
-def check_two_classes(name: str, y: npt.NDArray[Any], weight: FloatArray | None) -> None:
-    """Raise if y has fewer than two classes."""
-    if len(np.unique(y[has_weight(y, weight)])) < 2:
-        raise ValueError(
-            f"{name} needs rows of at least two classes; y has "
-            f"{len(y)} rows and shows {'one class' if len(y) else 'no class'}."
-        )

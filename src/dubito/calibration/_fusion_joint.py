@@ -9,14 +9,13 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
+from dubito._meta_estimators import folds_with_weight, refuse_one_class
 from dubito._numerics.log_odds import two_class_scores
 from dubito.calibration._cross_fit import (
     Job,
     ScoredClassifier,
-    check_two_classes,
     cross_fit_plan,
     folds_of,
-    folds_with_weight,
     held_out_indices,
     rows_with_weight,
     run_plans,
@@ -171,7 +170,7 @@ def _plans(
     learners = [j for j, s in enumerate(sources) if not isinstance(s.estimator, FrozenEstimator)]
     plans: dict[int, list[Job]] = {}
     if learners:
-        check_two_classes(type(fusion).__name__, y, weight)
+        refuse_one_class(fusion, y, weight)
     if learners and fusion.cv == "disjoint":
         parts = disjoint_parts(y, len(learners), fusion.random_state)
         folds = folds_with_weight(parts, y, weight)

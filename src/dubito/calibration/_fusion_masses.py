@@ -26,18 +26,14 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.parallel import Parallel, delayed
 
 from dubito._compat import pick
-from dubito._meta_estimators import fitted_copy, weight_parameters
+from dubito._meta_estimators import fitted_copy, refuse_one_class, weight_parameters
 from dubito._numerics import evidence_weights as evidence
 from dubito._numerics.row_subsets import row_chunks
 from dubito._numerics.softmax import softmax_in_place
 from dubito._validation import n_rows
 from dubito.belief import Bounds, Frame, MassBatch, TotalConflictError, plausibility_transform
 from dubito.belief.frame import DENSE_LIMIT
-from dubito.calibration._cross_fit import (
-    check_two_classes,
-    rows_with_weight,
-    weight_of,
-)
+from dubito.calibration._cross_fit import rows_with_weight, weight_of
 from dubito.calibration._fusion_independent import MASS_RULES, IndependentCombination
 from dubito.calibration._fusion_members import Member, check_labels, features_of
 
@@ -220,7 +216,7 @@ def fit_masses(
         if estimator is None:
             raise _no_masses(name, "None")
     if not all(isinstance(member.estimator, FrozenEstimator) for member in members):
-        check_two_classes(type(fusion).__name__, y, weight)
+        refuse_one_class(fusion, y, weight)
     rows = rows_with_weight(y, weight)
     weight = weight_of(weight, rows)
     parameters = [

@@ -15,7 +15,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from dubito._calibrator_names import CALIBRATORS
 from dubito._compat import HasMethods, Hidden, StrOptions, fit_context
-from dubito._meta_estimators import copy_feature_names, read_rows, refuse_prefit
+from dubito._meta_estimators import (
+    copy_feature_names,
+    has_weight,
+    read_rows,
+    refuse_one_class,
+    refuse_prefit,
+)
 from dubito._models import bounds_kind
 from dubito.base import CautiousMixin
 from dubito.belief import Bounds, MassBatch
@@ -23,10 +29,8 @@ from dubito.calibration._cross_fit import (
     HeldOutScores,
     Job,
     ScoredClassifier,
-    check_two_classes,
     cross_fit_plan,
     folds_of,
-    has_weight,
     held_out_indices,
     rows_with_weight,
     run_plans,
@@ -190,7 +194,7 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         if frozen:
             check_is_fitted(self.estimator.estimator)
         else:
-            check_two_classes(type(self).__name__, y, weight)
+            refuse_one_class(self, y, weight)
         if known is None:
             known = self.estimator.classes_ if frozen else np.unique(y[has_weight(y, weight)])
         response = choose_response(

@@ -12,7 +12,13 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from dubito._compat import HasMethods, Hidden, Interval, StrOptions, fit_context
-from dubito._meta_estimators import copy_feature_names, read_rows, refuse_prefit
+from dubito._meta_estimators import (
+    copy_feature_names,
+    has_weight,
+    read_rows,
+    refuse_one_class,
+    refuse_prefit,
+)
 from dubito.base import MethodAndParameter
 from dubito.conformal._conformal_predictions import ConformalPredictionMixin
 from dubito.conformal.p_values import FullRefit, class_weights, sorted_fold
@@ -21,7 +27,6 @@ from dubito.conformal.training import (
     TrainingRows,
     fit_folds,
     fold_rows,
-    refuse_one_class,
     training_rows,
     with_classes,
 )
@@ -253,10 +258,10 @@ class ConformalClassifier(
         self.reader_ = ScoreReader(score, source, bool(self.randomized))
         self.seed_ = int(check_random_state(self.random_state).randint(2**31 - 1))
         rows = training_rows(self.estimator, X, labels, weight)
-        positive_rows = np.arange(len(labels)) if weight is None else np.flatnonzero(weight > 0)
+        positive_rows = np.flatnonzero(has_weight(labels, weight))
         if frozen:
             return self._calibrate_one(self.estimator, rows.picked(positive_rows))
-        refuse_one_class(self, labels[positive_rows])
+        refuse_one_class(self, labels, weight)
         if isinstance(self.cv, str):
             return self._prepare_refits(rows.picked(positive_rows))
         return self._calibrate_folds(rows, positive_rows)
@@ -267,7 +272,10 @@ class ConformalClassifier(
         if not isinstance(model, FrozenEstimator):
             unseen = np.setdiff1d(held_out.y, classes)
             classes = np.union1d(classes, unseen) if len(unseen) else classes
-        refuse_one_class(self, classes)
+        if len(classes) < 2:
+            raise ValueError(
+                f"{type(self).__name__} needs a model of at least two classes; this one has one."
+            )
         self.estimator_, self.classes_ = model, classes
         return self._sort_scores([model], [held_out])
 
@@ -276,7 +284,7 @@ class ConformalClassifier(
         folds = fold_rows(self.cv, rows, self.seed_)
         if len(folds) == 1:
             train, test = folds[0]
-            refuse_one_class(self, rows.y[train])
+            refuse_one_class(self, rows.y[train], name="the training part of cv")
             return self._calibrate_one(rows.picked(train).fitted(self.estimator), rows.picked(test))
         self.estimator_ = rows.picked(positive_rows).fitted(self.estimator)
         self.classes_ = np.asarray(self.estimator_.classes_)

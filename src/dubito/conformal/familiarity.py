@@ -8,38 +8,35 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.model_selection import KFold, check_cv
+from sklearn.model_selection import KFold
 
 from dubito._compat import pick
-from dubito._meta_estimators import user_stacklevel
-from dubito._validation import n_rows
+from dubito._meta_estimators import cv_folds, has_weight, user_stacklevel
 from dubito.conformal.detector import fit_preparation, novelty_scores, prepared
 from dubito.conformal.errors import FewRowsWarning
 from dubito.conformal.p_values import p_values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     import numpy.typing as npt
 
-    from dubito._typing import FloatArray, IntArray
+    from dubito._meta_estimators import Fold
+    from dubito._typing import FloatArray
 
 #: Novelty scores within this relative difference are equal: their rounding depends on the batch.
 _TIE = 1e-9
 
 
 def detector_folds(
-    cv: Any, X: Any, y: npt.NDArray[Any] | None, rows: IntArray
-) -> Iterable[tuple[IntArray, IntArray]]:
-    """Return training and test row numbers of each fold, among `rows` of positive weight."""
+    cv: Any, X: Any, y: npt.NDArray[Any] | None, weight: FloatArray | None
+) -> list[Fold]:
+    """Return the folds of `cv_folds`; where `cv` is a number, they are shuffled."""
     if cv is None or isinstance(cv, Integral):
+        rows = np.flatnonzero(has_weight(X, weight))
         n_folds = min(5 if cv is None else int(cv), len(rows))
         # Shuffled because tables are often sorted; not stratified because classes may be rare.
         shuffled = KFold(n_folds, shuffle=True, random_state=0).split(rows)
-        return ((rows[train], rows[test]) for train, test in shuffled)
-    has_weight = np.isin(np.arange(n_rows(X)), rows)
-    folds = check_cv(cv, y, classifier=True).split(X, y)
-    return ((train[has_weight[train]], test[has_weight[test]]) for train, test in folds)
+        return [(rows[train], rows[test]) for train, test in shuffled]
+    return cv_folds(cv, X, y, weight)
 
 
 def held_out_scores(
@@ -47,7 +44,7 @@ def held_out_scores(
     transformers: Any,
     X: Any,
     y: npt.NDArray[Any] | None,
-    folds: Iterable[tuple[IntArray, IntArray]],
+    folds: list[Fold],
 ) -> FloatArray:
     """Return novelty scores, ascending, of test rows by detectors fitted without their fold.
 

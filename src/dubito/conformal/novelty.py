@@ -15,6 +15,7 @@ from dubito._compat import HasMethods, Hidden, Interval, StrOptions, fit_context
 from dubito._meta_estimators import (
     copy_feature_names,
     fitted_copy,
+    has_weight,
     read_rows,
     refuse_prefit,
     weight_parameters,
@@ -33,7 +34,7 @@ from dubito.conformal.familiarity import detector_folds, held_out_scores, warn_o
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from dubito._typing import FloatArray, IntArray
+    from dubito._typing import FloatArray
 
 
 class NoveltyAwareClassifier(
@@ -178,8 +179,7 @@ class NoveltyAwareClassifier(
             self.estimator_ = self._fitted_estimator(X, labels, weight)
         self.classes_ = self.estimator_.classes_
         copy_feature_names(self, self.estimator_)
-        positive_rows = np.arange(n_rows(X)) if weight is None else np.flatnonzero(weight > 0)
-        self._fit_detector(X, labels, positive_rows)
+        self._fit_detector(X, labels, weight)
         return self
 
     def _fitted_estimator(self, X: Any, y: npt.NDArray[Any], weight: FloatArray | None) -> Any:
@@ -190,8 +190,9 @@ class NoveltyAwareClassifier(
         parameters = weight_parameters(self.estimator, weight, instead=other_use)
         return fitted_copy(self.estimator, X, y, weight, parameters)
 
-    def _fit_detector(self, X: Any, y: npt.NDArray[Any] | None, rows: IntArray) -> None:
+    def _fit_detector(self, X: Any, y: npt.NDArray[Any] | None, weight: FloatArray | None) -> None:
         """Score each row by a detector fitted on other folds, then fit one on all rows."""
+        rows = np.flatnonzero(has_weight(X, weight))
         if len(rows) < 2:
             raise ValueError(
                 f"{type(self).__name__} compares rows with each other and needs at least 2; got "
@@ -199,7 +200,7 @@ class NoveltyAwareClassifier(
             )
         transformers = preparation_of(self.estimator_)
         detector = NeighbourDistances() if self.detector is None else self.detector
-        folds = detector_folds(self.cv, X, y, rows)
+        folds = detector_folds(self.cv, X, y, weight)
         self.held_out_scores_ = held_out_scores(detector, transformers, X, y, folds)
         all_rows = len(rows) == n_rows(X)
         self.preparation_, prepared_rows = fit_preparation(

@@ -6,20 +6,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.model_selection import ShuffleSplit, check_cv
+from sklearn.model_selection import ShuffleSplit
 from sklearn.utils.parallel import Parallel, delayed
 
 from dubito._compat import pick
 from dubito._labels import label_columns
-from dubito._meta_estimators import fitted_copy, weight_parameters
+from dubito._meta_estimators import cv_folds, fitted_copy, weight_parameters
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from dubito._meta_estimators import Fold
     from dubito._typing import FloatArray, IntArray
     from dubito.conformal.scores import ScoreReader
-
-    Folds = list[tuple[IntArray, IntArray]]
 
 
 class TrainingRows(NamedTuple):
@@ -58,15 +57,11 @@ def training_rows(
     return TrainingRows(X, y, weight, parameters)
 
 
-def fold_rows(cv: Any, rows: TrainingRows, seed: int) -> Folds:
-    """Return training and test row numbers of each fold, without rows of sample weight 0."""
+def fold_rows(cv: Any, rows: TrainingRows, seed: int) -> list[Fold]:
+    """Return the folds of `cv_folds` that have test rows; a fraction `cv` is held out at random."""
     if isinstance(cv, float):
         cv = ShuffleSplit(1, test_size=cv, random_state=seed)
-    folds = list(check_cv(cv, rows.y, classifier=True).split(rows.X, rows.y))
-    if rows.weight is not None:
-        has_weight = rows.weight > 0
-        folds = [(train[has_weight[train]], test[has_weight[test]]) for train, test in folds]
-    folds = [(np.asarray(train), np.asarray(test)) for train, test in folds if len(test)]
+    folds = [fold for fold in cv_folds(cv, rows.X, rows.y, rows.weight) if len(fold[1])]
     if not folds:
         raise ValueError("cv holds no rows out; some are needed to calibrate on.")
     return folds
@@ -79,7 +74,9 @@ def with_classes(estimator: Any, classes: npt.NDArray[Any]) -> Any:
     return estimator
 
 
-def fit_folds(estimator: Any, rows: TrainingRows, folds: Folds, n_jobs: int | None) -> list[Any]:
+def fit_folds(
+    estimator: Any, rows: TrainingRows, folds: list[Fold], n_jobs: int | None
+) -> list[Any]:
     """Return a copy of the estimator for each fold, fitted without the fold's test rows."""
     return list(
         Parallel(n_jobs=n_jobs)(delayed(_fit_rows)(estimator, rows, train) for train, _ in folds)
@@ -116,12 +113,3 @@ def _joined(X: Any, row: Any) -> Any:
 
         return sparse.vstack([X, row], format="csr")
     return np.concatenate([np.asarray(X), np.asarray(row)])
-
-
-def refuse_one_class(model: Any, labels: npt.NDArray[Any]) -> None:
-    """Raise an error for rows of fewer than two classes."""
-    if len(np.unique(labels)) < 2:
-        raise ValueError(
-            f"{type(model).__name__} needs rows of at least two classes to fit on; there "
-            f"{'is one class' if len(labels) else 'are none'}."
-        )

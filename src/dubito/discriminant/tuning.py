@@ -8,8 +8,8 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from sklearn.model_selection import check_cv
 
+from dubito._meta_estimators import cv_folds
 from dubito._numerics.set_utility import ALPHA, utility_of_size
 from dubito._validation import as_float_array
 from dubito.discriminant._fitted_model import GaussianModel, fit_model
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from dubito._meta_estimators import Fold
     from dubito._typing import FloatArray, IntArray
     from dubito.discriminant._fitted_model import ModelSettings
     from dubito.discriminant._kernels.row_searches import SearchLimits
@@ -148,7 +149,7 @@ def tune_c(  # noqa: PLR0913
     n_classes = codes.max() + 1
     folds = [
         _fit_fold(X, codes, weight, train, test, n_classes, priors_of, settings)
-        for train, test in _splits(cv, X, codes)
+        for train, test in _folds(cv, X, codes, weight)
     ]
     rows = np.concatenate([fold.test for fold in folds])
     if len(rows) == 0:
@@ -231,17 +232,16 @@ def _fit_fold(  # noqa: PLR0917
     priors_of: Callable[[FloatArray], Priors],
     settings: ModelSettings,
 ) -> _Fold:
-    fitted = train[weight[train] > 0]
-    counts = class_counts(codes[fitted], weight[fitted], n_classes)
+    counts = class_counts(codes[train], weight[train], n_classes)
     present = np.flatnonzero(counts)
     priors = _condition(priors_of(counts), present)
-    fold_codes = np.searchsorted(present, codes[fitted])
-    model = fit_model(X[fitted], fold_codes, weight[fitted], priors, settings)
-    return _Fold(model, present, test[weight[test] > 0])
+    fold_codes = np.searchsorted(present, codes[train])
+    model = fit_model(X[train], fold_codes, weight[train], priors, settings)
+    return _Fold(model, present, test)
 
 
-def _splits(cv: Any, X: FloatArray, codes: IntArray) -> list[tuple[IntArray, IntArray]]:
-    """Return training and test rows of the folds, at most as many as the largest class has rows."""
+def _folds(cv: Any, X: FloatArray, codes: IntArray, weight: FloatArray) -> list[Fold]:
+    """Return the folds of `cv_folds`, at most as many as the largest class has rows."""
     if cv is None or isinstance(cv, Integral):
         largest_class = int(np.bincount(codes).max())
         if largest_class < 2:
@@ -253,11 +253,10 @@ def _splits(cv: Any, X: FloatArray, codes: IntArray) -> list[tuple[IntArray, Int
     with warnings.catch_warnings():
         # A class with fewer rows than folds is absent from some folds, which is allowed here.
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
-        splits = list(check_cv(cv, codes, classifier=True).split(X, codes))
-    if not splits:
+        folds = cv_folds(cv, X, codes, weight)
+    if not folds:
         raise ValueError("cv has no folds; give it at least one, or leave it out for five.")
-    indices = np.arange(len(codes))  # folds may be masks or lists
-    return [(indices[np.asarray(train)], indices[np.asarray(test)]) for train, test in splits]
+    return folds
 
 
 def _condition(priors: Priors, present: IntArray) -> Priors:
