@@ -11,7 +11,7 @@ from sklearn.metrics import log_loss
 import dubito.calibration
 from dubito import saving
 from dubito.calibration import AutoCalibrator
-from dubito.cli.calibrate import METHODS
+from dubito.cli.calibrate import CALIBRATOR_CLASSES
 
 
 def calibrated(dubito_command, *arguments):
@@ -70,11 +70,11 @@ def test_numbers_depend_on_the_seed_alone(dubito_command, scores):  # noqa: ARG0
     assert runs[0]["log_loss_before"] == runs[2]["log_loss_before"]
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", CALIBRATOR_CLASSES)
 @pytest.mark.usefixtures("two")
 def test_every_method_by_name(dubito_command, method):
     facts, (model, _) = calibrated(dubito_command, "two.csv", "-y", "y", "--method", method)
-    assert type(model).__name__ == METHODS[method]
+    assert type(model).__name__ == CALIBRATOR_CLASSES[method]
     assert facts["method"] == method
     assert facts["log_loss_after"] < facts["log_loss_before"]
 
@@ -95,7 +95,7 @@ def test_targets_may_be_the_papers(dubito_command, refused):
 
 def test_every_calibrator_has_a_name():
     known = {name for name in dubito.calibration.__all__ if name.endswith("Calibrator")}
-    assert {name for name in METHODS.values() if name.endswith("Calibrator")} == known
+    assert {name for name in CALIBRATOR_CLASSES.values() if name.endswith("Calibrator")} == known
 
 
 @pytest.mark.usefixtures("two")
@@ -205,6 +205,19 @@ def test_probabilities_must_be_declared(dubito_command, scores, in_folder):
     assert model.input == "proba"
     assert facts["notes"] == []
     assert facts["log_loss_before"] == pytest.approx(log_loss(scores["y"], scores[names]))
+
+
+def test_log_probabilities_are_an_input(dubito_command, scores, in_folder):
+    names = ["cat", "cow", "dog"]
+    proba = softmax(scores[names].to_numpy(), axis=1)
+    scores[names] = np.log(proba)
+    scores.to_csv(in_folder / "p.csv", index=False)
+    facts, (model, _) = calibrated(dubito_command, "p.csv", "-y", "y", "--input", "log_proba")
+    assert model.input == facts["input"] == "log_proba"
+    assert facts["log_loss_before"] == pytest.approx(log_loss(scores["y"], proba))
+    same = AutoCalibrator(input="log_proba").fit(np.log(proba), scores["y"])
+    found = model.predict_proba(scores[names].to_numpy())
+    np.testing.assert_allclose(found, same.predict_proba(np.log(proba)), atol=1e-9)
 
 
 def test_semicolons_and_decimal_commas_are_read_and_noted(dubito_command, scores, in_folder):

@@ -128,7 +128,10 @@ class TestRefusals:
             (["--classes", "cat,cow,owl"], "--classes lacks dog, which occurs among the labels"),
             (["--columns", "cat,cow,dig"], "column 'dig' is missing from t.csv. Did you mean 'dog"),
             (["--method", "plat"], "--method must be one of auto, platt, "),
-            (["--input", "logit"], "--input must be one of margin, logits, proba. Got 'logit'."),
+            (
+                ["--input", "logit"],
+                "--input must be one of margin, logits, proba, log_proba. Got 'logit'.",
+            ),
             (["--cv", 1], "--cv 1 leaves no rows to fit on."),
         ],
     )
@@ -142,6 +145,16 @@ class TestRefusals:
         assert message.exit_code == 2
         assert message.stderr.startswith("error: scores must lie in [0, 1]; not so in rows ")
         assert "margin" in message.stderr
+
+    @pytest.mark.parametrize("method", ["auto", "evidential-joint"])
+    def test_log_probabilities_of_one_class_alone(self, calibrate, method):
+        def one(frame):
+            return pd.DataFrame({"s": frame["cat"], "y": frame["y"].replace("cow", "dog")})
+
+        assert calibrate("--input", "log_proba", "--method", method, change=one) == (
+            "--input log_proba needs a column for each class, of one classifier. The columns are "
+            "s. For log-odds, ln p - ln(1 - p), say --input margin."
+        )
 
     def test_a_positive_class_that_is_not_there(self, calibrate):
         def one(frame):

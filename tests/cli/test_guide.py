@@ -71,8 +71,8 @@ def test_the_guide_shows_every_command():
 
 
 def test_the_guide_names_every_method_and_model():
-    from dubito.cli.calibrate import METHODS
+    from dubito.cli.calibrate import CALIBRATOR_CLASSES
     from dubito.cli.recipes import RECIPES
 
     guide = (ROOT / PAGES[2]).read_text(encoding="utf-8")
-    assert [name for name in [*METHODS, *RECIPES] if f"`{name}`" not in guide] == []
+    assert [name for name in [*CALIBRATOR_CLASSES, *RECIPES] if f"`{name}`" not in guide] == []

@@ -9,10 +9,10 @@ from dubito._calibrator_names import CALIBRATORS
 from dubito.cli.console import Console, check_option
 from dubito.cli.options import Columns, Force, Json, Quiet, Seed
 
-#: Name on the command line -> class in `dubito.calibration`, or `dubito.conformal`.
-METHODS = {**CALIBRATORS, "conformal": "ConformalClassifier"}
-INPUTS = ("margin", "logits", "proba")
-#: The method for scores of several classifiers of the same classes.
+#: Name of a method on the command line -> class in `dubito.calibration`, or `dubito.conformal`.
+CALIBRATOR_CLASSES = {**CALIBRATORS, "conformal": "ConformalClassifier"}
+INPUTS = ("margin", "logits", "proba", "log_proba")
+#: The method for scores of several classifiers of the same two classes.
 JOINT = "evidential-joint"
 #: The methods that take ``targets=``.
 TARGETS = ("evidential-multinomial", "evidential-logistic", JOINT)
@@ -32,9 +32,9 @@ def calibrate(  # noqa: PLR0913 - a command's options
         str,
         typer.Option(
             metavar="NAME",
-            help=f"One of {', '.join(METHODS)}. By default auto, which chooses a map with as many "
-            f"parameters as the rows support, and says which. Scores of several classifiers: "
-            f"{JOINT}; label sets with a chosen coverage: conformal.",
+            help=f"One of {', '.join(CALIBRATOR_CLASSES)}. By default auto, which chooses a map "
+            f"with as many parameters as the rows support, and says which. Scores of several "
+            f"classifiers: {JOINT}; label sets with a chosen coverage: conformal.",
         ),
     ] = "auto",
     input: Annotated[
@@ -42,7 +42,8 @@ def calibrate(  # noqa: PLR0913 - a command's options
         typer.Option(
             metavar="KIND",
             help="What the scores are: margin (any number, higher is more likely; the default), "
-            "logits (before a softmax) or proba (probabilities).",
+            "logits (before a softmax), proba (probabilities) or log_proba (their natural "
+            "logarithms; a column for each class).",
         ),
     ] = None,
     targets: Annotated[
@@ -85,7 +86,7 @@ def calibrate(  # noqa: PLR0913 - a command's options
     and after it: before, probabilities are taken as they are, and margins and logits go through a
     softmax (one column: a logistic function).
     """
-    check_option("--method", method, METHODS)
+    check_option("--method", method, CALIBRATOR_CLASSES)
     check_option("--input", input, INPUTS)
     check_option("--targets", targets, ("smoothed", "light", "raw"))
     from dubito.cli import score_calibration  # noqa: PLC0415 - slow to import

@@ -14,7 +14,7 @@ from sklearn.model_selection import StratifiedKFold
 import dubito.calibration
 from dubito._wording import counted, name_ends
 from dubito.calibration import LabelMismatchWarning
-from dubito.cli.calibrate import JOINT, METHODS, TARGETS
+from dubito.cli.calibrate import CALIBRATOR_CLASSES, JOINT, TARGETS
 from dubito.cli.console import CliError
 from dubito.cli.labels import as_classes, label_codes
 from dubito.cli.score_columns import (
@@ -51,7 +51,7 @@ class CalibrationTask:
     match : ScoreColumns
         Columns and classes.
     method : str
-        A key of `METHODS`.
+        A key of `CALIBRATOR_CLASSES`.
     input : str
         What the scores are.
     targets : str or None
@@ -71,9 +71,10 @@ class CalibrationTask:
     def fitted(self, rows: Any = slice(None)) -> Any:
         """Return the calibrator, fitted to some rows; all by default."""
         conformal = self.method == "conformal"
-        maker = getattr(dubito.calibration, METHODS["auto" if conformal else self.method])
+        name = CALIBRATOR_CLASSES["auto" if conformal else self.method]
         labels = np.asarray(self.match.classes)[self.codes[rows]]
-        calibrator = maker(classes=self.match.classes, **self.options())
+        calibrator_class = getattr(dubito.calibration, name)
+        calibrator = calibrator_class(classes=self.match.classes, **self.options())
         model = ConformalClassifier(calibrator) if conformal else calibrator
         return model.fit(self.scores[rows], labels)
 
@@ -145,6 +146,11 @@ def read_task(
     )
     if options.targets is not None and options.method not in TARGETS:
         raise CliError(f"--targets goes with {', '.join(TARGETS)}, not with {options.method}.")
+    if options.input == "log_proba" and (options.method == JOINT or len(match.columns) == 1):
+        raise CliError(
+            "--input log_proba needs a column for each class, of one classifier. The columns are "
+            f"{name_ends(match.columns)}. For log-odds, ln p - ln(1 - p), say --input margin."
+        )
     return replace(task, notes=_notes(task, table, options.input))
 
 
