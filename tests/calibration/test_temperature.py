@@ -26,11 +26,11 @@ def draw(n, n_classes, *, seed=0, slope=0.6):
     return u, np.argmax(slope * u + rng.gumbel(size=u.shape), axis=1)
 
 
-def mean_loss(u, y, theta, pseudo=0.0, weight=None):
+def mean_loss(u, y, slope, pseudo_rows=0.0, weight=None):
     weight = np.ones(len(y)) if weight is None else weight
-    fraction = pseudo / (weight.sum() + pseudo)
+    fraction = pseudo_rows / (weight.sum() + pseudo_rows)
     targets = (1 - fraction) * np.eye(u.shape[1])[y] + fraction / u.shape[1]
-    return -np.average((targets * log_softmax(theta * u, axis=1)).sum(axis=1), weights=weight)
+    return -np.average((targets * log_softmax(slope * u, axis=1)).sum(axis=1), weights=weight)
 
 
 def test_exponential_is_right_to_rounding():
@@ -43,11 +43,11 @@ def test_exponential_is_right_to_rounding():
 def test_derivatives_agree_with_differences():
     u, y = draw(50, 4)
     weight = np.linspace(0.5, 2, 50)
-    step, theta, fraction = 1e-5, 0.7, 0.1
+    step, slope, fraction = 1e-5, 0.7, 0.1
     lower, upper = (
-        temperature_sums(u, y, weight, fraction, t) for t in (theta - step, theta + step)
+        temperature_sums(u, y, weight, fraction, t) for t in (slope - step, slope + step)
     )
-    here = temperature_sums(u, y, weight, fraction, theta)
+    here = temperature_sums(u, y, weight, fraction, slope)
     for order in range(3):
         slope = (upper[order] - lower[order]) / (2 * step)
         assert here[order + 1] == pytest.approx(slope, rel=1e-6)

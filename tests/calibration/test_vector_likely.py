@@ -32,15 +32,15 @@ def sharp(n, *, seed=0):
 
 def test_likely_scores_are_those_above_the_fraction_and_the_labels():
     u, y = sharp(60)
-    theta, fraction = 0.8, 1e-3
-    likely = likely_scores(u, y, theta, fraction)
-    proba = softmax(theta * u, axis=1)
+    slope, fraction = 0.8, 1e-3
+    likely = likely_scores(u, y, slope, fraction)
+    proba = softmax(slope * u, axis=1)
     listed = proba > fraction
     listed[np.arange(60), y] = True
     row = np.repeat(np.arange(60), np.diff(likely.start))
     np.testing.assert_array_equal(np.argwhere(listed), np.column_stack([row, likely.column]))
     np.testing.assert_array_equal(likely.score, u[listed])
-    others = np.where(listed, 0.0, np.exp(theta * u)).sum(axis=1)
+    others = np.where(listed, 0.0, np.exp(slope * u)).sum(axis=1)
     np.testing.assert_allclose(np.exp(likely.rest), others, rtol=1e-9)
 
 

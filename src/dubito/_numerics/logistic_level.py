@@ -26,9 +26,9 @@ from dubito._numerics.targets import light_table
 if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray
 
-#: Pseudo-observations per unit of weight in raw targets, so that the likelihood of separated
-#: classes has a maximum: too few to change a contour at probabilities that differ from 0 and 1.
-_RAW_PSEUDO = 1e-12
+#: Pseudo-observations in raw targets, as a fraction of the rows' weight. With them the likelihood
+#: of separated classes has a maximum; no contour changes at probabilities other than 0 and 1.
+_RAW_PSEUDO_FRACTION = 1e-12
 
 
 class LogisticLevelLikelihoods(NamedTuple):
@@ -44,11 +44,11 @@ def level_targets(
 ) -> tuple[FloatArray, FloatArray]:
     """Return raw targets, and targets with half a pseudo-observation for each coefficient.
 
-    Raw targets have `_RAW_PSEUDO` in place of none.
+    Raw targets have `_RAW_PSEUDO_FRACTION` of the weight in place of none.
     """
     total = float(weight.sum())
     column = event.astype(np.intp)
-    raw = light_table(total, 2, _RAW_PSEUDO * total)[column, 1]
+    raw = light_table(total, 2, _RAW_PSEUDO_FRACTION * total)[column, 1]
     return raw, light_table(total, 2, 0.5 * n_coefficients)[column, 1]
 
 

@@ -19,16 +19,16 @@ import numpy as np
 if TYPE_CHECKING:
     from dubito._typing import AnyArray, BoolArray, FloatArray, IntArray
 
-#: Number c of pseudo-observations of unknown label in "light" targets.
-LIGHT = 0.25
+#: Number c of pseudo-observations of unknown label in "light" targets, in rows.
+PSEUDO_ROWS = 0.25
 
 #: The target of the own class and of each other class of "raw" targets: the labels themselves.
 RAW = (1.0, 0.0)
 
 
-def pseudo_fraction(total: float, pseudo: float) -> float:
+def pseudo_fraction(total: float, pseudo_rows: float) -> float:
     r"""Return :math:`\epsilon=c/(n+c)`, the fraction of a target spread evenly over the classes."""
-    return pseudo / (total + pseudo)
+    return pseudo_rows / (total + pseudo_rows)
 
 
 def mixed_targets(own: AnyArray, total: AnyArray, fraction: float, n_classes: int) -> FloatArray:
@@ -46,16 +46,16 @@ def class_targets(
     if targets == "raw":
         own, other = RAW
     elif targets == "light":
-        own, other = light_targets(float(weight.sum()), n_classes, LIGHT)
+        own, other = light_targets(float(weight.sum()), n_classes, PSEUDO_ROWS)
     else:
         count = np.bincount(y, weights=weight, minlength=n_classes)
         return (count + 1) / (count + n_classes), 1 / (count + n_classes)
     return np.full(n_classes, own), np.full(n_classes, other)
 
 
-def light_targets(total: float, n_classes: int, pseudo: float) -> tuple[float, float]:
-    """Return light targets of the own and of each other class, with c = `pseudo`."""
-    fraction = pseudo_fraction(total, pseudo)
+def light_targets(total: float, n_classes: int, pseudo_rows: float) -> tuple[float, float]:
+    """Return light targets of the own and of each other class, with c = `pseudo_rows`."""
+    fraction = pseudo_fraction(total, pseudo_rows)
     return (1 - fraction) + fraction / n_classes, fraction / n_classes
 
 
@@ -65,9 +65,9 @@ def target_table(y: IntArray, weight: FloatArray, n_classes: int, targets: str) 
     return np.where(np.eye(n_classes, dtype=bool), own[:, None], other[:, None])
 
 
-def light_table(total: float, n_classes: int, pseudo: float) -> FloatArray:
+def light_table(total: float, n_classes: int, pseudo_rows: float) -> FloatArray:
     """Return the (K, K) table of `light_targets`."""
-    return np.where(np.eye(n_classes, dtype=bool), *light_targets(total, n_classes, pseudo))
+    return np.where(np.eye(n_classes, dtype=bool), *light_targets(total, n_classes, pseudo_rows))
 
 
 def event_targets(event: BoolArray, weight: FloatArray, targets: str) -> FloatArray:
@@ -76,7 +76,7 @@ def event_targets(event: BoolArray, weight: FloatArray, targets: str) -> FloatAr
     return target_table(column, weight, 2, targets)[column, 1]
 
 
-def base_rate(y: IntArray, weight: FloatArray, n_classes: int, unknown: float) -> FloatArray:
-    """Return class frequencies among the rows and `unknown` more of unknown label."""
+def base_rate(y: IntArray, weight: FloatArray, n_classes: int, pseudo_rows: float) -> FloatArray:
+    """Return class frequencies among the rows and `pseudo_rows` more of unknown label."""
     counts, total = np.bincount(y, weight, n_classes), weight.sum()
-    return mixed_targets(counts, total, pseudo_fraction(total, unknown), n_classes) / total
+    return mixed_targets(counts, total, pseudo_fraction(total, pseudo_rows), n_classes) / total

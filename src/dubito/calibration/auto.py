@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 
 from dubito._numerics.row_subsets import subsample_rows
-from dubito._numerics.targets import LIGHT, base_rate
+from dubito._numerics.targets import PSEUDO_ROWS, base_rate
 from dubito.belief.bounds import including
 from dubito.calibration._kernels.temperature_scaling import fit_slope, slope_loss
 from dubito.calibration.base import BaseCalibrator, TwoClassMassMixin
@@ -46,7 +46,7 @@ _PRIOR_ROWS = np.array([4.0, 0.1, 0.02])
 _BASE_ROWS = 0.25
 #: Rows of unknown label that the base rates include: enough that none is 0. The K rows of Laplace's
 #: rule, in `OneVsRestCalibrator`, would make them nearly equal where rows per class are few.
-_UNKNOWN_ROWS = 1
+_BASE_RATE_PSEUDO_ROWS = 1
 #: Candidate limits of gaps: these quantiles of all positive gaps, besides no limit.
 _QUANTILES = (0.02, 0.1, 0.25, 0.5, 0.75, 0.9)
 #: Increase of the log-likelihood that a limit must bring to be used.
@@ -83,8 +83,10 @@ def fit_limited_slope(u: FloatArray, y: IntArray, weight: FloatArray) -> Limited
     best, least = LimitedSlope(np.inf, 1.0), np.inf
     for limit in (np.inf, *_candidate_limits(u, weight)):
         v = np.ascontiguousarray(limit_gaps(u, limit))
-        slope = fit_slope(v, y, weight, LIGHT).slope
-        loss = slope_loss(v, y, weight, LIGHT, slope) + (limit < np.inf) * _LEAST_GAIN_OF_LIMIT
+        slope = fit_slope(v, y, weight, PSEUDO_ROWS).slope
+        loss = (
+            slope_loss(v, y, weight, PSEUDO_ROWS, slope) + (limit < np.inf) * _LEAST_GAIN_OF_LIMIT
+        )
         if loss < least:
             best, least = LimitedSlope(float(limit), slope), loss
     if best.slope > 0:
@@ -253,7 +255,7 @@ class AutoCalibrator(TwoClassMassMixin, BaseCalibrator):
             self._limited.limit * self._unit,
         )
         self.map_ = self._fresh_map().fit(self._features(u), y, weight)
-        self.base_rate_ = base_rate(y, weight, n_classes, _UNKNOWN_ROWS)
+        self.base_rate_ = base_rate(y, weight, n_classes, _BASE_RATE_PSEUDO_ROWS)
         self.isotonic_: IsotonicCalibrator | None = None
         base_weight = _BASE_ROWS / (total + 1)
         self.pool_weights_ = np.array([1 - base_weight, 0.0, base_weight])
@@ -290,7 +292,7 @@ class AutoCalibrator(TwoClassMassMixin, BaseCalibrator):
         """Return probabilities of the held-out rows, by each map of the pool fitted to `train`."""
         logits = self._limited.slope * u
         isotonic = self._fresh_isotonic().fit(logits[train], y[train], weight[train])
-        base = base_rate(y[train], weight[train], u.shape[1], _UNKNOWN_ROWS)
+        base = base_rate(y[train], weight[train], u.shape[1], _BASE_RATE_PSEUDO_ROWS)
         features = self._features(u)
         proba = self.map_.held_out_proba(
             features[train], y[train], weight[train], features[held_out]

@@ -29,7 +29,7 @@ from dubito._numerics.log_odds import floored_log_odds, probability_floor, two_c
 from dubito._numerics.row_subsets import subsample_rows
 from dubito._numerics.softmax import log_softmax
 from dubito._numerics.sums_of_others import log_sums_of_others
-from dubito._numerics.targets import LIGHT
+from dubito._numerics.targets import PSEUDO_ROWS
 from dubito._validation import as_float_array, check_proba
 from dubito.calibration._kernels.temperature_scaling import fit_slope, slope_loss
 from dubito.calibration.errors import CalibrationInputError
@@ -152,8 +152,8 @@ def likely_floor(table: FloatArray, y: IntArray, weight: FloatArray) -> float:
 
 def _one_slope_loss(u: FloatArray, y: IntArray, weight: FloatArray) -> float:
     """Return the smallest negative log-likelihood that one slope reaches."""
-    slope = fit_slope(u, y, weight, LIGHT).slope
-    return slope_loss(u, y, weight, LIGHT, slope)
+    slope = fit_slope(u, y, weight, PSEUDO_ROWS).slope
+    return slope_loss(u, y, weight, PSEUDO_ROWS, slope)
 
 
 def choose_floor(table: FloatArray, kind: str, y: IntArray, weight: FloatArray) -> float:

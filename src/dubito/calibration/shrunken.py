@@ -21,7 +21,7 @@ import numpy as np
 from dubito._compat import Interval, StrOptions
 from dubito._numerics.row_subsets import subsample_rows
 from dubito._numerics.softmax import log_softmax, softmax_in_place
-from dubito._numerics.targets import LIGHT, pseudo_fraction
+from dubito._numerics.targets import PSEUDO_ROWS, pseudo_fraction
 from dubito.belief.bounds import including
 from dubito.calibration._kernels.light_labels import LightLabels
 from dubito.calibration._kernels.penalised_fit import (
@@ -91,11 +91,11 @@ class ShrunkenCalibrator(TwoClassMassMixin, BaseCalibrator):
     ) -> tuple[MapLikelihood, FloatArray]:
         """Set the fitted parameters; return the likelihood and its penalised maximum."""
         u, unit = in_safe_units(self._log_scores(table, normalised=True))
-        pseudo = LIGHT
+        pseudo_rows = PSEUDO_ROWS
         if not isinstance(ridge, str):
-            pseudo = min(float(np.max(ridge)), LIGHT)
-        start = fit_slope(u, y, weight, pseudo)
-        labels = LightLabels(y, weight, pseudo_fraction(weight.sum(), pseudo))
+            pseudo_rows = min(float(np.max(ridge)), PSEUDO_ROWS)
+        start = fit_slope(u, y, weight, pseudo_rows)
+        labels = LightLabels(y, weight, pseudo_fraction(weight.sum(), pseudo_rows))
         score_scale = float(np.sqrt(np.average(_mean_square(u), weights=weight))) or 1.0
         likelihood = self._likelihood(u, labels, start.slope, score_scale)
         fit, self.ridge_ = fit_map(likelihood, ridge)

@@ -12,7 +12,7 @@ import numpy as np
 from dubito._compat import Interval, StrOptions
 from dubito._numerics.row_subsets import subsample_rows
 from dubito._numerics.softmax import log_softmax, softmax_in_place
-from dubito._numerics.targets import LIGHT, RAW, pseudo_fraction
+from dubito._numerics.targets import PSEUDO_ROWS, RAW, pseudo_fraction
 from dubito.belief.bounds import including
 from dubito.calibration._kernels import slope_level, slope_likelihood
 from dubito.calibration._kernels.slope_quadrature import QuadraturePoints, quadrature_points
@@ -129,14 +129,14 @@ class TemperatureCalibrator(TwoClassMassMixin, AffineMixin, BaseCalibrator):
 
     def _fit(self, table: FloatArray, y: IntArray, weight: FloatArray) -> None:
         u, unit = in_safe_units(self._log_scores(table))
-        pseudo = LIGHT if isinstance(self.ridge, str) else float(self.ridge)
-        fit = fit_slope(u, y, weight, pseudo)
+        pseudo_rows = PSEUDO_ROWS if isinstance(self.ridge, str) else float(self.ridge)
+        fit = fit_slope(u, y, weight, pseudo_rows)
         self.slope_ = float(fit.slope / unit)
         self.temperature_ = float(unit / fit.slope) if fit.slope > 0 else np.inf
         self.gradient_norm_ = float(fit.gradient_norm)
         warn_unless_converged(self, self.gradient_norm_)
         self.n_iter_ = fit.n_iter
-        self._rows = slope_rows(u, y, weight, fit.slope, pseudo)
+        self._rows = slope_rows(u, y, weight, fit.slope, pseudo_rows)
         self._unit = unit
 
     def _bounds(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -219,10 +219,10 @@ class SlopeRows(UncachedStateMixin):
 
 
 def slope_rows(
-    scores: FloatArray, y: IntArray, weight: FloatArray, slope: float, pseudo: float
+    scores: FloatArray, y: IntArray, weight: FloatArray, slope: float, pseudo_rows: float
 ) -> SlopeRows:
     """Return the rows to store for a slope fitted with `pseudo` pseudo-observations."""
-    linear_terms = _linear_terms(scores, y, weight, pseudo)
+    linear_terms = _linear_terms(scores, y, weight, pseudo_rows)
     rows = subsample_rows(len(scores), max(_STORED_SCORES // scores.shape[1], _FEWEST_ROWS))
     if len(rows) == len(scores):
         return SlopeRows(scores, y, weight, linear_terms)
@@ -236,7 +236,7 @@ def slope_rows(
         linear_terms = _LinearTerms(*(term + shift for term in linear_terms))
     else:  # the true class always has the largest score, or probabilities are 0 and 1
         factor = weight.sum() / part_weight.sum()
-        linear_terms = _linear_terms(part_scores, part_y, factor * part_weight, pseudo)
+        linear_terms = _linear_terms(part_scores, part_y, factor * part_weight, pseudo_rows)
     return SlopeRows(part_scores, part_y, factor * part_weight, linear_terms, factor)
 
 
@@ -251,14 +251,15 @@ def _slope_derivatives(
 
 
 def _linear_terms(
-    scores: FloatArray, y: IntArray, weight: FloatArray, pseudo: float
+    scores: FloatArray, y: IntArray, weight: FloatArray, pseudo_rows: float
 ) -> _LinearTerms:
     """Return the linear terms of the three likelihoods; their targets mix raw and even ones."""
     n_classes, n = scores.shape[1], float(weight.sum())
     raw = slope_likelihood.linear_term(scores, y, weight, RAW)
     even = slope_likelihood.linear_term(scores, y, weight, (1 / n_classes, 1 / n_classes))
     # Raw targets have no maximum if the true class always has the largest score: use light ones.
-    pseudo = LIGHT if pseudo == 0 and raw == 0 else pseudo
-    fractions = [pseudo_fraction(n, c) for c in (pseudo, slope_level.PSEUDO)]
+    if pseudo_rows == 0 and raw == 0:
+        pseudo_rows = PSEUDO_ROWS
+    fractions = [pseudo_fraction(n, c) for c in (pseudo_rows, slope_level.LEVEL_PSEUDO_ROWS)]
     fitted, light = ((1 - f) * raw + f * even for f in fractions)
     return _LinearTerms(fitted, raw, light)

@@ -32,15 +32,15 @@ if TYPE_CHECKING:
 
     from dubito._typing import FloatArray, IntArray
 
-#: Pseudo-observations of the likelihood of the labels: few enough to change nothing, and with them
-#: an estimate exists for classes that the scores separate.
-_RAW = 1e-7
+#: Pseudo-observations of the likelihood of the labels, so that an estimate exists for classes that
+#: the scores separate: few enough to change nothing else.
+_RAW_PSEUDO_ROWS = 1e-7
 
 #: Pseudo-observations of a second attempt where a path is lost because the likelihood is nearly
 #: flat. They change the log-likelihood by at most their number times the mean difference in utility
 #: of the true class, which is at most 30 before probabilities are 1 up to rounding. The level set
 #: is enlarged by that amount, so it contains the one of the labels.
-_NEARLY_RAW, _LARGEST_UTILITY_DIFFERENCE = 1e-3, 30.0
+_NEARLY_RAW_PSEUDO_ROWS, _LARGEST_UTILITY_DIFFERENCE = 1e-3, 30.0
 
 #: A bound this close to 0 or 1 may come from a lost path. It is computed again unless the estimate
 #: is closer to 0 or 1 than the second number.
@@ -77,8 +77,8 @@ def softmax_level_likelihoods(
     flat = rows.reshape(-1, rows.shape[2])
     rank = int(np.linalg.matrix_rank(flat.T @ flat, hermitian=True))
     likelihoods, norms = [], []
-    for pseudo in (_RAW, _NEARLY_RAW, 0.5 * rank):
-        target = light_table(total, n_classes, pseudo)[y, 1:]
+    for pseudo_rows in (_RAW_PSEUDO_ROWS, _NEARLY_RAW_PSEUDO_ROWS, 0.5 * rank):
+        target = light_table(total, n_classes, pseudo_rows)[y, 1:]
         fit = fit_softmax_model(rows, target, weight, zeros, bounded)
         likelihood = softmax_likelihood(rows, weight, zeros, bounded, fit)
         if quadratic:
@@ -94,7 +94,9 @@ def level_bounds(
 ) -> tuple[FloatArray, FloatArray]:
     """Return bounds of the probability of every class at queries (m, K, p), each (m, K)."""
     t = root_chi2_quantile(level)
-    nearly_raw_t = float(np.sqrt(t * t + 2.0 * _NEARLY_RAW * _LARGEST_UTILITY_DIFFERENCE))
+    nearly_raw_t = float(
+        np.sqrt(t * t + 2.0 * _NEARLY_RAW_PSEUDO_ROWS * _LARGEST_UTILITY_DIFFERENCE)
+    )
     margins = [fraction * max(t, _LEAST_T) for fraction in _MARGINS]
     raw = [(likelihoods.raw, t), *((likelihoods.nearly_raw, nearly_raw_t + m) for m in margins)]
     light = [(likelihoods.light, t + margin) for margin in margins]

@@ -92,9 +92,11 @@ def envelope(scores: FloatArray, points: QuadraturePoints) -> tuple[FloatArray, 
     return np.maximum(least, 0.0), upper
 
 
-def _softmax_and_derivative(theta: FloatArray, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return softmax(θs) at each θ and its derivative in θ, each (len(theta), n, K)."""
-    p = np.stack([softmax_in_place(t * scores) for t in theta])
+def _softmax_and_derivative(
+    slopes: FloatArray, scores: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return softmax(θs) at each slope θ and its derivatives in θ, each (len(slopes), n, K)."""
+    p = np.stack([softmax_in_place(slope * scores) for slope in slopes])
     mean = np.einsum("qij,ij->qi", p, scores)
     return p, p * (scores - mean[:, :, None])
 
@@ -193,26 +195,26 @@ def extremes(
     start = _cumulative(points.slope, scores)
     least, most = start[0].copy(), start[0].copy()
     low_before = high_before = start
-    low_theta = high_theta = points.slope
+    low_slope = high_slope = points.slope
     for weight, low, high in zip(points.weight, points.lower, points.upper, strict=True):
-        if high > high_theta:
+        if high > high_slope:
             here = _cumulative(high, scores)
-            _widen(least, most, high_before, here, high - high_theta)
-            high_before, high_theta = here, high
-        if low < low_theta:
+            _widen(least, most, high_before, here, high - high_slope)
+            high_before, high_slope = here, high
+        if low < low_slope:
             here = _cumulative(low, scores)
-            _widen(least, most, low_before, here, low - low_theta)
-            low_before, low_theta = here, low
+            _widen(least, most, low_before, here, low - low_slope)
+            low_before, low_slope = here, low
         yield weight, least, most
 
 
-def _cumulative(theta: float, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return cumulative sums G_0..G_K and their derivatives in theta, each (n, K+1)."""
-    p = softmax_in_place(theta * scores)
-    slope = p * (scores - np.einsum("ij,ij->i", p, scores)[:, None])
+def _cumulative(slope: float, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return cumulative sums G_0..G_K and their derivatives in the slope, each (n, K+1)."""
+    p = softmax_in_place(slope * scores)
+    derivative = p * (scores - np.einsum("ij,ij->i", p, scores)[:, None])
     g, d = np.zeros((len(p), p.shape[1] + 1)), np.zeros((len(p), p.shape[1] + 1))
     np.cumsum(p[:, :-1], axis=1, out=g[:, 1:-1])
-    np.cumsum(slope[:, :-1], axis=1, out=d[:, 1:-1])
+    np.cumsum(derivative[:, :-1], axis=1, out=d[:, 1:-1])
     g[:, -1] = 1.0
     return np.minimum(g, 1.0), d
 
@@ -224,7 +226,7 @@ def _widen(
     here: tuple[FloatArray, FloatArray],
     step: float,
 ) -> None:
-    """Update running extremes by an interval of theta: its end, and an extremum inside, if any.
+    """Update running extremes by an interval of slopes: its end, and an extremum inside, if any.
 
     `before` and `here` are values and derivatives at the ends of the interval, of length `step`.
     """

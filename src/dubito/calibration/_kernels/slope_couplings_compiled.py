@@ -28,10 +28,10 @@ def _width(n_classes):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _exp(theta, s, power, bits, out):  # type: ignore[no-untyped-def]
-    """Write exp(theta s) for theta s <= 0."""
+def _exp(slope, s, power, bits, out):  # type: ignore[no-untyped-def]
+    """Write exp(slope·s) for slope·s <= 0."""
     for i in range(s.size):
-        out[i] = theta * s[i]
+        out[i] = slope * s[i]
     exp_in_place(out, power, bits)
 
 
@@ -131,7 +131,7 @@ def gumbel(scores, order, points, lower, upper):  # type: ignore[no-untyped-def]
 
 @compiled()
 def _probabilities(s, p, derivative, buffers):  # type: ignore[no-untyped-def]
-    """Turn exponentials `p` into probabilities; write their derivatives in theta."""
+    """Turn exponentials `p` into probabilities; write their derivatives in the slope."""
     n_classes, width = s.shape
     total, mean = buffers
     for b in range(width):
@@ -238,7 +238,7 @@ def _inner_extremum(g0, d0, g1, d1):  # type: ignore[no-untyped-def]
 
 @compiled()
 def _widen(least, most, before, here, step):  # type: ignore[no-untyped-def]
-    """Update running extremes by an interval of theta: its end, and an extremum inside, if any."""
+    """Update running extremes by an interval of slopes: its end, and an extremum inside, if any."""
     g0, d0 = before
     g1, d1 = here
     for j in range(len(least) - 1):
@@ -286,7 +286,7 @@ def inverse_cdf(scores, rule, lower, upper):  # type: ignore[no-untyped-def]
     least, most = np.empty((n_classes, width)), np.empty((n_classes, width))
     low_block, up_block = np.empty(size), np.empty((n_classes, width))
     belief, panel_tables = np.empty((4, size)), (tables, np.empty(size))
-    theta, current = np.empty(2), np.zeros(2, dtype=np.int64)
+    end_slope, current = np.empty(2), np.zeros(2, dtype=np.int64)
     for start in range(0, n, width):
         rows = min(width, n - start)
         s[:, :rows] = scores[start : start + rows].T
@@ -294,7 +294,7 @@ def inverse_cdf(scores, rule, lower, upper):  # type: ignore[no-untyped-def]
         low_block[:] = 0.0
         up_block[:] = 0.0
         for end in range(2):
-            theta[end], current[end] = slope, 0
+            end_slope[end], current[end] = slope, 0
             _exp(slope, flat, power, bits, g[end, 0])
             g_here = g[end, 0].reshape(n_classes, width)
             _cumulative(s, g_here, d[end, 0], buffers)
@@ -302,7 +302,7 @@ def inverse_cdf(scores, rule, lower, upper):  # type: ignore[no-untyped-def]
             most[:] = g_here
         for q in range(len(points)):
             for end in range(2):
-                if points[q, 1 + end] != theta[end]:
+                if points[q, 1 + end] != end_slope[end]:
                     old = current[end]
                     new = 1 - old
                     _exp(points[q, 1 + end], flat, power, bits, g[end, new])
@@ -310,8 +310,8 @@ def inverse_cdf(scores, rule, lower, upper):  # type: ignore[no-untyped-def]
                     _cumulative(s, g_here, d[end, new], buffers)
                     before = (g[end, old].reshape(n_classes, width), d[end, old])
                     here = (g_here, d[end, new])
-                    _widen(least, most, before, here, points[q, 1 + end] - theta[end])
-                    theta[end], current[end] = points[q, 1 + end], new
+                    _widen(least, most, before, here, points[q, 1 + end] - end_slope[end])
+                    end_slope[end], current[end] = points[q, 1 + end], new
             _add_extremes(
                 points[q, 0], least, most, up_block, belief[q % 4].reshape(n_classes, width)
             )

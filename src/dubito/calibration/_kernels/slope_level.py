@@ -27,8 +27,8 @@ from dubito.calibration._kernels.slope_likelihood import (
 if TYPE_CHECKING:
     from dubito._typing import FloatArray, IntArray
 
-#: Pseudo-observations in light targets, in rows: one half for each parameter of the map.
-PSEUDO = 0.5
+#: Pseudo-observations of `light`, in rows: one half for each parameter of the map, here one.
+LEVEL_PSEUDO_ROWS = 0.5
 
 #: Error of the interpolated log-likelihoods, which moves the ends by that many standard errors.
 _TOLERANCE = 1e-8
@@ -45,12 +45,12 @@ def slope_level_likelihoods(
     scores: FloatArray, y: IntArray, weight: FloatArray
 ) -> SlopeLevelLikelihoods:
     """Return the two likelihoods of labelled scores."""
-    pseudo = light_targets(float(weight.sum()), scores.shape[1], PSEUDO)
+    targets = light_targets(float(weight.sum()), scores.shape[1], LEVEL_PSEUDO_ROWS)
     return level_likelihoods_from_linear_terms(
         scores,
         weight,
         linear_term(scores, y, weight, RAW),
-        linear_term(scores, y, weight, pseudo),
+        linear_term(scores, y, weight, targets),
     )
 
 

@@ -33,12 +33,12 @@ _LARGEST_SLOPE_TIMES_GAP = 40.0
 
 @compiled(fastmath=SIMD_FLAGS)
 def _derivatives(
-    s: FloatArray, theta: float, power: tuple[FloatArray, FloatArray, IntArray], out: FloatArray
+    s: FloatArray, slope: float, power: tuple[FloatArray, FloatArray, IntArray], out: FloatArray
 ) -> None:
     """Write A(θ) = log Σ exp(θs) and three derivatives, for scores s at most 0, the largest 0."""
     e, binade, bits = power
     for j in range(len(s)):
-        e[j] = theta * s[j]
+        e[j] = slope * s[j]
     exp_in_place(e, binade, bits)
     total = first = second = third = 0.0
     for j in range(len(s)):

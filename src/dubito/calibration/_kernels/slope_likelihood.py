@@ -94,16 +94,16 @@ def fit_likelihood(
     if score_range == 0.0:
         return SlopeLikelihood(0.0, 0.0, 0, score_range, _EMPTY_CURVE, _EMPTY_CURVE)
     derivatives = _scaled_derivatives(scores, weight, linear, score_range)
-    theta, n_iter = _newton(derivatives)
-    at_estimate = derivatives(np.array([theta]))[0]
-    gradient = float(at_estimate[1] if theta > 0 else min(at_estimate[1], 0.0)) / float(
+    scaled_slope, n_iter = _newton(derivatives)
+    at_estimate = derivatives(np.array([scaled_slope]))[0]
+    gradient = float(at_estimate[1] if scaled_slope > 0 else min(at_estimate[1], 0.0)) / float(
         weight.sum()
     )
     tolerance += _rounding(scores, weight)
-    above = _excess_curve(derivatives, theta, at_estimate, sign=1.0, tolerance=tolerance)
-    below = _excess_curve(derivatives, theta, at_estimate, sign=-1.0, tolerance=tolerance)
+    above = _excess_curve(derivatives, scaled_slope, at_estimate, sign=1.0, tolerance=tolerance)
+    below = _excess_curve(derivatives, scaled_slope, at_estimate, sign=-1.0, tolerance=tolerance)
     return SlopeLikelihood(
-        theta / score_range,
+        scaled_slope / score_range,
         abs(gradient),
         n_iter,
         score_range,
@@ -131,15 +131,16 @@ def fit_without_maximum(
     )
     limit = float(weight @ np.log(ties))
     tolerance += _rounding(scores, weight)
-    theta, n_iter = 1.0, 1
-    at_estimate = derivatives(np.array([theta]))[0]
-    while at_estimate[0] - limit > tolerance and theta < 1e290:
-        theta, n_iter = 2.0 * theta, n_iter + 1
-        at_estimate = derivatives(np.array([theta]))[0]
-    below = _excess_curve(derivatives, theta, at_estimate, sign=-1.0, tolerance=tolerance)
+    scaled_slope, n_iter = 1.0, 1
+    at_estimate = derivatives(np.array([scaled_slope]))[0]
+    while at_estimate[0] - limit > tolerance and scaled_slope < 1e290:
+        scaled_slope, n_iter = 2.0 * scaled_slope, n_iter + 1
+        at_estimate = derivatives(np.array([scaled_slope]))[0]
+    below = _excess_curve(derivatives, scaled_slope, at_estimate, sign=-1.0, tolerance=tolerance)
     below = below._replace(knots=below.knots / score_range)
     gradient = abs(float(at_estimate[1])) / float(weight.sum())
-    return SlopeLikelihood(theta / score_range, gradient, n_iter, score_range, below, _EMPTY_CURVE)
+    slope = scaled_slope / score_range
+    return SlopeLikelihood(slope, gradient, n_iter, score_range, below, _EMPTY_CURVE)
 
 
 def _score_range(scores: FloatArray) -> float:
@@ -155,15 +156,15 @@ def _rounding(scores: FloatArray, weight: FloatArray) -> float:
 def _scaled_derivatives(
     scores: FloatArray, weight: FloatArray, linear: float, score_range: float
 ) -> Callable[[FloatArray], FloatArray]:
-    """Return the negative log-likelihood and three derivatives as functions of θ · score_range.
+    """Return the negative log-likelihood and three derivatives as functions of slope · score_range.
 
     In these units the derivatives neither overflow nor underflow.
     """
     largest = scores.max(axis=1)
 
-    def derivatives(theta: FloatArray) -> FloatArray:
-        out = _log_partition(theta, scores, largest, weight, 1 / score_range)
-        out[:, 0] -= theta * (linear / score_range)
+    def derivatives(scaled_slopes: FloatArray) -> FloatArray:
+        out = _log_partition(scaled_slopes, scores, largest, weight, 1 / score_range)
+        out[:, 0] -= scaled_slopes * (linear / score_range)
         out[:, 1] -= linear / score_range
         return out
 
@@ -171,17 +172,17 @@ def _scaled_derivatives(
 
 
 def _log_partition(
-    theta: FloatArray, scores: FloatArray, largest: FloatArray, weight: FloatArray, scale: float
+    slopes: FloatArray, scores: FloatArray, largest: FloatArray, weight: FloatArray, scale: float
 ) -> FloatArray:
     """Return the weighted sum of the log partition functions and three derivatives, (T, 4)."""
-    out = np.zeros((len(theta), 4))
+    out = np.zeros((len(slopes), 4))
     for rows in row_chunks(len(scores), scores.shape[1], _CHUNK_NUMBERS):
         s = (scores[rows] - largest[rows, None]) * scale
         s2 = s * s
         w = weight[rows]
         e = np.empty_like(s)
-        for q, t in enumerate(theta):
-            np.exp(np.multiply(s, t, out=e), out=e)
+        for q, slope in enumerate(slopes):
+            np.exp(np.multiply(s, slope, out=e), out=e)
             total = e.sum(axis=1)
             first = np.einsum("ij,ij->i", s, e) / total
             second = np.einsum("ij,ij->i", s2, e) / total
@@ -198,24 +199,24 @@ def _newton(derivatives: Callable[[FloatArray], FloatArray]) -> tuple[float, int
 
     Newton's method in a bracket; while it has no upper end, steps are limited to a factor of 10.
     """
-    theta, low, high = 0.0, 0.0, np.inf
+    x, low, high = 0.0, 0.0, np.inf
     for step in range(1, _MAX_NEWTON_STEPS + 1):
-        _, slope, curvature, _ = derivatives(np.array([theta]))[0]
-        if slope >= 0:
-            high = theta
+        _, gradient, curvature, _ = derivatives(np.array([x]))[0]
+        if gradient >= 0:
+            high = x
         else:
-            low = theta
-        if slope == 0 or high == 0:
-            return theta, step
-        proposal = theta - slope / curvature if curvature > 0 else np.inf
+            low = x
+        if gradient == 0 or high == 0:
+            return x, step
+        proposal = x - gradient / curvature if curvature > 0 else np.inf
         if not low < proposal < high:
-            proposal = 0.5 * (low + high) if high < np.inf else max(2 * theta, 1.0)
+            proposal = 0.5 * (low + high) if high < np.inf else max(2 * x, 1.0)
         elif high == np.inf:
-            proposal = min(proposal, max(10 * theta, 10.0))
-        if abs(proposal - theta) <= 1e-14 * proposal:
-            return theta, step
-        theta = proposal
-    return theta, _MAX_NEWTON_STEPS
+            proposal = min(proposal, max(10 * x, 10.0))
+        if abs(proposal - x) <= 1e-14 * proposal:
+            return x, step
+        x = proposal
+    return x, _MAX_NEWTON_STEPS
 
 
 # A Hermite polynomial of degree 7 has given values and three derivatives at both ends of its piece.
@@ -229,7 +230,7 @@ _TAYLOR = np.array([1.0, 1.0, 0.5, 1 / 6])
 
 def _excess_curve(
     derivatives: Callable[[FloatArray], FloatArray],
-    theta: float,
+    estimate: float,
     at_estimate: FloatArray,
     *,
     sign: float,
@@ -239,14 +240,14 @@ def _excess_curve(
     signs = np.array([1.0, sign, 1.0, sign])
 
     def outward(distance: FloatArray) -> FloatArray:
-        data = derivatives(np.maximum(theta + sign * distance, 0.0))
+        data = derivatives(np.maximum(estimate + sign * distance, 0.0))
         data[:, 0] -= at_estimate[0]
         return np.asarray(data * signs)
 
     start = at_estimate * signs
-    # The gradient at an interior estimate is rounding; at the bound θ = 0 it is not.
-    start[:2] = 0.0, (at_estimate[1] if theta == 0 else 0.0)
-    knots, data = _first_piece(outward, start, theta if sign < 0 else np.inf)
+    # The gradient at an interior estimate is rounding; at slope 0, its bound, it is not.
+    start[:2] = 0.0, (at_estimate[1] if estimate == 0 else 0.0)
+    knots, data = _first_piece(outward, start, estimate if sign < 0 else np.inf)
     settled = np.zeros(len(knots) - 1, dtype=bool)
     for _ in range(_MAX_HALVINGS):
         # Pieces that begin beyond the largest excess are not needed.

@@ -141,11 +141,11 @@ def _test_integrals(
         return np.asarray(values.reshape(len(scales), n_panels, -1).sum(axis=2).T)
 
     results = []
-    for theta, slope_weight in (
+    for slopes, slope_weight in (
         (points.lower, points.lower_weight),
         (points.upper, points.upper_weight),
     ):
-        decay = np.exp(-np.minimum(np.multiply.outer(scales, theta), 700.0))
+        decay = np.exp(-np.minimum(np.multiply.outer(scales, slopes), 700.0))
         for n_others in (1.0, 30.0, 1000.0):  # M
             p = 1 / (1 + n_others * decay)
             results += [by_panel(p * points.weight)]
@@ -176,16 +176,16 @@ def _points_for_constant_scores(n_points: int, refine: int) -> QuadraturePoints:
     represent it.
     """
     boundaries = np.concatenate([[0.0], 4.0 ** np.arange(-10, 11)])
-    theta, panel_weight = _compose(
+    slopes, panel_weight = _compose(
         np.column_stack([boundaries[:-1], boundaries[1:]]), n_points, min(refine, 1)
     )
     largest_slope = np.full(PANEL, boundaries[-1])
-    zeros, no_weight = np.zeros_like(theta), np.zeros(PANEL)
+    zeros, no_weight = np.zeros_like(slopes), np.zeros(PANEL)
     return QuadraturePoints(
         0.0,
         np.append(zeros, np.full(PANEL, 1 / PANEL)),
         np.append(zeros, no_weight),
-        np.append(theta, largest_slope),
+        np.append(slopes, largest_slope),
         np.append(zeros, no_weight),
         np.append(panel_weight, no_weight),
         True,

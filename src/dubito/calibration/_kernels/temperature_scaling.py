@@ -35,13 +35,13 @@ class SlopeFit(NamedTuple):
     n_iter: int  # passes over all rows
 
 
-def fit_slope(u: FloatArray, y: IntArray, weight: FloatArray, pseudo: float) -> SlopeFit:
+def fit_slope(u: FloatArray, y: IntArray, weight: FloatArray, pseudo_rows: float) -> SlopeFit:
     r"""Return the slope θ ≥ 0 of :math:`\mathrm{softmax}(\theta u)` that is most likely.
 
     The negative log-likelihood is convex in θ: Halley's method inside a bracket. θ is 0 where
     scores are negatively related to the labels, and 1 where all scores are constant.
     """
-    fraction = pseudo_fraction(weight.sum(), pseudo)
+    fraction = pseudo_fraction(weight.sum(), pseudo_rows)
     start = _first_guess(u, weight)
     if start == 0.0:
         return SlopeFit(1.0, 0.0, 0)
@@ -53,12 +53,14 @@ def fit_slope(u: FloatArray, y: IntArray, weight: FloatArray, pseudo: float) -> 
 
 
 def slope_loss(
-    u: FloatArray, y: IntArray, weight: FloatArray, pseudo: float, slope: float
+    u: FloatArray, y: IntArray, weight: FloatArray, pseudo_rows: float, slope: float
 ) -> float:
     """Return the negative log-likelihood that `fit_slope` minimises, at a given slope."""
     from dubito.calibration._kernels.temperature_scaling_compiled import temperature_sums  # noqa: PLC0415
 
-    return float(temperature_sums(u, y, weight, pseudo_fraction(weight.sum(), pseudo), slope)[0])
+    return float(
+        temperature_sums(u, y, weight, pseudo_fraction(weight.sum(), pseudo_rows), slope)[0]
+    )
 
 
 def _sample_size(u: FloatArray) -> int:
