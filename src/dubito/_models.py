@@ -20,22 +20,29 @@ def has_bounds(model: Any) -> bool:
     return getattr(tags, "has_bounds", hasattr(model, "predict_bounds"))
 
 
-def final_estimator(model: Any, X: Any) -> tuple[Any, Any]:
-    """Return the model inside fitted searches and pipelines, and the rows as it receives them.
+def inner_model(model: Any) -> Any:
+    """Return the outermost model with bounds or sets of its own inside searches and pipelines.
 
-    scikit-learn's searches and pipelines do not have `predict_bounds` and `predict_set` of their
-    model. A model with these methods is returned itself, with X.
+    scikit-learn's fitted searches and pipelines do not have `predict_bounds` and `predict_set` of
+    their model. Where no model has these methods, the last one is returned.
     """
+    for outer in _composites(model):
+        model = _inside(outer)
+    return model
+
+
+def inner_model_and_rows(model: Any, X: Any) -> tuple[Any, Any]:
+    """Return `inner_model`, and the rows as it receives them from the pipelines around it."""
     for outer in _composites(model):
         if hasattr(outer, "steps") and len(outer.steps) > 1:
             X = outer[:-1].transform(X)
     return inner_model(model), X
 
 
-def inner_model(model: Any) -> Any:
-    """Return the model inside fitted searches and pipelines, as `final_estimator` does."""
-    for outer in _composites(model):
-        model = _inside(outer)
+def last_model(model: Any) -> Any:
+    """Return the last model inside fitted searches and pipelines, whatever methods they have."""
+    while (inside := _inside(model)) is not model:
+        model = inside
     return model
 
 

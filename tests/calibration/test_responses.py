@@ -298,7 +298,7 @@ def test_fusion_and_conformal_sets_read_alike():
     ]
     assert fusion.score(X, y) > 0.9
     conformal = ConformalClassifier(SVC(), cv=3).fit(X, y)
-    assert conformal.reader_.source == "pairwise_margins"
+    assert conformal.nonconformity_.source == "pairwise_margins"
     assert conformal.predict_set(X, coverage=0.9).sum(axis=1).mean() < 1.3
     joint = CalibratedClassifier(GaussianNB(), EvidentialJointCalibrator(), cv=3).fit(X, y)
     assert joint.calibrated_classifiers_[0].calibrator.floor_.shape == (1,)

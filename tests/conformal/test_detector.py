@@ -26,7 +26,8 @@ from dubito.calibration import (
     PlattCalibrator,
 )
 from dubito.conformal import NoveltyAwareClassifier
-from dubito.conformal.detector import NeighbourDistances, preparation_of
+from dubito.conformal.detector import NeighbourDistances
+from dubito.conformal.preparation import preparation_of
 from dubito.evidence import EvidentialClassifier
 from dubito.pipeline import CautiousPipeline
 

@@ -59,7 +59,7 @@ def test_it_can_be_kept_and_copied(fitted):
 def test_the_score_is_a_parameter_and_a_method():
     clf = ConformalClassifier(GaussianNB(), score="probability").fit(X, Y)
     assert clf.score(X, Y) == GaussianNB().fit(X, Y).score(X, Y)
-    assert clf.reader_.score == "probability"
+    assert clf.nonconformity_.score == "probability"
     assert clf.set_params(score="cumulative").get_params()["score"] == "cumulative"
     assert "score='cumulative'" in repr(clf)
     assert cross_val_score(clf, X, Y).min() > 0.8

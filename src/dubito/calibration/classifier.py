@@ -46,7 +46,7 @@ from dubito.calibration._fitted_pair import (
 )
 from dubito.calibration.base import BaseCalibrator
 from dubito.calibration.by_name import named_calibrator
-from dubito.calibration.responses import METHODS, Response, choose_response, class_scores
+from dubito.calibration.responses import RESPONSE_METHODS, Response, choose_response, class_scores
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -128,7 +128,7 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         "calibrator": [BaseCalibrator, StrOptions(set(CALIBRATORS))],
         "cv": ["cv_object", Hidden(StrOptions({"prefit"}))],
         "ensemble": ["boolean"],
-        "response_method": [StrOptions({"auto", *METHODS})],
+        "response_method": [StrOptions({"auto", *RESPONSE_METHODS})],
         "n_jobs": [Integral, None],
     }
 

@@ -44,13 +44,13 @@ if TYPE_CHECKING:
 
     from dubito._typing import FloatArray
 
-#: Methods that a user may choose.
-METHODS = ("decision_function", "predict_proba", "predict_log_proba")
+#: Methods of a classifier that return scores, among which a user may choose.
+RESPONSE_METHODS = ("decision_function", "predict_proba", "predict_log_proba")
 
 #: Other sources of scores, which only some models have.
 PAIRWISE, RAW_SCORE, OUTPUT_MARGIN = "pairwise_margins", "raw_score", "output_margin"
 
-SOURCES = (*METHODS, PAIRWISE, RAW_SCORE, OUTPUT_MARGIN)
+SOURCES = (*RESPONSE_METHODS, PAIRWISE, RAW_SCORE, OUTPUT_MARGIN)
 
 #: The logarithm of the smallest positive number, the lower limit of log-probabilities.
 LOWEST = float(np.log(np.finfo(np.float64).smallest_subnormal))
@@ -88,7 +88,7 @@ class Response(NamedTuple):
 
 def known_response(estimator: Any) -> Response | None:
     """Return the best scores of a classifier whose class is listed here, None for any other."""
-    model = _model_inside(estimator)
+    model = _model_of_composite(estimator)
     if model is None:
         return None
     for base in type(model).__mro__:
@@ -119,7 +119,9 @@ def _keeps_methods(model: Any, base: type) -> bool:
     Scores of an overriding subclass may be of any kind.
     """
     derived = type(model).__mro__[: type(model).__mro__.index(base)]
-    return not any(method in vars(one) for one in derived for method in (*METHODS, "predict"))
+    return not any(
+        method in vars(one) for one in derived for method in (*RESPONSE_METHODS, "predict")
+    )
 
 
 def kind_of(estimator: Any, method: str) -> str:
@@ -143,7 +145,7 @@ def choose_response(estimator: Any, input: str, wanted: str, *, n_classes: int) 
         "auto", or a method of the estimator.
     n_classes : int
     """
-    available = [method for method in METHODS if hasattr(estimator, method)]
+    available = [method for method in RESPONSE_METHODS if hasattr(estimator, method)]
     name = type(estimator).__name__
     if not set(available) - {"predict_log_proba"}:
         raise TypeError(
@@ -170,7 +172,7 @@ def _best_response(estimator: Any, input: str, available: list[str], n_classes: 
         if input == kind and method in available:
             return Response(method, kind)
     known = known_response(estimator)
-    if known is None or (known.source in METHODS and known.source not in available):
+    if known is None or (known.source in RESPONSE_METHODS and known.source not in available):
         method = available[0]
         return Response(method, _interpreted(kind_of(estimator, method), input))
     source = known.source
@@ -195,18 +197,18 @@ def _gives_margins(model: Any) -> bool:
     return not others.isdisjoint(one for one in settings if isinstance(one, str))
 
 
-def _model_inside(estimator: Any, *, frozen: bool = False) -> Any:
-    """Return the last step of a composite; None where fitting selects the model."""
+def _model_of_composite(estimator: Any, *, frozen: bool = False) -> Any:
+    """Return the last model of a composite, fitted or not; None where fitting selects it."""
     if isinstance(estimator, FrozenEstimator):
-        return _model_inside(estimator.estimator, frozen=True)
+        return _model_of_composite(estimator.estimator, frozen=True)
     if isinstance(estimator, Pipeline):
-        return _model_inside(estimator.steps[-1][1], frozen=frozen)
+        return _model_of_composite(estimator.steps[-1][1], frozen=frozen)
     if not isinstance(estimator, BaseSearchCV):
         return estimator
     if frozen and hasattr(estimator, "best_estimator_"):
-        return _model_inside(estimator.best_estimator_, frozen=True)
+        return _model_of_composite(estimator.best_estimator_, frozen=True)
     # Copies fitted on other rows may select other models, but must have the same kind of scores.
-    return None if _searches_models(estimator) else _model_inside(estimator.estimator)
+    return None if _searches_models(estimator) else _model_of_composite(estimator.estimator)
 
 
 def _searches_models(search: BaseSearchCV) -> bool:
@@ -247,13 +249,24 @@ def class_scores(
             f"{type(estimator).__name__}.{source} gives {counted(table.shape[1], 'column')} for "
             f"{counted(len(known), 'class')}; one for each class is needed."
         )
-    if np.array_equal(known, classes):
-        return table
     if absent is None:
         lowest = {"predict_proba": 0.0, "predict_log_proba": LOWEST}
         fill = lowest.get(source, table.min(axis=1, keepdims=True))
     else:
         fill = absent
+    return with_all_classes(table, estimator, classes, fill=fill)
+
+
+def with_all_classes(
+    table: FloatArray, estimator: Any, classes: npt.NDArray[Any], *, fill: FloatArray | float
+) -> FloatArray:
+    """Return a table by the estimator's classes with columns as in `classes`.
+
+    Classes that the estimator was not fitted on get the values `fill`.
+    """
+    known = np.asarray(estimator.classes_)
+    if np.array_equal(known, classes):
+        return table
     full = np.broadcast_to(fill, (len(table), len(classes))).copy()
     full[:, _columns_of(estimator, known, classes)] = table
     return full
@@ -276,9 +289,9 @@ def _scores_by_own_classes(estimator: Any, X: Any, source: str) -> FloatArray:
     if source not in SOURCES:  # a model file may name anything
         raise ValueError(f"{source!r} gives no scores; the sources are {', '.join(SOURCES)}.")
     if source == PAIRWISE:
-        return _nearest_rivals(*_last_model(estimator, X))
+        return _nearest_rivals(*_unfrozen_model_and_rows(estimator, X))
     if source in (RAW_SCORE, OUTPUT_MARGIN):
-        model, X = _last_model(estimator, X)
+        model, X = _unfrozen_model_and_rows(estimator, X)
         return np.asarray(model.predict(X, **{source: True}), dtype=np.float64)
     if source == "decision_function":
         _refuse_pairwise(estimator)
@@ -291,15 +304,15 @@ def _scores_by_own_classes(estimator: Any, X: Any, source: str) -> FloatArray:
     return table
 
 
-def _last_model(estimator: Any, X: Any) -> tuple[Any, Any]:
-    """Return the fitted last step of a composite, and the rows transformed by the steps before."""
+def _unfrozen_model_and_rows(estimator: Any, X: Any) -> tuple[Any, Any]:
+    """Return the last model of a fitted composite, not frozen, and the rows as it receives them."""
     if isinstance(estimator, FrozenEstimator):
-        return _last_model(estimator.estimator, X)
+        return _unfrozen_model_and_rows(estimator.estimator, X)
     if isinstance(estimator, BaseSearchCV):
-        return _last_model(estimator.best_estimator_, X)
+        return _unfrozen_model_and_rows(estimator.best_estimator_, X)
     if isinstance(estimator, Pipeline):
-        before = estimator[:-1]
-        return _last_model(estimator.steps[-1][1], before.transform(X) if len(before) else X)
+        X = estimator[:-1].transform(X) if len(estimator) > 1 else X
+        return _unfrozen_model_and_rows(estimator.steps[-1][1], X)
     return estimator, X
 
 
@@ -329,7 +342,7 @@ def _nearest_rivals(model: Any, X: Any) -> FloatArray:
 
 def _refuse_pairwise(estimator: Any) -> None:
     """Raise an error for scores of pairs of classes; of three classes there are three pairs too."""
-    model = _model_inside(estimator)
+    model = _model_of_composite(estimator)
     if getattr(model, "decision_function_shape", "ovr") == "ovo" and len(estimator.classes_) > 2:
         raise ValueError(
             f"{type(model).__name__}.decision_function gives a score for each pair of classes; one "
@@ -339,7 +352,7 @@ def _refuse_pairwise(estimator: Any) -> None:
 
 def _least_logarithm(estimator: Any) -> float:
     """Return the lower limit of log-probabilities; higher where the model computes log(1 - p)."""
-    is_mlp = type(_model_inside(estimator)).__name__ == "MLPClassifier"
+    is_mlp = type(_model_of_composite(estimator)).__name__ == "MLPClassifier"
     return float(np.log(1e-16)) if is_mlp and len(estimator.classes_) == 2 else LOWEST
 
 

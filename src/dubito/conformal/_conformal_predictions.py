@@ -15,13 +15,8 @@ from dubito.belief import Bounds, MassBatch
 from dubito.belief.bounds import including
 from dubito.conformal._estimator_predictions import EstimatorPredictionMixin
 from dubito.conformal.contours import confidence_sets, consonant_bounds, nested_masses, raised
-from dubito.conformal.p_values import (
-    check_coverage,
-    fold_p_values,
-    full_p_values,
-    refuse_too_many_refits,
-    warn_small,
-)
+from dubito.conformal.full_refits import full_p_values, refuse_too_many_refits
+from dubito.conformal.p_values import check_coverage, fold_p_values, warn_small
 from dubito.conformal.scores import class_table
 from dubito.decision import choose_set
 
@@ -31,8 +26,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from dubito._typing import BoolArray, FloatArray
-    from dubito.conformal.p_values import ClassWeights, Fold, FullRefit
-    from dubito.conformal.scores import ScoreReader
+    from dubito.conformal.full_refits import FullRefit
+    from dubito.conformal.p_values import ClassWeights, Fold
+    from dubito.conformal.scores import NonconformityScore
     from dubito.decision.rules import SetRule
 
 #: Numbers that the buffers of a prediction may hold, 32 MiB; the result comes on top.
@@ -51,7 +47,7 @@ class ConformalPredictionMixin(EstimatorPredictionMixin):
     classes_: npt.NDArray[Any]
     folds_: list[Fold]
     refit_: FullRefit | None
-    reader_: ScoreReader
+    nonconformity_: NonconformityScore
     calibration_weights_: ClassWeights
     seed_: int
     max_refits: int
@@ -62,7 +58,7 @@ class ConformalPredictionMixin(EstimatorPredictionMixin):
     ) -> Iterator[FloatArray | None]:
         """Yield u of `cumulative` for parts of the rows of these sizes; None if not randomized."""
         rng = np.random.default_rng([self.seed_, int(new)])
-        return (rng.random(size) if self.reader_.randomized else None for size in sizes)
+        return (rng.random(size) if self.nonconformity_.randomized else None for size in sizes)
 
     def predict_contour(self, X: Any) -> FloatArray:
         """Return the p-value of each class, before raising.
@@ -98,7 +94,7 @@ class ConformalPredictionMixin(EstimatorPredictionMixin):
             yield fold_p_values(
                 self.folds_,
                 self.calibration_weights_,
-                self.reader_,
+                self.nonconformity_,
                 part,
                 classes=self.classes_,
                 uniform=uniform,

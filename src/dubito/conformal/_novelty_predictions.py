@@ -14,9 +14,10 @@ from dubito.base import coverage_error
 from dubito.belief import Bounds, Frame, MassBatch, discount
 from dubito.conformal._estimator_predictions import EstimatorPredictionMixin
 from dubito.conformal.contours import confidence_sets
-from dubito.conformal.detector import novelty_scores, prepared
+from dubito.conformal.detector import novelty_scores
 from dubito.conformal.familiarity import familiarity_of
 from dubito.conformal.p_values import check_coverage
+from dubito.conformal.preparation import prepared
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -56,7 +57,7 @@ class NoveltyPredictionMixin(EstimatorPredictionMixin):
         novelty = novelty_scores(self.detector_, prepared(self.preparation_, X))
         return familiarity_of(novelty, self.held_out_scores_)
 
-    def _reliability(self, X: Any) -> FloatArray:
+    def _discount_factor(self, X: Any) -> FloatArray:
         """Return the factor (n, 1) by which the estimator's beliefs are discounted."""
         return np.minimum(self.familiarity(X) / self.rate, 1.0)[:, None]
 
@@ -77,10 +78,10 @@ class NoveltyPredictionMixin(EstimatorPredictionMixin):
         """
         check_is_fitted(self)
         bounds = self._estimator_bounds(X, check_level(level))
-        reliability = self._reliability(X)
-        # Rounding must not narrow the bounds of rows with reliability 1.
-        upper = np.maximum(1.0 - reliability * (1.0 - bounds.upper), bounds.upper)
-        return Bounds(reliability * bounds.lower, upper, bounds.level)
+        factor = self._discount_factor(X)
+        # Rounding must not narrow the bounds of rows with factor 1.
+        upper = np.maximum(1.0 - factor * (1.0 - bounds.upper), bounds.upper)
+        return Bounds(factor * bounds.lower, upper, bounds.level)
 
     def _estimator_bounds(self, X: Any, level: float | None) -> Bounds:
         """Return the estimator's bounds, of width zero where it has probabilities alone."""
@@ -119,7 +120,7 @@ class NoveltyPredictionMixin(EstimatorPredictionMixin):
             frame = Frame(self.classes_.tolist())
             proba = Bounds.precise(self.estimator_.predict_proba(X)).lower
             undiscounted = MassBatch(frame, np.eye(len(frame), dtype=bool), proba)
-        return discount(undiscounted, 1.0 - self._reliability(X))
+        return discount(undiscounted, 1.0 - self._discount_factor(X))
 
     def _has_mass(self) -> bool:
         """Return whether there are masses: the estimator's, or its probabilities."""
@@ -142,7 +143,7 @@ class NoveltyPredictionMixin(EstimatorPredictionMixin):
         ndarray of shape (n, K)
         """
         check_is_fitted(self)
-        return 1.0 - self._reliability(X) * (1.0 - self.estimator_.predict_contour(X))
+        return 1.0 - self._discount_factor(X) * (1.0 - self.estimator_.predict_contour(X))
 
     def predict_set(
         self,

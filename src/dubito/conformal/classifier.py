@@ -21,12 +21,13 @@ from dubito._meta_estimators import (
 )
 from dubito.base import MethodAndParameter
 from dubito.conformal._conformal_predictions import ConformalPredictionMixin
-from dubito.conformal.p_values import FullRefit, class_weights, sorted_fold
-from dubito.conformal.scores import SCORES, ScoreReader, choose_source
+from dubito.conformal.full_refits import FullRefit
+from dubito.conformal.p_values import class_weights, sorted_fold
+from dubito.conformal.scores import SCORES, NonconformityScore, choose_source
 from dubito.conformal.training import (
     TrainingRows,
+    calibration_folds,
     fit_folds,
-    fold_rows,
     training_rows,
     with_classes,
 )
@@ -255,7 +256,7 @@ class ConformalClassifier(
         if frozen:
             check_is_fitted(self.estimator.estimator)
         source = choose_source(self.estimator, score, self.response_method)
-        self.reader_ = ScoreReader(score, source, bool(self.randomized))
+        self.nonconformity_ = NonconformityScore(score, source, bool(self.randomized))
         self.seed_ = int(check_random_state(self.random_state).randint(2**31 - 1))
         rows = training_rows(self.estimator, X, labels, weight)
         positive_rows = np.flatnonzero(has_weight(labels, weight))
@@ -281,7 +282,7 @@ class ConformalClassifier(
 
     def _calibrate_folds(self, rows: TrainingRows, positive_rows: IntArray) -> Self:
         """Fit a model for each fold, and one for all rows if there are several folds."""
-        folds = fold_rows(self.cv, rows, self.seed_)
+        folds = calibration_folds(self.cv, rows, self.seed_)
         if len(folds) == 1:
             train, test = folds[0]
             refuse_one_class(self, rows.y[train], name="the training part of cv")
@@ -299,7 +300,7 @@ class ConformalClassifier(
         self.refit_ = FullRefit(
             with_classes(self.estimator, self.classes_),
             rows,
-            self.reader_,
+            self.nonconformity_,
             self.classes_,
             next(self._uniform_numbers([len(rows.y)])),
             self.class_conditional,
@@ -316,7 +317,12 @@ class ConformalClassifier(
         self.refit_ = None
         self.folds_ = [
             sorted_fold(
-                self.reader_, model, rows, self.classes_, uniform, class_conditional=conditional
+                self.nonconformity_,
+                model,
+                rows,
+                self.classes_,
+                uniform,
+                class_conditional=conditional,
             )
             for model, rows, uniform in zip(models, held_out, uniforms, strict=bool(models))
         ]

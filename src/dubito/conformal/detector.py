@@ -1,4 +1,4 @@
-"""The default novelty detector, and the transformers whose output a detector reads."""
+"""The default novelty detector, and the scores of any detector."""
 
 from __future__ import annotations
 
@@ -6,11 +6,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, clone
-from sklearn.exceptions import NotFittedError
-from sklearn.frozen import FrozenEstimator
+from sklearn.base import BaseEstimator
 from sklearn.neighbors import NearestNeighbors
-from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler, normalize
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -18,8 +15,6 @@ from dubito._numerics.row_subsets import row_chunks
 from dubito._wording import name_rows
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from dubito._typing import FloatArray, IntArray
 
 #: Sparse rows with more columns than this are taken for text or counts, and compared by angle.
@@ -30,14 +25,6 @@ _CHUNK_NUMBERS = 2**23
 
 #: Scaled values are clipped to this size, so that squares stay finite.
 _LARGEST_SCALED = 1e100
-
-#: Attributes in which meta-estimators store the inner model, fitted ones first.
-_INNER_MODEL_ATTRIBUTES = (
-    "best_estimator_",
-    "estimator_",
-    "calibrated_classifiers_",
-    "estimator",
-)
 
 
 class NeighbourDistances(BaseEstimator):
@@ -152,59 +139,6 @@ def _distances(rows: Any, others: Any, nearest: IntArray) -> FloatArray:
     difference = repeated - others[nearest.ravel()]
     squares = np.asarray(difference.multiply(difference).sum(axis=1)).reshape(nearest.shape)
     return np.sqrt(squares)
-
-
-def preparation_of(model: Any) -> Pipeline | None:
-    """Return a pipeline of the transformers in front of the last step, or None without any.
-
-    Those of a `FrozenEstimator` are frozen; the caller clones and fits the others.
-    """
-    transformers = _transformers(model, frozen=False)
-    return make_pipeline(*transformers) if transformers else None
-
-
-def _transformers(model: Any, *, frozen: bool) -> list[Any]:
-    if isinstance(model, FrozenEstimator):
-        return _transformers(model.estimator, frozen=True)
-    if isinstance(model, Pipeline):
-        steps = [step for _, step in model.steps[:-1] if step not in {None, "passthrough"}]
-        if frozen:
-            steps = [FrozenEstimator(step) if _is_fitted(step) else step for step in steps]
-        return [*steps, *_transformers(model.steps[-1][1], frozen=frozen)]
-    inner = _inner_model(model)
-    return [] if inner is None else _transformers(inner, frozen=frozen)
-
-
-def _inner_model(model: Any) -> Any:
-    """Return the model that a meta-estimator holds, or None."""
-    for name in _INNER_MODEL_ATTRIBUTES:
-        inner = getattr(model, name, None)
-        if isinstance(inner, list) and inner:  # one for each fold, all with the same transformers
-            inner = inner[0].estimator
-        if hasattr(inner, "fit"):
-            return inner
-    return None
-
-
-def _is_fitted(step: Any) -> bool:
-    try:
-        check_is_fitted(step)
-    except NotFittedError:
-        return False
-    return True
-
-
-def fit_preparation(unfitted: Any, X: Any, y: npt.NDArray[Any] | None) -> tuple[Any, Any]:
-    """Return the transformers fitted to rows, and their output for these rows."""
-    if unfitted is None:
-        return None, X
-    preparation = clone(unfitted)
-    return preparation, preparation.fit_transform(X, y)
-
-
-def prepared(preparation: Any, X: Any) -> Any:
-    """Return the output of fitted transformers for rows, or the rows where there are none."""
-    return X if preparation is None else preparation.transform(X)
 
 
 def novelty_scores(detector: Any, rows: Any) -> FloatArray:

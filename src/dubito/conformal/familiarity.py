@@ -12,9 +12,10 @@ from sklearn.model_selection import KFold
 
 from dubito._compat import pick
 from dubito._meta_estimators import cv_folds, has_weight, user_stacklevel
-from dubito.conformal.detector import fit_preparation, novelty_scores, prepared
+from dubito.conformal.detector import novelty_scores
 from dubito.conformal.errors import FewRowsWarning
 from dubito.conformal.p_values import p_values
+from dubito.conformal.preparation import fit_preparation, prepared
 
 if TYPE_CHECKING:
     import numpy.typing as npt

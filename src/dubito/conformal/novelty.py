@@ -23,13 +23,9 @@ from dubito._meta_estimators import (
 from dubito._models import has_bounds
 from dubito._validation import NotSupportedError, check_sample_weight, n_rows
 from dubito.conformal._novelty_predictions import NoveltyPredictionMixin
-from dubito.conformal.detector import (
-    NeighbourDistances,
-    check_detector,
-    fit_preparation,
-    preparation_of,
-)
+from dubito.conformal.detector import NeighbourDistances, check_detector
 from dubito.conformal.familiarity import detector_folds, held_out_scores, warn_of_few_rows
+from dubito.conformal.preparation import fit_preparation, preparation_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt

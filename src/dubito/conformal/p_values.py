@@ -1,19 +1,16 @@
-"""Conformal p-values: the formula, from calibration rows in folds, and by refits (full)."""
+"""Conformal p-values: the formula, and those from calibration rows in folds."""
 
 from __future__ import annotations
 
-import time
 import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from sklearn.utils.parallel import Parallel, delayed
 
-from dubito._compat import pick
 from dubito._labels import label_columns
 from dubito._meta_estimators import user_stacklevel
-from dubito._validation import DEFAULT_COVERAGE, NotSupportedError, check_fraction
-from dubito._wording import counted, name_some
+from dubito._validation import DEFAULT_COVERAGE, check_fraction
+from dubito._wording import name_some
 from dubito.conformal.errors import SmallCalibrationWarning
 from dubito.conformal.training import true_label_scores
 
@@ -23,7 +20,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from dubito._typing import FloatArray, IntArray
-    from dubito.conformal.scores import ScoreReader
+    from dubito.conformal.scores import NonconformityScore
     from dubito.conformal.training import TrainingRows
 
 
@@ -81,7 +78,7 @@ class Fold(NamedTuple):
 
 
 def sorted_fold(
-    reader: ScoreReader,
+    nonconformity: NonconformityScore,
     model: Any,
     rows: TrainingRows,
     classes: npt.NDArray[Any],
@@ -90,7 +87,7 @@ def sorted_fold(
     class_conditional: bool,
 ) -> Fold:
     """Return the sorted scores of calibration rows by a model that was fitted without them."""
-    scores, columns = true_label_scores(reader, model, rows, classes, uniform)
+    scores, columns = true_label_scores(nonconformity, model, rows, classes, uniform)
     weight = rows.weight
     if not class_conditional:
         return Fold(model, [sort_scores(scores, weight)])
@@ -120,7 +117,7 @@ def class_weights(
 def fold_p_values(
     folds: list[Fold],
     weights: ClassWeights,
-    reader: ScoreReader,
+    nonconformity: NonconformityScore,
     X: Any,
     *,
     classes: npt.NDArray[Any],
@@ -129,7 +126,7 @@ def fold_p_values(
     """Return p-values (n, K) of new rows, compared with each fold by the model of that fold."""
     beyond = np.zeros(1)
     for model, sorted_scores in folds:
-        scores = reader.scores(model, X, classes, uniform)
+        scores = nonconformity.scores(model, X, classes, uniform)
         if len(sorted_scores) == 1:
             beyond = beyond + weight_beyond(sorted_scores[0], scores)
         else:
@@ -160,63 +157,4 @@ def warn_small(weights: ClassWeights, classes: npt.NDArray[Any], coverage: float
         "more rows or less coverage.",
         SmallCalibrationWarning,
         stacklevel=user_stacklevel(),
-    )
-
-
-class FullRefit(NamedTuple):
-    """The rows and estimator of full conformal prediction, refitted with each row and class."""
-
-    estimator: Any
-    rows: TrainingRows
-    reader: ScoreReader
-    classes: npt.NDArray[Any]
-    uniform: FloatArray | None  # u of each row (`scores.cumulative`) where scores are randomized
-    class_conditional: bool
-
-    def p_value(self, row: Any, label: Any, uniform: FloatArray | None) -> float:
-        """Return the p-value of a class for one row, by one refit."""
-        extended = self.rows.with_row(row, label)
-        model = extended.fitted(self.estimator)
-        uniforms = self.uniform
-        if uniforms is not None and uniform is not None:
-            uniforms = np.append(uniforms, uniform)
-        scores, columns = true_label_scores(self.reader, model, extended, self.classes, uniforms)
-        weight = np.ones(len(scores)) if extended.weight is None else extended.weight
-        if self.class_conditional:
-            same = columns == columns[-1]
-            scores, weight = scores[same], weight[same].copy()
-            weight[-1] = weight[:-1].max(initial=0.0) or 1.0
-        beyond = weight[:-1][scores[:-1] >= scores[-1]].sum()
-        return float(p_values(beyond, weight[:-1].sum(), weight[-1]))
-
-
-def full_p_values(
-    refit: FullRefit, X: Any, n: int, uniforms: FloatArray | None, n_jobs: int | None
-) -> FloatArray:
-    """Return p-values (n, K) of new rows, by a refit for each row and class."""
-    work = delayed(_p_values_of)
-    rows = Parallel(n_jobs=n_jobs)(
-        work(refit, pick(X, np.array([i])), None if uniforms is None else uniforms[i : i + 1])
-        for i in range(n)
-    )
-    return np.array(rows).reshape(n, len(refit.classes))
-
-
-def _p_values_of(refit: FullRefit, row: Any, uniform: FloatArray | None) -> FloatArray:
-    return np.array([refit.p_value(row, label, uniform) for label in refit.classes])
-
-
-def refuse_too_many_refits(refit: FullRefit, X: Any, n: int, max_refits: int) -> None:
-    """Raise an error for more refits than allowed, with the time they would take."""
-    refits = n * len(refit.classes)
-    if refits <= max_refits:
-        return
-    start = time.perf_counter()
-    refit.rows.with_row(pick(X, np.array([0])), refit.classes[0]).fitted(refit.estimator)
-    seconds = time.perf_counter() - start
-    raise NotSupportedError(
-        f'cv="full" fits {type(refit.estimator).__name__} anew for each of {counted(n, "row")} and '
-        f"{counted(len(refit.classes), 'class')}: {refits} fits of about {seconds:.2g} s, "
-        f"{refits * seconds:.3g} s in all, and max_refits is {max_refits}. Raise max_refits, "
-        "predict for fewer rows, or use cv=5."
     )

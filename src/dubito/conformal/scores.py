@@ -6,12 +6,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dubito._labels import label_columns
 from dubito._models import has_bounds
 from dubito._numerics.log_odds import two_class_scores
 from dubito._numerics.sums_of_others import maxima_of_others
 from dubito._validation import NotSupportedError
-from dubito.calibration.responses import METHODS, class_scores, known_response
+from dubito.calibration.responses import (
+    RESPONSE_METHODS,
+    class_scores,
+    known_response,
+    with_all_classes,
+)
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -50,7 +54,7 @@ def cumulative(proba: FloatArray, uniform: FloatArray | None = None) -> FloatArr
     return np.round(scores, _DECIMALS)  # sums of the same terms in another order must tie
 
 
-class ScoreReader(NamedTuple):
+class NonconformityScore(NamedTuple):
     """A nonconformity score, and the source of a model's output that it is computed from.
 
     ``randomized``: whether u of `cumulative` is drawn at random.
@@ -89,7 +93,9 @@ def choose_source(estimator: Any, score: str, response_method: str) -> str:
             "ranked. Use a classifier that has one of them."
         )
     known = known_response(estimator) if response_method == "auto" and score == "margin" else None
-    if known is not None and (known.source not in METHODS or hasattr(estimator, known.source)):
+    if known is not None and (
+        known.source not in RESPONSE_METHODS or hasattr(estimator, known.source)
+    ):
         # Differences of logits equal those of log-probabilities, without rounding near 0.
         return known.source
     source = has[0] if response_method == "auto" else response_method
@@ -111,7 +117,8 @@ def class_table(model: Any, X: Any, source: str, classes: npt.NDArray[Any]) -> F
     A class that the model was not fitted on has probability 0 and logit minus infinity.
     """
     if source == "predict_bounds":
-        table = _upper_bounds(model, X, classes)
+        upper = np.asarray(model.predict_bounds(X).upper, dtype=np.float64)
+        table = with_all_classes(upper, model, classes, fill=0.0)
     else:
         absent = 0.0 if source == "predict_proba" else -np.inf
         table = class_scores(model, X, source=source, classes=classes, absent=absent)
@@ -120,16 +127,6 @@ def class_table(model: Any, X: Any, source: str, classes: npt.NDArray[Any]) -> F
     if table.shape[1] == 1:  # decision values of the second of two classes
         table = two_class_scores(table)
     return table
-
-
-def _upper_bounds(model: Any, X: Any, classes: npt.NDArray[Any]) -> FloatArray:
-    upper = np.asarray(model.predict_bounds(X).upper, dtype=np.float64)
-    known = np.asarray(model.classes_)
-    if np.array_equal(known, classes):
-        return upper
-    full = np.zeros((len(upper), len(classes)))
-    full[:, label_columns(known, len(classes), classes)] = upper
-    return full
 
 
 def _log(proba: FloatArray) -> FloatArray:

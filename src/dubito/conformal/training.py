@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from dubito._meta_estimators import Fold
     from dubito._typing import FloatArray, IntArray
-    from dubito.conformal.scores import ScoreReader
+    from dubito.conformal.scores import NonconformityScore
 
 
 class TrainingRows(NamedTuple):
@@ -57,7 +57,7 @@ def training_rows(
     return TrainingRows(X, y, weight, parameters)
 
 
-def fold_rows(cv: Any, rows: TrainingRows, seed: int) -> list[Fold]:
+def calibration_folds(cv: Any, rows: TrainingRows, seed: int) -> list[Fold]:
     """Return the folds of `cv_folds` that have test rows; a fraction `cv` is held out at random."""
     if isinstance(cv, float):
         cv = ShuffleSplit(1, test_size=cv, random_state=seed)
@@ -88,7 +88,7 @@ def _fit_rows(estimator: Any, rows: TrainingRows, train: IntArray) -> Any:
 
 
 def true_label_scores(
-    reader: ScoreReader,
+    nonconformity: NonconformityScore,
     model: Any,
     rows: TrainingRows,
     classes: npt.NDArray[Any],
@@ -96,7 +96,7 @@ def true_label_scores(
 ) -> tuple[FloatArray, IntArray]:
     """Return the score of each row's true label, and the column of that label."""
     columns = label_columns(rows.y, len(classes), classes)
-    scores = reader.scores(model, rows.X, classes, uniform)
+    scores = nonconformity.scores(model, rows.X, classes, uniform)
     return scores[np.arange(len(columns)), columns], columns
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dubito._models import final_estimator
+from dubito._models import inner_model_and_rows
 from dubito.metrics._coverage import class_coverage, coverage, coverage_by_size
 from dubito.metrics._sets import discounted_accuracy, mean_set_size, u65, u80
 
@@ -63,7 +63,7 @@ class SetScorer:
         In a pipeline rows go through its transformers, in a search to its best estimator. A label
         that the estimator was not fitted on, as a rare class of another fold, is in no set.
         """
-        estimator, X = final_estimator(estimator, X)
+        estimator, X = inner_model_and_rows(estimator, X)
         if not hasattr(estimator, "predict_set"):
             raise TypeError(
                 f"{self.name} scores label sets, so it needs an estimator with predict_set; "

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dubito._labels import as_labels
-from dubito._models import final_estimator, has_bounds
+from dubito._models import has_bounds, inner_model_and_rows
 from dubito._numerics.set_utility import ALPHA
 from dubito._validation import check_fraction, check_rows_match, drop_zero_weights
 from dubito.belief import Bounds
@@ -170,7 +170,7 @@ def evaluate(  # noqa: PLR0913 - predictions of three kinds, and how they are re
     """
     _check_form(y_true, y_proba, y)
     if hasattr(y_true, "predict"):
-        model, X = final_estimator(y_true, y_proba)
+        model, X = inner_model_and_rows(y_true, y_proba)
         if not hasattr(model, "predict_proba"):
             raise TypeError(
                 f"evaluate needs probabilities, and {type(model).__name__} has no predict_proba. "

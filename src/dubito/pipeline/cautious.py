@@ -63,29 +63,30 @@ class CautiousPipeline(InnerMethodsMixin, Pipeline):
     predict_set = inner_method("predict_set", "the classes that remain possible")
     decision_cost = inner_method("decision_cost", "the mean cost per row of what it decides")
 
-    def _model(self) -> Any:
+    def _inner_estimator(self) -> Any:
         """Return the last step."""
         return self.steps[-1][1]
 
-    def _inside(self, X: Any) -> tuple[Any, Any]:
+    def _inner_estimator_and_rows(self, X: Any) -> tuple[Any, Any]:
         """Return the last step and the transformed rows."""
-        return self._model(), self[:-1].transform(X) if len(self.steps) > 1 else X
+        return self._inner_estimator(), self[:-1].transform(X) if len(self.steps) > 1 else X
 
     @property
     def _bounds_kind(self) -> str:
         """Kind of bounds, for reports: that of the last step."""
-        return bounds_kind(self._model())
+        return bounds_kind(self._inner_estimator())
 
-    @available_if(lambda pipeline: pipeline._model().predict_proba)
+    @available_if(lambda pipeline: pipeline._inner_estimator().predict_proba)
     def predict_log_proba(self, X: Any, **params: Any) -> FloatArray:
         """Return the logarithms of the last step's probabilities, (n, K)."""
-        if hasattr(self._model(), "predict_log_proba"):
+        if hasattr(self._inner_estimator(), "predict_log_proba"):
             return super().predict_log_proba(X, **params)
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X, **params))
 
     def __sklearn_tags__(self) -> Any:
-        return add_bounds_tag(super().__sklearn_tags__(), has_bounds(inner_model(self._model())))
+        bounded = has_bounds(inner_model(self._inner_estimator()))
+        return add_bounds_tag(super().__sklearn_tags__(), bounded)
 
 
 def make_cautious_pipeline(

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from dubito._compat import HasMethods, Interval, StrOptions, fit_context
 from dubito._labels import as_labels, label_columns
 from dubito._meta_estimators import copy_feature_names, fitted_copy, read_rows, weight_parameters
-from dubito._models import bounds_kind, final_estimator, has_bounds, inner_model, log_proba
+from dubito._models import bounds_kind, has_bounds, inner_model, inner_model_and_rows, log_proba
 from dubito._validation import (
     NotSupportedError,
     check_choice,
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
 
 def _estimator_has(name: str) -> Callable[[RejectClassifier], Any]:
-    """Return the check that the estimator has a method."""
-    return lambda outer: getattr(inner_model(outer._model()), name)
+    """Return the condition of `available_if`: the estimator has the method."""
+    return lambda outer: getattr(inner_model(outer._inner_estimator()), name)
 
 
 class RejectClassifier(InnerMethodsMixin, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
@@ -135,18 +135,18 @@ class RejectClassifier(InnerMethodsMixin, MetaEstimatorMixin, ClassifierMixin, B
         self.strategy = strategy
         self.reject_label = reject_label
 
-    def _model(self) -> Any:
+    def _inner_estimator(self) -> Any:
         """Return the fitted estimator, or before `fit` the parameter."""
         return getattr(self, "estimator_", self.estimator)
 
-    def _inside(self, X: Any) -> tuple[Any, Any]:
+    def _inner_estimator_and_rows(self, X: Any) -> tuple[Any, Any]:
         """Return the fitted estimator and the rows."""
         return self.estimator_, X
 
     @property
     def _bounds_kind(self) -> str:
         """Kind of bounds, for reports: that of the estimator."""
-        return bounds_kind(self._model())
+        return bounds_kind(self._inner_estimator())
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -240,8 +240,8 @@ class RejectClassifier(InnerMethodsMixin, MetaEstimatorMixin, ClassifierMixin, B
         return acts
 
     def _belief(self, X: Any) -> Bounds | FloatArray:
-        """Return the bounds of rows, or their probabilities where these decide."""
-        inner, rows = final_estimator(self.estimator_, X)
+        """Return what the strategy compares: the bounds of the rows, or their probabilities."""
+        inner, rows = inner_model_and_rows(self.estimator_, X)
         if has_bounds(inner) and self.strategy != "probabilistic":
             return inner.predict_bounds(rows)
         return inner.predict_proba(rows)
@@ -325,7 +325,7 @@ class RejectClassifier(InnerMethodsMixin, MetaEstimatorMixin, ClassifierMixin, B
     def predict_bounds(self, X: Any, level: float | None = None) -> Bounds:
         """Return the bounds of the estimator, as its `predict_bounds` does."""
         check_is_fitted(self)
-        inner, rows = final_estimator(self.estimator_, X)
+        inner, rows = inner_model_and_rows(self.estimator_, X)
         return inner.predict_bounds(rows, level=level)
 
     @available_if(_estimator_has("predict_set"))
@@ -334,7 +334,7 @@ class RejectClassifier(InnerMethodsMixin, MetaEstimatorMixin, ClassifierMixin, B
     ) -> BoolArray:
         """Return the sets of classes of the estimator, as its `predict_set` does."""
         check_is_fitted(self)
-        inner, rows = final_estimator(self.estimator_, X)
+        inner, rows = inner_model_and_rows(self.estimator_, X)
         return inner.predict_set(rows, rule, level=level, **options)
 
     def __sklearn_tags__(self) -> Any:
@@ -344,7 +344,7 @@ class RejectClassifier(InnerMethodsMixin, MetaEstimatorMixin, ClassifierMixin, B
 
 
 def _refuse_unknown_risk(model: Any, strategy: str) -> None:
-    """Raise an error for a fitted model without classes, or what the strategy decides by."""
+    """Raise an error for a fitted model that lacks classes, or the outputs a strategy needs."""
     name = type(model).__name__
     if not hasattr(model, "classes_"):
         raise TypeError(f"RejectClassifier needs a classifier; {name} has no classes_ after fit.")

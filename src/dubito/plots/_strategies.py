@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dubito._labels import as_labels, label_columns
-from dubito._models import final_estimator, has_bounds
+from dubito._models import has_bounds, inner_model_and_rows
 from dubito._validation import TIE, check_choice, check_rows_match, drop_zero_weights
 from dubito.belief import Bounds, MassBatch, MassFunction
 from dubito.decision.rejection import CHOICES, STRATEGIES, confidence_of
@@ -67,7 +67,7 @@ def decide(rows: PredictedRows, strategy: str) -> tuple[IntArray, FloatArray]:
 
 def predictions_of(estimator: Any, X: Any) -> tuple[Belief, npt.ArrayLike | None]:
     """Return bounds and probabilities of a classifier; without bounds, probabilities and None."""
-    estimator, X = final_estimator(estimator, X)
+    estimator, X = inner_model_and_rows(estimator, X)
     if not hasattr(estimator, "classes_"):
         raise TypeError(
             f"{type(estimator).__name__} has no classes_, which name the columns of its "

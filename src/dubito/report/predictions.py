@@ -12,7 +12,7 @@ import numpy as np
 from dubito._bounds_meaning import bounds_meaning
 from dubito._compat import pick
 from dubito._labels import as_labels, label_columns
-from dubito._models import final_estimator, has_bounds, is_conformal
+from dubito._models import has_bounds, inner_model_and_rows, is_conformal, last_model
 from dubito._validation import TIE, check_proba, check_rows_match, n_rows
 from dubito._wording import name_some
 from dubito.belief import Bounds
@@ -101,9 +101,7 @@ def own_options(model: Any) -> DecliningOptions:
 
     Its cost is used only if errors cost 1 there too, which they do without a loss matrix.
     """
-    while hasattr(model, "best_estimator_") or hasattr(model, "steps"):
-        outer, model = model, getattr(model, "best_estimator_", None)
-        model = outer.steps[-1][1] if model is None else model
+    model = last_model(model)
     if not hasattr(model, "decision_cost"):
         return DecliningOptions()
     if model.loss is not None:
@@ -160,7 +158,7 @@ def model_outputs(
 ) -> ModelOutputs:
     """Return the outputs of one model, with columns in the order of `classes`."""
     order = _column_order(name, model, classes)
-    inner, rows = final_estimator(model, X)
+    inner, rows = inner_model_and_rows(model, X)
     level_option = {} if level is None else {"level": level}
     bounds: Bounds | None = (
         inner.predict_bounds(rows, **level_option) if has_bounds(inner) else None
