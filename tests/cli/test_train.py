@@ -21,7 +21,7 @@ import dubito
 from dubito.cli import recipes
 from dubito.cli import train as train_command
 from dubito.cli.console import Console
-from dubito.cli.measures import stratified_folds
+from dubito.cli.cross_validation import stratified_folds
 from dubito.cli.recipes import RECIPES, Recipe
 from dubito.metrics import evaluate
 from dubito.saving import load

@@ -1,13 +1,18 @@
 """The command line: parse, call, print. ``dubito --help`` lists the commands.
 
-It needs ``pip install ".[cli]"`` in a checkout. Each command is a module with one function of its
-name with its options and its output; such a module imports nothing heavy, so that ``--help`` is
-quick.
-The work is done in modules that are imported when a command runs: `tables`, `csv_reader`,
-`parquet_reader` and `writer` (files), `saved_models` and `labels` (a model's columns and classes),
-`score_columns` and `score_calibration` (calibrate), `decisions` (predict), `reasons` (explain),
-`training_data` and `recipes` (train), and `measures`. `console` has messages and exit codes,
-`options` what several commands take.
+It needs ``pip install ".[cli]"`` in a checkout. Each command is a function in the module of its
+name, which declares the options and prints the output. These modules import nothing heavy, so that
+``--help`` is quick. The work is done in modules that are imported when a command runs:
+
+==================================================  ==========================================
+`tables`, `csv_reader`, `parquet_reader`, `writer`  files
+`saved_models`, `labels`, `metric_tables`           a model's columns, classes and metrics
+`score_columns`, `score_calibration`                calibrate
+`decisions`                                         predict
+`row_explanations`                                  explain
+`recipes`, `training_data`, `cross_validation`      train
+`console`, `options`                                messages and exit codes, shared options
+==================================================  ==========================================
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Messages of the commands, the streams they go to, and exit codes.
 
 ===========================================  ======  ===========================
-what happened                                code    stderr
+outcome                                      code    stderr
 ===========================================  ======  ===========================
 success                                      0
 a bug in dubito                              1       error: … please report it

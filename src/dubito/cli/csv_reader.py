@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-#: Bytes read at a time, which is also the longest row allowed.
+#: Bytes read at a time; no row may be longer.
 BLOCK_BYTES = 2**22
 #: Bytes read to find the encoding and the separator.
 _HEAD = 2**16
 #: Lines used to find the separator and the decimal mark.
 _LINES = 50
 
-# First bytes of files that are no plain UTF-8 text.
+# First bytes of files that are not plain UTF-8 text.
 _ZIP = b"PK\x03\x04"
 _GZIP = b"\x1f\x8b"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")

@@ -49,12 +49,12 @@ def evaluate(  # noqa: PLR0913 - a command's options
     check_fraction_option("--level", level)
     check_fraction_option("--coverage", coverage)
     from dubito._models import is_conformal  # noqa: PLC0415 - slow to import
-    from dubito.cli.measures import (  # noqa: PLC0415
-        as_plain,
+    from dubito.cli.metric_tables import (  # noqa: PLC0415
         bounds_lines,
         coverage_facts,
         coverage_line,
-        measure_table,
+        estimates_for_json,
+        metric_table,
     )
     from dubito.cli.saved_models import (  # noqa: PLC0415
         check_level_and_coverage,
@@ -92,7 +92,7 @@ def evaluate(  # noqa: PLR0913 - a command's options
     rows, n_classes = len(outputs.y), len(saved.stamp.classes)
     counted = "1 row" if rows == 1 else f"{rows:,} rows"
     console.say(f"{test}: {counted}, {n_classes:,} classes; 95% intervals in brackets.")
-    console.say(measure_table(estimates))
+    console.say(metric_table(estimates))
     for line in bounds_lines(models, level):
         console.say(line)
     for name, facts in covered.items():
@@ -109,6 +109,6 @@ def evaluate(  # noqa: PLR0913 - a command's options
             "level": level,
             "coverage": covered,
             "trained_on_this_file": bool(note),
-            "models": {name: as_plain(one) for name, one in estimates.items()},
+            "models": {name: estimates_for_json(one) for name, one in estimates.items()},
         }
     )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dubito._typing import AnyArray, IntArray
     from dubito.saving import Saved
 
-#: Floats hold all integers below this; 64-bit integers all with at most this many digits.
+#: Floats represent every integer below `_EXACT`, 64-bit integers every one of `_DIGITS` digits.
 _EXACT, _DIGITS = 2**53, 18
 
 

@@ -28,8 +28,8 @@ INNER_FOLDS = 5
 #: From this many rows on, boosted trees gain from several threads.
 ROWS_FOR_THREADS = 10_000
 
-#: Measures that are printed; `dubito evaluate` prints all.
-SHOWN_MEASURES = ("accuracy", "log_loss", "ece", "coverage", "mean_set_size", "u80")
+#: Metrics that are printed; `dubito evaluate` prints all.
+SHOWN_METRICS = ("accuracy", "log_loss", "ece", "coverage", "mean_set_size", "u80")
 
 _MODELS = "; ".join(f"{name} ({recipe.summary})" for name, recipe in RECIPES.items())
 
@@ -286,12 +286,12 @@ def fit_and_measure(
     seed: int,
     console: Console,
 ) -> tuple[Any, dict[str, Any], list[str]]:
-    """Return the model fitted on all rows, its cross-validated measures, and warnings as notes."""
-    from dubito.cli.measures import (  # noqa: PLC0415 - slow to import
-        as_plain,
+    """Return the model fitted on all rows, its cross-validated metrics, and warnings as notes."""
+    from dubito.cli.cross_validation import (  # noqa: PLC0415 - slow to import
         cross_validate,
         stratified_folds,
     )
+    from dubito.cli.metric_tables import estimates_for_json  # noqa: PLC0415
 
     folds = stratified_folds(rows.y, cv, seed)
     with (
@@ -302,8 +302,8 @@ def fit_and_measure(
         estimates = cross_validate(build, rows, folds, advance)
         fitted = build(rows.y).fit(rows.X, rows.y)
         advance(1)
-    _print_measures(estimates, len(folds), cv, console)
-    measured = {"folds": len(folds), "cross_validation": as_plain(estimates)}
+    _print_metrics(estimates, len(folds), cv, console)
+    measured = {"folds": len(folds), "cross_validation": estimates_for_json(estimates)}
     return fitted, measured, notes
 
 
@@ -323,12 +323,12 @@ def _calibration_choice(fitted: Any) -> dict[str, str]:
     return {} if summary is None else {"calibration": summary}
 
 
-def _print_measures(estimates: dict[str, Estimate], folds: int, cv: int, console: Console) -> None:
-    from dubito.cli.measures import measure_table  # noqa: PLC0415
+def _print_metrics(estimates: dict[str, Estimate], folds: int, cv: int, console: Console) -> None:
+    from dubito.cli.metric_tables import metric_table  # noqa: PLC0415
 
     if estimates:
         console.say(f"On rows a model had not seen ({folds} folds):")
-        console.say(measure_table({"": estimates}, SHOWN_MEASURES))
+        console.say(metric_table({"": estimates}, SHOWN_METRICS))
     elif cv:
         console.say("Not measured: no class has two rows, one to learn from and one to test.")
 

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 MOST_FRACTIONS, MOST_NUMBERS, ROWS_OF_EACH = 10, 50, 20
 
 #: A text column is taken for a name or an identifier, and left out, when it has more than
-#: `MOST_VALUES` distinct values, or more than this and in more than half of the rows another one.
+#: `MOST_VALUES` distinct values, or more than `FEW_VALUES` and fewer than two rows for each.
 FEW_VALUES = 10
 
-#: With at least this many rows, a column that counts them is left out.
+#: A column that increases by 1 from row to row is left out as a row number, from this many rows on.
 ROWS_TO_COUNT = 20
 
 

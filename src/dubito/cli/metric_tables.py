@@ -1,37 +1,31 @@
-"""Measures of models: cross-validated, as a table, and sentences on bounds and coverage."""
+"""Metrics of models as a table and as JSON; lines on their bounds and coverage."""
 
 from __future__ import annotations
 
 import math
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.model_selection import StratifiedKFold
 
 from dubito._bounds_meaning import bounds_meaning
 from dubito._models import has_bounds
 from dubito._validation import DEFAULT_COVERAGE
-from dubito.belief import Bounds
 from dubito.cli.console import side_by_side
-from dubito.cli.saved_models import bounds_and_sets
-from dubito.metrics import class_coverage, evaluate
+from dubito.metrics import class_coverage
 from dubito.metrics.descriptions import LOW_COVERAGE, describe_metric
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from dubito._typing import AnyArray, IntArray
     from dubito.cli.saved_models import LabelledOutputs
-    from dubito.cli.training_data import TrainingData
     from dubito.metrics import Estimate
     from dubito.saving import Saved
 
-#: Printed in the column "better".
+#: Which values are better, as printed in the column "better".
 _BETTER = {"high": "higher", "low": "lower", None: ""}
 
 
-def as_plain(estimates: Mapping[str, Estimate]) -> dict[str, dict[str, float | None]]:
+def estimates_for_json(estimates: Mapping[str, Estimate]) -> dict[str, dict[str, float | None]]:
     """Return estimates for JSON, with None for values that are not finite."""
     return {
         key: {field: _finite(value) for field, value in estimate._asdict().items()}
@@ -39,15 +33,15 @@ def as_plain(estimates: Mapping[str, Estimate]) -> dict[str, dict[str, float | N
     }
 
 
-def measure_table(estimates: Mapping[str, Mapping[str, Estimate]], keys: Sequence[str] = ()) -> str:
-    """Return a table of the measures of one model or several, as wide as the terminal allows.
+def metric_table(estimates: Mapping[str, Mapping[str, Estimate]], keys: Sequence[str] = ()) -> str:
+    """Return a table of the metrics of one model or several, as wide as the terminal allows.
 
     Parameters
     ----------
     estimates : mapping of name to estimates
         One column for each name.
     keys : sequence of str
-        The measures to show; all by default.
+        The metrics to show; all by default.
 
     Returns
     -------
@@ -85,94 +79,6 @@ def _cell(key: str, estimate: Estimate | None) -> tuple[str, str]:
 def _finite(value: Any) -> float | None:
     """Return a number, or None for nan and infinity."""
     return float(value) if math.isfinite(value) else None
-
-
-def stratified_folds(y: AnyArray, cv: int, seed: int) -> list[tuple[IntArray, IntArray]]:
-    """Return the training and test rows of each fold; empty if no class has two rows.
-
-    A row that is the only one of its class is in every training part and in no test part: without
-    it the model would lack its class. Any other class has rows in every training part.
-
-    Parameters
-    ----------
-    y : ndarray of shape (n,)
-        Labels.
-    cv : int
-        Number of folds, at most the size of the largest class; 0 for none.
-    seed : int
-        Seed of the shuffle.
-
-    Returns
-    -------
-    list of (ndarray, ndarray)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dubito.cli.measures import stratified_folds
-    >>> y = np.array(["a", "b", "a", "rare", "b", "a"])
-    >>> folds = stratified_folds(y, 2, seed=0)
-    >>> [sorted(y[test].tolist()) for _, test in folds]
-    [['a', 'a', 'b'], ['a', 'b']]
-    >>> all("rare" in y[train] for train, _ in folds)
-    True
-    """
-    _, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
-    n_folds = min(cv, int(counts.max()))
-    if n_folds < 2:
-        return []
-    tested = np.flatnonzero(counts[codes] > 1)
-    splitter = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
-    with warnings.catch_warnings():
-        # Expected: a class with fewer rows than folds has at most one row in each.
-        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
-        tests = [tested[test] for _, test in splitter.split(tested, codes[tested])]
-    return [(np.setdiff1d(np.arange(len(y)), test), np.sort(test)) for test in tests]
-
-
-def cross_validate(
-    build: Callable[[AnyArray], Any],
-    rows: TrainingData,
-    folds: list[tuple[IntArray, IntArray]],
-    advance: Callable[[int], None],
-) -> dict[str, Estimate]:
-    """Return the measures of a model by cross-validation.
-
-    Parameters
-    ----------
-    build : callable
-        Returns an unfitted model for rows with given labels.
-    rows : TrainingData
-        All rows.
-    folds : list of (ndarray, ndarray)
-        From `stratified_folds`.
-    advance : callable
-        Called with 1 after each fold.
-
-    Returns
-    -------
-    dict
-        As `dubito.metrics.evaluate` returns them; empty without folds.
-    """
-    if not folds:
-        return {}
-    parts = []
-    for train, test in folds:
-        y = rows.y[train]
-        model = build(y).fit(rows.X.iloc[train], y)
-        X = rows.X.iloc[test]
-        bounds, sets = bounds_and_sets(model, X)
-        parts.append((model.predict_proba(X), bounds.lower, bounds.upper, sets))
-        advance(1)
-    proba, lower, upper, sets = (np.concatenate(part) for part in zip(*parts, strict=True))
-    tested = np.concatenate([test for _, test in folds])
-    return evaluate(
-        rows.y[tested],
-        proba,
-        bounds=Bounds(lower, upper),
-        sets=sets,
-        classes=np.unique(rows.y),
-    )
 
 
 def bounds_lines(models: dict[str, Saved], level: float | None) -> list[str]:
