@@ -1,8 +1,8 @@
 r"""Secant search for an end of a cut of a contour, :math:`\{\eta:-2\log pl(\eta)\le t^2\}`.
 
 The secant method is applied to :math:`r=\sqrt{-2\log pl}`, which is nearly linear in the log-odds,
-and takes four to seven contour values. Search points u are log-odds with the sign of the end: η for
-the upper end, -η for the lower one.
+and takes four to seven contour values. `outward` is η in the search of the upper end and -η in that
+of the lower one, so that it always increases towards the end.
 """
 
 from __future__ import annotations
@@ -27,26 +27,30 @@ MAX_STEPS = 80
 
 @compiled()
 def begin_search(search: FloatArray, inside: float, r: float) -> None:
-    """Write the initial state: rows are (u, r) of the last point inside, outside, and evaluated."""
+    """Write the state before a search begins.
+
+    Rows of `search` are (outward, r) of the last point inside the cut, of the last one outside it,
+    and of the last one evaluated.
+    """
     search[0, 0], search[0, 1] = inside, r
     search[1, 0], search[1, 1] = np.inf, np.inf
     search[2, 0], search[2, 1] = np.nan, np.nan
 
 
 @compiled()
-def next_point(search: FloatArray, u: float, r: float, t: float, scale: float) -> float:
-    """Record r at u, and return the next point to evaluate.
+def next_point(search: FloatArray, outward: float, r: float, t: float, scale: float) -> float:
+    """Store r at the point just evaluated, and return the next point to evaluate.
 
-    `scale` is du/dr at the estimate: a standard error.
+    `scale` is the change of `outward` with r at the estimate: a standard error.
     """
-    last_u, last_r = search[2]
-    search[2, 0], search[2, 1] = u, r
+    last_outward, last_r = search[2]
+    search[2, 0], search[2, 1] = outward, r
     row = 0 if r < t else 1
-    search[row, 0], search[row, 1] = u, r
-    rate = (r - last_r) / (u - last_u) if u != last_u else np.nan
+    search[row, 0], search[row, 1] = outward, r
+    rate = (r - last_r) / (outward - last_outward) if outward != last_outward else np.nan
     if math.isnan(rate):  # no earlier point: the rate of a normal likelihood
         rate = 1.0 / scale
-    new = u + (t - r) / rate if rate > 0.0 else np.nan
+    new = outward + (t - r) / rate if rate > 0.0 else np.nan
     inside, outside = search[0, 0], search[1, 0]
     if outside == np.inf:
         if not new > inside:

@@ -180,7 +180,7 @@ def _list_segments(last, fit, floor, right_blocks, segments):  # type: ignore[no
 
 
 @compiled()
-def _panel(depth, width, shape, size, log_integrand):  # type: ignore[no-untyped-def]
+def _panel_integral(depth, width, shape, size, log_integrand):  # type: ignore[no-untyped-def]
     """Return the integral of the integrand of `segment_integral` over a panel of depths."""
     log_pl, a, b, co_top = shape
     points, weights = _POINTS, _WEIGHTS
@@ -232,7 +232,9 @@ def segment_integral(top, bottom, k_theta, r_theta, log_pl):  # type: ignore[no-
         )
         width = min(2.0 * _PANEL_DROP / steepest, _PANEL_WIDTH, end - depth)
         drop = width * (abs(derivative) + 0.5 * curvature * width)
-        total += _panel(depth, width, (log_pl, a, b, co_top), max(drop, width), log_integrand)
+        total += _panel_integral(
+            depth, width, (log_pl, a, b, co_top), max(drop, width), log_integrand
+        )
         depth = end if width == end - depth else depth + width
     return total * top * co_top
 

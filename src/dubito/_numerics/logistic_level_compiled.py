@@ -38,30 +38,31 @@ def _end(  # noqa: PLR0917
     t: float,
     buffers: ExpBuffers,
 ) -> tuple[float, float, float]:
-    """Return the end u of a cut, sign times log-odds, and the point (ζ, b) of the profile there.
+    """Return the end of a cut, sign times log-odds, and the point (ζ, b) of the profile there.
 
-    `query` is the norm and the sign of the end (-1 lower, 1 upper); `start` the u of the estimate,
-    the first u to evaluate, and the standard error; b is extrapolated from `last`.
+    `query` is the norm and the sign of the end (-1 lower, 1 upper). `start` is sign times log-odds
+    of the estimate and of the first point to evaluate, and the standard error. b is extrapolated
+    from `last`.
     """
     norm, sign = query
     zeta_last, b_last, tilt = last
-    best, u, scale = start
+    best, outward, scale = start
     search = np.empty((3, 2))
     begin_search(search, best, 0.0)
-    u = min(u, CERTAIN_LOG_ODDS)
+    outward = min(outward, CERTAIN_LOG_ODDS)
     for step in range(MAX_STEPS):
-        zeta = sign * u / norm
+        zeta = sign * outward / norm
         b, excess = profile(rotated, zeta, b_last + tilt * (zeta - zeta_last), buffers, EXACT)
         if abs(zeta - zeta_last) * norm > 1e-3 * min(scale, 1.0):
             tilt = (b - b_last) / (zeta - zeta_last)
         zeta_last, b_last = zeta, b
         r = math.sqrt(2.0 * max(excess, 0.0))
-        if r < t and u >= CERTAIN_LOG_ODDS:
+        if r < t and outward >= CERTAIN_LOG_ODDS:
             return np.inf, zeta_last, b_last
-        new = next_point(search, u, r, t, scale)
+        new = next_point(search, outward, r, t, scale)
         if is_converged(search, new, scale, step):
             return new, zeta_last, b_last
-        u = new
+        outward = new
     return search[1, 0], zeta_last, b_last
 
 

@@ -76,7 +76,7 @@ def in_axes(
 
 
 @compiled(fastmath=SIMD_FLAGS)
-def _expand(
+def _excess_and_derivatives(
     rotated: AxesLikelihood, s: float, b: float, buffers: ExpBuffers
 ) -> tuple[float, float, float]:
     """Return the excess at (s, b), and its first two derivatives with respect to b.
@@ -113,7 +113,7 @@ def profile(
     low, high, reach = -np.inf, np.inf, 8.0
     excess = np.inf
     for _ in range(200):
-        excess, first, second = _expand(rotated, s, b, buffers)
+        excess, first, second = _excess_and_derivatives(rotated, s, b, buffers)
         if first == 0.0:  # always so if all rows have the same score
             break
         gain = first * first  # times 1 / second: the squared decrement
@@ -155,7 +155,7 @@ def query_axes(x: float, model: Model) -> tuple[float, tuple[float, float], Prof
 
 
 @compiled()
-def _panel(
+def _panel_integrals(
     rotated: AxesLikelihood, norm: float, last: ProfilePoint, ends: Interval, buffers: ExpBuffers
 ) -> tuple[float, float, float, ProfilePoint]:
     """Return two estimates of ∫pl(η)σ'(η)dη over a panel, and contour and profile at its end.
@@ -181,7 +181,7 @@ def _panel(
 
 
 @compiled()
-def _outward(
+def _integrals_of_query(
     likelihood: CurveLikelihood, x: float, model: Model, buffers: ExpBuffers
 ) -> tuple[float, float]:
     """Return ∫pl(η)σ'(η)dη below and above the estimate."""
@@ -198,7 +198,9 @@ def _outward(
         width = min(4.0 * std_error, 3.0)
         while sign * here < CERTAIN_LOG_ODDS:
             end = sign * min(sign * here + width, CERTAIN_LOG_ODDS)
-            fine, coarse, contour, after = _panel(rotated, norm, last, (here, end), buffers)
+            fine, coarse, contour, after = _panel_integrals(
+                rotated, norm, last, (here, end), buffers
+            )
             error = abs(fine - coarse)
             if error > tolerance and width > 1e-9 * min(std_error, 1.0):
                 width *= 0.5
@@ -219,7 +221,7 @@ def integrals(likelihood: CurveLikelihood, queries: FloatArray, model: Model) ->
     out = np.empty((len(queries), 2))
     buffers = exp_buffers(likelihood[0].shape[1])
     for i in range(len(queries)):
-        out[i, 0], out[i, 1] = _outward(likelihood, queries[i], model, buffers)
+        out[i, 0], out[i, 1] = _integrals_of_query(likelihood, queries[i], model, buffers)
     return out
 
 

@@ -186,8 +186,8 @@ class EvidentialIsotonicCalibrator(OneVsRestCalibrator):
 
     def node_map_spec(self) -> tuple[str, dict[str, Any]] | None:
         """Return the name and options with which all tree nodes are fitted at once, or None."""
-        own = type(self) is EvidentialIsotonicCalibrator
-        return ("evidential_isotonic", {"exact": bool(self.exact)}) if own else None
+        is_plain = type(self) is EvidentialIsotonicCalibrator
+        return ("evidential_isotonic", {"exact": bool(self.exact)}) if is_plain else None
 
     def _fit_map(
         self, score: FloatArray, event: BoolArray, weight: FloatArray

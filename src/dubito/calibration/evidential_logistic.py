@@ -251,8 +251,8 @@ class EvidentialLogisticCalibrator(OneVsRestCalibrator):
     def node_map_spec(self) -> tuple[str, dict[str, Any]] | None:
         """Return the name and options with which all tree nodes are fitted at once, or None."""
         # Raw targets may have no estimate: then only `fit` of each node raises an explained error.
-        own = type(self) is EvidentialLogisticCalibrator and self.targets != "raw"
-        return ("evidential_sigmoid", {"targets": self.targets}) if own else None
+        is_plain = type(self) is EvidentialLogisticCalibrator and self.targets != "raw"
+        return ("evidential_sigmoid", {"targets": self.targets}) if is_plain else None
 
     def _fit(self, table: FloatArray, y: IntArray, weight: FloatArray) -> None:
         super()._fit(table, y, weight)

@@ -361,15 +361,15 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
         )
 
     @property
-    def _named(self) -> list[tuple[str, Any]]:
+    def _named_members(self) -> list[tuple[str, Any]]:
         """The members without their columns, for nested parameters."""
         try:
             return [(name, estimator) for name, estimator, *_ in self.estimators]
         except (TypeError, ValueError):  # not a list of members: `fit` raises an error
             return self.estimators
 
-    @_named.setter
-    def _named(self, pairs: list[tuple[str, Any]]) -> None:
+    @_named_members.setter
+    def _named_members(self, pairs: list[tuple[str, Any]]) -> None:
         self.estimators = [
             (name, estimator, *columns)
             for (name, estimator), (_, _, *columns) in zip(pairs, self.estimators, strict=True)
@@ -377,17 +377,17 @@ class EvidentialFusion(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, BaseC
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters, with ``deep`` also those of the members by name."""
-        return self._get_params("_named", deep=deep)
+        return self._get_params("_named_members", deep=deep)
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, also those of members, as in ``svm__C=1``."""
         if "estimators" in params:
             self.estimators = params.pop("estimators")
-        return self._set_params("_named", **params)
+        return self._set_params("_named_members", **params)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        inner = [get_tags(e).input_tags for _, e in self._named if e is not None]
+        inner = [get_tags(e).input_tags for _, e in self._named_members if e is not None]
         tags.input_tags.sparse = all(tag.sparse for tag in inner)
         tags.input_tags.allow_nan = all(tag.allow_nan for tag in inner)
         return tags

@@ -136,8 +136,8 @@ class IsotonicCalibrator(OneVsRestCalibrator):
 
     def node_map_spec(self) -> tuple[str, dict[str, Any]] | None:
         """Return the name and options with which all tree nodes are fitted at once, or None."""
-        own = type(self) is IsotonicCalibrator
-        return ("isotonic", {"smoothing": self.smoothing}) if own else None
+        is_plain = type(self) is IsotonicCalibrator
+        return ("isotonic", {"smoothing": self.smoothing}) if is_plain else None
 
     def _fit_map(self, score: FloatArray, event: BoolArray, weight: FloatArray) -> IsotonicMap:
         distinct, successes, failures = pool_ties(score, event, weight)

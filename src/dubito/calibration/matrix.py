@@ -110,9 +110,9 @@ class MatrixCalibrator(AffineMixin, ShrunkenCalibrator):
         self, x: FloatArray, base_slope: float, score_scale: float, unit: float
     ) -> None:
         n_classes = len(self.classes_)
-        table = x.reshape(n_classes, n_classes + 1)
-        self.matrix_ = (base_slope * np.eye(n_classes) + table[:, :-1] / score_scale) / unit
-        self.bias_ = table[:, -1] - table[:, -1].mean()
+        x = x.reshape(n_classes, n_classes + 1)
+        self.matrix_ = (base_slope * np.eye(n_classes) + x[:, :-1] / score_scale) / unit
+        self.bias_ = x[:, -1] - x[:, -1].mean()
 
     def _logits(self, table: FloatArray) -> FloatArray:
         return self._log_scores(table, normalised=True) @ self.matrix_.T + self.bias_

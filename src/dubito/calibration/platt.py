@@ -142,8 +142,8 @@ class PlattCalibrator(AffineMixin, OneVsRestCalibrator):
 
     def node_map_spec(self) -> tuple[str, dict[str, Any]] | None:
         """Return the name and options with which all tree nodes are fitted at once, or None."""
-        own = type(self) is PlattCalibrator and self.ridge == 0
-        return ("sigmoid", {"targets": "smoothed"}) if own else None
+        is_plain = type(self) is PlattCalibrator and self.ridge == 0
+        return ("sigmoid", {"targets": "smoothed"}) if is_plain else None
 
     def _fit_map(self, score: FloatArray, event: BoolArray, weight: FloatArray) -> SigmoidMap:
         return fit_sigmoid(score, event, weight, ridge=self.ridge, identity=self.input != "margin")

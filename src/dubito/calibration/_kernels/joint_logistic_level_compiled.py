@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dubito.calibration._kernels.joint_logistic_compiled import Likelihood
 
     #: Axis e of a query, its log-odds under the first likelihood, its length, and the sign of the
-    #: end: -1 for the lower, 1 for the upper. Search points u are log-odds times this sign.
+    #: end: -1 for the lower, 1 for the upper. `outward` is log-odds times this sign.
     Query: TypeAlias = tuple[FloatArray, float, float, float]
     #: State of a search (3, 2), solution path (2, 1 + rank), and the buffer of `profile` (3, n).
     Buffers: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 
 @compiled()
 def _root_at(
-    likelihood: Likelihood, query: Query, u: float, path: FloatArray, buffer: FloatArray
+    likelihood: Likelihood, query: Query, outward: float, path: FloatArray, buffer: FloatArray
 ) -> float:
-    r"""Return :math:`\sqrt{-2\log pl}` at u, and move the end of a solution path there.
+    r"""Return :math:`\sqrt{-2\log pl}` at `outward`, and move the end of a solution path there.
 
     Rows of `path` are (ξ, β) of the last point and (0, dβ/dξ) there.
     """
     axis, estimate, length, sign = query
-    xi = (sign * u - estimate) / length
+    xi = (sign * outward - estimate) / length
     step = xi - path[0, 0]
     beta = path[0, 1:] + step * path[1, 1:]
     correction = xi - dot(axis, beta)
@@ -64,20 +64,21 @@ def _cut_end(
     t: float,
     buffers: Buffers,
 ) -> float:
-    """Return the end u of a cut, by a search begun inside it; infinite if the cut is unbounded.
+    """Return the end of a cut, times its sign; infinite if the cut is unbounded.
 
-    `start` is the first log-odds to evaluate, and the standard error.
+    The search has a point inside the cut. `start` is the first `outward` to evaluate, and the
+    standard error.
     """
     search, path, buffer = buffers
-    u, scale = min(start[0], CERTAIN_LOG_ODDS), start[1]
+    outward, scale = min(start[0], CERTAIN_LOG_ODDS), start[1]
     for step in range(MAX_STEPS):
-        r = _root_at(likelihood, query, u, path, buffer)
-        if r < t and u >= CERTAIN_LOG_ODDS:
+        r = _root_at(likelihood, query, outward, path, buffer)
+        if r < t and outward >= CERTAIN_LOG_ODDS:
             return np.inf
-        new = next_point(search, u, r, t, scale)
+        new = next_point(search, outward, r, t, scale)
         if is_converged(search, new, scale, step):
             return new
-        u = new
+        outward = new
     return search[1, 0]
 
 
@@ -89,10 +90,10 @@ def _hull_end(
     t: float,
     buffers: Buffers,
 ) -> float:
-    """Return the larger end u of two cuts.
+    """Return the outer end of two cuts, times its sign.
 
     Rows of `estimates` are log-odds, their standard error and coefficients of each likelihood. The
-    cut with the larger u at its estimate is searched first; mostly the other cut ends before it,
+    cut with the outer estimate is searched first; mostly the other cut ends before it,
     which one evaluation shows.
     """
     search, path, buffer = buffers

@@ -71,7 +71,7 @@ def _probability_at(
 
 
 @compiled()
-def _panel(
+def _panel_integrals(
     problem: Problem,
     functionals: Functionals,
     sign: float,
@@ -155,7 +155,7 @@ def _mean_probability(
     while True:
         panel_end = min(panel_start + width, panel_limit)
         saved[:] = last_points
-        fine, coarse, probability, kink = _panel(
+        fine, coarse, probability, kink = _panel_integrals(
             problem, functionals, sign, (panel_start, panel_end), paths
         )
         error = abs(fine - coarse)

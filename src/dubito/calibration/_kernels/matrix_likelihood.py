@@ -205,16 +205,16 @@ class MatrixLikelihood:
 
     def _parameters(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         n_classes = self._u.shape[1]
-        table = x.reshape(n_classes, n_classes + 1)
-        matrix = table[:, :-1] / self._score_scale
+        parameters = x.reshape(n_classes, n_classes + 1)
+        matrix = parameters[:, :-1] / self._score_scale
         matrix[np.diag_indices(n_classes)] += self._base_slope
-        return matrix, table[:, -1].copy()
+        return matrix, parameters[:, -1].copy()
 
 
 def _embed(diagonal: FloatArray) -> FloatArray:
-    """Return K slopes and K biases as (K, K+1) parameters."""
+    """Return parameters of matrix scaling, (K, K+1) in a row, from K slopes and K biases."""
     n_classes = len(diagonal) // 2
-    table = np.zeros((n_classes, n_classes + 1))
-    np.fill_diagonal(table, diagonal[:n_classes])
-    table[:, -1] = diagonal[n_classes:]
-    return table.ravel()
+    parameters = np.zeros((n_classes, n_classes + 1))
+    np.fill_diagonal(parameters, diagonal[:n_classes])
+    parameters[:, -1] = diagonal[n_classes:]
+    return parameters.ravel()

@@ -90,12 +90,12 @@ def kronecker_solver(hessian: Spectrum, penalty: FloatArray) -> HessianSolver:
     ridge = float(penalties[0, 1])
     middle = values + ridge + 1e-10 * max(values.max(), 1e-290)
     diagonal = (left**2 @ (1 / middle)) @ (right**2).T
-    own = np.maximum(1 / diagonal - ridge, 0.0) + penalties
-    inverse_diagonal = 1 / np.maximum(own, 1e-290)
+    hessian_diagonal = np.maximum(1 / diagonal - ridge, 0.0) + penalties
+    inverse_diagonal = 1 / np.maximum(hessian_diagonal, 1e-290)
     rescale = np.sqrt(inverse_diagonal / diagonal)
 
     def solve(gradient: FloatArray) -> FloatArray:
-        table = hessian.rotate(rescale.ravel() * gradient)
-        return (rescale * (left @ (table / middle) @ right.T)).ravel()
+        rotated = hessian.rotate(rescale.ravel() * gradient)
+        return (rescale * (left @ (rotated / middle) @ right.T)).ravel()
 
     return HessianSolver(solve, inverse_diagonal.ravel)

@@ -58,7 +58,7 @@ def minimise(
             if pairs and not _pairs_still_help(pairs[-1], before, solve):
                 pairs = []
         step = -_two_loops(gradient, pairs, solve)
-        found = _search(objective, x, value, gradient, step)
+        found = _line_search(objective, x, value, gradient, step)
         if found is None:  # no further decrease above rounding
             return Minimum(x, norm, n_iter)
         new_x, value, new_gradient = found
@@ -101,7 +101,7 @@ def _two_loops(
     return r
 
 
-def _search(
+def _line_search(
     objective: Objective, x: FloatArray, value: float, gradient: FloatArray, step: FloatArray
 ) -> tuple[FloatArray, float, FloatArray] | None:
     """Return the first of the halved steps that decreases the function enough, or None."""

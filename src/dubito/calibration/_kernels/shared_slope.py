@@ -121,12 +121,12 @@ def shared_slope(
         Twice the decrease of the log-likelihood at a multiple of the direction; a parabola if
         absent.
     """
-    table = direction.reshape(shape)
+    direction = direction.reshape(shape)
     ones = np.ones(len(_DEVIATIONS))
     if deviance is None:
-        return SharedSlope(table, ones, ones)
+        return SharedSlope(direction, ones, ones)
     down, up = (np.array([_distance(deviance, t, sign) for t in _DEVIATIONS]) for sign in (-1, 1))
-    return SharedSlope(table, down, up)
+    return SharedSlope(direction, down, up)
 
 
 def _distance(deviance: Callable[[float], float], deviation: float, sign: int) -> float:

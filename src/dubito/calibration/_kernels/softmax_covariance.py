@@ -104,7 +104,7 @@ class DenseMatrix(NamedTuple):
     TC_{ab}f` is linear in the products :math:`f_if_j`: one matrix product for all rows.
     """
 
-    table: FloatArray  # (products i ≤ j of features, pairs a ≤ b of classes)
+    by_products: FloatArray  # (products i ≤ j of features, pairs a ≤ b of classes)
     n_classes: int
 
     @classmethod
@@ -115,20 +115,21 @@ class DenseMatrix(NamedTuple):
         a, b = np.triu_indices(n_classes)
         i, j = np.triu_indices(n_features)
         pairs = blocks[a, :, b, :]  # (pairs, features, features)
-        table = (pairs[:, i, j] + pairs[:, j, i]).T
-        table[i == j] *= 0.5
-        return cls(np.ascontiguousarray(table), n_classes)
+        by_products = (pairs[:, i, j] + pairs[:, j, i]).T
+        by_products[i == j] *= 0.5
+        return cls(np.ascontiguousarray(by_products), n_classes)
 
     def numbers_per_row(self) -> int:
         """Return the number of floats that `of_rows` stores for each row."""
-        return 3 * len(self.table) + self.n_classes**2
+        return 3 * len(self.by_products) + self.n_classes**2
 
     def of_rows(self, scores: FloatArray) -> LogitCovariances:
         """Return the covariances of the logits of the rows."""
         n_classes = self.n_classes
         features = np.column_stack([scores, np.ones(len(scores))])
         i, j = np.triu_indices(n_classes + 1)
-        return _TrianglesOfRows((features[:, i] * features[:, j]) @ self.table, n_classes)
+        products = features[:, i] * features[:, j]
+        return _TrianglesOfRows(products @ self.by_products, n_classes)
 
 
 @dataclass(frozen=True)
@@ -159,7 +160,7 @@ class _TrianglesOfRows(LogitCovariances):
         )
 
         out = LogOdds(*(np.empty(logits.shape) for _ in range(3)))
-        arrays = (np.ascontiguousarray(table) for table in (self.pairs, logits, along))
+        arrays = (np.ascontiguousarray(array) for array in (self.pairs, logits, along))
         write_log_odds(*arrays, (out.value, out.variance, out.along))
         return out
 
@@ -223,22 +224,22 @@ class ClassBlocks(NamedTuple):
 
     def of_rows(self, scores: FloatArray) -> LogitCovariances:
         """Return the covariances of the logits of the rows."""
-        own = (self.slope * scores + 2 * self.both) * scores + self.bias
-        return _ClassBlocksOfRows(own, self.fixed_slope * scores + self.fixed_bias)
+        variances = (self.slope * scores + 2 * self.both) * scores + self.bias
+        return _ClassBlocksOfRows(variances, self.fixed_slope * scores + self.fixed_bias)
 
 
 @dataclass(frozen=True)
 class _ClassBlocksOfRows(LogitCovariances):
     """The covariances of `ClassBlocks`: a diagonal, less the square of the fixed mean slope."""
 
-    own: FloatArray  # (n, K), variances of independent classes
+    variances: FloatArray  # (n, K), variances of independent classes
     fixed: FloatArray  # (n, K), derivatives of the logits along v
 
     def diagonal(self) -> FloatArray:
-        return self.own - self.fixed**2
+        return self.variances - self.fixed**2
 
     def times(self, vectors: FloatArray) -> FloatArray:
-        return self.own * vectors - _dot(self.fixed, vectors)[:, None] * self.fixed
+        return self.variances * vectors - _dot(self.fixed, vectors)[:, None] * self.fixed
 
 
 class KroneckerMatrix(NamedTuple):

@@ -93,7 +93,7 @@ def diagonal_hessian(
     """Return the Hessian of that value, Σw log Σ exp(slope∘u + bias): (2K, 2K), slopes first."""
     n_classes = u.shape[1]
     hessian = np.zeros((2 * n_classes, 2 * n_classes))
-    own = np.zeros((3, n_classes))
+    class_sums = np.zeros((3, n_classes))
     for rows in row_chunks(len(u), 4 * u.shape[1]):
         part = u[rows]
         p = softmax_in_place(slope * part + bias)
@@ -101,11 +101,11 @@ def diagonal_hessian(
         both = np.hstack([root * p * part, root * p])
         hessian -= both.T @ both
         p *= weight[rows, None]
-        own[2] += p.sum(axis=0)
+        class_sums[2] += p.sum(axis=0)
         p *= part
-        own[1] += p.sum(axis=0)
-        own[0] += np.einsum("ij,ij->j", p, part)
-    _add_blocks(hessian, *own)
+        class_sums[1] += p.sum(axis=0)
+        class_sums[0] += np.einsum("ij,ij->j", p, part)
+    _add_blocks(hessian, *class_sums)
     return hessian
 
 

@@ -141,10 +141,10 @@ def likely_sums(likely, weight, slope, bias):  # type: ignore[no-untyped-def]
             p, u = inverse_total * buffer[j], score[first + j]
             wp = w * p
             curvature = wp * (1 - p)
-            own = sums[column[first + j]]
-            own[0] += wp * u
-            own[1] += wp
-            own[2] += curvature * u * u
-            own[3] += curvature * u
-            own[4] += curvature
+            class_sums = sums[column[first + j]]
+            class_sums[0] += wp * u
+            class_sums[1] += wp
+            class_sums[2] += curvature * u * u
+            class_sums[3] += curvature * u
+            class_sums[4] += curvature
     return value, sums.T.copy()
