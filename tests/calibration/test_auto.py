@@ -14,13 +14,8 @@ from dubito.calibration import (
     TemperatureCalibrator,
     VectorCalibrator,
 )
-from dubito.calibration.auto import (
-    LimitedSlope,
-    fit_limited_slope,
-    fit_weights,
-    folds_by_margin,
-    limit_gaps,
-)
+from dubito.calibration._kernels.limited_slope import LimitedSlope, fit_limited_slope, limit_gaps
+from dubito.calibration._kernels.pool_weights import fit_pool_weights, folds_by_margin
 
 
 def draw(n, n_classes=3, slope=1.5, seed=0):
@@ -65,7 +60,7 @@ def test_weights_of_the_pool_are_a_maximum():
     rng = np.random.default_rng(0)
     likelihood = rng.uniform(0.05, 1.0, size=(40, 3))
     weight, prior = rng.uniform(0.5, 2.0, 40), np.array([4.0, 0.1, 0.02])
-    found = fit_weights(likelihood, weight, prior)
+    found = fit_pool_weights(likelihood, weight, prior)
 
     def value(v):
         return weight @ np.log(likelihood @ v) + prior @ np.log(v)

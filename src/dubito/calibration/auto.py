@@ -1,28 +1,20 @@
-r"""The default calibrator: temperature scaling of limited scores, matrix scaling, and pooling.
-
-Scores are limited so that outliers do not dominate the temperature. With :math:`d_k=\max_ju_j-u_k`
-the gap of class k to the best score, the limited score is
-
-.. math:: v_k=-\frac{d_k}{1+d_k/L}:
-
-nearly :math:`-d_k` where the gap is small relative to the limit L, never below :math:`-L`. The
-order of the classes stays. Naive Bayes, whose log-odds of hundreds mean no more than those of ten,
-needs a limit; most classifiers need none, and :math:`L=\infty` is plain temperature scaling.
+"""The default calibrator: temperature scaling of limited scores, matrix scaling, and pooling.
 
 Pooling is the weighted mean of several maps, with weights that maximise the likelihood of rows left
-out.
+out. The formulas are in `_kernels/limited_slope.py` and `_kernels/pool_weights.py`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from dubito._numerics.row_subsets import subsample_rows
-from dubito._numerics.targets import PSEUDO_ROWS, base_rate
+from dubito._numerics.targets import base_rate
 from dubito.belief.bounds import including
-from dubito.calibration._kernels.temperature_scaling import fit_slope, slope_loss
+from dubito.calibration._kernels.limited_slope import fit_limited_slope
+from dubito.calibration._kernels.pool_weights import fit_pool_weights, folds_by_margin, is_balanced
 from dubito.calibration.base import BaseCalibrator, TwoClassMassMixin
 from dubito.calibration.isotonic import IsotonicCalibrator
 from dubito.calibration.matrix import MatrixCalibrator
@@ -38,124 +30,15 @@ _MATRIX_CLASSES = 100
 _POOL_ROWS, _POOL_ROWS_PER_CLASS, _POOL_CLASSES = 200, 30, 50
 #: Most rows on which the weights of the maps are chosen; of more, a fixed random sample.
 _MAX_FOLDED_ROWS = 5000
-#: Folds of that choice.
+#: Folds in which the weights of the maps are chosen.
 _FOLDS = 5
-#: Prior rows of the map, the isotonic map and the base rates: a in `fit_weights`.
+#: Prior rows of the map, the isotonic map and the base rates: a in `fit_pool_weights`.
 _PRIOR_ROWS = np.array([4.0, 0.1, 0.02])
-#: Weight of the base rates where it is not cross-validated, in rows.
+#: Weight of the base rates, in rows, where there are too few rows to choose weights in folds.
 _BASE_ROWS = 0.25
 #: Rows of unknown label that the base rates include: enough that none is 0. The K rows of Laplace's
 #: rule, in `OneVsRestCalibrator`, would make them nearly equal where rows per class are few.
 _BASE_RATE_PSEUDO_ROWS = 1
-#: Candidate limits of gaps: these quantiles of all positive gaps, besides no limit.
-_QUANTILES = (0.02, 0.1, 0.25, 0.5, 0.75, 0.9)
-#: Increase of the log-likelihood that a limit must bring to be used.
-_LEAST_GAIN_OF_LIMIT = 4.0
-#: Most scores on which the limit is chosen; of more, a fixed random sample of rows.
-_MAX_SCORES = 300_000
-#: Most iterations for the weights of the maps, and the change of weights at which they stop.
-_ITERATIONS, _CHANGE = 200, 1e-6
-
-
-class LimitedSlope(NamedTuple):
-    """The limit of gaps, infinite for none, and the slope fitted to limited scores."""
-
-    limit: float
-    slope: float
-
-    def log_proba(self, u: FloatArray) -> FloatArray:
-        """Return the log softmax of limited scores times the slope."""
-        z = self.slope * limit_gaps(u, self.limit)
-        # The best limited score of a row is 0, so exp does not overflow.
-        return z - np.log(np.exp(z).sum(axis=1, keepdims=True))
-
-
-def limit_gaps(u: FloatArray, limit: float) -> FloatArray:
-    """Return limited scores: 0 for the best class of a row, at least -limit for the others."""
-    gaps = u.max(axis=1, keepdims=True) - u
-    return np.asarray(-gaps / (1 + gaps / limit))
-
-
-def fit_limited_slope(u: FloatArray, y: IntArray, weight: FloatArray) -> LimitedSlope:
-    """Return the most likely limit and slope; a limit must gain `_LEAST_GAIN_OF_LIMIT`."""
-    rows = subsample_rows(len(u), max(_MAX_SCORES // u.shape[1], 1000))
-    u, y, weight = u[rows], y[rows], weight[rows]
-    best, least = LimitedSlope(np.inf, 1.0), np.inf
-    for limit in (np.inf, *_candidate_limits(u, weight)):
-        v = np.ascontiguousarray(limit_gaps(u, limit))
-        slope = fit_slope(v, y, weight, PSEUDO_ROWS).slope
-        loss = (
-            slope_loss(v, y, weight, PSEUDO_ROWS, slope) + (limit < np.inf) * _LEAST_GAIN_OF_LIMIT
-        )
-        if loss < least:
-            best, least = LimitedSlope(float(limit), slope), loss
-    if best.slope > 0:
-        return best
-    # Higher scores go with other labels. A slope of 0 would make all features of the next step 0.
-    typical = float(np.abs(limit_gaps(u, best.limit)).mean())
-    return best._replace(slope=1 / typical if typical > 0 else 1.0)
-
-
-def _candidate_limits(u: FloatArray, weight: FloatArray) -> FloatArray:
-    """Return weighted quantiles of the positive gaps."""
-    gaps = (u.max(axis=1, keepdims=True) - u).ravel()
-    weights = np.repeat(weight, u.shape[1])
-    positive = gaps > 0
-    gaps, weights = gaps[positive], weights[positive]
-    if not len(gaps):
-        return gaps
-    order = np.argsort(gaps)
-    cumulated = np.cumsum(weights[order])
-    rank = np.searchsorted(cumulated, np.array(_QUANTILES) * cumulated[-1])
-    return np.unique(gaps[order[np.minimum(rank, len(order) - 1)]])
-
-
-def folds_by_margin(u: FloatArray, y: IntArray, n_folds: int) -> IntArray:
-    """Return the fold of each row: the rank of its margin modulo `n_folds`.
-
-    The margin is the score of the true class minus the best of the other classes. Equal rows are in
-    one fold, so that a row of weight 2 counts as two rows, and the order of rows or classes does
-    not matter.
-    """
-    rows = np.arange(len(u))
-    others = u.copy()
-    others[rows, y] = -np.inf
-    margin = u[rows, y] - others.max(axis=1)
-    # Rounded: margins that are equal in exact arithmetic may differ in the last digits.
-    unit = float(np.abs(margin).max()) or 1.0
-    return np.unique(np.round(margin / unit, 12), return_inverse=True)[1] % n_folds
-
-
-def balanced(fold: IntArray, weight: FloatArray, n_folds: int) -> bool:
-    """Return whether every fold has rows and none has more than half of their weight."""
-    totals = np.bincount(fold, weight, n_folds)
-    return bool(totals.min() > 0 and totals.max() <= 0.5 * totals.sum())
-
-
-def fit_weights(likelihood: FloatArray, weight: FloatArray, prior: FloatArray) -> FloatArray:
-    r"""Return the weights of maps that maximise the likelihood of left-out rows.
-
-    The maximum of :math:`\sum_iw_i\log\sum_mv_mq_{im}+\sum_m a_m\log v_m` over weights v of the
-    maps, by expectation maximisation.
-
-    Parameters
-    ----------
-    likelihood : ndarray of shape (n, M)
-        Probability q of the true class by each map.
-    weight : ndarray of shape (n,)
-        Sample weights.
-    prior : ndarray of shape (M,)
-        Prior rows a of each map.
-    """
-    mix = prior / prior.sum()
-    for _ in range(_ITERATIONS):
-        part = likelihood * mix
-        new = (weight / part.sum(axis=1)) @ part + prior
-        new /= new.sum()
-        if np.abs(new - mix).max() < _CHANGE:
-            return new
-        mix = new
-    return mix
 
 
 class AutoCalibrator(TwoClassMassMixin, BaseCalibrator):
@@ -274,7 +157,7 @@ class AutoCalibrator(TwoClassMassMixin, BaseCalibrator):
         rows = subsample_rows(len(u), _MAX_FOLDED_ROWS)
         some_u, some_y, some_weight = u[rows], y[rows], weight[rows]
         fold = folds_by_margin(some_u, some_y, _FOLDS)
-        if not balanced(fold, some_weight, _FOLDS):
+        if not is_balanced(fold, some_weight, _FOLDS):
             return
         likelihood = np.empty((len(rows), 3))
         for k in range(_FOLDS):
@@ -283,7 +166,7 @@ class AutoCalibrator(TwoClassMassMixin, BaseCalibrator):
             likelihood[held_out] = np.column_stack(
                 [p[np.arange(len(p)), some_y[held_out]] for p in probas]
             )
-        self.pool_weights_ = fit_weights(likelihood, some_weight, _PRIOR_ROWS)
+        self.pool_weights_ = fit_pool_weights(likelihood, some_weight, _PRIOR_ROWS)
         self.isotonic_ = self._fresh_isotonic().fit(self._limited.slope * u, y, weight)
 
     def _held_out_proba(

@@ -21,6 +21,7 @@ Newton step to it, with bounds of the coefficients        `constrained_step_comp
 the same in closed form, quadratic likelihood             `constrained_maxima_quadratic_compiled`
 polynomial extrapolation along a solution path            `extrapolation_compiled`
 slope of temperature scaling                              `temperature_scaling`
+slope of scores with limited gaps; the limit              `limited_slope`
 vector scaling: log normaliser, derivatives, solver       `vector_scaling`
 its penalised likelihood                                  `vector_likelihood`
 matrix scaling: log normaliser, derivatives, solver       `matrix_scaling`
@@ -35,5 +36,6 @@ slope that all classes share, its standard error          `shared_slope`
 belief from log-odds and their standard error             `log_odds_bounds`
 Dempster's rule on single classes, bounds in O(K)         `dempster_on_singletons`
 limited-memory BFGS with a preconditioner                 `quasi_newton`
+weights of several maps in a mean of probabilities        `pool_weights`
 ========================================================  ======================================
 """
