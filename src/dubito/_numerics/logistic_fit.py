@@ -194,7 +194,7 @@ def leave_one_out_loss(
     return float(-(weight @ log_expit(np.where(event, without, -without))))
 
 
-def choose_ridge(
+def ridge_by_leave_one_out(
     fit_with: Callable[[float, FloatArray | None], LogisticFit],
     loss_of: Callable[[float, LogisticFit], float],
 ) -> tuple[float, LogisticFit]:

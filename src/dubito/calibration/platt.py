@@ -13,9 +13,9 @@ from scipy.special import expit, logit
 from dubito._compat import Interval, StrOptions
 from dubito._numerics.logistic_fit import (
     LogisticFit,
-    choose_ridge,
     fit_logistic,
     leave_one_out_loss,
+    ridge_by_leave_one_out,
     standardisation,
     standardised,
 )
@@ -260,7 +260,7 @@ def fit_with_ridge(
 ) -> tuple[float, LogisticFit]:
     """Return the penalty strength, chosen by `loss_of` for "auto", and the fit with it."""
     if isinstance(ridge, str):
-        return choose_ridge(fit_with, loss_of)
+        return ridge_by_leave_one_out(fit_with, loss_of)
     return float(ridge), fit_with(float(ridge))
 
 

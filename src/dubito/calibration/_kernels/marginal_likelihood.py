@@ -76,8 +76,13 @@ def _mackay_log_step(likelihood: MapLikelihood, ridge: FloatArray, x: FloatArray
     variances = likelihood.hessian_solver(x, ridge[likelihood.groups]).inverse_diagonal()
     determined = sizes - ridge * np.bincount(likelihood.groups, variances, n_groups)
     squares = np.bincount(likelihood.groups, x * x, n_groups)
+    return np.log(_mackay_ridge(determined, squares) / ridge)
+
+
+def _mackay_ridge(determined: FloatArray, squares: FloatArray) -> FloatArray:
+    """Return γ / xᵀPx of each group, within the range of the ridge."""
     new = np.maximum(determined, 0.0) / np.maximum(squares, 1e-300)
-    return np.log(np.clip(new, SMALLEST_RIDGE, LARGEST_RIDGE) / ridge)
+    return np.clip(new, SMALLEST_RIDGE, LARGEST_RIDGE)
 
 
 def _secant_log_step(
@@ -125,28 +130,15 @@ def ridge_by_marginal_likelihood(
     ridge = np.ones(len(forms))
     for _ in range(_ROUNDS):
         coef, hessian, free = fit_at(np.tensordot(ridge, forms, axes=1))
-        inverse = np.zeros_like(hessian)
-        inverse[np.ix_(free, free)] = np.linalg.pinv(hessian[np.ix_(free, free)], hermitian=True)
-        new = np.array(
-            [
-                _mackay_ridge(form, last, coef, inverse, free)
-                for form, last in zip(forms, ridge, strict=True)
-            ]
-        )
+        inverse, block = np.zeros_like(hessian), np.ix_(free, free)
+        inverse[block] = np.linalg.pinv(hessian[block], hermitian=True)
+        ranks = np.array([np.linalg.matrix_rank(form[block], hermitian=True) for form in forms])
+        traces = np.array([float((form * inverse).sum()) for form in forms])
+        squares = np.array([float(coef @ form @ coef) for form in forms])
+        # A group without free coefficients keeps its ridge.
+        new = np.where(ranks > 0, _mackay_ridge(ranks - ridge * traces, squares), ridge)
         converged = np.abs(np.log(new / ridge)).max() < _CLOSE
         ridge = new
         if converged:
             break
     return ridge
-
-
-def _mackay_ridge(
-    form: FloatArray, ridge: float, coef: FloatArray, inverse: FloatArray, free: BoolArray
-) -> float:
-    """Return MacKay's new ridge of a group; the present one if no coefficient is free."""
-    rank = int(np.linalg.matrix_rank(form[np.ix_(free, free)], hermitian=True))
-    if rank == 0:
-        return ridge
-    determined = max(rank - ridge * float((form * inverse).sum()), 0.0)
-    size = max(float(coef @ form @ coef), 1e-300)
-    return float(np.clip(determined / size, SMALLEST_RIDGE, LARGEST_RIDGE))
