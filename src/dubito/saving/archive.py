@@ -29,11 +29,10 @@ MOST_BYTES = 2**28
 _ZIP = b"PK"
 _BROKEN = (BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError, OSError)
 
-#: The protocol of skops since 0.5. Older ones have loaders with fewer checks; dubito never used
-#: one.
+#: The protocol of skops since 0.5. dubito never wrote an older one, whose loaders check less.
 OLDEST_PROTOCOL = 2
 
-#: The pool size of numpy's seed sequences. With a huge one, loading would not end.
+#: The pool size of numpy's seed sequences, as in the file. Loading a huge one would not end.
 _POOL_SIZE = "4"
 
 
@@ -98,8 +97,8 @@ def unpack(content: bytes, path: str) -> dict[str, bytes]:
             _refuse_odd_names([entry.filename for entry in entries], path)
             refuse_zip_bombs(_unpacked_size(archive), len(content), path)
             members = {entry.filename: archive.read(entry) for entry in entries}
-        packed = [ZipFile(BytesIO(members[name])) for name in members if name.endswith(".npz")]
-        refuse_zip_bombs(sum(map(_unpacked_size, packed)), len(content), path)
+        nested = [ZipFile(BytesIO(members[name])) for name in members if name.endswith(".npz")]
+        refuse_zip_bombs(sum(map(_unpacked_size, nested)), len(content), path)
     except ModelFileError:
         raise
     except (*_BROKEN, struct.error, zlib.error) as error:

@@ -53,19 +53,19 @@ def _is_valid_support_vector_machine(machine: Any) -> bool:
     k, n = len(machine.classes_), vectors.shape[0]
     pairs = k * (k - 1) // 2
     coefficients = (machine.dual_coef_, machine._dual_coef_)
-    packed = sparse.issparse(vectors)
+    is_sparse = sparse.issparse(vectors)
     return bool(
         k > 1
         and machine.kernel in ("linear", "poly", "rbf", "sigmoid")
-        and machine._sparse is packed
+        and machine._sparse is is_sparse
         and vectors.shape == (n, machine.n_features_in_)
         and counts.shape == (k,)
         and (counts >= 0).all()
         and counts.sum() == n
         and np.shape(machine.support_) == (n,)
         and all(array.shape == (k - 1, n) for array in coefficients)
-        and all(sparse.issparse(array) is packed for array in coefficients)
-        and (not packed or all(array.nnz == (k - 1) * n for array in coefficients))
+        and all(sparse.issparse(array) is is_sparse for array in coefficients)
+        and (not is_sparse or all(array.nnz == (k - 1) * n for array in coefficients))
         and np.shape(machine.intercept_) == np.shape(machine._intercept_) == (pairs,)
         and np.shape(machine._probA) == np.shape(machine._probB)
         and np.shape(machine._probA) in ((0,), (pairs,))
@@ -121,7 +121,7 @@ def trees_are_valid(parts: Iterable[Any], n_trees: int) -> bool:
         elif isinstance(part, HistGradientBoostingClassifier):
             trees = _trees_of_boosting(part)
         elif isinstance(part, forests):
-            trees = [] if _members_agree(part, single) else None
+            trees = [] if _trees_take_same_columns(part, single) else None
         else:
             # Other ensembles use their trees in ways that were not reviewed.
             known = isinstance(part, AdaBoostClassifier | BaggingClassifier)
@@ -165,12 +165,12 @@ def _trees_of_boosting(owner: Any) -> list[Any] | None:
     return trees
 
 
-def _members_agree(forest: Any, single: tuple[type, ...]) -> bool:
+def _trees_take_same_columns(forest: Any, single: tuple[type, ...]) -> bool:
     """Return whether all trees of a forest take as many columns as the forest checks X for."""
-    members = vars(forest).get("estimators_", [])
-    n_features = _n_columns(forest) if members else -1
-    return isinstance(members, list) and all(
-        type(member) in single and _n_columns(member) == n_features for member in members
+    trees = vars(forest).get("estimators_", [])
+    n_features = _n_columns(forest) if trees else -1
+    return isinstance(trees, list) and all(
+        type(tree) in single and _n_columns(tree) == n_features for tree in trees
     )
 
 

@@ -22,8 +22,8 @@ from dubito.saving.archive import ModelFileError
 from dubito.saving.indices import has_valid_indices
 from dubito.saving.trust import full_name, refusal
 
-#: Attributes of any class that name methods to be called, and the names allowed.
-RESPONSES = frozenset(
+#: Attributes of any class whose value is the name of a method to call, and the names allowed.
+METHOD_ATTRIBUTES = frozenset(
     {
         *("response_method", "response_method_", "_response_method"),
         *("stack_method", "stack_method_"),
@@ -31,16 +31,16 @@ RESPONSES = frozenset(
 )
 _METHODS = frozenset({None, "auto", "predict", *SOURCES})
 
-#: Attributes that name further attributes, open pickles or are evaluated as expressions, and the
-#: values allowed in classes that the user has not named.
-SETTINGS: dict[str, frozenset[str | None]] = {
+#: Attributes whose value is the name of another attribute, a folder of pickles or an expression to
+#: evaluate, and the values allowed in classes that the user has not named.
+RESTRICTED_ATTRIBUTES: dict[str, frozenset[str | None]] = {
     "importance_getter": frozenset({"auto", "coef_", "feature_importances_"}),
     "memory": frozenset({None}),
     "pre_dispatch": frozenset({None, "all", "n_jobs", "2*n_jobs"}),
 }
 
 #: Attributes that hold one or several estimators, whose methods are called.
-MEMBERS = frozenset(
+ESTIMATOR_ATTRIBUTES = frozenset(
     {
         *("base_estimator", "base_estimator_", "best_estimator_", "calibrated_classifiers_"),
         *("calibrator", "calibrators", "estimator", "estimator_", "estimators", "estimators_"),
@@ -49,9 +49,10 @@ MEMBERS = frozenset(
     }
 )
 
-#: Values allowed in the place of a member.
-_NO_MEMBER = frozenset({None, "drop", "passthrough"})
+#: What these attributes may hold in place of an estimator.
+_NO_ESTIMATOR = frozenset({None, "drop", "passthrough"})
 
+#: Types whose objects hold values only.
 _PLAIN = (str, bytes, bytearray, int, float, complex, slice, np.ndarray, np.generic)
 
 
@@ -113,7 +114,9 @@ def _refuse_odd_attributes(part: Any, name: str, path: str) -> None:
     for attribute, value in getattr(part, "__dict__", {}).items():
         if problem := _problem(cls, attribute, value):
             _refuse(path, f"its {cls.__name__} has {problem}")
-        if attribute in SETTINGS and not _is_choice(value, SETTINGS[attribute]):
+        if attribute in RESTRICTED_ATTRIBUTES and not _is_choice(
+            value, RESTRICTED_ATTRIBUTES[attribute]
+        ):
             found = f"{attribute}={value[:80]!r}" if type(value) is str else f"an odd {attribute}"
             raise ModelFileError(refusal([name], path, f"its {cls.__name__} has {found}"))
 
@@ -136,11 +139,11 @@ def _problem(cls: type, name: str, value: Any) -> str | None:
     own = {field.name for field in fields(cls)} if is_dataclass(cls) else set()
     if name not in own and _is_of_class(cls, name):
         return f"a {name} of its own, which hides that of its class"
-    if name in RESPONSES and not _is_choice(value, _METHODS):
+    if name in METHOD_ATTRIBUTES and not _is_choice(value, _METHODS):
         return f"a {name} that names no method to predict by"
     if name == "calibrator" and isinstance(value, str):
         return None if value in CALIBRATORS else "a calibrator that is not one of dubito's"
-    if name in MEMBERS and not all(map(_is_member, _members(value))):
+    if name in ESTIMATOR_ATTRIBUTES and not all(map(_may_be_estimator, _estimators(value))):
         return f"a {name} that holds something else than estimators"
     return None
 
@@ -160,7 +163,7 @@ def _is_choice(value: Any, allowed: frozenset[Any]) -> bool:
     return all(one is None or type(one) is str for one in named) and allowed.issuperset(named)
 
 
-def _members(value: Any) -> Iterator[Any]:
+def _estimators(value: Any) -> Iterator[Any]:
     """Yield the values in the place of estimators: alone, in lists, or in (name, value) tuples."""
     if isinstance(value, Mapping):
         yield from value.values()
@@ -168,16 +171,16 @@ def _members(value: Any) -> Iterator[Any]:
         yield from value[1:2]
     elif isinstance(value, list | tuple):
         for one in value:
-            yield from _members(one)
+            yield from _estimators(one)
     elif isinstance(value, np.ndarray) and value.dtype == object:
         yield from value.ravel().tolist()
     else:
         yield value
 
 
-def _is_member(value: Any) -> bool:
+def _may_be_estimator(value: Any) -> bool:
     if value is None or isinstance(value, str):
-        return value in _NO_MEMBER
+        return value in _NO_ESTIMATOR
     return not isinstance(value, (*_PLAIN, type, Mapping, list, tuple, set))
 
 

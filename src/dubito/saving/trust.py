@@ -116,7 +116,7 @@ TREE = "sklearn.tree._tree.Tree"
 TREE_PREDICTOR = "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor"
 CHECKED = {TREE: frozenset({"TreeNode"}), TREE_PREDICTOR: frozenset({"ObjectNode"})}
 
-#: Loaders that set attributes or fill a named tuple, and the loader that calls the class.
+#: Loaders that set attributes or fill a named tuple, and the one that calls the class instead.
 _BY_STATE = frozenset({"ObjectNode", "TupleNode"})
 _BY_CALL = "ConstructorFromReduceNode"
 
@@ -163,9 +163,9 @@ _NUMBERS = frozenset(
     }
 )
 
-#: Name of a node of skops -> the types it may create. "TypeNode": skops stores the type of the keys
+#: Loader of skops -> the plain types it may create. "TypeNode": skops stores the type of the keys
 #: of every dict; `refuse_odd_parts` allows a type anywhere else only if it is that of a number.
-_PLAIN: dict[str, frozenset[str]] = {
+_PLAIN_TYPES: dict[str, frozenset[str]] = {
     "BytearrayNode": frozenset({"builtins.bytearray"}),
     "BytesNode": frozenset({"builtins.bytes"}),
     "DictNode": frozenset({"builtins.dict", "collections.OrderedDict"}),
@@ -182,7 +182,7 @@ _PLAIN: dict[str, frozenset[str]] = {
     ),
 }
 
-#: Modules whose small objects skops trusts by itself, and by which loaders.
+#: Modules of scikit-learn's losses, links and bins, which skops trusts, and the loader of each.
 _LOSSES = {
     "_loss": "LossNode",  # as compiled modules of scikit-learn before 1.7 call themselves
     "sklearn._loss._loss": "LossNode",
@@ -192,9 +192,10 @@ _LOSSES = {
     "sklearn.linear_model._sgd_fast": "LossNode",
 }
 
+#: Modules of estimators that hold trees.
 _WITH_TREES = ("sklearn.ensemble.", "sklearn.tree.")
 
-#: Modules that run, open or fetch things: the message does not say how to allow them.
+#: Modules that run programs, open files or use the network: no message says how to allow them.
 _NO_PART_OF_A_MODEL = frozenset(
     {
         *("builtins", "ctypes", "importlib", "nt", "os", "pickle", "posix", "pty", "runpy"),
@@ -277,7 +278,7 @@ def allowed_names(
 
 
 def _is_allowed(reference: TypeReference, *, skops_trusts: bool) -> bool:
-    if reference.loader == "JsonNode" or reference.name in _PLAIN.get(reference.loader, ()):
+    if reference.loader == "JsonNode" or reference.name in _PLAIN_TYPES.get(reference.loader, ()):
         return True
     if skops_trusts and _LOSSES.get(reference.name.rpartition(".")[0]) == reference.loader:
         return True

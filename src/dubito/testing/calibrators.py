@@ -178,12 +178,12 @@ def check_edges(calibrator: BaseCalibrator) -> None:
     for n_classes in (2, 4):
         scores, y = draw_scores(40, n_classes)
         lacking = np.where(y == n_classes - 1, 0, y)
-        right = draw_scores(40, n_classes, strength=50.0)
+        separable = draw_scores(40, n_classes, strength=50.0)
         for s, t in [
             (scores[:1], y[:1]),
             (scores, lacking),
             (0 * scores, y),
-            right,
+            separable,
             (np.round(scores), y),
             (1e6 * scores, y),
             (1e-6 * scores, y),
