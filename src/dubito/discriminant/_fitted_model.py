@@ -58,8 +58,8 @@ class GaussianModel(NamedTuple):
     ) -> tuple[LogDensityBounds, int]:
         """Return lower and upper log densities, and the number of unsettled searches."""
         densities = self.boxed.with_offsets(self.log_det, self.log_det)
-        least, largest, n_unsettled = energy_bounds(densities, rows, c, limits)
-        return LogDensityBounds(-0.5 * largest, -0.5 * least), n_unsettled
+        near, far, n_unsettled = energy_bounds(densities, rows, c, limits)
+        return LogDensityBounds(-0.5 * far, -0.5 * near), n_unsettled
 
 
 def fit_model(

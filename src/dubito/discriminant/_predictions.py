@@ -116,8 +116,8 @@ class DiscriminantPredictionMixin(CautiousMixin):
             covariances.
         """
         self._refuse_level(level)
-        low, high = self.log_density_bounds(X)
-        return Bounds._trusted(*posterior_bounds(low, high, self._model.priors))
+        lower, upper = self.log_density_bounds(X)
+        return Bounds._trusted(*posterior_bounds(lower, upper, self._model.priors))
 
     def _refuse_level(self, level: float | None) -> None:
         if check_level(level) is not None:

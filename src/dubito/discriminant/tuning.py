@@ -11,7 +11,7 @@ import numpy as np
 
 from dubito._meta_estimators import cv_folds
 from dubito._numerics.set_utility import ALPHA, utility_of_size
-from dubito._validation import as_float_array
+from dubito._validation import TIE, as_float_array
 from dubito.discriminant._fitted_model import GaussianModel, fit_model
 from dubito.discriminant._kernels.moments import class_counts
 from dubito.discriminant._kernels.posterior import Priors
@@ -169,7 +169,7 @@ def tune_c(  # noqa: PLR0913
     else:
         scores = getattr(path, scoring)
     # The smallest c among those of the best score, up to rounding.
-    best = np.flatnonzero(scores >= scores.max() - 1e-12)[0]
+    best = np.flatnonzero(scores >= scores.max() - TIE)[0]
     return float(path.c[best]), path, sum(unsettled)
 
 
@@ -260,7 +260,7 @@ def _folds(cv: Any, X: FloatArray, codes: IntArray, weight: FloatArray) -> list[
 
 
 def _condition(priors: Priors, present: IntArray) -> Priors:
-    """Return the priors of some of the classes, conditional on being one of them."""
+    """Return the priors of some of the classes, given that the class is one of these."""
     if len(present) == len(priors.precise):
         return priors
     precise = priors.precise[present]
@@ -268,7 +268,6 @@ def _condition(priors: Priors, present: IntArray) -> Priors:
     if priors.are_precise:
         return Priors(precise, precise, precise)
     lower, upper = priors.lower[present], priors.upper[present]
-    # Smallest and largest conditional probability of each class.
-    low = lower / np.maximum(lower + upper.sum() - upper, _TINY)
-    high = upper / np.maximum(upper + lower.sum() - lower, _TINY)
-    return Priors(precise, low, high)
+    smallest = lower / np.maximum(lower + upper.sum() - upper, _TINY)
+    largest = upper / np.maximum(upper + lower.sum() - lower, _TINY)
+    return Priors(precise, smallest, largest)

@@ -12,9 +12,9 @@ def far_corner(distance, linear, quad, half_width, target=np.inf):
     """Return the kernel's farthest corner."""
     p = len(linear)
     others = np.abs(quad).sum(axis=1) - np.diagonal(quad)
-    search_bounds = np.stack([others, diagonal_majorants(quad[None])[0]])
+    majorant = diagonal_majorants(quad[None])[0]
     return farthest(
-        distance, linear, quad, search_bounds, half_width, target, 10_000, np.empty(p),
+        distance, linear, quad, others, majorant, half_width, target, 10_000, np.empty(p),
         np.empty((p + 6, p)), np.empty((p, p + 2)), np.empty((p + 2, p), dtype=np.int8),
     )  # fmt: skip
 

@@ -27,10 +27,10 @@ from dubito.discriminant._kernels.diagonal_majorant_compiled import fraction_nee
 if TYPE_CHECKING:
     from dubito._typing import FloatArray, SignArray
 
-#: Relative to the largest distance in the box, distances closer than this are equal.
+#: Distances closer than this, relative to the largest in the box, are equal.
 _DISTANCE_TIE = 1e-13
 
-#: Coordinate ascents of F before a subproblem is branched.
+#: Most passes over the coordinates in which F is increased before a subproblem is branched.
 _MAX_SWEEPS = 12
 
 
@@ -39,7 +39,8 @@ def farthest(  # noqa: PLR0913, PLR0917
     delta: float,
     linear: FloatArray,
     quad: FloatArray,
-    search_bounds: FloatArray,
+    off_diagonal_sums: FloatArray,
+    majorant: FloatArray,
     half_width: float,
     target: float,
     max_subproblems: int,
@@ -52,13 +53,12 @@ def farthest(  # noqa: PLR0913, PLR0917
 
     Without a target (inf) the search ends when both agree. With one it ends as soon as a corner at
     or beyond the target is found, or proved not to exist. The corner found is written to `corner`.
-    `search_bounds` are :math:`\sum_{j\ne i}|Q_{ij}|` and u, (2, p). `buffer` is (p + 6, p);
+    `off_diagonal_sums` are :math:`\sum_{j\ne i}|Q_{ij}|`, `majorant` is u. `buffer` is (p + 6, p);
     `stack` (p, p + 2) and `sign_stack` (p + 2, p) hold the open subproblems. Signs are 1 or -1
     where fixed and 0 where open.
     """
-    off_diagonal, majorant = search_bounds[0], search_bounds[1]
     value = _corner_of_signs(delta, linear, quad, half_width, corner, buffer[0])
-    decided = _decide_by_linear_term(linear, off_diagonal, half_width, corner, sign_stack[0])
+    decided = _decide_by_linear_term(linear, off_diagonal_sums, half_width, corner, sign_stack[0])
     if decided or value >= target:
         return value, value if decided else np.inf, 0
     value += _flip(linear, quad, half_width, corner, buffer[0])
@@ -92,7 +92,7 @@ def _corner_of_signs(  # noqa: PLR0917
 @compiled(inline="always")
 def _decide_by_linear_term(
     linear: FloatArray,
-    off_diagonal: FloatArray,
+    off_diagonal_sums: FloatArray,
     half_width: float,
     corner: FloatArray,
     signs: SignArray,
@@ -100,7 +100,7 @@ def _decide_by_linear_term(
     """Fix the sign of each coordinate that g alone decides; return whether that is all of them."""
     all_decided = True
     for i in range(len(linear)):
-        certain = abs(linear[i]) >= half_width * off_diagonal[i]
+        certain = abs(linear[i]) >= half_width * off_diagonal_sums[i]
         signs[i] = 0
         if certain:
             signs[i] = 1 if corner[i] > 0.0 else -1

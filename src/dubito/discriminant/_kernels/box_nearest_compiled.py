@@ -5,7 +5,7 @@ With y the displacement from the centre m of the box, in units E in which its ha
 
 .. math:: f(y)=\delta-2g^\top y+y^\top Qy,\qquad y\in[-\rho,\rho]^p,
 
-where :math:`\delta=f(0)`, :math:`g=EP(x-m)` and :math:`Q=EPE`.
+where :math:`\delta=f(0)` (`delta`), :math:`g=EP(x-m)` (`linear`) and :math:`Q=EPE` (`quad`).
 Coordinate descent finds which bounds are active, a Newton step on the free coordinates solves the
 rest. The certificate is the gap of the linearised problem: since f is convex,
 :math:`\min f\ge f(y)-\max_{y'}\nabla f(y)^\top(y-y')`.
@@ -22,14 +22,14 @@ from dubito._numerics.vector_math_compiled import SIMD_FLAGS, add_multiple, dot,
 if TYPE_CHECKING:
     from dubito._typing import FloatArray, IntArray
 
-#: Relative to the largest distance in the box, gaps up to this are rounding.
+#: Gaps up to this, relative to the largest distance in the box, are rounding errors.
 _GAP_ROUNDING = 1e-14
 
-#: Rounds of coordinate descent and Newton steps, after which the gap is returned as it is.
+#: Most rounds of coordinate descent and Newton steps; the gap after them is returned as it is.
 _MAX_PASSES = 60
 
-#: With more free coordinates than this a step beyond the box is clipped to it, if f decreases;
-#: with fewer it stops at the first bound, which is robust, and cheap for few.
+#: With more free coordinates than this a Newton step that leaves the box is clipped to it, if f
+#: decreases; with fewer it stops at the first bound, which always works and is cheap for few.
 _FEW_FREE = 16
 
 
@@ -88,7 +88,7 @@ def _start_at_corner(
 def _half_gradient_at(
     linear: FloatArray, quad: FloatArray, y: FloatArray, half_gradient: FloatArray
 ) -> None:
-    """Write half the gradient, Qy - g."""
+    """Write half the gradient of f, quad @ y - linear."""
     matrix_vector(quad, y, half_gradient)
     for i in range(len(y)):
         half_gradient[i] -= linear[i]

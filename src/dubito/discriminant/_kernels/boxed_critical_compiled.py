@@ -42,10 +42,10 @@ if TYPE_CHECKING:
     from dubito.discriminant._kernels.boxed_distances_compiled import RowBuffers
     from dubito.discriminant._kernels.class_boxes import BoxedGaussians
 
-#: Newton steps for the root of one corner, and corners tried for one rival.
+#: Most Newton steps for the root of one corner, and most corners tried for one rival.
 _MAX_STEPS = 100
 
-#: Bisections of [low, high] where the search for a root is unsettled.
+#: Bisections of the interval of a root where the search for it is unsettled.
 _BISECTIONS = 30
 
 
@@ -63,19 +63,19 @@ def critical_of_rows(  # noqa: PLR0917
     A search is unsettled where it ends at `max_subproblems` without a proof; c is then too small.
     """
     buffers = make_buffers(classes)
-    table = classes.table
-    n_classes = len(table)
+    parameters = classes.parameters
+    n_classes = len(parameters)
     order, mean_energy = np.empty(n_classes + 1, dtype=np.int64), np.empty(n_classes)
     for i in range(len(rows)):
         load_row(classes, rows[i], buffers)
-        rival_bound = prepare_rivals(table, buffers.distances, max_c, mean_energy, order)
+        rival_bound = prepare_rivals(parameters, buffers.distances, max_c, mean_energy, order)
         best = mean_energy[class_at_rank(mean_energy, order, 0)]
         n_unsettled[i] = 0
         for b in range(n_classes):
             critical[i, b] = 0.0
-            if near_energy(table, b, buffers.distances[b]) <= best:
+            if near_energy(parameters, b, buffers.distances[b]) <= best:
                 continue
-            if is_dominated_by_radius(table, b, buffers.distances[b], max_c, rival_bound):
+            if is_dominated_by_radius(parameters, b, buffers.distances[b], max_c, rival_bound):
                 critical[i, b] = np.inf
                 continue
             critical[i, b], unsettled = _critical_c(
@@ -107,7 +107,7 @@ def _critical_c(  # noqa: PLR0917
         if a == b:
             continue
         if c > 0.0:
-            target = far_distance(classes.table, a, limit)
+            target = far_distance(classes.parameters, a, limit)
             value, bound, subproblems = farthest_of(classes, buffers, a, c, target, max(budget, 1))
             budget -= subproblems
             if value >= target:
@@ -139,7 +139,7 @@ def _domination_energy(  # noqa: PLR0917
     """
     value, gap, _ = nearest_of(classes, buffers, b, c)
     # Conservative: the sign of `tie_multiple` decides on which side the gap is counted.
-    energy = near_energy(classes.table, b, max(value + tie_multiple * gap, 0.0))
+    energy = near_energy(classes.parameters, b, max(value + tie_multiple * gap, 0.0))
     return energy + tie_multiple * tie_tolerance(energy, scale_energy)
 
 
@@ -157,7 +157,7 @@ def _root(  # noqa: PLR0917
     # Start from a corner that no single flip improves: its distance grows with c.
     farthest_of(classes, buffers, a, 1.0, np.inf, 1)
     linear_c, square_c = corner_terms(classes, buffers, a, 1.0)
-    centre_energy = far_energy(classes.table, a, buffers.distances[a])
+    centre_energy = far_energy(classes.parameters, a, buffers.distances[a])
     c, c_tried, n_subproblems, tie_multiple = np.inf, max_c, 0, 1.0
     for _ in range(_MAX_STEPS):
         lower_c = _root_of_corner(classes, buffers, a, b, linear_c, square_c, low, c_tried)
@@ -170,14 +170,14 @@ def _root(  # noqa: PLR0917
         # At this c the distance of the current corner equals the target, so a better corner must
         # exceed it by more than rounding.
         target = far_distance(
-            classes.table,
+            classes.parameters,
             a,
             _domination_energy(classes, buffers, b, c_tried, centre_energy, tie_multiple),
         )
         target += (
             tie_multiple
             * DISTANCE_ROUNDING
-            * largest_distance(classes.table, a, buffers.distances[a], c_tried)
+            * largest_distance(classes.parameters, a, buffers.distances[a], c_tried)
         )
         value, bound, subproblems = farthest_of(
             classes, buffers, a, c_tried, target, max(max_subproblems - n_subproblems, 1)
@@ -204,7 +204,9 @@ def _root_of_corner(  # noqa: PLR0917
 ) -> float:
     """Return the root for one corner in (low, high], or inf, by Newton steps within a bracket."""
     distance = buffers.distances[a]
-    most = far_distance(classes.table, a, near_energy(classes.table, b, buffers.distances[b]))
+    most = far_distance(
+        classes.parameters, a, near_energy(classes.parameters, b, buffers.distances[b])
+    )
     # With the corner this far away, b at its sample mean is not dominated.
     high = min(high, _positive_root(square_c, linear_c, distance - most))
     if high == np.inf:
@@ -213,16 +215,16 @@ def _root_of_corner(  # noqa: PLR0917
     for _ in range(_MAX_STEPS):
         squared = distance + c * (linear_c + c * square_c)
         near, _, rate = nearest_of(classes, buffers, b, c)
-        far = far_energy(classes.table, a, squared)
-        phi = far - near_energy(classes.table, b, near)
+        far = far_energy(classes.parameters, a, squared)
+        phi = far - near_energy(classes.parameters, b, near)
         if c == high and phi < 0.0:
             return np.inf if phi < -tie_tolerance(far, far) else c
         if phi >= 0.0:
             high = c
         else:
             low = c
-        derivative = far_rate(classes.table, a, squared) * (linear_c + 2.0 * c * square_c)
-        derivative -= near_rate(classes.table, b, near) * rate
+        derivative = far_rate(classes.parameters, a, squared) * (linear_c + 2.0 * c * square_c)
+        derivative -= near_rate(classes.parameters, b, near) * rate
         step = phi / derivative if derivative > 0.0 else np.inf
         following = c - step
         if not low < following < high:
@@ -247,11 +249,13 @@ def _bisect_without_branching(  # noqa: PLR0917
     classes: BoxedGaussians, buffers: RowBuffers, a: int, b: int, low: float, high: float
 ) -> float:
     """Return a c at which a is proved to dominate b without branching, by bisection."""
-    centre_energy = far_energy(classes.table, a, buffers.distances[a])
+    centre_energy = far_energy(classes.parameters, a, buffers.distances[a])
     for _ in range(_BISECTIONS):
         middle = 0.5 * (low + high)
         target = far_distance(
-            classes.table, a, _domination_energy(classes, buffers, b, middle, centre_energy, -1.0)
+            classes.parameters,
+            a,
+            _domination_energy(classes, buffers, b, middle, centre_energy, -1.0),
         )
         value, bound, _ = farthest_of(classes, buffers, a, middle, target, 1)
         if value < target and bound <= target:

@@ -1,7 +1,8 @@
 """Smallest and largest distances and energies of one row from Gaussian classes with boxed means.
 
-Energies are minus twice the logarithm of prior times density. Functions take the classes (or their
-table), the buffers with the quantities of the row, the index k of a class and the imprecision c.
+Energies are minus twice the logarithm of prior times density; near and far ones are those of the
+mean nearest to the row and of the farthest one. Functions take the classes (or their `parameters`),
+the buffers with the quantities of the row, the index k of a class and the imprecision c.
 """
 
 from __future__ import annotations
@@ -34,23 +35,23 @@ class RowBuffers(NamedTuple):
 
     distances: FloatArray  # (K,) squared, from the sample means
     projected: FloatArray  # (S, p) the row in coordinates of the axes
-    linear: FloatArray  # (K, p) g = E P (x - m), computed on demand
+    linear: FloatArray  # (K, p) linear terms g = E P (x - m), computed on demand
     has_linear: BoolArray  # (K,) whether `linear` is computed
-    work: FloatArray  # (p + 10, p) the vectors named below
-    free: IntArray  # (p,)
-    stack: FloatArray  # (p, p + 2)
-    sign_stack: SignArray  # (p + 2, p)
+    work: FloatArray  # (p + 10, p) vectors, at the positions named below
+    free: IntArray  # (p,) of `box_nearest_compiled.nearest`
+    stack: FloatArray  # (p, p + 2) of `box_farthest_compiled.farthest`
+    sign_stack: SignArray  # (p + 2, p) likewise
 
 
-# Rows of `work`: E P (x - origin) of a shared covariance; a point of the box, and half the gradient
-# there; the corner found last; the rest are buffers of the solvers.
+#: Rows of `work`: E P (x - origin) if the classes share a covariance; a point of the box, and half
+#: the gradient there; the farthest corner found last. From the last on: buffers of the solvers.
 _BASE, _POINT, _HALF_GRADIENT, _CORNER, _SOLVER = 0, 1, 2, 3, 4
 
 
 @compiled(inline="always")
 def make_buffers(classes: BoxedGaussians) -> RowBuffers:
     """Return buffers for one row, not initialised."""
-    n_classes, p = len(classes.table), classes.units.shape[1]
+    n_classes, p = len(classes.parameters), classes.units.shape[1]
     searched = p if len(classes.roots) == 0 else 0  # diagonal covariances need no search
     return RowBuffers(
         np.empty(n_classes),
@@ -115,7 +116,7 @@ def _linear_term(classes: BoxedGaussians, buffers: RowBuffers, k: int) -> FloatA
     linear = buffers.linear[k]
     if not buffers.has_linear[k]:
         if len(classes.origins) == 1:
-            base, mean = buffers.work[_BASE], classes.centre_linear[k]
+            base, mean = buffers.work[_BASE], classes.linear_of_means[k]
             for i in range(len(linear)):
                 linear[i] = base[i] - mean[i]
         else:
@@ -129,7 +130,7 @@ def nearest_of(
     classes: BoxedGaussians, buffers: RowBuffers, k: int, c: float
 ) -> tuple[float, float, float]:
     """Return the smallest squared distance, its gap, and its derivative with respect to c."""
-    width = classes.table[k, WIDTH]
+    width = classes.parameters[k, WIDTH]
     if len(classes.roots):
         return _nearest_diagonal(buffers.projected[k], classes.roots[k], classes.units[k], width, c)
     linear, distance = _linear_term(classes, buffers, k), buffers.distances[k]
@@ -137,9 +138,9 @@ def nearest_of(
         return distance, 0.0, -2.0 * width * np.abs(linear).sum()
     y, half_gradient = buffers.work[_POINT], buffers.work[_HALF_GRADIENT]
     # No term of the quadratic form is larger than this.
-    largest = largest_distance(classes.table, k, distance, c)
+    largest = largest_distance(classes.parameters, k, distance, c)
     value, gap = nearest(
-        distance, linear, classes.quads[classes.covariances[k]], c * width, largest,
+        distance, linear, classes.scaled_precisions[classes.covariances[k]], c * width, largest,
         y, half_gradient, buffers.work[_SOLVER:], buffers.free,
     )  # fmt: skip
     return value, gap + DISTANCE_ROUNDING * largest, 2.0 * dot(half_gradient, y) / c
@@ -177,9 +178,10 @@ def farthest_of(  # noqa: PLR0917
         return distance, distance, 0
     s = classes.covariances[k]
     return farthest(
-        distance, _linear_term(classes, buffers, k), classes.quads[s], classes.search_bounds[s],
-        c * classes.table[k, WIDTH], target, max_subproblems,
-        buffers.work[_CORNER], buffers.work[_SOLVER:], buffers.stack, buffers.sign_stack,
+        distance, _linear_term(classes, buffers, k), classes.scaled_precisions[s],
+        classes.off_diagonal_sums[s], classes.majorants[s], c * classes.parameters[k, WIDTH],
+        target, max_subproblems, buffers.work[_CORNER], buffers.work[_SOLVER:], buffers.stack,
+        buffers.sign_stack,
     )  # fmt: skip
 
 
@@ -190,76 +192,76 @@ def corner_terms(
     """Return the coefficients of c and c² in the squared distance of the corner found last."""
     linear_c, square_c = 0.0, 0.0
     if len(classes.roots):
-        projected, root, width = buffers.projected[k], classes.roots[k], classes.table[k, WIDTH]
-        units = classes.units[k]
+        projected, root = buffers.projected[k], classes.roots[k]
+        units, width = classes.units[k], classes.parameters[k, WIDTH]
         for i in range(len(root)):
             unit_width = root[i] * units[i] * width
             linear_c += 2.0 * projected[i] * unit_width
             square_c += unit_width * unit_width
         return linear_c, square_c
     corner, product = buffers.work[_CORNER], buffers.work[_HALF_GRADIENT]
-    matrix_vector(classes.quads[classes.covariances[k]], corner, product)
+    matrix_vector(classes.scaled_precisions[classes.covariances[k]], corner, product)
     linear_c = -2.0 * dot(_linear_term(classes, buffers, k), corner) / c
     return linear_c, dot(product, corner) / (c * c)
 
 
 @compiled()
-def least_distance(table: FloatArray, k: int, distance: float, c: float) -> float:
+def least_distance(parameters: FloatArray, k: int, distance: float, c: float) -> float:
     """Return a lower bound on the squared distance of the nearest mean, without a search."""
-    return max(distance**0.5 - c * table[k, RADIUS], 0.0) ** 2
+    return max(distance**0.5 - c * parameters[k, RADIUS], 0.0) ** 2
 
 
 @compiled()
-def largest_distance(table: FloatArray, k: int, distance: float, c: float) -> float:
+def largest_distance(parameters: FloatArray, k: int, distance: float, c: float) -> float:
     """Return an upper bound on the squared distance of the farthest mean, without a search."""
-    return (distance**0.5 + c * table[k, RADIUS]) ** 2
+    return (distance**0.5 + c * parameters[k, RADIUS]) ** 2
 
 
 @compiled()
-def near_energy(table: FloatArray, k: int, squared: float) -> float:
+def near_energy(parameters: FloatArray, k: int, squared: float) -> float:
     """Return the smallest energy at a squared distance, over all covariances within the factor."""
-    log_factor = table[k, LOG_FACTOR]
+    log_factor = parameters[k, LOG_FACTOR]
     if log_factor > 0.0:
         factor = np.exp(log_factor)
         clipped = min(max(squared, 1.0 / factor), factor)
-        squared = np.log(clipped) + squared / clipped - (table[k, RANK] - 1.0) * log_factor
-    return table[k, NEAR_OFFSET] + squared
+        squared = np.log(clipped) + squared / clipped - (parameters[k, RANK] - 1.0) * log_factor
+    return parameters[k, NEAR_OFFSET] + squared
 
 
 @compiled()
-def far_energy(table: FloatArray, k: int, squared: float) -> float:
+def far_energy(parameters: FloatArray, k: int, squared: float) -> float:
     """Return the largest energy at a squared distance, over all covariances within the factor."""
-    log_factor = table[k, LOG_FACTOR]
+    log_factor = parameters[k, LOG_FACTOR]
     if log_factor > 0.0:
         factor = np.exp(log_factor)
-        others = (table[k, RANK] - 1.0) * log_factor  # log determinant of the other directions
+        others = (parameters[k, RANK] - 1.0) * log_factor  # log determinant of the other directions
         squared = others + max(log_factor + squared / factor, factor * squared - log_factor)
-    return table[k, FAR_OFFSET] + squared
+    return parameters[k, FAR_OFFSET] + squared
 
 
 @compiled()
-def far_distance(table: FloatArray, k: int, energy: float) -> float:
+def far_distance(parameters: FloatArray, k: int, energy: float) -> float:
     """Return the squared distance at which `far_energy` reaches an energy."""
-    left = energy - table[k, FAR_OFFSET]
-    log_factor = table[k, LOG_FACTOR]
+    left = energy - parameters[k, FAR_OFFSET]
+    log_factor = parameters[k, LOG_FACTOR]
     if log_factor > 0.0:
         factor = np.exp(log_factor)
-        left -= (table[k, RANK] - 1.0) * log_factor
+        left -= (parameters[k, RANK] - 1.0) * log_factor
         left = min(factor * (left - log_factor), (left + log_factor) / factor)
     return left
 
 
 @compiled()
-def near_rate(table: FloatArray, k: int, squared: float) -> float:
+def near_rate(parameters: FloatArray, k: int, squared: float) -> float:
     """Return the derivative of `near_energy` with respect to the squared distance."""
-    factor = np.exp(table[k, LOG_FACTOR])
+    factor = np.exp(parameters[k, LOG_FACTOR])
     return 1.0 / min(max(squared, 1.0 / factor), factor) if factor > 1.0 else 1.0
 
 
 @compiled()
-def far_rate(table: FloatArray, k: int, squared: float) -> float:
+def far_rate(parameters: FloatArray, k: int, squared: float) -> float:
     """Return the derivative of `far_energy` with respect to the squared distance."""
-    log_factor = table[k, LOG_FACTOR]
+    log_factor = parameters[k, LOG_FACTOR]
     factor = np.exp(log_factor)
     shrunk, stretched = factor * squared - log_factor, log_factor + squared / factor
     return factor if shrunk >= stretched else 1.0 / factor

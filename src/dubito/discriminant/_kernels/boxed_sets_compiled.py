@@ -1,4 +1,4 @@
-"""Sets of undominated Gaussian classes with boxed means, and extreme distances, for one c.
+"""Sets of undominated Gaussian classes with boxed means (maximality), and extreme distances.
 
 Class a dominates b when a at its largest energy (mean farthest from the row) has less energy than b
 at its smallest (mean nearest to the row). The rivals of a class are those that may dominate it.
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dubito.discriminant._kernels.class_boxes import BoxedGaussians
 
 #: Energies closer than this, relative to their size, are ties; neither class dominates in a tie.
-_TIE = 1e-12
+_ENERGY_TIE = 1e-12
 
 
 @compiled()
@@ -50,7 +50,7 @@ def extremes_of_rows(  # noqa: PLR0917
     buffers = make_buffers(classes)
     for i in range(len(rows)):
         load_row(classes, rows[i], buffers)
-        for k in range(len(classes.table)):
+        for k in range(len(classes.parameters)):
             value, gap, _ = nearest_of(classes, buffers, k, c)
             near[i, k], near_gap[i, k] = value, gap
             value, bound, _ = farthest_of(classes, buffers, k, c, np.inf, max_subproblems)
@@ -72,25 +72,27 @@ def sets_of_rows(  # noqa: PLR0917
     excludes no class.
     """
     buffers = make_buffers(classes)
-    table = classes.table
-    n_classes = len(table)
+    parameters = classes.parameters
+    n_classes = len(parameters)
     order, mean_energy = np.empty(n_classes + 1, dtype=np.int64), np.empty(n_classes)
     far_lower, far_upper = np.empty(n_classes), np.empty(n_classes)
     for i in range(len(rows)):
         load_row(classes, rows[i], buffers)
         n_unsettled[i] = 0
-        rival_bound = prepare_rivals(table, buffers.distances, c, mean_energy, order)
+        rival_bound = prepare_rivals(parameters, buffers.distances, c, mean_energy, order)
         best = mean_energy[class_at_rank(mean_energy, order, 0)]
         for k in range(n_classes):
             far_lower[k] = buffers.distances[k]
-            far_upper[k] = largest_distance(table, k, buffers.distances[k], c)
+            far_upper[k] = largest_distance(parameters, k, buffers.distances[k], c)
         for b in range(n_classes):
             # Undominated already at the sample mean: no other class has less energy there.
-            sets[i, b] = near_energy(table, b, buffers.distances[b]) <= best
-            if sets[i, b] or is_dominated_by_radius(table, b, buffers.distances[b], c, rival_bound):
+            sets[i, b] = near_energy(parameters, b, buffers.distances[b]) <= best
+            if sets[i, b] or is_dominated_by_radius(
+                parameters, b, buffers.distances[b], c, rival_bound
+            ):
                 continue
             value, gap, _ = nearest_of(classes, buffers, b, c)
-            energy = near_energy(table, b, max(value - gap, 0.0))
+            energy = near_energy(parameters, b, max(value - gap, 0.0))
             sets[i, b], unsettled = _is_undominated(
                 classes, buffers, b, c, energy, max_subproblems, order, mean_energy, far_lower,
                 far_upper,
@@ -100,10 +102,10 @@ def sets_of_rows(  # noqa: PLR0917
 
 @compiled()
 def is_dominated_by_radius(
-    table: FloatArray, b: int, distance: float, c: float, rival_bound: float
+    parameters: FloatArray, b: int, distance: float, c: float, rival_bound: float
 ) -> bool:
-    """Return whether b is dominated by the bounds on distances that need no search."""
-    least = near_energy(table, b, least_distance(table, b, distance, c))
+    """Return whether bounds on distances that need no search prove that b is dominated."""
+    least = near_energy(parameters, b, least_distance(parameters, b, distance, c))
     return least == np.inf or least > rival_bound + tie_tolerance(rival_bound, least)
 
 
@@ -129,7 +131,7 @@ def _is_undominated(  # noqa: PLR0913, PLR0917
             break
         if a == b:
             continue
-        target = far_distance(classes.table, a, limit)
+        target = far_distance(classes.parameters, a, limit)
         if not _settle_farthest(
             classes, buffers, a, c, target, max_subproblems, far_lower, far_upper
         ):
@@ -142,12 +144,16 @@ def _is_undominated(  # noqa: PLR0913, PLR0917
 @compiled()
 def tie_tolerance(one: float, other: float) -> float:
     """Return the difference of two energies up to which they count as equal."""
-    return _TIE * (1.0 + abs(one) + abs(other))
+    return _ENERGY_TIE * (1.0 + abs(one) + abs(other))
 
 
 @compiled()
 def prepare_rivals(
-    table: FloatArray, distances: FloatArray, c: float, mean_energy: FloatArray, order: IntArray
+    parameters: FloatArray,
+    distances: FloatArray,
+    c: float,
+    mean_energy: FloatArray,
+    order: IntArray,
 ) -> float:
     """Write the energy of each class at its sample mean; return an upper bound on the least energy.
 
@@ -158,9 +164,9 @@ def prepare_rivals(
     order[-1] = 0
     for k in range(len(mean_energy)):
         order[k] = k
-        mean_energy[k] = far_energy(table, k, distances[k])
+        mean_energy[k] = far_energy(parameters, k, distances[k])
         rival_bound = min(
-            rival_bound, far_energy(table, k, largest_distance(table, k, distances[k], c))
+            rival_bound, far_energy(parameters, k, largest_distance(parameters, k, distances[k], c))
         )
     return rival_bound
 
@@ -206,6 +212,6 @@ def _settle_farthest(  # noqa: PLR0917
 def energies_in_place(classes: BoxedGaussians, near: FloatArray, far: FloatArray) -> None:
     """Replace squared distances by the smallest and largest energies over the covariances."""
     for i in range(len(near)):
-        for k in range(len(classes.table)):
-            near[i, k] = near_energy(classes.table, k, near[i, k])
-            far[i, k] = far_energy(classes.table, k, far[i, k])
+        for k in range(len(classes.parameters)):
+            near[i, k] = near_energy(classes.parameters, k, near[i, k])
+            far[i, k] = far_energy(classes.parameters, k, far[i, k])

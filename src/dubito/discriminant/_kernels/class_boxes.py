@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 #: Rounding error of a squared distance, relative to the largest in the box.
 DISTANCE_ROUNDING = 1e-14
 
-#: Columns of `BoxedGaussians.table`.
+#: Columns of `BoxedGaussians.parameters`.
 WIDTH, NEAR_OFFSET, FAR_OFFSET, LOG_FACTOR, RANK, RADIUS = range(6)
 
 
@@ -29,32 +29,33 @@ class BoxedGaussians(NamedTuple):
     """K classes on S covariance matrices (one for all, or one each), p features.
 
     Diagonal covariances have `roots`, the others `axes` and the arrays below it; unused arrays are
-    empty. One `table` in place of six arrays saves compile time.
+    empty. One array of `parameters` in place of six saves compile time.
     """
 
     #: (K, 6): width w_k of the box; energy at distance 0, with the upper and with the lower prior;
     #: log of the factor kappa: covariances lie between S / kappa and kappa S; rank of the
     #: covariance; an upper bound on the distance from the centre to a corner for c = 1.
-    table: FloatArray
+    parameters: FloatArray
     covariances: IntArray  # (K,) index of the covariance of each class, 0 to S - 1
     units: FloatArray  # (S, p) half widths of the boxes for c w_k = 1
-    origins: FloatArray  # (S, p) subtracted from a row before it is projected on the axes
+    origins: FloatArray  # (S, p) subtracted from a row before its product with the axes
     roots: FloatArray  # (K, p) square roots of the precisions of diagonal covariances
     axes: FloatArray  # (S, p, p) A with precision A A'
-    centres: FloatArray  # (K, p) sample means on the axes
-    centre_linear: FloatArray  # (K, p) E P m, with m relative to the origin
-    quads: FloatArray  # (S, p, p) Q = E P E
-    search_bounds: FloatArray  # (S, 2, p) off-diagonal row sums of |Q|; u with Diag(u) >= Q
+    centres: FloatArray  # (K, p) A'm: sample means m, less the origin, in coordinates of the axes
+    linear_of_means: FloatArray  # (K, p) E P m; E has the units on its diagonal
+    scaled_precisions: FloatArray  # (S, p, p) Q = E P E
+    off_diagonal_sums: FloatArray  # (S, p) sums of |Q_ij| over j other than i
+    majorants: FloatArray  # (S, p) u with Diag(u) - Q non-negative definite
 
     def half_widths(self, c: float) -> FloatArray:
         """Return the half widths of the boxes along the features, c e w, (K, p)."""
-        return np.asarray(c * self.table[:, WIDTH, None] * self.units[self.covariances])
+        return np.asarray(c * self.parameters[:, WIDTH, None] * self.units[self.covariances])
 
     def with_offsets(self, near: FloatArray, far: FloatArray) -> BoxedGaussians:
         """Return the classes with other energies at distance 0, each (K,)."""
-        table = self.table.copy()
-        table[:, NEAR_OFFSET], table[:, FAR_OFFSET] = near, far
-        return self._replace(table=table)
+        parameters = self.parameters.copy()
+        parameters[:, NEAR_OFFSET], parameters[:, FAR_OFFSET] = near, far
+        return self._replace(parameters=parameters)
 
 
 def boxed_gaussians(
@@ -73,34 +74,38 @@ def boxed_gaussians(
     `widths` (K,) are those of `box_widths`. `with_offsets` sets the energies at distance 0.
     """
     n_classes, p = means.shape
-    table = np.zeros((n_classes, 6))
-    table[:, WIDTH], table[:, LOG_FACTOR], table[:, RANK] = widths, log_factors, ranks
+    parameters = np.zeros((n_classes, 6))
+    parameters[:, WIDTH] = widths
+    parameters[:, LOG_FACTOR], parameters[:, RANK] = log_factors, ranks
     if axes.ndim == 2:
-        table[:, RADIUS] = np.sqrt(((axes * units) ** 2).sum(axis=1)) * widths
+        parameters[:, RADIUS] = np.sqrt(((axes * units) ** 2).sum(axis=1)) * widths
         none = np.empty((0, p))
         cube = np.empty((0, p, p))
         covariances = np.arange(n_classes)
-        return BoxedGaussians(table, covariances, units, means, axes, cube, none, none, cube, cube)
+        return BoxedGaussians(
+            parameters, covariances, units, means, axes, cube, none, none, cube, none, none
+        )
     tied = len(axes) == 1
     covariances = np.zeros(n_classes, dtype=np.intp) if tied else np.arange(n_classes)
     origins = np.average(means, axis=0, weights=counts)[None, :] if tied else means
     scaled_axes = units[:, :, None] * axes
     centres = (means - origins[0]) @ axes[0] if tied else np.zeros((n_classes, p))
-    quads = np.ascontiguousarray(scaled_axes @ scaled_axes.transpose(0, 2, 1))
-    off_diagonal = np.abs(quads).sum(axis=2) - np.diagonal(quads, axis1=1, axis2=2)
-    majorants = diagonal_majorants(quads)
-    table[:, RADIUS] = np.sqrt(majorants.sum(axis=1))[covariances] * widths
+    scaled_precisions = np.ascontiguousarray(scaled_axes @ scaled_axes.transpose(0, 2, 1))
+    diagonals = np.diagonal(scaled_precisions, axis1=1, axis2=2)
+    majorants = diagonal_majorants(scaled_precisions)
+    parameters[:, RADIUS] = np.sqrt(majorants.sum(axis=1))[covariances] * widths
     return BoxedGaussians(
-        table,
+        parameters,
         covariances,
         units,
         origins,
         roots=np.empty((0, p)),
         axes=axes,
         centres=centres,
-        centre_linear=centres @ scaled_axes[0].T,
-        quads=quads,
-        search_bounds=np.stack([off_diagonal, majorants], axis=1),
+        linear_of_means=centres @ scaled_axes[0].T,
+        scaled_precisions=scaled_precisions,
+        off_diagonal_sums=np.abs(scaled_precisions).sum(axis=2) - diagonals,
+        majorants=majorants,
     )
 
 

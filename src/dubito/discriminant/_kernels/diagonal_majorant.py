@@ -15,11 +15,11 @@ from scipy.linalg import LinAlgError, cho_solve, cholesky
 if TYPE_CHECKING:
     from dubito._typing import FloatArray
 
-#: Above this cost (matrices times size cubed) the diagonal from the eigenvalue is not improved.
+#: Where S p^3 of S matrices (p, p) is larger, the diagonal from the eigenvalue is used as it is.
 _LARGEST_COST = 2e7
 #: Relative suboptimality at which Newton's method stops.
 _LARGEST_GAP = 1e-2
-#: Relative increase of the result that covers rounding errors.
+#: Relative increase of the diagonal that covers rounding errors.
 _MARGIN = 1e-9
 
 

@@ -15,7 +15,7 @@ from dubito._numerics.vector_math_compiled import SIMD_FLAGS, matrix_vector
 if TYPE_CHECKING:
     from dubito._typing import FloatArray, SignArray
 
-#: Number of power iterations.
+#: Power iterations for the largest eigenvalue.
 _POWERS = 12
 
 

@@ -18,7 +18,7 @@ from dubito._numerics.sums_of_others import log_sums_of_others
 if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray, IntArray
 
-#: Most numbers of the (rows, classes, classes) arrays that are computed at a time.
+#: Most numbers in an array (rows, classes, classes); larger ones are computed in parts.
 _CHUNK_NUMBERS = 2**20
 
 #: Expected losses closer than this, relative to their terms, are equal.
@@ -38,7 +38,7 @@ class Priors(NamedTuple):
 
 
 def posterior_bounds(
-    low: FloatArray, high: FloatArray, priors: Priors
+    lower: FloatArray, upper: FloatArray, priors: Priors
 ) -> tuple[FloatArray, FloatArray]:
     r"""Return lower and upper posteriors from lower and upper log densities, each (n, K).
 
@@ -48,17 +48,18 @@ def posterior_bounds(
     over the priors with :math:`\pi_k=l_k`; the upper one likewise, with lower and upper exchanged.
     """
     with np.errstate(divide="ignore"):  # a prior of zero has log -inf, and posterior 0
-        log_lower, log_upper = np.log(priors.lower), np.log(priors.upper)
+        log_lower_prior, log_upper_prior = np.log(priors.lower), np.log(priors.upper)
     if priors.are_precise:
-        most, least = log_sums_of_others(high + log_upper), log_sums_of_others(low + log_lower)
+        most = log_sums_of_others(upper + log_upper_prior)
+        least = log_sums_of_others(lower + log_lower_prior)
     else:
         spare = max(1 - priors.lower.sum(), 0.0)
         width = priors.upper - priors.lower
         most = _others_within_bounds(
-            high, priors, np.full(len(width), spare), np.argsort(-high, axis=1)
+            upper, priors, np.full(len(width), spare), np.argsort(-upper, axis=1)
         )
-        least = _others_within_bounds(low, priors, spare - width, np.argsort(low, axis=1))
-    return _posterior(low + log_lower, most), _posterior(high + log_upper, least)
+        least = _others_within_bounds(lower, priors, spare - width, np.argsort(lower, axis=1))
+    return _posterior(lower + log_lower_prior, most), _posterior(upper + log_upper_prior, least)
 
 
 def _posterior(own: FloatArray, others: FloatArray) -> FloatArray:
@@ -94,33 +95,35 @@ def _others_within_bounds(
     return result
 
 
-def maximal_acts(low: FloatArray, high: FloatArray, priors: Priors, loss: FloatArray) -> BoolArray:
+def maximal_acts(
+    lower: FloatArray, upper: FloatArray, priors: Priors, loss: FloatArray
+) -> BoolArray:
     r"""Return the acts that no other dominates, for all densities and priors, (n, acts).
 
     Act a dominates b when :math:`\min\sum_k\pi_kp_k(x)(L_{bk}-L_{ak})>0`. The minimum takes lower
     densities where a is the better act, upper ones elsewhere.
     """
-    maximal = np.ones((len(low), len(loss)), dtype=bool)
+    maximal = np.ones((len(lower), len(loss)), dtype=bool)
     acts = range(len(loss))
-    best = _middle_risks(low, high, priors, loss).argmin(axis=1)
+    best = _middle_risks(lower, upper, priors, loss).argmin(axis=1)
     # Dominance is transitive: try the likely best act of each row first, it excludes most others.
     for a in np.unique(best).tolist():
         rows = np.flatnonzero(best == a)
         for b in acts:
-            _exclude(maximal, a, b, rows, low, high, priors, loss)
+            _exclude(maximal, a, b, rows, lower, upper, priors, loss)
     for a in acts:
         for b in acts:
             rows = np.flatnonzero(maximal[:, a] & maximal[:, b])
-            _exclude(maximal, a, b, rows, low, high, priors, loss)
+            _exclude(maximal, a, b, rows, lower, upper, priors, loss)
     return maximal
 
 
 def _middle_risks(
-    low: FloatArray, high: FloatArray, priors: Priors, loss: FloatArray
+    lower: FloatArray, upper: FloatArray, priors: Priors, loss: FloatArray
 ) -> FloatArray:
     """Return expected losses at the middle of the log densities, (n, acts)."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        posterior = softmax(0.5 * (low + high) + np.log(priors.precise), axis=1)
+        posterior = softmax(0.5 * (lower + upper) + np.log(priors.precise), axis=1)
     return np.asarray(np.nan_to_num(posterior) @ loss.T)
 
 
@@ -129,23 +132,23 @@ def _exclude(  # noqa: PLR0917
     a: int,
     b: int,
     rows: IntArray,
-    low: FloatArray,
-    high: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
     priors: Priors,
     loss: FloatArray,
 ) -> None:
     """Exclude act b from the rows in which a dominates it."""
     if a != b and len(rows):
-        maximal[rows, b] &= ~_dominates(low[rows], high[rows], priors, loss[b] - loss[a])
+        maximal[rows, b] &= ~_dominates(lower[rows], upper[rows], priors, loss[b] - loss[a])
 
 
-def _dominates(low: FloatArray, high: FloatArray, priors: Priors, gain: FloatArray) -> BoolArray:
+def _dominates(lower: FloatArray, upper: FloatArray, priors: Priors, gain: FloatArray) -> BoolArray:
     """Return the rows in which the expected gain is positive for all densities and priors, (n,)."""
     if not (gain > 0).any():
-        return np.zeros(len(low), dtype=bool)
+        return np.zeros(len(lower), dtype=bool)
     with np.errstate(divide="ignore"):
         # In logs: densities of rows far from all classes underflow.
-        terms = np.where(gain > 0, low, high) + np.log(np.abs(gain))
+        terms = np.where(gain > 0, lower, upper) + np.log(np.abs(gain))
         terms += np.log(_least_favourable(terms, np.sign(gain), priors))
     gained, lost = (
         logsumexp(np.where(side, terms, -np.inf), axis=1) for side in (gain > 0, gain < 0)

@@ -38,9 +38,9 @@ class SearchLimits(NamedTuple):
 def energy_bounds(
     classes: BoxedGaussians, rows: FloatArray, c: float, limits: SearchLimits
 ) -> tuple[FloatArray, FloatArray, int]:
-    """Return the least and the largest energy of each class, (n, K), and unsettled searches.
+    """Return the least (near) and the largest (far) energy of each class, and unsettled searches.
 
-    Both are conservative: where a search is unsettled the largest is too large, and both allow for
+    Energies are (n, K). Where a search is unsettled the largest is too large; both allow for
     rounding, which exceeds the differences of distances in rows far away.
     """
     from dubito.discriminant._kernels.boxed_sets_compiled import (  # noqa: PLC0415 - loads numba
@@ -48,7 +48,7 @@ def energy_bounds(
         extremes_of_rows,
     )
 
-    near, near_gap, far, far_gap = np.empty((4, len(rows), len(classes.table)))
+    near, near_gap, far, far_gap = np.empty((4, len(rows), len(classes.parameters)))
 
     def block(part: FloatArray, *results: FloatArray) -> FloatArray:
         extremes_of_rows(classes, part, c, limits.max_subproblems, *results)
@@ -73,7 +73,7 @@ def undominated_sets(
     """Return the undominated classes, (n, K), and the number of unsettled searches."""
     from dubito.discriminant._kernels.boxed_sets_compiled import sets_of_rows  # noqa: PLC0415 - loads numba
 
-    sets = np.empty((len(rows), len(classes.table)), dtype=np.bool_)
+    sets = np.empty((len(rows), len(classes.parameters)), dtype=np.bool_)
     return sets, _write_in_blocks(sets_of_rows, classes, rows, c, limits, sets)
 
 
@@ -88,7 +88,7 @@ def critical_c(
         critical_of_rows,
     )
 
-    critical = np.empty((len(rows), len(classes.table)))
+    critical = np.empty((len(rows), len(classes.parameters)))
     return critical, _write_in_blocks(critical_of_rows, classes, rows, max_c, limits, critical)
 
 
