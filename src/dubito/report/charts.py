@@ -14,9 +14,10 @@ import altair as alt
 
 from dubito.report.rows import OTHERS, WIDE
 
+#: Line dashes and point shapes of the models, in order.
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 4], [4, 4, 1, 4])
 SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down")
-#: Longer axis labels are truncated, in pixels.
+#: Width in pixels beyond which axis labels are truncated.
 LABEL_WIDTH = 120
 
 CONFIG: dict[str, Any] = {
@@ -96,6 +97,7 @@ def specification(
 
 #: Highest opacity of a tile, so that the number on it stays readable.
 MOST_OPAQUE = 0.45
+#: Ends of the line on which calibrated probabilities lie.
 DIAGONAL = [{"probability": 0, "frequency": 0}, {"probability": 1, "frequency": 1}]
 
 
@@ -288,6 +290,7 @@ def doubt_bars(rows: list[dict[str, Any]]) -> dict[str, Any]:
     return specification(bars.add_params(names), {"parts": values}, height=max(60, 18 * len(rows)))
 
 
+#: Name of the chart parameter that the slider sets.
 COST = "reject_cost"
 #: Outline of a point, so that it stands out from the line below it.
 _OUTLINE: dict[str, Any] = {"stroke": "var(--page)", "strokeWidth": 1.5}
@@ -302,7 +305,7 @@ def error_reject(declining: dict[str, Any], drawn: int) -> dict[str, Any]:
         for point in model["curve"]
     ]
     axis, title = alt.Axis(format="%", tickCount=5), "Wrong among the decided"
-    scale = alt.Scale(domain=[0, _highest(declining["models"][:drawn])], clamp=True)
+    scale = alt.Scale(domain=[0, _error_axis_end(declining["models"][:drawn])], clamp=True)
     y = alt.Y("error:Q", axis=axis, scale=scale, title=title)
     x = alt.X(
         "declined:Q",
@@ -317,14 +320,15 @@ def error_reject(declining: dict[str, Any], drawn: int) -> dict[str, Any]:
         .encode(alt.Y("low:Q", axis=axis, scale=scale, title=title), alt.Y2("high:Q"))
     )
     line = base.mark_line(strokeWidth=2).encode(y=y, strokeDash=model_dashes(n_models))
-    here = f"{_at_cost()} && isValid(datum.error)"
-    now = alt.Chart(alt.NamedData("stops")).transform_filter(here)
-    now = now.encode(x=x, y=y, color=model_colours(n_models))
-    points = now.mark_point(filled=True, size=130, opacity=1, **_OUTLINE)
-    inward = "datum.declined > 0.6"  # text at the right edge would widen the chart
-    words = now.transform_filter("datum.model === 0").mark_text(
-        align=alt.ExprRef(expr=f"{inward} ? 'right' : 'left'"),
-        dx=alt.ExprRef(expr=f"{inward} ? -10 : 10"),
+    at_slider = alt.Chart(alt.NamedData("stops")).transform_filter(
+        f"{_at_cost()} && isValid(datum.error)"
+    )
+    at_slider = at_slider.encode(x=x, y=y, color=model_colours(n_models))
+    points = at_slider.mark_point(filled=True, size=130, opacity=1, **_OUTLINE)
+    far_right = "datum.declined > 0.6"  # text beyond the right edge would widen the chart
+    cost_text = at_slider.transform_filter("datum.model === 0").mark_text(
+        align=alt.ExprRef(expr=f"{far_right} ? 'right' : 'left'"),
+        dx=alt.ExprRef(expr=f"{far_right} ? -10 : 10"),
         dy=-10,
         fontWeight="bold",
         fontSize=13,
@@ -333,13 +337,13 @@ def error_reject(declining: dict[str, Any], drawn: int) -> dict[str, Any]:
         band,
         line,
         points.encode(shape=model_shapes(n_models), tooltip=_slider_tooltip()),
-        words.encode(text="text:N"),
+        cost_text.encode(text="text:N"),
     )
     data = {"curves": curves, "stops": _slider_data(declining, drawn)}
     return specification(layers.add_params(_slider(declining)), data)
 
 
-def _highest(models: list[dict[str, Any]]) -> float:
+def _error_axis_end(models: list[dict[str, Any]]) -> float:
     """Return the end of the error axis, ignoring the noisy part where few cases are decided."""
     points = [(point, i) for i, model in enumerate(models) for point in model["curve"]]
     errors = [point["error"] for point, _ in points if point["declined"] <= 0.9]
@@ -360,12 +364,12 @@ def cost_curves(declining: dict[str, Any], drawn: int) -> dict[str, Any]:
     y = alt.Y("mean:Q", axis=axis, title=title)
     base = alt.Chart(alt.NamedData("stops")).encode(x=x, color=model_colours(n_models))
     never = base.transform_filter("datum.model === 0").mark_line(strokeDash=[2, 4], strokeWidth=1)
-    here = base.transform_filter(_at_cost())
-    points = here.mark_point(filled=True, size=130, opacity=1, **_OUTLINE)
+    at_slider = base.transform_filter(_at_cost())
+    points = at_slider.mark_point(filled=True, size=130, opacity=1, **_OUTLINE)
     layers = alt.layer(
         never.encode(y=alt.Y("never:Q", axis=axis, title=title)),
         base.mark_line(strokeWidth=2).encode(y=y, strokeDash=model_dashes(n_models)),
-        here.transform_filter("datum.model === 0")
+        at_slider.transform_filter("datum.model === 0")
         .mark_rule(opacity=0.5)
         .encode(x=x, color=alt.value("currentColor")),
         points.encode(y=y, shape=model_shapes(n_models), tooltip=_slider_tooltip()),
@@ -417,5 +421,6 @@ def _slider_tooltip() -> list[Any]:
 
 
 def _at_cost() -> str:
+    """Return the filter expression for the data at the cost of the slider."""
     # Half the finest step: decimal costs are not exact as floats.
     return f"abs(datum.cost - {COST}) < 0.0005"

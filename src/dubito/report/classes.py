@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 SINGLE_SIZES = 6
 #: With more classes than this a heat map is unreadable, and only the list of pairs is shown.
 MOST_IN_MAP = 15
+#: Pairs listed of confused classes, and of classes in the same set.
 MOST_PAIRS = 10
-#: Larger sets are not counted as evidence that two of their classes are alike.
+#: Classes in larger sets are not counted as left open together.
 LARGEST_SET = 10
 
 
@@ -110,7 +111,7 @@ def _largest(count: IntArray) -> list[int]:
 
 
 #: Classes listed with their coverage, the least covered first.
-MOST_COVERED = 12
+MOST_LISTED_CLASSES = 12
 
 
 def collect_coverage(
@@ -132,7 +133,7 @@ def collect_coverage(
         "mean_set_size": float(outputs.sets.sum(axis=1).mean()),
         "classes": [
             {"label": labels[k], **_observed(int(n_covered[k]), int(seen[k]))}
-            for k in order[:MOST_COVERED]
+            for k in order[:MOST_LISTED_CLASSES]
         ],
         "line": coverage_sentence(coverage, observed),
     }

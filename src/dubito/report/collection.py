@@ -18,9 +18,9 @@ from dubito.report.classes import collect_confusions, collect_coverage, collect_
 from dubito.report.declining import collect_declining
 from dubito.report.metrics import collect_metrics
 from dubito.report.predictions import (
+    declining_options,
     model_outputs,
     models_by_name,
-    own_options,
     select_rows,
     tables_by_model,
     take_rows,
@@ -116,9 +116,9 @@ def collect(  # noqa: PLR0913 - keyword options
     it is underconfident.
     """
     by_name = models_by_name(models)
-    own = own_options(next(iter(by_name.values())))
-    cost = own.cost if cost is None else cost
-    strategy = own.strategy if strategy is None else strategy
+    defaults = declining_options(next(iter(by_name.values())))
+    cost = defaults.cost if cost is None else cost
+    strategy = defaults.strategy if strategy is None else strategy
     check_choice(strategy, "strategy", STRATEGIES)
     _check_options(title, cost, doubtful_rows)
     cost = check_unit_interval(cost, "cost")

@@ -96,8 +96,8 @@ class DecliningOptions(NamedTuple):
     strategy: str = "pignistic"
 
 
-def own_options(model: Any) -> DecliningOptions:
-    """Return the options of a `RejectClassifier`, also inside pipelines and searches.
+def declining_options(model: Any) -> DecliningOptions:
+    """Return the options of a `RejectClassifier`, also inside a pipeline or search, or defaults.
 
     Its cost is used only if errors cost 1 there too, which they do without a loss matrix.
     """
@@ -160,36 +160,34 @@ def model_outputs(
     order = _column_order(name, model, classes)
     inner, rows = inner_model_and_rows(model, X)
     level_option = {} if level is None else {"level": level}
-    bounds: Bounds | None = (
-        inner.predict_bounds(rows, **level_option) if has_bounds(inner) else None
-    )
+    given: Bounds | None = inner.predict_bounds(rows, **level_option) if has_bounds(inner) else None
     if hasattr(model, "predict_proba"):
         proba = check_proba(model.predict_proba(X), f"predict_proba of {name!r}")
-    elif bounds is not None:
-        proba = bounds.pignistic()
+    elif given is not None:
+        proba = given.pignistic()
     else:
         raise TypeError(
             f"{name!r} ({type(model).__name__}) has neither predict_proba nor predict_bounds. "
             "Calibrate its scores: dubito.calibration.CalibratedClassifier gives both."
         )
-    if bounds is None or (bounds.width <= TIE).all():
-        known, bounded = Bounds.precise(proba), False
+    if given is None or (given.width <= TIE).all():
+        bounds, bounded = Bounds.precise(proba), False
     else:
-        known, bounded = bounds.tightened(), True
+        bounds, bounded = given.tightened(), True
     # Models without bounds may still have sets of more than one class.
     options = {"coverage": coverage} if is_conformal(inner) else level_option
     own_sets = hasattr(inner, "predict_set")
-    sets = np.asarray(inner.predict_set(rows, **options)) if own_sets else choose_set(known)
+    sets = np.asarray(inner.predict_set(rows, **options)) if own_sets else choose_set(bounds)
     if sets.dtype != bool or sets.shape != proba.shape:
         raise ValueError(
             f"predict_set of {name!r} must give a boolean array of shape {proba.shape}; got "
             f"{sets.dtype} of shape {sets.shape}."
         )
     if not np.array_equal(order, np.arange(len(order))):
-        known = Bounds(known.lower[:, order], known.upper[:, order], known.level)
+        bounds = Bounds(bounds.lower[:, order], bounds.upper[:, order], bounds.level)
         proba, sets = proba[:, order], sets[:, order]
     meaning = bounds_meaning(inner, level)
-    return ModelOutputs(name, model, X, proba, known, sets, bounded, meaning)
+    return ModelOutputs(name, model, X, proba, bounds, sets, bounded, meaning)
 
 
 def _column_order(name: str, model: Any, classes: npt.NDArray[Any]) -> IntArray:

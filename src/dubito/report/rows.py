@@ -24,8 +24,10 @@ if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray, IntArray
     from dubito.report.predictions import LabelledRows, ModelOutputs
 
+#: Classes of a set, and pieces of evidence, that are listed for a row.
 MOST_NAMED_IN_SET = 5
 MOST_PIECES = 10
+#: The two parts of the doubt about a row.
 WIDE, OTHERS = "wide bounds", "other classes"
 
 
@@ -116,6 +118,7 @@ def displayed_names(rows: LabelledRows, chosen: IntArray) -> list[str]:
 
 
 def _cause(outputs: ModelOutputs, lower: float, upper: float) -> str | None:
+    """Return the larger part of the doubt; None without bounds."""
     if not outputs.has_bounds:
         return None
     return WIDE if upper - lower >= 1 - upper else OTHERS
