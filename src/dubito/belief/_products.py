@@ -26,19 +26,19 @@ if TYPE_CHECKING:
     Product = Callable[[FloatArray, FloatArray], FloatArray]
     SetOperation = Callable[[Words, Words], Words]
 
-#: Most numbers that are computed at a time, for bounded memory.
+#: Most numbers in an intermediate array, for bounded memory.
 _CHUNK_NUMBERS = 2**20
 
 
 def intersect(a: MassBatch, b: MassBatch) -> MassBatch:
-    """Return the batch whose masses are products, moved to the intersections of the sets."""
+    """Return the conjunctive combination: products of masses go to intersections of the sets."""
     if dense_is_cheaper(a, b):
         return combine_dense(a, b, moebius.intersection_product)
     return _intersect_listed(a, b)
 
 
 def unite(a: MassBatch, b: MassBatch) -> MassBatch:
-    """Return the batch whose masses are products, moved to the unions of the sets."""
+    """Return the disjunctive combination: products of masses go to unions of the sets."""
     if dense_is_cheaper(a, b):
         return combine_dense(a, b, moebius.union_product)
     return combine_listed(a, b, np.bitwise_or)
@@ -52,8 +52,7 @@ def dense_is_cheaper(a: MassBatch, b: MassBatch) -> bool:
     if a.is_dense and b.is_dense:
         return True
     n_pairs = len(a.focal) * len(b.focal)
-    # Estimated nanoseconds: pairs are grouped once and multiplied for each row, transforms are
-    # computed for each row.
+    # Estimated nanoseconds. Pairs of sets are grouped once, and multiplied for each row.
     listed = n_pairs * (60 + 5 * n_rows)
     dense = n_rows * (10 + n_classes / 2) * 2**n_classes
     return n_pairs > 4096 and listed > dense
@@ -71,7 +70,7 @@ def combine_dense(a: MassBatch, b: MassBatch, product: Product) -> MassBatch:
 
 
 def combine_listed(a: MassBatch, b: MassBatch, operation: SetOperation) -> MassBatch:
-    """Return the product by pairs of sets, those of `a` in blocks, for bounded memory."""
+    """Return the product by pairs of sets, the sets of `a` in blocks for bounded memory."""
     n_rows = n_rows_of(a, b)
     words_a, words_b = to_words(a.focal), to_words(b.focal)
     sets, masses = [], []

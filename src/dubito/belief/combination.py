@@ -141,12 +141,11 @@ def cautious(*sources: AnyMass) -> AnyMass:
     weights = reduce(np.maximum, (mass_to_weights(batch.to_array()) for batch in batches))
     weights[..., 0] = 0.0  # normalisation removes the empty set
     log_q = weights_to_log_commonality(weights)
-    log_q -= log_q[:, 1:].max(axis=1, keepdims=True)  # the largest is 0: not all underflow
+    log_q -= log_q[:, 1:].max(axis=1, keepdims=True)  # the largest is 0, so not all underflow
     log_q[:, 0] = -np.inf
     q = np.exp(log_q)
     full = moebius.superset_difference(q)
-    # Rounding errors of the transform, on sets without evidence, are set to 0. The whole frame has
-    # no supersets, hence no rounding error.
+    # Set rounding errors of the transform to 0. The whole frame has no supersets, so none.
     rounding = moebius.TRANSFORM_ROUNDING * len(batches[0].frame) * q
     full[:, :-1][full[:, :-1] < rounding[:, :-1]] = 0.0
     full[:, 0] = 0.0

@@ -170,12 +170,12 @@ def _squared_distance_dense(delta: FloatArray) -> FloatArray:
     n_classes = moebius.frame_size(delta)
     implied = moebius.subset_sum(delta)
     sizes = all_subsets(n_classes).sum(axis=1)
-    sizes[-1] = 0  # of the whole frame, whose weight is not used: beta(0, K + 1) is infinite
+    sizes[-1] = 0  # the weight of the whole frame, beta(0, K + 1), is infinite and not used
     weight = beta(n_classes - sizes, sizes + 1)
     total = delta[:, 0] ** 2
     for k in range(n_classes):
         shape = (len(delta), implied.shape[1] >> (k + 1), 2, 1 << k)
-        without_and_with = implied.reshape(shape)  # class k
+        without_and_with = implied.reshape(shape)  # subsets, by class k
         change = without_and_with[:, :, 1] - without_and_with[:, :, 0]
         total += np.einsum("nij,nij,ij->n", change, change, weight.reshape(-1, 2, 1 << k)[:, 0])
     return total

@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from dubito.conformal.scores import NonconformityScore
     from dubito.decision.rules import SetRule
 
-#: Numbers that the buffers of a prediction may hold, 32 MiB; the result comes on top.
+#: Most numbers in the buffers of a prediction, without its result: 32 MiB.
 _CHUNK_NUMBERS = 2**22
 
-#: Numbers needed for each row and class while scores are computed and ranked.
+#: Numbers in these buffers for each row and class.
 _NUMBERS_PER_CLASS = 8
 
 #: Largest table of masses, rows times focal sets: 512 MiB.

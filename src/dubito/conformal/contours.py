@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dubito._numerics.sums_of_others import maxima_of_others
+from dubito._validation import TIE
 
 if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray
-
-#: A p-value within this distance of 1 - coverage counts as equal to it.
-_P_VALUE_TIE = 1e-12
 
 
 def raised(contour: FloatArray) -> FloatArray:
@@ -34,7 +32,7 @@ def consonant_bounds(contour: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def confidence_sets(contour: FloatArray, coverage: float, *, allow_empty: bool) -> BoolArray:
     r"""Return the classes with :math:`\pi_k>1-\text{coverage}`; if none, the largest."""
-    kept = contour > 1 - coverage + _P_VALUE_TIE
+    kept = contour > 1 - coverage + TIE  # p-values this close are equal
     if allow_empty:
         return kept
     none = ~kept.any(axis=1)

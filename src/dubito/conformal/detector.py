@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 #: Sparse rows with more columns than this are taken for text or counts, and compared by angle.
 _MANY_COLUMNS = 500
 
-#: Numbers that the arrays of one chunk of rows may hold, 64 MiB.
+#: Most numbers in the arrays of one chunk of rows: 64 MiB.
 _CHUNK_NUMBERS = 2**23
 
 #: Scaled values are clipped to this size, so that squares stay finite.
@@ -63,7 +63,7 @@ class NeighbourDistances(BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002 - as scikit-learn's detectors
         """Store the scaled training rows, at most `max_rows` of them."""
-        rows = self._read(X, reset=True)
+        rows = self._checked_rows(X, reset=True)
         self.by_angle_ = bool(sparse.issparse(rows) and rows.shape[1] > _MANY_COLUMNS)
         if not self.by_angle_:
             self.scaler_ = StandardScaler(with_mean=not sparse.issparse(rows)).fit(rows)
@@ -78,15 +78,15 @@ class NeighbourDistances(BaseEstimator):
     def score_samples(self, X: Any) -> FloatArray:
         """Return minus the mean distance of each row to its nearest training rows."""
         check_is_fitted(self)
-        rows = self._read(X, reset=False)
+        rows = self._checked_rows(X, reset=False)
         search = NearestNeighbors(n_neighbors=self.n_neighbors_, algorithm="brute").fit(self.rows_)
         chunks = row_chunks(rows.shape[0], 1, self._chunk_rows())
         distances = [self._mean_distances(search, self._scaled(rows[part])) for part in chunks]
         return -np.concatenate([np.empty(0), *distances])
 
     def _mean_distances(self, search: NearestNeighbors, rows: Any) -> FloatArray:
-        # The search computes squared distances as differences of large products, whose last digits
-        # depend on the chunk: ties would be broken at random.
+        # The search computes distances by differences of large products, whose rounding depends on
+        # the chunk: rows at equal distances would not tie.
         nearest = search.kneighbors(rows, return_distance=False)
         return _distances(rows, self.rows_, nearest).mean(axis=1)
 
@@ -96,7 +96,8 @@ class NeighbourDistances(BaseEstimator):
         elements = n if sparse.issparse(self.rows_) else self.n_neighbors_ * columns
         return int(max(1, min(_CHUNK_NUMBERS // max(elements, 1), 8192)))
 
-    def _read(self, X: Any, *, reset: bool) -> Any:
+    def _checked_rows(self, X: Any, *, reset: bool) -> Any:
+        """Return rows as an array or sparse matrix of numbers; an error if they hold none."""
         if np.ndim(X) == 1 and _are_numbers(X):
             X = np.asarray(X).reshape(-1, 1)  # scores of two classes
         if np.ndim(X) == 1 or not (sparse.issparse(X) or _are_numbers(X)):

@@ -12,6 +12,7 @@ from sklearn.model_selection import KFold
 
 from dubito._compat import pick
 from dubito._meta_estimators import cv_folds, has_weight, user_stacklevel
+from dubito._validation import TIE
 from dubito.conformal.detector import novelty_scores
 from dubito.conformal.errors import FewRowsWarning
 from dubito.conformal.p_values import p_values
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from dubito._typing import FloatArray
 
 #: Novelty scores within this relative difference are equal: their rounding depends on the batch.
-_TIE = 1e-9
+_NOVELTY_TIE = 1e-9
 
 
 def detector_folds(
@@ -65,7 +66,7 @@ def familiarity_of(novelty: FloatArray, held_out: FloatArray) -> FloatArray:
 
     `held_out` are the scores :math:`d_i` of the n held-out rows, ascending.
     """
-    least_tied = np.where(np.isfinite(novelty), novelty - _TIE * np.abs(novelty), novelty)
+    least_tied = np.where(np.isfinite(novelty), novelty - _NOVELTY_TIE * np.abs(novelty), novelty)
     n = len(held_out)
     as_novel = n - np.searchsorted(held_out, least_tied, side="left")
     return p_values(as_novel.astype(np.float64), n, 1.0)
@@ -74,7 +75,7 @@ def familiarity_of(novelty: FloatArray, held_out: FloatArray) -> FloatArray:
 def warn_of_few_rows(n: int, rate: float) -> None:
     """Warn where n held-out rows are so few that no p-value can be below `rate`."""
     needed = int(np.ceil(1 / rate))
-    if rate * (n + 1) <= 1 + 1e-12:
+    if rate * (n + 1) <= 1 + TIE:
         warnings.warn(
             f"{n} held-out rows give p-values of at least 1/{n + 1}, so none falls below "
             f"rate={rate:g} and no row is doubted. Fit on at least {needed} rows, or "

@@ -9,7 +9,7 @@ import numpy as np
 
 from dubito._labels import label_columns
 from dubito._meta_estimators import user_stacklevel
-from dubito._validation import DEFAULT_COVERAGE, check_fraction
+from dubito._validation import DEFAULT_COVERAGE, TIE, check_fraction
 from dubito._wording import name_some
 from dubito.conformal.errors import SmallCalibrationWarning
 from dubito.conformal.training import true_label_scores
@@ -142,7 +142,7 @@ def check_coverage(coverage: Any) -> float:
 
 def warn_small(weights: ClassWeights, classes: npt.NDArray[Any], coverage: float) -> None:
     """Warn of classes that are in every set because they have too few calibration rows."""
-    short = np.flatnonzero(weights.smallest() > 1 - coverage + 1e-12)
+    short = np.flatnonzero(weights.smallest() > 1 - coverage + TIE)
     if len(short) == 0:
         return
     if weights.class_conditional:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-#: Attributes in which meta-estimators store the inner model, fitted ones first.
+#: Attributes in which meta-estimators store the model that they wrap, fitted ones first.
 _WRAPPED_MODEL_ATTRIBUTES = (
     "best_estimator_",
     "estimator_",
@@ -32,6 +32,7 @@ def preparation_of(model: Any) -> Pipeline | None:
 
 
 def _transformers(model: Any, *, frozen: bool) -> list[Any]:
+    """Return the transformers in front of the last step; fitted ones are frozen if `frozen`."""
     if isinstance(model, FrozenEstimator):
         return _transformers(model.estimator, frozen=True)
     if isinstance(model, Pipeline):
@@ -44,7 +45,7 @@ def _transformers(model: Any, *, frozen: bool) -> list[Any]:
 
 
 def _wrapped_model(model: Any) -> Any:
-    """Return the model that a meta-estimator holds, or None."""
+    """Return the model that a meta-estimator wraps, or None."""
     for name in _WRAPPED_MODEL_ATTRIBUTES:
         inner = getattr(model, name, None)
         if isinstance(inner, list) and inner:  # one for each fold, all with the same transformers

@@ -29,7 +29,7 @@ _DECIMALS = 12
 
 
 def margin(logits: FloatArray) -> FloatArray:
-    r"""Return :math:`a_k=\max_{l\ne k}u_l-u_k` of logits, log-probabilities or decision values."""
+    r"""Return :math:`a_k=\max_{l\ne k}z_l-z_k` of logits, log-probabilities or the like, z."""
     return maxima_of_others(logits) - logits
 
 

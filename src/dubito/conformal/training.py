@@ -68,7 +68,7 @@ def calibration_folds(cv: Any, rows: TrainingRows, seed: int) -> list[Fold]:
 
 
 def with_classes(estimator: Any, classes: npt.NDArray[Any]) -> Any:
-    """Return the estimator with its parameter `classes` set, as a fold may lack some."""
+    """Return the estimator with its parameter `classes` set, because folds may lack classes."""
     if estimator.get_params(deep=False).get("classes", "absent") is None:
         return clone(estimator).set_params(classes=classes)
     return estimator

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray, IntArray
     from dubito.decision.risk import Risks
 
-#: Tolerances of the linear programmes, whose losses are scaled to 1, and the margin below which an
-#: act is tied with the best.
+#: Tolerances of the linear programmes, whose losses are scaled to 1.
 _SOLVER = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+#: An act is among the best where no other is better by more than this.
 _SOLVER_TIE = 1e-9
 
 #: Largest number of classes for which the beliefs of all subsets are computed.
@@ -167,12 +167,12 @@ class _CredalSet:
     r"""Probabilities between bounds and, for masses, with :math:`P(S)\ge\mathrm{Bel}(S)` for all S.
 
     Few of the :math:`2^K` constraints are needed: each is added when a solution violates it, and
-    kept for the next acts of the row. `implied` are the beliefs of all subsets.
+    kept for the next acts of the row. `subset_beliefs` are the beliefs of all subsets.
     """
 
-    def __init__(self, bounds: Bounds, implied: FloatArray | None = None) -> None:
+    def __init__(self, bounds: Bounds, subset_beliefs: FloatArray | None = None) -> None:
         self.limits = list(zip(bounds.lower[0], bounds.upper[0], strict=True))
-        self.implied = implied
+        self.subset_beliefs = subset_beliefs
         self.constrained: list[int] = []  # bit masks of the sets S whose constraint is used
 
     def margin(self, loss_differences: FloatArray) -> float:
@@ -191,7 +191,8 @@ class _CredalSet:
         """Return the probability of largest margin under the constraints used, and the margin."""
         n_classes = len(self.limits)
         inside = (np.array(self.constrained, dtype=int)[:, None] >> np.arange(n_classes)) & 1
-        least = np.empty(0) if self.implied is None else self.implied[self.constrained]
+        beliefs = self.subset_beliefs
+        least = np.empty(0) if beliefs is None else beliefs[self.constrained]
         best = _maximise_margin(
             worse=np.vstack(
                 [
@@ -208,11 +209,11 @@ class _CredalSet:
 
     def _most_violated(self, proba: FloatArray) -> int | None:
         """Return the bit mask of the set with the most violated constraint, None without one."""
-        if self.implied is None:
+        if self.subset_beliefs is None:
             return None
-        single = np.zeros_like(self.implied)
+        single = np.zeros_like(self.subset_beliefs)
         single[1 << np.arange(len(proba))] = proba
-        slack = mass_to_belief(single) - self.implied
+        slack = mass_to_belief(single) - self.subset_beliefs
         worst = int(slack.argmin())
         if slack[worst] < -_SOLVER_TIE / 10 and worst not in self.constrained:
             return worst

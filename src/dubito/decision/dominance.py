@@ -74,11 +74,11 @@ def weak_dominance(belief: Belief, loss: npt.ArrayLike | None = None) -> BoolArr
     lower, upper, tie = risk_bounds(as_belief(belief), loss)
     beaten = np.zeros(lower.shape, dtype=bool)
     for b in range(lower.shape[1]):
-        low, high, ties = lower[:, b, None], upper[:, b, None], tie + tie[:, b, None]
-        no_worse = (low <= lower + ties) & (high <= upper + ties)
-        better = (low < lower - ties) | (high < upper - ties)
+        lower_b, upper_b, ties = lower[:, b, None], upper[:, b, None], tie + tie[:, b, None]
+        no_worse = (lower_b <= lower + ties) & (upper_b <= upper + ties)
+        better = (lower_b < lower - ties) | (upper_b < upper - ties)
         beaten |= no_worse & better
-    # With near-ties dominance may be cyclic; the act with the best midpoint is always kept.
+    # With risks that nearly tie, acts may dominate each other: keep that of the best midpoint.
     middle = lower + upper
     return ~beaten | (middle == middle.min(axis=1, keepdims=True))
 

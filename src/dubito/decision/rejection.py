@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from dubito._typing import BoolArray, FloatArray, IntArray
 
-#: Strategy -> rule that chooses the act, given a belief and perhaps a loss.
+#: The rule by which each strategy chooses an act.
 CHOICES: dict[str, Callable[..., IntArray]] = {
     "optimistic": maximax,
     "pessimistic": maximin,

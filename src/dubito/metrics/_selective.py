@@ -141,7 +141,7 @@ def ranked_rows(
     confidence: npt.ArrayLike,
     sample_weight: npt.ArrayLike | None,
 ) -> tuple[FloatArray, ...]:
-    """Return the distinct confidences in rising order, with their weight and wrong weight."""
+    """Return the distinct confidences in rising order, and the weights of their rows and errors."""
     truth, predicted = as_labels(y_true, "y_true"), as_labels(y_pred, "y_pred")
     scores = as_float_array(confidence, "confidence", ndim=1)
     weight, truth, predicted, scores = drop_zero_weights(
@@ -157,7 +157,7 @@ def _selective_risk(weight: FloatArray, wrong: FloatArray) -> FloatArray:
 
 
 def _check_comparable(truth: Labels, predicted: Labels) -> None:
-    # A number never equals a string: every prediction would count as an error.
+    # A number never equals a string, so every prediction would count as an error.
     if _are_strings(truth).isdisjoint(_are_strings(predicted)):
         raise TypeError(
             "one of y_true and y_pred contains words and the other does not (y_true[0] is "
@@ -167,7 +167,7 @@ def _check_comparable(truth: Labels, predicted: Labels) -> None:
 
 
 def _are_strings(labels: Labels) -> set[bool]:
-    """Return the set of answers to "is it a string?"; an object array may have both."""
+    """Return {True} for strings, {False} for other labels, and both for mixed ones."""
     if labels.dtype == object:
         return {isinstance(label, str) for label in labels.tolist()}
     return {labels.dtype.kind in "UT"}

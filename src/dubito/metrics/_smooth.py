@@ -96,13 +96,13 @@ def lipschitz_supremum(position: FloatArray, residual: FloatArray) -> float:
     gaps = np.diff(position)
     kinks = np.append(0.0, partial[:-1])
     order = np.argsort(kinks, kind="stable")
-    entering = np.argsort(order).tolist()  # the rank of each step's kink among all kinks
+    entering = np.argsort(order).tolist()  # rank, among all kinks, of the kink each step adds
     kink = kinks[order].tolist()
 
     jump = [0.0] * len(kink)
     lowest, highest = [entering[0]], [-entering[0]]
     jump[entering[0]] = 2.0
-    intercept = 0.0  # left of all kinks the cost is intercept - h
+    intercept = 0.0  # the cost at h is intercept - h where h is left of all kinks
     for rank, gap in zip(entering[1:], gaps.tolist(), strict=True):
         jump[rank] = 2 * gap
         heappush(lowest, rank)

@@ -80,7 +80,7 @@ def _check_n_bins(n_bins: Any) -> int:
 
 def equal_width(probability: FloatArray, _weight: FloatArray, n_bins: int) -> IntArray:
     """Return the bin of each forecast, of `n_bins` of equal width."""
-    # Compared with the edges, for products round: 0.29 * 100 is below 29, the wrong bin.
+    # Compared with the edges because products are rounded: 0.29 * 100 is below 29, the wrong bin.
     inner_edges = np.arange(1, n_bins) / n_bins
     number: IntArray = np.searchsorted(inner_edges, probability, side="right")
     return number
@@ -100,7 +100,7 @@ def _equal_weight(probability: FloatArray, weight: FloatArray, n_bins: int) -> I
     return number
 
 
-#: Strategy -> function that returns the bin of each forecast.
+#: The function of each strategy, which returns the bin of each forecast.
 _STRATEGIES: dict[str, Callable[[FloatArray, FloatArray, int], IntArray]] = {
     "uniform": equal_width,
     "quantile": _equal_weight,

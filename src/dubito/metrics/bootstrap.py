@@ -28,21 +28,22 @@ if TYPE_CHECKING:
 
 Statistic = Callable[[FloatArray], FloatArray]
 
-#: Entries of a block of resampled weights: 16 MiB.
-_BLOCK = 2**21
+#: Most resampled weights that are computed at a time: 16 MiB.
+_CHUNK_NUMBERS = 2**21
 
-#: Most distinct forecasts of `smooth_residuals`; more are grouped into cells of equal width.
+#: Most distinct forecasts of `smooth_residuals`; more are grouped on a grid of this many cells.
 _CELLS = 64
 
-#: Bisection steps of `residual_factors`: the error is a thousandth of the interval searched.
+#: Bisection steps of `residual_factors`, which leave a thousandth of the interval searched.
 _BISECTIONS = 10
 
 
 class MeanResiduals(NamedTuple):
-    """The sums of (outcome - forecast) over groups of rows, divided by n, and an error from them.
+    """Functions for the mean residuals of groups of rows, and for the error computed from them.
 
-    `mean` returns them for b resamples, (groups, b); `error` the calibration errors of such an
-    array, (b,): a norm of each column.
+    `mean` returns the sums of (outcome - forecast) over each group, divided by n, for the weights
+    of b resamples, (groups, b); `error` the calibration errors of such an array, (b,): a norm of
+    each column.
     """
 
     mean: Statistic
@@ -64,7 +65,7 @@ def _resampled_weights(
     weight: FloatArray, n_boot: int, rng: np.random.Generator
 ) -> Iterator[FloatArray]:
     n = len(weight)
-    width = max(1, _BLOCK // n)
+    width = max(1, _CHUNK_NUMBERS // n)
     for start in range(0, n_boot, width):
         counts = np.empty((n, min(width, n_boot - start)))
         for b in range(counts.shape[1]):

@@ -27,11 +27,11 @@ class MetricDescription(NamedTuple):
     is_fraction: bool = False
 
 
-#: Said where the interval of the observed coverage ends below the requested one.
+#: Shown where the interval of the observed coverage ends below the requested one.
 LOW_COVERAGE = "The observed coverage is lower than the requested one by more than chance explains."
 
-# Coverage is to be near its target: sets of all classes have the highest. Smaller sets, more sets
-# of one class and narrower bounds are bought with coverage. Utilities weigh both sides up.
+# No value of coverage, of set sizes or of widths is better as such: sets of all classes have the
+# highest coverage, and smaller sets or narrower bounds cost coverage. Utilities weigh both.
 _DESCRIPTIONS = {
     "accuracy": MetricDescription(
         "right (accuracy)", "fraction of cases where the first choice is right", "high", True

@@ -40,14 +40,14 @@ if TYPE_CHECKING:
     Seed = int | np.random.Generator | np.random.RandomState | None
     Metric = FractionMetric | ResampledMetric | CalibrationErrorMetric
 
-#: Probabilities are clipped to [floor, 1 - floor], so that the log loss is finite (scikit-learn).
+#: Probabilities are clipped to [this, 1 - this], as in scikit-learn, so that log losses are finite.
 _FLOOR = float(np.finfo(np.float64).eps)
 
 #: Most probabilities (rows x classes) of one model that the report and the command line hold in
-#: memory: 1.2 GB with bounds.
+#: memory; with the bounds they take 1.2 GB.
 MOST_CELLS = 50_000_000
 
-#: Bins of the calibration errors: the defaults of the functions.
+#: Number and kind of the bins of calibration errors: the defaults of the functions.
 _N_BINS, _STRATEGY = 15, "uniform"
 
 
@@ -229,13 +229,13 @@ def forecast_metrics(forecasts: Forecasts) -> dict[str, Metric]:
     """Return the metrics of probabilities, by name."""
     column, proba, weight, _ = forecasts
     rows = np.arange(len(weight))
-    table = np.column_stack((1 - proba, proba)) if proba.ndim == 1 else proba
-    top, of_truth = table.argmax(axis=1), table[rows, column]
-    confidence, right = table[rows, top], top == column
+    proba = np.column_stack((1 - proba, proba)) if proba.ndim == 1 else proba
+    top, of_truth = proba.argmax(axis=1), proba[rows, column]
+    confidence, right = proba[rows, top], top == column
     event = top_event(forecasts)
     loss = -np.log(np.clip(of_truth, _FLOOR, 1 - _FLOOR))
-    # Squares summed over the classes; of two classes, whose squares are equal, one is counted.
-    brier = np.einsum("ij,ij->i", table, table) + 1 - 2 * of_truth
+    # The squares are summed over the classes; of two, whose squares are equal, one is counted.
+    brier = np.einsum("ij,ij->i", proba, proba) + 1 - 2 * of_truth
     brier = brier / 2 if forecasts.n_classes == 2 else brier
     return {
         "accuracy": FractionMetric(right, weight),

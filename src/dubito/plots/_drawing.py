@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from dubito._typing import BoolArray, FloatArray
 
-# The colours of Okabe and Ito, distinguishable with any kind of colour vision; without their
-# yellow, which is too pale for lines.
+#: The colours of Okabe and Ito, distinguishable with any kind of colour vision, without their
+#: yellow, which is too pale for lines.
 _HUES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
 #: Dashes and hatches distinguish sets whose mixed colours are alike.
 DASHES = ("--", "-.", (0, (3, 1, 1, 1, 1, 1)), (0, (6, 2)), (0, (5, 1, 1, 1)))
@@ -43,7 +43,7 @@ def class_colours(n_classes: int) -> FloatArray:
 
     if n_classes <= len(_HUES):
         return np.array([colors.to_rgb(hue) for hue in _HUES[:n_classes]])
-    # For many classes a continuous scale, readable in grey.
+    # For many classes a continuous scale, which is also readable in grey.
     return colormaps["viridis"](np.linspace(0, 1, n_classes))[:, :3]
 
 

@@ -12,9 +12,12 @@ if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray, IntArray
 
 _GREY = "0.4"
-#: Largest height of a strip of data ticks and of all strips, and height of the margin between them
-#: and the curves, as fractions of the axes.
-_MAX_STRIP, _MAX_STRIPS, _STRIP_MARGIN = 0.04, 0.2, 0.03
+#: Largest height of the strip of ticks of one class, as a fraction of the axes.
+_MAX_STRIP = 0.04
+#: Largest height of the strips of all classes together.
+_MAX_STRIPS = 0.2
+#: Height of the margin between strips and curves.
+_STRIP_MARGIN = 0.03
 
 
 class Waterfall(NamedTuple):
@@ -104,7 +107,7 @@ class WeightCurves(NamedTuple):
         if binary:
             ylabel = _arrows((f"for {self.classes[0]}", f"for {self.classes[1]}"))
         ax.set(xlabel=self.label, ylabel=ylabel, xlim=self.value[[0, -1]])
-        # Of more classes the ticks have the colours of the lines.
+        # With more than two classes the ticks need no entry: they have the colours of the lines.
         handles = [*lines, *cutoff_lines, *ticks] if binary else lines
         ax.legend(handles=handles, markerscale=2, **BESIDE_AXES)
         return {"lines_": lines, "cutoff_lines_": cutoff_lines, "ticks_": ticks}

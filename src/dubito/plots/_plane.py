@@ -28,7 +28,8 @@ class Plane(NamedTuple):
     """A grid over two columns of a table.
 
     x, y : (r,), its values of the two columns; names : their names; points : (n, 2), their values
-    in the data; rows : a table of r² rows, all of the first column for each value of the second.
+    in the data; rows : a table of r² rows, with all values of the first column for each value of
+    the second.
     """
 
     x: FloatArray
@@ -86,7 +87,7 @@ def draw_borders(ax: Axes, x: FloatArray, y: FloatArray, margins: FloatArray) ->
     """Draw the borders of the regions of the classes; return the contour sets."""
     predicted = [margin for margin in margins if (margin > 0).any()]
     style: dict[str, Any] = {"colors": "black", "linewidths": 1.5, "linestyles": "solid"}
-    # Every border of the last class is also one of another class.
+    # The last class needs no contour: each of its borders is also one of another class.
     return [ax.contour(x, y, margin, levels=[0], **style) for margin in predicted[:-1]]
 
 

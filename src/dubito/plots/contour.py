@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray
 
 _N_POINTS = 401
-#: The drawn range of slopes is the level set of this plausibility, and a margin.
+#: Slopes are drawn where their plausibility is at least this, and in a margin beyond.
 _SMALLEST_DRAWN = 1e-4
 _AXIS_LABELS = {"slope": "slope θ", "probability": "probability θ"}
 

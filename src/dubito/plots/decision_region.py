@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _HATCH_COLOUR = "0.45"
 #: Markers distinguish the points of the classes without colours.
 _MARKERS = ("o", "^", "s", "D", "v", "P", "X", "p")
-#: The legend names this many regions, the largest.
+#: The legend names at most this many regions, the largest.
 _MOST_NAMED = 12
 
 
@@ -228,7 +228,7 @@ class DecisionRegionDisplay(SingleAxesDisplay):
         for inside, fraction in zip(distinct, fractions, strict=True):
             region = (self.sets == inside).all(axis=2).astype(float)
             name = set_name(inside, self.classes)
-            # White for the whole frame: grey may be mistaken for the colour of a class.
+            # The whole frame is white: grey may be mistaken for the colour of a class.
             fill = np.ones(3) if inside.all() else pale(set_colour(inside))
             hatch = next(hatches) if inside.sum() > 1 else None
             self.regions_[name] = self.ax_.contourf(

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 _KINDS = ("waterfall", "weight", "mass")
 _N_POINTS = 201
-#: Largest number of curves of masses, that of three classes; of more sets, those of the smallest
-#: masses are summed in one curve.
+#: Largest number of curves of masses: the sets of three classes. Of more sets, those of the
+#: smallest masses are summed in one curve.
 _MOST_SETS = 7
 #: Longest name and longest value beside a bar, in characters.
 _LONGEST = 30
@@ -286,7 +286,7 @@ def _piece_number(classifier: Any, piece: Any) -> int:
 
 
 class _Sweep(NamedTuple):
-    """Increasing values of one piece, features with these values, and the values of the rows."""
+    """The x axis of a plot of one piece: values in rising order, features there, values in X."""
 
     value: FloatArray
     phi: Any
@@ -295,9 +295,9 @@ class _Sweep(NamedTuple):
 
 
 def _sweep(classifier: Any, X: Any, piece: int, n_points: int) -> _Sweep:
-    """Return features over the range of one piece, all others at their mean.
+    """Return features over the range of one piece, with all others at their mean.
 
-    If the piece is a group of features: those of the rows, in the order of their input.
+    For a piece of several features these are the features of the rows, ordered by their input.
     """
     members = list(classifier.model_.members[piece])
     name = str(classifier.piece_names_[piece])
@@ -308,7 +308,7 @@ def _sweep(classifier: Any, X: Any, piece: int, n_points: int) -> _Sweep:
     points = np.asarray(column.toarray() if hasattr(column, "toarray") else column).ravel()
     value = np.linspace(*span(points), n_points)
     lines = _lines(classifier, _rows_with(classifier, members[0], value[[0, -1]]), piece)
-    # Masses have kinks at the cut-offs.
+    # Values at the cut-offs are added: masses have kinks there.
     cutoffs = [_crossings(value[[0, -1]], line) for line in lines.T]
     value = np.unique(np.concatenate([value, *cutoffs]))
     label = name if _is_input(X, phi) else f"{name} (as it enters the last layer)"
@@ -341,8 +341,8 @@ def _sweep_rows(values: AnyArray, phi: Any, name: str) -> _Sweep:
 
 def _is_input(X: Any, phi: Any) -> bool:
     """Return whether the features are the input itself."""
-    table = np.asarray(X)
-    return table.dtype.kind in "iuf" and not hasattr(phi, "toarray") and np.array_equal(table, phi)
+    given = np.asarray(X)
+    return given.dtype.kind in "iuf" and not hasattr(phi, "toarray") and np.array_equal(given, phi)
 
 
 def _weight_curves(classifier: Any, X: Any, piece: int, y: npt.ArrayLike | None) -> WeightCurves:

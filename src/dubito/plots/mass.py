@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 #: Symbols of the quantities, in the titles.
 _SYMBOLS = {"mass": "m", "belief": "Bel", "plausibility": "Pl"}
-#: Default heights of the contours.
+#: Default heights of the level curves.
 _HEIGHTS = tuple(np.arange(1, 10) / 10)
 #: Most masses computed at a time: rows of the grid times subsets of the classes.
 _CHUNK_NUMBERS = 2**22
@@ -248,7 +248,7 @@ class MassDisplay:
 
         shades = LinearSegmentedColormap.from_list("", ["white", tuple(set_colour(inside))])
         boundaries = np.concatenate([[-np.inf], heights, [np.inf]])
-        lowest = np.concatenate([[0.0], heights])  # of each filled band: higher values are darker
+        lowest = np.concatenate([[0.0], heights])  # lowest value in each filled band
         ax.contourf(self.x, self.y, values, boundaries, colors=shades(0.8 * lowest))
         title = f"{_SYMBOLS[self.quantity]}({set_name(inside, self.classes)})"
         if values.max() < heights[0]:

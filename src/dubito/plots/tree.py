@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _MOST_CLASSES, _SHOWN_DEPTH = 100, 5
 #: Longest name of a class, in characters.
 _LONGEST_NAME = 24
-#: Sizes of new figures in inches: width per depth, height per line, smallest and largest of both.
+#: New figures, in inches: width of a level of depth, height of a line, limits of either size.
 _WIDTH, _HEIGHT, _SMALLEST, _LARGEST = 1.0, 0.25, 1.5, 100.0
 _POINTS_PER_INCH = 72
 
@@ -72,7 +72,7 @@ class TreeDisplay(SingleAxesDisplay):
 
     def __init__(self, tree: Any, *, max_depth: int | None = None) -> None:
         deepest = _deepest(tree, max_depth)
-        # A stack of nodes (leaves if negative) to be added, with depth and index of the parent.
+        # Stack of nodes to be added (negative numbers: leaves), their depth, and their parent.
         stack = [(0 if len(tree.left) else -1, 0, -1)]
         drawn: list[tuple[int, int, int]] = []
         names: list[str | None] = []
@@ -214,7 +214,7 @@ def _deepest(tree: Any, max_depth: Any) -> int:
 
 
 def _heights(parent: IntArray, inner: BoolArray) -> FloatArray:
-    """Return 0, 1, ... for leaves and nodes not expanded, the mean of the children for others."""
+    """Return the height of each node: 0, 1, ... without children, else the mean of its children."""
     height = np.where(inner, 0.0, np.cumsum(~inner) - 1.0)
     for v in range(len(parent) - 1, 0, -1):  # children come after their node
         if inner[parent[v]]:

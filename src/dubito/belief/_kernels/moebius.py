@@ -16,16 +16,16 @@ from dubito._numerics.row_subsets import row_chunks
 if TYPE_CHECKING:
     from dubito._typing import FloatArray
 
-#: Arrays of this many entries or more are transformed by the compiled version; for smaller ones
-#: loading it costs more than it saves.
+#: Arrays with at least this many entries are transformed by the compiled version. For smaller ones
+#: loading it costs more time than it saves.
 COMPILED_FROM = 2**14
 
-#: The product by commonalities has absolute errors near 1e-16, which normalising would magnify
-#: where less than this fraction of the mass is outside the empty set: there the product without
-#: subtractions is used.
-CANCELLATION_FROM = 1e-3
+#: Where less than this fraction of the mass is outside the empty set, products onto intersections
+#: are computed without subtractions. Those by commonalities have absolute errors near 1e-16, which
+#: normalisation would magnify there.
+CANCELLATION_BELOW = 1e-3
 
-#: Bound on the rounding error of a transform, per class, where the exact result is 0.
+#: Where the exact result of a transform is 0, its rounding error is at most K times this.
 TRANSFORM_ROUNDING = 1e-15
 
 
@@ -61,7 +61,7 @@ def subset_difference(y: FloatArray) -> FloatArray:
 
 
 def _complemented(x: FloatArray) -> FloatArray:
-    """Return a view in reversed order, in which each subset has the entry of its complement."""
+    """Return a view in which each subset has the entry of its complement: the order reversed."""
     return x[..., ::-1]
 
 
@@ -74,7 +74,7 @@ def _superset_transform(x: FloatArray, sign: float) -> FloatArray:
         compiled.superset_rows(out.reshape(-1, out.shape[-1]), sign)
         return out
     for k in range(frame_size(out)):
-        without_and_with = out.reshape(out.size >> (k + 1), 2, 1 << k)  # class k
+        without_and_with = out.reshape(out.size >> (k + 1), 2, 1 << k)  # subsets, by class k
         without_and_with[:, 0] += sign * without_and_with[:, 1]
     return out
 
@@ -96,8 +96,8 @@ def intersection_product(a: FloatArray, b: FloatArray) -> FloatArray:
         np.maximum(out, 0.0, out=out)
         not_empty = out[:, 1:].sum(axis=1)
     is_rounding = out[:, 0] < frame_size(a) * TRANSFORM_ROUNDING
-    out[is_rounding, 0] = 0.0  # no conflict
-    cancelled = np.flatnonzero(not_empty < CANCELLATION_FROM)
+    out[is_rounding, 0] = 0.0
+    cancelled = np.flatnonzero(not_empty < CANCELLATION_BELOW)
     if len(cancelled):
         from dubito.belief._kernels import moebius_compiled as compiled  # noqa: PLC0415 - loads numba
 
@@ -130,7 +130,7 @@ def spread_to_supersets(x: FloatArray, rate: FloatArray) -> FloatArray:
     `x` is (n, 2^K) and `rate` broadcasts to (n, K). Costs O(K 2^K) per row, no subtractions.
     """
     out = np.array(x, dtype=np.float64, order="C")
-    for rows in row_chunks(len(out), out.shape[1], 2**17):  # which stay in the cache
+    for rows in row_chunks(len(out), out.shape[1], 2**17):  # so few that they stay in the cache
         block = out[rows]
         for k in range(frame_size(out)):
             without_and_with = block.reshape(len(block), block.shape[1] >> (k + 1), 2, 1 << k)

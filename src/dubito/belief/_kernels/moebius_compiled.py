@@ -6,7 +6,7 @@ import numpy as np
 
 from dubito._numerics.jit import compiled
 
-#: Entries of a block, which stays in the first-level cache while its ten low bits are processed.
+#: Entries transformed together for the ten lowest classes: they fit into the first-level cache.
 _ENTRIES_AT_ONCE = 2**10
 
 
@@ -36,8 +36,8 @@ def _superset_low_bits(x, start, length, sign):  # type: ignore[no-untyped-def]
 def _superset_bits(x, start, length, stride, sign):  # type: ignore[no-untyped-def]
     """Transform in place for the classes of bit value stride, 2 stride, ..., length / 2.
 
-    Two classes per pass over the entries from `start` to `start + length`.
-    The four quarters are separate slices, so that the compiler can vectorise the loop over them.
+    Each pass over the entries from `start` to `start + length` does two classes. The four quarters
+    are separate slices, so that the compiler can vectorise the loop over them.
     """
     if stride == 1 and length >= 8:
         _superset_low_bits(x, start, length, sign)
@@ -116,7 +116,7 @@ def _add_positive_intersection(a, b, out, buffer, ia, ib, io, free, size):  # ty
     if size == 1:
         out[io] += a[ia] * b[ib]
         return
-    if size == 4:  # two classes unrolled: most of the work is in the small cases
+    if size == 4:  # two classes, without recursion: most of the work is in such small slices
         a0, a1, a2, a3 = a[ia], a[ia + 1], a[ia + 2], a[ia + 3]
         b0, b1, b2, b3 = b[ib], b[ib + 1], b[ib + 2], b[ib + 3]
         out[io] += a0 * (b0 + b1 + b2 + b3) + a1 * (b0 + b2) + a2 * (b0 + b1) + a3 * b0
