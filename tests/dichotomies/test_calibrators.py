@@ -87,7 +87,7 @@ def test_naming_one_calibrator_omits_the_other(options, internal, external):
 def test_the_external_slope_is_nearly_optimal():
     """The folds are not known here, but all folds give nearly the same slope."""
     model = NestedDichotomyClassifier(random_state=0).fit(DIGITS[TRAIN], DIGIT[TRAIN])
-    scores = model._model.log_proba(DIGITS[REST])
+    scores = model._tree_model.log_proba(DIGITS[REST])
 
     def loss(slope):
         return -log_softmax(slope * scores, axis=1)[np.arange(len(REST)), DIGIT[REST]].mean()

@@ -100,7 +100,7 @@ def tree(request):
 def test_bounds_of_classes_are_products_along_the_path(tree):
     rows = X[400:440]
     maps, level = tree.internal_, 1 - (1 - 0.8) / tree.tree_.depth
-    scores = tree._model.nodes.scores(rows)
+    scores = tree._tree_model.nodes.scores(rows)
     lower, upper = widened(maps, scores, level)
     bounds = tree.predict_bounds(rows, level=0.8)
     for column, label in enumerate(tree.classes_.tolist()):
@@ -169,7 +169,7 @@ def test_bounds_at_a_level_are_those_of_the_external_calibrator():
         external=EvidentialIsotonicCalibrator(), holdout_size=0.3, random_state=0
     ).fit(X, Y)
     bounds = model.predict_bounds(X[:20], level=0.9)
-    scores = np.maximum(model._model.log_proba(X[:20]), np.log(1e-16))
+    scores = np.maximum(model._tree_model.log_proba(X[:20]), np.log(1e-16))
     own = model.external_.predict_bounds(scores, level=0.9)
     np.testing.assert_array_equal(bounds.lower, own.lower)
     assert bounds.level == 0.9

@@ -1,4 +1,4 @@
-"""The calibrators of a tree: those that `internal` and `external` name, and the external fit."""
+"""The calibrators that `internal` and `external` name, and the fit of the external one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dubito.dichotomies._kernels.holdout import Holdout
     from dubito.dichotomies._training_rows import ClassRows
 
-#: Calibrators by name; "auto" is the choice of the tree, and a joint one reads several classifiers.
+#: Names of calibrators: "auto" has its own meaning here, and a joint one takes several classifiers.
 _NAMES = CALIBRATORS.keys() - {"auto", "evidential-joint"}
 _LISTED = ", ".join(map(repr, sorted(_NAMES)))
 
@@ -60,7 +60,9 @@ def as_calibrators(internal: Any, external: Any, estimator: Any) -> Calibrators:
     the schemes that Leathart et al. 2019 compare in tables 4 and 5 is then named by one parameter.
     """
     if is_auto(internal) and is_auto(external):
-        return Calibrators(default_internal(), default_external(), both_auto=True)
+        # Sigmoids improve small nodes, where even penalised logistic regression is miscalibrated,
+        # and need no rows of their own.
+        return Calibrators(PlattCalibrator(), default_external(), both_auto=True)
     if is_auto(internal):
         # Margins are not log-odds: without a sigmoid there are no probabilities at all.
         needed = estimator is not None and not has_probabilities(estimator)
@@ -82,7 +84,7 @@ def as_internal(internal: Any) -> BaseCalibrator | None:
     if internal is None:
         return None
     if isinstance(internal, BaseCalibrator):
-        internal._validate_params()  # packed maps do not call its fit
+        internal._validate_params()  # where all nodes are fitted at once, its `fit` is not called
         return internal
     if isinstance(internal, str) and internal in _NAMES:
         return named_calibrator(internal)
@@ -120,22 +122,13 @@ def default_external() -> BaseCalibrator:
     return EvidentialMultinomialCalibrator(input="logits")
 
 
-def default_internal() -> BaseCalibrator:
-    """Return the default calibrator of nodes: Platt's sigmoids.
-
-    They improve small nodes, where even penalised logistic regression is miscalibrated, and do not
-    need rows of their own.
-    """
-    return PlattCalibrator()
-
-
 def default_internal_of_ensemble(estimator: Any) -> BaseCalibrator | None:
     """Return the default calibrator of nodes of the trees of an ensemble.
 
     The slope of the ensemble corrects the shrinkage of penalised logistic nodes in a third of the
     time; other nodes are calibrated one by one.
     """
-    return None if plain_logistic(estimator) is not None else default_internal()
+    return None if plain_logistic(estimator) is not None else PlattCalibrator()
 
 
 class HeldOutRows(NamedTuple):
@@ -168,21 +161,21 @@ def fit_external(
 
 
 def best_external(
-    calibrator: BaseCalibrator, variants: list[FloatArray], held_out: HeldOutRows
+    calibrator: BaseCalibrator, candidates: list[FloatArray], held_out: HeldOutRows
 ) -> tuple[int, BaseCalibrator]:
     """Return the index of the best of several models after calibration, and its calibrator.
 
-    The best has the smallest log loss on the held-out rows; `variants` are the models'
-    log-probabilities of them.
+    The best has the smallest log loss on the held-out rows; `candidates` are the log-probabilities
+    that each model gives them.
     """
     fitted = [
-        fit_external(calibrator, log_proba, held_out, floored=False) for log_proba in variants
+        fit_external(calibrator, log_proba, held_out, floored=False) for log_proba in candidates
     ]
     losses = [
         _log_loss(
             one.predict_log_proba(as_calibrator_input(one, log_proba, floored=False)), held_out
         )
-        for one, log_proba in zip(fitted, variants, strict=True)
+        for one, log_proba in zip(fitted, candidates, strict=True)
     ]
     best = int(np.argmin(losses))
     return best, fitted[best]

@@ -31,8 +31,6 @@ from dubito.dichotomies._parallel import count_tasks, plan_tasks, run_tasks
 if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray, IntArray
 
-#: Cost of the tables of a node besides that of its rows, in rows.
-_FIXED_COST = 100.0
 
 #: Number of confidence levels whose tables are kept, and a lock: threads may tabulate a new level.
 _N_KEPT_LEVELS = 4
@@ -64,7 +62,7 @@ class EvidentialSigmoidMaps(NodeMaps):
         from dubito.dichotomies._kernels.node_sigmoid_beliefs_compiled import DEGREE  # noqa: PLC0415 - loads numba
 
         sigmoids, usable = SigmoidMaps.fit(rows, targets=targets), rows.usable()
-        tasks = plan_tasks(np.where(usable, rows.sizes + _FIXED_COST, 0.0), count_tasks(n_jobs))
+        tasks = rows.tasks(n_jobs)
         shared = (rows, sigmoids.coef, rows.side_targets(targets), usable)
         done = run_tasks(_tables_of, shared, tasks, n_jobs=n_jobs)
         units = np.zeros((rows.n_nodes, 2))
@@ -149,7 +147,7 @@ def _gap(x: FloatArray, event: BoolArray) -> FloatArray:
 def _level_tables(
     likelihoods: tuple[LogisticLevelLikelihoods | None, ...],
     gaps: tuple[FloatArray, ...],
-    t: float,
+    root_quantile: float,
 ) -> tuple[Any, ...]:
     """Return tables of all nodes: start of their panels, angle units, panel edges and series."""
     from dubito.dichotomies._kernels.node_sigmoid_levels_compiled import DEGREE, tabulate_level_ends  # noqa: PLC0415 - loads numba
@@ -159,10 +157,10 @@ def _level_tables(
         [np.empty(0)] * len(likelihoods),
         [np.empty((0, 4, DEGREE + 1))] * len(likelihoods),
     )
-    for node, (own, gap) in enumerate(zip(likelihoods, gaps, strict=True)):
-        if own is not None:
-            fits = ((one.likelihood, one.model) for one in (own.light, own.raw))
-            units[node], edges[node], series[node] = tabulate_level_ends(*fits, gap, t)
+    for node, (pair, gap) in enumerate(zip(likelihoods, gaps, strict=True)):
+        if pair is not None:
+            fits = ((one.likelihood, one.model) for one in (pair.light, pair.raw))
+            units[node], edges[node], series[node] = tabulate_level_ends(*fits, gap, root_quantile)
     start = np.cumsum([0, *map(len, edges)])
     none = np.empty((0, 4, DEGREE + 1))  # there may be no nodes
     return start, units, np.concatenate([[], *edges]), np.concatenate([none, *series])

@@ -17,24 +17,24 @@ if TYPE_CHECKING:
     from dubito.dichotomies._kernels.leaf_order import LeafRows, Spans
     from dubito.dichotomies.tree import DichotomyTree
 
-#: Parameters of `LogisticRegression` that may have any value: they do not change its optimum, or
-#: are used here.
-_FREE = {
+#: Parameters of `LogisticRegression` that may have any value here: the optimum does not depend on
+#: them, or they are passed on to the solvers.
+_ANY_VALUE = {
     "C", "fit_intercept", "solver", "tol", "max_iter", "n_jobs", "random_state", "verbose",
     "warm_start",
 }  # fmt: skip
-#: Newton decrement below which one last step is taken: the error is then about its square.
+#: Newton decrement at which a step is the last: the error after it is about the decrement's square.
 _TOLERANCE = {np.dtype(np.float64): 1e-5, np.dtype(np.float32): 1e-2}
-#: Most numbers of dense rows, or of weights, that are copied at a time.
+#: Most entries of dense rows, or of coefficients, that are copied at a time.
 _CHUNK_NUMBERS = 2**18
-#: Number of rows in a product with dense weights. The last block is padded with zeros to the same
-#: size: rounding depends on the shape of a product, and must not depend on the batch of a row.
+#: Number of rows in a product with dense coefficients. The last block is filled up with zeros:
+#: rounding depends on the shape of a product, and must not depend on the batch that a row is in.
 _BLOCK_ROWS = 32
 
 
 @dataclass(frozen=True)
 class DenseLinearNodes:
-    """Linear nodes with dense weights: log-odds are ``(x - shift) @ coef.T + intercept``."""
+    """Linear nodes with dense coefficients: log-odds are ``(x - shift) @ coef.T + intercept``."""
 
     coef: FloatArray
     intercept: FloatArray
@@ -45,20 +45,20 @@ class DenseLinearNodes:
         out = np.empty((len(X), len(self.intercept)))
         block = np.zeros((_BLOCK_ROWS, len(self.shift)))
         for nodes in row_chunks(len(self.coef), len(self.shift), _CHUNK_NUMBERS):
-            # float32 weights too: single-precision products round by the position in the block.
-            weights = self.coef[nodes].astype(np.float64, copy=False).T
+            # float32 too: single-precision products round by the position in the block.
+            coef = self.coef[nodes].astype(np.float64, copy=False).T
             for rows in row_chunks(len(X), 1, _BLOCK_ROWS):
                 n = rows.stop - rows.start
                 block[:n] = X[rows] - self.shift
                 block[n:] = 0.0
-                out[rows, nodes] = (block @ weights)[:n]
+                out[rows, nodes] = (block @ coef)[:n]
         out += self.intercept
         return out
 
 
 @dataclass(frozen=True)
 class SparseLinearNodes:
-    """Linear nodes with weights for the features present at each: ``coef`` is (p, nodes), CSR."""
+    """Linear nodes with sparse coefficients, of the features present at each: CSR, (p, nodes)."""
 
     coef: sp.csr_array
     intercept: FloatArray
@@ -86,7 +86,7 @@ class LogisticSettings:
 def plain_logistic(estimator: Any) -> LogisticSettings | None:
     """Return the parameters of a logistic regression that can be fitted here, else None.
 
-    It must have an L2 penalty on all weights except the intercept: every such solver of
+    It must have an L2 penalty on all coefficients except the intercept: every such solver of
     scikit-learn has the same optimum.
     """
     if estimator is None:
@@ -96,7 +96,7 @@ def plain_logistic(estimator: Any) -> LogisticSettings | None:
     given, default = estimator.get_params(), LogisticRegression().get_params()
     if given.get("penalty") == "l2":
         given["penalty"] = default.get("penalty")
-    plain = all(given[name] == default[name] for name in given if name not in _FREE)
+    plain = all(given[name] == default[name] for name in given if name not in _ANY_VALUE)
     penalised = given["solver"] == "liblinear" and given["fit_intercept"]
     if not plain or penalised or not 0 < given["C"] < np.inf:
         return None
@@ -146,17 +146,13 @@ def _check_finite(intercept: FloatArray, out_of_fold: FloatArray, spans: Spans) 
         )
 
 
-def _plan(work: FloatArray, n_jobs: int | None) -> list[IntArray]:
-    return plan_tasks(work, count_tasks(n_jobs))
-
-
 def _fit_dense_nodes(
     rows: LeafRows, spans: Spans, settings: LogisticSettings, n_folds: int, n_jobs: int | None
 ) -> tuple[DenseLinearNodes, FloatArray]:
-    standard = _standardise(rows, intercept=settings.fit_intercept)
+    standard = _standardise(rows, has_intercept=settings.fit_intercept)
     weight = rows.weight * settings.C
     shared = (standard.X, weight, standard.penalty, *spans)
-    tasks = _plan(spans.sizes.astype(np.float64), n_jobs)
+    tasks = plan_tasks(spans.sizes.astype(np.float64), count_tasks(n_jobs))
     common = (settings.fit_intercept, _TOLERANCE[standard.X.dtype], n_folds)
     done = run_tasks(_fit_dense_task, shared, [(task, *common) for task in tasks], n_jobs=n_jobs)
 
@@ -179,21 +175,21 @@ def _fit_dense_task(  # noqa: PLR0917 - shared arrays come one by one
     stop: IntArray,
     task: tuple[IntArray, bool, float, int],
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the weights of some nodes, and their out-of-fold log-odds one after the other."""
+    """Return the coefficients of some nodes, and their out-of-fold log-odds, packed."""
     from dubito.dichotomies._kernels.logistic_node_compiled import fit_dense_node  # noqa: PLC0415 - loads numba
 
-    nodes, intercept, tolerance, n_folds = task
+    nodes, has_intercept, tolerance, n_folds = task
     fitted, out_of_fold = [], []
     for node in nodes:
         a, m, b = int(start[node]), int(split[node]), int(stop[node])
-        settings = penalty, intercept, tolerance
+        settings = penalty, has_intercept, tolerance
         w, scores, _, _ = fit_dense_node(X[a:b], (a, m - a), weight[a:b], settings, n_folds)
         fitted.append(w)
         out_of_fold.append(scores)
     return np.array(fitted), np.concatenate(out_of_fold)
 
 
-def _standardise(rows: LeafRows, *, intercept: bool) -> _StandardisedRows:
+def _standardise(rows: LeafRows, *, has_intercept: bool) -> _StandardisedRows:
     """Return dense rows in leaf order, standardised in blocks so that only one copy is made.
 
     Features are centred only with an intercept, which absorbs the shift. Scaling changes the
@@ -201,8 +197,8 @@ def _standardise(rows: LeafRows, *, intercept: bool) -> _StandardisedRows:
     """
     source = rows.source
     n, p = len(rows.index), source.shape[1]
-    X = np.empty((n, p + intercept), source.dtype)
-    shift = source.mean(axis=0, dtype=np.float64) if intercept else np.zeros(p)
+    X = np.empty((n, p + has_intercept), source.dtype)
+    shift = source.mean(axis=0, dtype=np.float64) if has_intercept else np.zeros(p)
     squares = np.zeros(p)
     chunks = list(row_chunks(n, max(p, 1), _CHUNK_NUMBERS))
     for chunk in chunks:
@@ -222,7 +218,7 @@ def _standardise(rows: LeafRows, *, intercept: bool) -> _StandardisedRows:
     for chunk in chunks:
         X[chunk, :p] /= scale
     penalty = 1 / scale**2
-    if intercept:
+    if has_intercept:
         X[:, p] = 1.0
         penalty = np.append(penalty, 0.0)
     return _StandardisedRows(X, shift, scale, penalty)
@@ -237,10 +233,10 @@ def _fit_sparse_nodes(
     intercept = np.empty(len(spans.start))
     fitted: list[Any] = [None] * len(intercept)
     for task in tasks:
-        columns, constants, _ = done.pop(0)
-        intercept[task] = constants
-        for node, weights in zip(task, columns, strict=True):
-            fitted[node] = weights
+        columns, intercepts, _ = done.pop(0)
+        intercept[task] = intercepts
+        for node, coef in zip(task, columns, strict=True):
+            fitted[node] = coef
     return SparseLinearNodes(_by_column(fitted, p), intercept), out_of_fold
 
 
@@ -251,7 +247,7 @@ def _run_sparse_tasks(
     X = rows.gather()
     entries = X.indptr[spans.stop] - X.indptr[spans.start]
     # A node without entries costs time as well.
-    tasks = _plan((entries + spans.sizes).astype(np.float64), n_jobs)
+    tasks = plan_tasks((entries + spans.sizes).astype(np.float64), count_tasks(n_jobs))
     # Unsigned indices: numba omits the test for negative ones.
     indices = X.indices.astype(np.uint32)
     shared = (X.indptr, indices, X.data, rows.weight * settings.C, *spans)
@@ -262,9 +258,9 @@ def _run_sparse_tasks(
 
 
 def _by_column(fitted: list[Any], p: int) -> sp.csr_array:
-    """Return the weights of all nodes as one CSR array (p, nodes).
+    """Return the coefficients of all nodes as one CSR array, (p, nodes).
 
-    The weights of each node are released once they are copied, to limit peak memory.
+    Those of each node are released once they are copied, to limit peak memory.
     """
     from dubito.dichotomies._kernels.sparse_scores_compiled import put_by_column  # noqa: PLC0415 - loads numba
 
@@ -273,12 +269,12 @@ def _by_column(fitted: list[Any], p: int) -> sp.csr_array:
         counts[columns] += 1
     indptr = np.concatenate([[0], np.cumsum(counts)])
     nodes = np.empty(indptr[-1], dtype=np.int32)
-    weights = np.empty(indptr[-1], dtype=fitted[0][1].dtype)
+    coef = np.empty(indptr[-1], dtype=fitted[0][1].dtype)
     free = indptr[:-1].copy()
     for node, (columns, values) in enumerate(fitted):
-        put_by_column(columns, values, node, free, (nodes, weights))
+        put_by_column(columns, values, node, free, (nodes, coef))
         fitted[node] = None
-    return sp.csr_array((weights, nodes, indptr), shape=(p, len(fitted)))
+    return sp.csr_array((coef, nodes, indptr), shape=(p, len(fitted)))
 
 
 def _fit_sparse_task(  # noqa: PLR0917
@@ -291,24 +287,24 @@ def _fit_sparse_task(  # noqa: PLR0917
     stop: IntArray,
     task: tuple[IntArray, int, bool, float, int],
 ) -> tuple[list[Any], FloatArray, FloatArray]:
-    """Return columns and weights, intercepts, and out-of-fold log-odds of some nodes."""
+    """Return columns and coefficients, intercepts, and out-of-fold log-odds of some nodes."""
     from dubito.dichotomies._kernels.logistic_node_compiled import fit_sparse_node  # noqa: PLC0415 - loads numba
 
-    nodes, p, intercept, tolerance, n_folds = task
+    nodes, p, has_intercept, tolerance, n_folds = task
     local_index = np.full(p, -1, np.int32)
-    fitted, constants, out_of_fold = [], [], []
+    fitted, intercepts, out_of_fold = [], [], []
     for node in nodes:
         a, m, b = int(start[node]), int(split[node]), int(stop[node])
-        own = slice(indptr[a], indptr[b])
-        own_indptr = (indptr[a : b + 1] - indptr[a]).astype(np.uintp)
-        entries = own_indptr, indices[own], data[own]
+        of_node = slice(indptr[a], indptr[b])
+        node_indptr = (indptr[a : b + 1] - indptr[a]).astype(np.uintp)
+        entries = node_indptr, indices[of_node], data[of_node]
         present, w, scores, _, _ = fit_sparse_node(
-            entries, (a, m - a), weight[a:b], (intercept, tolerance), n_folds, local_index
+            entries, (a, m - a), weight[a:b], (has_intercept, tolerance), n_folds, local_index
         )
         fitted.append((present, w[:-1].astype(data.dtype)))
-        constants.append(w[-1])
+        intercepts.append(w[-1])
         out_of_fold.append(scores)
-    return fitted, np.array(constants), np.concatenate(out_of_fold)
+    return fitted, np.array(intercepts), np.concatenate(out_of_fold)
 
 
 def _unpack(out_of_fold: list[FloatArray], tasks: list[IntArray], spans: Spans) -> FloatArray:

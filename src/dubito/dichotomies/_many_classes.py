@@ -1,4 +1,4 @@
-"""Prediction methods of trees and ensembles for many classes, in chunks of rows."""
+"""The public prediction methods of trees and ensembles, which work in chunks of rows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _UNDERFLOW = 1e-300
 
 
 def require_bounds(model: ManyClassesMixin) -> bool:
-    """Return True, for `available_if`; raise an AttributeError if the model defines no bounds."""
+    """Return True if the model has bounds, else raise an AttributeError; for `available_if`."""
     model._require_bounds()
     return True
 
@@ -43,13 +43,16 @@ def vacuous_bounds(n: int, n_classes: int) -> FloatArray:
 
 
 class ManyClassesMixin(CautiousMixin):
-    """Mixin with `predict` and similar methods, which work in chunks of rows.
+    """Mixin with `predict` and similar methods, which check rows and work in chunks of them.
 
     A subclass implements, for a chunk of checked rows, `_proba(X)` and `_log_proba(X)`, (n, K), and
     `_stacked_bounds(X, level)`, lower and upper probabilities (n, 2, K): those of the external
     calibrator, `vacuous_bounds` where no row could be held out to fit it, or products of the bounds
-    of nodes. `_require_bounds()` raises an AttributeError if the fitted model has no bounds, or,
-    before `fit`, if the parameters define none. `_row_format` is that of the rows of the fit.
+    of nodes. In a single tree they call the methods of `_tree_model.TreeModel`, which compute the
+    log-odds of nodes and multiply along paths by the formulas of `_kernels.tree_paths`.
+
+    `_require_bounds()` raises an AttributeError if the fitted model has no bounds, or, before
+    `fit`, if the parameters define none. `_row_format` is that of the rows of the fit.
     """
 
     if TYPE_CHECKING:
@@ -87,7 +90,7 @@ class ManyClassesMixin(CautiousMixin):
         ndarray of shape (n, K)
             Rows sum to 1; columns as in ``classes_``. A row does not depend on the others.
         """
-        return self._over_rows(self._proba, X)
+        return self._in_chunks(self._proba, X)
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Return the logarithm of the probability of each class.
@@ -102,7 +105,7 @@ class ManyClassesMixin(CautiousMixin):
         -------
         ndarray of shape (n, K)
         """
-        return self._over_rows(self._log_proba, X)
+        return self._in_chunks(self._log_proba, X)
 
     def predict_topk(self, X: Any, k: Any, *, return_proba: bool = False) -> Any:
         """Return the k most probable classes of each row, the most probable first.
@@ -126,13 +129,13 @@ class ManyClassesMixin(CautiousMixin):
             raise ValueError(
                 f"k must be a whole number from 1 to {n_classes}, the number of classes; got {k!r}."
             )
-        best = self._over_rows(partial(self._top, k=int(k)), X)
+        best = self._in_chunks(partial(self._top, k=int(k)), X)
         columns = best[:, 0].astype(np.intp)
         labels = self.classes_[columns]
         return (labels, best[:, 1]) if return_proba else labels
 
     def _top(self, X: Any, k: int) -> FloatArray:
-        """Return columns and probabilities of the k best classes, (n, 2, k)."""
+        """Return columns and probabilities of the k most probable classes, (n, 2, k)."""
         columns, best = _top_columns(self._proba(X), k)
         # Probabilities that underflow to 0 have no order; their logarithms have.
         tiny = best[:, -1] < _UNDERFLOW
@@ -160,7 +163,7 @@ class ManyClassesMixin(CautiousMixin):
             With ``lower`` and ``upper`` of shape (n, K), which contain the probability.
         """
         level = check_level(level)
-        stacked = self._over_rows(partial(self._stacked_bounds, level=level), X)
+        stacked = self._in_chunks(partial(self._stacked_bounds, level=level), X)
         return Bounds(stacked[:, 0], stacked[:, 1], level)
 
     @available_if(require_bounds)
@@ -192,8 +195,8 @@ class ManyClassesMixin(CautiousMixin):
         check_is_fitted(self)
         return self.classes_
 
-    def _over_rows(self, function: Callable[[Any], npt.NDArray[Any]], X: Any) -> npt.NDArray[Any]:
-        """Return `function(X)` of checked rows, converted to dense or sparse as in the fit."""
+    def _in_chunks(self, function: Callable[[Any], npt.NDArray[Any]], X: Any) -> npt.NDArray[Any]:
+        """Return `function(X)`, called with chunks of checked rows, dense or sparse as in `fit`."""
         n_classes = len(self._fitted_classes())
         dtype, was_sparse, ensure_all_finite = self._row_format
         rows = validate_data(
@@ -213,7 +216,7 @@ class ManyClassesMixin(CautiousMixin):
 def _as_fitted(
     function: Callable[[Any], npt.NDArray[Any]], was_sparse: bool, X: Any
 ) -> npt.NDArray[Any]:
-    """Call a function with a chunk of rows, made dense if the rows of the fit were."""
+    """Return the function's result for a chunk of rows, made dense if the rows of the fit were."""
     return function(X.toarray() if sp.issparse(X) and not was_sparse else X)
 
 

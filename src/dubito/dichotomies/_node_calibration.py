@@ -24,7 +24,7 @@ from dubito.dichotomies._node_maps import (
     SigmoidMaps,
     finite,
 )
-from dubito.dichotomies._parallel import count_tasks, plan_tasks, run_tasks
+from dubito.dichotomies._parallel import run_tasks
 
 if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray, IntArray
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
 
 #: Floor of probabilities that are 0 by rounding only.
 _ROUNDING_FLOOR = 1e-16
-
-#: Cost of a fit besides that of its rows, in rows.
-_FIXED_COST = 100.0
 
 
 def fit_node_maps(
@@ -79,10 +76,10 @@ def fit_node_maps(
         weight_start=weight_start,
     )
     # Maps that are fitted for all nodes at once take log-odds, not probabilities.
-    packed = None if calibrator.input == "proba" else calibrator.node_map_spec()
-    if packed is None:
+    spec = None if calibrator.input == "proba" else calibrator.node_map_spec()
+    if spec is None:
         return _fit_clones(calibrator, rows, n_jobs)
-    form, options = packed
+    form, options = spec
     match form:
         case "sigmoid":
             return SigmoidMaps.fit(rows, **options)
@@ -135,17 +132,16 @@ class EvidentialCalibratorMaps(CalibratorMaps):
         lower, upper = np.zeros(scores.shape), np.ones(scores.shape)
         for node, calibrator in enumerate(self.calibrators):
             if calibrator is not None:
-                own = _as_input(calibrator, scores[:, node])
-                bounds = calibrator.predict_bounds(own, level=level)
+                node_scores = _as_input(calibrator, scores[:, node])
+                bounds = calibrator.predict_bounds(node_scores, level=level)
                 lower[:, node], upper[:, node] = bounds.lower[:, 1], bounds.upper[:, 1]
         return lower, upper
 
 
 def _fit_clones(calibrator: BaseCalibrator, rows: NodeRows, n_jobs: int | None) -> NodeMaps:
     """Return maps made of a fitted clone of the calibrator at each node."""
-    usable = rows.usable()
-    tasks = plan_tasks(np.where(usable, rows.sizes + _FIXED_COST, 0.0), count_tasks(n_jobs))
-    done = run_tasks(_fit_some, (calibrator, rows, usable), tasks, n_jobs=n_jobs)
+    usable, tasks = rows.usable(), rows.tasks(n_jobs)
+    done = run_tasks(_fit_task, (calibrator, rows, usable), tasks, n_jobs=n_jobs)
     fitted: list[Any] = [None] * rows.n_nodes
     for task, clones in zip(tasks, done, strict=True):
         for node, one in zip(task, clones, strict=True):
@@ -156,13 +152,15 @@ def _fit_clones(calibrator: BaseCalibrator, rows: NodeRows, n_jobs: int | None) 
     return maps(tuple(fitted), _floors(fitted, rows))
 
 
-def _fit_some(
+def _fit_task(
     calibrator: BaseCalibrator, rows: NodeRows, usable: BoolArray, nodes: IntArray
 ) -> list[BaseCalibrator | None]:
-    return [_fit_one(calibrator, rows, int(t)) if usable[t] else None for t in nodes]
+    """Return the fitted clones of some nodes, None for those without scores to calibrate on."""
+    return [_fit_clone(calibrator, rows, int(t)) if usable[t] else None for t in nodes]
 
 
-def _fit_one(calibrator: BaseCalibrator, rows: NodeRows, node: int) -> BaseCalibrator:
+def _fit_clone(calibrator: BaseCalibrator, rows: NodeRows, node: int) -> BaseCalibrator:
+    """Return a clone fitted to the rows of a node; name the node if that fails."""
     score, event, weight = rows.of_node(node)
     try:
         one = clone(calibrator).set_params(classes=[0, 1])

@@ -17,6 +17,7 @@ from scipy.special import expit
 
 from dubito._numerics.logistic_fit import LARGEST
 from dubito._numerics.targets import target_table
+from dubito.dichotomies._parallel import count_tasks, plan_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 #: Largest slope and offset for which slope (s - centre) / scale + intercept may be rewritten as
 #: slope s + intercept without losing too many digits.
 _LARGEST_AFFINE = 1e6
+
+#: Time of a map's fit that does not depend on its rows, as a number of rows.
+_FIXED_COST = 100.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +74,11 @@ class NodeRows:
         """Return which nodes have scores to calibrate on."""
         nans = np.concatenate([[0], np.cumsum(np.isnan(self.out_of_fold))])
         return (nans[self.start[1:]] == nans[self.start[:-1]]) & (self.sizes > 0)
+
+    def tasks(self, n_jobs: int | None) -> list[IntArray]:
+        """Return groups of nodes whose maps take a similar time to fit."""
+        cost = np.where(self.usable(), self.sizes + _FIXED_COST, 0.0)
+        return plan_tasks(cost, count_tasks(n_jobs))
 
     def total_weight(self) -> FloatArray:
         """Return the total sample weight of each node."""
@@ -152,9 +161,9 @@ class IdentityMaps(NodeMaps):
 class SigmoidMaps(NodeMaps):
     """Log-odds slope (s - centre) / scale + intercept of each node's scores s.
 
-    Columns 0 to 3 of `coef` are centre, scale, slope and intercept; column 4 is the certificate of
-    the fit: the largest gradient component per unit of sample weight. An uncalibrated node has the
-    identity.
+    Columns 0 to 3 of `coef` are centre, scale, slope and intercept; column 4 is the largest
+    component of the gradient at the end of the fit, per unit of sample weight. An uncalibrated node
+    has the identity.
     """
 
     coef: FloatArray

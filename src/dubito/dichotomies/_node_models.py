@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dubito.dichotomies._kernels.leaf_order import LeafRows
     from dubito.dichotomies.tree import DichotomyTree
 
-#: Least floor of the probabilities of a node: no class below it becomes impossible.
+#: Smallest probability of a side of a node, so that no class gets probability 0.
 _LEAST_FLOOR = 1e-16
 
 #: Log-odds of naive Bayes are clipped to this range.
@@ -95,13 +95,13 @@ def fit_nodes(
     model, out_of_fold = fit_naive_bayes_nodes(
         rows, tree, estimator, weighted=weighted, n_folds=n_folds
     )
-    nodes = ClippedNodes(model, before=internal is not None and not internal.uses_ranks)
-    return nodes, clipped(out_of_fold) if nodes.before else out_of_fold
+    nodes = ClippedNodes(model, before_calibration=internal is not None and not internal.uses_ranks)
+    return nodes, clipped(out_of_fold) if nodes.before_calibration else out_of_fold
 
 
 @dataclass(frozen=True)
 class ClippedNodes:
-    """Naive Bayes nodes, whose log-odds are clipped after calibration, and `before` if wanted.
+    """Naive Bayes nodes, whose log-odds are clipped after calibration or also before it.
 
     Correlated features are counted as if independent, so that log-odds reach millions. They are
     clipped where ``predict_proba`` of scikit-learn rounds to 0: no class is impossible. A map that
@@ -110,12 +110,12 @@ class ClippedNodes:
     """
 
     model: NodeModels
-    before: bool
+    before_calibration: bool
 
     def scores(self, X: Any) -> FloatArray:
         """Return the log-odds of the right side, (n, nodes)."""
         scores = self.model.scores(X)
-        return clipped(scores) if self.before else scores
+        return clipped(scores) if self.before_calibration else scores
 
 
 def clipped(log_odds: FloatArray) -> FloatArray:
@@ -169,7 +169,7 @@ def _fit_estimator_nodes(
     tasks = plan_tasks(spans.sizes.astype(np.float64), count_tasks(n_jobs))
     shared = (rows.gather(), rows.weight, *spans, seeds)
     common = (estimator, parameters, n_folds)
-    done = run_tasks(_fit_group, shared, [(task, *common) for task in tasks], n_jobs=n_jobs)
+    done = run_tasks(_fit_task, shared, [(task, *common) for task in tasks], n_jobs=n_jobs)
 
     nodes: list[Any] = [None] * tree.n_nodes
     start = spans.packed_start()
@@ -182,7 +182,7 @@ def _fit_estimator_nodes(
     return EstimatorNodes(nodes), out_of_fold
 
 
-def _fit_group(  # noqa: PLR0917 - shared arrays come one by one
+def _fit_task(  # noqa: PLR0917 - shared arrays come one by one
     X: Any,
     weight: FloatArray,
     start: IntArray,

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 #: Number of tasks per job: jobs finish at about the same time, and an interrupt waits for one task.
 _TASKS_PER_JOB = 8
 
-#: How often in a row data may be sent in vain, because all workers that hold them are lost.
+#: Times in a row that data are sent without any result, as all workers that held them were lost.
 _MAX_SENDS = 3
 
 #: Number of log-odds in a chunk of rows: 32 MiB.

@@ -39,7 +39,7 @@ STRUCTURES = (
     "class_balanced", "data_balanced",
 )  # fmt: skip
 
-#: Number of rows that the model of a random pair of classes scores at a time.
+#: Number of rows that the model of two random classes scores at a time.
 _CHUNK_ROWS = 8192
 
 #: The trees of an ensemble are "centroid_pair" up to this number of classes, "clustered_half"
@@ -49,14 +49,14 @@ _MAX_PAIRED = 200
 
 
 def structure_of_ensemble(structure: Any, n_classes: int) -> Any:
-    """Return the structure of the trees of an ensemble: "auto" is one that makes them differ."""
+    """Return the structure of the trees of an ensemble: for "auto" one that makes trees differ."""
     if not (isinstance(structure, str) and structure == "auto"):
         return structure
     return "centroid_pair" if n_classes <= _MAX_PAIRED else "clustered_half"
 
 
 def make_tree(structure: Any, data: ClassRows, estimator: Any, rng: Generator) -> DichotomyTree:
-    """Return the tree over the classes of the data that `structure` names, or that it is."""
+    """Return the tree that `structure` names or is, over the classes of the data."""
     if isinstance(structure, DichotomyTree | tuple | list):
         return _given_tree(structure, data.classes)
     if structure in {"auto", "clustered", "clustered_half"}:
@@ -72,7 +72,7 @@ def _clustered(structure: str, data: ClassRows, rng: Generator) -> tuple[IntArra
     centroids = _centroids(data)
     if structure == "clustered_half":
         return balanced_tree(half_of_features(centroids, rng), rng)
-    # Three starts in place of one raised the accuracy of single trees of 1,000 dense classes from
+    # Three starts instead of one raised the accuracy of single trees of 1,000 dense classes from
     # 0.927 to 0.938; ten gave the same trees for few classes. For texts of 5,000 classes three
     # starts changed the time only.
     return balanced_tree(centroids, rng, n_starts=1 if sp.issparse(centroids) else 3)
@@ -115,7 +115,7 @@ def _given_tree(structure: Any, classes: npt.NDArray[Any]) -> DichotomyTree:
 
 
 class _PairModel:
-    """Assigns classes to one of a pair of classes, by a node model fitted to the pair's rows."""
+    """Assigns classes to one of two classes, by a node model fitted to the rows of the two."""
 
     def __init__(self, data: ClassRows, estimator: Any, rng: Generator) -> None:
         self._data, self._estimator, self._rng = data, estimator, rng

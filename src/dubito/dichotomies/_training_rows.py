@@ -1,4 +1,4 @@
-"""The rows that a tree is fitted to, checked."""
+"""The checked training rows of a tree or an ensemble."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class RowFormat(NamedTuple):
-    """What the rows of a fit were, and so those of predictions must be or are converted to."""
+    """Type and layout of the rows of a fit, to which the rows of predictions are converted."""
 
     dtype: np.dtype[Any]
     sparse: bool
@@ -46,15 +46,11 @@ class ClassRows:
 
     def without(self, held_out: BoolArray) -> ClassRows:
         """Return the rows with weight 0 for those held out."""
-        return self.reweighted(np.where(held_out, 0.0, self.weight))
-
-    def reweighted(self, weight: FloatArray) -> ClassRows:
-        """Return the rows with other sample weights."""
-        return replace(self, weight=weight)
+        return replace(self, weight=np.where(held_out, 0.0, self.weight))
 
     @property
     def row_format(self) -> RowFormat:
-        """What the rows are."""
+        """Type and layout of the rows."""
         return RowFormat(self.X.dtype, sp.issparse(self.X), self.ensure_all_finite)
 
 

@@ -1,4 +1,4 @@
-"""A fitted tree: nodes, their calibration maps, and predictions for a chunk of rows."""
+"""Predictions of a fitted tree for a chunk of rows: scores of nodes, their calibration, paths."""
 
 from __future__ import annotations
 
@@ -32,15 +32,16 @@ if TYPE_CHECKING:
     from dubito.dichotomies._training_rows import ClassRows
     from dubito.dichotomies.tree import DichotomyTree
 
-#: Fraction of the nodes that a best-first search may visit: beyond it, scoring all is faster.
+#: Fraction of the nodes that a best-first search may visit; scoring all is faster than more.
 _VISITED_FRACTION = 1 / 8
 
 
 @dataclass(frozen=True)
 class TreeModel:
-    """Node models with their calibration maps, and the paths from nodes to classes.
+    """A fitted tree: node models, their calibration maps, and the paths from nodes to classes.
 
-    ``order`` is the column of each leaf; ``left``, ``right`` and ``depth`` are the tree's.
+    ``order`` is the column of each leaf; ``left``, ``right`` and ``depth`` are those of the
+    `DichotomyTree`.
     """
 
     nodes: NodeModels
@@ -59,6 +60,7 @@ class TreeModel:
         return replace(self, maps=IdentityMaps())
 
     def _log_odds(self, X: Any) -> FloatArray:
+        """Return the calibrated log-odds of the right side of each node, (n, nodes)."""
         return self._clipped(self.maps.log_odds(self.nodes.scores(X)))
 
     def _clipped(self, log_odds: FloatArray) -> FloatArray:
@@ -95,14 +97,14 @@ class TreeModel:
         return including(proba, self.maps.level_bounds(scores, node_level))
 
     def search_top(self, X: Any, k: int) -> tuple[IntArray, FloatArray, BoolArray] | None:
-        """Return the k best columns of each row, their log-probabilities, and which rows are done.
+        """Return columns and log-probabilities of the k best classes, and the rows they hold for.
 
-        None if every node must be scored. A best-first search visits few nodes for most rows; those
-        whose probability is spread over many classes are not done, as scoring all nodes is faster.
+        None if every node must be scored. A best-first search visits few nodes for most rows; it
+        gives up rows whose probability is spread over many classes: scoring all nodes is faster.
         """
         nodes, affine = self.nodes, self.maps.affine
-        n_visited = int(len(self.order) * _VISITED_FRACTION)
-        if not isinstance(nodes, DenseLinearNodes) or affine is None or n_visited <= 4 * k:
+        max_visits = int(len(self.order) * _VISITED_FRACTION)
+        if not isinstance(nodes, DenseLinearNodes) or affine is None or max_visits <= 4 * k:
             return None
         from dubito.dichotomies._kernels.top_classes_compiled import best_first_of_rows  # noqa: PLC0415 - loads numba
 
@@ -112,7 +114,7 @@ class TreeModel:
             np.ascontiguousarray(X - nodes.shift, dtype=nodes.coef.dtype),
             (nodes.coef, nodes.intercept, *(np.broadcast_to(a, shape).copy() for a in affine)),
             self._paths,
-            n_visited,
+            max_visits,
             best,
             columns,
         )

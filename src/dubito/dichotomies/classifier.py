@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -212,7 +213,7 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
         return as_calibrators(self.internal, self.external, self.estimator)
 
     def _fit_rows(self, rows: ClassRows) -> Self:
-        """Fit to rows that have been checked, by the tree itself or by an ensemble of trees."""
+        """Fit to checked rows; `fit` and `NestedDichotomyEnsemble` call it."""
         calibrators = self._calibrators()
         check_node_model(self.estimator, calibrators.internal)
         self._both_auto, self._gives_bounds = calibrators.both_auto, calibrators.give_bounds
@@ -220,14 +221,14 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         holdout_rng, *final_rngs = np.random.default_rng(seed).spawn(3)
         holdout = self._hold_out(calibrators, rows, holdout_rng)
-        final = rows.reweighted(holdout.final_weight(rows.weight))
-        self.tree_, self._model = self._grow_and_fit(final, calibrators, *final_rngs)
+        final = replace(rows, weight=holdout.final_weight(rows.weight))
+        self.tree_, self._tree_model = self._grow_and_fit(final, calibrators, *final_rngs)
         self.external_: BaseCalibrator | None = None
         if holdout.parts:
             self._calibrate(calibrators, rows, holdout, holdout_rng)
         elif calibrators.both_auto:
-            self._model = self._variants(self._model, calibrators)[-1]
-        self.internal_ = self._model.maps
+            self._tree_model = self._candidates(self._tree_model, calibrators)[-1]
+        self.internal_ = self._tree_model.maps
         return self
 
     def _calibrate(
@@ -238,15 +239,15 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
         With ``holdout.refit`` tree and nodes are fitted once more without each part of the held-out
         rows: by default five more fits below 1,000 rows, one up to 20,000.
         """
-        log_probas: list[list[FloatArray]] = []  # of each part of the held-out rows, and variant
+        log_probas: list[list[FloatArray]] = []  # of each part of the held-out rows, and candidate
         for part in holdout.parts:
-            model = self._model
+            model = self._tree_model
             if holdout.refit:
                 _, model = self._grow_and_fit(rows.without(part), calibrators, *rng.spawn(2))
             log_probas.append(
                 [
                     in_row_chunks(one.log_proba, rows.X[part], len(rows.classes), self.n_jobs)
-                    for one in self._variants(model, calibrators)
+                    for one in self._candidates(model, calibrators)
                 ]
             )
         held_out, external = held_out_rows(rows, holdout), calibrators.external
@@ -254,11 +255,11 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
         assert external is not None  # noqa: S101 - rows are held out only for it
         if calibrators.both_auto:
             best, self.external_ = best_external(external, scores, held_out)
-            self._model = self._variants(self._model, calibrators)[best]
+            self._tree_model = self._candidates(self._tree_model, calibrators)[best]
         else:
             self.external_ = fit_external(external, scores[0], held_out, floored=True)
 
-    def _variants(self, model: TreeModel, calibrators: Calibrators) -> list[TreeModel]:
+    def _candidates(self, model: TreeModel, calibrators: Calibrators) -> list[TreeModel]:
         """Return the models to choose from, with calibrated and if possible uncalibrated nodes."""
         needed = self.estimator is not None and not has_probabilities(self.estimator)
         if needed or not calibrators.both_auto:
@@ -300,21 +301,21 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
     def _external_input(self, X: Any) -> FloatArray:
         """Return log-probabilities of rows in the form that the external calibrator takes."""
         assert self.external_ is not None  # noqa: S101 - called only if there is one
-        log_proba = self._model.log_proba(X)
+        log_proba = self._tree_model.log_proba(X)
         return as_calibrator_input(self.external_, log_proba, floored=not self._both_auto)
 
     def _proba(self, X: Any) -> FloatArray:
         if self.external_ is None:
-            return self._model.proba(X)
+            return self._tree_model.proba(X)
         return self.external_.predict_proba(self._external_input(X))
 
     def _log_proba(self, X: Any) -> FloatArray:
         if self.external_ is None:
-            return self._model.log_proba(X)
+            return self._tree_model.log_proba(X)
         return self.external_.predict_log_proba(self._external_input(X))
 
     def _top(self, X: Any, k: int) -> FloatArray:
-        search = self._model.search_top(X, k) if self.external_ is None else None
+        search = self._tree_model.search_top(X, k) if self.external_ is None else None
         if search is None:
             return super()._top(X, k)
         columns, best, done = search
@@ -342,8 +343,8 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
         """
         self._fitted_classes()
         group = np.empty(len(self.classes_), dtype=np.intp)
-        group[self._model.order] = self.tree_.cut(depth)
-        return self._over_rows(partial(self._group_proba, group=group), X)
+        group[self._tree_model.order] = self.tree_.cut(depth)
+        return self._in_chunks(partial(self._group_proba, group=group), X)
 
     def _group_proba(self, X: Any, group: IntArray) -> FloatArray:
         return group_sums(self._proba(X), group)
@@ -362,7 +363,7 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
             return np.stack([*bounds], axis=1)
         if self._both_auto:
             return vacuous_bounds(X.shape[0], len(self.classes_))
-        return self._model.bounds(X, level)
+        return self._tree_model.bounds(X, level)
 
     @available_if(require_bounds)
     def predict_set(
@@ -398,7 +399,9 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
         if by_nodes:
             self._fitted_classes()
             if self.external_ is None and not self._both_auto:
-                return self._over_rows(partial(self._model.maximal, level=check_level(level)), X)
+                return self._in_chunks(
+                    partial(self._tree_model.maximal, level=check_level(level)), X
+                )
         return super().predict_set(X, rule, level=level, **options)
 
     def _ensure_all_finite(self) -> bool | str:

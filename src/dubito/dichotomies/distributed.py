@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-#: Available methods, and the options of each that a Dask array allows.
-_METHODS: dict[str, tuple[str, ...]] = {
+#: Prediction methods, and the options of each that are allowed with a Dask array.
+_ALLOWED_OPTIONS: dict[str, tuple[str, ...]] = {
     "predict": (),
     "predict_proba": (),
     "predict_log_proba": (),
@@ -83,8 +83,8 @@ def score_blocks(
     """
     dask, arrays = _import_dask()
     check_is_fitted(model)
-    if method not in _METHODS:
-        raise ValueError(f"method must be one of {', '.join(_METHODS)}; got {method!r}.")
+    if method not in _ALLOWED_OPTIONS:
+        raise ValueError(f"method must be one of {', '.join(_ALLOWED_OPTIONS)}; got {method!r}.")
     getattr(model, method)  # raise here, not on a worker, if the model does not have it
     sent = dask.delayed(model if client is None else _send_ahead(client, model), traverse=False)
     if isinstance(X, arrays.Array):
@@ -110,7 +110,7 @@ def _send_ahead(client: Any, model: Any) -> Any:
 
 
 def _one_chunk_wide(model: Any, X: Any) -> Any:
-    """Return rows whose columns are in one chunk and as many as those of the fit."""
+    """Return X if its columns are in one chunk and as many as in the fit; else raise."""
     if X.ndim == 1:
         return X[:, None]  # scores of a binary calibrator
     if X.ndim != 2:
@@ -158,10 +158,11 @@ def _score_array(model: Any, sent: Any, X: Any, method: str, settings: dict[str,
 
 def _layout(model: Any, method: str, settings: dict[str, Any]) -> tuple[int, np.dtype[Any]]:
     """Return the number of columns of a result, and its dtype, with two fields for a pair."""
-    unknown = set(settings) - set(_METHODS[method])
+    allowed = _ALLOWED_OPTIONS[method]
+    unknown = set(settings) - set(allowed)
     if unknown:
         raise TypeError(
-            f"{method} over a Dask array takes {' and '.join(_METHODS[method]) or 'no settings'}; "
+            f"{method} over a Dask array takes {' and '.join(allowed) or 'no settings'}; "
             f"got {', '.join(sorted(unknown))}. Chunks, X.to_delayed().ravel(), allow any setting."
         )
     missing = {"predict_topk": {"k"}, "predict_proba_at_depth": {"depth"}}.get(method, set())

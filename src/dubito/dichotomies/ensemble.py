@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
@@ -167,8 +168,8 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def _tree(self) -> NestedDichotomyClassifier:
-        """Return the tree that is cloned."""
+    def _given_tree(self) -> NestedDichotomyClassifier:
+        """Return the tree that `estimator` is, or whose nodes have it as their model."""
         if isinstance(self.estimator, NestedDichotomyClassifier):
             return self.estimator
         return NestedDichotomyClassifier(self.estimator)
@@ -193,7 +194,7 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
                 f"temperature={self.temperature!r} is that of a geometric mean; "
                 'with pooling="arithmetic" leave it at "auto".'
             )
-        calibrator, tree = self._calibrator(), self._tree()
+        calibrator, tree = self._calibrator(), self._given_tree()
         tree._calibrators()  # raises for bad calibrators, before rows are read
         finite = tree._ensure_all_finite()
         rows = read_class_rows(
@@ -207,13 +208,13 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
         holdout = Holdout([])
         if calibrator is not None:
             holdout = hold_out(rows.codes, rows.weight, self.holdout_size, rng)
-        member = self._member(tree, len(rows.classes))
+        template = self._template(tree, len(rows.classes))
         self.estimators_ = self._fit_trees(
-            member, rows.reweighted(holdout.final_weight(rows.weight)), seeds[1:]
+            template, replace(rows, weight=holdout.final_weight(rows.weight)), seeds[1:]
         )
         self.external_: BaseCalibrator | None = None
         if calibrator is not None and holdout.parts:
-            mean = self._mean_of_held_out(member, rows, holdout, rng)
+            mean = self._mean_of_held_out(template, rows, holdout, rng)
             self.external_ = fit_external(
                 calibrator, mean, held_out_rows(rows, holdout), floored=self._pooling.floored
             )
@@ -221,7 +222,7 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
         return self
 
     def _mean_of_held_out(
-        self, member: NestedDichotomyClassifier, rows: ClassRows, holdout: Holdout, rng: Generator
+        self, template: NestedDichotomyClassifier, rows: ClassRows, holdout: Holdout, rng: Generator
     ) -> FloatArray:
         """Return the log-probabilities of the mean for held-out rows, part by part."""
         parts = []
@@ -229,7 +230,7 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
             trees = self.estimators_
             if holdout.refit:
                 seeds = rng.integers(np.iinfo(np.int32).max, size=self.n_estimators)
-                trees = self._fit_trees(member, rows.without(part), seeds)
+                trees = self._fit_trees(template, rows.without(part), seeds)
             mean = partial(self._mean_log_proba, trees)
             parts.append(in_row_chunks(mean, rows.X[part], len(rows.classes), self.n_jobs))
         return np.concatenate(parts)
@@ -250,25 +251,27 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
             return TemperatureCalibrator(input="logits")
         return as_external(self.external)
 
-    def _member(self, tree: NestedDichotomyClassifier, n_classes: int) -> NestedDichotomyClassifier:
-        """Return the unfitted tree of which clones are fitted.
+    def _template(
+        self, tree: NestedDichotomyClassifier, n_classes: int
+    ) -> NestedDichotomyClassifier:
+        """Return the unfitted tree of which clones are fitted: `tree` with its "auto" replaced.
 
-        Its "auto" parameters are chosen for the ensemble: trees that differ, and no external
-        calibration of each tree if the mean is calibrated.
+        They become values for ensembles: trees that differ, and no external calibration of each
+        tree if the mean is calibrated.
         """
         structure = structure_of_ensemble(tree.structure, n_classes)
-        member = clone(tree).set_params(structure=structure, n_jobs=self.n_jobs)
+        template = clone(tree).set_params(structure=structure, n_jobs=self.n_jobs)
         if tree._calibrators().both_auto and not self._pooling.averages_bounds:
             internal = default_internal_of_ensemble(tree.estimator)
-            member.set_params(internal=internal, external=None)
-        return member
+            template.set_params(internal=internal, external=None)
+        return template
 
     def _fit_trees(
-        self, member: NestedDichotomyClassifier, rows: ClassRows, seeds: Any
+        self, template: NestedDichotomyClassifier, rows: ClassRows, seeds: Any
     ) -> list[NestedDichotomyClassifier]:
         trees = []
         for seed in seeds:
-            tree = clone(member).set_params(random_state=int(seed))
+            tree = clone(template).set_params(random_state=int(seed))
             for name in ("n_features_in_", "feature_names_in_"):
                 if hasattr(self, name):
                     setattr(tree, name, getattr(self, name))
@@ -316,8 +319,8 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
         if self._pooling.geometric:
             return np.exp(self._log_proba(X))
         total = self.estimators_[0]._proba(X)
-        for member in self.estimators_[1:]:
-            total += member._proba(X)
+        for tree in self.estimators_[1:]:
+            total += tree._proba(X)
         return total / len(self.estimators_)
 
     def _require_bounds(self) -> None:
@@ -326,7 +329,7 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
         if pooling.calibrated:
             return
         if pooling.averages_bounds:
-            (self.estimators_[0] if fitted else self._tree())._require_bounds()
+            (self.estimators_[0] if fitted else self._given_tree())._require_bounds()
             return
         raise AttributeError(
             f"external={self.external!r} with temperature={self.temperature!r} gives "
@@ -343,11 +346,11 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
         if level is not None:
             level = level_of_each(level, len(self.estimators_))
         total = self.estimators_[0]._stacked_bounds(X, level)
-        for member in self.estimators_[1:]:
-            total += member._stacked_bounds(X, level)
+        for tree in self.estimators_[1:]:
+            total += tree._stacked_bounds(X, level)
         return total / len(self.estimators_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags = self._tree().__sklearn_tags__().input_tags
+        tags.input_tags = self._given_tree().__sklearn_tags__().input_tags
         return tags

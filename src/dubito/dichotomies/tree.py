@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from dubito._labels import as_labels
 from dubito._wording import counted, name_some
-from dubito.dichotomies._tree_parts import (
+from dubito.dichotomies._tree_conversions import (
     as_counts,
     as_depth,
     derive_arrays,
@@ -156,8 +156,8 @@ class DichotomyTree:
         Parameters
         ----------
         nested : tuple or list
-            Its members are labels, or tuples or lists again. A group of more than two is split
-            into halves in its order, the first being the larger; a group of one is its member.
+            Its items are labels, or tuples or lists again. A group of more than two is split into
+            halves in its order, the first being the larger; a group of one is its only item.
 
         Returns
         -------

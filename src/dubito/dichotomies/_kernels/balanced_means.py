@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from dubito._typing import IntArray
 
-#: Balanced 2-means converges in about ten rounds; ties and rounding may prevent it.
+#: Balanced 2-means converges in about ten rounds, unless ties or rounding prevent it.
 _MAX_ROUNDS = 50
 
 

@@ -61,14 +61,14 @@ def _halve(points, direction, subset, draws, max_rounds):  # type: ignore[no-unt
     first = (n + 1) // 2
     if n == 2:
         return first
-    best, best_gap = np.zeros(n, np.bool_), -1.0
+    best, largest_distance = np.zeros(n, np.bool_), -1.0
     for k in range(len(draws)):
         a = int(draws[k, 0] * n)
         b = int(draws[k, 1] * (n - 1))
         b += b >= a
-        upper, gap = _two_means(points, direction, subset, (a, b), max_rounds)
-        if gap > best_gap:
-            best, best_gap = upper, gap
+        upper, squared_distance = _two_means(points, direction, subset, (a, b), max_rounds)
+        if squared_distance > largest_distance:
+            best, largest_distance = upper, squared_distance
     # Both halves keep the order of the points, by which ties are broken.
     subset[:] = np.concatenate((subset[best], subset[~best]))
     return first
@@ -87,8 +87,8 @@ def _two_means(points, direction, subset, pair, max_rounds):  # type: ignore[no-
     -------
     upper : array of bool (n,)
         Which points are in the upper half.
-    gap : float
-        The squared distance of the means: the larger, the smaller the distances within the halves.
+    squared_distance : float
+        Between the means: the larger, the smaller the distances within the halves.
     """
     n = len(subset)
     first = (n + 1) // 2
@@ -114,11 +114,11 @@ def _two_means(points, direction, subset, pair, max_rounds):  # type: ignore[no-
         if not changed:
             break
         upper = moved
-    gap = 0.0
+    squared_distance = 0.0
     for i in range(n):
-        gap += scores[i] * (to_first if upper[i] else -to_second)
+        squared_distance += scores[i] * (to_first if upper[i] else -to_second)
     _clear(points, direction, subset)
-    return upper, gap
+    return upper, squared_distance
 
 
 @compiled()

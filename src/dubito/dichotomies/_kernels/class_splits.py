@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 #: Splits the classes of a node, at least two, into two groups of at least one.
 Split: TypeAlias = Callable[[IntArray], tuple[IntArray, IntArray]]
-#: Returns which of the other classes are on the side of the second: (first, second, others).
+#: Called with a first, a second and other classes; returns which others are with the second.
 Decide: TypeAlias = Callable[[int, int, IntArray], BoolArray]
 
 
@@ -124,7 +124,7 @@ def centroid_pair_split(rng: Generator, centroids: Any) -> Split:
 
 
 def _nearer_second(centroids: Any, first: int, second: int, others: IntArray) -> FloatArray:
-    """Return (x - (a + b)/2)'(b - a), positive where x is nearer to b than to a.
+    """Return (x - (a + b)/2)'(b - a) for each other class: positive where x is nearer to b.
 
     x are the centroids of the others, a and b those of the first and the second class.
     """

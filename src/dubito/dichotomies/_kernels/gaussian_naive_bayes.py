@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     #: Rows in leaf order, with their sample weights.
     Rows: TypeAlias = tuple[Any, FloatArray]
 
-#: The `without` that leaves out no row: no position has the remainder -1 modulo 1.
+#: Value of `without` with which no row is left out: no position is -1 modulo 1.
 ALL_ROWS = (1, -1)
 
 

@@ -16,7 +16,7 @@ from dubito._numerics.vector_math_compiled import SIMD_FLAGS
 #: Rows scored together, while a node's means are in the processor's cache.
 _ROWS_AT_ONCE = 16
 
-#: Standardised differences are clipped to ± this where squares overflow: two squares stay finite.
+#: Standardised differences are clipped to ± this if squares overflow: sums of squares stay finite.
 _LARGEST_Z = 1e150
 
 
@@ -121,7 +121,9 @@ def gaussian_scores(X, model, out):  # type: ignore[no-untyped-def]
         rows[:count] = X[start : start + count]
         for t in range(len(constant)):
             for i in range(count):
-                out[start + i, t] = constant[t] + 0.5 * _contrast(rows[i], centre[t], scale[t])
+                out[start + i, t] = constant[t] + 0.5 * _distance_difference(
+                    rows[i], centre[t], scale[t]
+                )
 
 
 @compiled()
@@ -137,11 +139,13 @@ def gaussian_out_of_fold(X, nodes, fold, model, out):  # type: ignore[no-untyped
     for t in range(len(start)):
         for k in range((remainder - start[t]) % n_folds, out_start[t + 1] - out_start[t], n_folds):
             row[:] = X[start[t] + k]
-            out[out_start[t] + k] = constant[t] + 0.5 * _contrast(row, centre[t], scale[t])
+            out[out_start[t] + k] = constant[t] + 0.5 * _distance_difference(
+                row, centre[t], scale[t]
+            )
 
 
 @compiled()
-def _contrast(x, centre, scale):  # type: ignore[no-untyped-def]
+def _distance_difference(x, centre, scale):  # type: ignore[no-untyped-def]
     """Return the squared distance from the left side minus that from the right, always finite."""
     contrast = _difference_of_squares(x, centre[0], scale[0], centre[1], scale[1])
     if np.isfinite(contrast):

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 class Spans(NamedTuple):
-    """Start of the rows of each node in leaf order, start of its right side, and (exclusive) end.
+    """Positions of the rows of each node in leaf order: start, start of its right side, and stop.
 
-    The names are those of `DichotomyTree`, which has the same of leaves.
+    `DichotomyTree` has positions of leaves under the same names.
     """
 
     start: IntArray

@@ -17,14 +17,15 @@ from dubito.dichotomies._kernels.logistic_node_loss_compiled import (
     search_plane,
 )
 
-_MAX_STEPS = 100
-_MAX_PRODUCTS = 1000
+#: Most Newton steps of a fit, and most products with the Hessian in one of them.
+_MAX_STEPS, _MAX_PRODUCTS = 100, 1000
 #: Rows of a block: their features stay in the processor's cache while they are used twice.
 _ROWS_AT_ONCE = 512
-#: Rows for each column in the subsample, and the most columns whose Hessian is factored.
+#: The subsample has at least this many rows per column.
 _ROWS_PER_COLUMN = 64
+#: With more columns the preconditioner is the diagonal of the Hessian.
 _MAX_FACTORED = 400
-#: Multiples of the first number modulo the second, a prime, choose rows without a period.
+#: Rows of the subsample are chosen by multiples of the first number modulo the second, a prime.
 _STRIDE, _MODULUS = 40_503, 65_537
 #: Computing this many columns of the Hessian takes as long as one product of it and a vector.
 _COLUMNS_PER_PRODUCT = 8
@@ -32,7 +33,10 @@ _COLUMNS_PER_PRODUCT = 8
 
 @compiled()
 def _gradient(X, residuals, penalty, w):  # type: ignore[no-untyped-def]
-    """Return the gradient: products in the precision of X, sums over blocks in double."""
+    """Return the gradient of the penalised loss.
+
+    Products are in the precision of X, sums over blocks in double precision.
+    """
     gradient = penalty * w
     for start in range(0, len(X), _ROWS_AT_ONCE):
         stop = min(start + _ROWS_AT_ONCE, len(X))
@@ -58,7 +62,7 @@ def _factor(X, curvatures, penalty, every):  # type: ignore[no-untyped-def]
     scaled = np.empty((_ROWS_AT_ONCE, p), X.dtype)
     filled = 0
     for start in range(0, len(X), every):
-        # One of the next `every` rows, without a period: the rows left out by a fold have one.
+        # One of the next `every` rows, at no regular distance: rows left out by a fold have one.
         i = min(start + (start // every * _STRIDE) % _MODULUS % every, len(X) - 1)
         root = X.dtype.type(np.sqrt(every * curvatures[i]))
         for j in range(p):
@@ -77,7 +81,7 @@ def _factor(X, curvatures, penalty, every):  # type: ignore[no-untyped-def]
 
 @compiled()
 def _solve(factor, out):  # type: ignore[no-untyped-def]
-    """Replace the right-hand side in `out` by the solution with the result of `_factor`."""
+    """Replace the right-hand side in `out` by the solution; `factor` is the result of `_factor`."""
     if len(factor) == 1:
         out /= factor[0]
     else:
@@ -88,28 +92,29 @@ def _solve(factor, out):  # type: ignore[no-untyped-def]
 def _times_hessian(X, curvatures, penalty, direction, rise):  # type: ignore[no-untyped-def]
     """Return the Hessian times a direction; write the change of every row's log-odds along it."""
     product = penalty * direction
-    short = direction.astype(X.dtype)
+    rounded = direction.astype(X.dtype)
     for start in range(0, len(X), _ROWS_AT_ONCE):
         stop = min(start + _ROWS_AT_ONCE, len(X))
         block = X[start:stop]
-        along = np.dot(block, short)
+        along = np.dot(block, rounded)
         rise[start:stop] = along
         product += np.dot((along * curvatures[start:stop]).astype(X.dtype), block)
     return product
 
 
 @compiled()
-def _newton_step(X, hessian, gradient, lower, accuracy, rise):  # type: ignore[no-untyped-def] # noqa: PLR0917
-    """Return the step by conjugate gradients and the products; write the change of log-odds.
+def _newton_step(X, hessian, gradient, factor, accuracy, rise):  # type: ignore[no-untyped-def] # noqa: PLR0917
+    """Return the step by conjugate gradients, and the number of products with the Hessian.
 
-    `accuracy` is relative to the gradient, in the norm of the preconditioner.
+    The change of the rows' log-odds along the step is written to `rise`. `accuracy` is relative to
+    the gradient, in the norm of the preconditioner.
     """
     curvatures, penalty = hessian
     step = np.zeros(len(gradient))
     rise[:] = 0.0
     residual = -gradient
     preconditioned = residual.copy()
-    _solve(lower, preconditioned)
+    _solve(factor, preconditioned)
     direction = preconditioned.copy()
     rise_of_direction = np.empty(len(X))
     size = np.dot(residual, preconditioned)
@@ -123,7 +128,7 @@ def _newton_step(X, hessian, gradient, lower, accuracy, rise):  # type: ignore[n
         rise += length * rise_of_direction
         residual -= length * product
         preconditioned[:] = residual
-        _solve(lower, preconditioned)
+        _solve(factor, preconditioned)
         before, size = size, np.dot(residual, preconditioned)
         direction = preconditioned + (size / before) * direction
     return step, products
@@ -131,7 +136,7 @@ def _newton_step(X, hessian, gradient, lower, accuracy, rise):  # type: ignore[n
 
 @compiled()
 def fit_by_columns(X, sides, settings, w, log_odds):  # type: ignore[no-untyped-def]
-    """Fit a node; return the last decrement and the products with the Hessian.
+    """Fit a node; return the last decrement and the number of products with the Hessian.
 
     `sides` are the number of rows on the left and the sample weights of all, `settings` the
     penalty of each column and the decrement at which to stop. `w` holds the start and is
@@ -146,15 +151,15 @@ def fit_by_columns(X, sides, settings, w, log_odds):  # type: ignore[no-untyped-
     every = max(n // (_ROWS_PER_COLUMN * p), 1)
     # A new factor takes as long as this number of products: computed if the last step had more.
     factor_cost = p / every / _COLUMNS_PER_PRODUCT
-    lower = np.empty((0, 0))
+    factor = np.empty((0, 0))
     decrement, products, total = np.inf, np.inf, 0
     for _ in range(_MAX_STEPS):
         loss = row_terms(log_odds, n_left, weight, residuals, curvatures)
         gradient = _gradient(X, residuals, penalty, w)
         if products > factor_cost:
-            lower = _factor(X, curvatures, penalty, every)
+            factor = _factor(X, curvatures, penalty, every)
         accuracy = min(0.3, max(0.1 * decrement, 0.01))
-        along, products = _newton_step(X, (curvatures, penalty), gradient, lower, accuracy, rise)
+        along, products = _newton_step(X, (curvatures, penalty), gradient, factor, accuracy, rise)
         total += products
         derivative = np.dot(gradient, along)  # of the objective along the step
         decrement = np.sqrt(max(-derivative, 0.0))

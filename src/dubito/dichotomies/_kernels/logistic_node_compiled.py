@@ -28,16 +28,16 @@ from dubito.dichotomies._kernels.logistic_node_sparse_compiled import (
     start_at_prior,
 )
 
-#: Dense rows for each column up to which a node is fitted by its Gram matrix, and most rows at all.
+#: Dense nodes are fitted by their Gram matrix up to this many rows per column, and rows in all.
 _ROWS_PER_COLUMN = 1.5
 _MAX_DENSE_ROWS = 800
-#: Most sparse rows: products with few entries cost less than a system of many rows.
+#: Sparse nodes up to this many rows: products with few entries cost less than solving for many.
 _MAX_SPARSE_ROWS = 40
 
 
 @compiled()
 def _training_weights(weight, first_row, fold, n_folds):  # type: ignore[no-untyped-def]
-    """Return the first row of the node that is in the fold, and weights that are 0 in the fold."""
+    """Return the node's first row in the fold, and the sample weights, 0 for rows in the fold."""
     start = (fold - first_row) % n_folds
     training = weight.copy()
     training[start::n_folds] = 0.0
@@ -46,15 +46,15 @@ def _training_weights(weight, first_row, fold, n_folds):  # type: ignore[no-unty
 
 @compiled()
 def _can_cross_fit(n, n_left, n_folds):  # type: ignore[no-untyped-def]
-    """Return whether each side keeps a row whichever fold is held out: two rows on each do."""
+    """Return whether both sides keep a row whichever fold is held out: each has at least two."""
     return n_folds > 1 and min(n_left, n - n_left) > 1
 
 
 @compiled()
 def _is_accurate(gram, weight):  # type: ignore[no-untyped-def]
-    """Return whether steps by a Gram matrix are accurate to a few digits, whatever the curvatures.
+    """Return whether Newton steps by a Gram matrix have some correct digits, at any curvatures.
 
-    Its entries are squares of features in units of their penalty: large ones lose digits.
+    Its entries are products of features in units of their penalty: large ones lose digits.
     """
     total = 0.0
     for i in range(len(weight)):
@@ -73,18 +73,18 @@ def _centre_of(X):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _gram_of(X, weight, penalty, intercept):  # type: ignore[no-untyped-def]
-    """Return the Gram matrix of rows in units in which every column has penalty 1.
+def _gram_of(X, weight, penalty, has_intercept):  # type: ignore[no-untyped-def]
+    """Return the Gram matrix of the rows, scaled so that every column has penalty 1.
 
-    With an intercept the mean of the rows is subtracted. The matrix is empty where there are too
-    many rows, or where steps by it would be inaccurate.
+    With an intercept the mean of the rows is subtracted. The matrix is empty if rows are too many,
+    or if steps by it would be inaccurate.
     """
     n, p = X.shape
-    width = p - 1 if intercept else p
+    width = p - 1 if has_intercept else p
     nothing = np.empty((0, 0), X.dtype)
     if n > min(_ROWS_PER_COLUMN * width, _MAX_DENSE_ROWS):
         return nothing
-    centre = _centre_of(X) if intercept else np.zeros(p)
+    centre = _centre_of(X) if has_intercept else np.zeros(p)
     scaled = np.empty((n, width), X.dtype)
     for j in range(width):
         unit = 1.0 / math.sqrt(penalty[j])
@@ -96,17 +96,19 @@ def _gram_of(X, weight, penalty, intercept):  # type: ignore[no-untyped-def]
 
 @compiled()
 def _fit_dense_once(X, gram, sides, settings, w, log_odds):  # type: ignore[no-untyped-def] # noqa: PLR0917
-    """Fit by the Gram matrix, or by columns where it is empty; return decrement and work."""
-    penalty, intercept, tolerance = settings
+    """Fit by the Gram matrix, or by columns if it is empty; return the decrement and the work."""
+    penalty, has_intercept, tolerance = settings
     if len(gram) == 0:
         return fit_by_columns(X, sides, (penalty, tolerance), w, log_odds)
     alpha = np.zeros(len(gram))
-    constant, decrement, steps = fit_by_gram(gram, sides, (intercept, tolerance), alpha, log_odds)
-    width = len(penalty) - 1 if intercept else len(penalty)
+    intercept, decrement, steps = fit_by_gram(
+        gram, sides, (has_intercept, tolerance), alpha, log_odds
+    )
+    width = len(penalty) - 1 if has_intercept else len(penalty)
     rows = np.dot(alpha.astype(X.dtype), X)
     w[:width] = rows[:width] / penalty[:width]
-    if intercept:
-        w[width] = constant - np.dot(_centre_of(X)[:width], w[:width])
+    if has_intercept:
+        w[width] = intercept - np.dot(_centre_of(X)[:width], w[:width])
     return decrement, steps
 
 
@@ -121,13 +123,13 @@ def fit_dense_node(X, span, weight, settings, n_folds):  # type: ignore[no-untyp
     are nan where a side has a single row, and empty without folds.
     """
     first_row, n_left = span
-    penalty, intercept, _ = settings
+    penalty, has_intercept, _ = settings
     n, p = X.shape
     log_odds = np.empty(n)
     w = np.zeros(p)
-    if intercept:
+    if has_intercept:
         w[p - 1] = prior_log_odds(n_left, weight)
-    gram = _gram_of(X, weight, penalty, intercept)
+    gram = _gram_of(X, weight, penalty, has_intercept)
     decrement, work = _fit_dense_once(X, gram, (n_left, weight), settings, w, log_odds)
     out_of_fold = np.full(n if n_folds > 1 else 0, np.nan)
     if _can_cross_fit(n, n_left, n_folds):
@@ -140,14 +142,14 @@ def fit_dense_node(X, span, weight, settings, n_folds):  # type: ignore[no-untyp
 
 @compiled()
 def _fit_sparse_once(rows, gram, sides, settings, w, log_odds, buffers):  # type: ignore[no-untyped-def] # noqa: PLR0917
-    """Fit by the Gram matrix, or by conjugate gradients where it is empty."""
+    """Fit by the Gram matrix, or by `fit_sparse` if it is empty; return the decrement and work."""
     if len(gram) == 0:
         return fit_sparse(rows, sides, settings, w, log_odds, buffers)
     alpha = np.zeros(len(gram))
-    constant, decrement, steps = fit_by_gram(gram, sides, settings, alpha, log_odds)
+    intercept, decrement, steps = fit_by_gram(gram, sides, settings, alpha, log_odds)
     width = len(w) - 1
     w[:width] = combine(rows, alpha, width)
-    w[width] = constant
+    w[width] = intercept
     return decrement, steps
 
 
@@ -161,14 +163,14 @@ def fit_sparse_node(entries, span, weight, settings, n_folds, local_index):  # t
     """
     indptr, indices, data = entries
     first_row, n_left = span
-    intercept, _ = settings
+    has_intercept, _ = settings
     n = len(weight)
     local = np.empty(len(indices), np.uint32)
     columns = columns_present(indices, local_index, local)
     rows = (indptr, local, data)
     width = len(columns)
     log_odds, w = np.empty(n), np.empty(width + 1)
-    start_at_prior((n_left, weight), intercept, w)
+    start_at_prior((n_left, weight), has_intercept, w)
     gram = np.empty((0, 0))
     if n <= _MAX_SPARSE_ROWS:
         gram = gram_of_rows(rows, width)

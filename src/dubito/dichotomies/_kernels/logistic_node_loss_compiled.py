@@ -22,18 +22,21 @@ from dubito._numerics.vector_math_compiled import (
 if TYPE_CHECKING:
     from dubito._typing import FloatArray
 
-#: Least curvature of a row of weight 1: its square root is divided by.
+#: Smallest curvature of a row of weight 1, not 0 because its square root is a divisor.
 _LEAST_CURVATURE = 1e-40
-#: Rows whose exponentials are taken at once.
+#: Rows whose exponentials are computed at once.
 _ROWS_AT_ONCE = 256
-#: Newton steps in the plane of the coefficients and the step, taken above this decrement.
+#: Newton steps of `search_plane`, and the decrement up to which it takes none: near the optimum.
 _PLANE_STEPS = 2
 _NEAR = 0.1
 
 
 @compiled(fastmath=SIMD_FLAGS)
 def _terms_of_side(log_odds, sign, weight, residuals, curvatures):  # type: ignore[no-untyped-def]
-    """Return the loss of rows of one side, +1 right and -1 left; write residuals and curvatures."""
+    """Return the loss of the rows of one side; write their residuals and curvatures.
+
+    `sign` is +1 for the right side, -1 for the left.
+    """
     small, power, bits = exp_buffers(_ROWS_AT_ONCE)
     total = 0.0
     for start in range(0, len(log_odds), _ROWS_AT_ONCE):
@@ -53,7 +56,10 @@ def _terms_of_side(log_odds, sign, weight, residuals, curvatures):  # type: igno
 
 @compiled()
 def row_terms(log_odds, n_left, weight, residuals, curvatures):  # type: ignore[no-untyped-def]
-    """Return the loss; write residuals (minus its derivatives by the log-odds) and curvatures."""
+    """Return the loss; write residuals and curvatures.
+
+    They are its derivatives by the log-odds of each row: minus the first, and the second.
+    """
     loss = _terms_of_side(
         log_odds[:n_left], -1.0, weight[:n_left], residuals[:n_left], curvatures[:n_left]
     )
@@ -149,12 +155,12 @@ def search_plane(plane, sides, penalty, before, decrement):  # type: ignore[no-u
 
 @compiled()
 def final_decrement(tolerance: float, objective: float) -> float:
-    """Return the decrement at which to stop: relative to the objective where that is small."""
+    """Return the decrement at which to stop: `tolerance`, or less where the objective is small."""
     return tolerance * min(1.0, max(math.sqrt(objective), tolerance))
 
 
 @compiled()
 def prior_log_odds(n_left: int, weight: FloatArray) -> float:
-    """Return the log-odds of the right side without features; both sides need weight."""
+    """Return the log-odds of the sample weights of both sides, each positive."""
     left = weight[:n_left].sum()
     return math.log(weight[n_left:].sum() / left)

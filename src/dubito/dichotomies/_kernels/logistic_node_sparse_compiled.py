@@ -24,10 +24,10 @@ from dubito.dichotomies._kernels.logistic_node_loss_compiled import (
 if TYPE_CHECKING:
     from dubito._typing import FloatArray
 
-_MAX_STEPS = 100
-_MAX_PRODUCTS = 500
-#: Columns of greatest curvature, whose block of the Hessian is factored.
-_HEAVY = 16
+#: Most Newton steps of a fit, and most products with the Hessian in one of them.
+_MAX_STEPS, _MAX_PRODUCTS = 100, 500
+#: Number of columns of greatest curvature whose block of the Hessian is factored.
+_N_HEAVY = 16
 
 
 @compiled()
@@ -74,7 +74,7 @@ def gram_of_rows(rows, n_columns):  # type: ignore[no-untyped-def]
 
 @compiled()
 def combine(rows, alpha, n_columns):  # type: ignore[no-untyped-def]
-    """Return the sum of rows times coefficients."""
+    """Return the linear combination of the rows with coefficients `alpha`, (n_columns,)."""
     indptr, local, data = rows
     total = np.zeros(n_columns)
     for i in range(len(alpha)):
@@ -109,7 +109,7 @@ def _times_hessian(rows, hessian, direction, rise, product):  # type: ignore[no-
     `hessian` are the rows' curvatures and whether there is an intercept.
     """
     indptr, local, data = rows
-    curvatures, intercept = hessian
+    curvatures, has_intercept = hessian
     width = len(direction) - 1
     product[:] = direction
     product[width] = 0.0
@@ -122,7 +122,7 @@ def _times_hessian(rows, hessian, direction, rise, product):  # type: ignore[no-
         product[width] += along
         for e in range(indptr[i], indptr[i + 1]):
             product[local[e]] += data[e] * along
-    if not intercept:
+    if not has_intercept:
         product[width] = 0.0
 
 
@@ -163,7 +163,7 @@ def _factor_block(rows, hessian, chosen, rank):  # type: ignore[no-untyped-def]
     with the intercept; the rest of the Hessian is nearly diagonal.
     """
     indptr, local, data = rows
-    curvatures, intercept = hessian
+    curvatures, has_intercept = hessian
     m = len(chosen)
     block, lower = np.zeros((m, m)), np.zeros((m, m))
     ranks, values = np.empty(m, np.int64), np.empty(m)
@@ -180,7 +180,7 @@ def _factor_block(rows, hessian, chosen, rank):  # type: ignore[no-untyped-def]
                 block[max(ranks[a], ranks[b]), min(ranks[a], ranks[b])] += scaled * values[b]
     for a in range(m):
         block[a, a] += 1e-300 if a == 0 else 1.0
-        if not intercept and a > 0:
+        if not has_intercept and a > 0:
             block[a, 0] = 0.0
     if not cholesky_factor(block, 0.0, lower):
         lower[:] = 0.0
@@ -191,7 +191,7 @@ def _factor_block(rows, hessian, chosen, rank):  # type: ignore[no-untyped-def]
 
 @compiled()
 def _precondition(residual, diagonal, block, out):  # type: ignore[no-untyped-def]
-    """Write the preconditioned residual: by the factored block, by the diagonal elsewhere."""
+    """Write the preconditioned residual, by the factored block and elsewhere by the diagonal."""
     chosen, lower = block
     for j in range(len(residual)):
         out[j] = residual[j] / diagonal[j]
@@ -204,9 +204,9 @@ def _precondition(residual, diagonal, block, out):  # type: ignore[no-untyped-de
 
 @compiled()
 def _newton_step(rows, hessian, derivatives, block, accuracy, buffers):  # type: ignore[no-untyped-def] # noqa: PLR0917
-    """Write the step by conjugate gradients into the first buffer.
+    """Return the change of log-odds along the step, and the number of products with the Hessian.
 
-    Return the change of the rows' log-odds along it, and the number of products with the Hessian.
+    The step, by conjugate gradients, is written into the first buffer.
     """
     gradient, diagonal = derivatives
     step, residual, direction, product = buffers[0], buffers[1], buffers[2], buffers[3]
@@ -239,7 +239,7 @@ def _newton_step(rows, hessian, derivatives, block, accuracy, buffers):  # type:
 
 @compiled()
 def fit_sparse(rows, sides, settings, w, log_odds, buffers):  # type: ignore[no-untyped-def] # noqa: PLR0917
-    """Fit a node; return the last decrement and the products with the Hessian.
+    """Fit a node; return the last decrement and the number of products with the Hessian.
 
     `sides` and `settings` are those of `fit_by_gram`. `w` holds the start and is overwritten by the
     fit, with the intercept last; `log_odds` is overwritten by those of the rows. `buffers` are
@@ -247,7 +247,7 @@ def fit_sparse(rows, sides, settings, w, log_odds, buffers):  # type: ignore[no-
     """
     indptr, local, data = rows
     n_left, weight = sides
-    intercept, tolerance = settings
+    has_intercept, tolerance = settings
     n = len(log_odds)
     width = len(w) - 1
     residuals, curvatures = np.empty(n), np.empty(n)
@@ -261,13 +261,13 @@ def fit_sparse(rows, sides, settings, w, log_odds, buffers):  # type: ignore[no-
     for _ in range(_MAX_STEPS):
         loss = row_terms(log_odds, n_left, weight, residuals, curvatures)
         _gradient_and_diagonal(rows, (residuals, curvatures), w, gradient, diagonal)
-        if not intercept:
+        if not has_intercept:
             gradient[width] = 0.0
         accuracy = min(0.03, max(0.1 * decrement, 0.01))
         derivatives = (gradient, diagonal)
         if len(chosen) == 0:
-            chosen = _heaviest(diagonal, _HEAVY, rank)
-        hessian = (curvatures, intercept)
+            chosen = _heaviest(diagonal, _N_HEAVY, rank)
+        hessian = (curvatures, has_intercept)
         block = (chosen, _factor_block(rows, hessian, chosen, rank))
         rise, products = _newton_step(rows, hessian, derivatives, block, accuracy, buffers)
         total += products
@@ -290,8 +290,8 @@ def fit_sparse(rows, sides, settings, w, log_odds, buffers):  # type: ignore[no-
 
 
 @compiled()
-def start_at_prior(sides: tuple[int, FloatArray], intercept: bool, w: FloatArray) -> None:
+def start_at_prior(sides: tuple[int, FloatArray], has_intercept: bool, w: FloatArray) -> None:
     """Write the fit without features: coefficients 0, the intercept the log-odds of the sides."""
     w[:] = 0.0
-    if intercept:
+    if has_intercept:
         w[len(w) - 1] = prior_log_odds(sides[0], sides[1])

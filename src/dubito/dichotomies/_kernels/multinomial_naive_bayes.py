@@ -33,7 +33,7 @@ _CHUNK_ROWS = 1024
 
 
 @dataclass(frozen=True)
-class CountNodes:
+class MultinomialNodes:
     r"""Two multinomial distributions at each node: log-odds :math:`c_t+\sum_jx_j\beta_{tj}`.
 
     Attributes
@@ -59,7 +59,7 @@ class CountNodes:
 
 
 @dataclass(frozen=True)
-class SparseCountNodes:
+class SparseMultinomialNodes:
     r"""As `CountNodes`, for features that most nodes do not have.
 
     A row x has the log-odds :math:`c_t+f_t\sum_jx_j+\sum_jx_jg_{tj}`. The last sum is over the
@@ -106,7 +106,7 @@ def fit_multinomial_nodes(
     alpha: FloatArray,
     fit_prior: bool,
     n_folds: int = 0,
-) -> tuple[CountNodes | SparseCountNodes, FloatArray]:
+) -> tuple[MultinomialNodes | SparseMultinomialNodes, FloatArray]:
     """Return the parameters that ``MultinomialNB`` has at every node.
 
     Parameters
@@ -145,36 +145,36 @@ def smoothing_counts(alpha: Any, n_features: int, *, force_alpha: bool) -> Float
 
 def _fit_dense_counts(
     rows: Rows, leaf_start: IntArray, tree: DichotomyTree, options: Options, n_folds: int
-) -> tuple[CountNodes, FloatArray]:
+) -> tuple[MultinomialNodes, FloatArray]:
     from dubito.dichotomies._kernels.multinomial_naive_bayes_compiled import count_out_of_fold  # noqa: PLC0415 - loads numba
 
     rows = np.ascontiguousarray(rows[0]), rows[1]
-    model = _contrasts(rows, leaf_start, tree, options, without=ALL_ROWS)
+    model = _fit_counts(rows, leaf_start, tree, options, without=ALL_ROWS)
     if not n_folds:
         return model, np.empty(0)
     spans = node_spans(leaf_start, tree)
     start = spans.packed_start()
     out_of_fold = np.empty(start[-1])
     for fold in range(n_folds):
-        part = _contrasts(rows, leaf_start, tree, options, without=(n_folds, fold))
+        part = _fit_counts(rows, leaf_start, tree, options, without=(n_folds, fold))
         parameters = part.coef, part.constant
         count_out_of_fold(rows[0], (spans.start, start), (n_folds, fold), parameters, out_of_fold)
     out_of_fold[np.repeat(spans.has_single_row, spans.sizes)] = np.nan
     return model, out_of_fold
 
 
-def _contrasts(
+def _fit_counts(
     rows: Rows,
     leaf_start: IntArray,
     tree: DichotomyTree,
     options: Options,
     without: tuple[int, int],
-) -> CountNodes:
+) -> MultinomialNodes:
     """Return the coefficients fitted to all rows except those of a fold."""
     from dubito.dichotomies._kernels.multinomial_naive_bayes_compiled import (  # noqa: PLC0415 - loads numba
         add_up_counts,
         class_counts,
-        count_contrasts,
+        count_coefficients,
     )
 
     alpha, fit_prior = options
@@ -184,16 +184,16 @@ def _contrasts(
     class_counts(rows, leaf_start, without, (total, counts))
     add_up_counts(left, right, (total, counts))
     coef = np.empty((tree.n_nodes, len(alpha)))
-    count_contrasts(children, counts, alpha, coef)
-    return CountNodes(coef, _prior_log_odds(total[left], total[right], fit_prior=fit_prior))
+    count_coefficients(children, counts, alpha, coef)
+    return MultinomialNodes(coef, _prior_log_odds(total[left], total[right], fit_prior=fit_prior))
 
 
 def _fit_sparse_counts(
     rows: Rows, leaf_start: IntArray, tree: DichotomyTree, options: Options, n_folds: int
-) -> tuple[SparseCountNodes, FloatArray]:
+) -> tuple[SparseMultinomialNodes, FloatArray]:
     from dubito.dichotomies._kernels.multinomial_naive_bayes_compiled import (  # noqa: PLC0415 - loads numba
         entries_of_features,
-        sparse_count_contrasts,
+        sparse_count_coefficients,
         sparse_count_out_of_fold,
     )
 
@@ -207,9 +207,9 @@ def _fit_sparse_counts(
     node, value = np.empty(n_entries, dtype=np.int32), np.empty(n_entries)
     factor, sides = np.empty(tree.n_nodes), np.empty((2, tree.n_nodes))
     entries = entry_start.copy(), node, value
-    sparse_count_contrasts((csr, weight), nodes, alpha, entries, (factor, sides))
+    sparse_count_coefficients((csr, weight), nodes, alpha, entries, (factor, sides))
     constant = _prior_log_odds(*sides, fit_prior=fit_prior)
-    model = SparseCountNodes(entry_start, entry_stop, node, value, factor, constant)
+    model = SparseMultinomialNodes(entry_start, entry_stop, node, value, factor, constant)
     if not n_folds:
         return model, np.empty(0)
     start = spans.packed_start()

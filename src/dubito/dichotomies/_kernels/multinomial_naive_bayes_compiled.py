@@ -51,7 +51,7 @@ def add_up_counts(left, right, sums):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def count_contrasts(children, counts, alpha, coef):  # type: ignore[no-untyped-def]
+def count_coefficients(children, counts, alpha, coef):  # type: ignore[no-untyped-def]
     """Write the coefficients of the log-odds of each node, (K-1, features)."""
     left, right = children
     prior = alpha.sum()
@@ -125,39 +125,28 @@ def entries_of_features(csr, nodes, entry_start, entry_stop):  # type: ignore[no
 
 
 @compiled()
-def sparse_count_contrasts(rows, nodes, alpha, entries, of_nodes):  # type: ignore[no-untyped-def]
+def sparse_count_coefficients(rows, nodes, alpha, entries, of_nodes):  # type: ignore[no-untyped-def]
     """Write log-ratios feature by feature, each with its node, and the terms of each node.
 
     `entries` are the start of each feature (moved to its end here), nodes, and log-ratios;
     `of_nodes` are log(S_left / S_right), and the sample weights of the two sides.
     """
-    (data, indices, indptr), weight = rows
     start, split, stop = nodes
     cursor, node, value = entries
     factor, sides = of_nodes
-    sides[:] = 0.0
-    counts = np.zeros((len(alpha), 2))
+    counts, total = np.zeros((len(alpha), 2, 1)), np.empty((2, 1))  # all rows are one fold
     present, last_node = np.empty(len(alpha), dtype=np.int64), np.full(len(alpha), -1)
     prior = alpha.sum()
     for t in range(len(start)):
-        n_present = 0
-        for i in range(start[t], stop[t]):
-            side = 1 if i >= split[t] else 0
-            sides[side, t] += weight[i]
-            for q in range(indptr[i], indptr[i + 1]):
-                j = indices[q]
-                if last_node[j] != t:
-                    last_node[j] = t
-                    present[n_present] = j
-                    n_present += 1
-                counts[j, side] += weight[i] * data[q]
+        span = start[t], split[t], stop[t]
+        n_present = _count_folds(rows, span, (counts, total), (present, last_node, t))
+        sides[:, t] = total[:, 0]
         sum_a = sum_b = prior
-        for k in range(n_present):
-            j = present[k]
-            sum_a += counts[j, 0]
-            sum_b += counts[j, 1]
+        for j in present[:n_present]:
+            sum_a += counts[j, 0, 0]
+            sum_b += counts[j, 1, 0]
             node[cursor[j]] = t
-            value[cursor[j]] = _log_ratio(counts[j, 0], counts[j, 1], alpha[j])
+            value[cursor[j]] = _log_ratio(counts[j, 0, 0], counts[j, 1, 0], alpha[j])
             cursor[j] += 1
             counts[j] = 0.0
         factor[t] = np.log(sum_a) - np.log(sum_b)

@@ -124,12 +124,12 @@ def isotonic_log_odds(
     out = np.empty((n, n_nodes))
     for row in range(0, n, _ROWS_AT_ONCE):
         for t in range(n_nodes):
-            own_knots = knots[0, start[t] : start[t + 1]]
+            node_knots = knots[0, start[t] : start[t + 1]]
             values = knots[1, start[t] : start[t + 1]]
             for i in range(row, min(row + _ROWS_AT_ONCE, n)):
                 score = min(max(scores[i, t], -LARGEST), LARGEST)
-                if len(own_knots) > 0:
-                    value = _interpolate(score, own_knots, values)
+                if len(node_knots) > 0:
+                    value = _interpolate(score, node_knots, values)
                     value = min(max(value, floor[t]), 1.0 - floor[t])
                     score = math.log(value / (1.0 - value))
                 out[i, t] = score
@@ -150,12 +150,12 @@ def step_bounds(
     lower, upper = np.zeros((n, n_nodes)), np.ones((n, n_nodes))
     for row in range(0, n, _ROWS_AT_ONCE):
         for t in range(n_nodes):
-            own_knots = knots[start[t] : start[t + 1]]
-            if len(own_knots) == 0:
+            node_knots = knots[start[t] : start[t + 1]]
+            if len(node_knots) == 0:
                 continue
             for i in range(row, min(row + _ROWS_AT_ONCE, n)):
-                below = _number_below(own_knots, scores[i, t])
-                is_knot = below < len(own_knots) and own_knots[below] == scores[i, t]
+                below = _number_below(node_knots, scores[i, t])
+                is_knot = below < len(node_knots) and node_knots[below] == scores[i, t]
                 step = start[t] + t + below
                 lower[i, t] = steps[0, step + 1 if is_knot else step]
                 upper[i, t] = steps[1, step]

@@ -58,10 +58,10 @@ _NARROWEST = 1e-4
 #: 2e-11 is left to integrate.
 _NEGLIGIBLE_BEYOND = 25.0
 
-#: Number of profiles on a panel of s, and its width: exp(-3.55²/2) = 0.002, so that the contour
-#: falls to about that on the first panel.
-_PROFILES = 14
-_WIDTH = 3.55
+#: Number of profiles on a panel of s, and its width: the contour falls to about
+#: exp(-3.55²/2) = 0.002 on the first panel.
+_N_PROFILES = 14
+_PANEL_WIDTH = 3.55
 
 #: Below this standard deviation of the log-odds the panel width is doubled.
 _SMALL_DEVIATION = 0.15
@@ -77,7 +77,7 @@ _LEGENDRE_POINTS, _LEGENDRE_WEIGHTS = np.polynomial.legendre.leggauss(12)
 _LEGENDRE_WIDTH = 4.0
 
 #: Chebyshev points, and the matrices from values there to coefficients.
-_S_POINTS, _TO_ROOTS = chebyshev(_PROFILES)
+_S_POINTS, _TO_ROOTS = chebyshev(_N_PROFILES)
 _ANGLE_POINTS, _TO_SERIES = chebyshev(DEGREE + 1)
 
 
@@ -87,12 +87,12 @@ def _root_series(
 ) -> tuple[FloatArray, ProfilePoint]:
     """Return the series of ρ/s over a panel of s, and the last point of the profile on it.
 
-    `last` is the one of the panel before: s, b and db/ds, from which b is extrapolated.
+    `last` is the last point on the panel before: s, b and db/ds, from which b is extrapolated.
     """
     s_last, b_last, tilt = last
     middle, half = 0.5 * (ends[0] + ends[1]), 0.5 * (ends[1] - ends[0])
-    roots = np.empty(_PROFILES)
-    for i in range(_PROFILES - 1, -1, -1):
+    roots = np.empty(_N_PROFILES)
+    for i in range(_N_PROFILES - 1, -1, -1):
         s = middle + half * _S_POINTS[i]
         b, excess = profile(rotated, s, b_last + tilt * (s - s_last), buffers, _ACCURACY)
         tilt = (b - b_last) / (s - s_last)
@@ -132,13 +132,13 @@ def _upper_integral(
         last = (here, b, b / here)
         if excess > _NEGLIGIBLE_BEYOND:
             return 0.0
-    area, width = 0.0, _WIDTH if deviation > _SMALL_DEVIATION else 2.0 * _WIDTH
+    area, width = 0.0, _PANEL_WIDTH if deviation > _SMALL_DEVIATION else 2.0 * _PANEL_WIDTH
     while here < end:
         stop = min(here + width, end)
         series, after = _root_series(rotated, (here, stop), last, buffers)
         # A relative error e of ρ changes the contour by e ρ² exp(-ρ²/2), largest at ρ² = 2.
         root = max(here * clenshaw(series, -1.0), 1.4142135623730951)
-        error = max(abs(series[_PROFILES - 1]), abs(series[_PROFILES - 2])) / series[0]
+        error = max(abs(series[_N_PROFILES - 1]), abs(series[_N_PROFILES - 2])) / series[0]
         error *= root * root * math.exp(-0.5 * root * root)
         error *= min(1.0, 0.25 * deviation * (stop - here))  # of the integral of the density
         if error > _SERIES_ERROR and width > 1e-3:
@@ -156,7 +156,7 @@ def _upper_integral(
 
 @compiled()
 def _integrals(psi: float, curve: Curve) -> tuple[float, float]:
-    """Return ∫pl(u)du below and above the estimate at an angle."""
+    """Return the integrals of the contour over probabilities below and above the estimate."""
     likelihood, (intercept, slope, h), buffers = curve
     c, s = math.cos(psi), math.sin(psi)
     terms, (along, across, constant) = in_axes(likelihood, (intercept, slope), (c, s), h)
@@ -169,7 +169,7 @@ def _integrals(psi: float, curve: Curve) -> tuple[float, float]:
 
 @compiled()
 def _angle_units(points: FloatArray, optimum: FloatArray) -> tuple[float, float, float]:
-    """Return mean and deviation of positions, weighted by curvature at the optimum, and its sum."""
+    """Return mean and deviation of scores, weighted by curvature at the optimum, and its sum."""
     curvature = np.empty(points.shape[1])
     for j in range(points.shape[1]):
         curvature[j] = points[1, j] * logistic_density(optimum[0] + optimum[1] * points[0, j])
@@ -179,10 +179,10 @@ def _angle_units(points: FloatArray, optimum: FloatArray) -> tuple[float, float,
 
 
 @compiled()
-def _with_least(
+def _likelihood(
     points: FloatArray, totals: FloatArray, optimum: tuple[float, float, float]
 ) -> CurveLikelihood:
-    """Return the likelihood of points and totals, with its loss at the optimum."""
+    """Return the likelihood of weighted scores: points, totals, and the loss at the optimum."""
     intercept, slope, _ = optimum
     least = -totals[0] * intercept - totals[1] * slope
     for j in range(points.shape[1]):
@@ -217,9 +217,9 @@ def tabulate_beliefs(
     Parameters
     ----------
     points : array (2, n)
-        Positions, ascending, and weights of the rows.
+        Standardised scores, ascending, and sample weights of the rows.
     totals : array (2,)
-        Sums of targets, and of targets times positions.
+        Sums of targets, and of targets times scores.
     optimum : array (2,)
         Intercept and slope.
 
@@ -242,9 +242,9 @@ def tabulate_beliefs(
     steepest = 0.0
     if not constant:
         model = (np.array([best[0], best[1]]), total * np.eye(2), 0.0)
-        steepest = slope_reach(_with_least(rows, sums, best), model, _NEGLIGIBLE_BEYOND)
+        steepest = slope_reach(_likelihood(rows, sums, best), model, _NEGLIGIBLE_BEYOND)
     rows = condense(rows, steepest)
-    curve = (_with_least(rows, sums, best), best, exp_buffers(rows.shape[1]))
+    curve = (_likelihood(rows, sums, best), best, exp_buffers(rows.shape[1]))
     quarter = 0.25 * np.pi
     stack = [(quarter, 2 * quarter), (0.0, quarter), (-quarter, 0.0), (-2 * quarter, -quarter)]
     # Empty lists whose type of items numba can infer.

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from dubito._typing import FloatArray
     from dubito.dichotomies._kernels.node_sigmoid_tables_compiled import Tables
 
+    #: A likelihood, and its optimum with the Hessian there.
     Fit: TypeAlias = tuple[CurveLikelihood, Model]
 
 #: Degree of the Chebyshev series on a panel. A panel is halved until its last coefficients, and its
@@ -38,8 +39,8 @@ _CONVERGED = 1e-8
 #: Panels are not halved below this width: bounds there are the widest on the panel.
 _NARROWEST = 1e-3
 
-#: At an angle this close to the left edge of a panel, bounds are the hull of those of the panel and
-#: of the one before: where the ends of cuts jump, at the scores of `gap`, they do so at an edge.
+#: Within this distance of the left edge of a panel, bounds are the hull of those of the panel and
+#: of the one before: the ends of cuts jump at the scores of `gap`, which are edges.
 _BESIDE = 1e-9
 
 _POINTS, _TO_SERIES = chebyshev(DEGREE + 1)
@@ -52,13 +53,13 @@ def _ends_at(
     units: tuple[float, float],
     light: Fit,
     raw: Fit,
-    t: float,
+    root_quantile: float,
 ) -> FloatArray:
-    """Return probabilities at the ends of both cuts at angles, (n, 4): lower, upper of each."""
+    """Return probabilities at the ends of both cuts at n angles, (n, 4): lower, upper of each."""
     queries = np.empty(len(psi))
     for i in range(len(psi)):
         queries[i] = units[0] + units[1] * math.tan(psi[i])
-    ends = level_ends(light, raw, queries, t)
+    ends = level_ends(light, raw, queries, root_quantile)
     for i in range(len(psi)):
         for e in range(4):
             ends[i, e] = sigmoid(ends[i, e])
@@ -78,7 +79,7 @@ def _panel_series(values: FloatArray) -> tuple[FloatArray, float]:
 
 @compiled()
 def _widest(values: FloatArray) -> FloatArray:
-    """Return constant series: the least of the lower ends on a panel, the largest upper ones."""
+    """Return series of the smallest lower and the largest upper ends on a panel: constants."""
     series = np.zeros((4, DEGREE + 1))
     for e in range(4):
         series[e, 0] = values[:, e].min() if e % 2 == 0 else values[:, e].max()
@@ -87,13 +88,13 @@ def _widest(values: FloatArray) -> FloatArray:
 
 @compiled()
 def tabulate_level_ends(
-    light: Fit, raw: Fit, gap: FloatArray, t: float
+    light: Fit, raw: Fit, gap: FloatArray, root_quantile: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the table of the ends of the cuts of one curve, over all angles.
 
-    t² is the chi-square quantile of the cuts. `gap` are the two scores, ascending, between which a
-    threshold separates the sides; empty where they overlap. At these scores the end of the plain
-    likelihood's cut jumps to infinity.
+    `root_quantile` is the square root of the chi-square quantile of the cuts. `gap` are the two
+    scores, ascending, between which a threshold separates the sides; empty where they overlap. At
+    these scores the end of the raw likelihood's cut jumps to infinity.
 
     Returns
     -------
@@ -119,13 +120,13 @@ def tabulate_level_ends(
         units = (0.0, 1.0)
         stack.clear()
         edges.append(-2 * quarter)
-        panels.append(_widest(_ends_at(np.zeros(1), units, light, raw, t)))
+        panels.append(_widest(_ends_at(np.zeros(1), units, light, raw, root_quantile)))
     while len(stack) > 0:
         left, right = stack.pop()
         if not right > left:
             continue
         middle, half = 0.5 * (left + right), 0.5 * (right - left)
-        values = _ends_at(middle + half * _ALL_POINTS, units, light, raw, t)
+        values = _ends_at(middle + half * _ALL_POINTS, units, light, raw, root_quantile)
         series, error = _panel_series(values)
         if error < _CONVERGED or right - left < _NARROWEST:
             edges.append(left)

@@ -162,8 +162,8 @@ def fit_sigmoids(packed: PackedRows, sides: FloatArray) -> FloatArray:
     """Return centre, scale, slope, intercept and gradient of the sigmoid of each node, (nodes, 5).
 
     `sides` are the targets of the left and of the right side of each node, (nodes, 2). Log-odds are
-    slope (s - centre) / scale + intercept; an uncalibrated node has the identity. The
-    gradient, the certificate of the fit, is its largest component per unit of sample weight.
+    slope (s - centre) / scale + intercept; an uncalibrated node has the identity. Of the gradient
+    at the end of the fit it is the largest component per unit of sample weight.
     """
     scores, start, n_left, weight, weight_start = packed
     n_nodes = len(n_left)

@@ -12,9 +12,9 @@ from dubito._numerics.jit import compiled
 
 
 @compiled()
-def sparse_scores(indptr, indices, data, coef_indptr, nodes, weights, intercept, out):  # type: ignore[no-untyped-def] # noqa: PLR0917
+def sparse_scores(indptr, indices, data, coef_indptr, nodes, values, intercept, out):  # type: ignore[no-untyped-def] # noqa: PLR0917
     """Write intercept plus products of every row and node; rows and coefficients as in CSR."""
-    entries = (coef_indptr[:-1], coef_indptr[1:], nodes, weights)
+    entries = (coef_indptr[:-1], coef_indptr[1:], nodes, values)
     for i in range(len(out)):
         out[i] = intercept
         add_products(
@@ -33,11 +33,11 @@ def add_products(columns, row, entries, scores):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def put_by_column(columns, values, node, free, entries):  # type: ignore[no-untyped-def]
+def put_by_column(columns, coef, node, free, entries):  # type: ignore[no-untyped-def]
     """Write the coefficients of a node to the next free entries of their columns."""
-    nodes, weights = entries
+    nodes, values = entries
     for q in range(len(columns)):
         entry = free[columns[q]]
         nodes[entry] = node
-        weights[entry] = values[q]
+        values[entry] = coef[q]
         free[columns[q]] = entry + 1

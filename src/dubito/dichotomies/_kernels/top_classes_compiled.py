@@ -10,7 +10,7 @@ from dubito._numerics.vector_math_compiled import SIMD_FLAGS, softplus
 
 @compiled()
 def _insert(value, column, best, columns, count):  # type: ignore[no-untyped-def]
-    """Insert a value among the best so far and drop the least; equal values stay before it."""
+    """Insert a value into the descending `best`, after equal ones; the last drops out if full."""
     position = count
     while position > 0 and value > best[position - 1]:
         position -= 1
@@ -89,18 +89,18 @@ def _are_separated(best, following, closeness):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _best_first(x, model, tree, budget, best, columns):  # type: ignore[no-untyped-def] # noqa: PLR0917
-    """Write the best classes of one row; return whether they are proved to be the best.
+def _best_first(x, model, tree, max_visits, best, columns):  # type: ignore[no-untyped-def] # noqa: PLR0917
+    """Write the k best classes of one row; return whether the search was completed.
 
-    They are not if more than `budget` nodes are needed, or if two differ by little more than
-    rounding.
+    It is not if more than `max_visits` nodes are needed, or if two of the classes differ by little
+    more than rounding.
     """
     coef, intercept, slope, offset = model
     closeness = 1e3 * np.finfo(coef.dtype).eps
     left, right, order = tree
     k = len(best)
     # Every node visited removes one item from the heap and inserts two.
-    heap, keys = np.empty(budget + 2, np.int64), np.empty(budget + 2)
+    heap, keys = np.empty(max_visits + 2, np.int64), np.empty(max_visits + 2)
     heap[0], keys[0], size = 0, 0.0, 1
     found, visited = 0, 0
     while True:
@@ -114,7 +114,7 @@ def _best_first(x, model, tree, budget, best, columns):  # type: ignore[no-untyp
             if found == k:
                 return _are_separated(best, keys[0] if size > 0 else -np.inf, closeness)
             continue
-        if visited == budget:
+        if visited == max_visits:
             return False
         visited += 1
         log_odds = slope[item] * (_dot_in_precision(x, coef[item]) + intercept[item]) + offset[item]
@@ -124,17 +124,17 @@ def _best_first(x, model, tree, budget, best, columns):  # type: ignore[no-untyp
 
 
 @compiled()
-def best_first_of_rows(X, model, tree, budget, best, columns):  # type: ignore[no-untyped-def] # noqa: PLR0917
-    """Write the best classes of each row and their log-probabilities; return which rows are done.
+def best_first_of_rows(X, model, tree, max_visits, best, columns):  # type: ignore[no-untyped-def] # noqa: PLR0917
+    """Write the k best classes of each row and their log-probabilities; return which rows are done.
 
-    Nodes are visited in descending order of their probability: no class below a node not visited
-    is more probable than the k found first. A row that needs more nodes than `budget` is not done,
-    nor is one with ties.
+    Nodes are visited in descending order of their probability, so that no class below a node not
+    visited is more probable than the k found first. A row is not done if it needs more than
+    `max_visits` nodes, or has ties.
 
     `model` are coefficients, intercepts, and slopes and offsets of the nodes' calibration; `tree`
-    the children of each node and the column of each leaf.
+    are the children of each node and the column of each leaf.
     """
     done = np.empty(len(X), np.bool_)
     for i in range(len(X)):
-        done[i] = _best_first(X[i], model, tree, budget, best[i], columns[i])
+        done[i] = _best_first(X[i], model, tree, max_visits, best[i], columns[i])
     return done

@@ -24,11 +24,12 @@ from dubito._numerics.vector_math_compiled import (
 #: The smallest normal number: products below it lose digits and are slow.
 _TINY = 2.2250738585072014e-308
 
-#: exp(-x) of x from this on is taken as 0: -708 is the smallest argument of `exp_in_place`.
+#: From this x on exp(-x) is taken as 0: -708 is the smallest argument of `exp_in_place`.
 _LARGEST_EXPONENT = 708.0
 
-#: Ratios of probabilities this close to 1, relative to their logarithms, are ties.
-_TIE = 1e-12
+#: Two probabilities are tied if the logarithm of their ratio is this small, relative to the sum of
+#: the absolute logarithms in it.
+_RATIO_TIE = 1e-12
 
 
 @compiled()
@@ -131,8 +132,8 @@ def maximal_of_rows(lower, upper, left, right, out):  # type: ignore[no-untyped-
     """Write which classes no other one dominates.
 
     `below` is L of `tree_paths.maximal_classes`: the largest lower log-probability of a class below
-    a node, given the node, and 0 for a class. `log_ratio` is G: that of the strongest rival to the
-    current path; `size` sums the logarithms in it, the scale of its rounding error.
+    a node, given the node, and 0 for a class. `log_ratio` is G, that of the strongest rival of all
+    classes below; `size` is the sum of the logarithms in it, the scale of its rounding error.
     """
     n, n_nodes = lower.shape
     n_values = 2 * n_nodes + 1
@@ -151,7 +152,7 @@ def maximal_of_rows(lower, upper, left, right, out):  # type: ignore[no-untyped-
             log_ratio[a], size[a] = _after_edge(here, logs[2, t] + below[b], logs[1, t])
             log_ratio[b], size[b] = _after_edge(here, logs[0, t] + below[a], logs[3, t])
         for k in range(n_nodes + 1):
-            out[i, k] = log_ratio[n_nodes + k] <= _TIE * (1.0 + size[n_nodes + k])
+            out[i, k] = log_ratio[n_nodes + k] <= _RATIO_TIE * (1.0 + size[n_nodes + k])
 
 
 @compiled()
@@ -166,7 +167,7 @@ def _log_bounds(lower, upper, logs):  # type: ignore[no-untyped-def]
 
 @compiled(inline="always")
 def _after_edge(here, rival, log_most):  # type: ignore[no-untyped-def]
-    """Return log ratio and size after one more edge, from the strongest rival across it."""
+    """Return log ratio and size below an edge; `rival` is the best log-probability across it."""
     if log_most == -np.inf:
         # An impossible class is dominated by every possible one, however improbable.
         return np.inf, 0.0

@@ -1,6 +1,6 @@
-"""Helpers of `DichotomyTree`: checks of its input, derived arrays, nested tuples, text.
+"""Conversions of a `DichotomyTree`: from labels and nested tuples, to arrays and to text.
 
-All are iterative: the depth of a tree may exceed Python's recursion limit.
+No function is recursive: the depth of a tree may exceed Python's recursion limit.
 """
 
 from __future__ import annotations
