@@ -13,7 +13,7 @@ from dubito.calibration import (
     EvidentialMultinomialCalibrator,
     MisfitWarning,
 )
-from dubito.calibration.diagnostics import misfit_fraction
+from dubito.calibration._kernels.misfit import misfit_fraction
 
 
 def draw(n, probability, seed):

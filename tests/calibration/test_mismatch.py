@@ -14,7 +14,7 @@ from dubito.calibration import (
     PlattCalibrator,
     TemperatureCalibrator,
 )
-from dubito.calibration.diagnostics import find_mismatch
+from dubito.calibration._kernels.label_mismatch import find_mismatch
 
 CALIBRATORS = [
     getattr(calibration, name)

@@ -24,11 +24,11 @@ from scipy.special import betainc, betaincinv, gammaln, xlog1py, xlogy
 if TYPE_CHECKING:
     from dubito._typing import FloatArray
 
-#: A larger total weight is scaled down to this: belief and plausibility are then 1e-7 apart at
-#: most, and the incomplete beta function fails for larger arguments.
+#: Largest total weight; a larger one is scaled down to it, because the incomplete beta function
+#: fails for larger arguments. Belief and plausibility are at most 1e-7 apart there.
 LARGEST_WEIGHT = 1e15
 
-#: Stirling's series with five terms is exact to rounding for arguments from this on.
+#: Least argument for which Stirling's series with five terms is exact to rounding.
 _STIRLING_FROM = 16.0
 
 

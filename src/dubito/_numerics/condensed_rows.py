@@ -1,7 +1,7 @@
 r"""Rows of a logistic likelihood replaced by few weighted points with the same likelihood.
 
 Within a panel on which the log-odds vary by less than 1 the softplus is a polynomial to 13 digits,
-so the rows of a panel are replaced by 12 points that integrate polynomials as they do.
+so the rows of a panel are replaced by 12 weighted points with the same sums of polynomials.
 
 `condensed_rows_compiled` needs a quarter of the points, all of positive weight, for the same
 accuracy. This version is used in `fit`, which does not load numba.
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 #: Points that replace the rows of a panel.
 _POINTS = 12
 
-#: The points have the likelihood of the rows for slopes within this many standard errors of the
-#: estimate.
+#: Distance from the estimate, in standard errors, of the slopes for which the points have the
+#: likelihood of the rows.
 _STANDARD_ERRORS = 10.0
 
 

@@ -1,7 +1,7 @@
 """Rows of a logistic likelihood replaced by few weighted points with the same moments.
 
-Groups of rows become Gauss rules of their own discrete measure (`quadrature_compiled.gauss_rule`),
-which integrate the softplus over the group to 13 digits.
+A group of rows is replaced by its Gauss rule (`quadrature_compiled.gauss_rule`), over which sums of
+softplus terms are the same to 13 digits.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 #: Gauss points that replace the rows of a group; exact for polynomials of degree 23.
 _POINTS = 12
 
-#: Largest range of log-odds in a group: the softplus, whose nearest singularities are π off the
-#: real line, is a polynomial of that degree there, to 13 digits.
+#: Largest range of log-odds in a group. On it the softplus, whose singularities are π away from the
+#: real line, is a polynomial of that degree to 13 digits.
 _SPAN = 4.0
 
 

@@ -17,11 +17,11 @@ from dubito._numerics.jit import compiled
 if TYPE_CHECKING:
     from dubito._typing import FloatArray
 
-#: Log-odds whose probability is 0 or 1 to rounding, the logistic density there below 5e-18. A cut
-#: that reaches it is unbounded on that side; integrals over log-odds end there.
+#: Log-odds whose probability is 0 or 1 to rounding, with a logistic density below 5e-18. A cut that
+#: reaches them counts as unbounded on that side; integrals over log-odds end there.
 CERTAIN_LOG_ODDS = 40.0
 
-#: Limit on the steps of a search; the end is then the last point evaluated outside the cut.
+#: Most steps of a search; after them the last point evaluated outside the cut counts as its end.
 MAX_STEPS = 80
 
 

@@ -11,8 +11,8 @@ import numpy as np
 from dubito._numerics.jit import compiled
 from dubito._numerics.vector_math_compiled import SIMD_FLAGS, exp_and_complement, exp_in_place
 
-#: Where the largest :math:`w^+_k-w^-_k` is below this, :math:`1-\prod_kq_k` might underflow. There
-#: it equals the sum of the :math:`e^{-w^-_k}`, which is computed with the factor :math:`e^{-M}`.
+#: Largest :math:`w^+_k-w^-_k` of a row below which :math:`1-\prod_kq_k` may underflow. There it is
+#: the sum of the :math:`e^{-w^-_k}` to rounding, which is computed with the factor :math:`e^{-M}`.
 _ALL_OPPOSED = -600.0
 
 #: Rows of a block, over which the inner loops are vectorised.

@@ -69,7 +69,7 @@ if TYPE_CHECKING:
 #: Positive weights are raised to at least this fraction of the largest.
 _MIN_FRACTION = 1e-12
 
-#: The difference of two scores of this size may overflow.
+#: Largest scores whose difference does not overflow.
 _HUGE = 1e307
 
 
@@ -146,7 +146,8 @@ def cut_bounds(
     return lower[at_or_left], upper[left]
 
 
-#: Confidence level, and quantile of D over that of chi-square with one degree of freedom.
+#: Rows of a confidence level and the quantile of D at it (`ratio_quantile`), divided by that of
+#: chi-square with one degree of freedom.
 _FACTORS = np.array(
     [
         [0.05, 0.6534],

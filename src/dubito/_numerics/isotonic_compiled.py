@@ -18,23 +18,24 @@ import numpy as np
 
 from dubito._numerics.jit import compiled
 
-#: Logarithm of the contour below which it does not change a bound in double precision.
+#: Logarithm of the contour below which it changes no bound in double precision.
 _NEGLIGIBLE = -34.0
 
-#: A panel of the quadrature spans about this drop of the log integrand, and at most this width in
-#: log-odds; twelve points then have a relative error below 1e-10.
+#: Approximate drop of the log integrand over a panel of the quadrature, and the largest width of a
+#: panel in log-odds: twelve points then have a relative error below 1e-10.
 _PANEL_DROP = 4.0
 _PANEL_WIDTH = 2.0
 _POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(12)
 
-#: Six and four points are used on shorter panels, or where the integrand is small: limits on drop
-#: and width, and on the log integrand.
+#: Six and four points are enough below these limits: on the larger of a panel's drop and width, or
+#: on the log integrand.
 _SIX_BELOW = 1.0, -12.0
 _FOUR_BELOW = 0.12, -18.0
 _SIX_POINTS, _SIX_WEIGHTS = np.polynomial.legendre.leggauss(6)
 _FOUR_POINTS, _FOUR_WEIGHTS = np.polynomial.legendre.leggauss(4)
 
-#: Log-odds this far below those of `top` mean probability 0; exp overflows soon after.
+#: Largest distance of log-odds below those of `top`: the probability is 0 there, and exp does not
+#: overflow yet.
 _DEEPEST = 700.0
 
 
@@ -100,7 +101,7 @@ def fit_with_suffixes(successes, failures):  # type: ignore[no-untyped-def]
 
 @compiled()
 def _refitted_blocks(last, fit, right_blocks):  # type: ignore[no-untyped-def]
-    """Write the blocks to which the scores after `last` in its block are refitted; return how many.
+    """Write the blocks of a fit to the scores after `last` in its block alone; return their number.
 
     Rows of `right_blocks`, from left to right, are the value of a block, and the successes and
     failures of all refitted blocks up to it.

@@ -31,15 +31,16 @@ if TYPE_CHECKING:
 #: Up to this number, rows are not replaced by points.
 _FEW_ROWS = 48
 
-#: The points have the likelihood of the rows up to this excess, the maximum of the log-likelihood
-#: minus its value: pl is 1e-14 there.
+#: Excess (the maximum of the log-likelihood minus its value) up to which the points have the
+#: likelihood of the rows; the plausibility there is 1e-14.
 _LARGEST_EXCESS = 32.0
 
 #: Largest difference of the two quadrature rules on a panel; the error of the finer rule, which is
 #: used, is much smaller.
 _TOLERANCE = 1e-9
 
-#: Degree of interpolation between queries, and the limit on its last coefficients and its errors.
+#: Degree of the polynomials that interpolate between queries, and the largest last coefficients and
+#: errors of those that are used.
 _DEGREE = 16
 _CONVERGED = 1e-9
 
@@ -86,7 +87,7 @@ def logistic_likelihood(
 def _with_curvature(
     points: FloatArray, totals: FloatArray, optimum: FloatArray
 ) -> LogisticLikelihood:
-    """Return the likelihood of points and totals, with its value and Hessian at the optimum."""
+    """Return the likelihood of weighted scores, with its value and Hessian at the optimum."""
     x, weight = points
     eta = optimum[0] + optimum[1] * x
     curvature = logistic_curvature(eta, weight)

@@ -41,9 +41,11 @@ if TYPE_CHECKING:
     CurveLikelihood: TypeAlias = tuple[FloatArray, FloatArray, float]
     #: Intercept and slope of the optimum, the Hessian there, the tolerance of a panel.
     Model: TypeAlias = tuple[FloatArray, FloatArray, float]
-    #: The likelihood in the axes of a query. (4, terms): weights, log-odds at the origin, and their
-    #: derivatives by s and b. Then the sums of targets times each of those derivatives, and the
-    #: constant with which the excess is 0 at the optimum.
+    #: The likelihood in axes (s, b) of the coefficients, in which the log-odds at the query depend
+    #: on s alone. First an array (4, terms), a column for each softplus term; its rows are:
+    #: weight; log-odds at s = b = 0; their derivative in s; their derivative in b.
+    #: Then three numbers: the sums of targets times the derivatives in s and in b, and the constant
+    #: with which the excess is 0 at the optimum.
     AxesLikelihood: TypeAlias = tuple[FloatArray, tuple[float, float, float]]
     #: Buffers of `exp_in_place`.
     ExpBuffers: TypeAlias = tuple[FloatArray, FloatArray, IntArray]

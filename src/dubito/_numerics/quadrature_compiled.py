@@ -1,4 +1,4 @@
-"""Gauss rule of a discrete measure: few weighted points that integrate as many do."""
+"""Gauss rule of a discrete measure: few weighted points in place of many."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from dubito._numerics.jit import compiled
 if TYPE_CHECKING:
     from dubito._typing import FloatArray
 
-#: The next orthogonal polynomial with a squared norm below this is zero but for rounding: the
-#: measure has no more distinct points.
+#: A smaller squared norm of the next orthogonal polynomial is rounding: the polynomial is zero at
+#: all distinct points.
 _ZERO_NORM = 1e-13
 
 
 @compiled()
 def gauss_rule(x: FloatArray, weight: FloatArray, n_points: int) -> FloatArray:
-    """Return points and weights, (2, m), with which polynomials integrate as over all x, ascending.
+    """Return the Gauss rule of weighted points x: points, ascending, and weights, (2, m).
 
-    Exact up to degree 2m - 1, with m = `n_points`, or the number of distinct x if that is smaller.
+    Sums of polynomials up to degree 2m - 1 over the rule and over x are equal; m is `n_points`, or
+    the number of distinct x if that is smaller.
     The recurrence coefficients come from Stieltjes' procedure, the rule from the eigenvalues of
     the Jacobi matrix (Golub and Welsch 1969).
     """

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from dubito._typing import IntArray
 
-#: Numbers that the arrays of a chunk may hold where nothing else is said: 4 MiB.
+#: Most numbers that the arrays of a chunk hold, unless a caller says otherwise: 4 MiB.
 CHUNK_NUMBERS = 2**19
 
 

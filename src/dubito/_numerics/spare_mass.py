@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from dubito._typing import FloatArray
 
-#: A mass that remains is rounding error below this, times the number of classes if more than ten.
+#: Largest mass that counts as rounding error with up to ten classes; with more it grows with K.
 _ROUNDING = 1e-14
 
 

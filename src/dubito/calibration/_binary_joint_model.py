@@ -37,11 +37,12 @@ from dubito.calibration.errors import CalibrationInputError
 if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray, IntArray
 
-#: Rows are moved to at most this many standard deviations from the centre: bounds have reached
-#: their limit to eight digits there, and further out rounding would dominate.
+#: Largest score of a row, in standard deviations from the centre, to which rows with larger ones
+#: are scaled down: bounds have reached their limit to eight digits there, and rounding would
+#: dominate further out.
 _LARGEST_SCORE = 1e8
 
-#: Scores with a smaller standard deviation count as constant: its inverse must be finite.
+#: Scores with a smaller standard deviation count as constant, as its inverse might not be finite.
 SMALLEST = 1e-290
 
 

@@ -60,7 +60,7 @@ def is_affine(classifier: CalibratedClassifier) -> bool:
     if not hasattr(classifier, "calibrated_classifiers_"):
         return hasattr(named_calibrator(classifier.calibrator), "affine_logits")
     estimator, calibrator = classifier.calibrated_classifiers_[0]
-    # Logits behind probabilities then serve as well as their logarithms.
+    # Such a calibrator gives the same for logits as for the logarithms of their probabilities.
     ignores_shifts = getattr(calibrator, "ignores_shifts", False)
     return (
         len(classifier.calibrated_classifiers_) == 1

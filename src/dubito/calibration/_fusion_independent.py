@@ -77,16 +77,16 @@ class IndependentCombination:
 
     def _masses(self, member_rows: MemberRows) -> list[MassBatch]:
         """Return every member's mass functions."""
-        return [discounted(member.predict_mass(own), self.discount) for member, own in member_rows]
+        return [discounted(member.predict_mass(X), self.discount) for member, X in member_rows]
 
 
 def contour_product(member_rows: MemberRows, discount: float = 0.0) -> Combined:
     """Return the product of the members' contours, one member at a time to bound memory."""
     log_a = log_d = np.zeros((1, 1))
     count = 0
-    for member, own in member_rows:
+    for member, X in member_rows:
         count += 1
-        bounds = member.predict_bounds(own)
+        bounds = member.predict_bounds(X)
         lower = (1 - discount) * bounds.lower
         upper = (1 - discount) * bounds.upper + discount
         with np.errstate(divide="ignore"):

@@ -68,7 +68,7 @@ class JointCombination:
     def _table(self, member_rows: MemberRows) -> FloatArray:
         """Return the scores (n, J, K) of all members."""
         return joint_table(
-            [member._scores_of_single_pair(own) for member, own in member_rows], self.calibrator
+            [member._scores_of_single_pair(X) for member, X in member_rows], self.calibrator
         )
 
 
@@ -78,13 +78,13 @@ def joint_table(scores: list[FloatArray], calibrator: EvidentialJointCalibrator)
     The margin d of two classes becomes (-d/2, d/2), whose difference is exactly d again.
     """
     columns = []
-    for own, kind in zip(scores, calibrator.input, strict=True):
-        if own.shape[1] > 1:
-            columns.append(own)
+    for member_scores, kind in zip(scores, calibrator.input, strict=True):
+        if member_scores.shape[1] > 1:
+            columns.append(member_scores)
         elif kind == "proba":
-            columns.append(np.hstack([1 - own, own]))
+            columns.append(np.hstack([1 - member_scores, member_scores]))
         else:
-            columns.append(two_class_scores(own))
+            columns.append(two_class_scores(member_scores))
     return np.stack(columns, axis=1)
 
 
@@ -132,9 +132,11 @@ def fit_joint(
         CalibratedClassifier(
             member.estimator, clone(shared).set_params(input=kind)
         )._fit_calibrators(
-            [own], [rows], y, weight, known=fusion.classes_, response=source.response
+            [scored_member], [rows], y, weight, known=fusion.classes_, response=source.response
         )
-        for member, kind, source, own in zip(members, given_kinds, sources, scored, strict=True)
+        for member, kind, source, scored_member in zip(
+            members, given_kinds, sources, scored, strict=True
+        )
     ]
     return alone, JointCombination(joint)
 

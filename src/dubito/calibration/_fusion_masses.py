@@ -82,8 +82,8 @@ class TotalsCombination:
         """
         together: FloatArray = np.zeros((2, 1, 1))
         log_product: FloatArray = np.zeros((1, 1))
-        for member, own in member_rows:
-            weights = total_weights(member, own)
+        for member, X in member_rows:
+            weights = total_weights(member, X)
             together = together + weights
             with np.errstate(divide="ignore"):
                 log_product = log_product + np.log(evidence.bounds(*weights)[1])
@@ -94,7 +94,7 @@ class TotalsCombination:
 
     def _combined(self, member_rows: MemberRows) -> FloatArray:
         join = np.maximum if self.rule == "cautious" else np.add
-        return reduce(join, (total_weights(member, own) for member, own in member_rows))
+        return reduce(join, (total_weights(member, X) for member, X in member_rows))
 
 
 def total_weights(member: Any, X: Any) -> FloatArray:
@@ -151,7 +151,7 @@ class MassCombination:
         n = n_rows(pairs[0][1])
         for rows in row_chunks(max(n, 1), 2 ** len(self.classes), _CHUNK_NUMBERS):
             whole = rows.stop - rows.start >= n
-            part = pairs if whole else [(member, pick(own, rows)) for member, own in pairs]
+            part = pairs if whole else [(member, pick(X, rows)) for member, X in pairs]
             try:
                 yield compute(iter(part))
             except TotalConflictError as error:
@@ -159,9 +159,9 @@ class MassCombination:
 
     def _on_all_classes(self, member_rows: MemberRows) -> MemberRows:
         """Extend members that do not know some classes to all classes."""
-        for member, own in member_rows:
+        for member, X in member_rows:
             same = np.array_equal(member.classes_, self.classes)
-            yield (member if same else OnAllClasses(member, self.classes)), own  # type: ignore[misc]
+            yield (member if same else OnAllClasses(member, self.classes)), X  # type: ignore[misc]
 
 
 class OnAllClasses:
@@ -177,20 +177,20 @@ class OnAllClasses:
 
     def predict_bounds(self, X: Any) -> Bounds:
         """Return bounds: unknown classes are fully plausible, and no class is certain."""
-        own = self.member.predict_bounds(X)
-        lower = np.zeros((len(own), len(self.classes)))
+        known = self.member.predict_bounds(X)
+        lower = np.zeros((len(known), len(self.classes)))
         upper = np.ones_like(lower)
-        upper[:, self.columns] = own.upper
+        upper[:, self.columns] = known.upper
         if len(self.columns) == len(self.classes):  # all known, but in another order
-            lower[:, self.columns] = own.lower
+            lower[:, self.columns] = known.lower
         return Bounds(lower, upper)
 
     def predict_mass(self, X: Any) -> MassBatch:
         """Return masses on all classes."""
-        own = self.member.predict_mass(X)
-        focal = np.ones((len(own.focal), len(self.classes)), dtype=bool)
-        focal[:, self.columns] = own.focal
-        return MassBatch(self.classes, focal, own.mass)
+        known = self.member.predict_mass(X)
+        focal = np.ones((len(known.focal), len(self.classes)), dtype=bool)
+        focal[:, self.columns] = known.focal
+        return MassBatch(self.classes, focal, known.mass)
 
 
 def check_masses(fusion: EvidentialFusion) -> None:
@@ -225,8 +225,8 @@ def fit_masses(
     ]
     work = delayed(fitted_copy)
     fitted = Parallel(n_jobs=fusion.n_jobs)(
-        work(estimator, pick(features_of(X, columns), rows), y[rows], weight, own)
-        for (_, estimator, columns), own in zip(members, parameters, strict=True)
+        work(estimator, pick(features_of(X, columns), rows), y[rows], weight, fit_parameters)
+        for (_, estimator, columns), fit_parameters in zip(members, parameters, strict=True)
     )
     for (name, *_), model in zip(members, fitted, strict=True):
         if not hasattr(model, "totals") and not hasattr(model, "predict_mass"):

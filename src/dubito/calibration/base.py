@@ -24,15 +24,9 @@ from dubito._validation import (
 from dubito._wording import counted
 from dubito.base import CautiousMixin
 from dubito.belief import Bounds, MassBatch
-from dubito.calibration.diagnostics import (
-    events_of,
-    find_mismatch,
-    frequent_classes,
-    misfit_of,
-    warn_of_misfit,
-    warn_of_mismatch,
-)
-from dubito.calibration.errors import CalibrationInputError
+from dubito.calibration._kernels.label_mismatch import find_mismatch
+from dubito.calibration._kernels.misfit import events_of, frequent_classes, misfit_of
+from dubito.calibration.errors import CalibrationInputError, warn_of_misfit, warn_of_mismatch
 from dubito.calibration.scores import INPUTS, choose_floor, log_scores, read_scores
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from dubito._numerics.logistic_fit import LogisticFit, fit_logistic, leave_one_o
 from dubito._numerics.targets import event_targets
 from dubito.belief.bounds import including
 from dubito.calibration._kernels.delta_method import LinearMapWithErrors, linear_map_with_errors
+from dubito.calibration._kernels.misfit import misfit_fraction
 from dubito.calibration.base import UncachedStateMixin
-from dubito.calibration.diagnostics import misfit_fraction
 from dubito.calibration.errors import warn_unless_converged
 from dubito.calibration.evidential_logistic import EventRows, rows_to_store
 from dubito.calibration.one_vs_rest import OneVsRestCalibrator
@@ -151,7 +151,7 @@ class BetaCalibrator(OneVsRestCalibrator):
 class _StartingPoint(NamedTuple):
     """The map of scores to log-odds, the unit of a and b, and the ridge's centre in these units."""
 
-    reader: _LogOddsReader
+    to_log_odds: _ToLogOdds
     unit: float
     prior: FloatArray
 
@@ -159,7 +159,7 @@ class _StartingPoint(NamedTuple):
 def _start_for_margins(sigmoid: SigmoidMap) -> _StartingPoint:
     """Return the start for margins: the sigmoid maps them to log-odds, and a = b = 1, c = 0."""
     prior = [1.0, 1.0, 0.0] if sigmoid.slope > 0 else [0.0, 0.0, sigmoid.fit.coef[0]]
-    return _StartingPoint(_LogOddsReader(sigmoid), 1.0, np.array(prior))
+    return _StartingPoint(_ToLogOdds(sigmoid), 1.0, np.array(prior))
 
 
 def _start_for_logits(sigmoid: SigmoidMap) -> _StartingPoint:
@@ -170,11 +170,11 @@ def _start_for_logits(sigmoid: SigmoidMap) -> _StartingPoint:
         prior = [sigmoid.slope / unit, sigmoid.slope / unit, sigmoid.intercept]
     else:
         prior = [0.0, 0.0, sigmoid.fit.coef[0]]
-    return _StartingPoint(_LogOddsReader(None), unit, np.array(prior))
+    return _StartingPoint(_ToLogOdds(None), unit, np.array(prior))
 
 
 @dataclass(frozen=True)
-class _LogOddsReader:
+class _ToLogOdds:
     """Maps scores to log-odds: unchanged, or by a sigmoid if that is increasing."""
 
     sigmoid: SigmoidMap | None
@@ -192,7 +192,7 @@ class _LogOddsReader:
 class BetaMap(UncachedStateMixin):
     """A fitted beta map; its coefficients are those of centred and scaled columns."""
 
-    reader: _LogOddsReader
+    to_log_odds: _ToLogOdds
     centre: FloatArray
     unit: float
     ridge: float
@@ -226,17 +226,17 @@ class BetaMap(UncachedStateMixin):
 
     def bounds(self, score: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return belief and plausibility of the event for each score, each (n,)."""
-        bounds = self.belief_map.bounds(self._design(self.reader(score)))
+        bounds = self.belief_map.bounds(self._design(self.to_log_odds(score)))
         return including(self.proba(score), bounds)
 
     def level_bounds(self, score: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
         """Return bounds that contain the event's probability at a confidence level, each (n,)."""
-        bounds = self.level_map.level_bounds(self._design(self.reader(score)), level)
+        bounds = self.level_map.level_bounds(self._design(self.to_log_odds(score)), level)
         return including(self.proba(score), bounds)
 
     def contour(self, score: FloatArray, theta: FloatArray) -> FloatArray:
         """Return the plausibility of each probability at each score, (n, len(theta))."""
-        return self.belief_map.contour(self._design(self.reader(score)), theta)
+        return self.belief_map.contour(self._design(self.to_log_odds(score)), theta)
 
     def _with_errors(self, coef: FloatArray) -> LinearMapWithErrors:
         design, _, weight = self._design_rows()
@@ -247,7 +247,7 @@ class BetaMap(UncachedStateMixin):
         return EventRows(self._design(log_odds), event, weight)
 
     def _design(self, log_odds: FloatArray) -> FloatArray:
-        return _design(log_odds, self.centre, self.unit)
+        return _beta_design(log_odds, self.centre, self.unit)
 
     @property
     def coef(self) -> FloatArray:
@@ -257,7 +257,7 @@ class BetaMap(UncachedStateMixin):
 
     def proba(self, score: FloatArray) -> FloatArray:
         """Return the probability of the event for each score."""
-        return self._proba_at(self.reader(score))
+        return self._proba_at(self.to_log_odds(score))
 
     def _proba_at(self, log_odds: FloatArray) -> FloatArray:
         return expit(self._design(log_odds) @ self.fit.coef)
@@ -268,7 +268,8 @@ def _logarithms(log_odds: FloatArray) -> FloatArray:
     return np.column_stack([log_expit(log_odds), -log_expit(-log_odds)])
 
 
-def _design(log_odds: FloatArray, centre: FloatArray, unit: float) -> FloatArray:
+def _beta_design(log_odds: FloatArray, centre: FloatArray, unit: float) -> FloatArray:
+    """Return the columns of a, b and c, (n, 3): logarithms centred and in the unit, and ones."""
     return np.column_stack([(_logarithms(log_odds) - centre) * unit, np.ones(len(log_odds))])
 
 
@@ -285,10 +286,10 @@ def _fit_beta(
     ridge: str | float,
 ) -> BetaMap:
     """Return the fitted map: a and b in their unit, and c."""
-    log_odds = start.reader(score)
+    log_odds = start.to_log_odds(score)
     # Centred: columns of small scores are nearly constant, so nearly collinear with that of c.
     centre = np.average(_logarithms(log_odds), axis=0, weights=weight)
-    design = _design(log_odds, centre, start.unit)
+    design = _beta_design(log_odds, centre, start.unit)
     prior = start.prior.copy()
     prior[2] += start.unit * float(prior[:2] @ centre)  # c of centred columns: log-odds there
 
@@ -310,7 +311,7 @@ def _fit_beta(
     # Rows are condensed as for a line whose slope is the larger of a and b, at least 1.
     steepest = max(float(np.abs(fit.coef[:2]).max()) * start.unit, 1.0)
     return BetaMap(
-        reader=start.reader,
+        to_log_odds=start.to_log_odds,
         centre=centre,
         unit=start.unit,
         ridge=strength,

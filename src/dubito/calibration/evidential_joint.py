@@ -13,6 +13,7 @@ from dubito._compat import Interval, StrOptions
 from dubito._wording import counted
 from dubito.belief.bounds import including
 from dubito.calibration._binary_joint_model import JointSettings, fit_binary
+from dubito.calibration._kernels.label_mismatch import find_mismatch
 from dubito.calibration._softmax_joint_model import fit_softmax
 from dubito.calibration.base import (
     BaseCalibrator,
@@ -20,8 +21,11 @@ from dubito.calibration.base import (
     check_theta,
     count_classes,
 )
-from dubito.calibration.diagnostics import find_mismatch, warn_of_mismatch
-from dubito.calibration.errors import CalibrationInputError, warn_unless_converged
+from dubito.calibration.errors import (
+    CalibrationInputError,
+    warn_of_mismatch,
+    warn_unless_converged,
+)
 from dubito.calibration.scores import (
     INPUTS,
     binary_log_odds,

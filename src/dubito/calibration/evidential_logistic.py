@@ -28,7 +28,7 @@ from dubito._numerics.logistic_profile import (
     logistic_likelihood,
 )
 from dubito._numerics.targets import event_targets
-from dubito.calibration.diagnostics import misfit_fraction
+from dubito.calibration._kernels.misfit import misfit_fraction
 from dubito.calibration.errors import CalibrationInputError, warn_unless_converged
 from dubito.calibration.one_vs_rest import OneVsRestCalibrator
 

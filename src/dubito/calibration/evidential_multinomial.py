@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
     from dubito._typing import FloatArray, IntArray
 
-#: Factor on the number of quadrature points where the integrand has kinks; panels are then short
-#: and end where it vanishes. 0: a rule for smooth integrands.
+#: Factor on the number of quadrature points, for integrands that have a kink where they become 0:
+#: panels are then short and end there. 0: a rule for smooth integrands.
 _REFINE = {"gumbel": 0, "envelope": 4, "inverse_cdf": 1}
 #: Classes up to which mass functions are listed.
 _MASS_LIMIT = 12
-#: The same factor for masses of sets, which have kinks inside panels.
+#: The same factor for masses of sets, whose integrands have kinks inside panels.
 _MASS_REFINE = 8
 
 

@@ -23,9 +23,9 @@ from dubito._numerics.logistic_level import LogisticLevelLikelihoods, logistic_l
 from dubito._numerics.logistic_profile import LogisticLikelihood, logistic_likelihood
 from dubito._numerics.targets import event_targets
 from dubito.belief.bounds import including
+from dubito.calibration._kernels.misfit import misfit_fraction
 from dubito.calibration.affine import AffineMixin
 from dubito.calibration.base import UncachedStateMixin
-from dubito.calibration.diagnostics import misfit_fraction
 from dubito.calibration.errors import warn_unless_converged
 from dubito.calibration.evidential_logistic import (
     STORED_ROWS,

@@ -24,6 +24,7 @@ from dubito._numerics.softmax import log_softmax, softmax_in_place
 from dubito._numerics.targets import PSEUDO_ROWS, pseudo_fraction
 from dubito.belief.bounds import including
 from dubito.calibration._kernels.light_labels import LightLabels
+from dubito.calibration._kernels.misfit import events_of, frequent_classes, misfit_of
 from dubito.calibration._kernels.penalised_fit import (
     MapLikelihood,
     belief_map,
@@ -32,7 +33,6 @@ from dubito.calibration._kernels.penalised_fit import (
 )
 from dubito.calibration._kernels.temperature_scaling import fit_slope
 from dubito.calibration.base import BaseCalibrator, TwoClassMassMixin
-from dubito.calibration.diagnostics import events_of, frequent_classes, misfit_of
 from dubito.calibration.errors import warn_unless_converged
 from dubito.calibration.scores import in_safe_units
 

@@ -15,11 +15,11 @@ from dubito._numerics.softmax import log_softmax, softmax_in_place
 from dubito._numerics.targets import PSEUDO_ROWS, RAW, pseudo_fraction
 from dubito.belief.bounds import including
 from dubito.calibration._kernels import slope_level, slope_likelihood
+from dubito.calibration._kernels.misfit import events_of, frequent_classes, misfit_of
 from dubito.calibration._kernels.slope_quadrature import QuadraturePoints, quadrature_points
 from dubito.calibration._kernels.temperature_scaling import fit_slope
 from dubito.calibration.affine import AffineMixin
 from dubito.calibration.base import BaseCalibrator, TwoClassMassMixin, UncachedStateMixin
-from dubito.calibration.diagnostics import events_of, frequent_classes, misfit_of
 from dubito.calibration.errors import warn_unless_converged
 from dubito.calibration.evidential_multinomial import (
     shifted_scores,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from dubito._typing import FloatArray, IntArray
 
 
-#: Scores that are stored for bounds, and the fewest rows; of more scores, a sample of rows.
+#: Most scores that are stored for bounds; of more, a sample of rows, at least so many.
 _STORED_SCORES = 2**17
 _FEWEST_ROWS = 256
 

@@ -37,5 +37,7 @@ belief from log-odds and their standard error             `log_odds_bounds`
 Dempster's rule on single classes, bounds in O(K)         `dempster_on_singletons`
 limited-memory BFGS with a preconditioner                 `quasi_newton`
 weights of several maps in a mean of probabilities        `pool_weights`
+whether scores contradict the labels                      `label_mismatch`
+whether rows contradict the form of a map                 `misfit`
 ========================================================  ======================================
 """

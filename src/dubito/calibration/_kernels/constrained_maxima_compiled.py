@@ -61,7 +61,7 @@ _LOST_VALUE = 700.0
 #: Squared Newton decrement beyond which the last point of a path is not near its maximum.
 _LARGEST_DECREMENT = 1e-2
 
-#: Growth rate df/dr that may be rounding at the end of a path.
+#: Largest growth rate df/dr that may be rounding at the end of a path.
 _ROUNDING_GROWTH = 1e-7
 
 #: Growth rate df/dr below which a path has ended.

@@ -1,4 +1,4 @@
-"""Solvers with a full Hessian and a penalty."""
+"""Solvers of linear systems with a Hessian plus the diagonal of a penalty."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class HessianSolver:
-    """Solves with an exact or approximate Hessian, and gives the diagonal of its inverse."""
+    """Functions that solve a system with a Hessian, or give the diagonal of its inverse.
+
+    The Hessian is exact or approximate, and includes a penalty.
+    """
 
     solve: Callable[[FloatArray], FloatArray]
     inverse_diagonal: Callable[[], FloatArray]
 
 
 def dense_solver(hessian: FloatArray, penalty: FloatArray) -> HessianSolver:
-    """Return the solver of a full Hessian with a penalty."""
+    """Return the solver of systems with a full Hessian plus a diagonal penalty."""
     factor = _cholesky(hessian, penalty)
 
     def inverse_diagonal() -> FloatArray:

@@ -31,7 +31,8 @@ _TOLERANCE = 1e-7
 #: coefficients in its direction; scores may come in single precision.
 _MIN_SINGULAR_VALUE = 1e-7
 
-#: Component of a query outside the rows' span, relative to its length, that exceeds rounding.
+#: Largest component of a query outside the rows' span, relative to its length, that may be
+#: rounding.
 _OUTSIDE = 1e-5
 
 #: The fit of rows that are all zero, without a bias.

@@ -34,7 +34,8 @@ _UNDETERMINED_EIGENVALUE = 1e-14
 #: queries that have a component in them get the bounds 0 and 1.
 _MAX_UNDETERMINED = 5
 
-#: Component of a query in undetermined directions, relative to its length, that exceeds rounding.
+#: Largest component of a query in undetermined directions, relative to its length, that may be
+#: rounding.
 _OUTSIDE = 1e-4
 
 #: Curvature given to undetermined directions, relative to the largest eigenvalue.
@@ -46,14 +47,14 @@ _ZERO_SLOPE = 1e-11
 #: Slopes below this may be fixed at zero in a projected Newton step.
 _NEAR_ZERO = 1e-5
 
-#: Projected Newton steps.
+#: Most projected Newton steps of a fit.
 _MAX_STEPS = 300
 
 #: Largest gradient per unit of sample weight at which a fit counts as the optimum.
 CERTIFIED = 1e-8
 
-#: Newton steps with each quadratic model solved within the bounds, for fits on which projected
-#: steps fail.
+#: Most Newton steps whose quadratic model is minimised within the bounds, which are taken where
+#: projected steps fail.
 _MAX_EXACT_STEPS = 200
 
 
@@ -174,7 +175,7 @@ def _fit_within_bounds(
     lower: FloatArray,
     total: float,
 ) -> tuple[FloatArray, int]:
-    """Return coefficients and steps of Newton's method with each quadratic model solved in bounds.
+    """Return coefficients and number of Newton steps, each to the minimum of its model in bounds.
 
     `expand` returns the objective and writes its gradient and Hessian. Slower than projected steps,
     but each step is a descent direction.

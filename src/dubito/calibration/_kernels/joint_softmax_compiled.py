@@ -56,7 +56,7 @@ _MAX_KINKS = 6
 def _probability_at(
     problem: Problem, functionals: Functionals, sign: float, r: float, paths: Paths
 ) -> tuple[float, float]:
-    """Return 1 / (1 + Σ exp(sign max f)) at r, and the first of the last kinks of all paths."""
+    """Return 1 / (1 + Σ exp(sign max f)) at r, and the least r of a kink since the last points."""
     terms, offsets = functionals
     last_points, segments, n_segments = paths
     odds_against, kink = 0.0, np.inf

@@ -34,7 +34,7 @@ from dubito.calibration._kernels.penalised_fit import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dubito._typing import BoolArray, FloatArray
+    from dubito._typing import AnyArray, BoolArray, FloatArray
     from dubito.calibration._kernels.matrix_scaling import Spectrum
 
 #: Most rounds of MacKay's update, and the change of the log ridge at which they stop.
@@ -79,7 +79,7 @@ def _mackay_log_step(likelihood: MapLikelihood, ridge: FloatArray, x: FloatArray
     return np.log(_mackay_ridge(determined, squares) / ridge)
 
 
-def _mackay_ridge(determined: FloatArray, squares: FloatArray) -> FloatArray:
+def _mackay_ridge(determined: FloatArray, squares: AnyArray) -> FloatArray:
     """Return γ / xᵀPx of each group, within the range of the ridge."""
     new = np.maximum(determined, 0.0) / np.maximum(squares, 1e-300)
     return np.clip(new, SMALLEST_RIDGE, LARGEST_RIDGE)

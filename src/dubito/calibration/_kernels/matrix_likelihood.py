@@ -52,7 +52,8 @@ _COVARIANCE_CLASSES = 24
 #: Largest prior variance, in log-odds, of the sum of a row's entries off the diagonal.
 _OFF_DIAGONAL_VARIANCE = 9.0
 
-#: Steps between approximate Hessians, more than a fit takes: it starts close to its optimum.
+#: Steps between approximate Hessians, more than a fit takes: the first one is good enough, because
+#: the fit starts close to its optimum.
 _NO_REFRESH = 10_000
 #: Most fits for the choice of the ridge where each is expensive.
 _ROUNDS = 8

@@ -18,13 +18,13 @@ from dubito._numerics.vector_math_compiled import exp_buffers, exp_in_place
 _ROOT_STEPS, _ROOT_TOLERANCE = 12, 1e-9
 
 #: Numbers in a block of rows: several blocks fit in the second-level cache.
-_CHUNK_NUMBERS = 4096
+_BLOCK_NUMBERS = 4096
 
 
 @compiled()
 def _width(n_classes):  # type: ignore[no-untyped-def]
     """Return the number of rows of a block."""
-    return max(32, min(64, _CHUNK_NUMBERS // n_classes // 8 * 8))
+    return max(32, min(64, _BLOCK_NUMBERS // n_classes // 8 * 8))
 
 
 @compiled()

@@ -26,8 +26,8 @@ _TOLERANCE = 1e-9
 #: Largest number of pieces on the stack; beyond it, tangents bound the maximum.
 _MAX_PIECES = 64
 
-#: Product of slope and gap below the largest score beyond which the other classes have
-#: probabilities below rounding.
+#: Where slope times the gap to the largest score exceeds this plus log K, the probabilities of the
+#: other classes are below rounding.
 _LARGEST_SLOPE_TIMES_GAP = 40.0
 
 

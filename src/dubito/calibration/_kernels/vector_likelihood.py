@@ -41,9 +41,10 @@ _DENSE_CLASSES = 200
 _HESSIAN_COST = 4e9
 #: Scores in the sample of rows on which the ridge for many classes is chosen.
 _SAMPLE_SCORES = 4e6
-#: Most scores with which the start is computed from all classes; of more, from likely ones.
+#: Most scores with which the fit that gives the start uses all classes; with more, it uses the
+#: likely ones.
 _ALL_SCORES = 1e6
-#: Probability by the temperature map below which a class is unlikely.
+#: Largest probability of an unlikely class, by the temperature map.
 _UNLIKELY = 1e-5
 
 
