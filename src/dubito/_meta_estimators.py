@@ -46,6 +46,12 @@ def read_rows(
     return X, labels, check_sample_weight(sample_weight, len(labels))
 
 
+def read_unlabelled_rows(X: Any, sample_weight: Any) -> tuple[Any, FloatArray | None]:
+    """Return indexable rows, and their checked sample weights or None."""
+    (X,) = indexable(X)
+    return X, None if sample_weight is None else check_sample_weight(sample_weight, n_rows(X))
+
+
 def refuse_prefit(cv: Any) -> None:
     """Raise an error for scikit-learn's former way to pass a fitted classifier."""
     if isinstance(cv, str) and cv == "prefit":

@@ -37,7 +37,7 @@ def add_bounds_tag(tags: Tags, has_bounds: bool) -> CautiousTags:
 
 
 def named_loss(model: Any, options: dict[str, Any]) -> dict[str, Any]:
-    """Return options of a rule, with a loss whose rows and columns are named in class order."""
+    """Return options of a rule; the rows and columns of a loss with names are in class order."""
     if options.get("loss") is None:
         return options
     return {**options, "loss": loss_in_class_order(options["loss"], model.classes_.tolist())}

@@ -15,7 +15,7 @@ from dubito.belief import (
     MassBatch,
     MassFunction,
     TotalConflictError,
-    _sets,
+    _set_words,
     cautious,
     condition,
     conflict,
@@ -122,10 +122,10 @@ def test_sets_of_more_than_sixty_four_classes_are_distinguished():
 
 def test_sets_are_distinguished_when_their_keys_collide(monkeypatch):
     rng = np.random.default_rng(0)
-    words = _sets.to_words(rng.random((50, 130)) < 0.02)
-    usual = _sets.group_equal(words)
-    monkeypatch.setattr(_sets, "_hashed", lambda words: np.zeros(len(words), dtype=np.uint64))
-    collided = _sets.group_equal(words)
+    words = _set_words.to_words(rng.random((50, 130)) < 0.02)
+    usual = _set_words.group_equal(words)
+    monkeypatch.setattr(_set_words, "_hashed", lambda words: np.zeros(len(words), dtype=np.uint64))
+    collided = _set_words.group_equal(words)
     values = rng.random((2, 50))
     np.testing.assert_array_equal(collided.sets, usual.sets)
     np.testing.assert_allclose(collided.add_up(values), usual.add_up(values))

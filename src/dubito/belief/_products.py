@@ -12,7 +12,7 @@ import numpy as np
 from dubito._numerics.row_subsets import row_chunks
 from dubito._numerics.sums_of_others import sums_of_others
 from dubito.belief._kernels import moebius
-from dubito.belief._sets import from_words, group_equal, to_words
+from dubito.belief._set_words import from_words, group_equal, to_words
 from dubito.belief.batch import MassBatch
 from dubito.belief.frame import DENSE_LIMIT
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dubito._typing import BoolArray, FloatArray
-    from dubito.belief._sets import Words
+    from dubito.belief._set_words import Words
     from dubito.belief.frame import Frame
 
     Product = Callable[[FloatArray, FloatArray], FloatArray]

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from dubito._numerics.row_subsets import row_chunks
 from dubito._validation import SUM_TOLERANCE, as_float_array, check_proba, pick_rows
 from dubito._wording import counted, name_rows
-from dubito.belief._sets import from_words, group_equal, to_words
+from dubito.belief._set_words import from_words, group_equal, to_words
 from dubito.belief.bounds import Bounds
 from dubito.belief.errors import TotalConflictError
 from dubito.belief.frame import (

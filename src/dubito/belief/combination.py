@@ -39,7 +39,7 @@ from dubito.belief.transforms import mass_to_weights, weights_to_log_commonality
 
 if TYPE_CHECKING:
     from dubito._typing import FloatArray
-    from dubito.belief._sets import Words
+    from dubito.belief._set_words import Words
 
 
 def dempster(*sources: AnyMass) -> AnyMass:

@@ -9,7 +9,7 @@ from scipy.special import beta, xlogy
 
 from dubito.belief._kernels import moebius
 from dubito.belief._products import n_rows_of
-from dubito.belief._sets import from_words, group_equal, to_words
+from dubito.belief._set_words import from_words, group_equal, to_words
 from dubito.belief._sources import all_single, as_batches
 from dubito.belief.batch import MassBatch
 from dubito.belief.bounds import Bounds

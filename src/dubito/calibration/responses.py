@@ -55,7 +55,7 @@ SOURCES = (*RESPONSE_METHODS, PAIRWISE, RAW_SCORE, OUTPUT_MARGIN)
 #: The logarithm of the smallest positive number, the lower limit of log-probabilities.
 LOWEST = float(np.log(np.finfo(np.float64).smallest_subnormal))
 
-#: Softmax models whose `decision_function` are logits.
+#: Classes of scikit-learn whose `decision_function` are the logits of a softmax.
 _SOFTMAX = {
     *("LogisticRegression", "LogisticRegressionCV", "LinearDiscriminantAnalysis"),
     *("HistGradientBoostingClassifier", "GradientBoostingClassifier"),
@@ -74,7 +74,7 @@ _EXACT_LOGARITHMS = {
 _SUPPORT_VECTORS = {"SVC", "NuSVC"}
 _BOOSTED = {"LGBMClassifier": RAW_SCORE, "XGBClassifier": OUTPUT_MARGIN}
 
-#: Sums of a classifier's probabilities closer to 1 than this differ from it by rounding; those of
+#: A sum of probabilities that differs from 1 by less than this differs by rounding; those of
 #: GaussianNB differ by 1e-5.
 _SUM_ROUNDING = 1e-3
 
@@ -87,7 +87,7 @@ class Response(NamedTuple):
 
 
 def known_response(estimator: Any) -> Response | None:
-    """Return the best scores of a classifier whose class is listed here, None for any other."""
+    """Return the most precise scores of a classifier whose class is listed here, or None."""
     model = _model_of_composite(estimator)
     if model is None:
         return None
@@ -99,7 +99,7 @@ def known_response(estimator: Any) -> Response | None:
 
 
 def _response_of_class(base: type, model: Any) -> Response | None:
-    """Return the best scores of a model by one of its base classes, None if that is not listed."""
+    """Return the most precise scores of models of a class, None if the class is not listed."""
     library, name = base.__module__.partition(".")[0], base.__name__
     if library == "sklearn" and name in _SOFTMAX:
         return Response("decision_function", "margin" if _gives_margins(model) else "logits")

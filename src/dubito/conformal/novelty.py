@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import get_tags, indexable
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from dubito._compat import HasMethods, Hidden, Interval, StrOptions, fit_context, pick
@@ -17,11 +17,12 @@ from dubito._meta_estimators import (
     fitted_copy,
     has_weight,
     read_rows,
+    read_unlabelled_rows,
     refuse_prefit,
     weight_parameters,
 )
 from dubito._models import has_bounds
-from dubito._validation import NotSupportedError, check_sample_weight, n_rows
+from dubito._validation import NotSupportedError, n_rows
 from dubito.conformal._novelty_predictions import NoveltyPredictionMixin
 from dubito.conformal.detector import NeighbourDistances, check_detector
 from dubito.conformal.familiarity import detector_folds, held_out_scores, warn_of_few_rows
@@ -165,10 +166,7 @@ class NoveltyAwareClassifier(
         check_detector(self.detector)
         if isinstance(self.estimator, FrozenEstimator) and y is None:
             check_is_fitted(self.estimator.estimator)
-            (X,) = indexable(X)
-            labels, weight = None, None
-            if sample_weight is not None:
-                weight = check_sample_weight(sample_weight, n_rows(X))
+            labels, (X, weight) = None, read_unlabelled_rows(X, sample_weight)
             self.estimator_ = self.estimator
         else:
             X, labels, weight = read_rows(self, X, y, sample_weight)

@@ -239,8 +239,8 @@ def _draw_texts(
     common = np.cumsum(1.0 / np.arange(1, n_words + 1))
     of_group = _draw_labels(n_groups * 50, n_words, rng).reshape(n_groups, 50)
     of_class = _draw_labels(n_classes * 10, n_words, rng).reshape(n_classes, 10)
-    # For common words, words of groups and words of classes: the number of words in each row, the
-    # row of each word, and a uniform number that picks it from its list.
+    # Common words, words of groups and words of classes. For each kind: the number of words in each
+    # row, the row of each word, and a uniform number that picks it from the list of its kind.
     lengths = [1 + rng.poisson(29.0, size=len(y))]
     lengths += [rng.poisson(mean * separation, size=len(y)) for mean in (10.0, 15.0)]
     row = [np.repeat(np.arange(len(y)), length) for length in lengths]

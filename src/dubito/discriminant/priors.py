@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 #: Tolerance for priors outside [0, 1], and for lower priors above upper ones.
 _PRIOR_TOLERANCE = 1e-9
 
-#: Changes up to this, when priors are made reachable, are rounding errors and are undone.
+#: Changes of priors up to this, when they are made reachable, are rounding errors and undone.
 _REACHABLE_ROUNDING = 1e-13
 
 _ADVICE = "Leave priors out for the frequencies of the classes."
@@ -55,24 +55,25 @@ def prior_interval(
     if priors is None:
         precise = lower = upper = counts / total
     else:
-        precise, lower, upper = _read(priors, classes)
+        precise, lower, upper = _checked_priors(priors, classes)
     if prior_imprecision > 0:
         lower = total * lower / (total + prior_imprecision)
         upper = (total * upper + prior_imprecision) / (total + prior_imprecision)
     return Priors(precise, lower, upper)
 
 
-def _read(priors: Any, classes: Labels) -> Priors:
+def _checked_priors(priors: Any, classes: Labels) -> Priors:
+    """Return the given priors as precise, lower and upper ones in the order of the classes."""
     by_label = labelled(priors)
     if by_label is not None:
         priors = _in_order(by_label, classes)
-    table = as_float_array(priors, "priors", ndim=(1, 2))
+    values = as_float_array(priors, "priors", ndim=(1, 2))
     k = len(classes)
-    if table.shape == (k,):
-        precise = _check_probabilities(table, classes)
+    if values.shape == (k,):
+        precise = _check_probabilities(values, classes)
         return Priors(precise, precise, precise)
-    if table.shape == (k, 2):
-        given = _check_bounds(table[:, 0], table[:, 1], classes)
+    if values.shape == (k, 2):
+        given = _check_bounds(values[:, 0], values[:, 1], classes)
         tight = given.tightened()
         # Keep exact zeros: logarithms are taken, and 1e-16 would not act as 0.
         lower, upper = (
@@ -81,7 +82,7 @@ def _read(priors: Any, classes: Labels) -> Priors:
         )
         return Priors(tight.pignistic()[0], lower, upper)
     raise ValueError(
-        f"priors has shape {table.shape}; for the {k} classes {_named(classes)} it must be "
+        f"priors has shape {values.shape}; for the {k} classes {_names(classes)} it must be "
         f"({k},), probabilities, or ({k}, 2), a lower and an upper one for each class. {_ADVICE}"
     )
 
@@ -93,8 +94,8 @@ def _in_order(by_label: Any, classes: Labels) -> list[Any]:
     if missing or unknown:
         problem = "leaves out" if missing else "names the unknown"
         raise ValueError(
-            f"priors {problem} {_named(missing or unknown)}; it must name each of the classes "
-            f"{_named(known)}, and no other. {_ADVICE}"
+            f"priors {problem} {_names(missing or unknown)}; it must name each of the classes "
+            f"{_names(known)}, and no other. {_ADVICE}"
         )
     given = [by_label[label] for label in known]
     if all(np.ndim(prior) == 0 for prior in given):
@@ -102,46 +103,46 @@ def _in_order(by_label: Any, classes: Labels) -> list[Any]:
     return [[prior, prior] if np.ndim(prior) == 0 else prior for prior in given]
 
 
-def _check_probabilities(table: FloatArray, classes: Labels) -> FloatArray:
-    _refuse(table < -_PRIOR_TOLERANCE, "negative", table, classes)
-    total = table.sum()
+def _check_probabilities(values: FloatArray, classes: Labels) -> FloatArray:
+    _refuse_priors(values < -_PRIOR_TOLERANCE, "negative", values, classes)
+    total = values.sum()
     if abs(total - 1) > SUM_TOLERANCE:
         raise ValueError(
-            f"priors must sum to 1; those of {_named(classes)} sum to {total:.6g}. Divide them by "
+            f"priors must sum to 1; those of {_names(classes)} sum to {total:.6g}. Divide them by "
             f"their sum, or give a lower and an upper one for each class. {_ADVICE}"
         )
-    table = np.maximum(table, 0.0)
-    return np.asarray(table / table.sum())
+    values = np.maximum(values, 0.0)
+    return np.asarray(values / values.sum())
 
 
 def _check_bounds(lower: FloatArray, upper: FloatArray, classes: Labels) -> Bounds:
-    _refuse(lower < -_PRIOR_TOLERANCE, "negative", lower, classes)
-    _refuse(upper > 1 + _PRIOR_TOLERANCE, "above 1", upper, classes)
+    _refuse_priors(lower < -_PRIOR_TOLERANCE, "negative", lower, classes)
+    _refuse_priors(upper > 1 + _PRIOR_TOLERANCE, "above 1", upper, classes)
     crossed = np.flatnonzero(lower > upper + _PRIOR_TOLERANCE)
     if len(crossed):
         k = crossed[0]
         raise ValueError(
-            f"the lower prior of class {_named(classes[[k]])} is {lower[k]:.6g}, above its upper "
+            f"the lower prior of class {_names(classes[[k]])} is {lower[k]:.6g}, above its upper "
             f"one, {upper[k]:.6g}; each row of priors must be (lower, upper)."
         )
     if lower.sum() > 1 + SUM_TOLERANCE or upper.sum() < 1 - SUM_TOLERANCE:
         side, total = ("lower", lower.sum()) if lower.sum() > 1 else ("upper", upper.sum())
         way = "at most 1: lower some" if side == "lower" else "at least 1: raise some"
         raise ValueError(
-            f"the {side} priors of {_named(classes)} sum to {total:.6g}, so no probability lies "
+            f"the {side} priors of {_names(classes)} sum to {total:.6g}, so no probability lies "
             f"between lower and upper ones; they must sum to {way}."
         )
     return Bounds(lower[None], upper[None])
 
 
-def _refuse(bad: BoolArray, what: str, table: FloatArray, classes: Labels) -> None:
+def _refuse_priors(bad: BoolArray, what: str, values: FloatArray, classes: Labels) -> None:
     if bad.any():
         k = np.flatnonzero(bad)[0]
         raise ValueError(
-            f"priors must lie in [0, 1]; that of class {_named(classes[[k]])} is {what}, "
-            f"{table[k]:.6g}. {_ADVICE}"
+            f"priors must lie in [0, 1]; that of class {_names(classes[[k]])} is {what}, "
+            f"{values[k]:.6g}. {_ADVICE}"
         )
 
 
-def _named(labels: Any) -> str:
+def _names(labels: Any) -> str:
     return name_some(labels if isinstance(labels, list) else labels.tolist(), rest=" …")

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 _TINY = float(np.finfo(np.float64).tiny)
 
-#: Fractions of the largest c, tried in turn until no larger c can score more: large c are slow.
+#: Fractions of the largest c. The c up to each are tried in turn, until no larger c can score more:
+#: large c are slow.
 _STAGES = (1 / 64, 1 / 16, 1 / 4, 1 / 2, 1)
 
 #: The imprecisions of the experiments of Carranza Alarcón and Destercke (2019): 0 to 5.5.

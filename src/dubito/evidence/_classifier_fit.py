@@ -1,4 +1,4 @@
-"""Steps of `EvidentialClassifier.fit`: frozen model, rows without labels, mean features, check."""
+"""Steps of `EvidentialClassifier.fit`: the frozen model, means of features, a check."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils import indexable
 from sklearn.utils.validation import check_is_fitted
 
 from dubito._compat import pick
 from dubito._labels import as_labels
 from dubito._meta_estimators import user_stacklevel
-from dubito._validation import NotSupportedError, check_sample_weight
+from dubito._validation import NotSupportedError
 from dubito._wording import name_some
 from dubito.evidence.errors import OneVsRestWarning
 
@@ -21,8 +20,8 @@ if TYPE_CHECKING:
 
     from dubito._typing import FloatArray
 
-#: Differences of probabilities up to this are rounding errors; those of networks in single
-#: precision are smaller.
+#: Probabilities that differ by no more are equal up to rounding. Rounding errors of networks in
+#: single precision are smaller than this.
 _PROBA_TOLERANCE = 1e-3
 
 
@@ -41,13 +40,6 @@ def unfreeze(estimator: FrozenEstimator, y: Any) -> Any:
     return model
 
 
-def read_unlabelled_rows(X: Any, sample_weight: Any) -> tuple[Any, FloatArray | None]:
-    """Return rows that can be indexed, and their checked sample weights, if any."""
-    (X,) = indexable(X)
-    n = X.shape[0] if hasattr(X, "shape") else len(X)
-    return X, None if sample_weight is None else check_sample_weight(sample_weight, n)
-
-
 def mean_features(phi: Any, weight: FloatArray | None) -> FloatArray:
     """Return the mean of each feature, weighted by the sample weights, if any."""
     weight = np.full(phi.shape[0], 1.0) if weight is None else weight
@@ -57,8 +49,8 @@ def mean_features(phi: Any, weight: FloatArray | None) -> FloatArray:
 def warn_of_other_probabilities(model: Any, X: Any, proba: FloatArray) -> None:
     """Warn if `proba`, of the first rows, differs from the model's own probabilities.
 
-    Raise an error if there are two classes or the most probable class differs: not explained by
-    one-vs-rest outputs, so the last layer was misread.
+    One-vs-rest outputs cause such differences. They cause none of two classes, and leave the most
+    probable class the same; where this is not so the last layer was misread, which is an error.
     """
     own = model.predict_proba(pick(X, np.arange(len(proba))))
     difference = np.abs(own - proba).max(initial=0.0)

@@ -120,7 +120,7 @@ def refuse_unreadable(estimator: Any) -> None:
             _refuse_calibrator(estimator, inner)
             calibrated = True
         estimator = inner
-    _refuse(estimator, calibrated=calibrated)
+    _refuse_model(estimator, calibrated=calibrated)
 
 
 def _nested_model(estimator: Any) -> Any:
@@ -182,7 +182,7 @@ def _is_scaled_network(estimator: Any, inner: Any) -> bool:
     )
 
 
-def _refuse(estimator: Any, *, calibrated: bool) -> None:
+def _refuse_model(estimator: Any, *, calibrated: bool) -> None:
     """Raise an error for a model without a linear layer, or whose outputs are no log-odds."""
     is_log_loss = isinstance(estimator, SGDClassifier) and estimator.loss == "log_loss"
     if is_log_loss or isinstance(estimator, (*_LOGISTIC, MLPClassifier)):

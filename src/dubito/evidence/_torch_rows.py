@@ -16,8 +16,9 @@ Formula: TypeAlias = Callable[..., tuple[torch.Tensor, ...]]
 #: Most entries of one temporary tensor.
 _ENTRIES_ON_CPU, _ENTRIES_ON_GPU = 2**20, 2**25
 
-#: Limits of the compiled kernels: dtypes on the CPU; dtypes and number of classes on a GPU.
+#: Types of tensors for which there are compiled kernels on the CPU.
 _CPU_DTYPES = (torch.float32, torch.float64)
+#: Types of tensors, and number of classes, for which there are compiled kernels on a GPU.
 _GPU_DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 _MAX_GPU_CLASSES = 2**14
 

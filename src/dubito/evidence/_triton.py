@@ -132,7 +132,7 @@ def _belief_kernel(  # type: ignore[no-untyped-def]  # noqa: PLR0913, PLR0917
         )
         total = tl.sum(plausible * support, axis=1) + not_all_opposed
         if BOUNDS:
-            # Product over the other classes: `others` (all but the least) times least / own factor.
+            # The product over the other classes is that of all but the least, times least / own.
             ratio = tl.where(opposition == 0.0, 1.0, least[:, None] / opposition)
             belief_ratio = support + no_support * (others[:, None] * ratio)
             upper = tl.minimum(plausible * (1.0 / total)[:, None], 1.0)
@@ -169,9 +169,9 @@ def _support(weight, no_support):  # type: ignore[no-untyped-def]
 def _combine_products(  # type: ignore[no-untyped-def]  # noqa: PLR0917
     least_a, others_a, first_a, least_b, others_b, first_b
 ):
-    """Return the least factor, the product of the others and the (scaled) 1 - product of a union.
+    """Return three terms of the union of two groups of classes, a before b, from those of each.
 
-    The union of two disjoint groups of classes, a before b.
+    They are the least factor, the product of the others, and 1 - product of all (scaled).
     """
     return (
         tl.minimum(least_a, least_b),
@@ -184,9 +184,10 @@ def _combine_products(  # type: ignore[no-untyped-def]  # noqa: PLR0917
 def _combine_conflict(  # type: ignore[no-untyped-def]  # noqa: PLR0913, PLR0917
     none_a, one_a, opposed_a, several_a, against_a, none_b, one_b, opposed_b, several_b, against_b
 ):
-    """Return the masses of no, one, one opposed and several supported classes, all opposed.
+    """Return five masses of the union of two groups of classes, a and b, from those of each.
 
-    Of the union of two disjoint groups of classes, a and b.
+    They are the masses that no class is supported, that one is, that one is and is opposed as well,
+    and that several are; and the mass that all classes are opposed.
     """
     return (
         none_a * none_b,

@@ -11,13 +11,17 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from dubito._compat import HasMethods, StrOptions, check_feature_names, fit_context
-from dubito._meta_estimators import fitted_copy, read_rows, weight_parameters
+from dubito._meta_estimators import (
+    fitted_copy,
+    read_rows,
+    read_unlabelled_rows,
+    weight_parameters,
+)
 from dubito._validation import NotSupportedError, check_level, level_error
 from dubito._wording import counted, name_some
 from dubito.base import CautiousMixin
 from dubito.evidence._classifier_fit import (
     mean_features,
-    read_unlabelled_rows,
     unfreeze,
     warn_of_other_probabilities,
 )

@@ -17,12 +17,15 @@ if TYPE_CHECKING:
 
 #: Weights below this would be shown as 0.00.
 SMALLEST_SHOWN = 0.005
-#: Lack of evidence and conflict cause doubt; one is named alone if it is this many times the other.
+#: Of the two causes of doubt, lack of evidence and conflict, one is named alone if it is this many
+#: times the other.
 CLEARLY_MORE = 3
 #: Classes listed one by one in a sentence; with more classes, only one is explained by default.
 MAX_CLASSES_NAMED = 3
-#: Longest label of a class or row, and name of a piece, in characters; longer ones are shortened.
-LONGEST_LABEL, LONGEST_NAME = 40, 60
+#: Longer labels of classes and rows are shortened to this many characters.
+LONGEST_LABEL = 40
+#: Longer names of pieces are shortened to this many characters.
+LONGEST_NAME = 60
 
 
 class Statement(NamedTuple):
@@ -78,7 +81,7 @@ def _piece_lines(
     if column is not None:
         weights = _weights_of_column(weights, column)
         about = _class_name(explanation.classes[column])
-    # For remaining pieces whose summed weight is below `SMALLEST_SHOWN`.
+    # Shown if the sums over the remaining pieces are below `SMALLEST_SHOWN`.
     negligible = Statement("<0.01", f"for or against {about}")
     most = check_integer(max_pieces, "max_pieces")
     if most < 0:
@@ -102,7 +105,7 @@ def _statements(
     plus, minus = signed_sums(weights, axis=0)
     best = int(np.argmax(plus))
     word = "against" if minus.any() else "for"
-    # No evidence against any class: two classes, with the evidence for each.
+    # Without evidence against any class, two classes are named, with the evidence for each.
     other = minus if minus.any() else np.where(np.arange(len(plus)) == best, 0.0, plus)
     first = _statement(plus, classes, best, "for")
     second = _statement(other, classes, int(np.argmax(other)), word)
@@ -157,7 +160,7 @@ def _second_class(explanation: Explanation, i: int, order: AnyArray, cause: str)
 
 def cause_of_doubt(lack: float, conflict: float) -> str:
     """Return in words whether lack of evidence, conflict, or both cause the doubt."""
-    # In integer hundredths, as shown: in floats 0.15 is not three times 0.05.
+    # Compared as integers, in hundredths: in floats 0.15 is not three times 0.05.
     lack_part, conflict_part = (round(100 * float(_two_digits(part))) for part in (lack, conflict))
     if lack_part >= CLEARLY_MORE * conflict_part:
         return "lack of evidence, not conflict"

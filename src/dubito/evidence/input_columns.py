@@ -60,7 +60,7 @@ def input_columns(transformer: Any, n_inputs: int, n_outputs: int) -> Columns:
     [0, 1, 0, None, 1]
     """
     columns = _columns(transformer, n_inputs)
-    # A number of outputs that the class does not imply: the columns cannot be trusted.
+    # If the class implies another number of outputs than there are, its columns are wrong.
     if columns is None or len(columns) != n_outputs:
         return [0 if n_inputs == 1 else None] * n_outputs
     return columns
@@ -76,7 +76,7 @@ def shown_values(
     """
     phi, X = (array.toarray() if issparse(array) else array for array in (phi, X))
     table = X if hasattr(X, "shape") else np.asarray(X)
-    # By name where there are names: some pipelines reorder columns.
+    # Columns with names are taken by name, because some pipelines reorder them.
     by_name = names is not None and hasattr(table, "columns")
     n_outputs = Counter(columns)
     values = np.full((len(phi), len(pieces)), None, dtype=object)
@@ -94,6 +94,7 @@ def shown_values(
 
 @singledispatch
 def _columns(_transformer: Any, _n_inputs: int) -> Columns | None:
+    """Return the input column of each output of a transformer; None for an unknown class."""
     return None
 
 
@@ -146,7 +147,7 @@ def _by_column(transformer: Any, n_inputs: int) -> Columns | None:
         if i < len(transformer.transformers):
             picked = _positions(key, n_inputs, getattr(transformer, "feature_names_in_", ()))
         else:
-            picked = [j for j in range(n_inputs) if j not in used]  # the remainder
+            picked = [j for j in range(n_inputs) if j not in used]  # the columns left over
         used.update(picked)
         indices = transformer.output_indices_[name]
         outputs = range(indices.start, indices.stop)

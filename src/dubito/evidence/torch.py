@@ -25,7 +25,7 @@ except ModuleNotFoundError as error:
 from torch import nn
 from torch.nn import functional
 
-from dubito._validation import NotSupportedError
+from dubito._validation import TIE, NotSupportedError
 from dubito.evidence import _torch_belief as belief
 from dubito.evidence._torch_belief import (
     TensorBounds,
@@ -341,7 +341,7 @@ class EvidentialHead(nn.Module):
 def _undominated(w_plus: torch.Tensor, w_minus: torch.Tensor) -> tuple[torch.Tensor]:
     """Return the classes that interval dominance keeps, (n, K)."""
     lower, upper = belief.bounds(w_plus, w_minus)
-    # The tie tolerance of dubito.decision, or a few rounding errors of the dtype.
-    tie = max(2e-12, 4 * torch.finfo(upper.dtype).eps)
+    # The tolerance of two classes in `dubito.decision`, or a few rounding errors of the dtype.
+    tie = max(2 * TIE, 4 * torch.finfo(upper.dtype).eps)
     # Comparisons with nan are False: such a row keeps every class.
     return (~(upper < lower.amax(-1, keepdim=True) - tie),)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dubito.metrics._sets import check_sets, judge
+from dubito.metrics._sets import check_sets, compare_sets
 from dubito.metrics.binning import sum_by
 
 if TYPE_CHECKING:
@@ -52,8 +52,8 @@ def coverage(
     >>> coverage([0, 1], [[True, True], [True, False]])
     0.5
     """
-    judged = judge(y_true, sets, classes, sample_weight)
-    return float(np.average(judged.hit, weights=judged.weight))
+    compared = compare_sets(y_true, sets, classes, sample_weight)
+    return float(np.average(compared.hit, weights=compared.weight))
 
 
 def class_coverage(
@@ -93,9 +93,9 @@ def class_coverage(
     >>> class_coverage([0, 1, 1], sets, classes=[0, 1, 2])
     array([1. , 0.5, nan])
     """
-    members = check_sets(sets)
-    judged = judge(y_true, members, classes, sample_weight)
-    return _means_by(judged.column, judged.hit, judged.weight, members.shape[1])
+    checked = check_sets(sets)
+    compared = compare_sets(y_true, checked, classes, sample_weight)
+    return _means_by(compared.column, compared.hit, compared.weight, checked.shape[1])
 
 
 def coverage_by_size(
@@ -135,10 +135,10 @@ def coverage_by_size(
     >>> by_size.size, by_size.coverage.round(2), by_size.fraction
     (array([1, 2]), array([0.67, 1.  ]), array([0.75, 0.25]))
     """
-    judged = judge(y_true, sets, classes, sample_weight)
-    size, group = np.unique(judged.size, return_inverse=True)
-    means = _means_by(group, judged.hit, judged.weight, len(size))
-    return SizeCoverage(size, means, sum_by(group, judged.weight) / judged.weight.sum())
+    compared = compare_sets(y_true, sets, classes, sample_weight)
+    size, group = np.unique(compared.size, return_inverse=True)
+    means = _means_by(group, compared.hit, compared.weight, len(size))
+    return SizeCoverage(size, means, sum_by(group, compared.weight) / compared.weight.sum())
 
 
 def _means_by(group: IntArray, hit: BoolArray, weight: FloatArray, n_groups: int) -> FloatArray:

@@ -69,7 +69,7 @@ def utility_discounted_accuracy(
     ...                                   classes=["a", "b", "c"]), 4)
     0.55
     """
-    return _mean_utility(judge(y_true, sets, classes, sample_weight), _check_alpha(alpha))
+    return _mean_utility(compare_sets(y_true, sets, classes, sample_weight), _check_alpha(alpha))
 
 
 def u65(
@@ -100,7 +100,7 @@ def u65(
     >>> round(u65([0, 1], [[True, True], [False, True]]), 4)
     0.825
     """
-    return _mean_utility(judge(y_true, sets, classes, sample_weight), ALPHA["u65"])
+    return _mean_utility(compare_sets(y_true, sets, classes, sample_weight), ALPHA["u65"])
 
 
 def u80(
@@ -131,7 +131,7 @@ def u80(
     >>> round(u80([0, 1], [[True, True], [False, True]]), 4)
     0.9
     """
-    return _mean_utility(judge(y_true, sets, classes, sample_weight), ALPHA["u80"])
+    return _mean_utility(compare_sets(y_true, sets, classes, sample_weight), ALPHA["u80"])
 
 
 def discounted_accuracy(
@@ -166,7 +166,7 @@ def discounted_accuracy(
     >>> discounted_accuracy([0, 1], [[True, True], [False, True]])
     0.75
     """
-    return _mean_utility(judge(y_true, sets, classes, sample_weight), 1.0)
+    return _mean_utility(compare_sets(y_true, sets, classes, sample_weight), 1.0)
 
 
 def mean_set_size(sets: npt.ArrayLike, *, sample_weight: npt.ArrayLike | None = None) -> float:
@@ -195,11 +195,11 @@ def mean_set_size(sets: npt.ArrayLike, *, sample_weight: npt.ArrayLike | None = 
     >>> mean_set_size([[True, True], [False, True]])
     1.5
     """
-    weight, members = drop_zero_weights(sample_weight, sets=check_sets(sets))
-    return float(np.average(members.sum(axis=1), weights=weight))
+    weight, checked = drop_zero_weights(sample_weight, sets=check_sets(sets))
+    return float(np.average(checked.sum(axis=1), weights=weight))
 
 
-class JudgedSets(NamedTuple):
+class ComparedSets(NamedTuple):
     """Label sets compared with the true labels; each field is (n,)."""
 
     column: IntArray  # of the true label
@@ -208,35 +208,35 @@ class JudgedSets(NamedTuple):
     weight: FloatArray  # sample weights
 
 
-def judge(
+def compare_sets(
     y_true: npt.ArrayLike,
     sets: npt.ArrayLike,
     classes: npt.ArrayLike | None,
     sample_weight: npt.ArrayLike | None,
-) -> JudgedSets:
+) -> ComparedSets:
     """Return checked label sets, compared with the true labels."""
-    weight, labels, members = drop_zero_weights(
+    weight, labels, checked = drop_zero_weights(
         sample_weight, y_true=as_labels(y_true, "y_true"), sets=check_sets(sets)
     )
-    return judge_members(
-        members, label_columns(labels, members.shape[1], classes, "y_true"), weight
+    return compare_columns(
+        checked, label_columns(labels, checked.shape[1], classes, "y_true"), weight
     )
 
 
-def judge_members(members: BoolArray, column: IntArray, weight: FloatArray) -> JudgedSets:
+def compare_columns(checked: BoolArray, column: IntArray, weight: FloatArray) -> ComparedSets:
     """Return checked label sets, compared with the column of each row's label."""
-    hit = members[np.arange(len(members)), column]
-    return JudgedSets(column, hit, members.sum(axis=1), weight)
+    hit = checked[np.arange(len(checked)), column]
+    return ComparedSets(column, hit, checked.sum(axis=1), weight)
 
 
-def utility(judged: JudgedSets, alpha: float) -> FloatArray:
+def utility(compared: ComparedSets, alpha: float) -> FloatArray:
     """Return the utility of each set."""
-    value = utility_of_size(np.maximum(judged.size, 1), alpha)  # an empty set is never a hit
-    return np.asarray(judged.hit * value)
+    value = utility_of_size(np.maximum(compared.size, 1), alpha)  # an empty set is never a hit
+    return np.asarray(compared.hit * value)
 
 
-def _mean_utility(judged: JudgedSets, alpha: float) -> float:
-    return float(np.average(utility(judged, alpha), weights=judged.weight))
+def _mean_utility(compared: ComparedSets, alpha: float) -> float:
+    return float(np.average(utility(compared, alpha), weights=compared.weight))
 
 
 def _check_alpha(alpha: Any) -> float:

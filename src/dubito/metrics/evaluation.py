@@ -14,7 +14,7 @@ from dubito._validation import check_fraction, check_rows_match, drop_zero_weigh
 from dubito.belief import Bounds
 from dubito.metrics._calibration_error import binned_error, classwise_error
 from dubito.metrics._selective import risk_coverage_area
-from dubito.metrics._sets import JudgedSets, check_sets, judge_members, utility
+from dubito.metrics._sets import ComparedSets, check_sets, compare_columns, utility
 from dubito.metrics._smooth import smooth_error
 from dubito.metrics.binning import sum_ties
 from dubito.metrics.bootstrap import (
@@ -262,18 +262,18 @@ def _classwise(forecasts: Forecasts) -> MeanResiduals:
     return binned_residuals(class_event(forecasts, 1), _N_BINS)
 
 
-def set_metrics(judged: JudgedSets) -> dict[str, Metric]:
+def set_metrics(compared: ComparedSets) -> dict[str, Metric]:
     """Return the metrics of label sets, by name."""
-    _, hit, size, weight = judged
+    _, hit, size, weight = compared
     single = size == 1
     return {
         "coverage": FractionMetric(hit, weight),
         "determinacy": FractionMetric(single, weight),
         "single_class_accuracy": FractionMetric(hit[single], weight[single]),
         "mean_set_size": _mean(size.astype(np.float64), weight),
-        "discounted_accuracy": _mean(utility(judged, 1.0), weight),
-        "u65": _mean(utility(judged, ALPHA["u65"]), weight),
-        "u80": _mean(utility(judged, ALPHA["u80"]), weight),
+        "discounted_accuracy": _mean(utility(compared, 1.0), weight),
+        "u65": _mean(utility(compared, ALPHA["u65"]), weight),
+        "u80": _mean(utility(compared, ALPHA["u80"]), weight),
     }
 
 
@@ -283,11 +283,11 @@ def _mean(values: FloatArray, weight: FloatArray) -> ResampledMetric:
 
 def _read_sets(
     sets: npt.ArrayLike, n: int, sample_weight: npt.ArrayLike | None, forecasts: Forecasts
-) -> JudgedSets:
-    members = check_sets(sets)
-    _check_shape("sets", members.shape, n, forecasts.n_classes)
-    weight, members = drop_zero_weights(sample_weight, sets=members)
-    return judge_members(members, forecasts.column, weight)
+) -> ComparedSets:
+    checked = check_sets(sets)
+    _check_shape("sets", checked.shape, n, forecasts.n_classes)
+    weight, checked = drop_zero_weights(sample_weight, sets=checked)
+    return compare_columns(checked, forecasts.column, weight)
 
 
 def _read_widths(

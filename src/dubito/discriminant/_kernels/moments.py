@@ -167,7 +167,7 @@ def standard_deviations(moments: Moments) -> FloatArray:
     return np.sqrt(np.ascontiguousarray(variance))
 
 
-#: Covariances, axes, log determinants and ranks, as in `Moments`.
+#: Covariances, axes, log determinants and ranks, as in the fields of `Moments`.
 _Fitted = tuple["FloatArray", "FloatArray", "FloatArray", IntArray]
 
 
@@ -234,7 +234,7 @@ def _tied(sample: _Sample, spread: FloatArray, settings: CovarianceSettings) -> 
 
 def _full(sample: _Sample, spread: FloatArray, settings: CovarianceSettings) -> _Fitted:
     pooled = _pooled_covariance(sample, settings) if sample.has_pooled.any() else None
-    factored = (  # one at a time: each is as large as two matrices
+    factored = (  # a generator, because each is as large as two matrices
         pooled
         if pooled and has_pooled
         else _factored_covariance(*sample.of_class(k), sample.freedom[k], settings)
@@ -286,7 +286,7 @@ def _factored_covariance(
 ) -> _FactoredCovariance:
     """Return the shrunk covariance of rows and the root of its inverse in the directions kept."""
     q = rows.shape[1]
-    if q == 0:  # always the case without a degree of freedom
+    if q == 0:  # no feature varies; without degrees of freedom this is so, and `freedom` is 0
         return _FactoredCovariance(np.zeros((0, 0)), np.zeros((0, 0)), 0.0, 0)
     scatter, vectors = _decompose(rows)
     lengths = np.einsum("ij,ij->i", rows, rows)
