@@ -29,7 +29,7 @@ _PACKAGES = [
     "saving",
 ]
 
-#: Names available as ``dubito.NAME``, and the package that defines each.
+#: Names available as ``dubito.NAME``, and the package that exports each.
 _SHORTCUTS = {
     "CalibratedClassifier": "calibration",
     "ConformalClassifier": "conformal",

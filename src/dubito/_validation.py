@@ -62,7 +62,7 @@ def as_float_array(values: Any, name: str, *, ndim: int | tuple[int, ...]) -> Fl
 
 
 def _as_numbers(raw: npt.NDArray[Any]) -> FloatArray | None:
-    """Return an array as float64, or None: words, complex numbers and None are no numbers."""
+    """Return an array as float64; None if it holds words, complex numbers or None."""
     if raw.dtype.kind not in "biufO" or (raw.dtype == object and None in raw.ravel().tolist()):
         return None
     try:
@@ -72,7 +72,7 @@ def _as_numbers(raw: npt.NDArray[Any]) -> FloatArray | None:
 
 
 def _shown_entry(values: Any, raw: npt.NDArray[Any]) -> str:
-    """Return values that are no numbers as text; of a long array, the first such entry."""
+    """Return values for a message; of a long array, the first entry that is not a number."""
     shown = _shown(values)
     if shown == repr(values) or raw.ndim == 0:
         return shown
@@ -95,7 +95,7 @@ def pick_rows(n: int, rows: Any) -> IntArray:
 
 
 def labelled(values: Any) -> Mapping[Any, Any] | None:
-    """Return values that come with labels, a dict or a pandas Series, as a mapping, or None."""
+    """Return a dict or a pandas Series as a mapping from label to value, and None for the rest."""
     if isinstance(values, Mapping):
         return values
     if getattr(values, "ndim", 0) != 1 or not hasattr(values, "items"):

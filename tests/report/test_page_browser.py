@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from dubito.evidence import EvidentialClassifier
 from dubito.report import collect, write_page
-from dubito.report.wording import money, percent, same_cost
+from dubito.report.wording import cost_text, percent, same_cost
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 for extra in ("altair", "jinja2", "vl_convert"):
@@ -95,12 +95,12 @@ def expected_cells(collected, at):
     cells = []
     for method in collected["declining"]["models"]:
         saved = method["never"] - method["cost"][at]
-        words = f"{money(abs(saved))} {'less' if saved > 0 else 'more'}"
+        words = f"{cost_text(abs(saved))} {'less' if saved > 0 else 'more'}"
         same = same_cost(method["cost"][at], method["never"])
         cells += [
             percent(method["declined"][at]),
             percent(method["error"][at]),
-            money(method["cost"][at]),
+            cost_text(method["cost"][at]),
             "the same" if same else words,
         ]
     return cells
@@ -113,7 +113,7 @@ def assert_at(page, collected, at):
     assert f"At a cost of {cost:g} it decides" in says
     assert f"pignistic probability, between its bounds, of at least {100 * (1 - cost):g}%" in says
     assert f"declines {percent(method['declined'][at])} (" in says
-    assert f"A case costs {money(method['cost'][at])} on average" in says
+    assert f"A case costs {cost_text(method['cost'][at])} on average" in says
     if method["error"][at] is None:
         assert "nothing is decided" in says
     else:

@@ -302,7 +302,7 @@ class Console:
 
 
 def _json_value(value: Any) -> Any:
-    """Return a value that `json` cannot write: of numpy as a Python value, others as text."""
+    """Return a value of another type for JSON: of numpy as a Python value, the rest as text."""
     if hasattr(value, "tolist"):
         return value.tolist()
     return str(value)

@@ -113,7 +113,7 @@ def coverage_facts(
 
 
 def coverage_line(facts: dict[str, Any], name: str | None) -> str:
-    """Return the coverage requested and observed as one line, after the name of the model."""
+    """Return a line on the coverage requested and observed, with the name of the model if given."""
     before = "" if name is None else f"{name}: "
     few = f" {LOW_COVERAGE}" if facts["high"] < facts["promised"] else ""
     return (

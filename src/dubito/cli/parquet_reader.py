@@ -91,7 +91,7 @@ def _converted(array: pa.Array, column_type: str, name: str, path: Path, start: 
 
 
 def _first_non_number(array: pa.Array) -> tuple[int, object]:
-    """Return index and value of the first cell that is no number; of the first cell without one."""
+    """Return index and value of the first cell that is no number; of the first cell if all are."""
     for row, cell in enumerate(array.to_pylist()):
         try:
             float(cell)

@@ -216,7 +216,7 @@ def _other_classes(outputs: RowOutputs) -> list[str]:
 
 
 def _evidence(outputs: RowOutputs) -> ExplanationPart:
-    """Return the weights of evidence, of models that have them."""
+    """Return the weights of evidence; empty for models without them."""
     if not hasattr(outputs.inner, "explain"):
         return [], {}
     explanation = outputs.inner.explain(outputs.X)
@@ -254,7 +254,7 @@ def _evidence(outputs: RowOutputs) -> ExplanationPart:
 
 
 def _imprecision(outputs: RowOutputs) -> ExplanationPart:
-    """Return the imprecision at which other classes could be best, of imprecise discriminants."""
+    """Return the imprecision at which each class could be best; only of imprecise discriminants."""
     last_step = outputs.last_step
     if not hasattr(last_step, "critical_c"):
         return [], {}
@@ -278,7 +278,7 @@ def _imprecision(outputs: RowOutputs) -> ExplanationPart:
 
 
 def _splits(outputs: RowOutputs) -> ExplanationPart:
-    """Return the splits from the root to the most probable class, of nested dichotomies."""
+    """Return the splits from the root to the most probable class; only of nested dichotomies."""
     if not hasattr(outputs.last_step, "tree_"):
         return [], {}
     tree, best = outputs.last_step.tree_, outputs.classes[outputs.best]
@@ -298,7 +298,7 @@ def _splits(outputs: RowOutputs) -> ExplanationPart:
 
 
 def _trees(outputs: RowOutputs) -> ExplanationPart:
-    """Return how many trees agree, of ensembles of nested dichotomies."""
+    """Return how many trees agree; only of ensembles of nested dichotomies."""
     trees = getattr(outputs.last_step, "estimators_", None)
     if not trees or not all(hasattr(tree, "tree_") for tree in trees):
         return [], {}
@@ -311,7 +311,7 @@ def _trees(outputs: RowOutputs) -> ExplanationPart:
 
 
 def _members(outputs: RowOutputs) -> ExplanationPart:
-    """Return the prediction of each member and their conflict, of a fusion."""
+    """Return the prediction of each member and their conflict; only of a fusion."""
     last_step = outputs.last_step
     if not (hasattr(last_step, "members_") and hasattr(last_step, "conflict")):
         return [], {}
@@ -334,7 +334,7 @@ def _members(outputs: RowOutputs) -> ExplanationPart:
 
 
 def _familiarity(outputs: RowOutputs) -> ExplanationPart:
-    """Return how similar the row is to the training rows, of novelty-aware models."""
+    """Return how similar the row is to the training rows; only of novelty-aware models."""
     if not is_novelty_aware(outputs.model):
         return [], {}
     familiarity, rate = float(outputs.model.familiarity(outputs.X)[0]), float(outputs.model.rate)

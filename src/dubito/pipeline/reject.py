@@ -170,7 +170,7 @@ class RejectClassifier(InnerMethodsMixin, MetaEstimatorMixin, ClassifierMixin, B
         self.classes_ = as_labels(self.estimator_.classes_, "classes_")
         label_columns(labels, len(self.classes_), self.classes_)  # a frozen model has its own
         self._check_reject_label()
-        self._check_loss()
+        self._loss_matrix()  # a wrong shape is an error now, not at the first prediction
         copy_feature_names(self, self.estimator_)
         return self
 
@@ -191,8 +191,8 @@ class RejectClassifier(InnerMethodsMixin, MetaEstimatorMixin, ClassifierMixin, B
                 "not be told from predicted ones. Choose another label."
             )
 
-    def _check_loss(self) -> FloatArray | None:
-        """Return the loss matrix, if there is one; raise for a wrong number of rows."""
+    def _loss_matrix(self) -> FloatArray | None:
+        """Return the loss with rows and columns in class order, or None; refuse other shapes."""
         if self.loss is None:
             return None
         n_classes = len(self.classes_)
@@ -233,7 +233,7 @@ class RejectClassifier(InnerMethodsMixin, MetaEstimatorMixin, ClassifierMixin, B
         """Return the number of the chosen act of each row; K is to decline."""
         check_is_fitted(self)
         check_choice(self.strategy, "strategy", STRATEGIES)
-        belief, loss, n_classes = self._belief(X), self._check_loss(), len(self.classes_)
+        belief, loss, n_classes = self._belief(X), self._loss_matrix(), len(self.classes_)
         acts = CHOICES[self.strategy](belief, loss)
         if loss is None or len(loss) == n_classes:
             acts[reject(belief, self.cost, self.strategy, loss=loss)] = n_classes
@@ -269,14 +269,16 @@ class RejectClassifier(InnerMethodsMixin, MetaEstimatorMixin, ClassifierMixin, B
 
     def _losses(self, acts: IntArray, labels: AnyArray) -> FloatArray:
         """Return the loss of each act, given the true label."""
-        loss, n_classes = self._check_loss(), len(self.classes_)
+        loss, n_classes = self._loss_matrix(), len(self.classes_)
         if loss is None:
-            return np.where(acts == n_classes, self.cost, acts != self._columns_or_none(labels))
+            return np.where(
+                acts == n_classes, self.cost, acts != self._columns_or_minus_one(labels)
+            )
         if len(loss) == n_classes:
             loss = np.vstack([loss, np.full(n_classes, self.cost)])
         return loss[acts, label_columns(labels, n_classes, self.classes_)]
 
-    def _columns_or_none(self, labels: AnyArray) -> IntArray:
+    def _columns_or_minus_one(self, labels: AnyArray) -> IntArray:
         """Return the column of each label, -1 for one that was not in the fit.
 
         Naming any class is wrong there. Labels of which none was in the fit raise an error.

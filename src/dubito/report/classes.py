@@ -45,7 +45,7 @@ def collect_sets(outputs: ModelOutputs, rows: LabelledRows) -> dict[str, Any]:
 
 
 def _size_groups(smallest: int, largest: int, n_classes: int) -> list[tuple[int, int]]:
-    """Return ranges of set sizes, one for each bar; 0 if a model that is not ours has empty sets.
+    """Return ranges of set sizes, one for each bar; size 0 only where sets are empty.
 
     >>> _size_groups(1, 3, 10), _size_groups(0, 30, 50)[-4:]
     ([(1, 1), (2, 2), (3, 3)], [(6, 6), (7, 10), (11, 20), (21, 50)])
@@ -61,7 +61,7 @@ def _size_groups(smallest: int, largest: int, n_classes: int) -> list[tuple[int,
 def collect_confusions(
     outputs: ModelOutputs, rows: LabelledRows, labels: list[str]
 ) -> dict[str, Any]:
-    """Return the confusion counts, and the pairs of classes that most often share a set."""
+    """Return the confusion counts, and the pairs of classes most often in one set."""
     k = len(labels)
     seen = np.bincount(rows.column, minlength=k)
     wrong = np.flatnonzero(outputs.predicted != rows.column)
@@ -117,7 +117,7 @@ MOST_LISTED_CLASSES = 12
 def collect_coverage(
     outputs: ModelOutputs, rows: LabelledRows, labels: list[str], coverage: float
 ) -> dict[str, Any] | None:
-    """Return coverage requested and observed, also by class; None for other models."""
+    """Return coverage requested and observed, also by class; None unless the model is conformal."""
     if not is_conformal(outputs.estimator):
         return None
     covered = outputs.sets[np.arange(len(rows)), rows.column]

@@ -8,7 +8,7 @@ from dubito._wording import counted
 from dubito.report import charts
 from dubito.report.reliability import MOST_MODELS
 from dubito.report.rows import WIDE
-from dubito.report.wording import cases, money, percent
+from dubito.report.wording import cases, cost_text, percent
 
 #: Longer tables of numbers are left out.
 MOST_ROWS_IN_TABLE = 60
@@ -106,8 +106,8 @@ def _describe_costs(collected: dict[str, Any]) -> list[str]:
     declining = collected["declining"]
     at, start = declining["costs"].index(declining["start"]), declining["start"]
     return [
-        f"{model['name']}: {money(model['cost'][at])} where declining costs {start:g}, "
-        f"{money(model['never'])} when nothing is declined."
+        f"{model['name']}: {cost_text(model['cost'][at])} where declining costs {start:g}, "
+        f"{cost_text(model['never'])} when nothing is declined."
         for model in declining["models"][:MOST_MODELS]
     ]
 

@@ -107,7 +107,10 @@ def _points(probability: FloatArray, happened: BoolArray, most: int) -> list[dic
 
 
 def _classes_with_curves(outputs: ModelOutputs, rows: LabelledRows) -> IntArray:
-    """Return all classes or, of many, the most frequent and those with the largest total error."""
+    """Return all columns or, of many, those of the most frequent and the worst forecast classes.
+
+    The worst are those whose probabilities differ most, in sum, from the number of their rows.
+    """
     k = len(rows.classes)
     if k <= MOST_CURVES:
         return np.arange(k)

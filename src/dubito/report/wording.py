@@ -23,18 +23,18 @@ DIRECTION_CONTROLS = dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206
 ISOLATED = "\N{FIRST STRONG ISOLATE}", "\N{POP DIRECTIONAL ISOLATE}"
 #: The bound that a strategy compares with the threshold.
 BOUND_OF_STRATEGY = {"pessimistic": "lower", "optimistic": "upper"}
-#: Shown in place of a missing number.
-NOTHING = "\N{EN DASH}"
+#: Shown in place of a number that is missing.
+NO_NUMBER = "\N{EN DASH}"
 
 
 def percent(fraction: float | None) -> str:
     """Return a fraction in percent; "0%" and "100%" only for exactly 0 and 1.
 
-    >>> percent(0.1234), percent(0.0), percent(0.0001), percent(0.9999), percent(None) == NOTHING
+    >>> percent(0.1234), percent(0.0), percent(0.0001), percent(0.9999), percent(None) == NO_NUMBER
     ('12.3%', '0%', '<0.1%', '>99.9%', True)
     """
     if fraction is None:
-        return NOTHING
+        return NO_NUMBER
     if fraction in (0.0, 1.0):
         return f"{fraction:.0%}"
     if fraction < 0.0005:
@@ -42,14 +42,14 @@ def percent(fraction: float | None) -> str:
     return ">99.9%" if fraction > 0.9995 else f"{fraction:.1%}"
 
 
-def money(cost: float | None) -> str:
+def cost_text(cost: float | None) -> str:
     """Return a cost (an error costs 1) with three decimals; below 0.01 with two significant digits.
 
-    >>> money(0.2), money(0.0), money(0.0012), money(0.00034), money(None) == NOTHING
-    ('0.200', '0.000', '0.0012', '0.00034', True)
+    >>> [cost_text(cost) for cost in (0.2, 0.0, 0.0012, 0.00034)], cost_text(None) == NO_NUMBER
+    (['0.200', '0.000', '0.0012', '0.00034'], True)
     """
     if cost is None:
-        return NOTHING
+        return NO_NUMBER
     digits = 1 - math.floor(math.log10(cost)) if 0 < cost < 0.01 else 3
     return f"{cost:.{min(digits, 6)}f}"
 
@@ -60,12 +60,12 @@ def same_cost(cost: float, other: float) -> bool:
     >>> same_cost(0.2 * 5 / 60, 1 / 60), same_cost(0.2196, 0.2194), same_cost(0.00034, 0.00017)
     (True, True, False)
     """
-    return money(cost) == money(other) or abs(cost - other) < 0.005 * other
+    return cost_text(cost) == cost_text(other) or abs(cost - other) < 0.005 * other
 
 
 def number(value: float | None) -> str:
     """Return a number that is neither a fraction nor a cost, with three decimals."""
-    return NOTHING if value is None else f"{value:.3f}"
+    return NO_NUMBER if value is None else f"{value:.3f}"
 
 
 def points(difference: float) -> str:
@@ -77,7 +77,9 @@ def points(difference: float) -> str:
     return f"{100 * difference:.1f}" if difference >= 0.0005 else "<0.1"
 
 
-def between(low: float | None, high: float | None, shown: Callable[[float], str] = percent) -> str:
+def interval_text(
+    low: float | None, high: float | None, shown: Callable[[float], str] = percent
+) -> str:
     """Return an interval as text; by default its ends are fractions in percent."""
     return "" if low is None or high is None else f"{shown(low)} to {shown(high)}"
 
@@ -153,7 +155,7 @@ def collect_summary(
 
 
 def _accuracy_line(n: int, right: dict[str, float]) -> str:
-    interval = between(right["low"], right["high"])
+    interval = interval_text(right["low"], right["high"])
     return f"It is right in {percent(right['value'])} of {cases(n)} (95% interval: {interval})."
 
 
@@ -179,9 +181,9 @@ def _cost_line(outcome: dict[str, Any]) -> str:
             f"{percent(never)} without asking"
         )
     if same_cost(now, never):
-        price = f"a case costs {money(now)} on average with or without asking"
+        price = f"a case costs {cost_text(now)} on average with or without asking"
         return f"Declining does not change the mean cost: {left}, but {price}."
-    price = f"a case costs {money(now)} on average instead of {money(never)}"
+    price = f"a case costs {cost_text(now)} on average instead of {cost_text(never)}"
     if now < never:
         return f"Declining lowers the mean cost: {left}, and {price} ({1 - now / never:.0%} less)."
     return f"Declining raises the mean cost: {left}, but {price}."
@@ -190,7 +192,7 @@ def _cost_line(outcome: dict[str, Any]) -> str:
 def calibration_line(error: dict[str, float], forecast: float, right: float, *, large: bool) -> str:
     """Return a sentence on the size and the direction of the calibration error."""
     verdict = "not calibrated" if large else "only roughly calibrated"
-    interval = between(error["low"], error["high"], points)
+    interval = interval_text(error["low"], error["high"], points)
     if abs(forecast - right) < error["value"] / 2:
         direction = "it is overconfident in some cases and underconfident in others"
     else:
@@ -205,7 +207,7 @@ def calibration_line(error: dict[str, float], forecast: float, right: float, *, 
 
 def coverage_sentence(requested: float, observed: dict[str, Any]) -> str:
     """Return a sentence on the coverage of sets, requested and observed."""
-    interval = between(observed["low"], observed["high"])
+    interval = interval_text(observed["low"], observed["high"])
     seen = (
         f"Coverage requested {percent(requested)}, observed {percent(observed['fraction'])} of "
         f"{cases(observed['rows'])} (95% interval: {interval})"
@@ -229,7 +231,7 @@ def slider_texts(collected: dict[str, Any]) -> dict[str, Any]:
         "step": declining["step"],
         "start": declining["costs"].index(declining["start"]),
         "quantity": _compared_quantity(collected["bounds"][0], first["strategy"]),
-        "never": money(first["never"]),
+        "never": cost_text(first["never"]),
         "words": [
             _slider_sentence(first, cost, at, n) for at, cost in enumerate(declining["costs"])
         ],
@@ -253,13 +255,13 @@ def _slider_sentence(model: dict[str, Any], cost: float, at: int, n: int) -> lis
     """Return the parts of the sentence: cost, threshold, declined, wrong, cost of a case."""
     declined = model["declined"][at]
     wrong = f"{percent(model['error'][at])} of the cases decided are wrong"
-    interval = between(model["low"][at], model["high"][at])
+    interval = interval_text(model["low"][at], model["high"][at])
     return [
         f"{cost:g}",
         f"{100 * (1 - cost):g}%",
         f"{percent(declined)} ({cases(round(declined * n))})",
         f"{wrong} (95% interval: {interval})" if interval else "nothing is decided",
-        money(model["cost"][at]),
+        cost_text(model["cost"][at]),
     ]
 
 
@@ -268,7 +270,7 @@ def _slider_cells(model: dict[str, Any], at: int) -> list[str]:
     return [
         percent(model["declined"][at]),
         percent(model["error"][at]),
-        money(model["cost"][at]),
+        cost_text(model["cost"][at]),
         _saving(model["cost"][at], model["never"]),
     ]
 
@@ -276,4 +278,4 @@ def _slider_cells(model: dict[str, Any], at: int) -> list[str]:
 def _saving(cost: float, never: float) -> str:
     if same_cost(cost, never):
         return "the same"
-    return f"{money(abs(never - cost))} {'less' if cost < never else 'more'}"
+    return f"{cost_text(abs(never - cost))} {'less' if cost < never else 'more'}"

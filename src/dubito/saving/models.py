@@ -281,7 +281,7 @@ def _read(path: AnyPath) -> _ModelFile:
 
 
 def _dumped(io: ModuleType, model: Any) -> bytes:
-    """Return the bytes that skops writes for a model, if it could be read again."""
+    """Return the bytes that skops writes for a model; raise an error if it could not read them."""
     name = type(model).__name__
     _refuse_frames(model, name)
     try:

@@ -85,7 +85,7 @@ class Stamp:
 
 
 def to_json(stamp: Stamp) -> bytes:
-    """Return the stamp as the text of the member of the file."""
+    """Return the text of ``dubito.json``, the member of the file that holds the stamp."""
     return json.dumps(asdict(stamp), indent=2, ensure_ascii=False, allow_nan=False).encode()
 
 
