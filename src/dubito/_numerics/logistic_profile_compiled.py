@@ -67,14 +67,14 @@ def in_axes(
     `axes` are the components of z, `scale` is h of the module's formula.
     """
     points, totals, least = likelihood
-    c, s = axes[0] / scale, axes[1] / scale
+    z0, z1 = axes[0] / scale, axes[1] / scale
     terms = np.empty((4, points.shape[1]))
     for j in range(points.shape[1]):
         x = points[0, j]
         terms[0, j], terms[1, j] = points[1, j], origin[0] + origin[1] * x
-        terms[2, j], terms[3, j] = c + s * x, c * x - s
+        terms[2, j], terms[3, j] = z0 + z1 * x, z0 * x - z1
     constant = least + totals[0] * origin[0] + totals[1] * origin[1]
-    return terms, (c * totals[0] + s * totals[1], c * totals[1] - s * totals[0], constant)
+    return terms, (z0 * totals[0] + z1 * totals[1], z0 * totals[1] - z1 * totals[0], constant)
 
 
 @compiled(fastmath=SIMD_FLAGS)
@@ -143,17 +143,17 @@ def query_axes(x: float, model: Model) -> tuple[float, tuple[float, float], Prof
     """Return norm and axes of a query, (ζ, b, db/dζ) at the optimum, and the std. error of η."""
     optimum, hessian, _ = model
     norm = math.hypot(1.0, x)
-    c, s = 1.0 / norm, x / norm
-    zeta = c * optimum[0] + s * optimum[1]
-    b = c * optimum[1] - s * optimum[0]
-    zz = c * c * hessian[0, 0] + 2 * c * s * hessian[0, 1] + s * s * hessian[1, 1]
-    zu = c * c * hessian[0, 1] - c * s * hessian[0, 0] + c * s * hessian[1, 1]
-    zu -= s * s * hessian[0, 1]
-    uu = s * s * hessian[0, 0] - 2 * c * s * hessian[0, 1] + c * c * hessian[1, 1]
+    z0, z1 = 1.0 / norm, x / norm
+    zeta = z0 * optimum[0] + z1 * optimum[1]
+    b = z0 * optimum[1] - z1 * optimum[0]
+    zz = z0 * z0 * hessian[0, 0] + 2 * z0 * z1 * hessian[0, 1] + z1 * z1 * hessian[1, 1]
+    zu = z0 * z0 * hessian[0, 1] - z0 * z1 * hessian[0, 0] + z0 * z1 * hessian[1, 1]
+    zu -= z1 * z1 * hessian[0, 1]
+    uu = z1 * z1 * hessian[0, 0] - 2 * z0 * z1 * hessian[0, 1] + z0 * z0 * hessian[1, 1]
     tilt = -zu / uu if uu > 0 else 0.0
     information = zz + zu * tilt
     std_error = norm / math.sqrt(information) if information > 0 else np.inf
-    return norm, (c, s), (zeta, b, tilt), std_error
+    return norm, (z0, z1), (zeta, b, tilt), std_error
 
 
 @compiled()
