@@ -73,7 +73,7 @@ def as_calibrators(internal: Any, external: Any, estimator: Any) -> Calibrators:
 
 
 def as_internal(internal: Any) -> BaseCalibrator | None:
-    """Return the calibrator of nodes that a value other than "auto" names; raise for other values.
+    """Return the calibrator of nodes that `internal` names or is, None for None; raise for others.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def as_internal(internal: Any) -> BaseCalibrator | None:
 
 
 def as_external(external: Any) -> BaseCalibrator | None:
-    """Return the external calibrator that a value other than "auto" names; raise for others."""
+    """Return the external calibrator that `external` names or is; raise for other values."""
     if external is None or isinstance(external, BaseCalibrator):
         return external
     if isinstance(external, str) and external in _NAMES:

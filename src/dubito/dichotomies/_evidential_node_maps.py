@@ -90,7 +90,7 @@ class EvidentialSigmoidMaps(NodeMaps):
         return sigmoid_bounds(contiguous(scores), self.sigmoids.coef, tables)
 
     def level_bounds(self, scores: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-        """Return the hull of the cuts of the contours of each node's two likelihoods."""
+        """Return bounds at a confidence level: the hull of the cuts of two contours."""
         from dubito.dichotomies._kernels.node_sigmoid_levels_compiled import sigmoid_level_bounds  # noqa: PLC0415 - loads numba
 
         return sigmoid_level_bounds(contiguous(scores), self.sigmoids.coef, self._tables_at(level))
@@ -204,7 +204,7 @@ class EvidentialIsotonicMaps(NodeMaps):
         return step_bounds(contiguous(scores), self.pools[0], self.start, self.beliefs)
 
     def level_bounds(self, scores: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-        """Return the ends of the cut of each node's contour, or Clopper-Pearson limits."""
+        """Return bounds at a confidence level: ends of the contour's cut, or Clopper-Pearson's."""
         lower, upper = np.zeros(scores.shape), np.ones(scores.shape)
         bounds_at = neighbour_bounds if self.exact else widened_bounds
         for node, (low, end) in enumerate(pairwise(self.start)):

@@ -1,4 +1,4 @@
-"""Internal calibration: the maps of all nodes from a calibrator.
+"""Internal calibration: fits of a calibrator's maps at all nodes of a tree.
 
 Sigmoids and isotonic maps, evidential ones too, are fitted at all nodes at once. Of every other
 calibrator a clone is fitted at each node.
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray, IntArray
     from dubito.calibration.base import BaseCalibrator
 
-#: Floor of probabilities that are 0 by rounding only.
+#: Smallest probability of a calibrator that gives no training row 0 or 1.
 _ROUNDING_FLOOR = 1e-16
 
 

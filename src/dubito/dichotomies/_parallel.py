@@ -54,18 +54,18 @@ class OneBlasThread:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._inside = 0
+        self._n_entered = 0
 
     def __enter__(self) -> None:
         with self._lock:
-            if self._inside == 0:
+            if self._n_entered == 0:
                 self._limits = _loaded_libraries().limit(limits=1, user_api="blas")
-            self._inside += 1
+            self._n_entered += 1
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
-            self._inside -= 1
-            if self._inside == 0:
+            self._n_entered -= 1
+            if self._n_entered == 0:
                 self._limits.restore_original_limits()
 
 
@@ -151,19 +151,19 @@ def _run_on_dask(
 ) -> list[Any]:
     """Run tasks on the cluster of joblib's Dask backend; repeat those whose data are lost."""
     results: dict[int, Any] = {}
-    in_vain = 0
+    failed_sends = 0
     with backend.retrieval_context():  # inside a worker: frees its slot for the new tasks
         while len(results) < len(tasks):
             missing = {i: task for i, task in enumerate(tasks) if i not in results}
-            came = _send_and_collect(backend, call, shared, missing)
-            in_vain = 0 if came else in_vain + 1
-            if in_vain == _MAX_SENDS:
+            arrived = _send_and_collect(backend, call, shared, missing)
+            failed_sends = 0 if arrived else failed_sends + 1
+            if failed_sends == _MAX_SENDS:
                 raise RuntimeError(
                     f"{len(missing)} of {len(tasks)} tasks are not done: {_MAX_SENDS} times in a "
                     "row the cluster lost all workers that held the data. Their logs say why; "
                     "often a worker has no memory left beside its copy of the data."
                 )
-            results |= came
+            results |= arrived
     return [results[i] for i in range(len(tasks))]
 
 

@@ -123,7 +123,7 @@ class _PairModel:
         by_class = counted[np.argsort(data.codes[counted], kind="stable")]
         sizes = np.bincount(data.codes[counted], minlength=len(data.classes))
         self._rows = np.split(by_class, np.cumsum(sizes)[:-1])
-        self._pair = DichotomyTree.from_nested((0, 1))
+        self._tree_of_two = DichotomyTree.from_nested((0, 1))
 
     def decide(self, first: int, second: int, others: IntArray) -> BoolArray:
         """Return which of the others have most of their rows on the side of the second."""
@@ -132,7 +132,7 @@ class _PairModel:
         leaf_start = np.array([0, len(self._rows[first]), len(index)])
         rows = LeafRows(data.X, index, data.weight[index], leaf_start)
         model, _ = fit_nodes(
-            self._estimator, rows, self._pair,
+            self._estimator, rows, self._tree_of_two,
             weighted=data.weighted, internal=None, n_folds=0, n_jobs=1, rng=self._rng,
         )  # fmt: skip
         scored = np.concatenate([self._rows[other] for other in others])

@@ -25,7 +25,7 @@ def plain_labels(labels: npt.NDArray[Any]) -> list[Any]:
     return list(labels) if labels.dtype.kind in "mM" else labels.tolist()
 
 
-def number_labels(names: list[Any]) -> dict[Any, int]:
+def label_positions(names: list[Any]) -> dict[Any, int]:
     """Return the position of each label; raise unless each occurs once."""
     if not names:
         raise ValueError("a tree needs at least one class; got none.")
@@ -41,7 +41,7 @@ def number_labels(names: list[Any]) -> dict[Any, int]:
     return positions
 
 
-def as_counts(left_sizes: npt.ArrayLike) -> IntArray:
+def as_left_sizes(left_sizes: npt.ArrayLike) -> IntArray:
     """Return the sizes of left sides as an array of integers."""
     sizes = np.asarray(left_sizes)
     if sizes.ndim != 1 or (sizes.size and sizes.dtype.kind not in "iu"):

@@ -64,6 +64,7 @@ class TreeModel:
         return self._clipped(self.maps.log_odds(self.nodes.scores(X)))
 
     def _clipped(self, log_odds: FloatArray) -> FloatArray:
+        """Return calibrated log-odds, clipped if the nodes are naive Bayes."""
         return clipped(log_odds) if isinstance(self.nodes, ClippedNodes) else log_odds
 
     def log_proba(self, X: Any) -> FloatArray:

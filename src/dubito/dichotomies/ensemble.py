@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class _Pooling(NamedTuple):
-    """How a mean of trees is made, as predictions need it: the parameters at the time of the fit.
+    """Parameters of the mean of trees, kept as they were at the time of the fit.
 
     ``slope`` is β of the geometric mean before calibration, 1 if it is fitted.
     ``floored`` is that of `as_calibrator_input`. ``calibrated``: whether the mean is calibrated if
@@ -200,7 +200,7 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
         rows = read_class_rows(
             self, X, y, sample_weight, dtype=tree.dtype, ensure_all_finite=finite
         )
-        self._pooling = self._read_pooling()
+        self._pooling = self._current_pooling()
         self.classes_, self._row_format = rows.classes, rows.row_format
         random_state = check_random_state(self.random_state)
         seeds = random_state.randint(np.iinfo(np.int32).max, size=self.n_estimators + 1)
@@ -235,7 +235,7 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
             parts.append(in_row_chunks(mean, rows.X[part], len(rows.classes), self.n_jobs))
         return np.concatenate(parts)
 
-    def _read_pooling(self) -> _Pooling:
+    def _current_pooling(self) -> _Pooling:
         return _Pooling(
             geometric=self.pooling == "geometric",
             slope=1.0 if is_auto(self.temperature) else 1 / float(self.temperature),
@@ -325,7 +325,7 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
 
     def _require_bounds(self) -> None:
         fitted = hasattr(self, "estimators_")
-        pooling = self._pooling if fitted else self._read_pooling()
+        pooling = self._pooling if fitted else self._current_pooling()
         if pooling.calibrated:
             return
         if pooling.averages_bounds:

@@ -10,11 +10,11 @@ import numpy.typing as npt
 from dubito._labels import as_labels
 from dubito._wording import counted, name_some
 from dubito.dichotomies._tree_conversions import (
-    as_counts,
     as_depth,
+    as_left_sizes,
     derive_arrays,
     flatten,
-    number_labels,
+    label_positions,
     plain_labels,
     text_lines,
 )
@@ -113,8 +113,8 @@ class DichotomyTree:
 
     def __init__(self, leaves: npt.ArrayLike, left_sizes: npt.ArrayLike) -> None:
         labels = as_labels(leaves, "leaves").copy()
-        sizes = as_counts(left_sizes)
-        positions = number_labels(plain_labels(labels))
+        sizes = as_left_sizes(left_sizes)
+        positions = label_positions(plain_labels(labels))
         if len(sizes) != len(labels) - 1:
             raise ValueError(
                 f"a tree of {counted(len(labels), 'class')} has "

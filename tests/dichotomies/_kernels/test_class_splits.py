@@ -27,8 +27,8 @@ def tree_of(classes, split):
     return DichotomyTree(classes[order], left_sizes)
 
 
-def is_partition(sides, members):
-    return sorted(np.concatenate(sides).tolist()) == sorted(members) and all(map(len, sides))
+def is_partition(sides, classes):
+    return sorted(np.concatenate(sides).tolist()) == sorted(classes) and all(map(len, sides))
 
 
 def by_parity(first, second, others):  # noqa: ARG001 - the arguments of the callback
@@ -46,8 +46,8 @@ MAKERS = {
 @pytest.mark.parametrize("name", MAKERS)
 @given(n_classes=st.integers(2, 40), seed=st.integers(0, 1_000))
 def test_every_split_is_a_partition(name, n_classes, seed):
-    members = rng(seed).permutation(40)[:n_classes]
-    assert is_partition(MAKERS[name](rng(seed))(members), members.tolist())
+    classes = rng(seed).permutation(40)[:n_classes]
+    assert is_partition(MAKERS[name](rng(seed))(classes), classes.tolist())
 
 
 @pytest.mark.parametrize("name", MAKERS)
@@ -62,7 +62,7 @@ def test_trees_have_every_class_once_and_depend_on_the_seed(name, n_classes):
 
 
 def test_nodes_come_in_preorder_and_chains_need_no_recursion():
-    tree = tree_of(np.arange(3_000), lambda members: (members[1:], members[:1]))
+    tree = tree_of(np.arange(3_000), lambda classes: (classes[1:], classes[:1]))
     assert tree.depth == 2_999
     assert tree.leaves.tolist() == list(range(2_999, -1, -1))
 

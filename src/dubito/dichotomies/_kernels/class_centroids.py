@@ -46,6 +46,7 @@ def class_centroids(X: Any, column: IntArray, weight: FloatArray, n_classes: int
 
 
 def _sparse_centroids(X: Any, column: IntArray, fraction: FloatArray, n_classes: int) -> Any:
+    """Return class means of unit length; that of a class without entries is 0."""
     n = X.shape[0]
     gather = sp.csr_matrix((fraction, (column, np.arange(n))), shape=(n_classes, n))
     centroids = (gather @ X).tocsr()
@@ -59,7 +60,7 @@ def _sparse_centroids(X: Any, column: IntArray, fraction: FloatArray, n_classes:
 def _dense_centroids(
     X: npt.NDArray[Any], column: IntArray, fraction: FloatArray, class_fraction: FloatArray
 ) -> FloatArray:
-    """Return standardised class means, computed in blocks because float64 copies are made."""
+    """Return standardised class means, computed block by block: blocks are copied to float64."""
     centroids = np.zeros((len(class_fraction), X.shape[1]))
     order = np.argsort(column, kind="stable")
     blocks = np.array_split(order, max(1, X.size // _ENTRIES_AT_ONCE))

@@ -103,14 +103,14 @@ def fit_gaussian_nodes(
 
     rows = np.ascontiguousarray(X), weight
     children = child_indices(tree.left, tree.right, np.arange(tree.n_classes))
-    model = _fit(rows, leaf_start, children, smoothing, without=ALL_ROWS)
+    model = _fit_without_fold(rows, leaf_start, children, smoothing, without=ALL_ROWS)
     if not n_folds:
         return model, np.empty(0)
     spans = node_spans(leaf_start, tree)
     start = spans.packed_start()
     out_of_fold = np.empty(start[-1])
     for fold in range(n_folds):
-        part = _fit(rows, leaf_start, children, smoothing, without=(n_folds, fold))
+        part = _fit_without_fold(rows, leaf_start, children, smoothing, without=(n_folds, fold))
         parameters = part.centre, part.scale, part.constant
         gaussian_out_of_fold(
             rows[0], (spans.start, start), (n_folds, fold), parameters, out_of_fold
@@ -119,7 +119,7 @@ def fit_gaussian_nodes(
     return model, out_of_fold
 
 
-def _fit(
+def _fit_without_fold(
     rows: Rows, leaf_start: IntArray, children: Children, smoothing: float, without: tuple[int, int]
 ) -> GaussianNodes:
     """Return the Gaussians fitted to all rows except those of a fold."""

@@ -147,15 +147,15 @@ def gaussian_out_of_fold(X, nodes, fold, model, out):  # type: ignore[no-untyped
 @compiled()
 def _distance_difference(x, centre, scale):  # type: ignore[no-untyped-def]
     """Return the squared distance from the left side minus that from the right, always finite."""
-    contrast = _difference_of_squares(x, centre[0], scale[0], centre[1], scale[1])
-    if np.isfinite(contrast):
-        return contrast
-    contrast = 0.0  # again, from clipped differences
+    difference = _difference_of_squares(x, centre[0], scale[0], centre[1], scale[1])
+    if np.isfinite(difference):
+        return difference
+    difference = 0.0  # where squares overflow, again with clipped factors
     for j in range(len(x)):
         a = _clipped(x[j] - centre[0, j], scale[0, j])
         b = _clipped(x[j] - centre[1, j], scale[1, j])
-        contrast += (a - b) * (a + b)
-    return contrast
+        difference += (a - b) * (a + b)
+    return difference
 
 
 @compiled(fastmath=SIMD_FLAGS)

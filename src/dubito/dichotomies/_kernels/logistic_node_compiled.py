@@ -155,8 +155,9 @@ def _fit_sparse_once(rows, gram, sides, settings, w, log_odds, buffers):  # type
 
 @compiled()
 def fit_sparse_node(entries, span, weight, settings, n_folds, local_index):  # type: ignore[no-untyped-def] # noqa: PLR0917
-    """Return the columns present, their coefficients, the intercept last, and as `fit_dense_node`.
+    """Return the columns present, their coefficients, and the rest as `fit_dense_node`.
 
+    The intercept is the last coefficient.
     `entries` are as in CSR: starts of rows, counted from 0, columns and values; the first two are
     unsigned, so that indexing does not test their sign. `settings` are whether there is an
     intercept, and the decrement at which to stop; `local_index` is a buffer of `columns_present`.

@@ -116,7 +116,7 @@ def _plane_terms(plane, at, sides, penalty, sums):  # type: ignore[no-untyped-de
 
 @compiled()
 def search_plane(plane, sides, penalty, before, decrement):  # type: ignore[no-untyped-def]
-    """Return the factors of the coefficients and of the Newton step that minimise the objective.
+    """Return factors of coefficients and Newton step whose combination minimises the objective.
 
     Where rows are separable, margins grow until the penalty stops them, and a Newton step makes
     them larger by about one: multiplying all coefficients, which needs no pass over the features,

@@ -60,7 +60,7 @@ class MultinomialNodes:
 
 @dataclass(frozen=True)
 class SparseMultinomialNodes:
-    r"""As `CountNodes`, for features that most nodes do not have.
+    r"""The same distributions, stored for the features that occur in a node's rows.
 
     A row x has the log-odds :math:`c_t+f_t\sum_jx_j+\sum_jx_jg_{tj}`. The last sum is over the
     features present at the node: entries ``start[j]:stop[j]`` are the nodes of feature j.
@@ -146,24 +146,25 @@ def smoothing_counts(alpha: Any, n_features: int, *, force_alpha: bool) -> Float
 def _fit_dense_counts(
     rows: Rows, leaf_start: IntArray, tree: DichotomyTree, options: Options, n_folds: int
 ) -> tuple[MultinomialNodes, FloatArray]:
+    """Return the nodes of dense rows, and packed out-of-fold scores, empty without folds."""
     from dubito.dichotomies._kernels.multinomial_naive_bayes_compiled import count_out_of_fold  # noqa: PLC0415 - loads numba
 
     rows = np.ascontiguousarray(rows[0]), rows[1]
-    model = _fit_counts(rows, leaf_start, tree, options, without=ALL_ROWS)
+    model = _fit_without_fold(rows, leaf_start, tree, options, without=ALL_ROWS)
     if not n_folds:
         return model, np.empty(0)
     spans = node_spans(leaf_start, tree)
     start = spans.packed_start()
     out_of_fold = np.empty(start[-1])
     for fold in range(n_folds):
-        part = _fit_counts(rows, leaf_start, tree, options, without=(n_folds, fold))
+        part = _fit_without_fold(rows, leaf_start, tree, options, without=(n_folds, fold))
         parameters = part.coef, part.constant
         count_out_of_fold(rows[0], (spans.start, start), (n_folds, fold), parameters, out_of_fold)
     out_of_fold[np.repeat(spans.has_single_row, spans.sizes)] = np.nan
     return model, out_of_fold
 
 
-def _fit_counts(
+def _fit_without_fold(
     rows: Rows,
     leaf_start: IntArray,
     tree: DichotomyTree,
@@ -191,6 +192,7 @@ def _fit_counts(
 def _fit_sparse_counts(
     rows: Rows, leaf_start: IntArray, tree: DichotomyTree, options: Options, n_folds: int
 ) -> tuple[SparseMultinomialNodes, FloatArray]:
+    """Return the nodes of sparse rows, and packed out-of-fold scores, empty without folds."""
     from dubito.dichotomies._kernels.multinomial_naive_bayes_compiled import (  # noqa: PLC0415 - loads numba
         entries_of_features,
         sparse_count_coefficients,
@@ -221,6 +223,7 @@ def _fit_sparse_counts(
 
 
 def _prior_log_odds(left: FloatArray, right: FloatArray, *, fit_prior: bool) -> FloatArray:
+    """Return the log-odds of the sample weights of the sides, 0 if priors are not fitted."""
     if not fit_prior:
         return np.zeros(len(left))
     with np.errstate(divide="ignore", invalid="ignore"):  # sides without rows outside the fold

@@ -54,7 +54,7 @@ def pool_ties_of_nodes(packed: PackedRows) -> tuple[FloatArray, IntArray]:
 def isotonic_knots(
     pools: FloatArray, start: IntArray, count: IntArray, smoothing: float
 ) -> tuple[FloatArray, IntArray]:
-    """Return the isotonic fit of each node as knots and values, (2, all), and their numbers.
+    """Return knots and values of the isotonic fit of each node, (2, all), and their numbers.
 
     Columns ``start[t]:start[t] + used[t]`` are those of node t: both ends of each block, since the
     value is constant between them. `smoothing` is a success added to the first score of a node and
@@ -98,7 +98,7 @@ def _number_below(knots: FloatArray, score: float) -> int:
 
 @compiled()
 def _interpolate(score: float, knots: FloatArray, values: FloatArray) -> float:
-    """Return linear interpolation between ascending knots, constant beyond them.
+    """Return the value at a score, linear between ascending knots and constant beyond them.
 
     `values` do not decrease. Knots are within ±`LARGEST`, so their differences do not overflow.
     """

@@ -103,7 +103,7 @@ def _root_series(
 
 @compiled()
 def _panel_integral(series: FloatArray, ends: Interval, eta: tuple[float, float]) -> float:
-    """Return ∫pl(η)σ'(η)dη over a panel of s; `eta` are estimate and deviation of η."""
+    """Return ∫pl(η)σ'(η)dη over a panel of s; `eta` holds estimate and deviation of η."""
     best, deviation = eta
     n_parts = 1 + int(deviation * (ends[1] - ends[0]) / _LEGENDRE_WIDTH)
     width = (ends[1] - ends[0]) / n_parts
@@ -122,7 +122,7 @@ def _panel_integral(series: FloatArray, ends: Interval, eta: tuple[float, float]
 def _upper_integral(
     rotated: AxesLikelihood, eta: tuple[float, float], buffers: ExpBuffers
 ) -> float:
-    """Return ∫pl(η)σ'(η)dη from the estimate upwards; `eta` are estimate and deviation of η."""
+    """Return ∫pl(η)σ'(η)dη from the estimate upwards; `eta` holds estimate and deviation of η."""
     best, deviation = eta
     here = max(-_NEGLIGIBLE_BEYOND - best, 0.0) / deviation
     end = (_NEGLIGIBLE_BEYOND - best) / deviation

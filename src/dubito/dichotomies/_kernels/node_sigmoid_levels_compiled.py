@@ -142,7 +142,7 @@ def tabulate_level_ends(
 
 @compiled()
 def _hull(series: FloatArray, u: float) -> Interval:
-    """Return the smallest interval that holds both cuts, from their Chebyshev series at u."""
+    """Return the smallest interval that contains both cuts, from the Chebyshev series at u."""
     low = min(clenshaw(series[0], u), clenshaw(series[2], u))
     return low, max(clenshaw(series[1], u), clenshaw(series[3], u))
 

@@ -30,13 +30,14 @@ from dubito._numerics.vector_math_compiled import (
 if TYPE_CHECKING:
     from dubito._typing import FloatArray, IntArray
 
-    #: Scores, start, n_left, weight, weight_start.
+    #: Packed rows: scores, start, n_left, weight, weight_start.
     PackedRows: TypeAlias = tuple[FloatArray, IntArray, IntArray, FloatArray, IntArray]
     #: Sums of the rows' targets, and of their targets times x.
     TargetSums: TypeAlias = tuple[float, float]
     #: Buffers of `exp_in_place`.
     ExpBuffers: TypeAlias = tuple[FloatArray, FloatArray, IntArray]
-    #: Objective; gradient by slope and intercept; Hessian: slope, mixed, intercept.
+    #: The objective, its derivatives by slope and by intercept, and the second derivatives: by the
+    #: slope, by both, by the intercept.
     Expansion: TypeAlias = tuple[float, float, float, float, float, float]
 
 #: Most Newton steps of a fit; ordinary data take five to ten.
@@ -89,7 +90,7 @@ def _expand(
     coef: tuple[float, float],
     buffers: ExpBuffers,
 ) -> Expansion:
-    """Return the cross-entropy and its derivatives up to the second; `coef`: slope, intercept."""
+    """Return the cross-entropy, its gradient and its Hessian; `coef` are slope and intercept."""
     slope, intercept = coef
     small, power, bits = buffers
     n = len(x)
@@ -124,7 +125,8 @@ def _newton_step(here: Expansion) -> tuple[float, float]:
         return (b * h - c * g) / determinant, (b * g - a * h) / determinant
     if not top > 0.0:
         return 0.0, 0.0
-    # Rank one: along the eigenvector of `top`, taken from the column that cancels less.
+    # A singular Hessian: the step is along the eigenvector of its eigenvalue `top`, computed from
+    # the column that loses fewer digits.
     u, v = (b, top - a) if a < c else (top - c, b)
     along = -(u * g + v * h) / (top * (u * u + v * v))
     return along * u, along * v
@@ -142,7 +144,7 @@ def _fit_sigmoid(
     for _ in range(_MAX_STEPS):
         d_slope, d_intercept = _newton_step(here)
         there = _expand(x, weight, targets, (slope + d_slope, intercept + d_intercept), buffers)
-        # Below rounding of the objective only the gradient shows whether a step still helps.
+        # If a step changes the objective by rounding only, the gradient decides whether it helps.
         if -(here[1] * d_slope + here[2] * d_intercept) <= 1e-12 * (total + abs(here[0])):
             if max(abs(there[1]), abs(there[2])) >= 0.5 * size:
                 break

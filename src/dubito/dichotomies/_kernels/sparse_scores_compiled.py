@@ -13,7 +13,7 @@ from dubito._numerics.jit import compiled
 
 @compiled()
 def sparse_scores(indptr, indices, data, coef_indptr, nodes, values, intercept, out):  # type: ignore[no-untyped-def] # noqa: PLR0917
-    """Write intercept plus products of every row and node; rows and coefficients as in CSR."""
+    """Write the log-odds of every row at every node; rows and coefficients are as in CSR."""
     entries = (coef_indptr[:-1], coef_indptr[1:], nodes, values)
     for i in range(len(out)):
         out[i] = intercept
