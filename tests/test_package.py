@@ -120,8 +120,8 @@ LIGHT_IMPORTS = {
     "from dubito import belief, decision, metrics": "sklearn pandas",
     "from dubito.cli import build_app; build_app()": "pyarrow",
     "from dubito import datasets, calibration, discriminant, evidence, conformal": "",
-    "from dubito import dichotomies, plots, pipeline, report, saving": "",
-    "import dubito.dichotomies.distributed": "numba torch matplotlib jinja2 altair skops dask",
+    "from dubito import dichotomies, plots, pipeline, report, saving": "altair vl_convert skops",
+    "import dubito.dichotomies.distributed": "numba torch matplotlib jinja2 dask",
 }
 
 

@@ -56,7 +56,13 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+#: Cases whose slow reference takes seconds.
+SLOW_CASES = ("a slope at 0", "three classifiers", "four classes")
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(c, marks=pytest.mark.slow) if c in SLOW_CASES else c for c in CASES]
+)
 def test_bounds_are_those_of_the_definition(case):
     shape, options = CASES[case]
     scores, y = draw(*shape, worst=-0.2 if case == "a slope at 0" else 0.3)

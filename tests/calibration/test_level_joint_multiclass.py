@@ -162,7 +162,15 @@ def test_labels_that_scores_separate_leave_the_far_side_open():
 
 # The guard of the form is a test of its own: among so many draws it may raise a false alarm.
 @pytest.mark.filterwarnings("ignore::dubito.calibration.errors.MisfitWarning")
-@pytest.mark.parametrize(("n", "n_classes"), [(10, 3), (30, 5), (100, 3), (30, 10)])
+@pytest.mark.parametrize(
+    ("n", "n_classes"),
+    [
+        (10, 3),
+        (30, 5),
+        pytest.param(100, 3, marks=pytest.mark.slow),
+        pytest.param(30, 10, marks=pytest.mark.slow),
+    ],
+)
 def test_the_level_is_kept(n, n_classes):
     """Coverage of the true probability by 60 fits; their error is about 0.03."""
     held = []

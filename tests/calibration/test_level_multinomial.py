@@ -149,7 +149,10 @@ def test_thousands_of_classes_and_gaps_of_many_sizes(interval):
     assert (lower[1] <= p.min(axis=0) + 1e-12).all()
 
 
-@pytest.mark.parametrize("slope", [0.5, 2.0, 6.0])
+@pytest.mark.parametrize(
+    "slope",
+    [pytest.param(0.5, marks=pytest.mark.slow), 2.0, pytest.param(6.0, marks=pytest.mark.slow)],
+)
 def test_the_level_is_kept(slope):
     """Coverage of the true slope, pooled over cells; 300 draws have error 0.017."""
     held = []

@@ -117,6 +117,7 @@ def test_tasks_do_not_contain_the_data(monkeypatch):
     assert sum(sent) < X.nbytes / 10
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("on_dask")
 def test_a_search_over_a_cluster_may_fit_dichotomies_on_it():
     """Tasks that wait for tasks must free their slot."""

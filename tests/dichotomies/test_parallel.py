@@ -145,6 +145,7 @@ def test_an_interrupt_cancels_waiting_tasks(on_dask, tmp_path):
     assert len(notes(tmp_path, "started")) < 50
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("on_one_worker")
 def test_data_lost_with_the_last_worker_are_sent_again(tmp_path):
     once_started(tmp_path, 4, kill)

@@ -199,7 +199,7 @@ def test_boxes_of_standard_errors(kind):
         np.testing.assert_allclose(model.half_widths_, 0.7 * np.array(errors))
 
 
-@pytest.mark.parametrize("kind", ["tied", "full"])
+@pytest.mark.parametrize("kind", ["tied", pytest.param("full", marks=pytest.mark.slow)])
 def test_how_often_boxes_hold_the_true_means(kind):
     # c standard errors hold a coordinate as often as Student's t is within c, however many the
     # rows; boxes of c / n the more seldom the more rows there are.

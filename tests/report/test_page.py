@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 import sys
 from html.parser import HTMLParser
 from importlib import resources
@@ -376,13 +375,3 @@ def test_arguments_of_write_report_in_another_order_are_named(fakes, tmp_path):
     with pytest.raises(TypeError, match=r"write_report\(\) missing .* 'path'"):
         write_report(model, X, column)
     assert not path.exists()
-
-
-def test_collecting_loads_no_drawing_library():
-    code = (
-        "import sys, dubito.report\nprint(*({'altair', 'jinja2', 'vl_convert'} & set(sys.modules)))"
-    )
-    done = subprocess.run(  # noqa: S603
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True
-    )
-    assert done.stdout.split() == []
