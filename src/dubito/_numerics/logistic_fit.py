@@ -29,10 +29,10 @@ RIDGES = (0.05, 0.15, 0.5, 1.5, 5.0, 15.0, 50.0)
 
 
 class LogisticFit(NamedTuple):
-    """Coefficients, with the certificate that they are the optimum.
+    """Coefficients of a logistic fit, with a check that they are the optimum.
 
     `free` marks the coefficients that are not at their bound; `gradient_norm` is the largest
-    component of the projected gradient divided by the total weight.
+    component of the projected gradient divided by the total weight, 0 at the optimum.
     """
 
     coef: FloatArray

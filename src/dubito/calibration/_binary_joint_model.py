@@ -45,6 +45,10 @@ _LARGEST_SCORE = 1e8
 #: Scores with a smaller standard deviation count as constant, as its inverse might not be finite.
 SMALLEST = 1e-290
 
+#: Calibration rows times the squared number of coefficients up to which "auto" is exact: about 5 ms
+#: for each row of a prediction.
+_EXACT_COST = 250_000
+
 
 class JointSettings(NamedTuple):
     """Parameters of the fit of a joint model."""
@@ -106,10 +110,6 @@ def check_estimate_exists(advantages: FloatArray, lower: FloatArray) -> None:
     )
 
 
-#: Rows times squared coefficients up to which "auto" is exact: about 5 ms per row.
-_EXACT_COST = 250_000
-
-
 @dataclass(frozen=True, kw_only=True)
 class BinaryJointModel:
     """A fitted logistic regression on standardised margins (n, J), with its likelihood."""
@@ -134,7 +134,7 @@ class BinaryJointModel:
         return self.estimate_likelihood.fit.gradient_norm
 
     @property
-    def certificate(self) -> float:
+    def largest_gradient_norm(self) -> float:
         """Largest gradient norm of all fits: of the estimate, and of bounds at a level."""
         return max(self.gradient_norm, self.level_likelihoods.gradient_norm)
 

@@ -44,7 +44,7 @@ from dubito.calibration.errors import CalibrationInputError
 if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray, IntArray
 
-#: Operations per row, of some nanoseconds each, up to which "auto" is exact.
+#: Operations for each row of a prediction, of some nanoseconds each, up to which "auto" is exact.
 _EXACT_COST = 1_000_000
 
 #: Largest number of operations of a fit for which a model with biases is also tried.

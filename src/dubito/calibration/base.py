@@ -250,7 +250,7 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
         """Return log scores (n, K)."""
         return log_scores(table, self.input, self.floor_, normalised=normalised)
 
-    def _read(self, scores: Any) -> FloatArray:
+    def _read_new_scores(self, scores: Any) -> FloatArray:
         """Return checked scores to predict for, of the same columns as those of the fit."""
         check_is_fitted(self)
         table = self._read_scores(scores)
@@ -280,7 +280,7 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
 
     def _chunks(self, scores: Any) -> Iterator[FloatArray]:
         """Yield checked scores in chunks of rows that bound the memory of a prediction."""
-        return self._split(self._read(scores))
+        return self._split(self._read_new_scores(scores))
 
     def _split(self, rows: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
         """Yield chunks of rows that bound the memory of a prediction."""

@@ -79,7 +79,7 @@ class BetaCalibrator(OneVsRestCalibrator):
     ridge_ : ndarray of shape (1,) or (K,)
         Strength of the ridge of each map.
     n_iter_, gradient_norm_ : ndarray of shape (1,) or (K,)
-        Newton steps, and the certificate: the largest component of the projected gradient for
+        Newton steps, and the largest component of the projected gradient for
         each unit of weight.
     maps_ : list of BetaMap
         The fitted maps.

@@ -127,7 +127,7 @@ class EvidentialJointCalibrator(TwoClassMassMixin, BaseCalibrator):
     ridge_ : ndarray of shape (1,) or (2,)
         Strength of the slopes' ridge, and of the biases' where ``ridge="auto"`` includes them.
     n_iter_, gradient_norm_ : int, float
-        Newton steps, and the certificate: the largest component of the (projected) gradient at the
+        Newton steps, and the largest component of the (projected) gradient at the
         estimate, for standardised scores, per unit of sample weight.
     misfit_ : float
         Fraction of calibration rows, of at most 32, at which the interval of the fitted probability
@@ -251,7 +251,7 @@ class EvidentialJointCalibrator(TwoClassMassMixin, BaseCalibrator):
         self.n_iter_ = self.model_.n_iter
         self.gradient_norm_ = self.model_.gradient_norm
         if len(self.classes_) == 2:
-            warn_unless_converged(self, self.model_.certificate)
+            warn_unless_converged(self, self.model_.largest_gradient_norm)
 
     def _proba(self, table: FloatArray) -> FloatArray:
         return self.model_.proba(self._joint_scores(table))

@@ -174,7 +174,7 @@ class EvidentialLogisticCalibrator(OneVsRestCalibrator):
         :math:`\hat\sigma_1` and :math:`\hat\sigma_0` of each map: one for two classes, one
         against the rest for each of more.
     n_iter_, gradient_norm_ : ndarray of shape (1,) or (K,)
-        Newton steps, and the certificate: the largest component of the gradient at the estimate,
+        Newton steps, and the largest component of the gradient at the estimate,
         in standardised units, for each unit of weight.
     misfit_ : float
         Fraction of calibration rows, of at most 32, at which the interval of the fitted probability

@@ -307,7 +307,7 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
             lower = self.predict_bounds(scores).lower
             rest = np.maximum(1 - lower.sum(axis=1), 0.0)
             return MassBatch(frame, frame.subsets(), np.column_stack([lower, rest]))
-        table = self._read(scores)
+        table = self._read_new_scores(scores)
         chunks = row_chunks(len(table), 2 ** len(frame), 2**20)
         parts = [self._shifted(table[rows]) for rows in chunks]
         points = quadrature_points(self._fitted, self._fitted_n_points, refine=_MASS_REFINE)

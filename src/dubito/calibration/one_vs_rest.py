@@ -155,7 +155,7 @@ class OneVsRestCalibrator(TwoClassMassMixin, BaseCalibrator):
         ndarray of shape (n, t), or (n, K, t) with more than two classes
         """
         values = check_theta(theta)
-        log_odds = self._log_odds(self._read(scores))
+        log_odds = self._log_odds(self._read_new_scores(scores))
         contours = [m.contour(log_odds[:, k], values) for k, m in enumerate(self.maps_)]
         return contours[0] if len(contours) == 1 else np.stack(contours, axis=1)
 

@@ -81,7 +81,7 @@ class PlattCalibrator(AffineMixin, OneVsRestCalibrator):
     ridge_ : ndarray of shape (1,) or (K,)
         Strength of the ridge of each map.
     n_iter_, gradient_norm_ : ndarray of shape (1,) or (K,)
-        Newton steps, and the certificate: the largest component of the gradient at the solution,
+        Newton steps, and the largest component of the gradient at the solution,
         in standardised units, for each unit of weight.
     maps_ : list of SigmoidMap
         The fitted maps.

@@ -59,7 +59,7 @@ _MAX_EXACT_STEPS = 200
 
 
 class SoftmaxFit(NamedTuple):
-    """Coefficients of a softmax model, with the certificate that they are the optimum.
+    """Coefficients of a softmax model, with a check that they are the optimum.
 
     At the optimum the gradient of the objective is 0 for coefficients inside their bounds and at
     least 0 for those at a bound; `gradient_norm` is the largest violation of this (of the

@@ -24,7 +24,7 @@ _ERROR_TO_STEP = 0.1
 
 
 class Minimum(NamedTuple):
-    """The last point of a minimisation, with its gradient norm as certificate."""
+    """The last point of a minimisation, with the norm of the gradient there."""
 
     x: FloatArray
     gradient_norm: float

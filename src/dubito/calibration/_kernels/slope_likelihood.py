@@ -36,7 +36,7 @@ _MAX_HALVINGS = 60
 
 
 class SlopeLikelihood(NamedTuple):
-    """The fitted slope, its certificate and the likelihood around it.
+    """The fitted slope, the norm of the gradient at it, and the likelihood around it.
 
     With `score_range` 0 all rows have constant scores, and the likelihood is constant.
     """
