@@ -154,17 +154,17 @@ def guarded(command: Callable[P, R]) -> Callable[P, R]:
                 result = command(*args, **kwargs)
             sys.stdout.flush()
         except KeyboardInterrupt:
-            raise _failure("interrupted: no file was written or changed.", 130) from None
+            raise _exit_with("interrupted: no file was written or changed.", 130) from None
         except BrokenPipeError:  # as with `| head`
             _close_stdout()
             raise typer.Exit(141) from None
         except CliError as error:
-            raise _failure(f"error: {error}", error.code) from None
+            raise _exit_with(f"error: {error}", error.code) from None
         except Exception as error:
             if _is_parser_error(error) or _debugging():
                 raise
             message, code = _message_and_code(error)
-            raise _failure(f"error: {message}", code) from None
+            raise _exit_with(f"error: {message}", code) from None
         return result
 
     return guard
@@ -219,7 +219,7 @@ def _is_dubito_error(error: Exception) -> bool:
     return type(error).__module__.split(".")[0] == "dubito"
 
 
-def _failure(message: str, code: int) -> typer.Exit:
+def _exit_with(message: str, code: int) -> typer.Exit:
     typer.echo(message, err=True)
     return typer.Exit(code)
 

@@ -230,7 +230,7 @@ def _readable_errors(path: Path, names: list[str]) -> Iterator[None]:
 def _raise_readable(path: Path, names: list[str], message: str, error: Exception) -> NoReturn:
     """Raise the error of the command line for an error message of pyarrow."""
     if cell := _BAD_CELL.search(message):
-        row = _row(cell[2])
+        row = _in_row(cell[2])
         if "UTF8" in message:
             raise CliError(f"{path} is not UTF-8 text{row}. Save it as CSV in UTF-8.") from error
         name = names[int(cell[1])] if int(cell[1]) < len(names) else cell[1]
@@ -241,7 +241,7 @@ def _raise_readable(path: Path, names: list[str], message: str, error: Exception
         ) from error
     if line := _RAGGED.search(message):
         raise CliError(
-            f"{path} has {counted(int(line[3]), 'cell')}{_row(line[1])}, but "
+            f"{path} has {counted(int(line[3]), 'cell')}{_in_row(line[1])}, but "
             f"{counted(int(line[2]), 'column')}. Correct the line; a cell that holds the separator "
             "must be in quotes."
         ) from error
@@ -257,6 +257,6 @@ def _raise_readable(path: Path, names: list[str], message: str, error: Exception
     raise CliError(f"{path} could not be read as CSV: {message}") from error
 
 
-def _row(number: str | None) -> str:
+def _in_row(number: str | None) -> str:
     """Return " in row N", N counted from 0; pyarrow counts lines from 1, the header first."""
     return "" if number is None else f" in row {int(number) - 2}"

@@ -220,7 +220,7 @@ def load(path: AnyPath, *, trusted: Iterable[str | type] = ()) -> Saved:
     """
     io = _skops_io()
     names = full_names(trusted)
-    file = _read(path)
+    file = _read_model_file(path)
     references = read_type_references(file.members, str(path))
     _refuse_repetition(file, references, str(path))
     model = _constructed(io, file, references, names, str(path))
@@ -261,10 +261,10 @@ def read_stamp(path: AnyPath) -> Stamp:
     >>> stamp.kind, stamp.columns, stamp.label, stamp.classes
     ('scores', ('score',), 'repaid', ['no', 'yes'])
     """
-    return _read(path).stamp
+    return _read_model_file(path).stamp
 
 
-def _read(path: AnyPath) -> _ModelFile:
+def _read_model_file(path: AnyPath) -> _ModelFile:
     content = read_zip(Path(path))
     members = unpack(content, str(path))
     if STAMP not in members:
@@ -340,7 +340,7 @@ def _constructed(
     except ModelFileError:
         raise
     except Exception as error:
-        raise ModelFileError(_failure(error, file.stamp, path)) from error
+        raise ModelFileError(_load_failure(error, file.stamp, path)) from error
     if not valid_trees:
         raise ModelFileError(
             refusal(sorted({reference.name for reference in references} & CHECKED.keys()), path)
@@ -363,7 +363,7 @@ def _refuse_repetition(file: _ModelFile, references: Sequence[TypeReference], pa
     refuse_zip_bombs(sum(reads.values()), len(file.content), path)
 
 
-def _failure(error: Exception, stamp: Stamp, path: str) -> str:
+def _load_failure(error: Exception, stamp: Stamp, path: str) -> str:
     """Return the message for a file of trusted types that cannot be loaded."""
     reason = "".join(letter if letter.isprintable() else " " for letter in str(error))[:300]
     what = f"({type(error).__name__}: {reason})"
