@@ -249,25 +249,23 @@ def class_scores(
             f"{type(estimator).__name__}.{source} gives {counted(table.shape[1], 'column')} for "
             f"{counted(len(known), 'class')}; one for each class is needed."
         )
-    if absent is None:
-        lowest = {"predict_proba": 0.0, "predict_log_proba": LOWEST}
-        fill = lowest.get(source, table.min(axis=1, keepdims=True))
-    else:
-        fill = absent
+    lowest = {"predict_proba": 0.0, "predict_log_proba": LOWEST}
+    fill = lowest.get(source) if absent is None else absent
     return with_all_classes(table, estimator, classes, fill=fill)
 
 
 def with_all_classes(
-    table: FloatArray, estimator: Any, classes: npt.NDArray[Any], *, fill: FloatArray | float
+    table: FloatArray, estimator: Any, classes: npt.NDArray[Any], *, fill: float | None
 ) -> FloatArray:
     """Return a table by the estimator's classes with columns as in `classes`.
 
-    Classes that the estimator was not fitted on get the values `fill`.
+    Classes that the estimator was not fitted on get `fill`, or the lowest value of the row.
     """
     known = np.asarray(estimator.classes_)
     if np.array_equal(known, classes):
         return table
-    full = np.broadcast_to(fill, (len(table), len(classes))).copy()
+    filled = table.min(axis=1, keepdims=True) if fill is None else fill
+    full = np.broadcast_to(filled, (len(table), len(classes))).copy()
     full[:, _columns_of(estimator, known, classes)] = table
     return full
 

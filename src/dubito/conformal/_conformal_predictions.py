@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from dubito._typing import BoolArray, FloatArray
     from dubito.conformal.full_refits import FullRefit
-    from dubito.conformal.p_values import ClassWeights, Fold
+    from dubito.conformal.p_values import ClassWeights, ScoredFold
     from dubito.conformal.scores import NonconformityScore
     from dubito.decision.rules import SetRule
 
@@ -45,7 +45,7 @@ class ConformalPredictionMixin(EstimatorPredictionMixin):
     """Predictions from the calibration scores of a fitted model, or by refits with each row."""
 
     classes_: npt.NDArray[Any]
-    folds_: list[Fold]
+    folds_: list[ScoredFold]
     refit_: FullRefit | None
     nonconformity_: NonconformityScore
     calibration_weights_: ClassWeights

@@ -22,7 +22,7 @@ from dubito._meta_estimators import (
 from dubito.base import MethodAndParameter
 from dubito.conformal._conformal_predictions import ConformalPredictionMixin
 from dubito.conformal.full_refits import FullRefit
-from dubito.conformal.p_values import class_weights, sorted_fold
+from dubito.conformal.p_values import class_weights, scored_fold
 from dubito.conformal.scores import SCORES, NonconformityScore, choose_source
 from dubito.conformal.training import (
     TrainingRows,
@@ -316,7 +316,7 @@ class ConformalClassifier(
         uniforms = self._uniform_numbers([len(rows.y) for rows in held_out])
         self.refit_ = None
         self.folds_ = [
-            sorted_fold(
+            scored_fold(
                 self.nonconformity_,
                 model,
                 rows,

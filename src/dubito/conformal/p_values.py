@@ -70,14 +70,14 @@ class ClassWeights(NamedTuple):
         return self.new_row / (self.total + self.new_row)
 
 
-class Fold(NamedTuple):
+class ScoredFold(NamedTuple):
     """A fitted model, and the sorted scores of rows it was not fitted on: all, or by class."""
 
     model: Any
     sorted_scores: list[SortedScores]
 
 
-def sorted_fold(
+def scored_fold(
     nonconformity: NonconformityScore,
     model: Any,
     rows: TrainingRows,
@@ -85,14 +85,14 @@ def sorted_fold(
     uniform: FloatArray | None,
     *,
     class_conditional: bool,
-) -> Fold:
-    """Return the sorted scores of calibration rows by a model that was fitted without them."""
+) -> ScoredFold:
+    """Return a fold with the sorted scores of calibration rows, by a model fitted without them."""
     scores, columns = true_label_scores(nonconformity, model, rows, classes, uniform)
     weight = rows.weight
     if not class_conditional:
-        return Fold(model, [sort_scores(scores, weight)])
+        return ScoredFold(model, [sort_scores(scores, weight)])
     by_class = [np.flatnonzero(columns == k) for k in range(len(classes))]
-    return Fold(
+    return ScoredFold(
         model, [sort_scores(scores[i], None if weight is None else weight[i]) for i in by_class]
     )
 
@@ -115,7 +115,7 @@ def class_weights(
 
 
 def fold_p_values(
-    folds: list[Fold],
+    folds: list[ScoredFold],
     weights: ClassWeights,
     nonconformity: NonconformityScore,
     X: Any,

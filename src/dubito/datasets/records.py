@@ -194,5 +194,5 @@ def _to_dataset(name: str, entry: dict[str, Any]) -> Dataset:
     return Dataset(name=name, **entry)
 
 
-#: The records by name.
+#: The records of all datasets, by name.
 CATALOGUE = _read_catalogue()

@@ -109,7 +109,7 @@ def score_upper_bound(
     return float(utility @ weight / weight.sum())
 
 
-class _Fold(NamedTuple):
+class _FittedFold(NamedTuple):
     """A model fitted on the training rows of a fold, and its test rows of positive weight."""
 
     model: GaussianModel
@@ -232,13 +232,13 @@ def _fit_fold(  # noqa: PLR0917
     n_classes: int,
     priors_of: Callable[[FloatArray], Priors],
     settings: ModelSettings,
-) -> _Fold:
+) -> _FittedFold:
     counts = class_counts(codes[train], weight[train], n_classes)
     present = np.flatnonzero(counts)
     priors = _condition(priors_of(counts), present)
     fold_codes = np.searchsorted(present, codes[train])
     model = fit_model(X[train], fold_codes, weight[train], priors, settings)
-    return _Fold(model, present, test)
+    return _FittedFold(model, present, test)
 
 
 def _folds(cv: Any, X: FloatArray, codes: IntArray, weight: FloatArray) -> list[Fold]:
