@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dubito._validation import check_level
 from dubito.base import CautiousMixin
 from dubito.belief import Bounds
+from dubito.dichotomies._calibrators import as_calibrator_input
 from dubito.dichotomies._parallel import in_row_chunks
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from dubito._typing import BoolArray, FloatArray, IntArray
+    from dubito.calibration.base import BaseCalibrator
     from dubito.decision.rules import SetRule
     from dubito.dichotomies._training_rows import RowFormat
 
@@ -45,23 +47,27 @@ def vacuous_bounds(n: int, n_classes: int) -> FloatArray:
 class ManyClassesMixin(CautiousMixin):
     """Mixin with `predict` and similar methods, which check rows and work in chunks of them.
 
-    A subclass implements, for a chunk of checked rows, `_proba(X)` and `_log_proba(X)`, (n, K), and
-    `_stacked_bounds(X, level)`, lower and upper probabilities (n, 2, K): those of the external
-    calibrator, `vacuous_bounds` where no row could be held out to fit it, or products of the bounds
-    of nodes. In a single tree they call the methods of `_tree_model.TreeModel`, which compute the
-    log-odds of nodes and multiply along paths by the formulas of `_kernels.tree_paths`.
+    The external calibrator is applied here. A subclass implements the rest for a chunk of checked
+    rows: `_proba_before_external(X)` and `_log_proba_before_external(X)`, (n, K), and
+    `_bounds_without_external(X, level)`, lower and upper probabilities (n, 2, K): products of the
+    bounds of nodes, or `vacuous_bounds` where no row could be held out for a calibrator. In a
+    single tree they call the methods of `_tree_model.TreeModel`, which compute the log-odds of
+    nodes and multiply along paths by the formulas of `_kernels.tree_paths`.
 
-    `_require_bounds()` raises an AttributeError if the fitted model has no bounds, or, before
-    `fit`, if the parameters define none. `_row_format` is that of the rows of the fit.
+    `_floored` is that of `as_calibrator_input`. `_require_bounds()` raises an AttributeError if the
+    fitted model has no bounds, or, before `fit`, if the parameters define none. `_row_format` is
+    that of the rows of the fit.
     """
 
     if TYPE_CHECKING:
-        _proba: Callable[[Any], FloatArray]
-        _log_proba: Callable[[Any], FloatArray]
-        _stacked_bounds: Callable[..., FloatArray]
+        _proba_before_external: Callable[[Any], FloatArray]
+        _log_proba_before_external: Callable[[Any], FloatArray]
+        _bounds_without_external: Callable[..., FloatArray]
         _require_bounds: Callable[[], None]
 
     classes_: npt.NDArray[Any]
+    external_: BaseCalibrator | None
+    _floored: bool
     n_jobs: int | None
     _row_format: RowFormat
 
@@ -190,6 +196,30 @@ class ManyClassesMixin(CautiousMixin):
             No row is empty; columns as in ``classes_``.
         """
         return super().predict_set(X, rule, level=level, **options)
+
+    def _proba(self, X: Any) -> FloatArray:
+        """Return the probability of each class for a chunk of checked rows, (n, K)."""
+        if self.external_ is None:
+            return self._proba_before_external(X)
+        return self.external_.predict_proba(self._external_input(self.external_, X))
+
+    def _log_proba(self, X: Any) -> FloatArray:
+        """Return the log-probability of each class for a chunk of checked rows, (n, K)."""
+        if self.external_ is None:
+            return self._log_proba_before_external(X)
+        return self.external_.predict_log_proba(self._external_input(self.external_, X))
+
+    def _stacked_bounds(self, X: Any, level: float | None) -> FloatArray:
+        """Return lower and upper probabilities for a chunk of checked rows, (n, 2, K)."""
+        if self.external_ is None:
+            return self._bounds_without_external(X, level)
+        scores = self._external_input(self.external_, X)
+        return np.stack([*self.external_.predict_bounds(scores, level=level)], axis=1)
+
+    def _external_input(self, external: BaseCalibrator, X: Any) -> FloatArray:
+        """Return log-probabilities of rows in the form that the external calibrator takes."""
+        log_proba = self._log_proba_before_external(X)
+        return as_calibrator_input(external, log_proba, floored=self._floored)
 
     def _fitted_classes(self) -> npt.NDArray[Any]:
         check_is_fitted(self)

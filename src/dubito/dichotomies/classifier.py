@@ -16,7 +16,6 @@ from dubito._compat import HasMethods, Interval, StrOptions, fit_context
 from dubito._validation import check_level
 from dubito.dichotomies._calibrators import (
     Calibrators,
-    as_calibrator_input,
     as_calibrators,
     best_external,
     fit_external,
@@ -217,6 +216,7 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
         calibrators = self._calibrators()
         check_node_model(self.estimator, calibrators.internal)
         self._both_auto, self._gives_bounds = calibrators.both_auto, calibrators.give_bounds
+        self._floored = not calibrators.both_auto
         self.classes_, self._row_format = rows.classes, rows.row_format
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         holdout_rng, *final_rngs = np.random.default_rng(seed).spawn(3)
@@ -257,7 +257,7 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
             best, self.external_ = best_external(external, scores, held_out)
             self._tree_model = self._candidates(self._tree_model, calibrators)[best]
         else:
-            self.external_ = fit_external(external, scores[0], held_out, floored=True)
+            self.external_ = fit_external(external, scores[0], held_out, floored=self._floored)
 
     def _candidates(self, model: TreeModel, calibrators: Calibrators) -> list[TreeModel]:
         """Return the models to choose from, with calibrated and if possible uncalibrated nodes."""
@@ -298,21 +298,16 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
         )
         return tree, model
 
-    def _external_input(self, X: Any) -> FloatArray:
-        """Return log-probabilities of rows in the form that the external calibrator takes."""
-        assert self.external_ is not None  # noqa: S101 - called only if there is one
-        log_proba = self._tree_model.log_proba(X)
-        return as_calibrator_input(self.external_, log_proba, floored=not self._both_auto)
+    def _proba_before_external(self, X: Any) -> FloatArray:
+        return self._tree_model.proba(X)
 
-    def _proba(self, X: Any) -> FloatArray:
-        if self.external_ is None:
-            return self._tree_model.proba(X)
-        return self.external_.predict_proba(self._external_input(X))
+    def _log_proba_before_external(self, X: Any) -> FloatArray:
+        return self._tree_model.log_proba(X)
 
-    def _log_proba(self, X: Any) -> FloatArray:
-        if self.external_ is None:
-            return self._tree_model.log_proba(X)
-        return self.external_.predict_log_proba(self._external_input(X))
+    def _bounds_without_external(self, X: Any, level: float | None) -> FloatArray:
+        if self._both_auto:
+            return vacuous_bounds(X.shape[0], len(self.classes_))
+        return self._tree_model.bounds(X, level)
 
     def _top(self, X: Any, k: int) -> FloatArray:
         search = self._tree_model.search_top(X, k) if self.external_ is None else None
@@ -356,14 +351,6 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
                 f"internal={self.internal!r} gives no bounds; use an evidential calibrator, as in "
                 "internal=EvidentialLogisticCalibrator(), or an external one."
             )
-
-    def _stacked_bounds(self, X: Any, level: float | None) -> FloatArray:
-        if self.external_ is not None:
-            bounds = self.external_.predict_bounds(self._external_input(X), level=level)
-            return np.stack([*bounds], axis=1)
-        if self._both_auto:
-            return vacuous_bounds(X.shape[0], len(self.classes_))
-        return self._tree_model.bounds(X, level)
 
     @available_if(require_bounds)
     def predict_set(

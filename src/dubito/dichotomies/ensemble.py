@@ -16,7 +16,6 @@ from dubito._numerics.softmax import log_softmax
 from dubito._validation import level_of_each
 from dubito.calibration import TemperatureCalibrator
 from dubito.dichotomies._calibrators import (
-    as_calibrator_input,
     as_external,
     default_external,
     default_internal_of_ensemble,
@@ -41,14 +40,12 @@ if TYPE_CHECKING:
 class _Pooling(NamedTuple):
     """Parameters of the mean of trees, kept as they were at the time of the fit.
 
-    ``slope`` is β of the geometric mean before calibration, 1 if it is fitted.
-    ``floored`` is that of `as_calibrator_input`. ``calibrated``: whether the mean is calibrated if
-    rows can be held out.
+    ``slope`` is β of the geometric mean before calibration, 1 if it is fitted. ``calibrated``:
+    whether the mean is calibrated if rows can be held out.
     """
 
     geometric: bool
     slope: float
-    floored: bool
     calibrated: bool
 
     @property
@@ -200,7 +197,7 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
         rows = read_class_rows(
             self, X, y, sample_weight, dtype=tree.dtype, ensure_all_finite=finite
         )
-        self._pooling = self._current_pooling()
+        self._pooling, self._floored = self._current_pooling(), self._names_calibrator()
         self.classes_, self._row_format = rows.classes, rows.row_format
         random_state = check_random_state(self.random_state)
         seeds = random_state.randint(np.iinfo(np.int32).max, size=self.n_estimators + 1)
@@ -216,7 +213,7 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
         if calibrator is not None and holdout.parts:
             mean = self._mean_of_held_out(template, rows, holdout, rng)
             self.external_ = fit_external(
-                calibrator, mean, held_out_rows(rows, holdout), floored=self._pooling.floored
+                calibrator, mean, held_out_rows(rows, holdout), floored=self._floored
             )
         self.temperature_ = self._fitted_temperature()
         return self
@@ -239,7 +236,6 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
         return _Pooling(
             geometric=self.pooling == "geometric",
             slope=1.0 if is_auto(self.temperature) else 1 / float(self.temperature),
-            floored=self._names_calibrator(),
             calibrated=self._calibrator() is not None,
         )
 
@@ -302,22 +298,12 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
         """Return whether `external` names a calibrator; otherwise only a slope is fitted."""
         return not (self.external is None or is_auto(self.external))
 
-    def _external_input(self, X: Any) -> FloatArray:
-        """Return log-probabilities of rows in the form that the external calibrator takes."""
-        assert self.external_ is not None  # noqa: S101 - called only if there is one
-        mean = self._mean_log_proba(self.estimators_, X)
-        return as_calibrator_input(self.external_, mean, floored=self._pooling.floored)
+    def _log_proba_before_external(self, X: Any) -> FloatArray:
+        return self._mean_log_proba(self.estimators_, X)
 
-    def _log_proba(self, X: Any) -> FloatArray:
-        if self.external_ is None:
-            return self._mean_log_proba(self.estimators_, X)
-        return self.external_.predict_log_proba(self._external_input(X))
-
-    def _proba(self, X: Any) -> FloatArray:
-        if self.external_ is not None:
-            return self.external_.predict_proba(self._external_input(X))
+    def _proba_before_external(self, X: Any) -> FloatArray:
         if self._pooling.geometric:
-            return np.exp(self._log_proba(X))
+            return np.exp(self._mean_log_proba(self.estimators_, X))
         total = self.estimators_[0]._proba(X)
         for tree in self.estimators_[1:]:
             total += tree._proba(X)
@@ -337,10 +323,7 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
             "calibrator with bounds as external."
         )
 
-    def _stacked_bounds(self, X: Any, level: float | None) -> FloatArray:
-        if self.external_ is not None:
-            bounds = self.external_.predict_bounds(self._external_input(X), level=level)
-            return np.stack([*bounds], axis=1)
+    def _bounds_without_external(self, X: Any, level: float | None) -> FloatArray:
         if not self._pooling.averages_bounds:
             return vacuous_bounds(X.shape[0], len(self.classes_))
         if level is not None:
