@@ -113,7 +113,7 @@ def test_a_class_that_the_model_of_a_split_has_not_seen():
     assert clf.classes_.tolist() == ["setosa", "versicolor", "virginica"]
     assert clf.predict_proba(X)[:, 2].tolist() == [0.0] * 150
     assert coverage(Y[test], clf.predict_set(X[test]), classes=clf.classes_) >= 0.9
-    # As many rows have a label that the model knows nothing of: the class stays possible.
+    # Half of the calibration rows are of this class, unknown to the model: it stays possible.
     assert clf.predict_set(X).all(axis=0)[2]
 
 

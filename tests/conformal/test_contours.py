@@ -16,7 +16,7 @@ from dubito.conformal.contours import (
 from dubito.conformal.p_values import p_values, sort_scores, weight_beyond
 from dubito.conformal.scores import cumulative, margin
 
-ROUND = st.integers(0, 4).map(lambda n: n / 4)  # ties are frequent
+ROUND = st.integers(0, 4).map(lambda n: n / 4)  # few values, so that ties are frequent
 
 
 @given(

@@ -250,4 +250,4 @@ def test_no_table_of_all_distances_is_built(pack):
     detector.score_samples(rows)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert peak < 8 * 6000 * 6000 / 2  # bytes of half of them
+    assert peak < 8 * 6000 * 6000 / 2  # half the bytes of such a table

@@ -217,7 +217,7 @@ def test_too_few_rows_discount_nothing_and_warn():
     with pytest.warns(FewRowsWarning, match="at least 1/50, so none falls below rate=0.02"):
         model = NoveltyAwareClassifier(linear()).fit(rows, y)
     assert model.predict_bounds(rows + 50).width.max() == 0
-    rows, y = cloud(50)  # one more is enough, for the farthest
+    rows, y = cloud(50)  # with one row more the farthest rows are doubted
     assert NoveltyAwareClassifier(linear()).fit(rows, y).predict_bounds(rows + 50).width.max() > 0
     with pytest.warns(FewRowsWarning):
         NoveltyAwareClassifier(linear()).fit([[0.0], [1.0], [3.0]], [0, 1, 1])
@@ -234,7 +234,7 @@ def test_duplicates_and_constant_columns_are_harmless():
     familiar = model.familiarity(thrice)
     assert np.isfinite(familiar).all()
     np.testing.assert_array_equal(familiar[:40], familiar[40:80])
-    odd = rows[:1] + np.array([0, 0, 0, 50.0, 0])  # a constant that changes was never seen
+    odd = rows[:1] + np.array([0, 0, 0, 50.0, 0])  # another value of a constant column
     assert model.familiarity(odd)[0] == pytest.approx(1 / 121)
     same = NoveltyAwareClassifier(DummyClassifier()).fit(np.ones((90, 2)), np.tile([0, 1], 45))
     np.testing.assert_array_equal(same.familiarity([[1.0, 1.0], [2.0, 1.0]]), [1.0, 1 / 91])

@@ -28,7 +28,7 @@ def test_entry_agrees_with_itself(name):
         )
     if dataset.openml is not None and dataset.openml.labels:
         assert {str(label) for label in dataset.classes} == set(dataset.openml.labels.values())
-        # A wrong translation must show in the counts.
+        # A wrong translation of labels must change the counts.
         assert len(set(dataset.classes.values())) == len(dataset.classes)
     if dataset.openml is not None and dataset.openml.columns:
         assert len(dataset.openml.columns) == dataset.features

@@ -35,7 +35,7 @@ def class_means(X, y, n_classes):
 def test_classes_scatter_around_groups_and_rows_around_classes():
     X, y = make_many_classes(10_000, 100, 400, n_groups=10, random_state=0)
     centres, size = class_means(X, y, 100), np.bincount(y)
-    # Rows have unit variance about their class; its mean is the rows' own.
+    # Rows have unit variance about the mean of their class, which is estimated from the same rows.
     assert_mean((X - centres[y]) ** 2 / (1 - 1 / size[y])[:, None], 1.0)
     # Two classes of one group differ by 1.2 (v - v'), of two groups by 0.9 (u - u') besides.
     first, second = np.triu_indices(100, 1)

@@ -64,7 +64,7 @@ CASES = [
 def test_densities_equal_enumeration(kind, p, seed):
     model, reference, rows = solved(kind, p, seed)
     ours, theirs = model.log_density_bounds(rows), each(reference.log_densities, rows)
-    # What remains of a distance beside the greatest one is rounding.
+    # Log densities much smaller than the largest one are accurate relative to the largest.
     rounding = 1e-13 * np.abs(theirs[0]).max()
     np.testing.assert_allclose(ours.lower, theirs[0], rtol=1e-9)
     np.testing.assert_allclose(ours.upper, theirs[1], rtol=1e-9, atol=rounding)
@@ -201,8 +201,8 @@ def test_boxes_of_standard_errors(kind):
 
 @pytest.mark.parametrize("kind", ["tied", pytest.param("full", marks=pytest.mark.slow)])
 def test_how_often_boxes_hold_the_true_means(kind):
-    # c standard errors hold a coordinate as often as Student's t is within c, however many the
-    # rows; boxes of c / n the more seldom the more rows there are.
+    # Boxes of c standard errors contain a coordinate as often as Student's t is within c, for any
+    # number of rows; boxes of c / n less often the more rows there are.
     rng = np.random.default_rng(11)
     truth, root = np.array([[0.0, 0.0], [1.5, -1.0]]), np.array([[1.0, 0.0], [0.6, 0.8]])
     held = {}

@@ -88,7 +88,7 @@ def test_a_class_of_one_row(kind, box):
     assert_as_enumerated(model, X, y, rows, **options)
     if box != "standard_error":
         np.testing.assert_allclose(model.half_widths_[3], 10 * model.half_widths_[1] * 1.1)
-    else:  # the pooled deviation, of one row
+    else:  # pooled standard errors, of a class of one row
         assert (model.half_widths_[3] > 2 * model.half_widths_[1]).all()
 
 

@@ -67,7 +67,7 @@ def test_the_text_is_short_in_order_and_agrees_with_itself(explanation, max_piec
         assert not any("+0.00" in line for line in pieces)
         assert belief <= plausibility
         assert ignorance <= plausibility
-        # Each line begins with a name; pieces named again in the sum would count twice.
+        # Each line begins with the name of a piece, which must occur once.
         listed = [line.split()[0] for line in pieces if line.split()[0].startswith("x")]
         assert len(set(listed)) == len(listed)
         about = slice(None) if len(explanation.classes) < 4 else int(named)  # of many classes, one

@@ -48,7 +48,7 @@ def network(**settings):
     )
 
 
-#: Without a floor that raises small probabilities.
+#: Temperature scaling without the floor that raises small probabilities.
 TEMPERATURE = TemperatureCalibrator(floor=1e-300)
 
 SOFTMAX = {
@@ -83,7 +83,7 @@ SOFTMAX = {
     ),
 }
 
-#: Their own probabilities of more than two classes are normalised sigmoids.
+#: Models whose own probabilities of more than two classes are normalised sigmoids.
 SIGMOIDS = {
     "gradient descent": SGDClassifier(loss="log_loss", alpha=0.1, random_state=0),
     "platt": CalibratedClassifier(LinearSVC(), PlattCalibrator()),
@@ -92,7 +92,7 @@ SIGMOIDS = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::FutureWarning:sklearn")  # defaults to come, of the search
+@pytest.mark.filterwarnings("ignore::FutureWarning:sklearn")  # about future defaults of the search
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("name", SOFTMAX)
 def test_probabilities_are_those_of_the_model(name, n_classes):
@@ -123,7 +123,7 @@ def test_one_against_the_rest_is_read_as_a_softmax_of_log_odds(name, n_classes):
         logits = ev.features(X) @ ev.model_.coef.T + ev.model_.intercept
         sigmoids = expit(logits)
         expected = sigmoids / sigmoids.sum(1, keepdims=True)
-        if isinstance(ev.estimator_, CalibratedClassifier):  # which mixes in the base rate
+        if isinstance(ev.estimator_, CalibratedClassifier):  # it mixes in the base rate
             base = (np.bincount(np.unique(y, return_inverse=True)[1]) + 1) / (len(y) + 3)
             expected = (len(y) * expected + base) / (len(y) + 1)
         np.testing.assert_allclose(expected, proba, atol=1e-12)

@@ -43,7 +43,7 @@ def assert_same_belief(one, phi_one, other, phi_other, rtol=1e-11):
 ALL_CLASSES = pytest.mark.parametrize("n_classes", [2, 3, 5])
 
 
-# Which weights
+# Weights of evidence
 
 
 @pytest.mark.parametrize("n_features", [1, 2, 5])
@@ -144,13 +144,13 @@ def test_a_feature_at_its_cutoff_has_weight_zero(n_classes):
 def test_a_feature_that_does_not_count_has_no_cutoff():
     binary = EvidenceModel([[1.0, 0.0]], [0.3], [2.0, 5.0])
     assert np.isnan(binary.cutoffs[:, 0]).tolist() == [False, True]
-    # For all classes alike is as good as not at all.
+    # A feature with equal coefficients for all classes has no effect.
     three = EvidenceModel([[1.0, 0.1], [2.0, 0.1], [3.0, 0.1]], [0.0, 0.0, 0.3], [2.0, 5.0])
     assert np.isnan(three.cutoffs[1]).all()
     assert np.isfinite(three.cutoffs[0]).tolist() == [True, False, True]
 
 
-# What is made of them
+# Masses, bounds and probabilities
 
 
 @ALL_CLASSES
@@ -211,7 +211,7 @@ def test_the_mass_is_dempsters_sum_of_the_pieces(n_classes, groups):
         np.testing.assert_allclose(mass.to_array(), alone.to_array(), atol=1e-14)
 
 
-# What must not matter
+# Invariances
 
 
 def test_a_constant_over_the_classes_changes_nothing():

@@ -30,7 +30,7 @@ def test_one_feature_carries_all_the_evidence(n_classes):
     model = EvidenceModel(coef, intercept, phi.mean(axis=0))
     assert model.weights(phi).shape == (60, 1, n_classes)
     np.testing.assert_allclose(model.piece_mass(phi, 0).to_array(), model.mass(phi).to_array())
-    if n_classes == 2:  # one feature speaks for one class at a time
+    if n_classes == 2:  # one feature is evidence for one class only
         np.testing.assert_array_equal(model.conflict(phi), 0)
 
 

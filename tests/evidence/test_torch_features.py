@@ -56,7 +56,7 @@ class TestMeanOfFeatures:
 
     def test_backbone_runs_in_evaluation_mode_and_is_left_as_it_was(self):
         body = torch.nn.Sequential(torch.nn.Linear(5, 6), torch.nn.Dropout(0.5), torch.nn.ReLU())
-        body[2].eval()  # modes of parts are kept apart
+        body[2].eval()  # each part keeps its own mode
         linear, x = torch.nn.Linear(6, 3), torch.randn(30, 5)
         seen = []
 

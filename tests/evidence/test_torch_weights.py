@@ -68,7 +68,7 @@ def needing_grad(w, dtype, device="cpu"):
 
 
 class TestFromWeights:
-    # A gradient to come means plain torch operations, none a compiled kernel: both are checked.
+    # With gradients plain torch operations are used, without them a compiled kernel.
     @pytest.mark.parametrize("device", DEVICES)
     @pytest.mark.parametrize("grad", [False, True], ids=["kernel", "operations"])
     @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ class TestFromWeights:
     def test_many_classes(self, n_classes, grad, device):
         w = draw_weights(3, n_classes, seed=1, top=40)
         w[:, 1] = np.random.default_rng(0).uniform(5, 9, size=(2, n_classes))  # no product vanishes
-        w[1, 2] += 9000  # everything is denied
+        w[1, 2] += 9000  # strong evidence against every class
         w = w.astype(np.float32).astype(np.float64)
         for dtype, rtol in ((torch.float64, 1e-11), (torch.float32, 2e-5)):
             given = [torch.tensor(x, dtype=dtype, device=device, requires_grad=grad) for x in w]

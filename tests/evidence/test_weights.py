@@ -23,7 +23,7 @@ FUNCTIONS = [
     conflict_from_weights,
     ignorance_from_weights,
 ]
-#: Below this, numbers near the end of the range of floats have few digits left.
+#: Smaller floats may have few digits left, because they are near the end of the range.
 SMALLEST = 1e-290
 SCALES = [1e-300, 1e-12, 1e-9, 1e-5, 0.01, 0.5, 3, 20, 37, 100, 350, 690, 710, 745, 800, 1e4]
 
@@ -102,7 +102,7 @@ def test_evidence_of_one_side_alone(n_classes, side):
 
 @given(row=weights(scales=[1e-9, 1.0, 1e6]))
 def test_weights_of_a_million(row):
-    # A float of 1e6 has a grain of 1e-10, so differences of such weights are not known better.
+    # Floats near 1e6 are 1e-10 apart, so differences of such weights are not more accurate.
     w_plus, w_minus = row
     exact = evidence.belief(w_plus[0], w_minus[0])
     assert_row_exact(w_plus, w_minus, exact, rel=1e-9)

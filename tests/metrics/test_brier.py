@@ -62,7 +62,7 @@ def test_one_forecast_per_bin_is_murphys_partition(seed):
 
 
 def test_parts_of_known_forecasts():
-    # Always the base rate: nothing but uncertainty. Always right: all of it resolved.
+    # Forecasts of the base rate have uncertainty alone; forecasts that are right resolve all of it.
     y = [0, 0, 0, 1]
     assert brier_decomposition(y, [0.25] * 4) == pytest.approx((0, 0, 0.1875))
     assert brier_decomposition(y, y) == pytest.approx((0, 0.1875, 0.1875))
@@ -78,7 +78,7 @@ def test_parts_are_plain_floats():
 
 
 def test_spread_in_vain_lowers_resolution():
-    # One bin, forecasts that vary without regard to the outcome.
+    # The forecasts in the single bin vary independently of the outcome.
     parts = brier_decomposition([0, 1, 0, 1], [0.4, 0.4, 0.6, 0.6], n_bins=1)
     assert parts.resolution == pytest.approx(-0.01)
     assert parts.reliability == pytest.approx(0, abs=1e-15)

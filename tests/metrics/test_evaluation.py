@@ -127,7 +127,7 @@ def test_one_probability_of_two():
 @given(seed=seeds, k=st.integers(2, 5), grain=st.sampled_from([2, 4, 1000]))
 @quick
 def test_a_resample_has_the_metrics_of_its_rows(seed, k, grain):
-    # Statistics of weights equal those of the rows drawn.
+    # Statistics of the resampled weights equal those of the drawn rows.
     y, proba, _, _, weight = draw(seed, n=30, k=k, grain=grain)
     rng = np.random.default_rng(seed)
     drawn = rng.integers(30, size=(30, 4))
@@ -229,7 +229,7 @@ def sample(kind, n, seed):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", SHARPENED)
 def test_limits_hold_the_truth_about_as_often_as_they_say(kind):
-    # The truth is the value of very many rows; of calibrated forecasts it is known.
+    # The true value is that on very many rows; that of calibrated forecasts is known.
     truth = {
         name: one.value for name, one in evaluate(*sample(kind, 300_000, 999), n_boot=0).items()
     }
@@ -239,7 +239,7 @@ def test_limits_hold_the_truth_about_as_often_as_they_say(kind):
     for seed in range(100):
         for name, one in evaluate(*sample(kind, 300, seed), n_boot=40, random_state=seed).items():
             held[name] += one.low <= truth[name] <= one.high
-    # The nominal coverage is 95 of 100; by chance one metric in 100 is held 89 times or less.
+    # Of 100 intervals 95 should contain the true value; 89 or less occur by chance 1 time in 100.
     assert min(held.values()) >= 87, held
 
 

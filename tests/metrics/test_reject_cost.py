@@ -33,7 +33,7 @@ def rates(y, y_pred, accepted, cost, weight):
 @given(seed=seeds, n=st.integers(1, 30), grain=st.sampled_from([3, 10, 49]))
 @quick
 def test_every_point_by_its_definition(seed, n, grain):
-    # Confidence and cost are fractions of the grain, so ties are exact in whole numbers.
+    # Confidences and costs are integers divided by `grain`: comparisons of the integers are exact.
     rng = np.random.default_rng(seed)
     y, y_pred = rng.integers(0, 3, (2, n))
     confidence, weight = rng.integers(0, grain + 1, n), rng.random(n) + 0.01

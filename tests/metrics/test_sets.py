@@ -24,7 +24,7 @@ every_metric = pytest.mark.parametrize("metric", ALL, ids=lambda metric: metric.
 quick = settings(deadline=None, max_examples=60)
 
 
-# Drawn column numbers may look like labels that count from 1; here they never do.
+# Column numbers drawn at random may look like labels that count from 1, which they are not.
 pytestmark = pytest.mark.filterwarnings("ignore::dubito.metrics.AmbiguousLabelWarning")
 
 

@@ -79,8 +79,8 @@ def test_level_sets_of_a_known_curve(gamma):
 
 def test_level_sets_at_the_edges():
     display = ContourDisplay(theta=[0, 1, 2, 3], contour=[0.5, 0.9, 0.9, 0.6])
-    assert display.level_set(0.2) == (0, 3)  # the curve falls nowhere as low
-    assert display.level_set(1.0) == (1, 2)  # nor does it rise so high: its highest points
+    assert display.level_set(0.2) == (0, 3)  # all of the curve is above 0.2
+    assert display.level_set(1.0) == (1, 2)  # none of it reaches 1: its highest points
     assert ContourDisplay(theta=[0, 1], contour=[1, 1]).level_set(1.0) == (0, 1)
 
 

@@ -72,7 +72,7 @@ def test_regions_hold_the_points_whose_set_they_are(ax, evidential, rows, rule):
     np.testing.assert_array_equal(display.sets.reshape(-1, 3), sets)
     names = [", ".join(FISH[kept]) for kept in sets]
     assert len(display.regions_) == len(set(names)) > 3
-    # Edges of the picture are edges of regions: points on them are neither in nor out.
+    # The edges of the axes are edges of regions: points on them are neither inside nor outside.
     away = (np.abs(points - points.mean(axis=0)) < 0.499 * np.ptp(points, axis=0)).all(axis=1)
     for name, region in display.regions_.items():
         wanted = np.array([("all" if n.count(",") == 2 else f"{{{n}}}") == name for n in names])
@@ -183,7 +183,7 @@ def test_other_columns_are_held_and_frames_keep_their_columns(ax):
     assert (recorder.rows["town"] == "Bern").all()
     assert recorder.rows["town"].dtype == frame["town"].dtype
     assert recorder.rows["smokes"].all()
-    assert (recorder.rows["ward"] == 2).all()  # next to the mean, which is no ward
+    assert (recorder.rows["ward"] == 2).all()  # nearest to the mean, which is no ward
     assert (recorder.rows["code"] == 7).all()
     assert display.x[[0, -1]] == pytest.approx([2.9, 5.1])
     assert display.y[[0, -1]] == pytest.approx([18, 62])

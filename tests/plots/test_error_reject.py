@@ -212,7 +212,7 @@ def test_of_probabilities_the_pignistic_curve_is_the_probabilistic_one(ax):
 
 
 def test_loose_bounds_are_read_as_reject_reads_them(ax):
-    # The first two leave each other 0.7 at most, whatever their upper bounds.
+    # Each of the first two has at least 0.3, so the other one has at most 0.7.
     high = Bounds([[0.3, 0.3, 0.0]], [[0.9, 0.9, 0.2]])
     display = ErrorRejectDisplay.from_predictions([0], high, ax=ax)
     np.testing.assert_allclose(display.curves["optimistic"].cost, [0, 0.3, 1])

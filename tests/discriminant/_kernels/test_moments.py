@@ -384,7 +384,7 @@ def test_rows_of_weight_zero_do_not_count():
     X, codes = sample(19)
     weight = np.ones(len(X))
     weight[::4] = 0
-    X[::4] *= 1e12  # would hide the rest
+    X[::4] *= 1e12  # the moments would be those of these rows
     m = moments(X, codes, weight, covariance_type="full")
     kept = weight > 0
     assert_same(m, moments(X[kept], codes[kept], covariance_type="full"))
