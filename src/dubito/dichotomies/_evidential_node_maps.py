@@ -64,7 +64,7 @@ class EvidentialSigmoidMaps(NodeMaps):
         sigmoids, usable = SigmoidMaps.fit(rows, targets=targets), rows.usable()
         tasks = rows.tasks(n_jobs)
         shared = (rows, sigmoids.coef, rows.side_targets(targets), usable)
-        done = run_tasks(_tables_of, shared, tasks, n_jobs=n_jobs)
+        done = run_tasks(_tables_of_nodes, shared, tasks, n_jobs=n_jobs)
         units = np.zeros((rows.n_nodes, 2))
         edges = [np.empty(0)] * rows.n_nodes
         series = [np.empty((0, 2, DEGREE + 1))] * rows.n_nodes
@@ -113,14 +113,18 @@ class EvidentialSigmoidMaps(NodeMaps):
         return {name: value for name, value in self.__dict__.items() if name != "_level_tables"}
 
 
-def _tables_of(
+def _tables_of_nodes(
     rows: NodeRows, coef: FloatArray, sides: FloatArray, usable: BoolArray, nodes: IntArray
 ) -> list[tuple[Any, ...]]:
     """Return the tables and likelihoods of those nodes that have scores to calibrate on."""
-    return [_table_of(rows, coef[node], sides[node], int(node)) for node in nodes if usable[node]]
+    return [
+        _tables_of_node(rows, coef[node], sides[node], int(node)) for node in nodes if usable[node]
+    ]
 
 
-def _table_of(rows: NodeRows, coef: FloatArray, sides: FloatArray, node: int) -> tuple[Any, ...]:
+def _tables_of_node(
+    rows: NodeRows, coef: FloatArray, sides: FloatArray, node: int
+) -> tuple[Any, ...]:
     """Return angle units, edges and series of a node, its likelihoods, and its gap."""
     from dubito.dichotomies._kernels.node_sigmoid_beliefs_compiled import tabulate_beliefs  # noqa: PLC0415 - loads numba
 

@@ -97,8 +97,8 @@ def plain_logistic(estimator: Any) -> LogisticSettings | None:
     if given.get("penalty") == "l2":
         given["penalty"] = default.get("penalty")
     plain = all(given[name] == default[name] for name in given if name not in _ANY_VALUE)
-    penalised = given["solver"] == "liblinear" and given["fit_intercept"]
-    if not plain or penalised or not 0 < given["C"] < np.inf:
+    penalises_intercept = given["solver"] == "liblinear" and given["fit_intercept"]
+    if not plain or penalises_intercept or not 0 < given["C"] < np.inf:
         return None
     return LogisticSettings(float(given["C"]), bool(given["fit_intercept"]))
 
@@ -233,9 +233,9 @@ def _fit_sparse_nodes(
     intercept = np.empty(len(spans.start))
     fitted: list[Any] = [None] * len(intercept)
     for task in tasks:
-        columns, intercepts, _ = done.pop(0)
+        coefs, intercepts, _ = done.pop(0)
         intercept[task] = intercepts
-        for node, coef in zip(task, columns, strict=True):
+        for node, coef in zip(task, coefs, strict=True):
             fitted[node] = coef
     return SparseLinearNodes(_by_column(fitted, p), intercept), out_of_fold
 

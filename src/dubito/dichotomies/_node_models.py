@@ -198,7 +198,7 @@ def _fit_task(  # noqa: PLR0917 - shared arrays come one by one
         first, end = int(start[node]), int(stop[node])
         # Some classifiers split their rows without shuffling; leaf order is sorted by class.
         rows = first + np.random.default_rng(seeds[node]).permutation(end - first)
-        part = NodeTask(
+        unfitted = UnfittedNode(
             estimator=estimator,
             X=X[rows],
             side=(rows >= split[node]).astype(np.int64),
@@ -209,13 +209,13 @@ def _fit_task(  # noqa: PLR0917 - shared arrays come one by one
         all_rows = np.ones(len(rows), dtype=bool)
         scores = np.full(len(rows) if n_folds else 0, np.nan)
         if n_folds:
-            scores[rows - first] = _cross_fit(part, rows % n_folds, n_folds)
-        done.append((part.fit(all_rows), scores))
+            scores[rows - first] = _cross_fit(unfitted, rows % n_folds, n_folds)
+        done.append((unfitted.fit(all_rows), scores))
     return done
 
 
 @dataclass(frozen=True, kw_only=True)
-class NodeTask:
+class UnfittedNode:
     """The rows of a node, and the classifier to fit to them."""
 
     estimator: Any
@@ -228,12 +228,12 @@ class NodeTask:
     def fit(self, chosen: BoolArray) -> FittedNode:
         """Return a clone fitted to some rows, seeded where its random_state is None."""
         model = clone(self.estimator)
-        open_seeds = {
+        missing_seeds = {
             name: self.seed
             for name, value in model.get_params().items()
             if name.split("__")[-1] == "random_state" and value is None
         }
-        model.set_params(**open_seeds)
+        model.set_params(**missing_seeds)
         X, side = self.X[chosen], self.side[chosen]
         model.fit(X, side, **dict.fromkeys(self.weight_parameters, self.weight[chosen]))
         return FittedNode(model, _floor(model, X))
@@ -251,13 +251,13 @@ def _floor(model: Any, X: Any) -> float:
     return probability_floor(proba) if (proba == 0).any() else _LEAST_FLOOR
 
 
-def _cross_fit(task: NodeTask, fold: IntArray, n_folds: int) -> FloatArray:
+def _cross_fit(node: UnfittedNode, fold: IntArray, n_folds: int) -> FloatArray:
     """Return out-of-fold log-odds of a node's rows; nan if a side has a single row."""
     scores = np.full(len(fold), np.nan)
-    if min(np.bincount(task.side, minlength=2)) < 2:
+    if min(np.bincount(node.side, minlength=2)) < 2:
         return scores
     for held_out_fold in range(n_folds):
         test = fold == held_out_fold
         if test.any():
-            scores[test] = task.fit(~test).log_odds(task.X[test])
+            scores[test] = node.fit(~test).log_odds(node.X[test])
     return scores
