@@ -155,9 +155,9 @@ def test_bounds_are_those_of_the_calibrator_of_the_mean(pooling):
         pool = np.log(np.mean(np.exp(logs), axis=0))
     for level in (None, 0.9):
         bounds = model.predict_bounds(DIGITS[REST], level=level)
-        own = model.external_.predict_bounds(pool, level=level)
-        np.testing.assert_allclose(bounds.lower, own.lower, atol=1e-9)
-        np.testing.assert_allclose(bounds.upper, own.upper, atol=1e-9)
+        expected = model.external_.predict_bounds(pool, level=level)
+        np.testing.assert_allclose(bounds.lower, expected.lower, atol=1e-9)
+        np.testing.assert_allclose(bounds.upper, expected.upper, atol=1e-9)
 
 
 def test_auto_parameters_of_trees_are_chosen_for_the_ensemble():

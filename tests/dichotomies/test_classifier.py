@@ -173,9 +173,9 @@ def test_probabilities_of_0_and_1_are_raised_to_a_floor(estimator):
         rows[small], Y[small]
     )
     plain = estimator.fit(rows[small], Y[small]).predict_proba(rows)
-    own = plain[small]
-    floor = np.clip(0.5 * own[own > 0].min(), 1e-16, 0.01)
-    assert (own == 0).any()
+    of_training_rows = plain[small]
+    floor = np.clip(0.5 * of_training_rows[of_training_rows > 0].min(), 1e-16, 0.01)
+    assert (of_training_rows == 0).any()
     raised = np.maximum(plain, floor)
     wanted = raised / raised.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(model.predict_proba(rows), wanted, atol=1e-12)

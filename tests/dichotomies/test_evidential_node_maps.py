@@ -170,8 +170,8 @@ def test_bounds_at_a_level_are_those_of_the_external_calibrator():
     ).fit(X, Y)
     bounds = model.predict_bounds(X[:20], level=0.9)
     scores = np.maximum(model._tree_model.log_proba(X[:20]), np.log(1e-16))
-    own = model.external_.predict_bounds(scores, level=0.9)
-    np.testing.assert_array_equal(bounds.lower, own.lower)
+    expected = model.external_.predict_bounds(scores, level=0.9)
+    np.testing.assert_array_equal(bounds.lower, expected.lower)
     assert bounds.level == 0.9
 
 
@@ -184,7 +184,7 @@ def test_trees_of_an_ensemble_use_the_bonferroni_level():
         random_state=0,
     ).fit(X, Y)
     bounds = ensemble.predict_bounds(X[:30], level=0.7)
-    each = [member.predict_bounds(X[:30], level=0.9) for member in ensemble.estimators_]
+    each = [tree.predict_bounds(X[:30], level=0.9) for tree in ensemble.estimators_]
     np.testing.assert_allclose(bounds.lower, np.mean([one.lower for one in each], axis=0))
     np.testing.assert_allclose(bounds.upper, np.mean([one.upper for one in each], axis=0))
     proba = ensemble.predict_proba(X[:30])
