@@ -69,12 +69,8 @@ class MatrixLikelihood:
     def __init__(
         self, u: FloatArray, labels: LightLabels, base_slope: float, score_scale: float
     ) -> None:
-        self._u, self._labels, self._base_slope, self._score_scale = (
-            u,
-            labels,
-            base_slope,
-            score_scale,
-        )
+        self._u, self._labels = u, labels
+        self._base_slope, self._score_scale = base_slope, score_scale
         n, n_classes = u.shape
         self.total = float(labels.weight.sum())
         groups = np.full((n_classes, n_classes + 1), OFF_DIAGONAL)
