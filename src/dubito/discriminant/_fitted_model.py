@@ -6,7 +6,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dubito.discriminant._kernels.class_boxes import BoxedGaussians, box_widths, boxed_gaussians
+from dubito.discriminant._kernels.class_boxes import (
+    BoxedGaussians,
+    box_units_and_sizes,
+    boxed_gaussians,
+)
 from dubito.discriminant._kernels.moments import CovarianceSettings, Moments, class_moments
 from dubito.discriminant._kernels.row_searches import energy_bounds
 
@@ -83,19 +87,19 @@ def fit_model(
     # densities of classes of different rank have the same dimension.
     dimension = max(np.count_nonzero(moments.spread), rank.max())
     log_det = moments.log_det + np.full(n_classes, dimension * np.log(2 * np.pi))
-    sizes = (
+    row_counts = (
         moments.counts.sum() if settings.covariance.covariance_type == "tied" else moments.counts
     )
-    log_factors = np.log1p(settings.covariance_imprecision / sizes) * (rank > 0)
-    units, widths = box_widths(settings.box, moments)
-    with np.errstate(divide="ignore"):  # a class of prior 0 has infinite energy
+    log_factors = np.log1p(settings.covariance_imprecision / row_counts) * (rank > 0)
+    units, sizes = box_units_and_sizes(settings.box, moments)
+    with np.errstate(divide="ignore"):  # of prior 0: infinite energy, -2 log(prior times density)
         near, far = (log_det - 2 * np.log(bound) for bound in (priors.upper, priors.lower))
     boxed = boxed_gaussians(
         moments.means,
         moments.counts,
         moments.axes,
         units,
-        widths,
+        sizes,
         log_factors=np.broadcast_to(log_factors, n_classes).astype(np.float64),
         ranks=rank,
     )

@@ -1,4 +1,9 @@
-"""Predictions of a fitted discriminant: posteriors, bounds, sets and critical c."""
+"""Predictions of a fitted discriminant: posteriors, bounds, sets and critical c.
+
+Sets are by default those of interval dominance on the bounds on posteriors (`posterior_bounds`).
+Maximality compares the classes on the model instead, without bounds: by `maximal_classes` for 0/1
+loss, by `maximal_acts` for other losses.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +20,7 @@ from dubito.base import CautiousMixin
 from dubito.belief import Bounds
 from dubito.decision.risk import as_loss, loss_in_class_order
 from dubito.discriminant._kernels.posterior import maximal_acts, posterior_bounds
-from dubito.discriminant._kernels.row_searches import SearchLimits, critical_c, undominated_sets
+from dubito.discriminant._kernels.row_searches import SearchLimits, critical_c, maximal_classes
 from dubito.discriminant.errors import warn_unsettled
 from dubito.discriminant.tuning import DEFAULT_CS, CPath, as_cs, score_path
 
@@ -171,7 +176,7 @@ class DiscriminantPredictionMixin(CautiousMixin):
             matrix = as_loss(ordered, len(self.classes_))
             return maximal_acts(*self.log_density_bounds(X), self._model.priors, matrix)
         rows, limits = self._rows(X), self._search_limits()
-        sets, n_unsettled = undominated_sets(self._model.boxed, rows, self.c_, limits)
+        sets, n_unsettled = maximal_classes(self._model.boxed, rows, self.c_, limits)
         self._count_unsettled(n_unsettled)
         return sets
 

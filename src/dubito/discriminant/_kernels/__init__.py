@@ -13,7 +13,7 @@ nearest point of a box, Mahalanobis (convex QP)           `box_nearest_compiled`
 farthest point of a box (branch and bound)                `box_farthest_compiled`
 diagonal above a matrix, for the bounds of that search    `diagonal_majorant`
 extreme distances and energies of one row                 `boxed_distances_compiled`
-undominated classes of a row (maximality)                 `boxed_sets_compiled`
+the same of all rows; maximal classes                     `boxed_sets_compiled`
 critical c: the imprecision at which a class enters       `boxed_critical_compiled`
 posterior bounds, maximal acts of a loss                  `posterior`
 ========================================================  ======================================

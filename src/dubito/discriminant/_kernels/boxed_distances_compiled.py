@@ -22,7 +22,7 @@ from dubito.discriminant._kernels.class_boxes import (
     NEAR_OFFSET,
     RADIUS,
     RANK,
-    WIDTH,
+    SIZE,
 )
 
 if TYPE_CHECKING:
@@ -130,17 +130,17 @@ def nearest_of(
     classes: BoxedGaussians, buffers: RowBuffers, k: int, c: float
 ) -> tuple[float, float, float]:
     """Return the smallest squared distance, its gap, and its derivative with respect to c."""
-    width = classes.parameters[k, WIDTH]
+    size = classes.parameters[k, SIZE]
     if len(classes.roots):
-        return _nearest_diagonal(buffers.projected[k], classes.roots[k], classes.units[k], width, c)
+        return _nearest_diagonal(buffers.projected[k], classes.roots[k], classes.units[k], size, c)
     linear, distance = _linear_term(classes, buffers, k), buffers.distances[k]
     if c == 0.0:
-        return distance, 0.0, -2.0 * width * np.abs(linear).sum()
+        return distance, 0.0, -2.0 * size * np.abs(linear).sum()
     y, half_gradient = buffers.work[_POINT], buffers.work[_HALF_GRADIENT]
     # No term of the quadratic form is larger than this.
     largest = largest_distance(classes.parameters, k, distance, c)
     value, gap = nearest(
-        distance, linear, classes.scaled_precisions[classes.covariances[k]], c * width, largest,
+        distance, linear, classes.scaled_precisions[classes.covariances[k]], c * size, largest,
         y, half_gradient, buffers.work[_SOLVER:], buffers.free,
     )  # fmt: skip
     return value, gap + DISTANCE_ROUNDING * largest, 2.0 * dot(half_gradient, y) / c
@@ -148,11 +148,11 @@ def nearest_of(
 
 @compiled(fastmath=SIMD_FLAGS)
 def _nearest_diagonal(
-    projected: FloatArray, root: FloatArray, units: FloatArray, width: float, c: float
+    projected: FloatArray, root: FloatArray, units: FloatArray, size: float, c: float
 ) -> tuple[float, float, float]:
     value, rate = 0.0, 0.0
     for i in range(len(projected)):
-        unit_width = root[i] * units[i] * width
+        unit_width = root[i] * units[i] * size
         left = max(projected[i] - c * unit_width, 0.0)
         value += left * left
         rate -= 2.0 * left * unit_width
@@ -179,7 +179,7 @@ def farthest_of(  # noqa: PLR0917
     s = classes.covariances[k]
     return farthest(
         distance, _linear_term(classes, buffers, k), classes.scaled_precisions[s],
-        classes.off_diagonal_sums[s], classes.majorants[s], c * classes.parameters[k, WIDTH],
+        classes.off_diagonal_sums[s], classes.majorants[s], c * classes.parameters[k, SIZE],
         target, max_subproblems, buffers.work[_CORNER], buffers.work[_SOLVER:], buffers.stack,
         buffers.sign_stack,
     )  # fmt: skip
@@ -193,9 +193,9 @@ def corner_terms(
     linear_c, square_c = 0.0, 0.0
     if len(classes.roots):
         projected, root = buffers.projected[k], classes.roots[k]
-        units, width = classes.units[k], classes.parameters[k, WIDTH]
+        units, size = classes.units[k], classes.parameters[k, SIZE]
         for i in range(len(root)):
-            unit_width = root[i] * units[i] * width
+            unit_width = root[i] * units[i] * size
             linear_c += 2.0 * projected[i] * unit_width
             square_c += unit_width * unit_width
         return linear_c, square_c

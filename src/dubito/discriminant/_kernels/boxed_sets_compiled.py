@@ -1,7 +1,9 @@
-"""Sets of undominated Gaussian classes with boxed means (maximality), and extreme distances.
+"""Maximal Gaussian classes with boxed means, and extreme distances and energies, of many rows.
 
-Class a dominates b when a at its largest energy (mean farthest from the row) has less energy than b
-at its smallest (mean nearest to the row). The rivals of a class are those that may dominate it.
+The energy of a class is minus twice the logarithm of prior times density. Class a dominates b when
+a at its largest energy (mean farthest from the row) has less energy than b at its smallest (mean
+nearest to the row); maximal classes are those that no other dominates. The rivals of a class are
+those that may dominate it.
 """
 
 from __future__ import annotations
@@ -58,7 +60,7 @@ def extremes_of_rows(  # noqa: PLR0917
 
 
 @compiled()
-def sets_of_rows(  # noqa: PLR0917
+def maximal_of_rows(  # noqa: PLR0917
     classes: BoxedGaussians,
     rows: FloatArray,
     c: float,
@@ -66,7 +68,7 @@ def sets_of_rows(  # noqa: PLR0917
     sets: BoolArray,
     n_unsettled: IntArray,
 ) -> None:
-    """Write which classes are undominated, and the number of unsettled comparisons of each row.
+    """Write which classes are maximal, and the number of unsettled comparisons of each row.
 
     A comparison is unsettled where its search ends at `max_subproblems` without a proof; it then
     excludes no class.
@@ -85,7 +87,7 @@ def sets_of_rows(  # noqa: PLR0917
             far_lower[k] = buffers.distances[k]
             far_upper[k] = largest_distance(parameters, k, buffers.distances[k], c)
         for b in range(n_classes):
-            # Undominated already at the sample mean: no other class has less energy there.
+            # Maximal already at the sample mean: no other class has less energy there.
             sets[i, b] = near_energy(parameters, b, buffers.distances[b]) <= best
             if sets[i, b] or is_dominated_by_radius(
                 parameters, b, buffers.distances[b], c, rival_bound
@@ -93,7 +95,7 @@ def sets_of_rows(  # noqa: PLR0917
                 continue
             value, gap, _ = nearest_of(classes, buffers, b, c)
             energy = near_energy(parameters, b, max(value - gap, 0.0))
-            sets[i, b], unsettled = _is_undominated(
+            sets[i, b], unsettled = _is_maximal(
                 classes, buffers, b, c, energy, max_subproblems, order, mean_energy, far_lower,
                 far_upper,
             )  # fmt: skip
@@ -110,7 +112,7 @@ def is_dominated_by_radius(
 
 
 @compiled(inline="always")
-def _is_undominated(  # noqa: PLR0913, PLR0917
+def _is_maximal(  # noqa: PLR0913, PLR0917
     classes: BoxedGaussians,
     buffers: RowBuffers,
     b: int,

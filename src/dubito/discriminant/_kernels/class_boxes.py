@@ -2,7 +2,7 @@ r"""Boxes of the class means, and Gaussian classes with such boxes as compiled k
 
 The energy of a class is :math:`-2\log` of prior times density: small means probable. The mean of
 class k lies within :math:`c\,e_{ki}w_k` of its sample mean along feature i, with units e and
-widths w of `box_widths`.
+sizes w of `box_units_and_sizes`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 DISTANCE_ROUNDING = 1e-14
 
 #: Columns of `BoxedGaussians.parameters`.
-WIDTH, NEAR_OFFSET, FAR_OFFSET, LOG_FACTOR, RANK, RADIUS = range(6)
+SIZE, NEAR_OFFSET, FAR_OFFSET, LOG_FACTOR, RANK, RADIUS = range(6)
 
 
 class BoxedGaussians(NamedTuple):
@@ -32,7 +32,7 @@ class BoxedGaussians(NamedTuple):
     empty. One array of `parameters` in place of six saves compile time.
     """
 
-    #: (K, 6): width w_k of the box; energy at distance 0, with the upper and with the lower prior;
+    #: (K, 6): size w_k of the box; energy at distance 0, with the upper and with the lower prior;
     #: log of the factor kappa: covariances lie between S / kappa and kappa S; rank of the
     #: covariance; an upper bound on the distance from the centre to a corner for c = 1.
     parameters: FloatArray
@@ -49,7 +49,7 @@ class BoxedGaussians(NamedTuple):
 
     def half_widths(self, c: float) -> FloatArray:
         """Return the half widths of the boxes along the features, c e w, (K, p)."""
-        return np.asarray(c * self.parameters[:, WIDTH, None] * self.units[self.covariances])
+        return np.asarray(c * self.parameters[:, SIZE, None] * self.units[self.covariances])
 
     def with_offsets(self, near: FloatArray, far: FloatArray) -> BoxedGaussians:
         """Return the classes with other energies at distance 0, each (K,)."""
@@ -63,22 +63,22 @@ def boxed_gaussians(
     counts: FloatArray,
     axes: FloatArray,
     units: FloatArray,
-    widths: FloatArray,
+    sizes: FloatArray,
     *,
     log_factors: FloatArray,
     ranks: FloatArray,
 ) -> BoxedGaussians:
-    """Return Gaussian classes with boxed means, whose energies at distance 0 are 0.
+    """Return Gaussian classes whose means may lie anywhere in a box; energies at distance 0 are 0.
 
     `axes` is (S, p, p) with S = 1 or K, or (K, p) for diagonal covariances; `units` (S, p) and
-    `widths` (K,) are those of `box_widths`. `with_offsets` sets the energies at distance 0.
+    `sizes` (K,) are those of `box_units_and_sizes`. `with_offsets` sets the energies at distance 0.
     """
     n_classes, p = means.shape
     parameters = np.zeros((n_classes, 6))
-    parameters[:, WIDTH] = widths
+    parameters[:, SIZE] = sizes
     parameters[:, LOG_FACTOR], parameters[:, RANK] = log_factors, ranks
     if axes.ndim == 2:
-        parameters[:, RADIUS] = np.sqrt(((axes * units) ** 2).sum(axis=1)) * widths
+        parameters[:, RADIUS] = np.sqrt(((axes * units) ** 2).sum(axis=1)) * sizes
         none = np.empty((0, p))
         cube = np.empty((0, p, p))
         covariances = np.arange(n_classes)
@@ -93,7 +93,7 @@ def boxed_gaussians(
     scaled_precisions = np.ascontiguousarray(scaled_axes @ scaled_axes.transpose(0, 2, 1))
     diagonals = np.diagonal(scaled_precisions, axis1=1, axis2=2)
     majorants = diagonal_majorants(scaled_precisions)
-    parameters[:, RADIUS] = np.sqrt(majorants.sum(axis=1))[covariances] * widths
+    parameters[:, RADIUS] = np.sqrt(majorants.sum(axis=1))[covariances] * sizes
     return BoxedGaussians(
         parameters,
         covariances,
@@ -109,8 +109,8 @@ def boxed_gaussians(
     )
 
 
-def box_widths(box: str, moments: Moments) -> tuple[FloatArray, FloatArray]:
-    r"""Return units e (S, p) and widths w (K,) of the boxes, whose half widths are c e w.
+def box_units_and_sizes(box: str, moments: Moments) -> tuple[FloatArray, FloatArray]:
+    r"""Return units e (S, p) and sizes w (K,) of the boxes, whose half widths are c e w.
 
     ==================  =========================  ==========================================
     box                 e                          w

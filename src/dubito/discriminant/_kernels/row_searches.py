@@ -1,4 +1,7 @@
-"""Bounds on energies, sets of classes and critical c of many rows, in blocks and threads."""
+"""Bounds on energies, sets of classes and critical c of many rows, in blocks and threads.
+
+The energy of a class at a row is minus twice the logarithm of prior times density.
+"""
 
 from __future__ import annotations
 
@@ -67,14 +70,14 @@ def energy_bounds(
     return near, far, n_unsettled
 
 
-def undominated_sets(
+def maximal_classes(
     classes: BoxedGaussians, rows: FloatArray, c: float, limits: SearchLimits
 ) -> tuple[BoolArray, int]:
-    """Return the undominated classes, (n, K), and the number of unsettled searches."""
-    from dubito.discriminant._kernels.boxed_sets_compiled import sets_of_rows  # noqa: PLC0415 - loads numba
+    """Return the classes that no other dominates, (n, K), and the number of unsettled searches."""
+    from dubito.discriminant._kernels.boxed_sets_compiled import maximal_of_rows  # noqa: PLC0415 - loads numba
 
     sets = np.empty((len(rows), len(classes.parameters)), dtype=np.bool_)
-    return sets, _write_in_blocks(sets_of_rows, classes, rows, c, limits, sets)
+    return sets, _write_in_blocks(maximal_of_rows, classes, rows, c, limits, sets)
 
 
 def critical_c(
