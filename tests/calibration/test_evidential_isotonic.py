@@ -11,7 +11,7 @@ from scipy.integrate import trapezoid
 from scipy.special import xlog1py, xlogy
 
 from dubito._numerics.bernoulli import belief_interval
-from dubito._numerics.isotonic import belief_steps, isotonic_fit, lower_and_upper_fits
+from dubito._numerics.isotonic import belief_steps, fits_below_and_above, isotonic_fit
 from dubito._numerics.isotonic_compiled import segment_integral
 from dubito.calibration import (
     CalibrationInputError,
@@ -288,7 +288,7 @@ def test_weights_of_any_size(weight):
 def test_suffix_fits_are_fits():
     rng = np.random.default_rng(0)
     k, r = draw_tallies(rng, "tied", 60)
-    follow, block_k, block_r = lower_and_upper_fits(k, r)[0][:3]
+    follow, block_k, block_r = fits_below_and_above(k, r)[0][:3]
     for j in range(60):
         values, at = np.empty(60 - j), j
         while at < 60:

@@ -12,8 +12,8 @@ from scipy.stats import beta, chi2
 
 from dubito._numerics.isotonic import (
     cut_bounds,
+    fits_below_and_above,
     flatness,
-    lower_and_upper_fits,
     neighbour_bounds,
     ratio_quantile,
     widened_bounds,
@@ -37,8 +37,8 @@ def fit(rows, **options):
 def cut_of(fitted, level):
     """Return the quantile that -2 log pl is cut at."""
     (fitted_map,) = fitted.maps_
-    below, _ = lower_and_upper_fits(fitted_map.successes, fitted_map.failures)
-    return ratio_quantile(level, flatness(below[3], fitted_map.successes + fitted_map.failures))
+    below, _ = fits_below_and_above(fitted_map.successes, fitted_map.failures)
+    return ratio_quantile(level, flatness(below.starts, fitted_map.successes + fitted_map.failures))
 
 
 # --- the limit law -----------------------------------------------------------------------------

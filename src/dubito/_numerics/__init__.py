@@ -12,9 +12,11 @@ logistic fit: Newton, sign constraints, ridge                   `logistic_fit`
 second derivatives of the logistic log-likelihood               `logistic_curvature`
 logistic profile likelihood, belief and plausibility            `logistic_profile`
 bounds of a logistic curve at a confidence level                `logistic_level`
-chi-square cut of a contour, secant search for its ends         `contour_cut`
+chi-square cut of a contour                                     `contour_cut`
+secant search for the ends of a cut                             `contour_cut_compiled`
 rows condensed to few points of the same likelihood             `condensed_rows`
 isotonic regression (PAV), its contour, belief and bounds       `isotonic`
+Venn-Abers p0 and p1: fits with a row inserted                  `isotonic`
 Bernoulli contour, belief, Clopper-Pearson limits               `bernoulli`
 weights of evidence under Dempster's rule (Denœux 2019)        `evidence_weights`
 softmax and log-softmax                                         `softmax`

@@ -70,9 +70,9 @@ def _summaries(w_plus: FloatArray, w_minus: FloatArray) -> tuple[FloatArray, Flo
     """Return log D and the conflict of each row."""
     from dubito._numerics.evidence_weights_compiled import summaries_of_rows  # noqa: PLC0415
 
-    log_total, conflicts = np.empty(len(w_plus)), np.empty(len(w_plus))
-    summaries_of_rows(w_plus, w_minus, log_total, conflicts)
-    return log_total, conflicts
+    log_d, conflicts = np.empty(len(w_plus)), np.empty(len(w_plus))
+    summaries_of_rows(w_plus, w_minus, log_d, conflicts)
+    return log_d, conflicts
 
 
 def totals(
@@ -99,10 +99,11 @@ def sparse_totals(
     slope: FloatArray,
     at_zero: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    r"""Return `totals` of sparse rows, given as data, indices and row starts.
+    r"""Return :math:`w^+_k` and :math:`w^-_k` of sparse rows, each (n, K).
 
-    Each feature is a piece, of weight `at_zero` + `slope` times its value, both (J, K). The cost is
-    proportional to the number of values that are not zero.
+    `values` are the rows in CSR form: data, indices, indptr. Each feature is a piece, of weight
+    `at_zero` + `slope` times its value, both (J, K). The cost is proportional to the number of
+    values that are not zero.
     """
     from dubito._numerics.evidence_weights_compiled import totals_of_sparse_rows  # noqa: PLC0415
 

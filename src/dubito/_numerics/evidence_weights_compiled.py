@@ -24,17 +24,17 @@ def bounds_of_rows(w_plus, w_minus, lower, upper):  # type: ignore[no-untyped-de
     """Write belief and plausibility of each class."""
     buffers = np.empty((7, w_plus.shape[1]))
     for i in range(len(w_plus)):
-        total = _fill(w_plus[i], w_minus[i], buffers)[1]
-        _write_bounds(buffers, total, lower[i], upper[i])
+        scaled_d = _fill(w_plus[i], w_minus[i], buffers)[1]
+        _write_bounds(buffers, scaled_d, lower[i], upper[i])
 
 
 @compiled()
-def summaries_of_rows(w_plus, w_minus, log_total, conflict):  # type: ignore[no-untyped-def]
+def summaries_of_rows(w_plus, w_minus, log_d, conflict):  # type: ignore[no-untyped-def]
     """Write the logarithm of D, which normalises the masses, and the conflict."""
     buffers = np.empty((7, w_plus.shape[1]))
     for i in range(len(w_plus)):
-        shift, total = _fill(w_plus[i], w_minus[i], buffers)
-        log_total[i] = shift + np.log(total)
+        shift, scaled_d = _fill(w_plus[i], w_minus[i], buffers)
+        log_d[i] = shift + np.log(scaled_d)
         conflict[i] = _conflict(buffers)
 
 
@@ -60,14 +60,14 @@ def _fill(w_plus, w_minus, buffers):  # type: ignore[no-untyped-def]
     exp_and_complement(no_support, support, power, bits)
     exp_and_complement(unopposed, opposition, power, bits)
     not_all_opposed = _products_of_others(unopposed, opposition, others)
-    total = 0.0
+    scaled_d = 0.0
     for k in range(n_classes):
-        total += plausible[k] * support[k]
+        scaled_d += plausible[k] * support[k]
     if shift > _ALL_OPPOSED:
-        return shift, total + not_all_opposed * np.exp(-shift)
+        return shift, scaled_d + not_all_opposed * np.exp(-shift)
     for k in range(n_classes):
-        total += plausible[k] * no_support[k]
-    return shift, total
+        scaled_d += plausible[k] * no_support[k]
+    return shift, scaled_d
 
 
 @compiled(fastmath={"nnan", "nsz"})
@@ -113,10 +113,10 @@ def _products_of_others(unopposed, opposition, others):  # type: ignore[no-untyp
 
 
 @compiled(fastmath={"contract"})
-def _write_bounds(buffers, total, lower, upper):  # type: ignore[no-untyped-def]
+def _write_bounds(buffers, scaled_d, lower, upper):  # type: ignore[no-untyped-def]
     """Write belief and plausibility of each class from the buffers of `_fill`."""
     plausible, no_support, support, others = buffers[0], buffers[1], buffers[2], buffers[5]
-    scale = 1.0 / total
+    scale = 1.0 / scaled_d
     for k in range(len(lower)):
         high = plausible[k] * scale
         high = high if high < 1.0 else 1.0  # noqa: FURB136 - for vector lanes

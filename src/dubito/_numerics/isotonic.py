@@ -54,7 +54,7 @@ value fitted at s is then where the product is largest: within one segment at
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -64,6 +64,7 @@ from dubito._numerics.bernoulli import LARGEST_WEIGHT, clopper_pearson
 from dubito._numerics.contour_cut import root_chi2_quantile
 
 if TYPE_CHECKING:
+    from dubito._numerics.isotonic_compiled import SuffixFits
     from dubito._typing import BoolArray, FloatArray, IntArray
 
 #: Positive weights are raised to at least this fraction of the largest.
@@ -112,18 +113,18 @@ def belief_steps(successes: FloatArray, failures: FloatArray) -> tuple[FloatArra
     ``belief[j]`` is that of a score with j distinct scores at or left of it, ``plausibility[j]``
     that of one with j distinct scores strictly left of it.
     """
-    from dubito._numerics.isotonic_compiled import lower_beliefs  # noqa: PLC0415
+    from dubito._numerics.isotonic_compiled import beliefs  # noqa: PLC0415
 
     below, above = _scaled_fits(successes, failures)
-    belief = np.concatenate([[0.0], lower_beliefs(below)])
-    plausibility = np.concatenate([1 - lower_beliefs(above)[::-1], [1.0]])
+    belief = np.concatenate([[0.0], beliefs(below)])
+    plausibility = np.concatenate([1 - beliefs(above)[::-1], [1.0]])
     # Both increase with the score, but for rounding.
     return np.maximum.accumulate(belief), np.minimum.accumulate(plausibility[::-1])[::-1]
 
 
 def cut_bounds(
-    at_or_left: IntArray,
-    left: IntArray,
+    n_at_or_left: IntArray,
+    n_left: IntArray,
     successes: FloatArray,
     failures: FloatArray,
     level: float,
@@ -132,18 +133,18 @@ def cut_bounds(
 
     A position is given by the number of distinct scores at or left of it, and strictly left.
     """
-    from dubito._numerics.isotonic_compiled import lower_cut_ends  # noqa: PLC0415
+    from dubito._numerics.isotonic_compiled import cut_ends_below_maximum  # noqa: PLC0415
 
     m = len(successes)
     if m == 0:
-        return np.zeros(len(left)), np.ones(len(left))
+        return np.zeros(len(n_left)), np.ones(len(n_left))
     below, above = _scaled_fits(successes, failures)
-    excess = 0.5 * ratio_quantile(level, flatness(below[3], successes + failures))
-    low, high = _occurring(at_or_left, m), _occurring(left, m)
+    excess = 0.5 * ratio_quantile(level, flatness(below.starts, successes + failures))
+    low, high = _occurring(n_at_or_left, m), _occurring(n_left, m)
     lower, upper = np.empty(m + 1), np.empty(m + 1)
-    lower[low] = lower_cut_ends(low - 1, excess, below)
-    upper[high] = 1.0 - lower_cut_ends(m - 1 - high, excess, above)
-    return lower[at_or_left], upper[left]
+    lower[low] = cut_ends_below_maximum(low - 1, excess, below)
+    upper[high] = 1.0 - cut_ends_below_maximum(m - 1 - high, excess, above)
+    return lower[n_at_or_left], upper[n_left]
 
 
 #: Rows of a confidence level and the quantile of D at it (`ratio_quantile`), divided by that of
@@ -213,8 +214,8 @@ def _occurring(positions: IntArray, m: int) -> IntArray:
 
 
 def widened_bounds(
-    at_or_left: IntArray,
-    left: IntArray,
+    n_at_or_left: IntArray,
+    n_left: IntArray,
     successes: FloatArray,
     failures: FloatArray,
     level: float,
@@ -227,18 +228,18 @@ def widened_bounds(
     at least that of `neighbour_bounds`; where as few lie at or right of s, the lower end is at most
     that of `neighbour_bounds`. The opposite end is conservative.
     """
-    lower, upper = cut_bounds(at_or_left, left, successes, failures, level)
-    outer_lower, outer_upper = neighbour_bounds(at_or_left, left, successes, failures, level)
+    lower, upper = cut_bounds(n_at_or_left, n_left, successes, failures, level)
+    outer_lower, outer_upper = neighbour_bounds(n_at_or_left, n_left, successes, failures, level)
     weight = np.concatenate([[0.0], np.cumsum(successes + failures)])
     window = _window(weight[-1])
-    first, last = weight[at_or_left] < window, weight[-1] - weight[left] < window
+    first, last = weight[n_at_or_left] < window, weight[-1] - weight[n_left] < window
     upper = np.where(first, np.maximum(upper, outer_upper), upper)
     return np.where(last, np.minimum(lower, outer_lower), lower), upper
 
 
 def neighbour_bounds(
-    at_or_left: IntArray,
-    left: IntArray,
+    n_at_or_left: IntArray,
+    n_left: IntArray,
     successes: FloatArray,
     failures: FloatArray,
     level: float,
@@ -254,10 +255,10 @@ def neighbour_bounds(
     window = _window(total.sum())
     m = len(total)
     lower, upper = np.empty(m + 1), np.empty(m + 1)
-    low, high = _occurring(at_or_left, m), _occurring(left, m)
+    low, high = _occurring(n_at_or_left, m), _occurring(n_left, m)
     lower[low] = _window_limits(low, successes, total, window, level)
     upper[high] = 1 - _window_limits(m - high, failures[::-1], total[::-1], window, level)
-    return lower[at_or_left], upper[left]
+    return lower[n_at_or_left], upper[n_left]
 
 
 def _window(weight: float) -> float:
@@ -286,45 +287,48 @@ def _window_limits(
 def inserted_steps(successes: FloatArray, failures: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the values fitted at a score with a failure, and with a success, of weight 1 added.
 
-    They are step functions of the score, each (m + 1,), as those of `belief_steps`.
+    These are p0 and p1 of Venn-Abers prediction (Vovk and Petej, 2014): step functions of the
+    score, each (m + 1,), as those of `belief_steps`.
     """
-    from dubito._numerics.isotonic_compiled import lower_inserted  # noqa: PLC0415
+    from dubito._numerics.isotonic_compiled import values_with_failure  # noqa: PLC0415
 
-    below, above = lower_and_upper_fits(successes, failures)
-    with_failure = np.concatenate([[0.0], lower_inserted(below)])
-    with_success = np.concatenate([1 - lower_inserted(above)[::-1], [1.0]])
+    below, above = fits_below_and_above(successes, failures)
+    with_failure = np.concatenate([[0.0], values_with_failure(below)])
+    with_success = np.concatenate([1 - values_with_failure(above)[::-1], [1.0]])
     return with_failure, with_success
 
 
 def contours(
-    at_or_left: IntArray,
-    left: IntArray,
+    n_at_or_left: IntArray,
+    n_left: IntArray,
     theta: FloatArray,
     successes: FloatArray,
     failures: FloatArray,
 ) -> FloatArray:
     """Return the contour at each θ, (n, len(theta)), for positions given as in `cut_bounds`."""
-    from dubito._numerics.isotonic_compiled import lower_contours  # noqa: PLC0415
+    from dubito._numerics.isotonic_compiled import contours_below_maximum  # noqa: PLC0415
 
-    below, above = lower_and_upper_fits(successes, failures)
-    # `at_or_left` is `left` or one more: the sum determines both.
-    both, row = np.unique(left + at_or_left, return_inverse=True)
-    left = both // 2
+    below, above = fits_below_and_above(successes, failures)
+    # `n_at_or_left` is `n_left` or one more: the sum determines both.
+    both, row = np.unique(n_left + n_at_or_left, return_inverse=True)
+    n_left = both // 2
     down = np.argsort(-theta, kind="stable")
     up = down[::-1]
     result = np.ones((len(both), len(theta)))
-    result[:, down] *= lower_contours(both - left - 1, theta[down], below)
-    result[:, up] *= lower_contours(len(successes) - 1 - left, 1 - theta[up], above)
+    result[:, down] *= contours_below_maximum(both - n_left - 1, theta[down], below)
+    result[:, up] *= contours_below_maximum(len(successes) - 1 - n_left, 1 - theta[up], above)
     return result[row]
 
 
-def _scaled_fits(successes: FloatArray, failures: FloatArray) -> tuple[Any, Any]:
-    """Return `lower_and_upper_fits` of a total weight of at most `LARGEST_WEIGHT`."""
+def _scaled_fits(successes: FloatArray, failures: FloatArray) -> tuple[SuffixFits, SuffixFits]:
+    """Return `fits_below_and_above` of a total weight of at most `LARGEST_WEIGHT`."""
     scale = LARGEST_WEIGHT / max(successes.sum() + failures.sum(), LARGEST_WEIGHT)
-    return lower_and_upper_fits(scale * successes, scale * failures)
+    return fits_below_and_above(scale * successes, scale * failures)
 
 
-def lower_and_upper_fits(successes: FloatArray, failures: FloatArray) -> tuple[Any, Any]:
+def fits_below_and_above(
+    successes: FloatArray, failures: FloatArray
+) -> tuple[SuffixFits, SuffixFits]:
     """Return the fits from which the contour below and above its maximum is computed."""
     from dubito._numerics.isotonic_compiled import fit_with_suffixes  # noqa: PLC0415
 

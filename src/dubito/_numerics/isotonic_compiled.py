@@ -5,18 +5,24 @@ the contour below its maximum is computed; above the maximum it is that of the m
 reversed, successes and failures exchanged). A segment of the contour is an interval of θ on which
 it is a constant times θ^a (1-θ)^b. The exponents are the successes and the failures of all scores
 that have the value θ there; they are called `k_theta` and `r_theta`.
-
-A fit is the tuple (follow, k, r, starts, value, block, prefix_k, prefix_r), see
-`fit_with_suffixes`.
 """
 
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from dubito._numerics.jit import compiled
+
+if TYPE_CHECKING:
+    from dubito._typing import FloatArray
+
+    Integers: TypeAlias = npt.NDArray[np.int64]
+    #: As `_next_segment` describes it.
+    State: TypeAlias = tuple[int, int, float, float]
 
 #: Logarithm of the contour below which it changes no bound in double precision.
 _NEGLIGIBLE = -34.0
@@ -39,8 +45,23 @@ _FOUR_POINTS, _FOUR_WEIGHTS = np.polynomial.legendre.leggauss(4)
 _DEEPEST = 700.0
 
 
+class SuffixFits(NamedTuple):
+    """The isotonic fit of m scores in B blocks, and the fits of all suffixes of the scores."""
+
+    follow: Integers  # (m,), as k and r: see `suffix_chains`
+    k: FloatArray
+    r: FloatArray
+    starts: Integers  # (B + 1,) the first score of each block, and m
+    value: FloatArray  # (B,) of each block
+    block: Integers  # (m,) the block of each score
+    prefix_k: FloatArray  # (m,) successes from the start of its block up to the score itself
+    prefix_r: FloatArray  # (m,) failures likewise
+
+
 @compiled()
-def suffix_chains(successes, failures):  # type: ignore[no-untyped-def]
+def suffix_chains(
+    successes: FloatArray, failures: FloatArray
+) -> tuple[Integers, FloatArray, FloatArray]:
     """Return the isotonic fits of all suffixes of the scores, as arrays follow, k, r (m,).
 
     The fit of the scores j, j+1, ... starts with the block j..follow[j]-1, which has k[j] successes
@@ -62,22 +83,8 @@ def suffix_chains(successes, failures):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def fit_with_suffixes(successes, failures):  # type: ignore[no-untyped-def]
-    """Return the isotonic fit of all scores, and those of all suffixes.
-
-    Returns
-    -------
-    follow, k, r
-        As of `suffix_chains`.
-    starts : array (B + 1,)
-        The first score of each block of the fit to all scores, and m.
-    value : array (B,)
-        The value of each block.
-    block : array (m,)
-        The block of each score.
-    prefix_k, prefix_r : arrays (m,)
-        Successes and failures from the start of the block of each score up to the score itself.
-    """
+def fit_with_suffixes(successes: FloatArray, failures: FloatArray) -> SuffixFits:
+    """Return the isotonic fit of all scores, and those of all suffixes."""
     m = len(successes)
     follow, k, r = suffix_chains(successes, failures)
     starts = np.empty(m + 1, np.int64)
@@ -96,33 +103,34 @@ def fit_with_suffixes(successes, failures):  # type: ignore[no-untyped-def]
         count += 1
         start = follow[start]
     starts[count] = m
-    return follow, k, r, starts[: count + 1].copy(), value[:count].copy(), block, prefix_k, prefix_r
+    starts, value = starts[: count + 1].copy(), value[:count].copy()
+    return SuffixFits(follow, k, r, starts, value, block, prefix_k, prefix_r)
 
 
 @compiled()
-def _refitted_blocks(last, fit, right_blocks):  # type: ignore[no-untyped-def]
+def _refitted_blocks(last: int, fit: SuffixFits, right_blocks: FloatArray) -> int:
     """Write the blocks of a fit to the scores after `last` in its block alone; return their number.
 
     Rows of `right_blocks`, from left to right, are the value of a block, and the successes and
     failures of all refitted blocks up to it.
     """
-    follow, k, r, starts, _, block, _, _ = fit
+    k, r = fit.k, fit.r
     count = 0
     sum_k, sum_r = 0.0, 0.0
     j = last + 1
-    while j < starts[block[last] + 1]:
+    while j < fit.starts[fit.block[last] + 1]:
         sum_k += k[j]
         sum_r += r[j]
         right_blocks[count, 0] = k[j] / (k[j] + r[j])
         right_blocks[count, 1] = sum_k
         right_blocks[count, 2] = sum_r
         count += 1
-        j = follow[j]
+        j = fit.follow[j]
     return count
 
 
 @compiled()
-def _log_ratio(theta, top, k_theta, r_theta):  # type: ignore[no-untyped-def]
+def _log_ratio(theta: float, top: float, k_theta: float, r_theta: float) -> float:
     """Return the log of (θ/top)^k_theta ((1-θ)/(1-top))^r_theta for 0 < θ <= top."""
     ratio = k_theta * math.log(theta / top)
     if r_theta > 0.0:
@@ -131,13 +139,15 @@ def _log_ratio(theta, top, k_theta, r_theta):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _next_segment(top, fit, right_blocks, state):  # type: ignore[no-untyped-def]
+def _next_segment(
+    top: float, fit: SuffixFits, right_blocks: FloatArray, state: State
+) -> tuple[State, float, float, float]:
     """Return the state of the segment below `top`, and its bottom, k_theta and r_theta.
 
     The state is the number of blocks of `right_blocks` that have value θ, the index of the first
     block of the fit that has, and the successes and failures from there to the last score.
     """
-    _, k, r, starts, value, _, _, _ = fit
+    starts, value = fit.starts, fit.value
     n_right, left, k_left, r_left = state
     # Blocks on the right with values of at least θ keep them; blocks on the left with values
     # above θ get the value θ.
@@ -145,8 +155,8 @@ def _next_segment(top, fit, right_blocks, state):  # type: ignore[no-untyped-def
         n_right -= 1
     while left > 0 and value[left - 1] >= top:
         left -= 1
-        k_left += k[starts[left]]
-        r_left += r[starts[left]]
+        k_left += fit.k[starts[left]]
+        r_left += fit.r[starts[left]]
     bottom = value[left - 1] if left > 0 else 0.0
     k_theta, r_theta = k_left, r_left
     if n_right > 0:
@@ -157,7 +167,9 @@ def _next_segment(top, fit, right_blocks, state):  # type: ignore[no-untyped-def
 
 
 @compiled()
-def _list_segments(last, fit, floor, right_blocks, segments):  # type: ignore[no-untyped-def]
+def _list_segments(
+    last: int, fit: SuffixFits, floor: float, right_blocks: FloatArray, segments: FloatArray
+) -> int:
     """Write the segments of the contour, downwards from the estimate; return their number.
 
     The contour is that of the value at a score with scores 0..last at or left of it. Row i of
@@ -165,9 +177,10 @@ def _list_segments(last, fit, floor, right_blocks, segments):  # type: ignore[no
     that at top times (θ/top)^a ((1-θ)/(1-top))^b. The last one ends at 0, or where the logarithm
     is below `floor`.
     """
-    _, _, _, _, value, block, prefix_k, prefix_r = fit
-    state = _refitted_blocks(last, fit, right_blocks), block[last], prefix_k[last], prefix_r[last]
-    top = value[block[last]]
+    block = fit.block[last]
+    n_refitted = _refitted_blocks(last, fit, right_blocks)
+    state = n_refitted, block, fit.prefix_k[last], fit.prefix_r[last]
+    top = fit.value[block]
     log_pl = 0.0
     count = 0
     while top > 0.0 and log_pl > floor:
@@ -181,7 +194,13 @@ def _list_segments(last, fit, floor, right_blocks, segments):  # type: ignore[no
 
 
 @compiled()
-def _panel_integral(depth, width, shape, size, log_integrand):  # type: ignore[no-untyped-def]
+def _panel_integral(
+    depth: float,
+    width: float,
+    shape: tuple[float, float, float, float],
+    size: float,
+    log_integrand: float,
+) -> float:
     """Return the integral of the integrand of `segment_integral` over a panel of depths."""
     log_pl, a, b, co_top = shape
     points, weights = _POINTS, _WEIGHTS
@@ -201,7 +220,9 @@ def _panel_integral(depth, width, shape, size, log_integrand):  # type: ignore[n
 
 
 @compiled()
-def segment_integral(top, bottom, k_theta, r_theta, log_pl):  # type: ignore[no-untyped-def]
+def segment_integral(
+    top: float, bottom: float, k_theta: float, r_theta: float, log_pl: float
+) -> float:
     """Return the integral of the contour over one segment.
 
     At depth d below the log-odds of top, top/θ = 1 + (1-top)(exp(d) - 1) =: e and
@@ -241,10 +262,9 @@ def segment_integral(top, bottom, k_theta, r_theta, log_pl):  # type: ignore[no-
 
 
 @compiled()
-def lower_beliefs(fit):  # type: ignore[no-untyped-def]
+def beliefs(fit: SuffixFits) -> FloatArray:
     """Return the belief at a score with scores 0..j at or left of it, for every j."""
-    m = len(fit[0])
-    value, block = fit[4], fit[5]
+    m = len(fit.block)
     right_blocks = np.empty((m, 3))
     segments = np.empty((m + 1, 5))
     belief = np.empty(m)
@@ -254,17 +274,17 @@ def lower_beliefs(fit):  # type: ignore[no-untyped-def]
         for i in range(count - 1, -1, -1):
             top, bottom, k_theta, r_theta, log_pl = segments[i]
             integral += segment_integral(top, bottom, k_theta, r_theta, log_pl)
-        belief[j] = max(value[block[j]] - integral, 0.0)
+        belief[j] = max(fit.value[fit.block[j]] - integral, 0.0)
     return belief
 
 
 @compiled()
-def lower_contours(lasts, theta, fit):  # type: ignore[no-untyped-def]
+def contours_below_maximum(lasts: Integers, theta: FloatArray, fit: SuffixFits) -> FloatArray:
     """Return the contour at descending `theta`, (n, len(theta)); 1 at and above the estimate.
 
-    Positions `lasts` are as in `lower_cut_ends`.
+    Positions `lasts` are as in `cut_ends_below_maximum`.
     """
-    m = len(fit[0])
+    m = len(fit.block)
     right_blocks = np.empty((m, 3))
     segments = np.empty((m + 1, 5))
     contour = np.ones((len(lasts), len(theta)))
@@ -289,7 +309,7 @@ def lower_contours(lasts, theta, fit):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _depth_of_drop(drop, top, k_theta, r_theta):  # type: ignore[no-untyped-def]
+def _depth_of_drop(drop: float, top: float, k_theta: float, r_theta: float) -> float:
     """Return the depth below the log-odds of `top` at which the log contour has fallen by `drop`.
 
     At depth d a segment has fallen by h(d) = (a+b) log(1 + (1-top)(exp(d) - 1)) - b d, convex and
@@ -311,7 +331,7 @@ def _depth_of_drop(drop, top, k_theta, r_theta):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _root_in_segment(segment, target):  # type: ignore[no-untyped-def]
+def _root_in_segment(segment: FloatArray, target: float) -> float:
     """Return the θ of a segment at which the log contour is `target`."""
     top, bottom, k_theta, r_theta, log_pl = segment
     drop = log_pl - target
@@ -326,12 +346,12 @@ def _root_in_segment(segment, target):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def lower_cut_ends(lasts, excess, fit):  # type: ignore[no-untyped-def]
+def cut_ends_below_maximum(lasts: Integers, excess: float, fit: SuffixFits) -> FloatArray:
     """Return the least θ whose log contour is at least -excess, for each position; 0 for -1.
 
     A position is the index of the last score at or left of it, -1 for none.
     """
-    m = len(fit[0])
+    m = len(fit.block)
     right_blocks = np.empty((m, 3))
     segments = np.empty((m + 1, 5))
     ends = np.zeros(len(lasts))
@@ -346,20 +366,22 @@ def lower_cut_ends(lasts, excess, fit):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def lower_inserted(fit):  # type: ignore[no-untyped-def]
+def values_with_failure(fit: SuffixFits) -> FloatArray:
     """Return the value fitted at a score with scores 0..j at or left of it, with a failure added.
+
+    This is p0 of Venn-Abers prediction; of the mirrored data, 1 - p1.
 
     A failure there multiplies the contour by 1-θ; the maximum of the product on one segment is at
     a/(a+b+1), clipped to the segment. The product is log-concave in the log-odds: the first segment
     from above with its maximum inside has the global maximum.
     """
-    m = len(fit[0])
-    _, _, _, _, value, block, prefix_k, prefix_r = fit
+    m = len(fit.block)
     right_blocks = np.empty((m, 3))
     fitted = np.empty(m)
     for j in range(m):
-        state = _refitted_blocks(j, fit, right_blocks), block[j], prefix_k[j], prefix_r[j]
-        top = value[block[j]]
+        block = fit.block[j]
+        state = _refitted_blocks(j, fit, right_blocks), block, fit.prefix_k[j], fit.prefix_r[j]
+        top = fit.value[block]
         while top > 0.0:
             state, bottom, k_theta, r_theta = _next_segment(top, fit, right_blocks, state)
             best = k_theta / (k_theta + r_theta + 1.0)

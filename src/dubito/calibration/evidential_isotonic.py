@@ -41,8 +41,8 @@ class EvidentialIsotonicMap(MiddleOfBoundsMixin):
 
     def bounds(self, score: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return belief and plausibility of the event for each score, each (n,)."""
-        at_or_left, left = self._knots_left(score)
-        return self.lower[at_or_left], self.upper[left]
+        n_at_or_left, n_left = self._knots_left(score)
+        return self.lower[n_at_or_left], self.upper[n_left]
 
     def level_bounds(self, score: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
         """Return bounds that contain the event's probability at a confidence level, each (n,)."""
@@ -55,11 +55,12 @@ class EvidentialIsotonicMap(MiddleOfBoundsMixin):
 
     def _knots_left(self, score: FloatArray) -> tuple[IntArray, IntArray]:
         """Return how many knots lie at or left of each score, and strictly left."""
-        left = np.searchsorted(self.knots, score)
+        n_left = np.searchsorted(self.knots, score)
         if len(self.knots) == 0:
-            return left, left
+            return n_left, n_left
         # The two numbers differ by one where a knot equals the score: no second search is needed.
-        return left + (self.knots[np.minimum(left, len(self.knots) - 1)] == score), left
+        is_knot = self.knots[np.minimum(n_left, len(self.knots) - 1)] == score
+        return n_left + is_knot, n_left
 
 
 class EvidentialIsotonicCalibrator(OneVsRestCalibrator):
