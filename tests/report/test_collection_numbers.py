@@ -224,7 +224,7 @@ def test_every_stop_of_the_slider(rows, strategy):
         by = strategy if place == 0 else "probabilistic"
         assert method["strategy"] == by
         wrong = [first_largest(p) != c for p, c in zip(known[0], column, strict=True)]
-        assert method["never"] == pytest.approx(sum(wrong) / N)
+        assert method["error_without_declining"] == pytest.approx(sum(wrong) / N)
         for at, cost in enumerate(rejecting["costs"]):
             declined = declined_by_loop(by, *known, cost)
             belief = np.array(known[0]) if by == "probabilistic" else bounds
@@ -285,7 +285,10 @@ def test_the_summary_has_the_numbers_at_the_given_cost(rows):
     declined = declined_by_loop("pessimistic", *answers(rows)[0], 0.35)
     assert summary["declined_rows"] == sum(declined)
     assert (summary["declined"], summary["error"]) == (first["declined"][at], first["error"][at])
-    assert (summary["cost"], summary["never"]) == (first["cost"][at], first["never"])
+    assert (summary["cost"], summary["error_without_declining"]) == (
+        first["cost"][at],
+        first["error_without_declining"],
+    )
     assert f"of the cases ({sum(declined)})." in summary["lines"][1]
     doubt = listed["doubt"]
     assert doubt["declined_wide"] + doubt["declined_others"] == sum(declined)

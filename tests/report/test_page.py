@@ -104,7 +104,7 @@ def test_charts_say_in_words_what_they_show(collected):
     descriptions = dict(zip(specs_of(render(collected)), labels, strict=True))
     method = collected["declining"]["models"][0]
     assert (
-        f"cautious: {method['never']:.1%} wrong when nothing is declined"
+        f"cautious: {method['error_without_declining']:.1%} wrong when nothing is declined"
         in descriptions["error_reject"]
     )
     assert f"{method['cost'][20]:.3f} where declining costs 0.2" in descriptions["costs"]

@@ -94,9 +94,9 @@ def expected_cells(collected, at):
     """The cells of the table of methods at one stop of the slider."""
     cells = []
     for method in collected["declining"]["models"]:
-        saved = method["never"] - method["cost"][at]
+        saved = method["error_without_declining"] - method["cost"][at]
         words = f"{cost_text(abs(saved))} {'less' if saved > 0 else 'more'}"
-        same = same_cost(method["cost"][at], method["never"])
+        same = same_cost(method["cost"][at], method["error_without_declining"])
         cells += [
             percent(method["declined"][at]),
             percent(method["error"][at]),

@@ -402,7 +402,7 @@ def _slider_data(declining: dict[str, Any], drawn: int) -> list[dict[str, Any]]:
                         "declined": declined,
                         "error": error,
                         "mean": mean,
-                        "never": model["never"],
+                        "never": model["error_without_declining"],
                         "text": f"cost {cost:g}",
                     }
                 )

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from dubito._models import is_conformal
 from dubito.metrics.intervals import fraction_interval
-from dubito.report.wording import CONFIDENCE, coverage_sentence
+from dubito.report.wording import INTERVAL_LEVEL, coverage_sentence
 
 if TYPE_CHECKING:
     from dubito._typing import IntArray
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 #: Set sizes up to this have a bar each; larger ones are grouped.
 SINGLE_SIZES = 6
 #: With more classes than this a heat map is unreadable, and only the list of pairs is shown.
-MOST_IN_MAP = 15
+MOST_IN_HEAT_MAP = 15
 #: Pairs listed of confused classes, and of classes in the same set.
 MOST_PAIRS = 10
 #: Classes in larger sets are not counted as left open together.
@@ -67,7 +67,7 @@ def collect_confusions(
     wrong = np.flatnonzero(outputs.predicted != rows.column)
     pair, count = np.unique(rows.column[wrong] * k + outputs.predicted[wrong], return_counts=True)
     return {
-        "map": _confusion_counts(outputs, rows, labels) if k <= MOST_IN_MAP else None,
+        "map": _confusion_counts(outputs, rows, labels) if k <= MOST_IN_HEAT_MAP else None,
         "mistaken": [
             {
                 "truth": labels[pair[i] // k],
@@ -140,7 +140,7 @@ def collect_coverage(
 
 
 def _observed(n_covered: int, n: int) -> dict[str, Any]:
-    low, high = fraction_interval(n_covered / n, n, CONFIDENCE)
+    low, high = fraction_interval(n_covered / n, n, INTERVAL_LEVEL)
     return {
         "rows": n,
         "covered": n_covered,

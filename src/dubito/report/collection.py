@@ -157,7 +157,7 @@ def collect(  # noqa: PLR0913 - keyword options
         "rows_given": rows.n_given,
         "classes": len(labels),
         "models": shown,
-        "has_bounds": [each.has_bounds for each in all_outputs],
+        "has_bounds": [each.has_wide_bounds for each in all_outputs],
         "bounds": [each.meaning._asdict() for each in all_outputs],
         "summary": collect_summary(
             len(rows), metrics, declining, [miscalibration, coverage_found, familiarity]

@@ -8,7 +8,7 @@ import numpy as np
 
 from dubito.metrics import error_reject_curve, reject_cost_curve
 from dubito.metrics.intervals import fraction_interval
-from dubito.report.wording import CONFIDENCE, plain
+from dubito.report.wording import INTERVAL_LEVEL, plain
 
 if TYPE_CHECKING:
     from dubito._typing import FloatArray
@@ -21,28 +21,28 @@ MOST_POINTS = 150
 
 
 def slider_costs(cost: float) -> tuple[FloatArray, float, float]:
-    """Return the costs the slider can take, its step, and where it starts.
+    """Return the costs the slider can take, its step, and its initial value.
 
-    >>> costs, step, start = slider_costs(0.2)
-    >>> len(costs), step, start
+    >>> costs, step, initial = slider_costs(0.2)
+    >>> len(costs), step, initial
     (101, 0.01, 0.2)
     >>> slider_costs(0.125)[1:], slider_costs(1 / 3)[1:]
     ((0.005, 0.125), (0.001, 0.333))
     """
-    start = round(cost, 3)
-    step = next(step for step in STEPS if abs(start / step - round(start / step)) < 1e-9)
-    return np.arange(round(1 / step) + 1) / round(1 / step), step, start
+    initial = round(cost, 3)
+    step = next(step for step in STEPS if abs(initial / step - round(initial / step)) < 1e-9)
+    return np.arange(round(1 / step) + 1) / round(1 / step), step, initial
 
 
 def collect_declining(
     all_outputs: list[ModelOutputs], rows: LabelledRows, strategy: str, cost: float
 ) -> dict[str, Any]:
     """Return the fraction declined, the error of the rest and the mean cost, by cost and model."""
-    costs, step, start = slider_costs(cost)
+    costs, step, initial = slider_costs(cost)
     return {
         "costs": costs.tolist(),
         "step": step,
-        "start": start,
+        "start": initial,
         "models": [_costs_of_model(outputs, rows, strategy, costs) for outputs in all_outputs],
     }
 
@@ -58,9 +58,9 @@ def _costs_of_model(
     return {
         "name": outputs.name,
         "strategy": outputs.strategy(strategy),
-        "never": float(np.mean(outputs.predicted != rows.column)),
+        "error_without_declining": float(np.mean(outputs.predicted != rows.column)),
         "declined": by_cost.rejection.tolist(),
-        "error": [plain(1 - accuracy) for accuracy in by_cost.accuracy],
+        "error": [plain(1 - accuracy) for accuracy in by_cost.accuracy],  # of the decided rows
         "low": [plain(bound) for bound in low],
         "high": [plain(bound) for bound in high],
         "cost": by_cost.mean_cost.tolist(),
@@ -87,5 +87,5 @@ def _error_reject_points(
 def _error_interval(wrong: FloatArray, decided: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the interval of the error rate; nan where nothing is decided."""
     n = np.maximum(decided, 1.0)
-    low, high = fraction_interval(np.minimum(wrong / n, 1.0), n, CONFIDENCE)
+    low, high = fraction_interval(np.minimum(wrong / n, 1.0), n, INTERVAL_LEVEL)
     return np.where(decided > 0, low, np.nan), np.where(decided > 0, high, np.nan)

@@ -107,7 +107,7 @@ def _describe_costs(collected: dict[str, Any]) -> list[str]:
     at, start = declining["costs"].index(declining["start"]), declining["start"]
     return [
         f"{model['name']}: {cost_text(model['cost'][at])} where declining costs {start:g}, "
-        f"{cost_text(model['never'])} when nothing is declined."
+        f"{cost_text(model['error_without_declining'])} when nothing is declined."
         for model in declining["models"][:MOST_MODELS]
     ]
 

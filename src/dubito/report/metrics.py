@@ -26,7 +26,7 @@ def collect_metrics(
         evaluate(
             rows.column,
             outputs.proba,
-            bounds=outputs.bounds if outputs.has_bounds else None,
+            bounds=outputs.bounds if outputs.has_wide_bounds else None,
             sets=outputs.sets,
             classes=np.arange(len(rows.classes)),
             n_boot=n_boot,

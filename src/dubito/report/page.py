@@ -57,7 +57,7 @@ def render(collected: dict[str, Any]) -> str:
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
-    filters = ("percent", "points", "number", "cases")
+    filters = ("percent", "percentage_points", "number", "cases")
     environment.filters |= {name: getattr(wording, name) for name in filters}
     template = environment.from_string(_text("page.html.jinja"))
     return template.render(

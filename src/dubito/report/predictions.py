@@ -37,7 +37,7 @@ class ModelOutputs:
     proba: FloatArray
     bounds: Bounds
     sets: BoolArray
-    has_bounds: bool
+    has_wide_bounds: bool  # wider than rounding; else `bounds` are the probabilities
     meaning: BoundsMeaning
 
     @cached_property
@@ -46,8 +46,8 @@ class ModelOutputs:
         return np.argmax(self.proba, axis=1)
 
     def strategy(self, wanted: str) -> str:
-        """Return the strategy in use: "probabilistic" (Chow's rule) if there are no bounds."""
-        return wanted if self.has_bounds else "probabilistic"
+        """Return the strategy in use: "probabilistic" (Chow's rule) if bounds have no width."""
+        return wanted if self.has_wide_bounds else "probabilistic"
 
     def confidence(self, strategy: str) -> FloatArray:
         """Return the quantity that `dubito.decision.reject` compares with 1 - cost."""
@@ -171,9 +171,9 @@ def model_outputs(
             "Calibrate its scores: dubito.calibration.CalibratedClassifier gives both."
         )
     if given is None or (given.width <= TIE).all():
-        bounds, bounded = Bounds.precise(proba), False
+        bounds, wide = Bounds.precise(proba), False
     else:
-        bounds, bounded = given.tightened(), True
+        bounds, wide = given.tightened(), True
     # Models without bounds may still have sets of more than one class.
     options = {"coverage": coverage} if is_conformal(inner) else level_option
     own_sets = hasattr(inner, "predict_set")
@@ -187,7 +187,7 @@ def model_outputs(
         bounds = Bounds(bounds.lower[:, order], bounds.upper[:, order], bounds.level)
         proba, sets = proba[:, order], sets[:, order]
     meaning = bounds_meaning(inner, level)
-    return ModelOutputs(name, model, X, proba, bounds, sets, bounded, meaning)
+    return ModelOutputs(name, model, X, proba, bounds, sets, wide, meaning)
 
 
 def _column_order(name: str, model: Any, classes: npt.NDArray[Any]) -> IntArray:

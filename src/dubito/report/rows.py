@@ -44,7 +44,7 @@ def collect_doubt(
     wide = width >= others
     least = _least_certain(doubt, wide, most)
     return {
-        "has_bounds": outputs.has_bounds,
+        "has_bounds": outputs.has_wide_bounds,
         "before_calibration": hasattr(outputs.estimator, "calibrated_classifiers_"),
         "outside": float(((proba < lower - TIE) | (proba > upper + TIE)).mean()),
         "mean_width": float(width.mean()),
@@ -119,7 +119,7 @@ def displayed_names(rows: LabelledRows, chosen: IntArray) -> list[str]:
 
 def _cause(outputs: ModelOutputs, lower: float, upper: float) -> str | None:
     """Return the larger part of the doubt; None without bounds."""
-    if not outputs.has_bounds:
+    if not outputs.has_wide_bounds:
         return None
     return WIDE if upper - lower >= 1 - upper else OTHERS
 

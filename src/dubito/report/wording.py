@@ -13,8 +13,8 @@ from dubito.metrics.descriptions import LOW_COVERAGE
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: Confidence of the intervals on the page, whose texts say "95%"; the default of `evaluate`.
-CONFIDENCE = 0.95
+#: Confidence level of the intervals on the page, whose texts say "95%"; the default of `evaluate`.
+INTERVAL_LEVEL = 0.95
 #: Longer names are truncated.
 LONGEST_NAME = 60
 #: Unicode controls that change the direction of the text after them, removed from names.
@@ -68,10 +68,10 @@ def number(value: float | None) -> str:
     return NO_NUMBER if value is None else f"{value:.3f}"
 
 
-def points(difference: float) -> str:
+def percentage_points(difference: float) -> str:
     """Return a difference between fractions, in percentage points.
 
-    >>> points(0.1312), points(0.0004)
+    >>> percentage_points(0.1312), percentage_points(0.0004)
     ('13.1', '<0.1')
     """
     return f"{100 * difference:.1f}" if difference >= 0.0005 else "<0.1"
@@ -147,7 +147,7 @@ def collect_summary(
         "error_low": model["low"][at],
         "error_high": model["high"][at],
         "cost": model["cost"][at],
-        "never": model["never"],
+        "error_without_declining": model["error_without_declining"],
     }
     lines = [_accuracy_line(n, right), _declined_line(n, outcome), _cost_line(outcome)]
     lines += [part["line"] for part in parts if part is not None]
@@ -170,7 +170,8 @@ def _declined_line(n: int, outcome: dict[str, Any]) -> str:
 
 
 def _cost_line(outcome: dict[str, Any]) -> str:
-    now, never = outcome["cost"], outcome["never"]
+    # An error costs 1: without declining the mean cost is the error.
+    now, never = outcome["cost"], outcome["error_without_declining"]
     if outcome["declined_rows"] == 0:
         return f"No case is declined: {percent(never)} of its answers are wrong."
     if outcome["error"] is None:
@@ -192,16 +193,17 @@ def _cost_line(outcome: dict[str, Any]) -> str:
 def calibration_line(error: dict[str, float], forecast: float, right: float, *, large: bool) -> str:
     """Return a sentence on the size and the direction of the calibration error."""
     verdict = "not calibrated" if large else "only roughly calibrated"
-    interval = interval_text(error["low"], error["high"], points)
+    interval = interval_text(error["low"], error["high"], percentage_points)
     if abs(forecast - right) < error["value"] / 2:
         direction = "it is overconfident in some cases and underconfident in others"
     else:
         direction = f"it is {'over' if forecast > right else 'under'}confident"
     return (
         f"Its probabilities are {verdict}: they differ from the observed frequencies by "
-        f"{points(error['value'])} percentage points on average (95% interval: {interval}), more "
-        f"than chance explains. The probability of the predicted class is {percent(forecast)} on "
-        f"average, and it is right in {percent(right)} of the cases: {direction}."
+        f"{percentage_points(error['value'])} percentage points on average (95% interval: "
+        f"{interval}), more than chance explains. The probability of the predicted class is "
+        f"{percent(forecast)} on average, and it is right in {percent(right)} of the cases: "
+        f"{direction}."
     )
 
 
@@ -231,7 +233,7 @@ def slider_texts(collected: dict[str, Any]) -> dict[str, Any]:
         "step": declining["step"],
         "start": declining["costs"].index(declining["start"]),
         "quantity": _compared_quantity(collected["bounds"][0], first["strategy"]),
-        "never": cost_text(first["never"]),
+        "never": cost_text(first["error_without_declining"]),
         "words": [
             _slider_sentence(first, cost, at, n) for at, cost in enumerate(declining["costs"])
         ],
@@ -271,7 +273,7 @@ def _slider_cells(model: dict[str, Any], at: int) -> list[str]:
         percent(model["declined"][at]),
         percent(model["error"][at]),
         cost_text(model["cost"][at]),
-        _saving(model["cost"][at], model["never"]),
+        _saving(model["cost"][at], model["error_without_declining"]),
     ]
 
 
