@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from dubito.conformal.scores import NonconformityScore
     from dubito.decision.rules import SetRule
 
-#: Most numbers in the buffers of a prediction, without its result: 32 MiB.
+#: Largest number of entries in the buffers of a prediction, without its result: 32 MiB.
 _CHUNK_NUMBERS = 2**22
 
 #: Numbers in these buffers for each row and class.

@@ -278,7 +278,7 @@ class ConformalClassifier(
                 f"{type(self).__name__} needs a model of at least two classes; this one has one."
             )
         self.estimator_, self.classes_ = model, classes
-        return self._sort_scores([model], [held_out])
+        return self._set_calibration([model], [held_out])
 
     def _calibrate_folds(self, rows: TrainingRows, positive_rows: IntArray) -> Self:
         """Fit a model for each fold, and one for all rows if there are several folds."""
@@ -290,13 +290,13 @@ class ConformalClassifier(
         self.estimator_ = rows.picked(positive_rows).fitted(self.estimator)
         self.classes_ = np.asarray(self.estimator_.classes_)
         models = fit_folds(with_classes(self.estimator, self.classes_), rows, folds, self.n_jobs)
-        return self._sort_scores(models, [rows.picked(test) for _, test in folds])
+        return self._set_calibration(models, [rows.picked(test) for _, test in folds])
 
     def _prepare_refits(self, rows: TrainingRows) -> Self:
         """Fit on all rows, and store them for the refits of full conformal prediction."""
         self.estimator_ = rows.fitted(self.estimator)
         self.classes_ = np.asarray(self.estimator_.classes_)
-        self._sort_scores([], [rows])
+        self._set_calibration([], [rows])
         self.refit_ = FullRefit(
             with_classes(self.estimator, self.classes_),
             rows,
@@ -307,8 +307,8 @@ class ConformalClassifier(
         )
         return self
 
-    def _sort_scores(self, models: list[Any], held_out: list[TrainingRows]) -> Self:
-        """Compute the sorted calibration scores of each fold by its model.
+    def _set_calibration(self, models: list[Any], held_out: list[TrainingRows]) -> Self:
+        """Set the attributes of the calibration rows: by fold, and weights and numbers by class.
 
         With ``cv="full"`` there are no models and so no folds, and all rows are in `held_out`.
         """
@@ -329,7 +329,7 @@ class ConformalClassifier(
         self.calibration_weights_ = class_weights(
             held_out, self.classes_, class_conditional=conditional
         )
-        self.n_calibration_ = self.calibration_weights_.rows
+        self.n_calibration_ = self.calibration_weights_.n_rows
         copy_feature_names(self, self.estimator_)
         return self
 

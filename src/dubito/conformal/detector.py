@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 #: Sparse rows with more columns than this are taken for text or counts, and compared by angle.
 _MANY_COLUMNS = 500
 
-#: Most numbers in the arrays of one chunk of rows: 64 MiB.
+#: Largest number of entries in the arrays of one chunk of rows: 64 MiB.
 _CHUNK_NUMBERS = 2**23
 
 #: Scaled values are clipped to this size, so that squares stay finite.

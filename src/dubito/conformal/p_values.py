@@ -62,7 +62,7 @@ class ClassWeights(NamedTuple):
 
     total: FloatArray  # sum over the calibration rows
     new_row: FloatArray  # weight of a new row: the largest of the calibration rows, or 1
-    rows: IntArray  # number of calibration rows
+    n_rows: IntArray  # of calibration rows
     class_conditional: bool
 
     def smallest(self) -> FloatArray:
@@ -146,10 +146,10 @@ def warn_small(weights: ClassWeights, classes: npt.NDArray[Any], coverage: float
     if len(short) == 0:
         return
     if weights.class_conditional:
-        names = name_some(short.tolist(), show=lambda k: f"{classes[k]} ({weights.rows[k]})")
+        names = name_some(short.tolist(), show=lambda k: f"{classes[k]} ({weights.n_rows[k]})")
         available = f"these classes have too few, and are in every set: {names}"
     else:
-        available = f"there are {weights.rows[0]}, so every set contains all classes"
+        available = f"there are {weights.n_rows[0]}, so every set contains all classes"
     needed = int(np.ceil(1 / (1 - coverage) - 1 - 1e-9))
     rows = f"rows{' of each class' * weights.class_conditional} of equal weight"
     warnings.warn(

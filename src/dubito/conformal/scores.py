@@ -55,7 +55,7 @@ def cumulative(proba: FloatArray, uniform: FloatArray | None = None) -> FloatArr
 
 
 class NonconformityScore(NamedTuple):
-    """A nonconformity score, and the source of a model's output that it is computed from.
+    """A nonconformity score, and the source of the model's output that it is computed from.
 
     ``randomized``: whether u of `cumulative` is drawn at random.
     """
@@ -67,7 +67,7 @@ class NonconformityScore(NamedTuple):
     def scores(
         self, model: Any, X: Any, classes: npt.NDArray[Any], uniform: FloatArray | None
     ) -> FloatArray:
-        """Return the scores (n, K) of rows, by a fitted model."""
+        """Return the nonconformity scores (n, K) of rows, by a fitted model."""
         table = class_table(model, X, self.source, classes)
         if self.score == "margin":
             return margin(_log(table) if self.source == "predict_proba" else table)
@@ -77,7 +77,10 @@ class NonconformityScore(NamedTuple):
 
 
 def choose_source(estimator: Any, score: str, response_method: str) -> str:
-    """Return the source that a score is computed from: "predict_bounds" or one of `SOURCES`."""
+    """Return what a nonconformity score is computed from: "predict_bounds", or a source of scores.
+
+    Sources are listed in `dubito.calibration.responses.SOURCES`.
+    """
     name = type(estimator).__name__
     if score == "plausibility":
         if not has_bounds(estimator):

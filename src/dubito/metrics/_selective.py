@@ -21,7 +21,7 @@ class ErrorRejectCurve(NamedTuple):
     """Fraction declined, error and accuracy of the decided rows, at each confidence threshold."""
 
     rejection: FloatArray
-    error: FloatArray
+    error: FloatArray  # errors per decided row; `RejectCostCurve.error` is per row, decided or not
     accuracy: FloatArray
     threshold: FloatArray
 

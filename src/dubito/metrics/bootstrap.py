@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 Statistic = Callable[[FloatArray], FloatArray]
 
-#: Most resampled weights that are computed at a time: 16 MiB.
+#: Largest number of resampled weights computed at a time: 16 MiB.
 _CHUNK_NUMBERS = 2**21
 
-#: Most distinct forecasts of `smooth_residuals`; more are grouped on a grid of this many cells.
+#: Limit on the distinct forecasts of `smooth_residuals`; more are put on a grid of as many cells.
 _CELLS = 64
 
 #: Bisection steps of `residual_factors`, which leave a thousandth of the interval searched.

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 #: Probabilities are clipped to [this, 1 - this], as in scikit-learn, so that log losses are finite.
 _FLOOR = float(np.finfo(np.float64).eps)
 
-#: Most probabilities (rows x classes) of one model that the report and the command line hold in
-#: memory; with the bounds they take 1.2 GB.
+#: Largest number of probabilities (rows x classes) of one model that the report and the command
+#: line hold in memory; with the bounds they take 1.2 GB.
 MOST_CELLS = 50_000_000
 
 #: Number and kind of the bins of calibration errors: the defaults of the functions.

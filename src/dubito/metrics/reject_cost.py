@@ -21,8 +21,8 @@ class RejectCostCurve(NamedTuple):
 
     cost: FloatArray
     rejection: FloatArray
-    error: FloatArray
-    accuracy: FloatArray
+    error: FloatArray  # errors per row, decided or not; `ErrorRejectCurve.error` is per decided row
+    accuracy: FloatArray  # of the decided rows
     mean_cost: FloatArray
 
 
