@@ -6,7 +6,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_wine
 from sklearn.model_selection import GroupKFold, StratifiedKFold
 
-from dubito.discriminant.tuning import DEFAULT_CS, score_path, score_upper_bound
+from dubito.discriminant.tuning import DEFAULT_CS, set_measures, utility_upper_bound
 from dubito.metrics import neg_mean_set_size_scorer, u65, u80, u80_scorer
 
 from reference.published import published
@@ -41,11 +41,11 @@ def test_no_later_score_is_above_the_ceiling():
         critical = rng.exponential(size=(n, k)) * rng.integers(0, 2, size=(n, k))
         critical[rng.random((n, k)) < 0.1] = np.inf
         codes, weight = rng.integers(0, k, size=n), rng.random(n) + 0.01
-        path = score_path(critical, codes, weight, np.linspace(0, 4, 60))
+        path = set_measures(critical, codes, weight, np.linspace(0, 4, 60))
         for scoring in METRICS:
             scores = getattr(path, scoring)
             for i in range(0, 60, 7):
-                most = score_upper_bound(critical, codes, weight, path.c[i], scoring)
+                most = utility_upper_bound(critical, codes, weight, path.c[i], scoring)
                 assert scores[i:].max() <= most + 1e-12
 
 

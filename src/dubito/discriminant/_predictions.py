@@ -22,7 +22,7 @@ from dubito.decision.risk import as_loss, loss_in_class_order
 from dubito.discriminant._kernels.posterior import maximal_acts, posterior_bounds
 from dubito.discriminant._kernels.row_searches import SearchLimits, critical_c, maximal_classes
 from dubito.discriminant.errors import warn_unsettled
-from dubito.discriminant.tuning import DEFAULT_CS, CPath, as_cs, score_path
+from dubito.discriminant.tuning import DEFAULT_CS, CPath, as_cs, set_measures
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -213,7 +213,7 @@ class DiscriminantPredictionMixin(CautiousMixin):
         *,
         sample_weight: npt.ArrayLike | None = None,
     ) -> CPath:
-        """Return scores of the sets for many imprecisions c, from one pass of `critical_c`.
+        """Return measures of the sets for many imprecisions c, from one pass of `critical_c`.
 
         Parameters
         ----------
@@ -244,7 +244,7 @@ class DiscriminantPredictionMixin(CautiousMixin):
         codes = label_columns(as_labels(y, "y"), len(self.classes_), self.classes_)
         check_rows_match("y", len(codes), "X", len(critical))
         weight = check_sample_weight(sample_weight, len(codes))
-        path = score_path(critical, codes, weight, grid)
+        path = set_measures(critical, codes, weight, grid)
         as_given = np.searchsorted(grid, given)
         return CPath(*(column[as_given] for column in path))
 

@@ -1,4 +1,4 @@
-"""The imprecision c: scores of the sets for all c at once, and c chosen by cross-validation."""
+"""The imprecision c: measures of the sets for all c at once, and c chosen by cross-validation."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _TINY = float(np.finfo(np.float64).tiny)
 
-#: Fractions of the largest c. The c up to each are tried in turn, until no larger c can score more:
+#: Fractions of the largest c. The c up to each are tried in turn, until no larger c can be better:
 #: large c are slow.
 _STAGES = (1 / 64, 1 / 16, 1 / 4, 1 / 2, 1)
 
@@ -40,7 +40,7 @@ DEFAULT_CS = np.arange(551) / 100
 
 
 class CPath(NamedTuple):
-    """Scores of the sets for each imprecision c; every field is an array over the c.
+    """Measures of the sets for each imprecision c; every field is an array over the c.
 
     Attributes
     ----------
@@ -68,8 +68,10 @@ def as_cs(values: npt.ArrayLike, name: str) -> FloatArray:
     return cs
 
 
-def score_path(critical: FloatArray, codes: IntArray, weight: FloatArray, cs: FloatArray) -> CPath:
-    """Return scores of the sets for all c, in O(nK): a row's score changes where a class enters.
+def set_measures(
+    critical: FloatArray, codes: IntArray, weight: FloatArray, cs: FloatArray
+) -> CPath:
+    """Return the measures of the sets for all c, in O(nK): sets change only where a class enters.
 
     `critical` (n, K) holds the c at which each class enters; `codes` (n,) are the true classes.
     """
@@ -95,10 +97,10 @@ def score_path(critical: FloatArray, codes: IntArray, weight: FloatArray, cs: Fl
     )
 
 
-def score_upper_bound(
+def utility_upper_bound(
     critical: FloatArray, codes: IntArray, weight: FloatArray, c: float, scoring: str
 ) -> float:
-    """Return an upper bound on the score of every c beyond the given one.
+    """Return an upper bound on the mean utility of the sets of every c beyond the given one.
 
     Sets grow with c: the utility of a set that contains the true class can only fall, and one that
     does not contain it must grow by at least one class to do so.
@@ -143,7 +145,7 @@ def tune_c(  # noqa: PLR0913
     """Return the c of the best cross-validated score, the scores of all c, and unsettled searches.
 
     `scoring` is "u65", "u80" or a function of the true labels and the sets. The path ends where no
-    larger c can score more, by u65 or u80. `priors_of` returns the priors for the class counts.
+    larger c can be better, by u65 or u80. `priors_of` returns the priors for the class counts.
     """
     if callable(scoring):
         _check_scoring(scoring)
@@ -162,7 +164,7 @@ def tune_c(  # noqa: PLR0913
             *(fold.critical(X, n_classes, largest, limits) for fold in folds), strict=True
         )
         critical = np.concatenate(tables)
-        path = score_path(critical, codes[rows], weight[rows], cs[cs <= largest])
+        path = set_measures(critical, codes[rows], weight[rows], cs[cs <= largest])
         if not _can_improve(path, critical, codes[rows], weight[rows]):
             break
     if callable(scoring):
@@ -215,10 +217,10 @@ def _scores_by(
 
 
 def _can_improve(path: CPath, critical: FloatArray, codes: IntArray, weight: FloatArray) -> bool:
-    """Return whether a c beyond the path could score more than all on it, by u65 or u80."""
+    """Return whether a c beyond the path could be better than all on it, by u65 or u80."""
     last = float(path.c[-1])
     return any(
-        score_upper_bound(critical, codes, weight, last, name) > getattr(path, name).max()
+        utility_upper_bound(critical, codes, weight, last, name) > getattr(path, name).max()
         for name in ALPHA
     )
 

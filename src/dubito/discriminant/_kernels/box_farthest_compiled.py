@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 #: Distances closer than this, relative to the largest in the box, are equal.
 _DISTANCE_TIE = 1e-13
 
-#: Most passes over the coordinates in which F is increased before a subproblem is branched.
+#: Limit on coordinate passes that increase F; after them the subproblem is branched.
 _MAX_SWEEPS = 12
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 #: Gaps up to this, relative to the largest distance in the box, are rounding errors.
 _GAP_ROUNDING = 1e-14
 
-#: Most rounds of coordinate descent and Newton steps; the gap after them is returned as it is.
+#: Limit on rounds of coordinate descent and Newton steps; the gap after them is returned as it is.
 _MAX_PASSES = 60
 
 #: With more free coordinates than this a Newton step that leaves the box is clipped to it, if f

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from dubito.discriminant._kernels.boxed_distances_compiled import RowBuffers
     from dubito.discriminant._kernels.class_boxes import BoxedGaussians
 
-#: Most Newton steps for the root of one corner, and most corners tried for one rival.
+#: Limit on Newton steps for the root of one corner, and on corners tried for one rival.
 _MAX_STEPS = 100
 
 #: Bisections of the interval of a root where the search for it is unsettled.

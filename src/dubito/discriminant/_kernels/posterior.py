@@ -18,7 +18,7 @@ from dubito._numerics.sums_of_others import log_sums_of_others
 if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray, IntArray
 
-#: Most numbers in an array (rows, classes, classes); larger ones are computed in parts.
+#: Largest number of entries of an array (rows, classes, classes); others are computed in parts.
 _CHUNK_NUMBERS = 2**20
 
 #: Expected losses closer than this, relative to their terms, are equal.
