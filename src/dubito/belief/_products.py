@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Product = Callable[[FloatArray, FloatArray], FloatArray]
     SetOperation = Callable[[Words, Words], Words]
 
-#: Most numbers in an intermediate array, for bounded memory.
+#: Largest number of entries of an intermediate array, for bounded memory.
 _CHUNK_NUMBERS = 2**20
 
 

@@ -53,7 +53,7 @@ def group_equal(words: Words) -> SetGroups:
     new = np.ones(len(order), dtype=bool)
     new[1:] = key[order[1:]] != key[order[:-1]]
     if words.shape[1] > 1:
-        if _differ_within(words, order, new):  # hash collision: sort by all words
+        if _has_hash_collision(words, order, new):  # sort by all words
             order = np.lexsort(words.T)
             new[1:] = (words[order[1:]] != words[order[:-1]]).any(axis=1)
         else:
@@ -69,8 +69,8 @@ def _hashed(words: Words) -> npt.NDArray[np.uint64]:
     return np.asarray((mixed * odd).sum(axis=1, dtype=np.uint64))
 
 
-def _differ_within(words: Words, order: IntArray, new: BoolArray) -> bool:
-    """Return whether different sets have the same key."""
+def _has_hash_collision(words: Words, order: IntArray, new: BoolArray) -> bool:
+    """Return whether two different sets have the same hash."""
     same_key = np.flatnonzero(~new)
     return bool((words[order[same_key]] != words[order[same_key - 1]]).any())
 

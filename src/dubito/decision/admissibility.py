@@ -114,7 +114,7 @@ def _smallest_maximum(upper: FloatArray) -> FloatArray:
     r"""Return v, the smallest possible largest probability: :math:`\sum_j\min(u_j,v)=1`."""
     ascending = np.sort(upper, axis=1)
     n_classes = upper.shape[1]
-    # With the c smallest classes at their upper bounds, the others divide the rest equally.
+    # The c classes with the smallest upper bounds, at these bounds; the others share the rest.
     capped = np.cumsum(ascending, axis=1) - ascending
     equal = (1 - capped) / (n_classes - np.arange(n_classes))
     feasible = equal <= ascending

@@ -13,7 +13,7 @@ from torch.autograd.forward_ad import unpack_dual
 #: A function of tensors of rows that returns tensors of rows.
 Formula: TypeAlias = Callable[..., tuple[torch.Tensor, ...]]
 
-#: Most entries of one temporary tensor.
+#: Largest number of entries of one temporary tensor, on CPU and GPU.
 _ENTRIES_ON_CPU, _ENTRIES_ON_GPU = 2**20, 2**25
 
 #: Types of tensors for which there are compiled kernels on the CPU.

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from dubito.belief import Bounds, MassBatch
 
 
-#: Most numbers of a sparse matrix that are made dense at a time: 32 MiB.
+#: Largest number of entries of a sparse matrix made dense at a time: 32 MiB.
 _CHUNK_NUMBERS = 2**22
 
 
