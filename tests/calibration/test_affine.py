@@ -192,5 +192,5 @@ def test_a_classifier_is_affine_where_its_calibrator_is():
     scores = RidgeClassifier().fit(X, y).decision_function(X)
     assert not hasattr(CalibratedClassifier(None, calibrator).fit(scores, y), "affine_logits")
     # A class that the estimator has not seen gets scores that are not linear.
-    wider = CalibratedClassifier(some, calibrator)._fit(X, y, None, known=np.arange(3))
+    wider = CalibratedClassifier(some, calibrator)._fit(X, y, None, classes=np.arange(3))
     assert not hasattr(wider, "affine_logits")

@@ -190,7 +190,7 @@ def test_the_solver_for_many_classes_agrees_with_newton(monkeypatch):
 def test_the_solver_for_many_rows_agrees_with_newton(monkeypatch):
     u, y = draw(2000, 4)
     newton = MatrixCalibrator(ridge=2.0).fit(u, y)
-    monkeypatch.setattr(matrix_likelihood, "_HESSIAN_COST", 400 * 20**2)
+    monkeypatch.setattr(matrix_likelihood, "_HESSIAN_MULTIPLICATIONS", 400 * 20**2)
     sampled = MatrixCalibrator(ridge=2.0).fit(u, y)
     np.testing.assert_allclose(fitted(sampled), fitted(newton), atol=1e-6)
     assert np.isfinite(MatrixCalibrator().fit(u, y).ridge_).all()

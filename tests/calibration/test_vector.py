@@ -277,7 +277,7 @@ def test_a_ridge_that_grows_for_ever_is_found_in_few_fits(monkeypatch):
 def test_the_solver_for_many_rows_agrees_with_newton(monkeypatch):
     u, y = draw(3000, 4)
     newton = VectorCalibrator(ridge=2.0).fit(u, y)
-    monkeypatch.setattr(vector_likelihood, "_HESSIAN_COST", 500 * 16)
+    monkeypatch.setattr(vector_likelihood, "_HESSIAN_MULTIPLICATIONS", 500 * 16)
     sampled = VectorCalibrator(ridge=2.0).fit(u, y)
     np.testing.assert_allclose(fitted(sampled), fitted(newton), atol=1e-6)
     ridge = VectorCalibrator().fit(u, y).ridge_  # chosen on 500 rows

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 #: reaches them counts as unbounded on that side; integrals over log-odds end there.
 CERTAIN_LOG_ODDS = 40.0
 
-#: Most steps of a search; after them the last point evaluated outside the cut counts as its end.
+#: Limit on the steps of a search; after them the last point evaluated outside the cut counts as its
+#: end.
 MAX_STEPS = 80
 
 

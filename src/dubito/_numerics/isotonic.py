@@ -278,7 +278,7 @@ def _window_limits(
     start = np.searchsorted(weight, weight[ends] - window, side="right") - 1
     first = np.maximum(start, 0)
     k, n = events[ends] - events[first], weight[ends] - weight[first]
-    # Most windows have equal counts if there are no sample weights: compute each limit once.
+    # Without sample weights many windows have equal counts: compute each limit once.
     distinct, row = np.unique(k + 1j * n, return_inverse=True)
     k, n = distinct.real, distinct.imag
     return clopper_pearson(k, np.maximum(n - k, 0.0), level)[0][row]

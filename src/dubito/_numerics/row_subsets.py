@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from dubito._typing import IntArray
 
-#: Most numbers that the arrays of a chunk hold, unless a caller says otherwise: 4 MiB.
+#: Limit on the numbers that the arrays of a chunk hold, unless a caller says otherwise: 4 MiB.
 CHUNK_NUMBERS = 2**19
 
 

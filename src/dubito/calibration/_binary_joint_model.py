@@ -43,11 +43,11 @@ if TYPE_CHECKING:
 _LARGEST_SCORE = 1e8
 
 #: Scores with a smaller standard deviation count as constant, as its inverse might not be finite.
-SMALLEST = 1e-290
+SMALLEST_DEVIATION = 1e-290
 
 #: Calibration rows times the squared number of coefficients up to which "auto" is exact: about 5 ms
 #: for each row of a prediction.
-_EXACT_COST = 250_000
+_EXACT_OPERATIONS = 250_000
 
 
 class JointSettings(NamedTuple):
@@ -59,8 +59,8 @@ class JointSettings(NamedTuple):
     likelihood: str
 
 
-def limit_scores(rows: FloatArray) -> FloatArray:
-    """Return rows of standardised scores, very large rows scaled down to 1e8."""
+def rescale_huge_rows(rows: FloatArray) -> FloatArray:
+    """Return standardised scores; rows with larger ones are scaled down to `_LARGEST_SCORE`."""
     finite = np.clip(rows, -1e300, 1e300)
     largest = np.abs(finite).max(axis=tuple(range(1, rows.ndim)), keepdims=True, initial=1.0)
     return finite * np.minimum(_LARGEST_SCORE / largest, 1.0)
@@ -75,11 +75,11 @@ def root_mean_square(values: FloatArray, weight: FloatArray) -> FloatArray:
     return np.asarray(np.sqrt(np.average(by_row, axis=0, weights=weight)) * largest.ravel())
 
 
-def choose_likelihood(wanted: str, cost: int, limit: int) -> str:
-    """Return "exact" or "quadratic"; for "auto", exact if the cost is within the limit."""
+def choose_likelihood_form(wanted: str, operations: int, limit: int) -> str:
+    """Return "exact" or "quadratic"; for "auto", exact up to a limit of operations."""
     if wanted != "auto":
         return wanted
-    return "exact" if cost <= limit else "quadratic"
+    return "exact" if operations <= limit else "quadratic"
 
 
 def check_estimate_exists(advantages: FloatArray, lower: FloatArray) -> None:
@@ -192,7 +192,7 @@ def fit_binary(
     centre, scale = np.array(units).T
     if not bias:
         centre, scale = np.zeros_like(centre), root_mean_square(margins, weight)
-    scale = np.where(scale < SMALLEST, 0.0, scale)
+    scale = np.where(scale < SMALLEST_DEVIATION, 0.0, scale)
     design = design_of(margins, centre, scale, bias=bias)
     target = event_targets(y == 1, weight, settings.targets)
     slopes = np.arange(design.shape[1]) >= int(bias)
@@ -208,10 +208,10 @@ def fit_binary(
     if settings.ridge is None:
         belief = joint_likelihood(design, target, weight, np.zeros(len(penalty)))
     likelihoods = joint_level_likelihoods(design, y == 1, weight)
-    likelihood = choose_likelihood(
-        settings.likelihood, len(design) * design.shape[1] ** 2, _EXACT_COST
+    likelihood_form = choose_likelihood_form(
+        settings.likelihood, len(design) * design.shape[1] ** 2, _EXACT_OPERATIONS
     )
-    if likelihood == "quadratic":
+    if likelihood_form == "quadratic":
         likelihoods = quadratic_level_likelihoods(likelihoods)
         if belief is estimate:
             belief = estimate = quadratic_joint_likelihood(estimate)
@@ -221,7 +221,7 @@ def fit_binary(
         centre=centre,
         scale=scale,
         bias=bias,
-        likelihood=likelihood,
+        likelihood=likelihood_form,
         ridge=np.array([float(ridge)]),
         estimate_likelihood=estimate,
         belief_likelihood=belief,
@@ -249,5 +249,5 @@ def design_of(
     """Return standardised scores, after a column of ones where there is a bias."""
     with np.errstate(over="ignore"):
         columns = [standardised(s, c, d) for s, c, d in zip(margins.T, centre, scale, strict=True)]
-    limited = limit_scores(np.column_stack(columns))
-    return np.column_stack([np.ones(len(margins)), limited]) if bias else limited
+    scores = rescale_huge_rows(np.column_stack(columns))
+    return np.column_stack([np.ones(len(margins)), scores]) if bias else scores

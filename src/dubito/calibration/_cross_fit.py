@@ -39,7 +39,7 @@ class ScoredClassifier(NamedTuple):
 class Job(NamedTuple):
     """Rows to train a copy on (None: it is fitted already), and rows to score (None: none)."""
 
-    source: ScoredClassifier
+    classifier: ScoredClassifier
     train: Rows | None
     test: Rows | None
 
@@ -59,9 +59,9 @@ def scored_classifier(
     return ScoredClassifier(estimator, X, response, weight if parameters else None, parameters)
 
 
-def cross_fit_plan(source: ScoredClassifier, folds: list[Fold], every: Rows) -> list[Job]:
+def cross_fit_plan(classifier: ScoredClassifier, folds: list[Fold], every: Rows) -> list[Job]:
     """Return a plan: a copy for each fold, trained on the others, and one trained on every row."""
-    return [*(Job(source, train, test) for train, test in folds), Job(source, every, None)]
+    return [*(Job(classifier, train, test) for train, test in folds), Job(classifier, every, None)]
 
 
 def run_plans(
@@ -86,7 +86,7 @@ def _fit_and_score(
     job: Job, y: npt.NDArray[Any], classes: npt.NDArray[Any], *, keep: bool
 ) -> tuple[Any, FloatArray | None]:
     """Return the fitted copy, or None unless `keep`, and the scores of the job's rows."""
-    estimator, X, response, weight, parameters = job.source
+    estimator, X, response, weight, parameters = job.classifier
     if job.train is not None:
         estimator = fitted_copy(
             estimator,

@@ -25,14 +25,14 @@ class FittedPair(NamedTuple):
 
 
 def check_scores(
-    X: Any, y: npt.NDArray[Any], calibrator: BaseCalibrator, known: npt.NDArray[Any] | None
+    X: Any, y: npt.NDArray[Any], calibrator: BaseCalibrator, classes: npt.NDArray[Any] | None
 ) -> None:
     """Raise if X, given without an estimator, cannot be scores: other columns than labels."""
     if calibrator._reads_members:
         return  # one column for each classifier, of any number
     n_columns = 1 if np.ndim(X) == 1 else np.shape(X)[1]
     n_labels = len(np.unique(y))
-    if known is None and calibrator.classes is None and max(n_columns, 2) != n_labels:
+    if classes is None and calibrator.classes is None and max(n_columns, 2) != n_labels:
         raise CalibrationInputError(
             f"without an estimator X holds the scores, one column for each class; it has "
             f"{counted(n_columns, 'column')} and y shows {counted(n_labels, 'label')}. Pass the "

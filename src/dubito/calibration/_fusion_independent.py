@@ -119,7 +119,7 @@ def fit_independent(
             pick(features_of(X, member.columns), rows),
             y[rows],
             weight_of(weight, rows),
-            known=fusion.classes_,
+            classes=fusion.classes_,
         )
         for member, (rows, split) in zip(members, _splits(fusion, y), strict=True)
     ]

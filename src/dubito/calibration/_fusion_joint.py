@@ -118,13 +118,13 @@ def fit_joint(
     if shared is None:
         shared = EvidentialJointCalibrator(ridge="auto", n_jobs=fusion.n_jobs)
     given_kinds = shared._kinds(len(members))
-    sources = [
-        _source(member, kind, X, weight, fusion.classes_)
+    classifiers = [
+        _scored_member(member, kind, X, weight, fusion.classes_)
         for member, kind in zip(members, given_kinds, strict=True)
     ]
-    plans, rows = _plans(fusion, sources, X, y, weight)
+    plans, rows = _plans(fusion, classifiers, X, y, weight)
     scored = run_plans(plans, y, classes=fusion.classes_, n_jobs=fusion.n_jobs)
-    kinds = [source.response.kind for source in sources]
+    kinds = [classifier.response.kind for classifier in classifiers]
     joint = clone(shared).set_params(classes=fusion.classes_, input=kinds)
     table = joint_table([scores for _, scores in scored], joint)
     joint.fit(table, y[rows], weight_of(weight, rows))
@@ -132,16 +132,16 @@ def fit_joint(
         CalibratedClassifier(
             member.estimator, clone(shared).set_params(input=kind)
         )._fit_calibrators(
-            [scored_member], [rows], y, weight, known=fusion.classes_, response=source.response
+            [held_out], [rows], y, weight, classes=fusion.classes_, response=classifier.response
         )
-        for member, kind, source, scored_member in zip(
-            members, given_kinds, sources, scored, strict=True
+        for member, kind, classifier, held_out in zip(
+            members, given_kinds, classifiers, scored, strict=True
         )
     ]
     return alone, JointCombination(joint)
 
 
-def _source(
+def _scored_member(
     member: Member,
     kind: str,
     X: Any,
@@ -158,7 +158,7 @@ def _source(
 
 def _plans(
     fusion: EvidentialFusion,
-    sources: list[ScoredClassifier],
+    classifiers: list[ScoredClassifier],
     X: Any,
     y: npt.NDArray[Any],
     weight: FloatArray | None,
@@ -169,7 +169,9 @@ def _plans(
     a copy that was not trained on it.
     """
     rows = every = rows_with_weight(y, weight)
-    learners = [j for j, s in enumerate(sources) if not isinstance(s.estimator, FrozenEstimator)]
+    learners = [
+        j for j, c in enumerate(classifiers) if not isinstance(c.estimator, FrozenEstimator)
+    ]
     plans: dict[int, list[Job]] = {}
     if learners:
         refuse_one_class(fusion, y, weight)
@@ -178,9 +180,9 @@ def _plans(
         folds = folds_with_weight(parts, y, weight)
         rows = held_out_indices(folds)
         for j, (train, _) in zip(learners, folds, strict=True):
-            plans[j] = [Job(sources[j], train, rows)]
+            plans[j] = [Job(classifiers[j], train, rows)]
     elif learners:
         folds = folds_of(fusion.cv, X, y, weight)
         rows = held_out_indices(folds)
-        plans = {j: cross_fit_plan(sources[j], folds, every) for j in learners}
-    return [plans.get(j, [Job(source, None, rows)]) for j, source in enumerate(sources)], rows
+        plans = {j: cross_fit_plan(classifiers[j], folds, every) for j in learners}
+    return [plans.get(j, [Job(c, None, rows)]) for j, c in enumerate(classifiers)], rows

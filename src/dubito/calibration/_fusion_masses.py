@@ -114,7 +114,10 @@ class MassCombination:
     classes: npt.NDArray[Any]
 
     def proba(self, member_rows: MemberRows) -> FloatArray:
-        """Return normalised plausibilities; the contour rule gives those of Dempster's rule."""
+        """Return normalised plausibilities.
+
+        For rule "contour" the normalised product of the contours, which equals Dempster's.
+        """
         if self.inner.rule == "contour":
             return self.inner.proba(self._on_all_classes(member_rows))
         return np.concatenate([plausibility_transform(mass) for mass in self._masses(member_rows)])
@@ -177,20 +180,20 @@ class OnAllClasses:
 
     def predict_bounds(self, X: Any) -> Bounds:
         """Return bounds: unknown classes are fully plausible, and no class is certain."""
-        known = self.member.predict_bounds(X)
-        lower = np.zeros((len(known), len(self.classes)))
+        of_member = self.member.predict_bounds(X)
+        lower = np.zeros((len(of_member), len(self.classes)))
         upper = np.ones_like(lower)
-        upper[:, self.columns] = known.upper
+        upper[:, self.columns] = of_member.upper
         if len(self.columns) == len(self.classes):  # all known, but in another order
-            lower[:, self.columns] = known.lower
+            lower[:, self.columns] = of_member.lower
         return Bounds(lower, upper)
 
     def predict_mass(self, X: Any) -> MassBatch:
         """Return masses on all classes."""
-        known = self.member.predict_mass(X)
-        focal = np.ones((len(known.focal), len(self.classes)), dtype=bool)
-        focal[:, self.columns] = known.focal
-        return MassBatch(self.classes, focal, known.mass)
+        of_member = self.member.predict_mass(X)
+        focal = np.ones((len(of_member.focal), len(self.classes)), dtype=bool)
+        focal[:, self.columns] = of_member.focal
+        return MassBatch(self.classes, focal, of_member.mass)
 
 
 def check_masses(fusion: EvidentialFusion) -> None:

@@ -98,7 +98,7 @@ def check_features(fusion: Any, X: Any, *, reset: bool) -> None:
 
 def all_classes(labels: npt.NDArray[Any], members: list[Member]) -> npt.NDArray[Any]:
     """Return the classes of y and of frozen members, sorted."""
-    known = [labels]
+    classes = [labels]
     for name, member, _ in members:
         inner = member.estimator if isinstance(member, CalibratedClassifier) else member
         if not isinstance(inner, FrozenEstimator):
@@ -107,15 +107,15 @@ def all_classes(labels: npt.NDArray[Any], members: list[Member]) -> npt.NDArray[
             raise TypeError(f"member {name!r}, {inner.estimator!r}, is not a classifier.")
         _check_fitted(name, inner.estimator)
         check_labels(name, inner.classes_, labels)
-        known.append(inner.classes_)
-    return np.unique(np.concatenate(known))
+        classes.append(inner.classes_)
+    return np.unique(np.concatenate(classes))
 
 
-def check_labels(name: str, known: npt.NDArray[Any], labels: npt.NDArray[Any]) -> None:
+def check_labels(name: str, classes: npt.NDArray[Any], labels: npt.NDArray[Any]) -> None:
     """Raise if y has words as labels and the member numbers, or the reverse."""
-    if (known.dtype.kind in "OUS") != (labels.dtype.kind in "OUS"):
+    if (classes.dtype.kind in "OUS") != (labels.dtype.kind in "OUS"):
         raise ValueError(
-            f"member {name!r} knows the labels {known.tolist()}, but y has labels "
+            f"member {name!r} knows the labels {classes.tolist()}, but y has labels "
             f"like {labels[:1].tolist()}; y must use the members' labels."
         )
 

@@ -15,11 +15,11 @@ from dubito._numerics.softmax import softmax_in_place
 from dubito._numerics.targets import target_table
 from dubito.belief.bounds import including
 from dubito.calibration._binary_joint_model import (
-    SMALLEST,
+    SMALLEST_DEVIATION,
     JointSettings,
     check_estimate_exists,
-    choose_likelihood,
-    limit_scores,
+    choose_likelihood_form,
+    rescale_huge_rows,
     root_mean_square,
 )
 from dubito.calibration._kernels.joint_softmax import (
@@ -45,10 +45,10 @@ if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray, IntArray
 
 #: Operations for each row of a prediction, of some nanoseconds each, up to which "auto" is exact.
-_EXACT_COST = 1_000_000
+_EXACT_OPERATIONS = 1_000_000
 
 #: Largest number of operations of a fit for which a model with biases is also tried.
-_BIAS_COST = 20_000_000
+_BIAS_OPERATIONS = 20_000_000
 
 #: Biases are left out if the marginal likelihood gives them a stronger ridge, a prior standard
 #: deviation below 0.1 in log-odds: they would only widen the bounds.
@@ -121,7 +121,7 @@ def fit_softmax(
     scale = spread_of(scores, weight)
     bias = settings.bias
     if bias is None:  # try biases only if that fit takes seconds at most
-        bias = n * n_classes * (n_classifiers + n_classes) ** 2 <= _BIAS_COST
+        bias = n * n_classes * (n_classifiers + n_classes) ** 2 <= _BIAS_OPERATIONS
     queries = queries_of(scores, scale, bias=bias)
     rows = np.ascontiguousarray(queries[:, 1:])
     p = rows.shape[2]
@@ -148,14 +148,16 @@ def fit_softmax(
         estimate = fit = _certified(fit_softmax_model(rows, target, weight, penalty, bounded))
     belief = softmax_likelihood(rows, weight, penalty, bounded, fit)
     # One solution path per pair of classes, of some dozen passes over rows, classes and Hessian.
-    likelihood = choose_likelihood(settings.likelihood, n * n_classes**3 * (p**2 + 15), _EXACT_COST)
-    quadratic = likelihood == "quadratic"
+    likelihood_form = choose_likelihood_form(
+        settings.likelihood, n * n_classes**3 * (p**2 + 15), _EXACT_OPERATIONS
+    )
+    quadratic = likelihood_form == "quadratic"
     if quadratic:
         belief = quadratic_softmax_likelihood(belief, fit.hessian, penalty)
     return SoftmaxJointModel(
         scale=scale,
         bias=bias,
-        likelihood=likelihood,
+        likelihood=likelihood_form,
         ridge=ridge,
         flat=n < p and not quadratic and not penalty.any(),
         fit=estimate,
@@ -225,16 +227,21 @@ def spread_of(scores: FloatArray, weight: FloatArray) -> FloatArray:
     centred = scores - scores.mean(axis=2, keepdims=True)
     spread = root_mean_square(centred, weight)
     noise = 1e-13 * np.abs(scores).max(axis=(0, 2))
-    return np.where((np.ptp(scores, axis=2).max(axis=0) > noise) & (spread > SMALLEST), spread, 0.0)
+    return np.where(
+        (np.ptp(scores, axis=2).max(axis=0) > noise) & (spread > SMALLEST_DEVIATION), spread, 0.0
+    )
 
 
 def queries_of(scores: FloatArray, scale: FloatArray, *, bias: bool) -> FloatArray:
-    """Return utilities against the first class as linear maps of the coefficients, (n, K, p)."""
+    """Return the derivatives of the linear predictors in the coefficients, (n, K, p).
+
+    Linear predictors are relative to the first class, whose own are 0.
+    """
     n, _, n_classes = scores.shape
     safe = np.where(scale > 0, scale, 1.0)[:, None]
     with np.errstate(over="ignore"):
         scaled = np.where(scale[:, None] > 0, (scores - scores[:, :, :1]) / safe, 0.0)
-    slopes = limit_scores(scaled).transpose(0, 2, 1)
+    slopes = rescale_huge_rows(scaled).transpose(0, 2, 1)
     if not bias:
         return np.ascontiguousarray(slopes)
     biases = np.broadcast_to(np.eye(n_classes)[:, 1:], (n, n_classes, n_classes - 1))

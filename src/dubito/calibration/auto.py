@@ -24,13 +24,15 @@ from dubito.calibration.vector import VectorCalibrator
 if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray, IntArray
 
-#: Classes up to which the second step is matrix scaling; beyond, vector scaling.
+#: Largest number of classes for which the second step is matrix scaling; beyond, vector scaling.
 _MATRIX_CLASSES = 100
-#: Fewest rows, fewest rows per class, and most classes for which an isotonic map is pooled.
+#: Smallest number of rows, and of rows per class, and largest number of classes for which an
+#: isotonic map is pooled.
 _POOL_ROWS, _POOL_ROWS_PER_CLASS, _POOL_CLASSES = 200, 30, 50
-#: Most rows on which the weights of the maps are chosen; of more, a fixed random sample.
+#: Largest number of rows on which the weights of the maps are chosen; of more, a fixed random
+#: sample.
 _MAX_FOLDED_ROWS = 5000
-#: Folds in which the weights of the maps are chosen.
+#: Number of folds in which the weights of the maps are chosen.
 _FOLDS = 5
 #: Prior rows of the map, the isotonic map and the base rates: a in `fit_pool_weights`.
 _PRIOR_ROWS = np.array([4.0, 0.1, 0.02])
@@ -52,10 +54,11 @@ class AutoCalibrator(TwoClassMassMixin, BaseCalibrator):
     2. *Matrix scaling* of its logarithm, shrunk to it with a ridge by the marginal likelihood
        (`MatrixCalibrator`; beyond 100 classes `VectorCalibrator`): offsets and slopes of classes,
        and the effect of a score on other classes.
-    3. *Pooling.* The probability is the mean :math:`w_1p_\text{map}+w_2p_\text{isotonic}+w_3\pi`
-       with π the base rates. From 200 rows and 30 for each class on, up to 50 classes, the weights
-       maximise the likelihood of rows left out in five folds; with fewer rows :math:`w_2=0` and
-       :math:`w_3=1/(4(n+1))`, so that no probability is 0.
+    3. *Pooling.* The probability is the mean
+       :math:`\omega_1p_\text{map}+\omega_2p_\text{isotonic}+\omega_3\pi` with π the base rates.
+       From 200 rows and 30 for each class on, up to 50 classes, the weights ω maximise the
+       likelihood of rows left out in five folds; with fewer rows :math:`\omega_2=0` and
+       :math:`\omega_3=1/(4(n+1))`, so that no probability is 0.
 
     Parameters
     ----------
@@ -84,7 +87,7 @@ class AutoCalibrator(TwoClassMassMixin, BaseCalibrator):
     isotonic_ : IsotonicCalibrator or None
         None with few rows, many classes, or where it has no weight.
     pool_weights_ : ndarray of shape (3,)
-        Weights of the map, of the isotonic map and of the base rates.
+        Weights ω of the map, of the isotonic map and of the base rates.
     base_rate_ : ndarray of shape (K,)
         Frequencies of the classes, one row of unknown label added. (Calibrators with a map for each
         class against the rest add K rows.)
@@ -159,14 +162,14 @@ class AutoCalibrator(TwoClassMassMixin, BaseCalibrator):
         fold = folds_by_margin(some_u, some_y, _FOLDS)
         if not is_balanced(fold, some_weight, _FOLDS):
             return
-        likelihood = np.empty((len(rows), 3))
+        true_class_proba = np.empty((len(rows), 3))
         for k in range(_FOLDS):
             train, held_out = fold != k, fold == k
             probas = self._held_out_proba(some_u, some_y, some_weight, train, held_out)
-            likelihood[held_out] = np.column_stack(
+            true_class_proba[held_out] = np.column_stack(
                 [p[np.arange(len(p)), some_y[held_out]] for p in probas]
             )
-        self.pool_weights_ = fit_pool_weights(likelihood, some_weight, _PRIOR_ROWS)
+        self.pool_weights_ = fit_pool_weights(true_class_proba, some_weight, _PRIOR_ROWS)
         self.isotonic_ = self._fresh_isotonic().fit(self._limited.slope * u, y, weight)
 
     def _held_out_proba(

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from dubito._typing import FloatArray, IntArray
 
-#: Most numbers that a prediction holds in memory besides its result: 32 MiB.
+#: Limit on the numbers that a prediction holds in memory besides its result: 32 MiB.
 _CHUNK_NUMBERS = 2**22
 
 
@@ -111,17 +111,17 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
         _refuse_continuous(labels)
         check_feature_names(self, scores, reset=True)
         self.n_features_in_ = table.shape[1]
-        self.classes_, codes = self._read_labels(labels, table.shape[-1])
+        self.classes_, columns = self._read_labels(labels, table.shape[-1])
         self._check_column_names()
         positive = weight > 0
         if not positive.all():
-            table, codes, weight = table[positive], codes[positive], weight[positive]
+            table, columns, weight = table[positive], columns[positive], weight[positive]
         if not getattr(self, "_warnings_off", False):
-            self._warn_of_mismatch(table, codes, weight)
-        self.floor_ = self._choose_floor(table, codes, weight)
-        self._fit(table, codes, weight)
+            self._warn_of_mismatch(table, columns, weight)
+        self.floor_ = self._choose_floor(table, columns, weight)
+        self._fit(table, columns, weight)
         if self._assumes_form:
-            self.misfit_ = self._misfit(table, codes, weight)
+            self.misfit_ = self._misfit(table, columns, weight)
         return self
 
     def _without_warnings(self) -> Self:
@@ -290,7 +290,7 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
     def _read_labels(
         self, labels: npt.NDArray[Any], n_columns: int
     ) -> tuple[npt.NDArray[Any], IntArray]:
-        """Return the classes, in the order of the columns, and the class number of each label."""
+        """Return the classes, in the order of the columns, and the column of each label."""
         n_classes = max(n_columns, 2)
         distinct = np.unique(labels)
         if n_columns == 1 and len(distinct) > 2:
@@ -298,10 +298,10 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
                 f"scores has one column, which is for two classes, but y shows {len(distinct)}; "
                 "pass one column of scores for each class."
             )
-        codes = label_columns(labels, n_classes, self.classes)
+        columns = label_columns(labels, n_classes, self.classes)
         if self.classes is not None:
-            return np.asarray(self.classes), codes
-        return (distinct if len(distinct) == n_classes else np.arange(n_classes)), codes
+            return np.asarray(self.classes), columns
+        return (distinct if len(distinct) == n_classes else np.arange(n_classes)), columns
 
     def _check_column_names(self) -> None:
         """Raise if columns are named after the classes but are in another order."""

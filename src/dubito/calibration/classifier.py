@@ -177,15 +177,15 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         y: npt.NDArray[Any],
         weight: FloatArray | None,
         *,
-        known: npt.NDArray[Any] | None = None,
+        classes: npt.NDArray[Any] | None = None,
     ) -> Self:
-        """Fit to checked rows; `known` are all classes, if y or the estimator may lack some."""
+        """Fit to checked rows; `classes` are all of them, if y or the estimator may lack some."""
         calibrator = named_calibrator(self.calibrator)
         if self.estimator is None:
-            check_scores(X, y, calibrator, known)
+            check_scores(X, y, calibrator, classes)
             fresh = clone(calibrator)
-            if known is not None:
-                fresh.set_params(classes=known)
+            if classes is not None:
+                fresh.set_params(classes=classes)
             self.calibrated_classifiers_ = [FittedPair(None, fresh.fit(X, y, weight))]
             self.classes_ = fresh.classes_
             copy_feature_names(self, fresh)
@@ -195,29 +195,29 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
             check_is_fitted(self.estimator.estimator)
         else:
             refuse_one_class(self, y, weight)
-        if known is None:
-            known = self.estimator.classes_ if frozen else np.unique(y[has_weight(y, weight)])
+        if classes is None:
+            classes = self.estimator.classes_ if frozen else np.unique(y[has_weight(y, weight)])
         response = choose_response(
-            self.estimator, calibrator._single_input(), self.response_method, n_classes=len(known)
+            self.estimator, calibrator._single_input(), self.response_method, n_classes=len(classes)
         )
-        reader = scored_classifier(self.estimator, X, response, weight)
-        plans, calibration_rows = self._plans(reader, y, weight)
-        scored = run_plans(plans, y, classes=known, n_jobs=self.n_jobs)
+        classifier = scored_classifier(self.estimator, X, response, weight)
+        plans, calibration_rows = self._plans(classifier, y, weight)
+        scored = run_plans(plans, y, classes=classes, n_jobs=self.n_jobs)
         return self._fit_calibrators(
-            scored, calibration_rows, y, weight, known=known, response=response
+            scored, calibration_rows, y, weight, classes=classes, response=response
         )
 
     def _plans(
-        self, reader: ScoredClassifier, y: npt.NDArray[Any], weight: FloatArray | None
+        self, classifier: ScoredClassifier, y: npt.NDArray[Any], weight: FloatArray | None
     ) -> tuple[list[list[Job]], list[Rows]]:
         """Return the plan of each pair, and the rows that its calibrator is fitted on."""
         every = rows_with_weight(y, weight)
         if isinstance(self.estimator, FrozenEstimator):
-            return [[Job(reader, None, every)]], [every]
-        folds = folds_of(self.cv, reader.X, y, weight)
+            return [[Job(classifier, None, every)]], [every]
+        folds = folds_of(self.cv, classifier.X, y, weight)
         if self.ensemble:
-            return [[Job(reader, *fold)] for fold in folds], [test for _, test in folds]
-        return [cross_fit_plan(reader, folds, every)], [held_out_indices(folds)]
+            return [[Job(classifier, *fold)] for fold in folds], [test for _, test in folds]
+        return [cross_fit_plan(classifier, folds, every)], [held_out_indices(folds)]
 
     def _fit_calibrators(
         self,
@@ -226,13 +226,13 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         y: npt.NDArray[Any],
         weight: FloatArray | None,
         *,
-        known: npt.NDArray[Any],
+        classes: npt.NDArray[Any],
         response: Response,
     ) -> Self:
         """Fit a calibrator to the held-out scores of each fitted estimator."""
-        self.classes_ = known
+        self.classes_ = classes
         self.response_method_ = response.source
-        fresh = clone(named_calibrator(self.calibrator)).set_params(classes=known)
+        fresh = clone(named_calibrator(self.calibrator)).set_params(classes=classes)
         fresh.set_params(input=fresh._input_for(response.kind))
         self.calibrated_classifiers_ = [
             FittedPair(
@@ -252,7 +252,7 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         return self._scores(self.calibrated_classifiers_[0].estimator, X)
 
     def _predictions(self, method: str, X: Any, **options: Any) -> Iterable[Any]:
-        """Yield the prediction of every pair."""
+        """Yield what `method` of each calibrator returns for its estimator's scores."""
         check_is_fitted(self)
         return (
             getattr(calibrator, method)(
@@ -311,7 +311,7 @@ class CalibratedClassifier(CautiousMixin, MetaEstimatorMixin, ClassifierMixin, B
         bounds = list(self._predictions("predict_bounds", X, level=level))
         if len(bounds) == 1:
             return bounds[0]
-        lower, upper = (np.mean(side, axis=0) for side in zip(*bounds, strict=True))
+        lower, upper = (np.mean(ends, axis=0) for ends in zip(*bounds, strict=True))
         return Bounds(lower, upper, level)
 
     @available_if(has_mass)

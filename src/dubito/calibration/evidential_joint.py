@@ -345,14 +345,14 @@ class EvidentialJointCalibrator(TwoClassMassMixin, BaseCalibrator):
 
     def _check_columns(self, table: FloatArray, scores: Any) -> None:
         _, n_classifiers, n_columns = table.shape
-        known, n_classes = self.n_features_in_, len(self.classes_)
-        if n_classifiers == known and max(n_columns, 2) == n_classes:
+        n_fitted, n_classes = self.n_features_in_, len(self.classes_)
+        if n_classifiers == n_fitted and max(n_columns, 2) == n_classes:
             return
-        shape = f"(n, {known})" if n_classes == 2 else f"(n, {known}, {n_classes})"
+        shape = f"(n, {n_fitted})" if n_classes == 2 else f"(n, {n_fitted}, {n_classes})"
         hint = " One row is scores[None, :]." if np.ndim(scores) == 1 else ""
         raise CalibrationInputError(
             f"scores has shape {np.shape(scores)}, but {type(self).__name__} was fitted on "
-            f"{counted(known, 'classifier')} of {counted(n_classes, 'class')}; pass scores of "
+            f"{counted(n_fitted, 'classifier')} of {counted(n_classes, 'class')}; pass scores of "
             f"shape {shape}.{hint}"
         )
 

@@ -127,8 +127,8 @@ def _keeps_methods(model: Any, base: type) -> bool:
 def kind_of(estimator: Any, method: str) -> str:
     """Return the kind of the scores that a method of a classifier returns."""
     if method == "decision_function":
-        known = known_response(estimator)
-        return known.kind if known is not None and known.source == method else "margin"
+        listed = known_response(estimator)
+        return listed.kind if listed is not None and listed.source == method else "margin"
     return "proba" if method == "predict_proba" else "log_proba"
 
 
@@ -171,14 +171,14 @@ def _best_response(estimator: Any, input: str, available: list[str], n_classes: 
     for kind, method in (("proba", "predict_proba"), ("log_proba", "predict_log_proba")):
         if input == kind and method in available:
             return Response(method, kind)
-    known = known_response(estimator)
-    if known is None or (known.source in RESPONSE_METHODS and known.source not in available):
+    listed = known_response(estimator)
+    if listed is None or (listed.source in RESPONSE_METHODS and listed.source not in available):
         method = available[0]
         return Response(method, _interpreted(kind_of(estimator, method), input))
-    source = known.source
+    source = listed.source
     if source == PAIRWISE and n_classes == 2:
         source = "decision_function"
-    return Response(source, _interpreted(known.kind, input))
+    return Response(source, _interpreted(listed.kind, input))
 
 
 def _interpreted(kind: str, input: str) -> str:
@@ -238,16 +238,16 @@ def class_scores(
     probability 0, or the lowest margin of the row.
     """
     table = _scores_by_own_classes(estimator, X, source)
-    known = np.asarray(estimator.classes_)
-    if table.ndim == 1 or (table.shape[1] == 1 and len(known) == 2):
+    own_classes = np.asarray(estimator.classes_)
+    if table.ndim == 1 or (table.shape[1] == 1 and len(own_classes) == 2):
         table = table.reshape(-1, 1)
         if len(classes) == 2:
             return table
         table = two_class_scores(table)
-    if table.shape[1] != len(known):
+    if table.shape[1] != len(own_classes):
         raise ValueError(
             f"{type(estimator).__name__}.{source} gives {counted(table.shape[1], 'column')} for "
-            f"{counted(len(known), 'class')}; one for each class is needed."
+            f"{counted(len(own_classes), 'class')}; one for each class is needed."
         )
     lowest = {"predict_proba": 0.0, "predict_log_proba": LOWEST}
     fill = lowest.get(source) if absent is None else absent
@@ -261,25 +261,25 @@ def with_all_classes(
 
     Classes that the estimator was not fitted on get `fill`, or the lowest value of the row.
     """
-    known = np.asarray(estimator.classes_)
-    if np.array_equal(known, classes):
+    own_classes = np.asarray(estimator.classes_)
+    if np.array_equal(own_classes, classes):
         return table
     filled = table.min(axis=1, keepdims=True) if fill is None else fill
     full = np.broadcast_to(filled, (len(table), len(classes))).copy()
-    full[:, _columns_of(estimator, known, classes)] = table
+    full[:, _columns_of(estimator, own_classes, classes)] = table
     return full
 
 
-def _columns_of(estimator: Any, known: npt.NDArray[Any], classes: npt.NDArray[Any]) -> Any:
-    """Return the index in `classes` of each class `known` to the estimator."""
-    strange = np.setdiff1d(known, classes)
+def _columns_of(estimator: Any, own_classes: npt.NDArray[Any], classes: npt.NDArray[Any]) -> Any:
+    """Return the index in `classes` of each of the estimator's own classes."""
+    strange = np.setdiff1d(own_classes, classes)
     if len(strange):
         raise ValueError(
             f"{type(estimator).__name__} knows the label {strange[0]!r}, which is none of "
             f"{', '.join(map(repr, classes.tolist()))}."
         )
     order = np.argsort(classes, kind="stable")
-    return order[np.searchsorted(classes, known, sorter=order)]
+    return order[np.searchsorted(classes, own_classes, sorter=order)]
 
 
 def _scores_by_own_classes(estimator: Any, X: Any, source: str) -> FloatArray:

@@ -50,7 +50,7 @@ _FIRST_FLOOR, _LAST_FLOOR = np.log(1e-16), np.log(1e-300)
 #: and 100 rows.
 _GAIN_OF_A_FLOOR = 0.5
 
-#: Most rows on which floors are compared.
+#: Largest number of rows on which floors are compared.
 _FLOOR_ROWS = 10_000
 
 

@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from dubito._typing import FloatArray, IntArray
 
 
-#: Most rows on which the form of a map is checked, to limit the time.
+#: Largest number of rows on which the form of a map is checked, to limit the time.
 _FORM_ROWS = 4000
-#: Fewest rows per parameter for that check.
+#: Smallest number of rows per parameter for that check.
 _ROWS_PER_PARAMETER = 5
 
 

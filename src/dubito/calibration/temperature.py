@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from dubito._typing import FloatArray, IntArray
 
 
-#: Most scores that are stored for bounds; of more, a sample of rows, at least so many.
+#: Largest number of scores that are stored for bounds, and the smallest number of rows in the
+#: sample that is stored of more.
 _STORED_SCORES = 2**17
 _FEWEST_ROWS = 256
 

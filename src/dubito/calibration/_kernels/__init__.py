@@ -12,20 +12,20 @@ belief and plausibility from level sets of the slope      `slope_couplings`
 quadrature points over relative likelihoods               `slope_quadrature`
 bounds of the slope at a confidence level                 `slope_level`
 profile likelihood of a logistic model of several scores  `joint_logistic`
-its bounds at a confidence level                          `joint_logistic_level`
+bounds of that logistic model at a confidence level       `joint_logistic_level`
 softmax model of several classifiers: belief bounds       `joint_softmax`
-its bounds at a confidence level                          `joint_softmax_level`
-its likelihood, gradient and Hessian                      `joint_softmax_likelihood_compiled`
+bounds of that softmax model at a confidence level        `joint_softmax_level`
+likelihood of that softmax model, gradient and Hessian    `joint_softmax_likelihood_compiled`
 maximum of a functional over likelihood level sets        `constrained_maxima_compiled`
-Newton step to it, with bounds of the coefficients        `constrained_step_compiled`
-the same in closed form, quadratic likelihood             `constrained_maxima_quadratic_compiled`
+Newton step to such a maximum, coefficients bounded       `constrained_step_compiled`
+such maxima in closed form, for quadratic likelihoods     `constrained_maxima_quadratic_compiled`
 polynomial extrapolation along a solution path            `extrapolation_compiled`
 slope of temperature scaling                              `temperature_scaling`
-slope of scores with limited gaps; the limit              `limited_slope`
+temperature scaling of scores with limited gaps           `limited_slope`
 vector scaling: log normaliser, derivatives, solver       `vector_scaling`
-its penalised likelihood                                  `vector_likelihood`
+vector scaling: penalised likelihood                      `vector_likelihood`
 matrix scaling: log normaliser, derivatives, solver       `matrix_scaling`
-its penalised likelihood                                  `matrix_likelihood`
+matrix scaling: penalised likelihood                      `matrix_likelihood`
 fit of a map with a ridge, and refits for bounds          `penalised_fit`
 ridge by the marginal likelihood (MacKay 1992)            `marginal_likelihood`
 labels with light targets, sums of the targets            `light_labels`

@@ -4,12 +4,13 @@ A functional is a soft minimum of linear ones,
 
 .. math:: f(\beta)=-\log\sum_me^{-(\hat d_m+a_m^\top\beta)},
 
-concave: the log-odds of a class against all others, or with one term a difference of utilities.
-The point of its solution path at r is the maximiser of f over :math:`D(\beta)\le r^2/2`,
-:math:`\beta\ge b`, where D is the excess of the negative log-likelihood over its minimum: the
-level set of relative likelihood :math:`e^{-r^2/2}`. There :math:`D'=\lambda f'` for the
-coefficients that are not at their bounds b. From one r to the next the path is extrapolated and
-corrected by Newton's method on :math:`(\beta,\lambda)` (`constrained_step_compiled`).
+concave: the log-odds of a class against all others, or with one term a difference of linear
+predictors. The point of its solution path at r is the maximiser of f over
+:math:`D(\beta)\le r^2/2`, :math:`\beta\ge b`, where D is the excess of the negative
+log-likelihood over its minimum: the level set of relative likelihood :math:`e^{-r^2/2}`. There
+:math:`D'=\lambda f'` for the coefficients that are not at their bounds b. From one r to the next
+the path is extrapolated and corrected by Newton's method on :math:`(\beta,\lambda)`
+(`constrained_step_compiled`).
 
 A path *ends* where f reaches its maximum over all :math:`\beta\ge b`. It is *lost* when no step in
 r, however small, converges.

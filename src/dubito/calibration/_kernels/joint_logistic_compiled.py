@@ -147,7 +147,7 @@ def profile(
 
 @compiled()
 def _start_path(axis: FloatArray, spacing: float, path: FloatArray) -> None:
-    """Write the start of a solution path along the axis: rows are (ξ, β), the latest first."""
+    """Fill the path with the points ξ = 0, -h, -2h, … on the axis; row 0, (ξ, β), is the newest."""
     for k in range(len(path)):
         path[k, 0] = -k * spacing
         path[k, 1:] = -k * spacing * axis

@@ -1,8 +1,8 @@
 r"""Lower and upper probabilities of a softmax model of several classifiers, from its likelihood.
 
-Utilities are linear in the coefficients, :math:`u_k=\sum_ja_js_{jk}+b_k` with :math:`a\ge0`, and
-the negative log-likelihood is convex. Bounds follow from the maximum of a concave functional over
-the level sets of the likelihood (`constrained_maxima_compiled`, `joint_softmax_compiled`).
+The linear predictors, called utilities, are :math:`u_k=\sum_ja_js_{jk}+b_k` with :math:`a\ge0`,
+and the negative log-likelihood is convex. Bounds follow from the maximum of a concave functional
+over the level sets of the likelihood (`constrained_maxima_compiled`, `joint_softmax_compiled`).
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ _ZERO_SLOPE = 1e-11
 #: Slopes below this may be fixed at zero in a projected Newton step.
 _NEAR_ZERO = 1e-5
 
-#: Most projected Newton steps of a fit.
+#: Limit on the projected Newton steps of a fit.
 _MAX_STEPS = 300
 
 #: Largest gradient per unit of sample weight at which a fit counts as the optimum.
 CERTIFIED = 1e-8
 
-#: Most Newton steps whose quadratic model is minimised within the bounds, which are taken where
-#: projected steps fail.
+#: Limit on the Newton steps whose quadratic model is minimised within the bounds, which are taken
+#: where projected steps fail.
 _MAX_EXACT_STEPS = 200
 
 
@@ -82,7 +82,7 @@ class SoftmaxLikelihood(NamedTuple):
     coef: FloatArray
     bounds: FloatArray  # (p,): lower bounds of coefficients minus their estimates
     rows: FloatArray  # (p, (K-1)n)
-    utilities: FloatArray  # (K-1, n) at the estimate, against the first class
+    utilities: FloatArray  # (K-1, n) linear predictors at the estimate; the first class's are 0
     proba: FloatArray  # (K-1, n)
     at_estimate: FloatArray  # (2, n): sample weight, log-partition
     penalty: FloatArray  # (p, p)
@@ -104,7 +104,7 @@ def fit_softmax_model(
 ) -> SoftmaxFit:
     """Return coefficients that minimise the penalised cross-entropy, those `bounded` at least 0.
 
-    `rows` (n, K-1, p) times coefficients are utilities against the first class; `target` (n, K-1)
+    `rows` (n, K-1, p) times coefficients are utilities less the first class's; `target` (n, K-1)
     are the targets of all classes but the first; `penalty` is the Hessian of the penalty (p, p), or
     its diagonal (p,). Projected Newton steps (Bertsekas, 1982).
     """

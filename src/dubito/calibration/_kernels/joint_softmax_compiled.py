@@ -1,7 +1,7 @@
 r"""Lower and upper probabilities of a softmax model, averaged over level sets of its likelihood.
 
 Over the level set of relative likelihood :math:`e^{-r^2/2}`, with maxima of functionals of the
-utilities u over it (`constrained_maxima_compiled`), the bounds of class k are
+linear predictors u over it (`constrained_maxima_compiled`), the bounds of class k are
 
 .. math:: \underline p_k(r)=\frac1{1+\sum_{l\ne k}\exp\max(u_l-u_k)},\qquad
           \overline p_k(r)=\frac1{1+\exp(-\max f_k)},\quad f_k=-\log\sum_{l\ne k}e^{u_l-u_k}.
@@ -189,7 +189,7 @@ def _mean_probability(
 def class_functionals(
     query: FloatArray, k: int, coef: FloatArray
 ) -> tuple[Functionals, Functionals]:
-    """Return the log-odds of class k at a query (K, p), and the utilities of the others minus its.
+    """Return the log-odds of class k at a query (K, p), and the others' linear predictors less its.
 
     The log-odds are one functional of K-1 terms, the others K-1 functionals of one term.
     """
@@ -213,7 +213,7 @@ def mean_envelope(
     """Return mean lower and upper probabilities of every class at each query, (n, 2, K).
 
     `estimate` holds the coefficients and the Hessian there; `queries` (n, K, p) times coefficients
-    are the utilities.
+    are the linear predictors.
     """
     n, n_classes, _ = queries.shape
     n_others, n_rows = likelihood[1].shape

@@ -1,7 +1,8 @@
 r"""Excess D of the negative log-likelihood of a softmax model over its minimum, and derivatives.
 
-With :math:`\delta_{ik}=x_{ik}^\top\beta` the change of row i's utility of class k against the first
-class, the excess is a sum of Bregman divergences, a penalty and a linear term,
+With :math:`\delta_{ik}=x_{ik}^\top\beta` the change of row i's utility (linear predictor) of class
+k less that of the first class, the excess is a sum of Bregman divergences, a penalty and a linear
+term,
 
 .. math:: D(\beta)=\sum_iw_i[A(\hat v_i+\delta_i)-A(\hat v_i)-\hat p_i^\top\delta_i]
     +\tfrac12\beta^\top P\beta+\ell^\top\beta,\qquad A(v)=\log\Bigl(1+\sum_ke^{v_k}\Bigr).

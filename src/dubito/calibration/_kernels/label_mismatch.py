@@ -46,10 +46,11 @@ _LOG_RATE = 8.0
 #: may confuse classes without any mistake in the order of columns.
 _LEAST_RATIO = 4.0
 
-#: Scores that are ranked, and the fewest and most rows: ranking all would cost more than a fit.
+#: Number of scores that are ranked, and limits on their rows: ranking all would cost more than a
+#: fit.
 _CHECKED_SCORES = 2**17
 _MIN_ROWS, _MAX_ROWS = 200, 10_000
-#: Most classes for which another order of the columns is searched.
+#: Largest number of classes for which another order of the columns is searched.
 _COMPARED_CLASSES = 1000
 
 

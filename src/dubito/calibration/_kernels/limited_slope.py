@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _QUANTILES = (0.02, 0.1, 0.25, 0.5, 0.75, 0.9)
 #: Increase of the log-likelihood that a limit must bring to be used.
 _LEAST_GAIN_OF_LIMIT = 4.0
-#: Most scores on which the limit is chosen; of more, a fixed random sample of rows.
+#: Largest number of scores on which the limit is chosen; of more, a fixed random sample of rows.
 _MAX_SCORES = 300_000
 
 

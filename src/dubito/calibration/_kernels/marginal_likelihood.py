@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from dubito._typing import AnyArray, BoolArray, FloatArray
     from dubito.calibration._kernels.matrix_scaling import Spectrum
 
-#: Most rounds of MacKay's update, and the change of the log ridge at which they stop.
+#: Limit on the rounds of MacKay's update, and the change of the log ridge at which they stop.
 _ROUNDS = 50
 _CLOSE = 0.05
 

@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 
 #: Parameters up to which the full Hessian is computed.
 _DENSE_PARAMETERS = 1100
-#: Most multiplications for a Hessian; where all rows need more, it is that of a sample.
-_HESSIAN_COST = 4e9
+#: Limit on the multiplications for a Hessian; where all rows need more, it is that of a sample.
+_HESSIAN_MULTIPLICATIONS = 4e9
 
 #: Classes up to which bounds use the full covariance: 0.8 MB for 24 classes.
 _COVARIANCE_CLASSES = 24
@@ -55,7 +55,7 @@ _OFF_DIAGONAL_VARIANCE = 9.0
 #: Steps between approximate Hessians, more than a fit takes: the first one is good enough, because
 #: the fit starts close to its optimum.
 _NO_REFRESH = 10_000
-#: Most fits for the choice of the ridge where each is expensive.
+#: Limit on the fits for the choice of the ridge where each is expensive.
 _ROUNDS = 8
 
 
@@ -79,7 +79,7 @@ class MatrixLikelihood:
         self.groups = groups.ravel()
         self._dense = groups.size <= _DENSE_PARAMETERS
         cost = groups.size**2 if self._dense else groups.size
-        self._affordable = max(int(_HESSIAN_COST / cost), 2 * n_classes)
+        self._affordable = max(int(_HESSIAN_MULTIPLICATIONS / cost), 2 * n_classes)
         self.refresh = 1 if self._dense and n <= self._affordable else _NO_REFRESH
         self.tolerance = 1e-11 if self.refresh == 1 else 1e-8
         self.has_full_hessian = self._dense and n_classes <= _COVARIANCE_CLASSES

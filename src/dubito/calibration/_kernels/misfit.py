@@ -28,10 +28,10 @@ from dubito._numerics.logistic_curvature import logistic_curvature
 if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray, IntArray
 
-#: Most rows at which intervals are compared.
+#: Largest number of rows at which intervals are compared.
 _CHECKED_ROWS = 32
 
-#: Classes whose events are checked: the most frequent ones.
+#: Largest number of classes whose events are checked: the most frequent ones.
 _CHECKED_CLASSES = 10
 
 #: Confidence level of both intervals.

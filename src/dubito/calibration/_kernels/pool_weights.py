@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from dubito._typing import FloatArray, IntArray
 
-#: Most iterations of the fit, and the largest change of a weight at which it stops.
+#: Limit on the iterations of the fit, and the largest change of a weight at which it stops.
 _ITERATIONS, _CHANGE = 200, 1e-6
 
 
@@ -35,27 +35,29 @@ def is_balanced(fold: IntArray, weight: FloatArray, n_folds: int) -> bool:
     return bool(totals.min() > 0 and totals.max() <= 0.5 * totals.sum())
 
 
-def fit_pool_weights(likelihood: FloatArray, weight: FloatArray, prior: FloatArray) -> FloatArray:
+def fit_pool_weights(
+    true_class_proba: FloatArray, weight: FloatArray, prior: FloatArray
+) -> FloatArray:
     r"""Return the weights of maps that maximise the likelihood of left-out rows.
 
-    The maximum of :math:`\sum_iw_i\log\sum_mv_mq_{im}+\sum_m a_m\log v_m` over weights v of the
-    maps, by expectation maximisation.
+    The maximum of :math:`\sum_iw_i\log\sum_m\omega_mq_{im}+\sum_m a_m\log\omega_m` over weights
+    :math:`\omega_m` of the maps, by expectation maximisation.
 
     Parameters
     ----------
-    likelihood : ndarray of shape (n, M)
+    true_class_proba : ndarray of shape (n, M)
         Probability q of the true class by each map.
     weight : ndarray of shape (n,)
         Sample weights.
     prior : ndarray of shape (M,)
         Prior rows a of each map.
     """
-    mix = prior / prior.sum()
+    pool_weights = prior / prior.sum()
     for _ in range(_ITERATIONS):
-        part = likelihood * mix
+        part = true_class_proba * pool_weights
         new = (weight / part.sum(axis=1)) @ part + prior
         new /= new.sum()
-        if np.abs(new - mix).max() < _CHANGE:
+        if np.abs(new - pool_weights).max() < _CHANGE:
             return new
-        mix = new
-    return mix
+        pool_weights = new
+    return pool_weights

@@ -56,7 +56,7 @@ class SharedSlope(NamedTuple):
         `variance` is that given the mean slope, and bounds will be computed at `deviation`
         standard errors from the estimate.
         """
-        down, up = (np.interp(deviation, _DEVIATIONS, known) for known in (self.down, self.up))
+        down, up = (np.interp(deviation, _DEVIATIONS, at) for at in (self.down, self.up))
         below = np.where(along < 0, up, down) * along
         above = np.where(along < 0, down, up) * along
         return np.sqrt(variance + below**2), np.sqrt(variance + above**2)

@@ -321,14 +321,14 @@ def excess_at(curve: ExcessCurve, distance: FloatArray) -> FloatArray:
     position = (distance - curve.knots[piece]) / width
     inside = np.minimum(position, 1.0)
     chosen = curve.coefficients[piece]
-    slope = _horner(_derivative(chosen), inside)
-    return np.maximum(_horner(chosen, inside) + slope * (position - inside), 0.0)
+    rate = _horner(_derivative(chosen), inside)
+    return np.maximum(_horner(chosen, inside) + rate * (position - inside), 0.0)
 
 
 def distance_at(curve: ExcessCurve, excess: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return distances at which the excess (m,) is reached, and its slope there.
+    """Return distances at which the excess (m,) is reached, and the derivative of the excess there.
 
-    Where the excess is not reached: the last knot, and an infinite slope, as the level set no
+    Where the excess is not reached: the last knot, and an infinite derivative, as the level set no
     longer changes there.
     """
     if len(curve.coefficients) == 0:
@@ -338,13 +338,13 @@ def distance_at(curve: ExcessCurve, excess: FloatArray) -> tuple[FloatArray, Flo
     piece = np.clip(np.searchsorted(curve.excess, target, side="right") - 1, 0, None)
     piece = np.minimum(piece, len(curve.coefficients) - 1)
     chosen = curve.coefficients[piece]
-    rate = _derivative(chosen)
+    derivative = _derivative(chosen)
     low, high, position = np.zeros_like(target), np.ones_like(target), np.full_like(target, 0.5)
     for _ in range(60):
         residual = _horner(chosen, position) - target
         low, high = np.where(residual <= 0, position, low), np.where(residual > 0, position, high)
-        slope = _horner(rate, position)
-        proposal = position - residual / np.where(slope > 0, slope, np.inf)
+        rate = _horner(derivative, position)
+        proposal = position - residual / np.where(rate > 0, rate, np.inf)
         proposal = np.where((proposal >= low) & (proposal <= high), proposal, 0.5 * (low + high))
         done = np.abs(proposal - position) <= 1e-14
         position = proposal
@@ -353,8 +353,8 @@ def distance_at(curve: ExcessCurve, excess: FloatArray) -> tuple[FloatArray, Flo
     width = np.diff(curve.knots)[piece]
     distance = np.where(beyond, curve.knots[-1], curve.knots[piece] + position * width)
     distance = np.where(excess <= 0, 0.0, distance)
-    slope = np.where(beyond, np.inf, np.maximum(_horner(rate, position), 0.0) / width)
-    return distance, slope
+    rate = np.where(beyond, np.inf, np.maximum(_horner(derivative, position), 0.0) / width)
+    return distance, rate
 
 
 def level_set(fit: SlopeLikelihood, excess: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -21,8 +21,8 @@ from dubito._numerics.targets import pseudo_fraction
 if TYPE_CHECKING:
     from dubito._typing import FloatArray, IntArray
 
-#: Most and fewest rows of the sample on which the slope is fitted first, fewer for many classes:
-#: the fit to all rows, which starts there, then takes few passes.
+#: Largest and smallest number of rows of the sample on which the slope is fitted first, smaller for
+#: many classes: the fit to all rows, which starts there, then takes few passes.
 _SAMPLE_ROWS = 4096
 _FEWEST_SAMPLE_ROWS = 256
 

@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 
 #: Classes up to which the full Hessian is computed.
 _DENSE_CLASSES = 200
-#: Most multiplications for a Hessian; where all rows need more, it is that of a sample.
-_HESSIAN_COST = 4e9
+#: Limit on the multiplications for a Hessian; where all rows need more, it is that of a sample.
+_HESSIAN_MULTIPLICATIONS = 4e9
 #: Scores in the sample of rows on which the ridge for many classes is chosen.
 _SAMPLE_SCORES = 4e6
-#: Most scores with which the fit that gives the start uses all classes; with more, it uses the
-#: likely ones.
+#: Largest number of scores with which the fit that gives the start uses all classes; with more, it
+#: uses the likely ones.
 _ALL_SCORES = 1e6
 #: Largest probability of an unlikely class, by the temperature map.
 _UNLIKELY = 1e-5
@@ -63,7 +63,9 @@ class VectorLikelihood:
         self.total = float(labels.weight.sum())
         self.groups = np.repeat([SLOPES, BIASES], n_classes)
         self._dense = n_classes <= _DENSE_CLASSES
-        affordable = _HESSIAN_COST / n_classes**2 if self._dense else _SAMPLE_SCORES / n_classes
+        affordable = (
+            _HESSIAN_MULTIPLICATIONS / n_classes**2 if self._dense else _SAMPLE_SCORES / n_classes
+        )
         self._affordable = max(int(affordable), 2 * n_classes)
         # A Hessian of a sample costs more than a step; blocks are a by-product of the gradient.
         self.refresh = 20 if self._dense and n > self._affordable else 1
