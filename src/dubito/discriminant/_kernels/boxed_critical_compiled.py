@@ -32,6 +32,7 @@ from dubito.discriminant._kernels.boxed_distances_compiled import (
 from dubito.discriminant._kernels.boxed_sets_compiled import (
     class_at_rank,
     is_dominated_by_radius,
+    make_rivals,
     prepare_rivals,
     tie_tolerance,
 )
@@ -40,6 +41,7 @@ from dubito.discriminant._kernels.class_boxes import DISTANCE_ROUNDING
 if TYPE_CHECKING:
     from dubito._typing import FloatArray, IntArray
     from dubito.discriminant._kernels.boxed_distances_compiled import RowBuffers
+    from dubito.discriminant._kernels.boxed_sets_compiled import Rivals
     from dubito.discriminant._kernels.class_boxes import BoxedGaussians
 
 #: Limit on Newton steps for the root of one corner, and on corners tried for one rival.
@@ -62,14 +64,13 @@ def critical_of_rows(  # noqa: PLR0917
 
     A search is unsettled where it ends at `max_subproblems` without a proof; c is then too small.
     """
-    buffers = make_buffers(classes)
     parameters = classes.parameters
     n_classes = len(parameters)
-    order, mean_energy = np.empty(n_classes + 1, dtype=np.int64), np.empty(n_classes)
+    buffers, rivals = make_buffers(classes), make_rivals(n_classes)
     for i in range(len(rows)):
         load_row(classes, rows[i], buffers)
-        rival_bound = prepare_rivals(parameters, buffers.distances, max_c, mean_energy, order)
-        best = mean_energy[class_at_rank(mean_energy, order, 0)]
+        rival_bound = prepare_rivals(parameters, buffers.distances, max_c, rivals)
+        best = rivals.mean_energy[class_at_rank(rivals, 0)]
         n_unsettled[i] = 0
         for b in range(n_classes):
             critical[i, b] = 0.0
@@ -79,7 +80,7 @@ def critical_of_rows(  # noqa: PLR0917
                 critical[i, b] = np.inf
                 continue
             critical[i, b], unsettled = _critical_c(
-                classes, buffers, b, order, mean_energy, max_c, max_subproblems
+                classes, buffers, b, rivals, max_c, max_subproblems
             )
             n_unsettled[i] += unsettled
 
@@ -89,8 +90,7 @@ def _critical_c(  # noqa: PLR0917
     classes: BoxedGaussians,
     buffers: RowBuffers,
     b: int,
-    order: IntArray,
-    mean_energy: FloatArray,
+    rivals: Rivals,
     max_c: float,
     max_subproblems: int,
 ) -> tuple[float, int]:
@@ -99,10 +99,11 @@ def _critical_c(  # noqa: PLR0917
     `max_subproblems` limits all searches together; each may solve at least its first subproblem.
     """
     c, unsettled, budget = 0.0, 0, max_subproblems
-    for rank in range(len(mean_energy)):
-        a = class_at_rank(mean_energy, order, rank)
-        limit = _domination_energy(classes, buffers, b, c, mean_energy[a], -1.0)
-        if mean_energy[a] >= limit:
+    for rank in range(len(rivals.order)):
+        a = class_at_rank(rivals, rank)
+        mean_energy = rivals.mean_energy[a]
+        limit = _domination_energy(classes, buffers, b, c, mean_energy, -1.0)
+        if mean_energy >= limit:
             break  # later rivals have no less energy
         if a == b:
             continue

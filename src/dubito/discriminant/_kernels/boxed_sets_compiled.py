@@ -8,7 +8,7 @@ those that may dominate it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -32,6 +32,21 @@ if TYPE_CHECKING:
 
 #: Energies closer than this, relative to their size, are ties; neither class dominates in a tie.
 _ENERGY_TIE = 1e-12
+
+
+class Rivals(NamedTuple):
+    """All classes by increasing energy at their sample means, for one row; sorted on demand."""
+
+    mean_energy: FloatArray  # (K,)
+    order: IntArray  # (K,) classes, of which the first `n_sorted[0]` are sorted
+    n_sorted: IntArray  # (1,)
+
+
+@compiled(inline="always")
+def make_rivals(n_classes: int) -> Rivals:
+    """Return buffers for one row, not initialised."""
+    order, n_sorted = np.empty(n_classes, dtype=np.int64), np.empty(1, dtype=np.int64)
+    return Rivals(np.empty(n_classes), order, n_sorted)
 
 
 @compiled()
@@ -73,16 +88,15 @@ def maximal_of_rows(  # noqa: PLR0917
     A comparison is unsettled where its search ends at `max_subproblems` without a proof; it then
     excludes no class.
     """
-    buffers = make_buffers(classes)
     parameters = classes.parameters
     n_classes = len(parameters)
-    order, mean_energy = np.empty(n_classes + 1, dtype=np.int64), np.empty(n_classes)
+    buffers, rivals = make_buffers(classes), make_rivals(n_classes)
     far_lower, far_upper = np.empty(n_classes), np.empty(n_classes)
     for i in range(len(rows)):
         load_row(classes, rows[i], buffers)
         n_unsettled[i] = 0
-        rival_bound = prepare_rivals(parameters, buffers.distances, c, mean_energy, order)
-        best = mean_energy[class_at_rank(mean_energy, order, 0)]
+        rival_bound = prepare_rivals(parameters, buffers.distances, c, rivals)
+        best = rivals.mean_energy[class_at_rank(rivals, 0)]
         for k in range(n_classes):
             far_lower[k] = buffers.distances[k]
             far_upper[k] = largest_distance(parameters, k, buffers.distances[k], c)
@@ -96,9 +110,8 @@ def maximal_of_rows(  # noqa: PLR0917
             value, gap, _ = nearest_of(classes, buffers, b, c)
             energy = near_energy(parameters, b, max(value - gap, 0.0))
             sets[i, b], unsettled = _is_maximal(
-                classes, buffers, b, c, energy, max_subproblems, order, mean_energy, far_lower,
-                far_upper,
-            )  # fmt: skip
+                classes, buffers, b, c, energy, max_subproblems, rivals, far_lower, far_upper
+            )
             n_unsettled[i] += unsettled
 
 
@@ -119,17 +132,17 @@ def _is_maximal(  # noqa: PLR0913, PLR0917
     c: float,
     energy: float,
     max_subproblems: int,
-    order: IntArray,
-    mean_energy: FloatArray,
+    rivals: Rivals,
     far_lower: FloatArray,
     far_upper: FloatArray,
 ) -> tuple[bool, int]:
     """Return whether no rival is proved to dominate b, and the number of unsettled comparisons."""
     unsettled = 0
-    for rank in range(len(mean_energy)):
-        a = class_at_rank(mean_energy, order, rank)
-        limit = energy - tie_tolerance(energy, mean_energy[a])
-        if mean_energy[a] >= limit:
+    for rank in range(len(rivals.order)):
+        a = class_at_rank(rivals, rank)
+        mean_energy = rivals.mean_energy[a]
+        limit = energy - tie_tolerance(energy, mean_energy)
+        if mean_energy >= limit:
             break
         if a == b:
             continue
@@ -151,22 +164,17 @@ def tie_tolerance(one: float, other: float) -> float:
 
 @compiled()
 def prepare_rivals(
-    parameters: FloatArray,
-    distances: FloatArray,
-    c: float,
-    mean_energy: FloatArray,
-    order: IntArray,
+    parameters: FloatArray, distances: FloatArray, c: float, rivals: Rivals
 ) -> float:
     """Write the energy of each class at its sample mean; return an upper bound on the least energy.
 
-    The bound holds for all means in the boxes. `order` is the state of `class_at_rank`, which sorts
-    lazily: K class indices, and how many of them are sorted.
+    The bound holds for all means in the boxes.
     """
     rival_bound = np.inf
-    order[-1] = 0
-    for k in range(len(mean_energy)):
-        order[k] = k
-        mean_energy[k] = far_energy(parameters, k, distances[k])
+    rivals.n_sorted[0] = 0
+    for k in range(len(rivals.order)):
+        rivals.order[k] = k
+        rivals.mean_energy[k] = far_energy(parameters, k, distances[k])
         rival_bound = min(
             rival_bound, far_energy(parameters, k, largest_distance(parameters, k, distances[k], c))
         )
@@ -174,15 +182,16 @@ def prepare_rivals(
 
 
 @compiled()
-def class_at_rank(mean_energy: FloatArray, order: IntArray, rank: int) -> int:
+def class_at_rank(rivals: Rivals, rank: int) -> int:
     """Return the class of a rank by energy, rank 0 the smallest; sorts no further than needed."""
-    while order[-1] <= rank:
-        first = best = order[-1]
-        for j in range(first + 1, len(mean_energy)):
+    mean_energy, order, n_sorted = rivals
+    while n_sorted[0] <= rank:
+        first = best = n_sorted[0]
+        for j in range(first + 1, len(order)):
             if mean_energy[order[j]] < mean_energy[order[best]]:
                 best = j
         order[first], order[best] = order[best], order[first]
-        order[-1] += 1
+        n_sorted[0] += 1
     return order[rank]
 
 
