@@ -18,11 +18,11 @@ from dubito._numerics.logistic_curvature import logistic_curvature
 if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray
 
-#: Points that replace the rows of a panel.
+#: Number of points that replace the rows of a panel.
 _POINTS = 12
 
-#: Distance from the estimate, in standard errors, of the slopes for which the points have the
-#: likelihood of the rows.
+#: Distance from the estimate, in standard errors, up to which a slope has the same likelihood given
+#: the points as given the rows.
 _STANDARD_ERRORS = 10.0
 
 

@@ -16,7 +16,7 @@ from dubito._numerics.quadrature_compiled import gauss_rule
 if TYPE_CHECKING:
     from dubito._typing import FloatArray
 
-#: Gauss points that replace the rows of a group; exact for polynomials of degree 23.
+#: Number of Gauss points that replace the rows of a group; exact for polynomials of degree 23.
 _POINTS = 12
 
 #: Largest range of log-odds in a group. On it the softplus, whose singularities are π away from the

@@ -2,9 +2,8 @@ r"""Weights of evidence for and against each class, combined by Dempster's rule.
 
 Each row has weights :math:`w^+_k` for class k and :math:`w^-_k` against it, all non-negative: the
 simple mass functions :math:`\{k\}^{w^+_k}` and :math:`\overline{\{k\}}^{w^-_k}` for all k are
-combined (Denœux 2019, Proposition 1). With :math:`q_k=1-e^{-w^-_k}` all masses are divided by
-
-.. math:: D=\sum_ke^{-w^-_k}(e^{w^+_k}-1)+1-\prod_kq_k.
+combined (Denœux 2019, Proposition 1). The formulas of Bel, Pl, q and D, which normalises the
+masses, are in `dubito.evidence.bounds_from_weights`; those of masses in `mass_from_weights`.
 """
 
 from __future__ import annotations
@@ -19,11 +18,7 @@ if TYPE_CHECKING:
 
 
 def bounds(w_plus: FloatArray, w_minus: FloatArray) -> tuple[FloatArray, FloatArray]:
-    r"""Return belief and plausibility of each class, each (n, K), in O(K) a row.
-
-    :math:`Bel(k)=e^{-w^-_k}(e^{w^+_k}-1+\prod_{l\ne k}q_l)/D` and
-    :math:`Pl(k)=e^{w^+_k-w^-_k}/D`.
-    """
+    """Return belief and plausibility of each class, each (n, K), in O(K) a row."""
     from dubito._numerics.evidence_weights_compiled import bounds_of_rows  # noqa: PLC0415 - loads numba
 
     lower, upper = np.empty(w_plus.shape), np.empty(w_plus.shape)
@@ -44,11 +39,7 @@ def ignorance(w_plus: FloatArray, w_minus: FloatArray) -> FloatArray:
 
 
 def masses(w_plus: FloatArray, w_minus: FloatArray) -> FloatArray:
-    r"""Return the masses of all non-empty subsets in bit-mask order, (n, 2^K - 1).
-
-    :math:`m(A)=\prod_{k\in A}e^{-w^-_k}\prod_{k\notin A}q_k/D` for sets of two and more; the
-    mass of a single class is its belief.
-    """
+    """Return the masses of all non-empty subsets in bit-mask order, (n, 2^K - 1)."""
     n_classes = w_plus.shape[1]
     log_mass = -_summaries(w_plus, w_minus)[0][:, None]
     with np.errstate(over="ignore"):  # a log mass of minus infinity is mass 0

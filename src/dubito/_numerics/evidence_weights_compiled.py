@@ -15,7 +15,7 @@ from dubito._numerics.vector_math_compiled import SIMD_FLAGS, exp_and_complement
 #: the sum of the :math:`e^{-w^-_k}` to rounding, which is computed with the factor :math:`e^{-M}`.
 _ALL_OPPOSED = -600.0
 
-#: Rows of a block, over which the inner loops are vectorised.
+#: Number of rows of a block, over which the inner loops are vectorised.
 _CHUNK_ROWS = 256
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dubito._typing import FloatArray
 
     Integers: TypeAlias = npt.NDArray[np.int64]
-    #: As `_next_segment` describes it.
+    #: The state of a segment, as `_next_segment` describes it.
     State: TypeAlias = tuple[int, int, float, float]
 
 #: Logarithm of the contour below which it changes no bound in double precision.

@@ -36,7 +36,7 @@ class LogisticLevelLikelihoods(NamedTuple):
 
     raw: LogisticLikelihood
     light: LogisticLikelihood
-    gradient_norm: float  # the larger of both fits
+    gradient_norm: float  # the larger one of the two fits
 
 
 def level_targets(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from dubito._typing import FloatArray
 
-#: Up to this number, rows are not replaced by points.
+#: Largest number of rows that are not replaced by points.
 _FEW_ROWS = 48
 
 #: Excess (the maximum of the log-likelihood minus its value) up to which the points have the
@@ -39,8 +39,8 @@ _LARGEST_EXCESS = 32.0
 #: used, is much smaller.
 _TOLERANCE = 1e-9
 
-#: Degree of the polynomials that interpolate between queries, and the largest last coefficients and
-#: errors of those that are used.
+#: Degree of the polynomials that interpolate between queries; a polynomial is used if its last
+#: coefficients and its errors are below the second number.
 _DEGREE = 16
 _CONVERGED = 1e-9
 

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-#: Blocks for each thread: rows differ in cost, and a thread that ends early takes another block.
+#: Number of blocks for each thread: rows differ in cost, and a thread that ends early takes another
+#: block.
 _BLOCKS_PER_THREAD = 8
 
 

@@ -45,8 +45,8 @@ _LARGEST_SCORE = 1e8
 #: Scores with a smaller standard deviation count as constant, as its inverse might not be finite.
 SMALLEST_DEVIATION = 1e-290
 
-#: Calibration rows times the squared number of coefficients up to which "auto" is exact: about 5 ms
-#: for each row of a prediction.
+#: Largest product of the calibration rows and the squared number of coefficients for which
+#: likelihood="auto" is exact: about 5 ms for each row of a prediction.
 _EXACT_OPERATIONS = 250_000
 
 
@@ -120,7 +120,7 @@ class BinaryJointModel:
     likelihood: str
     ridge: FloatArray  # strength of the slopes' ridge, (1,)
     estimate_likelihood: JointLikelihood
-    belief_likelihood: JointLikelihood  # behind belief and plausibility
+    belief_likelihood: JointLikelihood  # that of belief and plausibility
     level_likelihoods: JointLevelLikelihoods
 
     @property

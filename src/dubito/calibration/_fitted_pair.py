@@ -60,13 +60,13 @@ def is_affine(classifier: CalibratedClassifier) -> bool:
     if not hasattr(classifier, "calibrated_classifiers_"):
         return hasattr(named_calibrator(classifier.calibrator), "affine_logits")
     estimator, calibrator = classifier.calibrated_classifiers_[0]
-    # Such a calibrator gives the same for logits as for the logarithms of their probabilities.
+    # A calibrator that ignores shifts of a row gives the same for logits as for log-probabilities.
     ignores_shifts = getattr(calibrator, "ignores_shifts", False)
     return (
         len(classifier.calibrated_classifiers_) == 1
         and estimator is not None
         and (classifier.response_method_ == "decision_function" or ignores_shifts)
-        and len(estimator.classes_) == len(classifier.classes_)  # otherwise columns were filled in
+        and len(estimator.classes_) == len(classifier.classes_)  # otherwise columns were added
         and hasattr(calibrator, "affine_logits")
         and not calibrator._not_affine()
     )

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from dubito.calibration._fusion_independent import MemberRows
     from dubito.calibration.fusion import EvidentialFusion
 
-#: Masses of a member computed at once where they are not the result: 32 MiB.
+#: Limit on the masses of a member in memory where they are not the result: 32 MiB.
 _CHUNK_NUMBERS = 2**22
 
 

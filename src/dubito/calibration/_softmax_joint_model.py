@@ -44,7 +44,8 @@ from dubito.calibration.errors import CalibrationInputError
 if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray, IntArray
 
-#: Operations for each row of a prediction, of some nanoseconds each, up to which "auto" is exact.
+#: Largest number of operations for each row of a prediction, of some nanoseconds each, for which
+#: likelihood="auto" is exact.
 _EXACT_OPERATIONS = 1_000_000
 
 #: Largest number of operations of a fit for which a model with biases is also tried.

@@ -34,7 +34,7 @@ _POOL_ROWS, _POOL_ROWS_PER_CLASS, _POOL_CLASSES = 200, 30, 50
 _MAX_FOLDED_ROWS = 5000
 #: Number of folds in which the weights of the maps are chosen.
 _FOLDS = 5
-#: Prior rows of the map, the isotonic map and the base rates: a in `fit_pool_weights`.
+#: Prior rows of the map, the isotonic map and the base rates: `prior` of `fit_pool_weights`.
 _PRIOR_ROWS = np.array([4.0, 0.1, 0.02])
 #: Weight of the base rates, in rows, where there are too few rows to choose weights in folds.
 _BASE_ROWS = 0.25

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from dubito._typing import BoolArray, FloatArray, IntArray
 
-#: Neighbouring numbers of bins that "auto" tries differ by about this ratio.
+#: Approximate ratio of successive numbers of bins that "auto" tries.
 _TRIAL_RATIO = 1.2
 
 #: Largest number of bins that "auto" tries, over the cube root of the rows' weight.

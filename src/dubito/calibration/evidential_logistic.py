@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray, IntArray
 
 
-#: Rows up to which a likelihood is stored row by row; more are condensed to a few points.
+#: Largest number of rows for which a likelihood is stored row by row; more are condensed to a few
+#: points.
 STORED_ROWS = 4096
 
 

@@ -28,9 +28,10 @@ if TYPE_CHECKING:
 #: Factor on the number of quadrature points, for integrands that have a kink where they become 0:
 #: panels are then short and end there. 0: a rule for smooth integrands.
 _REFINE = {"gumbel": 0, "envelope": 4, "inverse_cdf": 1}
-#: Classes up to which mass functions are listed.
+#: Largest number of classes for which mass functions are listed.
 _MASS_LIMIT = 12
-#: The same factor for masses of sets, whose integrands have kinks inside panels.
+#: Factor on the number of quadrature points for masses of sets, whose integrands have kinks inside
+#: panels.
 _MASS_REFINE = 8
 
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _STORED_SCORES = 2**17
 _FEWEST_ROWS = 256
 
-#: Quadrature points in each panel of the integral over the level.
+#: Number of quadrature points in each panel of the integral over the level.
 _QUADRATURE_POINTS = 16
 
 

@@ -50,10 +50,10 @@ if TYPE_CHECKING:
 #: below the accuracy needed.
 _CONVERGED = 3e-6
 
-#: Newton steps after which a smaller step in r is tried.
+#: Number of Newton steps after which a smaller step in r is tried.
 _MAX_NEWTON_STEPS = 14
 
-#: Failed steps in r after which a path is lost.
+#: Number of failed steps in r after which a path is lost.
 _MAX_FAILURES = 15
 
 #: Upper bound returned for a functional whose path is lost; its exponential is finite.
@@ -254,7 +254,7 @@ def optimality_gap(problem: Problem, functional: Functional, r: float, path: Flo
     p = len(bounds)
     multiplier = path[0, 1]
     if path[0, 0] < 0.0:
-        return 0.0  # lost: its value is an upper bound already
+        return 0.0  # the path is lost: its value is an upper bound already
     beta, no_step, directions = np.empty(p), np.zeros(p), np.zeros((2, p))
     gradients, curvatures = np.empty((2, p)), np.empty((2, p, p))
     for a in range(p):

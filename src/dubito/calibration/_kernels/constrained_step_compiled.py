@@ -186,7 +186,7 @@ def constrained_step(
     n_releases = np.zeros(p)
     new = multiplier
     for round_ in range(4 * p + 20):
-        one_by_one = round_ >= 10  # changing many at once is faster, but may cycle
+        one_by_one = round_ >= 10  # releasing many bounds at once is faster, but may cycle
         if not newton_directions(models, multiplier, at_bound, bound_step, directions):
             first, new_multiplier = next_release(models, at_bound, multiplier, remaining >= 0.0)
             if first < 0:

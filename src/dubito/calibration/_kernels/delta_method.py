@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from dubito._typing import FloatArray
     from dubito.calibration._kernels.softmax_covariance import Covariance
 
-#: Numbers in memory for one chunk of rows: 2 MiB, which fit in a processor's cache.
+#: Limit on the numbers in memory for one chunk of rows: 2 MiB, which fit in a processor's cache.
 _CHUNK_NUMBERS = 2**18
 
 

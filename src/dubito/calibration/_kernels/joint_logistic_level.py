@@ -48,7 +48,7 @@ class JointLevelLikelihoods(NamedTuple):
     raw_whitened_coef: FloatArray  # (rank,): raw minus light coefficients, whitened
     raw_whiten: FloatArray  # (p, rank): axes where the raw Hessian is the identity
     separated: bool  # whether the raw likelihood has no maximum
-    gradient_norm: float  # the larger of both fits
+    gradient_norm: float  # the larger one of the two fits
 
     @property
     def arrays(self) -> tuple[tuple[FloatArray, ...], tuple[FloatArray, ...]]:
@@ -136,7 +136,7 @@ def _exact_ends(
     log_odds, std_error = _estimates(likelihoods, design)
     estimates = np.stack([log_odds, std_error], axis=2).reshape(-1, 4)
     ends = np.repeat(log_odds[:, :1], 2, axis=1)
-    varies = std_error[:, 0] > 0  # not rows of zeros without a bias
+    varies = std_error[:, 0] > 0  # False for rows of zeros without a bias
     arrays = likelihoods.arrays
     ends[varies] = over_blocks(
         lambda z, e: level_ends(arrays, z, e, likelihoods.raw_whitened_coef, t),

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from dubito._typing import FloatArray
     from dubito.calibration._kernels.joint_logistic_compiled import Likelihood
 
-    #: Axis e of a query, its log-odds under the first likelihood, its length, and the sign of the
-    #: end: -1 for the lower, 1 for the upper. `outward` is log-odds times this sign.
+    #: Axis e of a query, the query's log-odds under the first likelihood, its length, and the sign
+    #: of the end: -1 for the lower, 1 for the upper. `outward` is log-odds times this sign.
     Query: TypeAlias = tuple[FloatArray, float, float, float]
     #: State of a search (3, 2), solution path (2, 1 + rank), and the buffer of `profile` (3, n).
     Buffers: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]

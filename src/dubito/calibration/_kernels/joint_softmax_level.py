@@ -32,18 +32,18 @@ if TYPE_CHECKING:
 
     from dubito._typing import FloatArray, IntArray
 
-#: Pseudo-observations of the likelihood of the labels, so that an estimate exists for classes that
-#: the scores separate: few enough to change nothing else.
+#: Number of pseudo-observations in the likelihood of the labels, so that an estimate exists for
+#: classes that the scores separate: few enough to change nothing else.
 _RAW_PSEUDO_ROWS = 1e-7
 
-#: Pseudo-observations of a second attempt where a path is lost because the likelihood is nearly
-#: flat. They change the log-likelihood by at most their number times the mean difference in utility
-#: of the true class, which is at most 30 before probabilities are 1 up to rounding. The level set
-#: is enlarged by that amount, so it contains the one of the labels.
+#: Number of pseudo-observations in a second attempt, where a path is lost because the likelihood is
+#: nearly flat. They change the log-likelihood by at most their number times the mean difference in
+#: utility of the true class, which is at most 30 before probabilities are 1 up to rounding. The
+#: level set is enlarged by that amount, so it contains the one of the labels.
 _NEARLY_RAW_PSEUDO_ROWS, _LARGEST_UTILITY_DIFFERENCE = 1e-3, 30.0
 
-#: A bound this close to 0 or 1 may come from a lost path. It is computed again unless the estimate
-#: is closer to 0 or 1 than the second number.
+#: A bound closer to 0 or 1 than the first number may come from a lost path. It is computed again
+#: unless the estimate is closer to 0 or 1 than the second number.
 _LOST, _NEAR_CERTAIN = 1e-12, 1e-6
 
 #: Increases of t tried in turn for lost paths, relative to t, or to the second number if t is less:

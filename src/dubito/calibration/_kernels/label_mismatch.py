@@ -35,7 +35,7 @@ from dubito._numerics.row_subsets import subsample_rows
 if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray, IntArray
 
-#: Standard errors by which scores must contradict the labels to count as reversed.
+#: Number of standard errors by which scores must contradict the labels to count as reversed.
 _REVERSED_DEVIATION = 4.0
 
 #: Minus the natural logarithm of the accepted rate of false warnings about the order of columns:

@@ -23,7 +23,7 @@ from dubito.calibration._kernels.temperature_scaling import fit_slope, slope_los
 if TYPE_CHECKING:
     from dubito._typing import FloatArray, IntArray
 
-#: Candidate limits of gaps: these quantiles of all positive gaps, besides no limit.
+#: Quantiles of all positive gaps that are candidate limits, besides no limit.
 _QUANTILES = (0.02, 0.1, 0.25, 0.5, 0.75, 0.9)
 #: Increase of the log-likelihood that a limit must bring to be used.
 _LEAST_GAIN_OF_LIMIT = 4.0
@@ -65,7 +65,8 @@ def fit_limited_slope(u: FloatArray, y: IntArray, weight: FloatArray) -> Limited
             best, least = LimitedSlope(float(limit), slope), loss
     if best.slope > 0:
         return best
-    # Higher scores go with other labels. A slope of 0 would make all features of the next step 0.
+    # The slope is 0, which would make all features of the next step 0: higher scores go with
+    # other labels.
     typical = float(np.abs(limit_gaps(u, best.limit)).mean())
     return best._replace(slope=1 / typical if typical > 0 else 1.0)
 

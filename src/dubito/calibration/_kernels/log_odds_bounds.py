@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 #: plausibility depend on most.
 BELIEF_DEVIATION = np.sqrt(np.pi / 2)
 
-#: End of the integrals over r: exp(-r²/2) = 3e-18.
+#: Upper end of the integrals over r: exp(-r²/2) = 3e-18.
 _LARGEST_R = 9.0
 #: Largest standard error s, and number of points, of each Gauss rule of the density r·exp(-r²/2).
 #: The integrals are then accurate to 1e-7: the poles of r ↦ σ(η + rs) are at distance π/s.
 _GAUSS = ((0.5, 5), (0.75, 6), (1.0, 8), (1.5, 10), (2.0, 14), (3.0, 24), (4.0, 32))
-#: Larger s have panels of 16 points: eight panels up to s = 8, twice as many up to 16, and so on;
-#: the rule for s up to 64 is used for all that are larger.
+#: For larger s rules have panels of 16 points: eight panels up to s = 8, twice as many up to 16,
+#: and so on; the rule for s up to 64 is used for all that are larger.
 _PANEL_POINTS, _FIRST_PANELS, _LAST_LIMIT = 16, 8, 64.0
 
 

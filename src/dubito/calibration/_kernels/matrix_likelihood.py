@@ -42,18 +42,18 @@ if TYPE_CHECKING:
     from dubito._typing import FloatArray
     from dubito.calibration._kernels.light_labels import LightLabels
 
-#: Parameters up to which the full Hessian is computed.
+#: Largest number of parameters for which the full Hessian is computed.
 _DENSE_PARAMETERS = 1100
 #: Limit on the multiplications for a Hessian; where all rows need more, it is that of a sample.
 _HESSIAN_MULTIPLICATIONS = 4e9
 
-#: Classes up to which bounds use the full covariance: 0.8 MB for 24 classes.
+#: Largest number of classes for which bounds use the full covariance: 0.8 MB for 24 classes.
 _COVARIANCE_CLASSES = 24
 #: Largest prior variance, in log-odds, of the sum of a row's entries off the diagonal.
 _OFF_DIAGONAL_VARIANCE = 9.0
 
-#: Steps between approximate Hessians, more than a fit takes: the first one is good enough, because
-#: the fit starts close to its optimum.
+#: Number of steps between approximate Hessians, more than a fit takes: the first Hessian is good
+#: enough, because the fit starts close to its optimum.
 _NO_REFRESH = 10_000
 #: Limit on the fits for the choice of the ridge where each is expensive.
 _ROUNDS = 8

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 #: Range of the ridge: prior standard deviations of 30 and of 0.001 in log-odds.
 SMALLEST_RIDGE, LARGEST_RIDGE = 1e-3, 1e6
 
-#: Numbers of the groups of parameters, and so indices of their ridge.
+#: Index of each group of parameters, also in the array of their ridges.
 SLOPES, BIASES, OFF_DIAGONAL = 0, 1, 2
 
 #: Largest squared distance from the minimum, in standard errors, at which one Newton step replaces

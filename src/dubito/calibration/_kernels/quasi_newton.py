@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     Objective = Callable[[FloatArray], tuple[float, FloatArray]]
     Solve = Callable[[FloatArray], FloatArray]
 
-#: Pairs of steps and gradient changes that are kept.
+#: Number of pairs of steps and gradient changes that are kept.
 _MEMORY = 20
 #: After a Hessian refresh BFGS pairs are kept if the error of the new Hessian on the last pair
 #: exceeds this multiple of the distance between the old and the new Hessian's predictions of it,

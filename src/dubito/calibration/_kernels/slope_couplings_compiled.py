@@ -17,7 +17,7 @@ from dubito._numerics.vector_math_compiled import exp_buffers, exp_in_place
 #: As in `slope_couplings`.
 _ROOT_STEPS, _ROOT_TOLERANCE = 12, 1e-9
 
-#: Numbers in a block of rows: several blocks fit in the second-level cache.
+#: Limit on the numbers in a block of rows: several blocks fit in the second-level cache.
 _BLOCK_NUMBERS = 4096
 
 

@@ -27,7 +27,8 @@ from dubito.calibration._kernels.slope_likelihood import (
 if TYPE_CHECKING:
     from dubito._typing import FloatArray, IntArray
 
-#: Pseudo-observations of `light`, in rows: one half for each parameter of the map, here one.
+#: Number of pseudo-observations of `light`, in rows: one half for each parameter of the map, here
+#: one.
 LEVEL_PSEUDO_ROWS = 0.5
 
 #: Error of the interpolated log-likelihoods, which moves the ends by that many standard errors.

@@ -42,7 +42,7 @@ _LARGEST_R = 7.0
 _PANEL_TOLERANCE = 1e-8
 #: Test integrands include rows of scores this many times wider than the widest of the fit.
 _LARGEST_RELATIVE_RANGE = 1e3
-#: Points of each panel of a composite rule.
+#: Number of points in each panel of a composite rule.
 PANEL = 4
 
 
@@ -146,7 +146,7 @@ def _test_integrals(
         (points.upper, points.upper_weight),
     ):
         decay = np.exp(-np.minimum(np.multiply.outer(scales, slopes), 700.0))
-        for n_others in (1.0, 30.0, 1000.0):  # M
+        for n_others in (1.0, 30.0, 1000.0):  # M of the formula
             p = 1 / (1 + n_others * decay)
             results += [by_panel(p * points.weight)]
             results += [by_panel(p * (1 - p) * np.multiply.outer(scales, slope_weight))]

@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from dubito.calibration._kernels.light_labels import LightLabels
     from dubito.calibration._kernels.vector_scaling import Blocks, Likely
 
-#: Classes up to which the full Hessian is computed.
+#: Largest number of classes for which the full Hessian is computed.
 _DENSE_CLASSES = 200
 #: Limit on the multiplications for a Hessian; where all rows need more, it is that of a sample.
 _HESSIAN_MULTIPLICATIONS = 4e9
-#: Scores in the sample of rows on which the ridge for many classes is chosen.
+#: Number of scores in the sample of rows on which the ridge for many classes is chosen.
 _SAMPLE_SCORES = 4e6
 #: Largest number of scores with which the fit that gives the start uses all classes; with more, it
 #: uses the likely ones.
