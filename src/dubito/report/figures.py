@@ -104,9 +104,10 @@ def _describe_declining(collected: dict[str, Any]) -> list[str]:
 
 def _describe_costs(collected: dict[str, Any]) -> list[str]:
     declining = collected["declining"]
-    at, start = declining["costs"].index(declining["start"]), declining["start"]
+    initial = declining["start"]
+    at = declining["costs"].index(initial)
     return [
-        f"{model['name']}: {cost_text(model['cost'][at])} where declining costs {start:g}, "
+        f"{model['name']}: {cost_text(model['cost'][at])} where declining costs {initial:g}, "
         f"{cost_text(model['error_without_declining'])} when nothing is declined."
         for model in declining["models"][:MOST_MODELS]
     ]
