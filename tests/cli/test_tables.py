@@ -128,7 +128,7 @@ class TestReading:
         monkeypatch.setattr(csv_reader, "BLOCK_BYTES", 40)
         frame = pd.DataFrame({"a": np.arange(10) / 4, "b": list("abcdefghij")})
         getattr(frame, f"to_{kind}")(f"t.{kind}", index=False)
-        chunks = list(Table(f"t.{kind}").chunks(rows=rows))
+        chunks = list(Table(f"t.{kind}").chunks(n_rows=rows))
         assert [len(chunk) for chunk in chunks] == [rows] * (10 // rows) + [10 % rows] * (
             10 % rows > 0
         )

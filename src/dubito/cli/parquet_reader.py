@@ -48,7 +48,7 @@ def _is_text(arrow_type: pa.DataType) -> bool:
     return bool(pa.types.is_string(arrow_type) or pa.types.is_large_string(arrow_type))
 
 
-def read_batches(path: Path, types: Mapping[str, str], rows: int) -> Iterator[pa.RecordBatch]:
+def read_batches(path: Path, types: Mapping[str, str], n_rows: int) -> Iterator[pa.RecordBatch]:
     """Yield some columns in batches of rows.
 
     Parameters
@@ -57,15 +57,15 @@ def read_batches(path: Path, types: Mapping[str, str], rows: int) -> Iterator[pa
         The file.
     types : mapping of str to str
         The columns wanted, in order, each with "number", "text", or "as_is" for its own type.
-    rows : int
-        Most rows of a batch.
+    n_rows : int
+        Largest number of rows of a batch.
 
     Yields
     ------
     RecordBatch
     """
     start = 0
-    for batch in open_parquet(path).iter_batches(batch_size=rows, columns=list(types)):
+    for batch in open_parquet(path).iter_batches(batch_size=n_rows, columns=list(types)):
         arrays = [
             _converted(batch.column(name), column_type, name, path, start)
             for name, column_type in types.items()

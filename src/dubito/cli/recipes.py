@@ -39,7 +39,7 @@ class Recipe(NamedTuple):
     most_rows: float = math.inf
     most_classes: float = 200
 
-    def slow_notes(self, rows: int, classes: int) -> list[str]:
+    def slow_notes(self, n_rows: int, n_classes: int) -> list[str]:
         """Return notes on what will be slow, and which model is quicker."""
         notes = []
         if self.compiles_first():
@@ -47,10 +47,10 @@ class Recipe(NamedTuple):
                 "this model's numeric kernels are compiled when first used, which can take a "
                 "minute; later runs start at once."
             )
-        if rows > self.most_rows:
-            notes.append(f"{rows:,} rows take long; calibrated-boosting is quicker.")
-        if classes > self.most_classes:
-            notes.append(f"{classes:,} classes take long; nested is made for many.")
+        if n_rows > self.most_rows:
+            notes.append(f"{n_rows:,} rows take long; calibrated-boosting is quicker.")
+        if n_classes > self.most_classes:
+            notes.append(f"{n_classes:,} classes take long; nested is made for many.")
         return notes
 
     def compiles_first(self) -> bool:

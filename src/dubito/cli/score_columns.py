@@ -170,7 +170,7 @@ def _two_classes(labels: Sequence[Any], what: str) -> list[Any]:
 
 
 def _positive_last(column: str | None, classes: list[Any], options: ColumnOptions) -> list[Any]:
-    """Return the classes with the one that higher scores mean last."""
+    """Return both classes, the one that higher scores stand for second."""
     if options.positive is None:
         first, second = (str(name) for name in classes)
         if column and options.classes is None and first in column and second not in column:

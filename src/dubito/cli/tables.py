@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from dubito._typing import BoolArray, IntArray
 
-#: Most cells of a chunk: 32 MiB of numbers.
+#: Largest number of cells of a chunk: 32 MiB of numbers.
 CELLS = 2**22
-#: Most rows of a chunk.
+#: Largest number of rows of a chunk.
 CHUNK_ROWS = 65_536
 
 
@@ -204,7 +204,7 @@ class Table:
         self,
         columns: Sequence[str] | None = None,
         types: Mapping[str, str] | None = None,
-        rows: int = CHUNK_ROWS,
+        n_rows: int = CHUNK_ROWS,
     ) -> Iterator[pd.DataFrame]:
         """Yield columns, some rows at a time.
 
@@ -212,7 +212,7 @@ class Table:
         ----------
         columns, types
             As for `read`.
-        rows : int
+        n_rows : int
             Rows in each chunk; the last may have fewer.
 
         Yields
@@ -222,13 +222,14 @@ class Table:
         """
         read_as = self._column_types(columns, types)
         start, pending, count = 0, [], 0
-        for batch in self._batches(read_as, rows):
+        for batch in self._batches(read_as, n_rows):
             pending.append(batch)
             count += batch.num_rows
-            while count >= rows:
+            while count >= n_rows:
                 table = pa.Table.from_batches(pending)
-                yield _frame(table.slice(0, rows).to_batches(), read_as, start)
-                pending, start, count = table.slice(rows).to_batches(), start + rows, count - rows
+                yield _frame(table.slice(0, n_rows).to_batches(), read_as, start)
+                pending = table.slice(n_rows).to_batches()
+                start, count = start + n_rows, count - n_rows
         if count:
             yield _frame(pending, read_as, start)
 
@@ -258,10 +259,10 @@ class Table:
         return csv_reader.infer_types(self.path, self._dialect)
 
     def _batches(
-        self, types: Mapping[str, str], rows: int = CHUNK_ROWS
+        self, types: Mapping[str, str], n_rows: int = CHUNK_ROWS
     ) -> Iterator[pa.RecordBatch]:
         if self._parquet:
-            return parquet_reader.read_batches(self.path, types, rows)
+            return parquet_reader.read_batches(self.path, types, n_rows)
         return csv_reader.read_batches(self.path, self._dialect, self.names, types)
 
 

@@ -308,11 +308,11 @@ def fit_and_measure(
 
 
 @contextmanager
-def _limit_threads(rows: int) -> Iterator[None]:
+def _limit_threads(n_rows: int) -> Iterator[None]:
     """Use one OpenMP thread for few rows: on a busy machine threads wait for each other."""
     from threadpoolctl import threadpool_limits  # noqa: PLC0415
 
-    with threadpool_limits(1 if rows < ROWS_FOR_THREADS else None, user_api="openmp"):
+    with threadpool_limits(1 if n_rows < ROWS_FOR_THREADS else None, user_api="openmp"):
         yield
 
 
