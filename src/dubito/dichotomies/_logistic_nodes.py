@@ -25,7 +25,7 @@ _ANY_VALUE = {
 }  # fmt: skip
 #: Newton decrement at which a step is the last: the error after it is about the decrement's square.
 _TOLERANCE = {np.dtype(np.float64): 1e-5, np.dtype(np.float32): 1e-2}
-#: Most entries of dense rows, or of coefficients, that are copied at a time.
+#: Largest number of entries of dense rows, or of coefficients, that are copied at a time.
 _CHUNK_NUMBERS = 2**18
 #: Number of rows in a product with dense coefficients. The last block is filled up with zeros:
 #: rounding depends on the shape of a product, and must not depend on the batch that a row is in.

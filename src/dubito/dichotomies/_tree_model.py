@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from dubito.dichotomies._training_rows import ClassRows
     from dubito.dichotomies.tree import DichotomyTree
 
-#: Fraction of the nodes that a best-first search may visit; scoring all is faster than more.
+#: Fraction of the nodes that a best-first search may visit; beyond it, scoring all is faster.
 _VISITED_FRACTION = 1 / 8
 
 

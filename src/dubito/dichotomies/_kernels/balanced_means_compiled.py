@@ -24,7 +24,7 @@ def grow_balanced(points, direction, order, draws, max_rounds):  # type: ignore[
     draws : array (K-1, starts, 2)
         Uniform in [0, 1): the pair of points of each start of each node.
     max_rounds : int
-        The most rounds of one start.
+        Limit on the rounds of one start.
 
     Returns
     -------

@@ -16,7 +16,7 @@ _FEW_ROWS = 1000
 _N_FOLDS = 5
 #: From this number of rows on the final model is not fitted again to the held-out rows.
 _MANY_ROWS = 20_000
-#: The most rows that are held out: one slope gains nothing by more.
+#: Largest number of rows held out: one slope gains nothing by more.
 _MAX_HELD_OUT = 1000
 #: With fewer held-out rows nothing is calibrated: the slope would be mostly noise.
 _FEWEST_HELD_OUT = 20

@@ -17,7 +17,7 @@ from dubito.dichotomies._kernels.logistic_node_loss_compiled import (
     search_plane,
 )
 
-#: Most Newton steps of a fit, and most products with the Hessian in one of them.
+#: Limits on the Newton steps of a fit, and on the products with the Hessian in one of them.
 _MAX_STEPS, _MAX_PRODUCTS = 100, 1000
 #: Rows of a block: their features stay in the processor's cache while they are used twice.
 _ROWS_AT_ONCE = 512

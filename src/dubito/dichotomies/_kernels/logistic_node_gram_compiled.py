@@ -18,7 +18,7 @@ from dubito.dichotomies._kernels.logistic_node_loss_compiled import (
     search_plane,
 )
 
-#: Most Newton steps of a fit.
+#: Limit on the Newton steps of a fit.
 _MAX_STEPS = 100
 
 

@@ -24,7 +24,7 @@ from dubito.dichotomies._kernels.logistic_node_loss_compiled import (
 if TYPE_CHECKING:
     from dubito._typing import FloatArray
 
-#: Most Newton steps of a fit, and most products with the Hessian in one of them.
+#: Limits on the Newton steps of a fit, and on the products with the Hessian in one of them.
 _MAX_STEPS, _MAX_PRODUCTS = 100, 500
 #: Number of columns of greatest curvature whose block of the Hessian is factored.
 _N_HEAVY = 16

@@ -20,9 +20,9 @@ from dubito._numerics.logistic_fit import LARGEST
 if TYPE_CHECKING:
     from dubito._typing import FloatArray, IntArray
 
-    #: Four arrays: first panel of each node, and the number of all panels; angle units of each
-    #: node, (nodes, 2); left edge of each panel; Chebyshev series on each panel,
-    #: (panels, functions, terms).
+    #: start (nodes + 1,): first panel of each node, then the number of all panels; units (nodes, 2)
+    #: of the angles of each node; edges (panels,): left edge of each panel; series (panels,
+    #: functions, terms): Chebyshev coefficients on each panel.
     Tables: TypeAlias = tuple[IntArray, FloatArray, FloatArray, FloatArray]
 
 #: Rows looked up together, node by node, so that the node's table stays in the processor's cache.

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     #: slope, by both, by the intercept.
     Expansion: TypeAlias = tuple[float, float, float, float, float, float]
 
-#: Most Newton steps of a fit; ordinary data take five to ten.
+#: Limit on the Newton steps of a fit; ordinary data take five to ten.
 _MAX_STEPS = 300
 
 
