@@ -6,10 +6,15 @@ plausibility of the row, so nothing overflows, and terms that underflow are negl
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from dubito._numerics.jit import compiled
 from dubito._numerics.vector_math_compiled import SIMD_FLAGS, exp_and_complement, exp_in_place
+
+if TYPE_CHECKING:
+    from dubito._typing import FloatArray, IntArray
 
 #: Largest :math:`w^+_k-w^-_k` of a row below which :math:`1-\prod_kq_k` may underflow. There it is
 #: the sum of the :math:`e^{-w^-_k}` to rounding, which is computed with the factor :math:`e^{-M}`.
@@ -20,7 +25,9 @@ _CHUNK_ROWS = 256
 
 
 @compiled()
-def bounds_of_rows(w_plus, w_minus, lower, upper):  # type: ignore[no-untyped-def]
+def bounds_of_rows(
+    w_plus: FloatArray, w_minus: FloatArray, lower: FloatArray, upper: FloatArray
+) -> None:
     """Write belief and plausibility of each class."""
     buffers = np.empty((7, w_plus.shape[1]))
     for i in range(len(w_plus)):
@@ -29,7 +36,9 @@ def bounds_of_rows(w_plus, w_minus, lower, upper):  # type: ignore[no-untyped-de
 
 
 @compiled()
-def summaries_of_rows(w_plus, w_minus, log_d, conflict):  # type: ignore[no-untyped-def]
+def summaries_of_rows(
+    w_plus: FloatArray, w_minus: FloatArray, log_d: FloatArray, conflict: FloatArray
+) -> None:
     """Write the logarithm of D, which normalises the masses, and the conflict."""
     buffers = np.empty((7, w_plus.shape[1]))
     for i in range(len(w_plus)):
@@ -39,7 +48,7 @@ def summaries_of_rows(w_plus, w_minus, log_d, conflict):  # type: ignore[no-unty
 
 
 @compiled(fastmath=SIMD_FLAGS)
-def _fill(w_plus, w_minus, buffers):  # type: ignore[no-untyped-def]
+def _fill(w_plus: FloatArray, w_minus: FloatArray, buffers: FloatArray) -> tuple[float, float]:
     r"""Fill the buffers for one row; return the shift M and :math:`e^{-M}D`.
 
     Rows of `buffers` are: 0 the scaled plausibility :math:`e^{w^+_k-w^-_k-M}`, 1 and 2
@@ -71,7 +80,7 @@ def _fill(w_plus, w_minus, buffers):  # type: ignore[no-untyped-def]
 
 
 @compiled(fastmath={"nnan", "nsz"})
-def _largest_difference(a, b):  # type: ignore[no-untyped-def]
+def _largest_difference(a: FloatArray, b: FloatArray) -> float:
     """Return the largest entry of a - b."""
     largest = a[0] - b[0]
     for k in range(len(a)):
@@ -80,7 +89,7 @@ def _largest_difference(a, b):  # type: ignore[no-untyped-def]
 
 
 @compiled(fastmath={"contract"})
-def _products_of_others(unopposed, opposition, others):  # type: ignore[no-untyped-def]
+def _products_of_others(unopposed: FloatArray, opposition: FloatArray, others: FloatArray) -> float:
     r"""Write :math:`\prod_{l\ne k}q_l` for each k, and return :math:`1-\prod_lq_l`.
 
     Here :math:`q_l=1-e_l`; :math:`e_l` is `unopposed`, :math:`q_l` is `opposition`. The returned
@@ -113,7 +122,9 @@ def _products_of_others(unopposed, opposition, others):  # type: ignore[no-untyp
 
 
 @compiled(fastmath={"contract"})
-def _write_bounds(buffers, scaled_d, lower, upper):  # type: ignore[no-untyped-def]
+def _write_bounds(
+    buffers: FloatArray, scaled_d: float, lower: FloatArray, upper: FloatArray
+) -> None:
     """Write belief and plausibility of each class from the buffers of `_fill`."""
     plausible, no_support, support, others = buffers[0], buffers[1], buffers[2], buffers[5]
     scale = 1.0 / scaled_d
@@ -127,7 +138,7 @@ def _write_bounds(buffers, scaled_d, lower, upper):  # type: ignore[no-untyped-d
 
 
 @compiled()
-def _conflict(buffers):  # type: ignore[no-untyped-def]
+def _conflict(buffers: FloatArray) -> float:
     """Return the mass of the empty set: the probability that independent sources contradict.
 
     A source of weight w is active with probability 1 - exp(-w). Sources contradict if some are
@@ -145,7 +156,13 @@ def _conflict(buffers):  # type: ignore[no-untyped-def]
 
 
 @compiled(fastmath=SIMD_FLAGS)
-def totals_of_rows(phi, layer, pieces, plus, minus):  # type: ignore[no-untyped-def]
+def totals_of_rows(
+    phi: FloatArray,
+    layer: tuple[FloatArray, FloatArray, FloatArray],
+    pieces: tuple[IntArray, IntArray],
+    plus: FloatArray,
+    minus: FloatArray,
+) -> None:
     r"""Write sums of positive and negative parts of :math:`\sum_{j\in g}\beta_{jk}\phi'_j+b_k`.
 
     `layer` are the slopes (J, K), means (J,) and constants (K,) of the layer; `pieces` the features
@@ -179,10 +196,15 @@ def totals_of_rows(phi, layer, pieces, plus, minus):  # type: ignore[no-untyped-
 
 
 @compiled(fastmath=SIMD_FLAGS)
-def totals_of_sparse_rows(values, weights, plus, minus):  # type: ignore[no-untyped-def]
+def totals_of_sparse_rows(
+    values: tuple[FloatArray, IntArray, IntArray],
+    weights: tuple[FloatArray, FloatArray],
+    plus: FloatArray,
+    minus: FloatArray,
+) -> None:
     """Add the effect of values that are not zero to `plus` and `minus`, the totals of zero rows.
 
-    `values` are the data, indices and row starts of a sparse matrix; `weights` the slopes (J, K)
+    `values` are the data, indices and indptr of a matrix in CSR form; `weights` the slopes (J, K)
     and the weights of evidence of features that are zero, (J, K).
     """
     data, indices, starts = values

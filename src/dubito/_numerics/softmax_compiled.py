@@ -1,13 +1,20 @@
 """Compiled version of `dubito._numerics.softmax`."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from dubito._numerics.jit import compiled
 from dubito._numerics.vector_math_compiled import SIMD_FLAGS, exp_in_place
 
+if TYPE_CHECKING:
+    from dubito._typing import FloatArray
+
 
 @compiled(fastmath=SIMD_FLAGS)
-def log_softmax_rows(z, out):  # type: ignore[no-untyped-def]
+def log_softmax_rows(z: FloatArray, out: FloatArray) -> None:
     """Write the logarithm of the softmax of each row of z into `out`."""
     n, n_classes = z.shape
     buffer = np.empty(n_classes)

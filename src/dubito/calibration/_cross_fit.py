@@ -109,7 +109,7 @@ def _rows_of(X: Any, rows: Rows) -> Any:
 
 
 def folds_of(cv: Any, X: Any, y: npt.NDArray[Any], weight: FloatArray | None) -> list[Fold]:
-    """Return the folds of `cv_folds`, at least one."""
+    """Return the folds of `cv_folds`; raise if there are none."""
     folds = cv_folds(cv, X, y, weight)
     if not folds:
         raise ValueError("cv gives no folds; at least one is needed to calibrate on.")
@@ -122,7 +122,7 @@ def held_out_indices(folds: list[Fold]) -> IntArray:
 
 
 def rows_with_weight(y: npt.NDArray[Any], weight: FloatArray | None) -> Rows:
-    """Return the numbers of the rows of positive weight, or a slice of all rows."""
+    """Return the indices of the rows of positive weight, or a slice of all rows."""
     positive = has_weight(y, weight)
     return slice(None) if positive.all() else np.flatnonzero(positive)
 

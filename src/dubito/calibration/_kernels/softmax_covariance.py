@@ -140,7 +140,7 @@ class _TrianglesOfRows(LogitCovariances):
     n_classes: int
 
     def full(self) -> FloatArray:
-        """Return them as (n, K, K)."""
+        """Return the covariances as (n, K, K)."""
         n_classes = self.n_classes
         position = np.empty((n_classes, n_classes), dtype=np.intp)
         a, b = np.triu_indices(n_classes)
@@ -154,7 +154,7 @@ class _TrianglesOfRows(LogitCovariances):
         return np.einsum("nab,nb->na", self.full(), vectors)
 
     def log_odds(self, logits: FloatArray, along: FloatArray) -> LogOdds:
-        """Return the same, compiled: numpy calls on small matrices take longer than the sums."""
+        """Return log-odds and variances, compiled: numpy calls on small matrices take longer."""
         from dubito.calibration._kernels.softmax_covariance_compiled import (  # noqa: PLC0415 - loads numba
             write_log_odds,
         )

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from dubito._numerics.jit import compiled
 from dubito._numerics.vector_math_compiled import SIMD_FLAGS, exp_buffers, exp_in_place
 
+if TYPE_CHECKING:
+    from dubito._typing import FloatArray, IntArray
+
 # Comparisons are written out: max() handles signed zeros and nan, which prevents vectorisation.
 
 
 @compiled(fastmath=SIMD_FLAGS)
-def temperature_sums(u, y, weight, fraction, slope):  # type: ignore[no-untyped-def]
+def temperature_sums(
+    u: FloatArray, y: IntArray, weight: FloatArray, fraction: float, slope: float
+) -> tuple[float, float, float, float]:
     """Return the negative log-likelihood of softmax(slope·u) and three derivatives in the slope.
 
     `fraction` of each target is distributed evenly over the classes. All sums are of differences

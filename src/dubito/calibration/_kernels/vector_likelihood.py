@@ -177,7 +177,7 @@ class VectorLikelihood:
 
 
 class LikelyClassesLikelihood(VectorLikelihood):
-    """That likelihood with the logits of unlikely classes fixed to those of the temperature map."""
+    """Vector scaling with the logits of unlikely classes fixed to those of the temperature map."""
 
     def __init__(
         self,

@@ -90,7 +90,7 @@ def likely_value_and_blocks(
 def diagonal_hessian(
     u: FloatArray, weight: FloatArray, slope: FloatArray, bias: FloatArray
 ) -> FloatArray:
-    """Return the Hessian of that value, Σw log Σ exp(slope∘u + bias): (2K, 2K), slopes first."""
+    """Return the Hessian of Σw log Σ exp(slope∘u + bias), (2K, 2K), slopes first."""
     n_classes = u.shape[1]
     hessian = np.zeros((2 * n_classes, 2 * n_classes))
     class_sums = np.zeros((3, n_classes))

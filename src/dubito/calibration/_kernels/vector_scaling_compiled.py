@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, TypeAlias
+
 import numpy as np
 
 from dubito._numerics.jit import compiled
 from dubito._numerics.vector_math_compiled import SIMD_FLAGS, exp_buffers, exp_in_place
 
+if TYPE_CHECKING:
+    from dubito._typing import FloatArray, IntArray
+
+    #: The value, its gradients in slope and bias, and its three curvatures.
+    Sums: TypeAlias = tuple[
+        float, tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray, FloatArray]
+    ]
+
 # Comparisons are written out: max() handles signed zeros and nan, which prevents vectorisation.
 
 
 @compiled(fastmath=SIMD_FLAGS)
-def diagonal_sums(u, weight, slope, bias):  # type: ignore[no-untyped-def]
+def diagonal_sums(u: FloatArray, weight: FloatArray, slope: FloatArray, bias: FloatArray) -> Sums:
     """Return Σw log Σ exp(slope∘u + bias), its gradients, and its curvatures class by class.
 
     The gradients in slope and bias are Σwp (u, 1), the curvatures Σwp(1-p) (u², u, 1). The
@@ -55,7 +65,9 @@ def diagonal_sums(u, weight, slope, bias):  # type: ignore[no-untyped-def]
 
 
 @compiled(fastmath=SIMD_FLAGS)
-def count_likely(u, y, base_slope, threshold):  # type: ignore[no-untyped-def]
+def count_likely(
+    u: FloatArray, y: IntArray, base_slope: float, threshold: float
+) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
     """Return how many classes of each row are likelier than `threshold` by softmax(base_slope·u).
 
     The row's label is counted whatever its probability. Also returned: the row's largest logit
@@ -91,7 +103,13 @@ def count_likely(u, y, base_slope, threshold):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def list_likely(u, y, base_slope, limits, lists):  # type: ignore[no-untyped-def]
+def list_likely(
+    u: FloatArray,
+    y: IntArray,
+    base_slope: float,
+    limits: tuple[FloatArray, FloatArray],
+    lists: tuple[IntArray, IntArray, FloatArray],
+) -> None:
     """Write the classes that `count_likely` counts, and their scores, row after row.
 
     `limits` are its tops and log-thresholds; `lists` are the first index of each row, and the
@@ -110,7 +128,12 @@ def list_likely(u, y, base_slope, limits, lists):  # type: ignore[no-untyped-def
 
 
 @compiled(fastmath=SIMD_FLAGS)
-def likely_sums(likely, weight, slope, bias):  # type: ignore[no-untyped-def]
+def likely_sums(
+    likely: tuple[IntArray, IntArray, FloatArray, FloatArray],
+    weight: FloatArray,
+    slope: FloatArray,
+    bias: FloatArray,
+) -> tuple[float, FloatArray]:
     """Return the sums of `diagonal_sums` over listed classes; a row's others add exp(rest)."""
     start, column, score, rest = likely
     n_classes = len(slope)
