@@ -16,7 +16,7 @@ from dubito.belief.bounds import including
 from dubito.conformal._estimator_predictions import EstimatorPredictionMixin
 from dubito.conformal.contours import confidence_sets, consonant_bounds, nested_masses, raised
 from dubito.conformal.full_refits import full_p_values, refuse_too_many_refits
-from dubito.conformal.p_values import check_coverage, fold_p_values, warn_small
+from dubito.conformal.p_values import check_coverage, fold_p_values, warn_of_few_calibration_rows
 from dubito.conformal.scores import class_table
 from dubito.decision import choose_set
 
@@ -155,7 +155,7 @@ class ConformalPredictionMixin(EstimatorPredictionMixin):
             )
         wanted = check_coverage(coverage)
         check_is_fitted(self)
-        warn_small(self.calibration_weights_, self.classes_, wanted)
+        warn_of_few_calibration_rows(self.calibration_weights_, self.classes_, wanted)
         return np.concatenate(
             [confidence_sets(c, wanted, allow_empty=allow_empty) for c in self._contours(X)]
         )

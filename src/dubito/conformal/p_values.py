@@ -140,7 +140,9 @@ def check_coverage(coverage: Any) -> float:
     return DEFAULT_COVERAGE if coverage is None else check_fraction(coverage, "coverage")
 
 
-def warn_small(weights: ClassWeights, classes: npt.NDArray[Any], coverage: float) -> None:
+def warn_of_few_calibration_rows(
+    weights: ClassWeights, classes: npt.NDArray[Any], coverage: float
+) -> None:
     """Warn of classes that are in every set because they have too few calibration rows."""
     short = np.flatnonzero(weights.smallest() > 1 - coverage + TIE)
     if len(short) == 0:

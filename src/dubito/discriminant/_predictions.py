@@ -21,7 +21,7 @@ from dubito.belief import Bounds
 from dubito.decision.risk import as_loss, loss_in_class_order
 from dubito.discriminant._kernels.posterior import maximal_acts, posterior_bounds
 from dubito.discriminant._kernels.row_searches import SearchLimits, critical_c, maximal_classes
-from dubito.discriminant.errors import warn_unsettled
+from dubito.discriminant.errors import warn_of_unsettled
 from dubito.discriminant.tuning import DEFAULT_CS, CPath, as_cs, set_measures
 
 if TYPE_CHECKING:
@@ -254,5 +254,5 @@ class DiscriminantPredictionMixin(CautiousMixin):
             return
         if self.n_unsettled_ == 0:
             limit = self._search_limits().max_subproblems
-            warn_unsettled(n_unsettled, limit, "(n_unsettled_ goes on counting)")
+            warn_of_unsettled(n_unsettled, limit, "(n_unsettled_ goes on counting)")
         self.n_unsettled_ += n_unsettled

@@ -31,7 +31,7 @@ class SingularCovarianceWarning(UserWarning):
     """Class covariances are singular or missing, so densities may not be comparable."""
 
 
-def warn_unsettled(n_unsettled: int, max_subproblems: int, circumstance: str) -> None:
+def warn_of_unsettled(n_unsettled: int, max_subproblems: int, circumstance: str) -> None:
     """Warn that searches stopped at `max_subproblems`, without a proof."""
     warnings.warn(
         f"{counted(n_unsettled, 'search')} for a farthest mean ran into "

@@ -24,7 +24,7 @@ from dubito.discriminant.errors import (
     WideBoxWarning,
     describe_singular_covariances,
     describe_wide_boxes,
-    warn_unsettled,
+    warn_of_unsettled,
 )
 from dubito.discriminant.priors import prior_interval
 from dubito.discriminant.tuning import DEFAULT_CS, as_cs, tune_c
@@ -322,7 +322,7 @@ class ImpreciseGaussianDiscriminant(DiscriminantPredictionMixin, ClassifierMixin
         )
         if n_unsettled:
             limit = self._search_limits().max_subproblems
-            warn_unsettled(n_unsettled, limit, "while c was tuned")
+            warn_of_unsettled(n_unsettled, limit, "while c was tuned")
         return c
 
     def _set_fitted_attributes(self) -> None:

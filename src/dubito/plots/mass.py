@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _SYMBOLS = {"mass": "m", "belief": "Bel", "plausibility": "Pl"}
 #: Default heights of the level curves.
 _HEIGHTS = tuple(np.arange(1, 10) / 10)
-#: Most masses computed at a time: rows of the grid times subsets of the classes.
+#: Largest number of masses computed at a time: rows of the grid times subsets of the classes.
 _CHUNK_NUMBERS = 2**22
 #: Axes per row of a new figure.
 _PER_ROW = 4
