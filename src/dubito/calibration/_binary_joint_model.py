@@ -60,7 +60,7 @@ class JointSettings(NamedTuple):
 
 
 def rescale_huge_rows(rows: FloatArray) -> FloatArray:
-    """Return standardised scores; rows with larger ones are scaled down to `_LARGEST_SCORE`."""
+    """Return standardised scores, rows with any above `_LARGEST_SCORE` scaled down to it."""
     finite = np.clip(rows, -1e300, 1e300)
     largest = np.abs(finite).max(axis=tuple(range(1, rows.ndim)), keepdims=True, initial=1.0)
     return finite * np.minimum(_LARGEST_SCORE / largest, 1.0)

@@ -12,13 +12,13 @@ belief and plausibility from level sets of the slope      `slope_couplings`
 quadrature points over relative likelihoods               `slope_quadrature`
 bounds of the slope at a confidence level                 `slope_level`
 profile likelihood of a logistic model of several scores  `joint_logistic`
-bounds of that logistic model at a confidence level       `joint_logistic_level`
+logistic model of several scores: bounds at a level       `joint_logistic_level`
 softmax model of several classifiers: belief bounds       `joint_softmax`
-bounds of that softmax model at a confidence level        `joint_softmax_level`
-likelihood of that softmax model, gradient and Hessian    `joint_softmax_likelihood_compiled`
+softmax model of several classifiers: bounds at a level   `joint_softmax_level`
+softmax model: likelihood, gradient and Hessian           `joint_softmax_likelihood_compiled`
 maximum of a functional over likelihood level sets        `constrained_maxima_compiled`
-Newton step to such a maximum, coefficients bounded       `constrained_step_compiled`
-such maxima in closed form, for quadratic likelihoods     `constrained_maxima_quadratic_compiled`
+constrained maximum: Newton step, bounded coefficients    `constrained_step_compiled`
+constrained maximum: closed form, quadratic likelihood    `constrained_maxima_quadratic_compiled`
 polynomial extrapolation along a solution path            `extrapolation_compiled`
 slope of temperature scaling                              `temperature_scaling`
 temperature scaling of scores with limited gaps           `limited_slope`
