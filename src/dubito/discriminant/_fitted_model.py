@@ -60,7 +60,10 @@ class GaussianModel(NamedTuple):
     def log_density_bounds(
         self, rows: FloatArray, c: float, limits: SearchLimits
     ) -> tuple[LogDensityBounds, int]:
-        """Return lower and upper log densities, and the number of unsettled searches."""
+        """Return lower and upper log densities, and the number of unsettled searches.
+
+        These stopped at their limit before the largest distance was certain; bounds stay valid.
+        """
         densities = self.boxed.with_offsets(self.log_det, self.log_det)
         near, far, n_unsettled = energy_bounds(densities, rows, c, limits)
         return LogDensityBounds(-0.5 * far, -0.5 * near), n_unsettled

@@ -18,16 +18,16 @@ import numpy as np
 from dubito._numerics.jit import compiled
 from dubito.discriminant._kernels.boxed_distances_compiled import (
     corner_terms,
-    far_distance,
+    distance_of_far_energy,
     far_energy,
     far_rate,
-    farthest_of,
-    largest_distance,
+    farthest_distance,
+    distance_upper_bound,
     load_row,
     make_buffers,
     near_energy,
     near_rate,
-    nearest_of,
+    nearest_distance,
 )
 from dubito.discriminant._kernels.boxed_sets_compiled import (
     class_at_rank,
@@ -108,8 +108,10 @@ def _critical_c(  # noqa: PLR0917
         if a == b:
             continue
         if c > 0.0:
-            target = far_distance(classes.parameters, a, limit)
-            value, bound, subproblems = farthest_of(classes, buffers, a, c, target, max(budget, 1))
+            target = distance_of_far_energy(classes.parameters, a, limit)
+            value, bound, subproblems = farthest_distance(
+                classes, buffers, a, c, target, max(budget, 1)
+            )
             budget -= subproblems
             if value >= target:
                 continue
@@ -138,7 +140,7 @@ def _domination_energy(  # noqa: PLR0917
     The tolerance of ties is relative to that energy and `scale_energy`; `tie_multiple`, signed, is
     how many are added.
     """
-    value, gap, _ = nearest_of(classes, buffers, b, c)
+    value, gap, _ = nearest_distance(classes, buffers, b, c)
     # Conservative: the sign of `tie_multiple` decides on which side the gap is counted.
     energy = near_energy(classes.parameters, b, max(value + tie_multiple * gap, 0.0))
     return energy + tie_multiple * tie_tolerance(energy, scale_energy)
@@ -156,7 +158,7 @@ def _root(  # noqa: PLR0917
 ) -> tuple[float, int, int]:
     """Return the c above `low` where a no longer dominates b, 1 if unsettled, and subproblems."""
     # Start from a corner that no single flip improves: its distance grows with c.
-    farthest_of(classes, buffers, a, 1.0, np.inf, 1)
+    farthest_distance(classes, buffers, a, 1.0, np.inf, 1)
     linear_c, square_c = corner_terms(classes, buffers, a, 1.0)
     centre_energy = far_energy(classes.parameters, a, buffers.distances[a])
     c, c_tried, n_subproblems, tie_multiple = np.inf, max_c, 0, 1.0
@@ -170,7 +172,7 @@ def _root(  # noqa: PLR0917
             return c, 0, n_subproblems  # rank 0: no distance depends on c
         # At this c the distance of the current corner equals the target, so a better corner must
         # exceed it by more than rounding.
-        target = far_distance(
+        target = distance_of_far_energy(
             classes.parameters,
             a,
             _domination_energy(classes, buffers, b, c_tried, centre_energy, tie_multiple),
@@ -178,9 +180,9 @@ def _root(  # noqa: PLR0917
         target += (
             tie_multiple
             * DISTANCE_ROUNDING
-            * largest_distance(classes.parameters, a, buffers.distances[a], c_tried)
+            * distance_upper_bound(classes.parameters, a, buffers.distances[a], c_tried)
         )
-        value, bound, subproblems = farthest_of(
+        value, bound, subproblems = farthest_distance(
             classes, buffers, a, c_tried, target, max(max_subproblems - n_subproblems, 1)
         )
         n_subproblems += subproblems
@@ -205,7 +207,7 @@ def _root_of_corner(  # noqa: PLR0917
 ) -> float:
     """Return the root for one corner in (low, high], or inf, by Newton steps within a bracket."""
     distance = buffers.distances[a]
-    most = far_distance(
+    most = distance_of_far_energy(
         classes.parameters, a, near_energy(classes.parameters, b, buffers.distances[b])
     )
     # With the corner this far away, b at its sample mean is not dominated.
@@ -215,7 +217,7 @@ def _root_of_corner(  # noqa: PLR0917
     c = high
     for _ in range(_MAX_STEPS):
         squared = distance + c * (linear_c + c * square_c)
-        near, _, rate = nearest_of(classes, buffers, b, c)
+        near, _, rate = nearest_distance(classes, buffers, b, c)
         far = far_energy(classes.parameters, a, squared)
         phi = far - near_energy(classes.parameters, b, near)
         if c == high and phi < 0.0:
@@ -253,12 +255,12 @@ def _bisect_without_branching(  # noqa: PLR0917
     centre_energy = far_energy(classes.parameters, a, buffers.distances[a])
     for _ in range(_BISECTIONS):
         middle = 0.5 * (low + high)
-        target = far_distance(
+        target = distance_of_far_energy(
             classes.parameters,
             a,
             _domination_energy(classes, buffers, b, middle, centre_energy, -1.0),
         )
-        value, bound, _ = farthest_of(classes, buffers, a, middle, target, 1)
+        value, bound, _ = farthest_distance(classes, buffers, a, middle, target, 1)
         if value < target and bound <= target:
             low = middle
         else:

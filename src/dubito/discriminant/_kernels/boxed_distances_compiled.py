@@ -126,7 +126,7 @@ def _linear_term(classes: BoxedGaussians, buffers: RowBuffers, k: int) -> FloatA
 
 
 @compiled(inline="always")
-def nearest_of(
+def nearest_distance(
     classes: BoxedGaussians, buffers: RowBuffers, k: int, c: float
 ) -> tuple[float, float, float]:
     """Return the smallest squared distance, its gap, and its derivative with respect to c."""
@@ -138,7 +138,7 @@ def nearest_of(
         return distance, 0.0, -2.0 * size * np.abs(linear).sum()
     y, half_gradient = buffers.work[_POINT], buffers.work[_HALF_GRADIENT]
     # No term of the quadratic form is larger than this.
-    largest = largest_distance(classes.parameters, k, distance, c)
+    largest = distance_upper_bound(classes.parameters, k, distance, c)
     value, gap = nearest(
         distance, linear, classes.scaled_precisions[classes.covariances[k]], c * size, largest,
         y, half_gradient, buffers.work[_SOLVER:], buffers.free,
@@ -160,7 +160,7 @@ def _nearest_diagonal(
 
 
 @compiled(inline="always")
-def farthest_of(  # noqa: PLR0917
+def farthest_distance(  # noqa: PLR0917
     classes: BoxedGaussians,
     buffers: RowBuffers,
     k: int,
@@ -206,14 +206,14 @@ def corner_terms(
 
 
 @compiled()
-def least_distance(parameters: FloatArray, k: int, distance: float, c: float) -> float:
-    """Return a lower bound on the squared distance of the nearest mean, without a search."""
+def distance_lower_bound(parameters: FloatArray, k: int, distance: float, c: float) -> float:
+    """Return a lower bound on the squared distance of the nearest mean, by the radius alone."""
     return max(distance**0.5 - c * parameters[k, RADIUS], 0.0) ** 2
 
 
 @compiled()
-def largest_distance(parameters: FloatArray, k: int, distance: float, c: float) -> float:
-    """Return an upper bound on the squared distance of the farthest mean, without a search."""
+def distance_upper_bound(parameters: FloatArray, k: int, distance: float, c: float) -> float:
+    """Return an upper bound on the squared distance of the farthest mean, by the radius alone."""
     return (distance**0.5 + c * parameters[k, RADIUS]) ** 2
 
 
@@ -240,7 +240,7 @@ def far_energy(parameters: FloatArray, k: int, squared: float) -> float:
 
 
 @compiled()
-def far_distance(parameters: FloatArray, k: int, energy: float) -> float:
+def distance_of_far_energy(parameters: FloatArray, k: int, energy: float) -> float:
     """Return the squared distance at which `far_energy` reaches an energy."""
     left = energy - parameters[k, FAR_OFFSET]
     log_factor = parameters[k, LOG_FACTOR]

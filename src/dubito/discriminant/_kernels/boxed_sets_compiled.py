@@ -14,15 +14,15 @@ import numpy as np
 
 from dubito._numerics.jit import compiled
 from dubito.discriminant._kernels.boxed_distances_compiled import (
-    far_distance,
+    distance_of_far_energy,
     far_energy,
-    farthest_of,
-    largest_distance,
-    least_distance,
+    farthest_distance,
+    distance_upper_bound,
+    distance_lower_bound,
     load_row,
     make_buffers,
     near_energy,
-    nearest_of,
+    nearest_distance,
 )
 
 if TYPE_CHECKING:
@@ -68,9 +68,9 @@ def extremes_of_rows(  # noqa: PLR0917
     for i in range(len(rows)):
         load_row(classes, rows[i], buffers)
         for k in range(len(classes.parameters)):
-            value, gap, _ = nearest_of(classes, buffers, k, c)
+            value, gap, _ = nearest_distance(classes, buffers, k, c)
             near[i, k], near_gap[i, k] = value, gap
-            value, bound, _ = farthest_of(classes, buffers, k, c, np.inf, max_subproblems)
+            value, bound, _ = farthest_distance(classes, buffers, k, c, np.inf, max_subproblems)
             far[i, k], far_gap[i, k] = value, bound - value
 
 
@@ -99,7 +99,7 @@ def maximal_of_rows(  # noqa: PLR0917
         best = rivals.mean_energy[class_at_rank(rivals, 0)]
         for k in range(n_classes):
             far_lower[k] = buffers.distances[k]
-            far_upper[k] = largest_distance(parameters, k, buffers.distances[k], c)
+            far_upper[k] = distance_upper_bound(parameters, k, buffers.distances[k], c)
         for b in range(n_classes):
             # Maximal already at the sample mean: no other class has less energy there.
             sets[i, b] = near_energy(parameters, b, buffers.distances[b]) <= best
@@ -107,7 +107,7 @@ def maximal_of_rows(  # noqa: PLR0917
                 parameters, b, buffers.distances[b], c, rival_bound
             ):
                 continue
-            value, gap, _ = nearest_of(classes, buffers, b, c)
+            value, gap, _ = nearest_distance(classes, buffers, b, c)
             energy = near_energy(parameters, b, max(value - gap, 0.0))
             sets[i, b], unsettled = _is_maximal(
                 classes, buffers, b, c, energy, max_subproblems, rivals, far_lower, far_upper
@@ -120,7 +120,7 @@ def is_dominated_by_radius(
     parameters: FloatArray, b: int, distance: float, c: float, rival_bound: float
 ) -> bool:
     """Return whether bounds on distances that need no search prove that b is dominated."""
-    least = near_energy(parameters, b, least_distance(parameters, b, distance, c))
+    least = near_energy(parameters, b, distance_lower_bound(parameters, b, distance, c))
     return least == np.inf or least > rival_bound + tie_tolerance(rival_bound, least)
 
 
@@ -146,7 +146,7 @@ def _is_maximal(  # noqa: PLR0913, PLR0917
             break
         if a == b:
             continue
-        target = far_distance(classes.parameters, a, limit)
+        target = distance_of_far_energy(classes.parameters, a, limit)
         if not _settle_farthest(
             classes, buffers, a, c, target, max_subproblems, far_lower, far_upper
         ):
@@ -176,7 +176,8 @@ def prepare_rivals(
         rivals.order[k] = k
         rivals.mean_energy[k] = far_energy(parameters, k, distances[k])
         rival_bound = min(
-            rival_bound, far_energy(parameters, k, largest_distance(parameters, k, distances[k], c))
+            rival_bound,
+            far_energy(parameters, k, distance_upper_bound(parameters, k, distances[k], c)),
         )
     return rival_bound
 
@@ -213,7 +214,7 @@ def _settle_farthest(  # noqa: PLR0917
     """
     if far_lower[a] >= target or far_upper[a] <= target:
         return True
-    value, bound, _ = farthest_of(classes, buffers, a, c, target, max_subproblems)
+    value, bound, _ = farthest_distance(classes, buffers, a, c, target, max_subproblems)
     far_lower[a] = max(far_lower[a], value)
     far_upper[a] = min(far_upper[a], bound)
     return far_lower[a] >= target or far_upper[a] <= target

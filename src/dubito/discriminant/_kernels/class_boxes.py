@@ -33,15 +33,15 @@ class BoxedGaussians(NamedTuple):
     """
 
     #: (K, 6): size w_k of the box; energy at distance 0, with the upper and with the lower prior;
-    #: log of the factor kappa: covariances lie between S / kappa and kappa S; rank of the
-    #: covariance; an upper bound on the distance from the centre to a corner for c = 1.
+    #: log of the factor κ: covariances lie between the fitted one divided by κ and multiplied by κ;
+    #: rank of the covariance; an upper bound on the distance from centre to corner for c = 1.
     parameters: FloatArray
     covariances: IntArray  # (K,) index of the covariance of each class, 0 to S - 1
     units: FloatArray  # (S, p) half widths of the boxes for c w_k = 1
     origins: FloatArray  # (S, p) subtracted from a row before its product with the axes
     roots: FloatArray  # (K, p) square roots of the precisions of diagonal covariances
-    axes: FloatArray  # (S, p, p) A with precision A A'
-    centres: FloatArray  # (K, p) A'm: sample means m, less the origin, in coordinates of the axes
+    axes: FloatArray  # (S, p, p) A with precision A Aᵀ
+    centres: FloatArray  # (K, p) Aᵀm: sample means m, less the origin, in coordinates of the axes
     linear_of_means: FloatArray  # (K, p) E P m; E has the units on its diagonal
     scaled_precisions: FloatArray  # (S, p, p) Q = E P E
     off_diagonal_sums: FloatArray  # (S, p) sums of |Q_ij| over j other than i

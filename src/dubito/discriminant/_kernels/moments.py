@@ -319,7 +319,7 @@ def _full_rank_root(
     """Return the root of the inverse and the log determinant; variance `ridge` elsewhere.
 
     Directions outside the span of the eigenvectors V need no vectors of their own: the symmetric
-    root is I / sqrt(ridge) + V diag(1/sqrt(values) - 1/sqrt(ridge)) V'.
+    root is I / sqrt(ridge) + V diag(1/sqrt(values) - 1/sqrt(ridge)) Vᵀ.
     """
     p, n_values = vectors.shape
     axes = np.asarray((vectors * (values**-0.5 - ridge**-0.5)) @ vectors.T)

@@ -43,8 +43,9 @@ def energy_bounds(
 ) -> tuple[FloatArray, FloatArray, int]:
     """Return the least (near) and the largest (far) energy of each class, and unsettled searches.
 
-    Energies are (n, K). Where a search is unsettled the largest is too large; both allow for
-    rounding, which exceeds the differences of distances in rows far away.
+    Energies are (n, K). A search is unsettled where it ends at `max_subproblems` without a proof;
+    the largest energy is then too large. Both allow for rounding, which exceeds the differences of
+    distances in rows far away.
     """
     from dubito.discriminant._kernels.boxed_sets_compiled import (  # noqa: PLC0415 - loads numba
         energies_in_place,
