@@ -207,7 +207,7 @@ def test_bounds_come_in_chunks(monkeypatch):
     scores, y = draw(200, 3)
     model = EvidentialMultinomialCalibrator().fit(scores, y)
     whole = model.predict_bounds(scores)
-    monkeypatch.setattr(type(model), "_numbers_per_class", 2**22)
+    monkeypatch.setattr(type(model), "_entries_per_class", 2**22)
     parts = model.predict_bounds(scores)
     np.testing.assert_allclose(whole.lower, parts.lower, atol=1e-15)
     np.testing.assert_allclose(whole.upper, parts.upper, atol=1e-15)

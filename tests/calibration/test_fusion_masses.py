@@ -215,6 +215,6 @@ def test_total_conflict_names_rows_of_the_whole(monkeypatch):
     assert fusion.conflict(table).tolist() == [0.0] * 4 + [1.0] + [0.0] * 4 + [1.0]
     with pytest.raises(TotalConflictError, match="rows 4 and 9"):
         fusion.predict_proba(table)
-    monkeypatch.setattr(_fusion_masses, "_CHUNK_NUMBERS", 3 * 2**2)
+    monkeypatch.setattr(_fusion_masses, "_CHUNK_ENTRIES", 3 * 2**2)
     with pytest.raises(TotalConflictError, match="row 4 "):
         fusion.predict_proba(table)

@@ -232,7 +232,7 @@ def test_parallel_jobs_change_nothing():
 def test_rows_come_in_parts(monkeypatch):
     fusion = fused(members(), rule="dempster", discount=0.1).fit(X, y)
     whole = fusion.predict_bounds(X), fusion.predict_proba(X), fusion.conflict(X)
-    monkeypatch.setattr(_fusion_masses, "_CHUNK_NUMBERS", 7 * 2**3)
+    monkeypatch.setattr(_fusion_masses, "_CHUNK_ENTRIES", 7 * 2**3)
     np.testing.assert_allclose(fusion.predict_bounds(X).lower, whole[0].lower, rtol=1e-12)
     np.testing.assert_allclose(fusion.predict_proba(X), whole[1], rtol=1e-12)
     np.testing.assert_allclose(fusion.conflict(X), whole[2], rtol=1e-12)

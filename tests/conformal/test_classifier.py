@@ -267,7 +267,7 @@ def test_many_classes_are_ranked_in_parts(monkeypatch):
     digits, y = load_digits(return_X_y=True)
     clf = ConformalClassifier(GaussianNB(), cv=3, score="cumulative").fit(digits, y)
     whole, sets = clf.predict_contour(digits[:100]), clf.predict_set(digits[:100])
-    monkeypatch.setattr("dubito.conformal._conformal_predictions._CHUNK_NUMBERS", 1000)
+    monkeypatch.setattr("dubito.conformal._conformal_predictions._CHUNK_ENTRIES", 1000)
     np.testing.assert_array_equal(clf.predict_contour(digits[:100]), whole)
     np.testing.assert_array_equal(clf.predict_set(digits[:100]), sets)
 

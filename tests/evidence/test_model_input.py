@@ -143,7 +143,7 @@ def test_a_vector_of_coefficients_is_one_output():
 def test_sparse_rows_in_groups_are_made_dense_block_by_block(monkeypatch):
     coef, intercept, phi = draw(3)
     model = EvidenceModel(coef, intercept, phi.mean(axis=0), groups=[0, 1, 1, 0])
-    monkeypatch.setattr("dubito.evidence.model._CHUNK_NUMBERS", 4 * 7)  # seven rows at a time
+    monkeypatch.setattr("dubito.evidence.model._CHUNK_ENTRIES", 4 * 7)  # seven rows at a time
     for ours, dense in zip(model.totals(sparse.csr_matrix(phi)), model.totals(phi), strict=True):
         np.testing.assert_array_equal(ours, dense)
     assert model.totals(sparse.csr_matrix(phi[:0]))[0].shape == (0, 3)

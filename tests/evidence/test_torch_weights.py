@@ -120,7 +120,7 @@ class TestFromWeights:
         w = [torch.tensor(x, dtype=torch.float32) for x in draw_weights(100, 5)]
         whole = FUNCTIONS[name](*w)
         monkeypatch.setattr(_torch_rows, "_ENTRIES_ON_CPU", 35)
-        monkeypatch.setattr("dubito.evidence._torch_cpu._ENTRIES_AT_ONCE", 35)
+        monkeypatch.setattr("dubito.evidence._torch_cpu._CHUNK_ENTRIES", 35)
         assert torch.equal(FUNCTIONS[name](*w), whole)
         torch.set_num_threads(3)
         assert torch.equal(FUNCTIONS[name](*w), whole)

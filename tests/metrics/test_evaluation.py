@@ -279,7 +279,7 @@ def test_weights_in_any_unit_and_blocks_of_any_size(monkeypatch):
     y, proba, bounds, sets, weight = draw(8)
     given_rows = {"bounds": bounds, "sets": sets, "classes": range(3), "n_boot": 30}
     judged = evaluate(y, proba, **given_rows, sample_weight=weight)
-    monkeypatch.setattr(bootstrap, "_CHUNK_NUMBERS", 100)  # three resamples at a time
+    monkeypatch.setattr(bootstrap, "_CHUNK_ENTRIES", 100)  # three resamples at a time
     again = evaluate(y, proba, **given_rows, sample_weight=weight / 3)
     for name, estimate in judged.items():
         assert again[name] == pytest.approx(estimate, abs=1e-9), name

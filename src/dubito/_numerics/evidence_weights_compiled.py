@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 #: the sum of the :math:`e^{-w^-_k}` to rounding, which is computed with the factor :math:`e^{-M}`.
 _ALL_OPPOSED = -600.0
 
-#: Number of rows of a block, over which the inner loops are vectorised.
+#: Number of rows of a chunk, over which the inner loops are vectorised.
 _CHUNK_ROWS = 256
 
 

@@ -11,29 +11,29 @@ if TYPE_CHECKING:
 
     from dubito._typing import IntArray
 
-#: Limit on the numbers that the arrays of a chunk hold, unless a caller says otherwise: 4 MiB.
-CHUNK_NUMBERS = 2**19
+#: Largest number of entries in the arrays of a chunk, unless a caller says otherwise: 4 MiB.
+CHUNK_ENTRIES = 2**19
 
 
-def row_chunks(n_rows: int, row_size: int, numbers: int = CHUNK_NUMBERS) -> Iterator[slice]:
-    """Return slices of consecutive rows with at most `numbers` numbers each, or of one row.
+def row_chunks(n_rows: int, row_size: int, n_entries: int = CHUNK_ENTRIES) -> Iterator[slice]:
+    """Return slices of consecutive rows with at most `n_entries` entries each, or of one row.
 
     Parameters
     ----------
     n_rows : int
         Number of all rows.
     row_size : int
-        Numbers that the computation holds for each row.
-    numbers : int
+        Entries of arrays that the computation holds for each row.
+    n_entries : int
         Limit for a chunk.
 
     Examples
     --------
     >>> from dubito._numerics.row_subsets import row_chunks
-    >>> list(row_chunks(5, row_size=10, numbers=25))
+    >>> list(row_chunks(5, row_size=10, n_entries=25))
     [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
     """
-    step = max(1, numbers // row_size)
+    step = max(1, n_entries // row_size)
     return (slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step))
 
 

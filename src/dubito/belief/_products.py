@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     SetOperation = Callable[[Words, Words], Words]
 
 #: Largest number of entries of an intermediate array, for bounded memory.
-_CHUNK_NUMBERS = 2**20
+_CHUNK_ENTRIES = 2**20
 
 
 def intersect(a: MassBatch, b: MassBatch) -> MassBatch:
@@ -62,7 +62,7 @@ def combine_dense(a: MassBatch, b: MassBatch, product: Product) -> MassBatch:
     """Return the product of two batches as arrays over all subsets, in blocks of rows."""
     n_rows = n_rows_of(a, b)
     full = np.empty((n_rows, 2 ** len(a.frame)))
-    for rows in row_chunks(n_rows, full.shape[1], _CHUNK_NUMBERS):
+    for rows in row_chunks(n_rows, full.shape[1], _CHUNK_ENTRIES):
         of_a, of_b = (_rows_of(source, rows).to_array() for source in (a, b))
         of_a, of_b = np.broadcast_arrays(of_a, of_b)
         full[rows] = product(np.ascontiguousarray(of_a), np.ascontiguousarray(of_b))
@@ -74,11 +74,11 @@ def combine_listed(a: MassBatch, b: MassBatch, operation: SetOperation) -> MassB
     n_rows = n_rows_of(a, b)
     words_a, words_b = to_words(a.focal), to_words(b.focal)
     sets, masses = [], []
-    for some in row_chunks(len(words_a), words_b.size, _CHUNK_NUMBERS):
+    for some in row_chunks(len(words_a), words_b.size, _CHUNK_ENTRIES):
         results = operation(words_a[some, None, :], words_b[None, :, :])
         groups = group_equal(results.reshape(-1, results.shape[-1]))
         mass = np.empty((n_rows, len(groups.sets)))
-        for rows in row_chunks(n_rows, len(groups.order), _CHUNK_NUMBERS):
+        for rows in row_chunks(n_rows, len(groups.order), _CHUNK_ENTRIES):
             left, right = _rows_of(a, rows).mass[:, some], _rows_of(b, rows).mass
             products = left[:, :, None] * right[:, None, :]
             mass[rows] = groups.add_up(products.reshape(len(products), len(groups.order)))

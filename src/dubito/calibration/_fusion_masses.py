@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from dubito.calibration.fusion import EvidentialFusion
 
 #: Limit on the masses of a member in memory where they are not the result: 32 MiB.
-_CHUNK_NUMBERS = 2**22
+_CHUNK_ENTRIES = 2**22
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ class MassCombination:
         """Yield the results of chunks of rows, to bound memory; errors name rows of the whole."""
         pairs = list(self._on_all_classes(member_rows))
         n = n_rows(pairs[0][1])
-        for rows in row_chunks(max(n, 1), 2 ** len(self.classes), _CHUNK_NUMBERS):
+        for rows in row_chunks(max(n, 1), 2 ** len(self.classes), _CHUNK_ENTRIES):
             whole = rows.stop - rows.start >= n
             part = pairs if whole else [(member, pick(X, rows)) for member, X in pairs]
             try:

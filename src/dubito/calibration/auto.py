@@ -128,7 +128,7 @@ class AutoCalibrator(TwoClassMassMixin, BaseCalibrator):
     temperature 0.538, then matrix scaling; weights 0.996 map, 0.004 base rate (60 rows, 3 classes)
     """
 
-    _numbers_per_class: ClassVar[int] = 16
+    _entries_per_class: ClassVar[int] = 16
 
     _assumes_form: ClassVar[bool] = True
 

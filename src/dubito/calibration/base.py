@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
     from dubito._typing import FloatArray, IntArray
 
-#: Limit on the numbers that a prediction holds in memory besides its result: 32 MiB.
-_CHUNK_NUMBERS = 2**22
+#: Largest number of entries of arrays in a prediction, without its result: 32 MiB.
+_CHUNK_ENTRIES = 2**22
 
 
 class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
@@ -54,8 +54,8 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
         "classes": ["array-like", None],
     }
 
-    #: Numbers that a prediction holds in memory for each row and class.
-    _numbers_per_class: ClassVar[int] = 4
+    #: Entries of the arrays of a prediction for each row and class.
+    _entries_per_class: ClassVar[int] = 4
 
     #: Whether bounds are the purpose of the calibrator. Nested dichotomies compute bounds at their
     #: tree nodes for such calibrators only.
@@ -284,8 +284,8 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
 
     def _split(self, rows: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
         """Yield chunks of rows that bound the memory of a prediction."""
-        row_size = self._numbers_per_class * len(self.classes_)
-        return (rows[chunk] for chunk in row_chunks(len(rows), row_size, _CHUNK_NUMBERS))
+        row_size = self._entries_per_class * len(self.classes_)
+        return (rows[chunk] for chunk in row_chunks(len(rows), row_size, _CHUNK_ENTRIES))
 
     def _read_labels(
         self, labels: npt.NDArray[Any], n_columns: int

@@ -197,7 +197,7 @@ class EvidentialMultinomialCalibrator(BaseCalibrator):
         "targets": [StrOptions({"smoothed", "light", "raw"})],
     }
 
-    _numbers_per_class: ClassVar[int] = 32
+    _entries_per_class: ClassVar[int] = 32
 
     _assumes_form: ClassVar[bool] = True
 

@@ -115,7 +115,7 @@ class TemperatureCalibrator(TwoClassMassMixin, AffineMixin, BaseCalibrator):
 
     ignores_shifts: ClassVar[bool] = True
 
-    _numbers_per_class: ClassVar[int] = 32
+    _entries_per_class: ClassVar[int] = 32
 
     def __init__(
         self,

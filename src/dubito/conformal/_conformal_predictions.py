@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from dubito.decision.rules import SetRule
 
 #: Largest number of entries in the buffers of a prediction, without its result: 32 MiB.
-_CHUNK_NUMBERS = 2**22
+_CHUNK_ENTRIES = 2**22
 
-#: Numbers in these buffers for each row and class.
-_NUMBERS_PER_CLASS = 8
+#: Entries of these buffers for each row and class.
+_ENTRIES_PER_CLASS = 8
 
 #: Largest table of masses, rows times focal sets: 512 MiB.
 _MAX_MASSES = 2**26
@@ -86,8 +86,8 @@ class ConformalPredictionMixin(EstimatorPredictionMixin):
                 self.refit_, X, n, next(self._uniform_numbers([n], new=True)), self.n_jobs
             )
             return
-        row_size = _NUMBERS_PER_CLASS * n_classes
-        chunks = [np.arange(n)[rows] for rows in row_chunks(max(n, 1), row_size, _CHUNK_NUMBERS)]
+        row_size = _ENTRIES_PER_CLASS * n_classes
+        chunks = [np.arange(n)[rows] for rows in row_chunks(max(n, 1), row_size, _CHUNK_ENTRIES)]
         uniforms = self._uniform_numbers([len(rows) for rows in chunks], new=True)
         for rows, uniform in zip(chunks, uniforms, strict=True):
             part = X if len(rows) == n else pick(X, rows)

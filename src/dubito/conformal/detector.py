@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _MANY_COLUMNS = 500
 
 #: Largest number of entries in the arrays of one chunk of rows: 64 MiB.
-_CHUNK_NUMBERS = 2**23
+_CHUNK_ENTRIES = 2**23
 
 #: Scaled values are clipped to this size, so that squares stay finite.
 _LARGEST_SCALED = 1e100
@@ -93,8 +93,8 @@ class NeighbourDistances(BaseEstimator):
     def _chunk_rows(self) -> int:
         """Return the number of rows in a chunk, limited by the memory of their distances."""
         n, columns = self.rows_.shape
-        elements = n if sparse.issparse(self.rows_) else self.n_neighbors_ * columns
-        return int(max(1, min(_CHUNK_NUMBERS // max(elements, 1), 8192)))
+        entries = n if sparse.issparse(self.rows_) else self.n_neighbors_ * columns
+        return int(max(1, min(_CHUNK_ENTRIES // max(entries, 1), 8192)))
 
     def _checked_rows(self, X: Any, *, reset: bool) -> Any:
         """Return rows as an array or sparse matrix of numbers; an error if they hold none."""

@@ -26,7 +26,7 @@ _ANY_VALUE = {
 #: Newton decrement at which a step is the last: the error after it is about the decrement's square.
 _TOLERANCE = {np.dtype(np.float64): 1e-5, np.dtype(np.float32): 1e-2}
 #: Largest number of entries of dense rows, or of coefficients, that are copied at a time.
-_CHUNK_NUMBERS = 2**18
+_CHUNK_ENTRIES = 2**18
 #: Number of rows in a product with dense coefficients. The last block is filled up with zeros:
 #: rounding depends on the shape of a product, and must not depend on the batch that a row is in.
 _BLOCK_ROWS = 32
@@ -44,7 +44,7 @@ class DenseLinearNodes:
         """Return the log-odds of the right side of every node, (n, nodes)."""
         out = np.empty((len(X), len(self.intercept)))
         block = np.zeros((_BLOCK_ROWS, len(self.shift)))
-        for nodes in row_chunks(len(self.coef), len(self.shift), _CHUNK_NUMBERS):
+        for nodes in row_chunks(len(self.coef), len(self.shift), _CHUNK_ENTRIES):
             # float32 too: single-precision products round by the position in the block.
             coef = self.coef[nodes].astype(np.float64, copy=False).T
             for rows in row_chunks(len(X), 1, _BLOCK_ROWS):
@@ -200,7 +200,7 @@ def _standardise(rows: LeafRows, *, has_intercept: bool) -> _StandardisedRows:
     X = np.empty((n, p + has_intercept), source.dtype)
     shift = source.mean(axis=0, dtype=np.float64) if has_intercept else np.zeros(p)
     squares = np.zeros(p)
-    chunks = list(row_chunks(n, max(p, 1), _CHUNK_NUMBERS))
+    chunks = list(row_chunks(n, max(p, 1), _CHUNK_ENTRIES))
     for chunk in chunks:
         block = source[rows.index[chunk]] - shift
         with np.errstate(over="ignore"):

@@ -36,7 +36,7 @@ _TASKS_PER_JOB = 8
 _MAX_SENDS = 3
 
 #: Number of log-odds in a chunk of rows: 32 MiB.
-_CHUNK_NUMBERS = 2**22
+_CHUNK_ENTRIES = 2**22
 
 
 @cache
@@ -203,7 +203,7 @@ def in_row_chunks(
     `function` must treat each row by itself.
     """
     n = X.shape[0]
-    slices = list(row_chunks(n, n_classes, _CHUNK_NUMBERS))
+    slices = list(row_chunks(n, n_classes, _CHUNK_ENTRIES))
     if len(slices) == 1:
         return function(X)
     if effective_n_jobs(n_jobs) > 1:

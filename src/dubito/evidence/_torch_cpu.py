@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 #: Entries that a thread computes at a time: 512 kB, to stay in its cache.
-_ENTRIES_AT_ONCE = 2**16
+_CHUNK_ENTRIES = 2**16
 
 
 def bounds(w_plus: torch.Tensor, w_minus: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -64,7 +64,7 @@ def _write(
 ) -> None:
     """Write the results of a kernel for all rows, in as many threads as torch uses."""
     n = len(inputs[0])
-    step = max(1, _ENTRIES_AT_ONCE // max(1, results[0][:1].numel(), inputs[0][:1].numel()))
+    step = max(1, _CHUNK_ENTRIES // max(1, results[0][:1].numel(), inputs[0][:1].numel()))
     # numpy from here on: torch operations would start threads of their own.
     given = [x.detach().numpy() for x in inputs]
     written = [x.numpy() for x in results]

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 #: Largest number of entries of a sparse matrix made dense at a time: 32 MiB.
-_CHUNK_NUMBERS = 2**22
+_CHUNK_ENTRIES = 2**22
 
 
 class EvidenceModel:
@@ -226,7 +226,7 @@ class EvidenceModel:
         layer, pieces = (self.slope, self.mean, self._base), (self._order, self._first)
         if not issparse(features):
             return evidence.totals(features, layer, pieces)
-        chunks = row_chunks(max(features.shape[0], 1), len(self.mean), _CHUNK_NUMBERS)
+        chunks = row_chunks(max(features.shape[0], 1), len(self.mean), _CHUNK_ENTRIES)
         parts = [evidence.totals(features[rows].toarray(), layer, pieces) for rows in chunks]
         plus, minus = zip(*parts, strict=True)
         return np.concatenate(plus), np.concatenate(minus)

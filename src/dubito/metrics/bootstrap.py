@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Statistic = Callable[[FloatArray], FloatArray]
 
 #: Largest number of resampled weights computed at a time: 16 MiB.
-_CHUNK_NUMBERS = 2**21
+_CHUNK_ENTRIES = 2**21
 
 #: Limit on the distinct forecasts of `smooth_residuals`; more are put on a grid of as many cells.
 _CELLS = 64
@@ -65,7 +65,7 @@ def _resampled_weights(
     weight: FloatArray, n_boot: int, rng: np.random.Generator
 ) -> Iterator[FloatArray]:
     n = len(weight)
-    width = max(1, _CHUNK_NUMBERS // n)
+    width = max(1, _CHUNK_ENTRIES // n)
     for start in range(0, n_boot, width):
         counts = np.empty((n, min(width, n_boot - start)))
         for b in range(counts.shape[1]):

@@ -27,7 +27,7 @@ _SYMBOLS = {"mass": "m", "belief": "Bel", "plausibility": "Pl"}
 #: Default heights of the level curves.
 _HEIGHTS = tuple(np.arange(1, 10) / 10)
 #: Largest number of masses computed at a time: rows of the grid times subsets of the classes.
-_CHUNK_NUMBERS = 2**22
+_CHUNK_ENTRIES = 2**22
 #: Axes per row of a new figure.
 _PER_ROW = 4
 
@@ -179,7 +179,7 @@ class MassDisplay:
         shape = len(plane.y), len(plane.x)
         parts = [
             _measure(estimator.predict_mass(plane.rows[rows]), sets, quantity)
-            for rows in row_chunks(len(plane.rows), 2 ** len(frame), _CHUNK_NUMBERS)
+            for rows in row_chunks(len(plane.rows), 2 ** len(frame), _CHUNK_ENTRIES)
         ]
         display = cls(
             x=plane.x,

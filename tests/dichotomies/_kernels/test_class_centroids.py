@@ -32,7 +32,7 @@ def test_centroids_are_weighted_standardised_means():
 def test_the_block_size_does_not_matter(monkeypatch):
     X, column = rng(0).normal(size=(500, 4)), rng(1).permutation(np.arange(500) % 9)
     whole = class_centroids(X, column, np.ones(500), 9)
-    monkeypatch.setattr("dubito.dichotomies._kernels.class_centroids._ENTRIES_AT_ONCE", 64)
+    monkeypatch.setattr("dubito.dichotomies._kernels.class_centroids._CHUNK_ENTRIES", 64)
     np.testing.assert_allclose(class_centroids(X, column, np.ones(500), 9), whole, rtol=1e-12)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from dubito._numerics.jit import compiled
 
 #: Entries transformed together for the ten lowest classes: they fit into the first-level cache.
-_ENTRIES_AT_ONCE = 2**10
+_CHUNK_ENTRIES = 2**10
 
 
 @compiled()
@@ -66,7 +66,7 @@ def _superset_bits(x, start, length, stride, sign):  # type: ignore[no-untyped-d
 def superset_rows(x, sign):  # type: ignore[no-untyped-def]
     """Replace each row (2^K,) by its sums over supersets (sign 1), or invert that (sign -1)."""
     n, size = x.shape
-    block = min(size, _ENTRIES_AT_ONCE)
+    block = min(size, _CHUNK_ENTRIES)
     for r in range(n):
         for start in range(0, size, block):
             _superset_bits(x[r], start, block, 1, sign)
@@ -83,7 +83,7 @@ def intersection_rows(a, b):  # type: ignore[no-untyped-def]
     out = np.empty((n, size))
     not_empty = np.empty(n)
     other = np.empty(size)
-    block = min(size, _ENTRIES_AT_ONCE)
+    block = min(size, _CHUNK_ENTRIES)
     for r in range(n):
         row = out[r]
         row[:] = a[r]

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from dubito._typing import FloatArray
     from dubito.calibration._kernels.softmax_covariance import Covariance
 
-#: Limit on the numbers in memory for one chunk of rows: 2 MiB, which fit in a processor's cache.
-_CHUNK_NUMBERS = 2**18
+#: Largest number of entries in memory for one chunk of rows: 2 MiB fit in a processor's cache.
+_CHUNK_ENTRIES = 2**18
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,8 @@ class SoftmaxMapWithErrors:
         eta, below, above : array (n, K)
         """
         eta, below, above = np.empty(u.shape), np.empty(u.shape), np.empty(u.shape)
-        numbers_per_row = self.covariance.numbers_per_row() + 8 * u.shape[1]
-        for rows in row_chunks(len(u), numbers_per_row, _CHUNK_NUMBERS):
+        entries_per_row = self.covariance.entries_per_row() + 8 * u.shape[1]
+        for rows in row_chunks(len(u), entries_per_row, _CHUNK_ENTRIES):
             scores = u[rows] / self.score_scale
             covariances = self.covariance.of_rows(scores)
             log_odds = covariances.log_odds(self._logits(u[rows]), self.shared.of_rows(scores))

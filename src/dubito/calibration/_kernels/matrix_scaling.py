@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy import linalg
 
-from dubito._numerics.row_subsets import CHUNK_NUMBERS, row_chunks
+from dubito._numerics.row_subsets import CHUNK_ENTRIES, row_chunks
 from dubito.calibration._kernels.hessian_solvers import HessianSolver
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def matrix_hessian(features: FloatArray, weight: FloatArray, p: FloatArray) -> F
     size = n_classes * n_features
     hessian = np.zeros((size, size))
     root = np.sqrt(weight)[:, None]
-    for rows in row_chunks(len(p), size, 4 * CHUNK_NUMBERS):
+    for rows in row_chunks(len(p), size, 4 * CHUNK_ENTRIES):
         part = (root[rows] * p[rows])[:, :, None] * features[rows, None, :]
         part = part.reshape(len(part), size)
         hessian -= part.T @ part

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 #: The excess up to which the likelihood is interpolated: relative likelihood 1e-16.
 LARGEST_EXCESS = 16 * np.log(10.0)
 #: Number of scores processed at once, so that they stay in the second-level cache.
-_CHUNK_NUMBERS = 2**15
+_CHUNK_ENTRIES = 2**15
 #: Limit on the Newton steps of the fit.
 _MAX_NEWTON_STEPS = 200
 #: Limit on the times that pieces of an interpolant are halved.
@@ -77,7 +77,7 @@ def linear_term(
     own_score = scores[np.arange(len(y)), y] - largest
     if not other.any():
         return float(weight @ (own * own_score))
-    chunks = row_chunks(len(scores), scores.shape[1], _CHUNK_NUMBERS)
+    chunks = row_chunks(len(scores), scores.shape[1], _CHUNK_ENTRIES)
     total = np.concatenate([(scores[rows] - largest[rows, None]).sum(axis=1) for rows in chunks])
     return float(weight @ ((own - other) * own_score + other * total))
 
@@ -125,7 +125,7 @@ def fit_without_maximum(
     if score_range == 0.0:
         return SlopeLikelihood(0.0, 0.0, 0, score_range, _EMPTY_CURVE, _EMPTY_CURVE)
     derivatives = _scaled_derivatives(scores, weight, linear, score_range)
-    chunks = row_chunks(len(scores), scores.shape[1], _CHUNK_NUMBERS)
+    chunks = row_chunks(len(scores), scores.shape[1], _CHUNK_ENTRIES)
     ties = np.concatenate(
         [(scores[rows] == scores[rows].max(axis=1, keepdims=True)).sum(1) for rows in chunks]
     )
@@ -176,7 +176,7 @@ def _log_partition(
 ) -> FloatArray:
     """Return the weighted sum of the log partition functions and three derivatives, (T, 4)."""
     out = np.zeros((len(slopes), 4))
-    for rows in row_chunks(len(scores), scores.shape[1], _CHUNK_NUMBERS):
+    for rows in row_chunks(len(scores), scores.shape[1], _CHUNK_ENTRIES):
         s = (scores[rows] - largest[rows, None]) * scale
         s2 = s * s
         w = weight[rows]

@@ -89,8 +89,8 @@ class Covariance(Protocol):
     def of_rows(self, scores: FloatArray) -> LogitCovariances:
         """Return the covariances of the logits at scores (n, K), in units of their size."""
 
-    def numbers_per_row(self) -> int:
-        """Return the number of floats that `of_rows` stores for each row."""
+    def entries_per_row(self) -> int:
+        """Return the number of entries that `of_rows` stores for each row."""
 
 
 def _dot(a: FloatArray, b: FloatArray) -> FloatArray:
@@ -119,8 +119,8 @@ class DenseMatrix(NamedTuple):
         by_products[i == j] *= 0.5
         return cls(np.ascontiguousarray(by_products), n_classes)
 
-    def numbers_per_row(self) -> int:
-        """Return the number of floats that `of_rows` stores for each row."""
+    def entries_per_row(self) -> int:
+        """Return the number of entries that `of_rows` stores for each row."""
         return 3 * len(self.by_products) + self.n_classes**2
 
     def of_rows(self, scores: FloatArray) -> LogitCovariances:
@@ -179,8 +179,8 @@ class DenseDiagonal(NamedTuple):
         parts = (slopes, slopes), (slopes, biases), (biases, biases)
         return cls(*(np.ascontiguousarray(covariance[part]) for part in parts))
 
-    def numbers_per_row(self) -> int:
-        """Return the number of floats that `of_rows` stores for each row."""
+    def entries_per_row(self) -> int:
+        """Return the number of entries that `of_rows` stores for each row."""
         return 4 * len(self.slope)
 
     def of_rows(self, scores: FloatArray) -> LogitCovariances:
@@ -218,8 +218,8 @@ class ClassBlocks(NamedTuple):
     fixed_slope: FloatArray  # v
     fixed_bias: FloatArray
 
-    def numbers_per_row(self) -> int:
-        """Return the number of floats that `of_rows` stores for each row."""
+    def entries_per_row(self) -> int:
+        """Return the number of entries that `of_rows` stores for each row."""
         return 2 * len(self.slope)
 
     def of_rows(self, scores: FloatArray) -> LogitCovariances:
@@ -253,8 +253,8 @@ class KroneckerMatrix(NamedTuple):
     right: FloatArray  # (K+1, K+1)
     blocks: ClassBlocks
 
-    def numbers_per_row(self) -> int:
-        """Return the number of floats that `of_rows` stores for each row."""
+    def entries_per_row(self) -> int:
+        """Return the number of entries that `of_rows` stores for each row."""
         return 6 * len(self.left)
 
     def of_rows(self, scores: FloatArray) -> LogitCovariances:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dubito._numerics.row_subsets import CHUNK_NUMBERS, row_chunks, subsample_rows
+from dubito._numerics.row_subsets import CHUNK_ENTRIES, row_chunks, subsample_rows
 from dubito._numerics.targets import pseudo_fraction
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def slope_loss(
 
 
 def _sample_size(u: FloatArray) -> int:
-    return min(_SAMPLE_ROWS, max(CHUNK_NUMBERS // u.shape[1], _FEWEST_SAMPLE_ROWS))
+    return min(_SAMPLE_ROWS, max(CHUNK_ENTRIES // u.shape[1], _FEWEST_SAMPLE_ROWS))
 
 
 def _first_guess(u: FloatArray, weight: FloatArray) -> float:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dubito._typing import FloatArray, IntArray
 
 #: Number of entries of dense rows that are copied at a time.
-_ENTRIES_AT_ONCE = 2**17
+_CHUNK_ENTRIES = 2**17
 
 
 def class_centroids(X: Any, column: IntArray, weight: FloatArray, n_classes: int) -> Any:
@@ -63,7 +63,7 @@ def _dense_centroids(
     """Return standardised class means, computed block by block: blocks are copied to float64."""
     centroids = np.zeros((len(class_fraction), X.shape[1]))
     order = np.argsort(column, kind="stable")
-    blocks = np.array_split(order, max(1, X.size // _ENTRIES_AT_ONCE))
+    blocks = np.array_split(order, max(1, X.size // _CHUNK_ENTRIES))
     middle = sum((fraction * class_fraction[column])[rows] @ X[rows] for rows in blocks)
     variance = np.zeros(X.shape[1])
     for rows in blocks:

@@ -14,7 +14,7 @@ from dubito._numerics.jit import compiled
 from dubito._numerics.vector_math_compiled import SIMD_FLAGS
 
 #: Rows scored together, while a node's means are in the processor's cache.
-_ROWS_AT_ONCE = 16
+_CHUNK_ROWS = 16
 
 #: Standardised differences are clipped to ± this if squares overflow: sums of squares stay finite.
 _LARGEST_Z = 1e150
@@ -115,9 +115,9 @@ def gaussian_scores(X, model, out):  # type: ignore[no-untyped-def]
     """Write the log-odds of the right side at every node, (n, K-1)."""
     centre, scale, constant = model
     n = len(X)
-    rows = np.empty((_ROWS_AT_ONCE, X.shape[1]))
-    for start in range(0, n, _ROWS_AT_ONCE):
-        count = min(_ROWS_AT_ONCE, n - start)
+    rows = np.empty((_CHUNK_ROWS, X.shape[1]))
+    for start in range(0, n, _CHUNK_ROWS):
+        count = min(_CHUNK_ROWS, n - start)
         rows[:count] = X[start : start + count]
         for t in range(len(constant)):
             for i in range(count):

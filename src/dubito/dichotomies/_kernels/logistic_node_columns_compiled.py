@@ -19,8 +19,8 @@ from dubito.dichotomies._kernels.logistic_node_loss_compiled import (
 
 #: Limits on the Newton steps of a fit, and on the products with the Hessian in one of them.
 _MAX_STEPS, _MAX_PRODUCTS = 100, 1000
-#: Rows of a block: their features stay in the processor's cache while they are used twice.
-_ROWS_AT_ONCE = 512
+#: Rows of a chunk: their features stay in the processor's cache while they are used twice.
+_CHUNK_ROWS = 512
 #: The subsample has at least this many rows per column.
 _ROWS_PER_COLUMN = 64
 #: With more columns the preconditioner is the diagonal of the Hessian.
@@ -38,8 +38,8 @@ def _gradient(X, residuals, penalty, w):  # type: ignore[no-untyped-def]
     Products are in the precision of X, sums over blocks in double precision.
     """
     gradient = penalty * w
-    for start in range(0, len(X), _ROWS_AT_ONCE):
-        stop = min(start + _ROWS_AT_ONCE, len(X))
+    for start in range(0, len(X), _CHUNK_ROWS):
+        stop = min(start + _CHUNK_ROWS, len(X))
         gradient -= np.dot(residuals[start:stop].astype(X.dtype), X[start:stop])
     return gradient
 
@@ -59,7 +59,7 @@ def _factor(X, curvatures, penalty, every):  # type: ignore[no-untyped-def]
                 diagonal[j] += curvatures[i] * X[i, j] * X[i, j]
         return diagonal.reshape((1, p))
     hessian = np.diag(penalty)
-    scaled = np.empty((_ROWS_AT_ONCE, p), X.dtype)
+    scaled = np.empty((_CHUNK_ROWS, p), X.dtype)
     filled = 0
     for start in range(0, len(X), every):
         # One of the next `every` rows, at no regular distance: rows left out by a fold have one.
@@ -68,7 +68,7 @@ def _factor(X, curvatures, penalty, every):  # type: ignore[no-untyped-def]
         for j in range(p):
             scaled[filled, j] = X[i, j] * root
         filled += 1
-        if filled == _ROWS_AT_ONCE or start + every >= len(X):
+        if filled == _CHUNK_ROWS or start + every >= len(X):
             rows = scaled[:filled]
             hessian += np.dot(rows.T, rows)
             filled = 0
@@ -93,8 +93,8 @@ def _times_hessian(X, curvatures, penalty, direction, rise):  # type: ignore[no-
     """Return the Hessian times a direction; write the change of every row's log-odds along it."""
     product = penalty * direction
     rounded = direction.astype(X.dtype)
-    for start in range(0, len(X), _ROWS_AT_ONCE):
-        stop = min(start + _ROWS_AT_ONCE, len(X))
+    for start in range(0, len(X), _CHUNK_ROWS):
+        stop = min(start + _CHUNK_ROWS, len(X))
         block = X[start:stop]
         along = np.dot(block, rounded)
         rise[start:stop] = along

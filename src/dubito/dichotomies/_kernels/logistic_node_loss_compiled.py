@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 #: Smallest curvature of a row of weight 1, not 0 because its square root is a divisor.
 _LEAST_CURVATURE = 1e-40
 #: Rows whose exponentials are computed at once.
-_ROWS_AT_ONCE = 256
+_CHUNK_ROWS = 256
 #: Newton steps of `search_plane`, and the decrement up to which it takes none: near the optimum.
 _PLANE_STEPS = 2
 _NEAR = 0.1
@@ -37,10 +37,10 @@ def _terms_of_side(log_odds, sign, weight, residuals, curvatures):  # type: igno
 
     `sign` is +1 for the right side, -1 for the left.
     """
-    small, power, bits = exp_buffers(_ROWS_AT_ONCE)
+    small, power, bits = exp_buffers(_CHUNK_ROWS)
     total = 0.0
-    for start in range(0, len(log_odds), _ROWS_AT_ONCE):
-        m = min(_ROWS_AT_ONCE, len(log_odds) - start)
+    for start in range(0, len(log_odds), _CHUNK_ROWS):
+        m = min(_CHUNK_ROWS, len(log_odds) - start)
         z, w = log_odds[start : start + m], weight[start : start + m]
         r, c = residuals[start : start + m], curvatures[start : start + m]
         for i in range(m):
@@ -72,11 +72,11 @@ def row_terms(log_odds, n_left, weight, residuals, curvatures):  # type: ignore[
 def _plane_of_side(plane, at, sign, weight, sums):  # type: ignore[no-untyped-def]
     """Add the loss of rows of one side at a point of the plane, and its derivatives there."""
     base, rise = plane
-    small, power, bits = exp_buffers(_ROWS_AT_ONCE)
-    eta = np.empty(_ROWS_AT_ONCE)
+    small, power, bits = exp_buffers(_CHUNK_ROWS)
+    eta = np.empty(_CHUNK_ROWS)
     total, g0, g1, h00, h01, h11 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    for start in range(0, len(base), _ROWS_AT_ONCE):
-        m = min(_ROWS_AT_ONCE, len(base) - start)
+    for start in range(0, len(base), _CHUNK_ROWS):
+        m = min(_CHUNK_ROWS, len(base) - start)
         a, b, w = base[start : start + m], rise[start : start + m], weight[start : start + m]
         for i in range(m):
             eta[i] = -sign * (at[0] * a[i] + at[1] * b[i])

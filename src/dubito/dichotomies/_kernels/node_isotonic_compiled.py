@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dubito.dichotomies._kernels.node_sigmoids_compiled import PackedRows
 
 #: Rows looked up together, node by node, so that the node's table stays in the processor's cache.
-_ROWS_AT_ONCE = 64
+_CHUNK_ROWS = 64
 
 
 @compiled()
@@ -122,11 +122,11 @@ def isotonic_log_odds(
     """
     n, n_nodes = scores.shape
     out = np.empty((n, n_nodes))
-    for row in range(0, n, _ROWS_AT_ONCE):
+    for row in range(0, n, _CHUNK_ROWS):
         for t in range(n_nodes):
             node_knots = knots[0, start[t] : start[t + 1]]
             values = knots[1, start[t] : start[t + 1]]
-            for i in range(row, min(row + _ROWS_AT_ONCE, n)):
+            for i in range(row, min(row + _CHUNK_ROWS, n)):
                 score = min(max(scores[i, t], -LARGEST), LARGEST)
                 if len(node_knots) > 0:
                     value = _interpolate(score, node_knots, values)
@@ -148,12 +148,12 @@ def step_bounds(
     """
     n, n_nodes = scores.shape
     lower, upper = np.zeros((n, n_nodes)), np.ones((n, n_nodes))
-    for row in range(0, n, _ROWS_AT_ONCE):
+    for row in range(0, n, _CHUNK_ROWS):
         for t in range(n_nodes):
             node_knots = knots[start[t] : start[t + 1]]
             if len(node_knots) == 0:
                 continue
-            for i in range(row, min(row + _ROWS_AT_ONCE, n)):
+            for i in range(row, min(row + _CHUNK_ROWS, n)):
                 below = _number_below(node_knots, scores[i, t])
                 is_knot = below < len(node_knots) and node_knots[below] == scores[i, t]
                 step = start[t] + t + below

@@ -26,7 +26,7 @@ from dubito._numerics.logistic_profile_compiled import in_axes, profile, slope_r
 from dubito._numerics.vector_math_compiled import exp_buffers, logistic_density, sigmoid, softplus
 from dubito.dichotomies._kernels.node_sigmoid_tables_compiled import (
     CHECKS,
-    ROWS_AT_ONCE,
+    CHUNK_ROWS,
     chebyshev,
     clenshaw,
     find_panel,
@@ -283,12 +283,12 @@ def sigmoid_bounds(
     start, series = tables[0], tables[3]
     n, n_nodes = scores.shape
     lower, upper = np.zeros((n, n_nodes)), np.ones((n, n_nodes))
-    for row in range(0, n, ROWS_AT_ONCE):
+    for row in range(0, n, CHUNK_ROWS):
         for t in range(n_nodes):
             if start[t] == start[t + 1]:
                 continue
             slope, intercept = coef[t, 2], coef[t, 3]
-            for i in range(row, min(row + ROWS_AT_ONCE, n)):
+            for i in range(row, min(row + CHUNK_ROWS, n)):
                 x = standardised_score(scores[i, t], coef[t])
                 theta = sigmoid(intercept + slope * x if slope != 0.0 else intercept)
                 _, panel, u = find_panel(x, t, tables)

@@ -17,7 +17,7 @@ from dubito._numerics.logistic_level_compiled import level_ends
 from dubito._numerics.vector_math_compiled import sigmoid
 from dubito.dichotomies._kernels.node_sigmoid_tables_compiled import (
     CHECKS,
-    ROWS_AT_ONCE,
+    CHUNK_ROWS,
     chebyshev,
     clenshaw,
     find_panel,
@@ -159,11 +159,11 @@ def sigmoid_level_bounds(
     start, _, edges, series = tables
     n, n_nodes = scores.shape
     lower, upper = np.zeros((n, n_nodes)), np.ones((n, n_nodes))
-    for row in range(0, n, ROWS_AT_ONCE):
+    for row in range(0, n, CHUNK_ROWS):
         for t in range(n_nodes):
             if start[t] == start[t + 1]:
                 continue
-            for i in range(row, min(row + ROWS_AT_ONCE, n)):
+            for i in range(row, min(row + CHUNK_ROWS, n)):
                 x = standardised_score(scores[i, t], coef[t])
                 psi, panel, u = find_panel(x, t, tables)
                 low, high = _hull(series[panel], u)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Tables: TypeAlias = tuple[IntArray, FloatArray, FloatArray, FloatArray]
 
 #: Rows looked up together, node by node, so that the node's table stays in the processor's cache.
-ROWS_AT_ONCE = 64
+CHUNK_ROWS = 64
 
 #: Coordinates in a panel at which a series is compared with the function itself.
 CHECKS = np.array([-0.97, -0.42, 0.29, 0.93])

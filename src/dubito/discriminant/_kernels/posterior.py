@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dubito._typing import BoolArray, FloatArray, IntArray
 
 #: Largest number of entries of an array (rows, classes, classes); others are computed in parts.
-_CHUNK_NUMBERS = 2**20
+_CHUNK_ENTRIES = 2**20
 
 #: Expected losses closer than this, relative to their terms, are equal.
 _LOSS_TIE = 1e-12
@@ -80,8 +80,8 @@ def _others_within_bounds(
     """
     n, n_classes = values.shape
     result = np.empty(values.shape)
-    classes_per_block = min(n_classes, max(1, _CHUNK_NUMBERS // n_classes))
-    for rows in row_chunks(n, n_classes * classes_per_block, _CHUNK_NUMBERS):
+    classes_per_block = min(n_classes, max(1, _CHUNK_ENTRIES // n_classes))
+    for rows in row_chunks(n, n_classes * classes_per_block, _CHUNK_ENTRIES):
         ranking = order[rows]
         sorted_values = np.take_along_axis(values[rows], ranking, axis=1)[:, None, :]
         for first in range(0, n_classes, classes_per_block):
