@@ -19,10 +19,10 @@ from dubito._numerics.jit import compiled
 from dubito.discriminant._kernels.boxed_distances_compiled import (
     corner_terms,
     distance_of_far_energy,
+    distance_upper_bound,
     far_energy,
     far_rate,
     farthest_distance,
-    distance_upper_bound,
     load_row,
     make_buffers,
     near_energy,

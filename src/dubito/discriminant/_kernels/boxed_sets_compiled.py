@@ -14,11 +14,11 @@ import numpy as np
 
 from dubito._numerics.jit import compiled
 from dubito.discriminant._kernels.boxed_distances_compiled import (
+    distance_lower_bound,
     distance_of_far_energy,
+    distance_upper_bound,
     far_energy,
     farthest_distance,
-    distance_upper_bound,
-    distance_lower_bound,
     load_row,
     make_buffers,
     near_energy,
