@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from dubito._numerics.sums_of_others import maxima_of_others
 from dubito.belief import MassBatch
 from dubito.conformal.contours import (
-    confidence_sets,
     consonant_bounds,
+    coverage_sets,
     nested_masses,
     raised,
 )
-from dubito.conformal.p_values import p_values, sort_scores, weight_beyond
+from dubito.conformal.p_values import p_values, sort_scores, weight_at_or_above
 from dubito.conformal.scores import cumulative, margin
 
 ROUND = st.integers(0, 4).map(lambda n: n / 4)  # few values, so that ties are frequent
@@ -27,8 +27,8 @@ def test_counts_are_those_of_comparing_all_pairs(rows, queries):
     scores, weight = np.array(rows, dtype=float).T
     queries = np.array(queries)
     wanted = [weight[scores >= a].sum() for a in queries]
-    np.testing.assert_allclose(weight_beyond(sort_scores(scores, weight), queries), wanted)
-    plain = weight_beyond(sort_scores(scores), queries)
+    np.testing.assert_allclose(weight_at_or_above(sort_scores(scores, weight), queries), wanted)
+    plain = weight_at_or_above(sort_scores(scores), queries)
     np.testing.assert_array_equal(plain, [(scores >= a).sum() for a in queries])
     pi = p_values(plain, np.array(len(scores)), np.array(1.0))
     np.testing.assert_allclose(pi, (1 + plain) / (len(scores) + 1))
@@ -37,7 +37,7 @@ def test_counts_are_those_of_comparing_all_pairs(rows, queries):
 def test_infinite_scores_tie():
     calibration = sort_scores(np.array([np.inf, -np.inf, 0.0, np.inf]))
     np.testing.assert_array_equal(
-        weight_beyond(calibration, np.array([np.inf, 1.0, 0.0, -np.inf])), [2, 2, 3, 4]
+        weight_at_or_above(calibration, np.array([np.inf, 1.0, 0.0, -np.inf])), [2, 2, 3, 4]
     )
 
 
@@ -73,11 +73,11 @@ def test_a_table_of_masses_that_is_too_large_is_refused():
 def test_sets_are_empty_only_when_allowed():
     contour = np.array([[0.05, 0.1, 0.1], [0.3, 0.1, 0.11], [0.02, 0.01, 0.01]])
     np.testing.assert_array_equal(
-        confidence_sets(contour, 0.9, allow_empty=True),
+        coverage_sets(contour, 0.9, allow_empty=True),
         [[False, False, False], [True, False, True], [False, False, False]],
     )
     np.testing.assert_array_equal(
-        confidence_sets(contour, 0.9, allow_empty=False),
+        coverage_sets(contour, 0.9, allow_empty=False),
         [[False, True, True], [True, False, True], [True, False, False]],
     )
 

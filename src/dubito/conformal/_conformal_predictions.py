@@ -14,7 +14,7 @@ from dubito.base import named_loss
 from dubito.belief import Bounds, MassBatch
 from dubito.belief.bounds import including
 from dubito.conformal._estimator_predictions import EstimatorPredictionMixin
-from dubito.conformal.contours import confidence_sets, consonant_bounds, nested_masses, raised
+from dubito.conformal.contours import consonant_bounds, coverage_sets, nested_masses, raised
 from dubito.conformal.full_refits import full_p_values, refuse_too_many_refits
 from dubito.conformal.p_values import check_coverage, fold_p_values, warn_of_few_calibration_rows
 from dubito.conformal.scores import class_table
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from dubito._typing import BoolArray, FloatArray
     from dubito.conformal.full_refits import FullRefit
-    from dubito.conformal.p_values import ClassWeights, ScoredFold
+    from dubito.conformal.p_values import CalibrationTotals, ScoredFold
     from dubito.conformal.scores import NonconformityScore
     from dubito.decision.rules import SetRule
 
@@ -48,7 +48,7 @@ class ConformalPredictionMixin(EstimatorPredictionMixin):
     folds_: list[ScoredFold]
     refit_: FullRefit | None
     nonconformity_: NonconformityScore
-    calibration_weights_: ClassWeights
+    calibration_totals_: CalibrationTotals
     seed_: int
     max_refits: int
     n_jobs: int | None
@@ -93,7 +93,7 @@ class ConformalPredictionMixin(EstimatorPredictionMixin):
             part = X if len(rows) == n else pick(X, rows)
             yield fold_p_values(
                 self.folds_,
-                self.calibration_weights_,
+                self.calibration_totals_,
                 self.nonconformity_,
                 part,
                 classes=self.classes_,
@@ -155,9 +155,9 @@ class ConformalPredictionMixin(EstimatorPredictionMixin):
             )
         wanted = check_coverage(coverage)
         check_is_fitted(self)
-        warn_of_few_calibration_rows(self.calibration_weights_, self.classes_, wanted)
+        warn_of_few_calibration_rows(self.calibration_totals_, self.classes_, wanted)
         return np.concatenate(
-            [confidence_sets(c, wanted, allow_empty=allow_empty) for c in self._contours(X)]
+            [coverage_sets(c, wanted, allow_empty=allow_empty) for c in self._contours(X)]
         )
 
     def predict_bounds(self, X: Any, level: float | None = None) -> Bounds:

@@ -13,7 +13,7 @@ from dubito._validation import check_level, level_error
 from dubito.base import coverage_error
 from dubito.belief import Bounds, Frame, MassBatch, discount
 from dubito.conformal._estimator_predictions import EstimatorPredictionMixin
-from dubito.conformal.contours import confidence_sets
+from dubito.conformal.contours import coverage_sets
 from dubito.conformal.detector import novelty_scores
 from dubito.conformal.familiarity import familiarity_of
 from dubito.conformal.p_values import check_coverage
@@ -180,7 +180,7 @@ class NoveltyPredictionMixin(EstimatorPredictionMixin):
         if rule is None and level is None and conformal:
             estimator_sets = self.estimator_.predict_set(X, coverage=coverage, **options)
             coverage = check_coverage(coverage)
-            return estimator_sets | confidence_sets(
+            return estimator_sets | coverage_sets(
                 self.predict_contour(X), coverage, allow_empty=True
             )
         if coverage is not None and conformal:

@@ -22,7 +22,7 @@ from dubito._meta_estimators import (
 from dubito.base import MethodAndParameter
 from dubito.conformal._conformal_predictions import ConformalPredictionMixin
 from dubito.conformal.full_refits import FullRefit
-from dubito.conformal.p_values import class_weights, scored_fold
+from dubito.conformal.p_values import calibration_totals, scored_fold
 from dubito.conformal.scores import SCORES, NonconformityScore, choose_source
 from dubito.conformal.training import (
     TrainingRows,
@@ -326,10 +326,10 @@ class ConformalClassifier(
             )
             for model, rows, uniform in zip(models, held_out, uniforms, strict=bool(models))
         ]
-        self.calibration_weights_ = class_weights(
+        self.calibration_totals_ = calibration_totals(
             held_out, self.classes_, class_conditional=conditional
         )
-        self.n_calibration_ = self.calibration_weights_.n_rows
+        self.n_calibration_ = self.calibration_totals_.n_rows
         copy_feature_names(self, self.estimator_)
         return self
 

@@ -30,7 +30,7 @@ def consonant_bounds(contour: FloatArray) -> tuple[FloatArray, FloatArray]:
     return 1 - maxima_of_others(contour), contour
 
 
-def confidence_sets(contour: FloatArray, coverage: float, *, allow_empty: bool) -> BoolArray:
+def coverage_sets(contour: FloatArray, coverage: float, *, allow_empty: bool) -> BoolArray:
     r"""Return the classes with :math:`\pi_k>1-\text{coverage}`; if none, the largest."""
     kept = contour > 1 - coverage + TIE  # p-values this close are equal
     if allow_empty:

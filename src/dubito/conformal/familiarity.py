@@ -78,7 +78,7 @@ def warn_of_few_rows(n: int, rate: float) -> None:
     if rate * (n + 1) <= 1 + TIE:
         warnings.warn(
             f"{n} held-out rows give p-values of at least 1/{n + 1}, so none falls below "
-            f"rate={rate:g} and no row is doubted. Fit on at least {needed} rows, or "
+            f"rate={rate:g} and no row is discounted. Fit on at least {needed} rows, or "
             f"raise rate above {1 / (n + 1):.2g}.",
             FewRowsWarning,
             stacklevel=user_stacklevel(),

@@ -47,8 +47,8 @@ class FullRefit(NamedTuple):
             same = columns == columns[-1]
             scores, weight = scores[same], weight[same].copy()
             weight[-1] = weight[:-1].max(initial=0.0) or 1.0
-        beyond = weight[:-1][scores[:-1] >= scores[-1]].sum()
-        return float(p_values(beyond, weight[:-1].sum(), weight[-1]))
+        at_or_above = weight[:-1][scores[:-1] >= scores[-1]].sum()
+        return float(p_values(at_or_above, weight[:-1].sum(), weight[-1]))
 
 
 def full_p_values(

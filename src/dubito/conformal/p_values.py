@@ -41,33 +41,35 @@ def sort_scores(scores: FloatArray, weight: FloatArray | None = None) -> SortedS
     return SortedScores(scores[order], np.append(np.cumsum(counts[::-1])[::-1], 0.0))
 
 
-def weight_beyond(calibration: SortedScores, scores: FloatArray) -> FloatArray:
-    """Return the summed sample weight of calibration rows with at least each of `scores`."""
+def weight_at_or_above(calibration: SortedScores, scores: FloatArray) -> FloatArray:
+    """Return the sample weight of the calibration rows that score at least each of `scores`."""
     return calibration.tails[np.searchsorted(calibration.scores, scores, side="left")]
 
 
-def p_values(beyond: FloatArray, total: FloatArray | float, new: FloatArray | float) -> FloatArray:
+def p_values(
+    at_or_above: FloatArray, total: FloatArray | float, new: FloatArray | float
+) -> FloatArray:
     r"""Return :math:`(w+\sum_{i:a_i\ge a}w_i)/(w+\sum_iw_i)` for new rows of sample weight w.
 
     Without weights this is :math:`(1+\#\{i:a_i\ge a\})/(n+1)`.
     """
-    return (beyond + new) / (total + new)
+    return (at_or_above + new) / (total + new)
 
 
-class ClassWeights(NamedTuple):
-    """Total weight and number of the calibration rows of each class, and the weight of a new row.
+class CalibrationTotals(NamedTuple):
+    """Sample weight and number of the calibration rows of each class, and weight of a new row.
 
     Arrays (K,). Unless class-conditional, all entries are equal: those of all rows together.
     """
 
-    total: FloatArray  # sum over the calibration rows
-    new_row: FloatArray  # weight of a new row: the largest of the calibration rows, or 1
-    n_rows: IntArray  # of calibration rows
+    weight: FloatArray  # sum over the calibration rows
+    new_row_weight: FloatArray  # the largest of the calibration rows, or 1
+    n_rows: IntArray
     class_conditional: bool
 
-    def smallest(self) -> FloatArray:
+    def smallest_p_values(self) -> FloatArray:
         """Return the smallest possible p-value of each class."""
-        return self.new_row / (self.total + self.new_row)
+        return self.new_row_weight / (self.weight + self.new_row_weight)
 
 
 class ScoredFold(NamedTuple):
@@ -97,26 +99,26 @@ def scored_fold(
     )
 
 
-def class_weights(
+def calibration_totals(
     held_out: Iterable[TrainingRows], classes: npt.NDArray[Any], *, class_conditional: bool
-) -> ClassWeights:
-    """Return the sample weights of the calibration rows, over all folds."""
-    total, new_row, count = np.zeros((3, len(classes)))
+) -> CalibrationTotals:
+    """Return the sample weights and numbers of the calibration rows, over all folds."""
+    total, largest, count = np.zeros((3, len(classes)))
     for rows in held_out:
         columns = label_columns(rows.y, len(classes), classes)
         weight = np.ones(len(columns)) if rows.weight is None else rows.weight
         np.add.at(total, columns, weight)
-        np.maximum.at(new_row, columns, weight)
+        np.maximum.at(largest, columns, weight)
         np.add.at(count, columns, 1.0)
     if not class_conditional:
-        total[:], new_row[:], count[:] = total.sum(), new_row.max(), count.sum()
-    new_row = np.where(new_row > 0, new_row, 1.0)
-    return ClassWeights(total, new_row, count.astype(np.intp), class_conditional)
+        total[:], largest[:], count[:] = total.sum(), largest.max(), count.sum()
+    new_row = np.where(largest > 0, largest, 1.0)
+    return CalibrationTotals(total, new_row, count.astype(np.intp), class_conditional)
 
 
 def fold_p_values(
     folds: list[ScoredFold],
-    weights: ClassWeights,
+    totals: CalibrationTotals,
     nonconformity: NonconformityScore,
     X: Any,
     *,
@@ -124,15 +126,16 @@ def fold_p_values(
     uniform: FloatArray | None,
 ) -> FloatArray:
     """Return p-values (n, K) of new rows, compared with each fold by the model of that fold."""
-    beyond = np.zeros(1)
+    at_or_above = np.zeros(1)
     for model, sorted_scores in folds:
         scores = nonconformity.scores(model, X, classes, uniform)
         if len(sorted_scores) == 1:
-            beyond = beyond + weight_beyond(sorted_scores[0], scores)
+            of_fold = weight_at_or_above(sorted_scores[0], scores)
         else:
             of_class = zip(sorted_scores, scores.T, strict=True)
-            beyond = beyond + np.column_stack([weight_beyond(s, a) for s, a in of_class])
-    return p_values(beyond, weights.total, weights.new_row)
+            of_fold = np.column_stack([weight_at_or_above(s, a) for s, a in of_class])
+        at_or_above = at_or_above + of_fold
+    return p_values(at_or_above, totals.weight, totals.new_row_weight)
 
 
 def check_coverage(coverage: Any) -> float:
@@ -141,19 +144,19 @@ def check_coverage(coverage: Any) -> float:
 
 
 def warn_of_few_calibration_rows(
-    weights: ClassWeights, classes: npt.NDArray[Any], coverage: float
+    totals: CalibrationTotals, classes: npt.NDArray[Any], coverage: float
 ) -> None:
     """Warn of classes that are in every set because they have too few calibration rows."""
-    short = np.flatnonzero(weights.smallest() > 1 - coverage + TIE)
+    short = np.flatnonzero(totals.smallest_p_values() > 1 - coverage + TIE)
     if len(short) == 0:
         return
-    if weights.class_conditional:
-        names = name_some(short.tolist(), show=lambda k: f"{classes[k]} ({weights.n_rows[k]})")
+    if totals.class_conditional:
+        names = name_some(short.tolist(), show=lambda k: f"{classes[k]} ({totals.n_rows[k]})")
         available = f"these classes have too few, and are in every set: {names}"
     else:
-        available = f"there are {weights.n_rows[0]}, so every set contains all classes"
+        available = f"there are {totals.n_rows[0]}, so every set contains all classes"
     needed = int(np.ceil(1 / (1 - coverage) - 1 - 1e-9))
-    rows = f"rows{' of each class' * weights.class_conditional} of equal weight"
+    rows = f"rows{' of each class' * totals.class_conditional} of equal weight"
     warnings.warn(
         f"coverage={coverage:.15g} needs {needed} or more {rows} to calibrate on; {available}. Use "
         "more rows or less coverage.",

@@ -95,12 +95,12 @@ def choose_source(estimator: Any, score: str, response_method: str) -> str:
             f"{name} has neither predict_proba nor decision_function, so its classes cannot be "
             "ranked. Use a classifier that has one of them."
         )
-    known = known_response(estimator) if response_method == "auto" and score == "margin" else None
-    if known is not None and (
-        known.source not in RESPONSE_METHODS or hasattr(estimator, known.source)
+    listed = known_response(estimator) if response_method == "auto" and score == "margin" else None
+    if listed is not None and (
+        listed.source not in RESPONSE_METHODS or hasattr(estimator, listed.source)
     ):
         # Differences of logits equal those of log-probabilities, without rounding near 0.
-        return known.source
+        return listed.source
     source = has[0] if response_method == "auto" else response_method
     if source not in has:
         raise TypeError(f'{name} has no {source}; it has {has[0]}: say response_method="auto".')
