@@ -95,7 +95,7 @@ def class_coverage(
     """
     checked = check_sets(sets)
     compared = compare_sets(y_true, checked, classes, sample_weight)
-    return _means_by(compared.column, compared.hit, compared.weight, checked.shape[1])
+    return _means_by(compared.true_column, compared.hit, compared.weight, checked.shape[1])
 
 
 def coverage_by_size(

@@ -202,7 +202,7 @@ def mean_set_size(sets: npt.ArrayLike, *, sample_weight: npt.ArrayLike | None = 
 class ComparedSets(NamedTuple):
     """Label sets compared with the true labels; each field is (n,)."""
 
-    column: IntArray  # of the true label
+    true_column: IntArray  # of the true label
     hit: BoolArray  # whether the set contains the true label
     size: IntArray  # number of labels in the set
     weight: FloatArray  # sample weights
@@ -223,10 +223,10 @@ def compare_sets(
     )
 
 
-def compare_columns(checked: BoolArray, column: IntArray, weight: FloatArray) -> ComparedSets:
+def compare_columns(checked: BoolArray, true_column: IntArray, weight: FloatArray) -> ComparedSets:
     """Return checked label sets, compared with the column of each row's label."""
-    hit = checked[np.arange(len(checked)), column]
-    return ComparedSets(column, hit, checked.sum(axis=1), weight)
+    hit = checked[np.arange(len(checked)), true_column]
+    return ComparedSets(true_column, hit, checked.sum(axis=1), weight)
 
 
 def utility(compared: ComparedSets, alpha: float) -> FloatArray:

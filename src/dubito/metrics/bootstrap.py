@@ -86,12 +86,12 @@ def risk_coverage_areas(confidence: FloatArray, wrong: FloatArray) -> Statistic:
 
     def statistic(weights: FloatArray) -> FloatArray:
         ranked = weights[order]
-        accepted = np.cumsum(ranked, axis=0)[last_of_ties]
+        decided = np.cumsum(ranked, axis=0)[last_of_ties]
         errors = np.cumsum(ranked * mistaken, axis=0)[last_of_ties]
         # Before the first row that a resample contains, weight and risk are both 0.
-        risk = np.divide(errors, accepted, out=np.zeros_like(errors), where=accepted > 0)
-        entering = np.diff(accepted, axis=0, prepend=0.0)
-        return np.asarray((entering * risk).sum(axis=0) / accepted[-1])
+        risk = np.divide(errors, decided, out=np.zeros_like(errors), where=decided > 0)
+        entering = np.diff(decided, axis=0, prepend=0.0)
+        return np.asarray((entering * risk).sum(axis=0) / decided[-1])
 
     return statistic
 
@@ -116,16 +116,16 @@ def classwise_residuals(forecasts: Forecasts, n_bins: int) -> MeanResiduals:
     Only those are stored, in a sparse matrix; the sum of the first bin of a class is the sum of the
     class minus those of its other bins.
     """
-    column, proba = forecasts.column, forecasts.proba
+    true_column, proba = forecasts.true_column, forecasts.proba
     n, n_classes = proba.shape
     row, k = np.nonzero(proba >= 1 / n_bins)
     forecast = proba[row, k]
     number = k * n_bins + equal_width(forecast, forecast, n_bins)
     occupied, cell = np.unique(number, return_inverse=True)
     shape = (len(occupied), n)
-    upper = csc_array(((column[row] == k) - forecast, (cell, row)), shape=shape)
+    upper = csc_array(((true_column[row] == k) - forecast, (cell, row)), shape=shape)
     to_class = _sums_by(occupied // n_bins, np.ones(len(occupied)), n_classes)
-    class_totals = _sums_by(column, np.ones(n), n_classes)
+    class_totals = _sums_by(true_column, np.ones(n), n_classes)
 
     def mean(weights: FloatArray) -> FloatArray:
         above = np.asarray(upper @ weights)

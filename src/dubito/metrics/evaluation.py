@@ -227,11 +227,11 @@ def _check_form(first: Any, second: Any, third: Any) -> None:
 
 def forecast_metrics(forecasts: Forecasts) -> dict[str, Metric]:
     """Return the metrics of probabilities, by name."""
-    column, proba, weight, _ = forecasts
+    true_column, proba, weight, _ = forecasts
     rows = np.arange(len(weight))
     proba = np.column_stack((1 - proba, proba)) if proba.ndim == 1 else proba
-    top, of_truth = proba.argmax(axis=1), proba[rows, column]
-    confidence, right = proba[rows, top], top == column
+    top, of_truth = proba.argmax(axis=1), proba[rows, true_column]
+    confidence, right = proba[rows, top], top == true_column
     event = top_event(forecasts)
     loss = -np.log(np.clip(of_truth, _FLOOR, 1 - _FLOOR))
     # The squares are summed over the classes; of two, whose squares are equal, one is counted.
@@ -287,7 +287,7 @@ def _read_sets(
     checked = check_sets(sets)
     _check_shape("sets", checked.shape, n, forecasts.n_classes)
     weight, checked = drop_zero_weights(sample_weight, sets=checked)
-    return compare_columns(checked, forecasts.column, weight)
+    return compare_columns(checked, forecasts.true_column, weight)
 
 
 def _read_widths(

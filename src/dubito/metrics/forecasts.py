@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Forecasts(NamedTuple):
     """Checked probabilities, with the true labels."""
 
-    column: IntArray  # (n,) of the true label
+    true_column: IntArray  # (n,) of the true label
     proba: FloatArray  # (n, K), or (n,): of the second of two classes
     weight: FloatArray  # (n,) sample weights
     labels: AnyArray  # (n,) true labels
@@ -64,11 +64,11 @@ def read_forecasts(
 
 def top_event(forecasts: Forecasts) -> Event:
     """Return the event "the second class" for (n,), "the most probable class" for (n, K)."""
-    column, proba, weight, _ = forecasts
+    true_column, proba, weight, _ = forecasts
     if proba.ndim == 1:
-        return Event(proba, column == 1, weight)
+        return Event(proba, true_column == 1, weight)
     top = proba.argmax(axis=1)
-    return Event(proba[np.arange(len(proba)), top], column == top, weight)
+    return Event(proba[np.arange(len(proba)), top], true_column == top, weight)
 
 
 def class_events(forecasts: Forecasts) -> Iterator[Event]:
@@ -80,10 +80,10 @@ def class_events(forecasts: Forecasts) -> Iterator[Event]:
 
 def class_event(forecasts: Forecasts, k: int) -> Event:
     """Return the event "the label is class k"."""
-    column, proba, weight, _ = forecasts
+    true_column, proba, weight, _ = forecasts
     if proba.ndim == 1:
-        return Event(proba if k == 1 else 1 - proba, column == k, weight)
-    return Event(proba[:, k], column == k, weight)
+        return Event(proba if k == 1 else 1 - proba, true_column == k, weight)
+    return Event(proba[:, k], true_column == k, weight)
 
 
 def column_of(label: Any, forecasts: Forecasts, classes: npt.ArrayLike | None) -> int:
@@ -93,7 +93,7 @@ def column_of(label: Any, forecasts: Forecasts, classes: npt.ArrayLike | None) -
         listed = as_labels(given, "classes").tolist()
         known = {name: k for k, name in enumerate(listed)}
     else:
-        known = dict(zip(forecasts.labels.tolist(), forecasts.column.tolist(), strict=True))
+        known = dict(zip(forecasts.labels.tolist(), forecasts.true_column.tolist(), strict=True))
         if all(name == k for name, k in known.items()):
             # Labels are column numbers: all are known, also those without rows.
             known = {k: k for k in range(forecasts.n_classes)}

@@ -99,13 +99,13 @@ def reject_cost_curve(
     confidences, weight, wrong = ranked_rows(y_true, y_pred, confidence, sample_weight)
     risk = 1 - _check_confidence(confidences)[::-1]
     cost = np.union1d([0.0, 1.0], risk) if costs is None else _check_costs(costs)
-    n_accepted = np.searchsorted(risk - TIE, cost, side="right")
+    n_decided = np.searchsorted(risk - TIE, cost, side="right")
     # Cumulative weights of rows and of wrong rows, the most confident first.
     rows_up_to, wrong_up_to = (np.append(0.0, np.cumsum(w[::-1])) for w in (weight, wrong))
-    total, accepted, errors = rows_up_to[-1], rows_up_to[n_accepted], wrong_up_to[n_accepted]
-    rejection, error = (total - accepted) / total, errors / total
+    total, decided, errors = rows_up_to[-1], rows_up_to[n_decided], wrong_up_to[n_decided]
+    rejection, error = (total - decided) / total, errors / total
     accuracy = np.full(len(cost), np.nan)
-    np.divide(accepted - errors, accepted, out=accuracy, where=accepted > 0)
+    np.divide(decided - errors, decided, out=accuracy, where=decided > 0)
     return RejectCostCurve(cost, rejection, error, accuracy, error + cost * rejection)
 
 

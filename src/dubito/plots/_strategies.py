@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class PredictedRows(NamedTuple):
     """Rows of positive weight: columns of the true classes, predictions and sample weights."""
 
-    column: IntArray
+    true_column: IntArray
     belief: Bounds | MassBatch
     proba: FloatArray
     weight: FloatArray

@@ -229,7 +229,7 @@ class ErrorRejectDisplay(SingleAxesDisplay):
             costs = np.append(as_float_array(costs, "costs", ndim=1), marked)
         curves = {
             strategy: reject_cost_curve(
-                rows.column, *decide(rows, strategy), costs=costs, sample_weight=rows.weight
+                rows.true_column, *decide(rows, strategy), costs=costs, sample_weight=rows.weight
             )
             for strategy in check_strategies(strategies, belief, y_proba)
         }

@@ -28,7 +28,7 @@ LARGEST_SET = 10
 def collect_sets(outputs: ModelOutputs, rows: LabelledRows) -> dict[str, Any]:
     """Return the number of sets of each size, and how many of them contain the true class."""
     size = outputs.sets.sum(axis=1)
-    covered = outputs.sets[np.arange(len(rows)), rows.column]
+    covered = outputs.sets[np.arange(len(rows)), rows.true_column]
     bars = []
     for low, high in _size_groups(int(size.min()), int(size.max()), len(rows.classes)):
         inside = (size >= low) & (size <= high)
@@ -63,9 +63,11 @@ def collect_confusions(
 ) -> dict[str, Any]:
     """Return the confusion counts, and the pairs of classes most often in one set."""
     k = len(labels)
-    seen = np.bincount(rows.column, minlength=k)
-    wrong = np.flatnonzero(outputs.predicted != rows.column)
-    pair, count = np.unique(rows.column[wrong] * k + outputs.predicted[wrong], return_counts=True)
+    seen = np.bincount(rows.true_column, minlength=k)
+    wrong = np.flatnonzero(outputs.predicted != rows.true_column)
+    pair, count = np.unique(
+        rows.true_column[wrong] * k + outputs.predicted[wrong], return_counts=True
+    )
     return {
         "map": _confusion_counts(outputs, rows, labels) if k <= MOST_IN_HEAT_MAP else None,
         "mistaken": [
@@ -85,7 +87,7 @@ def _confusion_counts(
     outputs: ModelOutputs, rows: LabelledRows, labels: list[str]
 ) -> dict[str, Any]:
     k = len(labels)
-    counts = np.bincount(rows.column * k + outputs.predicted, minlength=k * k).reshape(k, k)
+    counts = np.bincount(rows.true_column * k + outputs.predicted, minlength=k * k).reshape(k, k)
     return {"labels": labels, "counts": counts.tolist()}
 
 
@@ -120,9 +122,9 @@ def collect_coverage(
     """Return coverage requested and observed, also by class; None unless the model is conformal."""
     if not is_conformal(outputs.estimator):
         return None
-    covered = outputs.sets[np.arange(len(rows)), rows.column]
-    seen = np.bincount(rows.column, minlength=len(labels))
-    n_covered = np.bincount(rows.column[covered], minlength=len(labels))
+    covered = outputs.sets[np.arange(len(rows)), rows.true_column]
+    seen = np.bincount(rows.true_column, minlength=len(labels))
+    n_covered = np.bincount(rows.true_column[covered], minlength=len(labels))
     present = np.flatnonzero(seen)
     order = present[np.argsort(n_covered[present] / seen[present], kind="stable")]
     observed = _observed(int(covered.sum()), len(rows))

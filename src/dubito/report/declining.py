@@ -51,14 +51,14 @@ def _costs_of_model(
     outputs: ModelOutputs, rows: LabelledRows, strategy: str, costs: FloatArray
 ) -> dict[str, Any]:
     confidence = outputs.confidence(strategy)
-    by_cost = reject_cost_curve(rows.column, outputs.predicted, confidence, costs=costs)
+    by_cost = reject_cost_curve(rows.true_column, outputs.predicted, confidence, costs=costs)
     decided = np.round((1 - by_cost.rejection) * len(rows))
     wrong = np.round(by_cost.error * len(rows))
     low, high = _error_interval(wrong, decided)
     return {
         "name": outputs.name,
         "strategy": outputs.strategy(strategy),
-        "error_without_declining": float(np.mean(outputs.predicted != rows.column)),
+        "error_without_declining": float(np.mean(outputs.predicted != rows.true_column)),
         "declined": by_cost.rejection.tolist(),
         "error": [plain(1 - accuracy) for accuracy in by_cost.accuracy],  # of the decided rows
         "low": [plain(bound) for bound in low],
@@ -72,7 +72,7 @@ def _error_reject_points(
     outputs: ModelOutputs, rows: LabelledRows, confidence: FloatArray
 ) -> list[dict[str, float]]:
     """Return up to `MOST_POINTS` points of the error-reject curve, with intervals."""
-    curve = error_reject_curve(rows.column, outputs.predicted, confidence)
+    curve = error_reject_curve(rows.true_column, outputs.predicted, confidence)
     grid = np.linspace(0, 1, MOST_POINTS)
     kept = np.unique(np.searchsorted(curve.rejection, grid).clip(max=len(curve.rejection) - 1))
     declined, error = curve.rejection[kept], curve.error[kept]

@@ -24,7 +24,7 @@ def collect_metrics(
     n_boot = RESAMPLES if len(rows) <= MANY_ROWS else FEW_RESAMPLES
     found = [
         evaluate(
-            rows.column,
+            rows.true_column,
             outputs.proba,
             bounds=outputs.bounds if outputs.has_wide_bounds else None,
             sets=outputs.sets,

@@ -57,16 +57,16 @@ class ModelOutputs:
 
 @dataclass(frozen=True)
 class LabelledRows:
-    """The rows of a report: index of the true class, number in the given table, and name."""
+    """The rows of a report: column of the true class, number in the given table, and name."""
 
-    column: IntArray
+    true_column: IntArray
     classes: npt.NDArray[Any]
     numbers: IntArray
     names: list[str]
     n_given: int
 
     def __len__(self) -> int:
-        return len(self.column)
+        return len(self.true_column)
 
 
 def models_by_name(models: Any) -> dict[str, Any]:
@@ -134,17 +134,17 @@ def select_rows(
             "Pass a fitted classifier or calibrator."
         )
     classes = as_labels(model.classes_, "classes_")
-    column = label_columns(as_labels(y, "y"), len(classes), classes)
-    n = len(column)
+    true_column = label_columns(as_labels(y, "y"), len(classes), classes)
+    n = len(true_column)
     check_rows_match("X", n_rows(X), "y", n)
     if n == 0:
         raise ValueError("there are no rows; a report needs at least one row with its label.")
     names = _row_names(X, n, row_names)
     most = max(MOST_CELLS // len(classes), 1)
     if n <= most:
-        return LabelledRows(column, classes, np.arange(n), names, n), None
+        return LabelledRows(true_column, classes, np.arange(n), names, n), None
     kept = np.sort(np.random.default_rng(random_state).choice(n, most, replace=False))
-    return LabelledRows(column[kept], classes, kept, [names[i] for i in kept], n), kept
+    return LabelledRows(true_column[kept], classes, kept, [names[i] for i in kept], n), kept
 
 
 def model_outputs(

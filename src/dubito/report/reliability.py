@@ -33,7 +33,7 @@ def collect_miscalibration(
     if error is None or error["low"] is None or error["low"] < LEAST_ERROR:
         return None
     confidence = float(outputs.proba.max(axis=1).mean())
-    accuracy = float(np.mean(outputs.predicted == rows.column))
+    accuracy = float(np.mean(outputs.predicted == rows.true_column))
     large = error["low"] >= LARGE_ERROR
     return {
         **error,
@@ -65,7 +65,7 @@ def collect_reliability(
         "classes": [
             {
                 "label": labels[k],
-                "rows": int((rows.column == k).sum()),
+                "rows": int((rows.true_column == k).sum()),
                 "curves": [_reliability_curve(outputs, rows, int(k)) for outputs in drawn],
             }
             for k in columns
@@ -79,10 +79,10 @@ def _reliability_curve(
 ) -> dict[str, Any]:
     """Return a reliability curve of one class, or of the predicted class for None."""
     if column is None:
-        probability, happened = outputs.proba.max(axis=1), outputs.predicted == rows.column
+        probability, happened = outputs.proba.max(axis=1), outputs.predicted == rows.true_column
         points = _points(probability, happened, MOST_BINS)
     else:
-        probability, happened = outputs.proba[:, column], rows.column == column
+        probability, happened = outputs.proba[:, column], rows.true_column == column
         # Most rows have a tiny probability of a given class; one point is enough for them.
         unlikely = probability < UNLIKELY
         points = _points(probability[unlikely], happened[unlikely], 1)
@@ -114,7 +114,7 @@ def _classes_with_curves(outputs: ModelOutputs, rows: LabelledRows) -> IntArray:
     k = len(rows.classes)
     if k <= MOST_CURVES:
         return np.arange(k)
-    seen = np.bincount(rows.column, minlength=k)
+    seen = np.bincount(rows.true_column, minlength=k)
     gap = np.abs(outputs.proba.sum(axis=0) - seen)
     frequent = np.argsort(-seen, kind="stable")[: MOST_CURVES // 2]
     rest = [j for j in np.argsort(-gap, kind="stable").tolist() if j not in frequent]

@@ -34,7 +34,10 @@ WIDE, OTHERS = "wide bounds", "other classes"
 def collect_doubt(
     outputs: ModelOutputs, rows: LabelledRows, labels: list[str], declined: BoolArray, most: int
 ) -> dict[str, Any]:
-    """Return the least certain rows, and the two parts of the doubt over all and declined rows."""
+    """Return the least certain rows, and of both parts of the doubt the means and declined rows.
+
+    Means are over all rows; a declined row is counted with the larger of its parts.
+    """
     every = np.arange(len(rows))
     lower = outputs.bounds.lower[every, outputs.predicted]
     upper = outputs.bounds.upper[every, outputs.predicted]
@@ -87,9 +90,9 @@ def _doubtful_rows(
         details.append(
             {
                 "name": names[position],
-                "truth": labels[rows.column[i]],
+                "truth": labels[rows.true_column[i]],
                 "predicted": labels[k],
-                "correct": bool(k == rows.column[i]),
+                "correct": bool(k == rows.true_column[i]),
                 "set": [labels[j] for j in members[:MOST_NAMED_IN_SET]],
                 "set_size": len(members),
                 "probability": float(outputs.proba[i, k]),
@@ -185,7 +188,7 @@ def collect_familiarity(
     rate = float(outputs.estimator.rate)
     familiarity = np.asarray(outputs.estimator.familiarity(outputs.X), dtype=float)
     unfamiliar = familiarity < rate
-    right = outputs.predicted == rows.column
+    right = outputs.predicted == rows.true_column
     least = np.argsort(familiarity, kind="stable")[:most]
     least = least[unfamiliar[least]]
     details = [
@@ -193,7 +196,7 @@ def collect_familiarity(
             "name": name,
             "familiarity": float(familiarity[i]),
             "predicted": labels[outputs.predicted[i]],
-            "truth": labels[rows.column[i]],
+            "truth": labels[rows.true_column[i]],
             "correct": bool(right[i]),
             "probability": float(outputs.proba[i, outputs.predicted[i]]),
             "lower": float(outputs.bounds.lower[i, outputs.predicted[i]]),
