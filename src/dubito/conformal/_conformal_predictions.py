@@ -48,7 +48,7 @@ class ConformalPredictionMixin(EstimatorPredictionMixin):
     folds_: list[ScoredFold]
     refit_: FullRefit | None
     nonconformity_: NonconformityScore
-    calibration_totals_: CalibrationTotals
+    calibration_weights_: CalibrationTotals
     seed_: int
     max_refits: int
     n_jobs: int | None
@@ -93,7 +93,7 @@ class ConformalPredictionMixin(EstimatorPredictionMixin):
             part = X if len(rows) == n else pick(X, rows)
             yield fold_p_values(
                 self.folds_,
-                self.calibration_totals_,
+                self.calibration_weights_,
                 self.nonconformity_,
                 part,
                 classes=self.classes_,
@@ -155,7 +155,7 @@ class ConformalPredictionMixin(EstimatorPredictionMixin):
             )
         wanted = check_coverage(coverage)
         check_is_fitted(self)
-        warn_of_few_calibration_rows(self.calibration_totals_, self.classes_, wanted)
+        warn_of_few_calibration_rows(self.calibration_weights_, self.classes_, wanted)
         return np.concatenate(
             [coverage_sets(c, wanted, allow_empty=allow_empty) for c in self._contours(X)]
         )

@@ -326,10 +326,10 @@ class ConformalClassifier(
             )
             for model, rows, uniform in zip(models, held_out, uniforms, strict=bool(models))
         ]
-        self.calibration_totals_ = calibration_totals(
+        self.calibration_weights_ = calibration_totals(
             held_out, self.classes_, class_conditional=conditional
         )
-        self.n_calibration_ = self.calibration_totals_.n_rows
+        self.n_calibration_ = self.calibration_weights_.n_rows
         copy_feature_names(self, self.estimator_)
         return self
 
