@@ -22,7 +22,7 @@ from dubito.calibration import (
     EvidentialMultinomialCalibrator,
     TemperatureCalibrator,
 )
-from dubito.calibration._kernels.dempster_on_singletons import combine_contours
+from dubito.calibration._kernels.dempster_on_singletons import dempster_bounds
 from dubito.testing import strategies
 
 X, y = load_wine(return_X_y=True)
@@ -43,7 +43,7 @@ def combine(batches):
     with np.errstate(divide="ignore"):
         log_a = sum(np.log(b.upper) for b in bounds)
         log_d = sum(np.log(b.width) for b in bounds)
-    return combine_contours(log_a, log_d, len(batches))
+    return dempster_bounds(log_a, log_d, len(batches))
 
 
 @given(st.data())
@@ -91,7 +91,7 @@ def test_one_source_is_left_as_it_is(batch):
 def test_many_sources_of_many_classes_do_not_underflow():
     log_a = np.full((1, 1000), -5000.0)
     log_a[0, 3] = -4000.0
-    combined = combine_contours(log_a, log_a - 1, 100)
+    combined = dempster_bounds(log_a, log_a - 1, 100)
     assert combined.proba[0, 3] == 1
     assert combined.upper[0, 3] == 1
     assert combined.lower[0, 3] > 0

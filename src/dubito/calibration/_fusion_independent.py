@@ -21,7 +21,7 @@ from dubito.belief import (
 from dubito.belief import discount as discounted
 from dubito.calibration._cross_fit import weight_of
 from dubito.calibration._fusion_members import Member, disjoint_parts, features_of
-from dubito.calibration._kernels.dempster_on_singletons import Combined, combine_contours
+from dubito.calibration._kernels.dempster_on_singletons import DempsterBounds, dempster_bounds
 from dubito.calibration.by_name import named_calibrator
 from dubito.calibration.classifier import CalibratedClassifier
 from dubito.calibration.evidential_multinomial import EvidentialMultinomialCalibrator
@@ -65,12 +65,12 @@ class IndependentCombination:
     def conflict(self, member_rows: MemberRows) -> FloatArray:
         """Return the mass of the empty set before normalisation, or a bound on it."""
         if self.rule == "contour":
-            return contour_product(member_rows, self.discount).conflict
+            return dempster_bounds_of_members(member_rows, self.discount).conflict
         return np.asarray(conflict(*self._masses(member_rows)))
 
-    def _combined(self, member_rows: MemberRows) -> Combined:
-        """Return the combined contours; raise where no class remains possible."""
-        combined = contour_product(member_rows, self.discount)
+    def _combined(self, member_rows: MemberRows) -> DempsterBounds:
+        """Return bounds of Dempster's combination; raise where no class remains possible."""
+        combined = dempster_bounds_of_members(member_rows, self.discount)
         if combined.total_conflict.any():
             raise TotalConflictError(np.flatnonzero(combined.total_conflict))
         return combined
@@ -80,8 +80,8 @@ class IndependentCombination:
         return [discounted(member.predict_mass(X), self.discount) for member, X in member_rows]
 
 
-def contour_product(member_rows: MemberRows, discount: float = 0.0) -> Combined:
-    """Return the product of the members' contours, one member at a time to bound memory."""
+def dempster_bounds_of_members(member_rows: MemberRows, discount: float = 0.0) -> DempsterBounds:
+    """Return bounds of Dempster's combination of the members, one at a time to bound memory."""
     log_a = log_d = np.zeros((1, 1))
     count = 0
     for member, X in member_rows:
@@ -92,7 +92,7 @@ def contour_product(member_rows: MemberRows, discount: float = 0.0) -> Combined:
         with np.errstate(divide="ignore"):
             log_a = log_a + np.log(upper)
             log_d = log_d + np.log(upper - lower)
-    return combine_contours(log_a, log_d, count)
+    return dempster_bounds(log_a, log_d, count)
 
 
 def check_independent(fusion: EvidentialFusion) -> None:

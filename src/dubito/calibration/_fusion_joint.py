@@ -22,7 +22,7 @@ from dubito.calibration._cross_fit import (
     scored_classifier,
     weight_of,
 )
-from dubito.calibration._fusion_independent import contour_product
+from dubito.calibration._fusion_independent import dempster_bounds_of_members
 from dubito.calibration._fusion_members import GivenScores, Member, disjoint_parts, features_of
 from dubito.calibration.by_name import named_calibrator
 from dubito.calibration.classifier import CalibratedClassifier
@@ -63,7 +63,7 @@ class JointCombination:
 
     def conflict(self, member_rows: MemberRows) -> FloatArray:
         """Return the conflict of the members, each calibrated alone."""
-        return contour_product(member_rows).conflict
+        return dempster_bounds_of_members(member_rows).conflict
 
     def _table(self, member_rows: MemberRows) -> FloatArray:
         """Return the scores (n, J, K) of all members."""

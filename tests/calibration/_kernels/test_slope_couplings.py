@@ -175,7 +175,7 @@ def test_two_classes_have_the_ends_of_the_level_sets():
     gap = np.abs(rows[:, 1] - rows[:, 0])
     bounds = model.predict_bounds(rows)
     for ends, best in ((points.lower, bounds.lower), (points.upper, bounds.upper)):
-        expected = points.weight @ expit(np.multiply.outer(ends, gap))
+        expected = points.gamma_weight @ expit(np.multiply.outer(ends, gap))
         np.testing.assert_allclose(best[np.arange(6), rows.argmax(axis=1)], expected, atol=1e-9)
 
 
@@ -266,7 +266,7 @@ def test_points_integrate_over_levels_and_slopes():
     for refine in (0, 2):
         points = quadrature_points(fit, 16, refine=refine)
         # Both are the length of a random level set.
-        mean = points.weight @ (points.upper - points.lower)
+        mean = points.gamma_weight @ (points.upper - points.lower)
         area = points.lower_weight.sum() + points.upper_weight.sum()
         theta = np.linspace(0, model.level_set(1e-12)[1], 200_001)
         np.testing.assert_allclose(mean, area, rtol=1e-7)

@@ -21,7 +21,7 @@ constrained maximum: Newton step, bounded coefficients    `constrained_step_comp
 constrained maximum: closed form, quadratic likelihood    `constrained_maxima_quadratic_compiled`
 polynomial extrapolation along a solution path            `extrapolation_compiled`
 slope of temperature scaling                              `temperature_scaling`
-temperature scaling of scores with limited gaps           `limited_slope`
+temperature scaling of limited scores                     `limited_slope`
 vector scaling: log normaliser, derivatives, solver       `vector_scaling`
 vector scaling: penalised likelihood                      `vector_likelihood`
 matrix scaling: log normaliser, derivatives, solver       `matrix_scaling`
@@ -31,7 +31,7 @@ ridge by the marginal likelihood (MacKay 1992)            `marginal_likelihood`
 labels with light targets, sums of the targets            `light_labels`
 solver with a full Hessian and a penalty                  `hessian_solvers`
 bounds by the delta method                                `delta_method`
-variances of log-odds of softmax maps                     `softmax_covariance`
+standard errors of log-odds of softmax maps               `softmax_covariance`
 slope that all classes share, its standard error          `shared_slope`
 belief from log-odds and their standard error             `log_odds_bounds`
 Dempster's rule on single classes, bounds in O(K)         `dempster_on_singletons`

@@ -27,17 +27,17 @@ if TYPE_CHECKING:
     from dubito._typing import FloatArray
 
 
-class Combined(NamedTuple):
-    """Contour product, bounds on Dempster's result, and the largest conflict they allow."""
+class DempsterBounds(NamedTuple):
+    """Bounds on Dempster's combination, (n, K), and the largest conflict that they allow, (n,)."""
 
-    proba: FloatArray
+    proba: FloatArray  # the normalised product of contours
     lower: FloatArray
     upper: FloatArray
     conflict: FloatArray
     total_conflict: npt.NDArray[np.bool_]
 
 
-def combine_contours(log_a: FloatArray, log_d: FloatArray, n_sources: int) -> Combined:
+def dempster_bounds(log_a: FloatArray, log_d: FloatArray, n_sources: int) -> DempsterBounds:
     """Return bounds of Dempster's combination, from the logarithms of a and d above, each (n, K).
 
     Rows in total conflict are those where no class has a positive plausibility.
@@ -60,7 +60,7 @@ def combine_contours(log_a: FloatArray, log_d: FloatArray, n_sources: int) -> Co
         greatest_norm = np.exp(np.minimum(np.log(total), np.maximum(-log_max, np.log(least_norm))))
     proba = a / total
     kappa = -np.expm1(np.minimum(log_max + np.log(least_norm), 0.0))
-    return Combined(
+    return DempsterBounds(
         proba=proba,
         lower=np.minimum(belief / greatest_norm, proba),
         upper=np.maximum(np.minimum(a / least_norm, 1.0), proba),

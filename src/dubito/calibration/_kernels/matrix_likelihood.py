@@ -103,7 +103,7 @@ class MatrixLikelihood:
         return kronecker_solver(self._spectrum_at(x), penalty)
 
     def largest_level_ridge(self) -> FloatArray:
-        """Return the largest ridge of each group for bounds at a level."""
+        """Return what each group's ridge is lowered to, if larger, for bounds at a level."""
         n_classes = self._u.shape[1]
         slope = largest_slope_ridge(self._base_slope * self._score_scale)
         return np.array([slope, 1.0, max(1.0, (n_classes - 1) / _OFF_DIAGONAL_VARIANCE)])

@@ -52,7 +52,7 @@ class MapLikelihood(Protocol):
         """Return the parameters at which the fit with a given ridge starts."""
 
     def largest_level_ridge(self) -> FloatArray:
-        """Return the largest ridge of each group for bounds at a level."""
+        """Return what each group's ridge is lowered to, if larger, for bounds at a level."""
 
     def map_with_errors(self, x: FloatArray, ridge: FloatArray) -> SoftmaxMapWithErrors:
         """Return the map with parameters x, and its standard errors with a given ridge."""
@@ -98,7 +98,7 @@ def solve_map(
 
 
 def largest_slope_ridge(logit_scale: float) -> float:
-    """Return the largest ridge of slopes for bounds at a level.
+    """Return what the ridge of slopes is lowered to, if larger, for bounds at a level.
 
     The prior standard deviation of a slope, in log-odds, is `logit_scale`, the base slope times a
     typical score, but at least 1 and at most 2.

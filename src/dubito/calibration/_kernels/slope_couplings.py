@@ -46,18 +46,18 @@ def gumbel(scores: FloatArray, points: QuadraturePoints) -> tuple[FloatArray, Fl
     """
     lower, upper = np.zeros_like(scores), np.zeros_like(scores)
     steps = np.diff(scores, axis=1)
-    for weight, low, high, low_weight, high_weight in zip(*points[1:6], strict=True):
+    for gamma_weight, low, high, low_weight, high_weight in points.columns():
         exp_low, exp_high = np.exp(low * scores), np.exp(high * scores)
         p_low = exp_low / exp_low.sum(axis=1, keepdims=True)
         p_high = exp_high / exp_high.sum(axis=1, keepdims=True)
-        upper += p_low * (weight + low_weight * _gap_to_lower(p_low, steps))
+        upper += p_low * (gamma_weight + low_weight * _gap_to_lower(p_low, steps))
         upper += high_weight * p_high * _gap_to_lower(p_high, steps)
         # Odds of classes above j are greatest at the upper end, of those below at the lower end.
         cumulative_high = np.cumsum(exp_high, axis=1)
         above = cumulative_high[:, -1:] - cumulative_high
         denominator = above * exp_low + np.cumsum(exp_low, axis=1) * exp_high
         product = exp_low * exp_high
-        lower += weight * np.divide(
+        lower += gamma_weight * np.divide(
             product, denominator, out=np.zeros_like(denominator), where=denominator > 0
         )
     return lower, upper
@@ -79,16 +79,16 @@ def envelope(scores: FloatArray, points: QuadraturePoints) -> tuple[FloatArray, 
     with the sign of the side of :math:`\hat\theta`.
     """
     least, upper = np.zeros_like(scores), softmax_in_place(points.slope * scores)
-    for start in range(0, len(points.weight), PANEL):
+    for start in range(0, len(points.gamma_weight), PANEL):
         panel = slice(start, start + PANEL)
-        weight = points.weight[panel]
+        gamma_weight = points.gamma_weight[panel]
         p_low, derivative_low = _softmax_and_derivative(points.lower[panel], scores)
         p_high, derivative_high = _softmax_and_derivative(points.upper[panel], scores)
         upper += _integral_of_positive(derivative_high, points.upper_weight[panel])
         upper += _integral_of_positive(-derivative_low, points.lower_weight[panel])
         # min(p_low, p_high) = p_low - (p_low - p_high)_+
-        least += np.einsum("q,qij->ij", weight, p_low)
-        least -= _integral_of_positive(p_low - p_high, weight)
+        least += np.einsum("q,qij->ij", gamma_weight, p_low)
+        least -= _integral_of_positive(p_low - p_high, gamma_weight)
     return np.maximum(least, 0.0), upper
 
 
@@ -180,11 +180,11 @@ def inverse_cdf(scores: FloatArray, points: QuadraturePoints) -> tuple[FloatArra
     """
     lower, upper = np.zeros_like(scores), np.zeros_like(scores)
     belief = np.empty((PANEL, *scores.shape))
-    for q, (weight, least, most) in enumerate(extremes(scores, points)):
-        upper += weight * (most[:, 1:] - least[:, :-1])
+    for q, (gamma_weight, least, most) in enumerate(extremes(scores, points)):
+        upper += gamma_weight * (most[:, 1:] - least[:, :-1])
         belief[q % PANEL] = least[:, 1:] - most[:, :-1]
         if q % PANEL == PANEL - 1:
-            lower += _integral_of_positive(belief, points.weight[q + 1 - PANEL : q + 1])
+            lower += _integral_of_positive(belief, points.gamma_weight[q + 1 - PANEL : q + 1])
     return lower, upper
 
 
@@ -196,7 +196,9 @@ def extremes(
     least, most = start[0].copy(), start[0].copy()
     low_before = high_before = start
     low_slope = high_slope = points.slope
-    for weight, low, high in zip(points.weight, points.lower, points.upper, strict=True):
+    for gamma_weight, low, high in zip(
+        points.gamma_weight, points.lower, points.upper, strict=True
+    ):
         if high > high_slope:
             here = _cumulative(high, scores)
             _widen(least, most, high_before, here, high - high_slope)
@@ -205,7 +207,7 @@ def extremes(
             here = _cumulative(low, scores)
             _widen(least, most, low_before, here, low - low_slope)
             low_before, low_slope = here, low
-        yield weight, least, most
+        yield gamma_weight, least, most
 
 
 def _cumulative(slope: float, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -256,7 +258,7 @@ def belief_and_plausibility(
     scores: FloatArray, points: QuadraturePoints, coupling: str
 ) -> tuple[FloatArray, FloatArray]:
     """Return belief and plausibility of each class, for scores at most 0 in any order."""
-    compiled = scores.size * len(points.weight) >= COMPILED_FROM
+    compiled = scores.size * len(points.gamma_weight) >= COMPILED_FROM
     if coupling == "inverse_cdf":
         return (_compiled_bounds if compiled else inverse_cdf)(scores, points)
     order = np.argsort(scores, axis=1)
@@ -278,7 +280,7 @@ def _compiled_bounds(
 ) -> tuple[FloatArray, FloatArray]:
     from dubito.calibration._kernels import slope_couplings_compiled as compiled  # noqa: PLC0415
 
-    columns = np.column_stack(points[1:6])
+    columns = points.columns()
     rule = (points.slope, columns, (_BASIS, _BASIS_ENDS, _PANEL_WEIGHTS, _INTEGRALS))
     lower, upper = np.empty_like(scores), np.empty_like(scores)
     if coupling == "gumbel":
@@ -309,13 +311,13 @@ def inverse_cdf_mass(scores: FloatArray, points: QuadraturePoints) -> FloatArray
     bits = 2 ** np.arange(n_classes)
     row_start = np.arange(n)[:, None] * 2**n_classes
     mass = np.zeros(n * 2**n_classes)
-    for weight, least, most in extremes(scores, points):
-        if weight == 0.0:
+    for gamma_weight, least, most in extremes(scores, points):
+        if gamma_weight == 0.0:
             continue
         ends = np.sort(np.hstack([least, most]), axis=1)
         middle = (0.5 * (ends[:, 1:] + ends[:, :-1]))[:, :, None]
         members = (least[:, None, :-1] <= middle) & (middle < most[:, None, 1:])
-        index, interval_mass = row_start + members @ bits, weight * np.diff(ends, axis=1)
+        index, interval_mass = row_start + members @ bits, gamma_weight * np.diff(ends, axis=1)
         mass += np.bincount(index.ravel(), interval_mass.ravel(), minlength=len(mass))
     mass = mass.reshape(n, -1)[:, 1:]
     return np.asarray(mass / mass.sum(axis=1, keepdims=True))

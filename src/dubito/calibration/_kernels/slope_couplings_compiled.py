@@ -1,9 +1,9 @@
 """Compiled versions of the couplings of `slope_couplings`.
 
 Rows are processed in blocks stored class by class, (K, width), so that every inner loop runs over
-neighbouring rows and the compiler vectorises it. Quadrature points are rows of (Q, 5): weight,
-lower and upper end of the level set, and the weights of the two ends, as in
-`slope_quadrature.QuadraturePoints`. A `rule` is the estimated slope, these points in panels of
+neighbouring rows and the compiler vectorises it. Quadrature points are rows of
+`slope_quadrature.QuadraturePoints.columns`, (Q, 5): weight over γ, lower and upper end of the level
+set, and the weights of the two ends. A `rule` is the estimated slope, these points in panels of
 four, and the tables of a panel.
 """
 

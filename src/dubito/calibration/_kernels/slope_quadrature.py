@@ -22,18 +22,23 @@ if TYPE_CHECKING:
 class QuadraturePoints(NamedTuple):
     r"""Level sets [lower, upper] at quadrature points over :math:`\gamma`, from 1 down to 0.
 
-    `weight` integrates over :math:`\gamma`, :math:`\int h(\Gamma(\gamma))d\gamma`; `lower_weight`
-    and `upper_weight` integrate over the slope, :math:`\int h(\theta)\,pl(\theta)d\theta`, by the
-    values of h at the ends of the level sets. `relative` points are for rows scaled to range 1.
+    `gamma_weight` integrates over :math:`\gamma`, :math:`\int h(\Gamma(\gamma))d\gamma`;
+    `lower_weight` and `upper_weight` integrate over the slope,
+    :math:`\int h(\theta)\,pl(\theta)d\theta`, by the values of h at the ends of the level sets.
+    `relative` points are for rows scaled to range 1.
     """
 
     slope: float
-    weight: FloatArray
+    gamma_weight: FloatArray
     lower: FloatArray
     upper: FloatArray
     lower_weight: FloatArray
     upper_weight: FloatArray
     relative: bool
+
+    def columns(self) -> FloatArray:
+        """Return the five arrays as columns (Q, 5), in the order of the fields."""
+        return np.column_stack(self[1:6])
 
 
 #: Largest r of the integrals: relative likelihoods below exp(-r²/2) = 2e-11 are left out.
@@ -59,7 +64,7 @@ def quadrature_points(fit: SlopeLikelihood, n_points: int, *, refine: int = 0) -
     panels = _resolved_panels(fit, boundaries, offset, n_points, min(refine, 1))
     x, panel_weight = _compose(panels, n_points, refine)
     points = _points_at(fit, x, panel_weight, offset)
-    return points._replace(weight=points.weight / points.weight.sum())
+    return points._replace(gamma_weight=points.gamma_weight / points.gamma_weight.sum())
 
 
 def _points_at(
@@ -67,16 +72,16 @@ def _points_at(
 ) -> QuadraturePoints:
     """Return quadrature points at x, the variable of `_offset_and_boundaries`."""
     excess = 0.5 * x * (x + 2 * offset)
-    weight = panel_weight * (x + offset) * np.exp(-excess)
+    gamma_weight = panel_weight * (x + offset) * np.exp(-excess)
     down, down_rate = distance_at(fit.below, excess)
     up, up_rate = distance_at(fit.above, excess)
     return QuadraturePoints(
         fit.slope,
-        weight,
+        gamma_weight,
         np.maximum(fit.slope - down, 0.0),
         fit.slope + up,
-        weight / down_rate,
-        weight / up_rate,
+        gamma_weight / down_rate,
+        gamma_weight / up_rate,
         False,
     )
 
@@ -148,7 +153,7 @@ def _test_integrals(
         decay = np.exp(-np.minimum(np.multiply.outer(scales, slopes), 700.0))
         for n_others in (1.0, 30.0, 1000.0):  # M of the formula
             p = 1 / (1 + n_others * decay)
-            results += [by_panel(p * points.weight)]
+            results += [by_panel(p * points.gamma_weight)]
             results += [by_panel(p * (1 - p) * np.multiply.outer(scales, slope_weight))]
     return np.hstack(results)
 

@@ -85,7 +85,7 @@ class VectorLikelihood:
         return dense_solver(self._hessian(x), penalty)
 
     def largest_level_ridge(self) -> FloatArray:
-        """Return the largest ridge of slopes and of biases for bounds at a level."""
+        """Return what each group's ridge is lowered to, if larger, for bounds at a level."""
         return np.array([largest_slope_ridge(self._base_slope * self._score_scale), 1.0])
 
     def map_with_errors(self, x: FloatArray, ridge: FloatArray) -> SoftmaxMapWithErrors:
