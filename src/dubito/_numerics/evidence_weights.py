@@ -69,19 +69,19 @@ def _summaries(w_plus: FloatArray, w_minus: FloatArray) -> tuple[FloatArray, Flo
 def totals(
     phi: FloatArray,
     layer: tuple[FloatArray, FloatArray, FloatArray],
-    pieces: tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]],
+    layout: tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]],
 ) -> tuple[FloatArray, FloatArray]:
     r"""Return :math:`w^+_k` and :math:`w^-_k`, sums over pieces of evidence, each (n, K).
 
-    Piece g consists of the features ``order[first[g]:first[g+1]]``. The positive or negative part
+    Piece g consists of the features ``order[starts[g]:starts[g+1]]``. The positive or negative part
     of its weight :math:`\sum_{j\in g}\beta_{jk}(\phi_j-\mu_j)+b_k` is added to one of the two.
-    `layer` is :math:`(\beta,\mu,b)`, `pieces` is ``(order, first)``.
+    `layer` is :math:`(\beta,\mu,b)`, `layout` is ``(order, starts)``.
     """
     from dubito._numerics.evidence_weights_compiled import totals_of_rows  # noqa: PLC0415
 
     shape = (len(phi), len(layer[2]))
     plus, minus = np.empty(shape), np.empty(shape)
-    totals_of_rows(np.ascontiguousarray(phi), layer, pieces, plus, minus)
+    totals_of_rows(np.ascontiguousarray(phi), layer, layout, plus, minus)
     return plus, minus
 
 

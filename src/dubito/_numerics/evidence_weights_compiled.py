@@ -159,18 +159,18 @@ def _conflict(buffers: FloatArray) -> float:
 def totals_of_rows(
     phi: FloatArray,
     layer: tuple[FloatArray, FloatArray, FloatArray],
-    pieces: tuple[IntArray, IntArray],
+    layout: tuple[IntArray, IntArray],
     plus: FloatArray,
     minus: FloatArray,
 ) -> None:
     r"""Write sums of positive and negative parts of :math:`\sum_{j\in g}\beta_{jk}\phi'_j+b_k`.
 
-    `layer` are the slopes (J, K), means (J,) and constants (K,) of the layer; `pieces` the features
+    `layer` are the slopes (J, K), means (J,) and constants (K,) of the layer; `layout` the features
     in order, and the index in it at which each piece begins. Loops over rows are vectorised, not
     those over classes, of which there may be few.
     """
     slope, mean, base = layer
-    order, first = pieces
+    order, starts = layout
     block = np.empty((len(order), _CHUNK_ROWS))
     weight, for_class, against = np.empty(_CHUNK_ROWS), np.empty(_CHUNK_ROWS), np.empty(_CHUNK_ROWS)
     for start in range(0, len(phi), _CHUNK_ROWS):
@@ -181,9 +181,9 @@ def totals_of_rows(
         for k in range(len(base)):
             for_class[:] = 0.0
             against[:] = 0.0
-            for g in range(len(first) - 1):
+            for g in range(len(starts) - 1):
                 weight[:] = base[k]
-                for j in range(first[g], first[g + 1]):
+                for j in range(starts[g], starts[g + 1]):
                     slope_jk, values = slope[order[j], k], block[j]
                     for i in range(n):
                         weight[i] += slope_jk * values[i]

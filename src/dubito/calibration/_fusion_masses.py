@@ -27,7 +27,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from dubito._compat import pick
 from dubito._meta_estimators import fitted_copy, refuse_one_class, weight_parameters
-from dubito._numerics import evidence_weights as evidence
+from dubito._numerics import evidence_weights
 from dubito._numerics.row_subsets import row_chunks
 from dubito._numerics.softmax import softmax_in_place
 from dubito._validation import n_rows
@@ -65,14 +65,14 @@ class TotalsCombination:
     def bounds(self, member_rows: MemberRows) -> Bounds:
         """Return the smaller of belief and probability, and the plausibility."""
         plus, minus = self._combined(member_rows)
-        return Bounds._trusted(*evidence.bounds(plus, minus)).including(
+        return Bounds._trusted(*evidence_weights.bounds(plus, minus)).including(
             softmax_in_place(plus - minus)
         )
 
     def mass(self, member_rows: MemberRows) -> MassBatch:
         """Return the combined masses of few classes."""
         subsets = self.frame.subsets()  # refuses too many classes before anything is computed
-        return MassBatch(self.frame, subsets, evidence.masses(*self._combined(member_rows)))
+        return MassBatch(self.frame, subsets, evidence_weights.masses(*self._combined(member_rows)))
 
     def conflict(self, member_rows: MemberRows) -> FloatArray:
         r"""Return the mass of the empty set between the members' masses.
@@ -86,8 +86,8 @@ class TotalsCombination:
             weights = total_weights(member, X)
             together = together + weights
             with np.errstate(divide="ignore"):
-                log_product = log_product + np.log(evidence.bounds(*weights)[1])
-        upper = evidence.bounds(*together)[1]
+                log_product = log_product + np.log(evidence_weights.bounds(*weights)[1])
+        upper = evidence_weights.bounds(*together)[1]
         best = upper.argmax(axis=1)[:, None]
         alone, both = (np.take_along_axis(a, best, axis=1)[:, 0] for a in (log_product, upper))
         return np.abs(np.expm1(np.minimum(alone - np.log(both), 0.0)))

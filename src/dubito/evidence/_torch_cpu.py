@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from dubito._numerics import evidence_weights as evidence
+from dubito._numerics import evidence_weights
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,21 +23,21 @@ _CHUNK_ENTRIES = 2**16
 def bounds(w_plus: torch.Tensor, w_minus: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Return belief and plausibility of each class, (n, K) each."""
     lower, upper = (w_plus.new_empty(w_plus.shape) for _ in range(2))
-    _write((lower, upper), evidence.bounds, w_plus, w_minus)
+    _write((lower, upper), evidence_weights.bounds, w_plus, w_minus)
     return lower, upper
 
 
 def conflict(w_plus: torch.Tensor, w_minus: torch.Tensor) -> torch.Tensor:
     """Return the mass of the empty set before normalising, (n,)."""
     result = w_plus.new_empty(len(w_plus))
-    _write((result,), lambda *w: (evidence.conflict(*w),), w_plus, w_minus)
+    _write((result,), lambda *w: (evidence_weights.conflict(*w),), w_plus, w_minus)
     return result
 
 
 def ignorance(w_plus: torch.Tensor, w_minus: torch.Tensor) -> torch.Tensor:
     """Return the mass of the whole frame, (n,)."""
     result = w_plus.new_empty(len(w_plus))
-    _write((result,), lambda *w: (evidence.ignorance(*w),), w_plus, w_minus)
+    _write((result,), lambda *w: (evidence_weights.ignorance(*w),), w_plus, w_minus)
     return result
 
 
@@ -52,8 +52,8 @@ def totals(
         np.zeros(len(slope)),
         _as_float64(base.detach().numpy()),
     )
-    pieces = features[:-1], features
-    _write((plus, minus), lambda rows: evidence.totals(rows, layer, pieces), centred)
+    layout = features[:-1], features
+    _write((plus, minus), lambda rows: evidence_weights.totals(rows, layer, layout), centred)
     return plus, minus
 
 

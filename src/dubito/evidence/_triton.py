@@ -132,7 +132,8 @@ def _belief_kernel(  # type: ignore[no-untyped-def]  # noqa: PLR0913, PLR0917
         )
         total = tl.sum(plausible * support, axis=1) + not_all_opposed
         if BOUNDS:
-            # The product over the other classes is that of all but the least, times least / own.
+            # `others` leaves out the class of least opposition; times least / own, it leaves out
+            # this class instead.
             ratio = tl.where(opposition == 0.0, 1.0, least[:, None] / opposition)
             belief_ratio = support + no_support * (others[:, None] * ratio)
             upper = tl.minimum(plausible * (1.0 / total)[:, None], 1.0)

@@ -108,14 +108,14 @@ class Explanation:
         rows: Any = None,
     ) -> None:
         self.weights = as_float_array(weights, "weights", ndim=3)
-        n, pieces, k = self.weights.shape
+        n, n_pieces, n_classes = self.weights.shape
         self.names = _listed(names)
         self.classes = _listed(classes)
-        self.values = np.full((n, pieces), None) if values is None else np.asarray(values)
+        self.values = np.full((n, n_pieces), None) if values is None else np.asarray(values)
         self.rows = np.arange(n) if rows is None else _listed(rows)
-        self._check("names", (pieces,))
-        self._check("classes", (k,))
-        self._check("values", (n, pieces))
+        self._check("names", (n_pieces,))
+        self._check("classes", (n_classes,))
+        self._check("values", (n, n_pieces))
         self._check("rows", (n,))
         self.totals = signed_sums(self.weights, axis=1)
         self.bounds: Bounds = bounds_from_weights(*self.totals)
@@ -138,13 +138,13 @@ class Explanation:
         (:math:`1-e^{-|w|}`). ``pandas.DataFrame(table)`` and ``polars.DataFrame(table)`` take it
         as it is. Values that are not all numbers are given as strings, empty where there is none.
         """
-        n, pieces, k = self.weights.shape
+        n, n_pieces, n_classes = self.weights.shape
         weight = self.weights.ravel()
         return {
-            "row": np.repeat(_column(self.rows), pieces * k),
-            "feature": np.tile(np.repeat(_column(self.names), k), n),
-            "value": np.repeat(_column(self.values.ravel()), k),
-            "class": np.tile(_column(self.classes), n * pieces),
+            "row": np.repeat(_column(self.rows), n_pieces * n_classes),
+            "feature": np.tile(np.repeat(_column(self.names), n_classes), n),
+            "value": np.repeat(_column(self.values.ravel()), n_classes),
+            "class": np.tile(_column(self.classes), n * n_pieces),
             "weight": weight,
             "support": -np.expm1(-np.abs(weight)),
         }
@@ -276,10 +276,10 @@ class Explanation:
         return "\n\n".join(texts)
 
     def __repr__(self) -> str:
-        n, pieces, k = self.weights.shape
+        n, n_pieces, n_classes = self.weights.shape
         return (
-            f"Explanation({counted(n, 'row')}, {counted(pieces, 'piece')} of evidence, "
-            f"{counted(k, 'class')})"
+            f"Explanation({counted(n, 'row')}, {counted(n_pieces, 'piece')} of evidence, "
+            f"{counted(n_classes, 'class')})"
         )
 
 

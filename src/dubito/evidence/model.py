@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import issparse
 from scipy.special import expit, log_expit, log_softmax, softmax
 
-from dubito._numerics import evidence_weights as evidence
+from dubito._numerics import evidence_weights
 from dubito._numerics.row_subsets import row_chunks
 from dubito._validation import as_float_array, check_rows_match
 from dubito._wording import counted, name_rows
@@ -115,7 +115,7 @@ class EvidenceModel:
         self.mean = _read_only_copy(as_float_array(mean, "mean", ndim=1))
         self._check_shapes()
         self.classes = _read_classes(classes, max(len(self.coef), 2))
-        self.pieces, self._order, self._first = _read_groups(groups, len(self.mean))
+        self.pieces, self._order, self._starts = _read_groups(groups, len(self.mean))
         self.slope = np.ascontiguousarray((self.coef if self.binary else _centred(self.coef)).T)
         at_mean = self.coef @ self.mean + self.intercept
         #: Weight of every piece at the mean of the features: equal for all pieces.
@@ -149,7 +149,7 @@ class EvidenceModel:
     @property
     def members(self) -> list[IntArray]:
         """The features of each piece."""
-        return np.split(self._order, self._first[1:-1])
+        return np.split(self._order, self._starts[1:-1])
 
     @property
     def binary(self) -> bool:
@@ -188,13 +188,13 @@ class EvidenceModel:
         """
         return self._weights_of(range(self.n_pieces), self._read(phi))
 
-    def _weights_of(self, pieces: range, phi: Any) -> FloatArray:
-        """Return the weights of consecutive pieces, (n, pieces, K); `phi` is checked."""
-        first = self._first[pieces.start : pieces.stop + 1]
-        features = self._order[first[0] : first[-1]]
+    def _weights_of(self, chosen: range, phi: Any) -> FloatArray:
+        """Return the weights of the chosen pieces, (n, pieces, K); `phi` is checked."""
+        starts = self._starts[chosen.start : chosen.stop + 1]
+        features = self._order[starts[0] : starts[-1]]
         dense = phi[:, features].toarray() if issparse(phi) else phi[:, features]
         parts = (dense - self.mean[features])[:, :, None] * self.slope[features]
-        weights = np.add.reduceat(parts, first[:-1] - first[0], axis=1) + self._base
+        weights = np.add.reduceat(parts, starts[:-1] - starts[0], axis=1) + self._base
         if not self.binary:
             return weights
         return np.maximum(np.concatenate([-weights, weights], axis=-1), 0.0)
@@ -210,24 +210,24 @@ class EvidenceModel:
         """
         return self._totals(self._read(phi))
 
-    def _totals(self, features: Any) -> tuple[FloatArray, FloatArray]:
-        if issparse(features) and self.n_pieces == len(self.mean):
-            plus, minus = evidence.sparse_totals(
-                (features.data, features.indices, features.indptr), self.slope, self.offset
+    def _totals(self, phi: Any) -> tuple[FloatArray, FloatArray]:
+        if issparse(phi) and self.n_pieces == len(self.mean):
+            plus, minus = evidence_weights.sparse_totals(
+                (phi.data, phi.indices, phi.indptr), self.slope, self.offset
             )
         else:
-            plus, minus = self._dense_totals(features)
+            plus, minus = self._dense_totals(phi)
         if not self.binary:
             return plus, minus
         return np.concatenate([minus, plus], axis=1), np.zeros((len(plus), 2))
 
-    def _dense_totals(self, features: Any) -> tuple[FloatArray, FloatArray]:
-        """Return totals of dense features; sparse ones are made dense in blocks of rows."""
-        layer, pieces = (self.slope, self.mean, self._base), (self._order, self._first)
-        if not issparse(features):
-            return evidence.totals(features, layer, pieces)
-        chunks = row_chunks(max(features.shape[0], 1), len(self.mean), _CHUNK_ENTRIES)
-        parts = [evidence.totals(features[rows].toarray(), layer, pieces) for rows in chunks]
+    def _dense_totals(self, phi: Any) -> tuple[FloatArray, FloatArray]:
+        """Return totals; sparse values are made dense in blocks of rows."""
+        layer, layout = (self.slope, self.mean, self._base), (self._order, self._starts)
+        if not issparse(phi):
+            return evidence_weights.totals(phi, layer, layout)
+        chunks = row_chunks(max(phi.shape[0], 1), len(self.mean), _CHUNK_ENTRIES)
+        parts = [evidence_weights.totals(phi[rows].toarray(), layer, layout) for rows in chunks]
         plus, minus = zip(*parts, strict=True)
         return np.concatenate(plus), np.concatenate(minus)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dubito._numerics import evidence_weights as evidence
+from dubito._numerics import evidence_weights
 from dubito._validation import as_float_array
 from dubito._wording import name_rows
 from dubito.belief import Bounds, Frame, MassBatch
@@ -54,7 +54,7 @@ def bounds_from_weights(w_plus: npt.ArrayLike, w_minus: npt.ArrayLike) -> Bounds
     >>> bounds.lower.round(3), bounds.upper.round(3)
     (array([[0.865, 0.   , 0.   ]]), array([[1.   , 0.082, 0.135]]))
     """
-    return Bounds._trusted(*evidence.bounds(*_check_weights(w_plus, w_minus)))
+    return Bounds._trusted(*evidence_weights.bounds(*_check_weights(w_plus, w_minus)))
 
 
 def mass_from_weights(
@@ -96,7 +96,7 @@ def mass_from_weights(
     frame = Frame(range(n_classes) if classes is None else classes)
     if len(frame) != n_classes:
         raise ValueError(f"classes names {len(frame)} classes; the weights have {n_classes}.")
-    return MassBatch._trusted(frame, frame.subsets(), evidence.masses(w_plus, w_minus))
+    return MassBatch._trusted(frame, frame.subsets(), evidence_weights.masses(w_plus, w_minus))
 
 
 def conflict_from_weights(w_plus: npt.ArrayLike, w_minus: npt.ArrayLike) -> FloatArray:
@@ -121,7 +121,7 @@ def conflict_from_weights(w_plus: npt.ArrayLike, w_minus: npt.ArrayLike) -> Floa
     >>> conflict_from_weights([[1.0, 1.0], [1.0, 0.0]], [[0.0, 0.0], [0.0, 0.0]]).round(3)
     array([0.4, 0. ])
     """
-    return evidence.conflict(*_check_weights(w_plus, w_minus))
+    return evidence_weights.conflict(*_check_weights(w_plus, w_minus))
 
 
 def ignorance_from_weights(w_plus: npt.ArrayLike, w_minus: npt.ArrayLike) -> FloatArray:
@@ -142,7 +142,7 @@ def ignorance_from_weights(w_plus: npt.ArrayLike, w_minus: npt.ArrayLike) -> Flo
     >>> ignorance_from_weights([[0.0, 0.0], [1.0, 1.0]], [[0.0, 0.0], [0.0, 0.0]]).round(3)
     array([1.   , 0.225])
     """
-    return evidence.ignorance(*_check_weights(w_plus, w_minus))
+    return evidence_weights.ignorance(*_check_weights(w_plus, w_minus))
 
 
 def _check_weights(w_plus: Any, w_minus: Any) -> tuple[FloatArray, FloatArray]:
