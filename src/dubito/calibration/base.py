@@ -271,7 +271,7 @@ class BaseCalibrator(CautiousMixin, ClassifierMixin, BaseEstimator, metaclass=AB
         return self.input
 
     def _input_for(self, kind: str) -> str:
-        """Return the `input` for scores of an estimator of which `kind` says what they are."""
+        """Return the `input` to set for an estimator's scores; `kind` says what they are."""
         return kind
 
     def _single_scores(self, scores: FloatArray) -> FloatArray:
