@@ -48,15 +48,17 @@ class ManyClassesMixin(CautiousMixin):
     """Mixin with `predict` and similar methods, which check rows and work in chunks of them.
 
     The external calibrator is applied here. A subclass implements the rest for a chunk of checked
-    rows: `_proba_before_external(X)` and `_log_proba_before_external(X)`, (n, K), and
-    `_bounds_without_external(X, level)`, lower and upper probabilities (n, 2, K): products of the
-    bounds of nodes, or `vacuous_bounds` where no row could be held out for a calibrator. In a
-    single tree they call the methods of `_tree_model.TreeModel`, which compute the log-odds of
-    nodes and multiply along paths by the formulas of `_kernels.tree_paths`.
+    rows: `_proba_before_external(X)` and `_log_proba_before_external(X)`, (n, K), whether or not
+    there is an external calibrator, and `_bounds_without_external(X, level)`, lower and upper
+    probabilities (n, 2, K), called only if there is none: products of the bounds of nodes, or
+    `vacuous_bounds` where no row could be held out for a calibrator. In a single tree they call the
+    methods of `_tree_model.TreeModel`, which compute the log-odds of nodes and multiply along paths
+    by the formulas of `_kernels.tree_paths`.
 
-    `_floored` is that of `as_calibrator_input`. `_require_bounds()` raises an AttributeError if the
-    fitted model has no bounds, or, before `fit`, if the parameters define none. `_row_format` is
-    that of the rows of the fit.
+    `_floored` is True if the user chose the external calibrator: log-probabilities are then raised
+    to a floor before calibration (`as_calibrator_input`). `_require_bounds()` raises an
+    AttributeError if the fitted model has no bounds, or, before `fit`, if the parameters define
+    none. `_row_format` is that of the rows of the fit.
     """
 
     if TYPE_CHECKING:

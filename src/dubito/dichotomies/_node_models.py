@@ -195,9 +195,9 @@ def _fit_task(  # noqa: PLR0917 - shared arrays come one by one
     nodes, estimator, parameters, n_folds = task
     done = []
     for node in nodes:
-        first, end = int(start[node]), int(stop[node])
+        node_start, node_stop = int(start[node]), int(stop[node])
         # Some classifiers split their rows without shuffling; leaf order is sorted by class.
-        rows = first + np.random.default_rng(seeds[node]).permutation(end - first)
+        rows = node_start + np.random.default_rng(seeds[node]).permutation(node_stop - node_start)
         unfitted = UnfittedNode(
             estimator=estimator,
             X=X[rows],
@@ -209,7 +209,7 @@ def _fit_task(  # noqa: PLR0917 - shared arrays come one by one
         all_rows = np.ones(len(rows), dtype=bool)
         scores = np.full(len(rows) if n_folds else 0, np.nan)
         if n_folds:
-            scores[rows - first] = _cross_fit(unfitted, rows % n_folds, n_folds)
+            scores[rows - node_start] = _cross_fit(unfitted, rows % n_folds, n_folds)
         done.append((unfitted.fit(all_rows), scores))
     return done
 

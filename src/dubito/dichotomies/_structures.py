@@ -55,21 +55,21 @@ def structure_of_ensemble(structure: Any, n_classes: int) -> Any:
     return "centroid_pair" if n_classes <= _MAX_PAIRED else "clustered_half"
 
 
-def make_tree(structure: Any, data: ClassRows, estimator: Any, rng: Generator) -> DichotomyTree:
-    """Return the tree that `structure` names or is, over the classes of the data."""
+def make_tree(structure: Any, rows: ClassRows, estimator: Any, rng: Generator) -> DichotomyTree:
+    """Return the tree that `structure` names or is, over the classes of the rows."""
     if isinstance(structure, DichotomyTree | tuple | list):
-        return _given_tree(structure, data.classes)
+        return _given_tree(structure, rows.classes)
     if structure in {"auto", "clustered", "clustered_half"}:
-        order, left_sizes = _clustered(structure, data, rng)
+        order, left_sizes = _clustered(structure, rows, rng)
     else:
-        split = _random_split(structure, data, estimator, rng)
-        order, left_sizes = grow_tree(len(data.classes), split)
-    return DichotomyTree(data.classes[order], left_sizes)
+        split = _random_split(structure, rows, estimator, rng)
+        order, left_sizes = grow_tree(len(rows.classes), split)
+    return DichotomyTree(rows.classes[order], left_sizes)
 
 
-def _clustered(structure: str, data: ClassRows, rng: Generator) -> tuple[IntArray, IntArray]:
+def _clustered(structure: str, rows: ClassRows, rng: Generator) -> tuple[IntArray, IntArray]:
     """Return leaves and sizes of left sides of the tree by balanced 2-means on class centroids."""
-    centroids = _centroids(data)
+    centroids = _centroids(rows)
     if structure == "clustered_half":
         return balanced_tree(half_of_features(centroids, rng), rng)
     # Three starts instead of one raised the accuracy of single trees of 1,000 dense classes from
@@ -78,24 +78,24 @@ def _clustered(structure: str, data: ClassRows, rng: Generator) -> tuple[IntArra
     return balanced_tree(centroids, rng, n_starts=1 if sp.issparse(centroids) else 3)
 
 
-def _random_split(structure: str, data: ClassRows, estimator: Any, rng: Generator) -> Split:
+def _random_split(structure: str, rows: ClassRows, estimator: Any, rng: Generator) -> Split:
     """Return the function that splits the classes of a node."""
     match structure:
         case "centroid_pair":
-            return centroid_pair_split(rng, _centroids(data))
+            return centroid_pair_split(rng, _centroids(rows))
         case "random_pair":
-            return random_pair_split(rng, _PairModel(data, estimator, rng).decide)
+            return random_pair_split(rng, _PairModel(rows, estimator, rng).decide)
         case "data_balanced":
-            totals: FloatArray = np.bincount(data.codes, data.weight).astype(np.float64)
+            totals: FloatArray = np.bincount(rows.codes, rows.weight).astype(np.float64)
             return data_balanced_split(rng, totals)
         case "class_balanced":
             return class_balanced_split(rng)
     return random_split(rng)
 
 
-def _centroids(data: ClassRows) -> Any:
+def _centroids(rows: ClassRows) -> Any:
     with np.errstate(over="ignore", invalid="ignore"):  # node models raise for such features
-        return class_centroids(data.X, data.codes, data.weight, len(data.classes))
+        return class_centroids(rows.X, rows.codes, rows.weight, len(rows.classes))
 
 
 def _given_tree(structure: Any, classes: npt.NDArray[Any]) -> DichotomyTree:
@@ -117,27 +117,27 @@ def _given_tree(structure: Any, classes: npt.NDArray[Any]) -> DichotomyTree:
 class _PairModel:
     """Assigns classes to one of two classes, by a node model fitted to the rows of the two."""
 
-    def __init__(self, data: ClassRows, estimator: Any, rng: Generator) -> None:
-        self._data, self._estimator, self._rng = data, estimator, rng
-        counted = np.flatnonzero(data.weight)
-        by_class = counted[np.argsort(data.codes[counted], kind="stable")]
-        sizes = np.bincount(data.codes[counted], minlength=len(data.classes))
-        self._rows = np.split(by_class, np.cumsum(sizes)[:-1])
+    def __init__(self, rows: ClassRows, estimator: Any, rng: Generator) -> None:
+        self._rows, self._estimator, self._rng = rows, estimator, rng
+        counted = np.flatnonzero(rows.weight)
+        by_class = counted[np.argsort(rows.codes[counted], kind="stable")]
+        sizes = np.bincount(rows.codes[counted], minlength=len(rows.classes))
+        self._index_of_class = np.split(by_class, np.cumsum(sizes)[:-1])
         self._tree_of_two = DichotomyTree.from_nested((0, 1))
 
     def decide(self, first: int, second: int, others: IntArray) -> BoolArray:
         """Return which of the others have most of their rows on the side of the second."""
-        data = self._data
-        index = np.concatenate([self._rows[first], self._rows[second]])
-        leaf_start = np.array([0, len(self._rows[first]), len(index)])
-        rows = LeafRows(data.X, index, data.weight[index], leaf_start)
+        rows = self._rows
+        index = np.concatenate([self._index_of_class[first], self._index_of_class[second]])
+        leaf_start = np.array([0, len(self._index_of_class[first]), len(index)])
+        leaf_rows = LeafRows(rows.X, index, rows.weight[index], leaf_start)
         model, _ = fit_nodes(
-            self._estimator, rows, self._tree_of_two,
-            weighted=data.weighted, internal=None, n_folds=0, n_jobs=1, rng=self._rng,
+            self._estimator, leaf_rows, self._tree_of_two,
+            weighted=rows.weighted, internal=None, n_folds=0, n_jobs=1, rng=self._rng,
         )  # fmt: skip
-        scored = np.concatenate([self._rows[other] for other in others])
+        scored = np.concatenate([self._index_of_class[other] for other in others])
         vote = np.empty(len(scored))
         for chunk in row_chunks(len(scored), 1, _CHUNK_ROWS):
-            vote[chunk] = np.sign(model.scores(data.X[scored[chunk]])[:, 0])
-        votes = np.bincount(data.codes[scored], vote * data.weight[scored], len(data.classes))
+            vote[chunk] = np.sign(model.scores(rows.X[scored[chunk]])[:, 0])
+        votes = np.bincount(rows.codes[scored], vote * rows.weight[scored], len(rows.classes))
         return votes[others] > 0

@@ -124,7 +124,7 @@ class TreeModel:
 
 def fit_tree_model(
     tree: DichotomyTree,
-    data: ClassRows,
+    rows: ClassRows,
     estimator: Any,
     internal: BaseCalibrator | None,
     *,
@@ -133,27 +133,27 @@ def fit_tree_model(
     rng: Generator,
 ) -> TreeModel:
     """Return the tree with its nodes fitted, and calibrated if `internal` is not None."""
-    columns = {label: column for column, label in enumerate(data.classes.tolist())}
+    columns = {label: column for column, label in enumerate(rows.classes.tolist())}
     order = np.array([columns[label] for label in tree.leaves.tolist()])
     leaf = np.argsort(order)
-    rows = in_leaf_order(data.X, leaf[data.codes], data.weight, len(order), rng)
+    leaf_rows = in_leaf_order(rows.X, leaf[rows.codes], rows.weight, len(order), rng)
     nodes, out_of_fold = fit_nodes(
         estimator,
-        rows,
+        leaf_rows,
         tree,
-        weighted=data.weighted,
+        weighted=rows.weighted,
         internal=internal,
         n_folds=n_folds,
         n_jobs=n_jobs,
         rng=rng,
     )
-    spans = rows.spans(tree)
+    spans = leaf_rows.spans(tree)
     maps = fit_node_maps(
         internal,
         out_of_fold,
         spans.packed_start(),
         spans.n_left,
-        weight=rows.weight,
+        weight=leaf_rows.weight,
         weight_start=spans.start,
         n_jobs=n_jobs,
     )

@@ -283,13 +283,13 @@ class NestedDichotomyClassifier(ManyClassesMixin, ClassifierMixin, BaseEstimator
         )
 
     def _grow_and_fit(
-        self, data: ClassRows, calibrators: Calibrators, tree_rng: Generator, row_rng: Generator
+        self, rows: ClassRows, calibrators: Calibrators, tree_rng: Generator, row_rng: Generator
     ) -> tuple[DichotomyTree, TreeModel]:
         """Return a tree over the classes, and its model fitted to the rows."""
-        tree = make_tree(self.structure, data, self.estimator, tree_rng)
+        tree = make_tree(self.structure, rows, self.estimator, tree_rng)
         model = fit_tree_model(
             tree,
-            data,
+            rows,
             self.estimator,
             calibrators.internal,
             n_folds=self.cv,

@@ -165,8 +165,8 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def _given_tree(self) -> NestedDichotomyClassifier:
-        """Return the tree that `estimator` is, or whose nodes have it as their model."""
+    def _given_member(self) -> NestedDichotomyClassifier:
+        """Return the unfitted tree that `estimator` is, or whose nodes have it as their model."""
         if isinstance(self.estimator, NestedDichotomyClassifier):
             return self.estimator
         return NestedDichotomyClassifier(self.estimator)
@@ -191,11 +191,11 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
                 f"temperature={self.temperature!r} is that of a geometric mean; "
                 'with pooling="arithmetic" leave it at "auto".'
             )
-        calibrator, tree = self._calibrator(), self._given_tree()
-        tree._calibrators()  # raises for bad calibrators, before rows are read
-        finite = tree._ensure_all_finite()
+        calibrator, member = self._calibrator(), self._given_member()
+        member._calibrators()  # raises for bad calibrators, before rows are read
+        finite = member._ensure_all_finite()
         rows = read_class_rows(
-            self, X, y, sample_weight, dtype=tree.dtype, ensure_all_finite=finite
+            self, X, y, sample_weight, dtype=member.dtype, ensure_all_finite=finite
         )
         self._pooling, self._floored = self._current_pooling(), self._names_calibrator()
         self.classes_, self._row_format = rows.classes, rows.row_format
@@ -205,8 +205,8 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
         holdout = Holdout([])
         if calibrator is not None:
             holdout = hold_out(rows.codes, rows.weight, self.holdout_size, rng)
-        template = self._template(tree, len(rows.classes))
-        self.estimators_ = self._fit_trees(
+        template = self._template(member, len(rows.classes))
+        self.estimators_ = self._fit_members(
             template, replace(rows, weight=holdout.final_weight(rows.weight)), seeds[1:]
         )
         self.external_: BaseCalibrator | None = None
@@ -224,11 +224,11 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
         """Return the log-probabilities of the mean for held-out rows, part by part."""
         parts = []
         for part in holdout.parts:
-            trees = self.estimators_
+            members = self.estimators_
             if holdout.refit:
                 seeds = rng.integers(np.iinfo(np.int32).max, size=self.n_estimators)
-                trees = self._fit_trees(template, rows.without(part), seeds)
-            mean = partial(self._mean_log_proba, trees)
+                members = self._fit_members(template, rows.without(part), seeds)
+            mean = partial(self._mean_log_proba, members)
             parts.append(in_row_chunks(mean, rows.X[part], len(rows.classes), self.n_jobs))
         return np.concatenate(parts)
 
@@ -248,31 +248,31 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
         return as_external(self.external)
 
     def _template(
-        self, tree: NestedDichotomyClassifier, n_classes: int
+        self, member: NestedDichotomyClassifier, n_classes: int
     ) -> NestedDichotomyClassifier:
-        """Return the unfitted tree of which clones are fitted: `tree` with its "auto" replaced.
+        """Return the unfitted member of which clones are fitted: `member` with "auto" replaced.
 
-        They become values for ensembles: trees that differ, and no external calibration of each
-        tree if the mean is calibrated.
+        "auto" becomes values for ensembles: trees that differ, and no external calibration of each
+        member if the mean is calibrated.
         """
-        structure = structure_of_ensemble(tree.structure, n_classes)
-        template = clone(tree).set_params(structure=structure, n_jobs=self.n_jobs)
-        if tree._calibrators().both_auto and not self._pooling.averages_bounds:
-            internal = default_internal_of_ensemble(tree.estimator)
+        structure = structure_of_ensemble(member.structure, n_classes)
+        template = clone(member).set_params(structure=structure, n_jobs=self.n_jobs)
+        if member._calibrators().both_auto and not self._pooling.averages_bounds:
+            internal = default_internal_of_ensemble(member.estimator)
             template.set_params(internal=internal, external=None)
         return template
 
-    def _fit_trees(
+    def _fit_members(
         self, template: NestedDichotomyClassifier, rows: ClassRows, seeds: Any
     ) -> list[NestedDichotomyClassifier]:
-        trees = []
+        members = []
         for seed in seeds:
-            tree = clone(template).set_params(random_state=int(seed))
+            member = clone(template).set_params(random_state=int(seed))
             for name in ("n_features_in_", "feature_names_in_"):
                 if hasattr(self, name):
-                    setattr(tree, name, getattr(self, name))
-            trees.append(tree._fit_rows(rows))
-        return trees
+                    setattr(member, name, getattr(self, name))
+            members.append(member._fit_rows(rows))
+        return members
 
     def _fitted_temperature(self) -> float:
         if not is_auto(self.temperature):
@@ -282,17 +282,17 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
         slope: float = self.external_.slope_
         return float(1 / slope) if slope > 0 else np.inf
 
-    def _mean_log_proba(self, trees: list[NestedDichotomyClassifier], X: Any) -> FloatArray:
-        """Return the log-probabilities (n, K) of the mean of trees before calibration."""
-        total = trees[0]._log_proba(X)
-        for tree in trees[1:]:
+    def _mean_log_proba(self, members: list[NestedDichotomyClassifier], X: Any) -> FloatArray:
+        """Return the log-probabilities (n, K) of the mean of members before calibration."""
+        total = members[0]._log_proba(X)
+        for member in members[1:]:
             if self._pooling.geometric:
-                total += tree._log_proba(X)
+                total += member._log_proba(X)
             else:
-                np.logaddexp(total, tree._log_proba(X), out=total)
+                np.logaddexp(total, member._log_proba(X), out=total)
         if not self._pooling.geometric:
-            return total - np.log(len(trees))
-        return log_softmax(self._pooling.slope / len(trees) * total)
+            return total - np.log(len(members))
+        return log_softmax(self._pooling.slope / len(members) * total)
 
     def _names_calibrator(self) -> bool:
         """Return whether `external` names a calibrator; otherwise only a slope is fitted."""
@@ -305,8 +305,8 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
         if self._pooling.geometric:
             return np.exp(self._mean_log_proba(self.estimators_, X))
         total = self.estimators_[0]._proba(X)
-        for tree in self.estimators_[1:]:
-            total += tree._proba(X)
+        for member in self.estimators_[1:]:
+            total += member._proba(X)
         return total / len(self.estimators_)
 
     def _require_bounds(self) -> None:
@@ -315,7 +315,7 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
         if pooling.calibrated:
             return
         if pooling.averages_bounds:
-            (self.estimators_[0] if fitted else self._given_tree())._require_bounds()
+            (self.estimators_[0] if fitted else self._given_member())._require_bounds()
             return
         raise AttributeError(
             f"external={self.external!r} with temperature={self.temperature!r} gives "
@@ -329,11 +329,11 @@ class NestedDichotomyEnsemble(ManyClassesMixin, ClassifierMixin, BaseEstimator):
         if level is not None:
             level = level_of_each(level, len(self.estimators_))
         total = self.estimators_[0]._stacked_bounds(X, level)
-        for tree in self.estimators_[1:]:
-            total += tree._stacked_bounds(X, level)
+        for member in self.estimators_[1:]:
+            total += member._stacked_bounds(X, level)
         return total / len(self.estimators_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags = self._given_tree().__sklearn_tags__().input_tags
+        tags.input_tags = self._given_member().__sklearn_tags__().input_tags
         return tags

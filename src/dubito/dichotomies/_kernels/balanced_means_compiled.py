@@ -33,20 +33,20 @@ def grow_balanced(points, direction, order, draws, max_rounds):  # type: ignore[
     """
     n = len(order)
     sizes = np.empty(n - 1, np.int64)
-    start, stop = np.empty(n, np.int64), np.empty(n, np.int64)
-    start[0], stop[0] = 0, n
+    range_start, range_stop = np.empty(n, np.int64), np.empty(n, np.int64)
+    range_start[0], range_stop[0] = 0, n
     node, waiting = 0, 1
     while waiting > 0:
         waiting -= 1
-        begin, end = start[waiting], stop[waiting]
-        if end - begin < 2:
+        start, stop = range_start[waiting], range_stop[waiting]
+        if stop - start < 2:
             continue
-        subset = order[begin:end]
+        subset = order[start:stop]
         first = _halve(points, direction, subset, draws[node], max_rounds)
         sizes[node] = first
         node += 1
-        start[waiting], stop[waiting] = begin + first, end
-        start[waiting + 1], stop[waiting + 1] = begin, begin + first
+        range_start[waiting], range_stop[waiting] = start + first, stop
+        range_start[waiting + 1], range_stop[waiting + 1] = start, start + first
         waiting += 2
     return sizes
 
@@ -134,13 +134,13 @@ def _project(points, direction, subset, scores):  # type: ignore[no-untyped-def]
     """Write the product of each point with the direction."""
     data, indices, indptr = points
     for i in range(len(subset)):
-        begin, end = indptr[subset[i]], indptr[subset[i] + 1]
+        start, stop = indptr[subset[i]], indptr[subset[i] + 1]
         if len(indices) == 0:
-            scores[i] = dot(data[begin:end], direction)
+            scores[i] = dot(data[start:stop], direction)
             continue
         # A plain loop: gathering entries into vector lanes would be slower.
         total = 0.0
-        for j in range(begin, end):
+        for j in range(start, stop):
             total += data[j] * direction[indices[j]]
         scores[i] = total
 
@@ -149,11 +149,11 @@ def _project(points, direction, subset, scores):  # type: ignore[no-untyped-def]
 def _add(points, direction, point, factor):  # type: ignore[no-untyped-def]
     """Add a multiple of a point to the direction."""
     data, indices, indptr = points
-    begin, end = indptr[point], indptr[point + 1]
+    start, stop = indptr[point], indptr[point + 1]
     if len(indices) == 0:
-        add_multiple(data[begin:end], factor, direction)
+        add_multiple(data[start:stop], factor, direction)
     else:
-        for j in range(begin, end):
+        for j in range(start, stop):
             direction[indices[j]] += factor * data[j]
 
 

@@ -226,5 +226,5 @@ def _prior_log_odds(left: FloatArray, right: FloatArray, *, fit_prior: bool) -> 
     """Return the log-odds of the sample weights of the sides, 0 if priors are not fitted."""
     if not fit_prior:
         return np.zeros(len(left))
-    with np.errstate(divide="ignore", invalid="ignore"):  # sides without rows outside the fold
+    with np.errstate(divide="ignore", invalid="ignore"):  # a side may have no rows outside a fold
         return np.log(right) - np.log(left)

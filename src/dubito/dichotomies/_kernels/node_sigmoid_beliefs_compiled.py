@@ -212,7 +212,9 @@ def _angle_series(ends: Interval, curve: Curve) -> tuple[FloatArray, float]:
 def tabulate_beliefs(
     points: FloatArray, totals: FloatArray, optimum: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the table of both integrals of the contour of one curve, over all angles.
+    """Return series, over the angle, of a contour's integrals below and above the estimate.
+
+    The contour is that of one curve, whose belief and plausibility are computed from them.
 
     Parameters
     ----------

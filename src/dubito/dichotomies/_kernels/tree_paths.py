@@ -13,15 +13,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from dubito._typing import BoolArray, FloatArray
+    import numpy.typing as npt
+
+    from dubito._typing import BoolArray, FloatArray, IntArray
 
     #: Indices of the left and the right child of each node in arrays of all nodes, then all leaves.
     Children: TypeAlias = tuple[npt.NDArray[np.uintp], npt.NDArray[np.uintp]]
-
-IntArray = npt.NDArray[np.integer[Any]]
 
 
 def log_class_proba(
