@@ -1,9 +1,9 @@
 """What is collected: examples of installed extras alone, and the short run with ``--quick``.
 
 The short run has every test function that is not marked slow and is not about the experiments.
-Of a parametrized test it runs a few cases that together have every value of every parameter; of
-scikit-learn's estimator checks each one once for every class of estimator. Tests marked data are
-skipped where no folder holds the files.
+Of a parametrized test it runs a few cases, none marked slow, that together have every value of
+every parameter in such cases; of scikit-learn's estimator checks each one once for every class of
+estimator. Tests marked data are skipped where no folder holds the files.
 """
 
 import os

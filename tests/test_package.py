@@ -117,11 +117,11 @@ def test_shortcuts_are_the_classes_of_the_packages(name):
 #: Imports, one after the other in one process, and modules that are not loaded after them.
 LIGHT_IMPORTS = {
     "import dubito": "numpy scipy",
-    "from dubito import belief, decision, metrics": "sklearn pandas",
-    "from dubito.cli import build_app; build_app()": "pyarrow",
+    "from dubito import belief, decision, metrics": "",
+    "from dubito.cli import build_app; build_app()": "sklearn pandas pyarrow",
     "from dubito import datasets, calibration, discriminant, evidence, conformal": "",
     "from dubito import dichotomies, plots, pipeline, report, saving": "altair vl_convert skops",
-    "import dubito.dichotomies.distributed": "numba torch matplotlib jinja2 dask",
+    "import dubito.dichotomies.distributed": "numba torch matplotlib jinja2 dask distributed",
 }
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dubito._validation import TIE, as_float_array, check_choice
+from dubito._validation import as_float_array, check_choice
 from dubito.decision.choice import maximax, maximin, pignistic_choice
 from dubito.decision.risk import Belief, as_belief, class_bounds, pignistic_risk, risk_bounds
 
@@ -82,8 +82,6 @@ def reject(
     if loss is None and reject_cost < 0:
         raise ValueError(f"cost must not be negative with 0/1 loss. Got {cost!r} instead.")
     check_choice(strategy, "strategy", STRATEGIES)
-    if loss is None:
-        return reject_cost < 1 - confidence_of(checked, strategy) - TIE
     by_probability = CHOICES[strategy] is pignistic_choice
     risks = pignistic_risk(checked, loss) if by_probability else risk_bounds(checked, loss)
     risk = risks.lower if strategy == "optimistic" else risks.upper
@@ -91,13 +89,13 @@ def reject(
 
 
 def confidence_of(belief: Belief, strategy: str) -> FloatArray:
-    """Return the number that `reject` compares with 1 - cost where the loss is 0/1, (n,).
+    """Return the largest pignistic probability, belief or plausibility of each row, (n,).
 
-    It is the largest pignistic probability, belief or plausibility of a row.
+    With 0/1 loss `reject` declines a row where it is below 1 - cost, up to rounding.
     """
     checked = as_belief(belief)
     if CHOICES[strategy] is pignistic_choice:
         return checked.pignistic().max(axis=1)
     lower, upper = class_bounds(checked)
-    largest = (upper if strategy == "optimistic" else lower).max(axis=1)
+    largest = (lower if strategy == "pessimistic" else upper).max(axis=1)
     return np.clip(largest, 0.0, 1.0)  # sums of masses may exceed 1 by rounding
